@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What many peers cost: one process with a multichannel whose peers are all
+ * connected to themselves. Prints time and memory for each number of peers.
+ *
+ *   bench/scale [PEERS]...          default 10 100 1000
+ *
+ *   handshake   prepare, endpoints and handshake of all peers
+ *   heap        what malloc handed out, a peer
+ *   resident    what the process grew by in memory, a peer
+ *   fds         file descriptors open in the process, with device and memory
+ *   scatter+gather  8 bytes to and from each peer, in one call; median of 11
+ *
+ * Each line is measured in a process of its own. Depth 16, both ways.
+ */
+#include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sluice.h>
+
+#define DEPTH 16
+#define ROUNDS 11
+#define DEADLINE SLUICE_S(60)
+
+struct usage {
+    double seconds;
+    double heap;
+    double resident;
+};
+
+static int complain(uint32_t peers, const char *what)
+{
+    fprintf(stderr, "scale: %u peers: %s: %s\n", peers, what, sluice_last_error());
+    return -1;
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static struct usage take_usage(void)
+{
+    struct mallinfo2 heap = mallinfo2();
+    struct usage usage = {.heap = (double)(heap.uordblks + heap.hblkhd)};
+    unsigned long size, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (file != NULL) {
+        if (fscanf(file, "%lu %lu", &size, &resident) != 2)
+            resident = 0;
+        fclose(file);
+    }
+    usage.resident = (double)resident * (double)sysconf(_SC_PAGESIZE);
+    usage.seconds = now();
+    return usage;
+}
+
+static int count_fds(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = -3; /* the folder itself, "." and ".." */
+
+    while (folder != NULL && readdir(folder) != NULL)
+        count++;
+    if (folder != NULL)
+        closedir(folder);
+    return count;
+}
+
+static struct sluice_multichannel *connect_to_itself(struct sluice_pd *pd, uint32_t peers)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH};
+    struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, peers, &attr);
+    struct sluice_endpoint *endpoints = malloc(peers * sizeof(*endpoints));
+    struct sluice_multichannel *multichannel = NULL;
+
+    if (prepared == NULL || endpoints == NULL ||
+        sluice_prepared_multichannel_endpoints(prepared, endpoints, peers) != 0)
+        sluice_prepared_multichannel_free(prepared);
+    else
+        multichannel = sluice_prepared_multichannel_handshake(prepared, endpoints, peers);
+    free(endpoints);
+    return multichannel;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Sends 8 bytes to and receives 8 from each peer. Median in seconds, or -1. */
+static double time_scatter_gather(struct sluice_multichannel *multichannel, struct sluice_mr *mr,
+                                  uint32_t peers)
+{
+    struct sluice_request *requests = calloc((size_t)2 * peers, sizeof(*requests));
+    struct sluice_sge *sges = calloc((size_t)2 * peers, sizeof(*sges));
+    uint64_t *words = sluice_mr_addr(mr);
+    double times[ROUNDS] = {0};
+    int result = requests != NULL && sges != NULL ? 0 : -1;
+
+    for (uint32_t i = 0; i < 2 * peers && result == 0; i++) {
+        requests[i].peer = i % peers;
+        requests[i].sges = &sges[i];
+        requests[i].sge_count = 1;
+        result = sluice_mr_sge(mr, (size_t)i * 8, 8, &sges[i]);
+    }
+    for (uint32_t round = 0; round < ROUNDS && result == 0; round++) {
+        for (uint32_t i = 0; i < peers; i++)
+            words[i] = (uint64_t)round << 32 | i;
+        times[round] = now();
+        result = sluice_multichannel_scatter_gather(multichannel, requests, peers, requests + peers,
+                                                    peers, DEADLINE, NULL);
+        times[round] = now() - times[round];
+        for (uint32_t i = 0; i < peers && result == 0; i++)
+            if (words[peers + i] != words[i]) {
+                fprintf(stderr, "scale: peer %u received wrong bytes\n", i);
+                result = -1;
+            }
+    }
+    free(requests);
+    free(sges);
+    qsort(times, ROUNDS, sizeof(times[0]), compare);
+    return result == 0 ? times[ROUNDS / 2] : -1;
+}
+
+static int measure(uint32_t peers)
+{
+    struct sluice_context *context = sluice_context_open(NULL, NULL);
+    struct sluice_pd *pd = NULL;
+    struct sluice_mr *mr = NULL;
+    struct sluice_multichannel *multichannel = NULL;
+    struct usage before, after, later;
+    double seconds = -1;
+
+    if (context != NULL)
+        pd = sluice_pd_alloc(context);
+    if (pd != NULL)
+        mr = sluice_mr_alloc(pd, (size_t)peers * 16, SLUICE_ACCESS_LOCAL_WRITE);
+    before = take_usage();
+    if (mr != NULL)
+        multichannel = connect_to_itself(pd, peers);
+    after = take_usage();
+    if (multichannel == NULL)
+        complain(peers, "connect");
+    else if ((seconds = time_scatter_gather(multichannel, mr, peers)) < 0)
+        complain(peers, "scatter and gather");
+    later = take_usage();
+    if (seconds >= 0)
+        printf("%6u %11.2f ms %9.1f us %10.1f KiB %12.1f KiB %6d %12.3f ms\n", peers,
+               (after.seconds - before.seconds) * 1e3,
+               (after.seconds - before.seconds) * 1e6 / peers,
+               (later.heap - before.heap) / peers / 1024,
+               (later.resident - before.resident) / peers / 1024, count_fds(), seconds * 1e3);
+    sluice_multichannel_close(multichannel);
+    sluice_mr_deregister(mr);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    return seconds >= 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int measure_apart(uint32_t peers)
+{
+    int status;
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0)
+        exit(measure(peers));
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        return EXIT_FAILURE;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t peers[16] = {10, 100, 1000};
+    int count = argc > 1 ? argc - 1 : 3, result = EXIT_SUCCESS;
+
+    for (int i = 1; i < argc; i++) {
+        char *rest;
+        unsigned long value = strtoul(argv[i], &rest, 10);
+
+        if (i > 16 || *rest != '\0' || value < 1 || value > SLUICE_MAX_PEERS) {
+            fprintf(stderr, "usage: scale [PEERS]...\nup to 16 numbers of 1 to %d peers\n",
+                    SLUICE_MAX_PEERS);
+            return 2;
+        }
+        peers[i - 1] = (uint32_t)value;
+    }
+    printf(" peers      handshake       a peer    heap a peer  resident a peer    fds"
+           "  scatter+gather\n");
+    for (int i = 0; i < count && result == EXIT_SUCCESS; i++)
+        result = measure_apart(peers[i]);
+    return result;
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rank 0 scatters the blocks of a file, everybody digests, rank 0 gathers.
+ *
+ *   03-scatter-gather [-n PROCESSES] [-r TIMES] [FILE]
+ *
+ * The program starts its own processes. Rank 0 has a multichannel to all ranks,
+ * itself included, and every other rank a channel to rank 0. In each round,
+ * rank 0 sends a different block to each rank and receives the digests of the
+ * round before. In the end it digests the whole file alone and compares.
+ *
+ * -n  number of processes, 1 to 64, default 4
+ * -r  how many times to do it all, for a longer run, default 1
+ * Without a FILE, the data is 64 MiB of reproducible noise.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include <sluice.h>
+
+#define BLOCK (UINT64_C(1) << 20) /* bytes */
+#define DIGEST 32
+#define MAX_PROCESSES 64
+
+/* Of a round. A dead process is noticed sooner than that; one that hangs is not. */
+#define DEADLINE SLUICE_S(30)
+
+/* What rank 0 knows. The arrays are indexed by rank, which is also the peer. */
+struct job {
+    uint32_t processes;
+    int sockets[MAX_PROCESSES];
+    pid_t pids[MAX_PROCESSES];
+    struct sluice_mr *data;    /* the file */
+    struct sluice_mr *digests; /* of its blocks, gathered */
+    struct sluice_mr *own;     /* the block that rank 0 works on */
+    uint64_t bytes;
+    uint64_t blocks;
+    uint64_t times;
+};
+
+static int complain(uint32_t rank, const char *what)
+{
+    fprintf(stderr, "03-scatter-gather: rank %u: %s: %s\n", rank, what, sluice_last_error());
+    return -1;
+}
+
+static void digest(unsigned char *out, const void *bytes, uint64_t count)
+{
+    crypto_generichash(out, DIGEST, bytes, count, NULL, 0);
+}
+
+/*
+ * The worker: receives a block into one half of its memory while it digests
+ * the block in the other half, until an empty message says that there are no
+ * more.
+ */
+static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t rank)
+{
+    unsigned char *memory = sluice_mr_addr(mr);
+    struct sluice_sge halves[2], result;
+    struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE, .sges = halves, .sge_count = 1};
+    struct sluice_handle handles[2];
+    struct sluice_completion block;
+
+    if (sluice_mr_sge(mr, 0, BLOCK, &halves[0]) != 0 ||
+        sluice_mr_sge(mr, BLOCK, BLOCK, &halves[1]) != 0 ||
+        sluice_mr_sge(mr, 2 * BLOCK, DIGEST, &result) != 0 ||
+        sluice_channel_post(channel, &receive, 1, DEADLINE, &handles[0]) != 0)
+        return complain(rank, "post the first receive");
+    for (uint32_t half = 0;; half = 1 - half) {
+        if (sluice_channel_wait(channel, &handles[half], DEADLINE, &block) != 0)
+            return complain(rank, "wait for a block");
+        if (block.error != 0) {
+            fprintf(stderr, "03-scatter-gather: rank %u: receive a block: %s\n", rank,
+                    sluice_error_class_name(block.error_class));
+            return -1;
+        }
+        if (block.bytes == 0)
+            return 0;
+        receive.sges = &halves[1 - half];
+        if (sluice_channel_post(channel, &receive, 1, DEADLINE, &handles[1 - half]) != 0)
+            return complain(rank, "post a receive");
+        digest(memory + 2 * BLOCK, memory + half * BLOCK, block.bytes);
+        if (sluice_channel_send(channel, &result, 1, DEADLINE) != 0)
+            return complain(rank, "send a digest");
+    }
+}
+
+/* The life of a worker. Rank 0 is at the other end of the socket. */
+static int run_worker(uint32_t rank, int socket)
+{
+    struct sluice_context *context = sluice_context_open(NULL, NULL);
+    struct sluice_pd *pd = NULL;
+    struct sluice_mr *mr = NULL;
+    struct sluice_prepared_channel *prepared = NULL;
+    struct sluice_channel *channel = NULL;
+    struct sluice_endpoint endpoint;
+    int result = -1;
+
+    if (context != NULL)
+        pd = sluice_pd_alloc(context);
+    if (pd != NULL)
+        mr = sluice_mr_alloc(pd, 2 * BLOCK + DIGEST, SLUICE_ACCESS_LOCAL_WRITE);
+    if (mr != NULL)
+        prepared = sluice_channel_prepare(pd, NULL);
+    if (prepared == NULL) {
+        complain(rank, "set up");
+        goto close;
+    }
+    sluice_prepared_channel_endpoint(prepared, &endpoint);
+    if (send(socket, &endpoint, sizeof(endpoint), MSG_NOSIGNAL) != sizeof(endpoint) ||
+        recv(socket, &endpoint, sizeof(endpoint), 0) != sizeof(endpoint)) {
+        sluice_prepared_channel_free(prepared); /* rank 0 gave up, and has said why */
+        goto close;
+    }
+    channel = sluice_prepared_channel_handshake(prepared, &endpoint);
+    if (channel == NULL)
+        complain(rank, "handshake");
+    else if (send(socket, "", 1, MSG_NOSIGNAL) == 1 && work(channel, mr, rank) == 0)
+        result = (int)recv(socket, &endpoint, 1, 0); /* 0 when rank 0 needs us no more */
+close:
+    sluice_channel_close(channel);
+    sluice_mr_deregister(mr);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    return result;
+}
+
+/* Before the device is opened: what is open does not survive a fork. */
+static int start_worker(struct job *job, uint32_t rank)
+{
+    const struct timeval limit = {.tv_sec = 30};
+    pid_t parent = getpid();
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0 || (job->pids[rank] = fork()) < 0) {
+        perror("03-scatter-gather: start a process");
+        return -1;
+    }
+    if (job->pids[rank] == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* however rank 0 ends, nobody stays behind */
+        if (getppid() != parent)
+            exit(EXIT_FAILURE);
+        close(pair[0]);
+        for (uint32_t other = 1; other < rank; other++)
+            close(job->sockets[other]);
+        exit(run_worker(rank, pair[1]) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    close(pair[1]);
+    setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    job->sockets[rank] = pair[0];
+    return 0;
+}
+
+/* Waits for the workers, after a failure not patiently, and says who ended badly. */
+static int end_workers(struct job *job, int result)
+{
+    for (uint32_t rank = 1; rank < job->processes; rank++) {
+        int status = 0;
+        pid_t pid = job->pids[rank];
+
+        if (pid <= 0)
+            continue;
+        job->pids[rank] = 0;
+        close(job->sockets[rank]);
+        if (waitpid(pid, &status, result != 0 ? WNOHANG : 0) == 0) {
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+        }
+        if (WIFSIGNALED(status))
+            fprintf(stderr, "03-scatter-gather: rank %u was killed by signal %d\n", rank,
+                    WTERMSIG(status));
+        else if (WEXITSTATUS(status) != 0)
+            fprintf(stderr, "03-scatter-gather: rank %u failed\n", rank);
+        if (status != 0)
+            result = -1;
+    }
+    return result;
+}
+
+/* Rank 0 takes the endpoints of all and gives its own, one to each. */
+static struct sluice_multichannel *connect_all(struct job *job, struct sluice_pd *pd)
+{
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(pd, job->processes, NULL);
+    struct sluice_endpoint ours[MAX_PROCESSES], theirs[MAX_PROCESSES];
+    struct sluice_multichannel *multichannel;
+    uint32_t rank;
+    char byte;
+
+    if (prepared == NULL ||
+        sluice_prepared_multichannel_endpoints(prepared, ours, job->processes) != 0) {
+        complain(0, "prepare");
+        sluice_prepared_multichannel_free(prepared);
+        return NULL;
+    }
+    theirs[0] = ours[0]; /* peer 0 is rank 0 itself */
+    for (rank = 1; rank < job->processes; rank++)
+        if (recv(job->sockets[rank], &theirs[rank], sizeof(theirs[0]), 0) != sizeof(theirs[0]) ||
+            send(job->sockets[rank], &ours[rank], sizeof(ours[0]), MSG_NOSIGNAL) < 0) {
+            fprintf(stderr, "03-scatter-gather: rank %u gave no endpoint\n", rank);
+            sluice_prepared_multichannel_free(prepared);
+            return NULL;
+        }
+    multichannel = sluice_prepared_multichannel_handshake(prepared, theirs, job->processes);
+    if (multichannel == NULL)
+        complain(0, "handshake");
+    /* A message to a worker that is not ready yet would be late by a second. */
+    for (rank = 1; multichannel != NULL && rank < job->processes; rank++)
+        if (recv(job->sockets[rank], &byte, 1, 0) != 1) {
+            fprintf(stderr, "03-scatter-gather: rank %u did not connect\n", rank);
+            sluice_multichannel_close(multichannel);
+            multichannel = NULL;
+        }
+    return multichannel;
+}
+
+/* Says which peers failed, and why. */
+static int complain_of_peers(const struct job *job, const struct sluice_multichannel *multichannel)
+{
+    struct sluice_error error = {.size = sizeof(error)};
+    uint32_t failed = 0;
+
+    for (uint32_t rank = 0; rank < job->processes; rank++)
+        if (sluice_multichannel_peer_error(multichannel, rank, &error) == 1) {
+            fprintf(stderr, "03-scatter-gather: rank %u: %s: %s\n", rank,
+                    sluice_error_class_name(error.error_class), error.text);
+            failed++;
+        }
+    return failed != 0 ? -1 : complain(0, "scatter and gather");
+}
+
+/* The bytes of a block: the last one may be shorter. */
+static uint64_t length_of(const struct job *job, uint64_t block)
+{
+    return block + 1 < job->blocks ? BLOCK : job->bytes - block * BLOCK;
+}
+
+/* A list of requests of one piece of memory each. */
+struct list {
+    uint32_t count;
+    struct sluice_request requests[MAX_PROCESSES];
+    struct sluice_sge sges[MAX_PROCESSES];
+    int wrong;
+};
+
+static void add(struct list *list, uint32_t opcode, uint32_t peer, const struct sluice_mr *mr,
+                uint64_t offset, uint64_t length)
+{
+    struct sluice_request *request = &list->requests[list->count];
+
+    *request = (struct sluice_request){.opcode = opcode, .peer = peer};
+    if (length != 0) { /* an empty message needs no memory */
+        request->sges = &list->sges[list->count];
+        request->sge_count = 1;
+        list->wrong |= sluice_mr_sge(mr, offset, length, &list->sges[list->count]);
+    }
+    list->count++;
+}
+
+/*
+ * Block b of the data goes to rank (b + 1) % processes. The last round, for
+ * which no blocks are left, carries the empty messages and the last digests.
+ */
+static int scatter_and_gather(const struct job *job, struct sluice_multichannel *multichannel)
+{
+    const uint32_t n = job->processes;
+    const uint64_t total = job->blocks * job->times, rounds = (total + n - 1) / n;
+
+    for (uint64_t round = 0; round <= rounds; round++) {
+        struct list sends = {.count = 0}, receives = {.count = 0};
+        uint64_t own = total; /* the block that rank 0 gives itself */
+
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t rank = (i + 1) % n;
+            uint64_t turn = round * n + i, before = turn - n, block;
+
+            if (turn < total) {
+                block = turn % job->blocks;
+                add(&sends, SLUICE_OP_SEND, rank, job->data, block * BLOCK, length_of(job, block));
+                if (rank == 0) {
+                    own = block;
+                    add(&receives, SLUICE_OP_RECEIVE, 0, job->own, 0, length_of(job, block));
+                }
+            } else if (round == rounds && rank != 0) {
+                add(&sends, SLUICE_OP_SEND, rank, NULL, 0, 0);
+            }
+            if (round > 0 && before < total && rank != 0)
+                add(&receives, SLUICE_OP_RECEIVE, rank, job->digests, before % job->blocks * DIGEST,
+                    DIGEST);
+        }
+        if (sends.wrong != 0 || receives.wrong != 0)
+            return complain(0, "name the memory");
+        if (sluice_multichannel_scatter_gather(multichannel, sends.requests, sends.count,
+                                               receives.requests, receives.count, DEADLINE,
+                                               NULL) != 0)
+            return complain_of_peers(job, multichannel);
+        if (own < total)
+            digest((unsigned char *)sluice_mr_addr(job->digests) + own * DIGEST,
+                   sluice_mr_addr(job->own), length_of(job, own));
+    }
+    return 0;
+}
+
+/* Makes the memory of rank 0 and reads the file into it. */
+static int load(struct job *job, struct sluice_pd *pd, FILE *file)
+{
+    static const unsigned char seed[randombytes_SEEDBYTES] = "sluice";
+
+    job->blocks = (job->bytes + BLOCK - 1) / BLOCK;
+    job->data = sluice_mr_alloc(pd, job->bytes + 1, SLUICE_ACCESS_LOCAL_WRITE);
+    job->digests = sluice_mr_alloc(pd, job->blocks * DIGEST + 1, SLUICE_ACCESS_LOCAL_WRITE);
+    job->own = sluice_mr_alloc(pd, BLOCK, SLUICE_ACCESS_LOCAL_WRITE);
+    if (job->data == NULL || job->digests == NULL || job->own == NULL)
+        return complain(0, "allocate memory");
+    if (file == NULL) {
+        randombytes_buf_deterministic(sluice_mr_addr(job->data), job->bytes, seed);
+    } else if (fread(sluice_mr_addr(job->data), 1, job->bytes, file) != job->bytes) {
+        fprintf(stderr, "03-scatter-gather: the file could not be read\n");
+        return -1;
+    }
+    return 0;
+}
+
+/* Rank 0 does the work of all, and compares. */
+static int check(const struct job *job)
+{
+    const unsigned char *data = sluice_mr_addr(job->data), *digests = sluice_mr_addr(job->digests);
+    unsigned char expected[DIGEST], whole[DIGEST];
+    char text[2 * DIGEST + 1];
+
+    for (uint64_t block = 0; block < job->blocks; block++) {
+        digest(expected, data + block * BLOCK, length_of(job, block));
+        if (memcmp(expected, digests + block * DIGEST, DIGEST) != 0) {
+            fprintf(stderr, "03-scatter-gather: digests differ in block %llu\n",
+                    (unsigned long long)block);
+            return -1;
+        }
+    }
+    digest(whole, digests, job->blocks * DIGEST);
+    printf("%s: digests agree\n", sodium_bin2hex(text, sizeof(text), whole, DIGEST));
+    return 0;
+}
+
+static int run_rank0(struct job *job, struct sluice_context *context, struct sluice_pd *pd,
+                     FILE *file)
+{
+    struct sluice_context_info info = {.size = sizeof(info)};
+    struct sluice_multichannel *multichannel;
+    struct timespec begin, end;
+    double seconds;
+    int result;
+
+    if (load(job, pd, file) != 0 || (multichannel = connect_all(job, pd)) == NULL)
+        return -1;
+    sluice_context_query(context, &info);
+    printf("%u processes on device %s (%s), %llu bytes in %llu blocks\n", job->processes,
+           info.device, info.transport, (unsigned long long)job->bytes,
+           (unsigned long long)job->blocks);
+    fflush(stdout);
+
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    result = scatter_and_gather(job, multichannel);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    result = end_workers(job, result);
+    if (result == 0)
+        printf("scattered, digested and gathered in %.3f s: %.0f MB/s\n", seconds,
+               (double)(job->bytes * job->times) / seconds / 1e6);
+    sluice_multichannel_close(multichannel);
+    return result == 0 ? check(job) : result;
+}
+
+static int run(struct job *job, FILE *file)
+{
+    struct sluice_context *context = NULL;
+    struct sluice_pd *pd = NULL;
+    int result = 0;
+
+    for (uint32_t rank = 1; rank < job->processes && result == 0; rank++)
+        result = start_worker(job, rank);
+    if (result == 0)
+        context = sluice_context_open(NULL, NULL);
+    if (context != NULL)
+        pd = sluice_pd_alloc(context);
+    if (pd != NULL)
+        result = run_rank0(job, context, pd, file);
+    else
+        result = result != 0 ? result : complain(0, "set up");
+    result = end_workers(job, result);
+    sluice_mr_deregister(job->own);
+    sluice_mr_deregister(job->digests);
+    sluice_mr_deregister(job->data);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    return result;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: 03-scatter-gather [-n PROCESSES] [-r TIMES] [FILE]\n"
+                    "PROCESSES is 1 to 64, TIMES is 1 to 1000000\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct job job = {.processes = 4, .bytes = 64 << 20, .times = 1};
+    struct stat status;
+    FILE *file = NULL;
+    int option, result;
+
+    while ((option = getopt(argc, argv, "n:r:")) != -1) {
+        char *rest = NULL;
+        unsigned long value = option == '?' ? 0 : strtoul(optarg, &rest, 10);
+
+        if (value == 0 || *rest != '\0' || value > (option == 'n' ? MAX_PROCESSES : 1000000))
+            return usage();
+        if (option == 'n')
+            job.processes = (uint32_t)value;
+        else
+            job.times = value;
+    }
+    if (argc - optind > 1)
+        return usage();
+    if (optind < argc) {
+        file = fopen(argv[optind], "rb");
+        if (file == NULL || fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) {
+            fprintf(stderr, "03-scatter-gather: %s: %s\n", argv[optind],
+                    file == NULL ? strerror(errno) : "not a regular file");
+            return EXIT_FAILURE;
+        }
+        job.bytes = (uint64_t)status.st_size;
+    }
+    if (sodium_init() < 0)
+        return EXIT_FAILURE;
+    result = run(&job, file);
+    if (file != NULL)
+        fclose(file);
+    return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

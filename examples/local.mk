@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# Example programs, built by make, not installed. The canonical name of
+# examples/01-loopback is examples_01_loopback. An example with one source,
+# NAME.c, needs two lines:
+#
+#   noinst_PROGRAMS += %D%/01-loopback
+#   %C%_01_loopback_LDADD = $(EXAMPLE_LIBS)
+EXAMPLE_LIBS = lib/libsluice.la
+
+noinst_PROGRAMS += %D%/01-loopback
+%C%_01_loopback_LDADD = $(EXAMPLE_LIBS)
+
+noinst_PROGRAMS += %D%/02-two-peers
+%C%_02_two_peers_LDADD = $(EXAMPLE_LIBS)
+
+noinst_PROGRAMS += %D%/04-gather-read
+%C%_04_gather_read_LDADD = $(EXAMPLE_LIBS)
+
+# Those that need libsodium: _CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS),
+# _LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS).
+if SODIUM
+noinst_PROGRAMS += %D%/03-scatter-gather
+%C%_03_scatter_gather_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
+%C%_03_scatter_gather_LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS)
+endif
+
+# Those that need MPI: _CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS),
+# _LDADD = $(EXAMPLE_LIBS) $(MPI_LIBS).
+if MPI
+noinst_PROGRAMS += %D%/05-mpi-scatter
+%C%_05_mpi_scatter_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
+%C%_05_mpi_scatter_LDADD = $(EXAMPLE_LIBS) $(MPI_LIBS)
+endif

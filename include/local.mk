@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+# Public headers, one a line, sorted. What stands here is installed.
+include_HEADERS = %D%/sluice.h
+
+pkginclude_HEADERS = \
+	%D%/sluice/channel.h \
+	%D%/sluice/context.h \
+	%D%/sluice/device.h \
+	%D%/sluice/endpoint.h \
+	%D%/sluice/error.h \
+	%D%/sluice/log.h \
+	%D%/sluice/macros.h \
+	%D%/sluice/mr.h \
+	%D%/sluice/multichannel.h \
+	%D%/sluice/pd.h \
+	%D%/sluice/request.h \
+	%D%/sluice/scope.h \
+	%D%/sluice/time.h \
+	%D%/sluice/version.h

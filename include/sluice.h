@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sluice: RDMA channels to many peers. This header brings in the whole
+ * library; every header below also compiles alone. sluice(7) tells the life
+ * of a program.
+ */
+#ifndef SLUICE_H
+#define SLUICE_H
+
+#include <sluice/channel.h>
+#include <sluice/context.h>
+#include <sluice/device.h>
+#include <sluice/endpoint.h>
+#include <sluice/error.h>
+#include <sluice/log.h>
+#include <sluice/macros.h>
+#include <sluice/mr.h>
+#include <sluice/multichannel.h>
+#include <sluice/pd.h>
+#include <sluice/request.h>
+#include <sluice/scope.h>
+#include <sluice/time.h>
+#include <sluice/version.h>
+
+#endif

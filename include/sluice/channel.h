@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A channel: one reliable connection to one peer. It is prepared, gives its
+ * endpoint, and becomes a channel by the handshake with the peer's endpoint.
+ *
+ * Threads: a channel, its scope and its prepared form are used by one thread
+ * at a time; different channels by different threads freely. Blocking: calls
+ * with a deadline or timeout wait, no other call does. Deadlines and timeouts:
+ * see time.h. All calls check their arguments before anything is posted, and
+ * answer -EINVAL, -ERANGE or -EMSGSIZE with nothing posted and nothing written.
+ */
+#ifndef SLUICE_CHANNEL_H
+#define SLUICE_CHANNEL_H
+
+#include <stdint.h>
+
+#include <sluice/endpoint.h>
+#include <sluice/error.h>
+#include <sluice/macros.h>
+#include <sluice/mr.h>
+#include <sluice/pd.h>
+#include <sluice/request.h>
+#include <sluice/time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sluice_prepared_channel;
+struct sluice_channel;
+struct sluice_scope;
+
+/* How a waiting call waits. */
+enum sluice_wait_mode {
+    SLUICE_WAIT_ADAPTIVE = 0, /* spin for spin_time, then sleep */
+    SLUICE_WAIT_SPIN = 1,     /* never sleep */
+    SLUICE_WAIT_EVENT = 2     /* sleep at once */
+};
+
+enum sluice_peer_state {
+    SLUICE_STATE_PREPARED = 1, /* has an endpoint to give; not connected */
+    SLUICE_STATE_READY = 2,    /* our end is ready for work */
+    SLUICE_STATE_FAILED = 3    /* refuses work until it is reset */
+};
+
+/* For channel_attr.access: peers may neither read nor write. */
+#define SLUICE_ACCESS_NONE (UINT32_C(1) << 31)
+
+/* Attributes of a channel and of each peer of a multichannel. Zero: default. */
+struct sluice_channel_attr {
+    uint32_t size;          /* sizeof(struct sluice_channel_attr) */
+    uint32_t flags;         /* none yet: must be 0 */
+    uint32_t send_depth;    /* sends, writes, reads in flight; 1..16384, default 128 */
+    uint32_t receive_depth; /* receives posted; 1..16384, default 128 */
+    uint32_t max_sge;       /* SGEs of a request; 1..32, default 4 */
+    uint32_t max_inline;    /* bytes of an inline send or write; 1..1024, default 64 */
+    uint32_t access;        /* rights of peers: SLUICE_ACCESS_REMOTE_*, or SLUICE_ACCESS_NONE;
+                               default remote read and write */
+    uint32_t read_depth;    /* reads in flight, both ways; 1..128, default 16 */
+    uint32_t ack_timeout;   /* verbs: 4.096 us * 2^n; 1..31, default 18 (1.07 s) */
+    uint32_t retry_count;   /* verbs: 1..6, default 6; 7 retries for ever on some devices */
+    uint32_t wait_mode;     /* enum sluice_wait_mode, default adaptive */
+    uint32_t spin_time;     /* nanoseconds of spinning before a sleep; 1..1e9, default 20000 */
+    uint64_t max_message;   /* bytes; 4096..the device's, default the device's. A longer send
+                               is refused, a longer read or write is split */
+};
+
+SLUICE_EXPORT void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared);
+SLUICE_EXPORT void sluice_channel_close(struct sluice_channel *channel);
+
+/* Declared here for the compiler's sake; described below. */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_channel_close)
+struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_channel *prepared,
+                                                         const struct sluice_endpoint *remote);
+
+/*
+ * Prepares a channel: makes a queue pair and an endpoint, and waits for nobody.
+ * A NULL attr means all defaults. The result goes to exactly one of
+ * sluice_prepared_channel_handshake() and sluice_prepared_channel_free().
+ *
+ * NULL and errno on failure: EINVAL (attr out of range: the text names field
+ * and range), E2BIG (attr of a newer version with fields set that this library
+ * does not know), EMFILE, ENOMEM, ENETDOWN (the port is down), EADDRNOTAVAIL
+ * (the port has no usable address), or the driver's.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_channel_free)
+SLUICE_CONSUMED_BY(sluice_prepared_channel_handshake)
+struct sluice_prepared_channel *sluice_channel_prepare(struct sluice_pd *pd,
+                                                       const struct sluice_channel_attr *attr);
+
+/* Writes the endpoint, which the peer's handshake needs. -EINVAL: NULL. */
+SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepared,
+                                                   struct sluice_endpoint *endpoint);
+
+/*
+ * sluice_prepared_channel_handshake(), declared above: connects our end to the
+ * peer's endpoint. It always consumes the prepared channel, success or not,
+ * and never waits for the peer: an absent peer shows in the first operation.
+ * Synchronise with the peer before the first message: one that reaches a peer
+ * before its handshake is late by a retransmission.
+ *
+ * NULL and errno on failure: EPROTO (not an endpoint, or of another version),
+ * EPROTOTYPE (of another transport), EINVAL (NULL or not a prepared channel),
+ * or the driver's. The prepared channel is then freed.
+ */
+
+/*
+ * Ends the connection and gives a prepared channel with a new endpoint. It
+ * always consumes the channel. Work in flight is drained and ends cancelled;
+ * that takes at most 1 s. NULL and errno as sluice_channel_prepare().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_channel_free)
+SLUICE_CONSUMED_BY(sluice_prepared_channel_handshake)
+struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *channel);
+
+/*
+ * sluice_channel_close(): ends the connection at once. Work in flight is
+ * drained, at most 1 s; no buffer is touched afterwards. NULL is allowed.
+ */
+
+/*
+ * The orderly end: waits until all posted work is complete, then refuses new
+ * work and ends the connection. The object stays until sluice_channel_close().
+ * 0: all work had completed. -ETIMEDOUT: the rest was cancelled.
+ */
+SLUICE_EXPORT int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout);
+
+/* SLUICE_STATE_READY or SLUICE_STATE_FAILED; -EINVAL: not a channel. */
+SLUICE_EXPORT int sluice_channel_state(const struct sluice_channel *channel);
+
+/*
+ * Writes the first error of the channel; set error->size first. 1: there is
+ * one. 0: there is none, and *error says so. -EINVAL: NULL or wrong size.
+ */
+SLUICE_EXPORT int sluice_channel_error(const struct sluice_channel *channel,
+                                       struct sluice_error *error);
+
+/*
+ * Blocking operations. 0 on success. When they return, for whatever reason,
+ * the transport no longer touches the buffers. A deadline that passes fails
+ * the channel. An inline, fenced or solicited request goes through submit.
+ *
+ * Errors, besides those of arguments: the errno value of the error's class
+ * (error.h), and -ENOTCONN if the channel had failed before the call.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_send(struct sluice_channel *channel,
+                                                       const struct sluice_sge *sges,
+                                                       uint32_t sge_count, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_send_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
+                              uint32_t sge_count, uint32_t immediate, int64_t deadline);
+
+/* completion may be NULL; it holds the length of the message and the immediate. */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_receive(struct sluice_channel *channel,
+                                                          const struct sluice_sge *sges,
+                                                          uint32_t sge_count, int64_t deadline,
+                                                          struct sluice_completion *completion);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge *sges,
+                     uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_write_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
+                               uint32_t sge_count, const struct sluice_remote_mr *remote,
+                               uint32_t immediate, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sges,
+                    uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t deadline);
+
+/*
+ * The primitive: does a list of requests of any kind and waits for all of
+ * them. Receives are posted before sends; what does not fit the queues is
+ * posted as they drain. completions is NULL or has count entries, in the order
+ * of requests. An argument error is found before anything is posted and then
+ * nothing is written; once anything was posted, all completions are written.
+ *
+ * 0: all succeeded, or count is 0. Else the first failure in the order of
+ * requests that is not merely -ECANCELED, or -ECANCELED.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *channel,
+                                                         const struct sluice_request *requests,
+                                                         uint32_t count, int64_t deadline,
+                                                         struct sluice_completion *completions);
+
+/*
+ * Unpolled: posts all requests and returns. The deadline acts when the program
+ * calls the library. handles is NULL or has count entries; requests without
+ * handles are seen through sluice_channel_poll() all the same.
+ *
+ * 0: all were accepted; each completes exactly once. -EAGAIN: no room for all
+ * of them in the queues, nothing was posted: poll and try again. -E2BIG: there
+ * will never be room for so many. -ENOTCONN: the channel has failed.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post(struct sluice_channel *channel,
+                                                       const struct sluice_request *requests,
+                                                       uint32_t count, int64_t deadline,
+                                                       struct sluice_handle *handles);
+
+/*
+ * Takes up to count completions of unpolled work that nobody has seen, oldest
+ * first, without waiting. Returns how many, 0 if none.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_poll(struct sluice_channel *channel,
+                                                       struct sluice_completion *completions,
+                                                       uint32_t count);
+
+/*
+ * Waits for one posted request; timeout 0 only looks. 0: it is complete, and
+ * completion->error says how it ended; asking again gives the same answer
+ * until its place is needed. -ETIMEDOUT: still pending. -ESTALE: a handle that
+ * is too old, or not of this channel.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait(struct sluice_channel *channel,
+                                                       const struct sluice_handle *handle,
+                                                       int64_t timeout,
+                                                       struct sluice_completion *completion);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The log: what the library decided and what it noticed. Errors of calls are
+ * returned, not logged. Without a function of the program's own, lines go to
+ * stderr; nothing is ever written to stdout.
+ */
+#ifndef SLUICE_LOG_H
+#define SLUICE_LOG_H
+
+#include <stdint.h>
+
+#include <sluice/macros.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum sluice_log_level {
+    SLUICE_LOG_NONE = 0,
+    SLUICE_LOG_ERROR = 1,
+    SLUICE_LOG_WARN = 2, /* the default; SLUICE_LOG in the environment overrides it */
+    SLUICE_LOG_INFO = 3,
+    SLUICE_LOG_DEBUG = 4
+};
+
+/*
+ * Receives one line, without its newline. It may be called by any thread that
+ * is inside the library and by the library's own threads, never by two at
+ * once, and must not call the library.
+ */
+typedef void (*sluice_log_function)(uint32_t level, const char *line, void *user);
+
+/*
+ * Sends lines of the level and below to the function, or to stderr if it is
+ * NULL. Process-wide; any thread may call it. -EINVAL: no such level.
+ */
+SLUICE_EXPORT int sluice_log_set(uint32_t level, sluice_log_function function, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

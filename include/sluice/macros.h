@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Compiler attributes of the public declarations. Nothing here is needed by a
+ * program; it is what lets the compiler find a forgotten, doubled or mixed-up
+ * call.
+ */
+#ifndef SLUICE_MACROS_H
+#define SLUICE_MACROS_H
+
+#if defined(__GNUC__)
+#define SLUICE_EXPORT __attribute__((visibility("default")))
+#define SLUICE_NODISCARD __attribute__((warn_unused_result))
+#else
+#define SLUICE_EXPORT
+#define SLUICE_NODISCARD
+#endif
+
+/*
+ * SLUICE_CONSUMED_BY(f): the returned object must be given to f exactly once.
+ * GCC 11 and later follow the object: forgetting it, using it afterwards, or
+ * passing it to free() is a warning. Clang 14 rejects the attribute.
+ */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define SLUICE_CONSUMED_BY(f) __attribute__((malloc(f, 1)))
+#else
+#define SLUICE_CONSUMED_BY(f)
+#endif
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory: regions, scatter/gather elements, and handles of remote regions.
+ * A region belongs to one protection domain. Any thread may call these; a
+ * region must not be deregistered by one thread while another one posts with it.
+ */
+#ifndef SLUICE_MR_H
+#define SLUICE_MR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/macros.h>
+#include <sluice/pd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sluice_mr;
+
+/* Rights. The program itself may always read its region. */
+#define SLUICE_ACCESS_LOCAL_WRITE (UINT32_C(1) << 0)  /* receives and reads may land here */
+#define SLUICE_ACCESS_REMOTE_WRITE (UINT32_C(1) << 1) /* peers may write; needs LOCAL_WRITE */
+#define SLUICE_ACCESS_REMOTE_READ (UINT32_C(1) << 2)  /* peers may read */
+
+/* Bytes of a packed remote handle. */
+#define SLUICE_REMOTE_MR_BYTES 32
+
+/*
+ * A scatter/gather element: a piece of a region. Laid out exactly as struct
+ * ibv_sge, so that a list is posted without a copy.
+ */
+struct sluice_sge {
+    uint64_t addr;   /* address of the first byte */
+    uint32_t length; /* bytes, 0 to 2^32 - 1 */
+    uint32_t lkey;   /* sluice_mr_lkey() of the region */
+}
+#if defined(__GNUC__)
+__attribute__((may_alias))
+#endif
+;
+
+/* A piece of a peer's memory that we may read or write, as its rights allow. */
+struct sluice_remote_mr {
+    uint64_t addr;     /* remote address of the first byte */
+    uint64_t length;   /* bytes; checked before anything is posted */
+    uint32_t rkey;     /* remote key */
+    uint32_t reserved; /* must be 0 */
+};
+
+/* The same, with the peer that owns it. */
+struct sluice_peer_remote_mr {
+    uint32_t peer;     /* index in the multichannel */
+    uint32_t reserved; /* must be 0 */
+    struct sluice_remote_mr remote;
+};
+
+/*
+ * Registers memory of the caller's, which must stay mapped until it is
+ * deregistered. length is in bytes, at least 1.
+ *
+ * NULL and errno on failure: EINVAL (NULL, zero length, wrapped range, unknown
+ * right, REMOTE_WRITE without LOCAL_WRITE), EFAULT (not mapped, or read-only
+ * and LOCAL_WRITE asked), ENOMEM (memory, or the limit on locked memory: the
+ * text says so).
+ */
+SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *
+sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length, uint32_t access);
+
+/*
+ * Allocates and registers memory: page-aligned, zeroed, on a memfd where the
+ * transport can let peers of this host map it. It is freed by
+ * sluice_mr_deregister(). Errors as sluice_mr_register().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd,
+                                                                 size_t length, uint32_t access);
+
+/*
+ * Ends a region; NULL is allowed. On return no peer touches the memory any
+ * more, and memory of sluice_mr_alloc() is gone. -EBUSY: posted work still
+ * refers to it; nothing happened, and it stays valid.
+ */
+SLUICE_EXPORT int sluice_mr_deregister(struct sluice_mr *mr);
+
+SLUICE_EXPORT void *sluice_mr_addr(const struct sluice_mr *mr);
+SLUICE_EXPORT size_t sluice_mr_length(const struct sluice_mr *mr);
+SLUICE_EXPORT uint32_t sluice_mr_lkey(const struct sluice_mr *mr);
+
+/*
+ * Makes a checked element of the bytes offset to offset + length - 1. Length 0
+ * is allowed up to and including the end. -ERANGE: outside the region.
+ * -EMSGSIZE: longer than 2^32 - 1 bytes. *sge is then untouched.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_mr_sge(const struct sluice_mr *mr, size_t offset,
+                                                 size_t length, struct sluice_sge *sge);
+
+/* The handle of the whole region, to be given to peers. -EINVAL: NULL. */
+SLUICE_EXPORT int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote);
+
+/* Writes a handle in its wire form: versioned, network byte order. */
+SLUICE_EXPORT void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
+                                         uint8_t bytes[SLUICE_REMOTE_MR_BYTES]);
+
+/*
+ * Reads a handle back. -EPROTO: not a handle, of another version, or its range
+ * wraps; *remote is then untouched.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
+                        struct sluice_remote_mr *remote);
+
+/*
+ * The bytes offset to offset + length - 1 of a remote region. Length 0 is
+ * allowed up to and including the end. -ERANGE: outside; *slice is untouched.
+ * slice may be the same object as remote.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_remote_mr_slice(const struct sluice_remote_mr *remote,
+                                                          uint64_t offset, uint64_t length,
+                                                          struct sluice_remote_mr *slice);
+
+/*
+ * Loads an aligned 8-byte word that a peer may write. A remote write of 8
+ * aligned bytes appears whole, and after all earlier writes of its channel.
+ */
+static inline uint64_t sluice_load_acquire64(const uint64_t *address)
+{
+    return __atomic_load_n(address, __ATOMIC_ACQUIRE);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

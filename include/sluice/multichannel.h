@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A multichannel: reliable connections to many peers that share a protection
+ * domain and a completion queue. A peer is named by its index, 0 to peers - 1.
+ *
+ * Threads, blocking, deadlines and argument errors are as in channel.h. One
+ * broken peer breaks no other: its requests fail, the others' do not.
+ */
+#ifndef SLUICE_MULTICHANNEL_H
+#define SLUICE_MULTICHANNEL_H
+
+#include <stdint.h>
+
+#include <sluice/channel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sluice_prepared_multichannel;
+struct sluice_multichannel;
+
+/* The largest number of peers of a multichannel. */
+#define SLUICE_MAX_PEERS 65536
+
+SLUICE_EXPORT void sluice_prepared_multichannel_free(struct sluice_prepared_multichannel *prepared);
+
+/* Ends all connections at once; as sluice_channel_close(). NULL is allowed. */
+SLUICE_EXPORT void sluice_multichannel_close(struct sluice_multichannel *multichannel);
+
+/* Declared here for the compiler's sake; described below. */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_multichannel_close)
+struct sluice_multichannel *
+sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prepared,
+                                       const struct sluice_endpoint *remotes, uint32_t count);
+
+/*
+ * Prepares connections to so many peers, 1 to SLUICE_MAX_PEERS. attr holds for
+ * each peer; NULL means all defaults. The result goes to exactly one of
+ * sluice_prepared_multichannel_handshake() and _free(). Errors as
+ * sluice_channel_prepare().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_multichannel_free)
+SLUICE_CONSUMED_BY(sluice_prepared_multichannel_handshake)
+struct sluice_prepared_multichannel *
+sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
+                            const struct sluice_channel_attr *attr);
+
+/*
+ * Writes the endpoints, one per peer: endpoints[i] is what peer i needs.
+ * -EINVAL: NULL, or count is not the number of peers.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel *prepared,
+                                       struct sluice_endpoint *endpoints, uint32_t count);
+
+/*
+ * sluice_prepared_multichannel_handshake(), declared above: connects to all
+ * peers; remotes[i] is what peer i gave us. It always consumes the prepared
+ * multichannel and never waits. A peer whose endpoint is unusable comes out
+ * failed, with its reason, and the others work. NULL and errno: EINVAL (NULL,
+ * or count is not the number of peers).
+ */
+
+/* Number of peers; 0: not a multichannel. */
+SLUICE_EXPORT uint32_t sluice_multichannel_peers(const struct sluice_multichannel *multichannel);
+
+/* enum sluice_peer_state of a peer; -EINVAL: no such peer. */
+SLUICE_EXPORT int sluice_multichannel_peer_state(const struct sluice_multichannel *multichannel,
+                                                 uint32_t peer);
+
+/* The first error of a peer, as sluice_channel_error(). */
+SLUICE_EXPORT int sluice_multichannel_peer_error(const struct sluice_multichannel *multichannel,
+                                                 uint32_t peer, struct sluice_error *error);
+
+/*
+ * Ends the connection to one peer, in whatever state it is, and prepares a new
+ * one; writes its endpoint. Its work in flight is drained, at most 1 s, and
+ * ends cancelled. On failure the peer is failed and *endpoint untouched:
+ * -EINVAL (no such peer, NULL), -EMFILE, -ENOMEM, or the driver's.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,
+                               struct sluice_endpoint *endpoint);
+
+/*
+ * Connects a peer that was reset. -EINVAL: no such peer, NULL, or it is not
+ * prepared. -EPROTO, -EPROTOTYPE: the endpoint is unusable; the peer is failed.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,
+                                   const struct sluice_endpoint *remote);
+
+/* The orderly end, as sluice_channel_shutdown(), of all peers together. */
+SLUICE_EXPORT int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel,
+                                               int64_t timeout);
+
+/* Blocking, with one peer: as the calls of channel.h. */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_send(struct sluice_multichannel *multichannel, uint32_t peer,
+                         const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_send_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
+                                   const struct sluice_sge *sges, uint32_t sge_count,
+                                   uint32_t immediate, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_receive(struct sluice_multichannel *multichannel, uint32_t peer,
+                            const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline,
+                            struct sluice_completion *completion);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_write(struct sluice_multichannel *multichannel, uint32_t peer,
+                          const struct sluice_sge *sges, uint32_t sge_count,
+                          const struct sluice_remote_mr *remote, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
+                                    const struct sluice_sge *sges, uint32_t sge_count,
+                                    const struct sluice_remote_mr *remote, uint32_t immediate,
+                                    int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t peer,
+                         const struct sluice_sge *sges, uint32_t sge_count,
+                         const struct sluice_remote_mr *remote, int64_t deadline);
+
+/* The primitive, as sluice_channel_submit(), to any peers, the same one twice too. */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_submit(struct sluice_multichannel *multichannel,
+                           const struct sluice_request *requests, uint32_t count, int64_t deadline,
+                           struct sluice_completion *completions);
+
+/*
+ * Lists of one operation, otherwise as submit: the opcode of each request is
+ * SLUICE_OP_NONE or that of the call.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_scatter_send(struct sluice_multichannel *multichannel,
+                                 const struct sluice_request *requests, uint32_t count,
+                                 int64_t deadline, struct sluice_completion *completions);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_scatter_write(struct sluice_multichannel *multichannel,
+                                  const struct sluice_request *requests, uint32_t count,
+                                  int64_t deadline, struct sluice_completion *completions);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_gather_receive(struct sluice_multichannel *multichannel,
+                                   const struct sluice_request *requests, uint32_t count,
+                                   int64_t deadline, struct sluice_completion *completions);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_gather_read(struct sluice_multichannel *multichannel,
+                                const struct sluice_request *requests, uint32_t count,
+                                int64_t deadline, struct sluice_completion *completions);
+
+/*
+ * Posts the receives, sends, and waits for both. This is the one most programs
+ * want: a blocking send ends only when the peer took it into a receive, so two
+ * ranks that both block in scatter_send wait for each other. completions is
+ * NULL or has send_count + receive_count entries, those of the sends first.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_scatter_gather(struct sluice_multichannel *multichannel,
+                                   const struct sluice_request *sends, uint32_t send_count,
+                                   const struct sluice_request *receives, uint32_t receive_count,
+                                   int64_t deadline, struct sluice_completion *completions);
+
+/*
+ * The same message to count peers. The request's peer is ignored, its opcode
+ * NONE or SEND. completions is NULL or has count entries, in the order of peers.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_multicast_send(
+    struct sluice_multichannel *multichannel, const struct sluice_request *request,
+    const uint32_t *peers, uint32_t count, int64_t deadline, struct sluice_completion *completions);
+
+/* The same bytes into memory of count peers. The request's peer and remote are ignored. */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel,
+                                    const struct sluice_request *request,
+                                    const struct sluice_peer_remote_mr *remotes, uint32_t count,
+                                    int64_t deadline, struct sluice_completion *completions);
+
+/* Unpolled work, as sluice_channel_post(), _poll() and _wait(). */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_post(struct sluice_multichannel *multichannel,
+                         const struct sluice_request *requests, uint32_t count, int64_t deadline,
+                         struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_poll(struct sluice_multichannel *multichannel,
+                         struct sluice_completion *completions, uint32_t count);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_wait(struct sluice_multichannel *multichannel,
+                         const struct sluice_handle *handle, int64_t timeout,
+                         struct sluice_completion *completion);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Work requests, their completions and their handles: what submit, scatter,
+ * gather, post and poll of a channel and of a multichannel share.
+ */
+#ifndef SLUICE_REQUEST_H
+#define SLUICE_REQUEST_H
+
+#include <stdint.h>
+
+#include <sluice/mr.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum sluice_opcode {
+    SLUICE_OP_NONE = 0,    /* in a list call that names the operation itself */
+    SLUICE_OP_SEND = 1,    /* consumes a receive of the peer */
+    SLUICE_OP_RECEIVE = 2, /* takes one send, or one write with immediate, of the peer */
+    SLUICE_OP_WRITE = 3,   /* into the peer's memory, without its doing */
+    SLUICE_OP_READ = 4     /* out of the peer's memory, without its doing */
+};
+
+/* Flags of a request, and of a completion (the first one). */
+#define SLUICE_IMMEDIATE (UINT32_C(1) << 0) /* send, write: deliver immediate to a receive */
+#define SLUICE_FENCE (UINT32_C(1) << 1)     /* start after the peer's earlier reads are done */
+#define SLUICE_SOLICITED (UINT32_C(1) << 2) /* send: wake a peer that sleeps for such only */
+#define SLUICE_INLINE \
+    (UINT32_C(1) << 3) /* send, write: the buffer is free when the post
+                                               returns; at most max_inline bytes */
+
+/*
+ * One request. A zeroed struct is a valid start. The SGE list and the struct
+ * are read before the call returns and may then go; the memory that the SGEs
+ * name is in use until the request completes.
+ */
+struct sluice_request {
+    uint32_t opcode;                /* enum sluice_opcode */
+    uint32_t peer;                  /* index in the multichannel; 0 on a channel */
+    uint32_t flags;                 /* SLUICE_IMMEDIATE ... */
+    uint32_t immediate;             /* host byte order; with SLUICE_IMMEDIATE only */
+    const struct sluice_sge *sges;  /* local memory; NULL if sge_count is 0 */
+    uint32_t sge_count;             /* 0 (a message of no bytes) to max_sge of the channel */
+    uint32_t reserved;              /* must be 0 */
+    struct sluice_remote_mr remote; /* write, read: at least as long as the SGEs together */
+    uint64_t user_data;             /* given back in the completion */
+    uint64_t operand[2];            /* for atomic operations to come: must be 0 */
+};
+
+/* How one request ended. */
+struct sluice_completion {
+    uint64_t user_data;   /* of the request */
+    uint64_t bytes;       /* transferred; receive: length of the message; 0 on error */
+    uint32_t peer;        /* index in the multichannel; 0 on a channel */
+    uint32_t opcode;      /* enum sluice_opcode of the request */
+    uint32_t flags;       /* SLUICE_IMMEDIATE: immediate is valid; else 0 */
+    uint32_t immediate;   /* host byte order */
+    int32_t error;        /* 0, or the negative errno value of the class */
+    uint32_t error_class; /* enum sluice_error_class */
+    uint32_t status;      /* enum sluice_status of this request */
+    uint32_t cause;       /* status of the first error of this peer; 0 on success */
+    uint32_t vendor;      /* the device's own code, 0 if it gave none */
+    uint32_t reserved;    /* written as 0 */
+};
+
+/* Names one posted request. A value: copy it, drop it; nothing leaks. */
+struct sluice_handle {
+    uint64_t id;    /* opaque */
+    uint64_t owner; /* opaque: which channel or multichannel */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

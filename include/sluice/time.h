@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Durations. Every duration of the library is a relative int64_t in
+ * nanoseconds; a negative one is -EINVAL. There are two kinds:
+ *
+ *   deadline  Of an operation, and destructive. A reliable connection cannot
+ *             take back one receive, so when it passes, the queue pair of
+ *             that peer goes to the error state, its other work ends
+ *             cancelled, and what the remote side saw is unknown.
+ *   timeout   Of a wait, and harmless: -ETIMEDOUT, and the work is still
+ *             pending.
+ */
+#ifndef SLUICE_TIME_H
+#define SLUICE_TIME_H
+
+#include <stdint.h>
+
+#define SLUICE_NS(n) ((int64_t)(n))
+#define SLUICE_US(n) ((int64_t)(n)*INT64_C(1000))
+#define SLUICE_MS(n) ((int64_t)(n)*INT64_C(1000000))
+#define SLUICE_S(n) ((int64_t)(n)*INT64_C(1000000000))
+
+/* No deadline, or no timeout. There is no default: for ever must be written. */
+#define SLUICE_FOREVER INT64_MAX
+
+#endif

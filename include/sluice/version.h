@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The version of the header and of the library that is running. */
+#ifndef SLUICE_VERSION_H
+#define SLUICE_VERSION_H
+
+#include <sluice/macros.h>
+
+#define SLUICE_VERSION_MAJOR 0
+#define SLUICE_VERSION_MINOR 1
+#define SLUICE_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The version of the running library and the transports built into it, for
+ * example "0.1.0 (verbs soft)". The text is static and must not be freed.
+ */
+SLUICE_EXPORT const char *sluice_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

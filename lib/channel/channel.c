@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* Channels: the public calls, each a thin wrapper around the engine. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "engine.h"
+
+static bool is_channel(const struct sluice_channel *channel)
+{
+    return channel != NULL && channel->magic == SLU_MAGIC_CHANNEL;
+}
+
+static int not_a_channel(void)
+{
+    return slu_fail(EINVAL, "not a channel");
+}
+
+void sluice_channel_close(struct sluice_channel *channel)
+{
+    if (!is_channel(channel))
+        return;
+    channel->magic = SLU_MAGIC_DEAD;
+    slu_engine_destroy(channel->engine);
+    free(channel);
+}
+
+int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout)
+{
+    return is_channel(channel) ? slu_engine_shutdown(channel->engine, timeout) : not_a_channel();
+}
+
+int sluice_channel_state(const struct sluice_channel *channel)
+{
+    return is_channel(channel) ? slu_peer_state(channel->engine, &channel->engine->peers[0])
+                               : not_a_channel();
+}
+
+int sluice_channel_error(const struct sluice_channel *channel, struct sluice_error *error)
+{
+    return is_channel(channel) ? slu_peer_report(channel->engine, &channel->engine->peers[0], error)
+                               : not_a_channel();
+}
+
+int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_request *requests,
+                          uint32_t count, int64_t deadline, struct sluice_completion *completions)
+{
+    struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
+
+    return is_channel(channel) ? slu_submit(channel->engine, &source, deadline, completions)
+                               : not_a_channel();
+}
+
+int sluice_channel_send(struct sluice_channel *channel, const struct sluice_sge *sges,
+                        uint32_t sge_count, int64_t deadline)
+{
+    const struct sluice_request request = {
+        .opcode = SLUICE_OP_SEND, .sges = sges, .sge_count = sge_count};
+
+    return sluice_channel_submit(channel, &request, 1, deadline, NULL);
+}
+
+int sluice_channel_send_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
+                                  uint32_t sge_count, uint32_t immediate, int64_t deadline)
+{
+    const struct sluice_request request = {.opcode = SLUICE_OP_SEND,
+                                           .flags = SLUICE_IMMEDIATE,
+                                           .immediate = immediate,
+                                           .sges = sges,
+                                           .sge_count = sge_count};
+
+    return sluice_channel_submit(channel, &request, 1, deadline, NULL);
+}
+
+int sluice_channel_receive(struct sluice_channel *channel, const struct sluice_sge *sges,
+                           uint32_t sge_count, int64_t deadline,
+                           struct sluice_completion *completion)
+{
+    const struct sluice_request request = {
+        .opcode = SLUICE_OP_RECEIVE, .sges = sges, .sge_count = sge_count};
+
+    return sluice_channel_submit(channel, &request, 1, deadline, completion);
+}
+
+static int one_sided(struct sluice_channel *channel, struct sluice_request *request,
+                     const struct sluice_remote_mr *remote, int64_t deadline)
+{
+    if (remote == NULL)
+        return slu_fail(EINVAL, "a %s needs a remote region, not NULL",
+                        slu_opcode_name(request->opcode));
+    request->remote = *remote;
+    return sluice_channel_submit(channel, request, 1, deadline, NULL);
+}
+
+int sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge *sges,
+                         uint32_t sge_count, const struct sluice_remote_mr *remote,
+                         int64_t deadline)
+{
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
+
+    return one_sided(channel, &request, remote, deadline);
+}
+
+int sluice_channel_write_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
+                                   uint32_t sge_count, const struct sluice_remote_mr *remote,
+                                   uint32_t immediate, int64_t deadline)
+{
+    struct sluice_request request = {.opcode = SLUICE_OP_WRITE,
+                                     .flags = SLUICE_IMMEDIATE,
+                                     .immediate = immediate,
+                                     .sges = sges,
+                                     .sge_count = sge_count};
+
+    return one_sided(channel, &request, remote, deadline);
+}
+
+int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sges,
+                        uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t deadline)
+{
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
+
+    return one_sided(channel, &request, remote, deadline);
+}
+
+int sluice_channel_post(struct sluice_channel *channel, const struct sluice_request *requests,
+                        uint32_t count, int64_t deadline, struct sluice_handle *handles)
+{
+    struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
+
+    return is_channel(channel) ? slu_post(channel->engine, &source, deadline, handles)
+                               : not_a_channel();
+}
+
+int sluice_channel_poll(struct sluice_channel *channel, struct sluice_completion *completions,
+                        uint32_t count)
+{
+    return is_channel(channel) ? slu_poll(channel->engine, completions, count) : not_a_channel();
+}
+
+int sluice_channel_wait(struct sluice_channel *channel, const struct sluice_handle *handle,
+                        int64_t timeout, struct sluice_completion *completion)
+{
+    return is_channel(channel) ? slu_wait_handle(channel->engine, handle, timeout, completion)
+                               : not_a_channel();
+}
+
+struct sluice_scope *sluice_channel_scope_begin(struct sluice_channel *channel, int64_t deadline)
+{
+    if (!is_channel(channel))
+        return slu_fail_null(EINVAL, "not a channel");
+    return slu_scope_begin(channel->engine, deadline);
+}

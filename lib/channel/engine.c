@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An engine as a whole: made of a completion queue, slots and peers; ended so
+ * that no buffer is left in flight.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "engine.h"
+
+/* Each engine of the process has a tag of its own; 0 is nobody's. */
+static uint64_t next_tag(void)
+{
+    static _Atomic uint64_t last;
+
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+/*
+ * The completion queue holds every request that can be in flight, or as many
+ * as the device allows; then sends and receives share it in proportion.
+ */
+static uint32_t share_queue(struct slu_engine *engine, uint32_t max_depth)
+{
+    uint64_t sends = (uint64_t)engine->attr.send_depth * engine->peer_count;
+    uint64_t receives = (uint64_t)engine->attr.receive_depth * engine->peer_count;
+    uint64_t total = sends + receives;
+
+    if (total > max_depth) {
+        sends = sends * max_depth / total;
+        receives = max_depth - sends;
+        slu_log(SLUICE_LOG_INFO,
+                "completion queue holds %u of %llu requests: %llu sends, %llu receives", max_depth,
+                (unsigned long long)total, (unsigned long long)sends, (unsigned long long)receives);
+    }
+    engine->pools[SLU_SEND_QUEUE].cq_free = (uint32_t)sends;
+    engine->pools[SLU_RECEIVE_QUEUE].cq_free = (uint32_t)receives;
+    return (uint32_t)(sends + receives);
+}
+
+static int create_queues(struct slu_engine *engine)
+{
+    const struct slu_tcontext *device = engine->pd->context->transport;
+    uint32_t depth = share_queue(engine, device->max_cq_depth);
+    int error = 0;
+
+    for (int queue = 0; queue < SLU_QUEUES && error == 0; queue++)
+        error = slu_pool_create(&engine->pools[queue], engine->pools[queue].cq_free,
+                                engine->attr.max_sge);
+    if (error == 0)
+        error = engine->transport->cq_create(engine->pd->context->transport, depth, &engine->cq);
+    return error;
+}
+
+static int create_peers(struct slu_engine *engine)
+{
+    uint32_t count = engine->peer_count;
+    int error = 0;
+
+    engine->peers = calloc(count, sizeof *engine->peers);
+    if (engine->peers == NULL)
+        return slu_fail(ENOMEM, "no memory for %u peers", count);
+    for (uint32_t i = 0; i < count; i++)
+        slu_peer_init(engine, &engine->peers[i]);
+    slu_engine_enter(engine);
+    for (uint32_t i = 0; i < count && error == 0; i++)
+        error = slu_peer_create(engine, &engine->peers[i]);
+    slu_engine_leave(engine);
+    return error;
+}
+
+static void join_pd(struct slu_engine *engine)
+{
+    struct sluice_pd *pd = engine->pd;
+
+    pthread_mutex_lock(&pd->lock);
+    engine->next = pd->engines;
+    pd->engines = engine;
+    pthread_mutex_unlock(&pd->lock);
+}
+
+static void leave_pd(struct slu_engine *engine)
+{
+    struct slu_engine **at = &engine->pd->engines;
+
+    pthread_mutex_lock(&engine->pd->lock);
+    while (*at != NULL && *at != engine)
+        at = &(*at)->next;
+    if (*at == engine)
+        *at = engine->next;
+    pthread_mutex_unlock(&engine->pd->lock);
+}
+
+struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
+                                     const struct sluice_channel_attr *attr)
+{
+    struct slu_engine *engine;
+    int error;
+
+    if (pd == NULL || pd->magic != SLU_MAGIC_PD)
+        return slu_fail_null(EINVAL, "a channel needs a protection domain");
+    engine = calloc(1, sizeof *engine);
+    if (engine == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a channel");
+    slu_pd_hold(pd);
+    engine->pd = pd;
+    engine->transport = pd->context->transport->transport;
+    engine->tag = next_tag();
+    engine->peer_count = peers;
+    engine->next_deadline = engine->next_drain = SLUICE_FOREVER;
+    engine->stalled[SLU_SEND_QUEUE] = engine->stalled[SLU_RECEIVE_QUEUE] = SLU_NONE;
+    error = slu_channel_attr_apply(engine, pd->context->transport, attr);
+    if (error == 0)
+        error = create_queues(engine);
+    if (error == 0)
+        error = create_peers(engine);
+    if (error < 0) {
+        slu_engine_destroy(engine);
+        errno = -error;
+        return NULL;
+    }
+    join_pd(engine);
+    return engine;
+}
+
+void slu_engine_enter(struct slu_engine *engine)
+{
+    engine->call_number++;
+    if (engine->transport->cq_enter != NULL)
+        engine->transport->cq_enter(engine->cq);
+}
+
+void slu_engine_leave(struct slu_engine *engine)
+{
+    if (engine->transport->cq_leave != NULL)
+        engine->transport->cq_leave(engine->cq);
+}
+
+static bool all_idle(void *argument)
+{
+    const struct slu_engine *engine = argument;
+
+    return engine->pools[SLU_SEND_QUEUE].pending == 0 &&
+           engine->pools[SLU_RECEIVE_QUEUE].pending == 0;
+}
+
+/* All peers go to error together and then drain together. */
+static void drain_all(struct slu_engine *engine)
+{
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        slu_peer_fail(engine, &engine->peers[i], SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
+    slu_wait(engine, all_idle, engine, SLUICE_FOREVER);
+}
+
+void slu_engine_destroy(struct slu_engine *engine)
+{
+    if (engine->peers != NULL) {
+        slu_engine_enter(engine);
+        drain_all(engine);
+        for (uint32_t i = 0; i < engine->peer_count; i++)
+            slu_peer_abandon(engine, &engine->peers[i]);
+        slu_engine_leave(engine);
+    }
+    leave_pd(engine);
+    if (engine->cq != NULL)
+        engine->transport->cq_destroy(engine->cq);
+    if (engine->discarded > 0)
+        slu_log(SLUICE_LOG_INFO, "%llu completions of unknown requests were discarded",
+                (unsigned long long)engine->discarded);
+    for (int queue = 0; queue < SLU_QUEUES; queue++)
+        slu_pool_destroy(&engine->pools[queue]);
+    free(engine->peers);
+    slu_pd_release(engine->pd);
+    free(engine);
+}
+
+int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout)
+{
+    bool idle;
+
+    if (timeout < 0)
+        return slu_fail(EINVAL, "timeout %lld is negative", (long long)timeout);
+    slu_engine_enter(engine);
+    idle = slu_wait(engine, all_idle, engine, slu_after(timeout));
+    drain_all(engine);
+    slu_engine_leave(engine);
+    return idle ? 0 : slu_fail(ETIMEDOUT, "work was still pending, and was cancelled");
+}
+
+bool slu_engines_use_key(struct sluice_pd *pd, uint32_t lkey)
+{
+    bool used = false;
+
+    pthread_mutex_lock(&pd->lock);
+    for (struct slu_engine *engine = pd->engines; engine != NULL && !used; engine = engine->next)
+        for (int queue = 0; queue < SLU_QUEUES && !used; queue++)
+            used = slu_pool_uses_key(&engine->pools[queue], engine->attr.max_sge, lkey);
+    pthread_mutex_unlock(&pd->lock);
+    return used;
+}

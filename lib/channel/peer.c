@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One peer of an engine: its queue pair, its state, and the first error it had.
+ *
+ *   PREPARED --connect--> READY --fail--> FAILED
+ *       ^                   |                |
+ *       +-------reset-------+----------------+
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine.h"
+
+void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
+{
+    const struct slu_list empty = {SLU_NONE, SLU_NONE};
+
+    memset(peer, 0, sizeof *peer);
+    peer->free[SLU_SEND_QUEUE] = engine->attr.send_depth;
+    peer->free[SLU_RECEIVE_QUEUE] = engine->attr.receive_depth;
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        peer->posted[queue] = empty;
+        peer->stall[queue].index = SLU_NONE;
+        peer->stall[queue].slot = SLU_NONE;
+    }
+    peer->drain_by = SLUICE_FOREVER;
+    peer->state = SLUICE_STATE_PREPARED;
+}
+
+int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer)
+{
+    slu_peer_init(engine, peer);
+    return engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr,
+                                        &peer->qp);
+}
+
+void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *peer,
+                       struct sluice_endpoint *endpoint)
+{
+    struct slu_endpoint filled = {.transport = engine->transport->id};
+
+    engine->transport->qp_endpoint(peer->qp, &filled);
+    slu_endpoint_encode(&filled, endpoint);
+}
+
+static const char *transport_name(uint32_t id)
+{
+    return id == SLU_TRANSPORT_VERBS ? "verbs" : "soft";
+}
+
+int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
+                     const struct sluice_endpoint *remote)
+{
+    struct slu_endpoint decoded;
+    int error = slu_endpoint_decode(remote, &decoded);
+
+    if (error == 0 && decoded.transport != engine->transport->id)
+        error = slu_fail(EPROTOTYPE, "endpoint is of transport %s, this side runs %s",
+                         transport_name(decoded.transport), engine->transport->name);
+    if (error == 0)
+        error = engine->transport->qp_connect(peer->qp, &decoded);
+    if (error == 0) {
+        peer->state = SLUICE_STATE_READY;
+        return 0;
+    }
+    peer->connect_error = error;
+    snprintf(peer->connect_text, sizeof peer->connect_text, "%s", sluice_last_error());
+    slu_peer_fail(engine, peer, SLUICE_STATUS_BAD_RESP_ERR, SLUICE_OP_NONE, 0);
+    return error;
+}
+
+void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
+                   uint32_t opcode, uint32_t vendor)
+{
+    if (peer->state == SLUICE_STATE_FAILED)
+        return;
+    peer->state = SLUICE_STATE_FAILED;
+    peer->failed_in = engine->call_number;
+    peer->failed_at = slu_now();
+    peer->cause_status = status;
+    peer->cause_opcode = opcode;
+    peer->cause_vendor = vendor;
+    peer->drain_by = peer->failed_at + SLU_DRAIN_TIME;
+    if (peer->drain_by < engine->next_drain)
+        engine->next_drain = peer->drain_by;
+    if (peer->qp != NULL)
+        engine->transport->qp_error(peer->qp);
+    slu_log(SLUICE_LOG_DEBUG, "peer %u failed: %s", slu_peer_index(engine, peer),
+            sluice_status_name(status));
+}
+
+static bool peer_idle(void *argument)
+{
+    return !slu_peer_busy(argument);
+}
+
+int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
+{
+    int error;
+
+    slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
+    peer->drain_by = slu_now() + SLU_DRAIN_TIME;
+    if (peer->drain_by < engine->next_drain)
+        engine->next_drain = peer->drain_by;
+    slu_wait(engine, peer_idle, peer, SLUICE_FOREVER);
+    slu_peer_abandon(engine, peer);
+    error = slu_peer_create(engine, peer);
+    if (error < 0) {
+        peer->connect_error = error;
+        snprintf(peer->connect_text, sizeof peer->connect_text, "%s", sluice_last_error());
+        slu_peer_fail(engine, peer, SLUICE_STATUS_GENERAL_ERR, SLUICE_OP_NONE, (uint32_t)-error);
+    }
+    return error;
+}
+
+/* A queue pair may have failed while nobody was looking. */
+static bool lost_silently(const struct slu_engine *engine, const struct slu_peer *peer)
+{
+    return peer->state == SLUICE_STATE_READY &&
+           engine->transport->qp_state(peer->qp) == SLU_QP_ERROR;
+}
+
+int slu_peer_state(struct slu_engine *engine, const struct slu_peer *peer)
+{
+    bool lost;
+
+    slu_engine_enter(engine);
+    lost = lost_silently(engine, peer);
+    slu_engine_leave(engine);
+    return lost ? SLUICE_STATE_FAILED : (int)peer->state;
+}
+
+static void describe(const struct slu_peer *peer, struct sluice_error *error)
+{
+    if (peer->connect_error != 0)
+        snprintf(error->text, sizeof error->text, "peer %u could not be connected: %.180s",
+                 error->peer, peer->connect_text);
+    else if (error->opcode != SLUICE_OP_NONE)
+        snprintf(error->text, sizeof error->text,
+                 "peer %u: %s failed: %s (%s, vendor code %#x): %s", error->peer,
+                 slu_opcode_name(error->opcode), sluice_status_name(error->status),
+                 sluice_error_class_name(error->error_class), error->vendor,
+                 slu_class_hint((enum sluice_error_class)error->error_class));
+    else
+        snprintf(error->text, sizeof error->text, "peer %u: %s (%s): %s", error->peer,
+                 sluice_status_name(error->status), sluice_error_class_name(error->error_class),
+                 slu_class_hint((enum sluice_error_class)error->error_class));
+}
+
+int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
+                   struct sluice_error *error)
+{
+    uint32_t status = peer->cause_status;
+    enum sluice_error_class error_class;
+
+    if (error == NULL || error->size != sizeof *error)
+        return slu_fail(EINVAL, "error is NULL, or its size is not %zu", sizeof *error);
+    *error = (struct sluice_error){.size = sizeof *error, .peer = slu_peer_index(engine, peer)};
+    if (lost_silently(engine, peer))
+        status = SLUICE_STATUS_RETRY_EXC_ERR;
+    else if (peer->state != SLUICE_STATE_FAILED)
+        return 0;
+    error_class = slu_class_of(status, peer->cause_opcode);
+    error->opcode = peer->cause_opcode;
+    error->status = status;
+    error->vendor = peer->cause_vendor;
+    error->error_class = error_class;
+    error->error = peer->connect_error != 0 ? peer->connect_error : slu_class_error(error_class);
+    describe(peer, error);
+    return 1;
+}
+
+int slu_peer_report(struct slu_engine *engine, const struct slu_peer *peer,
+                    struct sluice_error *error)
+{
+    int found;
+
+    slu_engine_enter(engine);
+    found = slu_peer_error(engine, peer, error);
+    slu_engine_leave(engine);
+    return found;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Posting: items become slots and work requests. Neighbours in a list that go
+ * to one peer are posted as one chain, with one doorbell. Whoever calls has
+ * seen to it that the peer is ready; room is checked here.
+ */
+#include "config.h"
+
+#include "engine.h"
+
+#define CHAIN 16
+
+/* What is gathered for one queue of one peer. */
+struct chain {
+    struct slu_engine *engine;
+    struct slu_call *call; /* of OWNER_CALL, or NULL */
+    enum slu_queue queue;
+    enum slu_slot_owner owner;
+    int64_t deadline;
+    struct slu_peer *peer;
+    uint32_t count;
+    struct slu_slot *slots[CHAIN];
+    union {
+        struct slu_send_wr sends[CHAIN];
+        struct slu_receive_wr receives[CHAIN];
+    };
+};
+
+static void begin_chain(struct chain *chain, struct slu_engine *engine, enum slu_queue queue,
+                        enum slu_slot_owner owner, int64_t deadline)
+{
+    chain->engine = engine;
+    chain->call = NULL;
+    chain->queue = queue;
+    chain->owner = owner;
+    chain->deadline = deadline;
+    chain->count = 0;
+}
+
+bool slu_post_room(const struct slu_engine *engine, const struct slu_item *item, uint32_t parts)
+{
+    enum slu_queue queue = slu_item_queue(item);
+
+    return engine->peers[item->peer].free[queue] >= parts &&
+           engine->pools[queue].cq_free >= parts && slu_pool_room(&engine->pools[queue]) > 0;
+}
+
+/*
+ * What the program may look at one by one is signalled. Of a chain of a
+ * blocking call it sees nothing before the end, so the last one will do, and
+ * proves the others; but half a queue is never left without a signal, because
+ * unsignalled room comes back only with the next signalled completion.
+ */
+static void sign_sends(struct chain *chain)
+{
+    uint32_t half = chain->engine->attr.send_depth / 2;
+
+    for (uint32_t i = 0; i < chain->count; i++) {
+        if (chain->owner == SLU_OWNER_CALL && i + 1 < chain->count &&
+            chain->peer->unsignaled + 1 < half) {
+            chain->peer->unsignaled++;
+            continue;
+        }
+        chain->sends[i].flags |= SLU_SIGNALED;
+        chain->peer->unsignaled = 0;
+    }
+}
+
+/* Index in the chain of the first request the driver did not take; count if it took all. */
+static uint32_t post_sends(struct chain *chain, int *error)
+{
+    struct slu_send_wr *bad = NULL;
+
+    for (uint32_t i = 0; i < chain->count; i++)
+        chain->sends[i].next = i + 1 < chain->count ? &chain->sends[i + 1] : NULL;
+    sign_sends(chain);
+    *error = chain->engine->transport->post_send(chain->peer->qp, chain->sends, &bad);
+    return *error == 0 ? chain->count : bad != NULL ? (uint32_t)(bad - chain->sends) : 0;
+}
+
+static uint32_t post_receives(struct chain *chain, int *error)
+{
+    struct slu_receive_wr *bad = NULL;
+
+    for (uint32_t i = 0; i < chain->count; i++)
+        chain->receives[i].next = i + 1 < chain->count ? &chain->receives[i + 1] : NULL;
+    *error = chain->engine->transport->post_receive(chain->peer->qp, chain->receives, &bad);
+    return *error == 0 ? chain->count : bad != NULL ? (uint32_t)(bad - chain->receives) : 0;
+}
+
+/*
+ * A request that the driver refused may run all the same (rxe advances its
+ * queue before the doorbell fails), so its buffers are in use until the queue
+ * pair is destroyed; it is due for that at once.
+ */
+static void refuse_rest(struct chain *chain, uint32_t from, int error)
+{
+    struct slu_engine *engine = chain->engine;
+
+    chain->slots[from]->status = SLUICE_STATUS_GENERAL_ERR;
+    chain->slots[from]->vendor = (uint32_t)-error;
+    slu_peer_fail(engine, chain->peer, SLUICE_STATUS_GENERAL_ERR, chain->slots[from]->opcode,
+                  (uint32_t)-error);
+    chain->peer->drain_by = slu_now();
+    engine->next_drain = 0;
+}
+
+static void flush_chain(struct chain *chain)
+{
+    uint32_t taken;
+    int error = 0;
+
+    if (chain->count == 0)
+        return;
+    taken = chain->queue == SLU_RECEIVE_QUEUE ? post_receives(chain, &error)
+                                              : post_sends(chain, &error);
+    if (SLU_UNLIKELY(error < 0))
+        refuse_rest(chain, taken < chain->count ? taken : chain->count - 1, error);
+    chain->count = 0;
+}
+
+static void add_work(struct chain *chain, struct slu_slot *slot, const struct slu_item *item,
+                     const struct sluice_sge *sges, uint32_t sge_count)
+{
+    struct slu_engine *engine = chain->engine;
+    uint32_t at = chain->count++;
+
+    slot->posted++;
+    chain->peer->free[chain->queue]--;
+    engine->pools[chain->queue].cq_free--;
+    chain->slots[at] = slot;
+    if (chain->queue == SLU_RECEIVE_QUEUE) {
+        chain->receives[at] =
+            (struct slu_receive_wr){.id = slot->id, .sge_count = sge_count, .sges = sges};
+        return;
+    }
+    chain->sends[at] = (struct slu_send_wr){
+        .id = slot->id,
+        .opcode = item->opcode,
+        .flags = item->request->flags,
+        .immediate = item->request->immediate,
+        .sge_count = sge_count,
+        .sges = sges,
+        .remote_addr = item->remote != NULL ? item->remote->addr : 0,
+        .rkey = item->remote != NULL ? item->remote->rkey : 0,
+    };
+}
+
+/* The pieces of an SGE list that hold the bytes offset to offset + length - 1. */
+static uint32_t cut_sges(const struct sluice_request *request, uint64_t offset, uint64_t length,
+                         struct sluice_sge *pieces)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < request->sge_count && length > 0; i++) {
+        struct sluice_sge piece = request->sges[i];
+
+        if (offset >= piece.length) {
+            offset -= piece.length;
+            continue;
+        }
+        piece.addr += offset;
+        piece.length -= (uint32_t)offset;
+        offset = 0;
+        if (piece.length > length)
+            piece.length = (uint32_t)length;
+        length -= piece.length;
+        pieces[count++] = piece;
+    }
+    return count;
+}
+
+/*
+ * Posts parts of a read or write that is longer than a message may be, from
+ * offset on, while there is room. Only the last part carries the immediate.
+ * Returns the offset it came to.
+ */
+static uint64_t post_parts(struct chain *chain, struct slu_slot *slot, const struct slu_item *item,
+                           uint64_t offset)
+{
+    uint64_t max = chain->engine->attr.max_message;
+    struct sluice_sge pieces[SLU_MAX_SGE];
+
+    flush_chain(chain);
+    while (offset < item->bytes && chain->peer->free[chain->queue] > 0 &&
+           chain->engine->pools[chain->queue].cq_free > 0 &&
+           chain->peer->state == SLUICE_STATE_READY) {
+        uint64_t length = item->bytes - offset < max ? item->bytes - offset : max;
+        uint32_t count = cut_sges(item->request, offset, length, pieces);
+
+        add_work(chain, slot, item, pieces, count);
+        chain->sends[0].remote_addr += offset;
+        if (offset + length < item->bytes)
+            chain->sends[0].flags &= ~(SLUICE_IMMEDIATE | SLUICE_SOLICITED);
+        offset += length;
+        slot->unfinished = offset < item->bytes;
+        flush_chain(chain);
+    }
+    return offset;
+}
+
+static struct slu_slot *take_slot(struct chain *chain, const struct slu_item *item, uint32_t index)
+{
+    struct slu_engine *engine = chain->engine;
+    struct slu_slot *slot = slu_slot_take(engine, chain->queue, item, chain->owner);
+
+    slot->call = chain->call;
+    slot->index = index;
+    slot->deadline = chain->deadline;
+    if (chain->deadline < engine->next_deadline)
+        engine->next_deadline = chain->deadline;
+    return slot;
+}
+
+static void aim_chain(struct chain *chain, struct slu_peer *peer)
+{
+    if (chain->count == CHAIN || chain->peer != peer)
+        flush_chain(chain);
+    chain->peer = peer;
+}
+
+/* Posts an item that needs one work request and has room for it. */
+static struct slu_slot *post_whole(struct chain *chain, const struct slu_item *item, uint32_t index)
+{
+    struct slu_slot *slot = take_slot(chain, item, index);
+
+    add_work(chain, slot, item, item->request->sges, item->request->sge_count);
+    return slot;
+}
+
+/* A request of which nothing is in flight, and nothing will be: its peer failed. */
+static void fail_unposted(struct chain *chain, struct slu_slot *slot)
+{
+    slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
+    slu_slot_failed(chain->peer, slot);
+    slu_list_remove(&chain->engine->pools[chain->queue], &chain->peer->posted[chain->queue], slot);
+    slu_slot_done(chain->engine, slot);
+}
+
+static void stall_peer(struct chain *chain, uint32_t index, struct slu_slot *slot, uint64_t offset)
+{
+    struct slu_engine *engine = chain->engine;
+    struct slu_stall *stall = &chain->peer->stall[chain->queue];
+
+    if (stall->index == SLU_NONE) {
+        stall->next = engine->stalled[chain->queue];
+        engine->stalled[chain->queue] = slu_peer_index(engine, chain->peer);
+    }
+    stall->index = index;
+    stall->slot = slot != NULL ? (uint32_t)(slot - engine->pools[chain->queue].slots) : SLU_NONE;
+    stall->offset = offset;
+}
+
+/* Posts one item of a call, or part of it; false if it does not fit and the peer stalls. */
+static bool post_item(struct chain *chain, const struct slu_item *item, uint32_t index)
+{
+    struct slu_peer *peer = &chain->engine->peers[item->peer];
+    struct sluice_completion completion;
+    struct slu_slot *slot;
+    uint64_t offset;
+
+    aim_chain(chain, peer);
+    if (peer->state != SLUICE_STATE_READY) {
+        slu_refused(chain->engine, item, chain->deadline, &completion);
+        slu_call_result(chain->call, index, &completion);
+        return true;
+    }
+    if (!slu_post_room(chain->engine, item, 1)) {
+        stall_peer(chain, index, NULL, 0);
+        return false;
+    }
+    if (slu_item_parts(chain->engine, item) == 1) {
+        post_whole(chain, item, index);
+        return true;
+    }
+    slot = take_slot(chain, item, index);
+    offset = post_parts(chain, slot, item, 0);
+    if (offset < item->bytes)
+        stall_peer(chain, index, slot, offset);
+    return offset == item->bytes;
+}
+
+void slu_post_call(struct slu_call *call, enum slu_queue queue)
+{
+    struct slu_engine *engine = call->engine;
+    struct chain chain;
+    struct slu_item item;
+
+    begin_chain(&chain, engine, queue, SLU_OWNER_CALL, call->deadline);
+    chain.call = call;
+    chain.peer = NULL;
+    for (uint32_t i = 0; i < call->source->count; i++) {
+        slu_source_item(call->source, i, &item);
+        if (slu_item_queue(&item) == queue &&
+            engine->peers[item.peer].stall[queue].index == SLU_NONE)
+            post_item(&chain, &item, i);
+    }
+    flush_chain(&chain);
+}
+
+/*
+ * Goes on with a request of which parts are in flight. If the peer has failed
+ * meanwhile, no more parts follow, and what is in flight answers for it.
+ */
+static bool resume_parts(struct chain *chain, const struct slu_item *item)
+{
+    struct slu_peer *peer = chain->peer;
+    struct slu_stall *stall = &peer->stall[chain->queue];
+    struct slu_slot *slot = &chain->engine->pools[chain->queue].slots[stall->slot];
+
+    if (peer->state == SLUICE_STATE_READY) {
+        stall->offset = post_parts(chain, slot, item, stall->offset);
+        if (stall->offset < item->bytes && peer->state == SLUICE_STATE_READY)
+            return false;
+    }
+    stall->slot = SLU_NONE;
+    if (!slot->unfinished)
+        return true;
+    slot->unfinished = false;
+    if (slot->posted == 0)
+        fail_unposted(chain, slot);
+    return true;
+}
+
+/* True if all requests of the peer are posted or refused. */
+static bool resume_peer(struct chain *chain, struct slu_peer *peer)
+{
+    struct slu_stall *stall = &peer->stall[chain->queue];
+    const struct slu_source *source = chain->call->source;
+    uint32_t index = stall->index;
+    struct slu_item item;
+
+    aim_chain(chain, peer);
+    if (stall->slot != SLU_NONE) {
+        slu_source_item(source, index, &item);
+        if (!resume_parts(chain, &item))
+            return false;
+        index++;
+    }
+    for (; index < source->count; index++) {
+        slu_source_item(source, index, &item);
+        if (slu_item_queue(&item) != chain->queue || &chain->engine->peers[item.peer] != peer)
+            continue;
+        if (!post_item(chain, &item, index))
+            return false;
+    }
+    stall->index = SLU_NONE;
+    return true;
+}
+
+static void resume_queue(struct slu_call *call, enum slu_queue queue)
+{
+    struct slu_engine *engine = call->engine;
+    uint32_t next = engine->stalled[queue];
+    uint32_t still = SLU_NONE;
+    struct chain chain;
+
+    begin_chain(&chain, engine, queue, SLU_OWNER_CALL, call->deadline);
+    chain.call = call;
+    chain.peer = NULL;
+    while (next != SLU_NONE) {
+        struct slu_peer *peer = &engine->peers[next];
+        uint32_t this = next;
+        bool able = (peer->free[queue] > 0 && engine->pools[queue].cq_free > 0) ||
+                    peer->state != SLUICE_STATE_READY;
+
+        next = peer->stall[queue].next;
+        if (!able || !resume_peer(&chain, peer)) {
+            peer->stall[queue].next = still;
+            still = this;
+        }
+    }
+    flush_chain(&chain);
+    engine->stalled[queue] = still;
+}
+
+void slu_post_stalled(struct slu_call *call)
+{
+    if (call->engine->stalled[SLU_RECEIVE_QUEUE] != SLU_NONE)
+        resume_queue(call, SLU_RECEIVE_QUEUE);
+    if (call->engine->stalled[SLU_SEND_QUEUE] != SLU_NONE)
+        resume_queue(call, SLU_SEND_QUEUE);
+}
+
+/* Posts an item for which there is room, if its peer has not failed on the way. */
+static struct slu_slot *post_owned_item(struct chain *chain, const struct slu_item *item,
+                                        uint32_t index)
+{
+    bool whole = slu_item_parts(chain->engine, item) == 1;
+    struct slu_slot *slot;
+
+    aim_chain(chain, &chain->engine->peers[item->peer]);
+    if (whole && chain->peer->state == SLUICE_STATE_READY)
+        return post_whole(chain, item, index);
+    slot = take_slot(chain, item, index);
+    post_parts(chain, slot, item, 0);
+    slot->unfinished = false;
+    if (slot->posted == 0)
+        fail_unposted(chain, slot);
+    return slot;
+}
+
+void slu_post_owned(struct slu_engine *engine, const struct slu_source *source, uint32_t from,
+                    uint32_t count, enum slu_queue queue, enum slu_slot_owner owner,
+                    int64_t deadline, struct sluice_handle *handles)
+{
+    struct slu_slot *slot;
+    struct slu_item item;
+    struct chain chain;
+
+    begin_chain(&chain, engine, queue, owner, deadline);
+    chain.peer = NULL;
+    for (uint32_t i = from; i < from + count; i++) {
+        slu_source_item(source, i, &item);
+        if (slu_item_queue(&item) != queue)
+            continue;
+        slot = post_owned_item(&chain, &item, i);
+        if (handles != NULL)
+            handles[i] = (struct sluice_handle){.id = slot->id, .owner = engine->tag};
+    }
+    flush_chain(&chain);
+}

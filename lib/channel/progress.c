@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Progress: completions become results, deadlines act, failed peers are
+ * drained, and a wait spins and then sleeps. Nothing that was accepted is ever
+ * left without a result: what a queue pair in error does not give back in time
+ * is completed by hand, after the queue pair was destroyed.
+ */
+#include "config.h"
+
+#include <poll.h>
+
+#include "engine.h"
+
+#define BATCH 32
+/* Under load the clock is looked at once in so many polls. */
+#define BUSY_POLLS 64
+
+void slu_slot_failed(const struct slu_peer *peer, struct slu_slot *slot)
+{
+    enum sluice_error_class error_class;
+
+    /* What was due when its peer was failed for a deadline missed that deadline itself. */
+    if (slot->status == SLUICE_STATUS_WR_FLUSH_ERR &&
+        peer->cause_status == SLUICE_STATUS_DEADLINE && slot->deadline <= peer->failed_at)
+        slot->status = SLUICE_STATUS_DEADLINE;
+    error_class = slu_class_of(slot->status, slot->opcode);
+    slot->error_class = (uint8_t)error_class;
+    slot->error = slu_class_error(error_class);
+    slot->cause = peer->cause_status;
+}
+
+static void return_credit(struct slu_peer *peer, struct slu_pool *pool, struct slu_slot *slot,
+                          enum slu_queue queue)
+{
+    slot->posted--;
+    peer->free[queue]++;
+    pool->cq_free++;
+}
+
+static void end_slot(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
+                     enum slu_queue queue)
+{
+    if (slot->status != SLUICE_STATUS_SUCCESS)
+        slu_slot_failed(peer, slot);
+    slu_list_remove(&engine->pools[queue], &peer->posted[queue], slot);
+    slu_slot_done(engine, slot);
+}
+
+/*
+ * A completion proves all sends before it: those were not signalled, and a
+ * failed one would have been reported.
+ */
+static void prove_earlier(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot)
+{
+    struct slu_pool *pool = &engine->pools[SLU_SEND_QUEUE];
+
+    while (peer->posted[SLU_SEND_QUEUE].head != (uint32_t)(slot - pool->slots)) {
+        struct slu_slot *earlier = &pool->slots[peer->posted[SLU_SEND_QUEUE].head];
+
+        while (earlier->posted > 0)
+            return_credit(peer, pool, earlier, SLU_SEND_QUEUE);
+        end_slot(engine, peer, earlier, SLU_SEND_QUEUE);
+    }
+}
+
+static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
+                      const struct slu_wc *wc)
+{
+    uint32_t status = wc->status;
+
+    /* A queue pair that fails without saying why has lost its peer. */
+    if (status == SLUICE_STATUS_WR_FLUSH_ERR && peer->state == SLUICE_STATE_READY)
+        status = SLUICE_STATUS_RETRY_EXC_ERR;
+    if (slot->status == SLUICE_STATUS_SUCCESS) {
+        slot->status = status;
+        slot->vendor = wc->vendor;
+    }
+    slu_peer_fail(engine, peer, status, slot->opcode, wc->vendor);
+}
+
+static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
+{
+    struct slu_slot *slot = slu_slot_find(engine, wc->id);
+    enum slu_queue queue;
+    struct slu_peer *peer;
+
+    if (SLU_UNLIKELY(slot == NULL || slot->posted == 0)) {
+        engine->discarded++;
+        return;
+    }
+    queue = slu_slot_queue(slot);
+    peer = &engine->peers[slot->peer];
+    if (queue == SLU_SEND_QUEUE)
+        prove_earlier(engine, peer, slot);
+    return_credit(peer, &engine->pools[queue], slot, queue);
+    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
+        fail_work(engine, peer, slot, wc);
+    } else if (queue == SLU_RECEIVE_QUEUE) {
+        slot->bytes = wc->bytes;
+        slot->flags = (uint8_t)(wc->flags & SLUICE_IMMEDIATE);
+        slot->immediate = wc->immediate;
+    }
+    if (slot->posted == 0 && !slot->unfinished)
+        end_slot(engine, peer, slot, queue);
+}
+
+static void abandon_queue(struct slu_engine *engine, struct slu_peer *peer, enum slu_queue queue)
+{
+    struct slu_pool *pool = &engine->pools[queue];
+    uint32_t next = peer->posted[queue].head;
+
+    while (next != SLU_NONE) {
+        struct slu_slot *slot = &pool->slots[next];
+
+        next = slot->next;
+        while (slot->posted > 0)
+            return_credit(peer, pool, slot, queue);
+        if (slot->status == SLUICE_STATUS_SUCCESS)
+            slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
+        /* The call that posts its parts has yet to see that no more will follow. */
+        if (!slot->unfinished)
+            end_slot(engine, peer, slot, queue);
+    }
+}
+
+void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer)
+{
+    if (peer->qp != NULL)
+        engine->transport->qp_destroy(peer->qp);
+    peer->qp = NULL;
+    peer->drain_by = SLUICE_FOREVER;
+    abandon_queue(engine, peer, SLU_SEND_QUEUE);
+    abandon_queue(engine, peer, SLU_RECEIVE_QUEUE);
+}
+
+static bool holds_work(const struct slu_engine *engine, const struct slu_peer *peer)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        const struct slu_pool *pool = &engine->pools[queue];
+
+        for (uint32_t i = peer->posted[queue].head; i != SLU_NONE; i = pool->slots[i].next)
+            if (pool->slots[i].posted > 0)
+                return true;
+    }
+    return false;
+}
+
+/* Failed peers that kept work longer than the drain bound. */
+static void end_drains(struct slu_engine *engine, int64_t now)
+{
+    engine->next_drain = SLUICE_FOREVER;
+    for (uint32_t i = 0; i < engine->peer_count; i++) {
+        struct slu_peer *peer = &engine->peers[i];
+
+        if (peer->state != SLUICE_STATE_FAILED || !holds_work(engine, peer))
+            continue;
+        if (peer->drain_by <= now)
+            slu_peer_abandon(engine, peer);
+        else if (peer->drain_by < engine->next_drain)
+            engine->next_drain = peer->drain_by;
+    }
+}
+
+/* Fails a peer if one of its requests is late; else notes when the next one is due. */
+static void check_deadlines(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        const struct slu_pool *pool = &engine->pools[queue];
+
+        for (uint32_t i = peer->posted[queue].head; i != SLU_NONE; i = pool->slots[i].next) {
+            const struct slu_slot *slot = &pool->slots[i];
+
+            if (slot->deadline <= now) {
+                slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, slot->opcode, 0);
+                return;
+            }
+            if (slot->deadline < engine->next_deadline)
+                engine->next_deadline = slot->deadline;
+        }
+    }
+}
+
+static void end_deadlines(struct slu_engine *engine, int64_t now)
+{
+    engine->next_deadline = SLUICE_FOREVER;
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        if (engine->peers[i].state == SLUICE_STATE_READY)
+            check_deadlines(engine, &engine->peers[i], now);
+}
+
+static void check_clock(struct slu_engine *engine)
+{
+    int64_t now;
+
+    engine->busy_polls = 0;
+    if (engine->next_deadline == SLUICE_FOREVER && engine->next_drain == SLUICE_FOREVER)
+        return;
+    now = slu_now();
+    if (engine->next_deadline <= now)
+        end_deadlines(engine, now);
+    if (engine->next_drain <= now)
+        end_drains(engine, now);
+}
+
+static void fail_all(struct slu_engine *engine, int error)
+{
+    slu_log(SLUICE_LOG_ERROR, "completion queue failed: %s", sluice_last_error());
+    for (uint32_t i = 0; i < engine->peer_count; i++) {
+        slu_peer_fail(engine, &engine->peers[i], SLUICE_STATUS_FATAL_ERR, SLUICE_OP_NONE,
+                      (uint32_t)-error);
+        slu_peer_abandon(engine, &engine->peers[i]);
+    }
+}
+
+bool slu_progress(struct slu_engine *engine)
+{
+    struct slu_wc wcs[BATCH];
+    int count = engine->transport->cq_poll(engine->cq, wcs, BATCH);
+
+    if (SLU_UNLIKELY(count < 0)) {
+        fail_all(engine, count);
+        return true;
+    }
+    for (int i = 0; i < count; i++)
+        dispatch(engine, &wcs[i]);
+    if (count == 0 || ++engine->busy_polls >= BUSY_POLLS)
+        check_clock(engine);
+    return count > 0;
+}
+
+/* Sleeps until the queue has something to say, or until something is due. */
+static void sleep_on_queue(struct slu_engine *engine, int64_t until)
+{
+    struct pollfd fd = {.fd = engine->transport->cq_fd(engine->cq), .events = POLLIN};
+    struct timespec timeout;
+    int64_t due = until;
+    int64_t left;
+
+    if (engine->next_deadline < due)
+        due = engine->next_deadline;
+    if (engine->next_drain < due)
+        due = engine->next_drain;
+    if (engine->transport->cq_arm(engine->cq) != 0)
+        return;
+    left = due == SLUICE_FOREVER ? 0 : due - slu_now();
+    if (due != SLUICE_FOREVER && left <= 0)
+        return;
+    timeout.tv_sec = left / SLUICE_S(1);
+    timeout.tv_nsec = left % SLUICE_S(1);
+    ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL);
+}
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+static int64_t spin_end(const struct slu_engine *engine, int64_t now)
+{
+    if (engine->wait_mode == SLUICE_WAIT_SPIN)
+        return SLUICE_FOREVER;
+    return engine->wait_mode == SLUICE_WAIT_EVENT ? now : now + engine->spin_time;
+}
+
+bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
+              int64_t until)
+{
+    int64_t spin_until = 0;
+    int64_t now;
+
+    for (;;) {
+        bool busy = slu_progress(engine);
+
+        if (ready(argument))
+            return true;
+        if (busy)
+            spin_until = 0;
+        /* Other traffic must not keep this wait from seeing that its time is up. */
+        if (busy && engine->busy_polls != 0)
+            continue;
+        now = slu_now();
+        if (now >= until)
+            return false;
+        if (spin_until == 0)
+            spin_until = spin_end(engine, now);
+        if (now < spin_until)
+            pause_cpu();
+        else
+            sleep_on_queue(engine, until);
+    }
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lists of requests: one item at a time out of whatever form a call was given,
+ * and the checks that come before anything is posted.
+ */
+#include "config.h"
+
+#include "engine.h"
+
+void slu_source_item(const struct slu_source *source, uint32_t index, struct slu_item *item)
+{
+    int list = 0;
+
+    if (source->multicast) {
+        item->request = source->lists[0];
+        item->remote = source->remotes != NULL ? &source->remotes[index].remote : NULL;
+        item->peer = source->remotes != NULL ? source->remotes[index].peer : source->peers[index];
+    } else {
+        list = index >= source->counts[0];
+        item->request = source->lists[list] + (list ? index - source->counts[0] : index);
+        item->remote = &item->request->remote;
+        item->peer = item->request->peer;
+    }
+    item->opcode =
+        source->opcodes[list] != SLUICE_OP_NONE ? source->opcodes[list] : item->request->opcode;
+    item->bytes = 0;
+    for (uint32_t i = 0; i < item->request->sge_count; i++)
+        item->bytes += item->request->sges[i].length;
+}
+
+uint32_t slu_item_parts(const struct slu_engine *engine, const struct slu_item *item)
+{
+    uint64_t max = engine->attr.max_message;
+
+    if (item->bytes <= max || item->opcode == SLUICE_OP_RECEIVE)
+        return 1;
+    return (uint32_t)((item->bytes + max - 1) / max);
+}
+
+static const char *const opcode_names[] = {"none", "send", "receive", "write", "read"};
+#define OPCODES (sizeof opcode_names / sizeof opcode_names[0])
+
+/* Flags that an operation may have. */
+static const uint32_t opcode_flags[OPCODES] = {
+    [SLUICE_OP_SEND] = SLUICE_IMMEDIATE | SLUICE_FENCE | SLUICE_SOLICITED | SLUICE_INLINE,
+    [SLUICE_OP_RECEIVE] = 0,
+    [SLUICE_OP_WRITE] = SLUICE_IMMEDIATE | SLUICE_FENCE | SLUICE_SOLICITED | SLUICE_INLINE,
+    [SLUICE_OP_READ] = SLUICE_FENCE,
+};
+
+const char *slu_opcode_name(uint32_t opcode)
+{
+    return opcode < OPCODES ? opcode_names[opcode] : "unknown operation";
+}
+
+static int check_opcode(const struct slu_source *source, const struct slu_item *item, uint32_t i)
+{
+    uint32_t given = item->request->opcode;
+
+    if (item->opcode == SLUICE_OP_NONE || item->opcode >= OPCODES)
+        return slu_fail(EINVAL, "request %u has opcode %u, which is no operation", i, item->opcode);
+    if (given != SLUICE_OP_NONE && given != item->opcode)
+        return slu_fail(EINVAL, "request %u has opcode %u (%s) in a list of %s", i, given,
+                        slu_opcode_name(given), slu_opcode_name(item->opcode));
+    (void)source;
+    return 0;
+}
+
+static int check_flags(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
+{
+    const struct sluice_request *request = item->request;
+    uint32_t wrong = request->flags & ~opcode_flags[item->opcode];
+
+    if (wrong != 0)
+        return slu_fail(EINVAL, "request %u has flags %#x that a %s cannot have", i, wrong,
+                        slu_opcode_name(item->opcode));
+    if (request->reserved != 0 || request->operand[0] != 0 || request->operand[1] != 0)
+        return slu_fail(EINVAL, "request %u has a reserved field or operand that is not 0", i);
+    if ((request->flags & SLUICE_INLINE) != 0 && item->bytes > engine->attr.max_inline)
+        return slu_fail(EMSGSIZE, "request %u is inline with %llu bytes, max_inline is %u", i,
+                        (unsigned long long)item->bytes, engine->attr.max_inline);
+    return 0;
+}
+
+static int check_sges(const struct slu_engine *engine, const struct sluice_request *request,
+                      uint32_t i)
+{
+    if (request->sge_count > engine->attr.max_sge)
+        return slu_fail(EINVAL, "request %u has %u SGEs, max_sge is %u", i, request->sge_count,
+                        engine->attr.max_sge);
+    if (request->sge_count > 0 && request->sges == NULL)
+        return slu_fail(EINVAL, "request %u has %u SGEs and a NULL list", i, request->sge_count);
+    return 0;
+}
+
+static int check_length(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
+{
+    if (item->bytes > UINT32_MAX)
+        return slu_fail(EMSGSIZE, "request %u has %llu bytes, a message has at most 2^32 - 1", i,
+                        (unsigned long long)item->bytes);
+    if (item->opcode == SLUICE_OP_SEND && item->bytes > engine->attr.max_message)
+        return slu_fail(EMSGSIZE, "request %u sends %llu bytes, max_message is %llu", i,
+                        (unsigned long long)item->bytes,
+                        (unsigned long long)engine->attr.max_message);
+    return 0;
+}
+
+static int check_remote(const struct slu_item *item, uint32_t i)
+{
+    const struct sluice_remote_mr *remote = item->remote;
+
+    if (item->opcode != SLUICE_OP_WRITE && item->opcode != SLUICE_OP_READ)
+        return 0;
+    if (remote->reserved != 0)
+        return slu_fail(EINVAL, "request %u: remote.reserved is %u, must be 0", i,
+                        remote->reserved);
+    if (item->bytes > remote->length)
+        return slu_fail(ERANGE, "request %u: a %s of %llu bytes, the remote range has %llu", i,
+                        slu_opcode_name(item->opcode), (unsigned long long)item->bytes,
+                        (unsigned long long)remote->length);
+    if (remote->length > 0 && remote->addr + (remote->length - 1) < remote->addr)
+        return slu_fail(ERANGE, "request %u: the remote range of %llu bytes at %#llx wraps", i,
+                        (unsigned long long)remote->length, (unsigned long long)remote->addr);
+    return 0;
+}
+
+static int check_item(const struct slu_engine *engine, const struct slu_source *source, uint32_t i)
+{
+    const struct sluice_request *request;
+    struct slu_item item;
+    int error;
+
+    /* The SGE list must be known to be good before slu_source_item() sums it. */
+    request = source->multicast        ? source->lists[0]
+              : i >= source->counts[0] ? source->lists[1] + (i - source->counts[0])
+                                       : source->lists[0] + i;
+    error = check_sges(engine, request, i);
+    if (error < 0)
+        return error;
+    slu_source_item(source, i, &item);
+    if (item.peer >= engine->peer_count)
+        return slu_fail(EINVAL, "request %u names peer %u, there are peers 0..%u", i, item.peer,
+                        engine->peer_count - 1);
+    error = check_opcode(source, &item, i);
+    if (error == 0)
+        error = check_flags(engine, &item, i);
+    if (error == 0)
+        error = check_length(engine, &item, i);
+    if (error == 0)
+        error = check_remote(&item, i);
+    return error;
+}
+
+int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
+                     int64_t deadline)
+{
+    if (deadline < 0)
+        return slu_fail(EINVAL, "deadline %lld is negative", (long long)deadline);
+    for (int list = 0; list < 2; list++)
+        if (source->counts[list] > 0 && source->lists[list] == NULL)
+            return slu_fail(EINVAL, "a list of %u requests is NULL", source->counts[list]);
+    for (uint32_t i = 0; i < source->count; i++) {
+        int error = check_item(engine, source, i);
+
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The blocking primitive: a list of requests is posted, receives first, as far
+ * as the queues have room, and the rest as they drain; the call returns when
+ * each request has its result.
+ */
+#include "config.h"
+
+#include "engine.h"
+
+static bool is_mere_cancellation(int error)
+{
+    return error == -ECANCELED || error == -ENOTCONN;
+}
+
+void slu_call_result(struct slu_call *call, uint32_t index,
+                     const struct sluice_completion *completion)
+{
+    call->incomplete--;
+    if (call->completions != NULL)
+        call->completions[index] = *completion;
+    if (SLU_LIKELY(completion->error == 0))
+        return;
+    if (is_mere_cancellation(completion->error)) {
+        if (index <= call->first_other) {
+            call->first_other = index;
+            call->other = *completion;
+        }
+    } else if (index <= call->first_real) {
+        call->first_real = index;
+        call->real = *completion;
+    }
+}
+
+/*
+ * A peer that failed before the call refuses it (ENOTCONN); one that failed
+ * during the call cancels what was not posted yet, unless the deadline was it.
+ */
+void slu_refused(const struct slu_engine *engine, const struct slu_item *item, int64_t deadline,
+                 struct sluice_completion *completion)
+{
+    const struct slu_peer *peer = &engine->peers[item->peer];
+    bool during = peer->state == SLUICE_STATE_FAILED && peer->failed_in == engine->call_number;
+    bool late =
+        during && peer->cause_status == SLUICE_STATUS_DEADLINE && deadline <= peer->failed_at;
+
+    *completion = (struct sluice_completion){
+        .user_data = item->request->user_data,
+        .peer = item->peer,
+        .opcode = item->opcode,
+        .error = late     ? -ETIMEDOUT
+                 : during ? -ECANCELED
+                          : -ENOTCONN,
+        .error_class = late ? SLUICE_CLASS_TIMEOUT : SLUICE_CLASS_CANCELLED,
+        .status = late ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_WR_FLUSH_ERR,
+        .cause = peer->cause_status,
+        .vendor = peer->cause_vendor,
+    };
+}
+
+static bool call_ready(void *argument)
+{
+    struct slu_call *call = argument;
+
+    if (call->incomplete > 0)
+        slu_post_stalled(call);
+    return call->incomplete == 0;
+}
+
+/*
+ * The deadline passed. Peers with posted requests of this call were failed by
+ * the clock; those that never got room for theirs are failed here.
+ */
+static void fail_stalled(struct slu_engine *engine)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        uint32_t next = engine->stalled[queue];
+
+        for (; next != SLU_NONE; next = engine->peers[next].stall[queue].next)
+            slu_peer_fail(engine, &engine->peers[next], SLUICE_STATUS_DEADLINE,
+                          queue == SLU_RECEIVE_QUEUE ? SLUICE_OP_RECEIVE : SLUICE_OP_SEND, 0);
+    }
+}
+
+static int call_error(const struct slu_engine *engine, const struct slu_call *call)
+{
+    const struct sluice_completion *first =
+        call->first_real != SLU_NONE ? &call->real : &call->other;
+    struct sluice_error cause = {.size = sizeof cause};
+
+    if (call->first_real == SLU_NONE && call->first_other == SLU_NONE)
+        return 0;
+    if (slu_peer_error(engine, &engine->peers[first->peer], &cause) == 1)
+        return slu_fail(-first->error, "%s to peer %u: %s; first error of the peer: %s",
+                        slu_opcode_name(first->opcode), first->peer,
+                        first->error == -ENOTCONN ? "refused, the peer had failed before"
+                                                  : sluice_status_name(first->status),
+                        cause.text);
+    return slu_fail(-first->error, "%s to peer %u: %s", slu_opcode_name(first->opcode), first->peer,
+                    first->error == -ENOTCONN ? "refused, the peer is not connected"
+                                              : sluice_status_name(first->status));
+}
+
+int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
+               struct sluice_completion *completions)
+{
+    struct slu_call call = {
+        .engine = engine,
+        .source = source,
+        .completions = completions,
+        .incomplete = source->count,
+        .first_real = SLU_NONE,
+        .first_other = SLU_NONE,
+    };
+    int error = slu_source_check(engine, source, deadline);
+
+    if (error < 0 || source->count == 0)
+        return error;
+    call.deadline = slu_after(deadline);
+    slu_engine_enter(engine);
+    slu_post_call(&call, SLU_RECEIVE_QUEUE);
+    slu_post_call(&call, SLU_SEND_QUEUE);
+    if (!slu_wait(engine, call_ready, &call, call.deadline)) {
+        fail_stalled(engine);
+        slu_wait(engine, call_ready, &call, SLUICE_FOREVER);
+    }
+    error = call_error(engine, &call);
+    slu_engine_leave(engine);
+    return error;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contexts: which device is opened, and how long it stays open. The last of
+ * the program's hold and the children's holds closes it.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sluice/context.h>
+
+#include "internal.h"
+
+void slu_context_hold(struct sluice_context *context)
+{
+    atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
+}
+
+void slu_context_release(struct sluice_context *context)
+{
+    if (atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) > 1)
+        return;
+    context->magic = SLU_MAGIC_DEAD;
+    context->transport->transport->close(context->transport);
+    free(context);
+}
+
+static const struct slu_transport *find_transport(const char *name)
+{
+    for (uint32_t i = 0; i < slu_transport_count; i++)
+        if (strcmp(slu_transports[i]->name, name) == 0)
+            return slu_transports[i];
+    return NULL;
+}
+
+/* The names of all devices, for the text of ENODEV. */
+static void name_devices(const struct sluice_device_list *list, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < sluice_device_list_count(list) && used < size; i++) {
+        struct sluice_device_info info = {.size = sizeof info};
+
+        if (sluice_device_list_info(list, i, &info) == 0)
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", info.name);
+    }
+}
+
+/*
+ * Finds the device of that name, or without a name the first active one of a
+ * list that is in order of preference and ends with soft.
+ */
+static int choose_device(const char *name, const char *source, struct sluice_device_info *chosen)
+{
+    struct sluice_device_list *list = sluice_device_list_get();
+    char names[160];
+    int error;
+
+    if (list == NULL)
+        return -errno;
+    for (uint32_t i = 0; i < sluice_device_list_count(list); i++) {
+        chosen->size = sizeof *chosen;
+        error = sluice_device_list_info(list, i, chosen);
+        if (error == 0 && (name != NULL ? strcmp(chosen->name, name) == 0 : chosen->active)) {
+            sluice_device_list_free(list);
+            return 0;
+        }
+    }
+    name_devices(list, names, sizeof names);
+    sluice_device_list_free(list);
+    return slu_fail(ENODEV, "no device '%s' (named by %s); there are: %s", name ? name : "any",
+                    source, names);
+}
+
+static int check_attr(const struct sluice_context_attr *attr)
+{
+    if (attr->flags != 0)
+        return slu_fail(EINVAL, "sluice_context_attr.flags %#x: no flag is known, must be 0",
+                        attr->flags);
+    if (attr->reserved != 0)
+        return slu_fail(EINVAL, "sluice_context_attr.reserved is %u, must be 0", attr->reserved);
+    return 0;
+}
+
+static int open_device(const char *device, const struct sluice_context_attr *attr,
+                       struct slu_tcontext **opened)
+{
+    struct sluice_device_info info;
+    const char *source = "the caller";
+    int error;
+
+    if (device == NULL) {
+        device = getenv("SLUICE_DEVICE");
+        if (device != NULL && *device == '\0')
+            device = NULL;
+        source = device != NULL ? "SLUICE_DEVICE" : "preference";
+    }
+    error = choose_device(device, source, &info);
+    if (error < 0)
+        return error;
+    slu_log(SLUICE_LOG_INFO, "device %s chosen by %s: %s", info.name, source, info.description);
+    return find_transport(info.transport)->open(info.name, attr, opened);
+}
+
+struct sluice_context *sluice_context_open(const char *device,
+                                           const struct sluice_context_attr *attr)
+{
+    struct sluice_context_attr checked;
+    struct sluice_context *context;
+    int error = slu_attr_copy(&checked, sizeof checked, attr, "sluice_context_attr");
+
+    if (error == 0)
+        error = check_attr(&checked);
+    if (error < 0)
+        goto fail;
+    context = calloc(1, sizeof *context);
+    if (context == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a context");
+    error = open_device(device, &checked, &context->transport);
+    if (error < 0)
+        goto free_context;
+    context->magic = SLU_MAGIC_CONTEXT;
+    atomic_init(&context->references, 1);
+    return context;
+
+free_context:
+    free(context);
+fail:
+    errno = -error;
+    return NULL;
+}
+
+void sluice_context_close(struct sluice_context *context)
+{
+    if (context != NULL && context->magic == SLU_MAGIC_CONTEXT)
+        slu_context_release(context);
+}
+
+int sluice_context_query(const struct sluice_context *context, struct sluice_context_info *info)
+{
+    const struct slu_tcontext *device;
+
+    if (context == NULL || context->magic != SLU_MAGIC_CONTEXT || info == NULL)
+        return slu_fail(EINVAL, "not a context, or info is NULL");
+    if (info->size != sizeof *info)
+        return slu_fail(EINVAL, "sluice_context_info.size is %u, must be %zu", info->size,
+                        sizeof *info);
+    device = context->transport;
+    info->level = device->level;
+    info->max_send_depth = device->max_send_depth;
+    info->max_receive_depth = device->max_receive_depth;
+    info->max_sge = device->max_sge;
+    info->max_read_depth = device->max_read_depth;
+    info->max_message = device->max_message;
+    snprintf(info->device, sizeof info->device, "%s", device->device);
+    snprintf(info->transport, sizeof info->transport, "%s", device->transport->name);
+    return 0;
+}

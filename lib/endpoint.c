@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wire form of an endpoint, 256 bytes in network byte order:
+ *
+ *     0  version (2 bytes), transport (2)
+ *     4  queue pair number, packet sequence number, MTU, initiator depth,
+ *        responder depth (4 each)
+ *    24  largest message (8)
+ *    32  the transport's part
+ *   252  checksum of all before it: FNV-1a, against accidents, not attackers
+ *
+ * What is not used is zero. Whatever the bytes are, decoding reads nothing
+ * outside them and checks every range that the core relies on.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "bytes.h"
+#include "internal.h"
+
+#define VERSION 1
+#define CHECKSUM_AT (SLUICE_ENDPOINT_BYTES - 4)
+
+/* Both directions walk the bytes in the same order. */
+struct cursor {
+    uint8_t *out;
+    const uint8_t *in;
+};
+
+static void put(struct cursor *at, uint64_t value, int bytes)
+{
+    at->out = slu_put(at->out, value, bytes);
+}
+
+static uint64_t get(struct cursor *at, int bytes)
+{
+    uint64_t value;
+
+    at->in = slu_get(at->in, &value, bytes);
+    return value;
+}
+
+static void put_bytes(struct cursor *at, const uint8_t *bytes, size_t count)
+{
+    memcpy(at->out, bytes, count);
+    at->out += count;
+}
+
+static void get_bytes(struct cursor *at, uint8_t *bytes, size_t count)
+{
+    memcpy(bytes, at->in, count);
+    at->in += count;
+}
+
+static uint32_t checksum(const uint8_t *bytes)
+{
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (int i = 0; i < CHECKSUM_AT; i++)
+        hash = (hash ^ bytes[i]) * UINT32_C(16777619);
+    return hash;
+}
+
+static void put_verbs(struct cursor *at, const struct slu_endpoint *endpoint)
+{
+    put(at, endpoint->verbs.lid, 4);
+    put(at, endpoint->verbs.link_layer, 4);
+    put(at, endpoint->verbs.gid_type, 4);
+    put(at, endpoint->verbs.port, 4);
+    put_bytes(at, endpoint->verbs.gid, sizeof endpoint->verbs.gid);
+}
+
+static void get_verbs(struct cursor *at, struct slu_endpoint *endpoint)
+{
+    endpoint->verbs.lid = (uint32_t)get(at, 4);
+    endpoint->verbs.link_layer = (uint32_t)get(at, 4);
+    endpoint->verbs.gid_type = (uint32_t)get(at, 4);
+    endpoint->verbs.port = (uint32_t)get(at, 4);
+    get_bytes(at, endpoint->verbs.gid, sizeof endpoint->verbs.gid);
+}
+
+static void put_soft(struct cursor *at, const struct slu_endpoint *endpoint)
+{
+    put_bytes(at, endpoint->soft.host, sizeof endpoint->soft.host);
+    put(at, endpoint->soft.network, 8);
+    put(at, endpoint->soft.context, 8);
+    put(at, endpoint->soft.generation, 8);
+    put(at, endpoint->soft.pid, 4);
+    put_bytes(at, endpoint->soft.nonce, SLU_NONCE_BYTES);
+    for (int i = 0; i < SLU_ENDPOINT_ADDRESSES; i++) {
+        put(at, endpoint->soft.addresses[i].family, 2);
+        put(at, endpoint->soft.addresses[i].port, 2);
+        put_bytes(at, endpoint->soft.addresses[i].ip, sizeof endpoint->soft.addresses[i].ip);
+    }
+}
+
+static void get_soft(struct cursor *at, struct slu_endpoint *endpoint)
+{
+    get_bytes(at, endpoint->soft.host, sizeof endpoint->soft.host);
+    endpoint->soft.network = get(at, 8);
+    endpoint->soft.context = get(at, 8);
+    endpoint->soft.generation = get(at, 8);
+    endpoint->soft.pid = (uint32_t)get(at, 4);
+    get_bytes(at, endpoint->soft.nonce, SLU_NONCE_BYTES);
+    for (int i = 0; i < SLU_ENDPOINT_ADDRESSES; i++) {
+        endpoint->soft.addresses[i].family = (uint16_t)get(at, 2);
+        endpoint->soft.addresses[i].port = (uint16_t)get(at, 2);
+        get_bytes(at, endpoint->soft.addresses[i].ip, sizeof endpoint->soft.addresses[i].ip);
+    }
+}
+
+void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endpoint *wire)
+{
+    struct cursor at = {.out = wire->bytes};
+
+    memset(wire, 0, sizeof *wire);
+    put(&at, VERSION, 2);
+    put(&at, endpoint->transport, 2);
+    put(&at, endpoint->qpn, 4);
+    put(&at, endpoint->psn, 4);
+    put(&at, endpoint->mtu, 4);
+    put(&at, endpoint->initiator_depth, 4);
+    put(&at, endpoint->responder_depth, 4);
+    put(&at, endpoint->max_message, 8);
+    if (endpoint->transport == SLU_TRANSPORT_VERBS)
+        put_verbs(&at, endpoint);
+    else
+        put_soft(&at, endpoint);
+    at.out = wire->bytes + CHECKSUM_AT;
+    put(&at, checksum(wire->bytes), 4);
+}
+
+static int check_common(const struct slu_endpoint *endpoint)
+{
+    if (endpoint->psn >= UINT32_C(1) << 24)
+        return slu_fail(EPROTO, "endpoint has packet sequence number %#x, above 24 bits",
+                        endpoint->psn);
+    if (endpoint->qpn == 0 || endpoint->qpn >= UINT32_C(1) << 24)
+        return slu_fail(EPROTO, "endpoint has queue pair number %#x, not in 1..0xffffff",
+                        endpoint->qpn);
+    if (endpoint->responder_depth > 255 || endpoint->initiator_depth > 255)
+        return slu_fail(EPROTO, "endpoint has read depths %u and %u, not in 0..255",
+                        endpoint->initiator_depth, endpoint->responder_depth);
+    if (endpoint->max_message == 0)
+        return slu_fail(EPROTO, "endpoint has a largest message of 0 bytes");
+    return 0;
+}
+
+int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint *endpoint)
+{
+    struct cursor at = {.in = wire->bytes};
+    struct cursor sum = {.in = wire->bytes + CHECKSUM_AT};
+    struct slu_endpoint decoded = {0};
+    uint32_t version = (uint32_t)get(&at, 2);
+    int error;
+
+    if (get(&sum, 4) != checksum(wire->bytes))
+        return slu_fail(EPROTO, "these 256 bytes are not an endpoint, or were damaged on the way "
+                                "(checksum differs)");
+    if (version != VERSION)
+        return slu_fail(EPROTO, "endpoint has version %u, this library speaks version %d", version,
+                        VERSION);
+    decoded.transport = (uint32_t)get(&at, 2);
+    decoded.qpn = (uint32_t)get(&at, 4);
+    decoded.psn = (uint32_t)get(&at, 4);
+    decoded.mtu = (uint32_t)get(&at, 4);
+    decoded.initiator_depth = (uint32_t)get(&at, 4);
+    decoded.responder_depth = (uint32_t)get(&at, 4);
+    decoded.max_message = get(&at, 8);
+    if (decoded.transport == SLU_TRANSPORT_VERBS)
+        get_verbs(&at, &decoded);
+    else if (decoded.transport == SLU_TRANSPORT_SOFT)
+        get_soft(&at, &decoded);
+    else
+        return slu_fail(EPROTO, "endpoint is of unknown transport %u", decoded.transport);
+    error = check_common(&decoded);
+    if (error == 0)
+        *endpoint = decoded;
+    return error;
+}

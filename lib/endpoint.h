@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The decoded form of an endpoint. The wire form is in endpoint.c: 256 bytes,
+ * network byte order, version first, a checksum last.
+ */
+#ifndef SLU_ENDPOINT_H
+#define SLU_ENDPOINT_H
+
+#include <stdint.h>
+
+#include <sluice/endpoint.h>
+
+#define SLU_TRANSPORT_VERBS 1
+#define SLU_TRANSPORT_SOFT 2
+
+#define SLU_ENDPOINT_ADDRESSES 4
+#define SLU_NONCE_BYTES 16
+
+/* An IP address and TCP port. */
+struct slu_address {
+    uint16_t family; /* 0: unused; 4 or 6 */
+    uint16_t port;   /* host byte order */
+    uint8_t ip[16];  /* network byte order; IPv4 in the first 4 */
+};
+
+struct slu_endpoint {
+    uint32_t transport;       /* SLU_TRANSPORT_* */
+    uint32_t qpn;             /* number of the queue pair */
+    uint32_t psn;             /* first packet sequence number we send; 24 bits */
+    uint32_t mtu;             /* largest path MTU in bytes */
+    uint32_t initiator_depth; /* reads we may have in flight */
+    uint32_t responder_depth; /* reads of the peer we can answer at a time */
+    uint64_t max_message;     /* largest message we take, bytes */
+    union {
+        struct {
+            uint32_t lid;
+            uint32_t link_layer; /* of libibverbs: 1 InfiniBand, 2 Ethernet */
+            uint32_t gid_type;   /* enum ibv_gid_type of libibverbs */
+            uint32_t port;
+            uint8_t gid[16]; /* all zero: none */
+        } verbs;
+        struct {
+            uint8_t host[16];               /* boot id of the host */
+            uint64_t network;               /* network namespace: same value, same loopback */
+            uint64_t context;               /* random identity of the context */
+            uint64_t generation;            /* of the queue pair; never repeats in a context */
+            uint32_t pid;                   /* as the process sees itself; for messages only */
+            uint8_t nonce[SLU_NONCE_BYTES]; /* who knows it may connect */
+            struct slu_address addresses[SLU_ENDPOINT_ADDRESSES];
+        } soft;
+    };
+};
+
+void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endpoint *wire);
+
+/* 0, or -EPROTO with a text that says what is wrong. *endpoint is set on success only. */
+int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint *endpoint);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Errors in words: the text of a thread's last failure, the names of statuses
+ * and classes, and the mapping of the one to the other, which is the same on
+ * every transport.
+ */
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "internal.h"
+
+static _Thread_local char last_error[320];
+
+static void set_text(const char *format, va_list arguments)
+{
+    vsnprintf(last_error, sizeof last_error, format, arguments);
+}
+
+int slu_fail(int err, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    set_text(format, arguments);
+    va_end(arguments);
+    return -err;
+}
+
+void *slu_fail_null(int err, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    set_text(format, arguments);
+    va_end(arguments);
+    errno = err;
+    return NULL;
+}
+
+const char *sluice_last_error(void)
+{
+    return last_error;
+}
+
+/* In the order of enum ibv_wc_status. */
+static const char *const status_names[] = {
+    "success",
+    "local length error",
+    "local queue pair operation error",
+    "local EE context operation error",
+    "local protection error",
+    "flushed",
+    "memory window bind error",
+    "bad response error",
+    "local access error",
+    "remote invalid request error",
+    "remote access error",
+    "remote operation error",
+    "transport retry counter exceeded",
+    "receiver-not-ready retry counter exceeded",
+    "local RDD violation error",
+    "remote invalid RD request",
+    "remote aborted",
+    "invalid EE context number",
+    "invalid EE context state",
+    "fatal error",
+    "response timeout",
+    "general error",
+    "tag matching error",
+    "tag matching rendezvous incomplete",
+};
+
+const char *sluice_status_name(uint32_t status)
+{
+    if (status < sizeof status_names / sizeof status_names[0])
+        return status_names[status];
+    return status == SLUICE_STATUS_DEADLINE ? "deadline passed" : "unknown status";
+}
+
+static const struct {
+    int err;
+    const char *name;
+    const char *hint;
+} classes[] = {
+    [SLUICE_CLASS_NONE] = {0, "none", ""},
+    [SLUICE_CLASS_PEER_LOST] = {ECONNRESET, "peer lost",
+                                "see whether the peer's process and host are alive, then reset"},
+    [SLUICE_CLASS_TIMEOUT] = {ETIMEDOUT, "timeout",
+                              "see whether the peer took part, or allow more time"},
+    [SLUICE_CLASS_ACCESS] = {EACCES, "access",
+                             "check remote key, range and rights of the peer's region"},
+    [SLUICE_CLASS_TRUNCATED] = {EMSGSIZE, "truncated",
+                                "post a receive that is as long as the message"},
+    [SLUICE_CLASS_CANCELLED] = {ECANCELED, "cancelled", "see the first error of this peer"},
+    [SLUICE_CLASS_LOCAL] = {EFAULT, "local",
+                            "check that the SGEs lie in registered memory with the right access"},
+    [SLUICE_CLASS_DEVICE] = {EIO, "device", "check the device, its port and its cable"},
+    [SLUICE_CLASS_PROTOCOL] = {EPROTO, "protocol",
+                               "both sides must run compatible versions of the library"},
+};
+#define CLASSES (sizeof classes / sizeof classes[0])
+
+const char *sluice_error_class_name(uint32_t error_class)
+{
+    return error_class < CLASSES ? classes[error_class].name : "unknown class";
+}
+
+int slu_class_error(enum sluice_error_class error_class)
+{
+    return -classes[error_class].err;
+}
+
+const char *slu_class_hint(enum sluice_error_class error_class)
+{
+    return classes[error_class].hint;
+}
+
+/*
+ * Devices disagree on the status of one fault: a receive that is too small is
+ * LOC_LEN_ERR on mlx5 and LOC_QP_OP_ERR on rxe at the receiver, REM_INV_REQ_ERR
+ * or REM_OP_ERR at the sender. The operation tells them apart.
+ */
+enum sluice_error_class slu_class_of(uint32_t status, uint32_t opcode)
+{
+    switch (status) {
+    case SLUICE_STATUS_SUCCESS:
+        return SLUICE_CLASS_NONE;
+    case SLUICE_STATUS_LOC_LEN_ERR:
+        return opcode == SLUICE_OP_RECEIVE ? SLUICE_CLASS_TRUNCATED : SLUICE_CLASS_LOCAL;
+    case SLUICE_STATUS_LOC_QP_OP_ERR:
+        return opcode == SLUICE_OP_RECEIVE ? SLUICE_CLASS_TRUNCATED : SLUICE_CLASS_LOCAL;
+    case SLUICE_STATUS_LOC_PROT_ERR:
+    case SLUICE_STATUS_LOC_ACCESS_ERR:
+        return SLUICE_CLASS_LOCAL;
+    case SLUICE_STATUS_WR_FLUSH_ERR:
+        return SLUICE_CLASS_CANCELLED;
+    case SLUICE_STATUS_BAD_RESP_ERR:
+        return SLUICE_CLASS_PROTOCOL;
+    case SLUICE_STATUS_REM_INV_REQ_ERR:
+    case SLUICE_STATUS_REM_OP_ERR:
+        return opcode == SLUICE_OP_SEND ? SLUICE_CLASS_TRUNCATED : SLUICE_CLASS_ACCESS;
+    case SLUICE_STATUS_REM_ACCESS_ERR:
+        return SLUICE_CLASS_ACCESS;
+    case SLUICE_STATUS_RETRY_EXC_ERR:
+        return SLUICE_CLASS_PEER_LOST;
+    case SLUICE_STATUS_RNR_RETRY_EXC_ERR:
+    case SLUICE_STATUS_DEADLINE:
+        return SLUICE_CLASS_TIMEOUT;
+    default:
+        return SLUICE_CLASS_DEVICE;
+    }
+}

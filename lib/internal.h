@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What all parts of the library share: failing with a text, the log, the
+ * clock, object magic and reference counts.
+ */
+#ifndef SLU_INTERNAL_H
+#define SLU_INTERNAL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/error.h>
+#include <sluice/log.h>
+#include <sluice/time.h>
+
+#include "transport/transport.h"
+
+#define SLU_PRINTF(a, b) __attribute__((format(printf, a, b)))
+#define slu_container_of(pointer, type, member) \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+#define SLU_LIKELY(x) __builtin_expect(!!(x), 1)
+#define SLU_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* error.c: sets the thread's text and returns -err. err is positive. */
+int slu_fail(int err, const char *format, ...) SLU_PRINTF(2, 3);
+/* The same for constructors: sets errno as well and returns NULL. */
+void *slu_fail_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
+/* Class of a status of an operation, and errno value (negative) of a class. */
+enum sluice_error_class slu_class_of(uint32_t status, uint32_t opcode);
+int slu_class_error(enum sluice_error_class error_class);
+/* What to try, in words. Static; never NULL. */
+const char *slu_class_hint(enum sluice_error_class error_class);
+
+/* log.c */
+void slu_log(enum sluice_log_level level, const char *format, ...) SLU_PRINTF(2, 3);
+
+/* time.c: CLOCK_MONOTONIC in nanoseconds; a relative time as an absolute one, saturating. */
+int64_t slu_now(void);
+int64_t slu_after(int64_t relative);
+
+/* random.c: from getrandom(2); 0 or a negative errno. */
+int slu_random(void *bytes, size_t count);
+
+/*
+ * attr.c: copies an attribute struct whose first member is its size. A shorter
+ * one (of an older program) is padded with zeros; a longer one must have zeros
+ * where we know nothing, else -E2BIG. NULL gives all zeros.
+ */
+int slu_attr_copy(void *to, uint32_t to_size, const void *from, const char *name);
+
+/*
+ * First word of every object a program holds. It catches what the compiler
+ * cannot follow: pointers kept in arrays, a wrong cast, an object used after
+ * its end (best effort).
+ */
+#define SLU_MAGIC_CONTEXT UINT32_C(0x534c4301)
+#define SLU_MAGIC_PD UINT32_C(0x534c5002)
+#define SLU_MAGIC_MR UINT32_C(0x534c4d03)
+#define SLU_MAGIC_PREPARED_CHANNEL UINT32_C(0x534c4304)
+#define SLU_MAGIC_CHANNEL UINT32_C(0x534c4305)
+#define SLU_MAGIC_PREPARED_MULTICHANNEL UINT32_C(0x534c4d06)
+#define SLU_MAGIC_MULTICHANNEL UINT32_C(0x534c4d07)
+#define SLU_MAGIC_SCOPE UINT32_C(0x534c5308)
+#define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
+
+struct slu_engine;
+
+struct sluice_context {
+    uint32_t magic;
+    atomic_uint references;
+    struct slu_tcontext *transport;
+};
+
+struct sluice_pd {
+    uint32_t magic;
+    atomic_uint references;
+    struct sluice_context *context;
+    struct slu_tpd *transport;
+    pthread_mutex_t lock; /* of the list of engines */
+    struct slu_engine *engines;
+};
+
+struct sluice_mr {
+    uint32_t magic;
+    struct sluice_pd *pd;
+    struct slu_tmr *transport;
+};
+
+void slu_context_hold(struct sluice_context *context);
+void slu_context_release(struct sluice_context *context);
+void slu_pd_hold(struct sluice_pd *pd);
+void slu_pd_release(struct sluice_pd *pd);
+
+#endif

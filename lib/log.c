@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The log: one line at a time, to the program's function or to stderr. */
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static const char *const level_names[] = {"none", "error", "warn", "info", "debug"};
+#define LEVELS (sizeof level_names / sizeof level_names[0])
+
+/* The lock is held while a line is given out, so that two never mix. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Atomic uint32_t threshold = SLUICE_LOG_WARN;
+static sluice_log_function function;
+static void *function_user;
+
+static void read_environment(void)
+{
+    const char *value = getenv("SLUICE_LOG");
+
+    if (value == NULL || *value == '\0')
+        return;
+    for (uint32_t i = 0; i < LEVELS; i++)
+        if (strcmp(value, level_names[i]) == 0) {
+            atomic_store(&threshold, i);
+            return;
+        }
+    dprintf(STDERR_FILENO,
+            "sluice: SLUICE_LOG=%s is not none, error, warn, info or debug; using warn\n", value);
+}
+
+int sluice_log_set(uint32_t level, sluice_log_function new_function, void *user)
+{
+    if (level >= LEVELS)
+        return slu_fail(EINVAL, "log level %u is not in 0..%zu", level, LEVELS - 1);
+    pthread_once(&once, read_environment);
+    pthread_mutex_lock(&lock);
+    atomic_store(&threshold, level);
+    function = new_function;
+    function_user = user;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+void slu_log(enum sluice_log_level level, const char *format, ...)
+{
+    int saved = errno;
+    char line[512];
+    va_list arguments;
+
+    pthread_once(&once, read_environment);
+    if ((uint32_t)level > atomic_load(&threshold))
+        return;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&lock);
+    if (function != NULL)
+        function(level, line, function_user);
+    else
+        dprintf(STDERR_FILENO, "sluice: %s: %s\n", level_names[level], line);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+}

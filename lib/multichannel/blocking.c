@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocking calls with one peer of a multichannel, and unpolled work. */
+#include "config.h"
+
+#include "multichannel.h"
+
+int sluice_multichannel_submit(struct sluice_multichannel *multichannel,
+                               const struct sluice_request *requests, uint32_t count,
+                               int64_t deadline, struct sluice_completion *completions)
+{
+    struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
+
+    if (!slu_is_multichannel(multichannel))
+        return slu_not_a_multichannel();
+    return slu_submit(multichannel->engine, &source, deadline, completions);
+}
+
+int sluice_multichannel_send(struct sluice_multichannel *multichannel, uint32_t peer,
+                             const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline)
+{
+    const struct sluice_request request = {
+        .opcode = SLUICE_OP_SEND, .peer = peer, .sges = sges, .sge_count = sge_count};
+
+    return sluice_multichannel_submit(multichannel, &request, 1, deadline, NULL);
+}
+
+int sluice_multichannel_send_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
+                                       const struct sluice_sge *sges, uint32_t sge_count,
+                                       uint32_t immediate, int64_t deadline)
+{
+    const struct sluice_request request = {.opcode = SLUICE_OP_SEND,
+                                           .peer = peer,
+                                           .flags = SLUICE_IMMEDIATE,
+                                           .immediate = immediate,
+                                           .sges = sges,
+                                           .sge_count = sge_count};
+
+    return sluice_multichannel_submit(multichannel, &request, 1, deadline, NULL);
+}
+
+int sluice_multichannel_receive(struct sluice_multichannel *multichannel, uint32_t peer,
+                                const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline,
+                                struct sluice_completion *completion)
+{
+    const struct sluice_request request = {
+        .opcode = SLUICE_OP_RECEIVE, .peer = peer, .sges = sges, .sge_count = sge_count};
+
+    return sluice_multichannel_submit(multichannel, &request, 1, deadline, completion);
+}
+
+static int one_sided(struct sluice_multichannel *multichannel, struct sluice_request *request,
+                     const struct sluice_remote_mr *remote, int64_t deadline)
+{
+    if (remote == NULL)
+        return slu_fail(EINVAL, "a %s needs a remote region, not NULL",
+                        slu_opcode_name(request->opcode));
+    request->remote = *remote;
+    return sluice_multichannel_submit(multichannel, request, 1, deadline, NULL);
+}
+
+int sluice_multichannel_write(struct sluice_multichannel *multichannel, uint32_t peer,
+                              const struct sluice_sge *sges, uint32_t sge_count,
+                              const struct sluice_remote_mr *remote, int64_t deadline)
+{
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_WRITE, .peer = peer, .sges = sges, .sge_count = sge_count};
+
+    return one_sided(multichannel, &request, remote, deadline);
+}
+
+int sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
+                                        const struct sluice_sge *sges, uint32_t sge_count,
+                                        const struct sluice_remote_mr *remote, uint32_t immediate,
+                                        int64_t deadline)
+{
+    struct sluice_request request = {.opcode = SLUICE_OP_WRITE,
+                                     .peer = peer,
+                                     .flags = SLUICE_IMMEDIATE,
+                                     .immediate = immediate,
+                                     .sges = sges,
+                                     .sge_count = sge_count};
+
+    return one_sided(multichannel, &request, remote, deadline);
+}
+
+int sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t peer,
+                             const struct sluice_sge *sges, uint32_t sge_count,
+                             const struct sluice_remote_mr *remote, int64_t deadline)
+{
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_READ, .peer = peer, .sges = sges, .sge_count = sge_count};
+
+    return one_sided(multichannel, &request, remote, deadline);
+}
+
+int sluice_multichannel_post(struct sluice_multichannel *multichannel,
+                             const struct sluice_request *requests, uint32_t count,
+                             int64_t deadline, struct sluice_handle *handles)
+{
+    struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
+
+    if (!slu_is_multichannel(multichannel))
+        return slu_not_a_multichannel();
+    return slu_post(multichannel->engine, &source, deadline, handles);
+}
+
+int sluice_multichannel_poll(struct sluice_multichannel *multichannel,
+                             struct sluice_completion *completions, uint32_t count)
+{
+    if (!slu_is_multichannel(multichannel))
+        return slu_not_a_multichannel();
+    return slu_poll(multichannel->engine, completions, count);
+}
+
+int sluice_multichannel_wait(struct sluice_multichannel *multichannel,
+                             const struct sluice_handle *handle, int64_t timeout,
+                             struct sluice_completion *completion)
+{
+    if (!slu_is_multichannel(multichannel))
+        return slu_not_a_multichannel();
+    return slu_wait_handle(multichannel->engine, handle, timeout, completion);
+}
+
+struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel *multichannel,
+                                                     int64_t deadline)
+{
+    if (!slu_is_multichannel(multichannel))
+        return slu_fail_null(EINVAL, "not a multichannel");
+    return slu_scope_begin(multichannel->engine, deadline);
+}

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: MIT
+# Many peers: prepared multichannel, peers, scatter, gather, multicast. One source or header a line, sorted.
+lib_libsluice_la_SOURCES += \
+	%D%/blocking.c \
+	%D%/multichannel.h \
+	%D%/peers.c \
+	%D%/prepared.c \
+	%D%/scatter.c

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* The peers of a multichannel: state, first error, and being made new. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "multichannel.h"
+
+/* The peer, or NULL with a text. */
+static struct slu_peer *find_peer(const struct sluice_multichannel *multichannel, uint32_t peer)
+{
+    if (!slu_is_multichannel(multichannel)) {
+        slu_not_a_multichannel();
+        return NULL;
+    }
+    if (peer >= multichannel->engine->peer_count) {
+        slu_fail(EINVAL, "peer %u: there are peers 0..%u", peer,
+                 multichannel->engine->peer_count - 1);
+        return NULL;
+    }
+    return &multichannel->engine->peers[peer];
+}
+
+void sluice_multichannel_close(struct sluice_multichannel *multichannel)
+{
+    if (!slu_is_multichannel(multichannel))
+        return;
+    multichannel->magic = SLU_MAGIC_DEAD;
+    slu_engine_destroy(multichannel->engine);
+    free(multichannel);
+}
+
+int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t timeout)
+{
+    if (!slu_is_multichannel(multichannel))
+        return slu_not_a_multichannel();
+    return slu_engine_shutdown(multichannel->engine, timeout);
+}
+
+uint32_t sluice_multichannel_peers(const struct sluice_multichannel *multichannel)
+{
+    return slu_is_multichannel(multichannel) ? multichannel->engine->peer_count : 0;
+}
+
+int sluice_multichannel_peer_state(const struct sluice_multichannel *multichannel, uint32_t peer)
+{
+    const struct slu_peer *found = find_peer(multichannel, peer);
+
+    return found != NULL ? slu_peer_state(multichannel->engine, found) : -EINVAL;
+}
+
+int sluice_multichannel_peer_error(const struct sluice_multichannel *multichannel, uint32_t peer,
+                                   struct sluice_error *error)
+{
+    const struct slu_peer *found = find_peer(multichannel, peer);
+
+    return found != NULL ? slu_peer_report(multichannel->engine, found, error) : -EINVAL;
+}
+
+int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,
+                                   struct sluice_endpoint *endpoint)
+{
+    struct slu_peer *found = find_peer(multichannel, peer);
+    int error;
+
+    if (found == NULL)
+        return -EINVAL;
+    if (endpoint == NULL)
+        return slu_fail(EINVAL, "endpoint must not be NULL");
+    slu_engine_enter(multichannel->engine);
+    error = slu_peer_reset(multichannel->engine, found);
+    if (error == 0)
+        slu_peer_endpoint(multichannel->engine, found, endpoint);
+    slu_engine_leave(multichannel->engine);
+    return error;
+}
+
+int sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,
+                                       const struct sluice_endpoint *remote)
+{
+    struct slu_peer *found = find_peer(multichannel, peer);
+    int error;
+
+    if (found == NULL)
+        return -EINVAL;
+    if (remote == NULL)
+        return slu_fail(EINVAL, "a handshake needs the peer's endpoint");
+    if (found->state != SLUICE_STATE_PREPARED)
+        return slu_fail(EINVAL, "peer %u is %s: reset it first", peer,
+                        found->state == SLUICE_STATE_READY ? "connected" : "failed");
+    slu_engine_enter(multichannel->engine);
+    error = slu_peer_connect(multichannel->engine, found, remote);
+    slu_engine_leave(multichannel->engine);
+    return error;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Prepared multichannels: many queue pairs with an endpoint each. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "multichannel.h"
+
+static bool is_prepared(const struct sluice_prepared_multichannel *prepared)
+{
+    return prepared != NULL && prepared->magic == SLU_MAGIC_PREPARED_MULTICHANNEL;
+}
+
+struct sluice_prepared_multichannel *
+sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
+                            const struct sluice_channel_attr *attr)
+{
+    struct sluice_prepared_multichannel *prepared;
+
+    if (peers == 0 || peers > SLUICE_MAX_PEERS)
+        return slu_fail_null(EINVAL, "a multichannel of %u peers: must be in 1..%d", peers,
+                             SLUICE_MAX_PEERS);
+    prepared = calloc(1, sizeof *prepared);
+    if (prepared == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a multichannel");
+    prepared->engine = slu_engine_create(pd, peers, attr);
+    if (prepared->engine == NULL) {
+        free(prepared);
+        return NULL;
+    }
+    prepared->magic = SLU_MAGIC_PREPARED_MULTICHANNEL;
+    return prepared;
+}
+
+void sluice_prepared_multichannel_free(struct sluice_prepared_multichannel *prepared)
+{
+    if (!is_prepared(prepared))
+        return;
+    prepared->magic = SLU_MAGIC_DEAD;
+    slu_engine_destroy(prepared->engine);
+    free(prepared);
+}
+
+int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel *prepared,
+                                           struct sluice_endpoint *endpoints, uint32_t count)
+{
+    if (!is_prepared(prepared) || endpoints == NULL)
+        return slu_fail(EINVAL, "not a prepared multichannel, or endpoints is NULL");
+    if (count != prepared->engine->peer_count)
+        return slu_fail(EINVAL, "room for %u endpoints, there are %u peers", count,
+                        prepared->engine->peer_count);
+    for (uint32_t i = 0; i < count; i++)
+        slu_peer_endpoint(prepared->engine, &prepared->engine->peers[i], &endpoints[i]);
+    return 0;
+}
+
+/* A peer that cannot be connected is failed, with its reason; the others go on. */
+static void connect_peers(struct slu_engine *engine, const struct sluice_endpoint *remotes)
+{
+    slu_engine_enter(engine);
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        if (slu_peer_connect(engine, &engine->peers[i], &remotes[i]) < 0)
+            slu_log(SLUICE_LOG_WARN, "peer %u could not be connected: %s", i, sluice_last_error());
+    slu_engine_leave(engine);
+}
+
+struct sluice_multichannel *
+sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prepared,
+                                       const struct sluice_endpoint *remotes, uint32_t count)
+{
+    struct sluice_multichannel *multichannel = NULL;
+    int error = 0;
+
+    if (!is_prepared(prepared))
+        return slu_fail_null(EINVAL,
+                             "not a prepared multichannel (or its handshake was done before)");
+    if (remotes == NULL || count != prepared->engine->peer_count)
+        error = slu_fail(EINVAL, "%u endpoints for %u peers", remotes == NULL ? 0 : count,
+                         prepared->engine->peer_count);
+    if (error == 0) {
+        multichannel = calloc(1, sizeof *multichannel);
+        if (multichannel == NULL)
+            error = slu_fail(ENOMEM, "no memory for a multichannel");
+    }
+    if (error < 0) {
+        sluice_prepared_multichannel_free(prepared);
+        errno = -error;
+        return NULL;
+    }
+    connect_peers(prepared->engine, remotes);
+    multichannel->magic = SLU_MAGIC_MULTICHANNEL;
+    multichannel->engine = prepared->engine;
+    prepared->magic = SLU_MAGIC_DEAD;
+    free(prepared);
+    return multichannel;
+}

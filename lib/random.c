@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Random bytes for keys, nonces and sequence numbers, from the kernel. */
+#include "config.h"
+
+#include <sys/random.h>
+
+#include "internal.h"
+
+int slu_random(void *bytes, size_t count)
+{
+    unsigned char *at = bytes;
+
+    while (count > 0) {
+        ssize_t got = getrandom(at, count, 0);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return slu_fail(errno, "getrandom of %zu bytes failed", count);
+        at += got;
+        count -= (size_t)got;
+    }
+    return 0;
+}

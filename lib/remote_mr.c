@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handles of remote memory. Wire form, 32 bytes in network byte order: "SLMR",
+ * version (4 bytes), address (8), length (8), rkey (4), zero (4).
+ */
+#include "config.h"
+
+#include <sluice/mr.h>
+
+#include "bytes.h"
+#include "internal.h"
+
+#define TAG UINT32_C(0x534c4d52)
+#define VERSION 1
+
+static uint64_t read_at(const uint8_t *bytes, int offset, int count)
+{
+    uint64_t value;
+
+    slu_get(bytes + offset, &value, count);
+    return value;
+}
+
+void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
+                           uint8_t bytes[SLUICE_REMOTE_MR_BYTES])
+{
+    uint8_t *at = slu_put(bytes, TAG, 4);
+
+    at = slu_put(at, VERSION, 4);
+    at = slu_put(at, remote->addr, 8);
+    at = slu_put(at, remote->length, 8);
+    at = slu_put(at, remote->rkey, 4);
+    slu_put(at, 0, 4);
+}
+
+int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
+                            struct sluice_remote_mr *remote)
+{
+    struct sluice_remote_mr read;
+
+    if (read_at(bytes, 0, 4) != TAG || read_at(bytes, 28, 4) != 0)
+        return slu_fail(EPROTO, "these 32 bytes are not the handle of a memory region");
+    if (read_at(bytes, 4, 4) != VERSION)
+        return slu_fail(EPROTO, "handle has version %u, this library speaks version %d",
+                        (unsigned)read_at(bytes, 4, 4), VERSION);
+    read.addr = read_at(bytes, 8, 8);
+    read.length = read_at(bytes, 16, 8);
+    read.rkey = (uint32_t)read_at(bytes, 24, 4);
+    read.reserved = 0;
+    if (read.length > 0 && read.addr + (read.length - 1) < read.addr)
+        return slu_fail(EPROTO, "handle names a range that wraps the address space");
+    *remote = read;
+    return 0;
+}
+
+int sluice_remote_mr_slice(const struct sluice_remote_mr *remote, uint64_t offset, uint64_t length,
+                           struct sluice_remote_mr *slice)
+{
+    if (remote == NULL || slice == NULL)
+        return slu_fail(EINVAL, "remote and slice must not be NULL");
+    if (offset > remote->length || length > remote->length - offset)
+        return slu_fail(ERANGE,
+                        "bytes %llu to %llu + %llu are outside the remote region of %llu bytes",
+                        (unsigned long long)offset, (unsigned long long)offset,
+                        (unsigned long long)length, (unsigned long long)remote->length);
+    *slice = (struct sluice_remote_mr){
+        .addr = remote->addr + offset, .length = length, .rkey = remote->rkey};
+    return 0;
+}

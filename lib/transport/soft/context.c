@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* The one device of the soft transport, its contexts, and the transport table. */
+#include "soft.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int list_devices(struct sluice_device_info **infos, uint32_t *count)
+{
+    struct sluice_device_info *grown = realloc(*infos, (*count + 1) * sizeof(*grown));
+    if (grown == NULL)
+        return slu_fail(ENOMEM, "no memory for the list of devices");
+    struct sluice_device_info *info = &grown[*count];
+    memset(info, 0, sizeof(*info));
+    info->size = sizeof(*info);
+    info->active = 1;
+    info->ports = 1;
+    info->level = SLUICE_LEVEL_TCP;
+    snprintf(info->name, sizeof(info->name), "soft");
+    snprintf(info->transport, sizeof(info->transport), "soft");
+    snprintf(info->description, sizeof(info->description),
+             "software transport: memory within a process, TCP between processes");
+    *infos = grown;
+    ++*count;
+    return 0;
+}
+
+/* Takes the numeric address to listen on from the attributes or the environment. */
+static int parse_listen(const struct sluice_context_attr *attr, struct slu_address *listen)
+{
+    const char *text = attr->address;
+    const char *source = "address";
+    if (text == NULL) {
+        text = getenv("SLUICE_TCP_ADDRESS");
+        source = "SLUICE_TCP_ADDRESS";
+    }
+    memset(listen, 0, sizeof(*listen));
+    if (text == NULL || *text == '\0')
+        return 0;
+    if (inet_pton(AF_INET, text, listen->ip) == 1)
+        listen->family = 4;
+    else if (inet_pton(AF_INET6, text, listen->ip) == 1)
+        listen->family = 6;
+    else
+        return slu_fail(EINVAL, "%s \"%s\" is not a numeric IPv4 or IPv6 address", source, text);
+    return 0;
+}
+
+/* Boot id and network namespace: peers that have the same share a loopback. */
+static void identify_host(struct soft_context *context)
+{
+    char text[64] = "";
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t got = read(fd, text, sizeof(text) - 1);
+        text[got > 0 ? got : 0] = '\0';
+        close(fd);
+    }
+    unsigned nibbles = 0;
+    for (const char *p = text; *p != '\0' && nibbles < 32; p++) {
+        const char *digits = "0123456789abcdef";
+        const char *digit = strchr(digits, *p);
+        if (digit == NULL)
+            continue;
+        unsigned value = (unsigned)(digit - digits);
+        context->host[nibbles / 2] |= (uint8_t)(nibbles % 2 == 0 ? value << 4 : value);
+        nibbles++;
+    }
+    struct stat status;
+    if (stat("/proc/self/ns/net", &status) == 0)
+        context->network = status.st_ino;
+}
+
+static void set_limits(struct slu_tcontext *base)
+{
+    base->transport = &slu_transport_soft;
+    snprintf(base->device, sizeof(base->device), "soft");
+    base->level = SLUICE_LEVEL_TCP;
+    base->max_send_depth = SOFT_MAX_DEPTH;
+    base->max_receive_depth = SOFT_MAX_DEPTH;
+    base->max_sge = SOFT_MAX_SGE;
+    base->max_inline = SOFT_MAX_INLINE;
+    base->max_read_depth = SOFT_MAX_READ_DEPTH;
+    base->max_cq_depth = SOFT_MAX_CQ_DEPTH;
+    base->max_message = SOFT_MAX_MESSAGE;
+}
+
+static int open_context(const char *device, const struct sluice_context_attr *attr,
+                        struct slu_tcontext **opened)
+{
+    if (strcmp(device, "soft") != 0)
+        return slu_fail(ENODEV, "the soft transport has no device \"%s\", only \"soft\"", device);
+    struct soft_context *context = calloc(1, sizeof(*context));
+    if (context == NULL)
+        return slu_fail(ENOMEM, "no memory for a context");
+    int err = parse_listen(attr, &context->listen);
+    if (err != 0)
+        goto free_context;
+    err = slu_random(&context->identity, sizeof(context->identity));
+    if (err != 0)
+        goto free_context;
+    err = slu_soft_keys_init(&context->keys);
+    if (err != 0)
+        goto free_context;
+    pthread_mutex_init(&context->lock, NULL);
+    context->pid = (uint32_t)getpid();
+    identify_host(context);
+    set_limits(&context->base);
+    *opened = &context->base;
+    return 0;
+
+free_context:
+    free(context);
+    return err;
+}
+
+static void close_context(struct slu_tcontext *base)
+{
+    struct soft_context *context = (struct soft_context *)base;
+    slu_soft_helper_stop(context);
+    free(context->qps.items);
+    free(context->cqs.items);
+    slu_soft_keys_destroy(&context->keys);
+    pthread_mutex_destroy(&context->lock);
+    free(context);
+}
+
+static int alloc_pd(struct slu_tcontext *context, struct slu_tpd **pd)
+{
+    struct soft_pd *made = calloc(1, sizeof(*made));
+    if (made == NULL)
+        return slu_fail(ENOMEM, "no memory for a protection domain");
+    made->base.context = context;
+    *pd = &made->base;
+    return 0;
+}
+
+static void free_pd(struct slu_tpd *pd)
+{
+    free((struct soft_pd *)pd);
+}
+
+static int grow_slots(struct soft_slots *slots)
+{
+    uint32_t size = slots->size == 0 ? 64 : slots->size * 2;
+    if (size > (UINT32_C(1) << 24))
+        return -ENOMEM;
+    void **items = realloc(slots->items, size * sizeof(*items));
+    if (items == NULL)
+        return -ENOMEM;
+    memset(items + slots->size, 0, (size - slots->size) * sizeof(*items));
+    slots->items = items;
+    slots->size = size;
+    return 0;
+}
+
+int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot)
+{
+    while (slots->hint < slots->size && slots->items[slots->hint] != NULL)
+        slots->hint++;
+    if (slots->hint == slots->size && grow_slots(slots) != 0)
+        return -ENOMEM;
+    *slot = slots->hint++;
+    slots->items[*slot] = item;
+    return 0;
+}
+
+void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot)
+{
+    slots->items[slot] = NULL;
+    if (slot < slots->hint)
+        slots->hint = slot;
+}
+
+const struct slu_transport slu_transport_soft = {
+    .name = "soft",
+    .id = SLU_TRANSPORT_SOFT,
+    .device_list = list_devices,
+    .open = open_context,
+    .close = close_context,
+    .pd_alloc = alloc_pd,
+    .pd_free = free_pd,
+    .mr_register = slu_soft_mr_register,
+    .mr_alloc = slu_soft_mr_alloc,
+    .mr_deregister = slu_soft_mr_deregister,
+    .cq_create = slu_soft_cq_create,
+    .cq_destroy = slu_soft_cq_destroy,
+    .cq_enter = slu_soft_cq_enter,
+    .cq_leave = slu_soft_cq_leave,
+    .cq_poll = slu_soft_cq_poll,
+    .cq_arm = slu_soft_cq_arm,
+    .cq_fd = slu_soft_cq_fd,
+    .qp_create = slu_soft_qp_create,
+    .qp_endpoint = slu_soft_qp_endpoint,
+    .qp_connect = slu_soft_qp_connect,
+    .qp_state = slu_soft_qp_state,
+    .qp_error = slu_soft_qp_error,
+    .qp_destroy = slu_soft_qp_destroy,
+    .post_send = slu_soft_post_send,
+    .post_receive = slu_soft_post_receive,
+};

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Completion queues: who serves one, taking turns, and sleeping on one.
+ *
+ * The owner word says who may touch a CQ and all its queue pairs. The program
+ * takes it with one atomic when it enters the library and gives it back with
+ * one when it leaves; in between it serves the CQ itself. The helper, and
+ * threads that bring a message, take it only while it is free, for a bounded
+ * turn. See inbox.c for why nothing is left lying.
+ */
+#include "soft.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tcp.h"
+
+#define EVENTS 32
+/* Polls of a lone socket between two looks at the whole epoll set. */
+#define LONE_POLLS 64
+
+static int add_event(struct soft_cq *cq)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    return epoll_ctl(cq->epoll, EPOLL_CTL_ADD, cq->event, &event);
+}
+
+static int open_fds(struct soft_cq *cq)
+{
+    cq->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (cq->epoll < 0)
+        return slu_fail(errno, "a completion queue needs file descriptors: %m");
+    cq->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (cq->event < 0 || add_event(cq) != 0) {
+        int err = slu_fail(errno, "a completion queue needs file descriptors: %m");
+        if (cq->event >= 0)
+            close(cq->event);
+        close(cq->epoll);
+        return err;
+    }
+    return 0;
+}
+
+static int enlist(struct soft_cq *cq)
+{
+    struct soft_context *context = slu_soft_cq_context(cq);
+    pthread_mutex_lock(&context->lock);
+    int err = slu_soft_slot_take(&context->cqs, cq, &cq->slot);
+    pthread_mutex_unlock(&context->lock);
+    return err == 0 ? 0 : slu_fail(ENOMEM, "no memory for a completion queue");
+}
+
+static void delist(struct soft_cq *cq)
+{
+    struct soft_context *context = slu_soft_cq_context(cq);
+    pthread_mutex_lock(&context->lock);
+    slu_soft_slot_free(&context->cqs, cq->slot);
+    pthread_mutex_unlock(&context->lock);
+}
+
+static void free_cq(struct soft_cq *cq)
+{
+    close(cq->event);
+    close(cq->epoll);
+    free(cq->staging);
+    free(cq->ring);
+    free(cq);
+}
+
+int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **made)
+{
+    uint32_t size = 1;
+    while (size < depth)
+        size *= 2;
+    struct soft_cq *cq = calloc(1, sizeof(*cq));
+    if (cq == NULL)
+        return slu_fail(ENOMEM, "no memory for a completion queue");
+    cq->base.context = context;
+    cq->base.depth = depth;
+    cq->mask = size - 1;
+    atomic_init(&cq->references, 1);
+    atomic_init(&cq->watch, SOFT_WATCH_ARMED);
+    int err = -ENOMEM;
+    cq->ring = calloc(size, sizeof(*cq->ring));
+    if (cq->ring == NULL) {
+        slu_fail(ENOMEM, "no memory for a completion queue of %u entries", depth);
+        goto free_struct;
+    }
+    err = open_fds(cq);
+    if (err != 0)
+        goto free_ring;
+    err = enlist(cq);
+    if (err != 0)
+        goto close_fds;
+    err = slu_soft_helper_watch(cq);
+    if (err != 0)
+        goto delist;
+    *made = &cq->base;
+    return 0;
+
+delist:
+    delist(cq);
+close_fds:
+    close(cq->event);
+    close(cq->epoll);
+free_ring:
+    free(cq->ring);
+free_struct:
+    free(cq);
+    return err;
+}
+
+void slu_soft_cq_destroy(struct slu_cq *base)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    /* The helper finds CQs by slot: after this only those it holds already. */
+    delist(cq);
+    slu_soft_helper_unwatch(cq);
+    slu_soft_cq_release(cq);
+}
+
+void slu_soft_cq_hold(struct soft_cq *cq)
+{
+    atomic_fetch_add_explicit(&cq->references, 1, memory_order_relaxed);
+}
+
+void slu_soft_cq_release(struct soft_cq *cq)
+{
+    if (atomic_fetch_sub_explicit(&cq->references, 1, memory_order_acq_rel) == 1)
+        free_cq(cq);
+}
+
+static bool take(struct soft_cq *cq, unsigned owner)
+{
+    unsigned expected = SOFT_FREE;
+    return atomic_compare_exchange_strong(&cq->owner, &expected, owner);
+}
+
+bool slu_soft_cq_take(struct soft_cq *cq)
+{
+    return take(cq, SOFT_HELPER);
+}
+
+void slu_soft_cq_give_back(struct soft_cq *cq)
+{
+    do {
+        slu_soft_inbox_drain(cq);
+        slu_soft_tcp_flush_urgent(cq);
+        if (cq->head != cq->tail)
+            slu_soft_cq_wake(cq);
+        atomic_store(&cq->owner, SOFT_FREE);
+    } while (!slu_soft_inbox_empty(cq) && take(cq, SOFT_HELPER));
+    if (atomic_load(&cq->watch) == SOFT_WATCH_OFF)
+        slu_soft_helper_kick(cq);
+}
+
+/* Waits for the end of a turn of the helper, which is bounded. */
+static void wait_for_turn(struct soft_cq *cq)
+{
+    for (unsigned tries = 0; !take(cq, SOFT_PROGRAM); tries++) {
+        if (tries < 100) {
+#if defined(__x86_64__) || defined(__i386__)
+            __builtin_ia32_pause();
+#endif
+        } else if (tries < 200) {
+            sched_yield();
+        } else {
+            struct timespec pause = {0, 50000};
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
+void slu_soft_cq_enter(struct slu_cq *base)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    if (SLU_UNLIKELY(!take(cq, SOFT_PROGRAM)))
+        wait_for_turn(cq);
+    unsigned activity = atomic_load_explicit(&cq->activity, memory_order_relaxed);
+    atomic_store_explicit(&cq->activity, activity + 1, memory_order_relaxed);
+}
+
+void slu_soft_cq_leave(struct slu_cq *cq)
+{
+    slu_soft_cq_give_back((struct soft_cq *)cq);
+}
+
+void slu_soft_cq_wake(struct soft_cq *cq)
+{
+    if (atomic_load(&cq->armed) == 0 || atomic_exchange(&cq->armed, 0) == 0)
+        return;
+    uint64_t one = 1;
+    int saved = errno;
+    if (write(cq->event, &one, sizeof(one)) < 0)
+        slu_log(SLUICE_LOG_ERROR, "cannot wake a completion queue: %m");
+    errno = saved;
+    /* After the write, so that who sees it finds something to read. */
+    atomic_store(&cq->signaled, true);
+}
+
+static void clear_event(struct soft_cq *cq)
+{
+    uint64_t count;
+    int saved = errno;
+    atomic_store(&cq->signaled, false);
+    if (read(cq->event, &count, sizeof(count)) < 0 && errno != EAGAIN)
+        slu_log(SLUICE_LOG_ERROR, "cannot read the event of a completion queue: %m");
+    errno = saved;
+}
+
+/* Returns how many sockets had something. */
+static int serve_sockets(struct soft_cq *cq)
+{
+    struct epoll_event events[EVENTS];
+    int saved = errno;
+    int count = epoll_wait(cq->epoll, events, EVENTS, 0);
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.ptr == NULL)
+            clear_event(cq);
+        else
+            slu_soft_tcp_event(events[i].data.ptr, events[i].events);
+    }
+    errno = saved;
+    return count > 0 ? count : 0;
+}
+
+static void progress(struct soft_cq *cq)
+{
+    slu_soft_inbox_drain(cq);
+    if (cq->sockets == 0)
+        return;
+    /* One socket: reading it costs one system call, asking first makes it two. */
+    if (cq->sockets == 1 && ++cq->polls % LONE_POLLS != 0 && slu_soft_tcp_poll(cq->connections))
+        return;
+    serve_sockets(cq);
+}
+
+void slu_soft_cq_serve(struct soft_cq *cq)
+{
+    for (int turns = 0; turns < 16; turns++) {
+        slu_soft_inbox_drain(cq);
+        int served = serve_sockets(cq);
+        slu_soft_tcp_flush_urgent(cq);
+        if (served == 0)
+            break;
+    }
+}
+
+static uint32_t take_completions(struct soft_cq *cq, struct slu_wc *wcs, uint32_t count)
+{
+    uint32_t taken = 0;
+    for (; taken < count && cq->head != cq->tail; taken++, cq->head++) {
+        struct soft_completion *completion = &cq->ring[cq->head & cq->mask];
+        wcs[taken] = completion->wc;
+        completion->qp->unpolled--;
+    }
+    return taken;
+}
+
+int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    if (atomic_load_explicit(&cq->armed, memory_order_relaxed) != 0)
+        atomic_store_explicit(&cq->armed, 0, memory_order_relaxed);
+    if (SLU_UNLIKELY(atomic_load_explicit(&cq->signaled, memory_order_acquire)))
+        clear_event(cq);
+    if (cq->tail - cq->head < count)
+        progress(cq);
+    if (SLU_UNLIKELY(cq->overrun))
+        return slu_fail(EIO, "the completion queue of %u entries has overrun", cq->base.depth);
+    if (cq->urgent != NULL)
+        slu_soft_tcp_flush_urgent(cq);
+    return (int)take_completions(cq, wcs, count);
+}
+
+int slu_soft_cq_arm(struct slu_cq *base)
+{
+    struct soft_cq *cq = (struct soft_cq *)base;
+    slu_soft_tcp_flush_urgent(cq);
+    atomic_store(&cq->armed, 1);
+    return cq->head != cq->tail || !slu_soft_inbox_empty(cq) || cq->overrun;
+}
+
+int slu_soft_cq_fd(struct slu_cq *cq)
+{
+    return ((struct soft_cq *)cq)->epoll;
+}
+
+void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc)
+{
+    struct soft_cq *cq = slu_soft_cq_of(qp);
+    if (cq->tail - cq->head > cq->mask) {
+        cq->overrun = true;
+        return;
+    }
+    cq->ring[cq->tail++ & cq->mask] = (struct soft_completion){*wc, qp};
+    qp->unpolled++;
+}
+
+void slu_soft_cq_forget(struct soft_qp *qp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(qp);
+    if (qp->unpolled == 0)
+        return;
+    uint32_t kept = cq->head;
+    for (uint32_t i = cq->head; i != cq->tail; i++) {
+        if (cq->ring[i & cq->mask].qp != qp)
+            cq->ring[kept++ & cq->mask] = cq->ring[i & cq->mask];
+    }
+    cq->tail = kept;
+    qp->unpolled = 0;
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The helper thread of a context. It serves CQs that the program is not
+ * serving, lets peers in, sees whether they are alive, and sees sockets out.
+ * When there is nothing to do it sleeps without a timeout.
+ *
+ * A CQ's epoll fd is in the helper's epoll set for one shot. When it fires
+ * while the program is at work on the CQ, or has been since the last look, it
+ * is not armed again, which would wake the helper for each message, but looked
+ * at every millisecond (TICK): once the program has not been there for a tick,
+ * the helper serves the CQ and arms it (ARMED). A program that stays inside
+ * the library, asleep or spinning, needs no helper: it is OFF, until the
+ * program leaves and kicks it.
+ */
+#include "helper.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EVENTS 64
+#define TICK SLUICE_MS(1)
+#define LINGER_TICK SLUICE_MS(5)
+#define LINGER_TIME SLUICE_S(1)
+#define PROBE_TICK SLUICE_MS(50)
+
+int slu_soft_helper_add(struct soft_helper *helper, int op, int fd, uint32_t events,
+                        enum helper_event kind, uint32_t index)
+{
+    struct epoll_event event = {.events = events, .data.u64 = (uint64_t)kind << 32 | index};
+    return epoll_ctl(helper->epoll, op, fd, &event);
+}
+
+static void wake(struct soft_helper *helper)
+{
+    uint64_t one = 1;
+    int saved = errno;
+    if (write(helper->event, &one, sizeof(one)) < 0 && errno != EAGAIN)
+        slu_log(SLUICE_LOG_ERROR, "cannot wake the helper thread: %m");
+    errno = saved;
+}
+
+void slu_soft_helper_wake(struct soft_context *context)
+{
+    wake(context->helper);
+}
+
+void slu_soft_helper_kick(struct soft_cq *cq)
+{
+    struct soft_helper *helper = slu_soft_cq_context(cq)->helper;
+    pthread_mutex_lock(&helper->lock);
+    bool first = !cq->kicked;
+    if (first) {
+        slu_soft_cq_hold(cq);
+        cq->kicked = true;
+        cq->kick_next = helper->kicks;
+        helper->kicks = cq;
+    }
+    pthread_mutex_unlock(&helper->lock);
+    if (first)
+        wake(helper);
+}
+
+void slu_soft_helper_linger(struct soft_context *context, int fd)
+{
+    struct soft_helper *helper = context->helper;
+    struct lingering *lingering = malloc(sizeof(*lingering));
+    if (lingering == NULL) {
+        close(fd);
+        return;
+    }
+    lingering->fd = fd;
+    lingering->deadline = slu_now() + LINGER_TIME;
+    pthread_mutex_lock(&helper->lock);
+    bool first = helper->lingering == NULL;
+    lingering->next = helper->lingering;
+    helper->lingering = lingering;
+    pthread_mutex_unlock(&helper->lock);
+    if (first)
+        wake(helper);
+}
+
+/* CQs. The helper is the only one to write watch. */
+
+static void start_ticking(struct soft_helper *helper, struct soft_cq *cq)
+{
+    atomic_store(&cq->watch, SOFT_WATCH_TICK);
+    slu_soft_cq_hold(cq);
+    cq->tick_next = helper->ticks;
+    helper->ticks = cq;
+}
+
+/* The caller has taken the CQ. */
+static void serve_turn(struct soft_helper *helper, struct soft_cq *cq)
+{
+    slu_soft_cq_serve(cq);
+    slu_soft_cq_give_back(cq);
+    atomic_store(&cq->watch, SOFT_WATCH_ARMED);
+    /* It may have been destroyed meanwhile, and is then in no set. */
+    slu_soft_helper_add(helper, EPOLL_CTL_MOD, cq->epoll, EPOLLIN | EPOLLONESHOT, HELPER_CQ,
+                        cq->slot);
+}
+
+/* Its fd has fired. */
+static void serve_fired(struct soft_helper *helper, struct soft_cq *cq)
+{
+    unsigned activity = atomic_load(&cq->activity);
+    if (atomic_load(&cq->watch) != SOFT_WATCH_ARMED)
+        return;
+    if (activity == cq->tick_activity && slu_soft_cq_take(cq)) {
+        serve_turn(helper, cq);
+        return;
+    }
+    cq->tick_activity = activity;
+    start_ticking(helper, cq);
+}
+
+static void serve_slot(struct soft_helper *helper, uint32_t slot)
+{
+    struct soft_context *context = helper->context;
+    struct soft_cq *cq = NULL;
+    pthread_mutex_lock(&context->lock);
+    /* The event may be late, and the slot another CQ's: no harm. */
+    if (slot < context->cqs.size)
+        cq = context->cqs.items[slot];
+    if (cq != NULL)
+        slu_soft_cq_hold(cq);
+    pthread_mutex_unlock(&context->lock);
+    if (cq == NULL)
+        return;
+    serve_fired(helper, cq);
+    slu_soft_cq_release(cq);
+}
+
+static void serve_kicked(struct soft_helper *helper, struct soft_cq *cq)
+{
+    unsigned watch = atomic_load(&cq->watch);
+    if (watch == SOFT_WATCH_OFF) {
+        /* The program has only just left, and perhaps comes back at once. */
+        cq->tick_activity = atomic_load(&cq->activity);
+        start_ticking(helper, cq);
+    } else if (slu_soft_cq_take(cq)) {
+        slu_soft_cq_give_back(cq);
+    }
+}
+
+static void serve_kicks(struct soft_helper *helper)
+{
+    pthread_mutex_lock(&helper->lock);
+    struct soft_cq *cq = helper->kicks;
+    helper->kicks = NULL;
+    while (cq != NULL) {
+        struct soft_cq *next = cq->kick_next;
+        cq->kicked = false;
+        pthread_mutex_unlock(&helper->lock);
+        serve_kicked(helper, cq);
+        slu_soft_cq_release(cq);
+        pthread_mutex_lock(&helper->lock);
+        cq = next;
+    }
+    pthread_mutex_unlock(&helper->lock);
+}
+
+/* Returns whether it is to be looked at again. */
+static bool tick(struct soft_helper *helper, struct soft_cq *cq)
+{
+    unsigned activity = atomic_load(&cq->activity);
+    if (atomic_load(&cq->dead))
+        return false;
+    if (activity != cq->tick_activity) {
+        cq->tick_activity = activity;
+        return true;
+    }
+    if (slu_soft_cq_take(cq)) {
+        serve_turn(helper, cq);
+        return false;
+    }
+    if (atomic_load(&cq->owner) != SOFT_PROGRAM)
+        return true;
+    /* Who leaves writes owner and reads watch, we do the reverse: one of us notices. */
+    atomic_store(&cq->watch, SOFT_WATCH_OFF);
+    if (atomic_load(&cq->owner) == SOFT_PROGRAM)
+        return false;
+    atomic_store(&cq->watch, SOFT_WATCH_TICK);
+    return true;
+}
+
+static void tick_all(struct soft_helper *helper)
+{
+    struct soft_cq **link = &helper->ticks;
+    while (*link != NULL) {
+        struct soft_cq *cq = *link;
+        struct soft_cq *next = cq->tick_next;
+        if (tick(helper, cq)) {
+            link = &cq->tick_next;
+            continue;
+        }
+        *link = next;
+        slu_soft_cq_release(cq);
+    }
+}
+
+/* Sockets on their way out. */
+
+/* Returns whether it is done: the peer has ended too, or the time has passed. */
+static bool drain_socket(const struct lingering *lingering, int64_t now)
+{
+    static char trash[4096];
+    ssize_t got;
+    int budget = 256;
+    do
+        got = recv(lingering->fd, trash, sizeof(trash), MSG_DONTWAIT);
+    while ((got > 0 || (got < 0 && errno == EINTR)) && --budget > 0);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ||
+           now >= lingering->deadline;
+}
+
+static bool drain_sockets(struct soft_helper *helper)
+{
+    int64_t now = slu_now();
+    pthread_mutex_lock(&helper->lock);
+    struct lingering *list = helper->lingering;
+    helper->lingering = NULL;
+    pthread_mutex_unlock(&helper->lock);
+    struct lingering *kept = NULL;
+    while (list != NULL) {
+        struct lingering *next = list->next;
+        if (drain_socket(list, now)) {
+            close(list->fd);
+            free(list);
+        } else {
+            list->next = kept;
+            kept = list;
+        }
+        list = next;
+    }
+    pthread_mutex_lock(&helper->lock);
+    struct lingering **end = &helper->lingering;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = kept;
+    bool left = helper->lingering != NULL;
+    pthread_mutex_unlock(&helper->lock);
+    return left;
+}
+
+/* The loop. */
+
+static void clear_event(struct soft_helper *helper)
+{
+    uint64_t count;
+    if (read(helper->event, &count, sizeof(count)) < 0 && errno != EAGAIN)
+        slu_log(SLUICE_LOG_ERROR, "cannot read the event of the helper thread: %m");
+    helper->lingers = true; /* perhaps: look */
+}
+
+static void dispatch(struct soft_helper *helper, uint64_t data)
+{
+    uint32_t index = (uint32_t)data;
+    switch ((enum helper_event)(data >> 32)) {
+    case HELPER_WAKE:
+        clear_event(helper);
+        break;
+    case HELPER_LISTENER:
+        slu_soft_listener_event(helper);
+        break;
+    case HELPER_HALF_OPEN_SLOT:
+        slu_soft_half_open_event(helper, index);
+        break;
+    case HELPER_CQ:
+        serve_slot(helper, index);
+        break;
+    }
+}
+
+static bool is_due(int64_t *last, int64_t period, int64_t now)
+{
+    if (now - *last < period)
+        return false;
+    *last = now;
+    return true;
+}
+
+static void run_timers(struct soft_helper *helper)
+{
+    int64_t now = slu_now();
+    if (helper->ticks != NULL && is_due(&helper->last_tick, TICK, now))
+        tick_all(helper);
+    if (helper->lingers && is_due(&helper->last_linger, LINGER_TICK, now))
+        helper->lingers = drain_sockets(helper);
+    bool awaiting = atomic_load(&helper->context->awaiting) > 0;
+    /* Once more after the last one, to tidy up. */
+    if ((awaiting || helper->probes) && is_due(&helper->last_probe, PROBE_TICK, now)) {
+        slu_soft_probe_all(helper);
+        helper->probes = awaiting;
+    }
+    if (helper->half_open_count > 0 || helper->paused)
+        slu_soft_listener_tick(helper);
+}
+
+static int next_timeout(struct soft_helper *helper)
+{
+    if (helper->ticks != NULL)
+        return 1;
+    if (helper->lingers)
+        return 5;
+    if (helper->probes || atomic_load(&helper->context->awaiting) > 0)
+        return 50;
+    return helper->half_open_count > 0 || helper->paused ? 100 : -1;
+}
+
+static void *run(void *argument)
+{
+    struct soft_helper *helper = argument;
+    struct epoll_event events[EVENTS];
+    while (!atomic_load(&helper->stop)) {
+        int count = epoll_wait(helper->epoll, events, EVENTS, next_timeout(helper));
+        for (int i = 0; i < count; i++)
+            dispatch(helper, events[i].data.u64);
+        serve_kicks(helper);
+        run_timers(helper);
+    }
+    /* What the program said last is still to reach its peers. */
+    while (drain_sockets(helper))
+        usleep(2000);
+    return NULL;
+}
+
+static int start_thread(struct soft_helper *helper)
+{
+    sigset_t all;
+    sigset_t old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int err = pthread_create(&helper->thread, NULL, run, helper);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (err != 0)
+        return slu_fail(err, "cannot start the helper thread: %s", strerrordesc_np(err));
+    pthread_setname_np(helper->thread, "sluice-soft");
+    return 0;
+}
+
+static int open_fds(struct soft_helper *helper)
+{
+    helper->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (helper->epoll < 0)
+        return slu_fail(errno, "the helper thread needs file descriptors: %m");
+    helper->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (helper->event < 0) {
+        int err = slu_fail(errno, "the helper thread needs file descriptors: %m");
+        close(helper->epoll);
+        return err;
+    }
+    int err = slu_soft_listener_open(helper->context, &helper->listener);
+    if (err != 0) {
+        close(helper->event);
+        close(helper->epoll);
+    }
+    return err;
+}
+
+static void close_fds(struct soft_helper *helper)
+{
+    close(helper->listener);
+    close(helper->event);
+    close(helper->epoll);
+}
+
+static int start(struct soft_context *context)
+{
+    struct soft_helper *helper = calloc(1, sizeof(*helper));
+    if (helper == NULL)
+        return slu_fail(ENOMEM, "no memory for the helper thread");
+    helper->context = context;
+    for (uint32_t i = 0; i < HELPER_HALF_OPEN; i++)
+        helper->half_open[i].fd = -1;
+    pthread_mutex_init(&helper->lock, NULL);
+    int err = open_fds(helper);
+    if (err != 0)
+        goto free_helper;
+    if (slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->event, EPOLLIN, HELPER_WAKE, 0) != 0 ||
+        slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->listener, EPOLLIN, HELPER_LISTENER,
+                            0) != 0) {
+        err = slu_fail(errno, "the helper thread cannot watch its sockets: %m");
+        goto close_fds;
+    }
+    err = start_thread(helper);
+    if (err != 0)
+        goto close_fds;
+    context->helper = helper;
+    return 0;
+
+close_fds:
+    close_fds(helper);
+free_helper:
+    pthread_mutex_destroy(&helper->lock);
+    free(helper);
+    return err;
+}
+
+int slu_soft_helper_start(struct soft_context *context)
+{
+    pthread_mutex_lock(&context->lock);
+    int err = context->helper == NULL ? start(context) : 0;
+    pthread_mutex_unlock(&context->lock);
+    return err;
+}
+
+static void release_cqs(struct soft_helper *helper)
+{
+    while (helper->ticks != NULL) {
+        struct soft_cq *cq = helper->ticks;
+        helper->ticks = cq->tick_next;
+        slu_soft_cq_release(cq);
+    }
+    while (helper->kicks != NULL) {
+        struct soft_cq *cq = helper->kicks;
+        helper->kicks = cq->kick_next;
+        slu_soft_cq_release(cq);
+    }
+}
+
+void slu_soft_helper_stop(struct soft_context *context)
+{
+    struct soft_helper *helper = context->helper;
+    if (helper == NULL)
+        return;
+    atomic_store(&helper->stop, true);
+    wake(helper);
+    pthread_join(helper->thread, NULL);
+    for (uint32_t i = 0; i < HELPER_HALF_OPEN; i++) {
+        if (helper->half_open[i].fd >= 0)
+            close(helper->half_open[i].fd);
+    }
+    release_cqs(helper);
+    close_fds(helper);
+    pthread_mutex_destroy(&helper->lock);
+    free(helper);
+    context->helper = NULL;
+}
+
+int slu_soft_helper_watch(struct soft_cq *cq)
+{
+    struct soft_context *context = slu_soft_cq_context(cq);
+    int err = slu_soft_helper_start(context);
+    if (err != 0)
+        return err;
+    if (slu_soft_helper_add(context->helper, EPOLL_CTL_ADD, cq->epoll, EPOLLIN | EPOLLONESHOT,
+                            HELPER_CQ, cq->slot) != 0)
+        return slu_fail(errno, "cannot watch a completion queue: %m");
+    return 0;
+}
+
+void slu_soft_helper_unwatch(struct soft_cq *cq)
+{
+    struct soft_context *context = slu_soft_cq_context(cq);
+    int saved = errno;
+    atomic_store(&cq->dead, true);
+    epoll_ctl(context->helper->epoll, EPOLL_CTL_DEL, cq->epoll, NULL);
+    errno = saved;
+}

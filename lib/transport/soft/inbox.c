@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inbox of a CQ: messages of other owners and of the helper. Any thread
+ * pushes, the owner drains. Messages of one sender keep their order.
+ *
+ * No message is left lying: pusher and owner each write one word and then read
+ * the other's, all sequentially consistent, so at least one of them sees the
+ * other. The pusher writes the inbox and reads owner and armed; the owner
+ * writes owner (leaving) or armed (going to sleep) and reads the inbox.
+ */
+#include "soft.h"
+
+/* True while this thread drains the inbox of a CQ that it only visits. */
+static _Thread_local bool visiting;
+
+static void (*const handlers[SOFT_MESSAGE_KINDS])(struct soft_message *message) = {
+    [SOFT_REQUEST] = slu_soft_self_request, [SOFT_RESPONSE] = slu_soft_self_response,
+    [SOFT_HELLO] = slu_soft_self_hello,     [SOFT_CLOSE] = slu_soft_self_close,
+    [SOFT_ATTACH] = slu_soft_tcp_attach,    [SOFT_LOST] = slu_soft_tcp_lost,
+};
+
+void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message)
+{
+    message->next = atomic_load_explicit(&cq->inbox, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&cq->inbox, &message->next, message))
+        ;
+}
+
+bool slu_soft_inbox_empty(struct soft_cq *cq)
+{
+    return atomic_load(&cq->inbox) == NULL;
+}
+
+void slu_soft_inbox_notify(struct soft_cq *cq)
+{
+    if (atomic_load(&cq->owner) != SOFT_FREE) {
+        slu_soft_cq_wake(cq);
+        return;
+    }
+    /* Never nested: how deep would it go? The helper takes it from here. */
+    if (visiting) {
+        slu_soft_helper_kick(cq);
+        return;
+    }
+    /* If another takes it first, that one looks at the inbox when it leaves. */
+    if (slu_soft_cq_take(cq)) {
+        visiting = true;
+        slu_soft_cq_give_back(cq);
+        visiting = false;
+    }
+}
+
+void slu_soft_send(struct soft_cq *cq, struct soft_message *message,
+                   const struct soft_cq *current)
+{
+    if (cq == current) {
+        slu_soft_inbox_push(cq, message);
+        return;
+    }
+    /* The message once pushed, its receiver may let the CQ go. */
+    slu_soft_cq_hold(cq);
+    slu_soft_inbox_push(cq, message);
+    slu_soft_inbox_notify(cq);
+    slu_soft_cq_release(cq);
+}
+
+static struct soft_message *reverse(struct soft_message *list)
+{
+    struct soft_message *reversed = NULL;
+    while (list != NULL) {
+        struct soft_message *next = list->next;
+        list->next = reversed;
+        reversed = list;
+        list = next;
+    }
+    return reversed;
+}
+
+void slu_soft_inbox_drain(struct soft_cq *cq)
+{
+    while (!slu_soft_inbox_empty(cq)) {
+        struct soft_message *message = reverse(atomic_exchange(&cq->inbox, NULL));
+        while (message != NULL) {
+            struct soft_message *next = message->next;
+            handlers[message->kind](message);
+            message = next;
+        }
+    }
+}

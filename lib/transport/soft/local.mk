@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+# The software transport. One source or header a line, sorted.
+lib_libsluice_la_SOURCES += \
+	%D%/addresses.c \
+	%D%/context.c \
+	%D%/copy.c \
+	%D%/cq.c \
+	%D%/helper.c \
+	%D%/helper.h \
+	%D%/inbox.c \
+	%D%/listener.c \
+	%D%/memory.c \
+	%D%/probe.c \
+	%D%/probe_range.c \
+	%D%/qp.c \
+	%D%/queue.c \
+	%D%/soft.h \
+	%D%/tcp.h \
+	%D%/tcp_connect.c \
+	%D%/tcp_execute.c \
+	%D%/tcp_frame.c \
+	%D%/tcp_frame.h \
+	%D%/tcp_receive.c \
+	%D%/tcp_transmit.c \
+	%D%/wire_self.c \
+	%D%/wire_tcp.c

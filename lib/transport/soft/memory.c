@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory regions and their keys. Whoever touches memory for a peer holds the
+ * table's lock shared while it does; deregistering takes it exclusively, so on
+ * its return no peer touches the memory.
+ */
+#include "soft.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+
+#define FIRST_BUCKETS 64
+
+int slu_soft_keys_init(struct soft_keys *keys)
+{
+    pthread_rwlockattr_t attr;
+    keys->buckets = calloc(FIRST_BUCKETS, sizeof(struct soft_mr *));
+    if (keys->buckets == NULL)
+        return slu_fail(ENOMEM, "no memory for the table of keys");
+    keys->mask = FIRST_BUCKETS - 1;
+    /* Readers come all the time: without preference a deregistration could starve. */
+    pthread_rwlockattr_init(&attr);
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&keys->lock, &attr);
+    pthread_rwlockattr_destroy(&attr);
+    return 0;
+}
+
+void slu_soft_keys_destroy(struct soft_keys *keys)
+{
+    pthread_rwlock_destroy(&keys->lock);
+    free(keys->buckets);
+}
+
+void slu_soft_keys_lock(struct soft_context *context)
+{
+    pthread_rwlock_rdlock(&context->keys.lock);
+}
+
+void slu_soft_keys_unlock(struct soft_context *context)
+{
+    pthread_rwlock_unlock(&context->keys.lock);
+}
+
+static struct soft_mr *find_mr(const struct soft_keys *keys, uint32_t key)
+{
+    /* Keys are random: their low bits are a hash. */
+    struct soft_mr *mr = keys->buckets[key & keys->mask];
+    while (mr != NULL && mr->base.rkey != key)
+        mr = mr->next;
+    return mr;
+}
+
+static void grow_table(struct soft_keys *keys)
+{
+    uint32_t size = (keys->mask + 1) * 2;
+    struct soft_mr **buckets = calloc(size, sizeof(struct soft_mr *));
+    if (buckets == NULL)
+        return; /* longer chains work as well */
+    for (uint32_t i = 0; i <= keys->mask; i++) {
+        struct soft_mr *mr = keys->buckets[i];
+        while (mr != NULL) {
+            struct soft_mr *next = mr->next;
+            struct soft_mr **bucket = &buckets[mr->base.rkey & (size - 1)];
+            mr->next = *bucket;
+            *bucket = mr;
+            mr = next;
+        }
+    }
+    free(keys->buckets);
+    keys->buckets = buckets;
+    keys->mask = size - 1;
+}
+
+static int insert_mr(struct soft_keys *keys, struct soft_mr *mr)
+{
+    uint32_t key = 0;
+    pthread_rwlock_wrlock(&keys->lock);
+    while (key == 0 || find_mr(keys, key) != NULL) {
+        int err = slu_random(&key, sizeof(key));
+        if (err != 0) {
+            pthread_rwlock_unlock(&keys->lock);
+            return err;
+        }
+    }
+    mr->base.lkey = mr->base.rkey = key;
+    if (keys->count++ > keys->mask)
+        grow_table(keys);
+    mr->next = keys->buckets[key & keys->mask];
+    keys->buckets[key & keys->mask] = mr;
+    pthread_rwlock_unlock(&keys->lock);
+    return 0;
+}
+
+static void remove_mr(struct soft_keys *keys, struct soft_mr *mr)
+{
+    pthread_rwlock_wrlock(&keys->lock);
+    struct soft_mr **link = &keys->buckets[mr->base.rkey & keys->mask];
+    while (*link != mr)
+        link = &(*link)->next;
+    *link = mr->next;
+    keys->count--;
+    pthread_rwlock_unlock(&keys->lock);
+}
+
+static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t access)
+{
+    struct soft_mr *mr = calloc(1, sizeof(*mr));
+    if (mr == NULL) {
+        slu_fail(ENOMEM, "no memory for a memory region");
+        return NULL;
+    }
+    mr->base.pd = pd;
+    mr->base.addr = addr;
+    mr->base.length = length;
+    mr->base.remote_addr = (uint64_t)(uintptr_t)addr;
+    mr->access = access;
+    mr->memfd = -1;
+    if (insert_mr(&((struct soft_context *)pd->context)->keys, mr) != 0) {
+        free(mr);
+        return NULL;
+    }
+    return mr;
+}
+
+int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
+                         struct slu_tmr **mr)
+{
+    bool write = (access & (SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE)) != 0;
+    if (slu_soft_probe_range(addr, length, write) != 0)
+        return slu_fail(EFAULT, "memory %p of %zu bytes is not mapped%s", addr, length,
+                        write ? " or is read-only" : "");
+    struct soft_mr *made = make_mr(pd, addr, length, access);
+    if (made == NULL)
+        return -ENOMEM;
+    *mr = &made->base;
+    return 0;
+}
+
+int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (length > SIZE_MAX / 2)
+        return slu_fail(ENOMEM, "no memory for a region of %zu bytes", length);
+    size_t mapped = (length + page - 1) & ~(page - 1);
+    int err;
+    int fd = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return slu_fail(errno, "a memory region needs a file descriptor: %m");
+    /* A peer that maps it must be able to rely on its size. */
+    if (ftruncate(fd, (off_t)mapped) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+        err = slu_fail(ENOMEM, "no memory for a region of %zu bytes: %m", length);
+        goto close_fd;
+    }
+    void *addr = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (addr == MAP_FAILED) {
+        err = slu_fail(ENOMEM, "no memory for a region of %zu bytes: %m", length);
+        goto close_fd;
+    }
+    struct soft_mr *made = make_mr(pd, addr, length, access);
+    if (made == NULL) {
+        err = -ENOMEM;
+        goto unmap;
+    }
+    made->memfd = fd;
+    made->mapped = mapped;
+    *mr = &made->base;
+    return 0;
+
+unmap:
+    munmap(addr, mapped);
+close_fd:
+    close(fd);
+    return err;
+}
+
+void slu_soft_mr_deregister(struct slu_tmr *base)
+{
+    struct soft_mr *mr = (struct soft_mr *)base;
+    remove_mr(&((struct soft_context *)base->pd->context)->keys, mr);
+    if (mr->memfd >= 0) {
+        munmap(base->addr, mr->mapped);
+        close(mr->memfd);
+    }
+    free(mr);
+}
+
+static bool contains(const struct soft_mr *mr, uint64_t addr, uint64_t length)
+{
+    uint64_t start = mr->base.remote_addr;
+    return addr >= start && addr - start <= mr->base.length &&
+           length <= mr->base.length - (addr - start);
+}
+
+uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
+                              uint32_t count, uint32_t access)
+{
+    const struct soft_keys *keys = &slu_soft_context(qp)->keys;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sges[i].length == 0)
+            continue;
+        const struct soft_mr *mr = find_mr(keys, sges[i].lkey);
+        if (mr == NULL || mr->base.pd != qp->base.pd || (mr->access & access) != access ||
+            !contains(mr, sges[i].addr, sges[i].length))
+            return SLUICE_STATUS_LOC_PROT_ERR;
+    }
+    return SLUICE_STATUS_SUCCESS;
+}
+
+uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
+                               uint64_t length, uint32_t access)
+{
+    if (length == 0)
+        return SLUICE_STATUS_SUCCESS;
+    const struct soft_mr *mr = find_mr(&slu_soft_context(qp)->keys, rkey);
+    if (mr == NULL || mr->base.pd != qp->base.pd || (mr->access & access) == 0 ||
+        !contains(mr, addr, length))
+        return SLUICE_STATUS_REM_ACCESS_ERR;
+    return SLUICE_STATUS_SUCCESS;
+}
+
+uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access)
+{
+    if ((qp->attr.access & access) != 0)
+        return SLUICE_STATUS_SUCCESS;
+    return access == SLUICE_ACCESS_REMOTE_READ ? SLUICE_STATUS_REM_INV_REQ_ERR
+                                               : SLUICE_STATUS_REM_ACCESS_ERR;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The two queues of a queue pair: posting, completing in order, matching, and
+ * the one way into the error state.
+ */
+#include "soft.h"
+
+#include <string.h>
+
+static uint64_t sum_lengths(const struct sluice_sge *sges, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += sges[i].length;
+    return sum;
+}
+
+/* The bytes are stored behind the one SGE that names them. */
+static void copy_inline(struct soft_wqe *wqe, const struct slu_send_wr *wr)
+{
+    uint8_t *bytes = (uint8_t *)&wqe->sges[1];
+    struct sluice_sge one = {(uint64_t)(uintptr_t)bytes, (uint32_t)wqe->length, 0};
+    for (uint32_t i = 0; i < wr->sge_count; i++) {
+        memcpy(bytes, (const void *)(uintptr_t)wr->sges[i].addr, wr->sges[i].length);
+        bytes += wr->sges[i].length;
+    }
+    wqe->sges[0] = one;
+    wqe->sge_count = 1;
+    wqe->checked = true;
+}
+
+static int check_send(const struct soft_qp *qp, const struct slu_send_wr *wr, uint64_t length)
+{
+    const struct soft_ring *ring = &qp->sends;
+    if (atomic_load_explicit(&qp->state, memory_order_relaxed) == SLU_QP_PREPARED)
+        return slu_fail(EINVAL, "the queue pair is not connected");
+    if (ring->posted - ring->done == ring->depth)
+        return slu_fail(ENOMEM, "the send queue of %u requests is full", ring->depth);
+    if (wr->sge_count > qp->attr.max_sge)
+        return slu_fail(EINVAL, "%u SGEs, the queue pair takes %u", wr->sge_count,
+                        qp->attr.max_sge);
+    if ((wr->flags & SLUICE_INLINE) != 0 && length > qp->attr.max_inline)
+        return slu_fail(EINVAL, "%llu inline bytes, the queue pair takes %u",
+                        (unsigned long long)length, qp->attr.max_inline);
+    if (wr->opcode != SLUICE_OP_SEND && wr->opcode != SLUICE_OP_WRITE &&
+        wr->opcode != SLUICE_OP_READ)
+        return slu_fail(EINVAL, "operation %u is not of the send queue", wr->opcode);
+    return 0;
+}
+
+static int append_send(struct soft_qp *qp, const struct slu_send_wr *wr)
+{
+    uint64_t length = sum_lengths(wr->sges, wr->sge_count);
+    int err = check_send(qp, wr, length);
+    if (err != 0)
+        return err;
+    struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sends.posted);
+    wqe->id = wr->id;
+    wqe->length = length;
+    wqe->remote_addr = wr->remote_addr;
+    wqe->rkey = wr->rkey;
+    wqe->immediate = wr->immediate;
+    wqe->flags = wr->flags;
+    wqe->opcode = wr->opcode;
+    wqe->status = SLUICE_STATUS_SUCCESS;
+    wqe->state = SOFT_WQE_QUEUED;
+    wqe->checked = false;
+    wqe->replied = false;
+    wqe->sge_count = wr->sge_count;
+    if ((wr->flags & SLUICE_INLINE) != 0)
+        copy_inline(wqe, wr);
+    else if (wr->sge_count > 0)
+        memcpy(wqe->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
+    qp->sends.posted++;
+    return 0;
+}
+
+int slu_soft_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_send_wr **bad)
+{
+    struct soft_qp *qp = (struct soft_qp *)base;
+    int err = 0;
+    for (; chain != NULL; chain = chain->next) {
+        err = append_send(qp, chain);
+        if (err != 0) {
+            *bad = chain;
+            break;
+        }
+    }
+    if (SLU_UNLIKELY(slu_soft_in_error(qp)))
+        slu_soft_retire(qp);
+    else if (qp->wire != NULL)
+        qp->wire->push(qp);
+    return err;
+}
+
+static int append_receive(struct soft_qp *qp, const struct slu_receive_wr *wr)
+{
+    struct soft_ring *ring = &qp->receives;
+    if (ring->posted - ring->done == ring->depth)
+        return slu_fail(ENOMEM, "the receive queue of %u requests is full", ring->depth);
+    if (wr->sge_count > qp->attr.max_sge)
+        return slu_fail(EINVAL, "%u SGEs, the queue pair takes %u", wr->sge_count,
+                        qp->attr.max_sge);
+    struct soft_receive *receive = slu_soft_receive(qp, ring->posted);
+    receive->id = wr->id;
+    receive->length = sum_lengths(wr->sges, wr->sge_count);
+    receive->sge_count = wr->sge_count;
+    if (wr->sge_count > 0)
+        memcpy(receive->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
+    ring->posted++;
+    return 0;
+}
+
+static void flush_receives(struct soft_qp *qp)
+{
+    while (qp->receives.done != qp->receives.posted)
+        slu_soft_complete_receive(qp, SLUICE_STATUS_WR_FLUSH_ERR, 0, false, 0);
+}
+
+int slu_soft_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
+                          struct slu_receive_wr **bad)
+{
+    struct soft_qp *qp = (struct soft_qp *)base;
+    int err = 0;
+    for (; chain != NULL; chain = chain->next) {
+        err = append_receive(qp, chain);
+        if (err != 0) {
+            *bad = chain;
+            break;
+        }
+    }
+    if (SLU_UNLIKELY(slu_soft_in_error(qp)))
+        flush_receives(qp);
+    else if (qp->wire != NULL)
+        qp->wire->receives(qp);
+    return err;
+}
+
+/* The status of an unfinished request of a queue pair in error. */
+static uint32_t choose_status(struct soft_qp *qp, const struct soft_wqe *wqe)
+{
+    uint32_t own = wqe->state == SOFT_WQE_DONE ? wqe->status : SLUICE_STATUS_WR_FLUSH_ERR;
+    if (qp->caused)
+        return SLUICE_STATUS_WR_FLUSH_ERR;
+    qp->caused = true;
+    /* What came back with a reason of its own tells more than what we know. */
+    if (own == SLUICE_STATUS_WR_FLUSH_ERR || own == SLUICE_STATUS_RETRY_EXC_ERR)
+        return qp->cause;
+    return own;
+}
+
+/* Enters the error state, but for the completions of the send queue. */
+static void enter_error(struct soft_qp *qp, uint32_t cause, bool hard)
+{
+    qp->cause = cause;
+    atomic_store_explicit(&qp->state, SLU_QP_ERROR, memory_order_release);
+    flush_receives(qp);
+    slu_soft_self_bounce(qp);
+    if (qp->wire != NULL)
+        qp->wire->stop(qp, hard);
+}
+
+void slu_soft_retire(struct soft_qp *qp)
+{
+    while (qp->sends.done != qp->sends.posted) {
+        const struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sends.done);
+        bool done = wqe->state == SOFT_WQE_DONE;
+        uint32_t status = SLUICE_STATUS_SUCCESS;
+        if (wqe->state == SOFT_WQE_OUT || (!done && !slu_soft_in_error(qp)))
+            return;
+        if (!done || wqe->status != SLUICE_STATUS_SUCCESS) {
+            if (!slu_soft_in_error(qp)) {
+                enter_error(qp, wqe->status, false);
+                continue;
+            }
+            status = choose_status(qp, wqe);
+        }
+        if (status != SLUICE_STATUS_SUCCESS || (wqe->flags & SLU_SIGNALED) != 0) {
+            struct slu_wc wc = {.id = wqe->id, .status = status};
+            slu_soft_cq_complete(qp, &wc);
+        }
+        qp->sends.done++;
+    }
+}
+
+void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard)
+{
+    if (!slu_soft_in_error(qp))
+        enter_error(qp, cause, hard);
+    else if (hard && qp->wire != NULL)
+        qp->wire->stop(qp, hard);
+    slu_soft_retire(qp);
+}
+
+void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, bool immediate,
+                               uint32_t value)
+{
+    struct slu_wc wc = {
+        .id = slu_soft_receive(qp, qp->receives.done)->id,
+        .bytes = bytes,
+        .status = status,
+        .flags = immediate ? SLUICE_IMMEDIATE : 0,
+        .immediate = immediate ? value : 0,
+    };
+    slu_soft_cq_complete(qp, &wc);
+    qp->receives.done++;
+}
+
+uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status)
+{
+    const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
+    *status = slu_soft_check_local(qp, receive->sges, receive->sge_count,
+                                   SLUICE_ACCESS_LOCAL_WRITE);
+    if (*status != SLUICE_STATUS_SUCCESS)
+        return SLUICE_STATUS_REM_OP_ERR;
+    if (length <= receive->length && length <= qp->attr.max_message)
+        return SLUICE_STATUS_SUCCESS;
+    *status = SLUICE_STATUS_LOC_LEN_ERR;
+    return SLUICE_STATUS_REM_INV_REQ_ERR;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The soft transport: reliable-connection semantics in software. One engine
+ * (memory keys, queue pairs, matching, completions, access checks, errors)
+ * over wires that only carry requests: wire_self.c within a context,
+ * wire_tcp.c between contexts. A wire through shared memory is to be one more
+ * struct soft_wire.
+ *
+ * Who may touch what: everything of a CQ and of its queue pairs belongs to
+ * the holder of the CQ's owner word (cq.c), except the fields marked atomic
+ * and the inbox, through which other owners and the helper thread reach it.
+ * The tables of the context are under its lock; the memory table is under its
+ * own rwlock, which is taken last. Nothing blocks while it is held.
+ */
+#ifndef SLU_SOFT_H
+#define SLU_SOFT_H
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include "internal.h"
+#include "transport/transport.h"
+
+#define SOFT_MAX_DEPTH 16384
+#define SOFT_MAX_SGE 32
+#define SOFT_MAX_INLINE 1024
+#define SOFT_MAX_READ_DEPTH 128
+#define SOFT_MAX_CQ_DEPTH (UINT32_C(1) << 30)
+#define SOFT_MAX_MESSAGE (UINT64_C(1) << 31)
+/* Connections for a queue pair that has not been handshaken yet. */
+#define SOFT_MAX_PARKED 4
+
+struct soft_context;
+struct soft_cq;
+struct soft_qp;
+struct soft_tcp;
+struct soft_helper;
+struct soft_probe;
+
+struct soft_pd {
+    struct slu_tpd base;
+};
+
+struct soft_mr {
+    struct slu_tmr base;
+    struct soft_mr *next; /* in its bucket */
+    uint32_t access;
+    int memfd; /* -1: memory of the caller's */
+    size_t mapped;
+};
+
+/* The memory table: chains of regions by key. */
+struct soft_keys {
+    pthread_rwlock_t lock;
+    struct soft_mr **buckets;
+    uint32_t mask;
+    uint32_t count;
+};
+
+/* A table of objects by small numbers; a free slot is NULL. */
+struct soft_slots {
+    void **items;
+    uint32_t size;
+    uint32_t hint; /* no free slot below */
+};
+
+struct soft_context {
+    struct slu_tcontext base;
+    struct soft_keys keys;
+    pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
+    struct soft_slots qps;
+    struct soft_slots cqs;
+    struct soft_helper *helper;
+    struct slu_address listen; /* asked for; family 0: any */
+    struct slu_address addresses[SLU_ENDPOINT_ADDRESSES];
+    uint8_t host[16];
+    uint64_t network;
+    uint64_t identity;
+    uint32_t pid;
+    atomic_ullong generation;
+    atomic_uint awaiting; /* queue pairs that wait for their peer to connect */
+};
+
+/* What comes through an inbox. The table of handlers is in inbox.c. */
+enum soft_message_kind {
+    SOFT_REQUEST,  /* self: execute this request */
+    SOFT_RESPONSE, /* self: it was executed */
+    SOFT_HELLO,    /* self: our end is connected to you */
+    SOFT_CLOSE,    /* self: our end has failed, give back what is ours */
+    SOFT_ATTACH,   /* tcp: a connection for you came in */
+    SOFT_LOST,     /* tcp: your peer will never connect */
+    SOFT_MESSAGE_KINDS
+};
+
+/* Embedded in what is sent. While it is in an inbox it belongs to nobody else. */
+struct soft_message {
+    struct soft_message *next;
+    struct soft_qp *from; /* NULL: from the helper */
+    struct soft_qp *to;
+    uint32_t kind;
+};
+
+/* Where a send-side request stands. */
+enum soft_wqe_state {
+    SOFT_WQE_QUEUED, /* not started, or sent and not acknowledged */
+    SOFT_WQE_OUT,    /* the wire may touch its buffers even in the error state */
+    SOFT_WQE_DONE    /* status is valid */
+};
+
+struct soft_wqe {
+    struct soft_message message; /* first */
+    uint64_t id;
+    uint64_t length; /* of all SGEs */
+    uint64_t remote_addr;
+    uint32_t rkey;
+    uint32_t immediate;
+    uint32_t flags;
+    uint32_t opcode;
+    uint32_t status;
+    uint32_t sge_count;
+    uint8_t state;
+    bool checked; /* its SGEs are in the memory table */
+    bool replied; /* read: all of the reply is here */
+    struct sluice_sge sges[]; /* inline: one, and the bytes behind it */
+};
+
+struct soft_receive {
+    uint64_t id;
+    uint64_t length;
+    uint32_t sge_count;
+    uint32_t reserved;
+    struct sluice_sge sges[];
+};
+
+/* Ring of requests. Positions count up for ever; posted - done are in it. */
+struct soft_ring {
+    uint8_t *entries;
+    uint32_t stride;
+    uint32_t depth;
+    uint32_t mask;
+    uint32_t posted;
+    uint32_t done;
+};
+
+/*
+ * What carries the requests of a queue pair. All are called by the owner of
+ * its CQ.
+ */
+struct soft_wire {
+    const char *name;
+    /* Connects. The queue pair is connected already. Negative errno: it failed. */
+    int (*start)(struct soft_qp *qp, const struct slu_endpoint *remote);
+    /* Requests were posted. */
+    void (*push)(struct soft_qp *qp);
+    /* Receives were posted. */
+    void (*receives)(struct soft_qp *qp);
+    /*
+     * The queue pair has failed: tell the peer and give the requests back,
+     * those that are out later. hard: what is still to be said is not worth
+     * waiting for.
+     */
+    void (*stop)(struct soft_qp *qp, bool hard);
+    /* Waits until no request is out, and frees what the wire has. */
+    void (*destroy)(struct soft_qp *qp);
+};
+
+extern const struct soft_wire slu_soft_wire_self;
+extern const struct soft_wire slu_soft_wire_tcp;
+
+struct soft_qp {
+    struct slu_qp base;
+    atomic_uint references;
+    atomic_uint state; /* enum slu_qp_state; written by the owner */
+    struct slu_qp_attr attr;
+    struct soft_ring sends;
+    struct soft_ring receives;
+    const struct soft_wire *wire; /* NULL until connected */
+    uint32_t cause;               /* in error: status of the oldest unfinished send */
+    bool caused;                  /* it has been given */
+    bool deaf;                    /* self: the peer has failed, its requests go back */
+    uint32_t unpolled;            /* its completions in the CQ's ring */
+    uint32_t sent;                /* position of the next send the wire takes */
+    uint32_t max_reads;           /* in flight, negotiated */
+    uint32_t qpn;
+    uint64_t generation;
+    uint8_t nonce[SLU_NONCE_BYTES];
+    /* Messages that wait: requests for a receive, anything for the handshake. */
+    struct soft_message *parked;
+    struct soft_message **parked_end;
+    /* self */
+    struct soft_qp *peer;
+    uint32_t out; /* requests at the peer */
+    struct soft_message hello;
+    struct soft_message close;
+    /* tcp */
+    struct soft_tcp *tcp;
+    atomic_bool awaiting;     /* the helper looks after the peer's process */
+    struct soft_message lost; /* in use from when lost_sent is set */
+    atomic_bool lost_sent;
+    struct soft_probe *probe; /* the helper's, under the lock of the context */
+};
+
+/* A completion and whose it is. */
+struct soft_completion {
+    struct slu_wc wc;
+    struct soft_qp *qp;
+};
+
+enum soft_owner {
+    SOFT_FREE,
+    SOFT_PROGRAM,
+    SOFT_HELPER /* or another thread that brought a message */
+};
+
+/* How the helper looks at a CQ; see helper.c. */
+enum soft_watch {
+    SOFT_WATCH_ARMED, /* its epoll fd wakes the helper */
+    SOFT_WATCH_TICK,  /* the helper looks every millisecond */
+    SOFT_WATCH_OFF    /* the helper does not look: who leaves the CQ says so */
+};
+
+struct soft_cq {
+    struct slu_cq base;
+    atomic_uint references;
+    atomic_uint owner;
+    atomic_uint activity; /* counts entries of the program */
+    atomic_uint armed;    /* wants a write to event */
+    atomic_uint watch;    /* enum soft_watch */
+    atomic_bool dead;     /* destroyed; its queue pairs may still get messages */
+    _Atomic(struct soft_message *) inbox;
+    struct soft_completion *ring;
+    uint32_t mask;
+    uint32_t head;
+    uint32_t tail;
+    bool overrun;
+    int epoll;
+    int event;
+    atomic_bool signaled;        /* event was written */
+    uint32_t sockets;            /* connections in epoll */
+    uint32_t polls;
+    struct soft_tcp *connections;
+    struct soft_tcp *urgent;     /* these owe their peer an acknowledgement */
+    uint8_t *staging;
+    uint32_t slot;
+    struct soft_cq *kick_next;   /* under the helper's lock */
+    bool kicked;
+    struct soft_cq *tick_next;   /* the helper's */
+    uint32_t tick_activity;
+};
+
+static inline struct soft_context *slu_soft_context(const struct soft_qp *qp)
+{
+    return (struct soft_context *)qp->base.pd->context;
+}
+
+static inline struct soft_context *slu_soft_cq_context(const struct soft_cq *cq)
+{
+    return (struct soft_context *)cq->base.context;
+}
+
+static inline struct soft_cq *slu_soft_cq_of(const struct soft_qp *qp)
+{
+    return (struct soft_cq *)qp->base.cq;
+}
+
+static inline struct soft_wqe *slu_soft_wqe(const struct soft_qp *qp, uint32_t position)
+{
+    const struct soft_ring *ring = &qp->sends;
+    return (struct soft_wqe *)(void *)(ring->entries +
+                                       (size_t)(position & ring->mask) * ring->stride);
+}
+
+static inline struct soft_receive *slu_soft_receive(const struct soft_qp *qp, uint32_t position)
+{
+    const struct soft_ring *ring = &qp->receives;
+    return (struct soft_receive *)(void *)(ring->entries +
+                                           (size_t)(position & ring->mask) * ring->stride);
+}
+
+static inline bool slu_soft_in_error(const struct soft_qp *qp)
+{
+    return atomic_load_explicit(&qp->state, memory_order_relaxed) == SLU_QP_ERROR;
+}
+
+/* context.c */
+int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot);
+void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
+
+/* memory.c */
+int slu_soft_keys_init(struct soft_keys *keys);
+void slu_soft_keys_destroy(struct soft_keys *keys);
+int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
+                         struct slu_tmr **mr);
+int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr);
+void slu_soft_mr_deregister(struct slu_tmr *mr);
+void slu_soft_keys_lock(struct soft_context *context); /* shared; not recursive */
+void slu_soft_keys_unlock(struct soft_context *context);
+/* Statuses; with the keys locked. */
+uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
+                              uint32_t count, uint32_t access);
+uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
+                               uint64_t length, uint32_t access);
+/* May a peer do this at all? access: one SLUICE_ACCESS_REMOTE_*. */
+uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
+/* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
+int slu_soft_probe_range(const void *addr, size_t length, bool write);
+
+/* copy.c */
+struct soft_cursor {
+    const struct sluice_sge *sges;
+    uint32_t count;
+    uint64_t offset; /* in the first of them */
+};
+struct soft_cursor slu_soft_cursor(const struct sluice_sge *sges, uint32_t count,
+                                   uint64_t offset);
+void slu_soft_scatter(struct soft_cursor *to, const uint8_t *from, uint64_t length);
+void slu_soft_copy_sges(struct soft_cursor *to, struct soft_cursor *from, uint64_t length);
+/* The next up to room pieces of at most length bytes; returns how many. */
+uint32_t slu_soft_cursor_iovecs(struct soft_cursor cursor, uint64_t length, struct iovec *iovecs,
+                                uint32_t room);
+/* Words of 8 bytes appear whole, the last one after all others. */
+void slu_soft_copy_visible(void *to, const void *from, size_t length);
+
+/* cq.c */
+int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
+void slu_soft_cq_destroy(struct slu_cq *cq);
+void slu_soft_cq_enter(struct slu_cq *cq);
+void slu_soft_cq_leave(struct slu_cq *cq);
+int slu_soft_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
+int slu_soft_cq_arm(struct slu_cq *cq);
+int slu_soft_cq_fd(struct slu_cq *cq);
+void slu_soft_cq_hold(struct soft_cq *cq);
+void slu_soft_cq_release(struct soft_cq *cq);
+bool slu_soft_cq_take(struct soft_cq *cq); /* for the helper; false: it is not free */
+void slu_soft_cq_give_back(struct soft_cq *cq);
+void slu_soft_cq_serve(struct soft_cq *cq); /* by its owner */
+void slu_soft_cq_wake(struct soft_cq *cq);  /* if it is armed */
+void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc);
+void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
+
+/* inbox.c */
+void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message);
+void slu_soft_inbox_notify(struct soft_cq *cq);
+/* Both. current is the CQ that the caller owns, or NULL. */
+void slu_soft_send(struct soft_cq *cq, struct soft_message *message,
+                   const struct soft_cq *current);
+void slu_soft_inbox_drain(struct soft_cq *cq);
+bool slu_soft_inbox_empty(struct soft_cq *cq);
+
+/* qp.c */
+int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
+                       struct slu_qp **qp);
+void slu_soft_qp_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint);
+int slu_soft_qp_connect(struct slu_qp *qp, const struct slu_endpoint *remote);
+int slu_soft_qp_state(const struct slu_qp *qp);
+void slu_soft_qp_error(struct slu_qp *qp);
+void slu_soft_qp_destroy(struct slu_qp *qp);
+struct soft_qp *slu_soft_qp_find(struct soft_context *context, uint32_t qpn); /* held, or NULL */
+void slu_soft_qp_hold(struct soft_qp *qp);
+void slu_soft_qp_release(struct soft_qp *qp);
+
+/* queue.c */
+int slu_soft_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
+int slu_soft_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
+                          struct slu_receive_wr **bad);
+/* Completes finished requests in order; all that are not out, in the error state. */
+void slu_soft_retire(struct soft_qp *qp);
+/* To the error state, once. cause goes to the oldest unfinished send. */
+void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard);
+/* Completes the oldest posted receive. */
+void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, bool immediate,
+                               uint32_t value);
+/*
+ * Can the oldest receive take a message of this length? 0, or the status for
+ * the sender; *status then is the receiver's. There is one.
+ */
+uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status);
+
+/* wire_self.c: handlers of messages, called by the owner of the CQ they came to */
+void slu_soft_self_request(struct soft_message *message);
+void slu_soft_self_response(struct soft_message *message);
+void slu_soft_self_hello(struct soft_message *message);
+void slu_soft_self_close(struct soft_message *message);
+void slu_soft_self_bounce(struct soft_qp *qp); /* gives back all that is parked */
+void slu_soft_self_serve(struct soft_qp *qp);  /* tries what is parked again */
+
+/* wire_tcp.c */
+void slu_soft_tcp_attach(struct soft_message *message);
+void slu_soft_tcp_lost(struct soft_message *message);
+void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events);
+void slu_soft_tcp_flush_urgent(struct soft_cq *cq);
+void slu_soft_tcp_bounce(struct soft_message *message); /* drops a parked connection */
+
+/* helper.c */
+int slu_soft_helper_start(struct soft_context *context); /* idempotent; with the listener */
+void slu_soft_helper_stop(struct soft_context *context);
+void slu_soft_helper_kick(struct soft_cq *cq); /* serve it, and watch it again */
+void slu_soft_helper_wake(struct soft_context *context);
+int slu_soft_helper_watch(struct soft_cq *cq);
+void slu_soft_helper_unwatch(struct soft_cq *cq);
+void slu_soft_probe_free(struct soft_probe *probe);
+void slu_soft_helper_linger(struct soft_context *context, int fd); /* takes the socket */
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Internals of the wire over TCP. Everything belongs to the owner of the CQ. */
+#ifndef SLU_SOFT_TCP_H
+#define SLU_SOFT_TCP_H
+
+#include "soft.h"
+#include "tcp_frame.h"
+
+/* Shared by the connections of a CQ: holds bytes only during one turn. */
+#define TCP_STAGING_BYTES (32 * 1024)
+/* A frame with no more payload than this is never begun before all of it is here. */
+#define TCP_WHOLE_BYTES 256
+#define TCP_CARRY_BYTES (TCP_FRAME_BYTES + TCP_WHOLE_BYTES)
+#define TCP_ADDRESSES (SLU_ENDPOINT_ADDRESSES + 2)
+
+enum tcp_phase {
+    PHASE_WAITING,    /* for the peer to connect */
+    PHASE_CONNECTING, /* connect(2) is under way */
+    PHASE_GREETING,   /* our hello is sent, the welcome is not here */
+    PHASE_OPEN,
+    PHASE_CLOSING, /* the queue pair has failed; what we owe the peer is still to be sent */
+    PHASE_CLOSED   /* no socket */
+};
+
+/* What the frame that is partly sent carries. */
+enum tcp_part {
+    TCP_PART_NONE,
+    TCP_PART_CONTROL, /* header only */
+    TCP_PART_REQUEST,
+    TCP_PART_REPLY
+};
+
+/* A frame to be sent, or what is left of it. */
+struct tcp_out {
+    enum tcp_part part;
+    uint32_t position; /* of the request, or the sequence number of the read */
+    uint64_t payload;  /* bytes behind the header */
+    uint64_t sent;     /* bytes, of header and payload together */
+    uint32_t ack;      /* what the header tells */
+    uint32_t credit;
+    uint8_t header[TCP_FRAME_BYTES];
+};
+
+/* A read of the peer that has not been answered. */
+struct tcp_reply {
+    uint32_t seq;
+    uint32_t rkey;
+    uint64_t addr;
+    uint64_t length;
+};
+
+/* The payload that is coming in. */
+struct tcp_in {
+    struct tcp_frame frame;
+    uint64_t offset;
+    bool active;
+};
+
+struct soft_tcp {
+    struct soft_qp *qp;
+    int fd;
+    enum tcp_phase phase;
+    bool broken;  /* a send failed: what was received is still read */
+    bool ended;   /* the peer will send no more */
+    bool blocked; /* EPOLLOUT is asked for */
+    bool due;     /* an acknowledgement is to be sent, with a request or without */
+    /* The peer: not to be trusted, immutable once set. */
+    uint32_t remote_qpn;
+    uint8_t remote_nonce[SLU_NONCE_BYTES];
+    struct slu_address addresses[TCP_ADDRESSES];
+    uint32_t address_count;
+    uint32_t address; /* the next to try */
+    /* Sending. Positions of requests are their sequence numbers. */
+    struct tcp_out out;
+    uint32_t credits;   /* receives the peer has posted, ever */
+    uint32_t consumed;  /* of these, used by what we sent */
+    uint32_t reads;     /* sent and not acknowledged */
+    uint32_t acked_out; /* what we have told the peer */
+    uint32_t credit_out;
+    bool nak; /* one is to be sent */
+    uint32_t nak_seq;
+    uint32_t nak_status;
+    struct tcp_reply *replies; /* ring of attr.read_depth */
+    uint32_t reply_head;
+    uint32_t reply_tail;
+    /* Receiving. */
+    struct tcp_in in;
+    uint32_t executed;     /* requests of the peer; the next has this number */
+    uint32_t read_cursor;  /* no unanswered read of ours before this position */
+    uint32_t carry_length; /* bytes of an incomplete frame */
+    uint8_t carry[TCP_CARRY_BYTES];
+    /* In the CQ. */
+    struct soft_tcp *next; /* of its connections */
+    struct soft_tcp **link;
+    struct soft_tcp *urgent_next;
+    struct soft_tcp **urgent_link; /* NULL: not in the list */
+};
+
+/* The message that brings a connection from the helper. */
+struct tcp_attach {
+    struct soft_message message; /* first */
+    int fd;
+    struct tcp_hello hello;
+};
+
+/* wire_tcp.c */
+void slu_soft_tcp_lose(struct soft_tcp *tcp, uint32_t status); /* the connection is of no use */
+void slu_soft_tcp_close(struct soft_tcp *tcp);                 /* leaves the socket to linger */
+void slu_soft_tcp_urgent(struct soft_tcp *tcp);                /* an acknowledgement is due */
+void slu_soft_tcp_watch(struct soft_tcp *tcp, uint32_t events);
+void slu_soft_tcp_opened(struct soft_tcp *tcp);
+int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events);
+void slu_soft_tcp_remove_socket(struct soft_tcp *tcp);
+/* Reads the only connection of a CQ; false if that takes a look at the epoll set. */
+bool slu_soft_tcp_poll(struct soft_tcp *tcp);
+
+/* tcp_connect.c */
+int slu_soft_tcp_connect(struct soft_tcp *tcp);
+void slu_soft_tcp_connect_event(struct soft_tcp *tcp, uint32_t events);
+void slu_soft_tcp_greeting_event(struct soft_tcp *tcp);
+void slu_soft_tcp_list_addresses(struct soft_tcp *tcp, const struct slu_endpoint *remote);
+/* Begins to connect: a socket, or a negative errno. */
+int slu_soft_tcp_dial(const struct slu_address *address);
+void slu_soft_tcp_no_delay(int fd);
+int slu_soft_tcp_socket_error(int fd);
+
+/* tcp_transmit.c */
+void slu_soft_tcp_push(struct soft_tcp *tcp);
+
+/* tcp_receive.c */
+void slu_soft_tcp_receive(struct soft_tcp *tcp);
+
+/* tcp_execute.c: returns false if the queue pair has failed */
+bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame);
+bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length);
+bool slu_soft_tcp_finish(struct soft_tcp *tcp);
+/* Where the rest of a payload goes that is not for memory of a key. */
+struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp);
+void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What frames do. A frame that our peer, were it one of us, could not have
+ * sent now fails the queue pair with "bad response" and does nothing else.
+ */
+#include "tcp.h"
+
+static bool is_open(const struct soft_tcp *tcp)
+{
+    return tcp->phase == PHASE_OPEN;
+}
+
+static bool reject(struct soft_tcp *tcp, const char *what)
+{
+    slu_log(SLUICE_LOG_WARN, "queue pair %u: the peer broke the protocol: %s", tcp->qp->qpn, what);
+    slu_soft_tcp_lose(tcp, SLUICE_STATUS_BAD_RESP_ERR);
+    return false;
+}
+
+void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status)
+{
+    tcp->nak = true;
+    tcp->nak_seq = seq;
+    tcp->nak_status = status;
+    slu_soft_qp_fail(tcp->qp, SLUICE_STATUS_WR_FLUSH_ERR, false);
+}
+
+/* The peer has completed our requests up to ack. */
+static bool accept_ack(struct soft_tcp *tcp, uint32_t ack)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
+    uint32_t first = qp->sends.done;
+    if (ack == first)
+        return true;
+    if (ack - first > sent - first)
+        return reject(tcp, "it acknowledges what was not sent");
+    for (uint32_t position = first; position != ack; position++) {
+        struct soft_wqe *wqe = slu_soft_wqe(qp, position);
+        if (wqe->opcode == SLUICE_OP_READ && !wqe->replied)
+            return reject(tcp, "it acknowledges a read without a reply");
+        tcp->reads -= wqe->opcode == SLUICE_OP_READ;
+        wqe->state = SOFT_WQE_DONE;
+    }
+    slu_soft_retire(qp);
+    return is_open(tcp);
+}
+
+static bool accept_credit(struct soft_tcp *tcp, uint32_t credit)
+{
+    if (credit == tcp->credits)
+        return true;
+    if (credit - tcp->credits > SOFT_MAX_DEPTH || credit - tcp->consumed > SOFT_MAX_DEPTH)
+        return reject(tcp, "it posted more receives than there can be");
+    tcp->credits = credit;
+    return true;
+}
+
+static bool has_receive(const struct soft_qp *qp)
+{
+    return qp->receives.done != qp->receives.posted;
+}
+
+static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t own;
+    if (!has_receive(qp))
+        return reject(tcp, "a send without a receive");
+    slu_soft_keys_lock(slu_soft_context(qp));
+    uint32_t status = slu_soft_match(qp, frame->length, &own);
+    slu_soft_keys_unlock(slu_soft_context(qp));
+    if (status == SLUICE_STATUS_SUCCESS)
+        return true;
+    slu_soft_complete_receive(qp, own, 0, false, 0);
+    slu_soft_tcp_refuse(tcp, frame->seq, status);
+    return false;
+}
+
+/* Is the peer allowed what it asks for? */
+static bool check_access(struct soft_tcp *tcp, const struct tcp_frame *frame, uint32_t access)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t status = slu_soft_check_right(qp, access);
+    if (status == SLUICE_STATUS_SUCCESS) {
+        slu_soft_keys_lock(slu_soft_context(qp));
+        status = slu_soft_check_remote(qp, frame->rkey, frame->addr, frame->length, access);
+        slu_soft_keys_unlock(slu_soft_context(qp));
+    }
+    if (status == SLUICE_STATUS_SUCCESS)
+        return true;
+    slu_soft_tcp_refuse(tcp, frame->seq, status);
+    return false;
+}
+
+static bool begin_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if ((frame->flags & TCP_FLAG_IMMEDIATE) != 0 && !has_receive(tcp->qp))
+        return reject(tcp, "a write with immediate without a receive");
+    return check_access(tcp, frame, SLUICE_ACCESS_REMOTE_WRITE);
+}
+
+static bool begin_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    uint32_t depth = tcp->qp->attr.read_depth;
+    if (tcp->reply_tail - tcp->reply_head >= depth)
+        return reject(tcp, "more reads than were agreed on");
+    return check_access(tcp, frame, SLUICE_ACCESS_REMOTE_READ);
+}
+
+static bool begin_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    const struct soft_qp *qp = tcp->qp;
+    uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
+    uint32_t position = tcp->read_cursor;
+    /* Requests before the oldest unfinished one have made room for others. */
+    if (qp->sends.done - position - 1 < UINT32_MAX / 2)
+        position = qp->sends.done;
+    for (; position != sent; position++) {
+        const struct soft_wqe *wqe = slu_soft_wqe(qp, position);
+        if (wqe->opcode == SLUICE_OP_READ && !wqe->replied)
+            break;
+    }
+    tcp->read_cursor = position;
+    if (position == sent || frame->seq != position ||
+        frame->length != slu_soft_wqe(qp, position)->length)
+        return reject(tcp, "a reply to no read");
+    return true;
+}
+
+static bool begin_ack(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    (void)tcp;
+    (void)frame;
+    return true;
+}
+
+static bool begin_nak(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
+    /* All before it are complete, and it was sent, or at least begun. */
+    if (frame->seq != qp->sends.done || frame->seq != frame->ack ||
+        (frame->seq == sent && tcp->out.part != TCP_PART_REQUEST))
+        return reject(tcp, "it refuses what was not sent");
+    struct soft_wqe *wqe = slu_soft_wqe(qp, frame->seq);
+    wqe->status = frame->status;
+    wqe->state = SOFT_WQE_DONE;
+    /* What is left of the frame cannot matter to a peer that refused it. */
+    tcp->broken = true;
+    slu_soft_retire(qp);
+    return false;
+}
+
+static bool finish_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    tcp->executed++;
+    slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, frame->length,
+                              (frame->flags & TCP_FLAG_IMMEDIATE) != 0, frame->immediate);
+    return true;
+}
+
+static bool finish_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if ((frame->flags & TCP_FLAG_IMMEDIATE) != 0)
+        return finish_send(tcp, frame);
+    tcp->executed++;
+    return true;
+}
+
+static bool finish_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct tcp_reply reply = {frame->seq, frame->rkey, frame->addr, frame->length};
+    tcp->executed++;
+    tcp->replies[tcp->reply_tail++ % tcp->qp->attr.read_depth] = reply;
+    return true;
+}
+
+static bool finish_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    slu_soft_wqe(tcp->qp, frame->seq)->replied = true;
+    return true;
+}
+
+static const struct {
+    bool request; /* has the next sequence number */
+    bool (*begin)(struct soft_tcp *tcp, const struct tcp_frame *frame);
+    bool (*finish)(struct soft_tcp *tcp, const struct tcp_frame *frame);
+} handlers[] = {
+    [TCP_SEND] = {true, begin_send, finish_send},
+    [TCP_WRITE] = {true, begin_write, finish_write},
+    [TCP_READ_REQUEST] = {true, begin_read, finish_read},
+    [TCP_READ_REPLY] = {false, begin_reply, finish_reply},
+    [TCP_ACK] = {false, begin_ack, begin_ack},
+    [TCP_NAK] = {false, begin_nak, begin_ack},
+};
+
+bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if (!accept_ack(tcp, frame->ack) || !accept_credit(tcp, frame->credit))
+        return false;
+    if (handlers[frame->type].request && frame->seq != tcp->executed)
+        return reject(tcp, "a request out of order");
+    if (!handlers[frame->type].begin(tcp, frame))
+        return false;
+    tcp->in.frame = *frame;
+    tcp->in.offset = 0;
+    tcp->in.active = true;
+    return true;
+}
+
+bool slu_soft_tcp_finish(struct soft_tcp *tcp)
+{
+    const struct tcp_frame *frame = &tcp->in.frame;
+    tcp->in.active = false;
+    if ((frame->flags & TCP_FLAG_PROMPT) != 0)
+        slu_soft_tcp_urgent(tcp);
+    return handlers[frame->type].finish(tcp, frame) && is_open(tcp);
+}
+
+struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp)
+{
+    const struct tcp_in *in = &tcp->in;
+    if (in->frame.type == TCP_READ_REPLY) {
+        const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, in->frame.seq);
+        return slu_soft_cursor(wqe->sges, wqe->sge_count, in->offset);
+    }
+    const struct soft_receive *receive = slu_soft_receive(tcp->qp, tcp->qp->receives.done);
+    return slu_soft_cursor(receive->sges, receive->sge_count, in->offset);
+}
+
+/* The key is looked up for each piece: it may be gone since the last one. */
+static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
+{
+    struct soft_context *context = slu_soft_context(tcp->qp);
+    const struct tcp_frame *frame = &tcp->in.frame;
+    slu_soft_keys_lock(context);
+    uint32_t status = slu_soft_check_remote(tcp->qp, frame->rkey, frame->addr, frame->length,
+                                            SLUICE_ACCESS_REMOTE_WRITE);
+    if (status == SLUICE_STATUS_SUCCESS)
+        slu_soft_copy_visible((void *)(uintptr_t)(frame->addr + tcp->in.offset), bytes, length);
+    slu_soft_keys_unlock(context);
+    if (status == SLUICE_STATUS_SUCCESS)
+        return true;
+    slu_soft_tcp_refuse(tcp, frame->seq, status);
+    return false;
+}
+
+bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
+{
+    if (length == 0)
+        return true;
+    if (tcp->in.frame.type == TCP_WRITE) {
+        if (!place_memory(tcp, bytes, length))
+            return false;
+    } else {
+        struct soft_cursor target = slu_soft_tcp_target(tcp);
+        slu_soft_scatter(&target, bytes, length);
+    }
+    tcp->in.offset += length;
+    return true;
+}

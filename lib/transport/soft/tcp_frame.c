@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* The codec of the TCP wire. A header is believed in full or not at all. */
+#include "tcp_frame.h"
+
+#include <string.h>
+
+#include "soft.h"
+
+#define VERSION 1
+
+static const uint8_t hello_magic[TCP_MAGIC_BYTES] = {'s', 'l', 'u', 'i', 'c', 'e', 0, VERSION};
+static const uint8_t welcome_magic[TCP_MAGIC_BYTES] = {'S', 'L', 'U', 'I', 'C', 'E', 0, VERSION};
+
+static void put32(uint8_t *bytes, uint32_t value)
+{
+    bytes[0] = (uint8_t)(value >> 24);
+    bytes[1] = (uint8_t)(value >> 16);
+    bytes[2] = (uint8_t)(value >> 8);
+    bytes[3] = (uint8_t)value;
+}
+
+static uint32_t get32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static void put64(uint8_t *bytes, uint64_t value)
+{
+    put32(bytes, (uint32_t)(value >> 32));
+    put32(bytes + 4, (uint32_t)value);
+}
+
+static uint64_t get64(const uint8_t *bytes)
+{
+    return (uint64_t)get32(bytes) << 32 | get32(bytes + 4);
+}
+
+void slu_soft_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME_BYTES])
+{
+    bytes[0] = frame->type;
+    bytes[1] = frame->flags;
+    bytes[2] = frame->status;
+    bytes[3] = 0;
+    put32(bytes + 4, frame->immediate);
+    put32(bytes + 8, frame->seq);
+    put32(bytes + 12, frame->ack);
+    put32(bytes + 16, frame->credit);
+    put32(bytes + 20, frame->rkey);
+    put64(bytes + 24, frame->addr);
+    put64(bytes + 32, frame->length);
+}
+
+/* What each type may have. */
+static const struct {
+    uint8_t flags;
+    bool status;
+    bool seq;
+    bool memory;
+    bool length;
+} rules[] = {
+    [TCP_SEND] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT, false, true, false, true},
+    [TCP_WRITE] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT, false, true, true, true},
+    [TCP_READ_REQUEST] = {0, false, true, true, true},
+    [TCP_READ_REPLY] = {0, false, true, false, true},
+    [TCP_ACK] = {0, false, false, false, false},
+    [TCP_NAK] = {0, true, true, false, false},
+};
+
+static bool refusal(uint8_t status)
+{
+    return status == SLUICE_STATUS_REM_INV_REQ_ERR || status == SLUICE_STATUS_REM_ACCESS_ERR ||
+           status == SLUICE_STATUS_REM_OP_ERR;
+}
+
+bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame *frame)
+{
+    frame->type = bytes[0];
+    frame->flags = bytes[1];
+    frame->status = bytes[2];
+    frame->immediate = get32(bytes + 4);
+    frame->seq = get32(bytes + 8);
+    frame->ack = get32(bytes + 12);
+    frame->credit = get32(bytes + 16);
+    frame->rkey = get32(bytes + 20);
+    frame->addr = get64(bytes + 24);
+    frame->length = get64(bytes + 32);
+    if (frame->type < TCP_SEND || frame->type > TCP_NAK || bytes[3] != 0)
+        return false;
+    uint8_t type = frame->type;
+    if ((frame->flags & ~rules[type].flags) != 0 || frame->length > SOFT_MAX_MESSAGE)
+        return false;
+    if (rules[type].status ? !refusal(frame->status) : frame->status != 0)
+        return false;
+    return ((frame->flags & TCP_FLAG_IMMEDIATE) != 0 || frame->immediate == 0) &&
+           (rules[type].seq || frame->seq == 0) &&
+           (rules[type].memory || (frame->rkey == 0 && frame->addr == 0)) &&
+           (rules[type].length || frame->length == 0);
+}
+
+uint64_t slu_soft_frame_payload(const struct tcp_frame *frame)
+{
+    return frame->type == TCP_READ_REQUEST ? 0 : frame->length;
+}
+
+void slu_soft_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO_BYTES])
+{
+    memset(bytes, 0, TCP_HELLO_BYTES);
+    memcpy(bytes, hello_magic, TCP_MAGIC_BYTES);
+    put32(bytes + 8, hello->target_qpn);
+    put32(bytes + 12, hello->own_qpn);
+    memcpy(bytes + 16, hello->target_nonce, SLU_NONCE_BYTES);
+    memcpy(bytes + 32, hello->own_nonce, SLU_NONCE_BYTES);
+}
+
+bool slu_soft_hello_decode(const uint8_t bytes[TCP_HELLO_BYTES], struct tcp_hello *hello)
+{
+    static const uint8_t zeros[TCP_HELLO_BYTES - 48];
+    hello->target_qpn = get32(bytes + 8);
+    hello->own_qpn = get32(bytes + 12);
+    memcpy(hello->target_nonce, bytes + 16, SLU_NONCE_BYTES);
+    memcpy(hello->own_nonce, bytes + 32, SLU_NONCE_BYTES);
+    return slu_soft_hello_possible(bytes, TCP_HELLO_BYTES) &&
+           memcmp(bytes + 48, zeros, sizeof(zeros)) == 0;
+}
+
+bool slu_soft_hello_possible(const uint8_t *bytes, uint32_t count)
+{
+    return memcmp(bytes, hello_magic, count < TCP_MAGIC_BYTES ? count : TCP_MAGIC_BYTES) == 0;
+}
+
+void slu_soft_welcome_encode(uint32_t qpn, uint8_t bytes[TCP_WELCOME_BYTES])
+{
+    memset(bytes, 0, TCP_WELCOME_BYTES);
+    memcpy(bytes, welcome_magic, TCP_MAGIC_BYTES);
+    put32(bytes + 8, qpn);
+}
+
+bool slu_soft_welcome_decode(const uint8_t bytes[TCP_WELCOME_BYTES], uint32_t qpn)
+{
+    uint8_t expected[TCP_WELCOME_BYTES];
+    slu_soft_welcome_encode(qpn, expected);
+    return memcmp(bytes, expected, sizeof(expected)) == 0;
+}
+
+bool slu_soft_nonce_equal(const uint8_t *a, const uint8_t *b)
+{
+    uint8_t difference = 0;
+    for (int i = 0; i < SLU_NONCE_BYTES; i++)
+        difference |= (uint8_t)(a[i] ^ b[i]);
+    return difference == 0;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is said over TCP. The connecting side sends a hello, the other answers
+ * with a welcome; then both send frames: a header, and for some a payload.
+ * Numbers are in network byte order.
+ */
+#ifndef SLU_SOFT_TCP_FRAME_H
+#define SLU_SOFT_TCP_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "endpoint.h"
+
+#define TCP_HELLO_BYTES 64
+#define TCP_WELCOME_BYTES 16
+#define TCP_FRAME_BYTES 40
+/* So much of a hello tells whether it is one. */
+#define TCP_MAGIC_BYTES 8
+
+struct tcp_hello {
+    uint32_t target_qpn;
+    uint32_t own_qpn;
+    uint8_t target_nonce[SLU_NONCE_BYTES];
+    uint8_t own_nonce[SLU_NONCE_BYTES];
+};
+
+enum tcp_type {
+    TCP_SEND = 1,
+    TCP_WRITE,
+    TCP_READ_REQUEST,
+    TCP_READ_REPLY,
+    TCP_ACK,
+    TCP_NAK
+};
+
+#define TCP_FLAG_IMMEDIATE 1
+#define TCP_FLAG_PROMPT 2 /* acknowledge without delay: somebody waits */
+
+/* Every frame carries ack and credit; what else is valid depends on the type. */
+struct tcp_frame {
+    uint8_t type; /* enum tcp_type */
+    uint8_t flags;
+    uint8_t status;     /* NAK: for the request seq */
+    uint32_t immediate; /* with TCP_FLAG_IMMEDIATE */
+    uint32_t seq;       /* requests: their number; READ_REPLY, NAK: that of the request */
+    uint32_t ack;       /* requests of the peer that are complete, ever */
+    uint32_t credit;    /* receives posted, ever */
+    uint32_t rkey;      /* WRITE, READ_REQUEST */
+    uint64_t addr;      /* WRITE, READ_REQUEST */
+    uint64_t length;    /* of the payload; READ_REQUEST: of the reply */
+};
+
+void slu_soft_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME_BYTES]);
+
+/*
+ * False unless the header is one that we could have encoded: known type, no
+ * flag, field or length that the type does not have.
+ */
+bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame *frame);
+
+/* Bytes that follow the header. */
+uint64_t slu_soft_frame_payload(const struct tcp_frame *frame);
+
+void slu_soft_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO_BYTES]);
+bool slu_soft_hello_decode(const uint8_t bytes[TCP_HELLO_BYTES], struct tcp_hello *hello);
+/* Can these first bytes become a hello? */
+bool slu_soft_hello_possible(const uint8_t *bytes, uint32_t count);
+void slu_soft_welcome_encode(uint32_t qpn, uint8_t bytes[TCP_WELCOME_BYTES]);
+bool slu_soft_welcome_decode(const uint8_t bytes[TCP_WELCOME_BYTES], uint32_t qpn);
+
+/* Compares without telling by its time where they differ. */
+bool slu_soft_nonce_equal(const uint8_t *a, const uint8_t *b);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Receiving: one system call reads the rest of a payload to where it belongs
+ * and what follows it into the staging buffer of the CQ. Staged bytes are used
+ * up before the turn ends; what is left of an incomplete frame is carried over
+ * in the connection.
+ */
+#include "tcp.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+/* Reads of one connection in one turn, so that others have theirs. */
+#define TURN_READS 8
+
+/* Something was received into the staging buffer: how much, or why not. */
+enum outcome {
+    GOT_ALL,  /* all there is for now */
+    GOT_SOME, /* perhaps there is more */
+    GOT_NONE,
+    FAILED
+};
+
+/* Takes whole frames, and parts of large ones. Returns how many bytes are left. */
+static uint32_t parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t count)
+{
+    struct tcp_in *in = &tcp->in;
+    for (;;) {
+        if (in->active) {
+            uint64_t left = slu_soft_frame_payload(&in->frame) - in->offset;
+            uint32_t piece = left < count ? (uint32_t)left : count;
+            if (!slu_soft_tcp_place(tcp, bytes, piece))
+                return 0;
+            bytes += piece;
+            count -= piece;
+            if (piece < left)
+                return 0;
+            if (!slu_soft_tcp_finish(tcp))
+                return 0;
+            continue;
+        }
+        struct tcp_frame frame;
+        if (count < TCP_FRAME_BYTES)
+            return count;
+        if (!slu_soft_frame_decode(bytes, &frame)) {
+            slu_log(SLUICE_LOG_WARN, "queue pair %u: the peer sent no frame", tcp->qp->qpn);
+            slu_soft_tcp_lose(tcp, SLUICE_STATUS_BAD_RESP_ERR);
+            return 0;
+        }
+        uint64_t payload = slu_soft_frame_payload(&frame);
+        if (payload <= TCP_WHOLE_BYTES && count < TCP_FRAME_BYTES + payload)
+            return count;
+        if (!slu_soft_tcp_begin(tcp, &frame))
+            return 0;
+        bytes += TCP_FRAME_BYTES;
+        count -= TCP_FRAME_BYTES;
+    }
+}
+
+/* Where the rest of the payload goes; *locked: the keys are, and must be released. */
+static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *length, bool *locked)
+{
+    const struct tcp_in *in = &tcp->in;
+    *locked = false;
+    *length = 0;
+    if (!in->active)
+        return 0;
+    *length = in->frame.length - in->offset;
+    if (in->frame.type != TCP_WRITE)
+        return (int)slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), *length, iovecs, SOFT_MAX_SGE);
+    struct soft_context *context = slu_soft_context(tcp->qp);
+    slu_soft_keys_lock(context);
+    uint32_t status = slu_soft_check_remote(tcp->qp, in->frame.rkey, in->frame.addr,
+                                            in->frame.length, SLUICE_ACCESS_REMOTE_WRITE);
+    if (status != SLUICE_STATUS_SUCCESS) {
+        slu_soft_keys_unlock(context);
+        slu_soft_tcp_refuse(tcp, in->frame.seq, status);
+        return -1;
+    }
+    *locked = true;
+    iovecs[0].iov_base = (void *)(uintptr_t)(in->frame.addr + in->offset);
+    iovecs[0].iov_len = *length;
+    return 1;
+}
+
+static ssize_t read_socket(int fd, struct iovec *iovecs, int count)
+{
+    struct msghdr message = {.msg_iov = iovecs, .msg_iovlen = (size_t)count};
+    ssize_t got;
+    do
+        got = count == 1 ? recv(fd, iovecs->iov_base, iovecs->iov_len, MSG_DONTWAIT)
+                         : recvmsg(fd, &message, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+/* Divides what was read between the payload's target and the staging buffer. */
+static enum outcome use(struct soft_tcp *tcp, uint8_t *staging, uint64_t got, uint64_t direct)
+{
+    uint64_t placed = got < direct ? got : direct;
+    uint32_t staged = tcp->carry_length + (uint32_t)(got - placed);
+    tcp->in.offset += placed;
+    tcp->carry_length = 0;
+    if (tcp->in.active && placed < direct)
+        return GOT_SOME;
+    uint32_t left = parse(tcp, staging, staged);
+    if (tcp->phase != PHASE_OPEN)
+        return FAILED;
+    memcpy(tcp->carry, staging + staged - left, left);
+    tcp->carry_length = left;
+    return GOT_SOME;
+}
+
+static enum outcome receive_once(struct soft_tcp *tcp)
+{
+    struct iovec iovecs[SOFT_MAX_SGE + 1];
+    uint8_t *staging = slu_soft_cq_of(tcp->qp)->staging;
+    uint64_t direct;
+    bool locked;
+    int count = list_targets(tcp, iovecs, &direct, &locked);
+    if (count < 0)
+        return FAILED;
+    memcpy(staging, tcp->carry, tcp->carry_length);
+    uint64_t room = TCP_STAGING_BYTES - tcp->carry_length;
+    iovecs[count].iov_base = staging + tcp->carry_length;
+    iovecs[count].iov_len = room;
+    ssize_t got = read_socket(tcp->fd, iovecs, count + 1);
+    int err = errno;
+    if (locked)
+        slu_soft_keys_unlock(slu_soft_context(tcp->qp));
+    if (got < 0 && err == EAGAIN)
+        return GOT_NONE;
+    if (got <= 0) {
+        tcp->ended = true;
+        slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
+        return FAILED;
+    }
+    enum outcome outcome = use(tcp, staging, (uint64_t)got, direct);
+    if (outcome == GOT_SOME && (uint64_t)got < direct + room)
+        return GOT_ALL;
+    return outcome;
+}
+
+void slu_soft_tcp_receive(struct soft_tcp *tcp)
+{
+    int saved = errno;
+    enum outcome outcome = GOT_SOME;
+    bool got = false;
+    for (int reads = 0; reads < TURN_READS && outcome == GOT_SOME; reads++) {
+        outcome = receive_once(tcp);
+        got = got || outcome == GOT_SOME || outcome == GOT_ALL;
+    }
+    errno = saved;
+    /* Room may have come for requests, and reads wait for their reply. */
+    if (got && tcp->phase == PHASE_OPEN && !tcp->blocked &&
+        (tcp->reply_head != tcp->reply_tail || tcp->qp->sent != tcp->qp->sends.posted))
+        slu_soft_tcp_push(tcp);
+}

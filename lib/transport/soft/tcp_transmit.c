@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sending: many frames with one system call, straight from the callers'
+ * buffers. First the rest of a frame that was cut, then what answers the peer,
+ * then new requests. What the socket did not take is built anew next time,
+ * except a frame that it took in part.
+ */
+#include "tcp.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define MAX_FRAMES 16
+#define MAX_IOVECS 64
+#define MAX_BATCH_BYTES (UINT64_C(1) << 20)
+
+struct batch {
+    uint32_t frame_count;
+    uint32_t iovec_count;
+    uint64_t bytes;
+    bool locked;  /* the keys: pieces of memory regions are in it */
+    bool cut;     /* the last frame is not in it whole */
+    bool refused; /* the peer's read was found invalid now */
+    /* What will hold once all of it is sent. */
+    uint32_t sent;
+    uint32_t consumed;
+    uint32_t reads;
+    uint32_t reply_head;
+    struct tcp_out frames[MAX_FRAMES];
+    struct iovec iovecs[MAX_IOVECS];
+};
+
+static const uint8_t zeros[16384];
+
+static void lock_keys(const struct soft_tcp *tcp, struct batch *batch)
+{
+    if (!batch->locked)
+        slu_soft_keys_lock(slu_soft_context(tcp->qp));
+    batch->locked = true;
+}
+
+static bool has_room(const struct batch *batch, uint32_t iovecs)
+{
+    return batch->frame_count < MAX_FRAMES && batch->iovec_count + iovecs <= MAX_IOVECS &&
+           batch->bytes < MAX_BATCH_BYTES && !batch->cut && !batch->refused;
+}
+
+static void add_iovec(struct batch *batch, const void *base, uint64_t length)
+{
+    struct iovec *iovec = &batch->iovecs[batch->iovec_count++];
+    iovec->iov_base = (void *)(uintptr_t)base;
+    iovec->iov_len = length;
+    batch->bytes += length;
+}
+
+/* Requests of the peer that are complete once the batch is sent. */
+static uint32_t ack_value(const struct soft_tcp *tcp, const struct batch *batch)
+{
+    if (batch->reply_head != tcp->reply_tail)
+        return tcp->replies[batch->reply_head % tcp->qp->attr.read_depth].seq;
+    return tcp->nak ? tcp->nak_seq : tcp->executed;
+}
+
+static struct tcp_out *add_frame(struct soft_tcp *tcp, struct batch *batch,
+                                 struct tcp_frame *frame, enum tcp_part part, uint32_t position)
+{
+    struct tcp_out *out = &batch->frames[batch->frame_count++];
+    frame->ack = ack_value(tcp, batch);
+    frame->credit = tcp->qp->receives.posted;
+    slu_soft_frame_encode(frame, out->header);
+    out->part = part;
+    out->position = position;
+    out->payload = slu_soft_frame_payload(frame);
+    out->sent = 0;
+    out->ack = frame->ack;
+    out->credit = frame->credit;
+    add_iovec(batch, out->header, TCP_FRAME_BYTES);
+    return out;
+}
+
+/* The payload of a request, from an offset: all of it has room. */
+static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
+                                uint32_t position, uint64_t offset)
+{
+    const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, position);
+    struct soft_cursor cursor = slu_soft_cursor(wqe->sges, wqe->sge_count, offset);
+    batch->iovec_count +=
+        slu_soft_cursor_iovecs(cursor, wqe->length - offset, &batch->iovecs[batch->iovec_count],
+                               MAX_IOVECS - batch->iovec_count);
+    batch->bytes += wqe->length - offset;
+}
+
+static uint32_t check_reply(const struct soft_tcp *tcp, const struct tcp_reply *reply)
+{
+    return slu_soft_check_remote(tcp->qp, reply->rkey, reply->addr, reply->length,
+                                 SLUICE_ACCESS_REMOTE_READ);
+}
+
+/* The read ends here, with those behind it. The caller fails the queue pair. */
+static void refuse_reply(struct soft_tcp *tcp, struct batch *batch, uint32_t seq)
+{
+    tcp->nak = true;
+    tcp->nak_seq = seq;
+    tcp->nak_status = SLUICE_STATUS_REM_ACCESS_ERR;
+    batch->refused = true;
+}
+
+/*
+ * The rest of a reply. If its memory was deregistered meanwhile, the frame is
+ * filled up; the peer does not believe it, because instead of an
+ * acknowledgement a refusal follows.
+ */
+static void resume_reply(struct soft_tcp *tcp, struct batch *batch, uint64_t offset)
+{
+    const struct tcp_reply *reply = &tcp->replies[tcp->reply_head % tcp->qp->attr.read_depth];
+    uint64_t left = reply->length - offset;
+    bool void_already = tcp->nak && tcp->nak_seq == reply->seq;
+    lock_keys(tcp, batch);
+    if (!void_already && check_reply(tcp, reply) == SLUICE_STATUS_SUCCESS) {
+        add_iovec(batch, (const void *)(uintptr_t)(reply->addr + offset), left);
+        return;
+    }
+    if (!void_already) {
+        tcp->reply_tail = tcp->reply_head + 1;
+        refuse_reply(tcp, batch, reply->seq);
+    }
+    while (left > 0 && batch->iovec_count < MAX_IOVECS) {
+        uint64_t piece = left < sizeof(zeros) ? left : sizeof(zeros);
+        add_iovec(batch, zeros, piece);
+        left -= piece;
+    }
+    batch->cut = left > 0;
+}
+
+static void resume(struct soft_tcp *tcp, struct batch *batch)
+{
+    struct tcp_out *out = &batch->frames[0];
+    if (tcp->out.part == TCP_PART_NONE)
+        return;
+    *out = tcp->out;
+    batch->frame_count = 1;
+    if (out->sent < TCP_FRAME_BYTES)
+        add_iovec(batch, out->header + out->sent, TCP_FRAME_BYTES - out->sent);
+    uint64_t offset = out->sent < TCP_FRAME_BYTES ? 0 : out->sent - TCP_FRAME_BYTES;
+    if (out->part == TCP_PART_REQUEST && out->payload > 0)
+        add_request_payload(tcp, batch, out->position, offset);
+    if (out->part == TCP_PART_REPLY) {
+        resume_reply(tcp, batch, offset);
+        batch->reply_head++;
+    }
+}
+
+static void add_replies(struct soft_tcp *tcp, struct batch *batch)
+{
+    /* Two of each are kept for what follows. */
+    while (batch->reply_head != tcp->reply_tail && has_room(batch, 4) &&
+           batch->frame_count < MAX_FRAMES - 2) {
+        const struct tcp_reply *reply =
+            &tcp->replies[batch->reply_head % tcp->qp->attr.read_depth];
+        lock_keys(tcp, batch);
+        if (check_reply(tcp, reply) != SLUICE_STATUS_SUCCESS) {
+            uint32_t seq = reply->seq;
+            tcp->reply_tail = batch->reply_head;
+            refuse_reply(tcp, batch, seq);
+            return;
+        }
+        struct tcp_frame frame = {
+            .type = TCP_READ_REPLY, .seq = reply->seq, .length = reply->length};
+        add_frame(tcp, batch, &frame, TCP_PART_REPLY, reply->seq);
+        if (reply->length > 0)
+            add_iovec(batch, (const void *)(uintptr_t)reply->addr, reply->length);
+        batch->reply_head++;
+    }
+}
+
+static void add_nak(struct soft_tcp *tcp, struct batch *batch)
+{
+    struct tcp_frame frame = {
+        .type = TCP_NAK, .status = (uint8_t)tcp->nak_status, .seq = tcp->nak_seq};
+    /* Or it is partly sent already, and the batch begins with the rest. */
+    bool begun = tcp->out.part == TCP_PART_CONTROL && tcp->out.position == 1;
+    if (!begun && has_room(batch, 1) && batch->reply_head == tcp->reply_tail)
+        add_frame(tcp, batch, &frame, TCP_PART_CONTROL, 1);
+}
+
+static uint32_t check_request(const struct soft_tcp *tcp, struct batch *batch,
+                              const struct soft_wqe *wqe)
+{
+    uint32_t access = wqe->opcode == SLUICE_OP_READ ? SLUICE_ACCESS_LOCAL_WRITE : 0;
+    if (wqe->length > SOFT_MAX_MESSAGE)
+        return SLUICE_STATUS_LOC_LEN_ERR;
+    lock_keys(tcp, batch);
+    return slu_soft_check_local(tcp->qp, wqe->sges, wqe->sge_count, access);
+}
+
+static bool takes_receive(const struct soft_wqe *wqe)
+{
+    return wqe->opcode == SLUICE_OP_SEND ||
+           (wqe->opcode == SLUICE_OP_WRITE && (wqe->flags & SLUICE_IMMEDIATE) != 0);
+}
+
+/* May it start now? */
+static bool may_start(const struct soft_tcp *tcp, const struct batch *batch,
+                      const struct soft_wqe *wqe)
+{
+    if (takes_receive(wqe) && batch->consumed == tcp->credits)
+        return false;
+    if ((wqe->flags & SLUICE_FENCE) != 0 && batch->reads > 0)
+        return false;
+    return wqe->opcode != SLUICE_OP_READ || batch->reads < tcp->qp->max_reads;
+}
+
+static void add_request(struct soft_tcp *tcp, struct batch *batch, const struct soft_wqe *wqe)
+{
+    static const uint8_t types[] = {[SLUICE_OP_SEND] = TCP_SEND,
+                                    [SLUICE_OP_WRITE] = TCP_WRITE,
+                                    [SLUICE_OP_READ] = TCP_READ_REQUEST};
+    struct tcp_frame frame = {
+        .type = types[wqe->opcode], .seq = batch->sent, .length = wqe->length};
+    if (wqe->opcode != SLUICE_OP_READ) {
+        bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
+        frame.flags = (uint8_t)((immediate ? TCP_FLAG_IMMEDIATE : 0) |
+                                ((wqe->flags & SLU_SIGNALED) != 0 ? TCP_FLAG_PROMPT : 0));
+        frame.immediate = immediate ? wqe->immediate : 0;
+    }
+    if (wqe->opcode != SLUICE_OP_SEND) {
+        frame.rkey = wqe->rkey;
+        frame.addr = wqe->remote_addr;
+    }
+    add_frame(tcp, batch, &frame, TCP_PART_REQUEST, batch->sent);
+    if (wqe->opcode != SLUICE_OP_READ)
+        add_request_payload(tcp, batch, batch->sent, 0);
+    batch->sent++;
+    batch->consumed += takes_receive(wqe);
+    batch->reads += wqe->opcode == SLUICE_OP_READ;
+}
+
+/* Returns whether a request was found faulty. */
+static bool add_requests(struct soft_tcp *tcp, struct batch *batch)
+{
+    struct soft_qp *qp = tcp->qp;
+    while (batch->sent != qp->sends.posted) {
+        struct soft_wqe *wqe = slu_soft_wqe(qp, batch->sent);
+        /* A faulty one is done already, and waits for those before it. */
+        if (wqe->state == SOFT_WQE_DONE)
+            break;
+        if (!wqe->checked) {
+            wqe->status = check_request(tcp, batch, wqe);
+            wqe->checked = true;
+            if (wqe->status != SLUICE_STATUS_SUCCESS) {
+                wqe->state = SOFT_WQE_DONE;
+                return true;
+            }
+        }
+        if (!may_start(tcp, batch, wqe) || !has_room(batch, 1 + wqe->sge_count))
+            break;
+        add_request(tcp, batch, wqe);
+    }
+    return false;
+}
+
+/* Returns whether a request was found faulty. */
+static bool build(struct soft_tcp *tcp, struct batch *batch)
+{
+    bool faulty = false;
+    batch->frame_count = 0;
+    batch->iovec_count = 0;
+    batch->bytes = 0;
+    batch->locked = batch->cut = batch->refused = false;
+    batch->sent = tcp->qp->sent;
+    batch->consumed = tcp->consumed;
+    batch->reads = tcp->reads;
+    batch->reply_head = tcp->reply_head;
+    resume(tcp, batch);
+    add_replies(tcp, batch);
+    if (tcp->phase == PHASE_CLOSING) {
+        if (tcp->nak)
+            add_nak(tcp, batch);
+    } else {
+        faulty = add_requests(tcp, batch);
+    }
+    /* A reply counts only once it is acknowledged. */
+    bool told = batch->sent != tcp->qp->sent;
+    if ((tcp->due || batch->reply_head != tcp->reply_head) && !told && !tcp->nak &&
+        has_room(batch, 1)) {
+        struct tcp_frame frame = {.type = TCP_ACK};
+        add_frame(tcp, batch, &frame, TCP_PART_CONTROL, 0);
+    }
+    return faulty;
+}
+
+/* The first byte of a frame is out: it counts. */
+static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
+{
+    tcp->acked_out = out->ack;
+    tcp->credit_out = out->credit;
+    if (out->ack == tcp->executed && out->credit == tcp->qp->receives.posted)
+        tcp->due = false;
+    if (out->part != TCP_PART_REQUEST)
+        return;
+    const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
+    tcp->qp->sent++;
+    tcp->consumed += takes_receive(wqe);
+    tcp->reads += wqe->opcode == SLUICE_OP_READ;
+}
+
+static void end_frame(struct soft_tcp *tcp, const struct tcp_out *out)
+{
+    tcp->out.part = TCP_PART_NONE;
+    if (out->part == TCP_PART_REPLY)
+        tcp->reply_head++;
+    if (out->part == TCP_PART_CONTROL && out->position == 1)
+        tcp->nak = false;
+}
+
+/* The socket took this many bytes. */
+static void commit(struct soft_tcp *tcp, struct batch *batch, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < batch->frame_count && bytes > 0; i++) {
+        struct tcp_out *out = &batch->frames[i];
+        uint64_t left = TCP_FRAME_BYTES + out->payload - out->sent;
+        if (out->sent == 0)
+            begin_frame(tcp, out);
+        if (bytes >= left) {
+            bytes -= left;
+            end_frame(tcp, out);
+            continue;
+        }
+        out->sent += bytes;
+        tcp->out = *out;
+        return;
+    }
+}
+
+static void set_blocked(struct soft_tcp *tcp, bool blocked)
+{
+    if (tcp->blocked == blocked)
+        return;
+    tcp->blocked = blocked;
+    /* Closing, nothing that comes in matters. */
+    uint32_t in = tcp->phase == PHASE_OPEN ? EPOLLIN : 0;
+    slu_soft_tcp_watch(tcp, in | (blocked ? EPOLLOUT : 0));
+}
+
+static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
+{
+    struct msghdr message = {.msg_iov = batch->iovecs, .msg_iovlen = batch->iovec_count};
+    ssize_t sent;
+    int saved = errno;
+    do
+        sent = sendmsg(tcp->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0)
+        sent = errno == EAGAIN ? 0 : -1;
+    errno = saved;
+    return sent;
+}
+
+/* False: there is nothing left to do, or the socket takes no more. */
+static bool push_batch(struct soft_tcp *tcp)
+{
+    struct batch batch;
+    ssize_t sent = 0;
+    bool faulty = build(tcp, &batch);
+    if (batch.frame_count > 0)
+        sent = transmit(tcp, &batch);
+    if (batch.locked)
+        slu_soft_keys_unlock(slu_soft_context(tcp->qp));
+    if (sent > 0)
+        commit(tcp, &batch, (uint64_t)sent);
+    if (sent < 0)
+        tcp->broken = true;
+    else
+        set_blocked(tcp, batch.frame_count > 0 && sent == 0);
+    if (batch.refused)
+        slu_soft_qp_fail(tcp->qp, SLUICE_STATUS_WR_FLUSH_ERR, false);
+    else if (faulty)
+        slu_soft_retire(tcp->qp);
+    return (sent > 0 || (batch.refused && sent == 0 && batch.frame_count == 0)) &&
+           (tcp->phase == PHASE_OPEN || tcp->phase == PHASE_CLOSING);
+}
+
+void slu_soft_tcp_push(struct soft_tcp *tcp)
+{
+    if (tcp->phase != PHASE_OPEN && tcp->phase != PHASE_CLOSING)
+        return;
+    while (!tcp->broken && push_batch(tcp))
+        ;
+    if (tcp->phase == PHASE_CLOSING && (tcp->broken || !tcp->blocked)) {
+        slu_soft_tcp_close(tcp);
+        slu_soft_retire(tcp->qp);
+    }
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wire within a context. A request itself is the message: it goes to the
+ * inbox of the target's CQ, whose owner executes it by copying between the
+ * buffers, and comes back with its status to the inbox of its own CQ, whose
+ * owner completes it. A request that finds no receive waits at the target.
+ *
+ * A queue pair that fails sends one CLOSE behind its requests. It brings back
+ * those that wait at the peer, and fails the peer.
+ */
+#include "soft.h"
+
+#include <sched.h>
+#include <string.h>
+
+/* What execution answers besides a status. */
+#define WAIT UINT32_MAX
+
+static void park(struct soft_message *message)
+{
+    struct soft_qp *to = message->to;
+    message->next = NULL;
+    *to->parked_end = message;
+    to->parked_end = &message->next;
+}
+
+static struct soft_message *unpark(struct soft_qp *qp)
+{
+    struct soft_message *message = qp->parked;
+    if (message != NULL) {
+        qp->parked = message->next;
+        if (qp->parked == NULL)
+            qp->parked_end = &qp->parked;
+    }
+    return message;
+}
+
+/* Messages that are not requests hold both ends. */
+static void send_note(struct soft_message *note, uint32_t kind, struct soft_qp *from,
+                      struct soft_qp *to)
+{
+    slu_soft_qp_hold(from);
+    slu_soft_qp_hold(to);
+    note->kind = kind;
+    note->from = from;
+    note->to = to;
+    slu_soft_send(slu_soft_cq_of(to), note, slu_soft_cq_of(from));
+}
+
+static void drop_note(struct soft_message *note)
+{
+    struct soft_qp *from = note->from;
+    slu_soft_qp_release(note->to);
+    slu_soft_qp_release(from);
+}
+
+static void respond(struct soft_message *message, uint32_t status)
+{
+    struct soft_wqe *wqe = (struct soft_wqe *)message;
+    const struct soft_cq *current = slu_soft_cq_of(message->to);
+    wqe->status = status;
+    message->kind = SOFT_RESPONSE;
+    slu_soft_send(slu_soft_cq_of(message->from), message, current);
+}
+
+/* Gives back what cannot be executed here any more. */
+static void bounce(struct soft_message *message, uint32_t status)
+{
+    switch (message->kind) {
+    case SOFT_REQUEST:
+        respond(message, status);
+        break;
+    case SOFT_HELLO: {
+        struct soft_qp *from = message->from;
+        message->kind = SOFT_CLOSE;
+        message->from = message->to;
+        message->to = from;
+        slu_soft_send(slu_soft_cq_of(from), message, slu_soft_cq_of(message->from));
+        break;
+    }
+    default:
+        slu_soft_tcp_bounce(message);
+    }
+}
+
+void slu_soft_self_bounce(struct soft_qp *qp)
+{
+    struct soft_message *message;
+    while ((message = unpark(qp)) != NULL)
+        bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
+}
+
+static uint32_t execute_send(struct soft_wqe *wqe, struct soft_qp *to)
+{
+    uint32_t own;
+    if (to->receives.done == to->receives.posted)
+        return WAIT;
+    uint32_t status = slu_soft_match(to, wqe->length, &own);
+    if (status == SLUICE_STATUS_SUCCESS) {
+        const struct soft_receive *receive = slu_soft_receive(to, to->receives.done);
+        struct soft_cursor into = slu_soft_cursor(receive->sges, receive->sge_count, 0);
+        struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
+        slu_soft_copy_sges(&into, &from, wqe->length);
+    }
+    slu_soft_complete_receive(to, own, status == SLUICE_STATUS_SUCCESS ? wqe->length : 0,
+                              (wqe->flags & SLUICE_IMMEDIATE) != 0, wqe->immediate);
+    return status;
+}
+
+static void copy_write(const struct soft_wqe *wqe)
+{
+    uint8_t *into = (uint8_t *)(uintptr_t)wqe->remote_addr;
+    for (uint32_t i = 0; i < wqe->sge_count; i++) {
+        const struct sluice_sge *sge = &wqe->sges[i];
+        slu_soft_copy_visible(into, (const void *)(uintptr_t)sge->addr, sge->length);
+        into += sge->length;
+    }
+}
+
+static uint32_t execute_write(struct soft_wqe *wqe, struct soft_qp *to)
+{
+    bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
+    if (immediate && to->receives.done == to->receives.posted)
+        return WAIT;
+    uint32_t status = slu_soft_check_right(to, SLUICE_ACCESS_REMOTE_WRITE);
+    if (status == SLUICE_STATUS_SUCCESS)
+        status = slu_soft_check_remote(to, wqe->rkey, wqe->remote_addr, wqe->length,
+                                       SLUICE_ACCESS_REMOTE_WRITE);
+    if (status != SLUICE_STATUS_SUCCESS)
+        return status;
+    copy_write(wqe);
+    if (immediate)
+        slu_soft_complete_receive(to, SLUICE_STATUS_SUCCESS, wqe->length, true, wqe->immediate);
+    return SLUICE_STATUS_SUCCESS;
+}
+
+static uint32_t execute_read(struct soft_wqe *wqe, struct soft_qp *to)
+{
+    uint32_t status = slu_soft_check_right(to, SLUICE_ACCESS_REMOTE_READ);
+    if (status == SLUICE_STATUS_SUCCESS)
+        status = slu_soft_check_remote(to, wqe->rkey, wqe->remote_addr, wqe->length,
+                                       SLUICE_ACCESS_REMOTE_READ);
+    if (status != SLUICE_STATUS_SUCCESS)
+        return status;
+    struct soft_cursor into = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
+    slu_soft_scatter(&into, (const uint8_t *)(uintptr_t)wqe->remote_addr, wqe->length);
+    return SLUICE_STATUS_SUCCESS;
+}
+
+static uint32_t (*const executors[])(struct soft_wqe *wqe, struct soft_qp *to) = {
+    [SLUICE_OP_SEND] = execute_send,
+    [SLUICE_OP_WRITE] = execute_write,
+    [SLUICE_OP_READ] = execute_read,
+};
+
+/* The sender's own memory, before anything of the target's. */
+static uint32_t check_source(struct soft_wqe *wqe, const struct soft_qp *from)
+{
+    if (wqe->length > SOFT_MAX_MESSAGE)
+        return SLUICE_STATUS_LOC_LEN_ERR;
+    if (wqe->checked)
+        return SLUICE_STATUS_SUCCESS;
+    uint32_t access = wqe->opcode == SLUICE_OP_READ ? SLUICE_ACCESS_LOCAL_WRITE : 0;
+    return slu_soft_check_local(from, wqe->sges, wqe->sge_count, access);
+}
+
+/* Executes a request between two connected queue pairs. False: it must wait. */
+static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *to)
+{
+    struct soft_context *context = slu_soft_context(to);
+    slu_soft_keys_lock(context);
+    uint32_t source = check_source(wqe, from);
+    uint32_t status = source;
+    if (source == SLUICE_STATUS_SUCCESS)
+        status = executors[wqe->opcode](wqe, to);
+    slu_soft_keys_unlock(context);
+    if (status == WAIT)
+        return false;
+    respond(&wqe->message, status);
+    if (source != SLUICE_STATUS_SUCCESS)
+        to->deaf = true;
+    else if (status != SLUICE_STATUS_SUCCESS)
+        slu_soft_qp_fail(to, SLUICE_STATUS_WR_FLUSH_ERR, false);
+    return true;
+}
+
+/* False: it must wait, and so must all behind it. */
+static bool handle(struct soft_message *message)
+{
+    struct soft_qp *to = message->to;
+    struct soft_qp *from = message->from;
+    unsigned state = atomic_load_explicit(&to->state, memory_order_relaxed);
+    if (state == SLU_QP_PREPARED)
+        return false;
+    if (state == SLU_QP_ERROR || to->peer != from)
+        bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
+    else if (message->kind == SOFT_HELLO)
+        drop_note(message);
+    else if (to->deaf || slu_soft_in_error(from))
+        bounce(message, SLUICE_STATUS_WR_FLUSH_ERR);
+    else
+        return execute((struct soft_wqe *)message, from, to);
+    return true;
+}
+
+void slu_soft_self_request(struct soft_message *message)
+{
+    if (message->to->parked != NULL || !handle(message))
+        park(message);
+}
+
+void slu_soft_self_hello(struct soft_message *message)
+{
+    slu_soft_self_request(message);
+}
+
+void slu_soft_self_serve(struct soft_qp *qp)
+{
+    struct soft_message *message;
+    /* It is taken out first: whoever fails the queue pair meanwhile gives back the rest. */
+    while ((message = unpark(qp)) != NULL) {
+        if (handle(message))
+            continue;
+        message->next = qp->parked;
+        if (qp->parked == NULL)
+            qp->parked_end = &message->next;
+        qp->parked = message;
+        return;
+    }
+}
+
+void slu_soft_self_response(struct soft_message *message)
+{
+    struct soft_wqe *wqe = (struct soft_wqe *)message;
+    wqe->state = SOFT_WQE_DONE;
+    message->from->out--;
+    slu_soft_retire(message->from);
+}
+
+/* Gives back what one sender has here; the rest stays, in order. */
+static void bounce_from(struct soft_qp *qp, const struct soft_qp *from)
+{
+    struct soft_message *message = qp->parked;
+    qp->parked = NULL;
+    qp->parked_end = &qp->parked;
+    while (message != NULL) {
+        struct soft_message *next = message->next;
+        if (message->from != from)
+            park(message);
+        else if (message->kind == SOFT_HELLO)
+            drop_note(message);
+        else
+            bounce(message, SLUICE_STATUS_WR_FLUSH_ERR);
+        message = next;
+    }
+}
+
+void slu_soft_self_close(struct soft_message *message)
+{
+    struct soft_qp *to = message->to;
+    bounce_from(to, message->from);
+    if (to->peer == message->from)
+        slu_soft_qp_fail(to, SLUICE_STATUS_RETRY_EXC_ERR, false);
+    drop_note(message);
+}
+
+static int start_self(struct soft_qp *qp, const struct slu_endpoint *remote)
+{
+    struct soft_qp *peer = slu_soft_qp_find(slu_soft_context(qp), remote->qpn);
+    if (peer != NULL && (peer->generation != remote->soft.generation ||
+                         memcmp(peer->nonce, remote->soft.nonce, sizeof(peer->nonce)) != 0)) {
+        slu_soft_qp_release(peer);
+        peer = NULL;
+    }
+    qp->peer = peer;
+    if (peer == NULL || slu_soft_in_error(peer)) {
+        slu_soft_qp_fail(qp, SLUICE_STATUS_RETRY_EXC_ERR, false);
+        return 0;
+    }
+    if (peer != qp)
+        send_note(&qp->hello, SOFT_HELLO, qp, peer);
+    slu_soft_self_serve(qp);
+    return 0;
+}
+
+static void push_self(struct soft_qp *qp)
+{
+    struct soft_qp *peer = qp->peer;
+    struct soft_cq *cq = slu_soft_cq_of(peer);
+    bool pushed = qp->sent != qp->sends.posted;
+    while (qp->sent != qp->sends.posted) {
+        struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sent++);
+        wqe->state = SOFT_WQE_OUT;
+        wqe->message.kind = SOFT_REQUEST;
+        wqe->message.from = qp;
+        wqe->message.to = peer;
+        qp->out++;
+        slu_soft_inbox_push(cq, &wqe->message);
+    }
+    /* peer is held, and holds its CQ. */
+    if (pushed && cq != slu_soft_cq_of(qp))
+        slu_soft_inbox_notify(cq);
+}
+
+static void stop_self(struct soft_qp *qp, bool hard)
+{
+    (void)hard;
+    if (qp->peer != NULL && qp->peer != qp && qp->close.kind != SOFT_CLOSE)
+        send_note(&qp->close, SOFT_CLOSE, qp, qp->peer);
+}
+
+static void destroy_self(struct soft_qp *qp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(qp);
+    /* Whoever owns the peer's CQ serves it, if not we: this is short. */
+    while (qp->out > 0) {
+        slu_soft_inbox_drain(cq);
+        if (qp->out == 0)
+            break;
+        slu_soft_inbox_notify(slu_soft_cq_of(qp->peer));
+        sched_yield();
+    }
+    if (qp->peer != NULL)
+        slu_soft_qp_release(qp->peer);
+    qp->peer = NULL;
+}
+
+const struct soft_wire slu_soft_wire_self = {
+    .name = "self",
+    .start = start_self,
+    .push = push_self,
+    .receives = slu_soft_self_serve,
+    .stop = stop_self,
+    .destroy = destroy_self,
+};

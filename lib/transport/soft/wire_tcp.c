@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wire between contexts: one TCP connection per queue pair. The side with
+ * the larger nonce connects, the other waits for it. A queue pair that fails
+ * says what it owes the peer, as far as that can be, and then ends the stream;
+ * to the peer the end of the stream is the loss of its peer.
+ */
+#include "tcp.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events)
+{
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
+    struct epoll_event event = {.events = events, .data.ptr = tcp};
+    if (epoll_ctl(cq->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        return slu_fail(errno, "cannot watch a socket: %m");
+    tcp->fd = fd;
+    tcp->next = cq->connections;
+    tcp->link = &cq->connections;
+    if (tcp->next != NULL)
+        tcp->next->link = &tcp->next;
+    cq->connections = tcp;
+    cq->sockets++;
+    return 0;
+}
+
+static void leave_urgent(struct soft_tcp *tcp)
+{
+    if (tcp->urgent_link == NULL)
+        return;
+    *tcp->urgent_link = tcp->urgent_next;
+    if (tcp->urgent_next != NULL)
+        tcp->urgent_next->urgent_link = tcp->urgent_link;
+    tcp->urgent_link = NULL;
+}
+
+void slu_soft_tcp_remove_socket(struct soft_tcp *tcp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
+    leave_urgent(tcp);
+    epoll_ctl(cq->epoll, EPOLL_CTL_DEL, tcp->fd, NULL);
+    *tcp->link = tcp->next;
+    if (tcp->next != NULL)
+        tcp->next->link = tcp->link;
+    cq->sockets--;
+    tcp->fd = -1;
+    tcp->blocked = false;
+}
+
+void slu_soft_tcp_watch(struct soft_tcp *tcp, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = tcp};
+    epoll_ctl(slu_soft_cq_of(tcp->qp)->epoll, EPOLL_CTL_MOD, tcp->fd, &event);
+}
+
+void slu_soft_tcp_urgent(struct soft_tcp *tcp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
+    tcp->due = true;
+    if (tcp->urgent_link != NULL)
+        return;
+    tcp->urgent_next = cq->urgent;
+    tcp->urgent_link = &cq->urgent;
+    if (tcp->urgent_next != NULL)
+        tcp->urgent_next->urgent_link = &tcp->urgent_next;
+    cq->urgent = tcp;
+}
+
+void slu_soft_tcp_flush_urgent(struct soft_cq *cq)
+{
+    struct soft_tcp *tcp;
+    while ((tcp = cq->urgent) != NULL) {
+        leave_urgent(tcp);
+        if (tcp->due && !tcp->blocked)
+            slu_soft_tcp_push(tcp);
+    }
+}
+
+void slu_soft_tcp_close(struct soft_tcp *tcp)
+{
+    int fd = tcp->fd;
+    slu_soft_tcp_remove_socket(tcp);
+    tcp->phase = PHASE_CLOSED;
+    if (tcp->out.part == TCP_PART_REQUEST)
+        slu_soft_wqe(tcp->qp, tcp->out.position)->state = SOFT_WQE_QUEUED;
+    tcp->out.part = TCP_PART_NONE;
+    if (tcp->broken || tcp->ended) {
+        close(fd);
+        return;
+    }
+    shutdown(fd, SHUT_WR);
+    slu_soft_helper_linger(slu_soft_context(tcp->qp), fd);
+}
+
+void slu_soft_tcp_lose(struct soft_tcp *tcp, uint32_t status)
+{
+    slu_soft_qp_fail(tcp->qp, status, true);
+}
+
+static void stop_waiting(struct soft_qp *qp)
+{
+    if (atomic_exchange(&qp->awaiting, false))
+        atomic_fetch_sub(&slu_soft_context(qp)->awaiting, 1);
+}
+
+void slu_soft_tcp_opened(struct soft_tcp *tcp)
+{
+    stop_waiting(tcp->qp);
+    tcp->phase = PHASE_OPEN;
+    if (tcp->qp->receives.posted != 0)
+        tcp->due = true;
+    slu_soft_tcp_push(tcp);
+}
+
+static void drop_attach(struct tcp_attach *attach)
+{
+    struct soft_qp *qp = attach->message.to;
+    close(attach->fd);
+    free(attach);
+    slu_soft_qp_release(qp);
+}
+
+/* A connection came in: is it the one we wait for? */
+static void adopt(struct soft_tcp *tcp, struct tcp_attach *attach)
+{
+    bool right = tcp->phase == PHASE_WAITING && attach->hello.own_qpn == tcp->remote_qpn &&
+                 slu_soft_nonce_equal(attach->hello.own_nonce, tcp->remote_nonce);
+    if (!right || slu_soft_tcp_add_socket(tcp, attach->fd, EPOLLIN) != 0) {
+        slu_log(SLUICE_LOG_DEBUG, "dropped a connection that is not of our peer");
+        drop_attach(attach);
+        return;
+    }
+    attach->fd = -1;
+    drop_attach(attach);
+    slu_soft_tcp_opened(tcp);
+}
+
+void slu_soft_tcp_bounce(struct soft_message *message)
+{
+    drop_attach((struct tcp_attach *)message);
+}
+
+static bool may_park(const struct soft_qp *qp)
+{
+    uint32_t count = 0;
+    for (const struct soft_message *m = qp->parked; m != NULL; m = m->next)
+        count += m->kind == SOFT_ATTACH;
+    return count < SOFT_MAX_PARKED;
+}
+
+void slu_soft_tcp_attach(struct soft_message *message)
+{
+    struct soft_qp *qp = message->to;
+    struct tcp_attach *attach = (struct tcp_attach *)message;
+    bool prepared = atomic_load_explicit(&qp->state, memory_order_relaxed) == SLU_QP_PREPARED;
+    if (qp->tcp != NULL && !prepared) {
+        adopt(qp->tcp, attach);
+    } else if (prepared && may_park(qp)) {
+        message->next = NULL;
+        *qp->parked_end = message;
+        qp->parked_end = &message->next;
+    } else {
+        drop_attach(attach);
+    }
+}
+
+void slu_soft_tcp_lost(struct soft_message *message)
+{
+    struct soft_qp *qp = message->to;
+    if (qp->tcp != NULL && qp->tcp->phase == PHASE_WAITING)
+        slu_soft_tcp_lose(qp->tcp, SLUICE_STATUS_RETRY_EXC_ERR);
+    slu_soft_qp_release(qp);
+}
+
+static void adopt_parked(struct soft_qp *qp)
+{
+    struct soft_message *message = qp->parked;
+    qp->parked = NULL;
+    qp->parked_end = &qp->parked;
+    while (message != NULL) {
+        struct soft_message *next = message->next;
+        /* Others of our context may have taken us for their peer. */
+        if (message->kind == SOFT_ATTACH)
+            adopt(qp->tcp, (struct tcp_attach *)message);
+        else
+            slu_soft_self_request(message);
+        message = next;
+    }
+}
+
+static int make_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
+{
+    struct soft_cq *cq = slu_soft_cq_of(qp);
+    if (cq->staging == NULL)
+        cq->staging = malloc(TCP_STAGING_BYTES);
+    struct soft_tcp *tcp = calloc(1, sizeof(*tcp));
+    struct tcp_reply *replies = calloc(qp->attr.read_depth, sizeof(*replies));
+    if (cq->staging == NULL || tcp == NULL || replies == NULL) {
+        free(replies);
+        free(tcp);
+        return slu_fail(ENOMEM, "no memory for a connection");
+    }
+    tcp->qp = qp;
+    tcp->fd = -1;
+    tcp->replies = replies;
+    tcp->remote_qpn = remote->qpn;
+    memcpy(tcp->remote_nonce, remote->soft.nonce, SLU_NONCE_BYTES);
+    slu_soft_tcp_list_addresses(tcp, remote);
+    qp->tcp = tcp;
+    return 0;
+}
+
+static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
+{
+    struct soft_context *context = slu_soft_context(qp);
+    int err = make_tcp(qp, remote);
+    if (err != 0)
+        return err;
+    if (memcmp(qp->nonce, remote->soft.nonce, SLU_NONCE_BYTES) > 0)
+        return slu_soft_tcp_connect(qp->tcp);
+    adopt_parked(qp);
+    if (qp->tcp->phase == PHASE_WAITING) {
+        atomic_store(&qp->awaiting, true);
+        if (atomic_fetch_add(&context->awaiting, 1) == 0)
+            slu_soft_helper_wake(context);
+    }
+    return 0;
+}
+
+static void push_requests(struct soft_qp *qp)
+{
+    if (!qp->tcp->blocked)
+        slu_soft_tcp_push(qp->tcp);
+}
+
+static void announce_receives(struct soft_qp *qp)
+{
+    struct soft_tcp *tcp = qp->tcp;
+    const struct soft_ring *ring = &qp->receives;
+    /* A peer that knows of enough receives learns of more with the next frame. */
+    if (tcp->phase == PHASE_OPEN &&
+        (tcp->credit_out - ring->done) * 2 <= ring->posted - ring->done)
+        slu_soft_tcp_urgent(tcp);
+}
+
+static void stop_tcp(struct soft_qp *qp, bool hard)
+{
+    struct soft_tcp *tcp = qp->tcp;
+    stop_waiting(qp);
+    if (tcp == NULL || tcp->phase == PHASE_CLOSED)
+        return;
+    if (tcp->phase == PHASE_OPEN) {
+        tcp->phase = PHASE_CLOSING;
+        /* The frame must be ended before anything else can be said. */
+        if (tcp->out.part == TCP_PART_REQUEST)
+            slu_soft_wqe(qp, tcp->out.position)->state = SOFT_WQE_OUT;
+        slu_soft_tcp_push(tcp);
+        if (tcp->phase == PHASE_CLOSED)
+            return;
+        if (!hard) {
+            slu_soft_tcp_watch(tcp, EPOLLOUT);
+            return;
+        }
+    } else if (tcp->phase == PHASE_CLOSING && !hard) {
+        return;
+    } else if (tcp->phase == PHASE_WAITING) {
+        tcp->phase = PHASE_CLOSED;
+        return;
+    }
+    slu_soft_tcp_close(tcp);
+}
+
+static void destroy_tcp(struct soft_qp *qp)
+{
+    stop_tcp(qp, true);
+    if (qp->tcp != NULL)
+        free(qp->tcp->replies);
+    free(qp->tcp);
+    qp->tcp = NULL;
+}
+
+/* While it is closing nothing of the peer's matters but its end. */
+static void closing_event(struct soft_tcp *tcp, uint32_t events)
+{
+    if ((events & (EPOLLERR | EPOLLHUP)) != 0)
+        tcp->broken = true;
+    slu_soft_tcp_push(tcp);
+}
+
+void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events)
+{
+    switch (tcp->phase) {
+    case PHASE_CONNECTING:
+        slu_soft_tcp_connect_event(tcp, events);
+        break;
+    case PHASE_GREETING:
+        slu_soft_tcp_greeting_event(tcp);
+        break;
+    case PHASE_OPEN:
+        if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0)
+            slu_soft_tcp_receive(tcp);
+        if (tcp->phase == PHASE_OPEN && (events & EPOLLOUT) != 0)
+            slu_soft_tcp_push(tcp);
+        break;
+    case PHASE_CLOSING:
+        closing_event(tcp, events);
+        break;
+    case PHASE_WAITING:
+    case PHASE_CLOSED:
+        break;
+    }
+}
+
+bool slu_soft_tcp_poll(struct soft_tcp *tcp)
+{
+    if (tcp->phase != PHASE_OPEN || tcp->blocked)
+        return false;
+    slu_soft_tcp_receive(tcp);
+    return true;
+}
+
+const struct soft_wire slu_soft_wire_tcp = {
+    .name = "tcp",
+    .start = start_tcp,
+    .push = push_requests,
+    .receives = announce_receives,
+    .stop = stop_tcp,
+    .destroy = destroy_tcp,
+};

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening a device and a port of it. Guarantee: an open context is one on
+ * which queue pairs could be made a moment ago, and its limits are the
+ * device's own. Asynchronous events are left unread.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs.h"
+
+/* The most that channel_attr.max_inline can ask for, and the least worth trying. */
+#define INLINE_MOST 1024
+#define INLINE_LEAST 16
+
+static struct ibv_device *find_device(struct ibv_device **devices, const char *name)
+{
+    for (; *devices; devices++) {
+        if (strcmp(ibv_get_device_name(*devices), name) == 0)
+            return *devices;
+    }
+    return NULL;
+}
+
+static int open_device(const char *name, struct ibv_context **ibv)
+{
+    struct ibv_device **devices = ibv_get_device_list(NULL);
+    struct ibv_device *device = devices ? find_device(devices, name) : NULL;
+    int err = 0;
+
+    if (!device) {
+        err = slu_fail(ENODEV, "there is no RDMA device %s", name);
+    } else if (device->transport_type != IBV_TRANSPORT_IB) {
+        err = slu_fail(ENODEV, "device %s is neither InfiniBand nor RoCE", name);
+    } else {
+        *ibv = ibv_open_device(device);
+        if (!*ibv) {
+            int code = slu_verbs_errno(-1);
+
+            err = slu_fail(code, "cannot open device %s: %s", name, strerror(code));
+        }
+    }
+    if (devices)
+        ibv_free_device_list(devices);
+    return err;
+}
+
+/* Port 0 stands for the first active one. */
+static int choose_port(struct ibv_context *ibv, uint32_t ports, uint32_t wanted, uint8_t *port)
+{
+    const char *device = ibv_get_device_name(ibv->device);
+    struct ibv_port_attr attr;
+
+    if (wanted > ports)
+        return slu_fail(EINVAL, "port %u is out of range: %s has ports 1 to %u", wanted, device,
+                        ports);
+    *port = (uint8_t)wanted;
+    if (wanted)
+        return 0; /* its state is looked at with its path */
+    for (uint32_t i = 1; i <= ports; i++) {
+        *port = (uint8_t)i;
+        if (ibv_query_port(ibv, *port, &attr) == 0 && attr.state == IBV_PORT_ACTIVE)
+            return 0;
+    }
+    if (ports == 1)
+        return 0; /* the path then says what is wrong with this one */
+    if (ports == 0 || ibv_query_port(ibv, 1, &attr))
+        return slu_fail(ENETDOWN, "%s has no port that can be queried", device);
+    return slu_fail(ENETDOWN, "none of the %u ports of %s is active; port 1 is %s", ports, device,
+                    ibv_port_state_str(attr.state));
+}
+
+/* Devices do not tell how much data a request can carry within: ask, and halve. */
+static uint32_t try_inline(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+    for (uint32_t bytes = INLINE_MOST; bytes >= INLINE_LEAST; bytes /= 2) {
+        struct ibv_qp_init_attr attr = {
+            .send_cq = cq,
+            .recv_cq = cq,
+            .qp_type = IBV_QPT_RC,
+            .cap = {.max_send_wr = 1,
+                    .max_recv_wr = 1,
+                    .max_send_sge = 1,
+                    .max_recv_sge = 1,
+                    .max_inline_data = bytes},
+        };
+        struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+
+        if (qp) {
+            ibv_destroy_qp(qp);
+            return slu_verbs_min(attr.cap.max_inline_data, INLINE_MOST);
+        }
+    }
+    return 0;
+}
+
+static uint32_t probe_inline(struct ibv_context *ibv)
+{
+    struct ibv_pd *pd = ibv_alloc_pd(ibv);
+    struct ibv_cq *cq = pd ? ibv_create_cq(ibv, 2, NULL, NULL, 0) : NULL;
+    uint32_t bytes = cq ? try_inline(pd, cq) : 0;
+
+    if (cq)
+        ibv_destroy_cq(cq);
+    if (pd)
+        ibv_dealloc_pd(pd);
+    return bytes;
+}
+
+static uint32_t positive(int limit)
+{
+    return limit > 0 ? (uint32_t)limit : 0;
+}
+
+static void set_limits(struct slu_verbs_context *context, const struct ibv_device_attr *attr,
+                       const struct ibv_port_attr *port)
+{
+    struct slu_tcontext *base = &context->base;
+    uint32_t reads =
+        slu_verbs_min(positive(attr->max_qp_rd_atom), positive(attr->max_qp_init_rd_atom));
+
+    base->max_send_depth = positive(attr->max_qp_wr);
+    base->max_receive_depth = positive(attr->max_qp_wr);
+    base->max_sge = positive(attr->max_sge);
+    /* Some devices take shorter lists for reads; 0 means that nothing is said. */
+    if (attr->max_sge_rd > 0)
+        base->max_sge = slu_verbs_min(base->max_sge, positive(attr->max_sge_rd));
+    base->max_read_depth = slu_verbs_min(reads, UINT8_MAX);
+    base->max_cq_depth = positive(attr->max_cqe);
+    base->max_message = port->max_msg_sz;
+    base->max_inline = probe_inline(context->ibv);
+}
+
+static int prepare_context(struct slu_verbs_context *context, uint32_t wanted_port)
+{
+    const char *device = ibv_get_device_name(context->ibv->device);
+    struct ibv_device_attr attr;
+    struct ibv_port_attr port;
+    struct slu_verbs_path path;
+    int err = ibv_query_device(context->ibv, &attr);
+
+    if (err) {
+        err = slu_verbs_errno(err);
+        return slu_fail(err, "cannot query device %s: %s", device, strerror(err));
+    }
+    err = choose_port(context->ibv, attr.phys_port_cnt, wanted_port, &context->port);
+    if (err)
+        return err;
+    context->gid_entries = slu_verbs_gid_entries(context->ibv, attr.phys_port_cnt);
+    err = slu_verbs_path_of(context, &path);
+    if (err)
+        return err;
+    err = ibv_query_port(context->ibv, context->port, &port);
+    if (err) {
+        err = slu_verbs_errno(err);
+        return slu_fail(err, "cannot query port %u of %s: %s", context->port, device,
+                        strerror(err));
+    }
+    set_limits(context, &attr, &port);
+    return 0;
+}
+
+int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
+                   struct slu_tcontext **context)
+{
+    struct slu_verbs_context *opened = calloc(1, sizeof(*opened));
+    int err;
+
+    if (!opened)
+        return slu_fail(ENOMEM, "no memory for the context of %s", device);
+    pthread_mutex_init(&opened->path_lock, NULL);
+    err = open_device(device, &opened->ibv);
+    if (err)
+        goto free_context;
+    opened->base.transport = &slu_transport_verbs;
+    opened->base.level = SLUICE_LEVEL_NIC;
+    snprintf(opened->base.device, sizeof(opened->base.device), "%s", device);
+    err = prepare_context(opened, attr->port);
+    if (err)
+        goto close_device;
+    *context = &opened->base;
+    return 0;
+
+close_device:
+    ibv_close_device(opened->ibv);
+free_context:
+    pthread_mutex_destroy(&opened->path_lock);
+    free(opened);
+    return err;
+}
+
+void slu_verbs_close(struct slu_tcontext *base)
+{
+    struct slu_verbs_context *context = slu_verbs_context_of(base);
+
+    if (ibv_close_device(context->ibv))
+        slu_log(SLUICE_LOG_WARN, "closing device %s failed", base->device);
+    pthread_mutex_destroy(&context->path_lock);
+    free(context);
+}

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# The verbs transport, where libibverbs is. One source or header a line, sorted.
+if VERBS
+lib_libsluice_la_SOURCES += \
+	%D%/connect.c \
+	%D%/context.c \
+	%D%/cq.c \
+	%D%/device.c \
+	%D%/memory.c \
+	%D%/path.c \
+	%D%/post.c \
+	%D%/qp.c \
+	%D%/verbs.c \
+	%D%/verbs.h
+endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Posting. Guarantee: a chain rings the doorbell once per 16 requests, copies
+ * no SGE list, allocates nothing, and on failure names the first request that
+ * was not taken.
+ */
+#include "config.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include "verbs.h"
+
+#define BATCH 16
+
+_Static_assert(sizeof(struct sluice_sge) == sizeof(struct ibv_sge), "an SGE is an ibv_sge");
+_Static_assert(offsetof(struct sluice_sge, addr) == offsetof(struct ibv_sge, addr),
+               "an SGE is an ibv_sge");
+_Static_assert(offsetof(struct sluice_sge, length) == offsetof(struct ibv_sge, length),
+               "an SGE is an ibv_sge");
+_Static_assert(offsetof(struct sluice_sge, lkey) == offsetof(struct ibv_sge, lkey),
+               "an SGE is an ibv_sge");
+
+/* The same bytes (struct sluice_sge may alias). libibverbs does not write them. */
+static struct ibv_sge *ibv_sges_of(const struct sluice_sge *sges)
+{
+    return (struct ibv_sge *)(uintptr_t)sges;
+}
+
+static enum ibv_wr_opcode opcode_of(const struct slu_send_wr *wr)
+{
+    bool immediate = wr->flags & SLUICE_IMMEDIATE;
+
+    switch (wr->opcode) {
+    case SLUICE_OP_SEND:
+        return immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+    case SLUICE_OP_WRITE:
+        return immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+    default:
+        return IBV_WR_RDMA_READ;
+    }
+}
+
+static unsigned int flags_of(uint32_t flags)
+{
+    return (flags & SLU_SIGNALED ? (unsigned int)IBV_SEND_SIGNALED : 0) |
+           (flags & SLUICE_FENCE ? (unsigned int)IBV_SEND_FENCE : 0) |
+           (flags & SLUICE_SOLICITED ? (unsigned int)IBV_SEND_SOLICITED : 0) |
+           (flags & SLUICE_INLINE ? (unsigned int)IBV_SEND_INLINE : 0);
+}
+
+/* Fields that an RC send, write or read has not are left as they are: no provider reads them. */
+static void translate_send(const struct slu_send_wr *from, struct ibv_send_wr *to)
+{
+    to->wr_id = from->id;
+    to->next = to + 1;
+    to->sg_list = ibv_sges_of(from->sges);
+    to->num_sge = (int)from->sge_count;
+    to->opcode = opcode_of(from);
+    to->send_flags = flags_of(from->flags);
+    to->imm_data = htobe32(from->immediate);
+    to->wr.rdma.remote_addr = from->remote_addr;
+    to->wr.rdma.rkey = from->rkey;
+}
+
+/* Posting is a write(2) on some devices, which the kernel refuses after a change of user. */
+static int fail_post(const struct slu_qp *base, const char *what, int err)
+{
+    err = slu_verbs_errno(err);
+    return slu_fail(err, "%s refused a %s on queue pair %u: %s%s", base->pd->context->device, what,
+                    slu_verbs_const_qp_of(base)->ibv->qp_num, strerror(err),
+                    err == EACCES ? "; did the process change its user or group?" : "");
+}
+
+int slu_verbs_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_send_wr **bad)
+{
+    struct ibv_qp *qp = slu_verbs_qp_of(base)->ibv;
+    struct ibv_send_wr batch[BATCH], *ibv_bad;
+
+    while (chain) {
+        struct slu_send_wr *first = chain;
+        uint32_t count = 0;
+        int err;
+
+        for (; chain && count < BATCH; chain = chain->next)
+            translate_send(chain, &batch[count++]);
+        batch[count - 1].next = NULL;
+        ibv_bad = batch;
+        err = ibv_post_send(qp, batch, &ibv_bad);
+        if (SLU_LIKELY(!err))
+            continue;
+        for (; ibv_bad > batch; ibv_bad--)
+            first = first->next;
+        *bad = first;
+        return fail_post(base, "send, write or read", err);
+    }
+    return 0;
+}
+
+static void translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to)
+{
+    to->wr_id = from->id;
+    to->next = to + 1;
+    to->sg_list = ibv_sges_of(from->sges);
+    to->num_sge = (int)from->sge_count;
+}
+
+int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
+                           struct slu_receive_wr **bad)
+{
+    struct ibv_qp *qp = slu_verbs_qp_of(base)->ibv;
+    struct ibv_recv_wr batch[BATCH], *ibv_bad;
+
+    while (chain) {
+        struct slu_receive_wr *first = chain;
+        uint32_t count = 0;
+        int err;
+
+        for (; chain && count < BATCH; chain = chain->next)
+            translate_receive(chain, &batch[count++]);
+        batch[count - 1].next = NULL;
+        ibv_bad = batch;
+        err = ibv_post_recv(qp, batch, &ibv_bad);
+        if (SLU_LIKELY(!err))
+            continue;
+        for (; ibv_bad > batch; ibv_bad--)
+            first = first->next;
+        *bad = first;
+        return fail_post(base, "receive", err);
+    }
+    return 0;
+}

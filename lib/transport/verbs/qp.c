@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queue pairs, from making to destroying; connect.c has the handshake.
+ * Guarantee: what the endpoint says is what the queue pair will do.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs.h"
+
+static int fail_create(int err, const char *device, const struct slu_qp_attr *attr)
+{
+    return slu_fail(err,
+                    "cannot create a queue pair on %s with send_depth %u, receive_depth %u, "
+                    "max_sge %u, max_inline %u: %s",
+                    device, attr->send_depth, attr->receive_depth, attr->max_sge, attr->max_inline,
+                    strerror(err));
+}
+
+static int create_ibv(struct slu_verbs_qp *qp, struct slu_verbs_pd *pd, struct slu_verbs_cq *cq)
+{
+    const struct slu_qp_attr *attr = &qp->attr;
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq->ibv,
+        .recv_cq = cq->ibv,
+        .qp_type = IBV_QPT_RC,
+        .sq_sig_all = 0,
+        .cap = {.max_send_wr = attr->send_depth,
+                .max_recv_wr = attr->receive_depth,
+                .max_send_sge = attr->max_sge,
+                .max_recv_sge = attr->max_sge,
+                .max_inline_data = attr->max_inline},
+    };
+
+    qp->ibv = ibv_create_qp(pd->ibv, &init);
+    if (!qp->ibv)
+        return fail_create(slu_verbs_errno(-1), pd->base.context->device, attr);
+    return 0;
+}
+
+static int move_to_init(struct slu_verbs_qp *qp, const struct slu_verbs_context *context)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .pkey_index = 0,
+        .port_num = context->port,
+        .qp_access_flags = (unsigned int)slu_verbs_access(qp->attr.access),
+    };
+    int err = ibv_modify_qp(qp->ibv, &attr,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+
+    if (!err)
+        return 0;
+    err = slu_verbs_errno(err);
+    return slu_fail(err, "cannot prepare a queue pair on port %u of %s: %s", context->port,
+                    context->base.device, strerror(err));
+}
+
+/* What a peer has to guess to inject packets, and what tells late ones from an earlier life. */
+static int draw_psn(uint32_t *psn)
+{
+    int err = slu_random(psn, sizeof(*psn));
+
+    if (err)
+        return slu_fail(-err, "no random number for a queue pair: %s", strerror(-err));
+    *psn &= 0xffffff;
+    return 0;
+}
+
+int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
+                        struct slu_qp **qp)
+{
+    struct slu_verbs_context *context = slu_verbs_context_of(pd->context);
+    struct slu_verbs_qp *made = calloc(1, sizeof(*made));
+    int err;
+
+    if (!made)
+        return slu_fail(ENOMEM, "no memory for a queue pair");
+    made->base = (struct slu_qp){.pd = pd, .cq = cq};
+    made->attr = *attr;
+    made->state = SLU_QP_PREPARED;
+    err = slu_verbs_path_of(context, &made->path);
+    if (!err)
+        err = draw_psn(&made->psn);
+    if (!err)
+        err = create_ibv(made, slu_verbs_pd_of(pd), slu_verbs_cq_of(cq));
+    if (err)
+        goto free_qp;
+    err = move_to_init(made, context);
+    if (err)
+        goto destroy_ibv;
+    slu_verbs_cq_add(slu_verbs_cq_of(cq), made);
+    *qp = &made->base;
+    return 0;
+
+destroy_ibv:
+    ibv_destroy_qp(made->ibv);
+free_qp:
+    free(made);
+    return err;
+}
+
+void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoint)
+{
+    const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(base);
+    const struct slu_verbs_path *path = &qp->path;
+
+    endpoint->qpn = qp->ibv->qp_num;
+    endpoint->psn = qp->psn;
+    endpoint->mtu = slu_verbs_mtu_bytes(path->mtu);
+    endpoint->initiator_depth = qp->attr.read_depth;
+    endpoint->responder_depth = qp->attr.read_depth;
+    endpoint->max_message = qp->attr.max_message;
+    memset(&endpoint->verbs, 0, sizeof(endpoint->verbs));
+    endpoint->verbs.lid = path->lid;
+    endpoint->verbs.link_layer = path->link_layer;
+    endpoint->verbs.port = slu_verbs_context_of(base->pd->context)->port;
+    if (path->has_gid) {
+        endpoint->verbs.gid_type = path->gid.gid_type;
+        memcpy(endpoint->verbs.gid, path->gid.gid.raw, sizeof(endpoint->verbs.gid));
+    }
+}
+
+int slu_verbs_qp_state(const struct slu_qp *base)
+{
+    return (int)slu_verbs_const_qp_of(base)->state;
+}
+
+/* If the device refuses, nothing will complete: the engine's drain bound ends that. */
+void slu_verbs_qp_error(struct slu_qp *base)
+{
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    int err = ibv_modify_qp(qp->ibv, &attr, IBV_QP_STATE);
+
+    qp->state = SLU_QP_ERROR;
+    if (err)
+        slu_log(SLUICE_LOG_WARN, "queue pair %u of %s cannot be put into the error state: %s",
+                qp->ibv->qp_num, base->pd->context->device, strerror(slu_verbs_errno(err)));
+}
+
+/* The device lets go of all buffers in ibv_destroy_qp(); what it had completed goes after it. */
+void slu_verbs_qp_destroy(struct slu_qp *base)
+{
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
+    struct slu_verbs_cq *cq = slu_verbs_cq_of(base->cq);
+    uint32_t qpn = qp->ibv->qp_num;
+    int err;
+
+    slu_verbs_cq_remove(cq, qp);
+    err = ibv_destroy_qp(qp->ibv);
+    if (err)
+        slu_log(SLUICE_LOG_ERROR, "destroying queue pair %u of %s failed: %s", qpn,
+                base->pd->context->device, strerror(slu_verbs_errno(err)));
+    slu_verbs_cq_purge(cq, qpn);
+    free(qp);
+}

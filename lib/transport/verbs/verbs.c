@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The verbs transport: the table. The functions stand in the files beside. */
+#include "config.h"
+
+#include "verbs.h"
+
+const struct slu_transport slu_transport_verbs = {
+    .name = "verbs",
+    .id = SLU_TRANSPORT_VERBS,
+    .device_list = slu_verbs_device_list,
+    .open = slu_verbs_open,
+    .close = slu_verbs_close,
+    .pd_alloc = slu_verbs_pd_alloc,
+    .pd_free = slu_verbs_pd_free,
+    .mr_register = slu_verbs_mr_register,
+    .mr_alloc = slu_verbs_mr_alloc,
+    .mr_deregister = slu_verbs_mr_deregister,
+    .cq_create = slu_verbs_cq_create,
+    .cq_destroy = slu_verbs_cq_destroy,
+    .cq_poll = slu_verbs_cq_poll,
+    .cq_arm = slu_verbs_cq_arm,
+    .cq_fd = slu_verbs_cq_fd,
+    .qp_create = slu_verbs_qp_create,
+    .qp_endpoint = slu_verbs_qp_endpoint,
+    .qp_connect = slu_verbs_qp_connect,
+    .qp_state = slu_verbs_qp_state,
+    .qp_error = slu_verbs_qp_error,
+    .qp_destroy = slu_verbs_qp_destroy,
+    .post_send = slu_verbs_post_send,
+    .post_receive = slu_verbs_post_receive,
+};

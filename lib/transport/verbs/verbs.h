@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verbs transport: what its files share. Each object is the base of the
+ * transport table with the one of libibverbs beside it; nothing that
+ * libibverbs does well is wrapped twice.
+ *
+ * A context is not written after it was opened, but for its path, which has a
+ * lock. Memory and protection domains are only handed to libibverbs. A
+ * completion queue and its queue pairs belong to one thread at a time, as the
+ * table says.
+ */
+#ifndef SLU_VERBS_H
+#define SLU_VERBS_H
+
+#include <infiniband/verbs.h>
+
+#include "internal.h"
+
+/* Buckets of a queue's table of queue pairs, a power of two: qp numbers are nearly consecutive. */
+#define SLU_VERBS_BUCKETS 64
+
+/*
+ * How peers reach a port now. Addresses, MTU and LID change while a device is
+ * open, so every queue pair takes what is true when it is made: that is what
+ * lets a reset recover from such a change.
+ */
+struct slu_verbs_path {
+    enum ibv_mtu mtu;
+    uint16_t lid;
+    uint8_t link_layer; /* IBV_LINK_LAYER_INFINIBAND or _ETHERNET */
+    bool grh_required;  /* InfiniBand: the subnet insists on GIDs */
+    bool has_gid;
+    struct ibv_gid_entry gid; /* valid if has_gid, which Ethernet always has */
+};
+
+struct slu_verbs_context {
+    struct slu_tcontext base;
+    struct ibv_context *ibv;
+    uint8_t port;
+    uint32_t gid_entries; /* most entries the GID tables of all ports can have together */
+    pthread_mutex_t path_lock;
+    struct slu_verbs_path path;
+    int64_t path_expires; /* time from which on path is read anew; 0: never read */
+};
+
+struct slu_verbs_pd {
+    struct slu_tpd base;
+    struct ibv_pd *ibv;
+};
+
+struct slu_verbs_mr {
+    struct slu_tmr base;
+    struct ibv_mr *ibv;
+    bool mapped; /* by mr_alloc: unmapped at the end */
+};
+
+struct slu_verbs_qp {
+    struct slu_qp base;
+    struct ibv_qp *ibv;
+    struct slu_verbs_qp *next; /* in the bucket of the completion queue */
+    enum slu_qp_state state;
+    uint32_t psn;
+    struct slu_qp_attr attr;
+    struct slu_verbs_path path;
+};
+
+struct slu_verbs_cq {
+    struct slu_cq base;
+    struct ibv_cq *ibv;
+    struct ibv_comp_channel *channel;
+    struct slu_verbs_qp *qps[SLU_VERBS_BUCKETS];
+    struct ibv_wc
+        *held; /* taken from the device, not yet by the engine; the oldest at held_first */
+    uint32_t held_first;
+    uint32_t held_count;
+    uint32_t held_capacity;
+    uint32_t unacked; /* events read and not acknowledged */
+    bool armed;       /* an event is promised and was not read yet */
+    bool dead;
+};
+
+static inline struct slu_verbs_context *slu_verbs_context_of(struct slu_tcontext *context)
+{
+    return slu_container_of(context, struct slu_verbs_context, base);
+}
+
+static inline struct slu_verbs_pd *slu_verbs_pd_of(struct slu_tpd *pd)
+{
+    return slu_container_of(pd, struct slu_verbs_pd, base);
+}
+
+static inline struct slu_verbs_mr *slu_verbs_mr_of(struct slu_tmr *mr)
+{
+    return slu_container_of(mr, struct slu_verbs_mr, base);
+}
+
+static inline struct slu_verbs_cq *slu_verbs_cq_of(struct slu_cq *cq)
+{
+    return slu_container_of(cq, struct slu_verbs_cq, base);
+}
+
+static inline struct slu_verbs_qp *slu_verbs_qp_of(struct slu_qp *qp)
+{
+    return slu_container_of(qp, struct slu_verbs_qp, base);
+}
+
+static inline const struct slu_verbs_qp *slu_verbs_const_qp_of(const struct slu_qp *qp)
+{
+    return slu_container_of(qp, const struct slu_verbs_qp, base);
+}
+
+/*
+ * Verbs fail with a positive errno value, with a negative one, or with -1 or
+ * NULL and errno, by call and by provider. This is the positive value of all;
+ * for NULL pass -1.
+ */
+static inline int slu_verbs_errno(int returned)
+{
+    if (returned > 0)
+        return returned;
+    if (returned < -1)
+        return -returned;
+    return errno > 0 ? errno : EIO;
+}
+
+static inline uint32_t slu_verbs_min(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* IBV_MTU_256 is 1, and each following one twice the size. */
+static inline uint32_t slu_verbs_mtu_bytes(enum ibv_mtu mtu)
+{
+    return UINT32_C(128) << mtu;
+}
+
+/* Rights of a region or of a queue pair, as libibverbs has them. */
+static inline int slu_verbs_access(uint32_t access)
+{
+    return (access & SLUICE_ACCESS_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
+           (access & SLUICE_ACCESS_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
+           (access & SLUICE_ACCESS_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0);
+}
+
+/* device.c */
+int slu_verbs_device_list(struct sluice_device_info **infos, uint32_t *count);
+
+/* context.c */
+int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
+                   struct slu_tcontext **context);
+void slu_verbs_close(struct slu_tcontext *context);
+
+/* path.c */
+#define SLU_VERBS_ADDRESS_CHARS 64
+/* "RoCE v2 192.0.2.1" or "RoCE v1 fe80::1" or "GID fe80::1". */
+void slu_verbs_gid_text(const uint8_t gid[16], uint32_t type, char text[SLU_VERBS_ADDRESS_CHARS]);
+/* Upper bound of the entries of the GID tables of all ports. */
+uint32_t slu_verbs_gid_entries(struct ibv_context *ibv, uint32_t ports);
+/* -ENETDOWN: the port is not active. -EADDRNOTAVAIL: it has no address. */
+int slu_verbs_path_read(struct ibv_context *ibv, uint8_t port, uint32_t gid_entries,
+                        struct slu_verbs_path *path);
+/* The path of the context's port, at most some milliseconds old. Errors likewise. */
+int slu_verbs_path_of(struct slu_verbs_context *context, struct slu_verbs_path *path);
+
+/* memory.c */
+int slu_verbs_pd_alloc(struct slu_tcontext *context, struct slu_tpd **pd);
+void slu_verbs_pd_free(struct slu_tpd *pd);
+int slu_verbs_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
+                          struct slu_tmr **mr);
+int slu_verbs_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr);
+void slu_verbs_mr_deregister(struct slu_tmr *mr);
+
+/* cq.c */
+int slu_verbs_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
+void slu_verbs_cq_destroy(struct slu_cq *cq);
+int slu_verbs_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
+int slu_verbs_cq_arm(struct slu_cq *cq);
+int slu_verbs_cq_fd(struct slu_cq *cq);
+/* Makes a queue pair known to its queue, so that its failures mark it. */
+void slu_verbs_cq_add(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp);
+/* Forgets it again. */
+void slu_verbs_cq_remove(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp);
+/* Drops the completions of a destroyed queue pair and keeps all others, in order. */
+void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn);
+
+/* qp.c */
+int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
+                        struct slu_qp **qp);
+void slu_verbs_qp_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint);
+int slu_verbs_qp_state(const struct slu_qp *qp);
+void slu_verbs_qp_error(struct slu_qp *qp);
+void slu_verbs_qp_destroy(struct slu_qp *qp);
+
+/* connect.c */
+int slu_verbs_qp_connect(struct slu_qp *qp, const struct slu_endpoint *remote);
+
+/* post.c */
+int slu_verbs_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
+int slu_verbs_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
+                           struct slu_receive_wr **bad);
+
+#endif

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+# Test programs and checks of the tree. All speak TAP.
+
+# A test, tests/test_NAME.c, is one line here, sorted. It is linked with the
+# support library, libsluice and Check. If it needs more, it gets
+# %C%_test_NAME_SOURCES, _LDADD ($(LDADD) and more) or _CFLAGS ($(AM_CFLAGS) and more).
+test_programs = \
+	%D%/test_access \
+	%D%/test_arguments \
+	%D%/test_attributes \
+	%D%/test_data \
+	%D%/test_endpoints \
+	%D%/test_errors \
+	%D%/test_faults \
+	%D%/test_objects \
+	%D%/test_order \
+	%D%/test_process \
+	%D%/test_progress \
+	%D%/test_reset \
+	%D%/test_scale \
+	%D%/test_scatter \
+	%D%/test_scope \
+	%D%/test_threads \
+	%D%/test_unpolled
+
+# Those of them that use threads: scripts/test runs them under ThreadSanitizer.
+threaded_tests = $(test_programs)
+
+# Checks of what was built, one a line, sorted.
+build_checks = \
+	%D%/check-examples.sh \
+	%D%/check-install.sh \
+	%D%/check-manual.sh \
+	%D%/check-symbols.sh
+
+# Checks of the sources, one a line, sorted.
+source_checks = \
+	%D%/check-headers.sh \
+	%D%/check-style.sh \
+	%D%/check-typestate.sh
+
+# What the test programs share. One source or header a line, sorted.
+%C%_libtestsupport_la_SOURCES = \
+	%D%/support/group.c \
+	%D%/support/group.h \
+	%D%/support/memory.c \
+	%D%/support/memory.h \
+	%D%/support/pair.c \
+	%D%/support/pair.h \
+	%D%/support/process.c \
+	%D%/support/process.h \
+	%D%/support/suite.c \
+	%D%/support/suite.h
+
+LDADD = $(TEST_LIBS)
+TEST_LIBS = \
+	%D%/libtestsupport.la \
+	lib/libsluice.la \
+	$(CHECK_LIBS)
+
+if CHECK
+check_LTLIBRARIES += %D%/libtestsupport.la
+check_PROGRAMS += $(test_programs)
+TESTS = $(check_PROGRAMS) $(build_checks) $(source_checks)
+else
+TESTS = $(build_checks) $(source_checks)
+check-local:
+	@echo 'configure did not find Check: only the checks of the tree are run'
+endif
+
+EXTRA_DIST += \
+	$(build_checks) \
+	$(source_checks) \
+	%D%/softroce/guest \
+	%D%/softroce/image \
+	%D%/softroce/run \
+	%D%/tap.sh \
+	%D%/typestate/right-channel.c \
+	%D%/typestate/right-multichannel.c \
+	%D%/typestate/right-scope.c \
+	%D%/typestate/wrong-channel-endpoint-after-handshake.c \
+	%D%/typestate/wrong-channel-forgotten-prepared.c \
+	%D%/typestate/wrong-channel-forgotten.c \
+	%D%/typestate/wrong-channel-free-prepared.c \
+	%D%/typestate/wrong-channel-free.c \
+	%D%/typestate/wrong-channel-handshake-after-free.c \
+	%D%/typestate/wrong-channel-handshake-again.c \
+	%D%/typestate/wrong-channel-ignored-handshake.c \
+	%D%/typestate/wrong-channel-ignored-post.c \
+	%D%/typestate/wrong-channel-ignored-prepare.c \
+	%D%/typestate/wrong-channel-ignored-send.c \
+	%D%/typestate/wrong-channel-second-handshake.c \
+	%D%/typestate/wrong-channel-send-after-close.c \
+	%D%/typestate/wrong-channel-send-after-reset.c \
+	%D%/typestate/wrong-channel-send-before-handshake.c \
+	%D%/typestate/wrong-context-forgotten.c \
+	%D%/typestate/wrong-context-free.c \
+	%D%/typestate/wrong-context-ignored.c \
+	%D%/typestate/wrong-context-pd-after-close.c \
+	%D%/typestate/wrong-device-list-after-free.c \
+	%D%/typestate/wrong-device-list-forgotten.c \
+	%D%/typestate/wrong-mr-ignored-alloc.c \
+	%D%/typestate/wrong-mr-ignored-register.c \
+	%D%/typestate/wrong-mr-ignored-sge.c \
+	%D%/typestate/wrong-mr-ignored-slice.c \
+	%D%/typestate/wrong-mr-ignored-unpack.c \
+	%D%/typestate/wrong-mr-of-context.c \
+	%D%/typestate/wrong-mr-write-to-local.c \
+	%D%/typestate/wrong-multichannel-forgotten-prepared.c \
+	%D%/typestate/wrong-multichannel-forgotten.c \
+	%D%/typestate/wrong-multichannel-free-prepared.c \
+	%D%/typestate/wrong-multichannel-free.c \
+	%D%/typestate/wrong-multichannel-gather-after-close.c \
+	%D%/typestate/wrong-multichannel-ignored-peer-reset.c \
+	%D%/typestate/wrong-multichannel-ignored-prepare.c \
+	%D%/typestate/wrong-multichannel-ignored-scatter-gather.c \
+	%D%/typestate/wrong-multichannel-scatter-before-handshake.c \
+	%D%/typestate/wrong-multichannel-second-handshake.c \
+	%D%/typestate/wrong-pd-forgotten.c \
+	%D%/typestate/wrong-pd-free.c \
+	%D%/typestate/wrong-pd-ignored.c \
+	%D%/typestate/wrong-pd-of-device-list.c \
+	%D%/typestate/wrong-pd-prepare-after-free.c \
+	%D%/typestate/wrong-scope-forgotten-end.c \
+	%D%/typestate/wrong-scope-free.c \
+	%D%/typestate/wrong-scope-ignored-begin.c \
+	%D%/typestate/wrong-scope-ignored-post.c \
+	%D%/typestate/wrong-scope-of-pd.c \
+	%D%/typestate/wrong-scope-post-after-end.c \
+	%D%/typestate/wrong-scope-second-end.c
+
+AM_TESTS_ENVIRONMENT = \
+	CC='$(CC)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' MAKE='$(MAKE)' \
+	prefix='$(prefix)' libdir='$(libdir)' VERSION='$(VERSION)' \
+	SANITIZE='$(SLUICE_SANITIZE)' VERBS='$(HAVE_VERBS)' MPIEXEC='$(MPIEXEC)'; \
+	export CC NM PKG_CONFIG MAKE prefix libdir VERSION SANITIZE VERBS MPIEXEC;
+
+TEST_EXTENSIONS = .sh
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+SH_LOG_DRIVER = $(LOG_DRIVER)
+SH_LOG_COMPILER = $(SHELL)
