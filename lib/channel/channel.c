@@ -51,45 +51,44 @@ int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_re
                                : not_a_channel();
 }
 
+static int submit_one(struct sluice_channel *channel, struct sluice_request *request,
+                      const struct sluice_remote_mr *remote, int64_t deadline,
+                      struct sluice_completion *completion)
+{
+    return is_channel(channel)
+               ? slu_submit_one(channel->engine, request, remote, deadline, completion)
+               : not_a_channel();
+}
+
 int sluice_channel_send(struct sluice_channel *channel, const struct sluice_sge *sges,
                         uint32_t sge_count, int64_t deadline)
 {
-    const struct sluice_request request = {
+    struct sluice_request request = {
         .opcode = SLUICE_OP_SEND, .sges = sges, .sge_count = sge_count};
 
-    return sluice_channel_submit(channel, &request, 1, deadline, NULL);
+    return submit_one(channel, &request, NULL, deadline, NULL);
 }
 
 int sluice_channel_send_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
                                   uint32_t sge_count, uint32_t immediate, int64_t deadline)
 {
-    const struct sluice_request request = {.opcode = SLUICE_OP_SEND,
-                                           .flags = SLUICE_IMMEDIATE,
-                                           .immediate = immediate,
-                                           .sges = sges,
-                                           .sge_count = sge_count};
+    struct sluice_request request = {.opcode = SLUICE_OP_SEND,
+                                     .flags = SLUICE_IMMEDIATE,
+                                     .immediate = immediate,
+                                     .sges = sges,
+                                     .sge_count = sge_count};
 
-    return sluice_channel_submit(channel, &request, 1, deadline, NULL);
+    return submit_one(channel, &request, NULL, deadline, NULL);
 }
 
 int sluice_channel_receive(struct sluice_channel *channel, const struct sluice_sge *sges,
                            uint32_t sge_count, int64_t deadline,
                            struct sluice_completion *completion)
 {
-    const struct sluice_request request = {
+    struct sluice_request request = {
         .opcode = SLUICE_OP_RECEIVE, .sges = sges, .sge_count = sge_count};
 
-    return sluice_channel_submit(channel, &request, 1, deadline, completion);
-}
-
-static int one_sided(struct sluice_channel *channel, struct sluice_request *request,
-                     const struct sluice_remote_mr *remote, int64_t deadline)
-{
-    if (remote == NULL)
-        return slu_fail(EINVAL, "a %s needs a remote region, not NULL",
-                        slu_opcode_name(request->opcode));
-    request->remote = *remote;
-    return sluice_channel_submit(channel, request, 1, deadline, NULL);
+    return submit_one(channel, &request, NULL, deadline, completion);
 }
 
 int sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -99,7 +98,7 @@ int sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge
     struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
 
-    return one_sided(channel, &request, remote, deadline);
+    return submit_one(channel, &request, remote, deadline, NULL);
 }
 
 int sluice_channel_write_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -112,7 +111,7 @@ int sluice_channel_write_immediate(struct sluice_channel *channel, const struct 
                                      .sges = sges,
                                      .sge_count = sge_count};
 
-    return one_sided(channel, &request, remote, deadline);
+    return submit_one(channel, &request, remote, deadline, NULL);
 }
 
 int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -121,7 +120,7 @@ int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge 
     struct sluice_request request = {
         .opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
 
-    return one_sided(channel, &request, remote, deadline);
+    return submit_one(channel, &request, remote, deadline, NULL);
 }
 
 int sluice_channel_post(struct sluice_channel *channel, const struct sluice_request *requests,

@@ -294,6 +294,10 @@ void slu_post_owned(struct slu_engine *engine, const struct slu_source *source, 
 /* submit.c */
 int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
                struct sluice_completion *completions);
+/* One request; remote is its remote region if it is one-sided, else NULL. */
+int slu_submit_one(struct slu_engine *engine, struct sluice_request *request,
+                   const struct sluice_remote_mr *remote, int64_t deadline,
+                   struct sluice_completion *completion);
 /* The result of a request that is not posted, because its peer cannot take it. */
 void slu_refused(const struct slu_engine *engine, const struct slu_item *item, int64_t deadline,
                  struct sluice_completion *completion);

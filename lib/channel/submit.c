@@ -128,3 +128,18 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
     slu_engine_leave(engine);
     return error;
 }
+
+int slu_submit_one(struct slu_engine *engine, struct sluice_request *request,
+                   const struct sluice_remote_mr *remote, int64_t deadline,
+                   struct sluice_completion *completion)
+{
+    struct slu_source source = {.lists = {request}, .counts = {1}, .count = 1};
+
+    if (request->opcode == SLUICE_OP_WRITE || request->opcode == SLUICE_OP_READ) {
+        if (remote == NULL)
+            return slu_fail(EINVAL, "a %s needs a remote region, not NULL",
+                            slu_opcode_name(request->opcode));
+        request->remote = *remote;
+    }
+    return slu_submit(engine, &source, deadline, completion);
+}

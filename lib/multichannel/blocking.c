@@ -15,47 +15,46 @@ int sluice_multichannel_submit(struct sluice_multichannel *multichannel,
     return slu_submit(multichannel->engine, &source, deadline, completions);
 }
 
+static int submit_one(struct sluice_multichannel *multichannel, struct sluice_request *request,
+                      const struct sluice_remote_mr *remote, int64_t deadline,
+                      struct sluice_completion *completion)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_submit_one(multichannel->engine, request, remote, deadline, completion)
+               : slu_not_a_multichannel();
+}
+
 int sluice_multichannel_send(struct sluice_multichannel *multichannel, uint32_t peer,
                              const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline)
 {
-    const struct sluice_request request = {
+    struct sluice_request request = {
         .opcode = SLUICE_OP_SEND, .peer = peer, .sges = sges, .sge_count = sge_count};
 
-    return sluice_multichannel_submit(multichannel, &request, 1, deadline, NULL);
+    return submit_one(multichannel, &request, NULL, deadline, NULL);
 }
 
 int sluice_multichannel_send_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
                                        const struct sluice_sge *sges, uint32_t sge_count,
                                        uint32_t immediate, int64_t deadline)
 {
-    const struct sluice_request request = {.opcode = SLUICE_OP_SEND,
-                                           .peer = peer,
-                                           .flags = SLUICE_IMMEDIATE,
-                                           .immediate = immediate,
-                                           .sges = sges,
-                                           .sge_count = sge_count};
+    struct sluice_request request = {.opcode = SLUICE_OP_SEND,
+                                     .peer = peer,
+                                     .flags = SLUICE_IMMEDIATE,
+                                     .immediate = immediate,
+                                     .sges = sges,
+                                     .sge_count = sge_count};
 
-    return sluice_multichannel_submit(multichannel, &request, 1, deadline, NULL);
+    return submit_one(multichannel, &request, NULL, deadline, NULL);
 }
 
 int sluice_multichannel_receive(struct sluice_multichannel *multichannel, uint32_t peer,
                                 const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline,
                                 struct sluice_completion *completion)
 {
-    const struct sluice_request request = {
+    struct sluice_request request = {
         .opcode = SLUICE_OP_RECEIVE, .peer = peer, .sges = sges, .sge_count = sge_count};
 
-    return sluice_multichannel_submit(multichannel, &request, 1, deadline, completion);
-}
-
-static int one_sided(struct sluice_multichannel *multichannel, struct sluice_request *request,
-                     const struct sluice_remote_mr *remote, int64_t deadline)
-{
-    if (remote == NULL)
-        return slu_fail(EINVAL, "a %s needs a remote region, not NULL",
-                        slu_opcode_name(request->opcode));
-    request->remote = *remote;
-    return sluice_multichannel_submit(multichannel, request, 1, deadline, NULL);
+    return submit_one(multichannel, &request, NULL, deadline, completion);
 }
 
 int sluice_multichannel_write(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -65,7 +64,7 @@ int sluice_multichannel_write(struct sluice_multichannel *multichannel, uint32_t
     struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE, .peer = peer, .sges = sges, .sge_count = sge_count};
 
-    return one_sided(multichannel, &request, remote, deadline);
+    return submit_one(multichannel, &request, remote, deadline, NULL);
 }
 
 int sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -80,7 +79,7 @@ int sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel
                                      .sges = sges,
                                      .sge_count = sge_count};
 
-    return one_sided(multichannel, &request, remote, deadline);
+    return submit_one(multichannel, &request, remote, deadline, NULL);
 }
 
 int sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -90,7 +89,7 @@ int sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t 
     struct sluice_request request = {
         .opcode = SLUICE_OP_READ, .peer = peer, .sges = sges, .sge_count = sge_count};
 
-    return one_sided(multichannel, &request, remote, deadline);
+    return submit_one(multichannel, &request, remote, deadline, NULL);
 }
 
 int sluice_multichannel_post(struct sluice_multichannel *multichannel,
