@@ -46,7 +46,10 @@ enum sluice_peer_state {
 /* For channel_attr.access: peers may neither read nor write. */
 #define SLUICE_ACCESS_NONE (UINT32_C(1) << 31)
 
-/* Attributes of a channel and of each peer of a multichannel. Zero: default. */
+/*
+ * Attributes of a channel and of each peer of a multichannel. Zero: the default,
+ * or the device's limit if that is lower.
+ */
 struct sluice_channel_attr {
     uint32_t size;          /* sizeof(struct sluice_channel_attr) */
     uint32_t flags;         /* none yet: must be 0 */
@@ -89,8 +92,9 @@ struct sluice_prepared_channel *sluice_channel_prepare(struct sluice_pd *pd,
                                                        const struct sluice_channel_attr *attr);
 
 /* Writes the endpoint, which the peer's handshake needs. -EINVAL: NULL. */
-SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepared,
-                                                   struct sluice_endpoint *endpoint);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepared,
+                                 struct sluice_endpoint *endpoint);
 
 /*
  * sluice_prepared_channel_handshake(), declared above: connects our end to the
@@ -121,7 +125,8 @@ struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *chan
 /*
  * The orderly end: waits until all posted work is complete, then refuses new
  * work and ends the connection. The object stays until sluice_channel_close().
- * 0: all work had completed. -ETIMEDOUT: the rest was cancelled.
+ * This timeout does act: 0: all work had completed; -ETIMEDOUT: the rest was
+ * cancelled. Either way the channel is failed then, with status WR_FLUSH_ERR.
  */
 SLUICE_EXPORT int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout);
 
@@ -174,7 +179,7 @@ sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sge
  * nothing is written; once anything was posted, all completions are written.
  *
  * 0: all succeeded, or count is 0. Else the first failure in the order of
- * requests that is not merely -ECANCELED, or -ECANCELED.
+ * requests that is neither -ECANCELED nor -ENOTCONN, or else the first failure.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *channel,
                                                          const struct sluice_request *requests,

@@ -60,7 +60,7 @@ struct sluice_error {
     uint32_t status;      /* enum sluice_status */
     uint32_t error_class; /* enum sluice_error_class */
     uint32_t vendor;      /* the device's own code, 0 if it gave none */
-    int32_t error;        /* negative errno value of the class */
+    int32_t error;        /* negative errno value of the class, or of the failed handshake */
     uint32_t reserved;    /* written as 0 */
     char text[232];       /* what, who and what to try; always terminated */
 };
@@ -68,7 +68,8 @@ struct sluice_error {
 /*
  * Text of the calling thread's last failed call: what, which, and what to try.
  * Never NULL; empty before the first failure. Valid until the thread's next
- * call into the library. Successful calls leave it alone.
+ * call into the library. Only a failure says something here; a successful call
+ * may have left an older text, or one of a peer that it reports as failed.
  */
 SLUICE_EXPORT const char *sluice_last_error(void);
 

@@ -76,8 +76,8 @@ SLUICE_EXPORT int sluice_multichannel_peer_error(const struct sluice_multichanne
 /*
  * Ends the connection to one peer, in whatever state it is, and prepares a new
  * one; writes its endpoint. Its work in flight is drained, at most 1 s, and
- * ends cancelled. On failure the peer is failed and *endpoint untouched:
- * -EINVAL (no such peer, NULL), -EMFILE, -ENOMEM, or the driver's.
+ * ends cancelled. -EINVAL: no such peer, or NULL; nothing happened. -EMFILE,
+ * -ENOMEM, or the driver's: the peer is failed and *endpoint untouched.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -151,7 +151,8 @@ sluice_multichannel_gather_read(struct sluice_multichannel *multichannel,
 /*
  * Posts the receives, sends, and waits for both. This is the one most programs
  * want: a blocking send ends only when the peer took it into a receive, so two
- * ranks that both block in scatter_send wait for each other. completions is
+ * ranks that both block in scatter_send wait for each other. Opcodes are NONE,
+ * or SEND and RECEIVE. completions is
  * NULL or has send_count + receive_count entries, those of the sends first.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
@@ -168,7 +169,10 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_multicast_send(
     struct sluice_multichannel *multichannel, const struct sluice_request *request,
     const uint32_t *peers, uint32_t count, int64_t deadline, struct sluice_completion *completions);
 
-/* The same bytes into memory of count peers. The request's peer and remote are ignored. */
+/*
+ * The same bytes into memory of count peers. The request's peer and remote are
+ * ignored, its opcode NONE or WRITE. completions as above.
+ */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel,
                                     const struct sluice_request *request,

@@ -24,14 +24,15 @@ enum sluice_opcode {
 
 /* Flags of a request, and of a completion (the first one). */
 #define SLUICE_IMMEDIATE (UINT32_C(1) << 0) /* send, write: deliver immediate to a receive */
-#define SLUICE_FENCE (UINT32_C(1) << 1)     /* start after the peer's earlier reads are done */
-#define SLUICE_SOLICITED (UINT32_C(1) << 2) /* send: wake a peer that sleeps for such only */
+#define SLUICE_FENCE (UINT32_C(1) << 1)     /* start after our earlier reads from the peer */
+#define SLUICE_SOLICITED (UINT32_C(1) << 2) /* send, write: wake a peer that sleeps for such */
 #define SLUICE_INLINE \
     (UINT32_C(1) << 3) /* send, write: the buffer is free when the post
                                                returns; at most max_inline bytes */
 
 /*
- * One request. A zeroed struct is a valid start. The SGE list and the struct
+ * One request. A zeroed struct is a valid start. Its SGEs together have at most
+ * 2^32 - 1 bytes (-EMSGSIZE). The SGE list and the struct
  * are read before the call returns and may then go; the memory that the SGEs
  * name is in use until the request completes.
  */
@@ -56,10 +57,11 @@ struct sluice_completion {
     uint32_t opcode;      /* enum sluice_opcode of the request */
     uint32_t flags;       /* SLUICE_IMMEDIATE: immediate is valid; else 0 */
     uint32_t immediate;   /* host byte order */
-    int32_t error;        /* 0, or the negative errno value of the class */
+    int32_t error;        /* 0, or the negative errno value of the class; -ENOTCONN if it was
+                             refused because its peer was not connected */
     uint32_t error_class; /* enum sluice_error_class */
     uint32_t status;      /* enum sluice_status of this request */
-    uint32_t cause;       /* status of the first error of this peer; 0 on success */
+    uint32_t cause;       /* status of the first error of this peer; 0 if it had none */
     uint32_t vendor;      /* the device's own code, 0 if it gave none */
     uint32_t reserved;    /* written as 0 */
 };

@@ -2,8 +2,8 @@
 /*
  * A scope: work is posted in it without waiting, and its end waits for all of
  * it, so that no buffer outlives the block it belongs to. A scope borrows its
- * channel or multichannel, which has at most one open scope at a time.
- * Threads as the channel.
+ * channel or multichannel, which has at most one open scope at a time and must
+ * not be closed or reset meanwhile. Threads as the channel.
  */
 #ifndef SLUICE_SCOPE_H
 #define SLUICE_SCOPE_H
@@ -34,7 +34,8 @@ struct sluice_scope_report {
  * Ends the scope: waits for everything posted in it, until the scope's
  * deadline, and frees the scope in any case; NULL is allowed. report is NULL or
  * has its size set. 0: nothing failed unseen. Else the errno value of the first
- * failure that nobody had seen. -EINVAL: wrong size of the report, after draining.
+ * failure that nobody had seen. -EINVAL: not an open scope, or the report has
+ * no size; in the latter case the scope has ended all the same.
  */
 SLUICE_EXPORT int sluice_scope_end(struct sluice_scope *scope, struct sluice_scope_report *report);
 
@@ -51,8 +52,9 @@ struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel 
 /*
  * Posts all requests. A full queue is no error: it waits for room, until the
  * scope's deadline. handles is NULL or has count entries. 0: all were accepted.
- * On an argument error nothing was posted. A request of a failed peer is
- * accepted and completes cancelled.
+ * On an argument error nothing was posted; -E2BIG: one request needs more parts
+ * than the send queue is deep. A request to a failed peer is accepted and
+ * completes as refused (-ENOTCONN).
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post(struct sluice_scope *scope,
                                                      const struct sluice_request *requests,

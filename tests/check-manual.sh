@@ -1,0 +1,338 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The manual says what the headers say: every function has a page, every
+# prototype, struct and constant in a page is the header's, every reference
+# leads somewhere, and every example is compiled and, if it is a program, run.
+. "${srcdir:-.}/tests/tap.sh"
+
+have perl || skip_all 'no perl'
+man=$srcdir/man
+map=$srcdir/lib/sluice.map
+cc=${CC:-cc}
+
+# read-manual COMMAND FILE...: the parser of pages and of preprocessed C.
+cat >"$tmp/read-manual" <<'PERL'
+use strict;
+use warnings;
+
+sub slurp { local (@ARGV, $/) = @_; return scalar <> }
+sub flat { my $t = shift; $t =~ s/\s+/ /g; $t =~ s/ ?([][(){},;*]) ?/$1/g; $t =~ s/^ | $//g; return $t }
+
+my $parens;
+$parens = qr/\((?:[^()"]|"(?:[^"\\]|\\.)*"|(??{$parens}))*\)/;
+my $braces;
+$braces = qr/\{(?:[^{}]|(??{$braces}))*\}/;
+
+# Preprocessed C: attributes stand as SLU_ATTRIBUTE (...). "name kind prototype".
+sub functions {
+    my $text = slurp(@_);
+    $text =~ s/^#.*$//mg;
+    $text =~ s/SLU_ATTRIBUTE\s*\(visibility\("default"\)\)/SLU_EXPORTED /g;
+    $text =~ s/SLU_ATTRIBUTE\s*$parens//g;
+    $text =~ s/$braces/{};/g;
+    for my $statement (split /;/, $text) {
+        next if $statement =~ /^\s*typedef\b/;
+        next unless $statement =~ /^\s*(.*?)\b(sluice_\w+)\s*($parens)/s;
+        my ($type, $name, $parameters) = ($1, $2, $3);
+        my $exported = $type =~ s/SLU_EXPORTED//g;
+        my $inline = $type =~ s/\bstatic\s+(__)?inline(__)?\b//g;
+        my $kind = $exported ? 'exported' : $inline ? 'inline' : 'declared';
+        print "$name\t$kind\t", flat("$type $name $parameters"), "\n";
+    }
+}
+
+# Preprocessed C: "struct name { fields }", and "typedef ..." of the library.
+sub types {
+    my $text = slurp(@_);
+    $text =~ s/^#.*$//mg;
+    $text =~ s/SLU_ATTRIBUTE\s*$parens//g;
+    print flat($_), "\n" for $text =~ /\b(struct\s+sluice_\w+\s*$braces)/g;
+    print flat($_), "\n" for $text =~ /\b(typedef\s[^;{}]*\bsluice_\w+\b[^;{}]*);/g;
+}
+
+sub section { my ($text, $name) = @_; return $text =~ /^\.Sh $name\n(.*?)(?=^\.Sh |\z)/ms ? $1 : '' }
+sub words { return map { s/^"|"$//gr } $_[0] =~ /"[^"]*"|\S+/g }
+sub unescape { my $t = shift; $t =~ s/\\e/\\/g; $t =~ s/\\&//g; $t =~ s/\\\(aq/'/g; $t =~ s/\\\(dq/"/g; $t =~ s/\\-/-/g; return $t }
+
+# The functions of the SYNOPSIS as C, with the names of macros left out.
+sub synopsis {
+    my ($type, $name, @parameters) = ('');
+    for (split /\n/, section(slurp(@_), 'SYNOPSIS')) {
+        my ($macro, @arguments) = words($_);
+        next unless defined $macro;
+        if ($macro eq '.Ft') { $type = join ' ', @arguments }
+        elsif ($macro eq '.Fo') { ($name, @parameters) = @arguments }
+        elsif ($macro eq '.Fa') { push @parameters, @arguments }
+        elsif ($macro eq '.Fn') { ($name, @parameters) = @arguments }
+        if ($macro eq '.Fn' || $macro eq '.Fc') {
+            print "$type $name(", join(', ', @parameters), ");\n" if $name =~ /^sluice_/;
+        }
+    }
+}
+
+sub names { print "$_\n" for section(slurp(@_), 'NAME') =~ /^\.Nm (\S+)/mg }
+
+# Literal blocks of the page that declare types.
+sub declared_types {
+    for my $block (slurp(@_) =~ /^\.Bd -literal[^\n]*\n(.*?)^\.Ed/msg) {
+        print unescape($block) if $block =~ /\A(?:struct sluice_\w+ \{|typedef )/;
+    }
+}
+
+# Fields of the structs of a page that its text does not name.
+sub undescribed {
+    my $text = slurp(@_);
+    my $prose = $text =~ s/^\.Bd -literal.*?^\.Ed//msgr;
+    for my $struct ($text =~ /^(struct sluice_\w+ \{.*?^\};)/msg) {
+        for my $field ($struct =~ /(\w+)(?:\[\w+\])?;/g) {
+            print "$_[0]: $field is not described\n" unless $prose =~ /\bFa (?:\w+->)?$field\b/;
+        }
+    }
+}
+
+# Writes each literal block of EXAMPLES to PREFIX-1.c, PREFIX-2.c, ...
+sub examples {
+    my ($page, $prefix) = @_;
+    my $count = 0;
+    for my $block (section(slurp($page), 'EXAMPLES') =~ /^\.Bd -literal[^\n]*\n(.*?)^\.Ed/msg) {
+        my $file = $prefix . '-' . ++$count . '.c';
+        open my $out, '>', $file or die "$file: $!";
+        print $out unescape($block);
+        print "$file\n";
+    }
+}
+
+# Sections that every page of section 3 has.
+sub missing {
+    my $text = slurp(@_);
+    my @all = ('Sh SYNOPSIS', 'Sh DESCRIPTION', 'Sh EXAMPLES', 'Sh SEE ALSO');
+    push @all, 'Ss Threads and blocking', 'Sh RETURN VALUES' if $text =~ /^\.F[on] "?sluice_/m;
+    for (@all) { print "$_[0]: no .$_\n" unless $text =~ /^\.$_$/m }
+}
+
+# Fields whose comment in the headers has a range and a default: pages say the same.
+sub ranges {
+    my $headers = slurp(shift);
+    my $pages = join '', map { slurp($_) } @_;
+    my $count = 0;
+    while ($headers =~ m{^\s+\w+ (\w+);\s*/\*((?:(?!\*/).)*)\*/}msg) {
+        my ($field, $comment) = ($1, $2);
+        my ($low, $high, $default) = $comment =~ /(\d+)\.\.(\d+(?:e\d+)?),\s+default (\d+)/ or next;
+        $high += 0;
+        $count++;
+        my ($item) = $pages =~ /^\.It Fa $field\n(.*?)(?=^\.It|^\.El)/ms;
+        $item = defined $item ? flat($item) : '';
+        print "$field: no page says $low to $high, default $default\n"
+            unless $item =~ /\b$low to $high\b/ && $item =~ /\bdefault(?: is)? $default\b/;
+    }
+    print "no range was found in the headers\n" unless $count;
+}
+
+my $command = shift;
+{ no strict 'refs'; &{"main::$command"}(@ARGV) }
+PERL
+
+parse() {
+  perl "$tmp/read-manual" "$@"
+}
+
+# What stands after the headers in a translation unit, preprocessed.
+preprocess() {
+  {
+    echo '#include <sluice.h>'
+    [ "${1:-}" ] && printf 'SLU_HEADERS_END\n' && cat "$1"
+  } >"$tmp/unit.c"
+  # shellcheck disable=SC2086 # a compiler may come with options
+  $cc -E -P -I"$srcdir/include" '-D__attribute__(x)=SLU_ATTRIBUTE x' '-D__extension__=' \
+    "$tmp/unit.c" >"$tmp/unit.i" || return 1
+  if [ "${1:-}" ]; then sed '1,/SLU_HEADERS_END/d' "$tmp/unit.i"; else cat "$tmp/unit.i"; fi
+}
+
+# What the headers have.
+preprocess >"$tmp/headers.i" || { check 'the headers are preprocessed' false; finish; }
+parse functions "$tmp/headers.i" | sort >"$tmp/functions"
+parse types "$tmp/headers.i" | sort >"$tmp/types"
+cut -f1 "$tmp/functions" >"$tmp/function-names"
+cat "$srcdir"/include/*.h "$srcdir"/include/sluice/*.h >"$tmp/headers"
+awk '/^#define SLUICE_/ { sub(/\(.*/, "", $2); print $2 }
+     /^ +SLUICE_[A-Z0-9_]+ = / { print $1 }' "$tmp/headers" |
+  grep -v -e '_H$' -e '^SLUICE_EXPORT$' -e '^SLUICE_NODISCARD$' -e '^SLUICE_CONSUMED_BY$' |
+  sort -u >"$tmp/constants"
+
+# What the pages have: "name section page", one line for each name.
+for page in "$man"/*.[37]; do
+  base=${page##*/}
+  parse names "$page" | sed "s/\$/ ${base##*.} $base/"
+done | sort >"$tmp/names"
+
+names_of() {
+  awk -v page="$1" '$3 == page { print $1 }' "$tmp/names"
+}
+
+# Each of these prints what is wrong.
+lint() {
+  mandoc -T lint -W style "$1" 2>&1 |
+    grep -v -e 'referenced manual not found' -e 'outdated mandoc.db' || true
+}
+
+own_name() {
+  base=${1##*/}
+  names_of "$base" | grep -qx "${base%.*}" || echo "its NAME lacks ${base%.*}"
+  grep -q "^\.Dt $(echo "${base%.*}" | tr '[:lower:]' '[:upper:]') ${base##*.}\$" "$1" ||
+    echo "its .Dt is not that of its file"
+}
+
+wrong_prototypes() {
+  parse synopsis "$1" >"$tmp/synopsis.h"
+  preprocess "$tmp/synopsis.h" >"$tmp/synopsis.i" || return 1
+  parse functions "$tmp/synopsis.i" | sort >"$tmp/page-functions"
+  awk -F '\t' '
+    NR == FNR { header[$1] = $3; next }
+    !($1 in header) { print $1 " is in no header"; next }
+    $3 != header[$1] { print "page:   " $3; print "header: " header[$1] }
+  ' "$tmp/functions" "$tmp/page-functions"
+  names_of "${1##*/}" | grep '^sluice_' >"$tmp/left"
+  cut -f1 "$tmp/page-functions" | sort >"$tmp/right"
+  diff "$tmp/left" "$tmp/right" | sed -n 's/^< /only in NAME: /p; s/^> /only in SYNOPSIS: /p'
+}
+
+undocumented() {
+  awk '$2 == 3 { print $1 }' "$tmp/names" | comm -23 "$tmp/function-names" -
+  awk '$2 == 3 { print $1 }' "$tmp/names" | uniq -d | sed 's/$/ is in two pages/'
+  awk '$2 == 3 { print $1 }' "$tmp/names" | sort -u |
+    comm -23 - "$tmp/function-names" | comm -23 - "$tmp/constants" | sed 's/$/ is in no header/'
+}
+
+not_exported() {
+  awk -F '\t' '$2 == "declared" { print $1 " is not exported" }' "$tmp/functions"
+  awk -F '\t' '$2 == "exported" { print $1 }' "$tmp/functions" >"$tmp/left"
+  sed -n 's/^ *\(sluice_[a-z0-9_]*\);$/\1/p' "$map" | sort >"$tmp/right"
+  diff "$tmp/left" "$tmp/right" | sed -n 's/^</only in a header:/p; s/^>/only in the map:/p'
+}
+
+wrong_types() {
+  for page in "$man"/*.[37]; do parse declared_types "$page"; done >"$tmp/types.h"
+  preprocess "$tmp/types.h" >"$tmp/types.i" || return 1
+  parse types "$tmp/types.i" | sort >"$tmp/page-types"
+  uniq -d "$tmp/page-types" | sed 's/^/twice: /'
+  for page in "$man"/*.[37]; do parse undescribed "$page"; done
+  diff "$tmp/types" "$tmp/page-types" | sed -n 's/^</only in a header:/p; s/^>/only in a page:/p'
+}
+
+# Words in the pages, the names of environment variables aside.
+wrong_words() {
+  sed -n 's/^\.It Ev //p' "$man/sluice_environment.7" | sort -u >"$tmp/environment"
+  grep -hv '^\.Dt ' "$man"/*.[37] >"$tmp/text"
+  grep -o '\bSLUICE_[A-Z0-9_]*[A-Z0-9]\b' "$tmp/text" | sort -u >"$tmp/words"
+  sort -u "$tmp/constants" "$tmp/environment" | comm -13 - "$tmp/words" | sed 's/$/ is in no header/'
+  comm -23 "$tmp/constants" "$tmp/words" | sed 's/$/ is in no page/'
+  {
+    grep -o '\bsluice_[a-z0-9_]*[a-z0-9]\b' "$tmp/headers.i"
+    cut -d' ' -f1 "$tmp/names"
+  } | sort -u >"$tmp/known"
+  grep -o '\bsluice_[a-z0-9_]*[a-z0-9]\b' "$tmp/text" | sort -u | comm -13 "$tmp/known" - |
+    sed 's/$/ is in no header/'
+}
+
+# "status number" and "class errno" in sluice_errors(7) are those of the headers.
+wrong_values() {
+  {
+    sed -n 's/^ *\(SLUICE_STATUS_[A-Z_]*\) = \([0-9]*\).*/\1 \2/p' "$tmp/headers"
+    sed -n 's,^ *\(SLUICE_CLASS_[A-Z_]*\) = .* \([A-Z0-9]*\) \*/$,\1 \2,p' "$tmp/headers"
+  } | sort >"$tmp/left"
+  sed -n 's/^\.It Dv \(SLUICE_[A-Z_]*\) , [EN][or] \([A-Z0-9]*\)$/\1 \2/p' \
+    "$man/sluice_errors.7" | sort >"$tmp/right"
+  diff "$tmp/left" "$tmp/right" | sed -n 's/^</only in a header:/p; s/^>/only in the page:/p'
+  parse ranges "$tmp/headers" "$man"/*.3
+}
+
+unread_environment() {
+  grep -rhoE 'getenv\("[A-Za-z0-9_]+"\)' "$srcdir/lib" | cut -d'"' -f2 | sort -u >"$tmp/read"
+  sed -n 's/^\.It Ev //p' "$man/sluice_environment.7" | sort -u | comm -13 - "$tmp/read"
+}
+
+dead_references() {
+  grep -ohE '\bXr (sluice|SLUICE)[A-Za-z0-9_]* [0-9]' "$man"/*.[37] | sort -u |
+    while read -r _ name section; do
+      grep -q "^$name $section " "$tmp/names" || echo "$name($section) does not exist"
+    done
+}
+
+# Every name of a page can be asked for once it is installed.
+uninstalled() {
+  root=$tmp/root
+  unset MAKEFLAGS MFLAGS MAKELEVEL
+  "${MAKE:-make}" install-man install-man-aliases DESTDIR="$root" mandir=/man >"$tmp/make.out" 2>&1 ||
+    { cat "$tmp/make.out"; return 1; }
+  while read -r name section page; do
+    file=$root/man/man$section/$name.$section
+    if [ ! -f "$file" ]; then
+      echo "$name($section) is not installed"
+    elif [ "$name.$section" != "$page" ]; then
+      [ "$(cat "$file")" = ".so man$section/$page" ] || echo "$name($section) does not lead to $page"
+    fi
+  done <"$tmp/names"
+  "${MAKE:-make}" uninstall-man uninstall-man-aliases DESTDIR="$root" mandir=/man >/dev/null 2>&1
+  find "$root" -type f | sed 's/^/left behind: /'
+}
+
+compiles() {
+  # shellcheck disable=SC2086 # a compiler may come with options
+  silent $cc -std=c11 -O1 -Wall -Wextra -Werror -I"$srcdir/include" -c -o "$tmp/example.o" "$1"
+}
+
+links() {
+  # shellcheck disable=SC2086 # flags are words
+  silent $cc ${SANITIZE:-} -pthread -o "$tmp/example" "$tmp/example.o" -Llib/.libs -lsluice
+}
+
+runs() {
+  LD_LIBRARY_PATH=lib/.libs SLUICE_DEVICE=soft timeout 60 "$tmp/example"
+}
+
+check_example() {
+  check "$2 compiles" compiles "$1"
+  grep -q '^main(\|^int main(' "$1" || return
+  if [ ! -f lib/.libs/libsluice.so ]; then
+    skip "$2 runs" 'no shared library was built'
+  elif [ ! -f "$tmp/example.o" ]; then
+    skip "$2 runs" 'it was not compiled'
+  else
+    check "$2 is linked" links
+    check "$2 runs" runs
+  fi
+}
+
+for page in "$man"/*.[37]; do
+  base=${page##*/}
+  if have mandoc; then
+    check "$base lints" silent lint "$page"
+  else
+    skip "$base lints" 'no mandoc'
+  fi
+  check "$base has its own name" silent own_name "$page"
+  case $base in *.3)
+    check "$base has its sections" silent parse missing "$page"
+    check "$base has the prototypes of the headers" silent wrong_prototypes "$page" ;;
+  esac
+  parse examples "$page" "$tmp/${base%.*}" >"$tmp/examples"
+  while read -r file; do
+    rm -f "$tmp/example.o" "$tmp/example"
+    number=${file##*-}
+    check_example "$file" "$base, example ${number%.c}"
+  done <"$tmp/examples"
+done
+
+check 'every function has one page, and every page a function' silent undocumented
+check 'headers and map name the same functions' silent not_exported
+check 'structs and typedefs in the pages are those of the headers' silent wrong_types
+check 'every constant is in a page, and no name is made up' silent wrong_words
+check 'numbers, errno values, ranges and defaults are those of the headers' silent wrong_values
+check 'every variable that the library reads is in sluice_environment(7)' silent unread_environment
+check 'every reference leads to a page' silent dead_references
+if [ -f Makefile ]; then
+  check 'every name is installed, and removed again' silent uninstalled
+else
+  skip 'every name is installed' 'not in a build tree'
+fi
+finish
