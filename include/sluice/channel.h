@@ -92,9 +92,8 @@ struct sluice_prepared_channel *sluice_channel_prepare(struct sluice_pd *pd,
                                                        const struct sluice_channel_attr *attr);
 
 /* Writes the endpoint, which the peer's handshake needs. -EINVAL: NULL. */
-SLUICE_EXPORT SLUICE_NODISCARD int
-sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepared,
-                                 struct sluice_endpoint *endpoint);
+SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepared,
+                                                   struct sluice_endpoint *endpoint);
 
 /*
  * sluice_prepared_channel_handshake(), declared above: connects our end to the

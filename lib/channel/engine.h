@@ -204,13 +204,12 @@ void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *p
 int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
                      const struct sluice_endpoint *remote);
 int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer);
-int slu_peer_state(struct slu_engine *engine, const struct slu_peer *peer);
+int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer);
 /* The engine is entered. */
 int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
                    struct sluice_error *error);
-/* The same for a program: it enters. */
-int slu_peer_report(struct slu_engine *engine, const struct slu_peer *peer,
-                    struct sluice_error *error);
+/* The same for a program: it enters, and looks first. So does slu_peer_state(). */
+int slu_peer_report(struct slu_engine *engine, struct slu_peer *peer, struct sluice_error *error);
 /* To FAILED, with the cause unless there is one already. Idempotent. */
 void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                    uint32_t opcode, uint32_t vendor);

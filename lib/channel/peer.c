@@ -115,21 +115,20 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
     return error;
 }
 
-/* A queue pair may have failed while nobody was looking. */
-static bool lost_silently(const struct slu_engine *engine, const struct slu_peer *peer)
+/* A queue pair may have failed while nobody was looking. The engine is entered. */
+static void notice_loss(struct slu_engine *engine, struct slu_peer *peer)
 {
-    return peer->state == SLUICE_STATE_READY &&
-           engine->transport->qp_state(peer->qp) == SLU_QP_ERROR;
+    if (peer->state == SLUICE_STATE_READY && engine->transport->qp_state(peer->qp) == SLU_QP_ERROR)
+        slu_peer_fail(engine, peer, SLUICE_STATUS_RETRY_EXC_ERR, SLUICE_OP_NONE, 0);
 }
 
-int slu_peer_state(struct slu_engine *engine, const struct slu_peer *peer)
+int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer)
 {
-    bool lost;
-
     slu_engine_enter(engine);
-    lost = lost_silently(engine, peer);
+    slu_progress(engine);
+    notice_loss(engine, peer);
     slu_engine_leave(engine);
-    return lost ? SLUICE_STATE_FAILED : (int)peer->state;
+    return (int)peer->state;
 }
 
 static void describe(const struct slu_peer *peer, struct sluice_error *error)
@@ -152,19 +151,16 @@ static void describe(const struct slu_peer *peer, struct sluice_error *error)
 int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
                    struct sluice_error *error)
 {
-    uint32_t status = peer->cause_status;
     enum sluice_error_class error_class;
 
     if (error == NULL || error->size != sizeof *error)
         return slu_fail(EINVAL, "error is NULL, or its size is not %zu", sizeof *error);
     *error = (struct sluice_error){.size = sizeof *error, .peer = slu_peer_index(engine, peer)};
-    if (lost_silently(engine, peer))
-        status = SLUICE_STATUS_RETRY_EXC_ERR;
-    else if (peer->state != SLUICE_STATE_FAILED)
+    if (peer->state != SLUICE_STATE_FAILED)
         return 0;
-    error_class = slu_class_of(status, peer->cause_opcode);
+    error_class = slu_class_of(peer->cause_status, peer->cause_opcode);
     error->opcode = peer->cause_opcode;
-    error->status = status;
+    error->status = peer->cause_status;
     error->vendor = peer->cause_vendor;
     error->error_class = error_class;
     error->error = peer->connect_error != 0 ? peer->connect_error : slu_class_error(error_class);
@@ -172,12 +168,13 @@ int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
     return 1;
 }
 
-int slu_peer_report(struct slu_engine *engine, const struct slu_peer *peer,
-                    struct sluice_error *error)
+int slu_peer_report(struct slu_engine *engine, struct slu_peer *peer, struct sluice_error *error)
 {
     int found;
 
     slu_engine_enter(engine);
+    slu_progress(engine);
+    notice_loss(engine, peer);
     found = slu_peer_error(engine, peer, error);
     slu_engine_leave(engine);
     return found;

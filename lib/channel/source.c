@@ -53,7 +53,7 @@ const char *slu_opcode_name(uint32_t opcode)
     return opcode < OPCODES ? opcode_names[opcode] : "unknown operation";
 }
 
-static int check_opcode(const struct slu_source *source, const struct slu_item *item, uint32_t i)
+static int check_opcode(const struct slu_item *item, uint32_t i)
 {
     uint32_t given = item->request->opcode;
 
@@ -62,7 +62,6 @@ static int check_opcode(const struct slu_source *source, const struct slu_item *
     if (given != SLUICE_OP_NONE && given != item->opcode)
         return slu_fail(EINVAL, "request %u has opcode %u (%s) in a list of %s", i, given,
                         slu_opcode_name(given), slu_opcode_name(item->opcode));
-    (void)source;
     return 0;
 }
 
@@ -141,7 +140,10 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
     if (item.peer >= engine->peer_count)
         return slu_fail(EINVAL, "request %u names peer %u, there are peers 0..%u", i, item.peer,
                         engine->peer_count - 1);
-    error = check_opcode(source, &item, i);
+    if (source->remotes != NULL && source->remotes[i].reserved != 0)
+        return slu_fail(EINVAL, "remotes[%u].reserved is %u, must be 0", i,
+                        source->remotes[i].reserved);
+    error = check_opcode(&item, i);
     if (error == 0)
         error = check_flags(engine, &item, i);
     if (error == 0)

@@ -44,7 +44,7 @@ uint32_t sluice_multichannel_peers(const struct sluice_multichannel *multichanne
 
 int sluice_multichannel_peer_state(const struct sluice_multichannel *multichannel, uint32_t peer)
 {
-    const struct slu_peer *found = find_peer(multichannel, peer);
+    struct slu_peer *found = find_peer(multichannel, peer);
 
     return found != NULL ? slu_peer_state(multichannel->engine, found) : -EINVAL;
 }
@@ -52,7 +52,7 @@ int sluice_multichannel_peer_state(const struct sluice_multichannel *multichanne
 int sluice_multichannel_peer_error(const struct sluice_multichannel *multichannel, uint32_t peer,
                                    struct sluice_error *error)
 {
-    const struct slu_peer *found = find_peer(multichannel, peer);
+    struct slu_peer *found = find_peer(multichannel, peer);
 
     return found != NULL ? slu_peer_report(multichannel->engine, found, error) : -EINVAL;
 }
