@@ -23,26 +23,33 @@
 /* Polls of a lone socket between two looks at the whole epoll set. */
 #define LONE_POLLS 64
 
-static int add_event(struct soft_cq *cq)
+static int add_to_fd(struct soft_cq *cq, int fd)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    return epoll_ctl(cq->epoll, EPOLL_CTL_ADD, cq->event, &event);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(cq->fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void close_fds(struct soft_cq *cq)
+{
+    if (cq->fd >= 0)
+        close(cq->fd);
+    if (cq->event >= 0)
+        close(cq->event);
+    if (cq->epoll >= 0)
+        close(cq->epoll);
 }
 
 static int open_fds(struct soft_cq *cq)
 {
     cq->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (cq->epoll < 0)
-        return slu_fail(errno, "a completion queue needs file descriptors: %m");
     cq->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (cq->event < 0 || add_event(cq) != 0) {
-        int err = slu_fail(errno, "a completion queue needs file descriptors: %m");
-        if (cq->event >= 0)
-            close(cq->event);
-        close(cq->epoll);
-        return err;
-    }
-    return 0;
+    cq->fd = epoll_create1(EPOLL_CLOEXEC);
+    if (cq->epoll >= 0 && cq->event >= 0 && cq->fd >= 0 && add_to_fd(cq, cq->epoll) == 0 &&
+        add_to_fd(cq, cq->event) == 0)
+        return 0;
+    int err = slu_fail(errno, "a completion queue needs file descriptors: %m");
+    close_fds(cq);
+    return err;
 }
 
 static int enlist(struct soft_cq *cq)
@@ -64,8 +71,7 @@ static void delist(struct soft_cq *cq)
 
 static void free_cq(struct soft_cq *cq)
 {
-    close(cq->event);
-    close(cq->epoll);
+    close_fds(cq);
     free(cq->staging);
     free(cq->ring);
     free(cq);
@@ -105,8 +111,7 @@ int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_
 delist:
     delist(cq);
 close_fds:
-    close(cq->event);
-    close(cq->epoll);
+    close_fds(cq);
 free_ring:
     free(cq->ring);
 free_struct:
@@ -175,13 +180,19 @@ static void wait_for_turn(struct soft_cq *cq)
     }
 }
 
+/* Written by the program only, read by the helper. */
+static void count_up(atomic_uint *counter)
+{
+    unsigned count = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, count + 1, memory_order_relaxed);
+}
+
 void slu_soft_cq_enter(struct slu_cq *base)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
     if (SLU_UNLIKELY(!take(cq, SOFT_PROGRAM)))
         wait_for_turn(cq);
-    unsigned activity = atomic_load_explicit(&cq->activity, memory_order_relaxed);
-    atomic_store_explicit(&cq->activity, activity + 1, memory_order_relaxed);
+    count_up(&cq->entries);
 }
 
 void slu_soft_cq_leave(struct slu_cq *cq)
@@ -218,12 +229,8 @@ static int serve_sockets(struct soft_cq *cq)
     struct epoll_event events[EVENTS];
     int saved = errno;
     int count = epoll_wait(cq->epoll, events, EVENTS, 0);
-    for (int i = 0; i < count; i++) {
-        if (events[i].data.ptr == NULL)
-            clear_event(cq);
-        else
-            slu_soft_tcp_event(events[i].data.ptr, events[i].events);
-    }
+    for (int i = 0; i < count; i++)
+        slu_soft_tcp_event(events[i].data.ptr, events[i].events);
     errno = saved;
     return count > 0 ? count : 0;
 }
@@ -268,8 +275,10 @@ int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
         atomic_store_explicit(&cq->armed, 0, memory_order_relaxed);
     if (SLU_UNLIKELY(atomic_load_explicit(&cq->signaled, memory_order_acquire)))
         clear_event(cq);
-    if (cq->tail - cq->head < count)
+    if (cq->tail - cq->head < count) {
+        count_up(&cq->activity);
         progress(cq);
+    }
     if (SLU_UNLIKELY(cq->overrun))
         return slu_fail(EIO, "the completion queue of %u entries has overrun", cq->base.depth);
     if (cq->urgent != NULL)
@@ -287,7 +296,7 @@ int slu_soft_cq_arm(struct slu_cq *base)
 
 int slu_soft_cq_fd(struct slu_cq *cq)
 {
-    return ((struct soft_cq *)cq)->epoll;
+    return ((struct soft_cq *)cq)->fd;
 }
 
 void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc)

@@ -5,12 +5,12 @@
  * When there is nothing to do it sleeps without a timeout.
  *
  * A CQ's epoll fd is in the helper's epoll set for one shot. When it fires
- * while the program is at work on the CQ, or has been since the last look, it
- * is not armed again, which would wake the helper for each message, but looked
- * at every millisecond (TICK): once the program has not been there for a tick,
- * the helper serves the CQ and arms it (ARMED). A program that stays inside
- * the library, asleep or spinning, needs no helper: it is OFF, until the
- * program leaves and kicks it.
+ * while the program is at work on the CQ, or has polled it since the last look,
+ * it is not armed again, which would wake the helper for each message, but
+ * looked at every millisecond (TICK): once the program has not polled for a
+ * tick, the helper serves the CQ and arms it (ARMED). A program that stays
+ * inside the library, asleep or spinning, needs no helper: the CQ is OFF, until
+ * the program leaves it and kicks the helper.
  */
 #include "helper.h"
 
@@ -165,28 +165,41 @@ static void serve_kicks(struct soft_helper *helper)
     pthread_mutex_unlock(&helper->lock);
 }
 
+/* Is the program in the same stay as a tick ago? */
+static bool stays_inside(struct soft_cq *cq)
+{
+    unsigned entries = atomic_load(&cq->entries);
+    bool same = entries == cq->tick_entries;
+    cq->tick_entries = entries;
+    return same && atomic_load(&cq->owner) == SOFT_PROGRAM;
+}
+
+static bool switch_off(struct soft_cq *cq)
+{
+    /* Who leaves writes owner and reads watch, we do the reverse: one of us notices. */
+    atomic_store(&cq->watch, SOFT_WATCH_OFF);
+    if (atomic_load(&cq->owner) == SOFT_PROGRAM)
+        return true;
+    atomic_store(&cq->watch, SOFT_WATCH_TICK);
+    return false;
+}
+
 /* Returns whether it is to be looked at again. */
 static bool tick(struct soft_helper *helper, struct soft_cq *cq)
 {
     unsigned activity = atomic_load(&cq->activity);
     if (atomic_load(&cq->dead))
         return false;
+    if (stays_inside(cq))
+        return !switch_off(cq);
     if (activity != cq->tick_activity) {
         cq->tick_activity = activity;
         return true;
     }
-    if (slu_soft_cq_take(cq)) {
-        serve_turn(helper, cq);
-        return false;
-    }
-    if (atomic_load(&cq->owner) != SOFT_PROGRAM)
+    if (!slu_soft_cq_take(cq))
         return true;
-    /* Who leaves writes owner and reads watch, we do the reverse: one of us notices. */
-    atomic_store(&cq->watch, SOFT_WATCH_OFF);
-    if (atomic_load(&cq->owner) == SOFT_PROGRAM)
-        return false;
-    atomic_store(&cq->watch, SOFT_WATCH_TICK);
-    return true;
+    serve_turn(helper, cq);
+    return false;
 }
 
 static void tick_all(struct soft_helper *helper)
@@ -215,8 +228,7 @@ static bool drain_socket(const struct lingering *lingering, int64_t now)
     do
         got = recv(lingering->fd, trash, sizeof(trash), MSG_DONTWAIT);
     while ((got > 0 || (got < 0 && errno == EINTR)) && --budget > 0);
-    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ||
-           now >= lingering->deadline;
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) || now >= lingering->deadline;
 }
 
 static bool drain_sockets(struct soft_helper *helper)
@@ -383,8 +395,8 @@ static int start(struct soft_context *context)
     if (err != 0)
         goto free_helper;
     if (slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->event, EPOLLIN, HELPER_WAKE, 0) != 0 ||
-        slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->listener, EPOLLIN, HELPER_LISTENER,
-                            0) != 0) {
+        slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->listener, EPOLLIN, HELPER_LISTENER, 0) !=
+            0) {
         err = slu_fail(errno, "the helper thread cannot watch its sockets: %m");
         goto close_fds;
     }

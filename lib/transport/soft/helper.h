@@ -8,12 +8,7 @@
 #define HELPER_HALF_OPEN 128
 
 /* What an event of the helper's epoll set is about: kind << 32 | index. */
-enum helper_event {
-    HELPER_WAKE,
-    HELPER_LISTENER,
-    HELPER_HALF_OPEN_SLOT,
-    HELPER_CQ
-};
+enum helper_event { HELPER_WAKE, HELPER_LISTENER, HELPER_HALF_OPEN_SLOT, HELPER_CQ };
 
 /* A connection that has not said a whole hello. */
 struct half_open {
@@ -37,8 +32,8 @@ struct soft_helper {
     int epoll;
     int event;
     int listener;
-    pthread_mutex_t lock;     /* of the next two */
-    struct soft_cq *kicks;    /* held */
+    pthread_mutex_t lock;  /* of the next two */
+    struct soft_cq *kicks; /* held */
     struct lingering *lingering;
     /* The thread's own. */
     struct soft_cq *ticks; /* held */

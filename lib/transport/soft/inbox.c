@@ -50,8 +50,7 @@ void slu_soft_inbox_notify(struct soft_cq *cq)
     }
 }
 
-void slu_soft_send(struct soft_cq *cq, struct soft_message *message,
-                   const struct soft_cq *current)
+void slu_soft_send(struct soft_cq *cq, struct soft_message *message, const struct soft_cq *current)
 {
     if (cq == current) {
         slu_soft_inbox_push(cq, message);

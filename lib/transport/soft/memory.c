@@ -6,12 +6,11 @@
  */
 #include "soft.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <fcntl.h>
 
 #define FIRST_BUCKETS 64
 

@@ -149,18 +149,17 @@ static uint32_t choose_status(struct soft_qp *qp, const struct soft_wqe *wqe)
     return own;
 }
 
-/* Enters the error state, but for the completions of the send queue. */
+/* Enters the error state, but for the completions. */
 static void enter_error(struct soft_qp *qp, uint32_t cause, bool hard)
 {
     qp->cause = cause;
     atomic_store_explicit(&qp->state, SLU_QP_ERROR, memory_order_release);
-    flush_receives(qp);
     slu_soft_self_bounce(qp);
     if (qp->wire != NULL)
         qp->wire->stop(qp, hard);
 }
 
-void slu_soft_retire(struct soft_qp *qp)
+static void retire_sends(struct soft_qp *qp)
 {
     while (qp->sends.done != qp->sends.posted) {
         const struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sends.done);
@@ -181,6 +180,14 @@ void slu_soft_retire(struct soft_qp *qp)
         }
         qp->sends.done++;
     }
+}
+
+/* The reason for the error comes before all that is flushed because of it. */
+void slu_soft_retire(struct soft_qp *qp)
+{
+    retire_sends(qp);
+    if (slu_soft_in_error(qp) && (qp->caused || qp->sends.done == qp->sends.posted))
+        flush_receives(qp);
 }
 
 void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard)
@@ -209,8 +216,8 @@ void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t byt
 uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status)
 {
     const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
-    *status = slu_soft_check_local(qp, receive->sges, receive->sge_count,
-                                   SLUICE_ACCESS_LOCAL_WRITE);
+    *status =
+        slu_soft_check_local(qp, receive->sges, receive->sge_count, SLUICE_ACCESS_LOCAL_WRITE);
     if (*status != SLUICE_STATUS_SUCCESS)
         return SLUICE_STATUS_REM_OP_ERR;
     if (length <= receive->length && length <= qp->attr.max_message)

@@ -124,8 +124,8 @@ struct soft_wqe {
     uint32_t status;
     uint32_t sge_count;
     uint8_t state;
-    bool checked; /* its SGEs are in the memory table */
-    bool replied; /* read: all of the reply is here */
+    bool checked;             /* its SGEs are in the memory table */
+    bool replied;             /* read: all of the reply is here */
     struct sluice_sge sges[]; /* inline: one, and the bytes behind it */
 };
 
@@ -228,7 +228,8 @@ struct soft_cq {
     struct slu_cq base;
     atomic_uint references;
     atomic_uint owner;
-    atomic_uint activity; /* counts entries of the program */
+    atomic_uint entries;  /* of the program */
+    atomic_uint activity; /* polls of the program */
     atomic_uint armed;    /* wants a write to event */
     atomic_uint watch;    /* enum soft_watch */
     atomic_bool dead;     /* destroyed; its queue pairs may still get messages */
@@ -238,19 +239,21 @@ struct soft_cq {
     uint32_t head;
     uint32_t tail;
     bool overrun;
-    int epoll;
-    int event;
-    atomic_bool signaled;        /* event was written */
-    uint32_t sockets;            /* connections in epoll */
+    int epoll;            /* the sockets: the program and the helper serve it */
+    int event;            /* written to wake the program, read by it alone */
+    int fd;               /* both of these, for the program to sleep on */
+    atomic_bool signaled; /* event was written */
+    uint32_t sockets;     /* connections in epoll */
     uint32_t polls;
     struct soft_tcp *connections;
-    struct soft_tcp *urgent;     /* these owe their peer an acknowledgement */
+    struct soft_tcp *urgent; /* these owe their peer an acknowledgement */
     uint8_t *staging;
     uint32_t slot;
-    struct soft_cq *kick_next;   /* under the helper's lock */
+    struct soft_cq *kick_next; /* under the helper's lock */
     bool kicked;
-    struct soft_cq *tick_next;   /* the helper's */
+    struct soft_cq *tick_next; /* the helper's */
     uint32_t tick_activity;
+    uint32_t tick_entries;
 };
 
 static inline struct soft_context *slu_soft_context(const struct soft_qp *qp)
@@ -316,8 +319,7 @@ struct soft_cursor {
     uint32_t count;
     uint64_t offset; /* in the first of them */
 };
-struct soft_cursor slu_soft_cursor(const struct sluice_sge *sges, uint32_t count,
-                                   uint64_t offset);
+struct soft_cursor slu_soft_cursor(const struct sluice_sge *sges, uint32_t count, uint64_t offset);
 void slu_soft_scatter(struct soft_cursor *to, const uint8_t *from, uint64_t length);
 void slu_soft_copy_sges(struct soft_cursor *to, struct soft_cursor *from, uint64_t length);
 /* The next up to room pieces of at most length bytes; returns how many. */
@@ -347,8 +349,7 @@ void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
 void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message);
 void slu_soft_inbox_notify(struct soft_cq *cq);
 /* Both. current is the CQ that the caller owns, or NULL. */
-void slu_soft_send(struct soft_cq *cq, struct soft_message *message,
-                   const struct soft_cq *current);
+void slu_soft_send(struct soft_cq *cq, struct soft_message *message, const struct soft_cq *current);
 void slu_soft_inbox_drain(struct soft_cq *cq);
 bool slu_soft_inbox_empty(struct soft_cq *cq);
 

@@ -77,6 +77,7 @@ struct soft_tcp {
     uint32_t reads;     /* sent and not acknowledged */
     uint32_t acked_out; /* what we have told the peer */
     uint32_t credit_out;
+    bool ask; /* the peer for an acknowledgement */
     bool nak; /* one is to be sent */
     uint32_t nak_seq;
     uint32_t nak_status;

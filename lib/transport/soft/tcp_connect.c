@@ -156,8 +156,8 @@ void slu_soft_tcp_connect_event(struct soft_tcp *tcp, uint32_t events)
 
 void slu_soft_tcp_greeting_event(struct soft_tcp *tcp)
 {
-    ssize_t got = recv(tcp->fd, tcp->carry + tcp->carry_length,
-                       TCP_WELCOME_BYTES - tcp->carry_length, 0);
+    ssize_t got =
+        recv(tcp->fd, tcp->carry + tcp->carry_length, TCP_WELCOME_BYTES - tcp->carry_length, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {

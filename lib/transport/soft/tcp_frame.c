@@ -62,7 +62,7 @@ static const struct {
     [TCP_WRITE] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT, false, true, true, true},
     [TCP_READ_REQUEST] = {0, false, true, true, true},
     [TCP_READ_REPLY] = {0, false, true, false, true},
-    [TCP_ACK] = {0, false, false, false, false},
+    [TCP_ACK] = {TCP_FLAG_PROMPT, false, false, false, false},
     [TCP_NAK] = {0, true, true, false, false},
 };
 

@@ -25,14 +25,7 @@ struct tcp_hello {
     uint8_t own_nonce[SLU_NONCE_BYTES];
 };
 
-enum tcp_type {
-    TCP_SEND = 1,
-    TCP_WRITE,
-    TCP_READ_REQUEST,
-    TCP_READ_REPLY,
-    TCP_ACK,
-    TCP_NAK
-};
+enum tcp_type { TCP_SEND = 1, TCP_WRITE, TCP_READ_REQUEST, TCP_READ_REPLY, TCP_ACK, TCP_NAK };
 
 #define TCP_FLAG_IMMEDIATE 1
 #define TCP_FLAG_PROMPT 2 /* acknowledge without delay: somebody waits */

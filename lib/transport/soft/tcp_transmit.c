@@ -15,6 +15,9 @@
 #define MAX_IOVECS 64
 #define MAX_BATCH_BYTES (UINT64_C(1) << 20)
 
+/* Position of a frame that is not of a request. */
+enum control { CONTROL_ACK, CONTROL_ASK, CONTROL_NAK };
+
 struct batch {
     uint32_t frame_count;
     uint32_t iovec_count;
@@ -62,8 +65,8 @@ static uint32_t ack_value(const struct soft_tcp *tcp, const struct batch *batch)
     return tcp->nak ? tcp->nak_seq : tcp->executed;
 }
 
-static struct tcp_out *add_frame(struct soft_tcp *tcp, struct batch *batch,
-                                 struct tcp_frame *frame, enum tcp_part part, uint32_t position)
+static struct tcp_out *add_frame(struct soft_tcp *tcp, struct batch *batch, struct tcp_frame *frame,
+                                 enum tcp_part part, uint32_t position)
 {
     struct tcp_out *out = &batch->frames[batch->frame_count++];
     frame->ack = ack_value(tcp, batch);
@@ -80,8 +83,8 @@ static struct tcp_out *add_frame(struct soft_tcp *tcp, struct batch *batch,
 }
 
 /* The payload of a request, from an offset: all of it has room. */
-static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
-                                uint32_t position, uint64_t offset)
+static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch, uint32_t position,
+                                uint64_t offset)
 {
     const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, position);
     struct soft_cursor cursor = slu_soft_cursor(wqe->sges, wqe->sge_count, offset);
@@ -156,8 +159,7 @@ static void add_replies(struct soft_tcp *tcp, struct batch *batch)
     /* Two of each are kept for what follows. */
     while (batch->reply_head != tcp->reply_tail && has_room(batch, 4) &&
            batch->frame_count < MAX_FRAMES - 2) {
-        const struct tcp_reply *reply =
-            &tcp->replies[batch->reply_head % tcp->qp->attr.read_depth];
+        const struct tcp_reply *reply = &tcp->replies[batch->reply_head % tcp->qp->attr.read_depth];
         lock_keys(tcp, batch);
         if (check_reply(tcp, reply) != SLUICE_STATUS_SUCCESS) {
             uint32_t seq = reply->seq;
@@ -179,9 +181,9 @@ static void add_nak(struct soft_tcp *tcp, struct batch *batch)
     struct tcp_frame frame = {
         .type = TCP_NAK, .status = (uint8_t)tcp->nak_status, .seq = tcp->nak_seq};
     /* Or it is partly sent already, and the batch begins with the rest. */
-    bool begun = tcp->out.part == TCP_PART_CONTROL && tcp->out.position == 1;
+    bool begun = tcp->out.part == TCP_PART_CONTROL && tcp->out.position == CONTROL_NAK;
     if (!begun && has_room(batch, 1) && batch->reply_head == tcp->reply_tail)
-        add_frame(tcp, batch, &frame, TCP_PART_CONTROL, 1);
+        add_frame(tcp, batch, &frame, TCP_PART_CONTROL, CONTROL_NAK);
 }
 
 static uint32_t check_request(const struct soft_tcp *tcp, struct batch *batch,
@@ -250,6 +252,8 @@ static bool add_requests(struct soft_tcp *tcp, struct batch *batch)
             wqe->checked = true;
             if (wqe->status != SLUICE_STATUS_SUCCESS) {
                 wqe->state = SOFT_WQE_DONE;
+                /* Its turn comes after those before it, of which nobody may be waiting. */
+                tcp->ask = batch->sent != qp->sends.done;
                 return true;
             }
         }
@@ -282,10 +286,10 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     }
     /* A reply counts only once it is acknowledged. */
     bool told = batch->sent != tcp->qp->sent;
-    if ((tcp->due || batch->reply_head != tcp->reply_head) && !told && !tcp->nak &&
-        has_room(batch, 1)) {
-        struct tcp_frame frame = {.type = TCP_ACK};
-        add_frame(tcp, batch, &frame, TCP_PART_CONTROL, 0);
+    bool owed = (tcp->due || batch->reply_head != tcp->reply_head) && !told;
+    if ((owed || tcp->ask) && !tcp->nak && has_room(batch, 1)) {
+        struct tcp_frame frame = {.type = TCP_ACK, .flags = tcp->ask ? TCP_FLAG_PROMPT : 0};
+        add_frame(tcp, batch, &frame, TCP_PART_CONTROL, tcp->ask ? CONTROL_ASK : CONTROL_ACK);
     }
     return faulty;
 }
@@ -308,10 +312,14 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
 static void end_frame(struct soft_tcp *tcp, const struct tcp_out *out)
 {
     tcp->out.part = TCP_PART_NONE;
-    if (out->part == TCP_PART_REPLY)
+    if (out->part == TCP_PART_REPLY) {
         tcp->reply_head++;
-    if (out->part == TCP_PART_CONTROL && out->position == 1)
+        tcp->due = true; /* unless the next frame of the batch does it */
+    }
+    if (out->part == TCP_PART_CONTROL && out->position == CONTROL_NAK)
         tcp->nak = false;
+    if (out->part == TCP_PART_CONTROL && out->position == CONTROL_ASK)
+        tcp->ask = false;
 }
 
 /* The socket took this many bytes. */

@@ -243,8 +243,7 @@ static void announce_receives(struct soft_qp *qp)
     struct soft_tcp *tcp = qp->tcp;
     const struct soft_ring *ring = &qp->receives;
     /* A peer that knows of enough receives learns of more with the next frame. */
-    if (tcp->phase == PHASE_OPEN &&
-        (tcp->credit_out - ring->done) * 2 <= ring->posted - ring->done)
+    if (tcp->phase == PHASE_OPEN && (tcp->credit_out - ring->done) * 2 <= ring->posted - ring->done)
         slu_soft_tcp_urgent(tcp);
 }
 
