@@ -22,6 +22,9 @@ int slu_attr_copy(void *to, uint32_t to_size, const void *from, const char *name
     if (size < sizeof size)
         return slu_fail(EINVAL, "%s.size %u is too small: set it to sizeof(struct %s), %u", name,
                         size, name, to_size);
+    if (size > 4096)
+        return slu_fail(E2BIG, "%s.size %u: no such struct is so large; is it initialised?", name,
+                        size);
     for (uint32_t i = to_size; i < size; i++)
         if (bytes[i] != 0)
             return slu_fail(E2BIG,

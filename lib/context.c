@@ -22,7 +22,6 @@ void slu_context_release(struct sluice_context *context)
 {
     if (atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) > 1)
         return;
-    context->magic = SLU_MAGIC_DEAD;
     context->transport->transport->close(context->transport);
     free(context);
 }
@@ -136,8 +135,11 @@ fail:
 
 void sluice_context_close(struct sluice_context *context)
 {
-    if (context != NULL && context->magic == SLU_MAGIC_CONTEXT)
-        slu_context_release(context);
+    if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
+        return;
+    /* Children may hold it for long: the program has given it up all the same. */
+    context->magic = SLU_MAGIC_DEAD;
+    slu_context_release(context);
 }
 
 int sluice_context_query(const struct sluice_context *context, struct sluice_context_info *info)

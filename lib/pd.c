@@ -43,7 +43,6 @@ void slu_pd_release(struct sluice_pd *pd)
 
     if (atomic_fetch_sub_explicit(&pd->references, 1, memory_order_acq_rel) > 1)
         return;
-    pd->magic = SLU_MAGIC_DEAD;
     context->transport->transport->pd_free(pd->transport);
     pthread_mutex_destroy(&pd->lock);
     free(pd);
@@ -52,6 +51,9 @@ void slu_pd_release(struct sluice_pd *pd)
 
 void sluice_pd_free(struct sluice_pd *pd)
 {
-    if (pd != NULL && pd->magic == SLU_MAGIC_PD)
-        slu_pd_release(pd);
+    if (pd == NULL || pd->magic != SLU_MAGIC_PD)
+        return;
+    /* Children may hold it for long: the program has given it up all the same. */
+    pd->magic = SLU_MAGIC_DEAD;
+    slu_pd_release(pd);
 }

@@ -150,13 +150,14 @@ preprocess() {
 
 # What the headers have.
 preprocess >"$tmp/headers.i" || { check 'the headers are preprocessed' false; finish; }
-parse functions "$tmp/headers.i" | sort >"$tmp/functions"
+parse functions "$tmp/headers.i" | sort -u >"$tmp/functions"
 parse types "$tmp/headers.i" | sort >"$tmp/types"
 cut -f1 "$tmp/functions" >"$tmp/function-names"
 cat "$srcdir"/include/*.h "$srcdir"/include/sluice/*.h >"$tmp/headers"
 awk '/^#define SLUICE_/ { sub(/\(.*/, "", $2); print $2 }
      /^ +SLUICE_[A-Z0-9_]+ = / { print $1 }' "$tmp/headers" |
-  grep -v -e '_H$' -e '^SLUICE_EXPORT$' -e '^SLUICE_NODISCARD$' -e '^SLUICE_CONSUMED_BY$' |
+  grep -v -e '_H$' -e '^SLUICE_EXPORT$' -e '^SLUICE_NODISCARD$' -e '^SLUICE_CONSUMED_BY$' \
+    -e '^SLUICE_REDECLARE_' |
   sort -u >"$tmp/constants"
 
 # What the pages have: "name section page", one line for each name.

@@ -71,10 +71,13 @@ endif
 EXTRA_DIST += \
 	$(build_checks) \
 	$(source_checks) \
+	%D%/softroce/README.md \
+	%D%/softroce/check-run.sh \
 	%D%/softroce/guest \
 	%D%/softroce/image \
 	%D%/softroce/run \
 	%D%/tap.sh \
+	%D%/tsan.suppressions \
 	%D%/typestate/right-channel.c \
 	%D%/typestate/right-multichannel.c \
 	%D%/typestate/right-scope.c \

@@ -72,7 +72,9 @@ SLUICE_EXPORT void sluice_prepared_channel_free(struct sluice_prepared_channel *
 SLUICE_EXPORT void sluice_channel_close(struct sluice_channel *channel);
 
 /* Declared here for the compiler's sake; described below. */
+SLUICE_EXPORT struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *channel);
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_channel_close)
+SLUICE_CONSUMED_BY(sluice_channel_reset)
 struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_channel *prepared,
                                                          const struct sluice_endpoint *remote);
 
@@ -112,9 +114,11 @@ SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_
  * always consumes the channel. Work in flight is drained and ends cancelled;
  * that takes at most 1 s. NULL and errno as sluice_channel_prepare().
  */
+SLUICE_REDECLARE_BEGIN
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_channel_free)
 SLUICE_CONSUMED_BY(sluice_prepared_channel_handshake)
 struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *channel);
+SLUICE_REDECLARE_END
 
 /*
  * sluice_channel_close(): ends the connection at once. Work in flight is
@@ -176,6 +180,8 @@ sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sge
  * posted as they drain. completions is NULL or has count entries, in the order
  * of requests. An argument error is found before anything is posted and then
  * nothing is written; once anything was posted, all completions are written.
+ * completions must not overlap requests. A request that found no room until
+ * the deadline fails alone (-ETIMEDOUT); one that was posted fails its channel.
  *
  * 0: all succeeded, or count is 0. Else the first failure in the order of
  * requests that is neither -ECANCELED nor -ENOTCONN, or else the first failure.
@@ -189,6 +195,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *
  * Unpolled: posts all requests and returns. The deadline acts when the program
  * calls the library. handles is NULL or has count entries; requests without
  * handles are seen through sluice_channel_poll() all the same.
+ *
+ * Results wait to be looked at; when their places are needed, the oldest
+ * successes are forgotten, and of the failures the last 64 are kept.
  *
  * 0: all were accepted; each completes exactly once. -EAGAIN: no room for all
  * of them in the queues, nothing was posted: poll and try again. -E2BIG: there

@@ -26,4 +26,17 @@
 #define SLUICE_CONSUMED_BY(f)
 #endif
 
+/*
+ * Around the second declaration of a function, made because two functions each
+ * consume what the other returns: -Wredundant-decls has nothing to say there.
+ */
+#if defined(__GNUC__)
+#define SLUICE_REDECLARE_BEGIN \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wredundant-decls\"")
+#define SLUICE_REDECLARE_END _Pragma("GCC diagnostic pop")
+#else
+#define SLUICE_REDECLARE_BEGIN
+#define SLUICE_REDECLARE_END
+#endif
+
 #endif

@@ -29,6 +29,10 @@ static uint32_t share_queue(struct slu_engine *engine, uint32_t max_depth)
 
     if (total > max_depth) {
         sends = sends * max_depth / total;
+        if (sends == 0)
+            sends = 1;
+        if (sends == max_depth)
+            sends--;
         receives = max_depth - sends;
         slu_log(SLUICE_LOG_INFO,
                 "completion queue holds %u of %llu requests: %llu sends, %llu receives", max_depth,
@@ -127,6 +131,7 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
 void slu_engine_enter(struct slu_engine *engine)
 {
     engine->call_number++;
+    engine->saved_errno = errno;
     if (engine->transport->cq_enter != NULL)
         engine->transport->cq_enter(engine->cq);
 }
@@ -135,6 +140,7 @@ void slu_engine_leave(struct slu_engine *engine)
 {
     if (engine->transport->cq_leave != NULL)
         engine->transport->cq_leave(engine->cq);
+    errno = engine->saved_errno;
 }
 
 static bool all_idle(void *argument)

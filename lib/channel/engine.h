@@ -103,14 +103,16 @@ struct slu_peer {
     int64_t failed_at;
     uint64_t failed_in; /* number of the call during which it failed */
     uint32_t cause_status, cause_opcode, cause_vendor;
-    int connect_error; /* it never got ready: why */
-    char connect_text[160];
+    bool cause_inferred; /* it failed without saying why: a real reason may follow */
+    int connect_error;   /* it never got ready: why */
+    char reason[160];    /* what the driver said of it, or of a post it refused */
 };
 
 /* A failure whose slot was needed. */
 struct slu_failure {
-    uint64_t id; /* 0: none */
-    uint8_t owner;
+    uint64_t id;     /* 0: none */
+    uint64_t number; /* order of completion */
+    uint8_t owner;   /* OWNER_CALL: it was seen */
     struct sluice_completion completion;
 };
 #define SLU_FAILURES 64
@@ -122,6 +124,8 @@ struct sluice_scope {
     int64_t deadline;
     uint32_t posted, pending;
     uint32_t recycled; /* successes that nobody saw and whose slots were needed */
+    uint32_t lost;     /* failures that nobody saw and whose places were needed */
+    int lost_error;    /* of the first of them */
 };
 
 struct slu_engine {
@@ -144,7 +148,9 @@ struct slu_engine {
     int64_t next_drain;    /* no failed peer is due before */
     uint32_t stalled[SLU_QUEUES];
     struct slu_failure failures[SLU_FAILURES];
-    uint32_t failure_next;
+    uint32_t failure_count; /* unseen */
+    uint64_t failures_lost;
+    int saved_errno;    /* while entered */
     uint64_t discarded; /* completions of unknown ids */
     struct sluice_scope scope;
 };
@@ -177,6 +183,7 @@ struct slu_call {
     const struct slu_source *source;
     struct sluice_completion *completions;
     int64_t deadline;
+    bool expired;         /* nothing more of it is posted */
     uint32_t incomplete;  /* requests without a result */
     uint32_t first_real;  /* index of the first failure that is not a mere cancellation */
     uint32_t first_other; /* index of the first one that is */
@@ -240,16 +247,24 @@ enum slu_queue slu_slot_queue(const struct slu_slot *slot);
 /* The oldest result of an owner that nobody has seen; false if there is none. */
 bool slu_take_done(struct slu_engine *engine, enum slu_slot_owner owner,
                    struct sluice_completion *completion);
-/* A failure that was kept aside; it counts as seen then. */
-bool slu_find_failure(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion);
-/* Keeps the failure of a request that never had a slot; returns its id. */
-uint64_t slu_keep_refused(struct slu_engine *engine, enum slu_slot_owner owner,
-                          const struct sluice_completion *completion);
+uint64_t slu_slot_no_id(uint64_t number);
 bool slu_pool_uses_key(const struct slu_pool *pool, uint32_t max_sge, uint32_t lkey);
 void slu_list_push(struct slu_pool *pool, struct slu_list *list, struct slu_slot *slot);
 void slu_list_remove(struct slu_pool *pool, struct slu_list *list, struct slu_slot *slot);
 
+/* failure.c: keeps one aside; number and owner are those of the slot. */
+void slu_failure_keep_slot(struct slu_engine *engine, const struct slu_slot *slot);
+/* That of a request that never had a slot; returns its id. */
+uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_slot_owner owner,
+                                  const struct sluice_completion *completion);
+/* The owner's oldest, if it is older than that number. It counts as seen then. */
+bool slu_failure_take(struct slu_engine *engine, enum slu_slot_owner owner, uint64_t before,
+                      struct sluice_completion *completion);
+bool slu_failure_find(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion);
+
 /* progress.c */
+/* Takes all that is there. */
+void slu_progress_all(struct slu_engine *engine);
 /* Polls once, without waiting: whether anything was done. */
 bool slu_progress(struct slu_engine *engine);
 /* The failed slot of a failed peer: its cause, class and errno value. */
@@ -265,6 +280,7 @@ bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *ar
 
 /* source.c */
 void slu_source_item(const struct slu_source *source, uint32_t index, struct slu_item *item);
+uint32_t slu_source_peer(const struct slu_source *source, uint32_t index);
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
                      int64_t deadline);
 /* "send" and so on; static. */
@@ -297,9 +313,12 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
 int slu_submit_one(struct slu_engine *engine, struct sluice_request *request,
                    const struct sluice_remote_mr *remote, int64_t deadline,
                    struct sluice_completion *completion);
-/* The result of a request that is not posted, because its peer cannot take it. */
-void slu_refused(const struct slu_engine *engine, const struct slu_item *item, int64_t deadline,
-                 struct sluice_completion *completion);
+/*
+ * The result of a request that is not posted: because the deadline passed
+ * before there was room for it (expired), or because of its peer's state.
+ */
+void slu_refused(const struct slu_engine *engine, const struct slu_item *item, bool expired,
+                 int64_t deadline, struct sluice_completion *completion);
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
 

@@ -5,6 +5,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/channel.c \
 	%D%/engine.c \
 	%D%/engine.h \
+	%D%/failure.c \
 	%D%/peer.c \
 	%D%/post.c \
 	%D%/prepared.c \

@@ -66,7 +66,7 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
         return 0;
     }
     peer->connect_error = error;
-    snprintf(peer->connect_text, sizeof peer->connect_text, "%s", sluice_last_error());
+    snprintf(peer->reason, sizeof peer->reason, "%s", sluice_last_error());
     slu_peer_fail(engine, peer, SLUICE_STATUS_BAD_RESP_ERR, SLUICE_OP_NONE, 0);
     return error;
 }
@@ -74,6 +74,14 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
 void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                    uint32_t opcode, uint32_t vendor)
 {
+    bool real = status != SLUICE_STATUS_WR_FLUSH_ERR && status != SLUICE_STATUS_DEADLINE;
+
+    if (peer->state == SLUICE_STATE_FAILED && peer->cause_inferred && real) {
+        peer->cause_status = status;
+        peer->cause_opcode = opcode;
+        peer->cause_vendor = vendor;
+        peer->cause_inferred = false;
+    }
     if (peer->state == SLUICE_STATE_FAILED)
         return;
     peer->state = SLUICE_STATE_FAILED;
@@ -87,8 +95,9 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
         engine->next_drain = peer->drain_by;
     if (peer->qp != NULL)
         engine->transport->qp_error(peer->qp);
-    slu_log(SLUICE_LOG_DEBUG, "peer %u failed: %s", slu_peer_index(engine, peer),
-            sluice_status_name(status));
+    if (status != SLUICE_STATUS_WR_FLUSH_ERR)
+        slu_log(SLUICE_LOG_DEBUG, "peer %u failed: %s", slu_peer_index(engine, peer),
+                sluice_status_name(status));
 }
 
 static bool peer_idle(void *argument)
@@ -109,7 +118,7 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
     error = slu_peer_create(engine, peer);
     if (error < 0) {
         peer->connect_error = error;
-        snprintf(peer->connect_text, sizeof peer->connect_text, "%s", sluice_last_error());
+        snprintf(peer->reason, sizeof peer->reason, "%s", sluice_last_error());
         slu_peer_fail(engine, peer, SLUICE_STATUS_GENERAL_ERR, SLUICE_OP_NONE, (uint32_t)-error);
     }
     return error;
@@ -118,14 +127,17 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
 /* A queue pair may have failed while nobody was looking. The engine is entered. */
 static void notice_loss(struct slu_engine *engine, struct slu_peer *peer)
 {
-    if (peer->state == SLUICE_STATE_READY && engine->transport->qp_state(peer->qp) == SLU_QP_ERROR)
+    if (peer->state == SLUICE_STATE_READY &&
+        engine->transport->qp_state(peer->qp) == SLU_QP_ERROR) {
         slu_peer_fail(engine, peer, SLUICE_STATUS_RETRY_EXC_ERR, SLUICE_OP_NONE, 0);
+        peer->cause_inferred = true;
+    }
 }
 
 int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer)
 {
     slu_engine_enter(engine);
-    slu_progress(engine);
+    slu_progress_all(engine);
     notice_loss(engine, peer);
     slu_engine_leave(engine);
     return (int)peer->state;
@@ -135,7 +147,13 @@ static void describe(const struct slu_peer *peer, struct sluice_error *error)
 {
     if (peer->connect_error != 0)
         snprintf(error->text, sizeof error->text, "peer %u could not be connected: %.180s",
-                 error->peer, peer->connect_text);
+                 error->peer, peer->reason);
+    else if (peer->reason[0] != '\0')
+        snprintf(error->text, sizeof error->text, "peer %u: %s was refused by the driver: %.160s",
+                 error->peer, slu_opcode_name(error->opcode), peer->reason);
+    else if (error->opcode == SLUICE_OP_NONE && error->status == SLUICE_STATUS_WR_FLUSH_ERR)
+        snprintf(error->text, sizeof error->text, "peer %u: this side ended the connection",
+                 error->peer);
     else if (error->opcode != SLUICE_OP_NONE)
         snprintf(error->text, sizeof error->text,
                  "peer %u: %s failed: %s (%s, vendor code %#x): %s", error->peer,
@@ -173,7 +191,7 @@ int slu_peer_report(struct slu_engine *engine, struct slu_peer *peer, struct slu
     int found;
 
     slu_engine_enter(engine);
-    slu_progress(engine);
+    slu_progress_all(engine);
     notice_loss(engine, peer);
     found = slu_peer_error(engine, peer, error);
     slu_engine_leave(engine);

@@ -6,6 +6,8 @@
  */
 #include "config.h"
 
+#include <stdio.h>
+
 #include "engine.h"
 
 #define CHAIN 16
@@ -97,6 +99,7 @@ static void refuse_rest(struct chain *chain, uint32_t from, int error)
 {
     struct slu_engine *engine = chain->engine;
 
+    snprintf(chain->peer->reason, sizeof chain->peer->reason, "%s", sluice_last_error());
     chain->slots[from]->status = SLUICE_STATUS_GENERAL_ERR;
     chain->slots[from]->vendor = (uint32_t)-error;
     slu_peer_fail(engine, chain->peer, SLUICE_STATUS_GENERAL_ERR, chain->slots[from]->opcode,
@@ -231,7 +234,8 @@ static struct slu_slot *post_whole(struct chain *chain, const struct slu_item *i
 /* A request of which nothing is in flight, and nothing will be: its peer failed. */
 static void fail_unposted(struct chain *chain, struct slu_slot *slot)
 {
-    slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
+    if (slot->status == SLUICE_STATUS_SUCCESS)
+        slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
     slu_slot_failed(chain->peer, slot);
     slu_list_remove(&chain->engine->pools[chain->queue], &chain->peer->posted[chain->queue], slot);
     slu_slot_done(chain->engine, slot);
@@ -260,8 +264,8 @@ static bool post_item(struct chain *chain, const struct slu_item *item, uint32_t
     uint64_t offset;
 
     aim_chain(chain, peer);
-    if (peer->state != SLUICE_STATE_READY) {
-        slu_refused(chain->engine, item, chain->deadline, &completion);
+    if (peer->state != SLUICE_STATE_READY || chain->call->expired) {
+        slu_refused(chain->engine, item, chain->call->expired, chain->deadline, &completion);
         slu_call_result(chain->call, index, &completion);
         return true;
     }
@@ -274,6 +278,8 @@ static bool post_item(struct chain *chain, const struct slu_item *item, uint32_t
         return true;
     }
     slot = take_slot(chain, item, index);
+    /* Until its last part is posted, whatever becomes of the chain before it. */
+    slot->unfinished = true;
     offset = post_parts(chain, slot, item, 0);
     if (offset < item->bytes)
         stall_peer(chain, index, slot, offset);
@@ -308,6 +314,9 @@ static bool resume_parts(struct chain *chain, const struct slu_item *item)
     struct slu_stall *stall = &peer->stall[chain->queue];
     struct slu_slot *slot = &chain->engine->pools[chain->queue].slots[stall->slot];
 
+    /* Once the deadline has passed, the clock is about to fail the peer. */
+    if (peer->state == SLUICE_STATE_READY && chain->call->expired)
+        return false;
     if (peer->state == SLUICE_STATE_READY) {
         stall->offset = post_parts(chain, slot, item, stall->offset);
         if (stall->offset < item->bytes && peer->state == SLUICE_STATE_READY)
@@ -316,7 +325,10 @@ static bool resume_parts(struct chain *chain, const struct slu_item *item)
     stall->slot = SLU_NONE;
     if (!slot->unfinished)
         return true;
+    /* Parts of it were never posted, however well those in flight may end. */
     slot->unfinished = false;
+    if (slot->status == SLUICE_STATUS_SUCCESS)
+        slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
     if (slot->posted == 0)
         fail_unposted(chain, slot);
     return true;
@@ -338,8 +350,10 @@ static bool resume_peer(struct chain *chain, struct slu_peer *peer)
         index++;
     }
     for (; index < source->count; index++) {
+        if (&chain->engine->peers[slu_source_peer(source, index)] != peer)
+            continue;
         slu_source_item(source, index, &item);
-        if (slu_item_queue(&item) != chain->queue || &chain->engine->peers[item.peer] != peer)
+        if (slu_item_queue(&item) != chain->queue)
             continue;
         if (!post_item(chain, &item, index))
             return false;
@@ -362,7 +376,7 @@ static void resume_queue(struct slu_call *call, enum slu_queue queue)
         struct slu_peer *peer = &engine->peers[next];
         uint32_t this = next;
         bool able = (peer->free[queue] > 0 && engine->pools[queue].cq_free > 0) ||
-                    peer->state != SLUICE_STATE_READY;
+                    peer->state != SLUICE_STATE_READY || call->expired;
 
         next = peer->stall[queue].next;
         if (!able || !resume_peer(&chain, peer)) {

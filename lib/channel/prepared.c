@@ -32,7 +32,9 @@ int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepa
 {
     if (!is_prepared(prepared) || endpoint == NULL)
         return slu_fail(EINVAL, "not a prepared channel, or endpoint is NULL");
+    slu_engine_enter(prepared->engine);
     slu_peer_endpoint(prepared->engine, &prepared->engine->peers[0], endpoint);
+    slu_engine_leave(prepared->engine);
     return 0;
 }
 

@@ -67,15 +67,17 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
                       const struct slu_wc *wc)
 {
     uint32_t status = wc->status;
+    bool inferred = status == SLUICE_STATUS_WR_FLUSH_ERR && peer->state == SLUICE_STATE_READY;
 
     /* A queue pair that fails without saying why has lost its peer. */
-    if (status == SLUICE_STATUS_WR_FLUSH_ERR && peer->state == SLUICE_STATE_READY)
+    if (inferred)
         status = SLUICE_STATUS_RETRY_EXC_ERR;
-    if (slot->status == SLUICE_STATUS_SUCCESS) {
+    if (slot->status == SLUICE_STATUS_SUCCESS || slot->status == SLUICE_STATUS_WR_FLUSH_ERR) {
         slot->status = status;
         slot->vendor = wc->vendor;
     }
     slu_peer_fail(engine, peer, status, slot->opcode, wc->vendor);
+    peer->cause_inferred |= inferred;
 }
 
 static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
@@ -188,6 +190,43 @@ static void end_deadlines(struct slu_engine *engine, int64_t now)
             check_deadlines(engine, &engine->peers[i], now);
 }
 
+static void fail_all(struct slu_engine *engine, int error)
+{
+    bool known = true;
+
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        known &= engine->peers[i].state == SLUICE_STATE_FAILED;
+    if (!known)
+        slu_log(SLUICE_LOG_ERROR, "completion queue failed: %s", sluice_last_error());
+    for (uint32_t i = 0; i < engine->peer_count; i++) {
+        slu_peer_fail(engine, &engine->peers[i], SLUICE_STATUS_FATAL_ERR, SLUICE_OP_NONE,
+                      (uint32_t)-error);
+        slu_peer_abandon(engine, &engine->peers[i]);
+    }
+}
+
+static int poll_batch(struct slu_engine *engine)
+{
+    struct slu_wc wcs[BATCH];
+    int count = engine->transport->cq_poll(engine->cq, wcs, BATCH);
+
+    if (SLU_UNLIKELY(count < 0)) {
+        fail_all(engine, count);
+        return 1;
+    }
+    for (int i = 0; i < count; i++)
+        dispatch(engine, &wcs[i]);
+    return count;
+}
+
+/* Bounded, because nothing is posted meanwhile. */
+void slu_progress_all(struct slu_engine *engine)
+{
+    while (poll_batch(engine) == BATCH)
+        ;
+}
+
+/* What was done in time must be seen before anything is judged late. */
 static void check_clock(struct slu_engine *engine)
 {
     int64_t now;
@@ -196,33 +235,19 @@ static void check_clock(struct slu_engine *engine)
     if (engine->next_deadline == SLUICE_FOREVER && engine->next_drain == SLUICE_FOREVER)
         return;
     now = slu_now();
+    if (engine->next_deadline > now && engine->next_drain > now)
+        return;
+    slu_progress_all(engine);
     if (engine->next_deadline <= now)
         end_deadlines(engine, now);
     if (engine->next_drain <= now)
         end_drains(engine, now);
 }
 
-static void fail_all(struct slu_engine *engine, int error)
-{
-    slu_log(SLUICE_LOG_ERROR, "completion queue failed: %s", sluice_last_error());
-    for (uint32_t i = 0; i < engine->peer_count; i++) {
-        slu_peer_fail(engine, &engine->peers[i], SLUICE_STATUS_FATAL_ERR, SLUICE_OP_NONE,
-                      (uint32_t)-error);
-        slu_peer_abandon(engine, &engine->peers[i]);
-    }
-}
-
 bool slu_progress(struct slu_engine *engine)
 {
-    struct slu_wc wcs[BATCH];
-    int count = engine->transport->cq_poll(engine->cq, wcs, BATCH);
+    int count = poll_batch(engine);
 
-    if (SLU_UNLIKELY(count < 0)) {
-        fail_all(engine, count);
-        return true;
-    }
-    for (int i = 0; i < count; i++)
-        dispatch(engine, &wcs[i]);
     if (count == 0 || ++engine->busy_polls >= BUSY_POLLS)
         check_clock(engine);
     return count > 0;

@@ -45,14 +45,14 @@ static bool room_ready(void *argument)
 }
 
 /* A request whose peer cannot take it has a result all the same. */
-static void refuse_item(struct sluice_scope *scope, const struct slu_item *item,
+static void refuse_item(struct sluice_scope *scope, const struct slu_item *item, bool expired,
                         struct sluice_handle *handle)
 {
     struct sluice_completion completion;
     uint64_t id;
 
-    slu_refused(scope->engine, item, scope->deadline, &completion);
-    id = slu_keep_refused(scope->engine, SLU_OWNER_SCOPE, &completion);
+    slu_refused(scope->engine, item, expired, scope->deadline, &completion);
+    id = slu_failure_keep_refused(scope->engine, SLU_OWNER_SCOPE, &completion);
     if (handle != NULL)
         *handle = (struct sluice_handle){.id = id, .owner = scope->engine->tag};
 }
@@ -63,14 +63,14 @@ static void post_item(struct sluice_scope *scope, const struct slu_source *sourc
     struct slu_engine *engine = scope->engine;
     struct slu_item item;
     struct room room = {.engine = engine, .item = &item};
+    bool expired;
 
     slu_source_item(source, index, &item);
     room.parts = slu_item_parts(engine, &item);
-    if (!room_ready(&room) && !slu_wait(engine, room_ready, &room, scope->deadline))
-        slu_peer_fail(engine, &engine->peers[item.peer], SLUICE_STATUS_DEADLINE, item.opcode, 0);
+    expired = !room_ready(&room) && !slu_wait(engine, room_ready, &room, scope->deadline);
     scope->posted++;
-    if (engine->peers[item.peer].state != SLUICE_STATE_READY) {
-        refuse_item(scope, &item, handles != NULL ? &handles[index] : NULL);
+    if (expired || engine->peers[item.peer].state != SLUICE_STATE_READY) {
+        refuse_item(scope, &item, expired, handles != NULL ? &handles[index] : NULL);
         return;
     }
     scope->pending++;
@@ -78,17 +78,18 @@ static void post_item(struct sluice_scope *scope, const struct slu_source *sourc
                    scope->deadline, handles);
 }
 
-/* A request that is split into more parts than the queue is deep can never be posted whole. */
+/* A request that is split into more parts than the queues have room can never be posted whole. */
 static int check_depth(const struct slu_engine *engine, const struct slu_source *source)
 {
+    uint32_t share = engine->pools[SLU_SEND_QUEUE].size;
+    uint32_t room = engine->attr.send_depth < share ? engine->attr.send_depth : share;
     struct slu_item item;
 
     for (uint32_t i = 0; i < source->count; i++) {
         slu_source_item(source, i, &item);
-        if (slu_item_queue(&item) == SLU_SEND_QUEUE &&
-            slu_item_parts(engine, &item) > engine->attr.send_depth)
-            return slu_fail(E2BIG, "request %u needs %u parts, send_depth is %u", i,
-                            slu_item_parts(engine, &item), engine->attr.send_depth);
+        if (slu_item_queue(&item) == SLU_SEND_QUEUE && slu_item_parts(engine, &item) > room)
+            return slu_fail(E2BIG, "request %u needs %u parts, the send queue has room for %u", i,
+                            slu_item_parts(engine, &item), room);
     }
     return 0;
 }
@@ -135,7 +136,12 @@ static int collect(struct sluice_scope *scope, struct sluice_scope_report *repor
     int first = 0;
 
     report->posted = scope->posted;
-    report->unseen = scope->recycled;
+    report->unseen = scope->recycled + scope->lost;
+    report->failed = scope->lost;
+    if (scope->lost > 0)
+        first =
+            slu_fail(-scope->lost_error, "%u requests of the scope failed unseen, the first: %s",
+                     scope->lost, strerror(-scope->lost_error));
     while (slu_take_done(scope->engine, SLU_OWNER_SCOPE, &completion)) {
         report->unseen++;
         if (completion.error == 0)

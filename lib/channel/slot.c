@@ -88,51 +88,29 @@ enum slu_queue slu_slot_queue(const struct slu_slot *slot)
     return (slot->id & QUEUE_BIT) != 0 ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE;
 }
 
-static void keep_failure(struct slu_engine *engine, uint64_t id, enum slu_slot_owner owner,
-                         const struct sluice_completion *completion)
-{
-    struct slu_failure *failure = &engine->failures[engine->failure_next++ % SLU_FAILURES];
-
-    if (failure->id != 0 && failure->owner != SLU_OWNER_CALL)
-        slu_log(SLUICE_LOG_WARN,
-                "more than %d failures that nobody looked at: forgot one of "
-                "peer %u (%s)",
-                SLU_FAILURES, failure->completion.peer,
-                sluice_status_name(failure->completion.status));
-    failure->id = id;
-    failure->owner = (uint8_t)owner;
-    failure->completion = *completion;
-}
-
-static void keep_failed_slot(struct slu_engine *engine, const struct slu_slot *slot)
-{
-    struct sluice_completion completion;
-
-    slu_slot_fill(slot, &completion);
-    keep_failure(engine, slot->id, slot->owner, &completion);
-}
-
-/* Frees done slots, oldest first, until a success went; failures are kept aside. */
+/* Frees the oldest result that nobody saw: a success is forgotten, else a failure kept aside. */
 static void recycle(struct slu_engine *engine, struct slu_pool *pool)
 {
     static const enum slu_slot_owner owners[] = {SLU_OWNER_PROGRAM, SLU_OWNER_SCOPE};
+    struct slu_slot *failed = NULL;
 
     for (unsigned i = 0; i < 2; i++) {
-        struct slu_list *done = &pool->done[owners[i]];
+        uint32_t at = pool->done[owners[i]].head;
 
-        while (done->head != SLU_NONE) {
-            struct slu_slot *slot = &pool->slots[done->head];
-            bool failed = slot->error != 0;
+        for (; at != SLU_NONE; at = pool->slots[at].next) {
+            struct slu_slot *slot = &pool->slots[at];
 
-            if (failed)
-                keep_failed_slot(engine, slot);
-            else if (slot->owner == SLU_OWNER_SCOPE)
-                engine->scope.recycled++;
-            slu_slot_seen(engine, slot);
-            if (!failed)
+            if (slot->error == 0) {
+                engine->scope.recycled += slot->owner == SLU_OWNER_SCOPE;
+                slu_slot_seen(engine, slot);
                 return;
+            }
+            if (failed == NULL)
+                failed = slot;
         }
     }
+    slu_failure_keep_slot(engine, failed);
+    slu_slot_seen(engine, failed);
 }
 
 static void remember_keys(struct slu_engine *engine, struct slu_pool *pool, struct slu_slot *slot,
@@ -140,9 +118,12 @@ static void remember_keys(struct slu_engine *engine, struct slu_pool *pool, stru
 {
     _Atomic uint32_t *keys = pool->keys + (size_t)slot_index(pool, slot) * engine->attr.max_sge;
 
-    for (uint32_t i = 0; i < request->sge_count; i++)
+    /* What was posted inline was copied. */
+    uint32_t count = (request->flags & SLUICE_INLINE) != 0 ? 0 : request->sge_count;
+
+    for (uint32_t i = 0; i < count; i++)
         atomic_store_explicit(&keys[i], request->sges[i].lkey, memory_order_relaxed);
-    atomic_store_explicit(&slot->key_count, (uint8_t)request->sge_count, memory_order_relaxed);
+    atomic_store_explicit(&slot->key_count, (uint8_t)count, memory_order_relaxed);
     atomic_store_explicit(&slot->state, SLU_SLOT_PENDING, memory_order_release);
 }
 
@@ -174,6 +155,12 @@ struct slu_slot *slu_slot_take(struct slu_engine *engine, enum slu_queue queue,
     remember_keys(engine, pool, slot, item->request);
     slu_list_push(pool, &engine->peers[item->peer].posted[queue], slot);
     return slot;
+}
+
+/* An id of its own for a request that has no slot. */
+uint64_t slu_slot_no_id(uint64_t number)
+{
+    return number * GENERATION | (QUEUE_BIT - 1);
 }
 
 struct slu_slot *slu_slot_find(struct slu_engine *engine, uint64_t id)
@@ -234,29 +221,10 @@ void slu_slot_seen(struct slu_engine *engine, struct slu_slot *slot)
     slu_list_push(pool, &pool->free, slot);
 }
 
-/* Failures that were kept aside are older than what is in the lists. */
-static bool take_failure(struct slu_engine *engine, enum slu_slot_owner owner,
-                         struct sluice_completion *completion)
-{
-    for (uint32_t i = 0; i < SLU_FAILURES; i++) {
-        struct slu_failure *failure = &engine->failures[(engine->failure_next + i) % SLU_FAILURES];
-
-        if (failure->id != 0 && failure->owner == owner) {
-            *completion = failure->completion;
-            failure->id = 0;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool slu_take_done(struct slu_engine *engine, enum slu_slot_owner owner,
-                   struct sluice_completion *completion)
+static struct slu_slot *oldest_done(struct slu_engine *engine, enum slu_slot_owner owner)
 {
     struct slu_slot *oldest = NULL;
 
-    if (engine->failure_next > 0 && take_failure(engine, owner, completion))
-        return true;
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
         struct slu_pool *pool = &engine->pools[queue];
         uint32_t head = pool->done[owner].head;
@@ -265,31 +233,22 @@ bool slu_take_done(struct slu_engine *engine, enum slu_slot_owner owner,
             (oldest == NULL || pool->slots[head].done_number < oldest->done_number))
             oldest = &pool->slots[head];
     }
-    if (oldest == NULL)
+    return oldest;
+}
+
+bool slu_take_done(struct slu_engine *engine, enum slu_slot_owner owner,
+                   struct sluice_completion *completion)
+{
+    struct slu_slot *slot = oldest_done(engine, owner);
+
+    if (engine->failure_count > 0 &&
+        slu_failure_take(engine, owner, slot != NULL ? slot->done_number : UINT64_MAX, completion))
+        return true;
+    if (slot == NULL)
         return false;
-    slu_slot_fill(oldest, completion);
-    slu_slot_seen(engine, oldest);
+    slu_slot_fill(slot, completion);
+    slu_slot_seen(engine, slot);
     return true;
-}
-
-bool slu_find_failure(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion)
-{
-    for (uint32_t i = 0; i < SLU_FAILURES; i++)
-        if (engine->failures[i].id == id) {
-            *completion = engine->failures[i].completion;
-            engine->failures[i].owner = SLU_OWNER_CALL;
-            return true;
-        }
-    return false;
-}
-
-uint64_t slu_keep_refused(struct slu_engine *engine, enum slu_slot_owner owner,
-                          const struct sluice_completion *completion)
-{
-    uint64_t id = ++engine->refused_number * GENERATION | (QUEUE_BIT - 1);
-
-    keep_failure(engine, id, owner, completion);
-    return id;
 }
 
 bool slu_pool_uses_key(const struct slu_pool *pool, uint32_t max_sge, uint32_t lkey)

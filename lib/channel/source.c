@@ -7,6 +7,14 @@
 
 #include "engine.h"
 
+uint32_t slu_source_peer(const struct slu_source *source, uint32_t index)
+{
+    if (source->multicast)
+        return source->remotes != NULL ? source->remotes[index].peer : source->peers[index];
+    return index < source->counts[0] ? source->lists[0][index].peer
+                                     : source->lists[1][index - source->counts[0]].peer;
+}
+
 void slu_source_item(const struct slu_source *source, uint32_t index, struct slu_item *item)
 {
     int list = 0;
@@ -14,13 +22,12 @@ void slu_source_item(const struct slu_source *source, uint32_t index, struct slu
     if (source->multicast) {
         item->request = source->lists[0];
         item->remote = source->remotes != NULL ? &source->remotes[index].remote : NULL;
-        item->peer = source->remotes != NULL ? source->remotes[index].peer : source->peers[index];
     } else {
         list = index >= source->counts[0];
         item->request = source->lists[list] + (list ? index - source->counts[0] : index);
         item->remote = &item->request->remote;
-        item->peer = item->request->peer;
     }
+    item->peer = slu_source_peer(source, index);
     item->opcode =
         source->opcodes[list] != SLUICE_OP_NONE ? source->opcodes[list] : item->request->opcode;
     item->bytes = 0;
@@ -158,6 +165,8 @@ int slu_source_check(const struct slu_engine *engine, const struct slu_source *s
 {
     if (deadline < 0)
         return slu_fail(EINVAL, "deadline %lld is negative", (long long)deadline);
+    if (source->count == 0)
+        return 0;
     for (int list = 0; list < 2; list++)
         if (source->counts[list] > 0 && source->lists[list] == NULL)
             return slu_fail(EINVAL, "a list of %u requests is NULL", source->counts[list]);

@@ -36,13 +36,14 @@ void slu_call_result(struct slu_call *call, uint32_t index,
  * A peer that failed before the call refuses it (ENOTCONN); one that failed
  * during the call cancels what was not posted yet, unless the deadline was it.
  */
-void slu_refused(const struct slu_engine *engine, const struct slu_item *item, int64_t deadline,
-                 struct sluice_completion *completion)
+void slu_refused(const struct slu_engine *engine, const struct slu_item *item, bool expired,
+                 int64_t deadline, struct sluice_completion *completion)
 {
     const struct slu_peer *peer = &engine->peers[item->peer];
     bool during = peer->state == SLUICE_STATE_FAILED && peer->failed_in == engine->call_number;
     bool late =
-        during && peer->cause_status == SLUICE_STATUS_DEADLINE && deadline <= peer->failed_at;
+        (expired && peer->state == SLUICE_STATE_READY) ||
+        (during && peer->cause_status == SLUICE_STATUS_DEADLINE && deadline <= peer->failed_at);
 
     *completion = (struct sluice_completion){
         .user_data = item->request->user_data,
@@ -65,21 +66,6 @@ static bool call_ready(void *argument)
     if (call->incomplete > 0)
         slu_post_stalled(call);
     return call->incomplete == 0;
-}
-
-/*
- * The deadline passed. Peers with posted requests of this call were failed by
- * the clock; those that never got room for theirs are failed here.
- */
-static void fail_stalled(struct slu_engine *engine)
-{
-    for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        uint32_t next = engine->stalled[queue];
-
-        for (; next != SLU_NONE; next = engine->peers[next].stall[queue].next)
-            slu_peer_fail(engine, &engine->peers[next], SLUICE_STATUS_DEADLINE,
-                          queue == SLU_RECEIVE_QUEUE ? SLUICE_OP_RECEIVE : SLUICE_OP_SEND, 0);
-    }
 }
 
 static int call_error(const struct slu_engine *engine, const struct slu_call *call)
@@ -121,7 +107,8 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
     slu_post_call(&call, SLU_RECEIVE_QUEUE);
     slu_post_call(&call, SLU_SEND_QUEUE);
     if (!slu_wait(engine, call_ready, &call, call.deadline)) {
-        fail_stalled(engine);
+        /* The clock fails the peers that are late; what never found room breaks nobody. */
+        call.expired = true;
         slu_wait(engine, call_ready, &call, SLUICE_FOREVER);
     }
     error = call_error(engine, &call);

@@ -138,12 +138,14 @@ static bool handle_ready(void *argument)
 
 static int find_result(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion)
 {
-    struct slu_slot *slot = slu_slot_find(engine, id);
+    struct slu_slot *slot;
 
+    /* Its slot may be free already, and remember it all the same. */
+    if (slu_failure_find(engine, id, completion))
+        return 0;
+    slot = slu_slot_find(engine, id);
     if (slot == NULL)
-        return slu_find_failure(engine, id, completion)
-                   ? 0
-                   : slu_fail(ESTALE, "the handle is too old: its place was needed");
+        return slu_fail(ESTALE, "the handle is too old: its place was needed");
     slu_slot_fill(slot, completion);
     if (slot->state == SLU_SLOT_DONE)
         slu_slot_seen(engine, slot);

@@ -49,8 +49,10 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
     if (count != prepared->engine->peer_count)
         return slu_fail(EINVAL, "room for %u endpoints, there are %u peers", count,
                         prepared->engine->peer_count);
+    slu_engine_enter(prepared->engine);
     for (uint32_t i = 0; i < count; i++)
         slu_peer_endpoint(prepared->engine, &prepared->engine->peers[i], &endpoints[i]);
+    slu_engine_leave(prepared->engine);
     return 0;
 }
 

@@ -44,6 +44,7 @@ struct soft_helper {
     int64_t pause_since;
     bool probes;
     int64_t last_probe;
+    uint32_t probe_from; /* the slot whose turn it is */
     uint32_t half_open_count;
     struct half_open half_open[HELPER_HALF_OPEN];
 };

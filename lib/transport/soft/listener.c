@@ -2,7 +2,8 @@
 /*
  * Letting peers in: one listening socket per context. A connection must say a
  * whole hello with a nonce of ours within 10 s; then it goes to the owner of
- * its queue pair. Everything else is dropped and does not matter.
+ * its queue pair, or, if it was a question (probe.c), it is answered. Everything
+ * else is dropped and does not matter.
  */
 #include "helper.h"
 
@@ -167,12 +168,31 @@ static bool welcome(int fd, uint32_t qpn)
     return send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) == (ssize_t)sizeof(bytes);
 }
 
-/* Gives the socket to the owner of the queue pair; false: it is not wanted. */
+/* May the peer that asks still hope for this queue pair? */
+static bool is_there(struct soft_context *context, const struct tcp_hello *hello)
+{
+    struct soft_qp *qp = slu_soft_qp_find(context, hello->target_qpn);
+    if (qp == NULL)
+        return false;
+    unsigned state = atomic_load_explicit(&qp->state, memory_order_acquire);
+    bool there =
+        slu_soft_nonce_equal(qp->nonce, hello->target_nonce) &&
+        (state == SLU_QP_PREPARED ||
+         (state == SLU_QP_CONNECTED && slu_soft_nonce_equal(qp->peer_nonce, hello->own_nonce)));
+    slu_soft_qp_release(qp);
+    return there;
+}
+
+/* Gives the socket to the owner of the queue pair; false: it is not wanted any more. */
 static bool hand_over(struct soft_helper *helper, const struct half_open *half)
 {
     struct tcp_hello hello;
     if (!slu_soft_hello_decode(half->bytes, &hello))
         return false;
+    if (hello.own_qpn == 0) {
+        welcome(half->fd, is_there(helper->context, &hello) ? hello.target_qpn : 0);
+        return false;
+    }
     struct soft_qp *qp = slu_soft_qp_find(helper->context, hello.target_qpn);
     if (qp == NULL)
         return false;

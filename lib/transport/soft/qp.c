@@ -145,8 +145,10 @@ int slu_soft_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
         return slu_fail(EINVAL, "the queue pair is connected already");
     qp->max_reads = reads < qp->attr.read_depth ? reads : qp->attr.read_depth;
     qp->wire = same ? &slu_soft_wire_self : &slu_soft_wire_tcp;
-    if (!slu_soft_in_error(qp))
+    if (!slu_soft_in_error(qp)) {
+        memcpy(qp->peer_nonce, remote->soft.nonce, sizeof(qp->peer_nonce));
         atomic_store_explicit(&qp->state, SLU_QP_CONNECTED, memory_order_release);
+    }
     int err = qp->wire->start(qp, remote);
     if (err != 0)
         slu_soft_qp_fail(qp, SLUICE_STATUS_WR_FLUSH_ERR, true);

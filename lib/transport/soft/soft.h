@@ -189,6 +189,7 @@ struct soft_qp {
     uint32_t qpn;
     uint64_t generation;
     uint8_t nonce[SLU_NONCE_BYTES];
+    uint8_t peer_nonce[SLU_NONCE_BYTES]; /* immutable once the state is CONNECTED */
     /* Messages that wait: requests for a receive, anything for the handshake. */
     struct soft_message *parked;
     struct soft_message **parked_end;
@@ -199,7 +200,7 @@ struct soft_qp {
     struct soft_message close;
     /* tcp */
     struct soft_tcp *tcp;
-    atomic_bool awaiting;     /* the helper looks after the peer's process */
+    atomic_bool awaiting;     /* the helper looks after the peer */
     struct soft_message lost; /* in use from when lost_sent is set */
     atomic_bool lost_sent;
     struct soft_probe *probe; /* the helper's, under the lock of the context */

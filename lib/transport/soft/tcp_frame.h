@@ -18,6 +18,11 @@
 /* So much of a hello tells whether it is one. */
 #define TCP_MAGIC_BYTES 8
 
+/*
+ * A hello whose own_qpn is 0 is a question: is the target there, not in error,
+ * and either not handshaken yet or handshaken with own_nonce? The answer is a
+ * welcome, or the denial, which is a welcome of number 0; then the stream ends.
+ */
 struct tcp_hello {
     uint32_t target_qpn;
     uint32_t own_qpn;
@@ -59,6 +64,7 @@ void slu_soft_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELL
 bool slu_soft_hello_decode(const uint8_t bytes[TCP_HELLO_BYTES], struct tcp_hello *hello);
 /* Can these first bytes become a hello? */
 bool slu_soft_hello_possible(const uint8_t *bytes, uint32_t count);
+/* qpn 0: the denial. */
 void slu_soft_welcome_encode(uint32_t qpn, uint8_t bytes[TCP_WELCOME_BYTES]);
 bool slu_soft_welcome_decode(const uint8_t bytes[TCP_WELCOME_BYTES], uint32_t qpn);
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Failures that nobody has seen and whose slots were needed, and those of
+ * requests that never had one. Bounded: what an owner has had no look at for
+ * longest goes first, and is counted.
+ */
+#include "config.h"
+
+#include "engine.h"
+
+/* The oldest of an owner; NULL if there is none. */
+static struct slu_failure *find_oldest(struct slu_engine *engine, enum slu_slot_owner owner)
+{
+    struct slu_failure *oldest = NULL;
+
+    for (uint32_t i = 0; i < SLU_FAILURES; i++) {
+        struct slu_failure *failure = &engine->failures[i];
+
+        if (failure->id != 0 && failure->owner == owner &&
+            (oldest == NULL || failure->number < oldest->number))
+            oldest = failure;
+    }
+    return oldest;
+}
+
+static void lose(struct slu_engine *engine, const struct slu_failure *failure)
+{
+    struct sluice_scope *scope = &engine->scope;
+
+    engine->failure_count--;
+    if (failure->owner == SLU_OWNER_SCOPE) {
+        if (scope->lost++ == 0)
+            scope->lost_error = failure->completion.error;
+        return;
+    }
+    if (engine->failures_lost++ == 0)
+        slu_log(SLUICE_LOG_WARN,
+                "more than %d failures that nobody looked at: the oldest are forgotten, first "
+                "one of peer %u (%s)",
+                SLU_FAILURES, failure->completion.peer,
+                sluice_status_name(failure->completion.status));
+}
+
+/* A free place, else one that was seen, else the owner's oldest, else anybody's oldest. */
+static struct slu_failure *find_place(struct slu_engine *engine, enum slu_slot_owner owner)
+{
+    struct slu_failure *place;
+
+    for (uint32_t i = 0; i < SLU_FAILURES; i++)
+        if (engine->failures[i].id == 0)
+            return &engine->failures[i];
+    place = find_oldest(engine, SLU_OWNER_CALL);
+    if (place != NULL)
+        return place;
+    place = find_oldest(engine, owner);
+    if (place == NULL)
+        place = find_oldest(engine, owner == SLU_OWNER_SCOPE ? SLU_OWNER_PROGRAM : SLU_OWNER_SCOPE);
+    lose(engine, place);
+    return place;
+}
+
+static void keep(struct slu_engine *engine, uint64_t id, uint64_t number, enum slu_slot_owner owner,
+                 const struct sluice_completion *completion)
+{
+    struct slu_failure *place = find_place(engine, owner);
+
+    place->id = id;
+    place->number = number;
+    place->owner = (uint8_t)owner;
+    place->completion = *completion;
+    engine->failure_count++;
+}
+
+void slu_failure_keep_slot(struct slu_engine *engine, const struct slu_slot *slot)
+{
+    struct sluice_completion completion;
+
+    slu_slot_fill(slot, &completion);
+    keep(engine, slot->id, slot->done_number, (enum slu_slot_owner)slot->owner, &completion);
+}
+
+uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_slot_owner owner,
+                                  const struct sluice_completion *completion)
+{
+    uint64_t id = slu_slot_no_id(++engine->refused_number);
+
+    keep(engine, id, ++engine->done_number, owner, completion);
+    return id;
+}
+
+bool slu_failure_take(struct slu_engine *engine, enum slu_slot_owner owner, uint64_t before,
+                      struct sluice_completion *completion)
+{
+    struct slu_failure *failure = find_oldest(engine, owner);
+
+    if (failure == NULL || failure->number > before)
+        return false;
+    *completion = failure->completion;
+    failure->owner = SLU_OWNER_CALL;
+    engine->failure_count--;
+    return true;
+}
+
+bool slu_failure_find(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion)
+{
+    for (uint32_t i = 0; id != 0 && i < SLU_FAILURES; i++) {
+        struct slu_failure *failure = &engine->failures[i];
+
+        if (failure->id != id)
+            continue;
+        *completion = failure->completion;
+        engine->failure_count -= failure->owner != SLU_OWNER_CALL;
+        failure->owner = SLU_OWNER_CALL;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,210 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Runs the examples, and test programs if there are any to run, on a device: soft,
+# or another one, such as rxe0 in the guest of tests/softroce. In the top of the
+# build tree:
+#
+#   check-examples.sh [DEVICE [TEST PROGRAM...]]
+#
+# On soft, 03-scatter-gather is also run with all kinds of input, with wrong
+# arguments, and while its processes are killed; and the benchmarks are run.
+. "${srcdir:-.}/tests/tap.sh"
+
+device=${1:-soft}
+[ $# = 0 ] || shift
+export SLUICE_DEVICE="$device" SLUICE_TEST_DEVICE="$device"
+
+# Open MPI does as it is told on any host, as any user; what it forgets to free
+# is not ours.
+with_mpi() {
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none \
+    ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" \
+    timeout 120 "${MPIEXEC:-mpiexec}" -n 4 "$@"
+}
+
+head -c 8000000 /dev/urandom >"$tmp/input"
+for source in "$srcdir"/examples/*.c; do
+  name=$(basename "$source" .c)
+  title="examples/$name on $device"
+  if [ ! -x "examples/$name" ]; then
+    skip "$title" 'built without what it needs'
+    continue
+  fi
+  case $name in
+    *-scatter-gather) check "$title" timeout 120 "examples/$name" -n 4 "$tmp/input" ;;
+    *-mpi-*)
+      if [ "$device" = soft ] && have "${MPIEXEC:-mpiexec}"; then
+        check "$title" with_mpi "examples/$name"
+      else
+        skip "$title" 'it takes mpiexec, and is tried on soft only'
+      fi
+      ;;
+    *) check "$title" timeout 120 "examples/$name" ;;
+  esac
+done
+
+# Seconds that a run may take: much more than it needs, for sanitizers are slow.
+limit=120
+
+# runs TEXT COMMAND...: it succeeds in time and prints TEXT.
+runs() {
+  text=$1
+  shift
+  timeout "$limit" "$@" >"$tmp/out" 2>&1
+  status=$?
+  cat "$tmp/out"
+  echo "exit status $status"
+  [ "$status" = 0 ] && grep -q -F -e "$text" "$tmp/out"
+}
+
+# refuses STATUS TEXT COMMAND...: it fails with this status, TEXT on stderr, and
+# nothing on stdout.
+refuses() {
+  expected=$1 text=$2
+  shift 2
+  timeout "$limit" "$@" >"$tmp/out" 2>"$tmp/err"
+  status=$?
+  cat "$tmp/out" "$tmp/err"
+  echo "exit status $status"
+  [ "$status" = "$expected" ] && grep -q -F -e "$text" "$tmp/err" && ! [ -s "$tmp/out" ]
+}
+
+# within SECONDS COMMAND...: tries until it succeeds.
+within() {
+  tries=$(($1 * 10))
+  shift
+  while ! "$@"; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || return 1
+    sleep 0.1
+  done
+}
+
+# A process that nobody has collected yet is gone as well.
+gone() {
+  ! grep -q '^State:[[:blank:]]*[^ZX[:blank:]]' "/proc/$1/status" 2>/dev/null
+}
+
+all_gone() {
+  for worker; do
+    within 10 gone "$worker" || {
+      echo "process $worker is left behind"
+      kill -9 "$worker"
+      return 1
+    }
+  done
+}
+
+# Starts four processes that run for long: rank 0 is $pid, the others are $workers.
+# A shell starts what runs in the background deaf to SIGINT, hence env.
+start_long_run() {
+  env --default-signal=INT examples/03-scatter-gather -n 4 -r 1000000 >"$tmp/out" 2>"$tmp/err" &
+  pid=$!
+  within "$limit" grep -q 'processes on device' "$tmp/out" || {
+    cat "$tmp/err"
+    give_up 'it does not start'
+    return 1
+  }
+  workers=$(cat "/proc/$pid/task/$pid/children")
+}
+
+give_up() {
+  echo "$1"
+  kill -9 "$pid"
+  wait "$pid"
+  return 1
+}
+
+# The second worker is killed: rank 0 says which, fails, and takes the others along.
+killed_worker() {
+  start_long_run || return 1
+  # shellcheck disable=SC2086 # they are words
+  set -- $workers
+  kill -9 "$2"
+  within 15 gone "$pid" || give_up 'rank 0 still runs' || return 1
+  wait "$pid"
+  status=$?
+  cat "$tmp/err"
+  echo "exit status $status"
+  [ "$status" = 1 ] && grep -q 'rank 2' "$tmp/err" && all_gone "$@"
+}
+
+# signalled SIGNAL: rank 0 ends by it, and nobody stays behind.
+signalled() {
+  start_long_run || return 1
+  kill -s "$1" "$pid"
+  within 10 gone "$pid" || give_up 'rank 0 still runs' || return 1
+  wait "$pid"
+  status=$?
+  echo "exit status $status"
+  # shellcheck disable=SC2086 # they are words
+  [ "$status" -gt 128 ] && all_gone $workers
+}
+
+check_scatter_gather() {
+  program=examples/03-scatter-gather
+  for processes in 1 2 4 8; do
+    check "$program with $processes processes" runs 'digests agree' $program -n $processes
+  done
+  for size in 0 1 4097 1048576 5000003; do
+    head -c $size "$tmp/input" >"$tmp/file"
+    for processes in 1 3 8; do
+      check "$program with $processes processes and $size bytes, twice" \
+        runs 'digests agree' $program -n $processes -r 2 "$tmp/file"
+    done
+  done
+  for wrong in '-n 0' '-n 65' '-n -1' '-n two' '-n' '-r 0' '-r 2x' '-x' 'one two'; do
+    # shellcheck disable=SC2086 # they are words
+    check "$program $wrong" refuses 2 usage $program $wrong
+  done
+  check "$program with no such file" refuses 1 nosuchfile $program "$tmp/nosuchfile"
+  check "$program with a folder" refuses 1 'not a regular file' $program "$tmp"
+}
+
+check_killed() {
+  if ! [ -r "/proc/$$/task/$$/children" ]; then
+    skip 'processes that are killed' 'no list of children in /proc'
+  elif ! env --default-signal=INT true 2>/dev/null; then
+    skip 'processes that are killed' 'env cannot restore SIGINT'
+  else
+    check 'examples/03-scatter-gather names a worker that is killed' killed_worker
+    for signal in INT TERM KILL; do
+      check "examples/03-scatter-gather leaves nobody behind at SIG$signal" signalled $signal
+    done
+  fi
+}
+
+if [ "$device" = soft ]; then
+  check 'examples/01-loopback on an unknown device' \
+    refuses 1 nosuch0 env SLUICE_DEVICE=nosuch0 examples/01-loopback
+  if [ -x examples/03-scatter-gather ]; then
+    check_scatter_gather
+    check_killed
+  fi
+  check 'bench/pingpong' runs 'one way' bench/pingpong
+  check 'bench/scale with 1 and 100 peers' runs ' 100 ' bench/scale 1 100
+  check 'bench/scale with no peers' refuses 2 usage bench/scale 0
+fi
+
+# A program's lines are passed on, under numbers of this script's own.
+for program in "$@"; do
+  timeout 300 "$program" >"$tmp/out" 2>"$tmp/err" </dev/null
+  status=$?
+  sed 's/^/# /' "$tmp/err"
+  awk -v count="$tap_count" -v program="${program##*/}" '
+    /^(not )?ok / {
+      text = $0
+      sub(/^(not )?ok [0-9]* *-? */, "", text)
+      print ($1 == "not" ? "not ok " : "ok ") ++count " - " program ": " text
+      next
+    }
+    /^1\.\.0/ { print "ok " ++count " - " program " # SKIP " $0; next }
+    /^1\.\./ { next }
+    { print "# " $0 }' "$tmp/out"
+  tap_count=$((tap_count + $(grep -c -E '^(not )?ok |^1\.\.0' "$tmp/out")))
+  if [ $status != 0 ] && ! grep -q '^not ok ' "$tmp/out"; then
+    check "$program ends well, not with $status" false
+  fi
+done
+finish

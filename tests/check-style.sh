@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The look of the sources: format, length of lines, functions and files, the
+# license line on top, and what shellcheck says.
+. "${srcdir:-.}/tests/tap.sh"
+
+cd "$srcdir" || exit 99
+for folder in include lib tests tools examples bench; do
+  [ -d $folder ] && find $folder -name '*.[ch]'
+done | sort >"$tmp/c"
+{
+  find scripts tests examples -type f ! -name '*.[ch]'
+  find .ci -type f 2>/dev/null
+} | sort >"$tmp/other"
+while read -r file; do
+  case $(head -n 1 "$file") in '#!'*sh) echo "$file" ;; esac
+done <"$tmp/other" >"$tmp/sh"
+echo tests/tap.sh >>"$tmp/sh"
+
+# Each prints what breaks the rule.
+unformatted() {
+  xargs "$format" --dry-run <"$tmp/c" 2>&1 | sed -n 's/^\([^ :]*\):[0-9].* warning: .*/\1/p' |
+    sort -u | while read -r file; do
+    echo "$format -i $file"
+    "$format" "$file" | diff -u "$file" - | sed -n '4,12p'
+  done
+}
+
+long_lines() {
+  xargs awk 'length > 100 { print FILENAME ":" FNR ": " length " columns" }' <"$tmp/c"
+}
+
+long_functions() {
+  xargs awk '
+    /^{/ { start = FNR }
+    /^}/ && start {
+      if (FNR - start + 1 > 80)
+        print FILENAME ":" start ": a function of " FNR - start + 1 " lines"
+      start = 0
+    }' <"$tmp/c"
+}
+
+long_files() {
+  xargs wc -l <"$tmp/c" | awk '$1 > 600 && $2 != "total" { print $2 ": " $1 " lines" }'
+}
+
+# A source that no local.mk names is not built, or not in the release.
+unlisted() {
+  while read -r file; do
+    folder=${file%/*} name=${file##*/}
+    cat "$folder/local.mk" "$folder/../local.mk" 2>/dev/null | grep -q -F -e "/${name%.*}" || echo "$file"
+  done <"$tmp/c"
+}
+
+no_license() {
+  while read -r file; do
+    [ "$(head -n 1 "$file")" = '/* SPDX-License-Identifier: MIT */' ] || echo "$file"
+  done <"$tmp/c"
+  while read -r file; do
+    head -n 2 "$file" | grep -q '^# SPDX-License-Identifier: MIT$' || echo "$file"
+  done <"$tmp/sh"
+}
+
+trailing_space() {
+  cat "$tmp/c" "$tmp/sh" | xargs grep -n '[[:blank:]]$' || true
+}
+
+format=
+for candidate in clang-format-14 clang-format; do
+  case $($candidate --version 2>/dev/null) in *'version 14.'*) format=$candidate && break ;; esac
+done
+if [ -n "$format" ]; then
+  check 'clang-format changes nothing' silent unformatted
+else
+  skip 'clang-format changes nothing' 'no clang-format 14'
+fi
+check 'no line is over 100 columns' silent long_lines
+check 'no line ends in blanks' silent trailing_space
+check 'no function is over 80 lines' silent long_functions
+check 'no file is over 600 lines' silent long_files
+check 'every source is in a local.mk' silent unlisted
+check 'every source has its license line' silent no_license
+if have shellcheck; then
+  check 'shellcheck finds nothing' xargs -a "$tmp/sh" shellcheck --exclude=SC1091,SC2317
+else
+  skip 'shellcheck finds nothing' 'no shellcheck'
+fi
+finish

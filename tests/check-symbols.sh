@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What the library exports is what its map and its headers say; what is shared
+# between its files, but not exported, starts with slu_.
+. "${srcdir:-.}/tests/tap.sh"
+
+nm=${NM:-nm}
+library=lib/.libs/libsluice.so
+archive=lib/.libs/libsluice.a
+
+# Symbols that a tool put there, such as a sanitizer's, start with two underscores.
+exported() {
+  $nm -D --defined-only "$library" | awk '$2 ~ /[TDBRVWi]/ { sub(/@.*/, "", $3); print $3 }' |
+    grep -v -e '^__' -e '^_init$' -e '^_fini$' -e '^SLUICE_' | sort -u
+}
+
+# Calls of sluice/verbs.h may be left out of a build without verbs.
+declared() {
+  if [ "${VERBS:-yes}" = no ] && [ -f "$srcdir/include/sluice/verbs.h" ]; then
+    grep -o 'sluice_[a-z0-9_]*(' "$srcdir/include/sluice/verbs.h" | tr -d '(' | sort -u >"$tmp/verbs"
+    exported >"$tmp/exported"
+    "$srcdir/scripts/update-map" --list | awk -v verbs="$tmp/verbs" -v out="$tmp/exported" '
+      BEGIN {
+        while ((getline name < verbs) > 0) optional[name] = 1
+        while ((getline name < out) > 0) delete optional[name]
+      }
+      !($0 in optional)'
+  else
+    "$srcdir/scripts/update-map" --list
+  fi
+}
+
+same() {
+  diff "$tmp/left" "$tmp/right"
+}
+
+foreign_globals() {
+  $nm --defined-only --extern-only "$@" |
+    awk 'NF == 3 && $2 ~ /[A-Z]/ && $3 !~ /^(sluice_|slu_|__)/ { print $3; bad = 1 } END { exit bad }'
+}
+
+"$srcdir/scripts/update-map" --list >"$tmp/left"
+"$srcdir/scripts/update-map" --map >"$tmp/right"
+check 'headers (<) and map (>) name the same functions: scripts/update-map' same
+
+if [ -f "$library" ]; then
+  declared >"$tmp/left"
+  exported >"$tmp/right"
+  check 'headers (<) and library (>) have the same functions' same
+else
+  skip 'headers and library have the same functions' 'no shared library was built'
+fi
+
+if [ -f "$archive" ]; then
+  check 'names shared between files start with sluice_ or slu_' foreign_globals "$archive"
+else
+  skip 'names shared between files start with sluice_ or slu_' 'no static library was built'
+fi
+finish

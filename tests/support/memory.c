@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "memory.h"
+
+#include <stdlib.h>
+
+#define GUARD_BYTES 128
+#define GUARD_VALUE 0xa5
+
+void memory_open_at(struct memory *memory, struct sluice_pd *pd, size_t length, uint32_t access,
+                    size_t shift)
+{
+    size_t all = length + 2 * GUARD_BYTES + shift;
+    memory->whole = malloc(all);
+    require(memory->whole, "%zu bytes", all);
+    memset(memory->whole, GUARD_VALUE, all);
+    memory->bytes = memory->whole + GUARD_BYTES + shift;
+    memory->length = length;
+    memset(memory->bytes, 0, length);
+    memory->mr = sluice_mr_register(pd, memory->bytes, length, access);
+    require(memory->mr, "%s", sluice_last_error());
+}
+
+void memory_open(struct memory *memory, struct sluice_pd *pd, size_t length)
+{
+    memory_open_at(memory, pd, length, ACCESS_ALL, 0);
+}
+
+void memory_check_guards(const struct memory *memory)
+{
+    const uint8_t *end = memory->bytes + memory->length;
+    value_check(memory->whole, (size_t)(memory->bytes - memory->whole), GUARD_VALUE);
+    value_check(end, GUARD_BYTES, GUARD_VALUE);
+}
+
+void memory_close(struct memory *memory)
+{
+    require_ok(sluice_mr_deregister(memory->mr));
+    memory_check_guards(memory);
+    free(memory->whole);
+    memset(memory, 0, sizeof(*memory));
+}
+
+struct sluice_sge memory_sge(const struct memory *memory, size_t offset, size_t length)
+{
+    struct sluice_sge sge = {0};
+    require_ok(sluice_mr_sge(memory->mr, offset, length, &sge));
+    return sge;
+}
+
+/* An empty piece is among them; the last one takes the rest. */
+void memory_split(const struct memory *memory, size_t offset, size_t length,
+                  struct sluice_sge *sges, uint32_t count)
+{
+    static const size_t lengths[] = {1, 3, 0, 7, 4097, 13};
+    for (uint32_t i = 0; i < count; i++) {
+        size_t piece = lengths[i % COUNT(lengths)];
+        if (piece > length || i == count - 1) {
+            piece = length;
+        }
+        sges[i] = memory_sge(memory, offset, piece);
+        offset += piece;
+        length -= piece;
+    }
+}
+
+struct sluice_remote_mr memory_remote(const struct memory *memory, size_t offset, size_t length)
+{
+    struct sluice_remote_mr remote = {0};
+    require_ok(sluice_mr_remote(memory->mr, &remote));
+    require_ok(sluice_remote_mr_slice(&remote, offset, length, &remote));
+    return remote;
+}
+
+uint64_t pattern_key(uint32_t from, uint32_t to, uint32_t operation)
+{
+    return ((uint64_t)from << 40 | (uint64_t)to << 16 | operation) * UINT64_C(0x9e3779b97f4a7c15) +
+           1;
+}
+
+static uint64_t word_at(uint64_t key, size_t index)
+{
+    uint64_t word = key + index * UINT64_C(0xbf58476d1ce4e5b9);
+    word ^= word >> 29;
+    return word * UINT64_C(0x94d049bb133111eb);
+}
+
+void pattern_fill(void *bytes, size_t length, uint64_t key)
+{
+    uint8_t *to = bytes;
+    for (size_t i = 0; i < length; i += 8) {
+        uint64_t word = word_at(key, i / 8);
+        memcpy(to + i, &word, length - i < 8 ? length - i : 8);
+    }
+}
+
+void pattern_check(const void *bytes, size_t length, uint64_t key)
+{
+    const uint8_t *from = bytes;
+    for (size_t i = 0; i < length; i += 8) {
+        uint64_t word = word_at(key, i / 8);
+        size_t part = length - i < 8 ? length - i : 8;
+        if (memcmp(from + i, &word, part) != 0) {
+            size_t bad = 0;
+            while (from[i + bad] == (uint8_t)(word >> (8 * bad))) {
+                bad++;
+            }
+            fail_at(__FILE__, __LINE__, "byte %zu of %zu is 0x%02x, not 0x%02x", i + bad, length,
+                    from[i + bad], (uint8_t)(word >> (8 * bad)));
+        }
+    }
+}
+
+void value_check(const void *bytes, size_t length, uint8_t value)
+{
+    const uint8_t *from = bytes;
+    for (size_t i = 0; i < length; i++) {
+        if (from[i] != value) {
+            fail_at(__FILE__, __LINE__, "byte %zu of %zu was touched: 0x%02x, not 0x%02x", i,
+                    length, from[i], value);
+        }
+    }
+}

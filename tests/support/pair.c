@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "pair.h"
+
+#include <stdlib.h>
+
+void sides_open(struct sides *sides)
+{
+    memset(sides, 0, sizeof(*sides));
+    for (int i = 0; i < 2; i++) {
+        if (i == 1 && current_wire() == WIRE_SELF) {
+            sides->contexts[1] = sides->contexts[0];
+            sides->pds[1] = sides->pds[0];
+            return;
+        }
+        sides->contexts[i] = open_context();
+        sides->pds[i] = sluice_pd_alloc(sides->contexts[i]);
+        require(sides->pds[i], "%s", sluice_last_error());
+    }
+}
+
+void sides_close(struct sides *sides)
+{
+    for (int i = 0; i < 2; i++) {
+        if (i == 0 || sides->contexts[1] != sides->contexts[0]) {
+            sluice_pd_free(sides->pds[i]);
+            sluice_context_close(sides->contexts[i]);
+        }
+    }
+    memset(sides, 0, sizeof(*sides));
+}
+
+struct sluice_prepared_channel *prepare_channel(struct sluice_pd *pd,
+                                                const struct sluice_channel_attr *attr,
+                                                struct sluice_endpoint *endpoint)
+{
+    struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, attr);
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_channel_endpoint(prepared, endpoint));
+    return prepared;
+}
+
+static struct sluice_channel *handshake(struct sluice_prepared_channel *prepared,
+                                        const struct sluice_endpoint *remote)
+{
+    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, remote);
+    require(channel, "%s", sluice_last_error());
+    return channel;
+}
+
+void pair_connect(struct pair *pair, const struct sluice_channel_attr *attr)
+{
+    struct sluice_endpoint endpoints[2];
+    struct sluice_prepared_channel *first =
+        prepare_channel(pair->sides.pds[0], attr, &endpoints[0]);
+    struct sluice_prepared_channel *second =
+        prepare_channel(pair->sides.pds[1], attr, &endpoints[1]);
+    pair->channels[0] = handshake(first, &endpoints[1]);
+    pair->channels[1] = handshake(second, &endpoints[0]);
+}
+
+void pair_open(struct pair *pair, const struct sluice_channel_attr *attr)
+{
+    sides_open(&pair->sides);
+    pair_connect(pair, attr);
+}
+
+void pair_close(struct pair *pair)
+{
+    sluice_channel_close(pair->channels[0]);
+    sluice_channel_close(pair->channels[1]);
+    sides_close(&pair->sides);
+}
+
+struct sluice_request request_of(uint32_t opcode, uint32_t peer, const struct sluice_sge *sge)
+{
+    struct sluice_request request = {.opcode = opcode, .peer = peer, .user_data = 7000 + peer};
+    request.sges = sge;
+    request.sge_count = sge ? 1 : 0;
+    return request;
+}
+
+struct sluice_handle post(struct sluice_channel *channel, const struct sluice_request *request)
+{
+    struct sluice_handle handle = {0};
+    require_ok(sluice_channel_post(channel, request, 1, DEADLINE, &handle));
+    return handle;
+}
+
+struct sluice_completion await(struct sluice_channel *channel, struct sluice_handle handle,
+                               enum sluice_error_class error_class)
+{
+    struct sluice_completion completion = {0};
+    require_ok(sluice_channel_wait(channel, &handle, DEADLINE, &completion));
+    require_class(&completion, error_class);
+    return completion;
+}
+
+static void pass(struct sluice_channel *from, struct sluice_channel *to, struct memory *source,
+                 struct memory *target)
+{
+    struct sluice_sge send_sge = memory_sge(source, 0, source->length);
+    struct sluice_sge receive_sge = memory_sge(target, 0, target->length);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &receive_sge);
+    pattern_fill(source->bytes, source->length, 99);
+    memset(target->bytes, 0, target->length);
+    struct sluice_handle handle = post(to, &receive);
+    require_ok(sluice_channel_send(from, &send_sge, 1, DEADLINE));
+    await(to, handle, SLUICE_CLASS_NONE);
+    pattern_check(target->bytes, target->length, 99);
+}
+
+void pair_works(struct pair *pair)
+{
+    struct memory memories[2];
+    for (int i = 0; i < 2; i++) {
+        memory_open(&memories[i], pair->sides.pds[i], 1000);
+    }
+    pass(pair->channels[0], pair->channels[1], &memories[0], &memories[1]);
+    pass(pair->channels[1], pair->channels[0], &memories[1], &memories[0]);
+    for (int i = 0; i < 2; i++) {
+        memory_close(&memories[i]);
+    }
+}
+
+void star_open(struct star *star, uint32_t peers, const struct sluice_channel_attr *attr)
+{
+    struct sluice_endpoint ours[STAR_PEERS];
+    struct sluice_endpoint theirs[STAR_PEERS];
+    struct sluice_prepared_channel *prepared[STAR_PEERS];
+    require(peers <= STAR_PEERS, "%u", peers);
+    memset(star, 0, sizeof(*star));
+    sides_open(&star->sides);
+    star->peers = peers;
+    struct sluice_prepared_multichannel *hub =
+        sluice_multichannel_prepare(star->sides.pds[0], peers, attr);
+    require(hub, "%s", sluice_last_error());
+    require_ok(sluice_prepared_multichannel_endpoints(hub, ours, peers));
+    for (uint32_t i = 0; i < peers; i++) {
+        prepared[i] = prepare_channel(star->sides.pds[1], attr, &theirs[i]);
+    }
+    star->hub = sluice_prepared_multichannel_handshake(hub, theirs, peers);
+    require(star->hub, "%s", sluice_last_error());
+    for (uint32_t i = 0; i < peers; i++) {
+        star->spokes[i] = handshake(prepared[i], &ours[i]);
+    }
+}
+
+void star_close(struct star *star)
+{
+    sluice_multichannel_close(star->hub);
+    for (uint32_t i = 0; i < star->peers; i++) {
+        sluice_channel_close(star->spokes[i]);
+    }
+    sides_close(&star->sides);
+}
+
+void star_works(struct star *star, uint32_t peer)
+{
+    struct memory near;
+    struct memory far;
+    struct sluice_completion completion = {0};
+    memory_open(&near, star->sides.pds[0], 1000);
+    memory_open(&far, star->sides.pds[1], 1000);
+    struct sluice_sge near_sge = memory_sge(&near, 0, near.length);
+    struct sluice_sge far_sge = memory_sge(&far, 0, far.length);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &far_sge);
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far_sge);
+
+    pattern_fill(near.bytes, near.length, pattern_key(0, peer, 1));
+    struct sluice_handle handle = post(star->spokes[peer], &receive);
+    require_ok(sluice_multichannel_send(star->hub, peer, &near_sge, 1, DEADLINE));
+    await(star->spokes[peer], handle, SLUICE_CLASS_NONE);
+    pattern_check(far.bytes, far.length, pattern_key(0, peer, 1));
+
+    memset(near.bytes, 0, near.length);
+    handle = post(star->spokes[peer], &send);
+    require_ok(sluice_multichannel_receive(star->hub, peer, &near_sge, 1, DEADLINE, &completion));
+    require_class(&completion, SLUICE_CLASS_NONE);
+    require(completion.peer == peer && completion.bytes == near.length, "peer %u, %llu bytes",
+            completion.peer, (unsigned long long)completion.bytes);
+    await(star->spokes[peer], handle, SLUICE_CLASS_NONE);
+    pattern_check(near.bytes, near.length, pattern_key(0, peer, 1));
+    memory_close(&near);
+    memory_close(&far);
+}
+
+void star_break(struct star *star, uint32_t peer)
+{
+    struct memory near;
+    struct memory far;
+    memory_open(&near, star->sides.pds[0], 8);
+    memory_open(&far, star->sides.pds[1], 8);
+    struct sluice_sge sge = memory_sge(&near, 0, 8);
+    struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
+    remote.rkey ^= 0x5a5a5a5a;
+    require_result(sluice_multichannel_write(star->hub, peer, &sge, 1, &remote, DEADLINE), -EACCES);
+    require_result(sluice_multichannel_peer_state(star->hub, peer), SLUICE_STATE_FAILED);
+    memory_close(&near);
+    memory_close(&far);
+}
+
+struct sluice_multichannel *loop_open(struct sluice_pd *pd, uint32_t peers,
+                                      const struct sluice_channel_attr *attr)
+{
+    struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, peers, attr);
+    require(prepared, "%s", sluice_last_error());
+    struct sluice_endpoint *endpoints = calloc(peers, sizeof(*endpoints));
+    struct sluice_endpoint *remotes = calloc(peers, sizeof(*remotes));
+    require(endpoints && remotes && peers % 2 == 0, "%u peers", peers);
+    require_ok(sluice_prepared_multichannel_endpoints(prepared, endpoints, peers));
+    for (uint32_t i = 0; i < peers; i++) {
+        remotes[i] = endpoints[i ^ 1];
+    }
+    struct sluice_multichannel *multichannel =
+        sluice_prepared_multichannel_handshake(prepared, remotes, peers);
+    require(multichannel, "%s", sluice_last_error());
+    free(endpoints);
+    free(remotes);
+    return multichannel;
+}
+
+struct sluice_error channel_error(const struct sluice_channel *channel)
+{
+    struct sluice_error error = {.size = sizeof(error)};
+    require_result(sluice_channel_error(channel, &error), 1);
+    require(memchr(error.text, 0, sizeof(error.text)) && error.text[0], "no text");
+    return error;
+}
+
+struct sluice_error peer_error(const struct sluice_multichannel *multichannel, uint32_t peer)
+{
+    struct sluice_error error = {.size = sizeof(error)};
+    require_result(sluice_multichannel_peer_error(multichannel, peer, &error), 1);
+    require(error.peer == peer, "peer %u", error.peer);
+    require(memchr(error.text, 0, sizeof(error.text)) && error.text[0], "no text");
+    return error;
+}

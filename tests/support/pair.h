@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections within one process, on the wire of the running test: a pair of
+ * channels, and a star (a multichannel and a channel for each of its peers).
+ */
+#ifndef SUPPORT_PAIR_H
+#define SUPPORT_PAIR_H
+
+#include "memory.h"
+
+/* Where the two ends live: on the self wire, both are the same. */
+struct sides {
+    struct sluice_context *contexts[2];
+    struct sluice_pd *pds[2];
+};
+
+void sides_open(struct sides *sides);
+void sides_close(struct sides *sides);
+
+/* A pair of connected channels. */
+struct pair {
+    struct sides sides;
+    struct sluice_channel *channels[2];
+};
+
+void pair_open(struct pair *pair, const struct sluice_channel_attr *attr);
+/* Connects, again or for the first time, on sides that are open. */
+void pair_connect(struct pair *pair, const struct sluice_channel_attr *attr);
+void pair_close(struct pair *pair);
+
+/* Prepares a channel and gives its endpoint; which must succeed. */
+struct sluice_prepared_channel *prepare_channel(struct sluice_pd *pd,
+                                                const struct sluice_channel_attr *attr,
+                                                struct sluice_endpoint *endpoint);
+
+/* Passes a few bytes in both directions, which must succeed. */
+void pair_works(struct pair *pair);
+
+#define STAR_PEERS 16
+
+/* A hub, and its peers. A spoke that is NULL is left alone. */
+struct star {
+    struct sides sides;
+    uint32_t peers;
+    struct sluice_multichannel *hub;
+    struct sluice_channel *spokes[STAR_PEERS];
+};
+
+void star_open(struct star *star, uint32_t peers, const struct sluice_channel_attr *attr);
+void star_close(struct star *star);
+/* Passes a few bytes in both directions between the hub and a peer. */
+void star_works(struct star *star, uint32_t peer);
+/* Fails a peer of the hub: writes to it with a key that does not exist. */
+void star_break(struct star *star, uint32_t peer);
+
+/* A multichannel connected to itself: peer 2 i with peer 2 i + 1. */
+struct sluice_multichannel *loop_open(struct sluice_pd *pd, uint32_t peers,
+                                      const struct sluice_channel_attr *attr);
+
+/* A request, to be filled in further. */
+struct sluice_request request_of(uint32_t opcode, uint32_t peer, const struct sluice_sge *sge);
+
+/* The first error of a channel or peer, which must be there. */
+struct sluice_error channel_error(const struct sluice_channel *channel);
+struct sluice_error peer_error(const struct sluice_multichannel *multichannel, uint32_t peer);
+
+/* Posts one request to a channel; waits for one, which ends so. */
+struct sluice_handle post(struct sluice_channel *channel, const struct sluice_request *request);
+struct sluice_completion await(struct sluice_channel *channel, struct sluice_handle handle,
+                               enum sluice_error_class error_class);
+
+#define DEADLINE SLUICE_S(20)
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "process.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <stddef.h>
+#include <time.h>
+
+int count_fds(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    if (!folder) {
+        return -1;
+    }
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(folder);
+    return count - 1;
+}
+
+static int64_t read_clock(clockid_t id)
+{
+    struct timespec now;
+    clock_gettime(id, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t clock_now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t cpu_used(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void let_pass(int64_t nanoseconds)
+{
+    int64_t end = clock_now() + nanoseconds;
+    for (int64_t left = nanoseconds; left > 0; left = end - clock_now()) {
+        poll(NULL, 0, (int)((left + 999999) / 1000000));
+    }
+}
+
+int settle_fds(int most)
+{
+    int64_t end = clock_now() + 3000000000;
+    int count = count_fds();
+    while (count > most && clock_now() < end) {
+        let_pass(5000000);
+        count = count_fds();
+    }
+    return count;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "suite.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "group.h"
+
+static enum wire wire;
+
+static void use_self(void)
+{
+    wire = WIRE_SELF;
+}
+
+static void use_tcp(void)
+{
+    wire = WIRE_TCP;
+}
+
+enum wire current_wire(void)
+{
+    return wire;
+}
+
+bool short_run(void)
+{
+    const char *value = getenv("SLUICE_TEST_SHORT");
+    return value && *value && strcmp(value, "0") != 0;
+}
+
+const char *test_device(void)
+{
+    const char *device = getenv("SLUICE_TEST_DEVICE");
+    return device && *device ? device : "soft";
+}
+
+bool device_is_soft(void)
+{
+    return strcmp(test_device(), "soft") == 0;
+}
+
+/* Says why the program cannot run, as TAP has it; NULL if it can. */
+static const char *cannot_run(void)
+{
+    static char why[300];
+    struct sluice_context *context = sluice_context_open(test_device(), NULL);
+    if (!context) {
+        snprintf(why, sizeof(why), "no context on %s: %s", test_device(), sluice_last_error());
+        return why;
+    }
+    sluice_context_close(context);
+    return NULL;
+}
+
+int run_cases(const char *name, const struct cases *cases, size_t count)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    /* Only a device that is not always there may be missing. */
+    const char *why = device_is_soft() ? NULL : cannot_run();
+    if (why) {
+        printf("1..0 # SKIP %s\n", why);
+        return EXIT_SUCCESS;
+    }
+    Suite *suite = suite_create(name);
+    for (size_t i = 0; i < count; i++) {
+        TCase *tcase = tcase_create(cases[i].name);
+        tcase_add_checked_fixture(tcase, cases[i].wire == WIRE_SELF ? use_self : use_tcp, NULL);
+        tcase_set_timeout(tcase, cases[i].seconds);
+        cases[i].add(tcase);
+        suite_add_tcase(suite, tcase);
+    }
+    SRunner *runner = srunner_create(suite);
+    srunner_set_tap(runner, "-");
+    srunner_run_all(runner, CK_SILENT);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int run_on_wires(const char *name, unsigned seconds, void (*add)(TCase *tcase))
+{
+    const struct cases cases[] = {
+        {"self", WIRE_SELF, seconds, add},
+        {"tcp", WIRE_TCP, seconds, add},
+    };
+    return run_cases(name, cases, COUNT(cases));
+}
+
+struct sluice_context *open_context(void)
+{
+    struct sluice_context *context = sluice_context_open(test_device(), NULL);
+    require(context, "%s", sluice_last_error());
+    return context;
+}
+
+struct sluice_context_info context_info(const struct sluice_context *context)
+{
+    struct sluice_context_info info = {.size = sizeof(info)};
+    require_ok(sluice_context_query(context, &info));
+    return info;
+}
+
+void fail_at(const char *file, int line, const char *format, ...)
+{
+    char what[1024];
+    char text[1200];
+    const char *slash = strrchr(file, '/');
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    snprintf(text, sizeof(text), "%s:%d: %s", slash ? slash + 1 : file, line, what);
+    rank_fail(text); /* does not return in a rank */
+    if (gettid() != getpid() && getenv("CK_FORK")) {
+        /* Without Check's fork its longjmp would leave the thread's stack. */
+        printf("Bail out! %s\n", text);
+        fflush(stdout);
+        _exit(EXIT_FAILURE);
+    }
+    ck_abort_msg("%s", text);
+    abort();
+}
+
+void check_result(const char *file, int line, const char *call, int64_t got, int64_t wanted)
+{
+    if (got == wanted) {
+        return;
+    }
+    fail_at(file, line, "%s: %lld (%s), not %lld (%s); last error: %s", call, (long long)got,
+            strerror(abs((int)got)), (long long)wanted, strerror(abs((int)wanted)),
+            sluice_last_error());
+}
+
+void check_text(const char *file, int line, const char *call, const char *wanted)
+{
+    char words[200];
+    char *rest = NULL;
+    const char *text = sluice_last_error();
+    const char *at = text;
+    snprintf(words, sizeof(words), "%s", wanted);
+    if (!*text) {
+        fail_at(file, line, "%s: no text", call);
+    }
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        at = strstr(at, word);
+        if (!at) {
+            fail_at(file, line, "%s: no '%s' (of '%s') in '%s'", call, word, wanted, text);
+        }
+        at += strlen(word);
+    }
+}
+
+static int class_errno(enum sluice_error_class error_class)
+{
+    static const int errors[] = {
+        [SLUICE_CLASS_NONE] = 0,
+        [SLUICE_CLASS_PEER_LOST] = -ECONNRESET,
+        [SLUICE_CLASS_TIMEOUT] = -ETIMEDOUT,
+        [SLUICE_CLASS_ACCESS] = -EACCES,
+        [SLUICE_CLASS_TRUNCATED] = -EMSGSIZE,
+        [SLUICE_CLASS_CANCELLED] = -ECANCELED,
+        [SLUICE_CLASS_LOCAL] = -EFAULT,
+        [SLUICE_CLASS_DEVICE] = -EIO,
+        [SLUICE_CLASS_PROTOCOL] = -EPROTO,
+    };
+    return errors[error_class];
+}
+
+void check_completion(const char *file, int line, const struct sluice_completion *completion,
+                      enum sluice_error_class error_class)
+{
+    int error = class_errno(error_class);
+    /* A request that a failed peer refused is cancelled under another errno. */
+    bool refused = error_class == SLUICE_CLASS_CANCELLED && completion->error == -ENOTCONN;
+    if (completion->error_class != error_class || (completion->error != error && !refused) ||
+        (error == 0) != (completion->status == SLUICE_STATUS_SUCCESS) ||
+        (error == 0) != (completion->cause == SLUICE_STATUS_SUCCESS)) {
+        fail_at(file, line,
+                "completion of peer %u, opcode %u, user data %llu: error %d, class %s, status %s,"
+                " cause %s; wanted class %s",
+                completion->peer, completion->opcode, (unsigned long long)completion->user_data,
+                completion->error, sluice_error_class_name(completion->error_class),
+                sluice_status_name(completion->status), sluice_status_name(completion->cause),
+                sluice_error_class_name(error_class));
+    }
+    if (error != 0 && completion->bytes != 0) {
+        fail_at(file, line, "failed completion with %llu bytes",
+                (unsigned long long)completion->bytes);
+    }
+    if (completion->reserved != 0) {
+        fail_at(file, line, "completion with reserved %u", completion->reserved);
+    }
+}

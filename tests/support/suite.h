@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running a test program: TAP out, one line per test, each test on each wire.
+ *
+ * SLUICE_TEST_DEVICE names the device, "soft" if it is not set. With
+ * SLUICE_TEST_SHORT=1 there are fewer sizes and peers.
+ */
+#ifndef SUPPORT_SUITE_H
+#define SUPPORT_SUITE_H
+
+#include <check.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <sluice.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* How two ends in one process are joined. */
+enum wire {
+    WIRE_SELF = 0, /* one context: on soft within the process */
+    WIRE_TCP = 1   /* two contexts: on soft over TCP */
+};
+
+/* A group of tests; add() adds them. Each test may take so many seconds. */
+struct cases {
+    const char *name;
+    enum wire wire;
+    unsigned seconds;
+    void (*add)(TCase *tcase);
+};
+
+/* Runs all tests; the result is that of main(). */
+int run_cases(const char *name, const struct cases *cases, size_t count);
+
+/* What most programs want: the same tests on both wires. */
+int run_on_wires(const char *name, unsigned seconds, void (*add)(TCase *tcase));
+
+/* The wire of the running test. */
+enum wire current_wire(void);
+
+bool short_run(void);
+const char *test_device(void);
+bool device_is_soft(void);
+
+/* A context of the device under test, and what it can do. */
+struct sluice_context *open_context(void);
+struct sluice_context_info context_info(const struct sluice_context *context);
+
+/*
+ * Assertions. They work in the tests, in the ranks of a group (which report to
+ * their parent) and in threads. The text is what a reader needs to know more.
+ */
+void fail_at(const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4), noreturn));
+void check_result(const char *file, int line, const char *call, int64_t got, int64_t wanted);
+void check_text(const char *file, int line, const char *call, const char *wanted);
+
+#define require(condition, format, ...)                                            \
+    do {                                                                           \
+        if (!(condition)) {                                                        \
+            fail_at(__FILE__, __LINE__, "%s: " format, #condition, ##__VA_ARGS__); \
+        }                                                                          \
+    } while (0)
+#define require_result(call, wanted) check_result(__FILE__, __LINE__, #call, (call), (wanted))
+#define require_ok(call) require_result(call, 0)
+
+/* The call fails so, and sluice_last_error() holds the words, one after the other. */
+#define require_error(call, wanted, words)            \
+    do {                                              \
+        require_result(call, wanted);                 \
+        check_text(__FILE__, __LINE__, #call, words); \
+    } while (0)
+
+/* The constructor fails so. */
+#define require_null(call, wanted, words)                                         \
+    do {                                                                          \
+        errno = 0;                                                                \
+        const void *null_made_ = (call);                                          \
+        int null_errno_ = errno;                                                  \
+        require(!null_made_, "it succeeded");                                     \
+        check_result(__FILE__, __LINE__, "errno of " #call, null_errno_, wanted); \
+        check_text(__FILE__, __LINE__, #call, words);                             \
+    } while (0)
+
+/* The completion ended so: 0, or a class of error and its errno value. */
+void check_completion(const char *file, int line, const struct sluice_completion *completion,
+                      enum sluice_error_class error_class);
+#define require_class(completion, error_class) \
+    check_completion(__FILE__, __LINE__, completion, error_class)
+
+#endif

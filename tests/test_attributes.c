@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attribute structs: each field out of range is refused with its name and its
+ * legal range, and structs of older and newer programs are understood.
+ */
+#include <stdlib.h>
+
+#include "support/pair.h"
+#include "support/process.h"
+
+/* A field, a value that it may not have, and words of the text. */
+struct bad_field {
+    size_t offset;
+    uint32_t value;
+    const char *words;
+};
+
+#define FIELD(name) offsetof(struct sluice_channel_attr, name)
+
+static const struct bad_field bad_fields[] = {
+    {FIELD(flags), 1, "flags"},
+    {FIELD(send_depth), 16385, "send_depth 1 16384"},
+    {FIELD(receive_depth), 16385, "receive_depth 1 16384"},
+    {FIELD(send_depth), UINT32_MAX, "send_depth 1 16384"},
+    {FIELD(max_sge), 33, "max_sge 1 32"},
+    {FIELD(max_inline), 1025, "max_inline 1 1024"},
+    {FIELD(access), SLUICE_ACCESS_LOCAL_WRITE, "access"},
+    {FIELD(access), UINT32_C(1) << 30, "access"},
+    {FIELD(access), SLUICE_ACCESS_NONE | SLUICE_ACCESS_REMOTE_READ, "access"},
+    {FIELD(read_depth), 129, "read_depth 1 128"},
+    {FIELD(ack_timeout), 32, "ack_timeout 1 31"},
+    {FIELD(retry_count), 7, "retry_count 1 6"},
+    {FIELD(wait_mode), 3, "wait_mode"},
+    {FIELD(spin_time), 1000000001, "spin_time 1"},
+};
+
+START_TEST(channel_fields_out_of_range)
+{
+    const struct bad_field *bad = &bad_fields[_i];
+    struct sides sides;
+    struct sluice_channel_attr attr = {.size = sizeof(attr)};
+    sides_open(&sides);
+    int fds = count_fds();
+    memcpy((char *)&attr + bad->offset, &bad->value, sizeof(bad->value));
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, bad->words);
+    require_null(sluice_multichannel_prepare(sides.pds[0], 3, &attr), EINVAL, bad->words);
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(channel_max_message_out_of_range)
+{
+    struct sides sides;
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = 4095};
+    sides_open(&sides);
+    uint64_t most = context_info(sides.contexts[0]).max_message;
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "max_message 4096");
+    attr.max_message = most + 1;
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "max_message 4096");
+    attr.max_message = most;
+    sluice_prepared_channel_free(sluice_channel_prepare(sides.pds[0], &attr));
+    sides_close(&sides);
+}
+END_TEST
+
+/* Every limit itself is legal. */
+START_TEST(channel_fields_at_their_limits)
+{
+    struct sluice_channel_attr least = {.size = sizeof(least),
+                                        .send_depth = 1,
+                                        .receive_depth = 1,
+                                        .max_sge = 1,
+                                        .max_inline = 1,
+                                        .access = SLUICE_ACCESS_NONE,
+                                        .read_depth = 1,
+                                        .ack_timeout = 1,
+                                        .retry_count = 1,
+                                        .wait_mode = SLUICE_WAIT_SPIN,
+                                        .spin_time = 1,
+                                        .max_message = 4096};
+    struct sluice_channel_attr most = {.size = sizeof(most),
+                                       .send_depth = 16384,
+                                       .receive_depth = 16384,
+                                       .max_sge = 32,
+                                       .max_inline = device_is_soft() ? 1024 : 64,
+                                       .access = SLUICE_ACCESS_REMOTE_READ,
+                                       .read_depth = device_is_soft() ? 128 : 16,
+                                       .ack_timeout = 31,
+                                       .retry_count = 6,
+                                       .wait_mode = SLUICE_WAIT_EVENT,
+                                       .spin_time = 1000000000};
+    struct pair pair;
+    pair_open(&pair, &least);
+    pair_works(&pair);
+    pair_close(&pair);
+    pair_open(&pair, &most);
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+/* Of an older program: shorter. Of a newer one: longer, and zero where we know nothing. */
+START_TEST(channel_attr_of_another_version)
+{
+    struct {
+        struct sluice_channel_attr attr;
+        uint32_t newer[4];
+    } longer = {.attr = {.size = sizeof(longer)}};
+    struct sluice_channel_attr shorter = {.size = offsetof(struct sluice_channel_attr, max_sge)};
+    struct sides sides;
+    sides_open(&sides);
+    struct sluice_prepared_channel *prepared = sluice_channel_prepare(sides.pds[0], &longer.attr);
+    require(prepared, "%s", sluice_last_error());
+    sluice_prepared_channel_free(prepared);
+    longer.newer[3] = 0x01000000;
+    require_null(sluice_channel_prepare(sides.pds[0], &longer.attr), E2BIG, "");
+    require_null(sluice_multichannel_prepare(sides.pds[0], 1, &longer.attr), E2BIG, "");
+    longer.newer[3] = 0;
+    longer.newer[0] = 1;
+    require_null(sluice_channel_prepare(sides.pds[0], &longer.attr), E2BIG, "");
+
+    /* What lies behind the size is not looked at. */
+    shorter.max_sge = 99;
+    shorter.wait_mode = 99;
+    prepared = sluice_channel_prepare(sides.pds[0], &shorter);
+    require(prepared, "%s", sluice_last_error());
+    sluice_prepared_channel_free(prepared);
+    shorter.size = 0;
+    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
+    shorter.size = 3;
+    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(numbers_of_peers)
+{
+    struct sides sides;
+    sides_open(&sides);
+    require_null(sluice_multichannel_prepare(sides.pds[0], 0, NULL), EINVAL, "1 65536");
+    require_null(sluice_multichannel_prepare(sides.pds[0], SLUICE_MAX_PEERS + 1, NULL), EINVAL,
+                 "65536");
+    require_null(sluice_multichannel_prepare(sides.pds[0], UINT32_MAX, NULL), EINVAL, "65536");
+    require_null(sluice_multichannel_prepare(NULL, 1, NULL), EINVAL, "");
+    require_null(sluice_channel_prepare(NULL, NULL), EINVAL, "");
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(context_fields)
+{
+    struct {
+        struct sluice_context_attr attr;
+        uint64_t newer;
+    } longer = {.attr = {.size = sizeof(longer)}};
+    struct sluice_context_attr attr = {.size = sizeof(attr), .flags = 1};
+    const char *device = test_device();
+    require_null(sluice_context_open(device, &attr), EINVAL, "flags");
+    attr = (struct sluice_context_attr){.size = sizeof(attr), .reserved = 1};
+    require_null(sluice_context_open(device, &attr), EINVAL, "reserved");
+    attr = (struct sluice_context_attr){.size = 3};
+    require_null(sluice_context_open(device, &attr), EINVAL, "size");
+    struct sluice_context *context = sluice_context_open(device, &longer.attr);
+    require(context, "%s", sluice_last_error());
+    sluice_context_close(context);
+    longer.newer = 1;
+    require_null(sluice_context_open(device, &longer.attr), E2BIG, "");
+}
+END_TEST
+
+START_TEST(context_address)
+{
+    static const char *const wrong[] = {"nonsense", "1.2.3.4.5", "localhost", "127.0.0.1:1"};
+    struct sluice_context_attr attr = {.size = sizeof(attr)};
+    int fds = count_fds();
+    if (!device_is_soft()) {
+        return; /* it has none */
+    }
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        attr.address = wrong[i];
+        require_null(sluice_context_open("soft", &attr), EINVAL, "address");
+    }
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+    attr.address = "127.0.0.1";
+    struct sluice_context *context = sluice_context_open("soft", &attr);
+    require(context, "%s", sluice_last_error());
+    sluice_context_close(context);
+    /* The same from the environment, which the attribute overrides. */
+    setenv("SLUICE_TCP_ADDRESS", "nonsense", 1);
+    context = sluice_context_open("soft", &attr);
+    require(context, "%s", sluice_last_error());
+    sluice_context_close(context);
+    require_null(sluice_context_open("soft", NULL), EINVAL, "SLUICE_TCP_ADDRESS");
+    setenv("SLUICE_TCP_ADDRESS", "127.0.0.1", 1);
+    context = sluice_context_open("soft", NULL);
+    require(context, "%s", sluice_last_error());
+    sluice_context_close(context);
+    unsetenv("SLUICE_TCP_ADDRESS");
+}
+END_TEST
+
+START_TEST(unknown_device)
+{
+    int fds = count_fds();
+    require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device soft");
+    require_null(sluice_context_open("", NULL), ENODEV, "soft");
+    setenv("SLUICE_DEVICE", "neither-this", 1);
+    require_null(sluice_context_open(NULL, NULL), ENODEV, "neither-this soft");
+    unsetenv("SLUICE_DEVICE");
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, channel_fields_out_of_range, 0, (int)COUNT(bad_fields));
+    tcase_add_test(tcase, channel_max_message_out_of_range);
+    tcase_add_test(tcase, channel_fields_at_their_limits);
+    tcase_add_test(tcase, channel_attr_of_another_version);
+    tcase_add_test(tcase, numbers_of_peers);
+    tcase_add_test(tcase, context_fields);
+    tcase_add_test(tcase, context_address);
+    tcase_add_test(tcase, unknown_device);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {{"attributes", WIRE_SELF, 30, add_tests}};
+    return run_cases("attributes", cases, COUNT(cases));
+}

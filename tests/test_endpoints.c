@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Endpoints and handshakes: whatever the 256 bytes are, the handshake says
+ * what is wrong with them, consumes what it was given, and hurts nobody else.
+ */
+#include <stdlib.h>
+
+#include "support/pair.h"
+#include "support/process.h"
+
+/* The checksum of endpoints, to make ones that are wrong in one field only. */
+static void seal(struct sluice_endpoint *endpoint)
+{
+    uint32_t hash = UINT32_C(2166136261);
+    for (int i = 0; i < SLUICE_ENDPOINT_BYTES - 4; i++) {
+        hash = (hash ^ endpoint->bytes[i]) * UINT32_C(16777619);
+    }
+    for (int i = 0; i < 4; i++) {
+        endpoint->bytes[SLUICE_ENDPOINT_BYTES - 4 + i] = (uint8_t)(hash >> (24 - 8 * i));
+    }
+}
+
+/* A channel that shakes hands with this endpoint: NULL and this errno. */
+static void refuse(struct sluice_pd *pd, const struct sluice_endpoint *remote, int error,
+                   const char *words)
+{
+    struct sluice_endpoint ours;
+    struct sluice_prepared_channel *prepared = prepare_channel(pd, NULL, &ours);
+    require_null(sluice_prepared_channel_handshake(prepared, remote), error, words);
+}
+
+START_TEST(damaged_endpoints)
+{
+    struct sides sides;
+    struct sluice_endpoint good;
+    struct sluice_endpoint bad;
+    sides_open(&sides);
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &good);
+    memset(&bad, 0, sizeof(bad));
+    refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    int fds = count_fds(); /* with all that is made when it is first needed */
+    memset(&bad, 0xff, sizeof(bad));
+    refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    for (int i = 0; i < SLUICE_ENDPOINT_BYTES; i++) {
+        bad = good;
+        bad.bytes[i] ^= (uint8_t)(1 << (i % 8));
+        refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    }
+    unsigned seed = 12345;
+    for (int i = 0; i < 200; i++) {
+        for (int j = 0; j < SLUICE_ENDPOINT_BYTES; j++) {
+            bad.bytes[j] = (uint8_t)(rand_r(&seed) >> 7);
+        }
+        refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    }
+    refuse(sides.pds[0], NULL, EINVAL, "");
+    require_null(sluice_prepared_channel_handshake(NULL, &good), EINVAL, "");
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(endpoint_of_another_version)
+{
+    struct sides sides;
+    struct sluice_endpoint bad;
+    sides_open(&sides);
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
+    bad.bytes[1]++;
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTO, "version 2");
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(endpoint_of_another_transport)
+{
+    struct sides sides;
+    struct sluice_endpoint bad;
+    sides_open(&sides);
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
+    bad.bytes[3] = device_is_soft() ? 1 : 2;
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTOTYPE, "verbs");
+    bad.bytes[3] = 3;
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTO, "3");
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+/* With a right checksum, but made up before the addresses: no crash, and no hang later. */
+START_TEST(forged_endpoints)
+{
+    struct sides sides;
+    struct sluice_endpoint good;
+    struct sluice_endpoint ours;
+    unsigned seed = 4711;
+    sides_open(&sides);
+    if (!device_is_soft()) {
+        sides_close(&sides);
+        return; /* a device takes its time for each */
+    }
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &good);
+    for (int i = 0; i < (short_run() ? 20 : 100); i++) {
+        struct sluice_endpoint bad = good;
+        for (int j = 0; j < 1 + i % 4; j++) {
+            bad.bytes[4 + rand_r(&seed) % 88] = (uint8_t)(rand_r(&seed) >> 7);
+        }
+        seal(&bad);
+        struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &ours);
+        struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &bad);
+        if (channel) {
+            int64_t start = clock_now();
+            int result = sluice_channel_send(channel, NULL, 0, SLUICE_MS(20));
+            require(result < 0, "forged endpoint %d", i);
+            require(clock_now() - start < SLUICE_S(2), "took %lld ms",
+                    (long long)(clock_now() - start) / 1000000);
+            sluice_channel_close(channel);
+        }
+    }
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+/*
+ * The peer has gone before it ever shook hands: it shows in the first
+ * operation. Which side is to connect is a matter of chance, so many times.
+ */
+START_TEST(stale_endpoint)
+{
+    struct sides sides;
+    sides_open(&sides);
+    for (int i = 0; i < (device_is_soft() ? 8 : 1); i++) {
+        struct sluice_endpoint stale;
+        struct sluice_endpoint ours;
+        sluice_prepared_channel_free(prepare_channel(sides.pds[1], NULL, &stale));
+        struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &ours);
+        struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &stale);
+        require(channel, "%s", sluice_last_error());
+        require_error(sluice_channel_send(channel, NULL, 0, DEADLINE / 2), -ECONNRESET, "");
+        require_result(sluice_channel_state(channel), SLUICE_STATE_FAILED);
+        require(channel_error(channel).error_class == SLUICE_CLASS_PEER_LOST, "%s",
+                channel_error(channel).text);
+        sluice_channel_close(channel);
+    }
+    sides_close(&sides);
+}
+END_TEST
+
+/* Of 4 peers, two have endpoints that cannot be used: those come out failed. */
+START_TEST(unusable_peers_of_a_multichannel)
+{
+    struct sides sides;
+    struct sluice_endpoint ours[4];
+    struct sluice_endpoint theirs[4];
+    struct sluice_prepared_channel *prepared[4];
+    struct star star = {.peers = 4};
+    sides_open(&star.sides);
+    sides = star.sides;
+    struct sluice_prepared_multichannel *hub = sluice_multichannel_prepare(sides.pds[0], 4, NULL);
+    require(hub, "%s", sluice_last_error());
+    require_ok(sluice_prepared_multichannel_endpoints(hub, ours, 4));
+    for (uint32_t i = 0; i < 4; i++) {
+        prepared[i] = prepare_channel(sides.pds[1], NULL, &theirs[i]);
+    }
+    memset(&theirs[1], 0x5a, sizeof(theirs[1]));
+    theirs[2].bytes[3] = device_is_soft() ? 1 : 2;
+    seal(&theirs[2]);
+    star.hub = sluice_prepared_multichannel_handshake(hub, theirs, 4);
+    require(star.hub, "%s", sluice_last_error());
+    for (uint32_t i = 0; i < 4; i++) {
+        star.spokes[i] = sluice_prepared_channel_handshake(prepared[i], &ours[i]);
+        require(star.spokes[i], "%s", sluice_last_error());
+        require_result(sluice_multichannel_peer_state(star.hub, i),
+                       i == 1 || i == 2 ? SLUICE_STATE_FAILED : SLUICE_STATE_READY);
+    }
+    require(strstr(peer_error(star.hub, 1).text, "endpoint"), "%s", peer_error(star.hub, 1).text);
+    require(peer_error(star.hub, 2).text[0], "peer %d", 2);
+    struct sluice_error error = {.size = sizeof(error)};
+    require_ok(sluice_multichannel_peer_error(star.hub, 0, &error));
+    require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
+    star_works(&star, 0);
+    star_works(&star, 3);
+
+    /* And can be made new. */
+    struct sluice_endpoint endpoint;
+    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &endpoint));
+    sluice_channel_close(star.spokes[1]);
+    prepared[1] = prepare_channel(sides.pds[1], NULL, &theirs[1]);
+    require_ok(sluice_multichannel_peer_handshake(star.hub, 1, &theirs[1]));
+    star.spokes[1] = sluice_prepared_channel_handshake(prepared[1], &endpoint);
+    require(star.spokes[1], "%s", sluice_last_error());
+    star_works(&star, 1);
+    require_ok(sluice_multichannel_peer_error(star.hub, 1, &error));
+    star_close(&star);
+}
+END_TEST
+
+START_TEST(wrong_number_of_endpoints)
+{
+    struct sides sides;
+    struct sluice_endpoint endpoints[4];
+    static const uint32_t counts[] = {0, 2, 4, UINT32_MAX};
+    sides_open(&sides);
+    sluice_prepared_multichannel_free(sluice_multichannel_prepare(sides.pds[0], 3, NULL));
+    int fds = count_fds(); /* with all that is made when it is first needed */
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        struct sluice_prepared_multichannel *prepared =
+            sluice_multichannel_prepare(sides.pds[0], 3, NULL);
+        require(prepared, "%s", sluice_last_error());
+        memset(endpoints, 0xcc, sizeof(endpoints));
+        require_error(sluice_prepared_multichannel_endpoints(prepared, endpoints, counts[i]),
+                      -EINVAL, "3");
+        value_check(endpoints, sizeof(endpoints), 0xcc);
+        require_ok(sluice_prepared_multichannel_endpoints(prepared, endpoints, 3));
+        require_error(sluice_prepared_multichannel_endpoints(prepared, NULL, 3), -EINVAL, "");
+        require_null(sluice_prepared_multichannel_handshake(prepared, endpoints, counts[i]), EINVAL,
+                     "3");
+    }
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(sides.pds[0], 3, NULL);
+    require_null(sluice_prepared_multichannel_handshake(prepared, NULL, 3), EINVAL, "");
+    require_null(sluice_prepared_multichannel_handshake(NULL, endpoints, 3), EINVAL, "");
+    require_result(sluice_prepared_channel_endpoint(NULL, endpoints), -EINVAL);
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+    sides_close(&sides);
+}
+END_TEST
+
+/* A peer takes one handshake, after a reset. */
+START_TEST(handshakes_of_a_peer)
+{
+    struct star star;
+    struct sluice_endpoint ours;
+    struct sluice_endpoint theirs;
+    struct sluice_endpoint bad = {{0}};
+    star_open(&star, 3, NULL);
+    struct sluice_prepared_channel *peer = prepare_channel(star.sides.pds[1], NULL, &theirs);
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &theirs), -EINVAL, "1");
+    star_works(&star, 1);
+    memset(&ours, 0xcc, sizeof(ours));
+    require_error(sluice_multichannel_peer_reset(star.hub, 3, &ours), -EINVAL, "3");
+    value_check(&ours, sizeof(ours), 0xcc);
+    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
+    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_PREPARED);
+    require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, NULL), -EINVAL, "");
+    require_error(sluice_multichannel_peer_handshake(star.hub, 3, &theirs), -EINVAL, "3");
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &bad), -EPROTO, "endpoint");
+    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_FAILED);
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &theirs), -EINVAL, "");
+    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
+    require_ok(sluice_multichannel_peer_handshake(star.hub, 1, &theirs));
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &theirs), -EINVAL, "");
+    sluice_channel_close(star.spokes[1]);
+    star.spokes[1] = sluice_prepared_channel_handshake(peer, &ours);
+    require(star.spokes[1], "%s", sluice_last_error());
+    for (uint32_t i = 0; i < 3; i++) {
+        star_works(&star, i);
+    }
+    star_close(&star);
+}
+END_TEST
+
+/* Each preparation has another endpoint. */
+START_TEST(endpoints_are_unique)
+{
+    struct sides sides;
+    struct sluice_endpoint endpoints[8];
+    struct sluice_prepared_channel *prepared[8];
+    sides_open(&sides);
+    for (int i = 0; i < 8; i++) {
+        prepared[i] = prepare_channel(sides.pds[i % 2], NULL, &endpoints[i]);
+        for (int j = 0; j < i; j++) {
+            require(memcmp(&endpoints[i], &endpoints[j], sizeof(endpoints[0])) != 0, "%d and %d", i,
+                    j);
+        }
+    }
+    for (int i = 0; i < 8; i++) {
+        sluice_prepared_channel_free(prepared[i]);
+    }
+    sides_close(&sides);
+}
+END_TEST
+
+/* A channel may be its own peer. */
+START_TEST(channel_to_itself)
+{
+    struct sides sides;
+    struct sluice_endpoint endpoint;
+    struct memory memory;
+    sides_open(&sides);
+    struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &endpoint);
+    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &endpoint);
+    require(channel, "%s", sluice_last_error());
+    memory_open(&memory, sides.pds[0], 2000);
+    pattern_fill(memory.bytes, 1000, 3);
+    struct sluice_sge sges[2] = {memory_sge(&memory, 0, 1000), memory_sge(&memory, 1000, 1000)};
+    struct sluice_request requests[2] = {request_of(SLUICE_OP_SEND, 0, &sges[0]),
+                                         request_of(SLUICE_OP_RECEIVE, 0, &sges[1])};
+    require_ok(sluice_channel_submit(channel, requests, 2, DEADLINE, NULL));
+    pattern_check(memory.bytes + 1000, 1000, 3);
+    memory_close(&memory);
+    sluice_channel_close(channel);
+    sides_close(&sides);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, damaged_endpoints);
+    tcase_add_test(tcase, endpoint_of_another_version);
+    tcase_add_test(tcase, endpoint_of_another_transport);
+    tcase_add_test(tcase, forged_endpoints);
+    tcase_add_test(tcase, stale_endpoint);
+    tcase_add_test(tcase, unusable_peers_of_a_multichannel);
+    tcase_add_test(tcase, wrong_number_of_endpoints);
+    tcase_add_test(tcase, handshakes_of_a_peer);
+    tcase_add_test(tcase, endpoints_are_unique);
+    tcase_add_test(tcase, channel_to_itself);
+}
+
+int main(void)
+{
+    return run_on_wires("endpoints", 60, add_tests);
+}
