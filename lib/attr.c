@@ -10,7 +10,8 @@
 
 #include "internal.h"
 
-int slu_attr_copy(void *to, uint32_t to_size, const void *from, const char *name)
+int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *from,
+                  const char *name)
 {
     const unsigned char *bytes = from;
     uint32_t size;
@@ -19,7 +20,7 @@ int slu_attr_copy(void *to, uint32_t to_size, const void *from, const char *name
     if (from == NULL)
         return 0;
     memcpy(&size, from, sizeof size);
-    if (size < sizeof size)
+    if (size < first_size)
         return slu_fail(EINVAL, "%s.size %u is too small: set it to sizeof(struct %s), %u", name,
                         size, name, to_size);
     if (size > 4096)

@@ -13,6 +13,9 @@
 
 #include "internal.h"
 
+/* Of sluice_context_attr in version 0.1: up to and with address. */
+#define FIRST_SIZE 24
+
 void slu_context_hold(struct sluice_context *context)
 {
     atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
@@ -110,7 +113,7 @@ struct sluice_context *sluice_context_open(const char *device,
 {
     struct sluice_context_attr checked;
     struct sluice_context *context;
-    int error = slu_attr_copy(&checked, sizeof checked, attr, "sluice_context_attr");
+    int error = slu_attr_copy(&checked, sizeof checked, FIRST_SIZE, attr, "sluice_context_attr");
 
     if (error == 0)
         error = check_attr(&checked);

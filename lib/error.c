@@ -85,14 +85,18 @@ static const struct {
     const char *hint;
 } classes[] = {
     [SLUICE_CLASS_NONE] = {0, "none", ""},
-    [SLUICE_CLASS_PEER_LOST] = {ECONNRESET, "peer lost",
-                                "see whether the peer's process and host are alive, then reset"},
+    [SLUICE_CLASS_PEER_LOST] =
+        {ECONNRESET, "peer lost",
+         "the peer closed or refused the connection (an endpoint that was swapped, "
+         "used before or is stale), or its process or host is gone"},
     [SLUICE_CLASS_TIMEOUT] = {ETIMEDOUT, "timeout",
                               "see whether the peer took part, or allow more time"},
     [SLUICE_CLASS_ACCESS] = {EACCES, "access",
                              "check remote key, range and rights of the peer's region"},
-    [SLUICE_CLASS_TRUNCATED] = {EMSGSIZE, "truncated",
-                                "post a receive that is as long as the message"},
+    [SLUICE_CLASS_TRUNCATED] =
+        {EMSGSIZE, "truncated",
+         "the receive posted for it must be as long as the message and lie in memory "
+         "with LOCAL_WRITE"},
     [SLUICE_CLASS_CANCELLED] = {ECANCELED, "cancelled", "see the first error of this peer"},
     [SLUICE_CLASS_LOCAL] = {EFAULT, "local",
                             "check that the SGEs lie in registered memory with the right access"},

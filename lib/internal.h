@@ -48,9 +48,12 @@ int slu_random(void *bytes, size_t count);
 /*
  * attr.c: copies an attribute struct whose first member is its size. A shorter
  * one (of an older program) is padded with zeros; a longer one must have zeros
- * where we know nothing, else -E2BIG. NULL gives all zeros.
+ * where we know nothing, else -E2BIG. NULL gives all zeros. first_size is what
+ * the struct had in its first release: a program that gives less, the size of
+ * a pointer for one, is mistaken, and would have its fields ignored.
  */
-int slu_attr_copy(void *to, uint32_t to_size, const void *from, const char *name);
+int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *from,
+                  const char *name);
 
 /*
  * First word of every object a program holds. It catches what the compiler

@@ -201,6 +201,38 @@ START_TEST(unusable_peers_of_a_multichannel)
 }
 END_TEST
 
+/* A server does not know its clients yet: endpoints of zeros, and they come later. */
+START_TEST(absent_peers_come_later)
+{
+    struct sluice_endpoint ours[2];
+    struct sluice_endpoint theirs[2] = {{{0}}};
+    struct star star = {.peers = 2};
+    sides_open(&star.sides);
+    struct sluice_prepared_multichannel *hub =
+        sluice_multichannel_prepare(star.sides.pds[0], 2, NULL);
+    require(hub, "%s", sluice_last_error());
+    require_ok(sluice_prepared_multichannel_endpoints(hub, ours, 2));
+    star.hub = sluice_prepared_multichannel_handshake(hub, theirs, 2);
+    require(star.hub, "%s", sluice_last_error());
+    for (uint32_t i = 0; i < 2; i++) {
+        struct sluice_error error = {.size = sizeof(error)};
+        require_result(sluice_multichannel_peer_state(star.hub, i), SLUICE_STATE_PREPARED);
+        require_ok(sluice_multichannel_peer_error(star.hub, i, &error));
+        require_error(sluice_multichannel_send(star.hub, i, NULL, 0, DEADLINE), -ENOTCONN,
+                      "connected");
+    }
+    for (uint32_t i = 2; i-- > 0;) {
+        struct sluice_prepared_channel *prepared =
+            prepare_channel(star.sides.pds[1], NULL, &theirs[i]);
+        require_ok(sluice_multichannel_peer_handshake(star.hub, i, &theirs[i]));
+        star.spokes[i] = sluice_prepared_channel_handshake(prepared, &ours[i]);
+        require(star.spokes[i], "%s", sluice_last_error());
+        star_works(&star, i);
+    }
+    star_close(&star);
+}
+END_TEST
+
 START_TEST(wrong_number_of_endpoints)
 {
     struct sides sides;
@@ -319,6 +351,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, forged_endpoints);
     tcase_add_test(tcase, stale_endpoint);
     tcase_add_test(tcase, unusable_peers_of_a_multichannel);
+    tcase_add_test(tcase, absent_peers_come_later);
     tcase_add_test(tcase, wrong_number_of_endpoints);
     tcase_add_test(tcase, handshakes_of_a_peer);
     tcase_add_test(tcase, endpoints_are_unique);

@@ -358,8 +358,9 @@ static void stop_and_go_on(struct rank *rank)
         pattern_fill(memory.bytes, 1000, 12);
         kill(pids[1], SIGSTOP);
         require_ok(sluice_multichannel_post(mesh.all, &send, 1, DEADLINE, &handle));
-        require_result(sluice_multichannel_wait(mesh.all, &handle, SLUICE_MS(300), &completion),
-                       -ETIMEDOUT);
+        /* A device takes the message while its program is stopped, if a receive was posted. */
+        int waited = sluice_multichannel_wait(mesh.all, &handle, SLUICE_MS(300), &completion);
+        require(waited == -ETIMEDOUT || (waited == 0 && !device_is_soft()), "%d", waited);
         require_result(sluice_multichannel_peer_state(mesh.all, 1), SLUICE_STATE_READY);
         kill(pids[1], SIGCONT);
         require_ok(sluice_multichannel_wait(mesh.all, &handle, DEADLINE, &completion));

@@ -171,8 +171,10 @@ START_TEST(close_with_work_in_flight)
         /* The other end is told, or it was done already. */
         require_ok(
             sluice_channel_wait(pair.channels[!first], &handles[!first], DEADLINE, &completion));
+        /* A receive at rxe learns nothing: its deadline ends it. */
         require(completion.error_class == SLUICE_CLASS_NONE ||
-                    completion.error_class == SLUICE_CLASS_PEER_LOST,
+                    completion.error_class == SLUICE_CLASS_PEER_LOST ||
+                    (completion.error_class == SLUICE_CLASS_TIMEOUT && !device_is_soft()),
                 "%s", sluice_error_class_name(completion.error_class));
         value_check(memories[first].bytes, length, 0x44);
         memory_close(&memories[0]);

@@ -51,7 +51,7 @@ enum sluice_peer_state {
  * or the device's limit if that is lower.
  */
 struct sluice_channel_attr {
-    uint32_t size;          /* sizeof(struct sluice_channel_attr) */
+    uint32_t size;          /* sizeof(struct sluice_channel_attr); at least that of 0.1 */
     uint32_t flags;         /* none yet: must be 0 */
     uint32_t send_depth;    /* sends, writes, reads in flight; 1..16384, default 128 */
     uint32_t receive_depth; /* receives posted; 1..16384, default 128 */

@@ -58,7 +58,9 @@ sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel
  * sluice_prepared_multichannel_handshake(), declared above: connects to all
  * peers; remotes[i] is what peer i gave us. It always consumes the prepared
  * multichannel and never waits. A peer whose endpoint is unusable comes out
- * failed, with its reason, and the others work. NULL and errno: EINVAL (NULL,
+ * failed, with its reason, and the others work. An endpoint of zeros stands for
+ * a peer that is not there yet: it stays prepared, refuses work, and is
+ * connected by sluice_multichannel_peer_handshake(). NULL and errno: EINVAL (NULL,
  * or count is not the number of peers).
  */
 
@@ -84,7 +86,7 @@ sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_
                                struct sluice_endpoint *endpoint);
 
 /*
- * Connects a peer that was reset. -EINVAL: no such peer, NULL, or it is not
+ * Connects a peer that was reset, or left out of the handshake. -EINVAL: no such peer, NULL, or it is not
  * prepared. -EPROTO, -EPROTOTYPE: the endpoint is unusable; the peer is failed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int

@@ -4,6 +4,8 @@
 
 #include "engine.h"
 
+/* Of the struct in version 0.1: up to and with max_message. */
+#define FIRST_SIZE 56
 #define REMOTE_ACCESS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
 
 /* 0 takes the default, or the device's limit if that is lower. */
@@ -68,7 +70,7 @@ int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext 
 {
     struct slu_qp_attr *out = &engine->attr;
     struct sluice_channel_attr attr;
-    int error = slu_attr_copy(&attr, sizeof attr, given, "sluice_channel_attr");
+    int error = slu_attr_copy(&attr, sizeof attr, FIRST_SIZE, given, "sluice_channel_attr");
 
     if (error == 0 && attr.flags != 0)
         error = slu_fail(EINVAL, "sluice_channel_attr.flags is %#x, no flag is known: must be 0",

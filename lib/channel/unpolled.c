@@ -145,7 +145,7 @@ static int find_result(struct slu_engine *engine, uint64_t id, struct sluice_com
         return 0;
     slot = slu_slot_find(engine, id);
     if (slot == NULL)
-        return slu_fail(ESTALE, "the handle is too old: its place was needed");
+        return slu_fail(ESTALE, "no request has this handle any more: its place was needed");
     slu_slot_fill(slot, completion);
     if (slot->state == SLU_SLOT_DONE)
         slu_slot_seen(engine, slot);

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "multichannel.h"
 
@@ -56,12 +57,20 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
     return 0;
 }
 
+/* An endpoint of zeros: that peer is not there yet. */
+static bool is_absent(const struct sluice_endpoint *remote)
+{
+    static const struct sluice_endpoint none;
+
+    return memcmp(remote, &none, sizeof none) == 0;
+}
+
 /* A peer that cannot be connected is failed, with its reason; the others go on. */
 static void connect_peers(struct slu_engine *engine, const struct sluice_endpoint *remotes)
 {
     slu_engine_enter(engine);
     for (uint32_t i = 0; i < engine->peer_count; i++)
-        if (slu_peer_connect(engine, &engine->peers[i], &remotes[i]) < 0)
+        if (!is_absent(&remotes[i]) && slu_peer_connect(engine, &engine->peers[i], &remotes[i]) < 0)
             slu_log(SLUICE_LOG_WARN, "peer %u could not be connected: %s", i, sluice_last_error());
     slu_engine_leave(engine);
 }
