@@ -396,6 +396,32 @@ START_TEST(lists_may_go_after_the_post)
 }
 END_TEST
 
+/*
+ * Receives that were posted one by one are all known to the sender: it asks for
+ * no answer before the last of a list, and so must not need one.
+ */
+START_TEST(list_fits_the_receives_that_are_posted)
+{
+    for (uint32_t count = 1; count <= 17; count++) {
+        struct slots slots;
+        slots_open(&slots, NULL);
+        pair_works(&slots.pair);
+        for (uint32_t i = 0; i < count; i++) {
+            slots.handles[1][i] =
+                post(slots.pair.channels[1], slot(&slots, 1, i, SLUICE_OP_RECEIVE, SLOT));
+            slot(&slots, 0, i, SLUICE_OP_SEND, i);
+        }
+        require_ok(sluice_channel_submit(slots.pair.channels[0], slots.requests[0], count, DEADLINE,
+                                         NULL));
+        for (uint32_t i = 0; i < count; i++) {
+            await(slots.pair.channels[1], slots.handles[1][i], SLUICE_CLASS_NONE);
+            check_slot(&slots, i, i);
+        }
+        slots_close(&slots);
+    }
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, receives_match_in_order);
@@ -406,6 +432,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, list_streams_through_short_queue);
     tcase_add_test(tcase, receives_are_posted_before_sends);
     tcase_add_test(tcase, long_writes_and_reads_are_split);
+    tcase_add_test(tcase, list_fits_the_receives_that_are_posted);
     tcase_add_test(tcase, immediate_values);
     tcase_add_test(tcase, inline_buffers_are_free_after_the_post);
     tcase_add_test(tcase, lists_may_go_after_the_post);

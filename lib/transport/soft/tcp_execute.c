@@ -43,6 +43,9 @@ static bool accept_ack(struct soft_tcp *tcp, uint32_t ack)
         wqe->state = SOFT_WQE_DONE;
     }
     slu_soft_retire(qp);
+    /* Kept close behind, so that positions can wrap. */
+    if ((int32_t)(ack - tcp->read_cursor) > 0)
+        tcp->read_cursor = ack;
     return is_open(tcp);
 }
 
@@ -114,7 +117,7 @@ static bool begin_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
     uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
     uint32_t position = tcp->read_cursor;
     /* Requests before the oldest unfinished one have made room for others. */
-    if (qp->sends.done - position - 1 < UINT32_MAX / 2)
+    if (position - qp->sends.done > sent - qp->sends.done)
         position = qp->sends.done;
     for (; position != sent; position++) {
         const struct soft_wqe *wqe = slu_soft_wqe(qp, position);
@@ -157,6 +160,9 @@ static bool finish_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
     tcp->executed++;
     slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, frame->length,
                               (frame->flags & TCP_FLAG_IMMEDIATE) != 0, frame->immediate);
+    /* The peer may have used up all that it knows of. */
+    if (has_receive(tcp->qp))
+        tcp->qp->wire->receives(tcp->qp);
     return true;
 }
 

@@ -312,6 +312,12 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
 static void end_frame(struct soft_tcp *tcp, const struct tcp_out *out)
 {
     tcp->out.part = TCP_PART_NONE;
+    if (out->part == TCP_PART_REQUEST) {
+        struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
+        /* Its queue pair failed half-way through it: now its buffers are free. */
+        if (wqe->state == SOFT_WQE_OUT)
+            wqe->state = SOFT_WQE_QUEUED;
+    }
     if (out->part == TCP_PART_REPLY) {
         tcp->reply_head++;
         tcp->due = true; /* unless the next frame of the batch does it */
@@ -346,9 +352,8 @@ static void set_blocked(struct soft_tcp *tcp, bool blocked)
     if (tcp->blocked == blocked)
         return;
     tcp->blocked = blocked;
-    /* Closing, nothing that comes in matters. */
-    uint32_t in = tcp->phase == PHASE_OPEN ? EPOLLIN : 0;
-    slu_soft_tcp_watch(tcp, in | (blocked ? EPOLLOUT : 0));
+    /* Closing, too: were both sides to close without reading, neither could finish. */
+    slu_soft_tcp_watch(tcp, EPOLLIN | (blocked ? EPOLLOUT : 0));
 }
 
 static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
@@ -377,10 +382,13 @@ static bool push_batch(struct soft_tcp *tcp)
         slu_soft_keys_unlock(slu_soft_context(tcp->qp));
     if (sent > 0)
         commit(tcp, &batch, (uint64_t)sent);
-    if (sent < 0)
+    if (sent < 0) {
+        /* The socket may be sound (memory that is gone): its end must be seen all the same. */
         tcp->broken = true;
-    else
+        shutdown(tcp->fd, SHUT_RDWR);
+    } else {
         set_blocked(tcp, batch.frame_count > 0 && sent == 0);
+    }
     if (batch.refused)
         slu_soft_qp_fail(tcp->qp, SLUICE_STATUS_WR_FLUSH_ERR, false);
     else if (faulty)

@@ -107,9 +107,22 @@ static uint32_t execute_send(struct soft_wqe *wqe, struct soft_qp *to)
     return status;
 }
 
+/* Bytes of a gathered write that are put together first. */
+#define WHOLE 256
+
 static void copy_write(const struct soft_wqe *wqe)
 {
     uint8_t *into = (uint8_t *)(uintptr_t)wqe->remote_addr;
+    /* A word may be gathered from pieces, and is to appear whole all the same. */
+    if (wqe->sge_count > 1 && wqe->length <= WHOLE) {
+        uint8_t bytes[WHOLE];
+        struct sluice_sge whole = {(uint64_t)(uintptr_t)bytes, (uint32_t)wqe->length, 0};
+        struct soft_cursor to = slu_soft_cursor(&whole, 1, 0);
+        struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
+        slu_soft_copy_sges(&to, &from, wqe->length);
+        slu_soft_copy_visible(into, bytes, wqe->length);
+        return;
+    }
     for (uint32_t i = 0; i < wqe->sge_count; i++) {
         const struct sluice_sge *sge = &wqe->sges[i];
         slu_soft_copy_visible(into, (const void *)(uintptr_t)sge->addr, sge->length);

@@ -247,6 +247,12 @@ static void announce_receives(struct soft_qp *qp)
         slu_soft_tcp_urgent(tcp);
 }
 
+/* A refusal is still to be said, and no half-sent request stands before it. */
+static bool owes_refusal(const struct soft_tcp *tcp)
+{
+    return tcp->nak && tcp->out.part != TCP_PART_REQUEST;
+}
+
 static void stop_tcp(struct soft_qp *qp, bool hard)
 {
     struct soft_tcp *tcp = qp->tcp;
@@ -261,11 +267,11 @@ static void stop_tcp(struct soft_qp *qp, bool hard)
         slu_soft_tcp_push(tcp);
         if (tcp->phase == PHASE_CLOSED)
             return;
-        if (!hard) {
-            slu_soft_tcp_watch(tcp, EPOLLOUT);
+        if (!hard || owes_refusal(tcp)) {
+            slu_soft_tcp_watch(tcp, EPOLLIN | EPOLLOUT);
             return;
         }
-    } else if (tcp->phase == PHASE_CLOSING && !hard) {
+    } else if (tcp->phase == PHASE_CLOSING && (!hard || (owes_refusal(tcp) && !tcp->broken))) {
         return;
     } else if (tcp->phase == PHASE_WAITING) {
         tcp->phase = PHASE_CLOSED;
@@ -277,6 +283,8 @@ static void stop_tcp(struct soft_qp *qp, bool hard)
 static void destroy_tcp(struct soft_qp *qp)
 {
     stop_tcp(qp, true);
+    if (qp->tcp != NULL && qp->tcp->phase == PHASE_CLOSING)
+        slu_soft_tcp_close(qp->tcp);
     if (qp->tcp != NULL)
         free(qp->tcp->replies);
     free(qp->tcp);
@@ -286,7 +294,14 @@ static void destroy_tcp(struct soft_qp *qp)
 /* While it is closing nothing of the peer's matters but its end. */
 static void closing_event(struct soft_tcp *tcp, uint32_t events)
 {
+    uint8_t trash[16384];
+    ssize_t got = 1;
     if ((events & (EPOLLERR | EPOLLHUP)) != 0)
+        tcp->broken = true;
+    /* Bounded: others have their turn as well. */
+    for (int i = 0; i < 64 && (events & EPOLLIN) != 0 && got > 0; i++)
+        got = recv(tcp->fd, trash, sizeof(trash), MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         tcp->broken = true;
     slu_soft_tcp_push(tcp);
 }
