@@ -86,8 +86,9 @@ sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_
                                struct sluice_endpoint *endpoint);
 
 /*
- * Connects a peer that was reset, or left out of the handshake. -EINVAL: no such peer, NULL, or it is not
- * prepared. -EPROTO, -EPROTOTYPE: the endpoint is unusable; the peer is failed.
+ * Connects a peer that was reset, or left out of the handshake. -EINVAL: no such
+ * peer, NULL, or it is not prepared. -EPROTO, -EPROTOTYPE: the endpoint is
+ * unusable; the peer is failed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,

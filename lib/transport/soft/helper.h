@@ -38,9 +38,11 @@ struct soft_helper {
     /* The thread's own. */
     struct soft_cq *ticks; /* held */
     int64_t last_tick;
+    long look_after; /* so many ns at some that have fired; 0: at none */
     bool lingers;
     int64_t last_linger;
-    bool paused; /* the listener is not watched */
+    bool paused;  /* the listener is not watched */
+    bool starved; /* for want of descriptors or memory, and that was said */
     int64_t pause_since;
     bool probes;
     int64_t last_probe;

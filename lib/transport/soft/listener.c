@@ -7,6 +7,7 @@
  */
 #include "helper.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,17 @@ static uint16_t get_port(int fd)
     return ntohs(((struct sockaddr_in *)&storage)->sin_port);
 }
 
+static int fail_listen(const struct slu_address *listen, int err)
+{
+    char text[INET6_ADDRSTRLEN] = "any address";
+    if (listen->family != 0)
+        inet_ntop(listen->family == 6 ? AF_INET6 : AF_INET, listen->ip, text, sizeof(text));
+    return slu_fail(err,
+                    "cannot listen for peers at %s: %s (sluice_context_attr.address or "
+                    "SLUICE_TCP_ADDRESS must be an address of this host)",
+                    text, strerrordesc_np(err));
+}
+
 int slu_soft_listener_open(struct soft_context *context, int *fd)
 {
     const struct slu_address *listen = &context->listen;
@@ -69,7 +81,7 @@ int slu_soft_listener_open(struct soft_context *context, int *fd)
         made = listen_at(listen, AF_INET);
     }
     if (made < 0)
-        return slu_fail(-made, "cannot listen for peers: %s", strerrordesc_np(-made));
+        return fail_listen(listen, -made);
     uint16_t port = get_port(made);
     if (listen->family != 0) {
         context->addresses[0] = *listen;
@@ -83,6 +95,8 @@ int slu_soft_listener_open(struct soft_context *context, int *fd)
 
 void slu_soft_half_open_close(struct soft_helper *helper, uint32_t index)
 {
+    /* close() alone does not do it while a forked child has the descriptor as well. */
+    epoll_ctl(helper->epoll, EPOLL_CTL_DEL, helper->half_open[index].fd, NULL);
     close(helper->half_open[index].fd);
     helper->half_open[index].fd = -1;
     helper->half_open_count--;
@@ -122,11 +136,14 @@ static bool accept_one(struct soft_helper *helper, int64_t now)
     int fd = accept4(helper->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-            slu_log(SLUICE_LOG_ERROR, "cannot let a peer in, trying again: %m");
+            if (!helper->starved)
+                slu_log(SLUICE_LOG_ERROR, "cannot let a peer in, trying again: %m");
+            helper->starved = true;
             pause_listener(helper);
         }
         return errno == EINTR || errno == ECONNABORTED;
     }
+    helper->starved = false;
     slu_soft_tcp_no_delay(fd);
     struct half_open *half = &helper->half_open[index];
     half->fd = fd;

@@ -182,12 +182,24 @@ static void retire_sends(struct soft_qp *qp)
     }
 }
 
+/* A peer that spoke nonsense is named as such even if no send waits to hear of it. */
+static void tell_receive(struct soft_qp *qp)
+{
+    if (qp->caused || qp->cause != SLUICE_STATUS_BAD_RESP_ERR ||
+        qp->receives.done == qp->receives.posted)
+        return;
+    qp->caused = true;
+    slu_soft_complete_receive(qp, SLUICE_STATUS_BAD_RESP_ERR, 0, false, 0);
+}
+
 /* The reason for the error comes before all that is flushed because of it. */
 void slu_soft_retire(struct soft_qp *qp)
 {
     retire_sends(qp);
-    if (slu_soft_in_error(qp) && (qp->caused || qp->sends.done == qp->sends.posted))
-        flush_receives(qp);
+    if (!slu_soft_in_error(qp) || (!qp->caused && qp->sends.done != qp->sends.posted))
+        return;
+    tell_receive(qp);
+    flush_receives(qp);
 }
 
 void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard)

@@ -255,6 +255,7 @@ struct soft_cq {
     struct soft_cq *tick_next; /* the helper's */
     uint32_t tick_activity;
     uint32_t tick_entries;
+    bool looks_early;
 };
 
 static inline struct soft_context *slu_soft_context(const struct soft_qp *qp)

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* The objects of the pretend device, its clock and its luck. */
+#include "config.h"
+
+#include "fake_queues.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct fake fake;
+
+/* The clock of the library. */
+int64_t slu_now(void)
+{
+    return fake.now;
+}
+
+int64_t slu_after(int64_t relative)
+{
+    return relative > SLUICE_FOREVER - fake.now ? SLUICE_FOREVER : fake.now + relative;
+}
+
+void fake_reset(uint64_t seed)
+{
+    memset(&fake, 0, sizeof(fake));
+    fake.seed = seed;
+    fake.now = SLUICE_S(1000);
+    fake.random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+}
+
+uint32_t fake_random(uint32_t below)
+{
+    fake.random ^= fake.random << 13;
+    fake.random ^= fake.random >> 7;
+    fake.random ^= fake.random << 17;
+    return below > 0 ? (uint32_t)((fake.random >> 11) % below) : 0;
+}
+
+bool fake_chance(uint32_t chance)
+{
+    return chance > 0 && fake_random(1000) < chance;
+}
+
+/* Whether this call of those that can fail does. */
+static bool call_fails(void)
+{
+    return (fake.fail_call > 0 && --fake.fail_call == 0) || fake_chance(fake.chances.create);
+}
+
+static void *new_object(size_t size)
+{
+    void *object = calloc(1, size);
+    if (object) {
+        fake.objects++;
+    }
+    return object;
+}
+
+static void free_object(void *object)
+{
+    fake.objects--;
+    free(object);
+}
+
+static int no_memory(const char *what)
+{
+    return slu_fail(ENOMEM, "the pretend device has no memory for %s", what);
+}
+
+static int list_devices(struct sluice_device_info **infos, uint32_t *count)
+{
+    if (call_fails()) {
+        return no_memory("a list");
+    }
+    struct sluice_device_info *grown = realloc(*infos, (*count + 1) * sizeof(*grown));
+    if (!grown) {
+        return no_memory("a list");
+    }
+    *infos = grown;
+    grown[(*count)++] = (struct sluice_device_info){
+        .active = 1, .ports = 1, .level = SLUICE_LEVEL_NIC, .name = "soft", .transport = "soft"};
+    return 0;
+}
+
+static int open_device(const char *device, const struct sluice_context_attr *attr,
+                       struct slu_tcontext **context)
+{
+    (void)device;
+    (void)attr;
+    struct slu_tcontext *opened = call_fails() ? NULL : new_object(sizeof(*opened));
+    if (!opened) {
+        return no_memory("a context");
+    }
+    *opened = (struct slu_tcontext){
+        .transport = &slu_transport_soft,
+        .device = "soft",
+        .level = SLUICE_LEVEL_NIC,
+        .max_send_depth = 16384,
+        .max_receive_depth = 16384,
+        .max_sge = 32,
+        .max_inline = 1024,
+        .max_read_depth = 128,
+        .max_cq_depth = fake.max_cq_depth > 0 ? fake.max_cq_depth : UINT32_C(1) << 22,
+        .max_message = UINT64_C(1) << 31,
+    };
+    *context = opened;
+    return 0;
+}
+
+static void close_device(struct slu_tcontext *context)
+{
+    free_object(context);
+}
+
+static int alloc_pd(struct slu_tcontext *context, struct slu_tpd **pd)
+{
+    struct slu_tpd *made = call_fails() ? NULL : new_object(sizeof(*made));
+    if (!made) {
+        return no_memory("a protection domain");
+    }
+    made->context = context;
+    *pd = made;
+    return 0;
+}
+
+static void free_pd(struct slu_tpd *pd)
+{
+    free_object(pd);
+}
+
+static int register_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
+                       struct slu_tmr **mr)
+{
+    (void)access;
+    struct slu_tmr *made = call_fails() ? NULL : new_object(sizeof(*made));
+    if (!made) {
+        return no_memory("a region");
+    }
+    *made = (struct slu_tmr){.pd = pd, .addr = addr, .length = length};
+    made->lkey = made->rkey = FAKE_KEYS - 1;
+    *mr = made;
+    return 0;
+}
+
+/* Nobody looks into it: the device moves no bytes, it counts them. */
+static int alloc_mr(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr)
+{
+    return register_mr(pd, &fake, length, access, mr);
+}
+
+static void deregister_mr(struct slu_tmr *mr)
+{
+    free_object(mr);
+}
+
+static int create_cq(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq)
+{
+    struct fake_cq *made = call_fails() ? NULL : new_object(sizeof(*made));
+    if (!made) {
+        return no_memory("a completion queue");
+    }
+    made->ring = calloc(depth, sizeof(*made->ring));
+    if (!made->ring) {
+        free_object(made);
+        return no_memory("completions");
+    }
+    made->base = (struct slu_cq){.context = context, .depth = depth};
+    made->fd = eventfd(1, EFD_CLOEXEC);
+    made->tick = FAKE_TICK;
+    *cq = &made->base;
+    return 0;
+}
+
+static void destroy_cq(struct slu_cq *base)
+{
+    struct fake_cq *cq = fake_cq_of(base);
+    fake_require(!cq->qps && !cq->entered, "its queue pairs live, or it is in use");
+    close(cq->fd);
+    free(cq->ring);
+    free_object(cq);
+}
+
+static void enter_cq(struct slu_cq *cq)
+{
+    fake_require(!fake_cq_of(cq)->entered, "entered twice");
+    fake_cq_of(cq)->entered = true;
+}
+
+static void leave_cq(struct slu_cq *cq)
+{
+    fake_require(fake_cq_of(cq)->entered, "left twice");
+    fake_cq_of(cq)->entered = false;
+}
+
+static int arm_cq(struct slu_cq *cq)
+{
+    fake_require(fake_cq_of(cq)->entered, "armed from outside");
+    return fake_cq_of(cq)->count > 0;
+}
+
+static int fd_of_cq(struct slu_cq *cq)
+{
+    return fake_cq_of(cq)->fd;
+}
+
+static int create_qp(struct slu_tpd *pd, struct slu_cq *base, const struct slu_qp_attr *attr,
+                     struct slu_qp **qp)
+{
+    struct fake_cq *cq = fake_cq_of(base);
+    struct fake_qp *made = call_fails() ? NULL : new_object(sizeof(*made));
+    fake_require(cq->entered, "queue pair made from outside");
+    if (!made) {
+        return no_memory("a queue pair");
+    }
+    made->base = (struct slu_qp){.pd = pd, .cq = base};
+    made->attr = *attr;
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        made->lists[queue].end = &made->lists[queue].first;
+    }
+    made->next = cq->qps;
+    cq->qps = made;
+    *qp = &made->base;
+    return 0;
+}
+
+static void fill_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint)
+{
+    endpoint->qpn = 1;
+    endpoint->max_message = qp->pd->context->max_message;
+}
+
+static int connect_qp(struct slu_qp *qp, const struct slu_endpoint *remote)
+{
+    (void)remote;
+    fake_require(fake_qp_of(qp)->state == SLU_QP_PREPARED, "connected twice");
+    if (call_fails()) {
+        return no_memory("a connection");
+    }
+    fake_qp_of(qp)->state = SLU_QP_CONNECTED;
+    return 0;
+}
+
+static int state_of_qp(const struct slu_qp *qp)
+{
+    return (int)fake_qp_of(qp)->state;
+}
+
+static void destroy_qp(struct slu_qp *base)
+{
+    struct fake_qp *qp = fake_qp_of(base);
+    struct fake_cq *cq = fake_cq_of(base->cq);
+    struct fake_qp **at = &cq->qps;
+    fake_require(cq->entered, "destroyed from outside");
+    while (*at != qp) {
+        at = &(*at)->next;
+    }
+    *at = qp->next;
+    fake_forget(qp);
+    free_object(qp);
+}
+
+/* It has the name of the software transport, which is not linked: see tests/local.mk. */
+const struct slu_transport slu_transport_soft = {
+    .name = "soft",
+    .id = SLU_TRANSPORT_SOFT,
+    .device_list = list_devices,
+    .open = open_device,
+    .close = close_device,
+    .pd_alloc = alloc_pd,
+    .pd_free = free_pd,
+    .mr_register = register_mr,
+    .mr_alloc = alloc_mr,
+    .mr_deregister = deregister_mr,
+    .cq_create = create_cq,
+    .cq_destroy = destroy_cq,
+    .cq_enter = enter_cq,
+    .cq_leave = leave_cq,
+    .cq_poll = fake_poll,
+    .cq_arm = arm_cq,
+    .cq_fd = fd_of_cq,
+    .qp_create = create_qp,
+    .qp_endpoint = fill_endpoint,
+    .qp_connect = connect_qp,
+    .qp_state = state_of_qp,
+    .qp_error = fake_error,
+    .qp_destroy = destroy_qp,
+    .post_send = fake_post_send,
+    .post_receive = fake_post_receive,
+};
+
+const struct slu_transport *const slu_transports[] = {&slu_transport_soft};
+const uint32_t slu_transport_count = 1;

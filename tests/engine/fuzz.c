@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "invariants.h"
+#include "rig.h"
+
+#define SEEDS 6000
+#define SHORT_SEEDS 600
+#define MOST 64 /* requests in a list */
+#define SGES 3
+#define KEPT 256
+/* How late a call may be: the clock is not looked at in each poll. */
+#define SLACK SLUICE_MS(20)
+
+/* Whose a request is, until its result was seen. */
+enum owner { NOBODY, CALL, PROGRAM, SCOPE, SEEN };
+
+struct entry {
+    enum owner owner;
+    uint32_t peer;
+    uint32_t opcode;
+    uint64_t bytes;
+};
+
+struct fuzz {
+    struct rig rig;
+    uint32_t peers;
+    uint32_t next; /* key of the next request; also its user data */
+    struct entry entries[FAKE_KEYS];
+    struct sluice_endpoint endpoints[RIG_PEERS];
+    struct sluice_scope *scope;
+    int64_t scope_until;
+    uint32_t scope_posted;
+    uint32_t scope_first;               /* key */
+    struct sluice_handle handles[KEPT]; /* of unpolled work, and the keys of it */
+    uint32_t handle_keys[KEPT];
+    uint32_t handle_count;
+    struct sluice_request requests[MOST]; /* the list that is being posted */
+    struct sluice_sge sges[MOST][SGES];
+    uint32_t count;
+};
+
+static struct fuzz fuzz;
+
+static uint32_t one_in(uint32_t n, uint32_t value)
+{
+    return fake_random(n) == 0 ? value : 0;
+}
+
+static void choose_faults(void)
+{
+    fake.chances = (struct fake_chances){
+        .hold = one_in(2, fake_random(700)),
+        .fail = one_in(2, fake_random(50)),
+        .lose = one_in(2, fake_random(30)),
+        .stick = one_in(3, fake_random(1000)),
+        .refuse = one_in(3, fake_random(60)),
+        .refuse_blind = fake_random(500),
+        .run_refused = fake_random(1000),
+        .repeat = one_in(2, 100),
+        .invent = one_in(2, 50),
+        .die = one_in(10, fake_random(10)),
+        .create = one_in(3, 50),
+        .late = 50,
+        .flush_at_once = one_in(4, 1000),
+    };
+}
+
+static bool open_channel(struct rig *rig)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr),
+        .send_depth = 1 + fake_random(20),
+        .receive_depth = 1 + fake_random(20),
+        .max_message = RIG_MESSAGE,
+        .wait_mode = fake_random(3),
+    };
+    fake.max_cq_depth = one_in(3, 2 + fake_random(60));
+    rig->context = sluice_context_open("soft", NULL);
+    rig->pd = sluice_pd_alloc(rig->context);
+    fake_require(rig->pd, "%s", sluice_last_error());
+    choose_faults();
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(rig->pd, fuzz.peers, &attr);
+    if (!prepared) {
+        return false;
+    }
+    require_ok(sluice_prepared_multichannel_endpoints(prepared, fuzz.endpoints, fuzz.peers));
+    struct sluice_multichannel *channel =
+        sluice_prepared_multichannel_handshake(prepared, fuzz.endpoints, fuzz.peers);
+    fake_require(channel, "%s", sluice_last_error());
+    rig_attach(rig, channel);
+    return true;
+}
+
+/* A list of so many random requests; it is the owner's if it is accepted. */
+static void make_requests(uint32_t count)
+{
+    fuzz.count = count;
+    fake_require(fuzz.next + count < FAKE_KEYS - 2, "%u requests", fuzz.next);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t key = fuzz.next + i;
+        struct entry *entry = &fuzz.entries[key];
+        struct sluice_request *request = &fuzz.requests[i];
+        *entry = (struct entry){.peer = fake_random(fuzz.peers),
+                                .opcode = SLUICE_OP_SEND + fake_random(4)};
+        bool one_sided = entry->opcode == SLUICE_OP_WRITE || entry->opcode == SLUICE_OP_READ;
+        *request = (struct sluice_request){.opcode = entry->opcode,
+                                           .peer = entry->peer,
+                                           .user_data = key,
+                                           .sges = fuzz.sges[i],
+                                           .sge_count = 1 + fake_random(SGES)};
+        for (uint32_t k = 0; k < request->sge_count; k++) {
+            uint32_t length = one_sided && fake_random(3) == 0 ? fake_random(28000)
+                                                               : fake_random(RIG_MESSAGE / SGES);
+            fuzz.sges[i][k] = (struct sluice_sge){.addr = 4096, .length = length, .lkey = key};
+            entry->bytes += length;
+        }
+        if (entry->opcode != SLUICE_OP_RECEIVE && entry->opcode != SLUICE_OP_READ) {
+            request->flags = one_in(8, SLUICE_IMMEDIATE);
+        }
+        request->remote = (struct sluice_remote_mr){.addr = 4096, .length = entry->bytes};
+    }
+}
+
+static void accept_requests(enum owner owner)
+{
+    for (uint32_t i = 0; i < fuzz.count; i++) {
+        fuzz.entries[fuzz.next + i].owner = owner;
+    }
+    fuzz.next += fuzz.count;
+}
+
+static void check_success(const struct sluice_completion *completion, uint32_t key)
+{
+    const struct fake_work *work = &fake.ledger[key];
+    fake_require(completion->bytes == fuzz.entries[key].bytes, "request %u: %llu bytes, not %llu",
+                 key, (unsigned long long)completion->bytes,
+                 (unsigned long long)fuzz.entries[key].bytes);
+    fake_require(work->bytes == completion->bytes, "request %u succeeded, and moved %llu of %llu",
+                 key, (unsigned long long)work->bytes, (unsigned long long)completion->bytes);
+    fake_require(work->status == SLUICE_STATUS_SUCCESS, "request %u succeeded; it had status %u",
+                 key, work->status);
+    fake_require(completion->status == 0 && completion->cause == 0 && completion->error_class == 0,
+                 "request %u succeeded with status %u, cause %u", key, completion->status,
+                 completion->cause);
+}
+
+static void check_failure(const struct sluice_completion *completion, uint32_t key)
+{
+    bool refused = completion->error == -ENOTCONN;
+    int error = slu_class_error((enum sluice_error_class)completion->error_class);
+    fake_require(completion->bytes == 0 && completion->status != 0, "request %u failed: %u", key,
+                 completion->status);
+    fake_require(
+        refused ? completion->error_class == SLUICE_CLASS_CANCELLED : completion->error == error,
+        "request %u: error %d of class %u", key, completion->error, completion->error_class);
+    fake_require(completion->status != SLUICE_STATUS_WR_FLUSH_ERR ||
+                     fake.ledger[key].status == SLUICE_STATUS_SUCCESS,
+                 "request %u is said to be flushed; it had status %u", key,
+                 fake.ledger[key].status);
+    fake_require(completion->cause != 0 || refused || completion->error == -ETIMEDOUT,
+                 "request %u: error %d without a cause", key, completion->error);
+}
+
+/* The device is done with it, and its memory may go. */
+static void check_released(uint32_t key)
+{
+    fake_require(fake.ledger[key].held == 0, "request %u is complete; the device holds %u of it",
+                 key, fake.ledger[key].held);
+    fake_require(!slu_engines_use_key(fuzz.rig.pd, key), "key %u seems to be in use", key);
+}
+
+/* The result of a request that is its owner's and was not seen yet. */
+static void see_result(const struct sluice_completion *completion, enum owner owner)
+{
+    fake_require(completion->user_data > 0 && completion->user_data < fuzz.next,
+                 "no request has user data %llu", (unsigned long long)completion->user_data);
+    uint32_t key = (uint32_t)completion->user_data;
+    struct entry *entry = &fuzz.entries[key];
+    fake_require(entry->owner == owner, "request %u has owner %d, not %d", key, (int)entry->owner,
+                 (int)owner);
+    fake_require(completion->peer == entry->peer && completion->opcode == entry->opcode,
+                 "request %u: peer %u, opcode %u", key, completion->peer, completion->opcode);
+    if (completion->error == 0) {
+        check_success(completion, key);
+    } else {
+        check_failure(completion, key);
+    }
+    check_released(key);
+    entry->owner = SEEN;
+}
+
+static int64_t choose_deadline(void)
+{
+    return fake_random(4) ? SLUICE_MS(5) : SLUICE_US(fake_random(300));
+}
+
+/* A call may take until its deadline and the drain bound. */
+static void check_time(const char *call, int64_t start, int64_t deadline)
+{
+    int64_t took = fake.now - start;
+    fake_require(took <= deadline + SLU_DRAIN_TIME + SLACK, "%s took %lld us, not %lld us", call,
+                 (long long)took / 1000, (long long)deadline / 1000);
+}
+
+static void do_submit(void)
+{
+    struct sluice_completion completions[MOST];
+    uint32_t first = fuzz.next;
+    int64_t deadline = choose_deadline();
+    int64_t start = fake.now;
+    int real = 0;
+    int other = 0;
+    memset(completions, 0xcc, sizeof(completions));
+    make_requests(fake_random(40));
+    accept_requests(CALL);
+    int result = sluice_multichannel_submit(fuzz.rig.channel, fuzz.requests, fuzz.count, deadline,
+                                            completions);
+    for (uint32_t i = 0; i < fuzz.count; i++) {
+        int error = completions[i].error;
+        fake_require(completions[i].user_data == first + i, "result %u is of another request", i);
+        see_result(&completions[i], CALL);
+        other = other == 0 ? error : other;
+        if (real == 0 && error != -ECANCELED && error != -ENOTCONN) {
+            real = error;
+        }
+    }
+    fake_require(result == (real != 0 ? real : other), "%d, not %d or %d", result, real, other);
+    check_time("submit", start, deadline);
+}
+
+static void do_post(void)
+{
+    struct sluice_handle handles[MOST];
+    make_requests(1 + fake_random(6));
+    int result = sluice_multichannel_post(fuzz.rig.channel, fuzz.requests, fuzz.count,
+                                          choose_deadline(), handles);
+    if (result != 0) {
+        fake_require(result == -EAGAIN || result == -E2BIG || result == -ENOTCONN, "%d", result);
+        return;
+    }
+    for (uint32_t i = 0; i < fuzz.count; i++) {
+        uint32_t at = fuzz.handle_count++ % KEPT;
+        fuzz.handles[at] = handles[i];
+        fuzz.handle_keys[at] = fuzz.next + i;
+    }
+    accept_requests(PROGRAM);
+}
+
+static void do_poll(void)
+{
+    struct sluice_completion completions[MOST];
+    int got = sluice_multichannel_poll(fuzz.rig.channel, completions,
+                                       1 + fake_random(COUNT(completions)));
+    fake_require(got >= 0, "%s", sluice_last_error());
+    for (int i = 0; i < got; i++) {
+        see_result(&completions[i], PROGRAM);
+    }
+}
+
+/* An old handle gives the right result, even one that was seen, or is stale. */
+static void do_wait(void)
+{
+    struct sluice_completion completion;
+    if (fuzz.handle_count == 0) {
+        return;
+    }
+    uint32_t at = fake_random(fuzz.handle_count < KEPT ? fuzz.handle_count : KEPT);
+    int64_t timeout = one_in(2, SLUICE_US(200));
+    int64_t start = fake.now;
+    int result =
+        sluice_multichannel_wait(fuzz.rig.channel, &fuzz.handles[at], timeout, &completion);
+    if (result == 0) {
+        fake_require(completion.user_data == fuzz.handle_keys[at], "the result of request %llu",
+                     (unsigned long long)completion.user_data);
+        if (fuzz.entries[fuzz.handle_keys[at]].owner != SEEN) {
+            see_result(&completion, PROGRAM);
+        }
+    } else {
+        fake_require(result == -ETIMEDOUT || result == -ESTALE, "%d", result);
+    }
+    check_time("wait", start, timeout - SLU_DRAIN_TIME);
+}
+
+/* Makes failed peers new, and one more. */
+static void do_reset(void)
+{
+    struct sluice_endpoint endpoint;
+    uint32_t one = fake_random(fuzz.peers);
+    for (uint32_t i = 0; i < fuzz.peers; i++) {
+        if (i != one && fuzz.rig.engine->peers[i].state != SLUICE_STATE_FAILED) {
+            continue;
+        }
+        int64_t start = fake.now;
+        if (sluice_multichannel_peer_reset(fuzz.rig.channel, i, &endpoint) == 0 &&
+            fake_random(20)) {
+            int result = sluice_multichannel_peer_handshake(fuzz.rig.channel, i, &endpoint);
+            fake_require(result == 0 || result == -ENOMEM, "%d", result);
+        }
+        check_time("reset", start, 0);
+    }
+}
+
+static void begin_scope(void)
+{
+    int64_t deadline = choose_deadline();
+    fuzz.scope = sluice_multichannel_scope_begin(fuzz.rig.channel, deadline);
+    fake_require(fuzz.scope, "%s", sluice_last_error());
+    fuzz.scope_until = fake.now + deadline;
+    fuzz.scope_posted = 0;
+    fuzz.scope_first = fuzz.next;
+}
+
+static void end_scope(void)
+{
+    struct sluice_completion failures[300];
+    struct sluice_scope_report report = {
+        .size = sizeof(report), .failures = failures, .capacity = fake_random(COUNT(failures))};
+    int64_t left = fuzz.scope_until > fake.now ? fuzz.scope_until - fake.now : 0;
+    int64_t start = fake.now;
+    uint32_t unseen = 0;
+    int result = sluice_scope_end(fuzz.scope, &report);
+    fuzz.scope = NULL;
+    for (uint32_t key = fuzz.scope_first; key < fuzz.next; key++) {
+        unseen += fuzz.entries[key].owner == SCOPE;
+    }
+    fake_require(report.posted == fuzz.scope_posted, "%u posted, not %u", report.posted,
+                 fuzz.scope_posted);
+    fake_require(report.unseen == unseen, "%u unseen, not %u", report.unseen, unseen);
+    fake_require((report.failed > 0) == (result != 0), "%u failed, and the end gave %d",
+                 report.failed, result);
+    uint32_t kept = report.failed < SLU_FAILURES ? report.failed : SLU_FAILURES;
+    fake_require(report.count >= (kept < report.capacity ? kept : report.capacity),
+                 "%u of %u failures in a list of %u", report.count, report.failed, report.capacity);
+    for (uint32_t i = 0; i < report.count; i++) {
+        see_result(&failures[i], SCOPE);
+    }
+    for (uint32_t key = fuzz.scope_first; key < fuzz.next; key++) {
+        if (fuzz.entries[key].owner == SCOPE) {
+            check_released(key);
+            fuzz.entries[key].owner = SEEN;
+        }
+    }
+    check_time("scope_end", start, left);
+}
+
+static void post_to_scope(void)
+{
+    struct sluice_handle handles[MOST];
+    struct sluice_completion completion;
+    int64_t left = fuzz.scope_until > fake.now ? fuzz.scope_until - fake.now : 0;
+    int64_t start = fake.now;
+    uint32_t first = fuzz.next;
+    make_requests(fake_random(10));
+    int result = sluice_scope_post(fuzz.scope, fuzz.requests, fuzz.count, handles);
+    check_time("scope_post", start, left);
+    if (result == -E2BIG) {
+        return;
+    }
+    require_ok(result);
+    fuzz.scope_posted += fuzz.count;
+    accept_requests(SCOPE);
+    for (uint32_t i = 0; i < fuzz.count; i++) {
+        if (fake_random(3) > 0) {
+            continue;
+        }
+        result = sluice_scope_wait(fuzz.scope, &handles[i], 0, &completion);
+        fake_require(result == 0 || result == -ETIMEDOUT || result == -ESTALE, "%d", result);
+        if (result == 0) {
+            fake_require(completion.user_data == first + i, "the result of request %llu",
+                         (unsigned long long)completion.user_data);
+            see_result(&completion, SCOPE);
+        }
+    }
+}
+
+static void do_scope(void)
+{
+    if (!fuzz.scope) {
+        begin_scope();
+    } else if (fake_random(2)) {
+        end_scope();
+    } else {
+        post_to_scope();
+    }
+}
+
+static void do_look(void)
+{
+    struct sluice_error error = {.size = sizeof(error)};
+    uint32_t peer = fake_random(fuzz.peers);
+    int state = sluice_multichannel_peer_state(fuzz.rig.channel, peer);
+    fake_require(state == (int)fuzz.rig.engine->peers[peer].state, "%d", state);
+    int found = sluice_multichannel_peer_error(fuzz.rig.channel, peer, &error);
+    fake_require(found == (fuzz.rig.engine->peers[peer].state == SLUICE_STATE_FAILED), "%d", found);
+    fake_require(found == 0 || (error.error != 0 && error.text[0]), "peer %u: %d", peer,
+                 error.error);
+    if (fake_random(10) == 0) {
+        int64_t start = fake.now;
+        sluice_multichannel_shutdown(fuzz.rig.channel, SLUICE_US(100));
+        check_time("shutdown", start, SLUICE_US(100));
+    }
+}
+
+/* Memory that the device may touch cannot be deregistered. */
+static void check_keys(void)
+{
+    for (uint32_t key = 1; key < fuzz.next; key++) {
+        fake_require(fake.ledger[key].held == 0 || slu_engines_use_key(fuzz.rig.pd, key),
+                     "key %u is in use, and could be deregistered", key);
+    }
+}
+
+static void finish(void)
+{
+    struct rig *rig = &fuzz.rig;
+    fake.chances.die = 0;
+    if (fuzz.scope) {
+        end_scope();
+    }
+    sluice_multichannel_shutdown(rig->channel, 0);
+    check_engine(rig->engine);
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        fake_require(rig->engine->pools[queue].pending == 0, "%u pending after the shutdown",
+                     rig->engine->pools[queue].pending);
+    }
+    uint64_t lost = rig->engine->failures_lost;
+    for (struct sluice_completion one; sluice_multichannel_poll(rig->channel, &one, 1) == 1;) {
+        see_result(&one, PROGRAM);
+    }
+    for (uint32_t key = 1; key < fuzz.next; key++) {
+        check_released(key);
+        /* What nobody saw was a success that was forgotten; it was looked for above. */
+        fake_require(fuzz.entries[key].owner != PROGRAM || lost > 0 ||
+                         fake.ledger[key].status == SLUICE_STATUS_SUCCESS,
+                     "request %u failed with status %u, and nobody was told", key,
+                     fake.ledger[key].status);
+    }
+}
+
+void fuzz_run(uint64_t seed)
+{
+    static void (*const calls[])(void) = {do_submit, do_submit, do_submit, do_post, do_post,
+                                          do_post,   do_poll,   do_poll,   do_wait, do_reset,
+                                          do_scope,  do_scope,  do_look};
+    memset(&fuzz, 0, sizeof(fuzz));
+    fake_reset(seed);
+    fuzz.next = 1;
+    fuzz.peers = 1 + fake_random(5);
+    if (!open_channel(&fuzz.rig)) {
+        sluice_pd_free(fuzz.rig.pd);
+        sluice_context_close(fuzz.rig.context);
+        fake_require(fake.objects == 0, "%u objects of the device are left", fake.objects);
+        return;
+    }
+    for (uint32_t steps = 30 + fake_random(100); steps > 0; steps--) {
+        calls[fake_random(COUNT(calls))]();
+        check_engine(fuzz.rig.engine);
+        check_keys();
+        fake_require(fuzz.rig.engine->discarded == fake.strays, "%llu discarded, %llu strays",
+                     (unsigned long long)fuzz.rig.engine->discarded,
+                     (unsigned long long)fake.strays);
+    }
+    finish();
+    rig_close(&fuzz.rig);
+}
+
+unsigned fuzz_seconds(void)
+{
+    const char *value = getenv("SLUICE_FUZZ_SECONDS");
+    return value ? (unsigned)strtoul(value, NULL, 10) : 0;
+}
+
+static void soak(unsigned seconds)
+{
+    time_t end = time(NULL) + (time_t)seconds;
+    for (uint64_t seed = (uint64_t)time(NULL) << 32; time(NULL) < end; seed++) {
+        printf("# SLUICE_FUZZ_SEED=%llu\n", (unsigned long long)seed);
+        fuzz_run(seed);
+    }
+}
+
+void fuzz_run_all(void)
+{
+    const char *seed = getenv("SLUICE_FUZZ_SEED");
+    if (seed) {
+        fuzz_run(strtoull(seed, NULL, 10));
+    } else if (fuzz_seconds() > 0) {
+        soak(fuzz_seconds());
+    } else {
+        for (uint64_t i = 1; i <= (short_run() ? SHORT_SEEDS : SEEDS); i++) {
+            fuzz_run(i);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "split.h"
+
+#include "rig.h"
+
+/* The request after it was not posted at all, and the next call does not stumble over it. */
+START_TEST(refused_post_before_a_split_request)
+{
+    struct rig rig;
+    struct sluice_completion completions[2];
+    rig_open(&rig, 2, 8);
+    struct sluice_request requests[] = {write_of(0, 1), split_write(0, 2)};
+    fake.refuse_send = 1;
+    require_result(rig_submit(&rig, requests, 2, LONG, completions), -EIO);
+    require_status(&completions[0], 1, SLUICE_STATUS_GENERAL_ERR, SLUICE_STATUS_GENERAL_ERR);
+    require_status(&completions[1], 2, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_GENERAL_ERR);
+    require_class(&completions[1], SLUICE_CLASS_CANCELLED);
+    require(fake.ledger[2].bytes == 0 && fake.ledger[2].held == 0, "it was posted%s", "");
+    struct sluice_request request = write_of(1, 3);
+    require_ok(rig_submit(&rig, &request, 1, LONG, completions));
+    rig_close(&rig);
+}
+END_TEST
+
+static struct rig *polled;
+
+static void complete_all_sends(void)
+{
+    while (fake_complete(rig_qp(polled, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS)) {
+    }
+    fake.at_poll = NULL;
+}
+
+static void fail_a_send(void)
+{
+    fake_complete(rig_qp(polled, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
+    while (fake_complete(rig_qp(polled, 0), SLU_SEND_QUEUE, SLUICE_STATUS_WR_FLUSH_ERR)) {
+    }
+    fake.at_poll = NULL;
+}
+
+/* A receive of the peer fails; it is that which fails the peer. */
+static void fail_a_receive(void)
+{
+    fake_complete(rig_qp(polled, 0), SLU_RECEIVE_QUEUE, SLUICE_STATUS_LOC_LEN_ERR);
+}
+
+static void fail_a_receive_after_the_parts(void)
+{
+    complete_all_sends();
+    fail_a_receive();
+}
+
+static void fail_a_receive_before_the_parts(void)
+{
+    fail_a_receive();
+    complete_all_sends();
+}
+
+/* The engine sees it before the parts in flight end. */
+static void fail_a_receive_then_complete(void)
+{
+    fail_a_receive();
+    fake.at_poll = complete_all_sends;
+}
+
+static void fail_a_receive_then_fail(void)
+{
+    fail_a_receive();
+    fake.at_poll = fail_a_send;
+}
+
+/* One part after the other, or some at a time, are in flight when their peer fails. */
+static void fail_between_parts(void (*fault)(void), int error, uint32_t status)
+{
+    for (uint32_t depth = 1; depth < RIG_PARTS; depth++) {
+        struct rig rig;
+        struct sluice_completion completion;
+        uint64_t moved = error == -ECANCELED ? depth * RIG_MESSAGE : 0;
+        fake_reset(depth);
+        fake.by_hand = true;
+        fake.never_flush = true;
+        rig_open(&rig, 1, depth);
+        rig_post(&rig, receive_of(0, 1), LONG);
+        struct sluice_request request = split_write(0, 2);
+        polled = &rig;
+        fake.at_poll = fault;
+        require_result(rig_submit(&rig, &request, 1, LONG, &completion), error);
+        require_status(&completion, 2, status, SLUICE_STATUS_LOC_LEN_ERR);
+        require(completion.bytes == 0 && fake.ledger[2].bytes == moved, "%llu bytes of %u parts",
+                (unsigned long long)fake.ledger[2].bytes, depth);
+        rig_poll_all(&rig, &completion, 1);
+        require_class(&completion, SLUICE_CLASS_TRUNCATED);
+        rig_close(&rig);
+    }
+}
+
+START_TEST(split_request_of_a_peer_that_fails_is_no_success)
+{
+    fail_between_parts(fail_a_receive_after_the_parts, -ECANCELED, SLUICE_STATUS_WR_FLUSH_ERR);
+    fail_between_parts(fail_a_receive_before_the_parts, -ECANCELED, SLUICE_STATUS_WR_FLUSH_ERR);
+    fail_between_parts(fail_a_receive_then_complete, -ECANCELED, SLUICE_STATUS_WR_FLUSH_ERR);
+}
+END_TEST
+
+START_TEST(error_of_a_part_survives_that_of_its_peer)
+{
+    fail_between_parts(fail_a_receive_then_fail, -EACCES, SLUICE_STATUS_REM_ACCESS_ERR);
+}
+END_TEST
+
+static uint32_t good_parts;
+
+/* So many parts are done, one fails, and the rest is flushed. */
+static void fail_a_part(void)
+{
+    struct slu_qp *qp = rig_qp(polled, 0);
+    for (; good_parts > 0 && fake_held(qp, SLU_SEND_QUEUE) > 0; good_parts--) {
+        fake_complete(qp, SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
+    }
+    if (good_parts == 0 && fake_complete(qp, SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR)) {
+        fake.at_poll = NULL;
+    }
+}
+
+START_TEST(error_of_a_part_survives)
+{
+    for (uint32_t depth = 1; depth <= RIG_PARTS + 1; depth++) {
+        for (uint32_t good = 0; good < RIG_PARTS; good++) {
+            struct rig rig;
+            struct sluice_completion completion;
+            fake_reset(good);
+            fake.by_hand = true;
+            rig_open(&rig, 1, depth);
+            struct sluice_request request = split_write(0, 1);
+            polled = &rig;
+            good_parts = good;
+            fake.at_poll = fail_a_part;
+            require_result(rig_submit(&rig, &request, 1, LONG, &completion), -EACCES);
+            require_status(&completion, 1, SLUICE_STATUS_REM_ACCESS_ERR,
+                           SLUICE_STATUS_REM_ACCESS_ERR);
+            require(completion.vendor == 99, "vendor code %u", completion.vendor);
+            rig_close(&rig);
+        }
+    }
+}
+END_TEST
+
+void split_add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, refused_post_before_a_split_request);
+    tcase_add_test(tcase, split_request_of_a_peer_that_fails_is_no_success);
+    tcase_add_test(tcase, error_of_a_part_survives);
+    tcase_add_test(tcase, error_of_a_part_survives_that_of_its_peer);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* A life of each kind of object, cut short by a failure. */
+#ifndef ENGINE_UNWIND_H
+#define ENGINE_UNWIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum failing {
+    FAIL_CALL,      /* of the library to the device */
+    FAIL_ALLOCATION /* of memory, by the library or the device */
+};
+
+/*
+ * Makes, uses and ends everything; the n-th of what can fail does, which must be
+ * reported and leave nothing behind. False if there is no n-th: all went well.
+ */
+bool unwinds(uint32_t n, enum failing what);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include "hostile.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "process.h"
+
+static uint8_t *put(uint8_t *to, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++) {
+        to[i] = (uint8_t)(value >> (8 * (bytes - 1 - i)));
+    }
+    return to + bytes;
+}
+
+void encode_frame(const struct frame *frame, uint8_t bytes[40])
+{
+    uint8_t *to = bytes;
+    *to++ = frame->type;
+    *to++ = frame->flags;
+    *to++ = frame->status;
+    *to++ = frame->reserved;
+    to = put(to, frame->immediate, 4);
+    to = put(to, frame->seq, 4);
+    to = put(to, frame->ack, 4);
+    to = put(to, frame->credit, 4);
+    to = put(to, frame->rkey, 4);
+    to = put(to, frame->addr, 8);
+    put(to, frame->length, 8);
+}
+
+static void seal(struct sluice_endpoint *endpoint)
+{
+    uint32_t hash = UINT32_C(2166136261);
+    for (int i = 0; i < SLUICE_ENDPOINT_BYTES - 4; i++) {
+        hash = (hash ^ endpoint->bytes[i]) * UINT32_C(16777619);
+    }
+    put(endpoint->bytes + SLUICE_ENDPOINT_BYTES - 4, hash, 4);
+}
+
+/* Sockets. */
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
+static int listen_somewhere(uint16_t *port)
+{
+    struct sockaddr_in address = loopback(0);
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    require(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+                listen(fd, 64) == 0 && getsockname(fd, (struct sockaddr *)&address, &length) == 0,
+            "%s", strerror(errno));
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+int dial(const struct sluice_endpoint *endpoint)
+{
+    struct sockaddr_in address =
+        loopback((uint16_t)(endpoint->bytes[94] << 8 | endpoint->bytes[95]));
+    struct timeval patience = {10, 0};
+    int one = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    require(fd >= 0, "%s", strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    require(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "%s", strerror(errno));
+    return fd;
+}
+
+void say(int fd, const void *bytes, size_t length)
+{
+    ssize_t sent = send(fd, bytes, length, MSG_NOSIGNAL);
+    require(sent == (ssize_t)length || errno == EPIPE || errno == ECONNRESET, "%zd of %zu: %s",
+            sent, length, strerror(errno));
+}
+
+void say_frame(int fd, const struct frame *frame, size_t payload)
+{
+    uint8_t bytes[40 + 4096];
+    require(payload <= 4096, "%zu", payload);
+    encode_frame(frame, bytes);
+    memset(bytes + 40, 0xee, payload);
+    say(fd, bytes, 40 + payload);
+}
+
+void encode_hello(uint8_t hello[64], const struct sluice_endpoint *target,
+                  const struct sluice_endpoint *own)
+{
+    memset(hello, 0, 64);
+    memcpy(hello, "sluice\0\1", 8);
+    memcpy(hello + 8, target->bytes + 4, 4);
+    memcpy(hello + 12, own->bytes + 4, 4);
+    memcpy(hello + 16, target->bytes + 76, 16);
+    memcpy(hello + 32, own->bytes + 76, 16);
+}
+
+bool hear(int fd, void *bytes, size_t length)
+{
+    return recv(fd, bytes, length, MSG_WAITALL) == (ssize_t)length;
+}
+
+/* The victim. */
+
+/* An endpoint of nobody, whose listener is ours; nonce: all its bytes. */
+static void forge(struct victim *victim, uint8_t nonce)
+{
+    uint16_t port = 0;
+    struct sluice_endpoint *forged = &victim->forged;
+    victim->listener = listen_somewhere(&port);
+    put(forged->bytes + 4, 77, 4);
+    memset(forged->bytes + 76, nonce, 16);
+    memset(forged->bytes + 92, 0, (size_t)20 * 4);
+    put(forged->bytes + 92, 4, 2);
+    put(forged->bytes + 94, port, 2);
+    put(forged->bytes + 96, INADDR_LOOPBACK, 4);
+    seal(forged);
+}
+
+void victim_open(struct victim *victim, uint8_t nonce)
+{
+    struct sluice_endpoint endpoint;
+    memset(victim, 0, sizeof(*victim));
+    star_open(&victim->star, 2, NULL);
+    struct sluice_pd *pd = victim->star.sides.pds[0];
+    memory_open(&victim->region, pd, REGION);
+    memory_open_at(&victim->read_only, pd, REGION,
+                   SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_READ, 0);
+    memory_open(&victim->landing, pd, LANDING);
+    memset(victim->region.bytes, FILL, REGION);
+    memset(victim->read_only.bytes, FILL, REGION);
+    victim->remote = memory_remote(&victim->region, 0, REGION);
+    victim->remote_read_only = memory_remote(&victim->read_only, 0, REGION);
+    victim->fd = -1;
+    sluice_prepared_channel_free(prepare_channel(victim->star.sides.pds[1], NULL, &victim->forged));
+    forge(victim, nonce);
+    /* All that is made when it is first needed. */
+    require_ok(sluice_multichannel_peer_reset(victim->star.hub, 0, &endpoint));
+    sluice_channel_close(victim->star.spokes[0]);
+    victim->star.spokes[0] = NULL;
+    star_works(&victim->star, 1);
+    do {
+        victim->fds = count_fds();
+        let_pass(SLUICE_MS(30));
+    } while (count_fds() < victim->fds);
+}
+
+void victim_close(struct victim *victim)
+{
+    int now = settle_fds(victim->fds);
+    require(now <= victim->fds, "%d fds, were %d", now, victim->fds);
+    close(victim->listener);
+    memory_close(&victim->region);
+    memory_close(&victim->read_only);
+    memory_close(&victim->landing);
+    star_close(&victim->star);
+}
+
+void connect_hostile(struct victim *victim, bool reads)
+{
+    uint8_t bytes[64];
+    struct sluice_sge sge = memory_sge(&victim->landing, 0, LANDING);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+    struct sluice_request read = request_of(SLUICE_OP_READ, 0, &sge);
+    read.remote = (struct sluice_remote_mr){.addr = 4096, .length = LANDING, .rkey = 1};
+    require_ok(sluice_multichannel_peer_reset(victim->star.hub, 0, &victim->endpoint));
+    require_ok(sluice_multichannel_peer_handshake(victim->star.hub, 0, &victim->forged));
+    victim->posted = 0;
+    require_ok(sluice_multichannel_post(victim->star.hub, &receive, 1, DEADLINE,
+                                        &victim->handles[victim->posted++]));
+    if (reads) {
+        require_ok(sluice_multichannel_post(victim->star.hub, &read, 1, DEADLINE,
+                                            &victim->handles[victim->posted++]));
+    }
+    victim->fd = dial(&victim->endpoint);
+    encode_hello(bytes, &victim->endpoint, &victim->forged);
+    say(victim->fd, bytes, sizeof(bytes));
+    require(hear(victim->fd, bytes, 16) && memcmp(bytes, "SLUICE\0\1", 8) == 0, "no welcome: %s",
+            strerror(errno));
+    if (reads) {
+        do {
+            require(hear(victim->fd, bytes, 40), "no read request: %s", strerror(errno));
+        } while (bytes[0] != READ_REQUEST);
+    }
+}
+
+void expect_failure(struct victim *victim, unsigned classes, const char *what)
+{
+    struct sluice_multichannel *hub = victim->star.hub;
+    struct sluice_completion completion;
+    int64_t start = clock_now();
+    for (uint32_t i = 0; i < victim->posted; i++) {
+        require(sluice_multichannel_wait(hub, &victim->handles[i], SLUICE_S(3), &completion) == 0,
+                "%s: request %u is still pending", what, i);
+    }
+    while (sluice_multichannel_peer_state(hub, 0) != SLUICE_STATE_FAILED) {
+        require(clock_now() - start < SLUICE_S(3), "%s: the channel does not fail", what);
+        let_pass(SLUICE_MS(1));
+    }
+    struct sluice_error error = peer_error(hub, 0);
+    require((classes >> error.error_class & 1) != 0, "%s: %s", what, error.text);
+    if (victim->fd >= 0) {
+        close(victim->fd);
+    }
+    victim->fd = -1;
+    memory_check_guards(&victim->region);
+    memory_check_guards(&victim->landing);
+    memory_check_guards(&victim->read_only);
+    value_check(victim->read_only.bytes, REGION, FILL);
+}
+
+void expect_untouched(struct victim *victim, unsigned classes, const char *what)
+{
+    expect_failure(victim, classes, what);
+    value_check(victim->region.bytes, REGION, FILL);
+    star_works(&victim->star, 1);
+}

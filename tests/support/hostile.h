@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hostile peer of the soft transport's TCP wire: plain sockets, and an
+ * encoder of their own for its format; and a victim for it.
+ */
+#ifndef SUPPORT_HOSTILE_H
+#define SUPPORT_HOSTILE_H
+
+#include "pair.h"
+
+#define REGION 256
+#define LANDING 100
+#define FILL 0x5c
+
+enum type { SEND = 1, WRITE, READ_REQUEST, READ_REPLY, ACK, NAK };
+enum flag { IMMEDIATE = 1, PROMPT = 2 };
+
+struct frame {
+    uint8_t type;
+    uint8_t flags;
+    uint8_t status;
+    uint8_t reserved;
+    uint32_t immediate;
+    uint32_t seq;
+    uint32_t ack;
+    uint32_t credit;
+    uint32_t rkey;
+    uint64_t addr;
+    uint64_t length;
+};
+
+/* A hub of two peers: 0 is hostile, 1 is good. */
+struct victim {
+    struct star star;
+    struct sluice_endpoint forged; /* of the hostile peer */
+    struct sluice_endpoint endpoint;
+    struct memory region;    /* peers may write to it and read it */
+    struct memory read_only; /* peers may only read it */
+    struct memory landing;   /* of the receives and reads of the hub */
+    struct sluice_remote_mr remote;
+    struct sluice_remote_mr remote_read_only;
+    struct sluice_handle handles[3];
+    uint32_t posted;
+    int listener; /* where the hostile peer can be found */
+    int fd;
+    int fds;
+};
+
+/* The victim's listener is that of its endpoint. */
+int dial(const struct sluice_endpoint *endpoint);
+/* The victim may hang up at any byte. */
+void say(int fd, const void *bytes, size_t length);
+/* Reads so many bytes; false if the stream ends before. */
+bool hear(int fd, void *bytes, size_t length);
+
+void encode_frame(const struct frame *frame, uint8_t bytes[40]);
+void encode_hello(uint8_t hello[64], const struct sluice_endpoint *target,
+                  const struct sluice_endpoint *own);
+/* A frame, and so many bytes behind it. */
+void say_frame(int fd, const struct frame *frame, size_t payload);
+
+/* All bytes of the hostile nonce: with 0xff the hostile peer is to connect, with 0 the victim. */
+void victim_open(struct victim *victim, uint8_t nonce);
+/* Checks that no fd is left. */
+void victim_close(struct victim *victim);
+/* A new connection to the hostile peer, with a receive and perhaps a read posted. */
+void connect_hostile(struct victim *victim, bool reads);
+
+#define MASK(name) (1U << SLUICE_CLASS_##name)
+/* The victim has done nothing wrong, and may see no more than the end. */
+#define ENDED (MASK(PEER_LOST) | MASK(PROTOCOL))
+
+/* The channel fails with one of the classes, and nothing else happens. */
+void expect_failure(struct victim *victim, unsigned classes, const char *what);
+/* And no byte of its memory was written, and the good peer works. */
+void expect_untouched(struct victim *victim, unsigned classes, const char *what);
+
+#endif
