@@ -56,7 +56,7 @@ pingpong() {
   "$run" --timeout 120 sh -ec '
     ibv_rc_pingpong -d rxe0 -g 1 -n 100 -c & server=$!
     # The server has no other way to say that it listens.
-    until ibv_rc_pingpong -d rxe0 -g 1 -n 100 -c localhost; do sleep 0.2; done
+    until ibv_rc_pingpong -d rxe0 -g 1 -n 100 -c 127.0.0.1; do sleep 0.2; done
     wait $server'
 }
 
