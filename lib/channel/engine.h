@@ -217,6 +217,8 @@ int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
                    struct sluice_error *error);
 /* The same for a program: it enters, and looks first. So does slu_peer_state(). */
 int slu_peer_report(struct slu_engine *engine, struct slu_peer *peer, struct sluice_error *error);
+/* Keeps the text of the thread's last failure, for sluice_error.text. */
+void slu_peer_keep_reason(struct slu_peer *peer);
 /* To FAILED, with the cause unless there is one already. Idempotent. */
 void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                    uint32_t opcode, uint32_t vendor);

@@ -50,6 +50,11 @@ static const char *transport_name(uint32_t id)
     return id == SLU_TRANSPORT_VERBS ? "verbs" : "soft";
 }
 
+void slu_peer_keep_reason(struct slu_peer *peer)
+{
+    snprintf(peer->reason, sizeof peer->reason, "%s", sluice_last_error());
+}
+
 int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
                      const struct sluice_endpoint *remote)
 {
@@ -66,7 +71,7 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
         return 0;
     }
     peer->connect_error = error;
-    snprintf(peer->reason, sizeof peer->reason, "%s", sluice_last_error());
+    slu_peer_keep_reason(peer);
     slu_peer_fail(engine, peer, SLUICE_STATUS_BAD_RESP_ERR, SLUICE_OP_NONE, 0);
     return error;
 }
@@ -118,7 +123,7 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
     error = slu_peer_create(engine, peer);
     if (error < 0) {
         peer->connect_error = error;
-        snprintf(peer->reason, sizeof peer->reason, "%s", sluice_last_error());
+        slu_peer_keep_reason(peer);
         slu_peer_fail(engine, peer, SLUICE_STATUS_GENERAL_ERR, SLUICE_OP_NONE, (uint32_t)-error);
     }
     return error;

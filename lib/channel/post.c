@@ -6,8 +6,6 @@
  */
 #include "config.h"
 
-#include <stdio.h>
-
 #include "engine.h"
 
 #define CHAIN 16
@@ -99,7 +97,7 @@ static void refuse_rest(struct chain *chain, uint32_t from, int error)
 {
     struct slu_engine *engine = chain->engine;
 
-    snprintf(chain->peer->reason, sizeof chain->peer->reason, "%s", sluice_last_error());
+    slu_peer_keep_reason(chain->peer);
     chain->slots[from]->status = SLUICE_STATUS_GENERAL_ERR;
     chain->slots[from]->vendor = (uint32_t)-error;
     slu_peer_fail(engine, chain->peer, SLUICE_STATUS_GENERAL_ERR, chain->slots[from]->opcode,

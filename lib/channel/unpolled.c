@@ -138,12 +138,12 @@ static bool handle_ready(void *argument)
 
 static int find_result(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion)
 {
-    struct slu_slot *slot;
+    struct slu_slot *slot = slu_slot_find(engine, id);
+    /* A slot that is free may remember a failure that was kept aside, and is seen now. */
+    bool aside = slot == NULL || (slot->state == SLU_SLOT_FREE && engine->failure_count > 0);
 
-    /* Its slot may be free already, and remember it all the same. */
-    if (slu_failure_find(engine, id, completion))
+    if (aside && slu_failure_find(engine, id, completion))
         return 0;
-    slot = slu_slot_find(engine, id);
     if (slot == NULL)
         return slu_fail(ESTALE, "no request has this handle any more: its place was needed");
     slu_slot_fill(slot, completion);

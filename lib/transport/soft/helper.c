@@ -245,13 +245,7 @@ static void tick_all(struct soft_helper *helper,
 /* Returns whether it is done: the peer has ended too, or the time has passed. */
 static bool drain_socket(const struct lingering *lingering, int64_t now)
 {
-    static char trash[4096];
-    ssize_t got;
-    int budget = 256;
-    do
-        got = recv(lingering->fd, trash, sizeof(trash), MSG_DONTWAIT);
-    while ((got > 0 || (got < 0 && errno == EINTR)) && --budget > 0);
-    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) || now >= lingering->deadline;
+    return slu_soft_tcp_discard(lingering->fd) || now >= lingering->deadline;
 }
 
 static bool drain_sockets(struct soft_helper *helper)

@@ -327,6 +327,8 @@ void slu_soft_copy_sges(struct soft_cursor *to, struct soft_cursor *from, uint64
 /* The next up to room pieces of at most length bytes; returns how many. */
 uint32_t slu_soft_cursor_iovecs(struct soft_cursor cursor, uint64_t length, struct iovec *iovecs,
                                 uint32_t room);
+/* A write of up to so many bytes is put together before it is made. */
+#define SOFT_WHOLE_BYTES 256
 /* Words of 8 bytes appear whole, the last one after all others. */
 void slu_soft_copy_visible(void *to, const void *from, size_t length);
 

@@ -8,9 +8,8 @@
 
 /* Shared by the connections of a CQ: holds bytes only during one turn. */
 #define TCP_STAGING_BYTES (32 * 1024)
-/* A frame with no more payload than this is never begun before all of it is here. */
-#define TCP_WHOLE_BYTES 256
-#define TCP_CARRY_BYTES (TCP_FRAME_BYTES + TCP_WHOLE_BYTES)
+/* A frame with a payload that is to be whole is never begun before all of it is here. */
+#define TCP_CARRY_BYTES (TCP_FRAME_BYTES + SOFT_WHOLE_BYTES)
 #define TCP_ADDRESSES (SLU_ENDPOINT_ADDRESSES + 2)
 
 enum tcp_phase {
@@ -124,6 +123,8 @@ void slu_soft_tcp_list_addresses(struct soft_tcp *tcp, const struct slu_endpoint
 int slu_soft_tcp_dial(const struct slu_address *address);
 void slu_soft_tcp_no_delay(int fd);
 int slu_soft_tcp_socket_error(int fd);
+/* Reads and forgets 1 MiB at most, for others have their turn; true at the end or an error. */
+bool slu_soft_tcp_discard(int fd);
 
 /* tcp_transmit.c */
 void slu_soft_tcp_push(struct soft_tcp *tcp);

@@ -67,6 +67,17 @@ int slu_soft_tcp_socket_error(int fd)
     return err;
 }
 
+bool slu_soft_tcp_discard(int fd)
+{
+    uint8_t trash[16384];
+    ssize_t got;
+    int budget = 64;
+    do
+        got = recv(fd, trash, sizeof(trash), MSG_DONTWAIT);
+    while ((got > 0 || (got < 0 && errno == EINTR)) && --budget > 0);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 int slu_soft_tcp_dial(const struct slu_address *address)
 {
     struct sockaddr_storage storage;

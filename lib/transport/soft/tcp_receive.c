@@ -48,7 +48,7 @@ static uint32_t parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t count
             return 0;
         }
         uint64_t payload = slu_soft_frame_payload(&frame);
-        if (payload <= TCP_WHOLE_BYTES && count < TCP_FRAME_BYTES + payload)
+        if (payload <= SOFT_WHOLE_BYTES && count < TCP_FRAME_BYTES + payload)
             return count;
         if (!slu_soft_tcp_begin(tcp, &frame))
             return 0;

@@ -107,15 +107,12 @@ static uint32_t execute_send(struct soft_wqe *wqe, struct soft_qp *to)
     return status;
 }
 
-/* Bytes of a gathered write that are put together first. */
-#define WHOLE 256
-
 static void copy_write(const struct soft_wqe *wqe)
 {
     uint8_t *into = (uint8_t *)(uintptr_t)wqe->remote_addr;
     /* A word may be gathered from pieces, and is to appear whole all the same. */
-    if (wqe->sge_count > 1 && wqe->length <= WHOLE) {
-        uint8_t bytes[WHOLE];
+    if (wqe->sge_count > 1 && wqe->length <= SOFT_WHOLE_BYTES) {
+        uint8_t bytes[SOFT_WHOLE_BYTES];
         struct sluice_sge whole = {(uint64_t)(uintptr_t)bytes, (uint32_t)wqe->length, 0};
         struct soft_cursor to = slu_soft_cursor(&whole, 1, 0);
         struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);

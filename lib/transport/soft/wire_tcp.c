@@ -294,14 +294,9 @@ static void destroy_tcp(struct soft_qp *qp)
 /* While it is closing nothing of the peer's matters but its end. */
 static void closing_event(struct soft_tcp *tcp, uint32_t events)
 {
-    uint8_t trash[16384];
-    ssize_t got = 1;
     if ((events & (EPOLLERR | EPOLLHUP)) != 0)
         tcp->broken = true;
-    /* Bounded: others have their turn as well. */
-    for (int i = 0; i < 64 && (events & EPOLLIN) != 0 && got > 0; i++)
-        got = recv(tcp->fd, trash, sizeof(trash), MSG_DONTWAIT);
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+    if ((events & EPOLLIN) != 0 && slu_soft_tcp_discard(tcp->fd))
         tcp->broken = true;
     slu_soft_tcp_push(tcp);
 }
