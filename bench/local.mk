@@ -1,7 +1,22 @@
 # SPDX-License-Identifier: MIT
 # Benchmarks, built by make, not installed.
 noinst_PROGRAMS += %D%/pingpong
+%C%_pingpong_SOURCES = %D%/pair.c %D%/pair.h %D%/pingpong.c
 %C%_pingpong_LDADD = lib/libsluice.la
 
 noinst_PROGRAMS += %D%/scale
 %C%_scale_LDADD = lib/libsluice.la
+
+noinst_PROGRAMS += %D%/stream
+%C%_stream_SOURCES = %D%/pair.c %D%/pair.h %D%/stream.c
+%C%_stream_LDADD = lib/libsluice.la
+
+# Brings a transport of its own, so it is linked with the library's objects.
+noinst_PROGRAMS += %D%/noop
+%C%_noop_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+%C%_noop_LDADD = tests/libobjects.la
+
+EXTRA_DIST += \
+	%D%/README.md \
+	%D%/instructions \
+	%D%/softroce

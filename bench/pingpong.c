@@ -1,128 +1,167 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One-way latency between two processes of this host: half of the median round
- * trip.
+ * One-way latency between two processes of this host: half of the median time
+ * from one send to the next.
  *
- *   bench/pingpong
+ *   bench/pingpong [-ps] [-b BYTES] [-n ROUNDS] [GAME]...
+ *   bench/pingpong -c           only says how many ticks of pair_ticks() a us has
  *
- *   send   the receive is posted beforehand; the blocking send ends when the
- *          other side has received
- *   write  the message, then an 8-byte word that the other side watches
+ *   blocking  a send ends when the other side's device has it in a receive
+ *   waited    unpolled sends; the completion of each is waited for before the
+ *             answer is, as ib_send_lat does
+ *   unpolled  unpolled sends; completions are taken after the answer came
+ *   write     blocking: the message, then an 8-byte word that the other side
+ *             watches
+ *
+ * With -p each process stays on a processor of its own; with -s nobody ever
+ * sleeps, as perftest does not. Receives are posted beforehand, 512 as ib_send_lat
+ * has them. Without a game: 8 bytes and 1 MiB, blocking and write.
  */
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <sluice.h>
+#include "pair.h"
 
-#define LARGE ((size_t)1 << 20)
+#define LARGE (UINT32_C(1) << 20)
 /* The memory: out, in, and a word of each. */
-#define WORD_OUT (2 * LARGE)
+#define WORD_OUT (2 * (size_t)LARGE)
 #define WORD_IN (WORD_OUT + 8)
 #define MEMORY (WORD_IN + 8)
-#define MAX_ROUNDS 10000
-#define DEADLINE SLUICE_S(30)
+#define MOST_ROUNDS 100000
+#define RECEIVES 512
 
-struct side {
-    int serves;
-    int socket;
-    struct sluice_channel *channel;
-    struct sluice_mr *mr;
-    struct sluice_remote_mr remote;
+/* A game of so many rounds; times[round] is when its message was sent. */
+struct table {
+    struct pair *pair;
+    uint32_t bytes;
+    uint32_t rounds;
+    uint64_t *times;
+    uint32_t posted;   /* receives, so far */
+    uint32_t received; /* of them */
+    struct sluice_handle handles[RECEIVES];
+    struct sluice_sge out, in;
 };
 
-static int complain(const char *what)
+static int post_receive(struct table *table)
 {
-    fprintf(stderr, "pingpong: %s: %s\n", what, sluice_last_error());
-    return -1;
-}
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static int swap(int socket, const void *out, void *in, size_t size)
-{
-    if (send(socket, out, size, MSG_NOSIGNAL) == (ssize_t)size &&
-        recv(socket, in, size, 0) == (ssize_t)size)
-        return 0;
-    fprintf(stderr, "pingpong: the other process is gone\n");
-    return -1;
-}
-
-static int meet(int socket)
-{
-    char byte = 0;
-
-    return swap(socket, &byte, &byte, 1);
-}
-
-/* Both sides have a receive posted before the other one sends. */
-static int play_send(struct side *side, size_t bytes, uint32_t rounds, double *times)
-{
-    struct sluice_sge out, in;
     const struct sluice_request receive = {
-        .opcode = SLUICE_OP_RECEIVE, .sges = &in, .sge_count = 1};
-    struct sluice_handle handle;
+        .opcode = SLUICE_OP_RECEIVE, .sges = &table->in, .sge_count = 1};
+
+    if (table->posted == table->rounds)
+        return 0;
+    if (sluice_channel_post(table->pair->channel, &receive, 1, PAIR_DEADLINE,
+                            &table->handles[table->posted % RECEIVES]) != 0)
+        return pair_complain(table->pair, "post a receive");
+    table->posted++;
+    return 0;
+}
+
+static int wait_for(struct table *table, const struct sluice_handle *handle, const char *what)
+{
     struct sluice_completion completion;
 
-    if (sluice_mr_sge(side->mr, 0, bytes, &out) != 0 ||
-        sluice_mr_sge(side->mr, LARGE, bytes, &in) != 0 ||
-        sluice_channel_post(side->channel, &receive, 1, DEADLINE, &handle) != 0)
-        return complain("post the first receive");
-    if (meet(side->socket) != 0)
+    if (sluice_channel_wait(table->pair->channel, handle, PAIR_DEADLINE, &completion) != 0 ||
+        completion.error != 0)
+        return pair_complain(table->pair, what);
+    return 0;
+}
+
+static int receive(struct table *table)
+{
+    if (wait_for(table, &table->handles[table->received++ % RECEIVES], "receive") != 0)
         return -1;
-    for (uint32_t round = 0; round < rounds; round++) {
-        double begin = now();
-        if (side->serves && sluice_channel_send(side->channel, &out, 1, DEADLINE) != 0)
-            return complain("send");
-        if (sluice_channel_wait(side->channel, &handle, DEADLINE, &completion) != 0 ||
-            completion.error != 0)
-            return complain("receive");
-        if (round + 1 < rounds &&
-            sluice_channel_post(side->channel, &receive, 1, DEADLINE, &handle) != 0)
-            return complain("post a receive");
-        if (!side->serves && sluice_channel_send(side->channel, &out, 1, DEADLINE) != 0)
-            return complain("send");
-        times[round] = now() - begin;
+    return post_receive(table);
+}
+
+static int post_send(struct table *table, struct sluice_handle *handle)
+{
+    const struct sluice_request send = {
+        .opcode = SLUICE_OP_SEND, .sges = &table->out, .sge_count = 1};
+
+    if (sluice_channel_post(table->pair->channel, &send, 1, PAIR_DEADLINE, handle) != 0)
+        return pair_complain(table->pair, "post a send");
+    return 0;
+}
+
+static int play_blocking(struct table *table)
+{
+    struct sluice_channel *channel = table->pair->channel;
+
+    for (uint32_t round = 0; round < table->rounds; round++) {
+        if (!table->pair->serves && receive(table) != 0)
+            return -1;
+        table->times[round] = pair_ticks();
+        if (sluice_channel_send(channel, &table->out, 1, PAIR_DEADLINE) != 0)
+            return pair_complain(table->pair, "send");
+        if (table->pair->serves && receive(table) != 0)
+            return -1;
     }
     return 0;
 }
 
-/* The message, unless it is the word itself, and then the word. */
-static int write_out(struct side *side, size_t bytes, uint64_t word)
+static int play_waited(struct table *table)
 {
+    struct sluice_handle sent;
+
+    for (uint32_t round = 0; round < table->rounds; round++) {
+        if (!table->pair->serves && receive(table) != 0)
+            return -1;
+        table->times[round] = pair_ticks();
+        if (post_send(table, &sent) != 0 || wait_for(table, &sent, "send") != 0)
+            return -1;
+        if (table->pair->serves && receive(table) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int play_unpolled(struct table *table)
+{
+    struct sluice_handle sent;
+
+    for (uint32_t round = 0; round < table->rounds; round++) {
+        if (!table->pair->serves && receive(table) != 0)
+            return -1;
+        if (!table->pair->serves && round > 0 && wait_for(table, &sent, "send") != 0)
+            return -1;
+        table->times[round] = pair_ticks();
+        if (post_send(table, &sent) != 0)
+            return -1;
+        if (table->pair->serves && (receive(table) != 0 || wait_for(table, &sent, "send") != 0))
+            return -1;
+    }
+    return table->pair->serves ? 0 : wait_for(table, &sent, "send");
+}
+
+/* The message, unless it is the word itself, and then the word. */
+static int write_out(const struct table *table, uint64_t word)
+{
+    struct pair *pair = table->pair;
     struct sluice_sge sges[2];
     struct sluice_request requests[2] = {
         {.opcode = SLUICE_OP_WRITE, .sges = &sges[0], .sge_count = 1},
         {.opcode = SLUICE_OP_WRITE, .sges = &sges[1], .sge_count = 1},
     };
-    uint32_t first = bytes > sizeof(word) ? 0 : 1;
+    uint32_t first = table->bytes > sizeof(word) ? 0 : 1;
 
-    *(uint64_t *)((char *)sluice_mr_addr(side->mr) + WORD_OUT) = word;
-    if (sluice_mr_sge(side->mr, 0, bytes, &sges[0]) != 0 ||
-        sluice_mr_sge(side->mr, WORD_OUT, sizeof(word), &sges[1]) != 0 ||
-        sluice_remote_mr_slice(&side->remote, LARGE, bytes, &requests[0].remote) != 0 ||
-        sluice_remote_mr_slice(&side->remote, WORD_IN, sizeof(word), &requests[1].remote) != 0 ||
-        sluice_channel_submit(side->channel, requests + first, 2 - first, DEADLINE, NULL) != 0)
-        return complain("write");
+    *(uint64_t *)((char *)sluice_mr_addr(pair->mr) + WORD_OUT) = word;
+    if (sluice_mr_sge(pair->mr, 0, table->bytes, &sges[0]) != 0 ||
+        sluice_mr_sge(pair->mr, WORD_OUT, sizeof(word), &sges[1]) != 0 ||
+        sluice_remote_mr_slice(&pair->remote, LARGE, table->bytes, &requests[0].remote) != 0 ||
+        sluice_remote_mr_slice(&pair->remote, WORD_IN, sizeof(word), &requests[1].remote) != 0 ||
+        sluice_channel_submit(pair->channel, requests + first, 2 - first, PAIR_DEADLINE, NULL) != 0)
+        return pair_complain(pair, "write");
     return 0;
 }
 
 /* The other side is not asked for anything, so there is no call to wait with. */
-static int watch(const struct side *side, uint64_t word)
+static int watch(const struct table *table, uint64_t word)
 {
-    const uint64_t *place = (const uint64_t *)((char *)sluice_mr_addr(side->mr) + WORD_IN);
+    const uint64_t *place = (const uint64_t *)((char *)sluice_mr_addr(table->pair->mr) + WORD_IN);
     double begin = 0;
 
     for (uint32_t spins = 1; sluice_load_acquire64(place) != word; spins++) {
@@ -130,8 +169,8 @@ static int watch(const struct side *side, uint64_t word)
             continue;
         sched_yield();
         if (begin == 0)
-            begin = now();
-        if (now() - begin > 30) {
+            begin = pair_clock().seconds;
+        if (pair_clock().seconds - begin > 30) {
             fprintf(stderr, "pingpong: nothing was written for 30 s\n");
             return -1;
         }
@@ -139,127 +178,131 @@ static int watch(const struct side *side, uint64_t word)
     return 0;
 }
 
-static int play_write(struct side *side, size_t bytes, uint32_t rounds, double *times)
+static int play_write(struct table *table)
 {
-    for (uint32_t round = 0; round < rounds; round++) {
-        uint64_t word = (uint64_t)bytes << 32 | (round + 1);
-        double begin = now();
-        if (side->serves && write_out(side, bytes, word) != 0)
+    for (uint32_t round = 0; round < table->rounds; round++) {
+        uint64_t word = (uint64_t)table->bytes << 32 | (round + 1);
+
+        if (!table->pair->serves && watch(table, word) != 0)
             return -1;
-        if (watch(side, word) != 0)
+        table->times[round] = pair_ticks();
+        if (write_out(table, word) != 0)
             return -1;
-        if (!side->serves && write_out(side, bytes, word) != 0)
+        if (table->pair->serves && watch(table, word) != 0)
             return -1;
-        times[round] = now() - begin;
     }
     return 0;
 }
 
-static int compare(const void *a, const void *b)
+static const struct game {
+    const char *name;
+    int (*play)(struct table *table);
+    uint32_t receives;
+} games[] = {
+    {"blocking", play_blocking, RECEIVES},
+    {"waited", play_waited, RECEIVES},
+    {"unpolled", play_unpolled, RECEIVES},
+    {"write", play_write, 0},
+};
+#define GAMES (sizeof(games) / sizeof(games[0]))
+
+static int play(struct pair *pair, const struct game *game, uint32_t bytes, uint32_t rounds)
 {
-    const double *x = a, *y = b;
+    static struct table table;
+    static uint64_t times[MOST_ROUNDS];
+    struct pair_clock begin = pair_clock(), end;
+    uint64_t median;
+    double tick;
 
-    return (*x > *y) - (*x < *y);
-}
-
-static int play_all(struct side *side)
-{
-    static const struct {
-        const char *name;
-        int (*play)(struct side *side, size_t bytes, uint32_t rounds, double *times);
-        size_t bytes;
-        uint32_t rounds;
-    } games[] = {
-        {"send", play_send, 8, MAX_ROUNDS},
-        {"send", play_send, LARGE, MAX_ROUNDS / 20},
-        {"write", play_write, 8, MAX_ROUNDS / 5},
-        {"write", play_write, LARGE, MAX_ROUNDS / 20},
-    };
-    static double times[MAX_ROUNDS];
-
-    for (size_t i = 0; i < sizeof(games) / sizeof(games[0]); i++) {
-        if (games[i].play(side, games[i].bytes, games[i].rounds, times) != 0)
+    table = (struct table){.pair = pair, .bytes = bytes, .rounds = rounds, .times = times};
+    if (sluice_mr_sge(pair->mr, 0, bytes, &table.out) != 0 ||
+        sluice_mr_sge(pair->mr, LARGE, bytes, &table.in) != 0)
+        return pair_complain(pair, "name the message");
+    for (uint32_t i = 0; i < game->receives; i++)
+        if (post_receive(&table) != 0)
             return -1;
-        qsort(times, games[i].rounds, sizeof(times[0]), compare);
-        if (side->serves)
-            printf("%-5s %8zu bytes  %9.2f us one way  (median of %u)\n", games[i].name,
-                   games[i].bytes, times[games[i].rounds / 2] * 1e6 / 2, games[i].rounds);
-    }
-    return meet(side->socket);
-}
-
-/* The handle of the memory goes with the endpoint. */
-static int connect_to_peer(struct side *side, struct sluice_pd *pd)
-{
-    struct hello {
-        struct sluice_endpoint endpoint;
-        uint8_t memory[SLUICE_REMOTE_MR_BYTES];
-    } ours, theirs;
-    struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, NULL);
-
-    if (prepared == NULL)
-        return complain("prepare");
-    sluice_prepared_channel_endpoint(prepared, &ours.endpoint);
-    sluice_mr_remote(side->mr, &side->remote);
-    sluice_remote_mr_pack(&side->remote, ours.memory);
-    if (swap(side->socket, &ours, &theirs, sizeof(ours)) != 0) {
-        sluice_prepared_channel_free(prepared);
+    if (pair_meet(pair) != 0 || game->play(&table) != 0 || pair_meet(pair) != 0)
         return -1;
-    }
-    side->channel = sluice_prepared_channel_handshake(prepared, &theirs.endpoint);
-    if (side->channel == NULL)
-        return complain("handshake");
-    if (sluice_remote_mr_unpack(theirs.memory, &side->remote) != 0)
-        return complain("read the handle of the memory");
-    return meet(side->socket);
+    end = pair_clock();
+    for (uint32_t i = 0; i + 1 < rounds; i++)
+        times[i] = times[i + 1] - times[i];
+    tick = pair_tick(&begin, &end) * 1e6 / 2;
+    median = pair_median(times, rounds - 1);
+    if (pair->serves)
+        printf("%-8s %8u bytes  %9.3f us one way  (median of %u, the least is %.3f)\n", game->name,
+               bytes, (double)median * tick, rounds - 1, (double)times[0] * tick);
+    return 0;
 }
 
-static int run(struct side *side)
-{
-    struct sluice_context *context = sluice_context_open(NULL, NULL);
-    struct sluice_pd *pd = NULL;
-    int result = -1;
+/* What was asked for; 0 games: the usual ones. */
+static const struct game *wanted[16];
+static uint32_t wanted_count;
+static uint32_t wanted_bytes = 8, wanted_rounds = 10000;
 
-    if (context != NULL)
-        pd = sluice_pd_alloc(context);
-    if (pd != NULL)
-        side->mr =
-            sluice_mr_alloc(pd, MEMORY, SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE);
-    if (side->mr == NULL)
-        complain("set up");
-    else if (connect_to_peer(side, pd) == 0)
-        result = play_all(side);
-    sluice_channel_close(side->channel);
-    sluice_mr_deregister(side->mr);
-    sluice_pd_free(pd);
-    sluice_context_close(context);
-    return result;
+static int play_all(struct pair *pair)
+{
+    static const uint32_t usual[][3] = {
+        {0, 8, 10000}, {0, LARGE, 500}, {3, 8, 2000}, {3, LARGE, 500}};
+
+    for (uint32_t i = 0; i < wanted_count; i++)
+        if (play(pair, wanted[i], wanted_bytes, wanted_rounds) != 0)
+            return -1;
+    for (uint32_t i = 0; i < 4 && wanted_count == 0; i++)
+        if (play(pair, &games[usual[i][0]], usual[i][1], usual[i][2]) != 0)
+            return -1;
+    return 0;
 }
 
-int main(void)
+static int add_game(const char *name)
 {
-    struct side side = {.serves = 1};
-    int pair[2], result, status;
-    pid_t child, parent = getpid();
+    for (uint32_t i = 0; i < GAMES && wanted_count < 16; i++)
+        if (strcmp(name, games[i].name) == 0) {
+            wanted[wanted_count++] = &games[i];
+            return 0;
+        }
+    return -1;
+}
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0 || (child = fork()) < 0) {
-        perror("pingpong");
-        return EXIT_FAILURE;
+static int tell_clock(void)
+{
+    const struct timespec half = {.tv_nsec = 500000000};
+    struct pair_clock begin = pair_clock(), end;
+
+    nanosleep(&half, NULL);
+    end = pair_clock();
+    printf("clock %.4f ticks a us\n", 1e-6 / pair_tick(&begin, &end));
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .receive_depth = RECEIVES, .max_sge = 1};
+    int option, right = 1;
+
+    while ((option = getopt(argc, argv, "b:cn:ps")) != -1) {
+        if (option == 'c')
+            return tell_clock();
+        if (option == 'b')
+            wanted_bytes = pair_number("pingpong", 'b', optarg, LARGE);
+        else if (option == 'p')
+            pair_pinned = 1;
+        else if (option == 's')
+            attr.wait_mode = SLUICE_WAIT_SPIN;
+        else if (option == 'n')
+            wanted_rounds = pair_number("pingpong", 'n', optarg, MOST_ROUNDS);
+        else
+            right = 0;
     }
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            return EXIT_FAILURE;
-        close(pair[0]);
-        side.serves = 0;
-        side.socket = pair[1];
-        return run(&side) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    for (; optind < argc; optind++)
+        if (add_game(argv[optind]) != 0)
+            right = 0;
+    if (!right || wanted_rounds < 2) {
+        fprintf(stderr,
+                "usage: pingpong [-ps] [-b BYTES] [-n ROUNDS] [blocking|waited|unpolled|write]"
+                "...\n2 to %d rounds\n",
+                MOST_ROUNDS);
+        return 2;
     }
-    close(pair[1]);
-    side.socket = pair[0];
-    result = run(&side);
-    close(pair[0]);
-    if (waitpid(child, &status, 0) != child || status != 0)
-        result = -1;
-    return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return pair_run("pingpong", &attr, MEMORY, play_all);
 }

@@ -2,28 +2,34 @@
 /*
  * Rank 0 scatters the blocks of a file, everybody digests, rank 0 gathers.
  *
- *   03-scatter-gather [-n PROCESSES] [-r TIMES] [FILE]
+ *   03-scatter-gather [-l ADDRESS:PORT] [-n PROCESSES] [-r TIMES] [FILE]
+ *   03-scatter-gather -c ADDRESS:PORT
  *
- * The program starts its own processes. Rank 0 has a multichannel to all ranks,
- * itself included, and every other rank a channel to rank 0. In each round,
- * rank 0 sends a different block to each rank and receives the digests of the
- * round before. In the end it digests the whole file alone and compares.
+ * The program starts its own processes, or waits for those that are started with
+ * -c on any host. Rank 0 has a multichannel to all ranks, itself included, and
+ * every other rank a channel to rank 0. In each round, rank 0 sends a different
+ * block to each rank and receives the digests of the round before. In the end it
+ * digests the whole file alone and compares.
  *
+ * -l  be rank 0 and wait for the others, up to 60 s for each; port 0 is any port
+ *     that is free, see what is printed
+ * -c  be another rank, of whoever listens there; wait for that for up to 60 s
  * -n  number of processes, 1 to 64, default 4
  * -r  how many times to do it all, for a longer run, default 1
  * Without a FILE, the data is 64 MiB of reproducible noise. The time that is
  * printed runs from the first scatter to the last gather; MB/s are the bytes
  * scattered in it. Reading the file and the comparison are not in it.
+ *
+ * Before two ranks have a channel, they talk over a stream socket: rank 0 gives
+ * the other its rank (a byte) and takes its endpoint, gives an endpoint, and takes
+ * a byte when the other has connected. Its last word is a byte when all is well.
+ * With -l these are TCP connections with whoever comes: for networks that you trust.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,18 +37,18 @@
 
 #include <sluice.h>
 
+#include "workers.h"
+
 #define BLOCK (UINT64_C(1) << 20) /* bytes */
 #define DIGEST 32
-#define MAX_PROCESSES 64
 
 /* Of a round. A dead process is noticed sooner than that; one that hangs is not. */
 #define DEADLINE SLUICE_S(30)
 
-/* What rank 0 knows. The arrays are indexed by rank, which is also the peer. */
+/* What rank 0 knows. A peer is named by its rank. */
 struct job {
     uint32_t processes;
-    int sockets[MAX_PROCESSES];
-    pid_t pids[MAX_PROCESSES];
+    struct workers workers;
     struct sluice_mr *data;    /* the file */
     struct sluice_mr *digests; /* of its blocks, gathered */
     struct sluice_mr *own;     /* the block that rank 0 works on */
@@ -100,7 +106,7 @@ static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t r
 }
 
 /* The life of a worker. Rank 0 is at the other end of the socket. */
-static int run_worker(uint32_t rank, int socket)
+static int run_worker(int socket)
 {
     struct sluice_context *context = sluice_context_open(NULL, NULL);
     struct sluice_pd *pd = NULL;
@@ -108,6 +114,7 @@ static int run_worker(uint32_t rank, int socket)
     struct sluice_prepared_channel *prepared = NULL;
     struct sluice_channel *channel = NULL;
     struct sluice_endpoint endpoint;
+    unsigned char rank = 0;
     int result = -1;
 
     if (context != NULL)
@@ -117,20 +124,21 @@ static int run_worker(uint32_t rank, int socket)
     if (mr != NULL)
         prepared = sluice_channel_prepare(pd, NULL);
     if (prepared == NULL) {
-        complain(rank, "set up");
+        fprintf(stderr, "03-scatter-gather: a worker: set up: %s\n", sluice_last_error());
         goto close;
     }
     sluice_prepared_channel_endpoint(prepared, &endpoint);
-    if (send(socket, &endpoint, sizeof(endpoint), MSG_NOSIGNAL) != sizeof(endpoint) ||
-        recv(socket, &endpoint, sizeof(endpoint), 0) != sizeof(endpoint)) {
-        sluice_prepared_channel_free(prepared); /* rank 0 gave up, and has said why */
+    if (take(socket, &rank, 1) != 0 || give(socket, &endpoint, sizeof(endpoint)) != 0 ||
+        take(socket, &endpoint, sizeof(endpoint)) != 0) {
+        fprintf(stderr, "03-scatter-gather: a worker: rank 0 gave no endpoint\n");
+        sluice_prepared_channel_free(prepared);
         goto close;
     }
     channel = sluice_prepared_channel_handshake(prepared, &endpoint);
     if (channel == NULL)
         complain(rank, "handshake");
-    else if (send(socket, "", 1, MSG_NOSIGNAL) == 1 && work(channel, mr, rank) == 0)
-        result = (int)recv(socket, &endpoint, 1, 0); /* 0 when rank 0 needs us no more */
+    else if (give(socket, &rank, 1) == 0 && work(channel, mr, rank) == 0)
+        result = take(socket, &rank, 1); /* until then rank 0 may need the channel */
 close:
     sluice_channel_close(channel);
     sluice_mr_deregister(mr);
@@ -139,67 +147,43 @@ close:
     return result;
 }
 
-/* Before the device is opened: what is open does not survive a fork. */
-static int start_worker(struct job *job, uint32_t rank)
+/* Rank 0 takes the endpoints of all and gives its own, one to each. */
+static int exchange(const struct job *job, const struct sluice_endpoint *ours,
+                    struct sluice_endpoint *theirs)
 {
-    const struct timeval limit = {.tv_sec = 30};
-    pid_t parent = getpid();
-    int pair[2];
+    theirs[0] = ours[0]; /* peer 0 is rank 0 itself */
+    for (uint32_t rank = 1; rank < job->processes; rank++) {
+        unsigned char number = (unsigned char)rank;
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0 || (job->pids[rank] = fork()) < 0) {
-        perror("03-scatter-gather: start a process");
-        return -1;
+        if (give(job->workers.sockets[rank], &number, 1) != 0 ||
+            take(job->workers.sockets[rank], &theirs[rank], sizeof(*theirs)) != 0 ||
+            give(job->workers.sockets[rank], &ours[rank], sizeof(*ours)) != 0) {
+            fprintf(stderr, "03-scatter-gather: rank %u gave no endpoint\n", rank);
+            return -1;
+        }
     }
-    if (job->pids[rank] == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* however rank 0 ends, nobody stays behind */
-        if (getppid() != parent)
-            exit(EXIT_FAILURE);
-        close(pair[0]);
-        for (uint32_t other = 1; other < rank; other++)
-            close(job->sockets[other]);
-        exit(run_worker(rank, pair[1]) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
-    }
-    close(pair[1]);
-    setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    job->sockets[rank] = pair[0];
     return 0;
 }
 
-/* Waits for the workers, after a failure not patiently, and says who ended badly. */
-static int end_workers(struct job *job, int result)
+/* A message to a worker that is not ready yet would be late by a second. */
+static int await_workers(const struct job *job)
 {
-    for (uint32_t rank = 1; rank < job->processes; rank++) {
-        int status = 0;
-        pid_t pid = job->pids[rank];
+    char byte;
 
-        if (pid <= 0)
-            continue;
-        job->pids[rank] = 0;
-        close(job->sockets[rank]);
-        if (waitpid(pid, &status, result != 0 ? WNOHANG : 0) == 0) {
-            kill(pid, SIGKILL);
-            waitpid(pid, NULL, 0);
+    for (uint32_t rank = 1; rank < job->processes; rank++)
+        if (take(job->workers.sockets[rank], &byte, 1) != 0) {
+            fprintf(stderr, "03-scatter-gather: rank %u did not connect\n", rank);
+            return -1;
         }
-        if (WIFSIGNALED(status))
-            fprintf(stderr, "03-scatter-gather: rank %u was killed by signal %d\n", rank,
-                    WTERMSIG(status));
-        else if (WEXITSTATUS(status) != 0)
-            fprintf(stderr, "03-scatter-gather: rank %u failed\n", rank);
-        if (status != 0)
-            result = -1;
-    }
-    return result;
+    return 0;
 }
 
-/* Rank 0 takes the endpoints of all and gives its own, one to each. */
-static struct sluice_multichannel *connect_all(struct job *job, struct sluice_pd *pd)
+static struct sluice_multichannel *connect_all(const struct job *job, struct sluice_pd *pd)
 {
+    struct sluice_endpoint ours[MAX_PROCESSES], theirs[MAX_PROCESSES];
     struct sluice_prepared_multichannel *prepared =
         sluice_multichannel_prepare(pd, job->processes, NULL);
-    struct sluice_endpoint ours[MAX_PROCESSES], theirs[MAX_PROCESSES];
     struct sluice_multichannel *multichannel;
-    uint32_t rank;
-    char byte;
 
     if (prepared == NULL ||
         sluice_prepared_multichannel_endpoints(prepared, ours, job->processes) != 0) {
@@ -207,24 +191,17 @@ static struct sluice_multichannel *connect_all(struct job *job, struct sluice_pd
         sluice_prepared_multichannel_free(prepared);
         return NULL;
     }
-    theirs[0] = ours[0]; /* peer 0 is rank 0 itself */
-    for (rank = 1; rank < job->processes; rank++)
-        if (recv(job->sockets[rank], &theirs[rank], sizeof(theirs[0]), 0) != sizeof(theirs[0]) ||
-            send(job->sockets[rank], &ours[rank], sizeof(ours[0]), MSG_NOSIGNAL) < 0) {
-            fprintf(stderr, "03-scatter-gather: rank %u gave no endpoint\n", rank);
-            sluice_prepared_multichannel_free(prepared);
-            return NULL;
-        }
+    if (exchange(job, ours, theirs) != 0) {
+        sluice_prepared_multichannel_free(prepared);
+        return NULL;
+    }
     multichannel = sluice_prepared_multichannel_handshake(prepared, theirs, job->processes);
     if (multichannel == NULL)
         complain(0, "handshake");
-    /* A message to a worker that is not ready yet would be late by a second. */
-    for (rank = 1; multichannel != NULL && rank < job->processes; rank++)
-        if (recv(job->sockets[rank], &byte, 1, 0) != 1) {
-            fprintf(stderr, "03-scatter-gather: rank %u did not connect\n", rank);
-            sluice_multichannel_close(multichannel);
-            multichannel = NULL;
-        }
+    else if (await_workers(job) != 0) {
+        sluice_multichannel_close(multichannel);
+        multichannel = NULL;
+    }
     return multichannel;
 }
 
@@ -376,7 +353,7 @@ static int run_rank0(struct job *job, struct sluice_context *context, struct slu
     result = scatter_and_gather(job, multichannel);
     clock_gettime(CLOCK_MONOTONIC, &end);
     seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
-    result = end_workers(job, result);
+    result = workers_end(&job->workers, result);
     if (result == 0)
         printf("scattered, digested and gathered in %.3f s: %.0f MB/s\n", seconds,
                (double)(job->bytes * job->times) / seconds / 1e6);
@@ -384,23 +361,20 @@ static int run_rank0(struct job *job, struct sluice_context *context, struct slu
     return result == 0 ? check(job) : result;
 }
 
-static int run(struct job *job, FILE *file)
+static int run(struct job *job, const char *where, FILE *file)
 {
     struct sluice_context *context = NULL;
     struct sluice_pd *pd = NULL;
-    int result = 0;
+    /* Before the device is opened: what is open does not survive a fork. */
+    int result = where != NULL ? workers_accept(&job->workers, job->processes, where)
+                               : workers_start(&job->workers, job->processes, run_worker);
 
-    for (uint32_t rank = 1; rank < job->processes && result == 0; rank++)
-        result = start_worker(job, rank);
-    if (result == 0)
+    if (result == 0) {
         context = sluice_context_open(NULL, NULL);
-    if (context != NULL)
-        pd = sluice_pd_alloc(context);
-    if (pd != NULL)
-        result = run_rank0(job, context, pd, file);
-    else
-        result = result != 0 ? result : complain(0, "set up");
-    result = end_workers(job, result);
+        pd = context != NULL ? sluice_pd_alloc(context) : NULL;
+        result = pd != NULL ? run_rank0(job, context, pd, file) : complain(0, "set up");
+    }
+    result = workers_end(&job->workers, result);
     sluice_mr_deregister(job->own);
     sluice_mr_deregister(job->digests);
     sluice_mr_deregister(job->data);
@@ -411,22 +385,59 @@ static int run(struct job *job, FILE *file)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: 03-scatter-gather [-n PROCESSES] [-r TIMES] [FILE]\n"
+    fprintf(stderr, "usage: 03-scatter-gather [-l ADDRESS:PORT] [-n PROCESSES] [-r TIMES] [FILE]\n"
+                    "       03-scatter-gather -c ADDRESS:PORT\n"
                     "PROCESSES is 1 to 64, TIMES is 1 to 1000000\n");
     return 2;
+}
+
+/* The file, and its size; or NULL, and says why. */
+static FILE *open_file(const char *name, uint64_t *bytes)
+{
+    struct stat status;
+    FILE *file = fopen(name, "rb");
+
+    if (file != NULL && fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode)) {
+        *bytes = (uint64_t)status.st_size;
+        return file;
+    }
+    fprintf(stderr, "03-scatter-gather: %s: %s\n", name,
+            file == NULL ? strerror(errno) : "not a regular file");
+    if (file != NULL)
+        fclose(file);
+    return NULL;
+}
+
+/* Of another host, perhaps. The end of the process closes the socket. */
+static int run_as_worker(const char *where)
+{
+    int socket = worker_connect(where);
+
+    return socket >= 0 ? run_worker(socket) : -1;
 }
 
 int main(int argc, char **argv)
 {
     struct job job = {.processes = 4, .bytes = 64 << 20, .times = 1};
-    struct stat status;
+    const char *passive = NULL, *active = NULL;
     FILE *file = NULL;
-    int option, result;
+    int option, result, options = 0;
 
-    while ((option = getopt(argc, argv, "n:r:")) != -1) {
+    while ((option = getopt(argc, argv, "c:l:n:r:")) != -1) {
         char *rest = NULL;
-        unsigned long value = option == '?' ? 0 : strtoul(optarg, &rest, 10);
+        unsigned long value = 0;
 
+        options++;
+        if (option == 'c') {
+            active = optarg;
+            continue;
+        }
+        if (option == 'l') {
+            passive = optarg;
+            continue;
+        }
+        if (option != '?')
+            value = strtoul(optarg, &rest, 10);
         if (value == 0 || *rest != '\0' || value > (option == 'n' ? MAX_PROCESSES : 1000000))
             return usage();
         if (option == 'n')
@@ -434,20 +445,15 @@ int main(int argc, char **argv)
         else
             job.times = value;
     }
-    if (argc - optind > 1)
+    if (argc - optind > (active != NULL ? 0 : 1) || (active != NULL && options > 1))
         return usage();
-    if (optind < argc) {
-        file = fopen(argv[optind], "rb");
-        if (file == NULL || fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) {
-            fprintf(stderr, "03-scatter-gather: %s: %s\n", argv[optind],
-                    file == NULL ? strerror(errno) : "not a regular file");
-            return EXIT_FAILURE;
-        }
-        job.bytes = (uint64_t)status.st_size;
-    }
     if (sodium_init() < 0)
         return EXIT_FAILURE;
-    result = run(&job, file);
+    if (active != NULL)
+        return run_as_worker(active) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (optind < argc && (file = open_file(argv[optind], &job.bytes)) == NULL)
+        return EXIT_FAILURE;
+    result = run(&job, passive, file);
     if (file != NULL)
         fclose(file);
     return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

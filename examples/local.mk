@@ -20,6 +20,10 @@ noinst_PROGRAMS += %D%/04-gather-read
 # _LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS).
 if SODIUM
 noinst_PROGRAMS += %D%/03-scatter-gather
+%C%_03_scatter_gather_SOURCES = \
+	%D%/03-scatter-gather.c \
+	%D%/workers.c \
+	%D%/workers.h
 %C%_03_scatter_gather_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
 %C%_03_scatter_gather_LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS)
 endif

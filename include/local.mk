@@ -16,4 +16,5 @@ pkginclude_HEADERS = \
 	%D%/sluice/request.h \
 	%D%/sluice/scope.h \
 	%D%/sluice/time.h \
+	%D%/sluice/verbs.h \
 	%D%/sluice/version.h

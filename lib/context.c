@@ -15,6 +15,7 @@
 
 /* Of sluice_context_attr in version 0.1: up to and with address. */
 #define FIRST_SIZE 24
+#define FLAGS (SLUICE_CONTEXT_GID_INDEX | SLUICE_CONTEXT_FORK)
 
 void slu_context_hold(struct sluice_context *context)
 {
@@ -80,12 +81,28 @@ static int choose_device(const char *name, const char *source, struct sluice_dev
 
 static int check_attr(const struct sluice_context_attr *attr)
 {
-    if (attr->flags != 0)
-        return slu_fail(EINVAL, "sluice_context_attr.flags %#x: no flag is known, must be 0",
-                        attr->flags);
-    if (attr->reserved != 0)
-        return slu_fail(EINVAL, "sluice_context_attr.reserved is %u, must be 0", attr->reserved);
+    bool given = (attr->flags & SLUICE_CONTEXT_GID_INDEX) != 0;
+
+    if ((attr->flags & ~FLAGS) != 0)
+        return slu_fail(EINVAL,
+                        "sluice_context_attr.flags is %#x, must be of GID_INDEX and FORK (%#x)",
+                        attr->flags, FLAGS);
+    if (attr->gid_index != 0 && !given)
+        return slu_fail(
+            EINVAL, "sluice_context_attr.gid_index is %u, but SLUICE_CONTEXT_GID_INDEX is not set",
+            attr->gid_index);
+    if (attr->gid_index > 255)
+        return slu_fail(EINVAL, "sluice_context_attr.gid_index is %u, must be in 0..255",
+                        attr->gid_index);
     return 0;
+}
+
+int slu_context_attr_apply(const struct sluice_context_attr *given,
+                           struct sluice_context_attr *attr)
+{
+    int error = slu_attr_copy(attr, sizeof *attr, FIRST_SIZE, given, "sluice_context_attr");
+
+    return error < 0 ? error : check_attr(attr);
 }
 
 static int open_device(const char *device, const struct sluice_context_attr *attr,
@@ -112,28 +129,30 @@ struct sluice_context *sluice_context_open(const char *device,
                                            const struct sluice_context_attr *attr)
 {
     struct sluice_context_attr checked;
-    struct sluice_context *context;
-    int error = slu_attr_copy(&checked, sizeof checked, FIRST_SIZE, attr, "sluice_context_attr");
+    struct slu_tcontext *transport;
+    int error = slu_context_attr_apply(attr, &checked);
 
     if (error == 0)
-        error = check_attr(&checked);
-    if (error < 0)
-        goto fail;
-    context = calloc(1, sizeof *context);
-    if (context == NULL)
+        error = open_device(device, &checked, &transport);
+    if (error < 0) {
+        errno = -error;
+        return NULL;
+    }
+    return slu_context_create(transport);
+}
+
+struct sluice_context *slu_context_create(struct slu_tcontext *transport)
+{
+    struct sluice_context *context = calloc(1, sizeof *context);
+
+    if (context == NULL) {
+        transport->transport->close(transport);
         return slu_fail_null(ENOMEM, "no memory for a context");
-    error = open_device(device, &checked, &context->transport);
-    if (error < 0)
-        goto free_context;
+    }
     context->magic = SLU_MAGIC_CONTEXT;
+    context->transport = transport;
     atomic_init(&context->references, 1);
     return context;
-
-free_context:
-    free(context);
-fail:
-    errno = -error;
-    return NULL;
 }
 
 void sluice_context_close(struct sluice_context *context)
@@ -159,7 +178,13 @@ int sluice_context_query(const struct sluice_context *context, struct sluice_con
     info->max_send_depth = device->max_send_depth;
     info->max_receive_depth = device->max_receive_depth;
     info->max_sge = device->max_sge;
+    info->max_inline = device->max_inline;
     info->max_read_depth = device->max_read_depth;
+    info->port = device->port;
+    info->link_layer = device->link_layer;
+    info->active_mtu = device->active_mtu;
+    info->gid_index = device->gid_index;
+    info->numa_node = device->numa_node;
     info->max_message = device->max_message;
     snprintf(info->device, sizeof info->device, "%s", device->device);
     snprintf(info->transport, sizeof info->transport, "%s", device->transport->name);

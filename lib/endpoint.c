@@ -68,6 +68,8 @@ static void put_verbs(struct cursor *at, const struct slu_endpoint *endpoint)
     put(at, endpoint->verbs.link_layer, 4);
     put(at, endpoint->verbs.gid_type, 4);
     put(at, endpoint->verbs.port, 4);
+    put(at, endpoint->verbs.pkey, 4);
+    put(at, endpoint->verbs.global, 4);
     put_bytes(at, endpoint->verbs.gid, sizeof endpoint->verbs.gid);
 }
 
@@ -77,6 +79,8 @@ static void get_verbs(struct cursor *at, struct slu_endpoint *endpoint)
     endpoint->verbs.link_layer = (uint32_t)get(at, 4);
     endpoint->verbs.gid_type = (uint32_t)get(at, 4);
     endpoint->verbs.port = (uint32_t)get(at, 4);
+    endpoint->verbs.pkey = (uint32_t)get(at, 4);
+    endpoint->verbs.global = (uint32_t)get(at, 4);
     get_bytes(at, endpoint->verbs.gid, sizeof endpoint->verbs.gid);
 }
 

@@ -11,11 +11,11 @@
 
 #include "internal.h"
 
-static _Thread_local char last_error[320];
+static _Thread_local struct slu_text last_error;
 
 static void set_text(const char *format, va_list arguments)
 {
-    vsnprintf(last_error, sizeof last_error, format, arguments);
+    vsnprintf(last_error.bytes, sizeof last_error.bytes, format, arguments);
 }
 
 int slu_fail(int err, const char *format, ...)
@@ -41,7 +41,17 @@ void *slu_fail_null(int err, const char *format, ...)
 
 const char *sluice_last_error(void)
 {
-    return last_error;
+    return last_error.bytes;
+}
+
+void slu_text_save(struct slu_text *text)
+{
+    *text = last_error;
+}
+
+void slu_text_restore(const struct slu_text *text)
+{
+    last_error = *text;
 }
 
 /* In the order of enum ibv_wc_status. */

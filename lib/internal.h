@@ -29,6 +29,12 @@
 int slu_fail(int err, const char *format, ...) SLU_PRINTF(2, 3);
 /* The same for constructors: sets errno as well and returns NULL. */
 void *slu_fail_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
+/* The thread's text, for calls that must clean up after a failure without losing its words. */
+struct slu_text {
+    char bytes[320];
+};
+void slu_text_save(struct slu_text *text);
+void slu_text_restore(const struct slu_text *text);
 /* Class of a status of an operation, and errno value (negative) of a class. */
 enum sluice_error_class slu_class_of(uint32_t status, uint32_t opcode);
 int slu_class_error(enum sluice_error_class error_class);
@@ -93,6 +99,12 @@ struct sluice_mr {
     struct slu_tmr *transport;
 };
 
+/* The objects of a program around those of a transport; on failure these are freed. */
+struct sluice_context *slu_context_create(struct slu_tcontext *transport);
+struct sluice_pd *slu_pd_create(struct sluice_context *context, struct slu_tpd *transport);
+/* 0, or -EINVAL or -E2BIG: the attributes with defaults for what an older program does not give. */
+int slu_context_attr_apply(const struct sluice_context_attr *given,
+                           struct sluice_context_attr *attr);
 void slu_context_hold(struct sluice_context *context);
 void slu_context_release(struct sluice_context *context);
 void slu_pd_hold(struct sluice_pd *pd);

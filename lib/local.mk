@@ -6,6 +6,7 @@ lib_LTLIBRARIES += %D%/libsluice.la
 	%D%/bytes.h \
 	%D%/context.c \
 	%D%/device.c \
+	%D%/device.h \
 	%D%/endpoint.c \
 	%D%/endpoint.h \
 	%D%/error.c \
@@ -16,6 +17,7 @@ lib_LTLIBRARIES += %D%/libsluice.la
 	%D%/random.c \
 	%D%/remote_mr.c \
 	%D%/time.c \
+	%D%/verbs.c \
 	%D%/version.c
 
 # -version-info CURRENT:REVISION:AGE, changed once per release, from the top:

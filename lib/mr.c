@@ -5,12 +5,15 @@
  */
 #include "config.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <sluice/mr.h>
 
 #include "channel/engine.h"
 #include "internal.h"
+#include "transport/pages.h"
 
 #define KNOWN_ACCESS \
     (SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ)
@@ -21,6 +24,8 @@ static int check_arguments(const struct sluice_pd *pd, size_t length, uint32_t a
         return slu_fail(EINVAL, "a memory region needs a protection domain");
     if (length == 0)
         return slu_fail(EINVAL, "a memory region needs a length of at least 1 byte");
+    if ((access & ~KNOWN_ACCESS) == SLUICE_MR_HUGE_PAGES)
+        return slu_fail(EINVAL, "HUGE_PAGES is for memory that sluice_mr_alloc() allocates");
     if ((access & ~KNOWN_ACCESS) != 0)
         return slu_fail(EINVAL, "access %#x has unknown bits; known are %#x", access, KNOWN_ACCESS);
     if ((access & SLUICE_ACCESS_REMOTE_WRITE) != 0 && (access & SLUICE_ACCESS_LOCAL_WRITE) == 0)
@@ -28,19 +33,14 @@ static int check_arguments(const struct sluice_pd *pd, size_t length, uint32_t a
     return 0;
 }
 
-/* Makes the object around what the transport registered or allocated. */
-static struct sluice_mr *make_mr(struct sluice_pd *pd, void *addr, size_t length, uint32_t access)
+static const struct slu_transport *transport_of(const struct sluice_pd *pd)
 {
-    const struct slu_transport *transport = pd->context->transport->transport;
-    struct sluice_mr *mr = calloc(1, sizeof *mr);
-    int error;
+    return pd->context->transport->transport;
+}
 
-    if (mr == NULL)
-        return slu_fail_null(ENOMEM, "no memory for a memory region");
-    if (addr != NULL)
-        error = transport->mr_register(pd->transport, addr, length, access, &mr->transport);
-    else
-        error = transport->mr_alloc(pd->transport, length, access, &mr->transport);
+/* Makes the object around what the transport made; that failed if error is negative. */
+static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, int error)
+{
     if (error < 0) {
         free(mr);
         errno = -error;
@@ -52,32 +52,103 @@ static struct sluice_mr *make_mr(struct sluice_pd *pd, void *addr, size_t length
     return mr;
 }
 
-struct sluice_mr *sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length,
-                                     uint32_t access)
+/* An object to be finished, once the arguments are known to be right. */
+static struct sluice_mr *begin(const struct sluice_pd *pd, size_t length, uint32_t access)
 {
     int error = check_arguments(pd, length, access);
+    struct sluice_mr *mr;
 
     if (error < 0) {
         errno = -error;
         return NULL;
     }
+    mr = calloc(1, sizeof *mr);
+    return mr != NULL ? mr : slu_fail_null(ENOMEM, "no memory for a memory region");
+}
+
+static int check_range(const void *addr, size_t length)
+{
     if (addr == NULL)
-        return slu_fail_null(EINVAL, "memory to register must not be NULL");
+        return slu_fail(EINVAL, "memory to register must not be NULL");
     if ((uintptr_t)addr + length - 1 < (uintptr_t)addr)
-        return slu_fail_null(EINVAL, "memory of %zu bytes at %p wraps the address space", length,
-                             addr);
-    return make_mr(pd, addr, length, access);
+        return slu_fail(EINVAL, "memory of %zu bytes at %p wraps the address space", length, addr);
+    return 0;
+}
+
+struct sluice_mr *sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length,
+                                     uint32_t access)
+{
+    struct sluice_mr *mr = begin(pd, length, access);
+    int error;
+
+    if (mr == NULL)
+        return NULL;
+    error = check_range(addr, length);
+    if (error == 0)
+        error = transport_of(pd)->mr_register(pd->transport, addr, length, access, &mr->transport);
+    return finish(mr, pd, error);
 }
 
 struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t access)
 {
-    int error = check_arguments(pd, length, access);
+    struct sluice_mr *mr = begin(pd, length, access & ~SLUICE_MR_HUGE_PAGES);
+    int error;
 
-    if (error < 0) {
-        errno = -error;
+    if (mr == NULL)
         return NULL;
-    }
-    return make_mr(pd, NULL, length, access);
+    if (length > PTRDIFF_MAX)
+        error = slu_fail(ENOMEM, "no memory for a region of %zu bytes", length);
+    else
+        error = transport_of(pd)->mr_alloc(pd->transport, length, access, &mr->transport);
+    return finish(mr, pd, error);
+}
+
+/* What the kernel would refuse without saying what. */
+static int check_dmabuf(const struct slu_dmabuf *dmabuf)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t last = dmabuf->length - 1;
+
+    if (dmabuf->offset + dmabuf->length < dmabuf->length)
+        return slu_fail(EINVAL, "%zu bytes of a dmabuf at offset %#llx wrap", dmabuf->length,
+                        (unsigned long long)dmabuf->offset);
+    if (dmabuf->iova + last < dmabuf->iova)
+        return slu_fail(EINVAL, "%zu bytes at iova %#llx wrap", dmabuf->length,
+                        (unsigned long long)dmabuf->iova);
+    if (dmabuf->offset % page != dmabuf->iova % page)
+        return slu_fail(EINVAL,
+                        "iova %#llx and offset %#llx of a dmabuf must agree modulo the page size, "
+                        "%llu bytes",
+                        (unsigned long long)dmabuf->iova, (unsigned long long)dmabuf->offset,
+                        (unsigned long long)page);
+    if (fcntl(dmabuf->fd, F_GETFD) < 0)
+        return slu_fail(EBADF, "file descriptor %d of a dmabuf is not open", dmabuf->fd);
+    return 0;
+}
+
+static int register_dmabuf(const struct sluice_pd *pd, const struct slu_dmabuf *dmabuf,
+                           uint32_t access, struct slu_tmr **mr)
+{
+    const struct slu_transport *transport = transport_of(pd);
+    int error = check_dmabuf(dmabuf);
+
+    if (error < 0)
+        return error;
+    if (transport->mr_register_dmabuf == NULL)
+        return slu_fail(EOPNOTSUPP,
+                        "the %s transport cannot reach a dmabuf; where its exporter lets it be "
+                        "mapped, map it and register the mapping",
+                        transport->name);
+    return transport->mr_register_dmabuf(pd->transport, dmabuf, access, mr);
+}
+
+struct sluice_mr *sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset,
+                                            size_t length, uint64_t iova, uint32_t access)
+{
+    struct slu_dmabuf dmabuf = {.fd = fd, .offset = offset, .length = length, .iova = iova};
+    struct sluice_mr *mr = begin(pd, length, access);
+
+    return mr == NULL ? NULL : finish(mr, pd, register_dmabuf(pd, &dmabuf, access, &mr->transport));
 }
 
 int sluice_mr_deregister(struct sluice_mr *mr)
@@ -90,8 +161,8 @@ int sluice_mr_deregister(struct sluice_mr *mr)
         return slu_fail(EINVAL, "not a memory region");
     pd = mr->pd;
     if (slu_engines_use_key(pd, mr->transport->lkey))
-        return slu_fail(EBUSY, "memory region at %p is named by posted work: wait for it first",
-                        mr->transport->addr);
+        return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",
+                        (unsigned long long)mr->transport->iova);
     mr->magic = SLU_MAGIC_DEAD;
     pd->context->transport->transport->mr_deregister(mr->transport);
     free(mr);
@@ -114,6 +185,13 @@ uint32_t sluice_mr_lkey(const struct sluice_mr *mr)
     return mr == NULL ? 0 : mr->transport->lkey;
 }
 
+size_t sluice_mr_page_size(const struct sluice_mr *mr)
+{
+    if (mr == NULL || mr->transport->addr == NULL)
+        return 0;
+    return slu_page_size(mr->transport->addr, mr->transport->length);
+}
+
 int sluice_mr_sge(const struct sluice_mr *mr, size_t offset, size_t length, struct sluice_sge *sge)
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR || sge == NULL)
@@ -123,7 +201,7 @@ int sluice_mr_sge(const struct sluice_mr *mr, size_t offset, size_t length, stru
                         offset, offset, length, mr->transport->length);
     if (length > UINT32_MAX)
         return slu_fail(EMSGSIZE, "an SGE of %zu bytes is longer than 2^32 - 1", length);
-    sge->addr = (uint64_t)(uintptr_t)mr->transport->addr + offset;
+    sge->addr = mr->transport->iova + offset;
     sge->length = (uint32_t)length;
     sge->lkey = mr->transport->lkey;
     return 0;
@@ -133,7 +211,7 @@ int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR || remote == NULL)
         return slu_fail(EINVAL, "not a memory region, or remote is NULL");
-    remote->addr = mr->transport->remote_addr;
+    remote->addr = mr->transport->iova;
     remote->length = mr->transport->length;
     remote->rkey = mr->transport->rkey;
     remote->reserved = 0;

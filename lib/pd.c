@@ -10,21 +10,29 @@
 
 struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
 {
-    struct sluice_pd *pd;
+    struct slu_tpd *transport;
     int error;
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
         return slu_fail_null(EINVAL, "a protection domain needs an open context");
-    pd = calloc(1, sizeof *pd);
-    if (pd == NULL)
-        return slu_fail_null(ENOMEM, "no memory for a protection domain");
-    error = context->transport->transport->pd_alloc(context->transport, &pd->transport);
+    error = context->transport->transport->pd_alloc(context->transport, &transport);
     if (error < 0) {
-        free(pd);
         errno = -error;
         return NULL;
     }
+    return slu_pd_create(context, transport);
+}
+
+struct sluice_pd *slu_pd_create(struct sluice_context *context, struct slu_tpd *transport)
+{
+    struct sluice_pd *pd = calloc(1, sizeof *pd);
+
+    if (pd == NULL) {
+        context->transport->transport->pd_free(transport);
+        return slu_fail_null(ENOMEM, "no memory for a protection domain");
+    }
     pd->magic = SLU_MAGIC_PD;
+    pd->transport = transport;
     atomic_init(&pd->references, 1);
     pthread_mutex_init(&pd->lock, NULL);
     slu_context_hold(context);

@@ -8,9 +8,5 @@
 
 const char *sluice_version(void)
 {
-#ifdef HAVE_VERBS
-    return PACKAGE_VERSION " (verbs soft)";
-#else
-    return PACKAGE_VERSION " (soft)";
-#endif
+    return PACKAGE_VERSION " (" TRANSPORTS ")";
 }

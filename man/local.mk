@@ -5,6 +5,7 @@ dist_man3_MANS = \
 	%D%/sluice_channel_error.3 \
 	%D%/sluice_channel_post.3 \
 	%D%/sluice_channel_prepare.3 \
+	%D%/sluice_channel_query.3 \
 	%D%/sluice_channel_send.3 \
 	%D%/sluice_channel_shutdown.3 \
 	%D%/sluice_channel_submit.3 \
@@ -14,6 +15,7 @@ dist_man3_MANS = \
 	%D%/sluice_load_acquire64.3 \
 	%D%/sluice_log_set.3 \
 	%D%/sluice_mr_register.3 \
+	%D%/sluice_mr_register_dmabuf.3 \
 	%D%/sluice_multichannel_multicast_send.3 \
 	%D%/sluice_multichannel_peer_reset.3 \
 	%D%/sluice_multichannel_post.3 \
@@ -23,6 +25,7 @@ dist_man3_MANS = \
 	%D%/sluice_pd_alloc.3 \
 	%D%/sluice_remote_mr_pack.3 \
 	%D%/sluice_scope_end.3 \
+	%D%/sluice_verbs_context.3 \
 	%D%/sluice_version.3
 
 dist_man7_MANS = \

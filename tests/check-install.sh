@@ -64,7 +64,8 @@ if [ -s "$tmp/readme.c" ]; then
     check 'the program of README.md is built' build "$tmp/shared"
     check 'the program of README.md runs' run "$tmp/shared"
   else
-    skip 'the program of README.md runs' 'no shared library was built'
+    check 'the program of README.md is built without a shared library' build "$tmp/alone"
+    check 'the program of README.md runs without a shared library' run "$tmp/alone"
   fi
   if [ -f "$root$libdir/libsluice.a" ]; then
     rm -f "$root$libdir"/libsluice.so*

@@ -9,7 +9,7 @@ for folder in include lib tests tools examples bench; do
   [ -d $folder ] && find $folder -name '*.[ch]'
 done | sort >"$tmp/c"
 {
-  find scripts tests examples -type f ! -name '*.[ch]'
+  find scripts tests examples bench -type f ! -name '*.[ch]'
   find .ci -type f 2>/dev/null
 } | sort >"$tmp/other"
 while read -r file; do

@@ -9,13 +9,17 @@ test_programs = \
 	%D%/test_arguments \
 	%D%/test_attributes \
 	%D%/test_data \
+	%D%/test_devices \
 	%D%/test_endpoints \
 	%D%/test_engine \
 	%D%/test_errors \
 	%D%/test_faults \
 	%D%/test_hostile \
+	%D%/test_hosts \
+	%D%/test_memory \
 	%D%/test_objects \
 	%D%/test_order \
+	%D%/test_path \
 	%D%/test_process \
 	%D%/test_progress \
 	%D%/test_reset \
@@ -23,17 +27,159 @@ test_programs = \
 	%D%/test_scatter \
 	%D%/test_scope \
 	%D%/test_threads \
-	%D%/test_unpolled
+	%D%/test_unpolled \
+	%D%/test_wrap
 
-# Those of them that use threads: scripts/test runs them under ThreadSanitizer.
-threaded_tests = $(test_programs)
+# A pretend RDMA device in the place of libibverbs. One source or header a line, sorted.
+fake_verbs_sources = \
+	%D%/verbs/fake_control.c \
+	%D%/verbs/fake_cq.c \
+	%D%/verbs/fake_device.c \
+	%D%/verbs/fake_device.h \
+	%D%/verbs/fake_events.c \
+	%D%/verbs/fake_execute.c \
+	%D%/verbs/fake_memory.c \
+	%D%/verbs/fake_post.c \
+	%D%/verbs/fake_qp.c \
+	%D%/verbs/fake_verbs.h \
+	%D%/verbs/fake_wire.c
+
+# It is linked with a test of its own; and as a libibverbs that is found first, it
+# lets the other test programs run on it. The -rpath only asks for a shared library.
+if VERBS
+%C%_verbs_libibverbs_la_SOURCES = $(fake_verbs_sources)
+%C%_verbs_libibverbs_la_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_verbs_libibverbs_la_LDFLAGS = $(AM_LDFLAGS) \
+	-rpath /nowhere \
+	-version-info 1:0:0 \
+	-Wl,--version-script=$(top_srcdir)/%D%/verbs/fake_verbs.map
+
+# Tests of the library's own objects on it, linked into the program. Objects for a
+# static libibverbs want its providers, which the pretend one has not got.
+if !STATIC_VERBS
+test_programs += \
+	%D%/test_verbs \
+	%D%/test_verbs_causes \
+	%D%/test_verbs_choice \
+	%D%/test_verbs_devices \
+	%D%/test_verbs_events \
+	%D%/test_verbs_infiniband \
+	%D%/test_verbs_memory \
+	%D%/test_verbs_path \
+	%D%/test_verbs_queues \
+	%D%/test_verbs_status
+endif
+%C%_verbs_libfake_la_SOURCES = $(fake_verbs_sources)
+%C%_verbs_libfake_la_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+FAKE_LIBS = \
+	%D%/libtestsupport.la \
+	%D%/libobjects.la \
+	%D%/verbs/libfake.la \
+	$(CHECK_LIBS)
+
+# Its allocations and fds fail as well.
+%C%_test_verbs_SOURCES = \
+	%D%/test_verbs.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h
+%C%_test_verbs_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=calloc,--wrap=realloc,--wrap=mmap \
+	-Wl,--wrap=eventfd,--wrap=epoll_create1,--wrap=epoll_ctl
+%C%_test_verbs_LDADD = $(FAKE_LIBS)
+
+# It looks at what completion queues are made with.
+%C%_test_verbs_causes_SOURCES = \
+	%D%/test_verbs_causes.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h \
+	%D%/verbs/ports.c \
+	%D%/verbs/ports.h
+%C%_test_verbs_causes_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_causes_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ibv_create_cq
+%C%_test_verbs_causes_LDADD = $(FAKE_LIBS)
+
+%C%_test_verbs_choice_SOURCES = \
+	%D%/test_verbs_choice.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h \
+	%D%/verbs/ports.c \
+	%D%/verbs/ports.h
+%C%_test_verbs_choice_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_choice_LDADD = $(FAKE_LIBS)
+
+%C%_test_verbs_devices_SOURCES = \
+	%D%/test_verbs_devices.c \
+	%D%/verbs/ports.c \
+	%D%/verbs/ports.h
+%C%_test_verbs_devices_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_devices_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ibv_get_device_list
+%C%_test_verbs_devices_LDADD = $(FAKE_LIBS)
+
+%C%_test_verbs_events_SOURCES = \
+	%D%/test_verbs_events.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h \
+	%D%/verbs/ports.c \
+	%D%/verbs/ports.h
+%C%_test_verbs_events_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_events_LDADD = $(FAKE_LIBS)
+
+%C%_test_verbs_infiniband_SOURCES = \
+	%D%/test_verbs_infiniband.c \
+	%D%/verbs/ports.c \
+	%D%/verbs/ports.h
+%C%_test_verbs_infiniband_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_infiniband_LDADD = $(FAKE_LIBS)
+
+%C%_test_verbs_memory_SOURCES = \
+	%D%/test_verbs_memory.c \
+	%D%/verbs/ports.c \
+	%D%/verbs/ports.h
+%C%_test_verbs_memory_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_memory_LDADD = $(FAKE_LIBS)
+
+%C%_test_verbs_path_SOURCES = \
+	%D%/test_verbs_path.c \
+	%D%/verbs/ports.c \
+	%D%/verbs/ports.h
+%C%_test_verbs_path_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_path_LDADD = $(FAKE_LIBS)
+
+%C%_test_verbs_queues_SOURCES = \
+	%D%/test_verbs_queues.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h
+%C%_test_verbs_queues_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_queues_LDADD = $(FAKE_LIBS)
+
+%C%_test_verbs_status_SOURCES = \
+	%D%/test_verbs_status.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h
+%C%_test_verbs_status_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_status_LDADD = $(FAKE_LIBS)
+endif
+
+# Those that only a guest can run, on a device of its own; see softroce/README.md.
+guest_programs = \
+	%D%/test_events
+
+# Those test programs that use threads: scripts/test runs them under ThreadSanitizer.
+threaded_tests = $(test_programs) %D%/check-verbs.sh
 
 # Checks of what was built, one a line, sorted.
 build_checks = \
 	%D%/check-examples.sh \
 	%D%/check-install.sh \
+	%D%/check-instructions.sh \
 	%D%/check-manual.sh \
-	%D%/check-symbols.sh
+	%D%/check-symbols.sh \
+	%D%/check-verbs.sh
+
+# Checks of configure, one a line, sorted. They take long: scripts/test runs them once.
+configure_checks = \
+	%D%/check-linkage.sh
 
 # Checks of the sources, one a line, sorted.
 source_checks = \
@@ -87,6 +233,14 @@ source_checks = \
 	%D%/libobjects.la \
 	$(CHECK_LIBS)
 
+# It asks the device what it was told, where there is libibverbs.
+%C%_test_path_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_path_LDADD = $(LDADD) $(VERBS_LIBS)
+
+# It opens a device by itself, where there is libibverbs.
+%C%_test_wrap_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_wrap_LDADD = $(LDADD) $(VERBS_LIBS)
+
 LDADD = $(TEST_LIBS)
 TEST_LIBS = \
 	%D%/libtestsupport.la \
@@ -94,9 +248,12 @@ TEST_LIBS = \
 	$(CHECK_LIBS)
 
 if CHECK
+if VERBS
+check_LTLIBRARIES += %D%/verbs/libfake.la %D%/verbs/libibverbs.la
+endif
 check_LTLIBRARIES += %D%/libobjects.la %D%/libtestsupport.la
-check_PROGRAMS += $(test_programs)
-TESTS = $(check_PROGRAMS) $(build_checks) $(source_checks)
+check_PROGRAMS += $(test_programs) $(guest_programs)
+TESTS = $(test_programs) $(build_checks) $(source_checks)
 else
 TESTS = $(build_checks) $(source_checks)
 check-local:
@@ -105,14 +262,18 @@ endif
 
 EXTRA_DIST += \
 	$(build_checks) \
+	$(configure_checks) \
 	$(source_checks) \
 	%D%/softroce/README.md \
+	%D%/softroce/check-hosts.sh \
 	%D%/softroce/check-run.sh \
+	%D%/softroce/check-static.sh \
 	%D%/softroce/guest \
 	%D%/softroce/image \
 	%D%/softroce/run \
 	%D%/tap.sh \
 	%D%/tsan.suppressions \
+	%D%/verbs/fake_verbs.map \
 	%D%/typestate/right-channel.c \
 	%D%/typestate/right-multichannel.c \
 	%D%/typestate/right-scope.c \
@@ -131,6 +292,7 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-channel-send-after-close.c \
 	%D%/typestate/wrong-channel-send-after-reset.c \
 	%D%/typestate/wrong-channel-send-before-handshake.c \
+	%D%/typestate/wrong-context-forgotten-wrapped.c \
 	%D%/typestate/wrong-context-forgotten.c \
 	%D%/typestate/wrong-context-free.c \
 	%D%/typestate/wrong-context-ignored.c \
@@ -138,6 +300,7 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-device-list-after-free.c \
 	%D%/typestate/wrong-device-list-forgotten.c \
 	%D%/typestate/wrong-mr-ignored-alloc.c \
+	%D%/typestate/wrong-mr-ignored-register-dmabuf.c \
 	%D%/typestate/wrong-mr-ignored-register.c \
 	%D%/typestate/wrong-mr-ignored-sge.c \
 	%D%/typestate/wrong-mr-ignored-slice.c \
@@ -155,6 +318,7 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-multichannel-scatter-before-handshake.c \
 	%D%/typestate/wrong-multichannel-second-handshake.c \
 	%D%/typestate/wrong-pd-forgotten.c \
+	%D%/typestate/wrong-pd-free-wrapped.c \
 	%D%/typestate/wrong-pd-free.c \
 	%D%/typestate/wrong-pd-ignored.c \
 	%D%/typestate/wrong-pd-of-device-list.c \
@@ -170,8 +334,9 @@ EXTRA_DIST += \
 AM_TESTS_ENVIRONMENT = \
 	CC='$(CC)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' MAKE='$(MAKE)' \
 	prefix='$(prefix)' libdir='$(libdir)' VERSION='$(VERSION)' \
-	SANITIZE='$(SLUICE_SANITIZE)' VERBS='$(HAVE_VERBS)' MPIEXEC='$(MPIEXEC)'; \
-	export CC NM PKG_CONFIG MAKE prefix libdir VERSION SANITIZE VERBS MPIEXEC;
+	SANITIZE='$(SLUICE_SANITIZE)' VERBS='$(HAVE_VERBS)' VERBS_CFLAGS='$(VERBS_CFLAGS)' \
+	MPIEXEC='$(MPIEXEC)'; \
+	export CC NM PKG_CONFIG MAKE prefix libdir VERSION SANITIZE VERBS VERBS_CFLAGS MPIEXEC;
 
 TEST_EXTENSIONS = .sh
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh

@@ -370,6 +370,25 @@ START_TEST(posted_memory_is_busy)
 }
 END_TEST
 
+/* Peers of one domain are not kept from each other: the manual says so. */
+START_TEST(handle_of_another_peer_of_the_domain)
+{
+    struct memory from, to;
+    struct star star;
+    star_open(&star, 2, NULL);
+    memory_open(&from, star.sides.pds[1], 64);
+    memory_open(&to, star.sides.pds[0], 64);
+    pattern_fill(from.bytes, 64, 5);
+    struct sluice_sge sge = memory_sge(&from, 0, 64);
+    struct sluice_remote_mr meant_for_peer_0 = memory_remote(&to, 0, 64);
+    require_ok(sluice_channel_write(star.spokes[1], &sge, 1, &meant_for_peer_0, DEADLINE));
+    pattern_check(to.bytes, 64, 5);
+    memory_close(&from);
+    memory_close(&to);
+    star_close(&star);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, remote_range_overrun);
@@ -377,6 +396,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, wrong_remote_keys);
     tcase_add_test(tcase, stale_remote_key);
     tcase_add_test(tcase, key_of_another_domain);
+    tcase_add_test(tcase, handle_of_another_peer_of_the_domain);
     tcase_add_test(tcase, rights_of_remote_region);
     tcase_add_test(tcase, rights_of_channel);
     tcase_add_test(tcase, writes_of_no_bytes_need_no_key);

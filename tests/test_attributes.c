@@ -18,7 +18,8 @@ struct bad_field {
 #define FIELD(name) offsetof(struct sluice_channel_attr, name)
 
 static const struct bad_field bad_fields[] = {
-    {FIELD(flags), 1, "flags"},
+    {FIELD(flags), 4, "flags"},
+    {FIELD(flags), UINT32_C(1) << 31, "flags"},
     {FIELD(send_depth), 16385, "send_depth 1 16384"},
     {FIELD(receive_depth), 16385, "receive_depth 1 16384"},
     {FIELD(send_depth), UINT32_MAX, "send_depth 1 16384"},
@@ -29,7 +30,22 @@ static const struct bad_field bad_fields[] = {
     {FIELD(access), SLUICE_ACCESS_NONE | SLUICE_ACCESS_REMOTE_READ, "access"},
     {FIELD(read_depth), 129, "read_depth 1 128"},
     {FIELD(ack_timeout), 32, "ack_timeout 1 31"},
-    {FIELD(retry_count), 7, "retry_count 1 6"},
+    {FIELD(retry_count), 7, "retry_count 7 for ever 1 6"},
+    {FIELD(retry_count), 8, "retry_count 8 1 6"},
+    {FIELD(rnr_timer), 32, "rnr_timer 32 1 31"},
+    {FIELD(rnr_retry), 8, "rnr_retry 8 1 7"},
+    {FIELD(path_mtu), 255, "path_mtu 255 256 512 1024 2048 4096"},
+    {FIELD(path_mtu), 1, "path_mtu 1, 256"},
+    {FIELD(path_mtu), 1500, "path_mtu 1500"},
+    {FIELD(path_mtu), 8192, "path_mtu 8192 4096"},
+    {FIELD(pkey), 0x10000, "pkey 0x10000 0x1 0xffff"},
+    {FIELD(pkey), 0x8000, "pkey 0x8000 0x1 0xffff"},
+    {FIELD(service_level), 16, "service_level 16 0 15"},
+    {FIELD(traffic_class), 256, "traffic_class 256 0 255"},
+    {FIELD(flow_label), 0x100000, "flow_label 1048576 0 1048575"},
+    {FIELD(hop_limit), 256, "hop_limit 256 1 255"},
+    {FIELD(path_bits), 128, "path_bits 128 0 127"},
+    {FIELD(psn), 5, "psn 5 SLUICE_CHANNEL_PSN"}, /* which is not set */
     {FIELD(wait_mode), 3, "wait_mode"},
     {FIELD(spin_time), 1000000001, "spin_time 1"},
 };
@@ -64,6 +80,18 @@ START_TEST(channel_max_message_out_of_range)
 }
 END_TEST
 
+START_TEST(channel_psn_out_of_range)
+{
+    struct sides sides;
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_CHANNEL_PSN, .psn = 0x1000000};
+    sides_open(&sides);
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "psn 16777216 0 16777215");
+    require_null(sluice_multichannel_prepare(sides.pds[0], 3, &attr), EINVAL, "psn");
+    sides_close(&sides);
+}
+END_TEST
+
 /* Every limit itself is legal. */
 START_TEST(channel_fields_at_their_limits)
 {
@@ -76,18 +104,40 @@ START_TEST(channel_fields_at_their_limits)
                                         .read_depth = 1,
                                         .ack_timeout = 1,
                                         .retry_count = 1,
+                                        .rnr_timer = 1,
+                                        .rnr_retry = 1,
+                                        .flags = SLUICE_CHANNEL_PSN,
+                                        .psn = 0,
+                                        .path_mtu = 256,
+                                        .pkey = device_is_soft() ? 1 : 0x7fff,
+                                        .service_level = 1,
+                                        .traffic_class = 1,
+                                        .flow_label = 1,
+                                        .hop_limit = 1,
                                         .wait_mode = SLUICE_WAIT_SPIN,
                                         .spin_time = 1,
                                         .max_message = 4096};
     struct sluice_channel_attr most = {.size = sizeof(most),
-                                       .send_depth = 16384,
-                                       .receive_depth = 16384,
+                                       /* On rxe what half a completion queue of 32767 holds. */
+                                       .send_depth = device_is_soft() ? 16384 : 16383,
+                                       .receive_depth = device_is_soft() ? 16384 : 16383,
                                        .max_sge = 32,
                                        .max_inline = device_is_soft() ? 1024 : 64,
                                        .access = SLUICE_ACCESS_REMOTE_READ,
                                        .read_depth = device_is_soft() ? 128 : 16,
                                        .ack_timeout = 31,
                                        .retry_count = 6,
+                                       .rnr_timer = 31,
+                                       .rnr_retry = 7,
+                                       .flags = SLUICE_CHANNEL_PSN | SLUICE_CHANNEL_GLOBAL,
+                                       .psn = 0xffffff,
+                                       .path_mtu = device_is_soft() ? 4096 : 1024,
+                                       .pkey = 0xffff,
+                                       .service_level = 15,
+                                       .traffic_class = 255,
+                                       .flow_label = 0xfffff,
+                                       .hop_limit = 255,
+                                       .path_bits = device_is_soft() ? 127 : 0,
                                        .wait_mode = SLUICE_WAIT_EVENT,
                                        .spin_time = 1000000000};
     struct pair pair;
@@ -152,11 +202,15 @@ START_TEST(context_fields)
         struct sluice_context_attr attr;
         uint64_t newer;
     } longer = {.attr = {.size = sizeof(longer)}};
-    struct sluice_context_attr attr = {.size = sizeof(attr), .flags = 1};
+    struct sluice_context_attr attr = {.size = sizeof(attr), .flags = 4};
     const char *device = test_device();
     require_null(sluice_context_open(device, &attr), EINVAL, "flags");
-    attr = (struct sluice_context_attr){.size = sizeof(attr), .reserved = 1};
-    require_null(sluice_context_open(device, &attr), EINVAL, "reserved");
+    attr = (struct sluice_context_attr){.size = sizeof(attr), .gid_index = 1};
+    require_null(sluice_context_open(device, &attr), EINVAL,
+                 "gid_index 1 SLUICE_CONTEXT_GID_INDEX");
+    attr.flags = SLUICE_CONTEXT_GID_INDEX;
+    attr.gid_index = 256;
+    require_null(sluice_context_open(device, &attr), EINVAL, "gid_index 256 0 255");
     attr = (struct sluice_context_attr){.size = 3};
     require_null(sluice_context_open(device, &attr), EINVAL, "size");
     struct sluice_context *context = sluice_context_open(device, &longer.attr);
@@ -214,6 +268,7 @@ static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, channel_fields_out_of_range, 0, (int)COUNT(bad_fields));
     tcase_add_test(tcase, channel_max_message_out_of_range);
+    tcase_add_test(tcase, channel_psn_out_of_range);
     tcase_add_test(tcase, channel_fields_at_their_limits);
     tcase_add_test(tcase, channel_attr_of_another_version);
     tcase_add_test(tcase, numbers_of_peers);

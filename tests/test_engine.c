@@ -310,20 +310,25 @@ static void count_lines(uint32_t level, const char *line, void *user)
     log_lines += level == SLUICE_LOG_ERROR && strstr(line, "completion queue") != NULL;
 }
 
+/* Of each peer, the first request says what happened, and the others were cancelled by it. */
 START_TEST(dead_queue_is_logged_once)
 {
     struct rig rig;
-    struct sluice_completion completions[2];
+    struct sluice_completion completions[3];
     sluice_log_set(SLUICE_LOG_ERROR, count_lines, NULL);
     fake.by_hand = true;
     rig_open(&rig, 2, 8);
     rig_post(&rig, write_of(0, 1), LONG);
-    rig_post(&rig, receive_of(1, 2), LONG);
+    rig_post(&rig, write_of(0, 2), LONG);
+    rig_post(&rig, receive_of(1, 3), LONG);
     fake.dead = true;
-    rig_poll_all(&rig, completions, 2);
-    for (uint32_t i = 0; i < 2; i++) {
-        require_class(&completions[i], SLUICE_CLASS_CANCELLED);
-        require_status(&completions[i], 1 + i, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_FATAL_ERR);
+    rig_poll_all(&rig, completions, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        bool first = i != 1;
+        require_class(&completions[i], first ? SLUICE_CLASS_DEVICE : SLUICE_CLASS_CANCELLED);
+        require_status(&completions[i], 1 + i,
+                       first ? SLUICE_STATUS_FATAL_ERR : SLUICE_STATUS_WR_FLUSH_ERR,
+                       SLUICE_STATUS_FATAL_ERR);
         require(fake.ledger[1 + i].held == 0, "request %u is still held", 1 + i);
     }
     for (uint32_t i = 0; i < 10; i++) {

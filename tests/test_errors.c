@@ -353,11 +353,59 @@ START_TEST(peer_of_a_closed_end_notices)
 }
 END_TEST
 
+/*
+ * With retries that end, the device gives up by itself; on soft, which has none,
+ * the deadline ends it. The class is the same, and nothing of it arrives.
+ */
+START_TEST(no_receive_until_the_last_retry)
+{
+    const struct sluice_channel_attr attr = {.size = sizeof(attr), .rnr_timer = 1, .rnr_retry = 2};
+    uint32_t status = device_is_soft() ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_RNR_RETRY_EXC_ERR;
+    struct memory memory;
+    struct pair pair;
+    pair_open(&pair, &attr);
+    memory_open(&memory, pair.sides.pds[0], 64);
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    int64_t deadline = device_is_soft() ? SLUICE_MS(100) : DEADLINE;
+    require_result(sluice_channel_send(pair.channels[0], &sge, 1, deadline), -ETIMEDOUT);
+    require(channel_error(pair.channels[0]).status == status, "%s",
+            channel_error(pair.channels[0]).text);
+    memory_close(&memory);
+    pair_close(&pair);
+}
+END_TEST
+
+/* Their queue pair is gone before anybody connects to it. */
+START_TEST(endpoint_of_nobody)
+{
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .ack_timeout = 12, .retry_count = 3};
+    struct sluice_endpoint ours, theirs;
+    struct sluice_handle handles[2];
+    struct sides sides;
+    sides_open(&sides);
+    struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], &attr, &ours);
+    sluice_prepared_channel_free(prepare_channel(sides.pds[1], &attr, &theirs));
+    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &theirs);
+    require(channel, "%s", sluice_last_error());
+    for (int i = 0; i < 2; i++) {
+        struct sluice_request request = request_of(SLUICE_OP_SEND, 0, NULL);
+        handles[i] = post(channel, &request);
+    }
+    await(channel, handles[0], SLUICE_CLASS_PEER_LOST);
+    await(channel, handles[1], SLUICE_CLASS_CANCELLED);
+    sluice_channel_close(channel);
+    sides_close(&sides);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, receive_too_small);
     tcase_add_test(tcase, no_receive_until_the_deadline);
+    tcase_add_test(tcase, no_receive_until_the_last_retry);
     tcase_add_test(tcase, no_message_until_the_deadline);
+    tcase_add_test(tcase, endpoint_of_nobody);
     tcase_add_test(tcase, deadline_of_zero);
     tcase_add_test(tcase, one_late_peer_of_a_scatter);
     tcase_add_test(tcase, deadline_cancels_other_work_of_its_peer);

@@ -22,19 +22,31 @@ static void reset_pair(struct pair *pair)
     }
 }
 
+/* Nothing is left behind: no fd, no queue pair and no memory region of the device. */
 START_TEST(channel_is_reset_many_times)
 {
+    const int cycles = short_run() ? 100 : 1000;
     struct sluice_error none = {.size = sizeof(none)};
+    struct memory memory;
     struct pair pair;
     pair_open(&pair, NULL);
+    memory_open(&memory, pair.sides.pds[0], 64);
     pair_works(&pair);
     int fds = count_fds();
-    for (int cycle = 0; cycle < 20; cycle++) {
+    int qps = count_objects("qp");
+    int mrs = count_objects("mr");
+    for (int cycle = 0; cycle < cycles; cycle++) {
         reset_pair(&pair);
-        pair_works(&pair);
+        if (cycle % 10 == 0) {
+            pair_works(&pair);
+        }
         require_ok(sluice_channel_error(pair.channels[0], &none));
         require(settle_fds(fds) <= fds, "%d fds, were %d, cycle %d", count_fds(), fds, cycle);
     }
+    require(device_is_soft() || (qps == 2 && mrs == 1), "%d queue pairs, %d regions", qps, mrs);
+    require(count_objects("qp") == qps, "%d queue pairs, were %d", count_objects("qp"), qps);
+    require(count_objects("mr") == mrs, "%d regions, were %d", count_objects("mr"), mrs);
+    memory_close(&memory);
     pair_close(&pair);
 }
 END_TEST
@@ -213,5 +225,5 @@ static void add_tests(TCase *tcase)
 
 int main(void)
 {
-    return run_on_wires("reset", 30, add_tests);
+    return run_on_wires("reset", device_is_soft() ? 60 : 600, add_tests);
 }

@@ -87,9 +87,67 @@ START_TEST(thousand_peers_in_one_process)
 }
 END_TEST
 
+#define FULL_PEERS 300
+#define FULL_DEPTH 128
+
+/* Fills the send queue of a peer with writes of 8 bytes, each to a place of its own. */
+static void fill_queue(struct sluice_multichannel *loop, uint32_t peer, struct memory *out,
+                       struct memory *in)
+{
+    struct sluice_request requests[FULL_DEPTH];
+    struct sluice_sge sges[FULL_DEPTH];
+    for (uint32_t i = 0; i < FULL_DEPTH; i++) {
+        size_t offset = ((size_t)peer * FULL_DEPTH + i) * 8;
+        sges[i] = memory_sge(out, offset, 8);
+        requests[i] = request_of(SLUICE_OP_WRITE, peer, &sges[i]);
+        requests[i].remote = memory_remote(in, offset, 8);
+    }
+    require_ok(sluice_multichannel_post(loop, requests, FULL_DEPTH, SLUICE_S(60), NULL));
+}
+
+/*
+ * All queues full at once: more completions than one queue of some devices has
+ * room for (32,767 on soft-RoCE), and none may be lost.
+ */
+START_TEST(queues_of_all_peers_can_be_full)
+{
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = FULL_DEPTH, .receive_depth = FULL_DEPTH};
+    const uint32_t all = FULL_PEERS * FULL_DEPTH;
+    struct sluice_completion completions[64];
+    struct memory out;
+    struct memory in;
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    memory_open(&out, pd, (size_t)all * 8);
+    memory_open(&in, pd, (size_t)all * 8);
+    struct sluice_multichannel *loop = loop_open(pd, FULL_PEERS, &attr);
+    pattern_fill(out.bytes, out.length, 3);
+    for (uint32_t peer = 0; peer < FULL_PEERS; peer++) {
+        fill_queue(loop, peer, &out, &in);
+    }
+    uint32_t done = 0;
+    while (done < all) {
+        int got = sluice_multichannel_poll(loop, completions, COUNT(completions));
+        require(got >= 0, "%s", sluice_last_error());
+        for (int i = 0; i < got; i++) {
+            require_class(&completions[i], SLUICE_CLASS_NONE);
+        }
+        done += (uint32_t)got;
+    }
+    pattern_check(in.bytes, in.length, 3);
+    sluice_multichannel_close(loop);
+    memory_close(&out);
+    memory_close(&in);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, thousand_peers_in_one_process);
+    tcase_add_test(tcase, queues_of_all_peers_can_be_full);
 }
 
 int main(void)

@@ -46,13 +46,18 @@ enum sluice_peer_state {
 /* For channel_attr.access: peers may neither read nor write. */
 #define SLUICE_ACCESS_NONE (UINT32_C(1) << 31)
 
+/* Flags of a channel. */
+#define SLUICE_CHANNEL_GLOBAL (UINT32_C(1) << 0) /* InfiniBand: route by GID, with a GRH */
+#define SLUICE_CHANNEL_PSN (UINT32_C(1) << 1)    /* psn is given */
+
 /*
  * Attributes of a channel and of each peer of a multichannel. Zero: the default,
- * or the device's limit if that is lower.
+ * or the device's limit if that is lower. From path_mtu on they are for RDMA
+ * devices; soft checks their ranges and does nothing more with them.
  */
 struct sluice_channel_attr {
     uint32_t size;          /* sizeof(struct sluice_channel_attr); at least that of 0.1 */
-    uint32_t flags;         /* none yet: must be 0 */
+    uint32_t flags;         /* SLUICE_CHANNEL_* */
     uint32_t send_depth;    /* sends, writes, reads in flight; 1..16384, default 128 */
     uint32_t receive_depth; /* receives posted; 1..16384, default 128 */
     uint32_t max_sge;       /* SGEs of a request; 1..32, default 4 */
@@ -60,12 +65,58 @@ struct sluice_channel_attr {
     uint32_t access;        /* rights of peers: SLUICE_ACCESS_REMOTE_*, or SLUICE_ACCESS_NONE;
                                default remote read and write */
     uint32_t read_depth;    /* reads in flight, both ways; 1..128, default 16 */
-    uint32_t ack_timeout;   /* verbs: 4.096 us * 2^n; 1..31, default 18 (1.07 s) */
-    uint32_t retry_count;   /* verbs: 1..6, default 6; 7 retries for ever on some devices */
-    uint32_t wait_mode;     /* enum sluice_wait_mode, default adaptive */
-    uint32_t spin_time;     /* nanoseconds of spinning before a sleep; 1..1e9, default 20000 */
     uint64_t max_message;   /* bytes; 4096..the device's, default the device's. A longer send
                                is refused, a longer read or write is split */
+    uint32_t wait_mode;     /* enum sluice_wait_mode, default adaptive */
+    uint32_t spin_time;     /* nanoseconds of spinning before a sleep; 1..1e9, default 20000 */
+    uint32_t path_mtu;      /* bytes: 256, 512, 1024, 2048 or 4096; default the port's. The
+                               smaller one of both sides holds */
+    uint32_t pkey;          /* partition key, by value; 0: the first of the port's table */
+    uint32_t service_level; /* 0..15, default 0; RoCE: priority in a VLAN tag, 0..7 */
+    uint32_t traffic_class; /* with a GRH: 0..255, default 0; RoCE v2: DSCP * 4 */
+    uint32_t flow_label;    /* with a GRH: 0..1048575, default 0: the device's choice */
+    uint32_t hop_limit;     /* with a GRH: 1..255, default 64; on RoCE Linux takes the route's */
+    uint32_t path_bits;     /* InfiniBand: low bits of our LID; 0..127, default 0 */
+    uint32_t psn;           /* first packet sequence number, 24 bits, if SLUICE_CHANNEL_PSN is
+                               set; else random */
+    uint32_t ack_timeout;   /* 4.096 us * 2^n; 1..31, default 18 (1.07 s) */
+    uint32_t retry_count;   /* 1..6, default 6; 7 retries for ever on some devices */
+    uint32_t rnr_timer;     /* code of InfiniBand; 1..31, default 12 (0.64 ms) */
+    uint32_t rnr_retry;     /* 1..7, default 7: for ever, the deadline decides */
+};
+
+/*
+ * What a channel uses. From psn on the numbers are of RDMA devices and 0 on
+ * soft, but for gid_index. What is negotiated is 0 until the handshake.
+ */
+struct sluice_channel_info {
+    uint32_t size;              /* set to sizeof(struct sluice_channel_info) by the caller */
+    uint32_t level;             /* enum sluice_transport_level; 0: not connected */
+    uint32_t send_depth;        /* as in the attributes; so are the next three */
+    uint32_t receive_depth;     /* */
+    uint32_t max_sge;           /* */
+    uint32_t max_inline;        /* */
+    uint64_t max_message;       /* longest message that we send, bytes */
+    uint32_t read_depth;        /* reads that we may have in flight; negotiated */
+    uint32_t remote_read_depth; /* reads of the peer that we answer at a time; negotiated */
+    uint32_t qpn;               /* number of our queue pair; 0: it is gone */
+    uint32_t remote_qpn;        /* of the peer's */
+    uint32_t psn;               /* first packet sequence number that we send */
+    uint32_t remote_psn;        /* that the peer sends */
+    uint32_t path_mtu;          /* bytes; negotiated */
+    uint32_t port;              /* of the device */
+    int32_t gid_index;          /* of our GID; -1: none is used */
+    uint32_t pkey;              /* our partition key, with the bit of full membership */
+    uint32_t service_level;     /* as in the attributes; so is the rest */
+    uint32_t traffic_class;     /* 0 without a GRH */
+    uint32_t flow_label;        /* 0 without a GRH */
+    uint32_t hop_limit;         /* 0 without a GRH */
+    uint32_t ack_timeout;       /* */
+    uint32_t retry_count;       /* */
+    uint32_t rnr_timer;         /* */
+    uint32_t rnr_retry;         /* */
+    char address[64];           /* ours, for people, such as "RoCE v2 192.0.2.1" */
+    char remote_address[64];    /* the peer's; empty: not known (yet) */
 };
 
 SLUICE_EXPORT void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared);
@@ -84,9 +135,9 @@ struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_
  * sluice_prepared_channel_handshake() and sluice_prepared_channel_free().
  *
  * NULL and errno on failure: EINVAL (attr out of range: the text names field
- * and range), E2BIG (attr of a newer version with fields set that this library
- * does not know), EMFILE, ENOMEM, ENETDOWN (the port is down), EADDRNOTAVAIL
- * (the port has no usable address), or the driver's.
+ * and range, or lists what the port has), E2BIG (attr of a newer version with
+ * fields set that this library does not know), EMFILE, ENOMEM, ENETDOWN (the
+ * port is down), EADDRNOTAVAIL (the port has no usable address), or the driver's.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_channel_free)
 SLUICE_CONSUMED_BY(sluice_prepared_channel_handshake)
@@ -104,9 +155,13 @@ SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_
  * Synchronise with the peer before the first message: one that reaches a peer
  * before its handshake is late by a retransmission.
  *
- * NULL and errno on failure: EPROTO (not an endpoint, or of another version),
+ * NULL and errno on failure: EPROTO (not an endpoint, of another version, or of
+ * a port that ours cannot reach: another link layer, address or partition),
  * EPROTOTYPE (of another transport), EINVAL (NULL or not a prepared channel),
- * or the driver's. The prepared channel is then freed.
+ * EADDRNOTAVAIL (our port has lost the address), EIO (the device has failed),
+ * or the driver's, such as EHOSTUNREACH or ETIMEDOUT on RoCE, where the kernel
+ * looks for the peer's host, which takes up to a second if it is not there. The
+ * prepared channel is then freed.
  */
 
 /*
@@ -142,6 +197,13 @@ SLUICE_EXPORT int sluice_channel_state(const struct sluice_channel *channel);
  */
 SLUICE_EXPORT int sluice_channel_error(const struct sluice_channel *channel,
                                        struct sluice_error *error);
+
+/*
+ * Describes the channel: what was negotiated, and what the defaults came to.
+ * Set info->size first. -EINVAL: not a channel, NULL, or wrong size.
+ */
+SLUICE_EXPORT int sluice_channel_query(const struct sluice_channel *channel,
+                                       struct sluice_channel_info *info);
 
 /*
  * Blocking operations. 0 on success. When they return, for whatever reason,

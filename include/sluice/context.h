@@ -17,23 +17,41 @@ extern "C" {
 
 struct sluice_context;
 
+/* Flags of a context. */
+#define SLUICE_CONTEXT_GID_INDEX (UINT32_C(1) << 0) /* gid_index is given */
+#define SLUICE_CONTEXT_FORK (UINT32_C(1) << 1)      /* verbs: fork(2) is made safe */
+
 /* Zero, or a NULL pointer, means the default. */
 struct sluice_context_attr {
     uint32_t size;       /* sizeof(struct sluice_context_attr) */
-    uint32_t flags;      /* none yet: must be 0 */
+    uint32_t flags;      /* SLUICE_CONTEXT_* */
     uint32_t port;       /* verbs: port number, 1 to the device's count; 0: first active */
-    uint32_t reserved;   /* must be 0 */
+    uint32_t gid_index;  /* verbs: entry of the port's GID table, if SLUICE_CONTEXT_GID_INDEX is
+                            set; 0..255; else the best one, looked for at each connection */
     const char *address; /* soft: numeric IP address to listen on; NULL: SLUICE_TCP_ADDRESS
                             of the environment, else every address of the host */
 };
 
+enum sluice_link_layer {
+    SLUICE_LINK_NONE = 0, /* soft */
+    SLUICE_LINK_INFINIBAND = 1,
+    SLUICE_LINK_ETHERNET = 2 /* RoCE */
+};
+
+/* Of verbs, port and what follows it is as it was when the context was opened. */
 struct sluice_context_info {
     uint32_t size;              /* set to sizeof(struct sluice_context_info) by the caller */
     uint32_t level;             /* enum sluice_transport_level; the lowest it may use */
     uint32_t max_send_depth;    /* largest send_depth of a channel, in requests */
     uint32_t max_receive_depth; /* largest receive_depth of a channel, in requests */
     uint32_t max_sge;           /* largest number of SGEs of a request */
+    uint32_t max_inline;        /* largest max_inline of a channel, in bytes */
     uint32_t max_read_depth;    /* largest number of reads in flight on a channel */
+    uint32_t port;              /* in use; 0: soft */
+    uint32_t link_layer;        /* enum sluice_link_layer */
+    uint32_t active_mtu;        /* of the port, in bytes: largest path_mtu; 0: soft */
+    int32_t gid_index;          /* of the GID that channels use if they need one; -1: none */
+    int32_t numa_node;          /* that the device is attached to; -1: not known */
     uint64_t max_message;       /* largest message of a send, in bytes */
     char device[64];            /* name of the device */
     char transport[16];         /* "verbs" or "soft" */
@@ -48,7 +66,9 @@ SLUICE_EXPORT void sluice_context_close(struct sluice_context *context);
  *
  * NULL and errno on failure: ENODEV (no such device; the text lists those that
  * exist), EINVAL and E2BIG (attr; the text names the field), ENETDOWN (no port
- * is active), EMFILE, ENOMEM, EACCES, and what the driver gives.
+ * is active), EADDRNOTAVAIL (the port has no address, or nothing at gid_index;
+ * the text lists what it has), EBUSY (too late for SLUICE_CONTEXT_FORK), EMFILE,
+ * ENOMEM, EACCES, and what the driver gives.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_context_close)
 struct sluice_context *sluice_context_open(const char *device,

@@ -2,12 +2,16 @@
 /*
  * Devices: what a context can be opened on. The RDMA devices of the host come
  * first, then "soft", which is always there.
+ *
+ * A list is a snapshot of devices, their ports and their GIDs. It holds no
+ * device open. Any thread may read it.
  */
 #ifndef SLUICE_DEVICE_H
 #define SLUICE_DEVICE_H
 
 #include <stdint.h>
 
+#include <sluice/context.h>
 #include <sluice/macros.h>
 
 #ifdef __cplusplus
@@ -23,20 +27,74 @@ enum sluice_transport_level {
     SLUICE_LEVEL_MEMORY = 3 /* memory of this host */
 };
 
+/* Logical state of a port. */
+enum sluice_port_state {
+    SLUICE_PORT_UNKNOWN = 0, /* it cannot be queried */
+    SLUICE_PORT_DOWN = 1,
+    SLUICE_PORT_INIT = 2,        /* no subnet manager has set it up yet */
+    SLUICE_PORT_ARMED = 3,       /* set up, and not active yet */
+    SLUICE_PORT_ACTIVE = 4,      /* it carries data */
+    SLUICE_PORT_ACTIVE_DEFER = 5 /* it was active, and its link is being mended */
+};
+
+/* Kind of an entry of the GID table, which says how packets with it look. */
+enum sluice_gid_type {
+    SLUICE_GID_INFINIBAND = 1,
+    SLUICE_GID_ROCE_V1 = 2, /* Ethernet frames: within one segment */
+    SLUICE_GID_ROCE_V2 = 3  /* UDP: routable */
+};
+
 struct sluice_device_info {
-    uint32_t size;        /* set to sizeof(struct sluice_device_info) by the caller */
-    uint32_t active;      /* 1: a port is active and the device can be used; else 0 */
-    uint32_t ports;       /* physical ports; 1 for soft */
-    uint32_t level;       /* enum sluice_transport_level; the lowest it may use */
-    char name[64];        /* what sluice_context_open() takes, such as "mlx5_0" */
-    char transport[16];   /* "verbs" or "soft" */
-    char description[96]; /* one line for people: port, state, address */
+    uint32_t size;         /* set to sizeof(struct sluice_device_info) by the caller */
+    uint32_t active;       /* 1: the first active port can be used; else 0 */
+    uint32_t ports;        /* physical ports; 1 for soft; 0: not known */
+    uint32_t gids;         /* entries of the GID tables of all ports; 0 for soft */
+    uint32_t level;        /* enum sluice_transport_level; the lowest it may use */
+    int32_t numa_node;     /* NUMA node it is attached to; -1: none, or not known */
+    uint32_t vendor_id;    /* of the vendor, as assigned by IEEE or PCI; 0: not known */
+    uint32_t vendor_part;  /* which of the vendor's devices */
+    uint64_t guid;         /* node GUID in host byte order; 0: none */
+    char name[64];         /* what sluice_context_open() takes, such as "mlx5_0" */
+    char transport[16];    /* "verbs" or "soft" */
+    char firmware[64];     /* version; empty: none, or not known */
+    char description[128]; /* one line for people: port, state, address, or what is wrong */
+};
+
+struct sluice_port_info {
+    uint32_t size;         /* set to sizeof(struct sluice_port_info) by the caller */
+    uint32_t port;         /* its number, from 1 */
+    uint32_t state;        /* enum sluice_port_state */
+    uint32_t active;       /* 1: it is active and has an address; else 0 */
+    uint32_t link_layer;   /* enum sluice_link_layer of context.h */
+    uint32_t lid;          /* InfiniBand: local identifier; else 0 */
+    uint32_t sm_lid;       /* InfiniBand: that of the subnet manager; else 0 */
+    uint32_t mtu;          /* largest packet payload now, bytes; 0 for soft */
+    uint32_t max_mtu;      /* largest the port is capable of, bytes; 0 for soft */
+    uint32_t width;        /* lanes; 0: not known */
+    uint32_t speed;        /* signalling rate of all lanes together, Mbit/s; 0: not known */
+    uint32_t gid_table;    /* entries the GID table has room for */
+    uint32_t pkey_table;   /* entries the partition key table has room for */
+    uint32_t reserved;     /* 0 */
+    uint64_t max_message;  /* largest message, bytes */
+    char description[128]; /* one line for people: state, link layer, address, or what is wrong */
+};
+
+struct sluice_gid_info {
+    uint32_t size;      /* set to sizeof(struct sluice_gid_info) by the caller */
+    uint32_t port;      /* the port it belongs to */
+    uint32_t index;     /* its place in the table of that port */
+    uint32_t type;      /* enum sluice_gid_type */
+    uint32_t chosen;    /* 1: what the library takes for the port if it is not told; else 0 */
+    uint8_t gid[16];    /* as on the wire; a RoCE v2 address over IPv4 is IPv4-mapped */
+    char interface[16]; /* network interface, such as "eth0"; empty: none, or not known */
+    char text[64];      /* for people, such as "RoCE v2 192.0.2.1" */
 };
 
 SLUICE_EXPORT void sluice_device_list_free(struct sluice_device_list *list);
 
 /*
- * Takes a snapshot of the devices. NULL and errno (ENOMEM) on failure. A host
+ * Takes a snapshot of the devices. NULL and errno on failure: ENOMEM; EMFILE
+ * or ENFILE (too few file descriptors are left to look for devices). A host
  * without RDMA devices is no failure: the list then holds "soft" alone.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_device_list_free)
@@ -51,6 +109,21 @@ SLUICE_EXPORT uint32_t sluice_device_list_count(const struct sluice_device_list 
  */
 SLUICE_EXPORT int sluice_device_list_info(const struct sluice_device_list *list, uint32_t index,
                                           struct sluice_device_info *info);
+
+/*
+ * Describes a port, 1 to sluice_device_info.ports, of the device at the index.
+ * Errors as sluice_device_list_info().
+ */
+SLUICE_EXPORT int sluice_device_list_port(const struct sluice_device_list *list, uint32_t index,
+                                          uint32_t port, struct sluice_port_info *info);
+
+/*
+ * Describes an entry, 0 to sluice_device_info.gids - 1, of the GID tables of
+ * the device at the index: those that are in use, by port and then by place.
+ * Errors as sluice_device_list_info().
+ */
+SLUICE_EXPORT int sluice_device_list_gid(const struct sluice_device_list *list, uint32_t index,
+                                         uint32_t entry, struct sluice_gid_info *info);
 
 #ifdef __cplusplus
 }

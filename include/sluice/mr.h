@@ -24,6 +24,12 @@ struct sluice_mr;
 #define SLUICE_ACCESS_REMOTE_WRITE (UINT32_C(1) << 1) /* peers may write; needs LOCAL_WRITE */
 #define SLUICE_ACCESS_REMOTE_READ (UINT32_C(1) << 2)  /* peers may read */
 
+/*
+ * Beside the rights, for sluice_mr_alloc() only: memory in huge pages, as far
+ * as they are to be had. sluice_mr_page_size() tells what it got.
+ */
+#define SLUICE_MR_HUGE_PAGES (UINT32_C(1) << 16)
+
 /* Bytes of a packed remote handle. */
 #define SLUICE_REMOTE_MR_BYTES 32
 
@@ -72,9 +78,28 @@ sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length, uint32_t acc
  * Allocates and registers memory: page-aligned, zeroed, on a memfd where the
  * transport can let peers of this host map it. It is freed by
  * sluice_mr_deregister(). Errors as sluice_mr_register().
+ *
+ * With SLUICE_MR_HUGE_PAGES in access it is of huge pages that were set aside,
+ * else of transparent ones, else of plain ones: their absence is no error. The
+ * memory is rounded up to whole pages, the region is not.
  */
 SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd,
                                                                  size_t length, uint32_t access);
+
+/*
+ * Registers length bytes from offset on of a dmabuf: memory of another device,
+ * such as a GPU. The fd may be closed afterwards. The region has no address of
+ * the program's: iova is the address by which elements and peers name its first
+ * byte. It may be any number that is offset modulo the page size.
+ *
+ * NULL and errno on failure: EINVAL (zero length, a range that wraps, iova and
+ * offset that differ within a page, access as in sluice_mr_register(), not a
+ * dmabuf, or one that is too short), EBADF (fd is not open), EOPNOTSUPP (the
+ * device cannot; soft never can), ENOMEM.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *
+sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset, size_t length,
+                          uint64_t iova, uint32_t access);
 
 /*
  * Ends a region; NULL is allowed. On return no peer touches the memory any
@@ -83,9 +108,16 @@ SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *sluice_mr_alloc(struct sluice_p
  */
 SLUICE_EXPORT int sluice_mr_deregister(struct sluice_mr *mr);
 
+/* Address of the first byte; NULL for a dmabuf, which the program cannot reach by it. */
 SLUICE_EXPORT void *sluice_mr_addr(const struct sluice_mr *mr);
 SLUICE_EXPORT size_t sluice_mr_length(const struct sluice_mr *mr);
 SLUICE_EXPORT uint32_t sluice_mr_lkey(const struct sluice_mr *mr);
+
+/*
+ * Bytes of the smallest page behind the region now; 0 if that is not known, as
+ * of a dmabuf. It reads a list of all mappings of the process: not for loops.
+ */
+SLUICE_EXPORT size_t sluice_mr_page_size(const struct sluice_mr *mr);
 
 /*
  * Makes a checked element of the bytes offset to offset + length - 1. Length 0

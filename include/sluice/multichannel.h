@@ -75,6 +75,10 @@ SLUICE_EXPORT int sluice_multichannel_peer_state(const struct sluice_multichanne
 SLUICE_EXPORT int sluice_multichannel_peer_error(const struct sluice_multichannel *multichannel,
                                                  uint32_t peer, struct sluice_error *error);
 
+/* Describes the connection to a peer, as sluice_channel_query(). */
+SLUICE_EXPORT int sluice_multichannel_peer_query(const struct sluice_multichannel *multichannel,
+                                                 uint32_t peer, struct sluice_channel_info *info);
+
 /*
  * Ends the connection to one peer, in whatever state it is, and prepares a new
  * one; writes its endpoint. Its work in flight is drained, at most 1 s, and

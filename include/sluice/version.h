@@ -14,8 +14,15 @@ extern "C" {
 #endif
 
 /*
- * The version of the running library and the transports built into it, for
- * example "0.1.0 (verbs soft)". The text is static and must not be freed.
+ * The version of the running library and the transports built into it, in the
+ * order of preference. What follows "verbs" is the version of the libibverbs it
+ * was built with and, after "static", the providers that are linked into it:
+ *
+ *   0.1.0 (verbs 1.14.44.0, soft)
+ *   0.1.0 (verbs 1.14.44.0 static mlx5 rxe, soft)
+ *   0.1.0 (soft)
+ *
+ * The text is static and must not be freed.
  */
 SLUICE_EXPORT const char *sluice_version(void);
 

@@ -2,27 +2,128 @@
 /* Attributes of a channel: defaults, ranges, and what the device can do. */
 #include "config.h"
 
+#include <string.h>
+
 #include "engine.h"
 
-/* Of the struct in version 0.1: up to and with max_message. */
-#define FIRST_SIZE 56
+/* Of the struct in version 0.1: up to and with rnr_retry. */
+#define FIRST_SIZE 96
 #define REMOTE_ACCESS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
+#define FLAGS (SLUICE_CHANNEL_GLOBAL | SLUICE_CHANNEL_PSN)
+
+/* A number with a range. 0 is the default, and where that is 0, the least value too. */
+struct field {
+    const char *name;
+    size_t from; /* in sluice_channel_attr */
+    size_t to;   /* in slu_qp_attr */
+    uint32_t usual;
+    uint32_t max;
+    size_t limit; /* in slu_tcontext, or 0: what the device can do */
+};
+
+#define NAMED(name) \
+#name, offsetof(struct sluice_channel_attr, name), offsetof(struct slu_qp_attr, name)
+#define LIMIT(name) offsetof(struct slu_tcontext, name)
+
+static const struct field fields[] = {
+    {NAMED(send_depth), 128, 16384, LIMIT(max_send_depth)},
+    {NAMED(receive_depth), 128, 16384, LIMIT(max_receive_depth)},
+    {NAMED(max_sge), 4, SLU_MAX_SGE, LIMIT(max_sge)},
+    {NAMED(max_inline), 64, 1024, LIMIT(max_inline)},
+    {NAMED(read_depth), 16, 128, LIMIT(max_read_depth)},
+    {NAMED(service_level), 0, 15, 0},
+    {NAMED(traffic_class), 0, 255, 0},
+    {NAMED(flow_label), 0, 0xfffff, 0},
+    {NAMED(hop_limit), 64, 255, 0},
+    {NAMED(path_bits), 0, 127, 0},
+    {NAMED(psn), 0, 0xffffff, 0},
+    {NAMED(ack_timeout), 18, 31, 0},
+    {NAMED(rnr_timer), 12, 31, 0},
+    {NAMED(rnr_retry), 7, 7, 0},
+};
 
 /* 0 takes the default, or the device's limit if that is lower. */
-static int apply(uint32_t *value, const char *name, uint32_t given, uint32_t usual, uint32_t max,
-                 uint32_t device)
+static int apply(uint32_t *value, const struct field *field, uint32_t given, uint32_t device)
 {
     if (given == 0) {
-        *value = usual < device ? usual : device;
+        *value = field->usual < device ? field->usual : device;
         return 0;
     }
-    if (given > max)
-        return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, must be in 1..%u (0: %u)", name,
-                        given, max, usual);
+    if (given > field->max && field->usual == 0)
+        return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, must be in 0..%u", field->name,
+                        given, field->max);
+    if (given > field->max)
+        return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, must be in 1..%u (0: %u)",
+                        field->name, given, field->max, field->usual);
     if (given > device)
-        return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, this device allows 1..%u", name,
-                        given, device);
+        return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, this device allows 1..%u",
+                        field->name, given, device);
     *value = given;
+    return 0;
+}
+
+static int apply_fields(struct slu_qp_attr *out, const struct slu_tcontext *device,
+                        const struct sluice_channel_attr *attr)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0] && error == 0; i++) {
+        const struct field *field = &fields[i];
+        uint32_t given, value = 0, limit = UINT32_MAX;
+
+        memcpy(&given, (const char *)attr + field->from, sizeof given);
+        if (field->limit != 0)
+            memcpy(&limit, (const char *)device + field->limit, sizeof limit);
+        error = apply(&value, field, given, limit);
+        memcpy((char *)out + field->to, &value, sizeof value);
+    }
+    return error;
+}
+
+static int apply_flags(struct slu_qp_attr *out, const struct sluice_channel_attr *attr)
+{
+    if ((attr->flags & ~FLAGS) != 0)
+        return slu_fail(EINVAL, "sluice_channel_attr.flags is %#x, must be of GLOBAL and PSN (%#x)",
+                        attr->flags, FLAGS);
+    if (attr->psn != 0 && (attr->flags & SLUICE_CHANNEL_PSN) == 0)
+        return slu_fail(EINVAL, "sluice_channel_attr.psn is %u, but SLUICE_CHANNEL_PSN is not set",
+                        attr->psn);
+    out->flags = attr->flags;
+    return 0;
+}
+
+static int apply_mtu(struct slu_qp_attr *out, uint32_t mtu)
+{
+    if (mtu != 0 && (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0))
+        return slu_fail(EINVAL,
+                        "sluice_channel_attr.path_mtu is %u, must be 256, 512, 1024, 2048 or 4096 "
+                        "(0: that of the port)",
+                        mtu);
+    out->path_mtu = mtu;
+    return 0;
+}
+
+/* The highest bit of a partition key is that of full membership. */
+static int apply_pkey(struct slu_qp_attr *out, uint32_t pkey)
+{
+    if (pkey > 0xffff || pkey == 0x8000)
+        return slu_fail(EINVAL,
+                        "sluice_channel_attr.pkey is %#x, must be in 0x1..0xffff and not 0x8000 "
+                        "(0: the first of the port's table)",
+                        pkey);
+    out->pkey = pkey;
+    return 0;
+}
+
+static int apply_retries(struct slu_qp_attr *out, uint32_t count)
+{
+    if (count == 7)
+        return slu_fail(EINVAL, "sluice_channel_attr.retry_count is 7: some devices then retry for "
+                                "ever, and a lost peer is never noticed; must be in 1..6 (0: 6)");
+    if (count > 7)
+        return slu_fail(EINVAL, "sluice_channel_attr.retry_count is %u, must be in 1..6 (0: 6)",
+                        count);
+    out->retry_count = count != 0 ? count : 6;
     return 0;
 }
 
@@ -53,13 +154,14 @@ static int apply_message(struct slu_qp_attr *out, uint64_t given, uint64_t devic
 
 static int apply_wait(struct slu_engine *engine, const struct sluice_channel_attr *attr)
 {
+    static const struct field field = {"spin_time", 0, 0, 20000, 1000000000, 0};
     uint32_t spin_time = 0;
     int error;
 
     if (attr->wait_mode > SLUICE_WAIT_EVENT)
         return slu_fail(EINVAL, "sluice_channel_attr.wait_mode is %u, must be in 0..%u",
                         attr->wait_mode, SLUICE_WAIT_EVENT);
-    error = apply(&spin_time, "spin_time", attr->spin_time, 20000, 1000000000, UINT32_MAX);
+    error = apply(&spin_time, &field, attr->spin_time, UINT32_MAX);
     engine->wait_mode = (enum sluice_wait_mode)attr->wait_mode;
     engine->spin_time = spin_time;
     return error;
@@ -72,31 +174,20 @@ int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext 
     struct sluice_channel_attr attr;
     int error = slu_attr_copy(&attr, sizeof attr, FIRST_SIZE, given, "sluice_channel_attr");
 
-    if (error == 0 && attr.flags != 0)
-        error = slu_fail(EINVAL, "sluice_channel_attr.flags is %#x, no flag is known: must be 0",
-                         attr.flags);
     if (error == 0)
-        error = apply(&out->send_depth, "send_depth", attr.send_depth, 128, 16384,
-                      device->max_send_depth);
+        error = apply_flags(out, &attr);
     if (error == 0)
-        error = apply(&out->receive_depth, "receive_depth", attr.receive_depth, 128, 16384,
-                      device->max_receive_depth);
-    if (error == 0)
-        error = apply(&out->max_sge, "max_sge", attr.max_sge, 4, SLU_MAX_SGE, device->max_sge);
-    if (error == 0)
-        error =
-            apply(&out->max_inline, "max_inline", attr.max_inline, 64, 1024, device->max_inline);
-    if (error == 0)
-        error =
-            apply(&out->read_depth, "read_depth", attr.read_depth, 16, 128, device->max_read_depth);
-    if (error == 0)
-        error = apply(&out->ack_timeout, "ack_timeout", attr.ack_timeout, 18, 31, UINT32_MAX);
-    if (error == 0)
-        error = apply(&out->retry_count, "retry_count", attr.retry_count, 6, 6, UINT32_MAX);
+        error = apply_fields(out, device, &attr);
     if (error == 0)
         error = apply_access(out, attr.access);
     if (error == 0)
         error = apply_message(out, attr.max_message, device->max_message);
+    if (error == 0)
+        error = apply_mtu(out, attr.path_mtu);
+    if (error == 0)
+        error = apply_pkey(out, attr.pkey);
+    if (error == 0)
+        error = apply_retries(out, attr.retry_count);
     if (error == 0)
         error = apply_wait(engine, &attr);
     return error;

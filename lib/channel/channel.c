@@ -51,85 +51,77 @@ int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_re
                                : not_a_channel();
 }
 
-static int submit_one(struct sluice_channel *channel, struct sluice_request *request,
-                      const struct sluice_remote_mr *remote, int64_t deadline,
-                      struct sluice_completion *completion)
-{
-    return is_channel(channel)
-               ? slu_submit_one(channel->engine, request, remote, deadline, completion)
-               : not_a_channel();
-}
-
 int sluice_channel_send(struct sluice_channel *channel, const struct sluice_sge *sges,
                         uint32_t sge_count, int64_t deadline)
 {
-    struct sluice_request request = {
-        .opcode = SLUICE_OP_SEND, .sges = sges, .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND, .sges = sges, .sge_count = sge_count};
 
-    return submit_one(channel, &request, NULL, deadline, NULL);
+    return is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
+                               : not_a_channel();
 }
 
 int sluice_channel_send_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
                                   uint32_t sge_count, uint32_t immediate, int64_t deadline)
 {
-    struct sluice_request request = {.opcode = SLUICE_OP_SEND,
-                                     .flags = SLUICE_IMMEDIATE,
-                                     .immediate = immediate,
-                                     .sges = sges,
-                                     .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND,
+                             .flags = SLUICE_IMMEDIATE,
+                             .immediate = immediate,
+                             .sges = sges,
+                             .sge_count = sge_count};
 
-    return submit_one(channel, &request, NULL, deadline, NULL);
+    return is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
+                               : not_a_channel();
 }
 
 int sluice_channel_receive(struct sluice_channel *channel, const struct sluice_sge *sges,
                            uint32_t sge_count, int64_t deadline,
                            struct sluice_completion *completion)
 {
-    struct sluice_request request = {
-        .opcode = SLUICE_OP_RECEIVE, .sges = sges, .sge_count = sge_count};
+    struct slu_receive_wr wr = {.sges = sges, .sge_count = sge_count};
 
-    return submit_one(channel, &request, NULL, deadline, completion);
+    return is_channel(channel) ? slu_submit_receive(channel->engine, 0, &wr, deadline, completion)
+                               : not_a_channel();
 }
 
 int sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge *sges,
                          uint32_t sge_count, const struct sluice_remote_mr *remote,
                          int64_t deadline)
 {
-    struct sluice_request request = {
-        .opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
 
-    return submit_one(channel, &request, remote, deadline, NULL);
+    return is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
+                               : not_a_channel();
 }
 
 int sluice_channel_write_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
                                    uint32_t sge_count, const struct sluice_remote_mr *remote,
                                    uint32_t immediate, int64_t deadline)
 {
-    struct sluice_request request = {.opcode = SLUICE_OP_WRITE,
-                                     .flags = SLUICE_IMMEDIATE,
-                                     .immediate = immediate,
-                                     .sges = sges,
-                                     .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE,
+                             .flags = SLUICE_IMMEDIATE,
+                             .immediate = immediate,
+                             .sges = sges,
+                             .sge_count = sge_count};
 
-    return submit_one(channel, &request, remote, deadline, NULL);
+    return is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
+                               : not_a_channel();
 }
 
 int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sges,
                         uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t deadline)
 {
-    struct sluice_request request = {
-        .opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
 
-    return submit_one(channel, &request, remote, deadline, NULL);
+    return is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
+                               : not_a_channel();
 }
 
 int sluice_channel_post(struct sluice_channel *channel, const struct sluice_request *requests,
                         uint32_t count, int64_t deadline, struct sluice_handle *handles)
 {
-    struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
-
-    return is_channel(channel) ? slu_post(channel->engine, &source, deadline, handles)
-                               : not_a_channel();
+    return is_channel(channel)
+               ? slu_post_requests(channel->engine, requests, count, deadline, handles)
+               : not_a_channel();
 }
 
 int sluice_channel_poll(struct sluice_channel *channel, struct sluice_completion *completions,

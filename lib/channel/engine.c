@@ -18,16 +18,18 @@ static uint64_t next_tag(void)
 }
 
 /*
- * The completion queue holds every request that can be in flight, or as many
- * as the device allows; then sends and receives share it in proportion.
+ * The completion queue holds every request that can be in flight. Where the
+ * device has not so many entries, one of its queues is what there is, and
+ * sends and receives share it in proportion.
  */
-static uint32_t share_queue(struct slu_engine *engine, uint32_t max_depth)
+static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext *device)
 {
+    uint32_t max_depth = device->max_cq_depth;
     uint64_t sends = (uint64_t)engine->attr.send_depth * engine->peer_count;
     uint64_t receives = (uint64_t)engine->attr.receive_depth * engine->peer_count;
     uint64_t total = sends + receives;
 
-    if (total > max_depth) {
+    if (total > device->max_cq_entries) {
         sends = sends * max_depth / total;
         if (sends == 0)
             sends = 1;
@@ -46,12 +48,12 @@ static uint32_t share_queue(struct slu_engine *engine, uint32_t max_depth)
 static int create_queues(struct slu_engine *engine)
 {
     const struct slu_tcontext *device = engine->pd->context->transport;
-    uint32_t depth = share_queue(engine, device->max_cq_depth);
+    uint32_t depth = share_queue(engine, device);
     int error = 0;
 
     for (int queue = 0; queue < SLU_QUEUES && error == 0; queue++)
-        error = slu_pool_create(&engine->pools[queue], engine->pools[queue].cq_free,
-                                engine->attr.max_sge);
+        error = slu_pool_create(&engine->pools[queue], (enum slu_queue)queue,
+                                engine->pools[queue].cq_free, engine->attr.max_sge);
     if (error == 0)
         error = engine->transport->cq_create(engine->pd->context->transport, depth, &engine->cq);
     return error;
@@ -128,21 +130,6 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
     return engine;
 }
 
-void slu_engine_enter(struct slu_engine *engine)
-{
-    engine->call_number++;
-    engine->saved_errno = errno;
-    if (engine->transport->cq_enter != NULL)
-        engine->transport->cq_enter(engine->cq);
-}
-
-void slu_engine_leave(struct slu_engine *engine)
-{
-    if (engine->transport->cq_leave != NULL)
-        engine->transport->cq_leave(engine->cq);
-    errno = engine->saved_errno;
-}
-
 static bool all_idle(void *argument)
 {
     const struct slu_engine *engine = argument;
@@ -159,8 +146,12 @@ static void drain_all(struct slu_engine *engine)
     slu_wait(engine, all_idle, engine, SLUICE_FOREVER);
 }
 
+/* It may be destroyed because of a failure, whose words are to stay. */
 void slu_engine_destroy(struct slu_engine *engine)
 {
+    struct slu_text text;
+
+    slu_text_save(&text);
     if (engine->peers != NULL) {
         slu_engine_enter(engine);
         drain_all(engine);
@@ -179,6 +170,7 @@ void slu_engine_destroy(struct slu_engine *engine)
     free(engine->peers);
     slu_pd_release(engine->pd);
     free(engine);
+    slu_text_restore(&text);
 }
 
 int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout)

@@ -104,6 +104,7 @@ struct slu_peer {
     uint64_t failed_in; /* number of the call during which it failed */
     uint32_t cause_status, cause_opcode, cause_vendor;
     bool cause_inferred; /* it failed without saying why: a real reason may follow */
+    bool cause_untold;   /* it came with no request: the first that fails tells it */
     int connect_error;   /* it never got ready: why */
     char reason[160];    /* what the driver said of it, or of a post it refused */
 };
@@ -143,6 +144,7 @@ struct slu_engine {
     uint64_t call_number;
     uint64_t done_number;
     uint64_t refused_number;
+    uint32_t idle_polls;   /* rounds that found nothing since events were looked for */
     uint32_t busy_polls;   /* polls since the clock was looked at */
     int64_t next_deadline; /* no pending slot is due before */
     int64_t next_drain;    /* no failed peer is due before */
@@ -198,8 +200,6 @@ int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext 
 struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
                                      const struct sluice_channel_attr *attr);
 void slu_engine_destroy(struct slu_engine *engine);
-void slu_engine_enter(struct slu_engine *engine);
-void slu_engine_leave(struct slu_engine *engine);
 bool slu_engines_use_key(struct sluice_pd *pd, uint32_t lkey);
 int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout);
 
@@ -217,11 +217,19 @@ int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
                    struct sluice_error *error);
 /* The same for a program: it enters, and looks first. So does slu_peer_state(). */
 int slu_peer_report(struct slu_engine *engine, struct slu_peer *peer, struct sluice_error *error);
+/* query.c: for a program; it enters, and looks first. */
+int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
+                   struct sluice_channel_info *info);
 /* Keeps the text of the thread's last failure, for sluice_error.text. */
 void slu_peer_keep_reason(struct slu_peer *peer);
 /* To FAILED, with the cause unless there is one already. Idempotent. */
 void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                    uint32_t opcode, uint32_t vendor);
+/* The same for a failure that came with no request; reason is what is said of it. */
+void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
+                         uint32_t vendor, bool inferred, const char *reason);
+/* Takes the failures that events of the device tell of. */
+void slu_peers_alerted(struct slu_engine *engine);
 static inline uint32_t slu_peer_index(const struct slu_engine *engine, const struct slu_peer *peer)
 {
     return (uint32_t)(peer - engine->peers);
@@ -232,27 +240,19 @@ static inline bool slu_peer_busy(const struct slu_peer *peer)
            peer->posted[SLU_RECEIVE_QUEUE].head != SLU_NONE;
 }
 
-/* slot.c */
-int slu_pool_create(struct slu_pool *pool, uint32_t size, uint32_t max_sge);
+/* slot.c; inline.h has the rest of it */
+int slu_pool_create(struct slu_pool *pool, enum slu_queue queue, uint32_t size, uint32_t max_sge);
 void slu_pool_destroy(struct slu_pool *pool);
-uint32_t slu_pool_room(const struct slu_pool *pool);
 /* Takes a slot; there must be room. It joins the posted list of the peer. */
 struct slu_slot *slu_slot_take(struct slu_engine *engine, enum slu_queue queue,
                                const struct slu_item *item, enum slu_slot_owner owner);
-struct slu_slot *slu_slot_find(struct slu_engine *engine, uint64_t id);
-/* The result is in: gives it to its owner. The slot has left the posted list. */
-void slu_slot_done(struct slu_engine *engine, struct slu_slot *slot);
-/* The owner has seen it. */
-void slu_slot_seen(struct slu_engine *engine, struct slu_slot *slot);
-void slu_slot_fill(const struct slu_slot *slot, struct sluice_completion *completion);
-enum slu_queue slu_slot_queue(const struct slu_slot *slot);
+/* Gives its result to its call. */
+void slu_slot_tell_call(const struct slu_slot *slot);
 /* The oldest result of an owner that nobody has seen; false if there is none. */
 bool slu_take_done(struct slu_engine *engine, enum slu_slot_owner owner,
                    struct sluice_completion *completion);
 uint64_t slu_slot_no_id(uint64_t number);
 bool slu_pool_uses_key(const struct slu_pool *pool, uint32_t max_sge, uint32_t lkey);
-void slu_list_push(struct slu_pool *pool, struct slu_list *list, struct slu_slot *slot);
-void slu_list_remove(struct slu_pool *pool, struct slu_list *list, struct slu_slot *slot);
 
 /* failure.c: keeps one aside; number and owner are those of the slot. */
 void slu_failure_keep_slot(struct slu_engine *engine, const struct slu_slot *slot);
@@ -269,6 +269,8 @@ bool slu_failure_find(struct slu_engine *engine, uint64_t id, struct sluice_comp
 void slu_progress_all(struct slu_engine *engine);
 /* Polls once, without waiting: whether anything was done. */
 bool slu_progress(struct slu_engine *engine);
+/* The same, where the transport was polled already: what it returned. */
+bool slu_progress_with(struct slu_engine *engine, const struct slu_wc *wcs, int count);
 /* The failed slot of a failed peer: its cause, class and errno value. */
 void slu_slot_failed(const struct slu_peer *peer, struct slu_slot *slot);
 /* Completes what a peer's queue pair holds, by hand, after destroying it. */
@@ -279,27 +281,34 @@ void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer);
  */
 bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
               int64_t until);
+/* The same until a slot is not pending; and one look, for which no clock is needed. */
+bool slu_wait_slot(struct slu_engine *engine, struct slu_slot *slot, int64_t until);
+bool slu_look_for_slot(struct slu_engine *engine, struct slu_slot *slot);
 
-/* source.c */
-void slu_source_item(const struct slu_source *source, uint32_t index, struct slu_item *item);
-uint32_t slu_source_peer(const struct slu_source *source, uint32_t index);
+/* source.c; inline.h has the rest of it */
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
                      int64_t deadline);
+/* Flags that an operation may have; of SLU_OPCODES operations. */
+#define SLU_OPCODES 5
+extern const uint32_t slu_opcode_flags[SLU_OPCODES];
 /* "send" and so on; static. */
 const char *slu_opcode_name(uint32_t opcode);
-/* Work requests that an item needs. */
-uint32_t slu_item_parts(const struct slu_engine *engine, const struct slu_item *item);
+static inline enum slu_queue slu_opcode_queue(uint32_t opcode)
+{
+    return opcode == SLUICE_OP_RECEIVE ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE;
+}
 static inline enum slu_queue slu_item_queue(const struct slu_item *item)
 {
-    return item->opcode == SLUICE_OP_RECEIVE ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE;
+    return slu_opcode_queue(item->opcode);
 }
 
-/* post.c: is there room for so many work requests of a request? */
-bool slu_post_room(const struct slu_engine *engine, const struct slu_item *item, uint32_t parts);
-/* Posts what fits of the call's requests to one queue; peers without room stall. */
+/* post.c: posts what fits of the call's requests to one queue; peers without room stall. */
 void slu_post_call(struct slu_call *call, enum slu_queue queue);
 /* Goes on with stalled peers that have room again, or that failed. */
 void slu_post_stalled(struct slu_call *call);
+/* The driver refused a request: its peer is failed, and about to be drained. */
+void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
+                      int error);
 /*
  * Posts the items from to from + count - 1 of one queue, for which there is
  * room. handles, unless NULL, is that of item 0.
@@ -311,10 +320,11 @@ void slu_post_owned(struct slu_engine *engine, const struct slu_source *source, 
 /* submit.c */
 int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
                struct sluice_completion *completions);
-/* One request; remote is its remote region if it is one-sided, else NULL. */
-int slu_submit_one(struct slu_engine *engine, struct sluice_request *request,
-                   const struct sluice_remote_mr *remote, int64_t deadline,
-                   struct sluice_completion *completion);
+/*
+ * Waits for what was posted of it, which slot is all of unless NULL, leaves the
+ * engine, and returns the result.
+ */
+int slu_call_finish(struct slu_call *call, struct slu_slot *slot);
 /*
  * The result of a request that is not posted: because the deadline passed
  * before there was room for it (expired), or because of its peer's state.
@@ -323,6 +333,20 @@ void slu_refused(const struct slu_engine *engine, const struct slu_item *item, b
                  int64_t deadline, struct sluice_completion *completion);
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
+
+/*
+ * single.c: one request. Of the work request its maker has set all but next, id
+ * and the remote address; remote, where a write or read goes, may be NULL.
+ */
+int slu_submit_send(struct slu_engine *engine, uint32_t peer, struct slu_send_wr *wr,
+                    int64_t deadline);
+int slu_submit_remote(struct slu_engine *engine, uint32_t peer, struct slu_send_wr *wr,
+                      const struct sluice_remote_mr *remote, int64_t deadline);
+int slu_submit_receive(struct slu_engine *engine, uint32_t peer, struct slu_receive_wr *wr,
+                       int64_t deadline, struct sluice_completion *completion);
+/* Unpolled requests; one alone has a way of its own here, and all others go to slu_post(). */
+int slu_post_requests(struct slu_engine *engine, const struct sluice_request *requests,
+                      uint32_t count, int64_t deadline, struct sluice_handle *handles);
 
 /* unpolled.c */
 int slu_post(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
@@ -344,5 +368,7 @@ struct sluice_channel {
     uint32_t magic;
     struct slu_engine *engine;
 };
+
+#include "inline.h"
 
 #endif

@@ -6,11 +6,14 @@ lib_libsluice_la_SOURCES += \
 	%D%/engine.c \
 	%D%/engine.h \
 	%D%/failure.c \
+	%D%/inline.h \
 	%D%/peer.c \
 	%D%/post.c \
 	%D%/prepared.c \
 	%D%/progress.c \
+	%D%/query.c \
 	%D%/scope.c \
+	%D%/single.c \
 	%D%/slot.c \
 	%D%/source.c \
 	%D%/submit.c \

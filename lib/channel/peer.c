@@ -31,9 +31,14 @@ void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
 
 int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer)
 {
+    int error;
+
     slu_peer_init(engine, peer);
-    return engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr,
-                                        &peer->qp);
+    error =
+        engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr, &peer->qp);
+    if (error == 0)
+        peer->qp->peer = slu_peer_index(engine, peer);
+    return error;
 }
 
 void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *peer,
@@ -85,7 +90,8 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
         peer->cause_status = status;
         peer->cause_opcode = opcode;
         peer->cause_vendor = vendor;
-        peer->cause_inferred = false;
+        peer->cause_inferred = peer->cause_untold = false;
+        peer->reason[0] = '\0';
     }
     if (peer->state == SLUICE_STATE_FAILED)
         return;
@@ -103,6 +109,28 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
     if (status != SLUICE_STATUS_WR_FLUSH_ERR)
         slu_log(SLUICE_LOG_DEBUG, "peer %u failed: %s", slu_peer_index(engine, peer),
                 sluice_status_name(status));
+}
+
+void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
+                         uint32_t vendor, bool inferred, const char *reason)
+{
+    bool first = peer->state != SLUICE_STATE_FAILED;
+
+    if (!first && (!peer->cause_inferred || inferred))
+        return;
+    slu_peer_fail(engine, peer, status, SLUICE_OP_NONE, vendor);
+    snprintf(peer->reason, sizeof peer->reason, "%s", reason);
+    peer->cause_untold = first;
+    peer->cause_inferred = inferred;
+}
+
+void slu_peers_alerted(struct slu_engine *engine)
+{
+    struct slu_alert alert;
+
+    while (engine->transport->cq_alert != NULL && engine->transport->cq_alert(engine->cq, &alert))
+        slu_peer_fail_alone(engine, &engine->peers[alert.qp->peer], alert.status, alert.vendor,
+                            alert.inferred, alert.reason);
 }
 
 static bool peer_idle(void *argument)
@@ -132,6 +160,7 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
 /* A queue pair may have failed while nobody was looking. The engine is entered. */
 static void notice_loss(struct slu_engine *engine, struct slu_peer *peer)
 {
+    slu_peers_alerted(engine);
     if (peer->state == SLUICE_STATE_READY &&
         engine->transport->qp_state(peer->qp) == SLU_QP_ERROR) {
         slu_peer_fail(engine, peer, SLUICE_STATUS_RETRY_EXC_ERR, SLUICE_OP_NONE, 0);
@@ -153,6 +182,8 @@ static void describe(const struct slu_peer *peer, struct sluice_error *error)
     if (peer->connect_error != 0)
         snprintf(error->text, sizeof error->text, "peer %u could not be connected: %.180s",
                  error->peer, peer->reason);
+    else if (peer->reason[0] != '\0' && error->opcode == SLUICE_OP_NONE)
+        snprintf(error->text, sizeof error->text, "peer %u: %s", error->peer, peer->reason);
     else if (peer->reason[0] != '\0')
         snprintf(error->text, sizeof error->text, "peer %u: %s was refused by the driver: %.160s",
                  error->peer, slu_opcode_name(error->opcode), peer->reason);

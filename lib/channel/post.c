@@ -37,14 +37,6 @@ static void begin_chain(struct chain *chain, struct slu_engine *engine, enum slu
     chain->count = 0;
 }
 
-bool slu_post_room(const struct slu_engine *engine, const struct slu_item *item, uint32_t parts)
-{
-    enum slu_queue queue = slu_item_queue(item);
-
-    return engine->peers[item->peer].free[queue] >= parts &&
-           engine->pools[queue].cq_free >= parts && slu_pool_room(&engine->pools[queue]) > 0;
-}
-
 /*
  * What the program may look at one by one is signalled. Of a chain of a
  * blocking call it sees nothing before the end, so the last one will do, and
@@ -71,8 +63,9 @@ static uint32_t post_sends(struct chain *chain, int *error)
 {
     struct slu_send_wr *bad = NULL;
 
-    for (uint32_t i = 0; i < chain->count; i++)
-        chain->sends[i].next = i + 1 < chain->count ? &chain->sends[i + 1] : NULL;
+    for (uint32_t i = 0; i + 1 < chain->count; i++)
+        chain->sends[i].next = &chain->sends[i + 1];
+    chain->sends[chain->count - 1].next = NULL;
     sign_sends(chain);
     *error = chain->engine->transport->post_send(chain->peer->qp, chain->sends, &bad);
     return *error == 0 ? chain->count : bad != NULL ? (uint32_t)(bad - chain->sends) : 0;
@@ -82,8 +75,9 @@ static uint32_t post_receives(struct chain *chain, int *error)
 {
     struct slu_receive_wr *bad = NULL;
 
-    for (uint32_t i = 0; i < chain->count; i++)
-        chain->receives[i].next = i + 1 < chain->count ? &chain->receives[i + 1] : NULL;
+    for (uint32_t i = 0; i + 1 < chain->count; i++)
+        chain->receives[i].next = &chain->receives[i + 1];
+    chain->receives[chain->count - 1].next = NULL;
     *error = chain->engine->transport->post_receive(chain->peer->qp, chain->receives, &bad);
     return *error == 0 ? chain->count : bad != NULL ? (uint32_t)(bad - chain->receives) : 0;
 }
@@ -93,16 +87,14 @@ static uint32_t post_receives(struct chain *chain, int *error)
  * queue before the doorbell fails), so its buffers are in use until the queue
  * pair is destroyed; it is due for that at once.
  */
-static void refuse_rest(struct chain *chain, uint32_t from, int error)
+void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
+                      int error)
 {
-    struct slu_engine *engine = chain->engine;
-
-    slu_peer_keep_reason(chain->peer);
-    chain->slots[from]->status = SLUICE_STATUS_GENERAL_ERR;
-    chain->slots[from]->vendor = (uint32_t)-error;
-    slu_peer_fail(engine, chain->peer, SLUICE_STATUS_GENERAL_ERR, chain->slots[from]->opcode,
-                  (uint32_t)-error);
-    chain->peer->drain_by = slu_now();
+    slu_peer_keep_reason(peer);
+    slot->status = SLUICE_STATUS_GENERAL_ERR;
+    slot->vendor = (uint32_t)-error;
+    slu_peer_fail(engine, peer, SLUICE_STATUS_GENERAL_ERR, slot->opcode, (uint32_t)-error);
+    peer->drain_by = slu_now();
     engine->next_drain = 0;
 }
 
@@ -116,7 +108,8 @@ static void flush_chain(struct chain *chain)
     taken = chain->queue == SLU_RECEIVE_QUEUE ? post_receives(chain, &error)
                                               : post_sends(chain, &error);
     if (SLU_UNLIKELY(error < 0))
-        refuse_rest(chain, taken < chain->count ? taken : chain->count - 1, error);
+        slu_post_refused(chain->engine, chain->peer,
+                         chain->slots[taken < chain->count ? taken : chain->count - 1], error);
     chain->count = 0;
 }
 
@@ -130,21 +123,10 @@ static void add_work(struct chain *chain, struct slu_slot *slot, const struct sl
     chain->peer->free[chain->queue]--;
     engine->pools[chain->queue].cq_free--;
     chain->slots[at] = slot;
-    if (chain->queue == SLU_RECEIVE_QUEUE) {
-        chain->receives[at] =
-            (struct slu_receive_wr){.id = slot->id, .sge_count = sge_count, .sges = sges};
-        return;
-    }
-    chain->sends[at] = (struct slu_send_wr){
-        .id = slot->id,
-        .opcode = item->opcode,
-        .flags = item->request->flags,
-        .immediate = item->request->immediate,
-        .sge_count = sge_count,
-        .sges = sges,
-        .remote_addr = item->remote != NULL ? item->remote->addr : 0,
-        .rkey = item->remote != NULL ? item->remote->rkey : 0,
-    };
+    if (chain->queue == SLU_RECEIVE_QUEUE)
+        slu_fill_receive(&chain->receives[at], slot->id, sges, sge_count);
+    else
+        slu_fill_send(&chain->sends[at], slot->id, item, sges, sge_count);
 }
 
 /* The pieces of an SGE list that hold the bytes offset to offset + length - 1. */
@@ -205,11 +187,7 @@ static struct slu_slot *take_slot(struct chain *chain, const struct slu_item *it
     struct slu_engine *engine = chain->engine;
     struct slu_slot *slot = slu_slot_take(engine, chain->queue, item, chain->owner);
 
-    slot->call = chain->call;
-    slot->index = index;
-    slot->deadline = chain->deadline;
-    if (chain->deadline < engine->next_deadline)
-        engine->next_deadline = chain->deadline;
+    slu_slot_join(engine, slot, chain->call, index, chain->deadline);
     return slot;
 }
 
@@ -236,7 +214,7 @@ static void fail_unposted(struct chain *chain, struct slu_slot *slot)
         slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
     slu_slot_failed(chain->peer, slot);
     slu_list_remove(&chain->engine->pools[chain->queue], &chain->peer->posted[chain->queue], slot);
-    slu_slot_done(chain->engine, slot);
+    slu_slot_done(chain->engine, chain->queue, slot);
 }
 
 static void stall_peer(struct chain *chain, uint32_t index, struct slu_slot *slot, uint64_t offset)
@@ -294,9 +272,10 @@ void slu_post_call(struct slu_call *call, enum slu_queue queue)
     chain.call = call;
     chain.peer = NULL;
     for (uint32_t i = 0; i < call->source->count; i++) {
+        if (slu_opcode_queue(slu_source_opcode(call->source, i)) != queue)
+            continue;
         slu_source_item(call->source, i, &item);
-        if (slu_item_queue(&item) == queue &&
-            engine->peers[item.peer].stall[queue].index == SLU_NONE)
+        if (SLU_LIKELY(engine->peers[item.peer].stall[queue].index == SLU_NONE))
             post_item(&chain, &item, i);
     }
     flush_chain(&chain);
@@ -350,9 +329,9 @@ static bool resume_peer(struct chain *chain, struct slu_peer *peer)
     for (; index < source->count; index++) {
         if (&chain->engine->peers[slu_source_peer(source, index)] != peer)
             continue;
-        slu_source_item(source, index, &item);
-        if (slu_item_queue(&item) != chain->queue)
+        if (slu_opcode_queue(slu_source_opcode(source, index)) != chain->queue)
             continue;
+        slu_source_item(source, index, &item);
         if (!post_item(chain, &item, index))
             return false;
     }
@@ -423,9 +402,9 @@ void slu_post_owned(struct slu_engine *engine, const struct slu_source *source, 
     begin_chain(&chain, engine, queue, owner, deadline);
     chain.peer = NULL;
     for (uint32_t i = from; i < from + count; i++) {
-        slu_source_item(source, i, &item);
-        if (slu_item_queue(&item) != queue)
+        if (slu_opcode_queue(slu_source_opcode(source, i)) != queue)
             continue;
+        slu_source_item(source, i, &item);
         slot = post_owned_item(&chain, &item, i);
         if (handles != NULL)
             handles[i] = (struct sluice_handle){.id = slot->id, .owner = engine->tag};

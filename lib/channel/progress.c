@@ -14,6 +14,10 @@
 #define BATCH 32
 /* Under load the clock is looked at once in so many polls. */
 #define BUSY_POLLS 64
+/* And events of the device are looked for once in so many rounds in which nothing came. */
+#define IDLE_ROUNDS 4096
+/* And once in so many while a wait spins. */
+#define SPIN_POLLS 8
 
 void slu_slot_failed(const struct slu_peer *peer, struct slu_slot *slot)
 {
@@ -37,13 +41,13 @@ static void return_credit(struct slu_peer *peer, struct slu_pool *pool, struct s
     pool->cq_free++;
 }
 
-static void end_slot(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
-                     enum slu_queue queue)
+static inline void end_slot(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
+                            enum slu_queue queue)
 {
-    if (slot->status != SLUICE_STATUS_SUCCESS)
+    if (SLU_UNLIKELY(slot->status != SLUICE_STATUS_SUCCESS))
         slu_slot_failed(peer, slot);
     slu_list_remove(&engine->pools[queue], &peer->posted[queue], slot);
-    slu_slot_done(engine, slot);
+    slu_slot_done(engine, queue, slot);
 }
 
 /*
@@ -63,12 +67,34 @@ static void prove_earlier(struct slu_engine *engine, struct slu_peer *peer, stru
     }
 }
 
+/*
+ * What befell a peer as a whole is the answer to the first request that it ends,
+ * unless that one knows better. When a port is down, devices give one of two
+ * statuses that only mean that the request failed.
+ */
+static void tell_cause(struct slu_peer *peer, struct slu_slot *slot)
+{
+    bool vague = slot->status == SLUICE_STATUS_WR_FLUSH_ERR ||
+                 (!peer->cause_inferred && (slot->status == SLUICE_STATUS_RETRY_EXC_ERR ||
+                                            slot->status == SLUICE_STATUS_LOC_QP_OP_ERR));
+
+    if (!peer->cause_untold || !vague)
+        return;
+    peer->cause_untold = false;
+    slot->status = peer->cause_status;
+    slot->vendor = peer->cause_vendor;
+}
+
 static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
                       const struct slu_wc *wc)
 {
     uint32_t status = wc->status;
-    bool inferred = status == SLUICE_STATUS_WR_FLUSH_ERR && peer->state == SLUICE_STATE_READY;
+    bool inferred;
 
+    /* A request that fails because the port is down only says that it failed. */
+    if (peer->state == SLUICE_STATE_READY)
+        slu_peers_alerted(engine);
+    inferred = status == SLUICE_STATUS_WR_FLUSH_ERR && peer->state == SLUICE_STATE_READY;
     /* A queue pair that fails without saying why has lost its peer. */
     if (inferred)
         status = SLUICE_STATUS_RETRY_EXC_ERR;
@@ -76,8 +102,16 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
         slot->status = status;
         slot->vendor = wc->vendor;
     }
+    tell_cause(peer, slot);
     slu_peer_fail(engine, peer, status, slot->opcode, wc->vendor);
     peer->cause_inferred |= inferred;
+}
+
+static inline void take_received(struct slu_slot *slot, const struct slu_wc *wc)
+{
+    slot->bytes = wc->bytes;
+    slot->flags = (uint8_t)(wc->flags & SLUICE_IMMEDIATE);
+    slot->immediate = wc->immediate;
 }
 
 static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
@@ -98,9 +132,7 @@ static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
     if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
         fail_work(engine, peer, slot, wc);
     } else if (queue == SLU_RECEIVE_QUEUE) {
-        slot->bytes = wc->bytes;
-        slot->flags = (uint8_t)(wc->flags & SLUICE_IMMEDIATE);
-        slot->immediate = wc->immediate;
+        take_received(slot, wc);
     }
     if (slot->posted == 0 && !slot->unfinished)
         end_slot(engine, peer, slot, queue);
@@ -119,6 +151,7 @@ static void abandon_queue(struct slu_engine *engine, struct slu_peer *peer, enum
             return_credit(peer, pool, slot, queue);
         if (slot->status == SLUICE_STATUS_SUCCESS)
             slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
+        tell_cause(peer, slot);
         /* The call that posts its parts has yet to see that no more will follow. */
         if (!slot->unfinished)
             end_slot(engine, peer, slot, queue);
@@ -199,17 +232,16 @@ static void fail_all(struct slu_engine *engine, int error)
     if (!known)
         slu_log(SLUICE_LOG_ERROR, "completion queue failed: %s", sluice_last_error());
     for (uint32_t i = 0; i < engine->peer_count; i++) {
-        slu_peer_fail(engine, &engine->peers[i], SLUICE_STATUS_FATAL_ERR, SLUICE_OP_NONE,
-                      (uint32_t)-error);
-        slu_peer_abandon(engine, &engine->peers[i]);
+        struct slu_peer *peer = &engine->peers[i];
+
+        slu_peer_fail_alone(engine, peer, SLUICE_STATUS_FATAL_ERR, (uint32_t)-error, false,
+                            sluice_last_error());
+        slu_peer_abandon(engine, peer);
     }
 }
 
-static int poll_batch(struct slu_engine *engine)
+static int take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int count)
 {
-    struct slu_wc wcs[BATCH];
-    int count = engine->transport->cq_poll(engine->cq, wcs, BATCH);
-
     if (SLU_UNLIKELY(count < 0)) {
         fail_all(engine, count);
         return 1;
@@ -217,6 +249,61 @@ static int poll_batch(struct slu_engine *engine)
     for (int i = 0; i < count; i++)
         dispatch(engine, &wcs[i]);
     return count;
+}
+
+/*
+ * Of the slot that a call waits for alone: its success, if it is the next to end
+ * of its queue, is seen at once, and passes by the list of what is done.
+ */
+static bool sees(struct slu_engine *engine, struct slu_slot *slot, const struct slu_wc *wc)
+{
+    enum slu_queue queue = slu_slot_queue(slot);
+    struct slu_pool *pool = &engine->pools[queue];
+    struct slu_peer *peer = &engine->peers[slot->peer];
+
+    if (wc->id != slot->id || wc->status != SLUICE_STATUS_SUCCESS || slot->prev != SLU_NONE ||
+        slot->posted != 1 || slot->unfinished || slot->status != SLUICE_STATUS_SUCCESS)
+        return false;
+    return_credit(peer, pool, slot, queue);
+    if (queue == SLU_RECEIVE_QUEUE)
+        take_received(slot, wc);
+    slu_list_remove(pool, &peer->posted[queue], slot);
+    if (slot->owner == SLU_OWNER_CALL) {
+        slu_slot_done(engine, queue, slot);
+        return true;
+    }
+    pool->pending--;
+    if (slot->owner == SLU_OWNER_SCOPE)
+        engine->scope.pending--;
+    atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
+    slu_list_push(pool, &pool->free, slot);
+    return true;
+}
+
+/* What a poll gave; slot is the one that is waited for, or NULL. */
+static __attribute__((noinline)) int take_for(struct slu_engine *engine, struct slu_slot *slot,
+                                              const struct slu_wc *wcs, int count)
+{
+    if (slot != NULL && count == 1 && slot->state == SLU_SLOT_PENDING && sees(engine, slot, wcs))
+        return 1;
+    return take_batch(engine, wcs, count);
+}
+
+/* Inline, because who waits polls often, and mostly for nothing. */
+static inline int poll_for(struct slu_engine *engine, struct slu_slot *slot)
+{
+    struct slu_wc wcs[BATCH];
+    int count;
+
+    if (SLU_UNLIKELY(atomic_load_explicit(&engine->cq->alerted, memory_order_relaxed)))
+        slu_peers_alerted(engine);
+    count = engine->transport->cq_poll(engine->cq, wcs, slot != NULL ? 1 : BATCH);
+    return SLU_LIKELY(count == 0) ? 0 : take_for(engine, slot, wcs, count);
+}
+
+static int poll_batch(struct slu_engine *engine)
+{
+    return poll_for(engine, NULL);
 }
 
 /* Bounded, because nothing is posted meanwhile. */
@@ -244,13 +331,24 @@ static void check_clock(struct slu_engine *engine)
         end_drains(engine, now);
 }
 
-bool slu_progress(struct slu_engine *engine)
+static bool look_at_clock(struct slu_engine *engine, int count)
 {
-    int count = poll_batch(engine);
-
+    /* Who never sleeps, or only polls, must hear of a dead device all the same. */
+    if (SLU_UNLIKELY(count == 0 && ++engine->idle_polls % IDLE_ROUNDS == 0))
+        slu_peers_alerted(engine);
     if (count == 0 || ++engine->busy_polls >= BUSY_POLLS)
         check_clock(engine);
     return count > 0;
+}
+
+bool slu_progress(struct slu_engine *engine)
+{
+    return look_at_clock(engine, poll_batch(engine));
+}
+
+bool slu_progress_with(struct slu_engine *engine, const struct slu_wc *wcs, int count)
+{
+    return look_at_clock(engine, take_batch(engine, wcs, count));
 }
 
 /* Sleeps until the queue has something to say, or until something is due. */
@@ -291,19 +389,34 @@ static int64_t spin_end(const struct slu_engine *engine, int64_t now)
     return engine->wait_mode == SLUICE_WAIT_EVENT ? now : now + engine->spin_time;
 }
 
-bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
-              int64_t until)
+/* Polls several times for one look at the clock, which costs more than a poll. */
+static inline int spin(struct slu_engine *engine, struct slu_slot *slot)
 {
+    int count = 0;
+
+    for (int i = 0; i < SPIN_POLLS && count == 0; i++) {
+        pause_cpu();
+        count = poll_for(engine, slot);
+    }
+    return count;
+}
+
+/* slot is the one that is waited for, or NULL. */
+static inline bool wait_until(struct slu_engine *engine, struct slu_slot *slot,
+                              bool (*ready)(void *argument), void *argument, int64_t until)
+{
+    bool spinning = false;
     int64_t spin_until = 0;
     int64_t now;
 
     for (;;) {
-        bool busy = slu_progress(engine);
+        int count = spinning ? spin(engine, slot) : poll_for(engine, slot);
+        bool busy = look_at_clock(engine, count);
 
         if (ready(argument))
             return true;
         if (busy)
-            spin_until = 0;
+            spinning = false, spin_until = 0;
         /* Other traffic must not keep this wait from seeing that its time is up. */
         if (busy && engine->busy_polls != 0)
             continue;
@@ -312,9 +425,33 @@ bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *ar
             return false;
         if (spin_until == 0)
             spin_until = spin_end(engine, now);
-        if (now < spin_until)
-            pause_cpu();
-        else
+        spinning = now < spin_until;
+        if (!spinning)
             sleep_on_queue(engine, until);
     }
+}
+
+bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
+              int64_t until)
+{
+    return wait_until(engine, NULL, ready, argument, until);
+}
+
+/* A slot does not leave its request while that is pending. */
+static bool slot_ready(void *argument)
+{
+    const struct slu_slot *slot = argument;
+
+    return slot->state != SLU_SLOT_PENDING;
+}
+
+bool slu_look_for_slot(struct slu_engine *engine, struct slu_slot *slot)
+{
+    look_at_clock(engine, poll_for(engine, slot));
+    return slot_ready(slot);
+}
+
+bool slu_wait_slot(struct slu_engine *engine, struct slu_slot *slot, int64_t until)
+{
+    return wait_until(engine, slot, slot_ready, slot, until);
 }

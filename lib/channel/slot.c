@@ -10,41 +10,6 @@
 
 #include "engine.h"
 
-#define INDEX_BITS 19
-#define MAX_SLOTS ((UINT32_C(1) << INDEX_BITS) - 1) /* the last index is for refused requests */
-#define QUEUE_BIT (UINT64_C(1) << INDEX_BITS)
-#define GENERATION (UINT64_C(1) << (INDEX_BITS + 1))
-
-static uint32_t slot_index(const struct slu_pool *pool, const struct slu_slot *slot)
-{
-    return (uint32_t)(slot - pool->slots);
-}
-
-void slu_list_push(struct slu_pool *pool, struct slu_list *list, struct slu_slot *slot)
-{
-    uint32_t index = slot_index(pool, slot);
-
-    slot->next = SLU_NONE;
-    slot->prev = list->tail;
-    if (list->tail == SLU_NONE)
-        list->head = index;
-    else
-        pool->slots[list->tail].next = index;
-    list->tail = index;
-}
-
-void slu_list_remove(struct slu_pool *pool, struct slu_list *list, struct slu_slot *slot)
-{
-    if (slot->prev == SLU_NONE)
-        list->head = slot->next;
-    else
-        pool->slots[slot->prev].next = slot->next;
-    if (slot->next == SLU_NONE)
-        list->tail = slot->prev;
-    else
-        pool->slots[slot->next].prev = slot->prev;
-}
-
 static void init_lists(struct slu_pool *pool)
 {
     pool->free = (struct slu_list){SLU_NONE, SLU_NONE};
@@ -52,9 +17,9 @@ static void init_lists(struct slu_pool *pool)
         pool->done[i] = pool->free;
 }
 
-int slu_pool_create(struct slu_pool *pool, uint32_t size, uint32_t max_sge)
+int slu_pool_create(struct slu_pool *pool, enum slu_queue queue, uint32_t size, uint32_t max_sge)
 {
-    pool->size = size < MAX_SLOTS ? size : MAX_SLOTS;
+    pool->size = size < SLU_MAX_SLOTS ? size : SLU_MAX_SLOTS;
     init_lists(pool);
     pool->slots = calloc(pool->size, sizeof *pool->slots);
     pool->keys = calloc((size_t)pool->size * max_sge, sizeof *pool->keys);
@@ -62,8 +27,10 @@ int slu_pool_create(struct slu_pool *pool, uint32_t size, uint32_t max_sge)
         slu_pool_destroy(pool);
         return slu_fail(ENOMEM, "no memory for %u requests in flight", pool->size);
     }
-    for (uint32_t i = 0; i < pool->size; i++)
+    for (uint32_t i = 0; i < pool->size; i++) {
+        pool->slots[i].id = (uint64_t)queue << SLU_INDEX_BITS | i;
         slu_list_push(pool, &pool->free, &pool->slots[i]);
+    }
     return 0;
 }
 
@@ -73,19 +40,6 @@ void slu_pool_destroy(struct slu_pool *pool)
     free((void *)pool->keys);
     pool->slots = NULL;
     pool->keys = NULL;
-}
-
-/* Slots that are free or can be made so. */
-uint32_t slu_pool_room(const struct slu_pool *pool)
-{
-    uint32_t slots = pool->size - pool->pending;
-
-    return slots < pool->cq_free ? slots : pool->cq_free;
-}
-
-enum slu_queue slu_slot_queue(const struct slu_slot *slot)
-{
-    return (slot->id & QUEUE_BIT) != 0 ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE;
 }
 
 /* Frees the oldest result that nobody saw: a success is forgotten, else a failure kept aside. */
@@ -113,20 +67,6 @@ static void recycle(struct slu_engine *engine, struct slu_pool *pool)
     slu_slot_seen(engine, failed);
 }
 
-static void remember_keys(struct slu_engine *engine, struct slu_pool *pool, struct slu_slot *slot,
-                          const struct sluice_request *request)
-{
-    _Atomic uint32_t *keys = pool->keys + (size_t)slot_index(pool, slot) * engine->attr.max_sge;
-
-    /* What was posted inline was copied. */
-    uint32_t count = (request->flags & SLUICE_INLINE) != 0 ? 0 : request->sge_count;
-
-    for (uint32_t i = 0; i < count; i++)
-        atomic_store_explicit(&keys[i], request->sges[i].lkey, memory_order_relaxed);
-    atomic_store_explicit(&slot->key_count, (uint8_t)count, memory_order_relaxed);
-    atomic_store_explicit(&slot->state, SLU_SLOT_PENDING, memory_order_release);
-}
-
 struct slu_slot *slu_slot_take(struct slu_engine *engine, enum slu_queue queue,
                                const struct slu_item *item, enum slu_slot_owner owner)
 {
@@ -136,89 +76,30 @@ struct slu_slot *slu_slot_take(struct slu_engine *engine, enum slu_queue queue,
     if (pool->free.head == SLU_NONE)
         recycle(engine, pool);
     slot = &pool->slots[pool->free.head];
-    slu_list_remove(pool, &pool->free, slot);
-    pool->pending++;
-    slot->id = ((slot->id & ~(GENERATION - 1)) + GENERATION) |
-               (queue == SLU_RECEIVE_QUEUE ? QUEUE_BIT : 0) | slot_index(pool, slot);
-    slot->user_data = item->request->user_data;
-    slot->bytes = item->bytes;
-    slot->peer = item->peer;
-    slot->opcode = (uint8_t)item->opcode;
-    slot->owner = (uint8_t)owner;
-    slot->posted = 0;
-    slot->unfinished = false;
-    slot->status = slot->cause = slot->vendor = 0;
-    slot->error = 0;
-    slot->error_class = SLUICE_CLASS_NONE;
-    slot->flags = 0;
-    slot->immediate = 0;
-    remember_keys(engine, pool, slot, item->request);
-    slu_list_push(pool, &engine->peers[item->peer].posted[queue], slot);
+    slu_slot_rename(slot);
+    /* What is posted inline is copied, and uses nothing. */
+    slu_slot_hold_keys(engine, pool, slot, pool->free.head, item->request->sges,
+                       (item->request->flags & SLUICE_INLINE) != 0 ? 0 : item->request->sge_count);
+    slu_slot_begin(engine, queue, slot, item, owner);
     return slot;
 }
 
 /* An id of its own for a request that has no slot. */
 uint64_t slu_slot_no_id(uint64_t number)
 {
-    return number * GENERATION | (QUEUE_BIT - 1);
+    return number * SLU_GENERATION | (SLU_QUEUE_BIT - 1);
 }
 
-struct slu_slot *slu_slot_find(struct slu_engine *engine, uint64_t id)
+void slu_slot_tell_call(const struct slu_slot *slot)
 {
-    struct slu_pool *pool =
-        &engine->pools[(id & QUEUE_BIT) != 0 ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE];
-    uint64_t index = id & (QUEUE_BIT - 1);
-
-    if (index >= pool->size || pool->slots[index].id != id)
-        return NULL;
-    return &pool->slots[index];
-}
-
-void slu_slot_fill(const struct slu_slot *slot, struct sluice_completion *completion)
-{
-    *completion = (struct sluice_completion){
-        .user_data = slot->user_data,
-        .bytes = slot->error == 0 ? slot->bytes : 0,
-        .peer = slot->peer,
-        .opcode = slot->opcode,
-        .flags = slot->flags,
-        .immediate = slot->immediate,
-        .error = slot->error,
-        .error_class = slot->error_class,
-        .status = slot->status,
-        .cause = slot->cause,
-        .vendor = slot->vendor,
-    };
-}
-
-void slu_slot_done(struct slu_engine *engine, struct slu_slot *slot)
-{
-    struct slu_pool *pool = &engine->pools[slu_slot_queue(slot)];
     struct sluice_completion completion;
 
-    pool->pending--;
-    if (slot->owner == SLU_OWNER_CALL) {
-        slu_slot_fill(slot, &completion);
-        slu_call_result(slot->call, slot->index, &completion);
-        slot->call = NULL;
-        atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
-        slu_list_push(pool, &pool->free, slot);
+    if (SLU_LIKELY(slot->error == 0 && slot->call->completions == NULL)) {
+        slot->call->incomplete--;
         return;
     }
-    if (slot->owner == SLU_OWNER_SCOPE)
-        engine->scope.pending--;
-    slot->done_number = ++engine->done_number;
-    atomic_store_explicit(&slot->state, SLU_SLOT_DONE, memory_order_relaxed);
-    slu_list_push(pool, &pool->done[slot->owner], slot);
-}
-
-void slu_slot_seen(struct slu_engine *engine, struct slu_slot *slot)
-{
-    struct slu_pool *pool = &engine->pools[slu_slot_queue(slot)];
-
-    slu_list_remove(pool, &pool->done[slot->owner], slot);
-    atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
-    slu_list_push(pool, &pool->free, slot);
+    slu_slot_fill(slot, &completion);
+    slu_call_result(slot->call, slot->index, &completion);
 }
 
 static struct slu_slot *oldest_done(struct slu_engine *engine, enum slu_slot_owner owner)

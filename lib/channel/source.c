@@ -1,54 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lists of requests: one item at a time out of whatever form a call was given,
- * and the checks that come before anything is posted.
- */
+/* Lists of requests: the checks that come before anything is posted. */
 #include "config.h"
 
 #include "engine.h"
 
-uint32_t slu_source_peer(const struct slu_source *source, uint32_t index)
-{
-    if (source->multicast)
-        return source->remotes != NULL ? source->remotes[index].peer : source->peers[index];
-    return index < source->counts[0] ? source->lists[0][index].peer
-                                     : source->lists[1][index - source->counts[0]].peer;
-}
-
-void slu_source_item(const struct slu_source *source, uint32_t index, struct slu_item *item)
-{
-    int list = 0;
-
-    if (source->multicast) {
-        item->request = source->lists[0];
-        item->remote = source->remotes != NULL ? &source->remotes[index].remote : NULL;
-    } else {
-        list = index >= source->counts[0];
-        item->request = source->lists[list] + (list ? index - source->counts[0] : index);
-        item->remote = &item->request->remote;
-    }
-    item->peer = slu_source_peer(source, index);
-    item->opcode =
-        source->opcodes[list] != SLUICE_OP_NONE ? source->opcodes[list] : item->request->opcode;
-    item->bytes = 0;
-    for (uint32_t i = 0; i < item->request->sge_count; i++)
-        item->bytes += item->request->sges[i].length;
-}
-
-uint32_t slu_item_parts(const struct slu_engine *engine, const struct slu_item *item)
-{
-    uint64_t max = engine->attr.max_message;
-
-    if (item->bytes <= max || item->opcode == SLUICE_OP_RECEIVE)
-        return 1;
-    return (uint32_t)((item->bytes + max - 1) / max);
-}
-
 static const char *const opcode_names[] = {"none", "send", "receive", "write", "read"};
-#define OPCODES (sizeof opcode_names / sizeof opcode_names[0])
+_Static_assert(sizeof opcode_names / sizeof opcode_names[0] == SLU_OPCODES, "one name each");
 
-/* Flags that an operation may have. */
-static const uint32_t opcode_flags[OPCODES] = {
+const uint32_t slu_opcode_flags[SLU_OPCODES] = {
     [SLUICE_OP_SEND] = SLUICE_IMMEDIATE | SLUICE_FENCE | SLUICE_SOLICITED | SLUICE_INLINE,
     [SLUICE_OP_RECEIVE] = 0,
     [SLUICE_OP_WRITE] = SLUICE_IMMEDIATE | SLUICE_FENCE | SLUICE_SOLICITED | SLUICE_INLINE,
@@ -57,14 +16,14 @@ static const uint32_t opcode_flags[OPCODES] = {
 
 const char *slu_opcode_name(uint32_t opcode)
 {
-    return opcode < OPCODES ? opcode_names[opcode] : "unknown operation";
+    return opcode < SLU_OPCODES ? opcode_names[opcode] : "unknown operation";
 }
 
 static int check_opcode(const struct slu_item *item, uint32_t i)
 {
     uint32_t given = item->request->opcode;
 
-    if (item->opcode == SLUICE_OP_NONE || item->opcode >= OPCODES)
+    if (item->opcode == SLUICE_OP_NONE || item->opcode >= SLU_OPCODES)
         return slu_fail(EINVAL, "request %u has opcode %u, which is no operation", i, item->opcode);
     if (given != SLUICE_OP_NONE && given != item->opcode)
         return slu_fail(EINVAL, "request %u has opcode %u (%s) in a list of %s", i, given,
@@ -75,7 +34,7 @@ static int check_opcode(const struct slu_item *item, uint32_t i)
 static int check_flags(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
 {
     const struct sluice_request *request = item->request;
-    uint32_t wrong = request->flags & ~opcode_flags[item->opcode];
+    uint32_t wrong = request->flags & ~slu_opcode_flags[item->opcode];
 
     if (wrong != 0)
         return slu_fail(EINVAL, "request %u has flags %#x that a %s cannot have", i, wrong,
@@ -130,17 +89,26 @@ static int check_remote(const struct slu_item *item, uint32_t i)
     return 0;
 }
 
+/* Whoever gets a no asks check_item(), which knows why, and of rarer forms that are right. */
+static inline bool is_plain(const struct slu_engine *engine, const struct slu_source *source,
+                            uint32_t i)
+{
+    struct slu_item item;
+
+    if (source->multicast)
+        return false;
+    item.request = slu_source_request(source, i);
+    item.opcode = slu_source_opcode(source, i);
+    return slu_item_is_plain(engine, &item);
+}
+
 static int check_item(const struct slu_engine *engine, const struct slu_source *source, uint32_t i)
 {
-    const struct sluice_request *request;
     struct slu_item item;
     int error;
 
     /* The SGE list must be known to be good before slu_source_item() sums it. */
-    request = source->multicast        ? source->lists[0]
-              : i >= source->counts[0] ? source->lists[1] + (i - source->counts[0])
-                                       : source->lists[0] + i;
-    error = check_sges(engine, request, i);
+    error = check_sges(engine, slu_source_request(source, i), i);
     if (error < 0)
         return error;
     slu_source_item(source, i, &item);
@@ -171,7 +139,7 @@ int slu_source_check(const struct slu_engine *engine, const struct slu_source *s
         if (source->counts[list] > 0 && source->lists[list] == NULL)
             return slu_fail(EINVAL, "a list of %u requests is NULL", source->counts[list]);
     for (uint32_t i = 0; i < source->count; i++) {
-        int error = check_item(engine, source, i);
+        int error = SLU_LIKELY(is_plain(engine, source, i)) ? 0 : check_item(engine, source, i);
 
         if (error < 0)
             return error;

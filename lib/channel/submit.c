@@ -87,46 +87,41 @@ static int call_error(const struct slu_engine *engine, const struct slu_call *ca
                                               : sluice_status_name(first->status));
 }
 
-int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
-               struct sluice_completion *completions)
+int slu_call_finish(struct slu_call *call, struct slu_slot *slot)
 {
-    struct slu_call call = {
-        .engine = engine,
-        .source = source,
-        .completions = completions,
-        .incomplete = source->count,
-        .first_real = SLU_NONE,
-        .first_other = SLU_NONE,
-    };
-    int error = slu_source_check(engine, source, deadline);
+    struct slu_engine *engine = call->engine;
+    bool in_time = slot != NULL ? slu_wait_slot(engine, slot, call->deadline)
+                                : slu_wait(engine, call_ready, call, call->deadline);
+    int error;
 
-    if (error < 0 || source->count == 0)
-        return error;
-    call.deadline = slu_after(deadline);
-    slu_engine_enter(engine);
-    slu_post_call(&call, SLU_RECEIVE_QUEUE);
-    slu_post_call(&call, SLU_SEND_QUEUE);
-    if (!slu_wait(engine, call_ready, &call, call.deadline)) {
+    if (!in_time) {
         /* The clock fails the peers that are late; what never found room breaks nobody. */
-        call.expired = true;
-        slu_wait(engine, call_ready, &call, SLUICE_FOREVER);
+        call->expired = true;
+        slu_wait(engine, call_ready, call, SLUICE_FOREVER);
     }
-    error = call_error(engine, &call);
+    error = call_error(engine, call);
     slu_engine_leave(engine);
     return error;
 }
 
-int slu_submit_one(struct slu_engine *engine, struct sluice_request *request,
-                   const struct sluice_remote_mr *remote, int64_t deadline,
-                   struct sluice_completion *completion)
+int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
+               struct sluice_completion *completions)
 {
-    struct slu_source source = {.lists = {request}, .counts = {1}, .count = 1};
+    int error = slu_source_check(engine, source, deadline);
+    struct slu_call call;
 
-    if (request->opcode == SLUICE_OP_WRITE || request->opcode == SLUICE_OP_READ) {
-        if (remote == NULL)
-            return slu_fail(EINVAL, "a %s needs a remote region, not NULL",
-                            slu_opcode_name(request->opcode));
-        request->remote = *remote;
-    }
-    return slu_submit(engine, &source, deadline, completion);
+    if (error < 0 || source->count == 0)
+        return error;
+    /* Its two failures are written before they are read. */
+    call.engine = engine;
+    call.source = source;
+    call.completions = completions;
+    call.deadline = slu_after(deadline);
+    call.expired = false;
+    call.incomplete = source->count;
+    call.first_real = call.first_other = SLU_NONE;
+    slu_engine_enter(engine);
+    slu_post_call(&call, SLU_RECEIVE_QUEUE);
+    slu_post_call(&call, SLU_SEND_QUEUE);
+    return slu_call_finish(&call, NULL);
 }

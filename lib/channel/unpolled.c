@@ -86,25 +86,33 @@ static int check_room(struct slu_engine *engine, const struct slu_source *source
     return check_peers(engine, source);
 }
 
+static int post_list(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
+                     struct sluice_handle *handles)
+{
+    int error = check_peers(engine, source);
+    int64_t due;
+
+    if (error == 0)
+        error = check_room(engine, source);
+    if (error < 0)
+        return error;
+    due = slu_after(deadline);
+    slu_post_owned(engine, source, 0, source->count, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM, due,
+                   handles);
+    slu_post_owned(engine, source, 0, source->count, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, due,
+                   handles);
+    return 0;
+}
+
 int slu_post(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
              struct sluice_handle *handles)
 {
     int error = slu_source_check(engine, source, deadline);
-    int64_t due;
 
     if (error < 0 || source->count == 0)
         return error;
     slu_engine_enter(engine);
-    error = check_peers(engine, source);
-    if (error == 0)
-        error = check_room(engine, source);
-    if (error == 0) {
-        due = slu_after(deadline);
-        slu_post_owned(engine, source, 0, source->count, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM, due,
-                       handles);
-        slu_post_owned(engine, source, 0, source->count, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, due,
-                       handles);
-    }
+    error = post_list(engine, source, deadline, handles);
     slu_engine_leave(engine);
     return error;
 }
@@ -123,40 +131,23 @@ int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, u
     return (int)taken;
 }
 
-struct sought {
-    struct slu_engine *engine;
-    uint64_t id;
-};
-
-static bool handle_ready(void *argument)
+/* A slot that is free may remember a failure that was kept aside, and is seen now. */
+static int find_old_result(struct slu_engine *engine, const struct slu_slot *slot, uint64_t id,
+                           struct sluice_completion *completion)
 {
-    const struct sought *sought = argument;
-    const struct slu_slot *slot = slu_slot_find(sought->engine, sought->id);
-
-    return slot == NULL || slot->state != SLU_SLOT_PENDING;
-}
-
-static int find_result(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion)
-{
-    struct slu_slot *slot = slu_slot_find(engine, id);
-    /* A slot that is free may remember a failure that was kept aside, and is seen now. */
-    bool aside = slot == NULL || (slot->state == SLU_SLOT_FREE && engine->failure_count > 0);
-
-    if (aside && slu_failure_find(engine, id, completion))
+    if ((slot == NULL || engine->failure_count > 0) && slu_failure_find(engine, id, completion))
         return 0;
     if (slot == NULL)
         return slu_fail(ESTALE, "no request has this handle any more: its place was needed");
     slu_slot_fill(slot, completion);
-    if (slot->state == SLU_SLOT_DONE)
-        slu_slot_seen(engine, slot);
     return 0;
 }
 
 int slu_wait_handle(struct slu_engine *engine, const struct sluice_handle *handle, int64_t timeout,
                     struct sluice_completion *completion)
 {
-    struct sought sought = {.engine = engine};
-    int error;
+    struct slu_slot *slot;
+    int error = 0;
 
     if (handle == NULL || completion == NULL)
         return slu_fail(EINVAL, "handle and completion must not be NULL");
@@ -164,12 +155,17 @@ int slu_wait_handle(struct slu_engine *engine, const struct sluice_handle *handl
         return slu_fail(EINVAL, "timeout %lld is negative", (long long)timeout);
     if (handle->owner != engine->tag)
         return slu_fail(ESTALE, "the handle is not of this channel");
-    sought.id = handle->id;
     slu_engine_enter(engine);
-    if (slu_wait(engine, handle_ready, &sought, slu_after(timeout)))
-        error = find_result(engine, handle->id, completion);
-    else
+    slot = slu_slot_find(engine, handle->id);
+    if (slot != NULL && slot->state == SLU_SLOT_PENDING && !slu_look_for_slot(engine, slot) &&
+        !slu_wait_slot(engine, slot, slu_after(timeout))) {
         error = slu_fail(ETIMEDOUT, "the request is still pending");
+    } else if (SLU_LIKELY(slot != NULL && slot->state == SLU_SLOT_DONE)) {
+        slu_slot_fill(slot, completion);
+        slu_slot_seen(engine, slot);
+    } else {
+        error = find_old_result(engine, slot, handle->id, completion);
+    }
     slu_engine_leave(engine);
     return error;
 }

@@ -15,56 +15,51 @@ int sluice_multichannel_submit(struct sluice_multichannel *multichannel,
     return slu_submit(multichannel->engine, &source, deadline, completions);
 }
 
-static int submit_one(struct sluice_multichannel *multichannel, struct sluice_request *request,
-                      const struct sluice_remote_mr *remote, int64_t deadline,
-                      struct sluice_completion *completion)
-{
-    return slu_is_multichannel(multichannel)
-               ? slu_submit_one(multichannel->engine, request, remote, deadline, completion)
-               : slu_not_a_multichannel();
-}
-
 int sluice_multichannel_send(struct sluice_multichannel *multichannel, uint32_t peer,
                              const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline)
 {
-    struct sluice_request request = {
-        .opcode = SLUICE_OP_SEND, .peer = peer, .sges = sges, .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND, .sges = sges, .sge_count = sge_count};
 
-    return submit_one(multichannel, &request, NULL, deadline, NULL);
+    return slu_is_multichannel(multichannel)
+               ? slu_submit_send(multichannel->engine, peer, &wr, deadline)
+               : slu_not_a_multichannel();
 }
 
 int sluice_multichannel_send_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
                                        const struct sluice_sge *sges, uint32_t sge_count,
                                        uint32_t immediate, int64_t deadline)
 {
-    struct sluice_request request = {.opcode = SLUICE_OP_SEND,
-                                     .peer = peer,
-                                     .flags = SLUICE_IMMEDIATE,
-                                     .immediate = immediate,
-                                     .sges = sges,
-                                     .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND,
+                             .flags = SLUICE_IMMEDIATE,
+                             .immediate = immediate,
+                             .sges = sges,
+                             .sge_count = sge_count};
 
-    return submit_one(multichannel, &request, NULL, deadline, NULL);
+    return slu_is_multichannel(multichannel)
+               ? slu_submit_send(multichannel->engine, peer, &wr, deadline)
+               : slu_not_a_multichannel();
 }
 
 int sluice_multichannel_receive(struct sluice_multichannel *multichannel, uint32_t peer,
                                 const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline,
                                 struct sluice_completion *completion)
 {
-    struct sluice_request request = {
-        .opcode = SLUICE_OP_RECEIVE, .peer = peer, .sges = sges, .sge_count = sge_count};
+    struct slu_receive_wr wr = {.sges = sges, .sge_count = sge_count};
 
-    return submit_one(multichannel, &request, NULL, deadline, completion);
+    return slu_is_multichannel(multichannel)
+               ? slu_submit_receive(multichannel->engine, peer, &wr, deadline, completion)
+               : slu_not_a_multichannel();
 }
 
 int sluice_multichannel_write(struct sluice_multichannel *multichannel, uint32_t peer,
                               const struct sluice_sge *sges, uint32_t sge_count,
                               const struct sluice_remote_mr *remote, int64_t deadline)
 {
-    struct sluice_request request = {
-        .opcode = SLUICE_OP_WRITE, .peer = peer, .sges = sges, .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
 
-    return submit_one(multichannel, &request, remote, deadline, NULL);
+    return slu_is_multichannel(multichannel)
+               ? slu_submit_remote(multichannel->engine, peer, &wr, remote, deadline)
+               : slu_not_a_multichannel();
 }
 
 int sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -72,35 +67,35 @@ int sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel
                                         const struct sluice_remote_mr *remote, uint32_t immediate,
                                         int64_t deadline)
 {
-    struct sluice_request request = {.opcode = SLUICE_OP_WRITE,
-                                     .peer = peer,
-                                     .flags = SLUICE_IMMEDIATE,
-                                     .immediate = immediate,
-                                     .sges = sges,
-                                     .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE,
+                             .flags = SLUICE_IMMEDIATE,
+                             .immediate = immediate,
+                             .sges = sges,
+                             .sge_count = sge_count};
 
-    return submit_one(multichannel, &request, remote, deadline, NULL);
+    return slu_is_multichannel(multichannel)
+               ? slu_submit_remote(multichannel->engine, peer, &wr, remote, deadline)
+               : slu_not_a_multichannel();
 }
 
 int sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t peer,
                              const struct sluice_sge *sges, uint32_t sge_count,
                              const struct sluice_remote_mr *remote, int64_t deadline)
 {
-    struct sluice_request request = {
-        .opcode = SLUICE_OP_READ, .peer = peer, .sges = sges, .sge_count = sge_count};
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
 
-    return submit_one(multichannel, &request, remote, deadline, NULL);
+    return slu_is_multichannel(multichannel)
+               ? slu_submit_remote(multichannel->engine, peer, &wr, remote, deadline)
+               : slu_not_a_multichannel();
 }
 
 int sluice_multichannel_post(struct sluice_multichannel *multichannel,
                              const struct sluice_request *requests, uint32_t count,
                              int64_t deadline, struct sluice_handle *handles)
 {
-    struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
-
-    if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
-    return slu_post(multichannel->engine, &source, deadline, handles);
+    return slu_is_multichannel(multichannel)
+               ? slu_post_requests(multichannel->engine, requests, count, deadline, handles)
+               : slu_not_a_multichannel();
 }
 
 int sluice_multichannel_poll(struct sluice_multichannel *multichannel,

@@ -57,6 +57,14 @@ int sluice_multichannel_peer_error(const struct sluice_multichannel *multichanne
     return found != NULL ? slu_peer_report(multichannel->engine, found, error) : -EINVAL;
 }
 
+int sluice_multichannel_peer_query(const struct sluice_multichannel *multichannel, uint32_t peer,
+                                   struct sluice_channel_info *info)
+{
+    struct slu_peer *found = find_peer(multichannel, peer);
+
+    return found != NULL ? slu_peer_query(multichannel->engine, found, info) : -EINVAL;
+}
+
 int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,
                                    struct sluice_endpoint *endpoint)
 {

@@ -19,6 +19,7 @@
 #ifndef SLU_TRANSPORT_H
 #define SLU_TRANSPORT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,12 +37,18 @@ struct slu_tcontext {
     const struct slu_transport *transport;
     char device[64];
     enum sluice_transport_level level;
+    uint32_t port; /* this and the next four as in sluice_context_info */
+    uint32_t link_layer;
+    uint32_t active_mtu;
+    int32_t gid_index;
+    int32_t numa_node;
     uint32_t max_send_depth;
     uint32_t max_receive_depth;
     uint32_t max_sge;
     uint32_t max_inline;
     uint32_t max_read_depth;
-    uint32_t max_cq_depth;
+    uint32_t max_cq_depth;   /* of one queue of the device */
+    uint32_t max_cq_entries; /* of a slu_cq, which may be several queues of the device */
     uint64_t max_message;
 };
 
@@ -50,39 +57,69 @@ struct slu_tpd {
     struct slu_tcontext *context;
 };
 
-/* Base of a memory region. remote_addr is what peers name its first byte by. */
+/*
+ * Base of a memory region. iova is the address of its first byte in elements
+ * and in what peers post; addr is the program's own, NULL if it has none.
+ */
 struct slu_tmr {
     struct slu_tpd *pd;
     void *addr;
     size_t length;
-    uint64_t remote_addr;
+    uint64_t iova;
     uint32_t lkey;
     uint32_t rkey;
 };
 
-/* Base of a completion queue. */
+/* A piece of a dmabuf to register. No range wraps; iova is offset modulo the page size. */
+struct slu_dmabuf {
+    int fd; /* it is open */
+    uint64_t offset;
+    size_t length;
+    uint64_t iova;
+};
+
+/*
+ * Base of a completion queue. alerted: cq_alert() has something to say. The
+ * transport sets it, from any thread, and wakes whoever sleeps on the queue.
+ */
 struct slu_cq {
     struct slu_tcontext *context;
     uint32_t depth;
+    atomic_bool alerted;
 };
 
-/* Base of a queue pair. */
+/* Base of a queue pair. peer is the engine's: which of its peers it belongs to. */
 struct slu_qp {
     struct slu_tpd *pd;
     struct slu_cq *cq;
+    uint32_t peer;
 };
 
-/* All fields are final: defaults applied, limits checked. */
+/*
+ * As in sluice_channel_attr. All fields are final, defaults applied and limits
+ * checked, but where 0 stands for what the port has: path_mtu and pkey.
+ */
 struct slu_qp_attr {
+    uint32_t flags;
     uint32_t send_depth;
     uint32_t receive_depth;
     uint32_t max_sge;
     uint32_t max_inline;
     uint32_t access; /* SLUICE_ACCESS_REMOTE_*, possibly none */
     uint32_t read_depth;
+    uint64_t max_message;
+    uint32_t path_mtu;
+    uint32_t pkey;
+    uint32_t service_level;
+    uint32_t traffic_class;
+    uint32_t flow_label;
+    uint32_t hop_limit;
+    uint32_t path_bits;
+    uint32_t psn; /* if flags have SLUICE_CHANNEL_PSN */
     uint32_t ack_timeout;
     uint32_t retry_count;
-    uint64_t max_message;
+    uint32_t rnr_timer;
+    uint32_t rnr_retry;
 };
 
 /* Flags of a send work request, beside SLUICE_IMMEDIATE, _FENCE, _SOLICITED, _INLINE. */
@@ -122,6 +159,15 @@ struct slu_wc {
     uint32_t immediate;
 };
 
+/* A failure of a queue pair that came by an event of the device and not with a request. */
+struct slu_alert {
+    struct slu_qp *qp;
+    uint32_t status; /* as in a completion */
+    uint32_t vendor; /* number of the event */
+    bool inferred;   /* it says that the queue pair failed and not why: a request may say more */
+    char reason[160];
+};
+
 /* What a queue pair can say of its connection. */
 enum slu_qp_state {
     SLU_QP_PREPARED,
@@ -133,11 +179,8 @@ struct slu_transport {
     const char *name; /* "verbs", "soft" */
     uint32_t id;      /* SLU_TRANSPORT_*; in the endpoint */
 
-    /*
-     * Appends descriptions of the devices to an array grown with realloc(3).
-     * No device is no error.
-     */
-    int (*device_list)(struct sluice_device_info **infos, uint32_t *count);
+    /* Adds its devices to the list, see device.h. No device is no error. */
+    int (*device_list)(struct sluice_device_list *list);
 
     /* attr has been checked and is never NULL. -ENODEV: no such device of this transport. */
     int (*open)(const char *device, const struct sluice_context_attr *attr,
@@ -147,13 +190,24 @@ struct slu_transport {
     int (*pd_alloc)(struct slu_tcontext *context, struct slu_tpd **pd);
     void (*pd_free)(struct slu_tpd *pd);
 
-    /* access has been checked. mr_alloc: page-aligned and zeroed; freed by mr_deregister. */
+    /* access has been checked. */
     int (*mr_register)(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
                        struct slu_tmr **mr);
+    /* NULL if no device of the transport can. */
+    int (*mr_register_dmabuf)(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf, uint32_t access,
+                              struct slu_tmr **mr);
+    /*
+     * Page-aligned and zeroed; freed by mr_deregister. access may have
+     * SLUICE_MR_HUGE_PAGES, see pages.h.
+     */
     int (*mr_alloc)(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr);
     /* On return no peer touches the memory any more. */
     void (*mr_deregister)(struct slu_tmr *mr);
 
+    /*
+     * A depth above max_cq_depth makes a queue that grows with its queue pairs:
+     * their depths together must not exceed it.
+     */
     int (*cq_create)(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
     /* All its queue pairs have been destroyed. */
     void (*cq_destroy)(struct slu_cq *cq);
@@ -170,6 +224,13 @@ struct slu_transport {
      * negative errno if the queue is dead (its queue pairs then are as well).
      */
     int (*cq_poll)(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
+
+    /*
+     * NULL if the device has no events. Looks for them, and takes the next
+     * failure of a connected queue pair that they tell of: each is told once.
+     * False: there is none, or the whole queue is dead, as cq_poll then says.
+     */
+    bool (*cq_alert)(struct slu_cq *cq, struct slu_alert *alert);
 
     /*
      * Asks that cq_fd() becomes readable when there is something to poll. 0:
@@ -192,6 +253,11 @@ struct slu_transport {
     int (*qp_connect)(struct slu_qp *qp, const struct slu_endpoint *remote);
     /* enum slu_qp_state: cheap, from what is known already. */
     int (*qp_state)(const struct slu_qp *qp);
+    /*
+     * NULL if not needed. Adds what it knows of the connection: what follows
+     * from the attributes is there, all else is 0 or empty, and gid_index -1.
+     */
+    void (*qp_query)(const struct slu_qp *qp, struct sluice_channel_info *info);
     /* To the error state. Everything posted completes through the CQ, soon. */
     void (*qp_error)(struct slu_qp *qp);
     /*

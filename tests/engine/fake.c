@@ -4,6 +4,8 @@
 
 #include "fake_queues.h"
 
+#include "device.h"
+
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -68,19 +70,15 @@ static int no_memory(const char *what)
     return slu_fail(ENOMEM, "the pretend device has no memory for %s", what);
 }
 
-static int list_devices(struct sluice_device_info **infos, uint32_t *count)
+static int list_devices(struct sluice_device_list *list)
 {
-    if (call_fails()) {
+    struct slu_device *device = call_fails() ? NULL : slu_device_add(list, "soft", "soft");
+    if (!device) {
         return no_memory("a list");
     }
-    struct sluice_device_info *grown = realloc(*infos, (*count + 1) * sizeof(*grown));
-    if (!grown) {
-        return no_memory("a list");
-    }
-    *infos = grown;
-    grown[(*count)++] = (struct sluice_device_info){
-        .active = 1, .ports = 1, .level = SLUICE_LEVEL_NIC, .name = "soft", .transport = "soft"};
-    return 0;
+    device->info.active = 1;
+    device->info.level = SLUICE_LEVEL_NIC;
+    return slu_device_add_ports(device, 1);
 }
 
 static int open_device(const char *device, const struct sluice_context_attr *attr,
@@ -102,6 +100,7 @@ static int open_device(const char *device, const struct sluice_context_attr *att
         .max_inline = 1024,
         .max_read_depth = 128,
         .max_cq_depth = fake.max_cq_depth > 0 ? fake.max_cq_depth : UINT32_C(1) << 22,
+        .max_cq_entries = fake.max_cq_depth > 0 ? fake.max_cq_depth : UINT32_C(1) << 22,
         .max_message = UINT64_C(1) << 31,
     };
     *context = opened;
@@ -137,7 +136,8 @@ static int register_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t a
     if (!made) {
         return no_memory("a region");
     }
-    *made = (struct slu_tmr){.pd = pd, .addr = addr, .length = length};
+    *made = (struct slu_tmr){
+        .pd = pd, .addr = addr, .length = length, .iova = (uint64_t)(uintptr_t)addr};
     made->lkey = made->rkey = FAKE_KEYS - 1;
     *mr = made;
     return 0;

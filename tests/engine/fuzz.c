@@ -236,6 +236,55 @@ static void do_submit(void)
     check_time("submit", start, deadline);
 }
 
+/* The call that the request stands for. */
+static int call_single(const struct sluice_request *request, int64_t deadline,
+                       struct sluice_completion *received)
+{
+    struct sluice_multichannel *channel = fuzz.rig.channel;
+    switch (request->opcode) {
+    case SLUICE_OP_SEND:
+        return sluice_multichannel_send(channel, request->peer, request->sges, request->sge_count,
+                                        deadline);
+    case SLUICE_OP_WRITE:
+        return sluice_multichannel_write(channel, request->peer, request->sges, request->sge_count,
+                                         &request->remote, deadline);
+    case SLUICE_OP_READ:
+        return sluice_multichannel_read(channel, request->peer, request->sges, request->sge_count,
+                                        &request->remote, deadline);
+    default:
+        return sluice_multichannel_receive(channel, request->peer, request->sges,
+                                           request->sge_count, deadline, received);
+    }
+}
+
+/* A blocking call of one request has a way of its own through the engine. */
+static void do_single(void)
+{
+    struct sluice_completion received = {0};
+    uint32_t key = fuzz.next;
+    const struct entry *entry = &fuzz.entries[key];
+    int64_t deadline = choose_deadline();
+    int64_t start = fake.now;
+    make_requests(1);
+    accept_requests(CALL);
+    int result = call_single(&fuzz.requests[0], deadline, &received);
+    fake_require(result != 0 || (fake.ledger[key].bytes == entry->bytes &&
+                                 fake.ledger[key].status == SLUICE_STATUS_SUCCESS),
+                 "request %u succeeded with status %u, and moved %llu of %llu", key,
+                 fake.ledger[key].status, (unsigned long long)fake.ledger[key].bytes,
+                 (unsigned long long)entry->bytes);
+    if (entry->opcode == SLUICE_OP_RECEIVE) {
+        fake_require(received.error == result && received.peer == entry->peer &&
+                         received.opcode == SLUICE_OP_RECEIVE,
+                     "%d, peer %u, opcode %u", received.error, received.peer, received.opcode);
+        fake_require(received.bytes == (result == 0 ? entry->bytes : 0), "%llu bytes of %llu",
+                     (unsigned long long)received.bytes, (unsigned long long)entry->bytes);
+    }
+    check_released(key);
+    fuzz.entries[key].owner = SEEN;
+    check_time("single", start, deadline);
+}
+
 static void do_post(void)
 {
     struct sluice_handle handles[MOST];
@@ -447,9 +496,9 @@ static void finish(void)
 
 void fuzz_run(uint64_t seed)
 {
-    static void (*const calls[])(void) = {do_submit, do_submit, do_submit, do_post, do_post,
-                                          do_post,   do_poll,   do_poll,   do_wait, do_reset,
-                                          do_scope,  do_scope,  do_look};
+    static void (*const calls[])(void) = {do_submit, do_submit, do_submit, do_single, do_single,
+                                          do_post,   do_post,   do_post,   do_poll,   do_poll,
+                                          do_wait,   do_reset,  do_scope,  do_scope,  do_look};
     memset(&fuzz, 0, sizeof(fuzz));
     fake_reset(seed);
     fuzz.next = 1;

@@ -2,9 +2,13 @@
 #include "process.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <poll.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "suite.h"
 
 int count_fds(void)
 {
@@ -54,4 +58,32 @@ int settle_fds(int most)
         count = count_fds();
     }
     return count;
+}
+
+int count_objects(const char *kind)
+{
+    char command[160];
+    char line[512];
+    char owner[32];
+    int count = 0;
+    if (device_is_soft()) {
+        return 0;
+    }
+    /* The pretend device of check-verbs.sh, which the kernel knows nothing of, counts itself. */
+    int (*fake_count)(const char *) =
+        (int (*)(const char *))dlsym(RTLD_DEFAULT, "fake_verbs_count");
+    if (fake_count) {
+        return fake_count(kind);
+    }
+    snprintf(command, sizeof(command),
+             "PATH=$PATH:/usr/sbin:/sbin rdma resource show %s | grep -w %s", kind, test_device());
+    snprintf(owner, sizeof(owner), " pid %d ", (int)getpid());
+    FILE *pipe = popen(command, "re");
+    if (!pipe) {
+        return -1;
+    }
+    while (fgets(line, sizeof(line), pipe)) {
+        count += strstr(line, owner) != NULL;
+    }
+    return pclose(pipe) == 0 ? count : -1;
 }

@@ -12,6 +12,12 @@ int count_fds(void);
  * time, but not for ever. Returns how many there are.
  */
 int settle_fds(int most);
+/*
+ * Objects of a kind, "qp" or "mr", that the kernel has for this process on the
+ * device under test; 0 on soft. -1: the device has none of anybody, or rdma(8)
+ * is not there to be asked.
+ */
+int count_objects(const char *kind);
 /* Nanoseconds of a monotonic clock, and of CPU time of the whole process. */
 int64_t clock_now(void);
 int64_t cpu_used(void);

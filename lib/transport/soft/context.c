@@ -10,26 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int list_devices(struct sluice_device_info **infos, uint32_t *count)
-{
-    struct sluice_device_info *grown = realloc(*infos, (*count + 1) * sizeof(*grown));
-    if (grown == NULL)
-        return slu_fail(ENOMEM, "no memory for the list of devices");
-    struct sluice_device_info *info = &grown[*count];
-    memset(info, 0, sizeof(*info));
-    info->size = sizeof(*info);
-    info->active = 1;
-    info->ports = 1;
-    info->level = SLUICE_LEVEL_TCP;
-    snprintf(info->name, sizeof(info->name), "soft");
-    snprintf(info->transport, sizeof(info->transport), "soft");
-    snprintf(info->description, sizeof(info->description),
-             "software transport: memory within a process, TCP between processes");
-    *infos = grown;
-    ++*count;
-    return 0;
-}
-
 /* Takes the numeric address to listen on from the attributes or the environment. */
 static int parse_listen(const struct sluice_context_attr *attr, struct slu_address *listen)
 {
@@ -81,12 +61,15 @@ static void set_limits(struct slu_tcontext *base)
     base->transport = &slu_transport_soft;
     snprintf(base->device, sizeof(base->device), "soft");
     base->level = SLUICE_LEVEL_TCP;
+    base->gid_index = -1;
+    base->numa_node = -1;
     base->max_send_depth = SOFT_MAX_DEPTH;
     base->max_receive_depth = SOFT_MAX_DEPTH;
     base->max_sge = SOFT_MAX_SGE;
     base->max_inline = SOFT_MAX_INLINE;
     base->max_read_depth = SOFT_MAX_READ_DEPTH;
     base->max_cq_depth = SOFT_MAX_CQ_DEPTH;
+    base->max_cq_entries = SOFT_MAX_CQ_DEPTH;
     base->max_message = SOFT_MAX_MESSAGE;
 }
 
@@ -180,7 +163,7 @@ void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot)
 const struct slu_transport slu_transport_soft = {
     .name = "soft",
     .id = SLU_TRANSPORT_SOFT,
-    .device_list = list_devices,
+    .device_list = slu_soft_device_list,
     .open = open_context,
     .close = close_context,
     .pd_alloc = alloc_pd,
@@ -199,6 +182,7 @@ const struct slu_transport slu_transport_soft = {
     .qp_endpoint = slu_soft_qp_endpoint,
     .qp_connect = slu_soft_qp_connect,
     .qp_state = slu_soft_qp_state,
+    .qp_query = slu_soft_qp_query,
     .qp_error = slu_soft_qp_error,
     .qp_destroy = slu_soft_qp_destroy,
     .post_send = slu_soft_post_send,

@@ -5,6 +5,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/context.c \
 	%D%/copy.c \
 	%D%/cq.c \
+	%D%/device.c \
 	%D%/helper.c \
 	%D%/helper.h \
 	%D%/inbox.c \
@@ -13,6 +14,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/probe.c \
 	%D%/probe_range.c \
 	%D%/qp.c \
+	%D%/query.c \
 	%D%/queue.c \
 	%D%/soft.h \
 	%D%/tcp.h \

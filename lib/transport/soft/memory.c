@@ -116,8 +116,8 @@ static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, ui
     mr->base.pd = pd;
     mr->base.addr = addr;
     mr->base.length = length;
-    mr->base.remote_addr = (uint64_t)(uintptr_t)addr;
-    mr->access = access;
+    mr->base.iova = (uint64_t)(uintptr_t)addr;
+    mr->access = access & ~SLUICE_MR_HUGE_PAGES;
     mr->memfd = -1;
     if (insert_mr(&((struct soft_context *)pd->context)->keys, mr) != 0) {
         free(mr);
@@ -140,58 +140,82 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
     return 0;
 }
 
+/* A memfd of the length; a peer that maps it must be able to rely on that. */
+static int make_memfd(const struct slu_page_way *way, int *fd)
+{
+    int made = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING | slu_pages_memfd_flags(way));
+    int err;
+    if (made < 0)
+        return errno;
+    if (ftruncate(made, (off_t)way->length) != 0 ||
+        fcntl(made, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+        err = errno;
+        close(made);
+        return err;
+    }
+    *fd = made;
+    return 0;
+}
+
+/* A positive errno value without a text: there may be another way. */
+static int map_memfd(const struct slu_page_way *way, int *fd, struct slu_pages *pages)
+{
+    int err = make_memfd(way, fd);
+    if (err == 0) {
+        err = slu_pages_map(way, *fd, pages);
+        if (err != 0)
+            close(*fd);
+    }
+    return err;
+}
+
+static int fail_alloc(int err, size_t length)
+{
+    if (err == EMFILE || err == ENFILE)
+        return slu_fail(err, "a memory region needs a file descriptor: %s", strerrordesc_np(err));
+    return slu_fail(ENOMEM, "no memory for a region of %zu bytes: %s", length,
+                    strerrordesc_np(err));
+}
+
 int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (length > SIZE_MAX / 2)
-        return slu_fail(ENOMEM, "no memory for a region of %zu bytes", length);
-    size_t mapped = (length + page - 1) & ~(page - 1);
-    int err;
-    int fd = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return slu_fail(errno, "a memory region needs a file descriptor: %m");
-    /* A peer that maps it must be able to rely on its size. */
-    if (ftruncate(fd, (off_t)mapped) != 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
-        err = slu_fail(ENOMEM, "no memory for a region of %zu bytes: %m", length);
-        goto close_fd;
+    struct slu_page_way ways[SLU_PAGE_WAYS];
+    uint32_t count = slu_page_ways(length, (access & SLUICE_MR_HUGE_PAGES) != 0, true, ways);
+    struct slu_pages pages;
+    int err = 0;
+    int fd = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        err = map_memfd(&ways[i], &fd, &pages);
+        if (err == 0)
+            break;
     }
-    void *addr = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (addr == MAP_FAILED) {
-        err = slu_fail(ENOMEM, "no memory for a region of %zu bytes: %m", length);
-        goto close_fd;
-    }
-    struct soft_mr *made = make_mr(pd, addr, length, access);
+    if (err != 0)
+        return fail_alloc(err, length);
+    struct soft_mr *made = make_mr(pd, pages.addr, length, access);
     if (made == NULL) {
-        err = -ENOMEM;
-        goto unmap;
+        slu_pages_unmap(&pages);
+        close(fd);
+        return -ENOMEM;
     }
     made->memfd = fd;
-    made->mapped = mapped;
+    made->pages = pages;
     *mr = &made->base;
     return 0;
-
-unmap:
-    munmap(addr, mapped);
-close_fd:
-    close(fd);
-    return err;
 }
 
 void slu_soft_mr_deregister(struct slu_tmr *base)
 {
     struct soft_mr *mr = (struct soft_mr *)base;
     remove_mr(&((struct soft_context *)base->pd->context)->keys, mr);
-    if (mr->memfd >= 0) {
-        munmap(base->addr, mr->mapped);
+    slu_pages_unmap(&mr->pages);
+    if (mr->memfd >= 0)
         close(mr->memfd);
-    }
     free(mr);
 }
 
 static bool contains(const struct soft_mr *mr, uint64_t addr, uint64_t length)
 {
-    uint64_t start = mr->base.remote_addr;
+    uint64_t start = mr->base.iova;
     return addr >= start && addr - start <= mr->base.length &&
            length <= mr->base.length - (addr - start);
 }

@@ -139,11 +139,14 @@ int slu_soft_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
     struct soft_qp *qp = (struct soft_qp *)base;
     const struct soft_context *context = slu_soft_context(qp);
     uint32_t reads = remote->responder_depth > 0 ? remote->responder_depth : 1;
+    uint32_t peer_reads = remote->initiator_depth > 0 ? remote->initiator_depth : 1;
     bool same = remote->soft.context == context->identity &&
                 memcmp(remote->soft.host, context->host, sizeof(context->host)) == 0;
     if (qp->wire != NULL)
         return slu_fail(EINVAL, "the queue pair is connected already");
     qp->max_reads = reads < qp->attr.read_depth ? reads : qp->attr.read_depth;
+    qp->peer_max_reads = peer_reads < qp->attr.read_depth ? peer_reads : qp->attr.read_depth;
+    qp->peer_qpn = remote->qpn;
     qp->wire = same ? &slu_soft_wire_self : &slu_soft_wire_tcp;
     if (!slu_soft_in_error(qp)) {
         memcpy(qp->peer_nonce, remote->soft.nonce, sizeof(qp->peer_nonce));

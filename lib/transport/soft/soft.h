@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 
 #include "internal.h"
+#include "transport/pages.h"
 #include "transport/transport.h"
 
 #define SOFT_MAX_DEPTH 16384
@@ -50,8 +51,8 @@ struct soft_mr {
     struct slu_tmr base;
     struct soft_mr *next; /* in its bucket */
     uint32_t access;
-    int memfd; /* -1: memory of the caller's */
-    size_t mapped;
+    int memfd;              /* -1: memory of the caller's */
+    struct slu_pages pages; /* of the memfd */
 };
 
 /* The memory table: chains of regions by key. */
@@ -186,6 +187,8 @@ struct soft_qp {
     uint32_t unpolled;            /* its completions in the CQ's ring */
     uint32_t sent;                /* position of the next send the wire takes */
     uint32_t max_reads;           /* in flight, negotiated */
+    uint32_t peer_max_reads;      /* likewise of the peer */
+    uint32_t peer_qpn;
     uint32_t qpn;
     uint64_t generation;
     uint8_t nonce[SLU_NONCE_BYTES];
@@ -296,6 +299,9 @@ static inline bool slu_soft_in_error(const struct soft_qp *qp)
 int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot);
 void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
 
+/* device.c */
+int slu_soft_device_list(struct sluice_device_list *list);
+
 /* memory.c */
 int slu_soft_keys_init(struct soft_keys *keys);
 void slu_soft_keys_destroy(struct soft_keys *keys);
@@ -368,6 +374,9 @@ void slu_soft_qp_destroy(struct slu_qp *qp);
 struct soft_qp *slu_soft_qp_find(struct soft_context *context, uint32_t qpn); /* held, or NULL */
 void slu_soft_qp_hold(struct soft_qp *qp);
 void slu_soft_qp_release(struct soft_qp *qp);
+
+/* query.c */
+void slu_soft_qp_query(const struct slu_qp *qp, struct sluice_channel_info *info);
 
 /* queue.c */
 int slu_soft_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);

@@ -10,10 +10,6 @@
 
 #include "verbs.h"
 
-#define HOP_LIMIT 64
-#define RNR_TIMER 12         /* 0.64 ms until a sender that found no receive tries again */
-#define RNR_RETRY_FOR_EVER 7 /* the deadline decides */
-#define RETRY_COUNT_MOST 6   /* 7 means for ever on rxe: a lost peer would never be noticed */
 #define LID_UNICAST_LAST 0xbfff
 #define QPN_MULTICAST 0xffffff
 
@@ -50,6 +46,14 @@ static int check_numbers(const struct slu_endpoint *remote)
                         remote->mtu);
     if (remote->initiator_depth == 0 || remote->responder_depth == 0)
         return slu_fail(EPROTO, "the endpoint allows no reads");
+    if (remote->verbs.lid > 0xffff)
+        return slu_fail(EPROTO, "the endpoint has LID %#x: above 16 bits", remote->verbs.lid);
+    if (remote->verbs.pkey > 0xffff)
+        return slu_fail(EPROTO, "the endpoint has partition key %#x: above 16 bits",
+                        remote->verbs.pkey);
+    if (remote->verbs.global > 1)
+        return slu_fail(EPROTO, "the endpoint has %u where it says if it wants a GRH: not 0 or 1",
+                        remote->verbs.global);
     return 0;
 }
 
@@ -70,76 +74,136 @@ static int check_ethernet(const struct slu_verbs_path *path, const struct slu_en
                     ours);
 }
 
-/* By LID within a subnet; by GID if a LID is missing, or between subnets. */
-static bool needs_grh(const struct slu_verbs_path *path, const struct slu_endpoint *remote)
+bool slu_verbs_wants_grh(const struct slu_verbs_qp *qp)
 {
-    if (path->link_layer == IBV_LINK_LAYER_ETHERNET)
+    return qp->path.link_layer == IBV_LINK_LAYER_ETHERNET || qp->path.grh_required ||
+           (qp->attr.flags & SLUICE_CHANNEL_GLOBAL);
+}
+
+/* If one side wants it. By LID within a subnet; by GID if a LID is missing, or between subnets. */
+static bool needs_grh(const struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
+{
+    const struct slu_verbs_path *path = &qp->path;
+
+    if (slu_verbs_wants_grh(qp) || remote->verbs.global)
         return true;
     if (!path->has_gid || is_zero_gid(remote->verbs.gid))
         return false;
-    return path->grh_required || !path->lid || !remote->verbs.lid ||
-           memcmp(path->gid.gid.raw, remote->verbs.gid, 8) != 0;
+    return !path->lid || !remote->verbs.lid || memcmp(path->gid.gid.raw, remote->verbs.gid, 8) != 0;
 }
 
-static int check_infiniband(const struct slu_verbs_path *path, const struct slu_endpoint *remote)
+static int check_infiniband(const struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
 {
+    bool global = needs_grh(qp, remote);
+
     if (remote->verbs.lid > LID_UNICAST_LAST)
         return slu_fail(EPROTO, "the endpoint has LID %u: not a unicast one", remote->verbs.lid);
     if (remote->verbs.gid[0] == 0xff)
         return slu_fail(EPROTO, "the endpoint has no unicast address");
-    if (!needs_grh(path, remote) && (!remote->verbs.lid || !path->lid))
+    if (global && is_zero_gid(remote->verbs.gid))
+        return slu_fail(EPROTO, "the endpoint has no GID, and packets are to be routed by GID");
+    if (global && !qp->path.has_gid)
+        return slu_fail(EPROTO, "the peer wants packets to be routed by GID, and our port has no "
+                                "GID");
+    if (!global && (!remote->verbs.lid || !qp->path.lid))
         return slu_fail(EPROTO, "the endpoint can be reached neither by LID nor by GID");
     return 0;
 }
 
-static int check_remote(const struct slu_verbs_path *path, const struct slu_endpoint *remote)
+/* Members of one partition talk to each other, but limited ones only to full ones. */
+static int check_pkey(const struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
 {
+    uint32_t ours = qp->pkey, theirs = remote->verbs.pkey;
+
+    if (!ours || !theirs)
+        return 0;
+    if (((ours ^ theirs) & ~SLU_VERBS_PKEY_FULL) != 0)
+        return slu_fail(EPROTO, "the endpoint has partition key %#x, we have %#x: they differ",
+                        theirs, ours);
+    if (!((ours | theirs) & SLU_VERBS_PKEY_FULL))
+        return slu_fail(EPROTO,
+                        "both sides are limited members of partition %#x, and such cannot "
+                        "talk to each other",
+                        ours);
+    return 0;
+}
+
+static int check_remote(const struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
+{
+    const struct slu_verbs_path *path = &qp->path;
     int err = check_numbers(remote);
 
-    if (err)
-        return err;
-    if (remote->verbs.link_layer != path->link_layer)
-        return slu_fail(EPROTO,
-                        "the endpoint is on link layer %u, and we are on %u "
-                        "(1 is InfiniBand, 2 Ethernet)",
-                        remote->verbs.link_layer, path->link_layer);
-    return path->link_layer == IBV_LINK_LAYER_ETHERNET ? check_ethernet(path, remote)
-                                                       : check_infiniband(path, remote);
+    if (!err && remote->verbs.link_layer != path->link_layer)
+        err = slu_fail(EPROTO,
+                       "the endpoint is on link layer %u, and we are on %u "
+                       "(1 is InfiniBand, 2 Ethernet)",
+                       remote->verbs.link_layer, path->link_layer);
+    if (!err)
+        err = path->link_layer == IBV_LINK_LAYER_ETHERNET ? check_ethernet(path, remote)
+                                                          : check_infiniband(qp, remote);
+    return err ? err : check_pkey(qp, remote);
+}
+
+/* Both sides come to the same, each from the endpoint of the other. */
+static struct slu_verbs_link negotiate(const struct slu_verbs_qp *qp,
+                                       const struct slu_endpoint *remote)
+{
+    struct slu_verbs_link link = {
+        .qpn = remote->qpn,
+        .psn = remote->psn,
+        .gid_type = remote->verbs.gid_type,
+        .lid = (uint16_t)remote->verbs.lid,
+        .global = needs_grh(qp, remote),
+        .mtu = slu_verbs_min(slu_verbs_mtu_bytes(qp->mtu), remote->mtu),
+        .reads = slu_verbs_min(qp->attr.read_depth, remote->responder_depth),
+        .remote_reads = slu_verbs_min(qp->attr.read_depth, remote->initiator_depth),
+    };
+
+    memcpy(link.gid, remote->verbs.gid, sizeof(link.gid));
+    return link;
 }
 
 static struct ibv_ah_attr address_of(const struct slu_verbs_qp *qp, uint8_t port,
-                                     const struct slu_endpoint *remote)
+                                     const struct slu_verbs_link *link)
 {
-    struct ibv_ah_attr ah = {.dlid = (uint16_t)remote->verbs.lid, .port_num = port};
+    struct ibv_ah_attr ah = {
+        .dlid = link->lid,
+        .sl = (uint8_t)qp->attr.service_level,
+        .src_path_bits = (uint8_t)qp->attr.path_bits,
+        .port_num = port,
+    };
 
-    if (!needs_grh(&qp->path, remote))
+    if (!link->global)
         return ah;
     ah.is_global = 1;
     ah.grh.sgid_index = (uint8_t)qp->path.gid.gid_index;
-    ah.grh.hop_limit = HOP_LIMIT;
-    memcpy(ah.grh.dgid.raw, remote->verbs.gid, sizeof(ah.grh.dgid.raw));
+    ah.grh.hop_limit = (uint8_t)qp->attr.hop_limit;
+    ah.grh.traffic_class = (uint8_t)qp->attr.traffic_class;
+    ah.grh.flow_label = qp->attr.flow_label;
+    memcpy(ah.grh.dgid.raw, link->gid, sizeof(ah.grh.dgid.raw));
     return ah;
 }
 
-static enum ibv_mtu smaller_mtu(enum ibv_mtu own, uint32_t remote_bytes)
+/* Our own, or the next smaller one that fits. */
+static enum ibv_mtu mtu_of(const struct slu_verbs_qp *qp, uint32_t bytes)
 {
-    enum ibv_mtu mtu = own;
+    enum ibv_mtu mtu = qp->mtu;
 
-    while (mtu > IBV_MTU_256 && slu_verbs_mtu_bytes(mtu) > remote_bytes)
+    while (mtu > IBV_MTU_256 && slu_verbs_mtu_bytes(mtu) > bytes)
         mtu--;
     return mtu;
 }
 
-static int move_to_rtr(struct slu_verbs_qp *qp, uint8_t port, const struct slu_endpoint *remote)
+static int move_to_rtr(struct slu_verbs_qp *qp, uint8_t port, const struct slu_verbs_link *link)
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
-        .path_mtu = smaller_mtu(qp->path.mtu, remote->mtu),
-        .dest_qp_num = remote->qpn,
-        .rq_psn = remote->psn,
-        .max_dest_rd_atomic = (uint8_t)slu_verbs_min(qp->attr.read_depth, remote->initiator_depth),
-        .min_rnr_timer = RNR_TIMER,
-        .ah_attr = address_of(qp, port, remote),
+        .path_mtu = mtu_of(qp, link->mtu),
+        .dest_qp_num = link->qpn,
+        .rq_psn = link->psn,
+        .max_dest_rd_atomic = (uint8_t)link->remote_reads,
+        .min_rnr_timer = (uint8_t)qp->attr.rnr_timer,
+        .ah_attr = address_of(qp, port, link),
     };
 
     return ibv_modify_qp(qp->ibv, &attr,
@@ -147,15 +211,15 @@ static int move_to_rtr(struct slu_verbs_qp *qp, uint8_t port, const struct slu_e
                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-static int move_to_rts(struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
+static int move_to_rts(struct slu_verbs_qp *qp, const struct slu_verbs_link *link)
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTS,
         .timeout = (uint8_t)qp->attr.ack_timeout,
-        .retry_cnt = (uint8_t)slu_verbs_min(qp->attr.retry_count, RETRY_COUNT_MOST),
-        .rnr_retry = RNR_RETRY_FOR_EVER,
+        .retry_cnt = (uint8_t)qp->attr.retry_count,
+        .rnr_retry = (uint8_t)qp->attr.rnr_retry,
         .sq_psn = qp->psn,
-        .max_rd_atomic = (uint8_t)slu_verbs_min(qp->attr.read_depth, remote->responder_depth),
+        .max_rd_atomic = (uint8_t)link->reads,
     };
 
     return ibv_modify_qp(qp->ibv, &attr,
@@ -177,15 +241,20 @@ int slu_verbs_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
 {
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
     uint8_t port = slu_verbs_context_of(base->pd->context)->port;
-    int err = check_remote(&qp->path, remote);
+    struct slu_verbs_link link;
+    int err = slu_verbs_events_check(qp);
 
+    if (!err)
+        err = check_remote(qp, remote);
     if (err)
         return err;
-    err = move_to_rtr(qp, port, remote);
+    link = negotiate(qp, remote);
+    err = move_to_rtr(qp, port, &link);
     if (!err)
-        err = move_to_rts(qp, remote);
+        err = move_to_rts(qp, &link);
     if (err)
         return fail_connect(slu_verbs_errno(err), qp, remote);
-    qp->state = SLU_QP_CONNECTED;
+    qp->link = link;
+    slu_verbs_events_connected(qp);
     return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Opening a device and a port of it. Guarantee: an open context is one on
  * which queue pairs could be made a moment ago, and its limits are the
- * device's own. Asynchronous events are left unread.
+ * device's own. events.c reads its asynchronous events.
  */
 #include "config.h"
 
@@ -15,6 +15,8 @@
 /* The most that channel_attr.max_inline can ask for, and the least worth trying. */
 #define INLINE_MOST 1024
 #define INLINE_LEAST 16
+/* Of the completion queues of one channel or multichannel: some 64 MiB of the device's entries. */
+#define CQ_ENTRIES_MOST (UINT32_C(1) << 20)
 
 static struct ibv_device *find_device(struct ibv_device **devices, const char *name)
 {
@@ -115,6 +117,16 @@ static uint32_t positive(int limit)
     return limit > 0 ? (uint32_t)limit : 0;
 }
 
+/* Of many queues, as far as it is worth their memory. */
+static uint32_t cq_entries(const struct ibv_device_attr *attr)
+{
+    uint64_t all = (uint64_t)positive(attr->max_cqe) * positive(attr->max_cq);
+
+    if (all > CQ_ENTRIES_MOST)
+        all = CQ_ENTRIES_MOST;
+    return all > positive(attr->max_cqe) ? (uint32_t)all : positive(attr->max_cqe);
+}
+
 static void set_limits(struct slu_verbs_context *context, const struct ibv_device_attr *attr,
                        const struct ibv_port_attr *port)
 {
@@ -122,19 +134,34 @@ static void set_limits(struct slu_verbs_context *context, const struct ibv_devic
     uint32_t reads =
         slu_verbs_min(positive(attr->max_qp_rd_atom), positive(attr->max_qp_init_rd_atom));
 
-    base->max_send_depth = positive(attr->max_qp_wr);
-    base->max_receive_depth = positive(attr->max_qp_wr);
+    base->max_cq_depth = positive(attr->max_cqe);
+    base->max_cq_entries = cq_entries(attr);
+    /* Both queues of a queue pair complete on one queue of the device: see cq.c. */
+    base->max_send_depth = slu_verbs_min(positive(attr->max_qp_wr), base->max_cq_depth / 2);
+    base->max_receive_depth = base->max_send_depth;
     base->max_sge = positive(attr->max_sge);
     /* Some devices take shorter lists for reads; 0 means that nothing is said. */
     if (attr->max_sge_rd > 0)
         base->max_sge = slu_verbs_min(base->max_sge, positive(attr->max_sge_rd));
     base->max_read_depth = slu_verbs_min(reads, UINT8_MAX);
-    base->max_cq_depth = positive(attr->max_cqe);
     base->max_message = port->max_msg_sz;
     base->max_inline = probe_inline(context->ibv);
 }
 
-static int prepare_context(struct slu_verbs_context *context, uint32_t wanted_port)
+/* What is told of the port and the device, as it is now. */
+static void describe_place(struct slu_verbs_context *context, const struct slu_verbs_path *path)
+{
+    struct slu_tcontext *base = &context->base;
+
+    base->port = context->port;
+    base->link_layer = path->link_layer;
+    base->active_mtu = slu_verbs_mtu_bytes(path->mtu);
+    base->gid_index = path->has_gid ? (int32_t)path->gid.gid_index : -1;
+    base->numa_node = slu_verbs_numa_node(context->ibv->device);
+}
+
+static int prepare_context(struct slu_verbs_context *context,
+                           const struct sluice_context_attr *wanted)
 {
     const char *device = ibv_get_device_name(context->ibv->device);
     struct ibv_device_attr attr;
@@ -146,10 +173,13 @@ static int prepare_context(struct slu_verbs_context *context, uint32_t wanted_po
         err = slu_verbs_errno(err);
         return slu_fail(err, "cannot query device %s: %s", device, strerror(err));
     }
-    err = choose_port(context->ibv, attr.phys_port_cnt, wanted_port, &context->port);
+    err = choose_port(context->ibv, attr.phys_port_cnt, wanted->port, &context->port);
     if (err)
         return err;
     context->gid_entries = slu_verbs_gid_entries(context->ibv, attr.phys_port_cnt);
+    context->gid_index = -1;
+    if (wanted->flags & SLUICE_CONTEXT_GID_INDEX)
+        context->gid_index = (int32_t)wanted->gid_index;
     err = slu_verbs_path_of(context, &path);
     if (err)
         return err;
@@ -159,44 +189,76 @@ static int prepare_context(struct slu_verbs_context *context, uint32_t wanted_po
         return slu_fail(err, "cannot query port %u of %s: %s", context->port, device,
                         strerror(err));
     }
+    describe_place(context, &path);
     set_limits(context, &attr, &port);
+    return 0;
+}
+
+/* A wrapped device is not closed, and its events are left to who opened it. */
+static int make_context(struct ibv_context *ibv, bool wrapped,
+                        const struct sluice_context_attr *attr, struct slu_tcontext **context)
+{
+    const char *device = ibv_get_device_name(ibv->device);
+    struct slu_verbs_context *made = calloc(1, sizeof(*made));
+    int err;
+
+    if (!made)
+        return slu_fail(ENOMEM, "no memory for the context of %s", device);
+    pthread_mutex_init(&made->path_lock, NULL);
+    made->ibv = ibv;
+    made->wrapped = wrapped;
+    made->base.transport = &slu_transport_verbs;
+    made->base.level = SLUICE_LEVEL_NIC;
+    snprintf(made->base.device, sizeof(made->base.device), "%s", device);
+    err = prepare_context(made, attr);
+    if (!err)
+        err = slu_verbs_events_open(made);
+    if (err) {
+        pthread_mutex_destroy(&made->path_lock);
+        free(made);
+        return err;
+    }
+    *context = &made->base;
     return 0;
 }
 
 int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context)
 {
-    struct slu_verbs_context *opened = calloc(1, sizeof(*opened));
-    int err;
+    struct ibv_context *ibv;
+    int err = attr->flags & SLUICE_CONTEXT_FORK ? slu_verbs_fork_init() : 0;
 
-    if (!opened)
-        return slu_fail(ENOMEM, "no memory for the context of %s", device);
-    pthread_mutex_init(&opened->path_lock, NULL);
-    err = open_device(device, &opened->ibv);
+    if (!err)
+        err = open_device(device, &ibv);
     if (err)
-        goto free_context;
-    opened->base.transport = &slu_transport_verbs;
-    opened->base.level = SLUICE_LEVEL_NIC;
-    snprintf(opened->base.device, sizeof(opened->base.device), "%s", device);
-    err = prepare_context(opened, attr->port);
+        return err;
+    err = make_context(ibv, false, attr, context);
     if (err)
-        goto close_device;
-    *context = &opened->base;
-    return 0;
-
-close_device:
-    ibv_close_device(opened->ibv);
-free_context:
-    pthread_mutex_destroy(&opened->path_lock);
-    free(opened);
+        ibv_close_device(ibv);
     return err;
+}
+
+int slu_verbs_wrap(struct ibv_context *ibv, const struct sluice_context_attr *attr,
+                   struct slu_tcontext **context)
+{
+    if (ibv->device->transport_type != IBV_TRANSPORT_IB)
+        return slu_fail(ENODEV, "device %s is neither InfiniBand nor RoCE",
+                        ibv_get_device_name(ibv->device));
+    if (attr->flags & SLUICE_CONTEXT_FORK) {
+        int err = slu_verbs_fork_init();
+
+        if (err)
+            return err;
+    }
+    return make_context(ibv, true, attr, context);
 }
 
 void slu_verbs_close(struct slu_tcontext *base)
 {
     struct slu_verbs_context *context = slu_verbs_context_of(base);
 
-    if (ibv_close_device(context->ibv))
+    slu_verbs_events_close(context);
+    if (!context->wrapped && ibv_close_device(context->ibv))
         slu_log(SLUICE_LOG_WARN, "closing device %s failed", base->device);
     pthread_mutex_destroy(&context->path_lock);
     free(context);

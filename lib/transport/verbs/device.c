@@ -1,113 +1,372 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The list of devices. Guarantee: whatever libibverbs knows is listed, also
- * what cannot be used, with the reason in its description.
+ * what cannot be used, with the reason in its description; and the list is
+ * whole, or there is none.
  */
 #include "config.h"
 
+#include <endian.h>
+#include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include "device.h"
 #include "verbs.h"
 
-/* The first active port, or else the first one. */
-static uint8_t show_port(struct ibv_context *ibv, uint32_t ports, struct ibv_port_attr *attr)
+/* What libibverbs, a provider and we have open at a time while we look at the devices. */
+#define FILES_NEEDED 6
+/* It is there as soon as the kernel knows of RDMA. */
+#define RDMA_CLASS "/sys/class/infiniband"
+
+/*
+ * Without descriptors libibverbs finds no device, or not all, and does not say
+ * why; it may even go without its providers for the rest of the process. So it
+ * is asked only when there is room. 0, or EMFILE or ENFILE.
+ */
+static int check_files(void)
 {
-    for (uint32_t port = 1; port <= ports; port++) {
-        if (ibv_query_port(ibv, (uint8_t)port, attr) == 0 && attr->state == IBV_PORT_ACTIVE)
-            return (uint8_t)port;
+    int fds[FILES_NEEDED];
+    int count = 0, err = 0;
+
+    while (count < FILES_NEEDED && err == 0) {
+        fds[count] = eventfd(0, EFD_CLOEXEC);
+        if (fds[count] >= 0)
+            count++;
+        else
+            err = errno;
     }
-    return ports > 0 && ibv_query_port(ibv, 1, attr) == 0 ? 1 : 0;
+    while (count > 0)
+        close(fds[--count]);
+    return err == EMFILE || err == ENFILE ? err : 0;
 }
 
-static void describe_port(struct ibv_context *ibv, uint8_t port, const struct ibv_port_attr *attr,
-                          struct sluice_device_info *info)
+static int fail_files(int err)
 {
-    const char *link = attr->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand";
-    const char *state = ibv_port_state_str(attr->state);
-    char address[SLU_VERBS_ADDRESS_CHARS] = "no address";
+    return slu_fail(err,
+                    "too few file descriptors are left to look for RDMA devices, which takes %d%s",
+                    FILES_NEEDED, err == EMFILE ? "; ulimit -n raises the limit" : "");
+}
+
+int32_t slu_verbs_numa_node(const struct ibv_device *device)
+{
+    char path[sizeof(device->ibdev_path) + 32], text[16];
+    ssize_t got;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/device/numa_node", device->ibdev_path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    got = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (got <= 0)
+        return -1;
+    text[got] = '\0';
+    return (int32_t)strtol(text, NULL, 10);
+}
+
+/* In Mbit/s of one lane, by the value of active_speed; as the kernel's "rate" has them. */
+static uint32_t lane_speed(uint8_t active_speed)
+{
+    static const uint32_t speeds[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
+
+    for (uint32_t bit = 0; bit < sizeof(speeds) / sizeof(speeds[0]); bit++) {
+        if (active_speed == 1U << bit)
+            return speeds[bit];
+    }
+    return 0;
+}
+
+static uint32_t lanes(uint8_t active_width)
+{
+    switch (active_width) {
+    case 1:
+        return 1;
+    case 2:
+        return 4;
+    case 4:
+        return 8;
+    case 8:
+        return 12;
+    case 16:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+static uint32_t state_of(enum ibv_port_state state)
+{
+    switch (state) {
+    case IBV_PORT_DOWN:
+        return SLUICE_PORT_DOWN;
+    case IBV_PORT_INIT:
+        return SLUICE_PORT_INIT;
+    case IBV_PORT_ARMED:
+        return SLUICE_PORT_ARMED;
+    case IBV_PORT_ACTIVE:
+        return SLUICE_PORT_ACTIVE;
+    case IBV_PORT_ACTIVE_DEFER:
+        return SLUICE_PORT_ACTIVE_DEFER;
+    default:
+        return SLUICE_PORT_UNKNOWN;
+    }
+}
+
+/* Drivers older than RoCE leave the link layer unspecified. */
+static bool is_ethernet(const struct ibv_port_attr *attr)
+{
+    return attr->link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+static void fill_port(struct sluice_port_info *port, const struct ibv_port_attr *attr)
+{
+    port->state = state_of(attr->state);
+    port->link_layer = is_ethernet(attr) ? SLUICE_LINK_ETHERNET : SLUICE_LINK_INFINIBAND;
+    port->lid = attr->lid;
+    port->sm_lid = attr->sm_lid;
+    port->mtu = attr->active_mtu ? slu_verbs_mtu_bytes(attr->active_mtu) : 0;
+    port->max_mtu = attr->max_mtu ? slu_verbs_mtu_bytes(attr->max_mtu) : 0;
+    port->width = lanes(attr->active_width);
+    port->speed = port->width * lane_speed(attr->active_speed);
+    port->gid_table = attr->gid_tbl_len > 0 ? (uint32_t)attr->gid_tbl_len : 0;
+    port->pkey_table = attr->pkey_tbl_len;
+    port->max_message = attr->max_msg_sz;
+    snprintf(port->description, sizeof(port->description), "%s, %s",
+             ibv_port_state_str(attr->state), is_ethernet(attr) ? "Ethernet" : "InfiniBand");
+}
+
+/* Returns the most entries that the GID tables of all ports can have together. */
+static uint32_t read_ports(struct ibv_context *ibv, struct slu_device *device)
+{
+    uint32_t entries = 0;
+
+    for (uint32_t i = 0; i < device->info.ports; i++) {
+        struct sluice_port_info *port = &device->ports[i];
+        struct ibv_port_attr attr;
+        int err = ibv_query_port(ibv, (uint8_t)port->port, &attr);
+
+        if (err) {
+            snprintf(port->description, sizeof(port->description), "cannot be queried: %s",
+                     strerror(slu_verbs_errno(err)));
+            continue;
+        }
+        fill_port(port, &attr);
+        /* The kernel refuses a table that is not longer than what it finds. */
+        entries += port->gid_table ? port->gid_table + 1 : 0;
+    }
+    return entries;
+}
+
+static uint32_t gid_type_of(uint32_t type)
+{
+    return type == IBV_GID_TYPE_ROCE_V2   ? SLUICE_GID_ROCE_V2
+           : type == IBV_GID_TYPE_ROCE_V1 ? SLUICE_GID_ROCE_V1
+                                          : SLUICE_GID_INFINIBAND;
+}
+
+/* Many entries are of few interfaces, and a name takes three system calls. */
+static void name_interface(const struct ibv_gid_entry *entries, struct slu_device *device,
+                           uint32_t at)
+{
+    struct sluice_gid_info *gid = &device->gids[at];
+    char name[IF_NAMESIZE];
+
+    if (!entries[at].ndev_ifindex)
+        return;
+    for (uint32_t i = at; i-- > 0;) {
+        if (entries[i].ndev_ifindex == entries[at].ndev_ifindex) {
+            memcpy(gid->interface, device->gids[i].interface, sizeof(gid->interface));
+            return;
+        }
+    }
+    if (if_indextoname(entries[at].ndev_ifindex, name))
+        snprintf(gid->interface, sizeof(gid->interface), "%s", name);
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct ibv_gid_entry *a = left, *b = right;
+
+    if (a->port_num != b->port_num)
+        return a->port_num < b->port_num ? -1 : 1;
+    return (a->gid_index > b->gid_index) - (a->gid_index < b->gid_index);
+}
+
+static int fill_gids(struct slu_device *device, struct ibv_gid_entry *entries, uint32_t count)
+{
+    int err = slu_device_add_gids(device, count);
+
+    if (err)
+        return err;
+    qsort(entries, count, sizeof(*entries), compare_entries);
+    for (uint32_t i = 0; i < count; i++) {
+        struct sluice_gid_info *gid = &device->gids[i];
+
+        gid->port = entries[i].port_num;
+        gid->index = entries[i].gid_index;
+        gid->type = gid_type_of(entries[i].gid_type);
+        memcpy(gid->gid, entries[i].gid.raw, sizeof(gid->gid));
+        slu_verbs_gid_text(entries[i].gid.raw, entries[i].gid_type, gid->text);
+        name_interface(entries, device, i);
+    }
+    return 0;
+}
+
+/* A table that cannot be read is empty: choosing a GID will say why. */
+static int read_gids(struct ibv_context *ibv, struct slu_device *device, uint32_t most)
+{
+    struct ibv_gid_entry *entries;
+    ssize_t count;
+    int err = 0;
+
+    if (most == 0)
+        return 0;
+    entries = calloc(most, sizeof(*entries));
+    if (!entries)
+        return slu_fail(ENOMEM, "no memory for the GID table of %s", device->info.name);
+    count = ibv_query_gid_table(ibv, entries, most, 0);
+    if (count > 0)
+        err = fill_gids(device, entries, (uint32_t)count);
+    free(entries);
+    return err;
+}
+
+static void mark_gid(struct slu_device *device, uint32_t port, uint32_t index)
+{
+    for (uint32_t i = 0; i < device->info.gids; i++) {
+        if (device->gids[i].port == port && device->gids[i].index == index)
+            device->gids[i].chosen = 1;
+    }
+}
+
+/* Adds what peers would reach the port by, or why they cannot. */
+static void describe_path(struct ibv_context *ibv, struct slu_device *device,
+                          struct sluice_port_info *port, uint32_t gid_entries)
+{
+    size_t used = strlen(port->description);
+    char *rest = port->description + used;
+    char address[SLU_VERBS_ADDRESS_CHARS], kept[512];
     struct slu_verbs_path path;
 
-    if (attr->state != IBV_PORT_ACTIVE) {
-        snprintf(info->description, sizeof(info->description), "port %u %s, %s", port, state, link);
+    snprintf(kept, sizeof(kept), "%s", sluice_last_error());
+    if (slu_verbs_path_read(ibv, (uint8_t)port->port, gid_entries, &path)) {
+        snprintf(rest, sizeof(port->description) - used, ", %s", sluice_last_error());
+        /* Nothing has failed: the program keeps the text of its last failure. */
+        slu_fail(0, "%s", kept);
         return;
     }
-    if (slu_verbs_path_read(ibv, port, slu_verbs_gid_entries(ibv, info->ports), &path) == 0) {
-        info->active = 1;
-        if (path.link_layer == IBV_LINK_LAYER_INFINIBAND && path.lid)
-            snprintf(address, sizeof(address), "LID %u", path.lid);
-        else
-            slu_verbs_gid_text(path.gid.gid.raw, path.gid.gid_type, address);
-    }
-    snprintf(info->description, sizeof(info->description), "port %u %s, %s, %s", port, state, link,
-             address);
-}
-
-static void describe_open(struct ibv_context *ibv, struct sluice_device_info *info)
-{
-    struct ibv_device_attr attr;
-    struct ibv_port_attr port_attr;
-    uint8_t port;
-
-    if (ibv_query_device(ibv, &attr)) {
-        snprintf(info->description, sizeof(info->description), "cannot be queried");
-        return;
-    }
-    info->ports = attr.phys_port_cnt;
-    port = show_port(ibv, info->ports, &port_attr);
-    if (port)
-        describe_port(ibv, port, &port_attr, info);
+    port->active = 1;
+    if (path.has_gid)
+        mark_gid(device, port->port, path.gid.gid_index);
+    if (path.link_layer == IBV_LINK_LAYER_INFINIBAND && path.lid)
+        snprintf(address, sizeof(address), "LID %u", path.lid);
     else
-        snprintf(info->description, sizeof(info->description), "has no port that can be queried");
+        slu_verbs_gid_text(path.gid.gid.raw, path.gid.gid_type, address);
+    snprintf(rest, sizeof(port->description) - used, ", %s", address);
 }
 
-static void describe_device(struct ibv_device *device, struct sluice_device_info *info)
+/* The device is what its first active port is, or else its first one. */
+static void summarize(struct slu_device *device)
 {
-    struct ibv_context *ibv;
+    const struct sluice_port_info *shown = &device->ports[0];
 
-    memset(info, 0, sizeof(*info));
-    info->size = sizeof(*info);
+    for (uint32_t i = 0; i < device->info.ports; i++) {
+        if (device->ports[i].state == SLUICE_PORT_ACTIVE) {
+            shown = &device->ports[i];
+            break;
+        }
+    }
+    device->info.active = shown->active;
+    snprintf(device->info.description, sizeof(device->info.description), "port %u %.110s",
+             shown->port, shown->description);
+}
+
+static int describe_open(struct ibv_context *ibv, struct slu_device *device)
+{
+    struct sluice_device_info *info = &device->info;
+    struct ibv_device_attr attr;
+    uint32_t gid_entries;
+    int err = ibv_query_device(ibv, &attr);
+
+    if (err) {
+        snprintf(info->description, sizeof(info->description), "cannot be queried: %s",
+                 strerror(slu_verbs_errno(err)));
+        return 0;
+    }
+    info->vendor_id = attr.vendor_id;
+    info->vendor_part = attr.vendor_part_id;
+    snprintf(info->firmware, sizeof(info->firmware), "%.*s", (int)sizeof(attr.fw_ver), attr.fw_ver);
+    if (attr.phys_port_cnt == 0) {
+        snprintf(info->description, sizeof(info->description), "has no port");
+        return 0;
+    }
+    err = slu_device_add_ports(device, attr.phys_port_cnt);
+    if (err)
+        return err;
+    gid_entries = read_ports(ibv, device);
+    err = read_gids(ibv, device, gid_entries);
+    for (uint32_t i = 0; i < info->ports && !err; i++) {
+        if (device->ports[i].state == SLUICE_PORT_ACTIVE)
+            describe_path(ibv, device, &device->ports[i], gid_entries);
+    }
+    if (!err)
+        summarize(device);
+    return err;
+}
+
+static int describe_device(struct ibv_device *ibv_device, struct slu_device *device)
+{
+    struct sluice_device_info *info = &device->info;
+    struct ibv_context *ibv;
+    int err;
+
     info->level = SLUICE_LEVEL_NIC;
-    snprintf(info->name, sizeof(info->name), "%s", ibv_get_device_name(device));
-    snprintf(info->transport, sizeof(info->transport), "%s", slu_transport_verbs.name);
-    if (device->transport_type != IBV_TRANSPORT_IB) {
+    info->numa_node = slu_verbs_numa_node(ibv_device);
+    info->guid = be64toh(ibv_get_device_guid(ibv_device));
+    if (ibv_device->transport_type != IBV_TRANSPORT_IB) {
         snprintf(info->description, sizeof(info->description),
                  "neither InfiniBand nor RoCE: not supported");
-        return;
+        return 0;
     }
-    ibv = ibv_open_device(device);
+    ibv = ibv_open_device(ibv_device);
     if (!ibv) {
+        err = slu_verbs_errno(-1);
+        if (err == EMFILE || err == ENFILE)
+            return fail_files(err);
         snprintf(info->description, sizeof(info->description), "cannot be opened: %s",
-                 strerror(slu_verbs_errno(-1)));
-        return;
+                 strerror(err));
+        return 0;
     }
-    describe_open(ibv, info);
+    err = describe_open(ibv, device);
     ibv_close_device(ibv);
+    return err;
 }
 
-int slu_verbs_device_list(struct sluice_device_info **infos, uint32_t *count)
+int slu_verbs_device_list(struct sluice_device_list *list)
 {
-    struct sluice_device_info *grown;
     struct ibv_device **devices;
-    int found = 0, err = 0;
+    int found = 0;
+    int err = check_files();
 
+    if (err)
+        return access(RDMA_CLASS, F_OK) == 0 ? fail_files(err) : 0;
     errno = 0;
     devices = ibv_get_device_list(&found);
     /* A kernel without RDMA gives NULL and ENOSYS: that is a host without devices. */
     if (!devices)
         return errno == ENOMEM ? slu_fail(ENOMEM, "no memory for the list of RDMA devices") : 0;
-    if (found <= 0)
-        goto free_devices;
-    grown = realloc(*infos, (*count + (uint32_t)found) * sizeof(*grown));
-    if (!grown) {
-        err = slu_fail(ENOMEM, "no memory for the descriptions of %d RDMA devices", found);
-        goto free_devices;
+    for (int i = 0; i < found && !err; i++) {
+        struct slu_device *device =
+            slu_device_add(list, ibv_get_device_name(devices[i]), slu_transport_verbs.name);
+
+        err = device ? describe_device(devices[i], device) : -ENOMEM;
     }
-    *infos = grown;
-    for (int i = 0; i < found; i++)
-        describe_device(devices[i], &grown[(*count)++]);
-free_devices:
     ibv_free_device_list(devices);
     return err;
 }

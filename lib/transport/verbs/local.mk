@@ -5,7 +5,10 @@ lib_libsluice_la_SOURCES += \
 	%D%/connect.c \
 	%D%/context.c \
 	%D%/cq.c \
+	%D%/cq_poll.c \
 	%D%/device.c \
+	%D%/events.c \
+	%D%/fork.c \
 	%D%/memory.c \
 	%D%/path.c \
 	%D%/post.c \

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "verbs.h"
 
@@ -32,10 +32,23 @@ int slu_verbs_pd_alloc(struct slu_tcontext *base, struct slu_tpd **pd)
     return 0;
 }
 
+int slu_verbs_pd_wrap(struct slu_tcontext *base, struct ibv_pd *ibv, struct slu_tpd **pd)
+{
+    struct slu_verbs_pd *made = calloc(1, sizeof(*made));
+
+    if (!made)
+        return slu_fail(ENOMEM, "no memory for a protection domain");
+    made->base.context = base;
+    made->ibv = ibv;
+    made->wrapped = true;
+    *pd = &made->base;
+    return 0;
+}
+
 void slu_verbs_pd_free(struct slu_tpd *base)
 {
     struct slu_verbs_pd *pd = slu_verbs_pd_of(base);
-    int err = ibv_dealloc_pd(pd->ibv);
+    int err = pd->wrapped ? 0 : ibv_dealloc_pd(pd->ibv);
 
     if (err)
         slu_log(SLUICE_LOG_WARN, "freeing a protection domain of %s failed: %s",
@@ -72,48 +85,139 @@ static int fail_register(int err, const void *addr, size_t length, const char *d
     }
 }
 
-int slu_verbs_mr_register(struct slu_tpd *base, void *addr, size_t length, uint32_t access,
-                          struct slu_tmr **mr)
+/* A positive errno value without a text: an allocation goes on to try another way. */
+static int try_register(struct slu_tpd *base, void *addr, size_t length, uint32_t access,
+                        struct slu_verbs_mr **mr)
 {
-    struct slu_verbs_pd *pd = slu_verbs_pd_of(base);
     struct slu_verbs_mr *made = calloc(1, sizeof(*made));
     int err;
 
     if (!made)
-        return slu_fail(ENOMEM, "no memory for a memory region");
-    made->ibv = ibv_reg_mr(pd->ibv, addr, length, slu_verbs_access(access));
+        return ENOMEM;
+    made->ibv = ibv_reg_mr(slu_verbs_pd_of(base)->ibv, addr, length, slu_verbs_access(access));
     if (!made->ibv) {
         err = slu_verbs_errno(-1);
         free(made);
-        return fail_register(err, addr, length, base->context->device);
+        return err;
     }
     made->base = (struct slu_tmr){
         .pd = base,
         .addr = addr,
         .length = length,
-        .remote_addr = (uintptr_t)addr,
+        .iova = (uintptr_t)addr,
         .lkey = made->ibv->lkey,
         .rkey = made->ibv->rkey,
     };
+    *mr = made;
+    return 0;
+}
+
+int slu_verbs_mr_register(struct slu_tpd *base, void *addr, size_t length, uint32_t access,
+                          struct slu_tmr **mr)
+{
+    struct slu_verbs_mr *made = NULL;
+    int err = try_register(base, addr, length, access, &made);
+
+    if (err)
+        return fail_register(err, addr, length, base->context->device);
     *mr = &made->base;
     return 0;
 }
 
+static int try_alloc(struct slu_tpd *base, const struct slu_page_way *way, size_t length,
+                     uint32_t access, struct slu_verbs_mr **mr)
+{
+    struct slu_pages pages;
+    int err = slu_pages_map(way, -1, &pages);
+
+    if (err)
+        return err;
+    err = try_register(base, pages.addr, length, access, mr);
+    if (err)
+        slu_pages_unmap(&pages);
+    else
+        (*mr)->pages = pages;
+    return err;
+}
+
 int slu_verbs_mr_alloc(struct slu_tpd *base, size_t length, uint32_t access, struct slu_tmr **mr)
 {
-    void *addr = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct slu_page_way ways[SLU_PAGE_WAYS];
+    uint32_t count = slu_page_ways(length, access & SLUICE_MR_HUGE_PAGES, false, ways);
+    struct slu_verbs_mr *made = NULL;
+    int err = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        err = try_alloc(base, &ways[i], length, access, &made);
+        if (!err)
+            break;
+    }
+    if (err == ENOMEM)
+        return fail_no_memory(length);
+    if (err)
+        return slu_fail(err, "cannot allocate and register %zu bytes on %s: %s", length,
+                        base->context->device, strerror(err));
+    *mr = &made->base;
+    return 0;
+}
+
+/* What the kernel calls invalid, once the numbers are known to fit each other. */
+static int fail_invalid(const struct slu_dmabuf *dmabuf, const char *device)
+{
+    off_t size = lseek(dmabuf->fd, 0, SEEK_END);
+
+    if (size >= 0 && (uint64_t)size < dmabuf->offset + dmabuf->length)
+        return slu_fail(EINVAL, "%zu bytes at offset %#llx are beyond the %lld bytes of fd %d",
+                        dmabuf->length, (unsigned long long)dmabuf->offset, (long long)size,
+                        dmabuf->fd);
+    return slu_fail(EINVAL,
+                    "cannot register fd %d on %s: it is no dmabuf, or its exporter does not let "
+                    "this device reach it",
+                    dmabuf->fd, device);
+}
+
+static int fail_dmabuf(int err, const struct slu_dmabuf *dmabuf, const char *device)
+{
+    switch (err) {
+    case EINVAL:
+        return fail_invalid(dmabuf, device);
+    case EOPNOTSUPP:
+    case ENOSYS:
+    case EPROTONOSUPPORT: /* a kernel before 5.12 does not know the call */
+        return slu_fail(EOPNOTSUPP,
+                        "%s cannot register a dmabuf: its driver, or its provider in rdma-core, or "
+                        "the kernel has no support for it",
+                        device);
+    default:
+        return slu_fail(err, "cannot register %zu bytes of the dmabuf fd %d on %s: %s",
+                        dmabuf->length, dmabuf->fd, device, strerror(err));
+    }
+}
+
+int slu_verbs_mr_register_dmabuf(struct slu_tpd *base, const struct slu_dmabuf *dmabuf,
+                                 uint32_t access, struct slu_tmr **mr)
+{
+    struct slu_verbs_mr *made = calloc(1, sizeof(*made));
     int err;
 
-    if (addr == MAP_FAILED) {
-        err = errno;
-        return slu_fail(err, "cannot allocate %zu bytes: %s", length, strerror(err));
+    if (!made)
+        return slu_fail(ENOMEM, "no memory for a memory region");
+    made->ibv = ibv_reg_dmabuf_mr(slu_verbs_pd_of(base)->ibv, dmabuf->offset, dmabuf->length,
+                                  dmabuf->iova, dmabuf->fd, slu_verbs_access(access));
+    if (!made->ibv) {
+        err = slu_verbs_errno(-1);
+        free(made);
+        return fail_dmabuf(err, dmabuf, base->context->device);
     }
-    err = slu_verbs_mr_register(base, addr, length, access, mr);
-    if (err) {
-        munmap(addr, length);
-        return err;
-    }
-    slu_verbs_mr_of(*mr)->mapped = true;
+    /* libibverbs forgets the iova: the addr of its region is the offset. */
+    made->base = (struct slu_tmr){
+        .pd = base,
+        .length = dmabuf->length,
+        .iova = dmabuf->iova,
+        .lkey = made->ibv->lkey,
+        .rkey = made->ibv->rkey,
+    };
+    *mr = &made->base;
     return 0;
 }
 
@@ -124,9 +228,10 @@ void slu_verbs_mr_deregister(struct slu_tmr *base)
 
     /* The device may still write to it then, so it is leaked rather than given to others. */
     if (err)
-        slu_log(SLUICE_LOG_ERROR, "deregistering %zu bytes at %p on %s failed: %s", base->length,
-                base->addr, base->pd->context->device, strerror(slu_verbs_errno(err)));
-    else if (mr->mapped)
-        munmap(base->addr, base->length);
+        slu_log(SLUICE_LOG_ERROR, "deregistering %zu bytes at %#llx on %s failed: %s", base->length,
+                (unsigned long long)base->iova, base->pd->context->device,
+                strerror(slu_verbs_errno(err)));
+    else
+        slu_pages_unmap(&mr->pages);
     free(mr);
 }

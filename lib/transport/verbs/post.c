@@ -29,24 +29,26 @@ static struct ibv_sge *ibv_sges_of(const struct sluice_sge *sges)
 
 static enum ibv_wr_opcode opcode_of(const struct slu_send_wr *wr)
 {
-    bool immediate = wr->flags & SLUICE_IMMEDIATE;
+    /* Without and with an immediate. */
+    static const uint8_t opcodes[][2] = {
+        [SLUICE_OP_SEND] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM},
+        [SLUICE_OP_WRITE] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM},
+        [SLUICE_OP_READ] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_READ},
+    };
 
-    switch (wr->opcode) {
-    case SLUICE_OP_SEND:
-        return immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
-    case SLUICE_OP_WRITE:
-        return immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-    default:
-        return IBV_WR_RDMA_READ;
-    }
+    return (enum ibv_wr_opcode)opcodes[wr->opcode][wr->flags & SLUICE_IMMEDIATE];
 }
+
+_Static_assert(SLUICE_IMMEDIATE == 1, "opcode_of() and flags_of() count on these values");
+_Static_assert(SLUICE_FENCE >> 1 == IBV_SEND_FENCE, "as above");
+_Static_assert(SLUICE_SOLICITED == IBV_SEND_SOLICITED, "as above");
+_Static_assert(SLUICE_INLINE == IBV_SEND_INLINE, "as above");
+_Static_assert(SLU_SIGNALED >> 15 == IBV_SEND_SIGNALED, "as above");
 
 static unsigned int flags_of(uint32_t flags)
 {
-    return (flags & SLU_SIGNALED ? (unsigned int)IBV_SEND_SIGNALED : 0) |
-           (flags & SLUICE_FENCE ? (unsigned int)IBV_SEND_FENCE : 0) |
-           (flags & SLUICE_SOLICITED ? (unsigned int)IBV_SEND_SOLICITED : 0) |
-           (flags & SLUICE_INLINE ? (unsigned int)IBV_SEND_INLINE : 0);
+    return (flags & (SLUICE_SOLICITED | SLUICE_INLINE)) | (flags & SLUICE_FENCE) >> 1 |
+           (flags & SLU_SIGNALED) >> 15;
 }
 
 /* Fields that an RC send, write or read has not are left as they are: no provider reads them. */

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +24,9 @@ static int create_ibv(struct slu_verbs_qp *qp, struct slu_verbs_pd *pd, struct s
 {
     const struct slu_qp_attr *attr = &qp->attr;
     struct ibv_qp_init_attr init = {
-        .send_cq = cq->ibv,
-        .recv_cq = cq->ibv,
+        .qp_context = qp,
+        .send_cq = cq->parts[qp->part].ibv,
+        .recv_cq = cq->parts[qp->part].ibv,
         .qp_type = IBV_QPT_RC,
         .sq_sig_all = 0,
         .cap = {.max_send_wr = attr->send_depth,
@@ -44,7 +46,7 @@ static int move_to_init(struct slu_verbs_qp *qp, const struct slu_verbs_context 
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT,
-        .pkey_index = 0,
+        .pkey_index = qp->pkey_index,
         .port_num = context->port,
         .qp_access_flags = (unsigned int)slu_verbs_access(qp->attr.access),
     };
@@ -59,23 +61,36 @@ static int move_to_init(struct slu_verbs_qp *qp, const struct slu_verbs_context 
 }
 
 /* What a peer has to guess to inject packets, and what tells late ones from an earlier life. */
-static int draw_psn(uint32_t *psn)
+static int choose_psn(struct slu_verbs_qp *qp)
 {
-    int err = slu_random(psn, sizeof(*psn));
+    int err;
 
+    if (qp->attr.flags & SLUICE_CHANNEL_PSN) {
+        qp->psn = qp->attr.psn;
+        return 0;
+    }
+    err = slu_random(&qp->psn, sizeof(qp->psn));
     if (err)
         return slu_fail(-err, "no random number for a queue pair: %s", strerror(-err));
-    *psn &= 0xffffff;
+    qp->psn &= 0xffffff;
     return 0;
+}
+
+static uint32_t entries_of(const struct slu_verbs_qp *qp)
+{
+    return qp->attr.send_depth + qp->attr.receive_depth;
 }
 
 int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                         struct slu_qp **qp)
 {
     struct slu_verbs_context *context = slu_verbs_context_of(pd->context);
-    struct slu_verbs_qp *made = calloc(1, sizeof(*made));
-    int err;
+    struct slu_verbs_qp *made;
+    int err = slu_verbs_events_prepare(context, slu_verbs_cq_of(cq));
 
+    if (err)
+        return err;
+    made = calloc(1, sizeof(*made));
     if (!made)
         return slu_fail(ENOMEM, "no memory for a queue pair");
     made->base = (struct slu_qp){.pd = pd, .cq = cq};
@@ -83,20 +98,29 @@ int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_
     made->state = SLU_QP_PREPARED;
     err = slu_verbs_path_of(context, &made->path);
     if (!err)
-        err = draw_psn(&made->psn);
+        err = slu_verbs_path_choose(made);
     if (!err)
-        err = create_ibv(made, slu_verbs_pd_of(pd), slu_verbs_cq_of(cq));
+        err = choose_psn(made);
+    if (!err)
+        err = slu_verbs_cq_reserve(slu_verbs_cq_of(cq), entries_of(made), &made->part);
     if (err)
         goto free_qp;
+    err = create_ibv(made, slu_verbs_pd_of(pd), slu_verbs_cq_of(cq));
+    if (err)
+        goto release_cq;
     err = move_to_init(made, context);
     if (err)
         goto destroy_ibv;
+    atomic_init(&made->uses_gid, slu_verbs_wants_grh(made));
     slu_verbs_cq_add(slu_verbs_cq_of(cq), made);
+    slu_verbs_events_add_qp(context, made);
     *qp = &made->base;
     return 0;
 
 destroy_ibv:
     ibv_destroy_qp(made->ibv);
+release_cq:
+    slu_verbs_cq_release(slu_verbs_cq_of(cq), entries_of(made), made->part);
 free_qp:
     free(made);
     return err;
@@ -109,14 +133,16 @@ void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpo
 
     endpoint->qpn = qp->ibv->qp_num;
     endpoint->psn = qp->psn;
-    endpoint->mtu = slu_verbs_mtu_bytes(path->mtu);
+    endpoint->mtu = slu_verbs_mtu_bytes(qp->mtu);
     endpoint->initiator_depth = qp->attr.read_depth;
     endpoint->responder_depth = qp->attr.read_depth;
     endpoint->max_message = qp->attr.max_message;
     memset(&endpoint->verbs, 0, sizeof(endpoint->verbs));
-    endpoint->verbs.lid = path->lid;
+    endpoint->verbs.lid = path->lid | qp->attr.path_bits;
     endpoint->verbs.link_layer = path->link_layer;
     endpoint->verbs.port = slu_verbs_context_of(base->pd->context)->port;
+    endpoint->verbs.pkey = qp->pkey;
+    endpoint->verbs.global = slu_verbs_wants_grh(qp);
     if (path->has_gid) {
         endpoint->verbs.gid_type = path->gid.gid_type;
         memcpy(endpoint->verbs.gid, path->gid.gid.raw, sizeof(endpoint->verbs.gid));
@@ -126,6 +152,66 @@ void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpo
 int slu_verbs_qp_state(const struct slu_qp *base)
 {
     return (int)slu_verbs_const_qp_of(base)->state;
+}
+
+/* "RoCE v2 192.0.2.1", "LID 7" or "LID 7, GID fe80::1". */
+static void describe_address(char *text, size_t size, bool infiniband, uint32_t lid,
+                             const uint8_t *gid, uint32_t type)
+{
+    char address[SLU_VERBS_ADDRESS_CHARS] = "";
+
+    if (gid)
+        slu_verbs_gid_text(gid, type, address);
+    if (infiniband)
+        snprintf(text, size, "LID %u%s%.48s", lid, gid ? ", " : "", address);
+    else
+        snprintf(text, size, "%s", address);
+}
+
+/* What only a connection has. */
+static void query_link(const struct slu_verbs_qp *qp, struct sluice_channel_info *info)
+{
+    const struct slu_verbs_link *link = &qp->link;
+    bool infiniband = qp->path.link_layer == IBV_LINK_LAYER_INFINIBAND;
+
+    info->level = SLUICE_LEVEL_NIC;
+    info->read_depth = link->reads;
+    info->remote_read_depth = link->remote_reads;
+    info->remote_qpn = link->qpn;
+    info->remote_psn = link->psn;
+    info->path_mtu = link->mtu;
+    describe_address(info->remote_address, sizeof(info->remote_address), infiniband, link->lid,
+                     link->global ? link->gid : NULL, link->gid_type);
+    if (!link->global)
+        return;
+    info->gid_index = (int32_t)qp->path.gid.gid_index;
+    info->traffic_class = qp->attr.traffic_class;
+    info->flow_label = qp->attr.flow_label;
+    info->hop_limit = qp->attr.hop_limit;
+}
+
+void slu_verbs_qp_query(const struct slu_qp *base, struct sluice_channel_info *info)
+{
+    const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(base);
+    const struct slu_verbs_path *path = &qp->path;
+    bool infiniband = path->link_layer == IBV_LINK_LAYER_INFINIBAND;
+    /* Of two ways to reach us, the one that is used. */
+    bool by_gid = qp->link.qpn ? qp->link.global : path->has_gid;
+
+    info->qpn = qp->ibv->qp_num;
+    info->psn = qp->psn;
+    info->port = slu_verbs_context_of(base->pd->context)->port;
+    info->pkey = qp->pkey;
+    info->service_level = qp->attr.service_level;
+    info->ack_timeout = qp->attr.ack_timeout;
+    info->retry_count = qp->attr.retry_count;
+    info->rnr_timer = qp->attr.rnr_timer;
+    info->rnr_retry = qp->attr.rnr_retry;
+    describe_address(info->address, sizeof(info->address), infiniband,
+                     path->lid | qp->attr.path_bits, by_gid ? path->gid.gid.raw : NULL,
+                     path->gid.gid_type);
+    if (qp->link.qpn)
+        query_link(qp, info);
 }
 
 /* If the device refuses, nothing will complete: the engine's drain bound ends that. */
@@ -149,11 +235,13 @@ void slu_verbs_qp_destroy(struct slu_qp *base)
     uint32_t qpn = qp->ibv->qp_num;
     int err;
 
+    slu_verbs_events_remove_qp(slu_verbs_context_of(base->pd->context), qp);
     slu_verbs_cq_remove(cq, qp);
     err = ibv_destroy_qp(qp->ibv);
     if (err)
         slu_log(SLUICE_LOG_ERROR, "destroying queue pair %u of %s failed: %s", qpn,
                 base->pd->context->device, strerror(slu_verbs_errno(err)));
-    slu_verbs_cq_purge(cq, qpn);
+    slu_verbs_cq_purge(cq, qpn, qp->part);
+    slu_verbs_cq_release(cq, entries_of(qp), qp->part);
     free(qp);
 }

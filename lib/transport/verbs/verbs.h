@@ -15,6 +15,7 @@
 #include <infiniband/verbs.h>
 
 #include "internal.h"
+#include "transport/pages.h"
 
 /* Buckets of a queue's table of queue pairs, a power of two: qp numbers are nearly consecutive. */
 #define SLU_VERBS_BUCKETS 64
@@ -28,16 +29,40 @@ struct slu_verbs_path {
     enum ibv_mtu mtu;
     uint16_t lid;
     uint8_t link_layer; /* IBV_LINK_LAYER_INFINIBAND or _ETHERNET */
+    uint8_t lmc;        /* InfiniBand: the port has 2^lmc LIDs, from lid on */
     bool grh_required;  /* InfiniBand: the subnet insists on GIDs */
     bool has_gid;
     struct ibv_gid_entry gid; /* valid if has_gid, which Ethernet always has */
+    uint16_t pkey;            /* the first of the table; 0: it cannot be read */
+    uint16_t pkey_entries;
+};
+
+/* What the handshake came to: the peer, and what was negotiated. */
+struct slu_verbs_link {
+    uint32_t qpn; /* 0: not connected yet */
+    uint32_t psn;
+    uint32_t gid_type;
+    uint16_t lid;
+    bool global; /* packets have a GRH */
+    uint8_t gid[16];
+    uint32_t mtu;          /* bytes */
+    uint32_t reads;        /* that we may have in flight */
+    uint32_t remote_reads; /* that we answer at a time */
 };
 
 struct slu_verbs_context {
     struct slu_tcontext base;
     struct ibv_context *ibv;
     uint8_t port;
-    uint32_t gid_entries; /* most entries the GID tables of all ports can have together */
+    int32_t gid_index;       /* that was asked for; -1: the best one */
+    uint32_t gid_entries;    /* most entries the GID tables of all ports can have together */
+    atomic_bool fatal;       /* the device has failed for good */
+    bool wrapped;            /* the program opened it, so closing and events are its own */
+    atomic_uint next_vector; /* completion vector of the next queue */
+    int wake_fd;             /* written when an event was read: see events.c */
+    pthread_mutex_t events_lock;
+    struct slu_verbs_qp *qps; /* under events_lock */
+    struct slu_verbs_cq *cqs; /* under events_lock */
     pthread_mutex_t path_lock;
     struct slu_verbs_path path;
     int64_t path_expires; /* time from which on path is read anew; 0: never read */
@@ -46,37 +71,66 @@ struct slu_verbs_context {
 struct slu_verbs_pd {
     struct slu_tpd base;
     struct ibv_pd *ibv;
+    bool wrapped; /* the program's: not freed */
 };
 
 struct slu_verbs_mr {
     struct slu_tmr base;
     struct ibv_mr *ibv;
-    bool mapped; /* by mr_alloc: unmapped at the end */
+    struct slu_pages pages; /* of mr_alloc: unmapped at the end */
 };
 
 struct slu_verbs_qp {
     struct slu_qp base;
     struct ibv_qp *ibv;
-    struct slu_verbs_qp *next; /* in the bucket of the completion queue */
+    struct slu_verbs_qp *next;          /* in the bucket of the completion queue */
+    struct slu_verbs_qp *context_next;  /* in the list of the context */
+    struct slu_verbs_qp **context_prev; /* what points to it there */
     enum slu_qp_state state;
+    _Atomic uint32_t event; /* that ended it: 0, or one more than the event's number */
+    bool event_told;
+    atomic_bool uses_gid; /* its packets name it: as far as is known before it is connected */
+    uint32_t part;        /* of the completion queue */
     uint32_t psn;
+    enum ibv_mtu mtu; /* the most that we can do */
+    uint16_t pkey;    /* 0: not known */
+    uint16_t pkey_index;
     struct slu_qp_attr attr;
     struct slu_verbs_path path;
+    struct slu_verbs_link link;
 };
+
+/* A queue of the device. */
+struct slu_verbs_part {
+    struct ibv_cq *ibv;
+    uint32_t entries;
+    uint32_t reserved; /* for queue pairs, where there are several parts */
+    uint32_t unacked;  /* events read and not acknowledged */
+    bool armed;        /* an event is promised and was not read yet */
+};
+
+/* What can make the fd of a completion queue readable. */
+enum { SLU_VERBS_COMPLETION, SLU_VERBS_EVENT, SLU_VERBS_WAKE, SLU_VERBS_WATCHED };
 
 struct slu_verbs_cq {
     struct slu_cq base;
-    struct ibv_cq *ibv;
+    struct slu_verbs_cq *context_next; /* in the list of the context */
+    struct slu_verbs_part *parts;
+    uint32_t part_count;
+    uint32_t next_part; /* the last one polled */
+    uint32_t entries;   /* of all parts */
+    bool grows;         /* deeper than the device's queues: has as many parts as it needs */
     struct ibv_comp_channel *channel;
+    int fd; /* epoll: of the channel, the device's events, and the context's wake_fd */
     struct slu_verbs_qp *qps[SLU_VERBS_BUCKETS];
     struct ibv_wc
         *held; /* taken from the device, not yet by the engine; the oldest at held_first */
     uint32_t held_first;
     uint32_t held_count;
     uint32_t held_capacity;
-    uint32_t unacked; /* events read and not acknowledged */
-    bool armed;       /* an event is promised and was not read yet */
+    atomic_bool overrun; /* the device says that it lost completions */
     bool dead;
+    const char *reason; /* why, if it is dead */
 };
 
 static inline struct slu_verbs_context *slu_verbs_context_of(struct slu_tcontext *context)
@@ -143,14 +197,22 @@ static inline int slu_verbs_access(uint32_t access)
 }
 
 /* device.c */
-int slu_verbs_device_list(struct sluice_device_info **infos, uint32_t *count);
+int slu_verbs_device_list(struct sluice_device_list *list);
+/* NUMA node it is attached to; -1: none, or not known. */
+int32_t slu_verbs_numa_node(const struct ibv_device *device);
+
+/* fork.c: makes fork(2) safe for memory that is registered later. */
+int slu_verbs_fork_init(void);
 
 /* context.c */
 int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context);
+int slu_verbs_wrap(struct ibv_context *ibv, const struct sluice_context_attr *attr,
+                   struct slu_tcontext **context);
 void slu_verbs_close(struct slu_tcontext *context);
 
 /* path.c */
+#define SLU_VERBS_PKEY_FULL 0x8000 /* the rest of a partition key says which partition */
 #define SLU_VERBS_ADDRESS_CHARS 64
 /* "RoCE v2 192.0.2.1" or "RoCE v1 fe80::1" or "GID fe80::1". */
 void slu_verbs_gid_text(const uint8_t gid[16], uint32_t type, char text[SLU_VERBS_ADDRESS_CHARS]);
@@ -161,37 +223,78 @@ int slu_verbs_path_read(struct ibv_context *ibv, uint8_t port, uint32_t gid_entr
                         struct slu_verbs_path *path);
 /* The path of the context's port, at most some milliseconds old. Errors likewise. */
 int slu_verbs_path_of(struct slu_verbs_context *context, struct slu_verbs_path *path);
+/*
+ * What a queue pair takes of its path: the MTU, the partition key and the rest
+ * of what qp->attr asks for, held against qp->path. -EINVAL: the port has not
+ * what was asked for.
+ */
+int slu_verbs_path_choose(struct slu_verbs_qp *qp);
+/* The next queue pair reads it anew. */
+void slu_verbs_path_forget(struct slu_verbs_context *context);
 
 /* memory.c */
 int slu_verbs_pd_alloc(struct slu_tcontext *context, struct slu_tpd **pd);
+int slu_verbs_pd_wrap(struct slu_tcontext *context, struct ibv_pd *ibv, struct slu_tpd **pd);
 void slu_verbs_pd_free(struct slu_tpd *pd);
 int slu_verbs_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
                           struct slu_tmr **mr);
+int slu_verbs_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf,
+                                 uint32_t access, struct slu_tmr **mr);
 int slu_verbs_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr);
 void slu_verbs_mr_deregister(struct slu_tmr *mr);
 
 /* cq.c */
 int slu_verbs_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
 void slu_verbs_cq_destroy(struct slu_cq *cq);
-int slu_verbs_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
-int slu_verbs_cq_arm(struct slu_cq *cq);
-int slu_verbs_cq_fd(struct slu_cq *cq);
+/* Room for the completions of a queue pair; part is where. */
+int slu_verbs_cq_reserve(struct slu_verbs_cq *cq, uint32_t entries, uint32_t *part);
+void slu_verbs_cq_release(struct slu_verbs_cq *cq, uint32_t entries, uint32_t part);
 /* Makes a queue pair known to its queue, so that its failures mark it. */
 void slu_verbs_cq_add(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp);
 /* Forgets it again. */
 void slu_verbs_cq_remove(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp);
+/* NULL if it is not known any more. */
+struct slu_verbs_qp *slu_verbs_cq_find(struct slu_verbs_cq *cq, uint32_t qpn);
+/* Nothing can be had of it any more; reason is static. */
+void slu_verbs_cq_fail(struct slu_verbs_cq *cq, const char *reason);
+
+/* cq_poll.c */
+int slu_verbs_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
+int slu_verbs_cq_arm(struct slu_cq *cq);
+int slu_verbs_cq_fd(struct slu_cq *cq);
+bool slu_verbs_cq_reserve_held(struct slu_verbs_cq *cq, uint32_t count);
 /* Drops the completions of a destroyed queue pair and keeps all others, in order. */
-void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn);
+void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t part);
+
+/* events.c */
+int slu_verbs_events_open(struct slu_verbs_context *context);
+void slu_verbs_events_close(struct slu_verbs_context *context);
+/* Reads all that there are and tells whom they concern. Any thread. */
+void slu_verbs_events_read(struct slu_verbs_context *context);
+void slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
+void slu_verbs_events_remove_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
+void slu_verbs_events_add_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq);
+void slu_verbs_events_remove_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq);
+bool slu_verbs_cq_alert(struct slu_cq *cq, struct slu_alert *alert);
+/* An error if the device, or this queue of it, has failed. */
+int slu_verbs_events_prepare(struct slu_verbs_context *context, const struct slu_verbs_cq *cq);
+/* An error if an event came since the queue pair was made that makes it useless. */
+int slu_verbs_events_check(struct slu_verbs_qp *qp);
+/* It is connected: from now on its events are failures. */
+void slu_verbs_events_connected(struct slu_verbs_qp *qp);
 
 /* qp.c */
 int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                         struct slu_qp **qp);
 void slu_verbs_qp_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint);
 int slu_verbs_qp_state(const struct slu_qp *qp);
+void slu_verbs_qp_query(const struct slu_qp *qp, struct sluice_channel_info *info);
 void slu_verbs_qp_error(struct slu_qp *qp);
 void slu_verbs_qp_destroy(struct slu_qp *qp);
 
 /* connect.c */
+/* Whether our packets are to have a GRH even where the peer and its LID need none. */
+bool slu_verbs_wants_grh(const struct slu_verbs_qp *qp);
 int slu_verbs_qp_connect(struct slu_qp *qp, const struct slu_endpoint *remote);
 
 /* post.c */

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library on a transport that does nothing: what is posted has succeeded
+ * by the next poll. bench/instructions runs it under callgrind, to count what
+ * the library itself executes for a call.
+ *
+ *   bench/noop CASE COUNT
+ *
+ *   run_send          blocking send of 8 bytes on a channel, COUNT times
+ *   run_send_late     the same, if only the third poll gives the result
+ *   run_write         blocking write of 8 bytes
+ *   run_receive       blocking receive
+ *   run_post_poll     unpolled send of 8 bytes, and the poll that takes its result
+ *   run_post_wait     the same by handle
+ *   run_scatter_send  8 bytes to each of 8 peers, in one call
+ *
+ * The cases are names of functions, which is how callgrind is told to count only
+ * while one runs; they, hand_out() and succeed_...() are not the library's. It is
+ * linked as tests/test_engine is.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sluice.h>
+
+#include "channel/engine.h"
+#include "device.h"
+
+#define PEERS 8
+#define DEADLINE SLUICE_S(10)
+/* At most so many completions wait to be polled. */
+#define RING 64
+
+/* There is one completion queue at a time. */
+static struct slu_cq the_cq;
+static struct slu_wc ring[RING];
+static uint32_t waiting;
+/* So many polls give nothing before one gives what there is. */
+static uint32_t empty_polls;
+static uint32_t polls;
+
+static int list_devices(struct sluice_device_list *list)
+{
+    struct slu_device *device = slu_device_add(list, "noop", "noop");
+
+    if (!device)
+        return -ENOMEM;
+    device->info.active = 1;
+    device->info.level = SLUICE_LEVEL_NIC;
+    return slu_device_add_ports(device, 1);
+}
+
+static int open_device(const char *device, const struct sluice_context_attr *attr,
+                       struct slu_tcontext **context);
+
+static void close_device(struct slu_tcontext *context)
+{
+    free(context);
+}
+
+static int alloc_pd(struct slu_tcontext *context, struct slu_tpd **pd)
+{
+    static struct slu_tpd the_pd;
+
+    the_pd.context = context;
+    *pd = &the_pd;
+    return 0;
+}
+
+static void free_pd(struct slu_tpd *pd)
+{
+    (void)pd;
+}
+
+static int register_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
+                       struct slu_tmr **mr)
+{
+    static struct slu_tmr the_mr;
+
+    (void)access;
+    the_mr = (struct slu_tmr){
+        .pd = pd, .addr = addr, .length = length, .iova = (uintptr_t)addr, .lkey = 1};
+    *mr = &the_mr;
+    return 0;
+}
+
+static void deregister_mr(struct slu_tmr *mr)
+{
+    (void)mr;
+}
+
+static int create_cq(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq)
+{
+    the_cq.context = context;
+    the_cq.depth = depth;
+    *cq = &the_cq;
+    return 0;
+}
+
+static void destroy_cq(struct slu_cq *cq)
+{
+    (void)cq;
+}
+
+static int hand_out(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count)
+{
+    uint32_t taken = waiting < count ? waiting : count;
+
+    (void)cq;
+    if (polls++ < empty_polls)
+        return 0;
+    polls = 0;
+    memcpy(wcs, ring, taken * sizeof(*wcs));
+    waiting -= taken;
+    return (int)taken;
+}
+
+static int arm_cq(struct slu_cq *cq)
+{
+    (void)cq;
+    return 1;
+}
+
+static int fd_of_cq(struct slu_cq *cq)
+{
+    (void)cq;
+    return -1;
+}
+
+static int create_qp(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
+                     struct slu_qp **qp)
+{
+    (void)attr;
+    *qp = calloc(1, sizeof(**qp));
+    if (!*qp)
+        return slu_fail(ENOMEM, "no memory for a queue pair");
+    **qp = (struct slu_qp){.pd = pd, .cq = cq};
+    return 0;
+}
+
+static void fill_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint)
+{
+    endpoint->qpn = 1;
+    endpoint->max_message = qp->pd->context->max_message;
+}
+
+static int connect_qp(struct slu_qp *qp, const struct slu_endpoint *remote)
+{
+    (void)qp;
+    (void)remote;
+    return 0;
+}
+
+static int state_of_qp(const struct slu_qp *qp)
+{
+    (void)qp;
+    return SLU_QP_CONNECTED;
+}
+
+static void error_qp(struct slu_qp *qp)
+{
+    (void)qp;
+}
+
+static void destroy_qp(struct slu_qp *qp)
+{
+    free(qp);
+}
+
+static int succeed_sends(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad)
+{
+    (void)qp;
+    (void)bad;
+    for (; chain; chain = chain->next) {
+        if (chain->flags & SLU_SIGNALED)
+            ring[waiting++] = (struct slu_wc){.id = chain->id};
+    }
+    return 0;
+}
+
+static int succeed_receives(struct slu_qp *qp, struct slu_receive_wr *chain,
+                            struct slu_receive_wr **bad)
+{
+    (void)qp;
+    (void)bad;
+    for (; chain; chain = chain->next)
+        ring[waiting++] = (struct slu_wc){.id = chain->id, .bytes = 8};
+    return 0;
+}
+
+static const struct slu_transport noop = {
+    .name = "noop",
+    .id = SLU_TRANSPORT_SOFT,
+    .device_list = list_devices,
+    .open = open_device,
+    .close = close_device,
+    .pd_alloc = alloc_pd,
+    .pd_free = free_pd,
+    .mr_register = register_mr,
+    .mr_deregister = deregister_mr,
+    .cq_create = create_cq,
+    .cq_destroy = destroy_cq,
+    .cq_poll = hand_out,
+    .cq_arm = arm_cq,
+    .cq_fd = fd_of_cq,
+    .qp_create = create_qp,
+    .qp_endpoint = fill_endpoint,
+    .qp_connect = connect_qp,
+    .qp_state = state_of_qp,
+    .qp_error = error_qp,
+    .qp_destroy = destroy_qp,
+    .post_send = succeed_sends,
+    .post_receive = succeed_receives,
+};
+
+/* Instead of those of the library. */
+const struct slu_transport *const slu_transports[] = {&noop};
+const uint32_t slu_transport_count = 1;
+
+static int open_device(const char *device, const struct sluice_context_attr *attr,
+                       struct slu_tcontext **context)
+{
+    static struct slu_tcontext limits = {
+        .transport = &noop,
+        .device = "noop",
+        .level = SLUICE_LEVEL_NIC,
+        .max_send_depth = 1024,
+        .max_receive_depth = 1024,
+        .max_sge = 32,
+        .max_inline = 1024,
+        .max_read_depth = 16,
+        .max_cq_depth = 1 << 20,
+        .max_cq_entries = 1 << 20,
+        .max_message = UINT32_C(1) << 30,
+    };
+
+    (void)device;
+    (void)attr;
+    *context = malloc(sizeof(**context));
+    if (!*context)
+        return slu_fail(ENOMEM, "no memory for a device");
+    **context = limits;
+    return 0;
+}
+
+/* What the cases work on. */
+struct set {
+    struct sluice_channel *channel;
+    struct sluice_multichannel *multichannel;
+    struct sluice_sge sge;
+    struct sluice_remote_mr remote;
+    struct sluice_request requests[PEERS];
+};
+
+static int run_send(struct set *set, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_channel_send(set->channel, &set->sge, 1, DEADLINE) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_send_late(struct set *set, uint32_t count)
+{
+    empty_polls = 2;
+    return run_send(set, count);
+}
+
+static int run_write(struct set *set, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_channel_write(set->channel, &set->sge, 1, &set->remote, DEADLINE) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_receive(struct set *set, uint32_t count)
+{
+    struct sluice_completion completion;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_channel_receive(set->channel, &set->sge, 1, DEADLINE, &completion) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_post_poll(struct set *set, uint32_t count)
+{
+    struct sluice_completion completion;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_channel_post(set->channel, set->requests, 1, DEADLINE, NULL) != 0 ||
+            sluice_channel_poll(set->channel, &completion, 1) != 1 || completion.error != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_post_wait(struct set *set, uint32_t count)
+{
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_channel_post(set->channel, set->requests, 1, DEADLINE, &handle) != 0 ||
+            sluice_channel_wait(set->channel, &handle, DEADLINE, &completion) != 0 ||
+            completion.error != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_scatter_send(struct set *set, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_multichannel_scatter_send(set->multichannel, set->requests, PEERS, DEADLINE,
+                                             NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct set *set, uint32_t count);
+} cases[] = {
+    {"run_send", run_send},
+    {"run_send_late", run_send_late},
+    {"run_write", run_write},
+    {"run_receive", run_receive},
+    {"run_post_poll", run_post_poll},
+    {"run_post_wait", run_post_wait},
+    {"run_scatter_send", run_scatter_send},
+};
+#define CASES (sizeof(cases) / sizeof(cases[0]))
+
+static int connect_set(struct set *set, struct sluice_pd *pd)
+{
+    struct sluice_prepared_channel *one = sluice_channel_prepare(pd, NULL);
+    struct sluice_prepared_multichannel *many = sluice_multichannel_prepare(pd, PEERS, NULL);
+    struct sluice_endpoint endpoints[PEERS];
+
+    if (!one || !many || sluice_prepared_multichannel_endpoints(many, endpoints, PEERS) != 0) {
+        sluice_prepared_channel_free(one);
+        sluice_prepared_multichannel_free(many);
+        return -1;
+    }
+    set->channel = sluice_prepared_channel_handshake(one, endpoints);
+    set->multichannel = sluice_prepared_multichannel_handshake(many, endpoints, PEERS);
+    return set->channel && set->multichannel ? 0 : -1;
+}
+
+static int run_case(struct sluice_pd *pd, int (*run)(struct set *, uint32_t), uint32_t count)
+{
+    static uint64_t word;
+    struct sluice_mr *mr = sluice_mr_register(
+        pd, &word, sizeof(word), SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE);
+    struct set set = {0};
+    int result = -1;
+
+    if (mr && sluice_mr_sge(mr, 0, sizeof(word), &set.sge) == 0 &&
+        sluice_mr_remote(mr, &set.remote) == 0 && connect_set(&set, pd) == 0) {
+        for (uint32_t i = 0; i < PEERS; i++)
+            set.requests[i] = (struct sluice_request){
+                .opcode = SLUICE_OP_SEND, .peer = i, .sges = &set.sge, .sge_count = 1};
+        result = run(&set, count);
+    }
+    sluice_channel_close(set.channel);
+    sluice_multichannel_close(set.multichannel);
+    sluice_mr_deregister(mr);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t count = argc == 3 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
+    struct sluice_context *context;
+    struct sluice_pd *pd = NULL;
+    size_t which = 0;
+    int result = -1;
+
+    while (which < CASES && argc == 3 && strcmp(argv[1], cases[which].name) != 0)
+        which++;
+    if (count == 0 || which == CASES) {
+        fprintf(stderr, "usage: noop CASE COUNT, of the cases");
+        for (size_t i = 0; i < CASES; i++)
+            fprintf(stderr, " %s", cases[i].name);
+        fprintf(stderr, "\n");
+        return 2;
+    }
+    context = sluice_context_open("noop", NULL);
+    if (context)
+        pd = sluice_pd_alloc(context);
+    if (pd)
+        result = run_case(pd, cases[which].run, count);
+    if (result < 0)
+        fprintf(stderr, "noop: %s: %s\n", argv[1], sluice_last_error());
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

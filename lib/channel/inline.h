@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every request goes through, inline: items of a list, slots by id, lists
+ * of slots. Part of engine.h.
+ */
+#ifndef SLU_INLINE_H
+#define SLU_INLINE_H
+
+static inline void slu_engine_enter(struct slu_engine *engine)
+{
+    engine->call_number++;
+    engine->saved_errno = errno;
+    if (engine->transport->cq_enter != NULL)
+        engine->transport->cq_enter(engine->cq);
+}
+
+static inline void slu_engine_leave(struct slu_engine *engine)
+{
+    if (engine->transport->cq_leave != NULL)
+        engine->transport->cq_leave(engine->cq);
+    errno = engine->saved_errno;
+}
+
+/* The list must be known to be good. */
+static inline uint64_t slu_sge_bytes(const struct sluice_sge *sges, uint32_t count)
+{
+    uint64_t bytes = SLU_LIKELY(count > 0) ? sges[0].length : 0;
+
+    for (uint32_t i = 1; i < count; i++)
+        bytes += sges[i].length;
+    return bytes;
+}
+
+static inline const struct sluice_request *slu_source_request(const struct slu_source *source,
+                                                              uint32_t index)
+{
+    if (source->multicast)
+        return source->lists[0];
+    return index < source->counts[0] ? &source->lists[0][index]
+                                     : &source->lists[1][index - source->counts[0]];
+}
+
+static inline uint32_t slu_source_peer(const struct slu_source *source, uint32_t index)
+{
+    if (SLU_LIKELY(!source->multicast))
+        return slu_source_request(source, index)->peer;
+    return source->remotes != NULL ? source->remotes[index].peer : source->peers[index];
+}
+
+static inline uint32_t slu_source_opcode(const struct slu_source *source, uint32_t index)
+{
+    uint32_t opcode = source->opcodes[!source->multicast && index >= source->counts[0]];
+
+    return opcode != SLUICE_OP_NONE ? opcode : slu_source_request(source, index)->opcode;
+}
+
+static inline void slu_source_item(const struct slu_source *source, uint32_t index,
+                                   struct slu_item *item)
+{
+    item->request = slu_source_request(source, index);
+    item->remote = SLU_UNLIKELY(source->remotes != NULL) ? &source->remotes[index].remote
+                   : SLU_UNLIKELY(source->multicast)     ? NULL
+                                                         : &item->request->remote;
+    item->peer = slu_source_peer(source, index);
+    item->opcode = slu_source_opcode(source, index);
+    item->bytes = slu_sge_bytes(item->request->sges, item->request->sge_count);
+}
+
+/*
+ * Whether there is nothing at all to complain of in a request and nothing rare
+ * about it, asked as one question. Of the item, request and opcode are given;
+ * the rest is found on the way.
+ */
+static inline bool slu_item_is_plain(const struct slu_engine *engine, struct slu_item *item)
+{
+    const struct sluice_request *request = item->request;
+    const struct sluice_remote_mr *remote = &request->remote;
+
+    item->peer = request->peer;
+    item->remote = remote;
+    if (request->sges == NULL || request->sge_count > engine->attr.max_sge ||
+        request->peer >= engine->peer_count || item->opcode == SLUICE_OP_NONE ||
+        item->opcode >= SLU_OPCODES ||
+        (request->opcode != item->opcode && request->opcode != SLUICE_OP_NONE) ||
+        (request->flags & ~slu_opcode_flags[item->opcode]) != 0 ||
+        (request->reserved | request->operand[0] | request->operand[1]) != 0)
+        return false;
+    item->bytes = slu_sge_bytes(request->sges, request->sge_count);
+    if (item->bytes > engine->attr.max_message || item->bytes > UINT32_MAX ||
+        ((request->flags & SLUICE_INLINE) != 0 && item->bytes > engine->attr.max_inline))
+        return false;
+    return item->opcode < SLUICE_OP_WRITE ||
+           (remote->reserved == 0 && item->bytes <= remote->length &&
+            remote->addr + remote->length >= remote->addr);
+}
+
+/* Work requests that an item needs. */
+static inline uint32_t slu_item_parts(const struct slu_engine *engine, const struct slu_item *item)
+{
+    uint64_t max = engine->attr.max_message;
+
+    if (SLU_LIKELY(item->bytes <= max || item->opcode == SLUICE_OP_RECEIVE))
+        return 1;
+    return (uint32_t)((item->bytes + max - 1) / max);
+}
+
+#define SLU_INDEX_BITS 19
+/* The last index is for refused requests. */
+#define SLU_MAX_SLOTS ((UINT32_C(1) << SLU_INDEX_BITS) - 1)
+#define SLU_QUEUE_BIT (UINT64_C(1) << SLU_INDEX_BITS)
+#define SLU_GENERATION (UINT64_C(1) << (SLU_INDEX_BITS + 1))
+
+static inline void slu_fill_receive(struct slu_receive_wr *wr, uint64_t id,
+                                    const struct sluice_sge *sges, uint32_t sge_count)
+{
+    wr->id = id;
+    wr->sge_count = sge_count;
+    wr->sges = sges;
+}
+
+static inline void slu_fill_send(struct slu_send_wr *wr, uint64_t id, const struct slu_item *item,
+                                 const struct sluice_sge *sges, uint32_t sge_count)
+{
+    wr->id = id;
+    wr->opcode = item->opcode;
+    wr->flags = item->request->flags;
+    wr->immediate = item->request->immediate;
+    wr->sge_count = sge_count;
+    wr->sges = sges;
+    wr->remote_addr = item->remote != NULL ? item->remote->addr : 0;
+    wr->rkey = item->remote != NULL ? item->remote->rkey : 0;
+}
+
+static inline uint32_t slu_slot_index(const struct slu_pool *pool, const struct slu_slot *slot)
+{
+    return (uint32_t)(slot - pool->slots);
+}
+
+static inline enum slu_queue slu_slot_queue(const struct slu_slot *slot)
+{
+    return (enum slu_queue)(slot->id >> SLU_INDEX_BITS & 1);
+}
+
+static inline struct slu_slot *slu_slot_find(struct slu_engine *engine, uint64_t id)
+{
+    struct slu_pool *pool = &engine->pools[id >> SLU_INDEX_BITS & 1];
+    uint64_t index = id & (SLU_QUEUE_BIT - 1);
+
+    if (SLU_UNLIKELY(index >= pool->size || pool->slots[index].id != id))
+        return NULL;
+    return &pool->slots[index];
+}
+
+/* Gives it an id that no request had before. */
+static inline void slu_slot_rename(struct slu_slot *slot)
+{
+    slot->id += SLU_GENERATION;
+}
+
+static inline void slu_list_push(struct slu_pool *pool, struct slu_list *list,
+                                 struct slu_slot *slot)
+{
+    uint32_t index = slu_slot_index(pool, slot);
+
+    slot->next = SLU_NONE;
+    slot->prev = list->tail;
+    if (list->tail == SLU_NONE)
+        list->head = index;
+    else
+        pool->slots[list->tail].next = index;
+    list->tail = index;
+}
+
+static inline void slu_list_push_front(struct slu_pool *pool, struct slu_list *list,
+                                       struct slu_slot *slot)
+{
+    uint32_t index = slu_slot_index(pool, slot);
+
+    slot->prev = SLU_NONE;
+    slot->next = list->head;
+    if (list->head == SLU_NONE)
+        list->tail = index;
+    else
+        pool->slots[list->head].prev = index;
+    list->head = index;
+}
+
+static inline void slu_list_remove(struct slu_pool *pool, struct slu_list *list,
+                                   struct slu_slot *slot)
+{
+    if (slot->prev == SLU_NONE)
+        list->head = slot->next;
+    else
+        pool->slots[slot->prev].next = slot->next;
+    if (slot->next == SLU_NONE)
+        list->tail = slot->prev;
+    else
+        pool->slots[slot->next].prev = slot->prev;
+}
+
+/* Slots that are free or can be made so. */
+static inline uint32_t slu_pool_room(const struct slu_pool *pool)
+{
+    uint32_t slots = pool->size - pool->pending;
+
+    return slots < pool->cq_free ? slots : pool->cq_free;
+}
+
+/* Is there room for so many work requests of a request? */
+static inline bool slu_post_room(const struct slu_engine *engine, const struct slu_item *item,
+                                 uint32_t parts)
+{
+    enum slu_queue queue = slu_item_queue(item);
+
+    return engine->peers[item->peer].free[queue] >= parts &&
+           engine->pools[queue].cq_free >= parts && slu_pool_room(&engine->pools[queue]) > 0;
+}
+
+/*
+ * Keys of the memory that a request uses, for the scan that deregistering
+ * makes; from here on it counts. The slot is the one with that index.
+ */
+static inline void slu_slot_hold_keys(const struct slu_engine *engine, const struct slu_pool *pool,
+                                      struct slu_slot *slot, uint32_t index,
+                                      const struct sluice_sge *sges, uint32_t count)
+{
+    _Atomic uint32_t *keys = pool->keys + (size_t)index * engine->attr.max_sge;
+
+    if (SLU_LIKELY(count > 0))
+        atomic_store_explicit(&keys[0], sges[0].lkey, memory_order_relaxed);
+    for (uint32_t i = 1; i < count; i++)
+        atomic_store_explicit(&keys[i], sges[i].lkey, memory_order_relaxed);
+    atomic_store_explicit(&slot->key_count, (uint8_t)count, memory_order_relaxed);
+    atomic_store_explicit(&slot->state, SLU_SLOT_PENDING, memory_order_release);
+}
+
+static inline void slu_slot_release_keys(struct slu_slot *slot)
+{
+    atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
+}
+
+/* A free slot that has its id and its keys becomes that of a request that is being posted. */
+static inline void slu_slot_begin(struct slu_engine *engine, enum slu_queue queue,
+                                  struct slu_slot *slot, const struct slu_item *item,
+                                  enum slu_slot_owner owner)
+{
+    struct slu_pool *pool = &engine->pools[queue];
+
+    slu_list_remove(pool, &pool->free, slot);
+    pool->pending++;
+    slot->user_data = item->request->user_data;
+    slot->bytes = item->bytes;
+    slot->peer = item->peer;
+    slot->opcode = (uint8_t)item->opcode;
+    slot->owner = (uint8_t)owner;
+    slot->posted = 0;
+    slot->unfinished = false;
+    slot->status = slot->cause = slot->vendor = 0;
+    slot->error = 0;
+    slot->error_class = SLUICE_CLASS_NONE;
+    slot->flags = 0;
+    slot->immediate = 0;
+    slu_list_push(pool, &engine->peers[item->peer].posted[queue], slot);
+}
+
+/* Makes a slot that began one of a call, or NULL, with this index in it. */
+static inline void slu_slot_join(struct slu_engine *engine, struct slu_slot *slot,
+                                 struct slu_call *call, uint32_t index, int64_t deadline)
+{
+    slot->call = call;
+    slot->index = index;
+    slot->deadline = deadline;
+    if (deadline < engine->next_deadline)
+        engine->next_deadline = deadline;
+}
+
+/* The result is in: gives it to its owner. The slot has left the posted list. */
+static inline void slu_slot_done(struct slu_engine *engine, enum slu_queue queue,
+                                 struct slu_slot *slot)
+{
+    struct slu_pool *pool = &engine->pools[queue];
+
+    pool->pending--;
+    if (slot->owner == SLU_OWNER_CALL) {
+        slu_slot_tell_call(slot);
+        slot->call = NULL;
+        atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
+        /* First to go again: it is at hand, and remembers nothing that may be asked for. */
+        slu_list_push_front(pool, &pool->free, slot);
+        return;
+    }
+    if (slot->owner == SLU_OWNER_SCOPE)
+        engine->scope.pending--;
+    slot->done_number = ++engine->done_number;
+    atomic_store_explicit(&slot->state, SLU_SLOT_DONE, memory_order_relaxed);
+    slu_list_push(pool, &pool->done[slot->owner], slot);
+}
+
+/* The owner has seen it. */
+static inline void slu_slot_seen(struct slu_engine *engine, struct slu_slot *slot)
+{
+    struct slu_pool *pool = &engine->pools[slu_slot_queue(slot)];
+
+    slu_list_remove(pool, &pool->done[slot->owner], slot);
+    atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
+    slu_list_push(pool, &pool->free, slot);
+}
+
+static inline void slu_slot_fill(const struct slu_slot *slot, struct sluice_completion *completion)
+{
+    completion->user_data = slot->user_data;
+    completion->bytes = slot->error == 0 ? slot->bytes : 0;
+    completion->peer = slot->peer;
+    completion->opcode = slot->opcode;
+    completion->flags = slot->flags;
+    completion->immediate = slot->immediate;
+    completion->error = slot->error;
+    completion->error_class = slot->error_class;
+    completion->status = slot->status;
+    completion->cause = slot->cause;
+    completion->vendor = slot->vendor;
+    completion->reserved = 0;
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The one device of the soft transport, which every host has. */
+#include "helper.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+/* Where peers will look for it, unless the program chooses an address. */
+static void describe_addresses(char *text, size_t size)
+{
+    const char *given = getenv("SLUICE_TCP_ADDRESS");
+    struct slu_address addresses[SLU_ENDPOINT_ADDRESSES] = {{.family = 0}};
+    size_t used;
+    if (given != NULL && *given != '\0') {
+        snprintf(text, size, "active, TCP, address %s (SLUICE_TCP_ADDRESS)", given);
+        return;
+    }
+    slu_soft_addresses_find(addresses, true, 0);
+    used = (size_t)snprintf(text, size, "active, TCP");
+    for (uint32_t i = 0; i < SLU_ENDPOINT_ADDRESSES && addresses[i].family != 0; i++) {
+        char ip[INET6_ADDRSTRLEN] = "?";
+        inet_ntop(addresses[i].family == 6 ? AF_INET6 : AF_INET, addresses[i].ip, ip, sizeof(ip));
+        if (used + 2 + strlen(ip) >= size)
+            break;
+        used += (size_t)snprintf(text + used, size - used, ", %s", ip);
+    }
+}
+
+int slu_soft_device_list(struct sluice_device_list *list)
+{
+    struct slu_device *device = slu_device_add(list, "soft", slu_transport_soft.name);
+    int err = device == NULL ? -ENOMEM : slu_device_add_ports(device, 1);
+    if (err != 0)
+        return err;
+    struct sluice_port_info *port = &device->ports[0];
+    device->info.active = 1;
+    device->info.level = SLUICE_LEVEL_TCP;
+    snprintf(device->info.description, sizeof(device->info.description),
+             "software transport: memory within a process, TCP between processes");
+    port->state = SLUICE_PORT_ACTIVE;
+    port->active = 1;
+    port->link_layer = SLUICE_LINK_NONE;
+    port->max_message = SOFT_MAX_MESSAGE;
+    describe_addresses(port->description, sizeof(port->description));
+    return 0;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Polling and arming completion queues. Guarantees: cq_arm answers 0 only if
+ * the queue was empty after it was armed, so a sleep on the fd cannot miss
+ * anything; and no completion of a destroyed queue pair is delivered.
+ *
+ * Both need completions taken from the device before the engine asks: these
+ * are held here, in order, and come first at the next poll.
+ */
+#include "config.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "verbs.h"
+
+#define BATCH 32
+/* Acknowledging takes a lock, so events are acknowledged by the many. */
+#define ACK_BATCH 64
+
+/* Of a failed completion a device fills in only id, status, vendor code and queue pair. */
+static void deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to)
+{
+    *to = (struct slu_wc){.id = from->wr_id, .status = (uint32_t)from->status};
+    if (SLU_UNLIKELY(from->status != IBV_WC_SUCCESS)) {
+        struct slu_verbs_qp *qp = slu_verbs_cq_find(cq, from->qp_num);
+
+        /* It takes its queue pair to the error state, which the device says only here. */
+        if (qp)
+            qp->state = SLU_QP_ERROR;
+        to->vendor = from->vendor_err;
+        return;
+    }
+    if (!(from->opcode & IBV_WC_RECV))
+        return;
+    to->bytes = from->byte_len;
+    /* Not every provider sets the flag where the opcode says it already. */
+    if (from->wc_flags & IBV_WC_WITH_IMM || from->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+        to->flags = SLUICE_IMMEDIATE;
+        to->immediate = be32toh(from->imm_data);
+    }
+}
+
+static uint32_t deliver_held(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32_t count)
+{
+    uint32_t taken = slu_verbs_min(count, cq->held_count);
+
+    for (uint32_t i = 0; i < taken; i++)
+        deliver(cq, &cq->held[cq->held_first + i], &wcs[i]);
+    cq->held_first += taken;
+    cq->held_count -= taken;
+    return taken;
+}
+
+/* Room for count more held completions behind the last one. */
+bool slu_verbs_cq_reserve_held(struct slu_verbs_cq *cq, uint32_t count)
+{
+    uint32_t needed = cq->held_count + count;
+    struct ibv_wc *grown;
+
+    if (cq->held_first > 0)
+        memmove(cq->held, cq->held + cq->held_first, cq->held_count * sizeof(*cq->held));
+    cq->held_first = 0;
+    if (needed <= cq->held_capacity)
+        return true;
+    needed = needed > 2 * cq->held_capacity ? needed : 2 * cq->held_capacity;
+    grown = realloc(cq->held, needed * sizeof(*grown));
+    if (!grown)
+        return false;
+    cq->held = grown;
+    cq->held_capacity = needed;
+    return true;
+}
+
+/* Moves up to count completions from the device to the held ones: their number, or below 0. */
+static int hold(struct slu_verbs_cq *cq, struct ibv_cq *ibv, uint32_t count)
+{
+    int got;
+
+    if (!slu_verbs_cq_reserve_held(cq, count))
+        return -ENOMEM;
+    got = ibv_poll_cq(ibv, (int)count, cq->held + cq->held_count);
+    if (got < 0) {
+        slu_verbs_cq_fail(cq, "a completion queue cannot be polled");
+        return -EIO;
+    }
+    cq->held_count += (uint32_t)got;
+    return got;
+}
+
+/* Takes up to count completions of one queue of the device. */
+static uint32_t poll_part(struct slu_verbs_cq *cq, struct ibv_cq *ibv, struct slu_wc *wcs,
+                          uint32_t count)
+{
+    struct ibv_wc batch[BATCH];
+    uint32_t taken = 0;
+
+    while (taken < count) {
+        int wanted = (int)slu_verbs_min(count - taken, BATCH);
+        int got = ibv_poll_cq(ibv, wanted, batch);
+
+        if (SLU_UNLIKELY(got < 0))
+            slu_verbs_cq_fail(cq, "a completion queue cannot be polled");
+        for (int i = 0; i < got; i++)
+            deliver(cq, &batch[i], &wcs[taken++]);
+        if (got < wanted)
+            break;
+    }
+    return taken;
+}
+
+/* Where there are several, each poll begins with another one, so that none has to wait. */
+static uint32_t poll_parts(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32_t count)
+{
+    uint32_t taken = 0;
+
+    for (uint32_t i = 0; i < cq->part_count && taken < count && !cq->dead; i++) {
+        if (++cq->next_part >= cq->part_count)
+            cq->next_part = 0;
+        taken += poll_part(cq, cq->parts[cq->next_part].ibv, wcs + taken, count - taken);
+    }
+    return taken;
+}
+
+static int poll_many(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32_t count)
+{
+    uint32_t taken = 0;
+
+    if (SLU_UNLIKELY(cq->held_count))
+        taken = deliver_held(cq, wcs, count);
+    if (SLU_LIKELY(cq->part_count == 1 && !cq->dead))
+        taken += poll_part(cq, cq->parts[0].ibv, wcs + taken, count - taken);
+    else
+        taken += poll_parts(cq, wcs + taken, count - taken);
+    if (SLU_UNLIKELY(cq->dead && taken == 0))
+        return slu_fail(EIO, "%s (%s)", cq->reason, cq->base.context->device);
+    return (int)taken;
+}
+
+/* Who waits for one completion polls often, and mostly for nothing. */
+int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
+{
+    struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
+    struct ibv_wc one;
+    int got;
+
+    if (count != 1 || cq->held_count || cq->part_count != 1 || cq->dead)
+        return poll_many(cq, wcs, count);
+    got = ibv_poll_cq(cq->parts[0].ibv, 1, &one);
+    if (got == 0)
+        return 0;
+    if (SLU_UNLIKELY(got < 0)) {
+        slu_verbs_cq_fail(cq, "a completion queue cannot be polled");
+        return poll_many(cq, wcs, count);
+    }
+    deliver(cq, &one, wcs);
+    return 1;
+}
+
+/* Keeps those of the held completions from start on that are not of the queue pair. */
+static void drop_held(struct slu_verbs_cq *cq, uint32_t start, uint32_t qpn)
+{
+    struct ibv_wc *held = cq->held + cq->held_first;
+    uint32_t kept = start;
+
+    for (uint32_t i = start; i < cq->held_count; i++) {
+        if (held[i].qp_num != qpn)
+            held[kept++] = held[i];
+    }
+    cq->held_count = kept;
+}
+
+/*
+ * Some providers clear the queue when a queue pair is destroyed, others (rxe)
+ * do not, and what they leave would take places that the engine counts as free.
+ * One length of the queue is enough, as completions come in order. Without
+ * memory for the others' completions the rest stays: the engine does not know
+ * its ids any more and discards it.
+ */
+void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t part)
+{
+    struct ibv_cq *ibv = cq->parts[part].ibv;
+    int got = BATCH;
+
+    drop_held(cq, 0, qpn);
+    for (int left = ibv->cqe; left > 0 && got == BATCH && !cq->dead; left -= got) {
+        uint32_t start = cq->held_count;
+
+        got = hold(cq, ibv, BATCH);
+        if (got > 0)
+            drop_held(cq, start, qpn);
+    }
+}
+
+static void count_event(struct slu_verbs_cq *cq, const struct ibv_cq *ibv)
+{
+    struct slu_verbs_part *part = cq->parts;
+
+    while (part->ibv != ibv)
+        part++;
+    part->armed = false;
+    if (++part->unacked >= ACK_BATCH) {
+        ibv_ack_cq_events(part->ibv, part->unacked);
+        part->unacked = 0;
+    }
+}
+
+/* The channel of a device that was removed is readable for ever, and has nothing. */
+static void drain_completion_events(struct slu_verbs_cq *cq, uint32_t events)
+{
+    struct ibv_cq *ibv;
+    void *unused;
+
+    errno = 0;
+    while (ibv_get_cq_event(cq->channel, &ibv, &unused) == 0)
+        count_event(cq, ibv);
+    if (events & (EPOLLERR | EPOLLHUP) || (errno != EAGAIN && errno != EINTR && errno != 0))
+        slu_verbs_cq_fail(cq, "the device has gone");
+}
+
+/* Takes what made the fd readable; the edge of a wake-up is gone with the look at it. */
+static void drain_fd(struct slu_verbs_cq *cq)
+{
+    struct epoll_event events[SLU_VERBS_WATCHED];
+    int saved = errno;
+    int count = epoll_wait(cq->fd, events, SLU_VERBS_WATCHED, 0);
+
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.u32 == SLU_VERBS_COMPLETION)
+            drain_completion_events(cq, events[i].events);
+        else if (events[i].data.u32 == SLU_VERBS_EVENT)
+            slu_verbs_events_read(slu_verbs_context_of(cq->base.context));
+    }
+    errno = saved;
+}
+
+/*
+ * A completion that came before the queue was armed makes no event, so the
+ * queue is looked at once more afterwards, and what is found is held.
+ */
+static void arm_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part)
+{
+    if (!part->armed && ibv_req_notify_cq(part->ibv, 0)) {
+        slu_verbs_cq_fail(cq, "a completion queue cannot be armed");
+        return;
+    }
+    part->armed = true;
+    hold(cq, part->ibv, 1);
+}
+
+int slu_verbs_cq_arm(struct slu_cq *base)
+{
+    struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
+
+    drain_fd(cq);
+    for (uint32_t i = 0; i < cq->part_count && !cq->held_count && !cq->dead; i++)
+        arm_part(cq, &cq->parts[i]);
+    return cq->held_count || cq->dead || atomic_load(&base->alerted) ? 1 : 0;
+}
+
+int slu_verbs_cq_fd(struct slu_cq *base)
+{
+    return slu_verbs_cq_of(base)->fd;
+}

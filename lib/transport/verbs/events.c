@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asynchronous events of the devices that we opened. Guarantee: each is read
+ * once, by whichever thread looks first, acknowledged before it returns, and
+ * told to all queue pairs that it concerns, also those of other threads; these
+ * are woken if they sleep.
+ *
+ * A queue pair or completion queue is not gone while an event of it was read
+ * and not acknowledged, because destroying waits for that; the lists below say
+ * which of them are ours. Nothing that waits for an acknowledgement holds the
+ * lock.
+ */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "verbs.h"
+
+/* An event as it is kept in a queue pair: 0 is none, so numbers are one higher. */
+#define KEPT(event) ((uint32_t)(event) + 1)
+
+static const char *reason_of(enum ibv_event_type event)
+{
+    switch (event) {
+    case IBV_EVENT_PORT_ERR:
+        return "the port went down";
+    case IBV_EVENT_GID_CHANGE:
+        return "the port has lost the address that the connection uses";
+    case IBV_EVENT_LID_CHANGE:
+        return "the port has got another LID";
+    case IBV_EVENT_QP_REQ_ERR:
+        return "the device reports an invalid request";
+    case IBV_EVENT_QP_ACCESS_ERR:
+        return "the device reports an access without the right to it";
+    default:
+        return "the device reports a fatal error of the queue pair";
+    }
+}
+
+/* The first event of a queue pair is its cause. */
+static void alert_qp(struct slu_verbs_qp *qp, enum ibv_event_type event)
+{
+    uint32_t none = 0;
+
+    atomic_compare_exchange_strong(&qp->event, &none, KEPT(event));
+    atomic_store(&qp->base.cq->alerted, true);
+}
+
+static void alert_all(struct slu_verbs_context *context, enum ibv_event_type event)
+{
+    for (struct slu_verbs_qp *qp = context->qps; qp; qp = qp->context_next)
+        alert_qp(qp, event);
+}
+
+static void alert_one(struct slu_verbs_context *context, const struct ibv_qp *ibv,
+                      enum ibv_event_type event)
+{
+    for (struct slu_verbs_qp *qp = context->qps; qp; qp = qp->context_next) {
+        if (qp->ibv == ibv)
+            alert_qp(qp, event);
+    }
+}
+
+/* The engines of a dead device see it at their next poll. */
+static void fail_device(struct slu_verbs_context *context)
+{
+    atomic_store(&context->fatal, true);
+    for (struct slu_verbs_cq *cq = context->cqs; cq; cq = cq->context_next)
+        atomic_store(&cq->base.alerted, true);
+}
+
+static void fail_cq(struct slu_verbs_context *context, const struct ibv_cq *ibv)
+{
+    for (struct slu_verbs_cq *cq = context->cqs; cq; cq = cq->context_next) {
+        if (ibv->cq_context == cq) {
+            atomic_store(&cq->overrun, true);
+            atomic_store(&cq->base.alerted, true);
+        }
+    }
+}
+
+/*
+ * Whether the table still has at its index what the queue pair was made with.
+ * That it cannot be read says nothing: ENODATA is the answer for an empty entry.
+ */
+static bool has_gid(const struct slu_verbs_context *context, const struct ibv_gid_entry *wanted)
+{
+    struct ibv_gid_entry now;
+    int err = ibv_query_gid_ex(context->ibv, context->port, wanted->gid_index, &now, 0);
+
+    if (err)
+        return slu_verbs_errno(err) != ENODATA;
+    return now.gid_type == wanted->gid_type &&
+           memcmp(now.gid.raw, wanted->gid.raw, sizeof(now.gid.raw)) == 0;
+}
+
+/* Addresses come and go; only connections that use one which has gone are concerned. */
+static void check_gids(struct slu_verbs_context *context)
+{
+    const struct ibv_gid_entry *looked_at = NULL;
+    bool there = true;
+
+    for (struct slu_verbs_qp *qp = context->qps; qp; qp = qp->context_next) {
+        if (!atomic_load(&qp->uses_gid))
+            continue;
+        if (!looked_at || memcmp(looked_at, &qp->path.gid, sizeof(*looked_at)) != 0)
+            there = has_gid(context, &qp->path.gid);
+        looked_at = &qp->path.gid;
+        if (!there)
+            alert_qp(qp, IBV_EVENT_GID_CHANGE);
+    }
+}
+
+static void check_lids(struct slu_verbs_context *context)
+{
+    struct ibv_port_attr port;
+
+    if (ibv_query_port(context->ibv, context->port, &port))
+        return;
+    for (struct slu_verbs_qp *qp = context->qps; qp; qp = qp->context_next) {
+        if (qp->path.lid != port.lid)
+            alert_qp(qp, IBV_EVENT_LID_CHANGE);
+    }
+}
+
+static void handle_port_event(struct slu_verbs_context *context,
+                              const struct ibv_async_event *event)
+{
+    if (event->element.port_num != context->port)
+        return;
+    slu_verbs_path_forget(context);
+    switch (event->event_type) {
+    case IBV_EVENT_PORT_ERR:
+        alert_all(context, IBV_EVENT_PORT_ERR);
+        return;
+    case IBV_EVENT_GID_CHANGE:
+        check_gids(context);
+        return;
+    case IBV_EVENT_LID_CHANGE:
+        check_lids(context);
+        return;
+    default:
+        return; /* PORT_ACTIVE, PKEY_CHANGE and the subnet manager's: the log has them */
+    }
+}
+
+static enum sluice_log_level level_of(enum ibv_event_type event)
+{
+    switch (event) {
+    case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_QP_FATAL:
+        return SLUICE_LOG_ERROR;
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        return SLUICE_LOG_WARN;
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        return SLUICE_LOG_DEBUG;
+    default:
+        return SLUICE_LOG_INFO;
+    }
+}
+
+static void handle_event(struct slu_verbs_context *context, const struct ibv_async_event *event)
+{
+    slu_log(level_of(event->event_type), "device %s: %s", context->base.device,
+            ibv_event_type_str(event->event_type));
+    switch (event->event_type) {
+    case IBV_EVENT_DEVICE_FATAL:
+        fail_device(context);
+        return;
+    case IBV_EVENT_CQ_ERR:
+        fail_cq(context, event->element.cq);
+        return;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        alert_one(context, event->element.qp, event->event_type);
+        return;
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_GID_CHANGE:
+        handle_port_event(context, event);
+        return;
+    default:
+        return;
+    }
+}
+
+/* 1: an event. 0: none. Below 0: there will be none any more. */
+static int next_event(struct slu_verbs_context *context, struct ibv_async_event *event)
+{
+    for (;;) {
+        errno = 0;
+        if (ibv_get_async_event(context->ibv, event) == 0)
+            return 1;
+        if (errno == EAGAIN)
+            return 0;
+        if (errno != EINTR)
+            return -errno;
+    }
+}
+
+/* Wakes whoever sleeps on a queue of the context: it looks for itself whether it is concerned. */
+static void wake_sleepers(struct slu_verbs_context *context)
+{
+    const uint64_t one = 1;
+
+    if (write(context->wake_fd, &one, sizeof(one)) < 0)
+        slu_log(SLUICE_LOG_WARN, "cannot wake the waits on %s: %s", context->base.device,
+                strerror(errno));
+}
+
+void slu_verbs_events_read(struct slu_verbs_context *context)
+{
+    struct ibv_async_event event;
+    int saved = errno;
+    bool any = false;
+    int got = 0;
+
+    if (context->wrapped)
+        return;
+    pthread_mutex_lock(&context->events_lock);
+    while (!atomic_load(&context->fatal) && (got = next_event(context, &event)) > 0) {
+        handle_event(context, &event);
+        ibv_ack_async_event(&event);
+        any = true;
+    }
+    if (got < 0) {
+        slu_log(SLUICE_LOG_ERROR, "device %s has gone: %s", context->base.device, strerror(-got));
+        fail_device(context);
+    }
+    if (any || got < 0)
+        wake_sleepers(context);
+    pthread_mutex_unlock(&context->events_lock);
+    errno = saved;
+}
+
+int slu_verbs_events_open(struct slu_verbs_context *context)
+{
+    int fd = context->ibv->async_fd;
+    int err;
+
+    context->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (context->wake_fd < 0) {
+        err = errno;
+        return slu_fail(err, "cannot make an event fd for %s: %s", context->base.device,
+                        strerror(err));
+    }
+    if (!context->wrapped && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)) {
+        err = errno;
+        close(context->wake_fd);
+        return slu_fail(err, "cannot prepare the events of %s: %s", context->base.device,
+                        strerror(err));
+    }
+    pthread_mutex_init(&context->events_lock, NULL);
+    return 0;
+}
+
+void slu_verbs_events_close(struct slu_verbs_context *context)
+{
+    slu_verbs_events_read(context);
+    pthread_mutex_destroy(&context->events_lock);
+    close(context->wake_fd);
+}
+
+void slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp)
+{
+    pthread_mutex_lock(&context->events_lock);
+    qp->context_prev = &context->qps;
+    qp->context_next = context->qps;
+    if (qp->context_next)
+        qp->context_next->context_prev = &qp->context_next;
+    context->qps = qp;
+    pthread_mutex_unlock(&context->events_lock);
+}
+
+void slu_verbs_events_remove_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp)
+{
+    slu_verbs_events_read(context);
+    pthread_mutex_lock(&context->events_lock);
+    *qp->context_prev = qp->context_next;
+    if (qp->context_next)
+        qp->context_next->context_prev = qp->context_prev;
+    pthread_mutex_unlock(&context->events_lock);
+}
+
+void slu_verbs_events_add_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq)
+{
+    pthread_mutex_lock(&context->events_lock);
+    cq->context_next = context->cqs;
+    context->cqs = cq;
+    pthread_mutex_unlock(&context->events_lock);
+}
+
+void slu_verbs_events_remove_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq)
+{
+    struct slu_verbs_cq **link = &context->cqs;
+
+    slu_verbs_events_read(context);
+    pthread_mutex_lock(&context->events_lock);
+    while (*link != cq)
+        link = &(*link)->context_next;
+    *link = cq->context_next;
+    pthread_mutex_unlock(&context->events_lock);
+}
+
+/* These say that the queue pair failed; of the reason a failed request knows more. */
+static bool is_of_qp(enum ibv_event_type event)
+{
+    return event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_REQ_ERR ||
+           event == IBV_EVENT_QP_ACCESS_ERR;
+}
+
+/*
+ * The side that was asked for what may not be gets one of the two on some
+ * devices and nothing on others: it has lost its peer on all of them.
+ */
+static uint32_t status_of(enum ibv_event_type event)
+{
+    return event == IBV_EVENT_QP_REQ_ERR || event == IBV_EVENT_QP_ACCESS_ERR
+               ? SLUICE_STATUS_RETRY_EXC_ERR
+               : SLUICE_STATUS_FATAL_ERR;
+}
+
+static bool take_event(struct slu_verbs_qp *qp, struct slu_alert *alert)
+{
+    const struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
+    uint32_t kept = atomic_load(&qp->event);
+
+    if (!kept || qp->event_told || qp->state == SLU_QP_PREPARED)
+        return false;
+    qp->event_told = true;
+    alert->qp = &qp->base;
+    alert->vendor = kept - 1;
+    alert->status = status_of((enum ibv_event_type)alert->vendor);
+    alert->inferred = is_of_qp((enum ibv_event_type)alert->vendor);
+    snprintf(alert->reason, sizeof(alert->reason), "%s (%s, port %u)",
+             reason_of((enum ibv_event_type)alert->vendor), context->base.device, context->port);
+    return true;
+}
+
+bool slu_verbs_cq_alert(struct slu_cq *base, struct slu_alert *alert)
+{
+    struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
+    struct slu_verbs_context *context = slu_verbs_context_of(base->context);
+
+    if (!atomic_load(&base->alerted))
+        slu_verbs_events_read(context);
+    if (!atomic_exchange(&base->alerted, false))
+        return false;
+    if (atomic_load(&context->fatal))
+        slu_verbs_cq_fail(cq, "the device has failed");
+    else if (atomic_load(&cq->overrun))
+        slu_verbs_cq_fail(cq, "a completion queue has failed");
+    for (uint32_t i = 0; i < SLU_VERBS_BUCKETS && !cq->dead; i++) {
+        for (struct slu_verbs_qp *qp = cq->qps[i]; qp; qp = qp->next) {
+            if (take_event(qp, alert)) {
+                atomic_store(&base->alerted, true); /* there may be more */
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static int fail_fatal(const struct slu_verbs_context *context)
+{
+    return slu_fail(EIO, "device %s has failed: close what was made of it and open it anew",
+                    context->base.device);
+}
+
+int slu_verbs_events_prepare(struct slu_verbs_context *context, const struct slu_verbs_cq *cq)
+{
+    slu_verbs_events_read(context);
+    if (atomic_load(&context->fatal))
+        return fail_fatal(context);
+    if (cq->dead || atomic_load(&cq->overrun))
+        return slu_fail(EIO, "a completion queue of %s has failed: close the channel, make it anew",
+                        context->base.device);
+    return 0;
+}
+
+int slu_verbs_events_check(struct slu_verbs_qp *qp)
+{
+    struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
+    uint32_t kept;
+
+    slu_verbs_events_read(context);
+    kept = atomic_load(&qp->event);
+    if (atomic_load(&context->fatal))
+        return fail_fatal(context);
+    /* A port may have come up again, if it has kept its address. */
+    if (kept == KEPT(IBV_EVENT_PORT_ERR)) {
+        atomic_store(&qp->event, 0);
+        kept = atomic_load(&qp->uses_gid) && !has_gid(context, &qp->path.gid)
+                   ? KEPT(IBV_EVENT_GID_CHANGE)
+                   : 0;
+    }
+    if (!kept)
+        return 0;
+    return slu_fail(EADDRNOTAVAIL, "%s (%s, port %u) since the channel was prepared",
+                    reason_of((enum ibv_event_type)(kept - 1)), context->base.device,
+                    context->port);
+}
+
+void slu_verbs_events_connected(struct slu_verbs_qp *qp)
+{
+    qp->state = SLU_QP_CONNECTED;
+    atomic_store(&qp->uses_gid, qp->link.global);
+    if (atomic_load(&qp->event))
+        atomic_store(&qp->base.cq->alerted, true);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The objects of libibverbs behind ours, and ours around existing ones. Built
+ * without verbs, all of it answers that there are none.
+ */
+#include "config.h"
+
+#include <sluice/verbs.h>
+
+#include "channel/engine.h"
+#include "multichannel/multichannel.h"
+
+#ifdef HAVE_VERBS
+
+#include "transport/verbs/verbs.h"
+
+static bool runs_verbs(const struct sluice_context *context)
+{
+    if (context->transport->transport == &slu_transport_verbs)
+        return true;
+    slu_fail_null(EOPNOTSUPP, "device %s is of transport %s, which has no verbs objects",
+                  context->transport->device, context->transport->transport->name);
+    return false;
+}
+
+static struct ibv_context *context_of(const struct sluice_context *context)
+{
+    return runs_verbs(context) ? slu_verbs_context_of(context->transport)->ibv : NULL;
+}
+
+static struct ibv_pd *pd_of(const struct sluice_pd *pd)
+{
+    return runs_verbs(pd->context) ? slu_verbs_pd_of(pd->transport)->ibv : NULL;
+}
+
+static struct ibv_mr *mr_of(const struct sluice_mr *mr)
+{
+    return runs_verbs(mr->pd->context) ? slu_verbs_mr_of(mr->transport)->ibv : NULL;
+}
+
+static struct ibv_qp *qp_of(const struct slu_engine *engine, uint32_t peer)
+{
+    if (!runs_verbs(engine->pd->context))
+        return NULL;
+    if (engine->peers[peer].qp == NULL)
+        return slu_fail_null(ENOTCONN, "peer %u has no queue pair any more: reset it", peer);
+    return slu_verbs_qp_of(engine->peers[peer].qp)->ibv;
+}
+
+static struct sluice_context *wrap_context(struct ibv_context *ibv,
+                                           const struct sluice_context_attr *attr)
+{
+    struct sluice_context_attr checked;
+    struct slu_tcontext *transport;
+    int error = slu_context_attr_apply(attr, &checked);
+
+    if (error == 0)
+        error = slu_verbs_wrap(ibv, &checked, &transport);
+    if (error < 0) {
+        errno = -error;
+        return NULL;
+    }
+    return slu_context_create(transport);
+}
+
+static struct sluice_pd *wrap_pd(struct sluice_context *context, struct ibv_pd *ibv)
+{
+    struct slu_tpd *transport;
+    int error;
+
+    if (!runs_verbs(context))
+        return NULL;
+    if (ibv->context != slu_verbs_context_of(context->transport)->ibv)
+        return slu_fail_null(EINVAL, "the ibv_pd is of another ibv_context than the context");
+    error = slu_verbs_pd_wrap(context->transport, ibv, &transport);
+    if (error < 0) {
+        errno = -error;
+        return NULL;
+    }
+    return slu_pd_create(context, transport);
+}
+
+#else
+
+#define context_of(context) ((void)(context), refuse())
+#define pd_of(pd) ((void)(pd), refuse())
+#define mr_of(mr) ((void)(mr), refuse())
+#define qp_of(engine, peer) ((void)(engine), (void)(peer), refuse())
+#define wrap_context(ibv, attr) ((void)(ibv), (void)(attr), refuse())
+#define wrap_pd(context, ibv) ((void)(context), (void)(ibv), refuse())
+
+static void *refuse(void)
+{
+    return slu_fail_null(EOPNOTSUPP, "this library was built without verbs");
+}
+
+#endif
+
+struct ibv_context *sluice_verbs_context(const struct sluice_context *context)
+{
+    if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
+        return slu_fail_null(EINVAL, "not a context");
+    return context_of(context);
+}
+
+struct ibv_pd *sluice_verbs_pd(const struct sluice_pd *pd)
+{
+    if (pd == NULL || pd->magic != SLU_MAGIC_PD)
+        return slu_fail_null(EINVAL, "not a protection domain");
+    return pd_of(pd);
+}
+
+struct ibv_mr *sluice_verbs_mr(const struct sluice_mr *mr)
+{
+    if (mr == NULL || mr->magic != SLU_MAGIC_MR)
+        return slu_fail_null(EINVAL, "not a memory region");
+    return mr_of(mr);
+}
+
+struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel)
+{
+    if (channel == NULL || channel->magic != SLU_MAGIC_CHANNEL)
+        return slu_fail_null(EINVAL, "not a channel");
+    return qp_of(channel->engine, 0);
+}
+
+struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *multichannel,
+                                            uint32_t peer)
+{
+    if (multichannel == NULL || multichannel->magic != SLU_MAGIC_MULTICHANNEL)
+        return slu_fail_null(EINVAL, "not a multichannel");
+    if (peer >= multichannel->engine->peer_count)
+        return slu_fail_null(ERANGE, "no peer %u: there are %u", peer,
+                             multichannel->engine->peer_count);
+    return qp_of(multichannel->engine, peer);
+}
+
+struct sluice_context *sluice_verbs_context_wrap(struct ibv_context *ibv,
+                                                 const struct sluice_context_attr *attr)
+{
+    if (ibv == NULL)
+        return slu_fail_null(EINVAL, "no ibv_context to wrap");
+    return wrap_context(ibv, attr);
+}
+
+struct sluice_pd *sluice_verbs_pd_wrap(struct sluice_context *context, struct ibv_pd *ibv)
+{
+    if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
+        return slu_fail_null(EINVAL, "a protection domain needs an open context");
+    if (ibv == NULL)
+        return slu_fail_null(EINVAL, "no ibv_pd to wrap");
+    return wrap_pd(context, ibv);
+}

