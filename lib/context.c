@@ -53,6 +53,19 @@ static void name_devices(const struct sluice_device_list *list, char *text, size
     }
 }
 
+/* A program that was to run on RDMA should not have to guess why it runs on soft. */
+static void log_passed_over(const struct sluice_device_list *list, uint32_t chosen,
+                            const struct sluice_device_info *info)
+{
+    struct sluice_device_info passed = {.size = sizeof passed};
+    bool soft = info->level != SLUICE_LEVEL_NIC;
+
+    for (uint32_t i = 0; i < chosen; i++)
+        if (sluice_device_list_info(list, i, &passed) == 0)
+            slu_log(soft ? SLUICE_LOG_WARN : SLUICE_LOG_INFO, "device %s is passed over: %s",
+                    passed.name, passed.description);
+}
+
 /*
  * Finds the device of that name, or without a name the first active one of a
  * list that is in order of preference and ends with soft.
@@ -69,6 +82,8 @@ static int choose_device(const char *name, const char *source, struct sluice_dev
         chosen->size = sizeof *chosen;
         error = sluice_device_list_info(list, i, chosen);
         if (error == 0 && (name != NULL ? strcmp(chosen->name, name) == 0 : chosen->active)) {
+            if (name == NULL)
+                log_passed_over(list, i, chosen);
             sluice_device_list_free(list);
             return 0;
         }

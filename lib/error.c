@@ -98,18 +98,23 @@ static const struct {
     [SLUICE_CLASS_PEER_LOST] =
         {ECONNRESET, "peer lost",
          "the peer closed or refused the connection (an endpoint that was swapped, "
-         "used before or is stale), or its process or host is gone"},
+         "used before or is stale), its process or host is gone, or it asked for memory "
+         "that our side refused"},
     [SLUICE_CLASS_TIMEOUT] = {ETIMEDOUT, "timeout",
                               "see whether the peer took part, or allow more time"},
-    [SLUICE_CLASS_ACCESS] = {EACCES, "access",
-                             "check remote key, range and rights of the peer's region"},
+    [SLUICE_CLASS_ACCESS] =
+        {EACCES, "access",
+         "check remote key, range and rights of the peer's region, and what its channel "
+         "lets peers do"},
     [SLUICE_CLASS_TRUNCATED] =
         {EMSGSIZE, "truncated",
          "the receive posted for it must be as long as the message and lie in memory "
          "with LOCAL_WRITE"},
     [SLUICE_CLASS_CANCELLED] = {ECANCELED, "cancelled", "see the first error of this peer"},
-    [SLUICE_CLASS_LOCAL] = {EFAULT, "local",
-                            "check that the SGEs lie in registered memory with the right access"},
+    [SLUICE_CLASS_LOCAL] =
+        {EFAULT, "local",
+         "check that the SGEs lie in memory registered with this protection domain, "
+         "with the right access, and that the port is up"},
     [SLUICE_CLASS_DEVICE] = {EIO, "device", "check the device, its port and its cable"},
     [SLUICE_CLASS_PROTOCOL] = {EPROTO, "protocol",
                                "both sides must run compatible versions of the library"},

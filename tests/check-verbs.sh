@@ -40,11 +40,11 @@ on() {
 # As rxe does it.
 for program in access arguments attributes data devices endpoints errors memory objects order \
   path reset scope threads unpolled wrap; do
-  check "test_$program on a device like rxe" on 'rxe eager hurry=20' $program
+  check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
 done
 # As adapters for InfiniBand do it, in time of its own, and with small completion queues.
 for program in arguments data endpoints errors order scope threads unpolled; do
   check "test_$program on a device like an adapter" \
-    on 'infiniband purge events hurry=20 max_cqe=200' $program
+    on 'tidy infiniband purge events hurry=20 max_cqe=200' $program
 done
 finish

@@ -159,9 +159,9 @@ SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_
  * a port that ours cannot reach: another link layer, address or partition),
  * EPROTOTYPE (of another transport), EINVAL (NULL or not a prepared channel),
  * EADDRNOTAVAIL (our port has lost the address), EIO (the device has failed),
- * or the driver's, such as EHOSTUNREACH or ETIMEDOUT on RoCE, where the kernel
- * looks for the peer's host, which takes up to a second if it is not there. The
- * prepared channel is then freed.
+ * or the driver's, such as EHOSTUNREACH, ENETUNREACH or ETIMEDOUT on RoCE, where
+ * the kernel looks for the peer's host, which takes up to a second if it is not
+ * there. The prepared channel is then freed.
  */
 
 /*

@@ -67,7 +67,9 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
     int error = slu_endpoint_decode(remote, &decoded);
 
     if (error == 0 && decoded.transport != engine->transport->id)
-        error = slu_fail(EPROTOTYPE, "endpoint is of transport %s, this side runs %s",
+        error = slu_fail(EPROTOTYPE,
+                         "endpoint is of transport %s, this side runs %s: open devices of one kind "
+                         "on both sides",
                          transport_name(decoded.transport), engine->transport->name);
     if (error == 0)
         error = engine->transport->qp_connect(peer->qp, &decoded);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fake_device.h"
 
@@ -28,6 +29,7 @@ static const char *failed;
 static struct order refusal;
 static struct order ends[ENDS];
 static bool hold_all;
+static bool tidy; /* a process must not end with objects alive */
 
 static const char *const call_names[FAKE_CALLS] = {
     [FAKE_GET_DEVICE_LIST] = "ibv_get_device_list",
@@ -424,6 +426,8 @@ static void apply_word(const char *word, struct fake_device *device)
         fake_verbs.responder_events = true;
     else if (strcmp(word, "eager") == 0)
         fake_verbs.eager = true;
+    else if (strcmp(word, "tidy") == 0)
+        tidy = true;
     else if (strcmp(word, "purge") == 0)
         fake_verbs.orphans = FAKE_PURGE;
     else if (strncmp(word, "hurry=", 6) == 0)
@@ -449,6 +453,20 @@ static void apply_environment(struct fake_device *device)
     snprintf(copy, sizeof(copy), "%s", words ? words : "");
     for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         apply_word(word, device);
+}
+
+__attribute__((destructor)) static void look_at_the_end(void)
+{
+    const struct fake_live *live = &fake_verbs.live;
+
+    if (!tidy || !fake_verbs_alive())
+        return;
+    fprintf(stderr,
+            "pretend RDMA device: left are %u lists, %u contexts, %u domains, %u regions, %u "
+            "channels, %u completion queues, %u queue pairs\n",
+            live->device_lists, live->contexts, live->pds, live->mrs, live->channels, live->cqs,
+            live->qps);
+    _exit(EXIT_FAILURE);
 }
 
 __attribute__((constructor)) void fake_verbs_reset(void)

@@ -153,7 +153,7 @@ extern struct fake_verbs fake_verbs;
 
 /*
  * A new device, fake0, with one Ethernet port. No object may be alive. Words in
- * SLUICE_FAKE_VERBS change it: rxe, infiniband, events, purge, eager, hurry=20,
+ * SLUICE_FAKE_VERBS change it: rxe, infiniband, events, purge, eager, tidy, hurry=20,
  * max_cqe=64, max_wr=64, max_inline=0.
  */
 void fake_verbs_reset(void);

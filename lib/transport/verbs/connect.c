@@ -242,13 +242,14 @@ int slu_verbs_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
     struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
     uint8_t port = slu_verbs_context_of(base->pd->context)->port;
     struct slu_verbs_link link;
-    int err = slu_verbs_events_check(qp);
+    int err = check_remote(qp, remote);
 
-    if (!err)
-        err = check_remote(qp, remote);
     if (err)
         return err;
     link = negotiate(qp, remote);
+    err = slu_verbs_events_check(qp, link.global);
+    if (err)
+        return err;
     err = move_to_rtr(qp, port, &link);
     if (!err)
         err = move_to_rts(qp, &link);

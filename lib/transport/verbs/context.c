@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verbs.h"
 
@@ -27,6 +28,16 @@ static struct ibv_device *find_device(struct ibv_device **devices, const char *n
     return NULL;
 }
 
+/* libibverbs answers ENOENT, too, where the device node is there and may not be opened. */
+int slu_verbs_open_errno(const struct ibv_device *device)
+{
+    int code = slu_verbs_errno(-1);
+    char node[sizeof("/dev/infiniband/") + IBV_SYSFS_NAME_MAX];
+
+    snprintf(node, sizeof(node), "/dev/infiniband/%s", device->dev_name);
+    return access(node, R_OK | W_OK) && errno == EACCES ? EACCES : code;
+}
+
 static int open_device(const char *name, struct ibv_context **ibv)
 {
     struct ibv_device **devices = ibv_get_device_list(NULL);
@@ -40,9 +51,10 @@ static int open_device(const char *name, struct ibv_context **ibv)
     } else {
         *ibv = ibv_open_device(device);
         if (!*ibv) {
-            int code = slu_verbs_errno(-1);
+            int code = slu_verbs_open_errno(device);
 
-            err = slu_fail(code, "cannot open device %s: %s", name, strerror(code));
+            err = slu_fail(code, "cannot open device %s (/dev/infiniband/%s): %s", name,
+                           device->dev_name, strerror(code));
         }
     }
     if (devices)

@@ -336,7 +336,7 @@ static int describe_device(struct ibv_device *ibv_device, struct slu_device *dev
     }
     ibv = ibv_open_device(ibv_device);
     if (!ibv) {
-        err = slu_verbs_errno(-1);
+        err = slu_verbs_open_errno(ibv_device);
         if (err == EMFILE || err == ENFILE)
             return fail_files(err);
         snprintf(info->description, sizeof(info->description), "cannot be opened: %s",

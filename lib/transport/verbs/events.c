@@ -390,7 +390,7 @@ int slu_verbs_events_prepare(struct slu_verbs_context *context, const struct slu
     return 0;
 }
 
-int slu_verbs_events_check(struct slu_verbs_qp *qp)
+int slu_verbs_events_check(struct slu_verbs_qp *qp, bool global)
 {
     struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
     uint32_t kept;
@@ -399,12 +399,12 @@ int slu_verbs_events_check(struct slu_verbs_qp *qp)
     kept = atomic_load(&qp->event);
     if (atomic_load(&context->fatal))
         return fail_fatal(context);
-    /* A port may have come up again, if it has kept its address. */
-    if (kept == KEPT(IBV_EVENT_PORT_ERR)) {
+    /* A port may have come up again, and an address that is not used does not matter. */
+    if (kept == KEPT(IBV_EVENT_PORT_ERR) || kept == KEPT(IBV_EVENT_GID_CHANGE)) {
+        bool lost = global && !has_gid(context, &qp->path.gid);
+
         atomic_store(&qp->event, 0);
-        kept = atomic_load(&qp->uses_gid) && !has_gid(context, &qp->path.gid)
-                   ? KEPT(IBV_EVENT_GID_CHANGE)
-                   : 0;
+        kept = lost ? KEPT(IBV_EVENT_GID_CHANGE) : 0;
     }
     if (!kept)
         return 0;

@@ -210,8 +210,9 @@ static int read_path(struct ibv_context *ibv, uint8_t port, uint32_t gid_entries
         return slu_fail(err, "cannot query port %u of %s: %s", port, device, strerror(err));
     }
     if (attr.state != IBV_PORT_ACTIVE)
-        return slu_fail(ENETDOWN, "port %u of %s is %s, not active", port, device,
-                        ibv_port_state_str(attr.state));
+        return slu_fail(ENETDOWN,
+                        "port %u of %s is %s, not active; see to its link or network interface",
+                        port, device, ibv_port_state_str(attr.state));
     read.mtu = attr.active_mtu;
     read.lid = attr.lid;
     /* Drivers older than RoCE leave the link layer unspecified. */

@@ -111,7 +111,7 @@ int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_
     err = move_to_init(made, context);
     if (err)
         goto destroy_ibv;
-    atomic_init(&made->uses_gid, slu_verbs_wants_grh(made));
+    atomic_init(&made->uses_gid, made->path.has_gid);
     slu_verbs_cq_add(slu_verbs_cq_of(cq), made);
     slu_verbs_events_add_qp(context, made);
     *qp = &made->base;

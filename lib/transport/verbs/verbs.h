@@ -89,7 +89,7 @@ struct slu_verbs_qp {
     enum slu_qp_state state;
     _Atomic uint32_t event; /* that ended it: 0, or one more than the event's number */
     bool event_told;
-    atomic_bool uses_gid; /* its packets name it: as far as is known before it is connected */
+    atomic_bool uses_gid; /* its packets name it; before it is connected: they may */
     uint32_t part;        /* of the completion queue */
     uint32_t psn;
     enum ibv_mtu mtu; /* the most that we can do */
@@ -207,6 +207,8 @@ int slu_verbs_fork_init(void);
 /* context.c */
 int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context);
+/* Why ibv_open_device() gave nothing. */
+int slu_verbs_open_errno(const struct ibv_device *device);
 int slu_verbs_wrap(struct ibv_context *ibv, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context);
 void slu_verbs_close(struct slu_tcontext *context);
@@ -278,8 +280,11 @@ void slu_verbs_events_remove_cq(struct slu_verbs_context *context, struct slu_ve
 bool slu_verbs_cq_alert(struct slu_cq *cq, struct slu_alert *alert);
 /* An error if the device, or this queue of it, has failed. */
 int slu_verbs_events_prepare(struct slu_verbs_context *context, const struct slu_verbs_cq *cq);
-/* An error if an event came since the queue pair was made that makes it useless. */
-int slu_verbs_events_check(struct slu_verbs_qp *qp);
+/*
+ * An error if an event came since the queue pair was made that makes it useless
+ * for a connection, with GIDs (global) or without.
+ */
+int slu_verbs_events_check(struct slu_verbs_qp *qp, bool global);
 /* It is connected: from now on its events are failures. */
 void slu_verbs_events_connected(struct slu_verbs_qp *qp);
 
