@@ -166,7 +166,7 @@ guest_programs = \
 	%D%/test_events
 
 # Those test programs that use threads: scripts/test runs them under ThreadSanitizer.
-threaded_tests = $(test_programs) %D%/check-verbs.sh
+threaded_tests = $(test_programs)
 
 # Checks of what was built, one a line, sorted.
 build_checks = \
