@@ -200,7 +200,8 @@ START_TEST(memory_that_is_refused)
     fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), EPERM);
     require_null(sluice_mr_register(pd, text, sizeof(text), 0), EPERM, "400 fake0");
     require_number(fake_verbs.live.mrs, 0);
-    require_number(count_mappings(), mappings);
+    require(SANITIZED || count_mappings() == mappings, "%ld mappings, were %ld", count_mappings(),
+            mappings);
     sides_close(&sides);
 }
 END_TEST
@@ -219,6 +220,7 @@ START_TEST(memory_that_is_kept)
     require_ok(sluice_mr_deregister(mr));
     memset(bytes, 1, LENGTH); /* still mapped: this would kill the program */
     require_number(fake_verbs.live.mrs, 1);
+    sides_close(&sides);
 }
 END_TEST
 

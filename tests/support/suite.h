@@ -17,6 +17,18 @@
 
 #include <sluice.h>
 
+/* Whether a sanitizer is in the program, which has threads, memory and time of its own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* How two ends in one process are joined. */
