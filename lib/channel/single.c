@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A blocking call of one request that is right and has room, as most are. As
- * little as can be is done before the doorbell, and a request whose success is
- * what the first poll finds enters no list at all. Whatever is not so plain is
- * left to the general way, at the point that was come to.
+ * A call of one request that is right and has room, as most are, blocking or
+ * unpolled. As little as can be is done before the doorbell, and a blocking one
+ * whose success is what the first poll finds enters no list at all. Whatever is
+ * not so plain is left to the general way, at the point that was come to.
  */
 #include "config.h"
 
