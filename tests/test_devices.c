@@ -24,29 +24,6 @@ struct found {
     struct sluice_device_info info;
 };
 
-static struct sluice_device_info device_info(const struct sluice_device_list *list, uint32_t index)
-{
-    struct sluice_device_info info = {.size = sizeof(info)};
-    require_ok(sluice_device_list_info(list, index, &info));
-    return info;
-}
-
-static struct sluice_port_info port_info(const struct sluice_device_list *list, uint32_t index,
-                                         uint32_t port)
-{
-    struct sluice_port_info info = {.size = sizeof(info)};
-    require_ok(sluice_device_list_port(list, index, port, &info));
-    return info;
-}
-
-static struct sluice_gid_info gid_info(const struct sluice_device_list *list, uint32_t index,
-                                       uint32_t entry)
-{
-    struct sluice_gid_info info = {.size = sizeof(info)};
-    require_ok(sluice_device_list_gid(list, index, entry, &info));
-    return info;
-}
-
 /* Index of the device under test; the count if it is not there. */
 static uint32_t find_device(const struct sluice_device_list *list)
 {

@@ -181,22 +181,14 @@ END_TEST
 
 START_TEST(a_reset_recovers_when_the_port_is_back)
 {
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *prepared[2];
     struct pair pair;
     pair_open(&pair, NULL);
     link_down();
     link_up();
     for (int i = 0; i < 2; i++) {
         require_lost_port(pair.channels[i], "the port went down");
-        prepared[i] = sluice_channel_reset(pair.channels[i]);
-        require(prepared[i], "%s", sluice_last_error());
-        require_ok(sluice_prepared_channel_endpoint(prepared[i], &endpoints[i]));
     }
-    for (int i = 0; i < 2; i++) {
-        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]);
-        require(pair.channels[i], "%s", sluice_last_error());
-    }
+    pair_reset(&pair);
     pair_works(&pair);
     pair_close(&pair);
 }

@@ -215,7 +215,6 @@ END_TEST
 START_TEST(sequence_numbers_of_resets)
 {
     struct pair pair;
-    struct sluice_endpoint endpoints[2];
     struct sluice_channel_info first[2];
     struct sluice_channel_info second[2];
     struct sluice_channel_attr attrs[2] = {
@@ -225,16 +224,7 @@ START_TEST(sequence_numbers_of_resets)
     connect_unlike(&pair, attrs);
     pair_works(&pair);
     query_both(&pair, first);
-    struct sluice_prepared_channel *prepared[2];
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = sluice_channel_reset(pair.channels[i]);
-        require(prepared[i], "%s", sluice_last_error());
-        require_ok(sluice_prepared_channel_endpoint(prepared[i], &endpoints[i]));
-    }
-    for (int i = 0; i < 2; i++) {
-        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair.channels[i], "%s", sluice_last_error());
-    }
+    pair_reset(&pair);
     pair_works(&pair);
     query_both(&pair, second);
     require_number(second[0], psn, first[0].psn);

@@ -6,22 +6,6 @@
 #include "support/pair.h"
 #include "support/process.h"
 
-/* Both ends of a pair are reset and connected again. */
-static void reset_pair(struct pair *pair)
-{
-    struct sluice_endpoint endpoints[2];
-    struct sluice_prepared_channel *prepared[2];
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = sluice_channel_reset(pair->channels[i]);
-        require(prepared[i], "%s", sluice_last_error());
-        require_ok(sluice_prepared_channel_endpoint(prepared[i], &endpoints[i]));
-    }
-    for (int i = 0; i < 2; i++) {
-        pair->channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair->channels[i], "%s", sluice_last_error());
-    }
-}
-
 /* Nothing is left behind: no fd, no queue pair and no memory region of the device. */
 START_TEST(channel_is_reset_many_times)
 {
@@ -36,7 +20,7 @@ START_TEST(channel_is_reset_many_times)
     int qps = count_objects("qp");
     int mrs = count_objects("mr");
     for (int cycle = 0; cycle < cycles; cycle++) {
-        reset_pair(&pair);
+        pair_reset(&pair);
         if (cycle % 10 == 0) {
             pair_works(&pair);
         }
@@ -61,7 +45,7 @@ START_TEST(failed_channel_is_reset)
         require_result(sluice_channel_receive(pair.channels[0], NULL, 0, SLUICE_MS(10), NULL),
                        -ETIMEDOUT);
         require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
-        reset_pair(&pair);
+        pair_reset(&pair);
         require_ok(sluice_channel_error(pair.channels[0], &none));
         require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
         pair_works(&pair);
@@ -90,7 +74,7 @@ START_TEST(reset_with_work_in_flight)
         }
         post(pair.channels[1], &send);
         int64_t start = clock_now();
-        reset_pair(&pair);
+        pair_reset(&pair);
         require(clock_now() - start < SLUICE_S(3), "%lld ms",
                 (long long)(clock_now() - start) / 1000000);
         memset(near.bytes, 0x33, length);
@@ -130,8 +114,6 @@ END_TEST
 START_TEST(peer_is_reset_many_times)
 {
     struct star star;
-    struct sluice_endpoint ours;
-    struct sluice_endpoint theirs;
     star_open(&star, 3, NULL);
     for (uint32_t i = 0; i < 3; i++) {
         star_works(&star, i);
@@ -141,13 +123,7 @@ START_TEST(peer_is_reset_many_times)
         if (cycle % 2 == 0) {
             star_break(&star, 1);
         }
-        struct sluice_prepared_channel *prepared = sluice_channel_reset(star.spokes[1]);
-        require(prepared, "%s", sluice_last_error());
-        require_ok(sluice_prepared_channel_endpoint(prepared, &theirs));
-        require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
-        require_ok(sluice_multichannel_peer_handshake(star.hub, 1, &theirs));
-        star.spokes[1] = sluice_prepared_channel_handshake(prepared, &ours);
-        require(star.spokes[1], "%s", sluice_last_error());
+        star_reset(&star, 1);
         for (uint32_t i = 0; i < 3; i++) {
             star_works(&star, i);
         }

@@ -35,29 +35,6 @@ static struct sluice_device_list *get_list(uint32_t devices)
     return list;
 }
 
-static struct sluice_device_info device_info(const struct sluice_device_list *list, uint32_t index)
-{
-    struct sluice_device_info info = {.size = sizeof(info)};
-    require_ok(sluice_device_list_info(list, index, &info));
-    return info;
-}
-
-static struct sluice_port_info port_info(const struct sluice_device_list *list, uint32_t index,
-                                         uint32_t port)
-{
-    struct sluice_port_info info = {.size = sizeof(info)};
-    require_ok(sluice_device_list_port(list, index, port, &info));
-    return info;
-}
-
-static struct sluice_gid_info gid_info(const struct sluice_device_list *list, uint32_t index,
-                                       uint32_t entry)
-{
-    struct sluice_gid_info info = {.size = sizeof(info)};
-    require_ok(sluice_device_list_gid(list, index, entry, &info));
-    return info;
-}
-
 /* The only device, which cannot be used, for that reason. */
 static void unusable(const char *reason)
 {

@@ -44,20 +44,6 @@ static void check_told(void)
             fake_verbs_unacked_events());
 }
 
-/* A peer of the star is connected anew, on both sides. */
-static void reset_peer(struct star *star, uint32_t peer)
-{
-    struct sluice_endpoint ours, theirs;
-    struct sluice_prepared_channel *prepared = sluice_channel_reset(star->spokes[peer]);
-    require(prepared, "%s", sluice_last_error());
-    require_ok(sluice_prepared_channel_endpoint(prepared, &theirs));
-    require_ok(sluice_multichannel_peer_reset(star->hub, peer, &ours));
-    require_ok(sluice_multichannel_peer_handshake(star->hub, peer, &theirs));
-    star->spokes[peer] = sluice_prepared_channel_handshake(prepared, &ours);
-    require(star->spokes[peer], "%s", sluice_last_error());
-    star_works(star, peer);
-}
-
 static const enum ibv_event_type qp_events[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR,
                                                 IBV_EVENT_QP_ACCESS_ERR};
 
@@ -76,7 +62,8 @@ START_TEST(event_of_a_queue_pair)
     star_works(&star, 0);
     star_works(&star, 2);
     require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
-    reset_peer(&star, 1);
+    star_reset(&star, 1);
+    star_works(&star, 1);
     star_close(&star);
     check_nothing_left();
 }
@@ -463,7 +450,8 @@ START_TEST(event_of_a_bad_request)
     check_event(&error, IBV_EVENT_QP_ACCESS_ERR);
     star_works(&star, 0);
     star_works(&star, 2);
-    reset_peer(&star, 1);
+    star_reset(&star, 1);
+    star_works(&star, 1);
     check_told();
     star_close(&star);
     check_nothing_left();

@@ -202,7 +202,6 @@ END_TEST
 START_TEST(addresses_that_change)
 {
     struct pair pair;
-    struct sluice_endpoint endpoints[2];
     pair_open(&pair, NULL);
     pair_works(&pair);
     require_number(channel_info(pair.channels[0]).gid_index, 3);
@@ -211,16 +210,7 @@ START_TEST(addresses_that_change)
     fake_verbs_lock();
     PORT1->active_mtu = IBV_MTU_512;
     fake_verbs_unlock();
-    struct sluice_prepared_channel *prepared[2];
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = sluice_channel_reset(pair.channels[i]);
-        require(prepared[i], "%s", sluice_last_error());
-        require_ok(sluice_prepared_channel_endpoint(prepared[i], &endpoints[i]));
-    }
-    for (int i = 0; i < 2; i++) {
-        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair.channels[i], "%s", sluice_last_error());
-    }
+    pair_reset(&pair);
     pair_works(&pair);
     require_number(changes_of(0).rtr.ah_attr.grh.sgid_index, 1);
     require_number(changes_of(0).rtr.path_mtu, IBV_MTU_512);

@@ -220,7 +220,6 @@ START_TEST(completions_that_are_held)
 {
     struct star star;
     struct sluice_completion completion;
-    struct sluice_endpoint ours, theirs;
     fake_verbs.orphans = (enum fake_orphans)_i;
     star_open(&star, 3, NULL);
     uint32_t qpn = qpn_of(1);
@@ -237,13 +236,7 @@ START_TEST(completions_that_are_held)
     fake_verbs_release(qpn);
     require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
     star_works(&star, 2);
-    struct sluice_prepared_channel *prepared = sluice_channel_reset(star.spokes[1]);
-    require(prepared, "%s", sluice_last_error());
-    require_ok(sluice_prepared_channel_endpoint(prepared, &theirs));
-    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
-    require_ok(sluice_multichannel_peer_handshake(star.hub, 1, &theirs));
-    star.spokes[1] = sluice_prepared_channel_handshake(prepared, &ours);
-    require(star.spokes[1], "%s", sluice_last_error());
+    star_reset(&star, 1);
     star_works(&star, 1);
     star_close(&star);
     check_nothing_left();

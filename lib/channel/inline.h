@@ -66,6 +66,13 @@ static inline void slu_source_item(const struct slu_source *source, uint32_t ind
     item->bytes = slu_sge_bytes(item->request->sges, item->request->sge_count);
 }
 
+/* Whether a remote region is right and has so many bytes; source.c says what is wrong. */
+static inline bool slu_remote_holds(const struct sluice_remote_mr *remote, uint64_t bytes)
+{
+    return remote->reserved == 0 && bytes <= remote->length &&
+           remote->addr + remote->length >= remote->addr;
+}
+
 /*
  * Whether there is nothing at all to complain of in a request and nothing rare
  * about it, asked as one question. Of the item, request and opcode are given;
@@ -89,9 +96,7 @@ static inline bool slu_item_is_plain(const struct slu_engine *engine, struct slu
     if (item->bytes > engine->attr.max_message || item->bytes > UINT32_MAX ||
         ((request->flags & SLUICE_INLINE) != 0 && item->bytes > engine->attr.max_inline))
         return false;
-    return item->opcode < SLUICE_OP_WRITE ||
-           (remote->reserved == 0 && item->bytes <= remote->length &&
-            remote->addr + remote->length >= remote->addr);
+    return item->opcode < SLUICE_OP_WRITE || slu_remote_holds(remote, item->bytes);
 }
 
 /* Work requests that an item needs. */

@@ -82,12 +82,6 @@ COLD static int wait_for(struct slu_engine *engine, const struct single *single,
     return slu_call_finish(&call, slot);
 }
 
-static INLINE bool is_in_range(const struct sluice_remote_mr *remote, uint64_t bytes)
-{
-    return remote->reserved == 0 && bytes <= remote->length &&
-           remote->addr + remote->length >= remote->addr;
-}
-
 /*
  * The slot of a request of which there is nothing to complain, to split or to
  * wait for; else NULL. The caller, which made it, answers for opcode and flags.
@@ -106,7 +100,7 @@ static INLINE struct slu_slot *plain_slot(const struct slu_engine *engine, enum 
     bytes = slu_sge_bytes(sges, sge_count);
     if (bytes > engine->attr.max_message || bytes > UINT32_MAX)
         return NULL;
-    if (remote != NULL && !is_in_range(remote, bytes))
+    if (remote != NULL && !slu_remote_holds(remote, bytes))
         return NULL;
     if (peer->state != SLUICE_STATE_READY || peer->free[queue] == 0 || pool->cq_free == 0 ||
         pool->free.head == SLU_NONE)

@@ -64,6 +64,28 @@ void pair_open(struct pair *pair, const struct sluice_channel_attr *attr)
     pair_connect(pair, attr);
 }
 
+/* Resets a channel and gives its endpoint. */
+static struct sluice_prepared_channel *reset_channel(struct sluice_channel *channel,
+                                                     struct sluice_endpoint *endpoint)
+{
+    struct sluice_prepared_channel *prepared = sluice_channel_reset(channel);
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_channel_endpoint(prepared, endpoint));
+    return prepared;
+}
+
+void pair_reset(struct pair *pair)
+{
+    struct sluice_endpoint endpoints[2];
+    struct sluice_prepared_channel *prepared[2];
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = reset_channel(pair->channels[i], &endpoints[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pair->channels[i] = handshake(prepared[i], &endpoints[!i]);
+    }
+}
+
 void pair_close(struct pair *pair)
 {
     sluice_channel_close(pair->channels[0]);
@@ -182,6 +204,15 @@ void star_works(struct star *star, uint32_t peer)
     pattern_check(near.bytes, near.length, pattern_key(0, peer, 1));
     memory_close(&near);
     memory_close(&far);
+}
+
+void star_reset(struct star *star, uint32_t peer)
+{
+    struct sluice_endpoint ours, theirs;
+    struct sluice_prepared_channel *prepared = reset_channel(star->spokes[peer], &theirs);
+    require_ok(sluice_multichannel_peer_reset(star->hub, peer, &ours));
+    require_ok(sluice_multichannel_peer_handshake(star->hub, peer, &theirs));
+    star->spokes[peer] = handshake(prepared, &ours);
 }
 
 void star_break(struct star *star, uint32_t peer)

@@ -26,6 +26,8 @@ struct pair {
 void pair_open(struct pair *pair, const struct sluice_channel_attr *attr);
 /* Connects, again or for the first time, on sides that are open. */
 void pair_connect(struct pair *pair, const struct sluice_channel_attr *attr);
+/* Resets both ends and connects them again. */
+void pair_reset(struct pair *pair);
 void pair_close(struct pair *pair);
 
 /* Prepares a channel and gives its endpoint; which must succeed. */
@@ -50,6 +52,8 @@ void star_open(struct star *star, uint32_t peers, const struct sluice_channel_at
 void star_close(struct star *star);
 /* Passes a few bytes in both directions between the hub and a peer. */
 void star_works(struct star *star, uint32_t peer);
+/* Resets a peer on both sides and connects it again. */
+void star_reset(struct star *star, uint32_t peer);
 /* Fails a peer of the hub: writes to it with a key that does not exist. */
 void star_break(struct star *star, uint32_t peer);
 

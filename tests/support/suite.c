@@ -103,6 +103,29 @@ struct sluice_context_info context_info(const struct sluice_context *context)
     return info;
 }
 
+struct sluice_device_info device_info(const struct sluice_device_list *list, uint32_t index)
+{
+    struct sluice_device_info info = {.size = sizeof(info)};
+    require_ok(sluice_device_list_info(list, index, &info));
+    return info;
+}
+
+struct sluice_port_info port_info(const struct sluice_device_list *list, uint32_t index,
+                                  uint32_t port)
+{
+    struct sluice_port_info info = {.size = sizeof(info)};
+    require_ok(sluice_device_list_port(list, index, port, &info));
+    return info;
+}
+
+struct sluice_gid_info gid_info(const struct sluice_device_list *list, uint32_t index,
+                                uint32_t entry)
+{
+    struct sluice_gid_info info = {.size = sizeof(info)};
+    require_ok(sluice_device_list_gid(list, index, entry, &info));
+    return info;
+}
+
 void fail_at(const char *file, int line, const char *format, ...)
 {
     char what[1024];

@@ -62,6 +62,13 @@ bool device_is_soft(void);
 struct sluice_context *open_context(void);
 struct sluice_context_info context_info(const struct sluice_context *context);
 
+/* What a list of devices says of a device, of a port of it, and of an entry of its GID tables. */
+struct sluice_device_info device_info(const struct sluice_device_list *list, uint32_t index);
+struct sluice_port_info port_info(const struct sluice_device_list *list, uint32_t index,
+                                  uint32_t port);
+struct sluice_gid_info gid_info(const struct sluice_device_list *list, uint32_t index,
+                                uint32_t entry);
+
 /*
  * Assertions. They work in the tests, in the ranks of a group (which report to
  * their parent) and in threads. The text is what a reader needs to know more.

@@ -24,7 +24,6 @@ static int create_ibv(struct slu_verbs_qp *qp, struct slu_verbs_pd *pd, struct s
 {
     const struct slu_qp_attr *attr = &qp->attr;
     struct ibv_qp_init_attr init = {
-        .qp_context = qp,
         .send_cq = cq->parts[qp->part].ibv,
         .recv_cq = cq->parts[qp->part].ibv,
         .qp_type = IBV_QPT_RC,
