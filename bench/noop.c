@@ -26,8 +26,8 @@
 
 #include <sluice.h>
 
-#include "channel/engine.h"
 #include "device.h"
+#include "engine/engine.h"
 
 #define PEERS 8
 #define DEADLINE SLUICE_S(10)

@@ -38,5 +38,7 @@ EXTRA_DIST += %D%/sluice.map
 pkgconfig_DATA = %D%/sluice.pc
 
 include %D%/channel/local.mk
+include %D%/engine/local.mk
 include %D%/multichannel/local.mk
+include %D%/scope/local.mk
 include %D%/transport/local.mk

@@ -11,7 +11,7 @@
 
 #include <sluice/mr.h>
 
-#include "channel/engine.h"
+#include "engine/engine.h"
 #include "internal.h"
 #include "transport/pages.h"
 

@@ -7,7 +7,7 @@
 
 #include <sluice/verbs.h>
 
-#include "channel/engine.h"
+#include "channel/channel.h"
 #include "multichannel/multichannel.h"
 
 #ifdef HAVE_VERBS
@@ -119,7 +119,7 @@ struct ibv_mr *sluice_verbs_mr(const struct sluice_mr *mr)
 
 struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel)
 {
-    if (channel == NULL || channel->magic != SLU_MAGIC_CHANNEL)
+    if (!slu_is_channel(channel))
         return slu_fail_null(EINVAL, "not a channel");
     return qp_of(channel->engine, 0);
 }
@@ -127,7 +127,7 @@ struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel)
 struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *multichannel,
                                             uint32_t peer)
 {
-    if (multichannel == NULL || multichannel->magic != SLU_MAGIC_MULTICHANNEL)
+    if (!slu_is_multichannel(multichannel))
         return slu_fail_null(EINVAL, "not a multichannel");
     if (peer >= multichannel->engine->peer_count)
         return slu_fail_null(ERANGE, "no peer %u: there are %u", peer,

@@ -4,21 +4,11 @@
 
 #include <stdlib.h>
 
-#include "engine.h"
-
-static bool is_channel(const struct sluice_channel *channel)
-{
-    return channel != NULL && channel->magic == SLU_MAGIC_CHANNEL;
-}
-
-static int not_a_channel(void)
-{
-    return slu_fail(EINVAL, "not a channel");
-}
+#include "channel.h"
 
 void sluice_channel_close(struct sluice_channel *channel)
 {
-    if (!is_channel(channel))
+    if (!slu_is_channel(channel))
         return;
     channel->magic = SLU_MAGIC_DEAD;
     slu_engine_destroy(channel->engine);
@@ -27,19 +17,28 @@ void sluice_channel_close(struct sluice_channel *channel)
 
 int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout)
 {
-    return is_channel(channel) ? slu_engine_shutdown(channel->engine, timeout) : not_a_channel();
+    return slu_is_channel(channel) ? slu_engine_shutdown(channel->engine, timeout)
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_state(const struct sluice_channel *channel)
 {
-    return is_channel(channel) ? slu_peer_state(channel->engine, &channel->engine->peers[0])
-                               : not_a_channel();
+    return slu_is_channel(channel) ? slu_peer_state(channel->engine, &channel->engine->peers[0])
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_error(const struct sluice_channel *channel, struct sluice_error *error)
 {
-    return is_channel(channel) ? slu_peer_report(channel->engine, &channel->engine->peers[0], error)
-                               : not_a_channel();
+    return slu_is_channel(channel)
+               ? slu_peer_report(channel->engine, &channel->engine->peers[0], error)
+               : slu_not_a_channel();
+}
+
+int sluice_channel_query(const struct sluice_channel *channel, struct sluice_channel_info *info)
+{
+    return slu_is_channel(channel)
+               ? slu_peer_query(channel->engine, &channel->engine->peers[0], info)
+               : slu_not_a_channel();
 }
 
 int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_request *requests,
@@ -47,8 +46,8 @@ int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_re
 {
     struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
 
-    return is_channel(channel) ? slu_submit(channel->engine, &source, deadline, completions)
-                               : not_a_channel();
+    return slu_is_channel(channel) ? slu_submit(channel->engine, &source, deadline, completions)
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_send(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -56,8 +55,8 @@ int sluice_channel_send(struct sluice_channel *channel, const struct sluice_sge 
 {
     struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND, .sges = sges, .sge_count = sge_count};
 
-    return is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
-                               : not_a_channel();
+    return slu_is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_send_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -69,8 +68,8 @@ int sluice_channel_send_immediate(struct sluice_channel *channel, const struct s
                              .sges = sges,
                              .sge_count = sge_count};
 
-    return is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
-                               : not_a_channel();
+    return slu_is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_receive(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -79,8 +78,9 @@ int sluice_channel_receive(struct sluice_channel *channel, const struct sluice_s
 {
     struct slu_receive_wr wr = {.sges = sges, .sge_count = sge_count};
 
-    return is_channel(channel) ? slu_submit_receive(channel->engine, 0, &wr, deadline, completion)
-                               : not_a_channel();
+    return slu_is_channel(channel)
+               ? slu_submit_receive(channel->engine, 0, &wr, deadline, completion)
+               : slu_not_a_channel();
 }
 
 int sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -89,8 +89,8 @@ int sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge
 {
     struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
 
-    return is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
-                               : not_a_channel();
+    return slu_is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_write_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -103,8 +103,8 @@ int sluice_channel_write_immediate(struct sluice_channel *channel, const struct 
                              .sges = sges,
                              .sge_count = sge_count};
 
-    return is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
-                               : not_a_channel();
+    return slu_is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -112,34 +112,35 @@ int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge 
 {
     struct slu_send_wr wr = {.opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
 
-    return is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
-                               : not_a_channel();
+    return slu_is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_post(struct sluice_channel *channel, const struct sluice_request *requests,
                         uint32_t count, int64_t deadline, struct sluice_handle *handles)
 {
-    return is_channel(channel)
+    return slu_is_channel(channel)
                ? slu_post_requests(channel->engine, requests, count, deadline, handles)
-               : not_a_channel();
+               : slu_not_a_channel();
 }
 
 int sluice_channel_poll(struct sluice_channel *channel, struct sluice_completion *completions,
                         uint32_t count)
 {
-    return is_channel(channel) ? slu_poll(channel->engine, completions, count) : not_a_channel();
+    return slu_is_channel(channel) ? slu_poll(channel->engine, completions, count)
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_wait(struct sluice_channel *channel, const struct sluice_handle *handle,
                         int64_t timeout, struct sluice_completion *completion)
 {
-    return is_channel(channel) ? slu_wait_handle(channel->engine, handle, timeout, completion)
-                               : not_a_channel();
+    return slu_is_channel(channel) ? slu_wait_handle(channel->engine, handle, timeout, completion)
+                                   : slu_not_a_channel();
 }
 
 struct sluice_scope *sluice_channel_scope_begin(struct sluice_channel *channel, int64_t deadline)
 {
-    if (!is_channel(channel))
+    if (!slu_is_channel(channel))
         return slu_fail_null(EINVAL, "not a channel");
     return slu_scope_begin(channel->engine, deadline);
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "engine.h"
+#include "channel.h"
 
 static bool is_prepared(const struct sluice_prepared_channel *prepared)
 {

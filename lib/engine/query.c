@@ -27,10 +27,3 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
     slu_engine_leave(engine);
     return 0;
 }
-
-int sluice_channel_query(const struct sluice_channel *channel, struct sluice_channel_info *info)
-{
-    if (channel == NULL || channel->magic != SLU_MAGIC_CHANNEL)
-        return slu_fail(EINVAL, "not a channel");
-    return slu_peer_query(channel->engine, &channel->engine->peers[0], info);
-}

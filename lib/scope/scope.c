@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "engine.h"
+#include "../engine/engine.h"
 
 struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline)
 {

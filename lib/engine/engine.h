@@ -358,17 +358,6 @@ int slu_wait_handle(struct slu_engine *engine, const struct sluice_handle *handl
 /* scope.c */
 struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline);
 
-/* The objects of a program are a magic word and an engine. */
-struct sluice_prepared_channel {
-    uint32_t magic;
-    struct slu_engine *engine;
-};
-
-struct sluice_channel {
-    uint32_t magic;
-    struct slu_engine *engine;
-};
-
 #include "inline.h"
 
 #endif
