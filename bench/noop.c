@@ -130,6 +130,11 @@ static int fd_of_cq(struct slu_cq *cq)
     return -1;
 }
 
+static void wake_cq(struct slu_cq *cq)
+{
+    (void)cq;
+}
+
 static int create_qp(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                      struct slu_qp **qp)
 {
@@ -206,6 +211,7 @@ static const struct slu_transport noop = {
     .cq_poll = hand_out,
     .cq_arm = arm_cq,
     .cq_fd = fd_of_cq,
+    .cq_wake = wake_cq,
     .qp_create = create_qp,
     .qp_endpoint = fill_endpoint,
     .qp_connect = connect_qp,
@@ -295,7 +301,7 @@ static int run_post_poll(struct set *set, uint32_t count)
     struct sluice_completion completion;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (sluice_channel_post(set->channel, set->requests, 1, DEADLINE, NULL) != 0 ||
+        if (sluice_channel_post(set->channel, set->requests, 1, DEADLINE, NULL) != 1 ||
             sluice_channel_poll(set->channel, &completion, 1) != 1 || completion.error != 0)
             return -1;
     }
@@ -308,7 +314,7 @@ static int run_post_wait(struct set *set, uint32_t count)
     struct sluice_handle handle;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (sluice_channel_post(set->channel, set->requests, 1, DEADLINE, &handle) != 0 ||
+        if (sluice_channel_post(set->channel, set->requests, 1, DEADLINE, &handle) != 1 ||
             sluice_channel_wait(set->channel, &handle, DEADLINE, &completion) != 0 ||
             completion.error != 0)
             return -1;

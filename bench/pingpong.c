@@ -54,7 +54,7 @@ static int post_receive(struct table *table)
     if (table->posted == table->rounds)
         return 0;
     if (sluice_channel_post(table->pair->channel, &receive, 1, PAIR_DEADLINE,
-                            &table->handles[table->posted % RECEIVES]) != 0)
+                            &table->handles[table->posted % RECEIVES]) != 1)
         return pair_complain(table->pair, "post a receive");
     table->posted++;
     return 0;
@@ -82,7 +82,7 @@ static int post_send(struct table *table, struct sluice_handle *handle)
     const struct sluice_request send = {
         .opcode = SLUICE_OP_SEND, .sges = &table->out, .sge_count = 1};
 
-    if (sluice_channel_post(table->pair->channel, &send, 1, PAIR_DEADLINE, handle) != 0)
+    if (sluice_channel_post(table->pair->channel, &send, 1, PAIR_DEADLINE, handle) != 1)
         return pair_complain(table->pair, "post a send");
     return 0;
 }

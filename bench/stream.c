@@ -39,7 +39,7 @@ static int stream(struct pair *pair)
         int count;
 
         for (; posted < messages && posted - done < depth; posted++)
-            if (sluice_channel_post(pair->channel, &request, 1, PAIR_DEADLINE, NULL) != 0)
+            if (sluice_channel_post(pair->channel, &request, 1, PAIR_DEADLINE, NULL) != 1)
                 return pair_complain(pair, "post");
         count = sluice_channel_poll(pair->channel, completions, BATCH);
         if (count < 0)

@@ -45,7 +45,6 @@ static int send_a_text(struct sluice_channel *channel, struct sluice_mr *mr)
 {
     char *memory = sluice_mr_addr(mr);
     struct sluice_sge out, in;
-    struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE, .sges = &in, .sge_count = 1};
     struct sluice_handle handle;
     struct sluice_completion completion;
 
@@ -55,7 +54,7 @@ static int send_a_text(struct sluice_channel *channel, struct sluice_mr *mr)
         return complain("name the memory");
 
     /* Unpolled: it returns at once, and the handle names the receive later on. */
-    if (sluice_channel_post(channel, &receive, 1, DEADLINE, &handle) != 0)
+    if (sluice_channel_receive_unpolled(channel, &in, 1, DEADLINE, &handle) != 0)
         return complain("post the receive");
     if (sluice_channel_send(channel, &out, 1, DEADLINE) != 0)
         return complain("send");

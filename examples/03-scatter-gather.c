@@ -77,14 +77,13 @@ static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t r
 {
     unsigned char *memory = sluice_mr_addr(mr);
     struct sluice_sge halves[2], result;
-    struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE, .sges = halves, .sge_count = 1};
     struct sluice_handle handles[2];
     struct sluice_completion block;
 
     if (sluice_mr_sge(mr, 0, BLOCK, &halves[0]) != 0 ||
         sluice_mr_sge(mr, BLOCK, BLOCK, &halves[1]) != 0 ||
         sluice_mr_sge(mr, 2 * BLOCK, DIGEST, &result) != 0 ||
-        sluice_channel_post(channel, &receive, 1, DEADLINE, &handles[0]) != 0)
+        sluice_channel_receive_unpolled(channel, &halves[0], 1, DEADLINE, &handles[0]) != 0)
         return complain(rank, "post the first receive");
     for (uint32_t half = 0;; half = 1 - half) {
         if (sluice_channel_wait(channel, &handles[half], DEADLINE, &block) != 0)
@@ -96,8 +95,8 @@ static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t r
         }
         if (block.bytes == 0)
             return 0;
-        receive.sges = &halves[1 - half];
-        if (sluice_channel_post(channel, &receive, 1, DEADLINE, &handles[1 - half]) != 0)
+        if (sluice_channel_receive_unpolled(channel, &halves[1 - half], 1, DEADLINE,
+                                            &handles[1 - half]) != 0)
             return complain(rank, "post a receive");
         digest(memory + 2 * BLOCK, memory + half * BLOCK, block.bytes);
         if (sluice_channel_send(channel, &result, 1, DEADLINE) != 0)

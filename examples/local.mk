@@ -16,6 +16,30 @@ noinst_PROGRAMS += %D%/02-two-peers
 noinst_PROGRAMS += %D%/04-gather-read
 %C%_04_gather_read_LDADD = $(EXAMPLE_LIBS)
 
+noinst_PROGRAMS += %D%/06-scope
+%C%_06_scope_LDADD = $(EXAMPLE_LIBS)
+
+noinst_PROGRAMS += %D%/07-event-loop
+%C%_07_event_loop_SOURCES = \
+	%D%/07-event-loop.c \
+	%D%/workers.c \
+	%D%/workers.h
+%C%_07_event_loop_LDADD = $(EXAMPLE_LIBS)
+
+noinst_PROGRAMS += %D%/08-many-peers
+%C%_08_many_peers_SOURCES = \
+	%D%/08-many-peers.c \
+	%D%/workers.c \
+	%D%/workers.h
+%C%_08_many_peers_LDADD = $(EXAMPLE_LIBS)
+
+noinst_PROGRAMS += %D%/09-reconnect
+%C%_09_reconnect_SOURCES = \
+	%D%/09-reconnect.c \
+	%D%/workers.c \
+	%D%/workers.h
+%C%_09_reconnect_LDADD = $(EXAMPLE_LIBS)
+
 # Those that need libsodium: _CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS),
 # _LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS).
 if SODIUM

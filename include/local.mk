@@ -5,6 +5,7 @@ include_HEADERS = %D%/sluice.h
 pkginclude_HEADERS = \
 	%D%/sluice/channel.h \
 	%D%/sluice/context.h \
+	%D%/sluice/counters.h \
 	%D%/sluice/device.h \
 	%D%/sluice/endpoint.h \
 	%D%/sluice/error.h \

@@ -9,6 +9,7 @@
 
 #include <sluice/channel.h>
 #include <sluice/context.h>
+#include <sluice/counters.h>
 #include <sluice/device.h>
 #include <sluice/endpoint.h>
 #include <sluice/error.h>

@@ -21,11 +21,11 @@ int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *f
         return 0;
     memcpy(&size, from, sizeof size);
     if (size < first_size)
-        return slu_fail(EINVAL, "%s.size %u is too small: set it to sizeof(struct %s), %u", name,
-                        size, name, to_size);
+        return slu_misuse(EINVAL, "%s.size %u is too small: set it to sizeof(struct %s), %u", name,
+                          size, name, to_size);
     if (size > 4096)
-        return slu_fail(E2BIG, "%s.size %u: no such struct is so large; is it initialised?", name,
-                        size);
+        return slu_misuse(E2BIG, "%s.size %u: no such struct is so large; is it initialised?", name,
+                          size);
     for (uint32_t i = to_size; i < size; i++)
         if (bytes[i] != 0)
             return slu_fail(E2BIG,

@@ -99,16 +99,16 @@ static int check_attr(const struct sluice_context_attr *attr)
     bool given = (attr->flags & SLUICE_CONTEXT_GID_INDEX) != 0;
 
     if ((attr->flags & ~FLAGS) != 0)
-        return slu_fail(EINVAL,
-                        "sluice_context_attr.flags is %#x, must be of GID_INDEX and FORK (%#x)",
-                        attr->flags, FLAGS);
+        return slu_misuse(EINVAL,
+                          "sluice_context_attr.flags is %#x, must be of GID_INDEX and FORK (%#x)",
+                          attr->flags, FLAGS);
     if (attr->gid_index != 0 && !given)
-        return slu_fail(
+        return slu_misuse(
             EINVAL, "sluice_context_attr.gid_index is %u, but SLUICE_CONTEXT_GID_INDEX is not set",
             attr->gid_index);
     if (attr->gid_index > 255)
-        return slu_fail(EINVAL, "sluice_context_attr.gid_index is %u, must be in 0..255",
-                        attr->gid_index);
+        return slu_misuse(EINVAL, "sluice_context_attr.gid_index is %u, must be in 0..255",
+                          attr->gid_index);
     return 0;
 }
 
@@ -172,7 +172,7 @@ struct sluice_context *slu_context_create(struct slu_tcontext *transport)
 
 void sluice_context_close(struct sluice_context *context)
 {
-    if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
+    if (!slu_may_end(context, SLU_MAGIC_CONTEXT, "context"))
         return;
     /* Children may hold it for long: the program has given it up all the same. */
     context->magic = SLU_MAGIC_DEAD;
@@ -184,10 +184,10 @@ int sluice_context_query(const struct sluice_context *context, struct sluice_con
     const struct slu_tcontext *device;
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT || info == NULL)
-        return slu_fail(EINVAL, "not a context, or info is NULL");
+        return slu_misuse(EINVAL, "not a context, or info is NULL");
     if (info->size != sizeof *info)
-        return slu_fail(EINVAL, "sluice_context_info.size is %u, must be %zu", info->size,
-                        sizeof *info);
+        return slu_misuse(EINVAL, "sluice_context_info.size is %u, must be %zu", info->size,
+                          sizeof *info);
     device = context->transport;
     info->level = device->level;
     info->max_send_depth = device->max_send_depth;
@@ -200,6 +200,8 @@ int sluice_context_query(const struct sluice_context *context, struct sluice_con
     info->active_mtu = device->active_mtu;
     info->gid_index = device->gid_index;
     info->numa_node = device->numa_node;
+    info->atomics = device->atomics;
+    info->reserved = 0;
     info->max_message = device->max_message;
     snprintf(info->device, sizeof info->device, "%s", device->device);
     snprintf(info->transport, sizeof info->transport, "%s", device->transport->name);

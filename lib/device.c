@@ -92,7 +92,7 @@ static int find_device(const struct sluice_device_list *list, uint32_t index, co
                        const struct slu_device **device)
 {
     if (list == NULL || info == NULL)
-        return slu_fail(EINVAL, "device list and info must not be NULL");
+        return slu_misuse(EINVAL, "device list and info must not be NULL");
     if (index >= list->count)
         return slu_fail(ERANGE, "device index %u is not in 0..%u", index, list->count - 1);
     *device = &list->devices[index];
@@ -101,7 +101,7 @@ static int find_device(const struct sluice_device_list *list, uint32_t index, co
 
 static int fail_size(const char *name, uint32_t size, size_t right)
 {
-    return slu_fail(EINVAL, "%s.size is %u, must be %zu", name, size, right);
+    return slu_misuse(EINVAL, "%s.size is %u, must be %zu", name, size, right);
 }
 
 int sluice_device_list_info(const struct sluice_device_list *list, uint32_t index,

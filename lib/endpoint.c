@@ -7,6 +7,7 @@
  *        responder depth (4 each)
  *    24  largest message (8)
  *    32  the transport's part
+ *   232  identity (8), generation (8), access (4)
  *   252  checksum of all before it: FNV-1a, against accidents, not attackers
  *
  * What is not used is zero. Whatever the bytes are, decoding reads nothing
@@ -19,8 +20,11 @@
 #include "bytes.h"
 #include "internal.h"
 
-#define VERSION 1
+#define VERSION 2
+#define IDENTITY_AT 232
 #define CHECKSUM_AT (SLUICE_ENDPOINT_BYTES - 4)
+#define ACCESS \
+    (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 
 /* Both directions walk the bytes in the same order. */
 struct cursor {
@@ -131,6 +135,10 @@ void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endp
         put_verbs(&at, endpoint);
     else
         put_soft(&at, endpoint);
+    at.out = wire->bytes + IDENTITY_AT;
+    put(&at, endpoint->identity, 8);
+    put(&at, endpoint->generation, 8);
+    put(&at, endpoint->access, 4);
     at.out = wire->bytes + CHECKSUM_AT;
     put(&at, checksum(wire->bytes), 4);
 }
@@ -148,6 +156,13 @@ static int check_common(const struct slu_endpoint *endpoint)
                         endpoint->initiator_depth, endpoint->responder_depth);
     if (endpoint->max_message == 0)
         return slu_fail(EPROTO, "endpoint has a largest message of 0 bytes");
+    if (endpoint->identity == 0 || endpoint->generation == 0)
+        return slu_fail(EPROTO, "endpoint has identity %llu and generation %llu, none may be 0",
+                        (unsigned long long)endpoint->identity,
+                        (unsigned long long)endpoint->generation);
+    if ((endpoint->access & ~ACCESS) != 0)
+        return slu_fail(EPROTO, "endpoint has access rights %#x, must be of %#x", endpoint->access,
+                        ACCESS);
     return 0;
 }
 
@@ -178,6 +193,10 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
         get_soft(&at, &decoded);
     else
         return slu_fail(EPROTO, "endpoint is of unknown transport %u", decoded.transport);
+    at.in = wire->bytes + IDENTITY_AT;
+    decoded.identity = get(&at, 8);
+    decoded.generation = get(&at, 8);
+    decoded.access = (uint32_t)get(&at, 4);
     error = check_common(&decoded);
     if (error == 0)
         *endpoint = decoded;

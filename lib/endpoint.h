@@ -31,6 +31,9 @@ struct slu_endpoint {
     uint32_t initiator_depth; /* reads we may have in flight */
     uint32_t responder_depth; /* reads of the peer we can answer at a time */
     uint64_t max_message;     /* largest message we take, bytes */
+    uint64_t identity;        /* random, of what was prepared; stays over resets; not 0 */
+    uint64_t generation;      /* from 1; grows with each reset */
+    uint32_t access;          /* rights of peers: SLUICE_ACCESS_REMOTE_* */
     union {
         struct {
             uint32_t lid;

@@ -8,10 +8,14 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 
 static _Thread_local struct slu_text last_error;
+static bool misuse_aborts;
 
 static void set_text(const char *format, va_list arguments)
 {
@@ -37,6 +41,62 @@ void *slu_fail_null(int err, const char *format, ...)
     va_end(arguments);
     errno = err;
     return NULL;
+}
+
+static void read_environment(void)
+{
+    const char *value = getenv("SLUICE_MISUSE");
+
+    if (value == NULL || *value == '\0')
+        return;
+    misuse_aborts = strcmp(value, "abort") == 0;
+    if (!misuse_aborts)
+        slu_log(SLUICE_LOG_WARN, "SLUICE_MISUSE=%s is not abort, and is ignored", value);
+}
+
+/* What was just set as the text is a mistake of the program: stops here if it is so wished. */
+static void stop_at_misuse(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, read_environment);
+    if (!misuse_aborts)
+        return;
+    dprintf(STDERR_FILENO, "sluice: misuse: %s\n", last_error.bytes);
+    abort();
+}
+
+int slu_misuse(int err, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    set_text(format, arguments);
+    va_end(arguments);
+    stop_at_misuse();
+    return -err;
+}
+
+void *slu_misuse_null(int err, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    set_text(format, arguments);
+    va_end(arguments);
+    stop_at_misuse();
+    errno = err;
+    return NULL;
+}
+
+bool slu_may_end(const void *object, uint32_t magic, const char *what)
+{
+    if (object == NULL)
+        return false;
+    if (*(const uint32_t *)object == magic)
+        return true;
+    slu_misuse(EINVAL, "not a %s, or one that has ended before", what);
+    return false;
 }
 
 const char *sluice_last_error(void)

@@ -29,6 +29,18 @@
 int slu_fail(int err, const char *format, ...) SLU_PRINTF(2, 3);
 /* The same for constructors: sets errno as well and returns NULL. */
 void *slu_fail_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
+/*
+ * The same two for mistakes of the program, which no device, peer or load can
+ * cause or cure; with SLUICE_MISUSE=abort they do not return. sluice_errors(7)
+ * lists them.
+ */
+int slu_misuse(int err, const char *format, ...) SLU_PRINTF(2, 3);
+void *slu_misuse_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
+/*
+ * For calls that end an object and return nothing: whether there is one, by its
+ * first word. NULL is none; something else is a misuse.
+ */
+bool slu_may_end(const void *object, uint32_t magic, const char *what);
 /* The thread's text, for calls that must clean up after a failure without losing its words. */
 struct slu_text {
     char bytes[320];

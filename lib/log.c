@@ -38,7 +38,7 @@ static void read_environment(void)
 int sluice_log_set(uint32_t level, sluice_log_function new_function, void *user)
 {
     if (level >= LEVELS)
-        return slu_fail(EINVAL, "log level %u is not in 0..%zu", level, LEVELS - 1);
+        return slu_misuse(EINVAL, "log level %u is not in 0..%zu", level, LEVELS - 1);
     pthread_once(&once, read_environment);
     pthread_mutex_lock(&lock);
     atomic_store(&threshold, level);

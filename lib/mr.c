@@ -15,21 +15,30 @@
 #include "internal.h"
 #include "transport/pages.h"
 
-#define KNOWN_ACCESS \
-    (SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ)
+#define KNOWN_ACCESS                                                                      \
+    (SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ | \
+     SLUICE_ACCESS_REMOTE_ATOMIC)
 
 static int check_arguments(const struct sluice_pd *pd, size_t length, uint32_t access)
 {
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_fail(EINVAL, "a memory region needs a protection domain");
+        return slu_misuse(EINVAL, "a memory region needs a protection domain");
     if (length == 0)
-        return slu_fail(EINVAL, "a memory region needs a length of at least 1 byte");
+        return slu_misuse(EINVAL, "a memory region needs a length of at least 1 byte");
     if ((access & ~KNOWN_ACCESS) == SLUICE_MR_HUGE_PAGES)
-        return slu_fail(EINVAL, "HUGE_PAGES is for memory that sluice_mr_alloc() allocates");
+        return slu_misuse(EINVAL, "HUGE_PAGES is for memory that sluice_mr_alloc() allocates");
     if ((access & ~KNOWN_ACCESS) != 0)
-        return slu_fail(EINVAL, "access %#x has unknown bits; known are %#x", access, KNOWN_ACCESS);
+        return slu_misuse(EINVAL, "access %#x has unknown bits; known are %#x", access,
+                          KNOWN_ACCESS);
     if ((access & SLUICE_ACCESS_REMOTE_WRITE) != 0 && (access & SLUICE_ACCESS_LOCAL_WRITE) == 0)
-        return slu_fail(EINVAL, "access REMOTE_WRITE needs LOCAL_WRITE as well");
+        return slu_misuse(EINVAL, "access REMOTE_WRITE needs LOCAL_WRITE as well");
+    if ((access & SLUICE_ACCESS_REMOTE_ATOMIC) == 0)
+        return 0;
+    if ((access & SLUICE_ACCESS_LOCAL_WRITE) == 0)
+        return slu_misuse(EINVAL, "access REMOTE_ATOMIC needs LOCAL_WRITE as well");
+    if (pd->context->transport->atomics == SLUICE_ATOMICS_NONE)
+        return slu_fail(EOPNOTSUPP, "device %s has no atomic operations, and no REMOTE_ATOMIC",
+                        pd->context->transport->device);
     return 0;
 }
 
@@ -69,9 +78,10 @@ static struct sluice_mr *begin(const struct sluice_pd *pd, size_t length, uint32
 static int check_range(const void *addr, size_t length)
 {
     if (addr == NULL)
-        return slu_fail(EINVAL, "memory to register must not be NULL");
+        return slu_misuse(EINVAL, "memory to register must not be NULL");
     if ((uintptr_t)addr + length - 1 < (uintptr_t)addr)
-        return slu_fail(EINVAL, "memory of %zu bytes at %p wraps the address space", length, addr);
+        return slu_misuse(EINVAL, "memory of %zu bytes at %p wraps the address space", length,
+                          addr);
     return 0;
 }
 
@@ -110,19 +120,20 @@ static int check_dmabuf(const struct slu_dmabuf *dmabuf)
     uint64_t last = dmabuf->length - 1;
 
     if (dmabuf->offset + dmabuf->length < dmabuf->length)
-        return slu_fail(EINVAL, "%zu bytes of a dmabuf at offset %#llx wrap", dmabuf->length,
-                        (unsigned long long)dmabuf->offset);
+        return slu_misuse(EINVAL, "%zu bytes of a dmabuf at offset %#llx wrap", dmabuf->length,
+                          (unsigned long long)dmabuf->offset);
     if (dmabuf->iova + last < dmabuf->iova)
-        return slu_fail(EINVAL, "%zu bytes at iova %#llx wrap", dmabuf->length,
-                        (unsigned long long)dmabuf->iova);
+        return slu_misuse(EINVAL, "%zu bytes at iova %#llx wrap", dmabuf->length,
+                          (unsigned long long)dmabuf->iova);
     if (dmabuf->offset % page != dmabuf->iova % page)
-        return slu_fail(EINVAL,
-                        "iova %#llx and offset %#llx of a dmabuf must agree modulo the page size, "
-                        "%llu bytes",
-                        (unsigned long long)dmabuf->iova, (unsigned long long)dmabuf->offset,
-                        (unsigned long long)page);
+        return slu_misuse(
+            EINVAL,
+            "iova %#llx and offset %#llx of a dmabuf must agree modulo the page size, "
+            "%llu bytes",
+            (unsigned long long)dmabuf->iova, (unsigned long long)dmabuf->offset,
+            (unsigned long long)page);
     if (fcntl(dmabuf->fd, F_GETFD) < 0)
-        return slu_fail(EBADF, "file descriptor %d of a dmabuf is not open", dmabuf->fd);
+        return slu_misuse(EBADF, "file descriptor %d of a dmabuf is not open", dmabuf->fd);
     return 0;
 }
 
@@ -158,7 +169,7 @@ int sluice_mr_deregister(struct sluice_mr *mr)
     if (mr == NULL)
         return 0;
     if (mr->magic != SLU_MAGIC_MR)
-        return slu_fail(EINVAL, "not a memory region");
+        return slu_misuse(EINVAL, "not a memory region");
     pd = mr->pd;
     if (slu_engines_use_key(pd, mr->transport->lkey))
         return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",
@@ -195,12 +206,12 @@ size_t sluice_mr_page_size(const struct sluice_mr *mr)
 int sluice_mr_sge(const struct sluice_mr *mr, size_t offset, size_t length, struct sluice_sge *sge)
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR || sge == NULL)
-        return slu_fail(EINVAL, "not a memory region, or sge is NULL");
+        return slu_misuse(EINVAL, "not a memory region, or sge is NULL");
     if (offset > mr->transport->length || length > mr->transport->length - offset)
-        return slu_fail(ERANGE, "bytes %zu to %zu + %zu are outside the region of %zu bytes",
-                        offset, offset, length, mr->transport->length);
+        return slu_misuse(ERANGE, "bytes %zu to %zu + %zu are outside the region of %zu bytes",
+                          offset, offset, length, mr->transport->length);
     if (length > UINT32_MAX)
-        return slu_fail(EMSGSIZE, "an SGE of %zu bytes is longer than 2^32 - 1", length);
+        return slu_misuse(EMSGSIZE, "an SGE of %zu bytes is longer than 2^32 - 1", length);
     sge->addr = mr->transport->iova + offset;
     sge->length = (uint32_t)length;
     sge->lkey = mr->transport->lkey;
@@ -210,7 +221,7 @@ int sluice_mr_sge(const struct sluice_mr *mr, size_t offset, size_t length, stru
 int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote)
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR || remote == NULL)
-        return slu_fail(EINVAL, "not a memory region, or remote is NULL");
+        return slu_misuse(EINVAL, "not a memory region, or remote is NULL");
     remote->addr = mr->transport->iova;
     remote->length = mr->transport->length;
     remote->rkey = mr->transport->rkey;

@@ -14,7 +14,7 @@ struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
     int error;
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_fail_null(EINVAL, "a protection domain needs an open context");
+        return slu_misuse_null(EINVAL, "a protection domain needs an open context");
     error = context->transport->transport->pd_alloc(context->transport, &transport);
     if (error < 0) {
         errno = -error;
@@ -59,7 +59,7 @@ void slu_pd_release(struct sluice_pd *pd)
 
 void sluice_pd_free(struct sluice_pd *pd)
 {
-    if (pd == NULL || pd->magic != SLU_MAGIC_PD)
+    if (!slu_may_end(pd, SLU_MAGIC_PD, "protection domain"))
         return;
     /* Children may hold it for long: the program has given it up all the same. */
     pd->magic = SLU_MAGIC_DEAD;

@@ -57,7 +57,7 @@ int sluice_remote_mr_slice(const struct sluice_remote_mr *remote, uint64_t offse
                            struct sluice_remote_mr *slice)
 {
     if (remote == NULL || slice == NULL)
-        return slu_fail(EINVAL, "remote and slice must not be NULL");
+        return slu_misuse(EINVAL, "remote and slice must not be NULL");
     if (offset > remote->length || length > remote->length - offset)
         return slu_fail(ERANGE,
                         "bytes %llu to %llu + %llu are outside the remote region of %llu bytes",

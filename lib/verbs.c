@@ -71,7 +71,7 @@ static struct sluice_pd *wrap_pd(struct sluice_context *context, struct ibv_pd *
     if (!runs_verbs(context))
         return NULL;
     if (ibv->context != slu_verbs_context_of(context->transport)->ibv)
-        return slu_fail_null(EINVAL, "the ibv_pd is of another ibv_context than the context");
+        return slu_misuse_null(EINVAL, "the ibv_pd is of another ibv_context than the context");
     error = slu_verbs_pd_wrap(context->transport, ibv, &transport);
     if (error < 0) {
         errno = -error;
@@ -99,28 +99,28 @@ static void *refuse(void)
 struct ibv_context *sluice_verbs_context(const struct sluice_context *context)
 {
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_fail_null(EINVAL, "not a context");
+        return slu_misuse_null(EINVAL, "not a context");
     return context_of(context);
 }
 
 struct ibv_pd *sluice_verbs_pd(const struct sluice_pd *pd)
 {
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_fail_null(EINVAL, "not a protection domain");
+        return slu_misuse_null(EINVAL, "not a protection domain");
     return pd_of(pd);
 }
 
 struct ibv_mr *sluice_verbs_mr(const struct sluice_mr *mr)
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR)
-        return slu_fail_null(EINVAL, "not a memory region");
+        return slu_misuse_null(EINVAL, "not a memory region");
     return mr_of(mr);
 }
 
 struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel)
 {
     if (!slu_is_channel(channel))
-        return slu_fail_null(EINVAL, "not a channel");
+        return slu_misuse_null(EINVAL, "not a channel");
     return qp_of(channel->engine, 0);
 }
 
@@ -128,10 +128,10 @@ struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *mu
                                             uint32_t peer)
 {
     if (!slu_is_multichannel(multichannel))
-        return slu_fail_null(EINVAL, "not a multichannel");
+        return slu_misuse_null(EINVAL, "not a multichannel");
     if (peer >= multichannel->engine->peer_count)
-        return slu_fail_null(ERANGE, "no peer %u: there are %u", peer,
-                             multichannel->engine->peer_count);
+        return slu_misuse_null(ERANGE, "no peer %u: there are %u", peer,
+                               multichannel->engine->peer_count);
     return qp_of(multichannel->engine, peer);
 }
 
@@ -139,15 +139,15 @@ struct sluice_context *sluice_verbs_context_wrap(struct ibv_context *ibv,
                                                  const struct sluice_context_attr *attr)
 {
     if (ibv == NULL)
-        return slu_fail_null(EINVAL, "no ibv_context to wrap");
+        return slu_misuse_null(EINVAL, "no ibv_context to wrap");
     return wrap_context(ibv, attr);
 }
 
 struct sluice_pd *sluice_verbs_pd_wrap(struct sluice_context *context, struct ibv_pd *ibv)
 {
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_fail_null(EINVAL, "a protection domain needs an open context");
+        return slu_misuse_null(EINVAL, "a protection domain needs an open context");
     if (ibv == NULL)
-        return slu_fail_null(EINVAL, "no ibv_pd to wrap");
+        return slu_misuse_null(EINVAL, "no ibv_pd to wrap");
     return wrap_pd(context, ibv);
 }

@@ -2,13 +2,21 @@
 # Manual pages, one a line, sorted.
 dist_man3_MANS = \
 	%D%/SLUICE_MS.3 \
+	%D%/SLUICE_SCOPE.3 \
+	%D%/sluice_channel_cancel.3 \
+	%D%/sluice_channel_compare_swap.3 \
+	%D%/sluice_channel_counters.3 \
 	%D%/sluice_channel_error.3 \
+	%D%/sluice_channel_next.3 \
+	%D%/sluice_channel_fd.3 \
 	%D%/sluice_channel_post.3 \
 	%D%/sluice_channel_prepare.3 \
 	%D%/sluice_channel_query.3 \
 	%D%/sluice_channel_send.3 \
+	%D%/sluice_channel_send_unpolled.3 \
 	%D%/sluice_channel_shutdown.3 \
 	%D%/sluice_channel_submit.3 \
+	%D%/sluice_channel_wait_connected.3 \
 	%D%/sluice_context_open.3 \
 	%D%/sluice_device_list_get.3 \
 	%D%/sluice_last_error.3 \
@@ -16,15 +24,21 @@ dist_man3_MANS = \
 	%D%/sluice_log_set.3 \
 	%D%/sluice_mr_register.3 \
 	%D%/sluice_mr_register_dmabuf.3 \
+	%D%/sluice_multichannel_cancel.3 \
 	%D%/sluice_multichannel_multicast_send.3 \
+	%D%/sluice_multichannel_next.3 \
 	%D%/sluice_multichannel_peer_reset.3 \
 	%D%/sluice_multichannel_post.3 \
 	%D%/sluice_multichannel_prepare.3 \
 	%D%/sluice_multichannel_scatter_send.3 \
+	%D%/sluice_multichannel_scatter_send_unpolled.3 \
 	%D%/sluice_multichannel_send.3 \
+	%D%/sluice_multichannel_send_unpolled.3 \
 	%D%/sluice_pd_alloc.3 \
 	%D%/sluice_remote_mr_pack.3 \
 	%D%/sluice_scope_end.3 \
+	%D%/sluice_scope_post_scatter_send.3 \
+	%D%/sluice_scope_post_send.3 \
 	%D%/sluice_verbs_context.3 \
 	%D%/sluice_version.3
 

@@ -46,6 +46,7 @@ for source in "$srcdir"/examples/[0-9]*.c; do
     *) check "$title" timeout 120 "examples/$name" ;;
   esac
 done
+check "examples/08-many-peers -k on $device" timeout 120 examples/08-many-peers -k
 
 # Seconds that a run may take: much more than it needs, for sanitizers are slow.
 limit=120
@@ -248,6 +249,10 @@ if [ "$device" = soft ]; then
     check_elsewhere
     check_killed
   fi
+  check 'examples/07-event-loop hears all' runs 'all: 20 20 20 readings' examples/07-event-loop
+  check 'examples/09-reconnect takes back who was killed' \
+    runs 'client 1: 100 reports, died 2 times, was taken back 2 times' examples/09-reconnect
+  check 'examples/08-many-peers with no workers' refuses 2 usage examples/08-many-peers -n 0
   check 'bench/pingpong' runs 'one way' bench/pingpong
   check 'bench/pingpong with all ways to send' \
     runs unpolled bench/pingpong -n 100 -b 100 blocking waited unpolled

@@ -38,13 +38,21 @@ on() {
 }
 
 # As rxe does it.
-for program in access arguments attributes data devices endpoints errors memory objects order \
-  path reset scope threads unpolled wrap; do
+for program in access arguments atomics attributes contention counters data devices \
+  endpoints errors event_loop fault_close fault_depth fault_fork fault_signals fault_unpolled \
+  memory misuse objects order path peers reset scope scope_block scope_posts semantics submit \
+  threads unpolled waiting wrap; do
   check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
 done
+if [ -n "${SANITIZE:-}" ]; then
+  skip 'test_steady on a device like rxe' 'a sanitizer has an allocator of its own'
+else
+  check 'test_steady on a device like rxe' on 'tidy rxe eager hurry=20' steady
+fi
 # As adapters for InfiniBand do it, in time of its own, and with small completion queues.
-for program in arguments data endpoints errors order scope threads unpolled; do
+for program in arguments atomics counters data endpoints errors event_loop fault_close fault_depth \
+  fault_unpolled order scope scope_block scope_posts semantics submit threads unpolled waiting; do
   check "test_$program on a device like an adapter" \
-    on 'tidy infiniband purge events hurry=20 max_cqe=200' $program
+    on 'tidy infiniband purge events hurry=20 max_cqe=202' $program
 done
 finish

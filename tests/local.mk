@@ -7,27 +7,53 @@
 test_programs = \
 	%D%/test_access \
 	%D%/test_arguments \
+	%D%/test_atomics \
 	%D%/test_attributes \
+	%D%/test_contention \
+	%D%/test_counters \
 	%D%/test_data \
+	%D%/test_deprived \
 	%D%/test_devices \
 	%D%/test_endpoints \
 	%D%/test_engine \
 	%D%/test_errors \
-	%D%/test_faults \
+	%D%/test_event_loop \
+	%D%/test_fault_close \
+	%D%/test_fault_depth \
+	%D%/test_fault_exit \
+	%D%/test_fault_fork \
+	%D%/test_fault_kill \
+	%D%/test_fault_signals \
+	%D%/test_fault_stop \
+	%D%/test_fault_unpolled \
+	%D%/test_handles \
 	%D%/test_hostile \
 	%D%/test_hosts \
+	%D%/test_keepalive \
+	%D%/test_listener \
 	%D%/test_memory \
+	%D%/test_misuse \
 	%D%/test_objects \
 	%D%/test_order \
 	%D%/test_path \
+	%D%/test_peers \
 	%D%/test_process \
 	%D%/test_progress \
 	%D%/test_reset \
 	%D%/test_scale \
 	%D%/test_scatter \
 	%D%/test_scope \
+	%D%/test_scope_block \
+	%D%/test_scope_killed \
+	%D%/test_scope_posts \
+	%D%/test_semantics \
+	%D%/test_soak \
+	%D%/test_steady \
+	%D%/test_submit \
 	%D%/test_threads \
 	%D%/test_unpolled \
+	%D%/test_unpolled_forms \
+	%D%/test_waiting \
 	%D%/test_wrap
 
 # A pretend RDMA device in the place of libibverbs. One source or header a line, sorted.
@@ -66,6 +92,7 @@ test_programs += \
 	%D%/test_verbs_infiniband \
 	%D%/test_verbs_memory \
 	%D%/test_verbs_path \
+	%D%/test_verbs_peers \
 	%D%/test_verbs_queues \
 	%D%/test_verbs_status
 endif
@@ -146,6 +173,13 @@ FAKE_LIBS = \
 %C%_test_verbs_path_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 %C%_test_verbs_path_LDADD = $(FAKE_LIBS)
 
+%C%_test_verbs_peers_SOURCES = \
+	%D%/test_verbs_peers.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h
+%C%_test_verbs_peers_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_peers_LDADD = $(FAKE_LIBS)
+
 %C%_test_verbs_queues_SOURCES = \
 	%D%/test_verbs_queues.c \
 	%D%/verbs/check.c \
@@ -189,6 +223,8 @@ source_checks = \
 
 # What the test programs share. One source or header a line, sorted.
 %C%_libtestsupport_la_SOURCES = \
+	%D%/support/fault.c \
+	%D%/support/fault.h \
 	%D%/support/group.c \
 	%D%/support/group.h \
 	%D%/support/hostile.c \
@@ -200,7 +236,9 @@ source_checks = \
 	%D%/support/process.c \
 	%D%/support/process.h \
 	%D%/support/suite.c \
-	%D%/support/suite.h
+	%D%/support/suite.h \
+	%D%/support/words.c \
+	%D%/support/words.h
 
 # The library's objects as an archive. Of an archive the linker takes what is still
 # missing: a test that brings a transport and a clock gets the rest of the library,
@@ -217,8 +255,15 @@ source_checks = \
 	%D%/engine/fake_queues.h \
 	%D%/engine/fuzz.c \
 	%D%/engine/fuzz.h \
+	%D%/engine/fuzz_scope.c \
+	%D%/engine/fuzz_state.h \
+	%D%/engine/fuzz_unpolled.c \
+	%D%/engine/handles.c \
+	%D%/engine/handles.h \
 	%D%/engine/invariants.c \
 	%D%/engine/invariants.h \
+	%D%/engine/probes.c \
+	%D%/engine/probes.h \
 	%D%/engine/rig.c \
 	%D%/engine/rig.h \
 	%D%/engine/split.c \
@@ -233,6 +278,29 @@ source_checks = \
 	%D%/libobjects.la \
 	$(CHECK_LIBS)
 
+# One source or header a line, sorted.
+%C%_test_counters_SOURCES = \
+	%D%/counters/desk.c \
+	%D%/counters/desk.h \
+	%D%/counters/failures.c \
+	%D%/test_counters.c
+
+# It compares its lists with those of the manual. One source or header a line, sorted.
+%C%_test_misuse_SOURCES = \
+	%D%/misuse/mistakes.c \
+	%D%/misuse/mistakes.h \
+	%D%/misuse/runtime.c \
+	%D%/test_misuse.c
+%C%_test_misuse_CPPFLAGS = $(AM_CPPFLAGS) -DERRORS_PAGE='"$(abs_top_srcdir)/man/sluice_errors.7"'
+
+# One source or header a line, sorted.
+%C%_test_semantics_SOURCES = \
+	%D%/semantics/desk.c \
+	%D%/semantics/desk.h \
+	%D%/semantics/handles.c \
+	%D%/semantics/peers.c \
+	%D%/test_semantics.c
+
 # It asks the device what it was told, where there is libibverbs.
 %C%_test_path_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 %C%_test_path_LDADD = $(LDADD) $(VERBS_LIBS)
@@ -240,6 +308,8 @@ source_checks = \
 # It opens a device by itself, where there is libibverbs.
 %C%_test_wrap_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 %C%_test_wrap_LDADD = $(LDADD) $(VERBS_LIBS)
+
+include tests/soak/local.mk
 
 LDADD = $(TEST_LIBS)
 TEST_LIBS = \
@@ -276,6 +346,7 @@ EXTRA_DIST += \
 	%D%/verbs/fake_verbs.map \
 	%D%/typestate/right-channel.c \
 	%D%/typestate/right-multichannel.c \
+	%D%/typestate/right-scope-block.c \
 	%D%/typestate/right-scope.c \
 	%D%/typestate/wrong-channel-endpoint-after-handshake.c \
 	%D%/typestate/wrong-channel-forgotten-prepared.c \
@@ -284,10 +355,12 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-channel-free.c \
 	%D%/typestate/wrong-channel-handshake-after-free.c \
 	%D%/typestate/wrong-channel-handshake-again.c \
+	%D%/typestate/wrong-channel-ignored-flush.c \
 	%D%/typestate/wrong-channel-ignored-handshake.c \
 	%D%/typestate/wrong-channel-ignored-post.c \
 	%D%/typestate/wrong-channel-ignored-prepare.c \
 	%D%/typestate/wrong-channel-ignored-send.c \
+	%D%/typestate/wrong-channel-ignored-send-unpolled.c \
 	%D%/typestate/wrong-channel-second-handshake.c \
 	%D%/typestate/wrong-channel-send-after-close.c \
 	%D%/typestate/wrong-channel-send-after-reset.c \
@@ -315,6 +388,7 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-multichannel-ignored-peer-reset.c \
 	%D%/typestate/wrong-multichannel-ignored-prepare.c \
 	%D%/typestate/wrong-multichannel-ignored-scatter-gather.c \
+	%D%/typestate/wrong-multichannel-ignored-scatter-unpolled.c \
 	%D%/typestate/wrong-multichannel-scatter-before-handshake.c \
 	%D%/typestate/wrong-multichannel-second-handshake.c \
 	%D%/typestate/wrong-pd-forgotten.c \
@@ -323,12 +397,19 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-pd-ignored.c \
 	%D%/typestate/wrong-pd-of-device-list.c \
 	%D%/typestate/wrong-pd-prepare-after-free.c \
+	%D%/typestate/wrong-scope-block-of-channel.c \
+	%D%/typestate/wrong-scope-end-in-block.c \
+	%D%/typestate/wrong-scope-forgotten-attached.c \
 	%D%/typestate/wrong-scope-forgotten-end.c \
 	%D%/typestate/wrong-scope-free.c \
 	%D%/typestate/wrong-scope-ignored-begin.c \
+	%D%/typestate/wrong-scope-ignored-post-send.c \
 	%D%/typestate/wrong-scope-ignored-post.c \
+	%D%/typestate/wrong-scope-ignored-scatter.c \
+	%D%/typestate/wrong-scope-keep-from-block.c \
 	%D%/typestate/wrong-scope-of-pd.c \
 	%D%/typestate/wrong-scope-post-after-end.c \
+	%D%/typestate/wrong-scope-post-by-channel.c \
 	%D%/typestate/wrong-scope-second-end.c
 
 AM_TESTS_ENVIRONMENT = \

@@ -326,7 +326,7 @@ START_TEST(both_directions_at_once)
                                      memory_sge(&memories[i], length, length)};
         struct sluice_request requests[2] = {request_of(SLUICE_OP_SEND, 0, &sges[0]),
                                              request_of(SLUICE_OP_RECEIVE, 0, &sges[1])};
-        require_ok(sluice_channel_post(pair.channels[i], requests, 2, DEADLINE, handles[i]));
+        require_result(sluice_channel_post(pair.channels[i], requests, 2, DEADLINE, handles[i]), 2);
     }
     for (int i = 0; i < 4; i++) {
         struct sluice_completion completion =

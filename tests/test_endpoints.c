@@ -69,7 +69,7 @@ START_TEST(endpoint_of_another_version)
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
     bad.bytes[1]++;
     seal(&bad);
-    refuse(sides.pds[0], &bad, EPROTO, "version 2");
+    refuse(sides.pds[0], &bad, EPROTO, "version 3 2");
     sluice_prepared_channel_free(peer);
     sides_close(&sides);
 }
@@ -299,6 +299,79 @@ START_TEST(handshakes_of_a_peer)
 }
 END_TEST
 
+/* What a peer gave out before its reset is refused, and nothing has happened by that. */
+START_TEST(endpoint_of_before_a_reset)
+{
+    struct sluice_endpoint ours;
+    struct sluice_endpoint theirs[3];
+    struct star star = {.peers = 2};
+    struct sluice_endpoint hub_endpoints[2];
+    struct sluice_endpoint both[2] = {{{0}}};
+    sides_open(&star.sides);
+    struct sluice_prepared_multichannel *hub =
+        sluice_multichannel_prepare(star.sides.pds[0], 2, NULL);
+    require(hub, "%s", sluice_last_error());
+    require_ok(sluice_prepared_multichannel_endpoints(hub, hub_endpoints, 2));
+    struct sluice_prepared_channel *peer = prepare_channel(star.sides.pds[1], NULL, &theirs[0]);
+    both[0] = theirs[0];
+    star.hub = sluice_prepared_multichannel_handshake(hub, both, 2);
+    require(star.hub, "%s", sluice_last_error());
+    star.spokes[0] = sluice_prepared_channel_handshake(peer, &hub_endpoints[0]);
+    require(star.spokes[0], "%s", sluice_last_error());
+    star_works(&star, 0);
+    for (int i = 1; i < 3; i++) {
+        peer = sluice_channel_reset(star.spokes[0]);
+        require(peer, "%s", sluice_last_error());
+        require_ok(sluice_prepared_channel_endpoint(peer, &theirs[i]));
+        require_ok(sluice_multichannel_peer_reset(star.hub, 0, &ours));
+        for (int old = 0; old < i; old++) {
+            require_error(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[old]), -ESTALE,
+                          old == 0 && i == 2 ? "stale generation 1 generation 2" : "stale");
+            require_result(sluice_multichannel_peer_state(star.hub, 0), SLUICE_STATE_PREPARED);
+        }
+        require_ok(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[i]));
+        star.spokes[0] = sluice_prepared_channel_handshake(peer, &ours);
+        require(star.spokes[0], "%s", sluice_last_error());
+        star_works(&star, 0);
+    }
+    /* Who has taken its place is somebody else, whatever its generation is. */
+    sluice_channel_close(star.spokes[0]);
+    peer = prepare_channel(star.sides.pds[1], NULL, &theirs[0]);
+    require_ok(sluice_multichannel_peer_reset(star.hub, 0, &ours));
+    require_ok(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[0]));
+    star.spokes[0] = sluice_prepared_channel_handshake(peer, &ours);
+    require(star.spokes[0], "%s", sluice_last_error());
+    star_works(&star, 0);
+    star_close(&star);
+}
+END_TEST
+
+/* A channel's handshake consumes, also then. */
+START_TEST(channel_refuses_a_stale_endpoint)
+{
+    struct sluice_endpoint endpoints[2];
+    struct sluice_endpoint again;
+    struct pair pair;
+    sides_open(&pair.sides);
+    struct sluice_prepared_channel *prepared[2];
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(pair.sides.pds[i], NULL, &endpoints[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
+        require(pair.channels[i], "%s", sluice_last_error());
+    }
+    pair_works(&pair);
+    prepared[0] = sluice_channel_reset(pair.channels[0]);
+    require(prepared[0], "%s", sluice_last_error());
+    require_ok(sluice_prepared_channel_endpoint(prepared[0], &again));
+    require_null(sluice_prepared_channel_handshake(prepared[0], &endpoints[1]), ESTALE,
+                 "stale generation 1 generation 1 reset");
+    pair.channels[0] = NULL;
+    pair_close(&pair);
+}
+END_TEST
+
 /* Each preparation has another endpoint. */
 START_TEST(endpoints_are_unique)
 {
@@ -354,6 +427,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, absent_peers_come_later);
     tcase_add_test(tcase, wrong_number_of_endpoints);
     tcase_add_test(tcase, handshakes_of_a_peer);
+    tcase_add_test(tcase, endpoint_of_before_a_reset);
+    tcase_add_test(tcase, channel_refuses_a_stale_endpoint);
     tcase_add_test(tcase, endpoints_are_unique);
     tcase_add_test(tcase, channel_to_itself);
 }

@@ -159,7 +159,8 @@ START_TEST(deadline_cancels_other_work_of_its_peer)
     desk_open(&desk);
     for (uint32_t i = 0; i < 2; i++) {
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i, &desk.near_sge);
-        require_ok(sluice_multichannel_post(desk.star.hub, &receive, 1, DEADLINE, &parked[i]));
+        require_result(sluice_multichannel_post(desk.star.hub, &receive, 1, DEADLINE, &parked[i]),
+                       1);
     }
     require_result(sluice_multichannel_send(desk.star.hub, 1, &desk.near_sge, 1, SLUICE_MS(30)),
                    -ETIMEDOUT);
@@ -182,7 +183,7 @@ START_TEST(deadline_of_unpolled_work)
     struct sluice_completion completion;
     pair_open(&pair, NULL);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    require_ok(sluice_channel_post(pair.channels[0], &receive, 1, SLUICE_MS(20), &handle));
+    require_result(sluice_channel_post(pair.channels[0], &receive, 1, SLUICE_MS(20), &handle), 1);
     require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
     require_ok(sluice_channel_wait(pair.channels[0], &handle, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_TIMEOUT);
@@ -242,9 +243,13 @@ START_TEST(failed_peer_refuses_work)
     require_class(&completions[2], SLUICE_CLASS_NONE);
 
     memset(handles, 0xcc, sizeof(handles));
-    require_error(sluice_multichannel_post(hub, requests, 3, DEADLINE, handles), -ENOTCONN, "1");
-    value_check(handles, sizeof(handles), 0xcc);
-    require_result(sluice_multichannel_poll(hub, completions, 3), 0);
+    require_result(sluice_multichannel_post(hub, requests, 3, DEADLINE, handles), 1);
+    require_error(sluice_multichannel_post(hub, requests + 1, 2, DEADLINE, handles + 1), -ENOTCONN,
+                  "peer 1");
+    value_check(handles + 1, 2 * sizeof(handles[0]), 0xcc);
+    require_ok(sluice_multichannel_next(hub, DEADLINE, completions));
+    require_class(&completions[0], SLUICE_CLASS_NONE);
+    require_result(sluice_multichannel_next(hub, DEADLINE, completions), -ENOENT);
 
     struct sluice_scope *scope = sluice_multichannel_scope_begin(hub, DEADLINE);
     require_ok(sluice_scope_post(scope, requests, 3, handles));
@@ -307,7 +312,7 @@ START_TEST(first_error_is_kept)
     requests[0].remote =
         (struct sluice_remote_mr){.addr = sge.addr, .length = 64, .rkey = 0x77777777};
     requests[4].opcode = SLUICE_OP_RECEIVE;
-    require_ok(sluice_channel_post(pair.channels[0], requests, 5, DEADLINE, handles));
+    require_result(sluice_channel_post(pair.channels[0], requests, 5, DEADLINE, handles), 5);
     struct sluice_completion first = await(pair.channels[0], handles[0], SLUICE_CLASS_ACCESS);
     for (int i = 1; i < 5; i++) {
         struct sluice_completion completion =

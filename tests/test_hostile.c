@@ -4,27 +4,21 @@
  * right hello, the victim's channel fails cleanly, no memory changes but what
  * it was entitled to write, and the others work on.
  */
-#include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "support/group.h"
 #include "support/hostile.h"
 #include "support/process.h"
 
 /* Frames. Where a request points. */
-enum where { NOWHERE, INSIDE, BEHIND, ACROSS, WRAPPING, AT_NULL, WRONG_KEY, READ_ONLY };
+enum where { NOWHERE, INSIDE, BEHIND, ACROSS, WRAPPING, AT_NULL, WRONG_KEY, READ_ONLY, SHIFTED };
 
 struct attack {
     const char *name;
     unsigned classes;
-    bool reads; /* with a read of ours under way, of LANDING bytes, number 0 */
-    bool close; /* the stream ends behind it */
+    enum asked asked; /* is under way, with number 0 */
+    bool close;       /* the stream ends behind it */
     enum where where;
     size_t payload;
     struct frame frame;
@@ -34,9 +28,11 @@ struct attack {
 #define REFUSED MASK(PEER_LOST)
 #define NONSENSE MASK(PROTOCOL)
 
+#define SWAP .type = COMPARE_SWAP, .length = 16
+
 static const struct attack attacks[] = {
     {"type 0", NONSENSE, 0, 0, 0, 0, {.type = 0}},
-    {"type 7", NONSENSE, 0, 0, 0, 0, {.type = 7}},
+    {"type after the last", NONSENSE, 0, 0, 0, 0, {.type = LAST_TYPE + 1}},
     {"type 255", NONSENSE, 0, 0, 0, 0, {.type = 255}},
     {"reserved byte", NONSENSE, 0, 0, 0, 0, {.type = ACK, .reserved = 1}},
     {"send with flag 4", NONSENSE, 0, 0, 0, 8, {.type = SEND, .flags = 4, .length = 8}},
@@ -101,6 +97,40 @@ static const struct attack attacks[] = {
      INSIDE,
      0,
      {.type = WRITE, .length = REGION}},
+    /* Atomic operations. */
+    {"swap with 8 bytes", NONSENSE, 0, 0, INSIDE, 8, {.type = COMPARE_SWAP, .length = 8}},
+    {"swap with 17 bytes", NONSENSE, 0, 0, INSIDE, 17, {.type = COMPARE_SWAP, .length = 17}},
+    {"swap with 2^64 - 1", NONSENSE, 0, 0, INSIDE, 16, {.type = COMPARE_SWAP, .length = -1ULL}},
+    {"swap with a flag", NONSENSE, 0, 0, INSIDE, 16, {SWAP, .flags = PROMPT}},
+    {"swap with status", NONSENSE, 0, 0, INSIDE, 16, {SWAP, .status = 10}},
+    {"swap with immediate", NONSENSE, 0, 0, INSIDE, 16, {SWAP, .immediate = 1}},
+    {"swap number 1", NONSENSE, 0, 0, INSIDE, 16, {SWAP, .seq = 1}},
+    {"add without operand", NONSENSE, 0, 0, INSIDE, 0, {.type = FETCH_ADD}},
+    {"add of two operands", NONSENSE, 0, 0, INSIDE, 16, {.type = FETCH_ADD, .length = 16}},
+    {"swap behind", REFUSED, 0, 0, BEHIND, 16, {SWAP}},
+    {"swap across", REFUSED, 0, 0, ACROSS, 16, {SWAP}},
+    {"swap that wraps", REFUSED, 0, 0, WRAPPING, 16, {SWAP}},
+    {"swap at 0", REFUSED, 0, 0, AT_NULL, 16, {SWAP}},
+    {"swap with wrong key", REFUSED, 0, 0, WRONG_KEY, 16, {SWAP}},
+    {"swap in read-only", REFUSED, 0, 0, READ_ONLY, 16, {SWAP}},
+    {"swap at no word", REFUSED, 0, 0, SHIFTED, 16, {SWAP}},
+    {"half a swap", MASK(PEER_LOST), 0, 1, INSIDE, 8, {SWAP}},
+    {"result of nothing", NONSENSE, 0, 0, 0, 0, {.type = ATOMIC_REPLY}},
+    {"result of a read", NONSENSE, A_READ, 0, 0, 0, {.type = ATOMIC_REPLY}},
+    {"reply to an atomic", NONSENSE, AN_ATOMIC, 0, 0, 8, {.type = READ_REPLY, .length = 8}},
+    {"result of atomic 1", NONSENSE, AN_ATOMIC, 0, 0, 0, {.type = ATOMIC_REPLY, .seq = 1}},
+    {"result with a key", NONSENSE, AN_ATOMIC, 0, 0, 0, {.type = ATOMIC_REPLY, .rkey = 1}},
+    {"result of 8 bytes", NONSENSE, AN_ATOMIC, 0, 0, 8, {.type = ATOMIC_REPLY, .length = 8}},
+    {"result, not acknowledged", MASK(PEER_LOST), AN_ATOMIC, 1, 0, 0, {.type = ATOMIC_REPLY}},
+    {"ack of an open atomic", NONSENSE, AN_ATOMIC, 0, 0, 0, {.type = ACK, .ack = 1}},
+    /* Probes. */
+    {"probe with a flag", NONSENSE, 0, 0, 0, 0, {.type = PROBE, .flags = PROMPT}},
+    {"probe with a key", NONSENSE, 0, 0, 0, 0, {.type = PROBE, .rkey = 1}},
+    {"probe with length", NONSENSE, 0, 0, 0, 8, {.type = PROBE, .length = 8}},
+    {"probe, and the end", MASK(PEER_LOST), 0, 1, 0, 0, {.type = PROBE, .seq = 5}},
+    {"echo of nothing", NONSENSE, 0, 0, 0, 0, {.type = ECHO}},
+    {"echo of probe 1", NONSENSE, 0, 0, 0, 0, {.type = ECHO, .seq = 1}},
+    {"refusal of an atomic", MASK(ACCESS), AN_ATOMIC, 0, 0, 0, {.type = NAK, .status = 10}},
 };
 
 static void aim(const struct victim *victim, enum where where, struct frame *frame)
@@ -126,6 +156,9 @@ static void aim(const struct victim *victim, enum where where, struct frame *fra
     case WRONG_KEY:
         frame->rkey ^= 0x5a5a5a5a;
         break;
+    case SHIFTED:
+        frame->addr += 4;
+        break;
     case READ_ONLY:
         frame->rkey = victim->remote_read_only.rkey;
         frame->addr = victim->remote_read_only.addr;
@@ -142,7 +175,7 @@ START_TEST(single_frames)
     for (size_t i = 0; i < COUNT(attacks); i++) {
         const struct attack *attack = &attacks[i];
         struct frame frame = attack->frame;
-        connect_hostile(&victim, attack->reads);
+        connect_hostile(&victim, attack->asked);
         aim(&victim, attack->where, &frame);
         say_frame(victim.fd, &frame, attack->payload);
         if (attack->close) {
@@ -154,17 +187,74 @@ START_TEST(single_frames)
 }
 END_TEST
 
+/* Whoever asks is answered, even if the victim's program is elsewhere. */
+START_TEST(probes_are_answered)
+{
+    struct victim victim;
+    uint8_t bytes[40];
+    victim_open(&victim, 0xff);
+    connect_hostile(&victim, A_READ);
+    for (uint32_t i = 0; i < 200; i++) {
+        struct frame probe = {.type = PROBE, .seq = i << 24};
+        say_frame(victim.fd, &probe, 0);
+        do {
+            require(hear(victim.fd, bytes, sizeof(bytes)), "no echo: %s", strerror(errno));
+        } while (bytes[0] != ECHO);
+        require(bytes[8] == (uint8_t)i, "echo of %u, not %u", bytes[8], i);
+    }
+    /* Many at a time are one. */
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct frame probe = {.type = PROBE, .seq = 1 + i % 2};
+        say_frame(victim.fd, &probe, 0);
+    }
+    shutdown(victim.fd, SHUT_WR);
+    expect_untouched(&victim, MASK(PEER_LOST), "probes");
+    victim_close(&victim);
+}
+END_TEST
+
+/* What the victim asks is to be answered with the right number, and once. */
+START_TEST(answers_to_probes)
+{
+    struct victim victim;
+    uint8_t bytes[40];
+    victim_open(&victim, 0xff);
+    for (int wrong = 0; wrong < 3; wrong++) {
+        struct sluice_multichannel *hub = victim.star.hub;
+        connect_hostile(&victim, NOTHING);
+        require_result(sluice_multichannel_peer_wait_connected(hub, 0, SLUICE_MS(20)), -ETIMEDOUT);
+        do {
+            require(hear(victim.fd, bytes, sizeof(bytes)), "no probe: %s", strerror(errno));
+        } while (bytes[0] != PROBE);
+        struct frame echo = {.type = ECHO, .seq = bytes[11] + (wrong == 0)};
+        say_frame(victim.fd, &echo, 0);
+        if (wrong > 0) {
+            require_ok(sluice_multichannel_peer_wait_connected(hub, 0, DEADLINE));
+        }
+        if (wrong == 1) {
+            say_frame(victim.fd, &echo, 0);
+        } else if (wrong == 2) {
+            shutdown(victim.fd, SHUT_WR);
+        }
+        expect_untouched(&victim, wrong < 2 ? NONSENSE : MASK(PEER_LOST), "answers");
+    }
+    victim_close(&victim);
+}
+END_TEST
+
 /* What is refused is answered so, before the end. */
 START_TEST(refusals_are_told)
 {
     struct victim victim;
     uint8_t bytes[40];
     victim_open(&victim, 0xff);
-    for (int i = 0; i < 2; i++) {
-        struct frame frame = {.type = i == 0 ? WRITE : READ_REQUEST, .length = 8};
-        connect_hostile(&victim, false);
+    static const struct frame frames[] = {
+        {.type = WRITE, .length = 8}, {.type = READ_REQUEST, .length = 8}, {SWAP}};
+    for (size_t i = 0; i < COUNT(frames); i++) {
+        struct frame frame = frames[i];
+        connect_hostile(&victim, NOTHING);
         aim(&victim, WRONG_KEY, &frame);
-        say_frame(victim.fd, &frame, i == 0 ? 8 : 0);
+        say_frame(victim.fd, &frame, frame.type == READ_REQUEST ? 0 : (size_t)frame.length);
         do {
             require(hear(victim.fd, bytes, sizeof(bytes)), "no refusal: %s", strerror(errno));
         } while (bytes[0] == ACK);
@@ -176,22 +266,26 @@ START_TEST(refusals_are_told)
 }
 END_TEST
 
-/* A legal write of 8 bytes, with one bit of its header flipped. */
+/* A legal write of 8 bytes, or compare-swap, with one bit of its header flipped. */
 START_TEST(flipped_headers)
 {
     struct victim victim;
     victim_open(&victim, 0xff);
     for (int bit = 0; bit < 40 * 8; bit += short_run() ? 7 : 1) {
         char name[40];
-        uint8_t bytes[48];
+        uint8_t bytes[40 + 16];
         struct frame frame = {.type = WRITE, .length = 8};
+        if (_i == 1) {
+            frame = (struct frame){SWAP};
+        }
+        size_t length = 40 + (size_t)frame.length;
         snprintf(name, sizeof(name), "bit %d of byte %d", bit % 8, bit / 8);
-        connect_hostile(&victim, false);
+        connect_hostile(&victim, NOTHING);
         aim(&victim, INSIDE, &frame);
         encode_frame(&frame, bytes);
-        memset(bytes + 40, FILL, 8); /* where it is legal, nothing changes */
+        memset(bytes + 40, FILL, length - 40); /* where it is legal, nothing changes */
         bytes[bit / 8] ^= (uint8_t)(1 << (bit % 8));
-        say(victim.fd, bytes, sizeof(bytes));
+        say(victim.fd, bytes, length);
         shutdown(victim.fd, SHUT_WR);
         expect_failure(&victim, ENDED | MASK(ACCESS) | MASK(TRUNCATED), name);
         value_check(victim.region.bytes, REGION, FILL);
@@ -209,12 +303,12 @@ START_TEST(sequences)
 
     struct frame first = {.type = SEND, .length = 8};
     struct frame second = {.type = SEND, .seq = 1, .length = 8};
-    connect_hostile(&victim, false);
+    connect_hostile(&victim, NOTHING);
     say_frame(victim.fd, &first, 8);
     say_frame(victim.fd, &second, 8);
     expect_untouched(&victim, ENDED, "a send without credit");
 
-    connect_hostile(&victim, false);
+    connect_hostile(&victim, NOTHING);
     second.type = WRITE;
     second.flags = IMMEDIATE;
     aim(&victim, INSIDE, &second);
@@ -222,14 +316,14 @@ START_TEST(sequences)
     say_frame(victim.fd, &second, 8);
     expect_untouched(&victim, ENDED, "a write with immediate without credit");
 
-    connect_hostile(&victim, false);
+    connect_hostile(&victim, NOTHING);
     struct frame ack = {.type = ACK, .credit = 5};
     say_frame(victim.fd, &ack, 0);
     ack.credit = 4;
     say_frame(victim.fd, &ack, 0);
     expect_untouched(&victim, ENDED, "credit that goes back");
 
-    connect_hostile(&victim, true);
+    connect_hostile(&victim, A_READ);
     struct frame reply = {.type = READ_REPLY, .length = LANDING};
     say_frame(victim.fd, &reply, LANDING);
     say_frame(victim.fd, &reply, LANDING);
@@ -237,7 +331,7 @@ START_TEST(sequences)
 
     /* In one piece, so that they are there before the first is answered. */
     uint8_t bytes[64 * 40];
-    connect_hostile(&victim, false);
+    connect_hostile(&victim, NOTHING);
     for (uint32_t i = 0; i < 64; i++) {
         struct frame read = {.type = READ_REQUEST, .seq = i, .length = REGION};
         aim(&victim, INSIDE, &read);
@@ -249,6 +343,68 @@ START_TEST(sequences)
 }
 END_TEST
 
+/* The same of atomic operations. */
+START_TEST(sequences_of_atomics)
+{
+    struct victim victim;
+    uint8_t bytes[64 * 56] = {0};
+    struct frame result = {.type = ATOMIC_REPLY};
+    victim_open(&victim, 0xff);
+
+    connect_hostile(&victim, AN_ATOMIC);
+    say_frame(victim.fd, &result, 0);
+    say_frame(victim.fd, &result, 0);
+    expect_untouched(&victim, ENDED, "two results of one atomic");
+
+    connect_hostile(&victim, AN_ATOMIC);
+    say_frame(victim.fd, &result, 0);
+    result.type = NAK;
+    result.status = SLUICE_STATUS_REM_ACCESS_ERR;
+    say_frame(victim.fd, &result, 0);
+    expect_untouched(&victim, MASK(ACCESS), "a result, and a refusal");
+
+    connect_hostile(&victim, NOTHING);
+    for (uint32_t i = 0; i < 64; i++) {
+        struct frame add = {.type = FETCH_ADD, .seq = i, .length = 16};
+        aim(&victim, INSIDE, &add);
+        encode_frame(&add, bytes + (size_t)i * 56);
+    }
+    say(victim.fd, bytes, sizeof(bytes));
+    expect_untouched(&victim, ENDED, "more atomics than agreed");
+    victim_close(&victim);
+}
+END_TEST
+
+/* An honest one, byte after byte: it is done when all of it is there, and answered. */
+START_TEST(trickle_of_an_atomic)
+{
+    struct victim victim;
+    uint8_t bytes[56];
+    struct frame swap = {SWAP};
+    victim_open(&victim, 0xff);
+    connect_hostile(&victim, NOTHING);
+    aim(&victim, INSIDE, &swap);
+    encode_frame(&swap, bytes);
+    memset(bytes + 40, FILL, 8);
+    memset(bytes + 48, 0x11, 8);
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        value_check(victim.region.bytes, REGION, FILL);
+        say(victim.fd, &bytes[i], 1);
+        let_pass(SLUICE_MS(1));
+    }
+    do {
+        require(hear(victim.fd, bytes, 40), "no result: %s", strerror(errno));
+    } while (bytes[0] == ACK);
+    require(bytes[0] == ATOMIC_REPLY, "type %u", bytes[0]);
+    value_check(bytes + 24, 8, FILL);
+    value_check(victim.region.bytes, 8, 0x11);
+    memset(victim.region.bytes, FILL, 8);
+    shutdown(victim.fd, SHUT_WR);
+    expect_untouched(&victim, ENDED, "an honest swap");
+    victim_close(&victim);
+}
+END_TEST
+
 /* Byte after byte; meanwhile the others work. */
 START_TEST(trickle)
 {
@@ -256,7 +412,7 @@ START_TEST(trickle)
     uint8_t bytes[40 + LANDING];
     struct frame frame = {.type = SEND, .length = LANDING};
     victim_open(&victim, 0xff);
-    connect_hostile(&victim, false);
+    connect_hostile(&victim, NOTHING);
     encode_frame(&frame, bytes);
     memset(bytes + 40, 0xee, LANDING);
     for (size_t i = 0; i < sizeof(bytes) - 1; i++) {
@@ -281,7 +437,9 @@ static uint32_t pick(unsigned *seed, uint32_t bound)
 /* Almost right: every field is likely to have a value that means something. */
 static size_t make_frame(const struct victim *victim, unsigned *seed, uint8_t *bytes)
 {
-    struct frame frame = {.type = (uint8_t)(1 + pick(seed, 6)), .length = pick(seed, REGION)};
+    struct frame frame = {.type = (uint8_t)(1 + pick(seed, LAST_TYPE)),
+                          .length = pick(seed, REGION)};
+    bool atomic = frame.type == COMPARE_SWAP || frame.type == FETCH_ADD;
     frame.flags = (uint8_t)(pick(seed, 4) == 0 ? pick(seed, 4) : 0);
     frame.seq = frame.type == ACK ? 0 : pick(seed, 3);
     frame.ack = pick(seed, 4) == 0 ? pick(seed, 3) : 0;
@@ -289,11 +447,15 @@ static size_t make_frame(const struct victim *victim, unsigned *seed, uint8_t *b
     if (frame.type == NAK) {
         frame.status = (uint8_t)(9 + pick(seed, 3));
     }
-    if (frame.type == WRITE || frame.type == READ_REQUEST) {
+    if (frame.type == WRITE || frame.type == READ_REQUEST || atomic) {
         aim(victim, INSIDE + pick(seed, 3), &frame);
         frame.addr += pick(seed, 8);
     }
-    if (frame.type == ACK || frame.type == NAK) {
+    if (atomic) {
+        frame.addr -= pick(seed, 4) != 0 ? frame.addr % 8 : 0;
+        frame.length = 16;
+    }
+    if (frame.type == ACK || frame.type == NAK || frame.type >= ATOMIC_REPLY) {
         frame.length = 0;
     }
     if (frame.type == READ_REPLY) {
@@ -301,7 +463,8 @@ static size_t make_frame(const struct victim *victim, unsigned *seed, uint8_t *b
     }
     encode_frame(&frame, bytes);
     size_t payload = frame.type == READ_REQUEST ? 0 : (size_t)frame.length;
-    memset(bytes + 40, FILL, payload);
+    /* To what it has already, or by nothing. */
+    memset(bytes + 40, frame.type == FETCH_ADD ? 0 : FILL, payload);
     return 40 + payload;
 }
 
@@ -315,7 +478,7 @@ START_TEST(random_bytes)
         char name[40];
         size_t length = 0;
         snprintf(name, sizeof(name), "random bytes %d", i);
-        connect_hostile(&victim, i % 3 == 0);
+        connect_hostile(&victim, (enum asked)(i % 3));
         for (uint32_t frames = 1 + pick(&seed, 8); i % 4 != 0 && frames > 0; frames--) {
             length += make_frame(&victim, &seed, bytes + length);
         }
@@ -332,261 +495,24 @@ START_TEST(random_bytes)
 }
 END_TEST
 
-/* The victim connects to us, and we are no polite host. */
-START_TEST(hostile_listener)
-{
-    static const struct {
-        const char *text;
-        size_t length;
-    } answers[] = {
-        {"", 0},
-        {"S", 1},
-        {"HTTP/1.1 400 Bad Request\r\n\r\n", 28},
-        {"sluice\0\1\0\0\0\115\0\0\0\0", 16},
-        {"SLUICE\0\2\0\0\0\115\0\0\0\0", 16},
-        {"SLUICE\0\1\0\0\0\116\0\0\0\0", 16},
-        {"SLUICE\0\1\0\0\0\0\0\0\0\0", 16},
-        {"SLUICE\0\1\0\0\0\115\0\0\0\1", 16},
-        {"SLUICE\0\1\0\0\0\115\0\0\0\0\377garbage in the place of a frame......", 53},
-    };
-    struct victim victim;
-    victim_open(&victim, 0);
-    for (size_t i = 0; i < COUNT(answers); i++) {
-        int64_t start = clock_now();
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-        require_ok(sluice_multichannel_peer_reset(victim.star.hub, 0, &victim.endpoint));
-        require_ok(sluice_multichannel_peer_handshake(victim.star.hub, 0, &victim.forged));
-        victim.posted = 1;
-        require_ok(
-            sluice_multichannel_post(victim.star.hub, &receive, 1, DEADLINE, &victim.handles[0]));
-        while (sluice_multichannel_peer_state(victim.star.hub, 0) != SLUICE_STATE_FAILED) {
-            struct pollfd waiting = {.fd = victim.listener, .events = POLLIN};
-            require(clock_now() - start < SLUICE_S(5), "answer %zu: no failure", i);
-            if (poll(&waiting, 1, 1) > 0) {
-                uint8_t hello[64];
-                int fd = accept(victim.listener, NULL, NULL);
-                require(hear(fd, hello, 64), "no hello: %s", strerror(errno));
-                say(fd, answers[i].text, answers[i].length);
-                close(fd);
-            }
-        }
-        expect_untouched(&victim, ENDED, "listener");
-    }
-    victim_close(&victim);
-}
-END_TEST
-
-/* What knocks at a listener before, and instead of, a right hello. */
-START_TEST(garbage_at_the_listener)
-{
-    struct victim victim;
-    struct sluice_endpoint endpoint;
-    uint8_t hello[64];
-    int scan[200];
-    victim_open(&victim, 0xff);
-    struct sluice_prepared_channel *prepared =
-        prepare_channel(victim.star.sides.pds[0], NULL, &endpoint);
-    encode_hello(hello, &endpoint, &victim.forged);
-    for (int i = 0; i < 7; i++) {
-        static const char *const texts[] = {"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
-                                            "\26\3\1\2\0\1\0\1\374\3\3 a client hello of TLS", "s"};
-        uint8_t bad[64];
-        char answer;
-        int fd = dial(&endpoint);
-        memcpy(bad, hello, sizeof(bad));
-        bad[i == 3 ? 20 : i == 4 ? 7 : i == 5 ? 8 : 63] ^= 1; /* nonce, magic, number, tail */
-        say(fd, i < 3 ? (const void *)texts[i] : bad, i < 3 ? strlen(texts[i]) : sizeof(bad));
-        if (i == 2) {
-            shutdown(fd, SHUT_WR);
-        }
-        ssize_t got = recv(fd, &answer, 1, 0);
-        require(got == 0 || (got < 0 && errno == ECONNRESET), "it answers garbage %d: %s", i,
-                strerror(errno));
-        close(fd);
-    }
-    int64_t cpu = cpu_used();
-    for (size_t i = 0; i < COUNT(scan); i++) {
-        scan[i] = dial(&endpoint);
-    }
-    int64_t start = clock_now();
-    struct pair pair = {.sides = victim.star.sides};
-    for (int i = 0; i < 6; i++) { /* which of them connects is a matter of chance */
-        pair_connect(&pair, NULL);
-        pair_works(&pair);
-        sluice_channel_close(pair.channels[0]);
-        sluice_channel_close(pair.channels[1]);
-    }
-    require(clock_now() - start < SLUICE_S(5), "a good peer had to wait for %lld ms",
-            (long long)(clock_now() - start) / 1000000);
-    require(cpu_used() - cpu < SLUICE_S(1), "%lld ms of CPU",
-            (long long)(cpu_used() - cpu) / 1000000);
-    for (size_t i = 0; i < COUNT(scan); i++) {
-        close(scan[i]);
-    }
-    sluice_prepared_channel_free(prepared);
-    star_works(&victim.star, 1);
-    victim_close(&victim);
-}
-END_TEST
-
-/* One large access, in a thread of its own. */
-struct access {
-    struct sluice_channel *channel;
-    struct sluice_sge sge;
-    struct sluice_remote_mr remote;
-    bool write;
-    int result;
-};
-
-static void *run_access(void *argument)
-{
-    struct access *access = argument;
-    access->result =
-        access->write
-            ? sluice_channel_write(access->channel, &access->sge, 1, &access->remote, DEADLINE)
-            : sluice_channel_read(access->channel, &access->sge, 1, &access->remote, DEADLINE);
-    return NULL;
-}
-
-/*
- * The target takes its memory away after so long, and has other use for the
- * addresses at once, which nobody disturbs.
- */
-static void withdraw(struct access *access, struct sluice_pd *pd, size_t length, int64_t delay)
-{
-    pthread_t thread;
-    int protection = PROT_READ | PROT_WRITE;
-    void *bytes = mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    require(bytes != MAP_FAILED, "%s", strerror(errno));
-    memset(bytes, 1, length);
-    struct sluice_mr *mr = sluice_mr_register(pd, bytes, length, ACCESS_ALL);
-    require(mr, "%s", sluice_last_error());
-    require_ok(sluice_mr_remote(mr, &access->remote));
-    require(pthread_create(&thread, NULL, run_access, access) == 0, "%zu bytes", length);
-    let_pass(delay);
-    require_ok(sluice_mr_deregister(mr));
-    munmap(bytes, length);
-    void *again =
-        mmap(bytes, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    pthread_join(thread, NULL);
-    require(access->result == 0 || access->result == -EACCES, "%d", access->result);
-    if (again == bytes) {
-        value_check(bytes, length, 0);
-        munmap(bytes, length);
-    }
-}
-
-START_TEST(withdrawn_memory)
-{
-    struct pair pair;
-    struct memory memory;
-    size_t length = (size_t)(short_run() ? 8 : 64) << 20;
-    int rounds = short_run() ? 6 : 24;
-    int refused = 0;
-    sides_open(&pair.sides);
-    memory_open(&memory, pair.sides.pds[0], length);
-    memset(memory.bytes, 0xee, length);
-    for (int i = 0; i < rounds; i++) {
-        struct access access = {.sge = memory_sge(&memory, 0, length), .write = i % 2 != 0};
-        pair_connect(&pair, NULL);
-        access.channel = pair.channels[0];
-        withdraw(&access, pair.sides.pds[1], length, SLUICE_MS(2) * i);
-        refused += access.result != 0;
-        sluice_channel_close(pair.channels[0]);
-        sluice_channel_close(pair.channels[1]);
-    }
-    /* Within a process a copy is not interrupted: deregistering waits for it. */
-    require(refused > 0 || current_wire() == WIRE_SELF, "of %d", rounds);
-    memory_close(&memory);
-    sides_close(&pair.sides);
-}
-END_TEST
-
-static void allow_fds(rlim_t count)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = count;
-    require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
-}
-
-/* A peer without descriptors, its end first or last: it does not spin, and goes on with them. */
-static void starve(struct rank *rank)
-{
-    for (int i = 0; i < 4; i++) { /* who connects is a matter of chance */
-        struct sluice_endpoint endpoints[2];
-        struct sluice_channel *channel = NULL;
-        struct sluice_context *context = open_context();
-        struct sluice_pd *pd = sluice_pd_alloc(context);
-        struct sluice_prepared_channel *prepared = prepare_channel(pd, NULL, &endpoints[0]);
-        endpoints[1] = endpoints[0];
-        rank_exchange(rank, endpoints, endpoints, sizeof(endpoints[0]));
-        rank_barrier(rank);
-        bool starving = rank->index == 0;
-        if (starving) {
-            allow_fds(3);
-        }
-        if (starving || i < 2) {
-            channel = sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]);
-            require(channel || (starving && errno == EMFILE), "%s", sluice_last_error());
-        }
-        rank_barrier(rank);
-        if (!starving && i >= 2) {
-            channel = sluice_prepared_channel_handshake(prepared, &endpoints[0]);
-            require(channel, "%s", sluice_last_error());
-        }
-        int64_t cpu = cpu_used();
-        let_pass(SLUICE_S(1));
-        require(cpu_used() - cpu < SLUICE_MS(50), "%lld us of CPU in a second",
-                (long long)(cpu_used() - cpu) / 1000);
-        if (starving) {
-            allow_fds(1024);
-        }
-        bool lives = channel != NULL;
-        bool both[2] = {lives, lives};
-        rank_exchange(rank, both, both, sizeof(both[0]));
-        if (lives) {
-            int result = rank->index == 0 ? sluice_channel_receive(channel, NULL, 0, DEADLINE, NULL)
-                                          : sluice_channel_send(channel, NULL, 0, DEADLINE);
-            require_result(result, both[!rank->index] ? 0 : -ECONNRESET);
-        }
-        rank_barrier(rank);
-        sluice_channel_close(channel);
-        sluice_pd_free(pd);
-        sluice_context_close(context);
-    }
-}
-
-START_TEST(no_fd_for_a_peer)
-{
-    group_run(2, starve, NULL, 50);
-}
-END_TEST
-
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, single_frames);
+    tcase_add_test(tcase, probes_are_answered);
+    tcase_add_test(tcase, answers_to_probes);
     tcase_add_test(tcase, refusals_are_told);
-    tcase_add_test(tcase, flipped_headers);
+    tcase_add_loop_test(tcase, flipped_headers, 0, 2);
     tcase_add_test(tcase, sequences);
+    tcase_add_test(tcase, sequences_of_atomics);
+    tcase_add_test(tcase, trickle_of_an_atomic);
     tcase_add_test(tcase, trickle);
     tcase_add_test(tcase, random_bytes);
-    tcase_add_test(tcase, hostile_listener);
-    tcase_add_test(tcase, garbage_at_the_listener);
-    tcase_add_test(tcase, withdrawn_memory);
-    tcase_add_test(tcase, no_fd_for_a_peer);
-}
-
-static void add_withdrawal(TCase *tcase)
-{
-    tcase_add_test(tcase, withdrawn_memory);
 }
 
 int main(void)
 {
     static const struct cases cases[] = {
         {"tcp", WIRE_TCP, 60, add_tests},
-        {"self", WIRE_SELF, 60, add_withdrawal},
     };
     if (!device_is_soft()) {
         puts("1..0 # SKIP the wire is that of the soft transport");

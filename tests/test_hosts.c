@@ -37,7 +37,10 @@
  */
 #define SLACK SLUICE_S(2)
 
-enum failure_kind { LINK_DOWN, ADDRESS_REMOVED, BLACK_HOLE, SHORT_BLACK_HOLE };
+enum failure_kind { LINK_DOWN, ADDRESS_REMOVED, BLACK_HOLE, SHORT_BLACK_HOLE, IDLE_BLACK_HOLE };
+
+/* Longer than it takes a packet that was lost to be sent again. */
+#define KEEPALIVE SLUICE_S(2)
 
 static const struct failure {
     const char *begin;
@@ -46,6 +49,7 @@ static const struct failure {
     int64_t lasts;
     enum sluice_error_class writer; /* what host 0 sees */
     enum sluice_error_class failed; /* and host 1, whose network fails */
+    int64_t keepalive;
 } failures[] = {
     [LINK_DOWN] = {"ip link set " NETDEV " down", "ip link set " NETDEV " up", 16,
                    BUDGET(16) + SLACK, SLUICE_CLASS_PEER_LOST, SLUICE_CLASS_DEVICE},
@@ -58,6 +62,9 @@ static const struct failure {
     [SHORT_BLACK_HOLE] = {"tc qdisc replace dev " NETDEV " root netem loss 100%",
                           "tc qdisc del dev " NETDEV " root", 18, BUDGET(18) / 10,
                           SLUICE_CLASS_NONE, SLUICE_CLASS_NONE},
+    [IDLE_BLACK_HOLE] = {"tc qdisc replace dev " NETDEV " root netem loss 100%",
+                         "tc qdisc del dev " NETDEV " root", 18, 2 * KEEPALIVE + SLACK,
+                         SLUICE_CLASS_PEER_LOST, SLUICE_CLASS_PEER_LOST, KEEPALIVE},
 };
 
 /* One end of the running test. */
@@ -150,6 +157,7 @@ static void end_open(struct end *end, int number)
     struct sluice_channel_attr attr = {.size = sizeof(attr)};
     attr.ack_timeout = failures[number].ack_timeout;
     attr.retry_count = RETRY_COUNT;
+    attr.keepalive = (uint64_t)failures[number].keepalive;
     end->failure = &failures[number];
     talk_open(end, number);
     end->context = open_context();
@@ -343,6 +351,52 @@ static void fail_and_recover(enum failure_kind kind)
     end_close(&end);
 }
 
+/*
+ * Host 1's network fails while neither side sends anything. Only keep-alive can
+ * tell them, and does so before the device has given up.
+ */
+static void idle_until_failure(struct end *end)
+{
+    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_completion completion;
+    require_ok(sluice_channel_wait_connected(end->channel, DEADLINE));
+    struct sluice_handle receive = post(end->channel, &request);
+    meet(end, "idle");
+    if (this_host == 1) {
+        run_command(end->failure->begin);
+    }
+    int64_t start = clock_now();
+    require_ok(sluice_channel_wait(end->channel, &receive, DEADLINE, &completion));
+    int64_t took = clock_now() - start;
+    require_class(&completion, SLUICE_CLASS_PEER_LOST);
+    struct sluice_error error = channel_error(end->channel);
+    require(strstr(error.text, "keep-alive"), "%s", error.text);
+    printf("# noticed after %lld ms\n", (long long)took / 1000000);
+    require(took < end->failure->lasts, "noticed after %lld ms", (long long)took / 1000000);
+    if (this_host == 1) {
+        if (took < end->failure->lasts) {
+            let_pass(end->failure->lasts - took);
+        }
+        run_command(end->failure->end);
+        meet(end, "the failure is over");
+    }
+}
+
+START_TEST(idle_survivors_are_told)
+{
+    struct end end;
+    memset(&end, 0, sizeof(end));
+    end_open(&end, IDLE_BLACK_HOLE);
+    idle_until_failure(&end);
+    if (this_host == 0) {
+        await_network(&end);
+    }
+    meet(&end, "checked");
+    check_works_again(&end);
+    end_close(&end);
+}
+END_TEST
+
 START_TEST(link_goes_down)
 {
     fail_and_recover(LINK_DOWN);
@@ -373,6 +427,7 @@ static void add_cases(TCase *tcase)
     tcase_add_test(tcase, address_is_removed);
     tcase_add_test(tcase, answers_are_lost);
     tcase_add_test(tcase, answers_are_lost_for_a_while);
+    tcase_add_test(tcase, idle_survivors_are_told);
 }
 
 /* Sets which host this is, and the addresses of both; false if there are none. */

@@ -201,7 +201,7 @@ START_TEST(wrong_arguments)
     require_null(sluice_mr_register(pd, NULL, 10, 0), EINVAL, "NULL");
     require_null(sluice_mr_register(pd, bytes, 0, 0), EINVAL, "length");
     require_null(sluice_mr_register(pd, bytes, SIZE_MAX, 0), EINVAL, "wraps");
-    require_null(sluice_mr_register(pd, bytes, 10, UINT32_C(1) << 3), EINVAL, "unknown");
+    require_null(sluice_mr_register(pd, bytes, 10, UINT32_C(1) << 4), EINVAL, "unknown");
     require_null(sluice_mr_register(pd, bytes, 10, SLUICE_ACCESS_REMOTE_WRITE), EINVAL,
                  "LOCAL_WRITE");
     require_null(sluice_mr_register(pd, bytes, 10, SLUICE_MR_HUGE_PAGES), EINVAL,

@@ -157,7 +157,7 @@ START_TEST(send_comes_after_write)
         requests[0].remote = memory_remote(&far, 0, length);
         struct sluice_handle received = post(pair.channels[1], &receive);
         struct sluice_handle handles[2];
-        require_ok(sluice_channel_post(pair.channels[0], requests, 2, DEADLINE, handles));
+        require_result(sluice_channel_post(pair.channels[0], requests, 2, DEADLINE, handles), 2);
         await(pair.channels[1], received, SLUICE_CLASS_NONE);
         pattern_check(far.bytes, length, round);
         await(pair.channels[0], handles[0], SLUICE_CLASS_NONE);

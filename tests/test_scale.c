@@ -102,7 +102,8 @@ static void fill_queue(struct sluice_multichannel *loop, uint32_t peer, struct m
         requests[i] = request_of(SLUICE_OP_WRITE, peer, &sges[i]);
         requests[i].remote = memory_remote(in, offset, 8);
     }
-    require_ok(sluice_multichannel_post(loop, requests, FULL_DEPTH, SLUICE_S(60), NULL));
+    require_result(sluice_multichannel_post(loop, requests, FULL_DEPTH, SLUICE_S(60), NULL),
+                   FULL_DEPTH);
 }
 
 /*

@@ -175,7 +175,8 @@ static void do_scatter_then_gather(struct desk *desk)
     struct sluice_handle handles[GROUP_MAX];
     uint32_t n = desk->rank->size;
     ask_all(desk, 0, SLUICE_OP_RECEIVE);
-    require_ok(sluice_multichannel_post(desk->mesh.all, desk->requests, n, DEADLINE, handles));
+    require_result(sluice_multichannel_post(desk->mesh.all, desk->requests, n, DEADLINE, handles),
+                   n);
     ask_all(desk, n, SLUICE_OP_SEND);
     require_ok(sluice_multichannel_scatter_send(desk->mesh.all, desk->requests + n, n, DEADLINE,
                                                 desk->completions));
@@ -185,7 +186,8 @@ static void do_scatter_then_gather(struct desk *desk)
     mesh_barrier(&desk->mesh, desk->rank);
 
     ask_all(desk, 0, SLUICE_OP_SEND);
-    require_ok(sluice_multichannel_post(desk->mesh.all, desk->requests, n, DEADLINE, handles));
+    require_result(sluice_multichannel_post(desk->mesh.all, desk->requests, n, DEADLINE, handles),
+                   n);
     struct sluice_request sends[GROUP_MAX];
     memcpy(sends, desk->requests, n * sizeof(sends[0]));
     ask_all(desk, 0, SLUICE_OP_RECEIVE);
@@ -239,7 +241,8 @@ static void do_multicast_send(struct desk *desk)
     uint32_t peers[GROUP_MAX];
     uint32_t n = desk->rank->size;
     ask_all(desk, 0, SLUICE_OP_RECEIVE);
-    require_ok(sluice_multichannel_post(desk->mesh.all, desk->requests, n, DEADLINE, handles));
+    require_result(sluice_multichannel_post(desk->mesh.all, desk->requests, n, DEADLINE, handles),
+                   n);
     for (uint32_t i = 0; i < n; i++) {
         peers[i] = n - 1 - i;
     }

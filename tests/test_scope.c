@@ -58,9 +58,10 @@ static void check_report(const struct sluice_scope_report *report, uint32_t post
                          uint32_t unseen, uint32_t count)
 {
     require(report->posted == posted && report->failed == failed && report->unseen == unseen &&
-                report->count == count,
-            "posted %u, failed %u, unseen %u, count %u; not %u, %u, %u, %u", report->posted,
-            report->failed, report->unseen, report->count, posted, failed, unseen, count);
+                report->count == count && report->lost == 0,
+            "posted %u, failed %u, unseen %u, count %u, lost %u; not %u, %u, %u, %u",
+            report->posted, report->failed, report->unseen, report->count, report->lost, posted,
+            failed, unseen, count);
 }
 
 START_TEST(end_waits_for_all)
@@ -169,26 +170,76 @@ START_TEST(one_scope_at_a_time)
 }
 END_TEST
 
-/* Blocking and unpolled calls go on beside an open scope. */
-START_TEST(other_calls_beside_a_scope)
+/* What was posted before the scope goes on beside it, and is its own affair. */
+START_TEST(unpolled_work_beside_a_scope)
+{
+    struct desk desk;
+    struct sluice_completion completions[3];
+    desk_open(&desk);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    receive.user_data = 77;
+    struct sluice_handle unpolled = post(desk.pair.channels[0], &receive);
+    struct sluice_scope *scope = begin(&desk, DEADLINE);
+    require_ok(sluice_scope_post(scope, desk.writes, 2, desk.handles));
+    require_ok(sluice_channel_send(desk.pair.channels[1], NULL, 0, DEADLINE));
+    require_error(sluice_scope_wait(scope, &unpolled, 0, completions), -ESTALE, "scope");
+    require_ok(sluice_scope_wait(scope, &desk.handles[0], DEADLINE, &completions[0]));
+    require_ok(sluice_scope_wait(scope, &desk.handles[1], DEADLINE, &completions[1]));
+    require_result(sluice_scope_poll(scope, completions, 3), 0);
+    require_ok(sluice_scope_end(scope, &desk.report));
+    check_report(&desk.report, 2, 0, 0, 0);
+    struct sluice_completion completion = await(desk.pair.channels[0], unpolled, SLUICE_CLASS_NONE);
+    require(completion.user_data == 77, "%llu", (unsigned long long)completion.user_data);
+    require_result(sluice_channel_poll(desk.pair.channels[0], completions, 3), 0);
+    desk_close(&desk);
+}
+END_TEST
+
+/* Handles of a scope mean nothing to its channel, nor to the next scope. */
+START_TEST(handles_after_the_end)
 {
     struct desk desk;
     struct sluice_completion completion;
     desk_open(&desk);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    struct sluice_handle unpolled = post(desk.pair.channels[0], &receive);
     struct sluice_scope *scope = begin(&desk, DEADLINE);
-    require_ok(sluice_scope_post(scope, desk.writes, 2, NULL));
-    require_ok(sluice_channel_write(desk.pair.channels[0], &desk.sges[9], 1, &desk.writes[9].remote,
-                                    DEADLINE));
-    require(memcmp(desk.near.bytes + 9 * SLOT, desk.far.bytes + 9 * SLOT, SLOT) == 0, "%d", 9);
+    require_ok(sluice_scope_post(scope, desk.writes, 1, desk.handles));
+    require_ok(sluice_scope_wait(scope, &desk.handles[0], DEADLINE, &completion));
+    require_ok(sluice_scope_end(scope, NULL));
+    require_error(sluice_channel_wait(desk.pair.channels[0], &desk.handles[0], 0, &completion),
+                  -ESTALE, "");
+    scope = begin(&desk, DEADLINE);
+    require_error(sluice_scope_wait(scope, &desk.handles[0], 0, &completion), -ESTALE, "scope");
+    require_ok(sluice_scope_end(scope, NULL));
+    desk_close(&desk);
+}
+END_TEST
+
+/* As channel_poll, of the scope's work alone. What was polled is not reported. */
+START_TEST(poll_in_a_scope)
+{
+    struct desk desk;
+    struct sluice_completion completions[5];
+    struct sluice_completion again;
+    uint32_t got = 0;
+    desk_open(&desk);
+    struct sluice_scope *scope = begin(&desk, DEADLINE);
+    require_result(sluice_scope_poll(scope, completions, 5), 0);
+    require_ok(sluice_scope_post(scope, desk.writes, 4, desk.handles));
+    for (int64_t end = clock_now() + DEADLINE; got < 3 && clock_now() < end;) {
+        int result = sluice_scope_poll(scope, completions + got, 3 - got);
+        require(result >= 0, "%s", sluice_last_error());
+        got += (uint32_t)result;
+    }
+    require(got == 3, "%u", got);
+    for (uint32_t i = 0; i < 3; i++) {
+        require_class(&completions[i], SLUICE_CLASS_NONE);
+        require(completions[i].user_data == i && completions[i].bytes == SLOT, "%u", i);
+        require_ok(sluice_scope_wait(scope, &desk.handles[i], 0, &again));
+        require(memcmp(&again, &completions[i], sizeof(again)) == 0, "the answer changed%s", "");
+    }
+    require_error(sluice_scope_poll(scope, NULL, 1), -EINVAL, "completions");
     require_ok(sluice_scope_end(scope, &desk.report));
-    check_report(&desk.report, 2, 0, 2, 0);
-    /* What was posted outside of the scope is still there. */
-    require_result(sluice_channel_wait(desk.pair.channels[0], &unpolled, 0, &completion),
-                   -ETIMEDOUT);
-    require_ok(sluice_channel_send(desk.pair.channels[1], NULL, 0, DEADLINE));
-    await(desk.pair.channels[0], unpolled, SLUICE_CLASS_NONE);
+    check_report(&desk.report, 4, 0, 1, 0);
     desk_close(&desk);
 }
 END_TEST
@@ -322,17 +373,137 @@ START_TEST(wait_timeout_in_a_scope_is_harmless)
 }
 END_TEST
 
-START_TEST(report_of_wrong_size)
+START_TEST(report_that_is_wrong)
 {
     struct desk desk;
     desk_open(&desk);
     struct sluice_scope *scope = begin(&desk, DEADLINE);
     require_ok(sluice_scope_post(scope, desk.writes, 5, NULL));
     desk.report.size = 4;
-    require_error(sluice_scope_end(scope, &desk.report), -EINVAL, "size");
+    desk.report.posted = 99;
+    require_error(sluice_scope_end(scope, &desk.report), -EINVAL, "size 4");
+    require(desk.report.posted == 99, "%u", desk.report.posted);
+    desk.report.size = sizeof(desk.report);
+    desk.report.flags = SLUICE_SCOPE_STRICT | 8;
+    require_error(sluice_scope_end(begin(&desk, DEADLINE), &desk.report), -EINVAL, "flags 0x9");
     /* It was drained all the same, and freed. */
     pattern_check(desk.far.bytes, (size_t)5 * SLOT, 1);
     require_ok(sluice_scope_end(begin(&desk, DEADLINE), NULL));
+    desk_close(&desk);
+}
+END_TEST
+
+/* What the block says of itself comes first, and its words stay; the report has both. */
+START_TEST(block_that_says_something)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct sluice_scope *scope = begin(&desk, DEADLINE);
+    require_ok(sluice_scope_post(scope, desk.writes, 2, NULL));
+    desk.report.said = -EDOM;
+    require_result(sluice_scope_end(scope, &desk.report), -EDOM);
+    require(desk.report.said == -EDOM && desk.report.error == -EDOM, "%d", desk.report.error);
+    check_report(&desk.report, 2, 0, 2, 0);
+
+    desk.writes[0].remote.rkey ^= 0x33333333;
+    scope = begin(&desk, DEADLINE);
+    require_ok(sluice_scope_post(scope, desk.writes, 2, NULL));
+    struct sluice_sge sge = desk.sges[1];
+    desk.report.said = sluice_scope_post_write(scope, 3, &sge, 1, &desk.writes[1].remote, NULL);
+    require_error(sluice_scope_end(scope, &desk.report), -EINVAL, "peer 3");
+    require(desk.report.said == -EINVAL && desk.report.error == -EINVAL, "%d", desk.report.error);
+    check_report(&desk.report, 2, 2, 2, 2);
+    require_class(&desk.failures[0], SLUICE_CLASS_ACCESS);
+    require_class(&desk.failures[1], SLUICE_CLASS_CANCELLED);
+    desk_close(&desk);
+}
+END_TEST
+
+/* A strict end wants each request to have been looked at; how it ended is another matter. */
+START_TEST(strict_end)
+{
+    struct desk desk;
+    struct sluice_completion completion;
+    desk_open(&desk);
+    desk.report.flags = SLUICE_SCOPE_STRICT;
+    require_ok(sluice_scope_end(begin(&desk, DEADLINE), &desk.report));
+    require(desk.report.error == 0, "%d", desk.report.error);
+
+    struct sluice_scope *scope = begin(&desk, DEADLINE);
+    require_ok(sluice_scope_post(scope, desk.writes, 3, desk.handles));
+    require_ok(sluice_scope_wait(scope, &desk.handles[1], DEADLINE, &completion));
+    require_error(sluice_scope_end(scope, &desk.report), -EBUSY, "2 of 3");
+    require(desk.report.error == -EBUSY, "%d", desk.report.error);
+    check_report(&desk.report, 3, 0, 2, 0);
+    /* It was drained all the same. */
+    pattern_check(desk.far.bytes, (size_t)3 * SLOT, 1);
+
+    scope = begin(&desk, DEADLINE);
+    require_ok(sluice_scope_post(scope, desk.writes, 2, desk.handles));
+    for (int i = 0; i < 2; i++) {
+        require_ok(sluice_scope_wait(scope, &desk.handles[i], DEADLINE, &completion));
+    }
+    require_ok(sluice_scope_end(scope, &desk.report));
+
+    /* Successes whose places were needed were not looked at, and never can be. */
+    scope = begin(&desk, DEADLINE);
+    require_ok(sluice_scope_post(scope, desk.writes, COUNT_OF_WRITES, NULL));
+    require_result(sluice_scope_end(scope, &desk.report), -EBUSY);
+    check_report(&desk.report, COUNT_OF_WRITES, 0, COUNT_OF_WRITES, 0);
+
+    /* A failure that nobody looked at says more. */
+    desk.writes[0].remote.rkey ^= 0x33333333;
+    scope = begin(&desk, DEADLINE);
+    require_ok(sluice_scope_post(scope, desk.writes, 1, NULL));
+    require_result(sluice_scope_end(scope, &desk.report), -EACCES);
+    desk_close(&desk);
+}
+END_TEST
+
+/* Receives are cancelled before the write that fails is posted last: it is the first error. */
+START_TEST(failures_in_the_order_of_posting)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct sluice_request requests[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        requests[i] = i % 2 == 0 ? request_of(SLUICE_OP_RECEIVE, 0, NULL) : desk.writes[i];
+        requests[i].user_data = 100 + i;
+    }
+    requests[1].remote.rkey ^= 0x33333333;
+    struct sluice_scope *scope = begin(&desk, DEADLINE);
+    require_ok(sluice_scope_post(scope, requests, 3, NULL));
+    require_ok(sluice_scope_post(scope, &requests[3], 1, NULL));
+    require_ok(sluice_scope_post(scope, &requests[4], 1, NULL));
+    require_error(sluice_scope_end(scope, &desk.report), -EACCES, "write peer 0");
+    check_report(&desk.report, 5, 5, 5, 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        require(desk.failures[i].user_data == 100 + i, "failure %u is of request %llu", i,
+                (unsigned long long)desk.failures[i].user_data);
+        require_class(&desk.failures[i], i == 1 ? SLUICE_CLASS_ACCESS : SLUICE_CLASS_CANCELLED);
+    }
+    desk_close(&desk);
+}
+END_TEST
+
+/* The deadline passes while the block computes; what it posts then is late as well. */
+START_TEST(deadline_inside_of_the_block)
+{
+    struct desk desk;
+    struct sluice_completion completion;
+    desk_open(&desk);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_scope *scope = begin(&desk, SLUICE_MS(20));
+    require_ok(sluice_scope_post(scope, &receive, 1, desk.handles));
+    let_pass(SLUICE_MS(30));
+    require_ok(sluice_scope_wait(scope, &desk.handles[0], DEADLINE, &completion));
+    require_class(&completion, SLUICE_CLASS_TIMEOUT);
+    require_ok(sluice_scope_post(scope, desk.writes, 2, desk.handles));
+    require_ok(sluice_scope_wait(scope, &desk.handles[1], DEADLINE, &completion));
+    require(completion.error == -ENOTCONN && completion.user_data == 1, "%d", completion.error);
+    require_result(sluice_scope_end(scope, &desk.report), -ENOTCONN);
+    check_report(&desk.report, 3, 1, 1, 1);
+    require(desk.failures[0].cause == SLUICE_STATUS_DEADLINE, "%u", desk.failures[0].cause);
     desk_close(&desk);
 }
 END_TEST
@@ -386,14 +557,20 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, handles_may_be_waited_for);
     tcase_add_test(tcase, handles_of_another);
     tcase_add_test(tcase, one_scope_at_a_time);
-    tcase_add_test(tcase, other_calls_beside_a_scope);
+    tcase_add_test(tcase, unpolled_work_beside_a_scope);
+    tcase_add_test(tcase, handles_after_the_end);
+    tcase_add_test(tcase, poll_in_a_scope);
     tcase_add_test(tcase, end_reports_failures);
     tcase_add_test(tcase, seen_failures_are_not_reported);
     tcase_add_test(tcase, all_failures_seen);
     tcase_add_test(tcase, deadline_of_the_scope);
     tcase_add_test(tcase, deadline_while_the_queue_is_full);
     tcase_add_test(tcase, wait_timeout_in_a_scope_is_harmless);
-    tcase_add_test(tcase, report_of_wrong_size);
+    tcase_add_test(tcase, report_that_is_wrong);
+    tcase_add_test(tcase, block_that_says_something);
+    tcase_add_test(tcase, strict_end);
+    tcase_add_test(tcase, failures_in_the_order_of_posting);
+    tcase_add_test(tcase, deadline_inside_of_the_block);
     tcase_add_test(tcase, scope_of_many_peers);
 }
 

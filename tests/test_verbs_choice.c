@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is chosen where nothing was said, on pretend devices: an address of a made-up
- * table, a port, an MTU, and how many reads there can be at a time.
+ * table, a port, an MTU, how many reads there can be at a time, and which atomics.
  */
 #include <stdio.h>
 
+#include "support/words.h"
 #include "verbs/check.h"
 #include "verbs/ports.h"
 
@@ -201,6 +202,60 @@ START_TEST(read_depths_of_the_device)
 }
 END_TEST
 
+/* What a device says of its atomic operations is what a program is told. */
+START_TEST(atomics_of_the_device)
+{
+    static const struct {
+        enum ibv_atomic_cap has;
+        uint32_t told;
+    } kinds[] = {{IBV_ATOMIC_HCA, SLUICE_ATOMICS_DEVICE}, {IBV_ATOMIC_GLOB, SLUICE_ATOMICS_GLOBAL}};
+    const int all = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct desk desk;
+        fake_verbs.device[0].atomic_cap = kinds[i].has;
+        desk_open(&desk, NULL, ACCESS);
+        require_number(context_info(desk.star.sides.contexts[0]).atomics, kinds[i].told);
+        require_number(changes_of(0).init.qp_access_flags, all);
+        struct sluice_sge sge = result_sge(&desk, 0);
+        struct sluice_remote_mr remote = word_of(&desk, 0);
+        require_ok(sluice_multichannel_fetch_add(desk.star.hub, 1, &sge, &remote, 1, DEADLINE));
+        require_word(desk.results[0], START, "the old value");
+        desk_close(&desk);
+        check_nothing_left();
+    }
+}
+END_TEST
+
+/* Without them nothing is asked of it that it cannot do, and all else works. */
+START_TEST(no_atomics)
+{
+    struct desk desk;
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .access = SLUICE_ACCESS_REMOTE_ATOMIC};
+    fake_verbs.device[0].atomic_cap = IBV_ATOMIC_NONE;
+    desk_open(&desk, NULL, ACCESS_ALL);
+    struct sluice_pd *pd = desk.star.sides.pds[0];
+    struct sluice_sge sge = result_sge(&desk, 0);
+    struct sluice_remote_mr remote = word_of(&desk, 0);
+    require_number(context_info(desk.star.sides.contexts[0]).atomics, SLUICE_ATOMICS_NONE);
+    require_number(changes_of(0).init.qp_access_flags,
+                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
+    require_error(sluice_multichannel_fetch_add(desk.star.hub, 1, &sge, &remote, 1, DEADLINE),
+                  -EOPNOTSUPP, "fake0");
+    require_error(
+        sluice_multichannel_compare_swap(desk.star.hub, 1, &sge, &remote, START, 1, DEADLINE),
+        -EOPNOTSUPP, "compare-swap");
+    struct sluice_request request = add_request(&desk, 0, &sge, 1);
+    require_error(sluice_multichannel_post(desk.star.hub, &request, 1, DEADLINE, NULL), -EOPNOTSUPP,
+                  "fetch-add");
+    require_null(sluice_channel_prepare(pd, &attr), EOPNOTSUPP, "REMOTE_ATOMIC");
+    require_null(sluice_mr_alloc(pd, 8, ACCESS), EOPNOTSUPP, "REMOTE_ATOMIC");
+    check_others(&desk, 0);
+    star_works(&desk.star, 1);
+    desk_close(&desk);
+    check_nothing_left();
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, best_address, 0, 2);
@@ -210,6 +265,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, device);
     tcase_add_test(tcase, minimum_of_both);
     tcase_add_loop_test(tcase, read_depths_of_the_device, 0, 2);
+    tcase_add_test(tcase, atomics_of_the_device);
+    tcase_add_test(tcase, no_atomics);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
  * Asynchronous events: each becomes an error of the channels that it concerns,
  * once, wherever the program is meanwhile; the others go on.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -438,6 +439,40 @@ START_TEST(sleepers_are_woken)
 }
 END_TEST
 
+/* A device that is gone says so for ever; an event loop hears it once. */
+START_TEST(dead_device_in_an_event_loop)
+{
+    struct pair pair;
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_completion completion;
+    int seen = 0;
+    pair_open(&pair, NULL);
+    struct sluice_channel *channel = pair.channels[0];
+    struct pollfd fd = {.fd = sluice_channel_fd(channel), .events = POLLIN};
+    post(channel, &receive);
+    require_result(sluice_channel_arm(channel, NULL), 0);
+    fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL);
+    /* Nobody reads this one. */
+    fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
+    require(poll(&fd, 1, 1000) == 1, "the loop is not told");
+    for (int i = 0; i < 10; i++) {
+        while (sluice_channel_poll(channel, &completion, 1) == 1) {
+            require_class(&completion, SLUICE_CLASS_DEVICE);
+            seen++;
+        }
+        if (sluice_channel_arm(channel, NULL) == 0) {
+            break;
+        }
+    }
+    require(seen == 1, "%d", seen);
+    require_result(sluice_channel_arm(channel, NULL), 0);
+    require(poll(&fd, 1, 100) == 0, "the loop cannot sleep");
+    require_ok(sluice_channel_wake(channel));
+    require(poll(&fd, 1, 0) == 1, "nor be woken");
+    pair_close(&pair);
+}
+END_TEST
+
 /* The target of a bad request hears of it, as on some devices. */
 START_TEST(event_of_a_bad_request)
 {
@@ -472,6 +507,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, reading_is_interrupted);
     tcase_add_test(tcase, unread_events_at_the_end);
     tcase_add_loop_test(tcase, sleepers_are_woken, 0, 2);
+    tcase_add_test(tcase, dead_device_in_an_event_loop);
     tcase_add_test(tcase, event_of_a_bad_request);
 }
 

@@ -12,6 +12,8 @@
 
 #define PEERS 100
 #define DEPTH 16
+/* Of the completion queue that a peer needs: for what it has in flight, and for a probe. */
+#define PLACES (2 * DEPTH + 1)
 
 static const struct sluice_channel_attr shallow = {
     .size = sizeof(shallow), .send_depth = DEPTH, .receive_depth = DEPTH};
@@ -78,7 +80,7 @@ static void flood(struct crowd *crowd, uint32_t peers, uint32_t each)
     }
 }
 
-static const int limits[] = {32, 33, 63, 64, 100, 32767};
+static const int limits[] = {PLACES, PLACES + 1, 2 * PLACES - 1, 2 * PLACES, 100, 32767};
 
 START_TEST(crowd_on_small_queues)
 {
@@ -87,8 +89,7 @@ START_TEST(crowd_on_small_queues)
     fake_verbs.device[0].max_cqe = limits[_i];
     crowd_open(&crowd, PEERS);
     uint32_t queues = check_queues(limit);
-    require(queues >= (PEERS * 2 * DEPTH + limit - 1) / limit && queues <= PEERS, "%u queues",
-            queues);
+    require(queues >= (PEERS * PLACES + limit - 1) / limit && queues <= PEERS, "%u queues", queues);
     flood(&crowd, PEERS, 1);
     flood(&crowd, PEERS, 2 * DEPTH);
     check_queues(limit);
@@ -113,7 +114,9 @@ START_TEST(completions_all_at_once)
         requests[i] = request_of(SLUICE_OP_WRITE, i % PEERS, NULL);
         requests[i].user_data = 1 + i / PEERS;
     }
-    require_ok(sluice_multichannel_post(crowd.all, requests, COUNT(requests), DEADLINE, handles));
+    require_result(
+        sluice_multichannel_post(crowd.all, requests, COUNT(requests), DEADLINE, handles),
+        COUNT(requests));
     for (uint32_t i = 0; i < PEERS; i++) {
         await_held(qpn_of(i), FAKE_SEND, 1);
     }
@@ -150,7 +153,7 @@ START_TEST(resets_on_small_queues)
         uint32_t peer = cycle * 7 % 20 & ~UINT32_C(1);
         struct sluice_request request = request_of(SLUICE_OP_WRITE, peer, NULL);
         struct sluice_handle handle;
-        require_ok(sluice_multichannel_post(crowd.all, &request, 1, DEADLINE, &handle));
+        require_result(sluice_multichannel_post(crowd.all, &request, 1, DEADLINE, &handle), 1);
         for (uint32_t i = 0; i < 2; i++) {
             require_ok(sluice_multichannel_peer_reset(crowd.all, peer + i, &endpoints[i]));
         }
@@ -179,7 +182,10 @@ static void fill_peer(struct crowd *crowd, uint32_t peer)
     for (uint32_t i = 0; i < 2 * DEPTH; i++) {
         requests[i] = request_of(i % 2 ? SLUICE_OP_WRITE : SLUICE_OP_RECEIVE, peer, NULL);
     }
-    require_ok(sluice_multichannel_post(crowd->all, requests, 2 * DEPTH, SLUICE_FOREVER, handles));
+    require_result(
+        sluice_multichannel_post(crowd->all, requests, 2 * DEPTH, SLUICE_FOREVER, handles),
+        2 * DEPTH);
+    require_result(sluice_multichannel_peer_wait_connected(crowd->all, peer, 0), -ETIMEDOUT);
 }
 
 /*
@@ -191,7 +197,7 @@ START_TEST(places_of_a_queue_pair_that_is_gone)
 {
     struct sluice_endpoint ours;
     struct crowd crowd;
-    fake_verbs.device[0].max_cqe = 4 * 2 * DEPTH;
+    fake_verbs.device[0].max_cqe = 4 * PLACES;
     fake_verbs.orphans = (enum fake_orphans)_i;
     crowd_open(&crowd, 4);
     fake_verbs_hold(0);
@@ -204,12 +210,12 @@ START_TEST(places_of_a_queue_pair_that_is_gone)
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t qpn = qpn_of(i);
         require(fake_verbs_qp_event(qpn, IBV_EVENT_COMM_EST, true), "no queue pair");
-        await_held(qpn, FAKE_SEND, DEPTH);
+        await_held(qpn, FAKE_SEND, DEPTH + 1);
         await_held(qpn, FAKE_RECEIVE, DEPTH);
     }
     fake_verbs_release(0);
     struct fake_cq_info info;
-    require(fake_verbs_cq(0, &info) && info.count == info.depth && info.depth == 4 * 2 * DEPTH,
+    require(fake_verbs_cq(0, &info) && info.count == info.depth && info.depth == 4 * PLACES,
             "%u of %u places are taken", info.count, info.depth);
     crowd_close(&crowd);
 }
@@ -233,7 +239,7 @@ START_TEST(first_error_on_small_queues)
         requests[2] = request_of(SLUICE_OP_SEND, 0, &sge);
         requests[1].remote = memory_remote(&memory, 0, 8);
         requests[1].remote.rkey ^= 0x5a5a5a00;
-        require_ok(sluice_channel_post(pair.channels[0], requests, 3, DEADLINE, handles));
+        require_result(sluice_channel_post(pair.channels[0], requests, 3, DEADLINE, handles), 3);
         struct sluice_completion completion =
             await(pair.channels[0], handles[1], SLUICE_CLASS_ACCESS);
         require(completion.cause == completion.status, "cause %u", completion.cause);
@@ -249,7 +255,7 @@ START_TEST(first_error_on_small_queues)
 }
 END_TEST
 
-/* A multichannel on queues of 64, which depths of 32 and 16 do not fill. */
+/* A multichannel on queues of 65, which depths of 32 and 16 do not fill. */
 struct uneven {
     struct sluice_context *context;
     struct sluice_pd *pd;
@@ -264,7 +270,7 @@ static void uneven_open(struct uneven *uneven, uint32_t wait_mode)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .send_depth = 32, .receive_depth = 16, .wait_mode = wait_mode};
-    fake_verbs.device[0].max_cqe = 64;
+    fake_verbs.device[0].max_cqe = 65;
     uneven->context = open_context();
     uneven->pd = sluice_pd_alloc(uneven->context);
     require(uneven->pd, "%s", sluice_last_error());
@@ -350,7 +356,7 @@ START_TEST(first_error_before_a_reset)
             requests[1] = request_of(SLUICE_OP_WRITE, peer, &uneven.sge);
             requests[1].remote = memory_remote(&uneven.memory, 0, 8);
             requests[1].remote.rkey ^= 0x5a5a5a00;
-            require_ok(sluice_multichannel_post(uneven.all, requests, 2, DEADLINE, handles));
+            require_result(sluice_multichannel_post(uneven.all, requests, 2, DEADLINE, handles), 2);
             require_ok(sluice_multichannel_peer_reset(uneven.all, other, &endpoint));
             require_ok(sluice_multichannel_wait(uneven.all, &handles[1], DEADLINE, &completion));
             require_class(&completion, SLUICE_CLASS_ACCESS);
@@ -366,7 +372,7 @@ END_TEST
 START_TEST(device_without_more_queues)
 {
     struct crowd crowd;
-    fake_verbs.device[0].max_cqe = 64;
+    fake_verbs.device[0].max_cqe = 2 * PLACES;
     fake_verbs.device[0].max_cq = 12;
     crowd_open(&crowd, 20);
     require_null(make_loop(crowd.pd, 20, &shallow), ENOMEM, "completion queue fake0");

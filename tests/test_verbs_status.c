@@ -50,6 +50,23 @@ static enum sluice_error_class expected_class(enum ibv_wc_status status, int ope
     return SLUICE_CLASS_DEVICE;
 }
 
+/* One request of the class and one that was cancelled by it, and nothing else. */
+static void check_counted(const struct sluice_channel *channel, enum sluice_error_class wanted)
+{
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    require_ok(sluice_channel_counters(channel, &counters));
+    counters.failed[wanted]--;
+    counters.failed[SLUICE_CLASS_CANCELLED]--;
+    for (uint32_t i = 0; i < COUNT(counters.failed); i++) {
+        require(counters.failed[i] == 0, "%lld more of class %s", (long long)counters.failed[i],
+                sluice_error_class_name(i));
+    }
+    for (uint32_t i = 0; i < COUNT(counters.requests); i++) {
+        require(counters.requests[i] == 0, "%llu of opcode %u",
+                (unsigned long long)counters.requests[i], i);
+    }
+}
+
 /* The request, and one more of the kind behind it. */
 static void one_status(enum ibv_wc_status status, int operation)
 {
@@ -71,7 +88,7 @@ static void one_status(enum ibv_wc_status status, int operation)
         }
     }
     fake_verbs_end(qpn_of(0), queue, 1, status, vendor);
-    require_ok(sluice_channel_post(pair.channels[0], requests, 2, DEADLINE, handles));
+    require_result(sluice_channel_post(pair.channels[0], requests, 2, DEADLINE, handles), 2);
     if (operation == RECEIVE) {
         require(sluice_channel_send(pair.channels[1], &sge, 1, DEADLINE) < 0, "status %d", status);
     }
@@ -87,6 +104,7 @@ static void one_status(enum ibv_wc_status status, int operation)
             error.error_class, error.opcode, status);
     completion = await(pair.channels[0], handles[1], SLUICE_CLASS_CANCELLED);
     require(completion.cause == error.status, "cause %u", completion.cause);
+    check_counted(pair.channels[0], wanted);
     memory_close(&memory);
     pair_close(&pair);
     check_nothing_left();
@@ -158,7 +176,8 @@ static void one_refusal(int operation, uint32_t doorbell, uint32_t k, bool runs)
         }
     }
     fake_verbs_refuse(qpn_of(0), queue, doorbell, k, EXDEV);
-    require_ok(sluice_channel_post(pair.channels[0], requests, LIST, DEADLINE, list.handles));
+    require_result(sluice_channel_post(pair.channels[0], requests, LIST, DEADLINE, list.handles),
+                   LIST);
     take_all(pair.channels[0], &list);
     for (uint32_t i = 0; i < LIST; i++) {
         const struct sluice_completion *completion = &list.completions[i];
@@ -205,7 +224,8 @@ START_TEST(one_doorbell_for_many)
         requests[i].user_data = i;
     }
     require(fake_verbs_qp(0, &before), "no queue pair");
-    require_ok(sluice_channel_post(pair.channels[0], requests, LIST, DEADLINE, list.handles));
+    require_result(sluice_channel_post(pair.channels[0], requests, LIST, DEADLINE, list.handles),
+                   LIST);
     require(fake_verbs_qp(0, &after), "no queue pair");
     require(after.doorbells - before.doorbells == (LIST + DOORBELL - 1) / DOORBELL, "%u doorbells",
             after.doorbells - before.doorbells);
@@ -255,7 +275,7 @@ START_TEST(completions_of_a_queue_pair_that_is_gone)
     star_open(&star, 3, NULL);
     for (uint32_t i = 0; i < 3; i++) {
         struct sluice_request request = request_of(SLUICE_OP_WRITE, i, NULL);
-        require_ok(sluice_multichannel_post(star.hub, &request, 1, DEADLINE, &handles[i]));
+        require_result(sluice_multichannel_post(star.hub, &request, 1, DEADLINE, &handles[i]), 1);
     }
     require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
     /* It had been done, and says so. */
@@ -286,7 +306,7 @@ START_TEST(order_among_peers)
             struct sluice_request request = request_of(SLUICE_OP_WRITE, i, NULL);
             struct sluice_handle handle;
             request.user_data = j;
-            require_ok(sluice_multichannel_post(star.hub, &request, 1, DEADLINE, &handle));
+            require_result(sluice_multichannel_post(star.hub, &request, 1, DEADLINE, &handle), 1);
         }
         await_held(qpn_of(i), FAKE_SEND, 2);
     }

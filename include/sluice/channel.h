@@ -58,15 +58,18 @@ enum sluice_peer_state {
 struct sluice_channel_attr {
     uint32_t size;          /* sizeof(struct sluice_channel_attr); at least that of 0.1 */
     uint32_t flags;         /* SLUICE_CHANNEL_* */
-    uint32_t send_depth;    /* sends, writes, reads in flight; 1..16384, default 128 */
+    uint32_t send_depth;    /* sends, writes, reads, atomics in flight; 1..16384, default 128 */
     uint32_t receive_depth; /* receives posted; 1..16384, default 128 */
     uint32_t max_sge;       /* SGEs of a request; 1..32, default 4 */
     uint32_t max_inline;    /* bytes of an inline send or write; 1..1024, default 64 */
     uint32_t access;        /* rights of peers: SLUICE_ACCESS_REMOTE_*, or SLUICE_ACCESS_NONE;
-                               default remote read and write */
-    uint32_t read_depth;    /* reads in flight, both ways; 1..128, default 16 */
+                               default remote read, write and, if the device has them, atomic */
+    uint32_t read_depth;    /* reads and atomics in flight, both ways; 1..128, default 16 */
     uint64_t max_message;   /* bytes; 4096..the device's, default the device's. A longer send
                                is refused, a longer read or write is split */
+    uint64_t keepalive;     /* nanoseconds of silence after which a peer is asked for a sign of
+                               life, and then of waiting for it until the peer is lost; 1 ms..1 h,
+                               default 0: never */
     uint32_t wait_mode;     /* enum sluice_wait_mode, default adaptive */
     uint32_t spin_time;     /* nanoseconds of spinning before a sleep; 1..1e9, default 20000 */
     uint32_t path_mtu;      /* bytes: 256, 512, 1024, 2048 or 4096; default the port's. The
@@ -97,8 +100,8 @@ struct sluice_channel_info {
     uint32_t max_sge;           /* */
     uint32_t max_inline;        /* */
     uint64_t max_message;       /* longest message that we send, bytes */
-    uint32_t read_depth;        /* reads that we may have in flight; negotiated */
-    uint32_t remote_read_depth; /* reads of the peer that we answer at a time; negotiated */
+    uint32_t read_depth;        /* reads and atomics that we may have in flight; negotiated */
+    uint32_t remote_read_depth; /* of the peer's that we answer at a time; negotiated */
     uint32_t qpn;               /* number of our queue pair; 0: it is gone */
     uint32_t remote_qpn;        /* of the peer's */
     uint32_t psn;               /* first packet sequence number that we send */
@@ -157,7 +160,9 @@ SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_
  *
  * NULL and errno on failure: EPROTO (not an endpoint, of another version, or of
  * a port that ours cannot reach: another link layer, address or partition),
- * EPROTOTYPE (of another transport), EINVAL (NULL or not a prepared channel),
+ * EPROTOTYPE (of another transport), ESTALE (what the peer gave out before its
+ * last reset), EOPNOTSUPP (keepalive is set, and the peer's access allows neither
+ * reads nor writes), EINVAL (NULL or not a prepared channel),
  * EADDRNOTAVAIL (our port has lost the address), EIO (the device has failed),
  * or the driver's, such as EHOSTUNREACH, ENETUNREACH or ETIMEDOUT on RoCE, where
  * the kernel looks for the peer's host, which takes up to a second if it is not
@@ -167,7 +172,8 @@ SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_
 /*
  * Ends the connection and gives a prepared channel with a new endpoint. It
  * always consumes the channel. Work in flight is drained and ends cancelled;
- * that takes at most 1 s. NULL and errno as sluice_channel_prepare().
+ * that takes at most 1 s. NULL and errno as sluice_channel_prepare(), and EBUSY:
+ * a scope was open.
  */
 SLUICE_REDECLARE_BEGIN
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_channel_free)
@@ -187,6 +193,18 @@ SLUICE_REDECLARE_END
  * cancelled. Either way the channel is failed then, with status WR_FLUSH_ERR.
  */
 SLUICE_EXPORT int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout);
+
+/*
+ * Waits until the peer has done its handshake too and was heard: nothing that is
+ * sent from then on is late for it. A peer that was heard once is connected until
+ * its channel fails, and is not asked again. 0; -ETIMEDOUT: it has not answered
+ * yet, and nothing else happened; -EINTR: woken; -ENOTCONN: the channel had
+ * failed before; -EOPNOTSUPP: the peer's attr.access allows neither reads nor
+ * writes, or the device is too small; -EBUSY: a scope is open; else why the
+ * channel failed meanwhile.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait_connected(struct sluice_channel *channel,
+                                                                 int64_t timeout);
 
 /* SLUICE_STATE_READY or SLUICE_STATE_FAILED; -EINVAL: not a channel. */
 SLUICE_EXPORT int sluice_channel_state(const struct sluice_channel *channel);
@@ -211,7 +229,8 @@ SLUICE_EXPORT int sluice_channel_query(const struct sluice_channel *channel,
  * the channel. An inline, fenced or solicited request goes through submit.
  *
  * Errors, besides those of arguments: the errno value of the error's class
- * (error.h), and -ENOTCONN if the channel had failed before the call.
+ * (error.h), -ENOTCONN if the channel had failed before the call, and -EBUSY if
+ * a scope is open, whose calls take its place (scope.h).
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_send(struct sluice_channel *channel,
                                                        const struct sluice_sge *sges,
@@ -237,6 +256,23 @@ sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sge
                     uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t deadline);
 
 /*
+ * Atomic operations on 8 bytes of the peer's, which are done once or not at
+ * all: what they are atomic against, sluice_context_info.atomics tells. The old
+ * value goes to result, in host byte order. Compare-swap stores desired if it
+ * finds expected; fetch-add adds modulo 2^64. Errors of arguments: -EINVAL (a
+ * NULL, an address that is no multiple of 8, a result not of 8 bytes), -ERANGE (a
+ * remote range of less than 8 bytes), -EOPNOTSUPP (the device has none).
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_compare_swap(struct sluice_channel *channel, const struct sluice_sge *result,
+                            const struct sluice_remote_mr *remote, uint64_t expected,
+                            uint64_t desired, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_fetch_add(struct sluice_channel *channel,
+                                                            const struct sluice_sge *result,
+                                                            const struct sluice_remote_mr *remote,
+                                                            uint64_t addend, int64_t deadline);
+
+/*
  * The primitive: does a list of requests of any kind and waits for all of
  * them. Receives are posted before sends; what does not fit the queues is
  * posted as they drain. completions is NULL or has count entries, in the order
@@ -254,21 +290,52 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *
                                                          struct sluice_completion *completions);
 
 /*
- * Unpolled: posts all requests and returns. The deadline acts when the program
- * calls the library. handles is NULL or has count entries; requests without
- * handles are seen through sluice_channel_poll() all the same.
+ * Unpolled: posts as many of the first requests as there is room for, and
+ * returns how many, at least 1; 0 only if count is 0. The deadline acts when the
+ * program calls the library. handles is NULL or has count entries, of which as
+ * many are written as were posted; requests without handles are seen through
+ * sluice_channel_poll() all the same. A list goes on after its first requests,
+ * as many as were returned.
  *
  * Results wait to be looked at; when their places are needed, the oldest
  * successes are forgotten, and of the failures the last 64 are kept.
  *
- * 0: all were accepted; each completes exactly once. -EAGAIN: no room for all
- * of them in the queues, nothing was posted: poll and try again. -E2BIG: there
- * will never be room for so many. -ENOTCONN: the channel has failed.
+ * Each request that was posted completes exactly once. Errors mean that nothing
+ * was posted: -EAGAIN: no room in the queues for the first request now: poll and
+ * try again. -E2BIG: there will never be room for it, it is split into too many
+ * parts. -ENOTCONN: the channel has failed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post(struct sluice_channel *channel,
                                                        const struct sluice_request *requests,
                                                        uint32_t count, int64_t deadline,
                                                        struct sluice_handle *handles);
+
+/*
+ * The same for one request, without flags; handle may be NULL. 0: it was posted.
+ * The arguments are those of the blocking calls.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_send_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
+                             uint32_t sge_count, int64_t deadline, struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_receive_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
+                                uint32_t sge_count, int64_t deadline, struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_write_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
+                              uint32_t sge_count, const struct sluice_remote_mr *remote,
+                              int64_t deadline, struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_read_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
+                             uint32_t sge_count, const struct sluice_remote_mr *remote,
+                             int64_t deadline, struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_compare_swap_unpolled(
+    struct sluice_channel *channel, const struct sluice_sge *result,
+    const struct sluice_remote_mr *remote, uint64_t expected, uint64_t desired, int64_t deadline,
+    struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_channel_fetch_add_unpolled(struct sluice_channel *channel, const struct sluice_sge *result,
+                                  const struct sluice_remote_mr *remote, uint64_t addend,
+                                  int64_t deadline, struct sluice_handle *handle);
 
 /*
  * Takes up to count completions of unpolled work that nobody has seen, oldest
@@ -279,15 +346,75 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_poll(struct sluice_channel *ch
                                                        uint32_t count);
 
 /*
+ * Waits for the oldest completion of unpolled work that nobody has seen, and
+ * takes it; timeout 0 only looks. 0: there was one. -ETIMEDOUT: none yet.
+ * -ENOENT: nothing is posted whose result could come. -EINTR: woken.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_next(struct sluice_channel *channel,
+                                                       int64_t timeout,
+                                                       struct sluice_completion *completion);
+
+/*
  * Waits for one posted request; timeout 0 only looks. 0: it is complete, and
  * completion->error says how it ended; asking again gives the same answer
- * until its place is needed. -ETIMEDOUT: still pending. -ESTALE: a handle that
- * is too old, or not of this channel.
+ * until its place is needed. -ETIMEDOUT: still pending. -EINTR: woken. -ESTALE:
+ * a handle that is too old, detached, or not of this channel.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait(struct sluice_channel *channel,
                                                        const struct sluice_handle *handle,
                                                        int64_t timeout,
                                                        struct sluice_completion *completion);
+
+/*
+ * Ends one posted request before its time. A connection cannot take one back,
+ * so if it is pending the channel fails (status WR_FLUSH_ERR) and all its work
+ * ends, mostly cancelled; that takes at most 1 s. A request that is complete is
+ * seen, and nothing else happens. 0: no buffer of it is in use any more;
+ * completion, unless NULL, says how it ended. -ESTALE as above.
+ */
+SLUICE_EXPORT int sluice_channel_cancel(struct sluice_channel *channel,
+                                        const struct sluice_handle *handle,
+                                        struct sluice_completion *completion);
+
+/*
+ * Nobody will ask for this request: it goes on, and its result is dropped, but
+ * a failure still fails the channel. The handle is stale from then on. 0, or
+ * -ESTALE as above.
+ */
+SLUICE_EXPORT int sluice_channel_detach(struct sluice_channel *channel,
+                                        const struct sluice_handle *handle);
+
+/*
+ * Waits until all posted work is complete, what was detached too; its results
+ * stay to be taken. 0; -ETIMEDOUT: some is still pending; -EINTR: woken.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_flush(struct sluice_channel *channel,
+                                                        int64_t timeout);
+
+/*
+ * For event loops. The fd becomes readable when an armed channel has something
+ * to do; it is the library's: watch it with poll(2) or epoll(7), level- or
+ * edge-triggered, and never read or close it. It stays the same as long as the
+ * channel lives. -EINVAL: not a channel.
+ */
+SLUICE_EXPORT int sluice_channel_fd(const struct sluice_channel *channel);
+
+/*
+ * To be called before each sleep on the fd. 0: armed, until the next call that
+ * uses the channel: sleep. 1: do not sleep, poll first; there is something to
+ * do, a completion that nobody has seen, or a wake. *due, unless due is NULL:
+ * in so many nanoseconds poll even if the fd stays quiet, because a deadline
+ * passes then; SLUICE_FOREVER if there is no need. -EINVAL: not a channel.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_arm(struct sluice_channel *channel, int64_t *due);
+
+/*
+ * From any thread, and from signal handlers, while the channel lives: a wait
+ * of another thread returns -EINTR, and the fd becomes readable. If nobody
+ * waits, the next wait that finds nothing ready does so at once; polling takes
+ * the wake back. Blocking operations are not interrupted. -EINVAL: not a channel.
+ */
+SLUICE_EXPORT int sluice_channel_wake(struct sluice_channel *channel);
 
 #ifdef __cplusplus
 }

@@ -38,6 +38,13 @@ enum sluice_link_layer {
     SLUICE_LINK_ETHERNET = 2 /* RoCE */
 };
 
+/* What an atomic operation of a peer is atomic against; each includes the one before it. */
+enum sluice_atomics {
+    SLUICE_ATOMICS_NONE = 0,   /* the device has no atomic operations */
+    SLUICE_ATOMICS_DEVICE = 1, /* other operations through this device */
+    SLUICE_ATOMICS_GLOBAL = 2  /* and what processors and other devices do */
+};
+
 /* Of verbs, port and what follows it is as it was when the context was opened. */
 struct sluice_context_info {
     uint32_t size;              /* set to sizeof(struct sluice_context_info) by the caller */
@@ -46,12 +53,14 @@ struct sluice_context_info {
     uint32_t max_receive_depth; /* largest receive_depth of a channel, in requests */
     uint32_t max_sge;           /* largest number of SGEs of a request */
     uint32_t max_inline;        /* largest max_inline of a channel, in bytes */
-    uint32_t max_read_depth;    /* largest number of reads in flight on a channel */
+    uint32_t max_read_depth;    /* largest number of reads and atomics in flight on a channel */
     uint32_t port;              /* in use; 0: soft */
     uint32_t link_layer;        /* enum sluice_link_layer */
     uint32_t active_mtu;        /* of the port, in bytes: largest path_mtu; 0: soft */
     int32_t gid_index;          /* of the GID that channels use if they need one; -1: none */
     int32_t numa_node;          /* that the device is attached to; -1: not known */
+    uint32_t atomics;           /* enum sluice_atomics */
+    uint32_t reserved;          /* written as 0 */
     uint64_t max_message;       /* largest message of a send, in bytes */
     char device[64];            /* name of the device */
     char transport[16];         /* "verbs" or "soft" */

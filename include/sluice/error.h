@@ -5,6 +5,9 @@
  * words what failed, which object, and what to try. A request that fails has
  * a status, which is the field's own vocabulary, and an error class, which is
  * the same on every transport and device.
+ *
+ * Calls that are mistakes of the program abort it instead, with that text, if
+ * SLUICE_MISUSE=abort is in the environment; sluice_errors(7) lists them.
  */
 #ifndef SLUICE_ERROR_H
 #define SLUICE_ERROR_H

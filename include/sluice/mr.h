@@ -23,6 +23,8 @@ struct sluice_mr;
 #define SLUICE_ACCESS_LOCAL_WRITE (UINT32_C(1) << 0)  /* receives and reads may land here */
 #define SLUICE_ACCESS_REMOTE_WRITE (UINT32_C(1) << 1) /* peers may write; needs LOCAL_WRITE */
 #define SLUICE_ACCESS_REMOTE_READ (UINT32_C(1) << 2)  /* peers may read */
+#define SLUICE_ACCESS_REMOTE_ATOMIC \
+    (UINT32_C(1) << 3) /* peers may compare and swap, and add; needs LOCAL_WRITE */
 
 /*
  * Beside the rights, for sluice_mr_alloc() only: memory in huge pages, as far
@@ -67,9 +69,10 @@ struct sluice_peer_remote_mr {
  * deregistered. length is in bytes, at least 1.
  *
  * NULL and errno on failure: EINVAL (NULL, zero length, wrapped range, unknown
- * right, REMOTE_WRITE without LOCAL_WRITE), EFAULT (not mapped, or read-only
- * and LOCAL_WRITE asked), ENOMEM (memory, or the limit on locked memory: the
- * text says so).
+ * right, REMOTE_WRITE or REMOTE_ATOMIC without LOCAL_WRITE), EOPNOTSUPP
+ * (REMOTE_ATOMIC, and the device has no atomic operations), EFAULT (not mapped,
+ * or read-only and LOCAL_WRITE asked), ENOMEM (memory, or the limit on locked
+ * memory: the text says so).
  */
 SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *
 sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length, uint32_t access);

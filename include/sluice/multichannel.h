@@ -75,6 +75,18 @@ SLUICE_EXPORT int sluice_multichannel_peer_state(const struct sluice_multichanne
 SLUICE_EXPORT int sluice_multichannel_peer_error(const struct sluice_multichannel *multichannel,
                                                  uint32_t peer, struct sluice_error *error);
 
+/*
+ * As sluice_channel_wait_connected(): until all peers that are not prepared were
+ * heard or have failed, or that one peer. The first that has failed is the
+ * answer, else -ETIMEDOUT names the first that was not heard yet. -ENOTCONN also:
+ * that peer is prepared, and its handshake still to come.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel, int64_t timeout);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_peer_wait_connected(struct sluice_multichannel *multichannel, uint32_t peer,
+                                        int64_t timeout);
+
 /* Describes the connection to a peer, as sluice_channel_query(). */
 SLUICE_EXPORT int sluice_multichannel_peer_query(const struct sluice_multichannel *multichannel,
                                                  uint32_t peer, struct sluice_channel_info *info);
@@ -82,7 +94,8 @@ SLUICE_EXPORT int sluice_multichannel_peer_query(const struct sluice_multichanne
 /*
  * Ends the connection to one peer, in whatever state it is, and prepares a new
  * one; writes its endpoint. Its work in flight is drained, at most 1 s, and
- * ends cancelled. -EINVAL: no such peer, or NULL; nothing happened. -EMFILE,
+ * ends cancelled. -EINVAL: no such peer, or NULL; -EBUSY: a scope is open;
+ * nothing happened. -EMFILE,
  * -ENOMEM, or the driver's: the peer is failed and *endpoint untouched.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
@@ -92,7 +105,8 @@ sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_
 /*
  * Connects a peer that was reset, or left out of the handshake. -EINVAL: no such
  * peer, NULL, or it is not prepared. -EPROTO, -EPROTOTYPE: the endpoint is
- * unusable; the peer is failed.
+ * unusable; the peer is failed. -ESTALE: the endpoint is what the other side gave
+ * out before its last reset; this peer stays prepared.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -127,6 +141,14 @@ SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t peer,
                          const struct sluice_sge *sges, uint32_t sge_count,
                          const struct sluice_remote_mr *remote, int64_t deadline);
+
+/* Atomic operations on 8 bytes of a peer's, as sluice_channel_compare_swap(). */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_compare_swap(
+    struct sluice_multichannel *multichannel, uint32_t peer, const struct sluice_sge *result,
+    const struct sluice_remote_mr *remote, uint64_t expected, uint64_t desired, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_fetch_add(
+    struct sluice_multichannel *multichannel, uint32_t peer, const struct sluice_sge *result,
+    const struct sluice_remote_mr *remote, uint64_t addend, int64_t deadline);
 
 /* The primitive, as sluice_channel_submit(), to any peers, the same one twice too. */
 SLUICE_EXPORT SLUICE_NODISCARD int
@@ -186,18 +208,103 @@ sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel,
                                     const struct sluice_peer_remote_mr *remotes, uint32_t count,
                                     int64_t deadline, struct sluice_completion *completions);
 
-/* Unpolled work, as sluice_channel_post(), _poll() and _wait(). */
+/*
+ * Unpolled work, as sluice_channel_post(): posts the longest prefix of the list,
+ * to any peers, and returns its length. It ends before the first request whose
+ * peer has no room or has failed; if that is the very first one: -EAGAIN,
+ * -E2BIG or -ENOTCONN.
+ */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_post(struct sluice_multichannel *multichannel,
                          const struct sluice_request *requests, uint32_t count, int64_t deadline,
                          struct sluice_handle *handles);
+
+/* One request, as sluice_channel_send_unpolled() and the others. */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_send_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                  const struct sluice_sge *sges, uint32_t sge_count,
+                                  int64_t deadline, struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_receive_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                     const struct sluice_sge *sges, uint32_t sge_count,
+                                     int64_t deadline, struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_write_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                   const struct sluice_sge *sges, uint32_t sge_count,
+                                   const struct sluice_remote_mr *remote, int64_t deadline,
+                                   struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_read_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                  const struct sluice_sge *sges, uint32_t sge_count,
+                                  const struct sluice_remote_mr *remote, int64_t deadline,
+                                  struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_compare_swap_unpolled(
+    struct sluice_multichannel *multichannel, uint32_t peer, const struct sluice_sge *result,
+    const struct sluice_remote_mr *remote, uint64_t expected, uint64_t desired, int64_t deadline,
+    struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_fetch_add_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                       const struct sluice_sge *result,
+                                       const struct sluice_remote_mr *remote, uint64_t addend,
+                                       int64_t deadline, struct sluice_handle *handle);
+
+/*
+ * Lists of one operation, which return as sluice_multichannel_post() does: the
+ * requests are those of the blocking calls, and handles those of post.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_scatter_send_unpolled(struct sluice_multichannel *multichannel,
+                                          const struct sluice_request *requests, uint32_t count,
+                                          int64_t deadline, struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_scatter_write_unpolled(struct sluice_multichannel *multichannel,
+                                           const struct sluice_request *requests, uint32_t count,
+                                           int64_t deadline, struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_gather_receive_unpolled(struct sluice_multichannel *multichannel,
+                                            const struct sluice_request *requests, uint32_t count,
+                                            int64_t deadline, struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_gather_read_unpolled(struct sluice_multichannel *multichannel,
+                                         const struct sluice_request *requests, uint32_t count,
+                                         int64_t deadline, struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_multicast_send_unpolled(
+    struct sluice_multichannel *multichannel, const struct sluice_request *request,
+    const uint32_t *peers, uint32_t count, int64_t deadline, struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_multicast_write_unpolled(
+    struct sluice_multichannel *multichannel, const struct sluice_request *request,
+    const struct sluice_peer_remote_mr *remotes, uint32_t count, int64_t deadline,
+    struct sluice_handle *handles);
+
+/* What became of it, of any peer: as the calls of channel.h. next is a receive from any. */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_poll(struct sluice_multichannel *multichannel,
                          struct sluice_completion *completions, uint32_t count);
 SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_next(struct sluice_multichannel *multichannel, int64_t timeout,
+                         struct sluice_completion *completion);
+SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_wait(struct sluice_multichannel *multichannel,
                          const struct sluice_handle *handle, int64_t timeout,
                          struct sluice_completion *completion);
+
+/* As sluice_channel_cancel(): the peer of the request fails, and no other. */
+SLUICE_EXPORT int sluice_multichannel_cancel(struct sluice_multichannel *multichannel,
+                                             const struct sluice_handle *handle,
+                                             struct sluice_completion *completion);
+SLUICE_EXPORT int sluice_multichannel_detach(struct sluice_multichannel *multichannel,
+                                             const struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_flush(struct sluice_multichannel *multichannel, int64_t timeout);
+
+/*
+ * For event loops: one fd for all peers. As sluice_channel_fd(), _arm() and
+ * _wake(). -EINVAL: not a multichannel.
+ */
+SLUICE_EXPORT int sluice_multichannel_fd(const struct sluice_multichannel *multichannel);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_arm(struct sluice_multichannel *multichannel,
+                                                           int64_t *due);
+SLUICE_EXPORT int sluice_multichannel_wake(struct sluice_multichannel *multichannel);
 
 #ifdef __cplusplus
 }

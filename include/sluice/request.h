@@ -15,16 +15,18 @@ extern "C" {
 #endif
 
 enum sluice_opcode {
-    SLUICE_OP_NONE = 0,    /* in a list call that names the operation itself */
-    SLUICE_OP_SEND = 1,    /* consumes a receive of the peer */
-    SLUICE_OP_RECEIVE = 2, /* takes one send, or one write with immediate, of the peer */
-    SLUICE_OP_WRITE = 3,   /* into the peer's memory, without its doing */
-    SLUICE_OP_READ = 4     /* out of the peer's memory, without its doing */
+    SLUICE_OP_NONE = 0,         /* in a list call that names the operation itself */
+    SLUICE_OP_SEND = 1,         /* consumes a receive of the peer */
+    SLUICE_OP_RECEIVE = 2,      /* takes one send, or one write with immediate, of the peer */
+    SLUICE_OP_WRITE = 3,        /* into the peer's memory, without its doing */
+    SLUICE_OP_READ = 4,         /* out of the peer's memory, without its doing */
+    SLUICE_OP_COMPARE_SWAP = 5, /* atomic: 8 bytes of the peer's, if they are as expected */
+    SLUICE_OP_FETCH_ADD = 6     /* atomic: adds to 8 bytes of the peer's */
 };
 
 /* Flags of a request, and of a completion (the first one). */
 #define SLUICE_IMMEDIATE (UINT32_C(1) << 0) /* send, write: deliver immediate to a receive */
-#define SLUICE_FENCE (UINT32_C(1) << 1)     /* start after our earlier reads from the peer */
+#define SLUICE_FENCE (UINT32_C(1) << 1)     /* start after our earlier reads and atomics */
 #define SLUICE_SOLICITED (UINT32_C(1) << 2) /* send, write: wake a peer that sleeps for such */
 #define SLUICE_INLINE \
     (UINT32_C(1) << 3) /* send, write: the buffer is free when the post
@@ -35,6 +37,12 @@ enum sluice_opcode {
  * 2^32 - 1 bytes (-EMSGSIZE). The SGE list and the struct
  * are read before the call returns and may then go; the memory that the SGEs
  * name is in use until the request completes.
+ *
+ * An atomic operation has exactly one SGE, of 8 bytes at an address that is a
+ * multiple of 8, where the old value of the peer's word lands, in host byte
+ * order. remote.addr is a multiple of 8 as well (-EINVAL), and remote.length at
+ * least 8 (-ERANGE). Of the flags it may have SLUICE_FENCE. -EOPNOTSUPP: the
+ * device has no atomic operations, see sluice_context_info.atomics.
  */
 struct sluice_request {
     uint32_t opcode;                /* enum sluice_opcode */
@@ -44,9 +52,11 @@ struct sluice_request {
     const struct sluice_sge *sges;  /* local memory; NULL if sge_count is 0 */
     uint32_t sge_count;             /* 0 (a message of no bytes) to max_sge of the channel */
     uint32_t reserved;              /* must be 0 */
-    struct sluice_remote_mr remote; /* write, read: at least as long as the SGEs together */
+    struct sluice_remote_mr remote; /* write, read, atomics: at least as long as the SGEs
+                                       together */
     uint64_t user_data;             /* given back in the completion */
-    uint64_t operand[2];            /* for atomic operations to come: must be 0 */
+    uint64_t operand[2];            /* compare-swap: expected, desired. Fetch-add: addend, 0.
+                                       Else 0, 0 */
 };
 
 /* How one request ended. */

@@ -2,12 +2,14 @@
 /*
  * A scope: work is posted in it without waiting, and its end waits for all of
  * it, so that no buffer outlives the block it belongs to. A scope borrows its
- * channel or multichannel, which has at most one open scope at a time and must
- * not be closed or reset meanwhile. Threads as the channel.
+ * channel or multichannel, which has at most one open scope at a time. While it
+ * is open, work goes through it: what posts, waits or resets by the channel or
+ * multichannel itself is -EBUSY. Threads as the channel.
  */
 #ifndef SLUICE_SCOPE_H
 #define SLUICE_SCOPE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <sluice/channel.h>
@@ -18,24 +20,35 @@
 extern "C" {
 #endif
 
-/* What happened in a scope. */
+/* Flags of a report: the end is -EBUSY if anything was left that nobody had looked at. */
+#define SLUICE_SCOPE_STRICT (UINT32_C(1) << 0)
+
+/* What happened in a scope. A zeroed struct with its size set is a valid start. */
 struct sluice_scope_report {
-    uint32_t size;                      /* set to sizeof(struct sluice_scope_report) */
-    uint32_t posted;                    /* requests accepted in the scope */
-    uint32_t failed;                    /* of these, how many failed and were not seen
-                                              by sluice_scope_wait() */
-    uint32_t unseen;                    /* of these, how many nobody had waited for */
-    struct sluice_completion *failures; /* in: room for failures, or NULL */
+    uint32_t size;   /* set to sizeof(struct sluice_scope_report) */
+    uint32_t flags;  /* in: SLUICE_SCOPE_STRICT, or 0 */
+    int32_t said;    /* in: what the block says of itself, 0 if all is well; kept */
+    int32_t error;   /* out: what the end returned; or why the scope did not begin */
+    uint32_t posted; /* requests accepted in the scope */
+    uint32_t failed; /* of these, how many failed and were not looked at, by
+                        sluice_scope_wait() or sluice_scope_poll() */
+    uint32_t unseen; /* of these, how many nobody had looked at, however they ended */
+    uint32_t lost;   /* of failed, how many were forgotten, because more than 64 of them
+                        waited to be looked at while their places were needed */
+    struct sluice_completion *failures; /* in: room for the failed, or NULL */
     uint32_t capacity;                  /* in: entries of failures */
-    uint32_t count;                     /* out: entries written, the oldest first */
+    uint32_t count;                     /* out: entries written, in the order of posting */
 };
 
 /*
  * Ends the scope: waits for everything posted in it, until the scope's
  * deadline, and frees the scope in any case; NULL is allowed. report is NULL or
- * has its size set. 0: nothing failed unseen. Else the errno value of the first
- * failure that nobody had seen. -EINVAL: not an open scope, or the report has
- * no size; in the latter case the scope has ended all the same.
+ * has its size set. Returns what the block said of itself unless that is 0;
+ * else the errno value of the first failure that nobody had looked at (that is
+ * neither -ECANCELED nor -ENOTCONN, or else the first); else, if the end is
+ * strict, -EBUSY if anything was not looked at; else 0. -EINVAL: not an open
+ * scope, or the report has a wrong size or flags; in the latter case the scope
+ * has ended all the same.
  */
 SLUICE_EXPORT int sluice_scope_end(struct sluice_scope *scope, struct sluice_scope_report *report);
 
@@ -50,17 +63,120 @@ struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel 
                                                      int64_t deadline);
 
 /*
- * Posts all requests. A full queue is no error: it waits for room, until the
- * scope's deadline. handles is NULL or has count entries. 0: all were accepted.
- * On an argument error nothing was posted; -E2BIG: one request needs more parts
- * than the send queue is deep. A request to a failed peer is accepted and
- * completes as refused (-ENOTCONN).
+ * The scope fills this report if its end is given none; the report must be
+ * there until then. Returns the scope. If scope is NULL, because it could not
+ * begin, report->error is -errno. If the report has a wrong size or flags, the
+ * scope has ended, report->error is -EINVAL, and NULL is returned.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_scope_end)
+struct sluice_scope *sluice_scope_attach(struct sluice_scope *scope,
+                                         struct sluice_scope_report *report);
+
+#if defined(__GNUC__)
+/* Ends *scope; what SLUICE_SCOPE() does when its block is left. */
+static inline void sluice_scope_leave(struct sluice_scope **scope)
+{
+    sluice_scope_end(*scope, NULL);
+}
+
+/*
+ * A block with a scope: SLUICE_SCOPE(name, begin, report) { ... } declares the
+ * scope name, which begin returns, for the block that follows. The block runs
+ * once. However it is left, by its end, break, continue, return or goto, the
+ * scope ends, which fills report (or NULL); break and continue leave the scope,
+ * not a loop around it. If the scope does not begin, the block does not run, and
+ * report->error says why.
+ */
+#define SLUICE_SCOPE(name, begin, report)                                          \
+    for (struct sluice_scope * name __attribute__((cleanup(sluice_scope_leave))) = \
+             sluice_scope_attach((begin), (report)),                               \
+                                    *sluice_once_##name = name;                    \
+         sluice_once_##name; sluice_once_##name = NULL)
+#endif
+
+/*
+ * Posts all requests, receives before sends. A full queue is no error: it waits
+ * for room, until the scope's deadline. handles is NULL or has count entries,
+ * which mean nothing outside of the scope. 0: all were accepted, and each
+ * completes exactly once. On an argument error nothing was posted. A request to
+ * a failed peer is accepted and completes as refused (-ENOTCONN); one that has
+ * found no room until the deadline completes with status DEADLINE.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post(struct sluice_scope *scope,
                                                      const struct sluice_request *requests,
                                                      uint32_t count, struct sluice_handle *handles);
 
-/* Waits for one request of the scope; as sluice_channel_wait(). */
+/*
+ * One request; peer is 0 in a channel's scope, handle may be NULL. Otherwise as
+ * sluice_scope_post(). A request with flags or user data goes through that one.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post_send(struct sluice_scope *scope, uint32_t peer,
+                                                          const struct sluice_sge *sges,
+                                                          uint32_t sge_count,
+                                                          struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_receive(struct sluice_scope *scope, uint32_t peer, const struct sluice_sge *sges,
+                          uint32_t sge_count, struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_write(struct sluice_scope *scope, uint32_t peer, const struct sluice_sge *sges,
+                        uint32_t sge_count, const struct sluice_remote_mr *remote,
+                        struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post_read(struct sluice_scope *scope, uint32_t peer,
+                                                          const struct sluice_sge *sges,
+                                                          uint32_t sge_count,
+                                                          const struct sluice_remote_mr *remote,
+                                                          struct sluice_handle *handle);
+
+/* As the atomic operations of channel.h: 8 bytes, whose old value lands at result. */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_compare_swap(struct sluice_scope *scope, uint32_t peer,
+                               const struct sluice_sge *result,
+                               const struct sluice_remote_mr *remote, uint64_t expected,
+                               uint64_t desired, struct sluice_handle *handle);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_fetch_add(struct sluice_scope *scope, uint32_t peer,
+                            const struct sluice_sge *result, const struct sluice_remote_mr *remote,
+                            uint64_t addend, struct sluice_handle *handle);
+
+/*
+ * Lists of one operation, otherwise as sluice_scope_post(): the opcode of each
+ * request is SLUICE_OP_NONE or that of the call.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_scatter_send(struct sluice_scope *scope, const struct sluice_request *requests,
+                               uint32_t count, struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_scatter_write(struct sluice_scope *scope, const struct sluice_request *requests,
+                                uint32_t count, struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_gather_receive(struct sluice_scope *scope, const struct sluice_request *requests,
+                                 uint32_t count, struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_gather_read(struct sluice_scope *scope, const struct sluice_request *requests,
+                              uint32_t count, struct sluice_handle *handles);
+
+/* One message, or the same bytes, to count peers; as the multicasts of multichannel.h. */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_multicast_send(struct sluice_scope *scope, const struct sluice_request *request,
+                                 const uint32_t *peers, uint32_t count,
+                                 struct sluice_handle *handles);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_scope_post_multicast_write(struct sluice_scope *scope, const struct sluice_request *request,
+                                  const struct sluice_peer_remote_mr *remotes, uint32_t count,
+                                  struct sluice_handle *handles);
+
+/*
+ * Takes up to count completions of the scope that nobody has looked at, oldest
+ * first, without waiting. Returns how many, 0 if none. -EINVAL.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_poll(struct sluice_scope *scope,
+                                                     struct sluice_completion *completions,
+                                                     uint32_t count);
+
+/*
+ * Waits for one request of the scope; as sluice_channel_wait(). -ESTALE: a
+ * handle that is too old, or not of this scope.
+ */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_wait(struct sluice_scope *scope,
                                                      const struct sluice_handle *handle,
                                                      int64_t timeout,

@@ -8,7 +8,7 @@
 
 void sluice_channel_close(struct sluice_channel *channel)
 {
-    if (!slu_is_channel(channel))
+    if (!slu_may_end(channel, SLU_MAGIC_CHANNEL, "channel"))
         return;
     channel->magic = SLU_MAGIC_DEAD;
     slu_engine_destroy(channel->engine);
@@ -34,11 +34,24 @@ int sluice_channel_error(const struct sluice_channel *channel, struct sluice_err
                : slu_not_a_channel();
 }
 
+int sluice_channel_wait_connected(struct sluice_channel *channel, int64_t timeout)
+{
+    return slu_is_channel(channel)
+               ? slu_wait_connected(channel->engine, &channel->engine->peers[0], timeout)
+               : slu_not_a_channel();
+}
+
 int sluice_channel_query(const struct sluice_channel *channel, struct sluice_channel_info *info)
 {
     return slu_is_channel(channel)
                ? slu_peer_query(channel->engine, &channel->engine->peers[0], info)
                : slu_not_a_channel();
+}
+
+int sluice_channel_counters(const struct sluice_channel *channel, struct sluice_counters *counters)
+{
+    return slu_is_channel(channel) ? slu_counters(channel->engine, NULL, counters)
+                                   : slu_not_a_channel();
 }
 
 int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_request *requests,
@@ -116,31 +129,9 @@ int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge 
                                    : slu_not_a_channel();
 }
 
-int sluice_channel_post(struct sluice_channel *channel, const struct sluice_request *requests,
-                        uint32_t count, int64_t deadline, struct sluice_handle *handles)
-{
-    return slu_is_channel(channel)
-               ? slu_post_requests(channel->engine, requests, count, deadline, handles)
-               : slu_not_a_channel();
-}
-
-int sluice_channel_poll(struct sluice_channel *channel, struct sluice_completion *completions,
-                        uint32_t count)
-{
-    return slu_is_channel(channel) ? slu_poll(channel->engine, completions, count)
-                                   : slu_not_a_channel();
-}
-
-int sluice_channel_wait(struct sluice_channel *channel, const struct sluice_handle *handle,
-                        int64_t timeout, struct sluice_completion *completion)
-{
-    return slu_is_channel(channel) ? slu_wait_handle(channel->engine, handle, timeout, completion)
-                                   : slu_not_a_channel();
-}
-
 struct sluice_scope *sluice_channel_scope_begin(struct sluice_channel *channel, int64_t deadline)
 {
     if (!slu_is_channel(channel))
-        return slu_fail_null(EINVAL, "not a channel");
+        return slu_misuse_null(EINVAL, "not a channel");
     return slu_scope_begin(channel->engine, deadline);
 }

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 # One peer: prepared channel, channel. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
+	%D%/atomic.c \
 	%D%/channel.c \
 	%D%/channel.h \
-	%D%/prepared.c
+	%D%/event.c \
+	%D%/prepared.c \
+	%D%/unpolled.c

@@ -31,7 +31,7 @@ int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepa
                                      struct sluice_endpoint *endpoint)
 {
     if (!is_prepared(prepared) || endpoint == NULL)
-        return slu_fail(EINVAL, "not a prepared channel, or endpoint is NULL");
+        return slu_misuse(EINVAL, "not a prepared channel, or endpoint is NULL");
     slu_engine_enter(prepared->engine);
     slu_peer_endpoint(prepared->engine, &prepared->engine->peers[0], endpoint);
     slu_engine_leave(prepared->engine);
@@ -40,7 +40,7 @@ int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepa
 
 void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared)
 {
-    if (!is_prepared(prepared))
+    if (!slu_may_end(prepared, SLU_MAGIC_PREPARED_CHANNEL, "prepared channel"))
         return;
     prepared->magic = SLU_MAGIC_DEAD;
     slu_engine_destroy(prepared->engine);
@@ -52,7 +52,7 @@ static int connect_peer(struct slu_engine *engine, const struct sluice_endpoint 
     int error;
 
     if (remote == NULL)
-        return slu_fail(EINVAL, "a handshake needs the peer's endpoint");
+        return slu_misuse(EINVAL, "a handshake needs the peer's endpoint");
     slu_engine_enter(engine);
     error = slu_peer_connect(engine, &engine->peers[0], remote);
     slu_engine_leave(engine);
@@ -66,7 +66,7 @@ struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_
     int error;
 
     if (!is_prepared(prepared))
-        return slu_fail_null(EINVAL, "not a prepared channel (or its handshake was done before)");
+        return slu_misuse_null(EINVAL, "not a prepared channel (or its handshake was done before)");
     channel = calloc(1, sizeof *channel);
     error = channel != NULL ? connect_peer(prepared->engine, remote)
                             : slu_fail(ENOMEM, "no memory for a channel");
@@ -89,7 +89,13 @@ struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *chan
     int error;
 
     if (channel == NULL || channel->magic != SLU_MAGIC_CHANNEL)
-        return slu_fail_null(EINVAL, "not a channel");
+        return slu_misuse_null(EINVAL, "not a channel");
+    error = slu_scope_check(channel->engine);
+    if (error < 0) {
+        sluice_channel_close(channel);
+        errno = -error;
+        return NULL;
+    }
     prepared = calloc(1, sizeof *prepared);
     if (prepared == NULL) {
         sluice_channel_close(channel);

@@ -7,8 +7,11 @@
 #include "engine.h"
 
 /* Of the struct in version 0.1: up to and with rnr_retry. */
-#define FIRST_SIZE 96
-#define REMOTE_ACCESS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
+#define FIRST_SIZE 104
+#define KEEPALIVE_LEAST SLUICE_MS(1)
+#define KEEPALIVE_MOST SLUICE_S(3600)
+#define REMOTE_ACCESS \
+    (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 #define FLAGS (SLUICE_CHANNEL_GLOBAL | SLUICE_CHANNEL_PSN)
 
 /* A number with a range. 0 is the default, and where that is 0, the least value too. */
@@ -50,11 +53,11 @@ static int apply(uint32_t *value, const struct field *field, uint32_t given, uin
         return 0;
     }
     if (given > field->max && field->usual == 0)
-        return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, must be in 0..%u", field->name,
-                        given, field->max);
+        return slu_misuse(EINVAL, "sluice_channel_attr.%s is %u, must be in 0..%u", field->name,
+                          given, field->max);
     if (given > field->max)
-        return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, must be in 1..%u (0: %u)",
-                        field->name, given, field->max, field->usual);
+        return slu_misuse(EINVAL, "sluice_channel_attr.%s is %u, must be in 1..%u (0: %u)",
+                          field->name, given, field->max, field->usual);
     if (given > device)
         return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, this device allows 1..%u",
                         field->name, given, device);
@@ -83,11 +86,12 @@ static int apply_fields(struct slu_qp_attr *out, const struct slu_tcontext *devi
 static int apply_flags(struct slu_qp_attr *out, const struct sluice_channel_attr *attr)
 {
     if ((attr->flags & ~FLAGS) != 0)
-        return slu_fail(EINVAL, "sluice_channel_attr.flags is %#x, must be of GLOBAL and PSN (%#x)",
-                        attr->flags, FLAGS);
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.flags is %#x, must be of GLOBAL and PSN (%#x)",
+                          attr->flags, FLAGS);
     if (attr->psn != 0 && (attr->flags & SLUICE_CHANNEL_PSN) == 0)
-        return slu_fail(EINVAL, "sluice_channel_attr.psn is %u, but SLUICE_CHANNEL_PSN is not set",
-                        attr->psn);
+        return slu_misuse(
+            EINVAL, "sluice_channel_attr.psn is %u, but SLUICE_CHANNEL_PSN is not set", attr->psn);
     out->flags = attr->flags;
     return 0;
 }
@@ -95,10 +99,11 @@ static int apply_flags(struct slu_qp_attr *out, const struct sluice_channel_attr
 static int apply_mtu(struct slu_qp_attr *out, uint32_t mtu)
 {
     if (mtu != 0 && (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0))
-        return slu_fail(EINVAL,
-                        "sluice_channel_attr.path_mtu is %u, must be 256, 512, 1024, 2048 or 4096 "
-                        "(0: that of the port)",
-                        mtu);
+        return slu_misuse(
+            EINVAL,
+            "sluice_channel_attr.path_mtu is %u, must be 256, 512, 1024, 2048 or 4096 "
+            "(0: that of the port)",
+            mtu);
     out->path_mtu = mtu;
     return 0;
 }
@@ -107,10 +112,10 @@ static int apply_mtu(struct slu_qp_attr *out, uint32_t mtu)
 static int apply_pkey(struct slu_qp_attr *out, uint32_t pkey)
 {
     if (pkey > 0xffff || pkey == 0x8000)
-        return slu_fail(EINVAL,
-                        "sluice_channel_attr.pkey is %#x, must be in 0x1..0xffff and not 0x8000 "
-                        "(0: the first of the port's table)",
-                        pkey);
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.pkey is %#x, must be in 0x1..0xffff and not 0x8000 "
+                          "(0: the first of the port's table)",
+                          pkey);
     out->pkey = pkey;
     return 0;
 }
@@ -118,36 +123,51 @@ static int apply_pkey(struct slu_qp_attr *out, uint32_t pkey)
 static int apply_retries(struct slu_qp_attr *out, uint32_t count)
 {
     if (count == 7)
-        return slu_fail(EINVAL, "sluice_channel_attr.retry_count is 7: some devices then retry for "
-                                "ever, and a lost peer is never noticed; must be in 1..6 (0: 6)");
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.retry_count is 7: some devices then retry for "
+                          "ever, and a lost peer is never noticed; must be in 1..6 (0: 6)");
     if (count > 7)
-        return slu_fail(EINVAL, "sluice_channel_attr.retry_count is %u, must be in 1..6 (0: 6)",
-                        count);
+        return slu_misuse(EINVAL, "sluice_channel_attr.retry_count is %u, must be in 1..6 (0: 6)",
+                          count);
     out->retry_count = count != 0 ? count : 6;
     return 0;
 }
 
-static int apply_access(struct slu_qp_attr *out, uint32_t access)
+static int apply_access(struct slu_qp_attr *out, const struct slu_tcontext *device, uint32_t access)
 {
+    bool atomics = device->atomics != SLUICE_ATOMICS_NONE;
+
     if (access == SLUICE_ACCESS_NONE) {
         out->access = 0;
         return 0;
     }
     if ((access & ~REMOTE_ACCESS) != 0)
-        return slu_fail(EINVAL,
-                        "sluice_channel_attr.access is %#x, must be of REMOTE_READ and "
-                        "REMOTE_WRITE (%#x), or NONE alone",
-                        access, REMOTE_ACCESS);
-    out->access = access != 0 ? access : REMOTE_ACCESS;
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.access is %#x, must be of REMOTE_READ, "
+                          "REMOTE_WRITE and REMOTE_ATOMIC (%#x), or NONE alone",
+                          access, REMOTE_ACCESS);
+    if ((access & SLUICE_ACCESS_REMOTE_ATOMIC) != 0 && !atomics)
+        return slu_fail(EOPNOTSUPP,
+                        "sluice_channel_attr.access has REMOTE_ATOMIC, but device %s has no atomic "
+                        "operations",
+                        device->device);
+    out->access = access != 0 ? access
+                  : atomics   ? REMOTE_ACCESS
+                              : REMOTE_ACCESS & ~SLUICE_ACCESS_REMOTE_ATOMIC;
     return 0;
 }
 
 static int apply_message(struct slu_qp_attr *out, uint64_t given, uint64_t device)
 {
-    if (given != 0 && (given < 4096 || given > device))
-        return slu_fail(
-            EINVAL, "sluice_channel_attr.max_message is %llu, must be in 4096..%llu (0: %llu)",
-            (unsigned long long)given, (unsigned long long)device, (unsigned long long)device);
+    static const char text[] = "sluice_channel_attr.max_message is %llu, must be in 4096..%llu "
+                               "(0: %llu)";
+    unsigned long long value = given;
+    unsigned long long most = device;
+
+    if (given != 0 && given < 4096)
+        return slu_misuse(EINVAL, text, value, most, most);
+    if (given > device)
+        return slu_fail(EINVAL, text, value, most, most);
     out->max_message = given != 0 ? given : device;
     return 0;
 }
@@ -159,12 +179,39 @@ static int apply_wait(struct slu_engine *engine, const struct sluice_channel_att
     int error;
 
     if (attr->wait_mode > SLUICE_WAIT_EVENT)
-        return slu_fail(EINVAL, "sluice_channel_attr.wait_mode is %u, must be in 0..%u",
-                        attr->wait_mode, SLUICE_WAIT_EVENT);
+        return slu_misuse(EINVAL, "sluice_channel_attr.wait_mode is %u, must be in 0..%u",
+                          attr->wait_mode, SLUICE_WAIT_EVENT);
     error = apply(&spin_time, &field, attr->spin_time, UINT32_MAX);
     engine->wait_mode = (enum sluice_wait_mode)attr->wait_mode;
     engine->spin_time = spin_time;
     return error;
+}
+
+/* A packet that is lost is sent again after the acknowledgement timeout, and not before. */
+static void warn_of_retries(const struct slu_engine *engine, const struct slu_tcontext *device)
+{
+    int64_t timeout = INT64_C(4096) << engine->attr.ack_timeout;
+
+    if (device->level == SLUICE_LEVEL_NIC && engine->keepalive < timeout)
+        slu_log(SLUICE_LOG_INFO,
+                "keepalive of %lld ms is shorter than the acknowledgement timeout of %lld ms: a "
+                "peer is taken for lost when a packet is",
+                (long long)(engine->keepalive / SLUICE_MS(1)), (long long)(timeout / SLUICE_MS(1)));
+}
+
+static int apply_keepalive(struct slu_engine *engine, const struct slu_tcontext *device,
+                           uint64_t keepalive)
+{
+    if (keepalive != 0 && (keepalive < KEEPALIVE_LEAST || keepalive > KEEPALIVE_MOST))
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.keepalive is %llu ns, must be in %lld..%lld (0: "
+                          "none)",
+                          (unsigned long long)keepalive, (long long)KEEPALIVE_LEAST,
+                          (long long)KEEPALIVE_MOST);
+    engine->keepalive = (int64_t)keepalive;
+    if (keepalive != 0)
+        warn_of_retries(engine, device);
+    return 0;
 }
 
 int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext *device,
@@ -179,7 +226,7 @@ int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext 
     if (error == 0)
         error = apply_fields(out, device, &attr);
     if (error == 0)
-        error = apply_access(out, attr.access);
+        error = apply_access(out, device, attr.access);
     if (error == 0)
         error = apply_message(out, attr.max_message, device->max_message);
     if (error == 0)
@@ -190,5 +237,7 @@ int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext 
         error = apply_retries(out, attr.retry_count);
     if (error == 0)
         error = apply_wait(engine, &attr);
+    if (error == 0)
+        error = apply_keepalive(engine, device, attr.keepalive);
     return error;
 }

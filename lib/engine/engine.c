@@ -6,11 +6,11 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine.h"
 
-/* Each engine of the process has a tag of its own; 0 is nobody's. */
-static uint64_t next_tag(void)
+uint64_t slu_next_tag(void)
 {
     static _Atomic uint64_t last;
 
@@ -18,9 +18,25 @@ static uint64_t next_tag(void)
 }
 
 /*
+ * Probes that can be in flight where entries are scarce: for all peers if the
+ * requests leave so much, or an eighth of them, and one if a send and a receive
+ * leave that.
+ */
+static uint32_t limit_probes(uint32_t peers, uint64_t requests, uint64_t entries)
+{
+    uint64_t limit = entries / 8;
+
+    if (requests < entries && entries - requests > limit)
+        limit = entries - requests;
+    if (limit == 0 && entries > 2)
+        limit = 1;
+    return limit < peers ? (uint32_t)limit : peers;
+}
+
+/*
  * The completion queue holds every request that can be in flight. Where the
  * device has not so many entries, one of its queues is what there is, and
- * sends and receives share it in proportion.
+ * sends and receives share it in proportion. Each peer has one more, for a probe.
  */
 static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext *device)
 {
@@ -29,7 +45,12 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
     uint64_t receives = (uint64_t)engine->attr.receive_depth * engine->peer_count;
     uint64_t total = sends + receives;
 
-    if (total > device->max_cq_entries) {
+    engine->probe_limit = engine->peer_count;
+    if (total + engine->probe_limit > device->max_cq_entries) {
+        engine->probe_limit = limit_probes(engine->peer_count, total, max_depth);
+        max_depth -= engine->probe_limit;
+    }
+    if (total > max_depth && total + engine->peer_count > device->max_cq_entries) {
         sends = sends * max_depth / total;
         if (sends == 0)
             sends = 1;
@@ -42,7 +63,8 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
     }
     engine->pools[SLU_SEND_QUEUE].cq_free = (uint32_t)sends;
     engine->pools[SLU_RECEIVE_QUEUE].cq_free = (uint32_t)receives;
-    return (uint32_t)(sends + receives);
+    engine->probe_room = engine->probe_limit;
+    return (uint32_t)(sends + receives) + engine->probe_limit;
 }
 
 static int create_queues(struct slu_engine *engine)
@@ -59,6 +81,21 @@ static int create_queues(struct slu_engine *engine)
     return error;
 }
 
+/* Who a peer is: no other, in any process, has that number. */
+static int name_peers(struct slu_engine *engine)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; i < engine->peer_count && error == 0; i++) {
+        struct slu_name *name = &engine->peers[i].name;
+
+        name->generation = 1;
+        while (error == 0 && name->identity == 0)
+            error = slu_random(&name->identity, sizeof name->identity);
+    }
+    return error == 0 ? 0 : slu_fail(-error, "no random numbers for peers: %s", strerror(-error));
+}
+
 static int create_peers(struct slu_engine *engine)
 {
     uint32_t count = engine->peer_count;
@@ -67,6 +104,7 @@ static int create_peers(struct slu_engine *engine)
     engine->peers = calloc(count, sizeof *engine->peers);
     if (engine->peers == NULL)
         return slu_fail(ENOMEM, "no memory for %u peers", count);
+    error = name_peers(engine);
     for (uint32_t i = 0; i < count; i++)
         slu_peer_init(engine, &engine->peers[i]);
     slu_engine_enter(engine);
@@ -105,20 +143,22 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
     int error;
 
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_fail_null(EINVAL, "a channel needs a protection domain");
+        return slu_misuse_null(EINVAL, "a channel needs a protection domain");
     engine = calloc(1, sizeof *engine);
     if (engine == NULL)
         return slu_fail_null(ENOMEM, "no memory for a channel");
     slu_pd_hold(pd);
     engine->pd = pd;
     engine->transport = pd->context->transport->transport;
-    engine->tag = next_tag();
+    engine->tag = slu_next_tag();
     engine->peer_count = peers;
-    engine->next_deadline = engine->next_drain = SLUICE_FOREVER;
+    engine->next_deadline = engine->next_drain = engine->next_probe = SLUICE_FOREVER;
     engine->stalled[SLU_SEND_QUEUE] = engine->stalled[SLU_RECEIVE_QUEUE] = SLU_NONE;
     error = slu_channel_attr_apply(engine, pd->context->transport, attr);
     if (error == 0)
         error = create_queues(engine);
+    if (error == 0)
+        error = slu_scope_create(engine);
     if (error == 0)
         error = create_peers(engine);
     if (error < 0) {
@@ -159,6 +199,7 @@ void slu_engine_destroy(struct slu_engine *engine)
             slu_peer_abandon(engine, &engine->peers[i]);
         slu_engine_leave(engine);
     }
+    slu_scope_destroy(engine);
     leave_pd(engine);
     if (engine->cq != NULL)
         engine->transport->cq_destroy(engine->cq);
@@ -177,8 +218,10 @@ int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout)
 {
     bool idle;
 
+    if (engine->scope.open)
+        return slu_scope_in_use();
     if (timeout < 0)
-        return slu_fail(EINVAL, "timeout %lld is negative", (long long)timeout);
+        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
     slu_engine_enter(engine);
     idle = slu_wait(engine, all_idle, engine, slu_after(timeout));
     drain_all(engine);

@@ -22,6 +22,7 @@
 
 #include "../internal.h"
 
+#include <sluice/counters.h>
 #include <sluice/multichannel.h>
 #include <sluice/scope.h>
 
@@ -37,14 +38,20 @@ enum slu_queue { SLU_SEND_QUEUE = 0, SLU_RECEIVE_QUEUE = 1, SLU_QUEUES = 2 };
 enum slu_slot_state { SLU_SLOT_FREE, SLU_SLOT_PENDING, SLU_SLOT_DONE };
 
 /* Who sees the result of a slot. */
-enum slu_slot_owner { SLU_OWNER_CALL, SLU_OWNER_PROGRAM, SLU_OWNER_SCOPE, SLU_OWNERS };
+enum slu_slot_owner {
+    SLU_OWNER_CALL,   /* a blocking call, which has no handles */
+    SLU_OWNER_NOBODY, /* detached, or never taken: its handles are stale */
+    SLU_OWNER_PROGRAM,
+    SLU_OWNER_SCOPE,
+    SLU_OWNERS
+};
 
 struct slu_call;
 
 /*
- * id: 19 bits of index, 1 of queue, 44 of generation; a new one each time the
- * slot is taken. state, key_count and the keys are atomic for the scan that
- * deregistering makes, perhaps from another thread.
+ * id: 19 bits of index + 1, so that none is 0, 1 of queue, 44 of generation; a
+ * new one each time the slot is taken. state, key_count and the keys are atomic
+ * for the scan that deregistering makes, perhaps from another thread.
  */
 struct slu_slot {
     uint64_t id;
@@ -55,7 +62,7 @@ struct slu_slot {
     uint64_t done_number; /* order of completion */
     uint32_t next, prev;  /* of the list it is in: queue order, done, or free */
     uint32_t peer;
-    uint32_t index;  /* of the request in the call */
+    uint32_t index;  /* of the request in the call, or in the scope */
     uint32_t posted; /* work requests in flight; more than one if it was split */
     uint32_t immediate;
     uint32_t status, cause, vendor;
@@ -91,6 +98,36 @@ struct slu_stall {
     uint64_t offset;
 };
 
+/* What is counted of a peer, for sluice/counters.h. */
+#define SLU_COUNTED_OPCODES 8
+#define SLU_COUNTED_CLASSES 9
+struct slu_counts {
+    struct {
+        uint64_t requests, bytes;
+    } done[SLU_COUNTED_OPCODES];
+    uint64_t failed[SLU_COUNTED_CLASSES];
+    uint64_t refused, queue_full, forgotten, resets;
+};
+
+/* Who a peer is and was connected to; stays over resets. */
+struct slu_name {
+    uint64_t identity; /* random */
+    uint64_t generation;
+    uint64_t remote_identity; /* 0: it was never connected */
+    uint64_t remote_generation;
+};
+
+/* What is asked of a peer beside the program's work; see probe.c. */
+struct slu_probe {
+    uint64_t id;        /* of the one in flight; 0: none */
+    int64_t due;        /* keep-alive: when to look after the peer next */
+    uint64_t successes; /* requests of the peer that had succeeded when it was looked at last */
+    uint32_t access;    /* that the peer gives us */
+    bool answered;      /* the peer was heard since it was connected */
+    bool excused;       /* keep-alive: the answer may have come while the program was away */
+    bool awaited;       /* by a wait for the peer to be connected */
+};
+
 struct slu_peer {
     struct slu_qp *qp;
     enum sluice_peer_state state;
@@ -107,26 +144,32 @@ struct slu_peer {
     bool cause_untold;   /* it came with no request: the first that fails tells it */
     int connect_error;   /* it never got ready: why */
     char reason[160];    /* what the driver said of it, or of a post it refused */
+
+    struct slu_probe probe;
+
+    struct slu_name name;     /* stays over resets */
+    struct slu_counts counts; /* stays over resets */
 };
 
 /* A failure whose slot was needed. */
 struct slu_failure {
     uint64_t id;     /* 0: none */
     uint64_t number; /* order of completion */
+    uint32_t index;  /* of the slot */
     uint8_t owner;   /* OWNER_CALL: it was seen */
     struct sluice_completion completion;
 };
 #define SLU_FAILURES 64
 
-struct sluice_scope {
-    uint32_t magic;
+/* The scope that is open, or nothing. */
+struct slu_scope {
     bool open;
-    struct slu_engine *engine;
+    uint64_t tag; /* owner of its handles, which mean nothing outside of it */
     int64_t deadline;
     uint32_t posted, pending;
     uint32_t recycled; /* successes that nobody saw and whose slots were needed */
     uint32_t lost;     /* failures that nobody saw and whose places were needed */
-    int lost_error;    /* of the first of them */
+    int lost_error;    /* of the first of them that is no mere cancellation, or else the first */
 };
 
 struct slu_engine {
@@ -144,17 +187,27 @@ struct slu_engine {
     uint64_t call_number;
     uint64_t done_number;
     uint64_t refused_number;
+    uint32_t detached;     /* pending requests of OWNER_NOBODY */
     uint32_t idle_polls;   /* rounds that found nothing since events were looked for */
     uint32_t busy_polls;   /* polls since the clock was looked at */
     int64_t next_deadline; /* no pending slot is due before */
     int64_t next_drain;    /* no failed peer is due before */
+    int64_t next_probe;    /* no peer is to be looked after before */
+    int64_t keepalive;     /* 0: none */
+    uint64_t probe_number; /* of the last probe */
+    uint32_t probe_limit;  /* probes that may be in flight */
+    uint32_t probe_room;   /* probes that still may be */
+    uint32_t awaited;      /* peers that are */
     uint32_t stalled[SLU_QUEUES];
     struct slu_failure failures[SLU_FAILURES];
     uint32_t failure_count; /* unseen */
     uint64_t failures_lost;
     int saved_errno;    /* while entered */
     uint64_t discarded; /* completions of unknown ids */
-    struct sluice_scope scope;
+    uint64_t polls, sleeps, wakes;
+    atomic_bool woken; /* by any thread; see wait.c */
+    struct slu_scope scope;
+    struct sluice_scope *scope_object; /* what the program has of it; see lib/scope/scope.h */
 };
 
 /*
@@ -179,18 +232,27 @@ struct slu_item {
     uint64_t bytes; /* of its SGEs together */
 };
 
-/* A blocking call; on the caller's stack. */
+/* A call that posts a list and waits until it is posted, or done; on the caller's stack. */
 struct slu_call {
     struct slu_engine *engine;
     const struct slu_source *source;
     struct sluice_completion *completions;
     int64_t deadline;
-    bool expired;         /* nothing more of it is posted */
-    uint32_t incomplete;  /* requests without a result */
-    uint32_t first_real;  /* index of the first failure that is not a mere cancellation */
-    uint32_t first_other; /* index of the first one that is */
+    enum slu_slot_owner owner;     /* OWNER_CALL, or OWNER_SCOPE */
+    bool expired;                  /* nothing more of it is posted */
+    struct sluice_handle *handles; /* of OWNER_SCOPE, or NULL */
+    uint32_t first;                /* of OWNER_SCOPE: requests of the scope before the list */
+    uint32_t incomplete;           /* requests without a result */
+    uint32_t first_real;           /* index of the first failure that is not a mere cancellation */
+    uint32_t first_other;          /* index of the first one that is */
     struct sluice_completion real, other;
 };
+
+/* Whether it only means that something else failed. */
+static inline bool slu_is_mere_cancellation(int error)
+{
+    return error == -ECANCELED || error == -ENOTCONN;
+}
 
 /* attr.c: applies defaults and checks ranges and the device's limits. */
 int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext *context,
@@ -200,6 +262,8 @@ int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext 
 struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
                                      const struct sluice_channel_attr *attr);
 void slu_engine_destroy(struct slu_engine *engine);
+/* Each engine and each scope of the process has a tag of its own; 0 is nobody's. */
+uint64_t slu_next_tag(void);
 bool slu_engines_use_key(struct sluice_pd *pd, uint32_t lkey);
 int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout);
 
@@ -217,6 +281,9 @@ int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
                    struct sluice_error *error);
 /* The same for a program: it enters, and looks first. So does slu_peer_state(). */
 int slu_peer_report(struct slu_engine *engine, struct slu_peer *peer, struct sluice_error *error);
+/* counters.c: those of a peer, or of all if it is NULL. */
+int slu_counters(const struct slu_engine *engine, const struct slu_peer *peer,
+                 struct sluice_counters *counters);
 /* query.c: for a program; it enters, and looks first. */
 int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
                    struct sluice_channel_info *info);
@@ -228,6 +295,8 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
 /* The same for a failure that came with no request; reason is what is said of it. */
 void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                          uint32_t vendor, bool inferred, const char *reason);
+/* Fails a peer whose queue pair has failed while nobody was looking. */
+void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer);
 /* Takes the failures that events of the device tell of. */
 void slu_peers_alerted(struct slu_engine *engine);
 static inline uint32_t slu_peer_index(const struct slu_engine *engine, const struct slu_peer *peer)
@@ -252,17 +321,37 @@ void slu_slot_tell_call(const struct slu_slot *slot);
 bool slu_take_done(struct slu_engine *engine, enum slu_slot_owner owner,
                    struct sluice_completion *completion);
 uint64_t slu_slot_no_id(uint64_t number);
+/* For tests: the next ids are of this generation, of 44 bits. Nothing is pending. */
+void slu_engine_set_generation(struct slu_engine *engine, uint64_t generation);
 bool slu_pool_uses_key(const struct slu_pool *pool, uint32_t max_sge, uint32_t lkey);
 
 /* failure.c: keeps one aside; number and owner are those of the slot. */
 void slu_failure_keep_slot(struct slu_engine *engine, const struct slu_slot *slot);
 /* That of a request that never had a slot; returns its id. */
 uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_slot_owner owner,
-                                  const struct sluice_completion *completion);
+                                  uint32_t index, const struct sluice_completion *completion);
 /* The owner's oldest, if it is older than that number. It counts as seen then. */
 bool slu_failure_take(struct slu_engine *engine, enum slu_slot_owner owner, uint64_t before,
                       struct sluice_completion *completion);
+/* One that nobody has seen is seen now. */
+void slu_failure_see(struct slu_engine *engine, struct slu_failure *failure);
 bool slu_failure_find(struct slu_engine *engine, uint64_t id, struct sluice_completion *completion);
+/* Forgets one, seen or not: whether it was there. */
+bool slu_failure_drop(struct slu_engine *engine, uint64_t id);
+
+/* probe.c: whether a peer that gives us these rights can be asked: 0, or -EOPNOTSUPP. */
+int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t access);
+/* The peer is connected, and gives us these rights. */
+void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint32_t access);
+/* Whether a completion that is of no request is of a probe; then it is done with. */
+bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc);
+/* The peer has failed; its queue pair is gone. */
+void slu_probe_failed(struct slu_engine *engine, struct slu_peer *peer);
+void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer);
+/* Looks after the peers that are due. */
+void slu_probe_peers(struct slu_engine *engine, int64_t now);
+/* For a program: waits until the peer, or all that are connected if it is NULL, was heard. */
+int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
 
 /* progress.c */
 /* Takes all that is there. */
@@ -275,24 +364,49 @@ bool slu_progress_with(struct slu_engine *engine, const struct slu_wc *wcs, int 
 void slu_slot_failed(const struct slu_peer *peer, struct slu_slot *slot);
 /* Completes what a peer's queue pair holds, by hand, after destroying it. */
 void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer);
+/* One look for a slot that is pending, for which no clock is needed: whether it is not any more. */
+bool slu_look_for_slot(struct slu_engine *engine, struct slu_slot *slot);
+/* For wait.c: polls, for the slot that is waited for alone or NULL; how many completions came. */
+int slu_poll_for(struct slu_engine *engine, struct slu_slot *slot);
+/* And then looks whether anything is late: whether anything came. */
+bool slu_look_at_clock(struct slu_engine *engine, int count);
+
+/* wait.c */
 /*
  * Progresses until ready(argument) or the absolute time: true if ready. The
  * engine is entered.
  */
 bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
               int64_t until);
-/* The same until a slot is not pending; and one look, for which no clock is needed. */
+/* The same until a slot is not pending. */
 bool slu_wait_slot(struct slu_engine *engine, struct slu_slot *slot, int64_t until);
-bool slu_look_for_slot(struct slu_engine *engine, struct slu_slot *slot);
+/*
+ * The same for calls that a wake ends: 1 if ready, 0 if the time is up, -EINTR,
+ * with its text, if woken. What is ready is never interrupted.
+ */
+int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
+                           int64_t until);
+int slu_wait_slot_interruptible(struct slu_engine *engine, struct slu_slot *slot, int64_t until);
+/* For event loops, which are not inside: see sluice_channel_fd(). */
+int slu_fd(const struct slu_engine *engine);
+int slu_arm(struct slu_engine *engine, int64_t *due);
+/* Any thread, and signal handlers; the engine need not be entered. */
+void slu_wake(struct slu_engine *engine);
+/* The program polls: a wake has done what it was to do. */
+void slu_wake_seen(struct slu_engine *engine);
 
 /* source.c; inline.h has the rest of it */
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
                      int64_t deadline);
 /* Flags that an operation may have; of SLU_OPCODES operations. */
-#define SLU_OPCODES 5
+#define SLU_OPCODES 7
 extern const uint32_t slu_opcode_flags[SLU_OPCODES];
 /* "send" and so on; static. */
 const char *slu_opcode_name(uint32_t opcode);
+static inline bool slu_opcode_is_atomic(uint32_t opcode)
+{
+    return opcode >= SLUICE_OP_COMPARE_SWAP;
+}
 static inline enum slu_queue slu_opcode_queue(uint32_t opcode)
 {
     return opcode == SLUICE_OP_RECEIVE ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE;
@@ -302,7 +416,10 @@ static inline enum slu_queue slu_item_queue(const struct slu_item *item)
     return slu_opcode_queue(item->opcode);
 }
 
-/* post.c: posts what fits of the call's requests to one queue; peers without room stall. */
+/*
+ * post.c: posts what fits of the call's requests to one queue; peers without
+ * room stall. What is of a scope is left to it once it is posted.
+ */
 void slu_post_call(struct slu_call *call, enum slu_queue queue);
 /* Goes on with stalled peers that have room again, or that failed. */
 void slu_post_stalled(struct slu_call *call);
@@ -327,12 +444,16 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
 int slu_call_finish(struct slu_call *call, struct slu_slot *slot);
 /*
  * The result of a request that is not posted: because the deadline passed
- * before there was room for it (expired), or because of its peer's state.
+ * before there was room for it (expired), or because of its peer's state. It is
+ * counted.
  */
 void slu_refused(const struct slu_engine *engine, const struct slu_item *item, bool expired,
                  int64_t deadline, struct sluice_completion *completion);
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
+/* Returns the error of a request that failed, with a text that tells why. */
+int slu_fail_completion(const struct slu_engine *engine,
+                        const struct sluice_completion *completion);
 
 /*
  * single.c: one request. Of the work request its maker has set all but next, id
@@ -342,21 +463,57 @@ int slu_submit_send(struct slu_engine *engine, uint32_t peer, struct slu_send_wr
                     int64_t deadline);
 int slu_submit_remote(struct slu_engine *engine, uint32_t peer, struct slu_send_wr *wr,
                       const struct sluice_remote_mr *remote, int64_t deadline);
+/* remote may be NULL; the request's own is filled in from it. */
+int slu_submit_atomic(struct slu_engine *engine, struct sluice_request *request,
+                      const struct sluice_remote_mr *remote, int64_t deadline);
 int slu_submit_receive(struct slu_engine *engine, uint32_t peer, struct slu_receive_wr *wr,
                        int64_t deadline, struct sluice_completion *completion);
 /* Unpolled requests; one alone has a way of its own here, and all others go to slu_post(). */
 int slu_post_requests(struct slu_engine *engine, const struct sluice_request *requests,
                       uint32_t count, int64_t deadline, struct sluice_handle *handles);
 
-/* unpolled.c */
+/* unpolled.c: posts the longest prefix of it for which there is room, and returns its length. */
 int slu_post(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
              struct sluice_handle *handles);
 int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, uint32_t count);
+/* One request: 0 if it was posted. */
+static inline int slu_post_one(struct slu_engine *engine, const struct sluice_request *request,
+                               int64_t deadline, struct sluice_handle *handle)
+{
+    int posted = slu_post_requests(engine, request, 1, deadline, handle);
+
+    return SLU_LIKELY(posted == 1) ? 0 : posted;
+}
+/* The same of one that goes to a remote region, which may be NULL. */
+int slu_post_remote(struct slu_engine *engine, struct sluice_request *request,
+                    const struct sluice_remote_mr *remote, int64_t deadline,
+                    struct sluice_handle *handle);
+int slu_next(struct slu_engine *engine, int64_t timeout, struct sluice_completion *completion);
+int slu_flush(struct slu_engine *engine, int64_t timeout);
+
+/* handle.c; completion may be NULL where something is cancelled. */
 int slu_wait_handle(struct slu_engine *engine, const struct sluice_handle *handle, int64_t timeout,
                     struct sluice_completion *completion);
+int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,
+               struct sluice_completion *completion);
+int slu_detach(struct slu_engine *engine, const struct sluice_handle *handle);
+/* The same two for the work of one owner, whose handles have that tag. */
+int slu_poll_owner(struct slu_engine *engine, enum slu_slot_owner owner,
+                   struct sluice_completion *completions, uint32_t count);
+int slu_wait_tagged(struct slu_engine *engine, uint64_t tag, const struct sluice_handle *handle,
+                    int64_t timeout, struct sluice_completion *completion);
 
-/* scope.c */
+/* lib/scope/scope.c: the object is made and goes with the engine. */
+int slu_scope_create(struct slu_engine *engine);
+/* All work is drained. The object of an open scope stays until its end. */
+void slu_scope_destroy(struct slu_engine *engine);
 struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline);
+/* While a scope is open, nothing else may use the engine: -EBUSY with its text, else 0. */
+int slu_scope_in_use(void);
+static inline int slu_scope_check(const struct slu_engine *engine)
+{
+    return SLU_LIKELY(!engine->scope.open) ? 0 : slu_scope_in_use();
+}
 
 #include "inline.h"
 

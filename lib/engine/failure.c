@@ -25,14 +25,17 @@ static struct slu_failure *find_oldest(struct slu_engine *engine, enum slu_slot_
 
 static void lose(struct slu_engine *engine, const struct slu_failure *failure)
 {
-    struct sluice_scope *scope = &engine->scope;
+    struct slu_scope *scope = &engine->scope;
+    int error = failure->completion.error;
 
     engine->failure_count--;
     if (failure->owner == SLU_OWNER_SCOPE) {
-        if (scope->lost++ == 0)
-            scope->lost_error = failure->completion.error;
+        if (scope->lost++ == 0 ||
+            (slu_is_mere_cancellation(scope->lost_error) && !slu_is_mere_cancellation(error)))
+            scope->lost_error = error;
         return;
     }
+    engine->peers[failure->completion.peer].counts.forgotten++;
     if (engine->failures_lost++ == 0)
         slu_log(SLUICE_LOG_WARN,
                 "more than %d failures that nobody looked at: the oldest are forgotten, first "
@@ -60,13 +63,14 @@ static struct slu_failure *find_place(struct slu_engine *engine, enum slu_slot_o
 }
 
 static void keep(struct slu_engine *engine, uint64_t id, uint64_t number, enum slu_slot_owner owner,
-                 const struct sluice_completion *completion)
+                 uint32_t index, const struct sluice_completion *completion)
 {
     struct slu_failure *place = find_place(engine, owner);
 
     place->id = id;
     place->number = number;
     place->owner = (uint8_t)owner;
+    place->index = index;
     place->completion = *completion;
     engine->failure_count++;
 }
@@ -76,16 +80,23 @@ void slu_failure_keep_slot(struct slu_engine *engine, const struct slu_slot *slo
     struct sluice_completion completion;
 
     slu_slot_fill(slot, &completion);
-    keep(engine, slot->id, slot->done_number, (enum slu_slot_owner)slot->owner, &completion);
+    keep(engine, slot->id, slot->done_number, (enum slu_slot_owner)slot->owner, slot->index,
+         &completion);
 }
 
 uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_slot_owner owner,
-                                  const struct sluice_completion *completion)
+                                  uint32_t index, const struct sluice_completion *completion)
 {
     uint64_t id = slu_slot_no_id(++engine->refused_number);
 
-    keep(engine, id, ++engine->done_number, owner, completion);
+    keep(engine, id, ++engine->done_number, owner, index, completion);
     return id;
+}
+
+void slu_failure_see(struct slu_engine *engine, struct slu_failure *failure)
+{
+    failure->owner = SLU_OWNER_CALL;
+    engine->failure_count--;
 }
 
 bool slu_failure_take(struct slu_engine *engine, enum slu_slot_owner owner, uint64_t before,
@@ -96,8 +107,7 @@ bool slu_failure_take(struct slu_engine *engine, enum slu_slot_owner owner, uint
     if (failure == NULL || failure->number > before)
         return false;
     *completion = failure->completion;
-    failure->owner = SLU_OWNER_CALL;
-    engine->failure_count--;
+    slu_failure_see(engine, failure);
     return true;
 }
 
@@ -114,4 +124,16 @@ bool slu_failure_find(struct slu_engine *engine, uint64_t id, struct sluice_comp
         return true;
     }
     return false;
+}
+
+bool slu_failure_drop(struct slu_engine *engine, uint64_t id)
+{
+    struct sluice_completion unused;
+
+    if (!slu_failure_find(engine, id, &unused))
+        return false;
+    for (uint32_t i = 0; i < SLU_FAILURES; i++)
+        if (engine->failures[i].id == id)
+            engine->failures[i].id = 0;
+    return true;
 }

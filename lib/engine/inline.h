@@ -31,6 +31,30 @@ static inline uint64_t slu_sge_bytes(const struct sluice_sge *sges, uint32_t cou
     return bytes;
 }
 
+/* The same message to many peers; the same bytes into memory of many peers. */
+static inline struct slu_source slu_multicast_send(const struct sluice_request *request,
+                                                   const uint32_t *peers, uint32_t count)
+{
+    return (struct slu_source){.lists = {request},
+                               .counts = {1},
+                               .opcodes = {SLUICE_OP_SEND},
+                               .peers = peers,
+                               .count = count,
+                               .multicast = true};
+}
+
+static inline struct slu_source slu_multicast_write(const struct sluice_request *request,
+                                                    const struct sluice_peer_remote_mr *remotes,
+                                                    uint32_t count)
+{
+    return (struct slu_source){.lists = {request},
+                               .counts = {1},
+                               .opcodes = {SLUICE_OP_WRITE},
+                               .remotes = remotes,
+                               .count = count,
+                               .multicast = true};
+}
+
 static inline const struct sluice_request *slu_source_request(const struct slu_source *source,
                                                               uint32_t index)
 {
@@ -73,6 +97,27 @@ static inline bool slu_remote_holds(const struct sluice_remote_mr *remote, uint6
            remote->addr + remote->length >= remote->addr;
 }
 
+static inline bool slu_device_has_atomics(const struct slu_engine *engine)
+{
+    return engine->pd->context->transport->atomics != SLUICE_ATOMICS_NONE;
+}
+
+/* Whether its operands are those of an operation that is known. */
+static inline bool slu_operands_fit(const struct sluice_request *request, uint32_t opcode)
+{
+    return (request->operand[0] | request->operand[1]) == 0 || opcode == SLUICE_OP_COMPARE_SWAP ||
+           (opcode == SLUICE_OP_FETCH_ADD && request->operand[1] == 0);
+}
+
+/* Whether an atomic operation has the form that only these have; source.c says what is wrong. */
+static inline bool slu_atomic_is_right(const struct slu_engine *engine,
+                                       const struct sluice_request *request)
+{
+    return slu_device_has_atomics(engine) && request->sge_count == 1 &&
+           request->sges[0].length == 8 && request->sges[0].addr % 8 == 0 &&
+           request->remote.addr % 8 == 0;
+}
+
 /*
  * Whether there is nothing at all to complain of in a request and nothing rare
  * about it, asked as one question. Of the item, request and opcode are given;
@@ -89,8 +134,9 @@ static inline bool slu_item_is_plain(const struct slu_engine *engine, struct slu
         request->peer >= engine->peer_count || item->opcode == SLUICE_OP_NONE ||
         item->opcode >= SLU_OPCODES ||
         (request->opcode != item->opcode && request->opcode != SLUICE_OP_NONE) ||
-        (request->flags & ~slu_opcode_flags[item->opcode]) != 0 ||
-        (request->reserved | request->operand[0] | request->operand[1]) != 0)
+        (request->flags & ~slu_opcode_flags[item->opcode]) != 0 || request->reserved != 0 ||
+        !slu_operands_fit(request, item->opcode) ||
+        (slu_opcode_is_atomic(item->opcode) && !slu_atomic_is_right(engine, request)))
         return false;
     item->bytes = slu_sge_bytes(request->sges, request->sge_count);
     if (item->bytes > engine->attr.max_message || item->bytes > UINT32_MAX ||
@@ -110,7 +156,7 @@ static inline uint32_t slu_item_parts(const struct slu_engine *engine, const str
 }
 
 #define SLU_INDEX_BITS 19
-/* The last index is for refused requests. */
+/* In an id the index is one more; 0 is that of refused requests, which have no slot. */
 #define SLU_MAX_SLOTS ((UINT32_C(1) << SLU_INDEX_BITS) - 1)
 #define SLU_QUEUE_BIT (UINT64_C(1) << SLU_INDEX_BITS)
 #define SLU_GENERATION (UINT64_C(1) << (SLU_INDEX_BITS + 1))
@@ -132,6 +178,7 @@ static inline void slu_fill_send(struct slu_send_wr *wr, uint64_t id, const stru
     wr->immediate = item->request->immediate;
     wr->sge_count = sge_count;
     wr->sges = sges;
+    wr->operand = item->request->operand;
     wr->remote_addr = item->remote != NULL ? item->remote->addr : 0;
     wr->rkey = item->remote != NULL ? item->remote->rkey : 0;
 }
@@ -149,14 +196,14 @@ static inline enum slu_queue slu_slot_queue(const struct slu_slot *slot)
 static inline struct slu_slot *slu_slot_find(struct slu_engine *engine, uint64_t id)
 {
     struct slu_pool *pool = &engine->pools[id >> SLU_INDEX_BITS & 1];
-    uint64_t index = id & (SLU_QUEUE_BIT - 1);
+    uint64_t index = (id & (SLU_QUEUE_BIT - 1)) - 1;
 
     if (SLU_UNLIKELY(index >= pool->size || pool->slots[index].id != id))
         return NULL;
     return &pool->slots[index];
 }
 
-/* Gives it an id that no request had before. */
+/* Gives it an id that no request had before; not in 2^44 of its requests, when they start again. */
 static inline void slu_slot_rename(struct slu_slot *slot)
 {
     slot->id += SLU_GENERATION;
@@ -244,14 +291,22 @@ static inline void slu_slot_release_keys(struct slu_slot *slot)
     atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
 }
 
-/* A free slot that has its id and its keys becomes that of a request that is being posted. */
+/* The first of the free slots is taken; nobody asks for the prev of a free one. */
+static inline void slu_free_take(struct slu_pool *pool, const struct slu_slot *slot)
+{
+    pool->free.head = slot->next;
+    if (SLU_UNLIKELY(slot->next == SLU_NONE))
+        pool->free.tail = SLU_NONE;
+}
+
+/* The first free slot, with its id and keys, becomes that of a request that is being posted. */
 static inline void slu_slot_begin(struct slu_engine *engine, enum slu_queue queue,
                                   struct slu_slot *slot, const struct slu_item *item,
                                   enum slu_slot_owner owner)
 {
     struct slu_pool *pool = &engine->pools[queue];
 
-    slu_list_remove(pool, &pool->free, slot);
+    slu_free_take(pool, slot);
     pool->pending++;
     slot->user_data = item->request->user_data;
     slot->bytes = item->bytes;
@@ -279,6 +334,22 @@ static inline void slu_slot_join(struct slu_engine *engine, struct slu_slot *slo
         engine->next_deadline = deadline;
 }
 
+static inline void slu_count_success(struct slu_peer *peer, uint32_t opcode, uint64_t bytes)
+{
+    peer->counts.done[opcode].requests++;
+    peer->counts.done[opcode].bytes += bytes;
+}
+
+static inline void slu_count_result(struct slu_engine *engine, const struct slu_slot *slot)
+{
+    struct slu_peer *peer = &engine->peers[slot->peer];
+
+    if (SLU_LIKELY(slot->error == 0))
+        slu_count_success(peer, slot->opcode, slot->bytes);
+    else
+        peer->counts.failed[slot->error_class]++;
+}
+
 /* The result is in: gives it to its owner. The slot has left the posted list. */
 static inline void slu_slot_done(struct slu_engine *engine, enum slu_queue queue,
                                  struct slu_slot *slot)
@@ -286,8 +357,12 @@ static inline void slu_slot_done(struct slu_engine *engine, enum slu_queue queue
     struct slu_pool *pool = &engine->pools[queue];
 
     pool->pending--;
-    if (slot->owner == SLU_OWNER_CALL) {
-        slu_slot_tell_call(slot);
+    slu_count_result(engine, slot);
+    if (slot->owner <= SLU_OWNER_NOBODY) {
+        if (slot->owner == SLU_OWNER_CALL)
+            slu_slot_tell_call(slot);
+        else
+            engine->detached--;
         slot->call = NULL;
         atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
         /* First to go again: it is at hand, and remembers nothing that may be asked for. */

@@ -16,8 +16,12 @@
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
 {
     const struct slu_list empty = {SLU_NONE, SLU_NONE};
+    const struct slu_counts counts = peer->counts;
+    const struct slu_name name = peer->name;
 
     memset(peer, 0, sizeof *peer);
+    peer->counts = counts;
+    peer->name = name;
     peer->free[SLU_SEND_QUEUE] = engine->attr.send_depth;
     peer->free[SLU_RECEIVE_QUEUE] = engine->attr.receive_depth;
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
@@ -26,6 +30,7 @@ void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
         peer->stall[queue].slot = SLU_NONE;
     }
     peer->drain_by = SLUICE_FOREVER;
+    peer->probe.due = SLUICE_FOREVER;
     peer->state = SLUICE_STATE_PREPARED;
 }
 
@@ -44,7 +49,10 @@ int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer)
 void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *peer,
                        struct sluice_endpoint *endpoint)
 {
-    struct slu_endpoint filled = {.transport = engine->transport->id};
+    struct slu_endpoint filled = {.transport = engine->transport->id,
+                                  .identity = peer->name.identity,
+                                  .generation = peer->name.generation,
+                                  .access = engine->attr.access};
 
     engine->transport->qp_endpoint(peer->qp, &filled);
     slu_endpoint_encode(&filled, endpoint);
@@ -60,6 +68,20 @@ void slu_peer_keep_reason(struct slu_peer *peer)
     snprintf(peer->reason, sizeof peer->reason, "%s", sluice_last_error());
 }
 
+/* What the peer gave out before its last reset leads nowhere, or to what it has left. */
+static int check_generation(const struct slu_peer *peer, const struct slu_endpoint *remote)
+{
+    if (remote->identity != peer->name.remote_identity ||
+        remote->generation > peer->name.remote_generation)
+        return 0;
+    return slu_fail(ESTALE,
+                    "endpoint is stale: it is generation %llu of a peer to whose generation %llu "
+                    "this side was connected before; the peer must be reset too, and its new "
+                    "endpoint be exchanged",
+                    (unsigned long long)remote->generation,
+                    (unsigned long long)peer->name.remote_generation);
+}
+
 int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
                      const struct sluice_endpoint *remote)
 {
@@ -72,9 +94,18 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
                          "on both sides",
                          transport_name(decoded.transport), engine->transport->name);
     if (error == 0)
+        error = check_generation(peer, &decoded);
+    if (error == -ESTALE)
+        return error;
+    if (error == 0 && engine->keepalive > 0)
+        error = slu_probe_check(engine, slu_peer_index(engine, peer), decoded.access);
+    if (error == 0)
         error = engine->transport->qp_connect(peer->qp, &decoded);
     if (error == 0) {
         peer->state = SLUICE_STATE_READY;
+        peer->name.remote_identity = decoded.identity;
+        peer->name.remote_generation = decoded.generation;
+        slu_probe_connected(engine, peer, decoded.access);
         return 0;
     }
     peer->connect_error = error;
@@ -106,6 +137,7 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
     peer->drain_by = peer->failed_at + SLU_DRAIN_TIME;
     if (peer->drain_by < engine->next_drain)
         engine->next_drain = peer->drain_by;
+    slu_probe_failed(engine, peer);
     if (peer->qp != NULL)
         engine->transport->qp_error(peer->qp);
     if (status != SLUICE_STATUS_WR_FLUSH_ERR)
@@ -150,7 +182,9 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
         engine->next_drain = peer->drain_by;
     slu_wait(engine, peer_idle, peer, SLUICE_FOREVER);
     slu_peer_abandon(engine, peer);
+    peer->name.generation++;
     error = slu_peer_create(engine, peer);
+    peer->counts.resets += error == 0;
     if (error < 0) {
         peer->connect_error = error;
         slu_peer_keep_reason(peer);
@@ -159,8 +193,7 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
     return error;
 }
 
-/* A queue pair may have failed while nobody was looking. The engine is entered. */
-static void notice_loss(struct slu_engine *engine, struct slu_peer *peer)
+void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer)
 {
     slu_peers_alerted(engine);
     if (peer->state == SLUICE_STATE_READY &&
@@ -174,7 +207,7 @@ int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer)
 {
     slu_engine_enter(engine);
     slu_progress_all(engine);
-    notice_loss(engine, peer);
+    slu_peer_notice_loss(engine, peer);
     slu_engine_leave(engine);
     return (int)peer->state;
 }
@@ -210,7 +243,7 @@ int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
     enum sluice_error_class error_class;
 
     if (error == NULL || error->size != sizeof *error)
-        return slu_fail(EINVAL, "error is NULL, or its size is not %zu", sizeof *error);
+        return slu_misuse(EINVAL, "error is NULL, or its size is not %zu", sizeof *error);
     *error = (struct sluice_error){.size = sizeof *error, .peer = slu_peer_index(engine, peer)};
     if (peer->state != SLUICE_STATE_FAILED)
         return 0;
@@ -230,7 +263,7 @@ int slu_peer_report(struct slu_engine *engine, struct slu_peer *peer, struct slu
 
     slu_engine_enter(engine);
     slu_progress_all(engine);
-    notice_loss(engine, peer);
+    slu_peer_notice_loss(engine, peer);
     found = slu_peer_error(engine, peer, error);
     slu_engine_leave(engine);
     return found;

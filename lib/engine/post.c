@@ -13,11 +13,12 @@
 /* What is gathered for one queue of one peer. */
 struct chain {
     struct slu_engine *engine;
-    struct slu_call *call; /* of OWNER_CALL, or NULL */
+    struct slu_call *call; /* of OWNER_CALL and OWNER_SCOPE, or NULL */
     enum slu_queue queue;
     enum slu_slot_owner owner;
     int64_t deadline;
     struct slu_peer *peer;
+    uint32_t share; /* requests that a peer may have in flight */
     uint32_t count;
     struct slu_slot *slots[CHAIN];
     union {
@@ -34,7 +35,37 @@ static void begin_chain(struct chain *chain, struct slu_engine *engine, enum slu
     chain->queue = queue;
     chain->owner = owner;
     chain->deadline = deadline;
+    chain->peer = NULL;
+    chain->share = UINT32_MAX;
     chain->count = 0;
+}
+
+/*
+ * Where the completion queue has no room for all that the peers may have in
+ * flight, a list has no more of it for each than its share (but one at least):
+ * a peer that does not do its part would else take what the others need.
+ */
+static uint32_t share_of_peer(const struct slu_engine *engine, enum slu_queue queue)
+{
+    uint32_t share = engine->pools[queue].size / engine->peer_count;
+
+    return share > 0 ? share : 1;
+}
+
+static bool has_share(const struct chain *chain, const struct slu_peer *peer)
+{
+    const struct slu_engine *engine = chain->engine;
+    uint32_t depth =
+        chain->queue == SLU_SEND_QUEUE ? engine->attr.send_depth : engine->attr.receive_depth;
+
+    return depth - peer->free[chain->queue] < chain->share;
+}
+
+static void begin_chain_of_call(struct chain *chain, struct slu_call *call, enum slu_queue queue)
+{
+    begin_chain(chain, call->engine, queue, call->owner, call->deadline);
+    chain->call = call;
+    chain->share = share_of_peer(call->engine, queue);
 }
 
 /*
@@ -166,7 +197,7 @@ static uint64_t post_parts(struct chain *chain, struct slu_slot *slot, const str
 
     flush_chain(chain);
     while (offset < item->bytes && chain->peer->free[chain->queue] > 0 &&
-           chain->engine->pools[chain->queue].cq_free > 0 &&
+           chain->engine->pools[chain->queue].cq_free > 0 && has_share(chain, chain->peer) &&
            chain->peer->state == SLUICE_STATE_READY) {
         uint64_t length = item->bytes - offset < max ? item->bytes - offset : max;
         uint32_t count = cut_sges(item->request, offset, length, pieces);
@@ -182,12 +213,24 @@ static uint64_t post_parts(struct chain *chain, struct slu_slot *slot, const str
     return offset;
 }
 
+static void give_handle(const struct slu_call *call, uint32_t index, uint64_t id)
+{
+    if (call->handles != NULL)
+        call->handles[index] = (struct sluice_handle){.id = id, .owner = call->engine->scope.tag};
+}
+
 static struct slu_slot *take_slot(struct chain *chain, const struct slu_item *item, uint32_t index)
 {
     struct slu_engine *engine = chain->engine;
     struct slu_slot *slot = slu_slot_take(engine, chain->queue, item, chain->owner);
 
-    slu_slot_join(engine, slot, chain->call, index, chain->deadline);
+    if (chain->owner == SLU_OWNER_SCOPE) {
+        slu_slot_join(engine, slot, NULL, chain->call->first + index, chain->deadline);
+        give_handle(chain->call, index, slot->id);
+        engine->scope.pending++;
+    } else {
+        slu_slot_join(engine, slot, chain->call, index, chain->deadline);
+    }
     return slot;
 }
 
@@ -225,27 +268,42 @@ static void stall_peer(struct chain *chain, uint32_t index, struct slu_slot *slo
     if (stall->index == SLU_NONE) {
         stall->next = engine->stalled[chain->queue];
         engine->stalled[chain->queue] = slu_peer_index(engine, chain->peer);
+        chain->peer->counts.queue_full++;
     }
     stall->index = index;
     stall->slot = slot != NULL ? (uint32_t)(slot - engine->pools[chain->queue].slots) : SLU_NONE;
     stall->offset = offset;
 }
 
+/* An item that is not posted has a result all the same. */
+static void refuse_item(struct slu_call *call, const struct slu_item *item, uint32_t index)
+{
+    struct slu_engine *engine = call->engine;
+    struct sluice_completion completion;
+    uint64_t id;
+
+    slu_refused(engine, item, call->expired, call->deadline, &completion);
+    if (call->owner == SLU_OWNER_CALL) {
+        slu_call_result(call, index, &completion);
+        return;
+    }
+    id = slu_failure_keep_refused(engine, call->owner, call->first + index, &completion);
+    give_handle(call, index, id);
+}
+
 /* Posts one item of a call, or part of it; false if it does not fit and the peer stalls. */
 static bool post_item(struct chain *chain, const struct slu_item *item, uint32_t index)
 {
     struct slu_peer *peer = &chain->engine->peers[item->peer];
-    struct sluice_completion completion;
     struct slu_slot *slot;
     uint64_t offset;
 
     aim_chain(chain, peer);
     if (peer->state != SLUICE_STATE_READY || chain->call->expired) {
-        slu_refused(chain->engine, item, chain->call->expired, chain->deadline, &completion);
-        slu_call_result(chain->call, index, &completion);
+        refuse_item(chain->call, item, index);
         return true;
     }
-    if (!slu_post_room(chain->engine, item, 1)) {
+    if (!slu_post_room(chain->engine, item, 1) || !has_share(chain, peer)) {
         stall_peer(chain, index, NULL, 0);
         return false;
     }
@@ -268,9 +326,7 @@ void slu_post_call(struct slu_call *call, enum slu_queue queue)
     struct chain chain;
     struct slu_item item;
 
-    begin_chain(&chain, engine, queue, SLU_OWNER_CALL, call->deadline);
-    chain.call = call;
-    chain.peer = NULL;
+    begin_chain_of_call(&chain, call, queue);
     for (uint32_t i = 0; i < call->source->count; i++) {
         if (slu_opcode_queue(slu_source_opcode(call->source, i)) != queue)
             continue;
@@ -346,13 +402,12 @@ static void resume_queue(struct slu_call *call, enum slu_queue queue)
     uint32_t still = SLU_NONE;
     struct chain chain;
 
-    begin_chain(&chain, engine, queue, SLU_OWNER_CALL, call->deadline);
-    chain.call = call;
-    chain.peer = NULL;
+    begin_chain_of_call(&chain, call, queue);
     while (next != SLU_NONE) {
         struct slu_peer *peer = &engine->peers[next];
         uint32_t this = next;
-        bool able = (peer->free[queue] > 0 && engine->pools[queue].cq_free > 0) ||
+        bool able = (peer->free[queue] > 0 && engine->pools[queue].cq_free > 0 &&
+                     has_share(&chain, peer)) ||
                     peer->state != SLUICE_STATE_READY || call->expired;
 
         next = peer->stall[queue].next;
@@ -400,7 +455,6 @@ void slu_post_owned(struct slu_engine *engine, const struct slu_source *source, 
     struct chain chain;
 
     begin_chain(&chain, engine, queue, owner, deadline);
-    chain.peer = NULL;
     for (uint32_t i = from; i < from + count; i++) {
         if (slu_opcode_queue(slu_source_opcode(source, i)) != queue)
             continue;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Progress: completions become results, deadlines act, failed peers are
- * drained, and a wait spins and then sleeps. Nothing that was accepted is ever
- * left without a result: what a queue pair in error does not give back in time
- * is completed by hand, after the queue pair was destroyed.
+ * Progress: completions become results, deadlines act, and failed peers are
+ * drained. Nothing that was accepted is ever left without a result: what a
+ * queue pair in error does not give back in time is completed by hand, after
+ * the queue pair was destroyed.
  */
 #include "config.h"
-
-#include <poll.h>
 
 #include "engine.h"
 
@@ -16,8 +14,6 @@
 #define BUSY_POLLS 64
 /* And events of the device are looked for once in so many rounds in which nothing came. */
 #define IDLE_ROUNDS 4096
-/* And once in so many while a wait spins. */
-#define SPIN_POLLS 8
 
 void slu_slot_failed(const struct slu_peer *peer, struct slu_slot *slot)
 {
@@ -121,7 +117,7 @@ static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
     struct slu_peer *peer;
 
     if (SLU_UNLIKELY(slot == NULL || slot->posted == 0)) {
-        engine->discarded++;
+        engine->discarded += !slu_probe_ended(engine, wc);
         return;
     }
     queue = slu_slot_queue(slot);
@@ -164,6 +160,7 @@ void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer)
         engine->transport->qp_destroy(peer->qp);
     peer->qp = NULL;
     peer->drain_by = SLUICE_FOREVER;
+    slu_probe_abandon(engine, peer);
     abandon_queue(engine, peer, SLU_SEND_QUEUE);
     abandon_queue(engine, peer, SLU_RECEIVE_QUEUE);
 }
@@ -272,6 +269,7 @@ static bool sees(struct slu_engine *engine, struct slu_slot *slot, const struct 
         slu_slot_done(engine, queue, slot);
         return true;
     }
+    slu_count_success(peer, slot->opcode, slot->bytes);
     pool->pending--;
     if (slot->owner == SLU_OWNER_SCOPE)
         engine->scope.pending--;
@@ -297,8 +295,14 @@ static inline int poll_for(struct slu_engine *engine, struct slu_slot *slot)
 
     if (SLU_UNLIKELY(atomic_load_explicit(&engine->cq->alerted, memory_order_relaxed)))
         slu_peers_alerted(engine);
+    engine->polls++;
     count = engine->transport->cq_poll(engine->cq, wcs, slot != NULL ? 1 : BATCH);
     return SLU_LIKELY(count == 0) ? 0 : take_for(engine, slot, wcs, count);
+}
+
+int slu_poll_for(struct slu_engine *engine, struct slu_slot *slot)
+{
+    return poll_for(engine, slot);
 }
 
 static int poll_batch(struct slu_engine *engine)
@@ -319,19 +323,22 @@ static void check_clock(struct slu_engine *engine)
     int64_t now;
 
     engine->busy_polls = 0;
-    if (engine->next_deadline == SLUICE_FOREVER && engine->next_drain == SLUICE_FOREVER)
+    if (engine->next_deadline == SLUICE_FOREVER && engine->next_drain == SLUICE_FOREVER &&
+        engine->next_probe == SLUICE_FOREVER)
         return;
     now = slu_now();
-    if (engine->next_deadline > now && engine->next_drain > now)
+    if (engine->next_deadline > now && engine->next_drain > now && engine->next_probe > now)
         return;
     slu_progress_all(engine);
     if (engine->next_deadline <= now)
         end_deadlines(engine, now);
+    if (engine->next_probe <= now)
+        slu_probe_peers(engine, now);
     if (engine->next_drain <= now)
         end_drains(engine, now);
 }
 
-static bool look_at_clock(struct slu_engine *engine, int count)
+bool slu_look_at_clock(struct slu_engine *engine, int count)
 {
     /* Who never sleeps, or only polls, must hear of a dead device all the same. */
     if (SLU_UNLIKELY(count == 0 && ++engine->idle_polls % IDLE_ROUNDS == 0))
@@ -343,115 +350,16 @@ static bool look_at_clock(struct slu_engine *engine, int count)
 
 bool slu_progress(struct slu_engine *engine)
 {
-    return look_at_clock(engine, poll_batch(engine));
+    return slu_look_at_clock(engine, poll_batch(engine));
 }
 
 bool slu_progress_with(struct slu_engine *engine, const struct slu_wc *wcs, int count)
 {
-    return look_at_clock(engine, take_batch(engine, wcs, count));
-}
-
-/* Sleeps until the queue has something to say, or until something is due. */
-static void sleep_on_queue(struct slu_engine *engine, int64_t until)
-{
-    struct pollfd fd = {.fd = engine->transport->cq_fd(engine->cq), .events = POLLIN};
-    struct timespec timeout;
-    int64_t due = until;
-    int64_t left;
-
-    if (engine->next_deadline < due)
-        due = engine->next_deadline;
-    if (engine->next_drain < due)
-        due = engine->next_drain;
-    if (engine->transport->cq_arm(engine->cq) != 0)
-        return;
-    left = due == SLUICE_FOREVER ? 0 : due - slu_now();
-    if (due != SLUICE_FOREVER && left <= 0)
-        return;
-    timeout.tv_sec = left / SLUICE_S(1);
-    timeout.tv_nsec = left % SLUICE_S(1);
-    ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL);
-}
-
-static void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("yield");
-#endif
-}
-
-static int64_t spin_end(const struct slu_engine *engine, int64_t now)
-{
-    if (engine->wait_mode == SLUICE_WAIT_SPIN)
-        return SLUICE_FOREVER;
-    return engine->wait_mode == SLUICE_WAIT_EVENT ? now : now + engine->spin_time;
-}
-
-/* Polls several times for one look at the clock, which costs more than a poll. */
-static inline int spin(struct slu_engine *engine, struct slu_slot *slot)
-{
-    int count = 0;
-
-    for (int i = 0; i < SPIN_POLLS && count == 0; i++) {
-        pause_cpu();
-        count = poll_for(engine, slot);
-    }
-    return count;
-}
-
-/* slot is the one that is waited for, or NULL. */
-static inline bool wait_until(struct slu_engine *engine, struct slu_slot *slot,
-                              bool (*ready)(void *argument), void *argument, int64_t until)
-{
-    bool spinning = false;
-    int64_t spin_until = 0;
-    int64_t now;
-
-    for (;;) {
-        int count = spinning ? spin(engine, slot) : poll_for(engine, slot);
-        bool busy = look_at_clock(engine, count);
-
-        if (ready(argument))
-            return true;
-        if (busy)
-            spinning = false, spin_until = 0;
-        /* Other traffic must not keep this wait from seeing that its time is up. */
-        if (busy && engine->busy_polls != 0)
-            continue;
-        now = slu_now();
-        if (now >= until)
-            return false;
-        if (spin_until == 0)
-            spin_until = spin_end(engine, now);
-        spinning = now < spin_until;
-        if (!spinning)
-            sleep_on_queue(engine, until);
-    }
-}
-
-bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
-              int64_t until)
-{
-    return wait_until(engine, NULL, ready, argument, until);
-}
-
-/* A slot does not leave its request while that is pending. */
-static bool slot_ready(void *argument)
-{
-    const struct slu_slot *slot = argument;
-
-    return slot->state != SLU_SLOT_PENDING;
+    return slu_look_at_clock(engine, take_batch(engine, wcs, count));
 }
 
 bool slu_look_for_slot(struct slu_engine *engine, struct slu_slot *slot)
 {
-    look_at_clock(engine, poll_for(engine, slot));
-    return slot_ready(slot);
-}
-
-bool slu_wait_slot(struct slu_engine *engine, struct slu_slot *slot, int64_t until)
-{
-    return wait_until(engine, slot, slot_ready, slot, until);
+    slu_look_at_clock(engine, poll_for(engine, slot));
+    return slot->state != SLU_SLOT_PENDING;
 }

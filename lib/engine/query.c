@@ -10,7 +10,7 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
     const struct slu_qp_attr *attr = &engine->attr;
 
     if (info == NULL || info->size != sizeof *info)
-        return slu_fail(EINVAL, "info is NULL, or its size is not %zu", sizeof *info);
+        return slu_misuse(EINVAL, "info is NULL, or its size is not %zu", sizeof *info);
     *info = (struct sluice_channel_info){
         .size = sizeof *info,
         .send_depth = attr->send_depth,

@@ -11,7 +11,7 @@
 
 #define INLINE inline __attribute__((always_inline))
 #define COLD __attribute__((noinline, cold))
-/* So many calls may pass before the clock is looked at, by which other work may be late. */
+/* Once in so many polls the clock is looked at, by which other work may be late. */
 #define BUSY_CALLS 64
 
 /* One of the work requests, and what it is aimed at if it is one-sided. */
@@ -36,6 +36,10 @@ static struct sluice_request request_of(const struct single *single)
     request.immediate = single->send->immediate;
     request.sges = single->send->sges;
     request.sge_count = single->send->sge_count;
+    if (single->send->operand != NULL) {
+        request.operand[0] = single->send->operand[0];
+        request.operand[1] = single->send->operand[1];
+    }
     if (single->remote != NULL)
         request.remote = *single->remote;
     return request;
@@ -102,11 +106,12 @@ static INLINE struct slu_slot *plain_slot(const struct slu_engine *engine, enum 
         return NULL;
     if (remote != NULL && !slu_remote_holds(remote, bytes))
         return NULL;
-    if (peer->state != SLUICE_STATE_READY || peer->free[queue] == 0 || pool->cq_free == 0 ||
-        pool->free.head == SLU_NONE)
+    if (engine->scope.open || peer->state != SLUICE_STATE_READY || peer->free[queue] == 0 ||
+        pool->cq_free == 0 || pool->free.head == SLU_NONE)
         return NULL;
     slot = &pool->slots[pool->free.head];
     slu_slot_rename(slot);
+    slot->bytes = bytes;
     slu_slot_hold_keys(engine, pool, slot, pool->free.head, sges, sge_count);
     return slot;
 }
@@ -119,13 +124,16 @@ static INLINE bool ends_at_once(struct slu_engine *engine, const struct slu_peer
                                 enum slu_queue queue, struct slu_slot *slot, struct slu_wc *wc,
                                 int *polled)
 {
+    engine->polls++;
     *polled = engine->transport->cq_poll(engine->cq, wc, 1);
     if (SLU_UNLIKELY(*polled != 1 || wc->id != slot->id || wc->status != SLUICE_STATUS_SUCCESS ||
                      peer->posted[queue].head != SLU_NONE))
         return false;
     slu_slot_release_keys(slot);
-    if (SLU_UNLIKELY(++engine->busy_polls >= BUSY_CALLS))
+    if (SLU_UNLIKELY(engine->polls % BUSY_CALLS == 0)) {
+        engine->busy_polls = BUSY_CALLS;
         slu_progress(engine);
+    }
     return true;
 }
 
@@ -152,6 +160,7 @@ static INLINE int submit_send(struct slu_engine *engine, uint32_t opcode, uint32
         error = engine->transport->post_send(peer->qp, wr, &bad);
         if (SLU_LIKELY(error == 0 &&
                        ends_at_once(engine, peer, SLU_SEND_QUEUE, slot, &wc, &polled))) {
+            slu_count_success(peer, opcode, slot->bytes);
             slu_engine_leave(engine);
             return 0;
         }
@@ -171,11 +180,30 @@ int slu_submit_remote(struct slu_engine *engine, uint32_t peer, struct slu_send_
                       const struct sluice_remote_mr *remote, int64_t deadline)
 {
     if (SLU_UNLIKELY(remote == NULL))
-        return slu_fail(EINVAL, "a %s needs a remote region, not NULL",
-                        slu_opcode_name(wr->opcode));
+        return slu_misuse(EINVAL, "a %s needs a remote region, not NULL",
+                          slu_opcode_name(wr->opcode));
     wr->remote_addr = remote->addr;
     wr->rkey = remote->rkey;
     return submit_send(engine, wr->opcode, peer, wr, remote, deadline);
+}
+
+int slu_submit_atomic(struct slu_engine *engine, struct sluice_request *request,
+                      const struct sluice_remote_mr *remote, int64_t deadline)
+{
+    struct slu_source source = {.lists = {request}, .counts = {1}, .count = 1};
+    struct slu_item item = {.request = request, .opcode = request->opcode};
+    struct slu_send_wr wr = {.opcode = request->opcode,
+                             .sges = request->sges,
+                             .sge_count = request->sge_count,
+                             .operand = request->operand};
+
+    if (remote != NULL) {
+        request->remote = *remote;
+        /* Its form is looked at here, for the rest of the way does not. */
+        if (!slu_item_is_plain(engine, &item))
+            return slu_submit(engine, &source, deadline, NULL);
+    }
+    return slu_submit_remote(engine, request->peer, &wr, remote, deadline);
 }
 
 static void fill_received(uint32_t peer, const struct slu_wc *wc,
@@ -209,6 +237,7 @@ int slu_submit_receive(struct slu_engine *engine, uint32_t peer_index, struct sl
         slu_engine_enter(engine);
         error = engine->transport->post_receive(peer->qp, wr, &bad);
         if (error == 0 && ends_at_once(engine, peer, SLU_RECEIVE_QUEUE, slot, &wc, &polled)) {
+            slu_count_success(peer, SLUICE_OP_RECEIVE, wc.bytes);
             if (completion != NULL)
                 fill_received(peer_index, &wc, completion);
             slu_engine_leave(engine);
@@ -249,8 +278,8 @@ static INLINE int post_to(struct slu_engine *engine, enum slu_queue queue,
     struct slu_slot *slot;
     int error;
 
-    if (peer->state != SLUICE_STATE_READY || peer->free[queue] == 0 || pool->cq_free == 0 ||
-        index == SLU_NONE)
+    if (engine->scope.open || peer->state != SLUICE_STATE_READY || peer->free[queue] == 0 ||
+        pool->cq_free == 0 || index == SLU_NONE)
         return -EAGAIN;
     slot = &pool->slots[index];
     slu_slot_rename(slot);
@@ -289,7 +318,7 @@ int slu_post_requests(struct slu_engine *engine, const struct sluice_request *re
                          : post_to(engine, SLU_SEND_QUEUE, &item, deadline, handles);
     }
     if (SLU_LIKELY(result == 0))
-        return 0;
+        return 1;
     source = (struct slu_source){.lists = {requests}, .counts = {count}, .count = count};
     return slu_post(engine, &source, deadline, handles);
 }

@@ -28,7 +28,8 @@ int slu_pool_create(struct slu_pool *pool, enum slu_queue queue, uint32_t size, 
         return slu_fail(ENOMEM, "no memory for %u requests in flight", pool->size);
     }
     for (uint32_t i = 0; i < pool->size; i++) {
-        pool->slots[i].id = (uint64_t)queue << SLU_INDEX_BITS | i;
+        pool->slots[i].id = (uint64_t)queue << SLU_INDEX_BITS | (i + 1);
+        pool->slots[i].owner = SLU_OWNER_NOBODY;
         slu_list_push(pool, &pool->free, &pool->slots[i]);
     }
     return 0;
@@ -56,6 +57,7 @@ static void recycle(struct slu_engine *engine, struct slu_pool *pool)
 
             if (slot->error == 0) {
                 engine->scope.recycled += slot->owner == SLU_OWNER_SCOPE;
+                engine->peers[slot->peer].counts.forgotten += slot->owner == SLU_OWNER_PROGRAM;
                 slu_slot_seen(engine, slot);
                 return;
             }
@@ -87,7 +89,18 @@ struct slu_slot *slu_slot_take(struct slu_engine *engine, enum slu_queue queue,
 /* An id of its own for a request that has no slot. */
 uint64_t slu_slot_no_id(uint64_t number)
 {
-    return number * SLU_GENERATION | (SLU_QUEUE_BIT - 1);
+    return number * SLU_GENERATION | SLU_QUEUE_BIT;
+}
+
+void slu_engine_set_generation(struct slu_engine *engine, uint64_t generation)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++)
+        for (uint32_t i = 0; i < engine->pools[queue].size; i++) {
+            struct slu_slot *slot = &engine->pools[queue].slots[i];
+
+            slot->id = (generation - 1) * SLU_GENERATION | (slot->id & (SLU_GENERATION - 1));
+        }
+    engine->refused_number = generation - 1;
 }
 
 void slu_slot_tell_call(const struct slu_slot *slot)

@@ -4,7 +4,8 @@
 
 #include "engine.h"
 
-static const char *const opcode_names[] = {"none", "send", "receive", "write", "read"};
+static const char *const opcode_names[] = {"none", "send",         "receive",  "write",
+                                           "read", "compare-swap", "fetch-add"};
 _Static_assert(sizeof opcode_names / sizeof opcode_names[0] == SLU_OPCODES, "one name each");
 
 const uint32_t slu_opcode_flags[SLU_OPCODES] = {
@@ -12,6 +13,8 @@ const uint32_t slu_opcode_flags[SLU_OPCODES] = {
     [SLUICE_OP_RECEIVE] = 0,
     [SLUICE_OP_WRITE] = SLUICE_IMMEDIATE | SLUICE_FENCE | SLUICE_SOLICITED | SLUICE_INLINE,
     [SLUICE_OP_READ] = SLUICE_FENCE,
+    [SLUICE_OP_COMPARE_SWAP] = SLUICE_FENCE,
+    [SLUICE_OP_FETCH_ADD] = SLUICE_FENCE,
 };
 
 const char *slu_opcode_name(uint32_t opcode)
@@ -24,10 +27,11 @@ static int check_opcode(const struct slu_item *item, uint32_t i)
     uint32_t given = item->request->opcode;
 
     if (item->opcode == SLUICE_OP_NONE || item->opcode >= SLU_OPCODES)
-        return slu_fail(EINVAL, "request %u has opcode %u, which is no operation", i, item->opcode);
+        return slu_misuse(EINVAL, "request %u has opcode %u, which is no operation", i,
+                          item->opcode);
     if (given != SLUICE_OP_NONE && given != item->opcode)
-        return slu_fail(EINVAL, "request %u has opcode %u (%s) in a list of %s", i, given,
-                        slu_opcode_name(given), slu_opcode_name(item->opcode));
+        return slu_misuse(EINVAL, "request %u has opcode %u (%s) in a list of %s", i, given,
+                          slu_opcode_name(given), slu_opcode_name(item->opcode));
     return 0;
 }
 
@@ -37,13 +41,19 @@ static int check_flags(const struct slu_engine *engine, const struct slu_item *i
     uint32_t wrong = request->flags & ~slu_opcode_flags[item->opcode];
 
     if (wrong != 0)
-        return slu_fail(EINVAL, "request %u has flags %#x that a %s cannot have", i, wrong,
-                        slu_opcode_name(item->opcode));
-    if (request->reserved != 0 || request->operand[0] != 0 || request->operand[1] != 0)
-        return slu_fail(EINVAL, "request %u has a reserved field or operand that is not 0", i);
+        return slu_misuse(EINVAL, "request %u has flags %#x that a %s cannot have", i, wrong,
+                          slu_opcode_name(item->opcode));
+    if (request->reserved != 0)
+        return slu_misuse(EINVAL, "request %u: reserved is %u, must be 0", i, request->reserved);
+    if (!slu_operands_fit(request, item->opcode))
+        return slu_misuse(EINVAL, "request %u: operand is {%llu, %llu}, a %s has %s", i,
+                          (unsigned long long)request->operand[0],
+                          (unsigned long long)request->operand[1], slu_opcode_name(item->opcode),
+                          item->opcode == SLUICE_OP_FETCH_ADD ? "one, the second must be 0"
+                                                              : "none, both must be 0");
     if ((request->flags & SLUICE_INLINE) != 0 && item->bytes > engine->attr.max_inline)
-        return slu_fail(EMSGSIZE, "request %u is inline with %llu bytes, max_inline is %u", i,
-                        (unsigned long long)item->bytes, engine->attr.max_inline);
+        return slu_misuse(EMSGSIZE, "request %u is inline with %llu bytes, max_inline is %u", i,
+                          (unsigned long long)item->bytes, engine->attr.max_inline);
     return 0;
 }
 
@@ -51,18 +61,18 @@ static int check_sges(const struct slu_engine *engine, const struct sluice_reque
                       uint32_t i)
 {
     if (request->sge_count > engine->attr.max_sge)
-        return slu_fail(EINVAL, "request %u has %u SGEs, max_sge is %u", i, request->sge_count,
-                        engine->attr.max_sge);
+        return slu_misuse(EINVAL, "request %u has %u SGEs, max_sge is %u", i, request->sge_count,
+                          engine->attr.max_sge);
     if (request->sge_count > 0 && request->sges == NULL)
-        return slu_fail(EINVAL, "request %u has %u SGEs and a NULL list", i, request->sge_count);
+        return slu_misuse(EINVAL, "request %u has %u SGEs and a NULL list", i, request->sge_count);
     return 0;
 }
 
 static int check_length(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
 {
     if (item->bytes > UINT32_MAX)
-        return slu_fail(EMSGSIZE, "request %u has %llu bytes, a message has at most 2^32 - 1", i,
-                        (unsigned long long)item->bytes);
+        return slu_misuse(EMSGSIZE, "request %u has %llu bytes, a message has at most 2^32 - 1", i,
+                          (unsigned long long)item->bytes);
     if (item->opcode == SLUICE_OP_SEND && item->bytes > engine->attr.max_message)
         return slu_fail(EMSGSIZE, "request %u sends %llu bytes, max_message is %llu", i,
                         (unsigned long long)item->bytes,
@@ -74,11 +84,11 @@ static int check_remote(const struct slu_item *item, uint32_t i)
 {
     const struct sluice_remote_mr *remote = item->remote;
 
-    if (item->opcode != SLUICE_OP_WRITE && item->opcode != SLUICE_OP_READ)
+    if (item->opcode < SLUICE_OP_WRITE)
         return 0;
     if (remote->reserved != 0)
-        return slu_fail(EINVAL, "request %u: remote.reserved is %u, must be 0", i,
-                        remote->reserved);
+        return slu_misuse(EINVAL, "request %u: remote.reserved is %u, must be 0", i,
+                          remote->reserved);
     if (item->bytes > remote->length)
         return slu_fail(ERANGE, "request %u: a %s of %llu bytes, the remote range has %llu", i,
                         slu_opcode_name(item->opcode), (unsigned long long)item->bytes,
@@ -86,6 +96,32 @@ static int check_remote(const struct slu_item *item, uint32_t i)
     if (remote->length > 0 && remote->addr + (remote->length - 1) < remote->addr)
         return slu_fail(ERANGE, "request %u: the remote range of %llu bytes at %#llx wraps", i,
                         (unsigned long long)remote->length, (unsigned long long)remote->addr);
+    return 0;
+}
+
+/* The word of the peer's, and the place for its old value: each 8 bytes, aligned. */
+static int check_atomic(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
+{
+    const struct sluice_request *request = item->request;
+    const char *name = slu_opcode_name(item->opcode);
+
+    if (!slu_opcode_is_atomic(item->opcode))
+        return 0;
+    if (!slu_device_has_atomics(engine))
+        return slu_fail(EOPNOTSUPP, "request %u: device %s cannot do a %s", i,
+                        engine->pd->context->transport->device, name);
+    if (request->sge_count != 1)
+        return slu_misuse(EINVAL, "request %u: a %s has one SGE for the old value, not %u", i, name,
+                          request->sge_count);
+    if (request->sges[0].length != 8)
+        return slu_misuse(EINVAL, "request %u: the SGE of a %s has 8 bytes, not %u", i, name,
+                          request->sges[0].length);
+    if (request->sges[0].addr % 8 != 0)
+        return slu_misuse(EINVAL, "request %u: the SGE of a %s is at %#llx, not a multiple of 8", i,
+                          name, (unsigned long long)request->sges[0].addr);
+    if (request->remote.addr % 8 != 0)
+        return slu_fail(EINVAL, "request %u: remote.addr of a %s is %#llx, not a multiple of 8", i,
+                        name, (unsigned long long)request->remote.addr);
     return 0;
 }
 
@@ -113,16 +149,18 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
         return error;
     slu_source_item(source, i, &item);
     if (item.peer >= engine->peer_count)
-        return slu_fail(EINVAL, "request %u names peer %u, there are peers 0..%u", i, item.peer,
-                        engine->peer_count - 1);
+        return slu_misuse(EINVAL, "request %u names peer %u, there are peers 0..%u", i, item.peer,
+                          engine->peer_count - 1);
     if (source->remotes != NULL && source->remotes[i].reserved != 0)
-        return slu_fail(EINVAL, "remotes[%u].reserved is %u, must be 0", i,
-                        source->remotes[i].reserved);
+        return slu_misuse(EINVAL, "remotes[%u].reserved is %u, must be 0", i,
+                          source->remotes[i].reserved);
     error = check_opcode(&item, i);
     if (error == 0)
         error = check_flags(engine, &item, i);
     if (error == 0)
         error = check_length(engine, &item, i);
+    if (error == 0)
+        error = check_atomic(engine, &item, i);
     if (error == 0)
         error = check_remote(&item, i);
     return error;
@@ -132,12 +170,15 @@ int slu_source_check(const struct slu_engine *engine, const struct slu_source *s
                      int64_t deadline)
 {
     if (deadline < 0)
-        return slu_fail(EINVAL, "deadline %lld is negative", (long long)deadline);
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     if (source->count == 0)
         return 0;
+    if (source->multicast && source->peers == NULL && source->remotes == NULL)
+        return slu_misuse(EINVAL, "a list of %u %s is NULL", source->count,
+                          source->opcodes[0] == SLUICE_OP_SEND ? "peers" : "remote regions");
     for (int list = 0; list < 2; list++)
         if (source->counts[list] > 0 && source->lists[list] == NULL)
-            return slu_fail(EINVAL, "a list of %u requests is NULL", source->counts[list]);
+            return slu_misuse(EINVAL, "a list of %u requests is NULL", source->counts[list]);
     for (uint32_t i = 0; i < source->count; i++) {
         int error = SLU_LIKELY(is_plain(engine, source, i)) ? 0 : check_item(engine, source, i);
 

@@ -8,11 +8,6 @@
 
 #include "engine.h"
 
-static bool is_mere_cancellation(int error)
-{
-    return error == -ECANCELED || error == -ENOTCONN;
-}
-
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion)
 {
@@ -21,7 +16,7 @@ void slu_call_result(struct slu_call *call, uint32_t index,
         call->completions[index] = *completion;
     if (SLU_LIKELY(completion->error == 0))
         return;
-    if (is_mere_cancellation(completion->error)) {
+    if (slu_is_mere_cancellation(completion->error)) {
         if (index <= call->first_other) {
             call->first_other = index;
             call->other = *completion;
@@ -39,12 +34,13 @@ void slu_call_result(struct slu_call *call, uint32_t index,
 void slu_refused(const struct slu_engine *engine, const struct slu_item *item, bool expired,
                  int64_t deadline, struct sluice_completion *completion)
 {
-    const struct slu_peer *peer = &engine->peers[item->peer];
+    struct slu_peer *peer = &engine->peers[item->peer];
     bool during = peer->state == SLUICE_STATE_FAILED && peer->failed_in == engine->call_number;
     bool late =
         (expired && peer->state == SLUICE_STATE_READY) ||
         (during && peer->cause_status == SLUICE_STATUS_DEADLINE && deadline <= peer->failed_at);
 
+    peer->counts.refused++;
     *completion = (struct sluice_completion){
         .user_data = item->request->user_data,
         .peer = item->peer,
@@ -68,23 +64,27 @@ static bool call_ready(void *argument)
     return call->incomplete == 0;
 }
 
-static int call_error(const struct slu_engine *engine, const struct slu_call *call)
+int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion)
 {
-    const struct sluice_completion *first =
-        call->first_real != SLU_NONE ? &call->real : &call->other;
     struct sluice_error cause = {.size = sizeof cause};
 
-    if (call->first_real == SLU_NONE && call->first_other == SLU_NONE)
-        return 0;
-    if (slu_peer_error(engine, &engine->peers[first->peer], &cause) == 1)
-        return slu_fail(-first->error, "%s to peer %u: %s; first error of the peer: %s",
-                        slu_opcode_name(first->opcode), first->peer,
-                        first->error == -ENOTCONN ? "refused, the peer had failed before"
-                                                  : sluice_status_name(first->status),
+    if (slu_peer_error(engine, &engine->peers[completion->peer], &cause) == 1)
+        return slu_fail(-completion->error, "%s to peer %u: %s; first error of the peer: %s",
+                        slu_opcode_name(completion->opcode), completion->peer,
+                        completion->error == -ENOTCONN ? "refused, the peer had failed before"
+                                                       : sluice_status_name(completion->status),
                         cause.text);
-    return slu_fail(-first->error, "%s to peer %u: %s", slu_opcode_name(first->opcode), first->peer,
-                    first->error == -ENOTCONN ? "refused, the peer is not connected"
-                                              : sluice_status_name(first->status));
+    return slu_fail(-completion->error, "%s to peer %u: %s", slu_opcode_name(completion->opcode),
+                    completion->peer,
+                    completion->error == -ENOTCONN ? "refused, the peer is not connected"
+                                                   : sluice_status_name(completion->status));
+}
+
+static int call_error(const struct slu_engine *engine, const struct slu_call *call)
+{
+    if (call->first_real != SLU_NONE)
+        return slu_fail_completion(engine, &call->real);
+    return call->first_other != SLU_NONE ? slu_fail_completion(engine, &call->other) : 0;
 }
 
 int slu_call_finish(struct slu_call *call, struct slu_slot *slot)
@@ -107,9 +107,11 @@ int slu_call_finish(struct slu_call *call, struct slu_slot *slot)
 int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
                struct sluice_completion *completions)
 {
-    int error = slu_source_check(engine, source, deadline);
+    int error = slu_scope_check(engine);
     struct slu_call call;
 
+    if (error == 0)
+        error = slu_source_check(engine, source, deadline);
     if (error < 0 || source->count == 0)
         return error;
     /* Its two failures are written before they are read. */
@@ -117,6 +119,7 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
     call.source = source;
     call.completions = completions;
     call.deadline = slu_after(deadline);
+    call.owner = SLU_OWNER_CALL;
     call.expired = false;
     call.incomplete = source->count;
     call.first_real = call.first_other = SLU_NONE;

@@ -1,171 +1,245 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unpolled work: posted all or not at all, its results taken when the program
- * likes.
+ * Unpolled work: as much of a list as there is room for is posted, and its
+ * results are taken when the program likes.
  */
 #include "config.h"
 
 #include "engine.h"
 
-/* What a list needs beyond what its peers and pools have. */
+/* What the first requests of a list need of the pools; what they need of peers is in the peers. */
 struct need {
     uint32_t parts[SLU_QUEUES];
     uint32_t slots[SLU_QUEUES];
-    bool too_much; /* for the depth of a queue: it will never fit */
-    bool no_room;  /* now */
 };
 
-static void count_need(struct slu_engine *engine, const struct slu_source *source,
-                       struct need *need)
+/* 0: the request fits after what was counted, and is counted; else why not. */
+static int add_need(struct slu_engine *engine, const struct slu_item *item, struct need *need)
 {
-    struct slu_item item;
+    enum slu_queue queue = slu_item_queue(item);
+    const struct slu_pool *pool = &engine->pools[queue];
+    struct slu_peer *peer = &engine->peers[item->peer];
+    uint32_t parts = slu_item_parts(engine, item);
 
-    for (uint32_t i = 0; i < source->count; i++) {
-        slu_source_item(source, i, &item);
-        enum slu_queue queue = slu_item_queue(&item);
-        struct slu_peer *peer = &engine->peers[item.peer];
-        uint32_t parts = slu_item_parts(engine, &item);
-        uint32_t depth =
-            queue == SLU_SEND_QUEUE ? engine->attr.send_depth : engine->attr.receive_depth;
-
-        peer->need[queue] += parts;
-        need->parts[queue] += parts;
-        need->slots[queue]++;
-        need->too_much |= peer->need[queue] > depth;
-        need->no_room |= peer->need[queue] > peer->free[queue];
-    }
-    for (uint32_t i = 0; i < source->count; i++) {
-        slu_source_item(source, i, &item);
-        engine->peers[item.peer].need[slu_item_queue(&item)] = 0;
-    }
-    for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        const struct slu_pool *pool = &engine->pools[queue];
-
-        need->too_much |= need->slots[queue] > pool->size || need->parts[queue] > pool->size;
-        need->no_room |=
-            need->slots[queue] > pool->size - pool->pending || need->parts[queue] > pool->cq_free;
-    }
-}
-
-static int check_peers(const struct slu_engine *engine, const struct slu_source *source)
-{
-    struct sluice_error cause = {.size = sizeof cause};
-    struct slu_item item;
-
-    for (uint32_t i = 0; i < source->count; i++) {
-        slu_source_item(source, i, &item);
-        if (engine->peers[item.peer].state == SLUICE_STATE_READY)
-            continue;
-        if (slu_peer_error(engine, &engine->peers[item.peer], &cause) == 1)
-            return slu_fail(ENOTCONN, "request %u: peer %u had failed before: %s", i, item.peer,
-                            cause.text);
-        return slu_fail(ENOTCONN, "request %u: peer %u is not connected", i, item.peer);
-    }
+    if (peer->state != SLUICE_STATE_READY)
+        return -ENOTCONN;
+    if (peer->free[queue] - peer->need[queue] < parts ||
+        pool->cq_free - need->parts[queue] < parts ||
+        pool->size - pool->pending == need->slots[queue])
+        return -EAGAIN;
+    peer->need[queue] += parts;
+    need->parts[queue] += parts;
+    need->slots[queue]++;
     return 0;
 }
 
-static int check_room(struct slu_engine *engine, const struct slu_source *source)
+/* How many requests from the first one on can be posted; *why not all, or 0. */
+static uint32_t count_prefix(struct slu_engine *engine, const struct slu_source *source, int *why)
 {
     struct need need = {0};
+    struct slu_item item;
+    uint32_t count = 0;
 
-    count_need(engine, source, &need);
-    if (need.too_much)
-        return slu_fail(E2BIG,
-                        "%u requests need more room than the queues have; raise send_depth or "
-                        "receive_depth, or post less at a time",
-                        source->count);
-    if (!need.no_room)
-        return 0;
-    /* Room that has come back in the meantime counts. */
-    slu_progress(engine);
-    need = (struct need){0};
-    count_need(engine, source, &need);
-    if (need.no_room)
-        return slu_fail(EAGAIN, "no room for %u requests now: poll, then post again",
-                        source->count);
-    return check_peers(engine, source);
+    *why = 0;
+    while (*why == 0 && count < source->count) {
+        slu_source_item(source, count, &item);
+        *why = add_need(engine, &item, &need);
+        count += *why == 0;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t opcode = slu_source_opcode(source, i);
+
+        engine->peers[slu_source_peer(source, i)].need[slu_opcode_queue(opcode)] = 0;
+    }
+    return count;
 }
 
-static int post_list(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
-                     struct sluice_handle *handles)
+static int fail_peer(const struct slu_engine *engine, const struct slu_item *item)
 {
-    int error = check_peers(engine, source);
+    struct sluice_error cause = {.size = sizeof cause};
+
+    engine->peers[item->peer].counts.refused++;
+    if (slu_peer_error(engine, &engine->peers[item->peer], &cause) == 1)
+        return slu_fail(ENOTCONN, "request 0: peer %u had failed before: %s", item->peer,
+                        cause.text);
+    return slu_fail(ENOTCONN, "request 0: peer %u is not connected", item->peer);
+}
+
+static int fail_room(const struct slu_engine *engine, const struct slu_item *item)
+{
+    enum slu_queue queue = slu_item_queue(item);
+    const char *name = queue == SLU_SEND_QUEUE ? "send" : "receive";
+    uint32_t depth = queue == SLU_SEND_QUEUE ? engine->attr.send_depth : engine->attr.receive_depth;
+    uint32_t parts = slu_item_parts(engine, item);
+
+    if (parts > depth || parts > engine->pools[queue].size)
+        return slu_fail(E2BIG,
+                        "a %s of %llu bytes to peer %u needs %u parts, the send queue has room for "
+                        "%u: raise send_depth, or move less at a time",
+                        slu_opcode_name(item->opcode), (unsigned long long)item->bytes, item->peer,
+                        parts,
+                        depth < engine->pools[queue].size ? depth : engine->pools[queue].size);
+    engine->peers[item->peer].counts.queue_full++;
+    if (engine->peers[item->peer].free[queue] < parts)
+        return slu_fail(EAGAIN,
+                        "no room for a %s in the %s queue of peer %u now: poll, then post again",
+                        slu_opcode_name(item->opcode), name, item->peer);
+    return slu_fail(EAGAIN,
+                    "no room for a %s to peer %u in the completion queue, which the %ss of all "
+                    "peers fill: poll, then post again",
+                    slu_opcode_name(item->opcode), item->peer, name);
+}
+
+/* Of the first request, when not even that can be posted. */
+static int fail_first(struct slu_engine *engine, const struct slu_source *source, int why)
+{
+    struct slu_item item;
+
+    slu_source_item(source, 0, &item);
+    return why == -ENOTCONN ? fail_peer(engine, &item) : fail_room(engine, &item);
+}
+
+static int post_prefix(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
+                       struct sluice_handle *handles)
+{
+    int why;
+    uint32_t count = count_prefix(engine, source, &why);
     int64_t due;
 
-    if (error == 0)
-        error = check_room(engine, source);
-    if (error < 0)
-        return error;
+    /* Room that has come back in the meantime counts. */
+    if (why == -EAGAIN) {
+        slu_progress(engine);
+        count = count_prefix(engine, source, &why);
+    }
+    if (count == 0)
+        return fail_first(engine, source, why);
+    if (why == -EAGAIN)
+        engine->peers[slu_source_peer(source, count)].counts.queue_full++;
     due = slu_after(deadline);
-    slu_post_owned(engine, source, 0, source->count, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM, due,
-                   handles);
-    slu_post_owned(engine, source, 0, source->count, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, due,
-                   handles);
-    return 0;
+    slu_post_owned(engine, source, 0, count, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM, due, handles);
+    slu_post_owned(engine, source, 0, count, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, due, handles);
+    return (int)count;
 }
 
 int slu_post(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
              struct sluice_handle *handles)
 {
-    int error = slu_source_check(engine, source, deadline);
+    int result = slu_scope_check(engine);
 
-    if (error < 0 || source->count == 0)
-        return error;
+    if (result == 0)
+        result = slu_source_check(engine, source, deadline);
+    if (result < 0 || source->count == 0)
+        return result;
     slu_engine_enter(engine);
-    error = post_list(engine, source, deadline, handles);
+    result = post_prefix(engine, source, deadline, handles);
     slu_engine_leave(engine);
-    return error;
+    return result;
 }
 
-int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, uint32_t count)
+int slu_post_remote(struct slu_engine *engine, struct sluice_request *request,
+                    const struct sluice_remote_mr *remote, int64_t deadline,
+                    struct sluice_handle *handle)
+{
+    if (SLU_UNLIKELY(remote == NULL))
+        return slu_misuse(EINVAL, "a %s needs a remote region, not NULL",
+                          slu_opcode_name(request->opcode));
+    request->remote = *remote;
+    return slu_post_one(engine, request, deadline, handle);
+}
+
+int slu_poll_owner(struct slu_engine *engine, enum slu_slot_owner owner,
+                   struct sluice_completion *completions, uint32_t count)
 {
     uint32_t taken = 0;
 
     if (count > INT32_MAX || (count > 0 && completions == NULL))
-        return slu_fail(EINVAL, "completions is NULL, or count %u is above 2^31 - 1", count);
+        return slu_misuse(EINVAL, "completions is NULL, or count %u is above 2^31 - 1", count);
     slu_engine_enter(engine);
+    slu_wake_seen(engine);
     slu_progress(engine);
-    while (taken < count && slu_take_done(engine, SLU_OWNER_PROGRAM, &completions[taken]))
+    while (taken < count && slu_take_done(engine, owner, &completions[taken]))
         taken++;
     slu_engine_leave(engine);
     return (int)taken;
 }
 
-/* A slot that is free may remember a failure that was kept aside, and is seen now. */
-static int find_old_result(struct slu_engine *engine, const struct slu_slot *slot, uint64_t id,
-                           struct sluice_completion *completion)
+int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, uint32_t count)
 {
-    if ((slot == NULL || engine->failure_count > 0) && slu_failure_find(engine, id, completion))
-        return 0;
-    if (slot == NULL)
-        return slu_fail(ESTALE, "no request has this handle any more: its place was needed");
-    slu_slot_fill(slot, completion);
-    return 0;
+    int error = slu_scope_check(engine);
+
+    return SLU_UNLIKELY(error < 0) ? error
+                                   : slu_poll_owner(engine, SLU_OWNER_PROGRAM, completions, count);
 }
 
-int slu_wait_handle(struct slu_engine *engine, const struct sluice_handle *handle, int64_t timeout,
-                    struct sluice_completion *completion)
+/* Work of the program that will have a result to be taken. */
+static bool awaits_results(const struct slu_engine *engine)
 {
-    struct slu_slot *slot;
-    int error = 0;
+    return engine->pools[SLU_SEND_QUEUE].pending + engine->pools[SLU_RECEIVE_QUEUE].pending >
+           engine->scope.pending + engine->detached;
+}
 
-    if (handle == NULL || completion == NULL)
-        return slu_fail(EINVAL, "handle and completion must not be NULL");
+static bool next_ready(void *argument)
+{
+    const struct slu_engine *engine = argument;
+
+    return engine->pools[SLU_SEND_QUEUE].done[SLU_OWNER_PROGRAM].head != SLU_NONE ||
+           engine->pools[SLU_RECEIVE_QUEUE].done[SLU_OWNER_PROGRAM].head != SLU_NONE ||
+           engine->failure_count > 0 || !awaits_results(engine);
+}
+
+static int await_next(struct slu_engine *engine, int64_t timeout,
+                      struct sluice_completion *completion)
+{
+    int ready = slu_wait_interruptible(engine, next_ready, engine, slu_after(timeout));
+
+    if (ready < 0)
+        return ready;
+    if (ready == 0)
+        return slu_fail(ETIMEDOUT, "no completion came; work is still pending");
+    if (slu_take_done(engine, SLU_OWNER_PROGRAM, completion))
+        return 0;
+    return slu_fail(ENOENT, "nothing is posted, and nothing is unseen: no completion would come");
+}
+
+int slu_next(struct slu_engine *engine, int64_t timeout, struct sluice_completion *completion)
+{
+    int result = slu_scope_check(engine);
+
+    if (result < 0)
+        return result;
+    if (completion == NULL)
+        return slu_misuse(EINVAL, "completion must not be NULL");
     if (timeout < 0)
-        return slu_fail(EINVAL, "timeout %lld is negative", (long long)timeout);
-    if (handle->owner != engine->tag)
-        return slu_fail(ESTALE, "the handle is not of this channel");
+        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
     slu_engine_enter(engine);
-    slot = slu_slot_find(engine, handle->id);
-    if (slot != NULL && slot->state == SLU_SLOT_PENDING && !slu_look_for_slot(engine, slot) &&
-        !slu_wait_slot(engine, slot, slu_after(timeout))) {
-        error = slu_fail(ETIMEDOUT, "the request is still pending");
-    } else if (SLU_LIKELY(slot != NULL && slot->state == SLU_SLOT_DONE)) {
-        slu_slot_fill(slot, completion);
-        slu_slot_seen(engine, slot);
-    } else {
-        error = find_old_result(engine, slot, handle->id, completion);
-    }
+    if (!slu_take_done(engine, SLU_OWNER_PROGRAM, completion))
+        result = await_next(engine, timeout, completion);
     slu_engine_leave(engine);
-    return error;
+    return result;
+}
+
+static bool all_complete(void *argument)
+{
+    const struct slu_engine *engine = argument;
+
+    return engine->pools[SLU_SEND_QUEUE].pending == 0 &&
+           engine->pools[SLU_RECEIVE_QUEUE].pending == 0;
+}
+
+int slu_flush(struct slu_engine *engine, int64_t timeout)
+{
+    int ready = slu_scope_check(engine);
+
+    if (ready < 0)
+        return ready;
+    if (timeout < 0)
+        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
+    slu_engine_enter(engine);
+    ready = slu_wait_interruptible(engine, all_complete, engine, slu_after(timeout));
+    if (ready == 0)
+        ready = slu_fail(ETIMEDOUT, "%u sends, writes and reads and %u receives are still pending",
+                         engine->pools[SLU_SEND_QUEUE].pending,
+                         engine->pools[SLU_RECEIVE_QUEUE].pending);
+    slu_engine_leave(engine);
+    return ready > 0 ? 0 : ready;
 }

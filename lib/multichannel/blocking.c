@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocking calls with one peer of a multichannel, and unpolled work. */
+/* Blocking calls with one peer of a multichannel. */
 #include "config.h"
 
 #include "multichannel.h"
@@ -89,36 +89,10 @@ int sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t 
                : slu_not_a_multichannel();
 }
 
-int sluice_multichannel_post(struct sluice_multichannel *multichannel,
-                             const struct sluice_request *requests, uint32_t count,
-                             int64_t deadline, struct sluice_handle *handles)
-{
-    return slu_is_multichannel(multichannel)
-               ? slu_post_requests(multichannel->engine, requests, count, deadline, handles)
-               : slu_not_a_multichannel();
-}
-
-int sluice_multichannel_poll(struct sluice_multichannel *multichannel,
-                             struct sluice_completion *completions, uint32_t count)
-{
-    if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
-    return slu_poll(multichannel->engine, completions, count);
-}
-
-int sluice_multichannel_wait(struct sluice_multichannel *multichannel,
-                             const struct sluice_handle *handle, int64_t timeout,
-                             struct sluice_completion *completion)
-{
-    if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
-    return slu_wait_handle(multichannel->engine, handle, timeout, completion);
-}
-
 struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel *multichannel,
                                                      int64_t deadline)
 {
     if (!slu_is_multichannel(multichannel))
-        return slu_fail_null(EINVAL, "not a multichannel");
+        return slu_misuse_null(EINVAL, "not a multichannel");
     return slu_scope_begin(multichannel->engine, deadline);
 }

@@ -14,8 +14,8 @@ static struct slu_peer *find_peer(const struct sluice_multichannel *multichannel
         return NULL;
     }
     if (peer >= multichannel->engine->peer_count) {
-        slu_fail(EINVAL, "peer %u: there are peers 0..%u", peer,
-                 multichannel->engine->peer_count - 1);
+        slu_misuse(EINVAL, "peer %u: there are peers 0..%u", peer,
+                   multichannel->engine->peer_count - 1);
         return NULL;
     }
     return &multichannel->engine->peers[peer];
@@ -23,7 +23,7 @@ static struct slu_peer *find_peer(const struct sluice_multichannel *multichannel
 
 void sluice_multichannel_close(struct sluice_multichannel *multichannel)
 {
-    if (!slu_is_multichannel(multichannel))
+    if (!slu_may_end(multichannel, SLU_MAGIC_MULTICHANNEL, "multichannel"))
         return;
     multichannel->magic = SLU_MAGIC_DEAD;
     slu_engine_destroy(multichannel->engine);
@@ -57,12 +57,42 @@ int sluice_multichannel_peer_error(const struct sluice_multichannel *multichanne
     return found != NULL ? slu_peer_report(multichannel->engine, found, error) : -EINVAL;
 }
 
+int sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel, int64_t timeout)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_wait_connected(multichannel->engine, NULL, timeout)
+               : slu_not_a_multichannel();
+}
+
+int sluice_multichannel_peer_wait_connected(struct sluice_multichannel *multichannel, uint32_t peer,
+                                            int64_t timeout)
+{
+    struct slu_peer *found = find_peer(multichannel, peer);
+
+    return found != NULL ? slu_wait_connected(multichannel->engine, found, timeout) : -EINVAL;
+}
+
 int sluice_multichannel_peer_query(const struct sluice_multichannel *multichannel, uint32_t peer,
                                    struct sluice_channel_info *info)
 {
     struct slu_peer *found = find_peer(multichannel, peer);
 
     return found != NULL ? slu_peer_query(multichannel->engine, found, info) : -EINVAL;
+}
+
+int sluice_multichannel_counters(const struct sluice_multichannel *multichannel,
+                                 struct sluice_counters *counters)
+{
+    return slu_is_multichannel(multichannel) ? slu_counters(multichannel->engine, NULL, counters)
+                                             : slu_not_a_multichannel();
+}
+
+int sluice_multichannel_peer_counters(const struct sluice_multichannel *multichannel, uint32_t peer,
+                                      struct sluice_counters *counters)
+{
+    struct slu_peer *found = find_peer(multichannel, peer);
+
+    return found != NULL ? slu_counters(multichannel->engine, found, counters) : -EINVAL;
 }
 
 int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -74,7 +104,9 @@ int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uin
     if (found == NULL)
         return -EINVAL;
     if (endpoint == NULL)
-        return slu_fail(EINVAL, "endpoint must not be NULL");
+        return slu_misuse(EINVAL, "endpoint must not be NULL");
+    if (multichannel->engine->scope.open)
+        return slu_scope_in_use();
     slu_engine_enter(multichannel->engine);
     error = slu_peer_reset(multichannel->engine, found);
     if (error == 0)
@@ -92,10 +124,12 @@ int sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel,
     if (found == NULL)
         return -EINVAL;
     if (remote == NULL)
-        return slu_fail(EINVAL, "a handshake needs the peer's endpoint");
+        return slu_misuse(EINVAL, "a handshake needs the peer's endpoint");
+    if (multichannel->engine->scope.open)
+        return slu_scope_in_use();
     if (found->state != SLUICE_STATE_PREPARED)
-        return slu_fail(EINVAL, "peer %u is %s: reset it first", peer,
-                        found->state == SLUICE_STATE_READY ? "connected" : "failed");
+        return slu_misuse(EINVAL, "peer %u is %s: reset it first", peer,
+                          found->state == SLUICE_STATE_READY ? "connected" : "failed");
     slu_engine_enter(multichannel->engine);
     error = slu_peer_connect(multichannel->engine, found, remote);
     slu_engine_leave(multichannel->engine);

@@ -19,8 +19,8 @@ sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
     struct sluice_prepared_multichannel *prepared;
 
     if (peers == 0 || peers > SLUICE_MAX_PEERS)
-        return slu_fail_null(EINVAL, "a multichannel of %u peers: must be in 1..%d", peers,
-                             SLUICE_MAX_PEERS);
+        return slu_misuse_null(EINVAL, "a multichannel of %u peers: must be in 1..%d", peers,
+                               SLUICE_MAX_PEERS);
     prepared = calloc(1, sizeof *prepared);
     if (prepared == NULL)
         return slu_fail_null(ENOMEM, "no memory for a multichannel");
@@ -35,7 +35,7 @@ sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
 
 void sluice_prepared_multichannel_free(struct sluice_prepared_multichannel *prepared)
 {
-    if (!is_prepared(prepared))
+    if (!slu_may_end(prepared, SLU_MAGIC_PREPARED_MULTICHANNEL, "prepared multichannel"))
         return;
     prepared->magic = SLU_MAGIC_DEAD;
     slu_engine_destroy(prepared->engine);
@@ -46,10 +46,10 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
                                            struct sluice_endpoint *endpoints, uint32_t count)
 {
     if (!is_prepared(prepared) || endpoints == NULL)
-        return slu_fail(EINVAL, "not a prepared multichannel, or endpoints is NULL");
+        return slu_misuse(EINVAL, "not a prepared multichannel, or endpoints is NULL");
     if (count != prepared->engine->peer_count)
-        return slu_fail(EINVAL, "room for %u endpoints, there are %u peers", count,
-                        prepared->engine->peer_count);
+        return slu_misuse(EINVAL, "room for %u endpoints, there are %u peers", count,
+                          prepared->engine->peer_count);
     slu_engine_enter(prepared->engine);
     for (uint32_t i = 0; i < count; i++)
         slu_peer_endpoint(prepared->engine, &prepared->engine->peers[i], &endpoints[i]);
@@ -83,11 +83,11 @@ sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prep
     int error = 0;
 
     if (!is_prepared(prepared))
-        return slu_fail_null(EINVAL,
-                             "not a prepared multichannel (or its handshake was done before)");
+        return slu_misuse_null(EINVAL,
+                               "not a prepared multichannel (or its handshake was done before)");
     if (remotes == NULL || count != prepared->engine->peer_count)
-        error = slu_fail(EINVAL, "%u endpoints for %u peers", remotes == NULL ? 0 : count,
-                         prepared->engine->peer_count);
+        error = slu_misuse(EINVAL, "%u endpoints for %u peers", remotes == NULL ? 0 : count,
+                           prepared->engine->peer_count);
     if (error == 0) {
         multichannel = calloc(1, sizeof *multichannel);
         if (multichannel == NULL)

@@ -58,7 +58,8 @@ int sluice_multichannel_scatter_gather(struct sluice_multichannel *multichannel,
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel();
     if (receive_count > UINT32_MAX - send_count)
-        return slu_fail(EINVAL, "%u sends and %u receives are too many", send_count, receive_count);
+        return slu_misuse(EINVAL, "%u sends and %u receives are too many", send_count,
+                          receive_count);
     return slu_submit(multichannel->engine, &source, deadline, completions);
 }
 
@@ -67,17 +68,10 @@ int sluice_multichannel_multicast_send(struct sluice_multichannel *multichannel,
                                        uint32_t count, int64_t deadline,
                                        struct sluice_completion *completions)
 {
-    struct slu_source source = {.lists = {request},
-                                .counts = {1},
-                                .opcodes = {SLUICE_OP_SEND},
-                                .peers = peers,
-                                .count = count,
-                                .multicast = true};
+    struct slu_source source = slu_multicast_send(request, peers, count);
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel();
-    if (count > 0 && peers == NULL)
-        return slu_fail(EINVAL, "a list of %u peers is NULL", count);
     return slu_submit(multichannel->engine, &source, deadline, completions);
 }
 
@@ -86,16 +80,9 @@ int sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel
                                         const struct sluice_peer_remote_mr *remotes, uint32_t count,
                                         int64_t deadline, struct sluice_completion *completions)
 {
-    struct slu_source source = {.lists = {request},
-                                .counts = {1},
-                                .opcodes = {SLUICE_OP_WRITE},
-                                .remotes = remotes,
-                                .count = count,
-                                .multicast = true};
+    struct slu_source source = slu_multicast_write(request, remotes, count);
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel();
-    if (count > 0 && remotes == NULL)
-        return slu_fail(EINVAL, "a list of %u remote regions is NULL", count);
     return slu_submit(multichannel->engine, &source, deadline, completions);
 }

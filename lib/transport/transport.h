@@ -42,13 +42,14 @@ struct slu_tcontext {
     uint32_t active_mtu;
     int32_t gid_index;
     int32_t numa_node;
-    uint32_t max_send_depth;
+    uint32_t max_send_depth; /* beside the one that qp_probe() takes */
     uint32_t max_receive_depth;
     uint32_t max_sge;
     uint32_t max_inline;
     uint32_t max_read_depth;
     uint32_t max_cq_depth;   /* of one queue of the device */
     uint32_t max_cq_entries; /* of a slu_cq, which may be several queues of the device */
+    enum sluice_atomics atomics;
     uint64_t max_message;
 };
 
@@ -129,11 +130,12 @@ struct slu_qp_attr {
 struct slu_send_wr {
     struct slu_send_wr *next;
     uint64_t id;
-    uint32_t opcode; /* SLUICE_OP_SEND, _WRITE, _READ */
+    uint32_t opcode; /* SLUICE_OP_SEND, _WRITE, _READ, _COMPARE_SWAP, _FETCH_ADD */
     uint32_t flags;
     uint32_t immediate; /* host byte order */
     uint32_t sge_count;
     const struct sluice_sge *sges;
+    const uint64_t *operand; /* of an atomic operation: two, read during the post only */
     uint64_t remote_addr;
     uint32_t rkey;
 };
@@ -175,9 +177,14 @@ enum slu_qp_state {
     SLU_QP_ERROR      /* by qp_error(), by a failed request, or because the peer is lost */
 };
 
+/* Bytes of the peer came in; bytes for it left. */
+#define SLU_MOVED_IN (UINT32_C(1) << 0)
+#define SLU_MOVED_OUT (UINT32_C(1) << 1)
+
 struct slu_transport {
-    const char *name; /* "verbs", "soft" */
-    uint32_t id;      /* SLU_TRANSPORT_*; in the endpoint */
+    const char *name;     /* "verbs", "soft" */
+    uint32_t id;          /* SLU_TRANSPORT_*; in the endpoint */
+    bool probe_overtakes; /* a probe does not wait for what was posted before it */
 
     /* Adds its devices to the list, see device.h. No device is no error. */
     int (*device_list)(struct sluice_device_list *list);
@@ -206,7 +213,7 @@ struct slu_transport {
 
     /*
      * A depth above max_cq_depth makes a queue that grows with its queue pairs:
-     * their depths together must not exceed it.
+     * their depths together, and one for each, must not exceed it.
      */
     int (*cq_create)(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
     /* All its queue pairs have been destroyed. */
@@ -240,6 +247,11 @@ struct slu_transport {
      */
     int (*cq_arm)(struct slu_cq *cq);
     int (*cq_fd)(struct slu_cq *cq);
+    /*
+     * Makes cq_fd() readable once, until cq_arm() and cq_poll() have been called.
+     * Any thread, and signal handlers, while the queue lives; keeps errno.
+     */
+    void (*cq_wake)(struct slu_cq *cq);
 
     int (*qp_create)(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                      struct slu_qp **qp);
@@ -258,6 +270,14 @@ struct slu_transport {
      * from the attributes is there, all else is 0 or empty, and gid_index -1.
      */
     void (*qp_query)(const struct slu_qp *qp, struct sluice_channel_info *info);
+    /*
+     * Asks the peer for a sign of life, which takes no credit. It completes
+     * through the CQ with that id: with success when our end has heard that the
+     * peer's is connected and there, or else with why not. At most one at a time.
+     */
+    int (*qp_probe)(struct slu_qp *qp, uint64_t id);
+    /* NULL if not needed. What moved since it was asked last: SLU_MOVED_*. */
+    uint32_t (*qp_moved)(struct slu_qp *qp);
     /* To the error state. Everything posted completes through the CQ, soon. */
     void (*qp_error)(struct slu_qp *qp);
     /*

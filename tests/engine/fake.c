@@ -101,6 +101,7 @@ static int open_device(const char *device, const struct sluice_context_attr *att
         .max_read_depth = 128,
         .max_cq_depth = fake.max_cq_depth > 0 ? fake.max_cq_depth : UINT32_C(1) << 22,
         .max_cq_entries = fake.max_cq_depth > 0 ? fake.max_cq_depth : UINT32_C(1) << 22,
+        .atomics = SLUICE_ATOMICS_DEVICE,
         .max_message = UINT64_C(1) << 31,
     };
     *context = opened;
@@ -204,6 +205,12 @@ static int fd_of_cq(struct slu_cq *cq)
     return fake_cq_of(cq)->fd;
 }
 
+/* The fd is readable anyway. */
+static void wake_cq(struct slu_cq *cq)
+{
+    (void)cq;
+}
+
 static int create_qp(struct slu_tpd *pd, struct slu_cq *base, const struct slu_qp_attr *attr,
                      struct slu_qp **qp)
 {
@@ -279,10 +286,12 @@ const struct slu_transport slu_transport_soft = {
     .cq_poll = fake_poll,
     .cq_arm = arm_cq,
     .cq_fd = fd_of_cq,
+    .cq_wake = wake_cq,
     .qp_create = create_qp,
     .qp_endpoint = fill_endpoint,
     .qp_connect = connect_qp,
     .qp_state = state_of_qp,
+    .qp_probe = fake_probe,
     .qp_error = fake_error,
     .qp_destroy = destroy_qp,
     .post_send = fake_post_send,

@@ -56,6 +56,7 @@ struct fake {
     void (*at_poll)(void); /* called at the start of each poll, or NULL */
     uint32_t objects;      /* contexts, domains, regions, queues, queue pairs there are */
     uint64_t strays;       /* completions delivered that belong to no request */
+    uint64_t probes;       /* posted */
     struct fake_work ledger[FAKE_KEYS];
     uint64_t random; /* state of fake_random() */
 };

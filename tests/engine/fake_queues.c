@@ -81,6 +81,9 @@ bool fake_complete(struct slu_qp *base, enum slu_queue queue, uint32_t status)
         return false;
     }
     struct fake_wr *work = take_work(&qp->lists[queue]);
+    if (work->id == qp->probe) {
+        qp->probe = 0;
+    }
     if (status == SLUICE_STATUS_SUCCESS) {
         fake.ledger[work->key].bytes += work->bytes;
     }
@@ -274,7 +277,8 @@ static void hold_work(struct fake_qp *qp, enum slu_queue queue, uint64_t id, boo
 
 static void check_post(const struct fake_qp *qp, enum slu_queue queue, uint64_t more)
 {
-    uint32_t depth = queue == SLU_SEND_QUEUE ? qp->attr.send_depth : qp->attr.receive_depth;
+    uint32_t depth =
+        queue == SLU_SEND_QUEUE ? qp->attr.send_depth + (qp->probe != 0) : qp->attr.receive_depth;
     const struct fake_cq *cq = fake_cq_of(qp->base.cq);
     fake_require(cq->entered, "posted from outside");
     fake_require(qp->state != SLU_QP_PREPARED && !qp->ended, "posted to a queue pair in state %d",
@@ -314,6 +318,18 @@ static void note_refusal(struct fake_qp *qp, const struct sluice_sge *sges, uint
     }
 }
 
+/* Whoever makes one gives it its key as the first operand. */
+static void check_atomic(const struct slu_send_wr *wr)
+{
+    fake_require(wr->sge_count == 1 && wr->sges[0].length == 8 && wr->rkey == 0 &&
+                     wr->remote_addr == 4096,
+                 "an atomic operation of %u SGEs at %llu", wr->sge_count,
+                 (unsigned long long)wr->remote_addr);
+    fake_require(wr->operand && wr->operand[0] == wr->sges[0].lkey &&
+                     wr->operand[1] == (wr->opcode == SLUICE_OP_COMPARE_SWAP),
+                 "operands of an atomic operation");
+}
+
 int fake_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_send_wr **bad)
 {
     struct fake_qp *qp = fake_qp_of(base);
@@ -321,6 +337,9 @@ int fake_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_se
     uint64_t count = 0;
     for (const struct slu_send_wr *each = chain; each; each = each->next) {
         count++;
+        if (each->opcode >= SLUICE_OP_COMPARE_SWAP) {
+            check_atomic(each);
+        }
     }
     check_post(qp, SLU_SEND_QUEUE, count);
     for (; wr && !refuses(SLU_SEND_QUEUE); wr = wr->next) {
@@ -338,6 +357,22 @@ int fake_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_se
         hold_work(qp, SLU_SEND_QUEUE, wr->id, wr->flags & SLU_SIGNALED, wr->sges, wr->sge_count);
     }
     return slu_fail(ENOMEM, FAKE_REFUSAL);
+}
+
+/* As a write of no bytes that has an entry of its own. */
+int fake_probe(struct slu_qp *base, uint64_t id)
+{
+    struct fake_qp *qp = fake_qp_of(base);
+    fake_require(qp->probe == 0, "a second probe%s", "");
+    qp->probe = id;
+    check_post(qp, SLU_SEND_QUEUE, 1);
+    fake.probes++;
+    if (refuses(SLU_SEND_QUEUE)) {
+        note_refusal(qp, NULL, 0, id);
+        return slu_fail(ENOMEM, FAKE_REFUSAL);
+    }
+    hold_work(qp, SLU_SEND_QUEUE, id, true, NULL, 0);
+    return 0;
 }
 
 int fake_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,

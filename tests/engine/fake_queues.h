@@ -30,9 +30,10 @@ struct fake_qp {
     struct slu_qp_attr attr;
     struct fake_qp *next; /* of the completion queue */
     enum slu_qp_state state;
-    bool stuck;   /* in error, and will never flush */
-    bool ended;   /* by the engine: it must not post any more */
-    bool refused; /* something that was posted */
+    bool stuck;     /* in error, and will never flush */
+    bool ended;     /* by the engine: it must not post any more */
+    uint64_t probe; /* id of the one that it holds, or 0 */
+    bool refused;   /* something that was posted */
     struct fake_list lists[SLU_QUEUES];
 };
 
@@ -69,6 +70,7 @@ static inline struct fake_cq *fake_cq_of(const struct slu_cq *cq)
 int fake_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
 void fake_error(struct slu_qp *qp);
 int fake_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
+int fake_probe(struct slu_qp *qp, uint64_t id);
 int fake_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain, struct slu_receive_wr **bad);
 /* The queue pair is about to be destroyed: forgets its work and its completions. */
 void fake_forget(struct fake_qp *qp);

@@ -7,48 +7,17 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "fuzz_state.h"
 #include "invariants.h"
-#include "rig.h"
 
 #define SEEDS 6000
 #define SHORT_SEEDS 600
-#define MOST 64 /* requests in a list */
-#define SGES 3
-#define KEPT 256
 /* How late a call may be: the clock is not looked at in each poll. */
 #define SLACK SLUICE_MS(20)
 
-/* Whose a request is, until its result was seen. */
-enum owner { NOBODY, CALL, PROGRAM, SCOPE, SEEN };
+struct fuzz fuzz;
 
-struct entry {
-    enum owner owner;
-    uint32_t peer;
-    uint32_t opcode;
-    uint64_t bytes;
-};
-
-struct fuzz {
-    struct rig rig;
-    uint32_t peers;
-    uint32_t next; /* key of the next request; also its user data */
-    struct entry entries[FAKE_KEYS];
-    struct sluice_endpoint endpoints[RIG_PEERS];
-    struct sluice_scope *scope;
-    int64_t scope_until;
-    uint32_t scope_posted;
-    uint32_t scope_first;               /* key */
-    struct sluice_handle handles[KEPT]; /* of unpolled work, and the keys of it */
-    uint32_t handle_keys[KEPT];
-    uint32_t handle_count;
-    struct sluice_request requests[MOST]; /* the list that is being posted */
-    struct sluice_sge sges[MOST][SGES];
-    uint32_t count;
-};
-
-static struct fuzz fuzz;
-
-static uint32_t one_in(uint32_t n, uint32_t value)
+uint32_t fuzz_one_in(uint32_t n, uint32_t value)
 {
     return fake_random(n) == 0 ? value : 0;
 }
@@ -56,19 +25,19 @@ static uint32_t one_in(uint32_t n, uint32_t value)
 static void choose_faults(void)
 {
     fake.chances = (struct fake_chances){
-        .hold = one_in(2, fake_random(700)),
-        .fail = one_in(2, fake_random(50)),
-        .lose = one_in(2, fake_random(30)),
-        .stick = one_in(3, fake_random(1000)),
-        .refuse = one_in(3, fake_random(60)),
+        .hold = fuzz_one_in(2, fake_random(700)),
+        .fail = fuzz_one_in(2, fake_random(50)),
+        .lose = fuzz_one_in(2, fake_random(30)),
+        .stick = fuzz_one_in(3, fake_random(1000)),
+        .refuse = fuzz_one_in(3, fake_random(60)),
         .refuse_blind = fake_random(500),
         .run_refused = fake_random(1000),
-        .repeat = one_in(2, 100),
-        .invent = one_in(2, 50),
-        .die = one_in(10, fake_random(10)),
-        .create = one_in(3, 50),
+        .repeat = fuzz_one_in(2, 100),
+        .invent = fuzz_one_in(2, 50),
+        .die = fuzz_one_in(10, fake_random(10)),
+        .create = fuzz_one_in(3, 50),
         .late = 50,
-        .flush_at_once = one_in(4, 1000),
+        .flush_at_once = fuzz_one_in(4, 1000),
     };
 }
 
@@ -81,7 +50,10 @@ static bool open_channel(struct rig *rig)
         .max_message = RIG_MESSAGE,
         .wait_mode = fake_random(3),
     };
-    fake.max_cq_depth = one_in(3, 2 + fake_random(60));
+    fake.max_cq_depth = fuzz_one_in(3, 2 + fake_random(60));
+    if (fake.max_cq_depth != 2) { /* which has no room for a probe */
+        attr.keepalive = fuzz_one_in(3, (uint32_t)SLUICE_MS(1 + fake_random(4)));
+    }
     rig->context = sluice_context_open("soft", NULL);
     rig->pd = sluice_pd_alloc(rig->context);
     fake_require(rig->pd, "%s", sluice_last_error());
@@ -99,8 +71,15 @@ static bool open_channel(struct rig *rig)
     return true;
 }
 
-/* A list of so many random requests; it is the owner's if it is accepted. */
-static void make_requests(uint32_t count)
+static void make_atomic(struct sluice_request *request)
+{
+    request->sge_count = 1;
+    fuzz.sges[request->user_data - fuzz.next][0].length = 8;
+    request->operand[0] = request->user_data;
+    request->operand[1] = request->opcode == SLUICE_OP_COMPARE_SWAP;
+}
+
+void fuzz_make_requests(uint32_t count)
 {
     fuzz.count = count;
     fake_require(fuzz.next + count < FAKE_KEYS - 2, "%u requests", fuzz.next);
@@ -109,7 +88,7 @@ static void make_requests(uint32_t count)
         struct entry *entry = &fuzz.entries[key];
         struct sluice_request *request = &fuzz.requests[i];
         *entry = (struct entry){.peer = fake_random(fuzz.peers),
-                                .opcode = SLUICE_OP_SEND + fake_random(4)};
+                                .opcode = SLUICE_OP_SEND + fake_random(SLUICE_OP_FETCH_ADD)};
         bool one_sided = entry->opcode == SLUICE_OP_WRITE || entry->opcode == SLUICE_OP_READ;
         *request = (struct sluice_request){.opcode = entry->opcode,
                                            .peer = entry->peer,
@@ -122,14 +101,17 @@ static void make_requests(uint32_t count)
             fuzz.sges[i][k] = (struct sluice_sge){.addr = 4096, .length = length, .lkey = key};
             entry->bytes += length;
         }
-        if (entry->opcode != SLUICE_OP_RECEIVE && entry->opcode != SLUICE_OP_READ) {
-            request->flags = one_in(8, SLUICE_IMMEDIATE);
+        if (entry->opcode >= SLUICE_OP_COMPARE_SWAP) {
+            make_atomic(request);
+            entry->bytes = 8;
+        } else if (entry->opcode != SLUICE_OP_RECEIVE && entry->opcode != SLUICE_OP_READ) {
+            request->flags = fuzz_one_in(8, SLUICE_IMMEDIATE);
         }
         request->remote = (struct sluice_remote_mr){.addr = 4096, .length = entry->bytes};
     }
 }
 
-static void accept_requests(enum owner owner)
+void fuzz_accept_requests(enum owner owner)
 {
     for (uint32_t i = 0; i < fuzz.count; i++) {
         fuzz.entries[fuzz.next + i].owner = owner;
@@ -170,15 +152,14 @@ static void check_failure(const struct sluice_completion *completion, uint32_t k
 }
 
 /* The device is done with it, and its memory may go. */
-static void check_released(uint32_t key)
+void fuzz_check_released(uint32_t key)
 {
     fake_require(fake.ledger[key].held == 0, "request %u is complete; the device holds %u of it",
                  key, fake.ledger[key].held);
     fake_require(!slu_engines_use_key(fuzz.rig.pd, key), "key %u seems to be in use", key);
 }
 
-/* The result of a request that is its owner's and was not seen yet. */
-static void see_result(const struct sluice_completion *completion, enum owner owner)
+void fuzz_see_result(const struct sluice_completion *completion, enum owner owner)
 {
     fake_require(completion->user_data > 0 && completion->user_data < fuzz.next,
                  "no request has user data %llu", (unsigned long long)completion->user_data);
@@ -193,17 +174,16 @@ static void see_result(const struct sluice_completion *completion, enum owner ow
     } else {
         check_failure(completion, key);
     }
-    check_released(key);
+    fuzz_check_released(key);
     entry->owner = SEEN;
 }
 
-static int64_t choose_deadline(void)
+int64_t fuzz_choose_deadline(void)
 {
     return fake_random(4) ? SLUICE_MS(5) : SLUICE_US(fake_random(300));
 }
 
-/* A call may take until its deadline and the drain bound. */
-static void check_time(const char *call, int64_t start, int64_t deadline)
+void fuzz_check_time(const char *call, int64_t start, int64_t deadline)
 {
     int64_t took = fake.now - start;
     fake_require(took <= deadline + SLU_DRAIN_TIME + SLACK, "%s took %lld us, not %lld us", call,
@@ -214,26 +194,26 @@ static void do_submit(void)
 {
     struct sluice_completion completions[MOST];
     uint32_t first = fuzz.next;
-    int64_t deadline = choose_deadline();
+    int64_t deadline = fuzz_choose_deadline();
     int64_t start = fake.now;
     int real = 0;
     int other = 0;
     memset(completions, 0xcc, sizeof(completions));
-    make_requests(fake_random(40));
-    accept_requests(CALL);
+    fuzz_make_requests(fake_random(40));
+    fuzz_accept_requests(CALL);
     int result = sluice_multichannel_submit(fuzz.rig.channel, fuzz.requests, fuzz.count, deadline,
                                             completions);
     for (uint32_t i = 0; i < fuzz.count; i++) {
         int error = completions[i].error;
         fake_require(completions[i].user_data == first + i, "result %u is of another request", i);
-        see_result(&completions[i], CALL);
+        fuzz_see_result(&completions[i], CALL);
         other = other == 0 ? error : other;
         if (real == 0 && error != -ECANCELED && error != -ENOTCONN) {
             real = error;
         }
     }
     fake_require(result == (real != 0 ? real : other), "%d, not %d or %d", result, real, other);
-    check_time("submit", start, deadline);
+    fuzz_check_time("submit", start, deadline);
 }
 
 /* The call that the request stands for. */
@@ -251,6 +231,13 @@ static int call_single(const struct sluice_request *request, int64_t deadline,
     case SLUICE_OP_READ:
         return sluice_multichannel_read(channel, request->peer, request->sges, request->sge_count,
                                         &request->remote, deadline);
+    case SLUICE_OP_COMPARE_SWAP:
+        return sluice_multichannel_compare_swap(channel, request->peer, request->sges,
+                                                &request->remote, request->operand[0],
+                                                request->operand[1], deadline);
+    case SLUICE_OP_FETCH_ADD:
+        return sluice_multichannel_fetch_add(channel, request->peer, request->sges,
+                                             &request->remote, request->operand[0], deadline);
     default:
         return sluice_multichannel_receive(channel, request->peer, request->sges,
                                            request->sge_count, deadline, received);
@@ -263,10 +250,10 @@ static void do_single(void)
     struct sluice_completion received = {0};
     uint32_t key = fuzz.next;
     const struct entry *entry = &fuzz.entries[key];
-    int64_t deadline = choose_deadline();
+    int64_t deadline = fuzz_choose_deadline();
     int64_t start = fake.now;
-    make_requests(1);
-    accept_requests(CALL);
+    fuzz_make_requests(1);
+    fuzz_accept_requests(CALL);
     int result = call_single(&fuzz.requests[0], deadline, &received);
     fake_require(result != 0 || (fake.ledger[key].bytes == entry->bytes &&
                                  fake.ledger[key].status == SLUICE_STATUS_SUCCESS),
@@ -280,62 +267,9 @@ static void do_single(void)
         fake_require(received.bytes == (result == 0 ? entry->bytes : 0), "%llu bytes of %llu",
                      (unsigned long long)received.bytes, (unsigned long long)entry->bytes);
     }
-    check_released(key);
+    fuzz_check_released(key);
     fuzz.entries[key].owner = SEEN;
-    check_time("single", start, deadline);
-}
-
-static void do_post(void)
-{
-    struct sluice_handle handles[MOST];
-    make_requests(1 + fake_random(6));
-    int result = sluice_multichannel_post(fuzz.rig.channel, fuzz.requests, fuzz.count,
-                                          choose_deadline(), handles);
-    if (result != 0) {
-        fake_require(result == -EAGAIN || result == -E2BIG || result == -ENOTCONN, "%d", result);
-        return;
-    }
-    for (uint32_t i = 0; i < fuzz.count; i++) {
-        uint32_t at = fuzz.handle_count++ % KEPT;
-        fuzz.handles[at] = handles[i];
-        fuzz.handle_keys[at] = fuzz.next + i;
-    }
-    accept_requests(PROGRAM);
-}
-
-static void do_poll(void)
-{
-    struct sluice_completion completions[MOST];
-    int got = sluice_multichannel_poll(fuzz.rig.channel, completions,
-                                       1 + fake_random(COUNT(completions)));
-    fake_require(got >= 0, "%s", sluice_last_error());
-    for (int i = 0; i < got; i++) {
-        see_result(&completions[i], PROGRAM);
-    }
-}
-
-/* An old handle gives the right result, even one that was seen, or is stale. */
-static void do_wait(void)
-{
-    struct sluice_completion completion;
-    if (fuzz.handle_count == 0) {
-        return;
-    }
-    uint32_t at = fake_random(fuzz.handle_count < KEPT ? fuzz.handle_count : KEPT);
-    int64_t timeout = one_in(2, SLUICE_US(200));
-    int64_t start = fake.now;
-    int result =
-        sluice_multichannel_wait(fuzz.rig.channel, &fuzz.handles[at], timeout, &completion);
-    if (result == 0) {
-        fake_require(completion.user_data == fuzz.handle_keys[at], "the result of request %llu",
-                     (unsigned long long)completion.user_data);
-        if (fuzz.entries[fuzz.handle_keys[at]].owner != SEEN) {
-            see_result(&completion, PROGRAM);
-        }
-    } else {
-        fake_require(result == -ETIMEDOUT || result == -ESTALE, "%d", result);
-    }
-    check_time("wait", start, timeout - SLU_DRAIN_TIME);
+    fuzz_check_time("single", start, deadline);
 }
 
 /* Makes failed peers new, and one more. */
@@ -353,92 +287,27 @@ static void do_reset(void)
             int result = sluice_multichannel_peer_handshake(fuzz.rig.channel, i, &endpoint);
             fake_require(result == 0 || result == -ENOMEM, "%d", result);
         }
-        check_time("reset", start, 0);
+        fuzz_check_time("reset", start, 0);
     }
 }
 
-static void begin_scope(void)
+/* All peers, or one, that are not prepared have been heard when it says so. */
+static void do_await(void)
 {
-    int64_t deadline = choose_deadline();
-    fuzz.scope = sluice_multichannel_scope_begin(fuzz.rig.channel, deadline);
-    fake_require(fuzz.scope, "%s", sluice_last_error());
-    fuzz.scope_until = fake.now + deadline;
-    fuzz.scope_posted = 0;
-    fuzz.scope_first = fuzz.next;
-}
-
-static void end_scope(void)
-{
-    struct sluice_completion failures[300];
-    struct sluice_scope_report report = {
-        .size = sizeof(report), .failures = failures, .capacity = fake_random(COUNT(failures))};
-    int64_t left = fuzz.scope_until > fake.now ? fuzz.scope_until - fake.now : 0;
+    const struct slu_peer *peers = fuzz.rig.engine->peers;
+    uint32_t one = fake_random(fuzz.peers + 1);
+    int64_t timeout = fuzz_one_in(2, SLUICE_US(300));
     int64_t start = fake.now;
-    uint32_t unseen = 0;
-    int result = sluice_scope_end(fuzz.scope, &report);
-    fuzz.scope = NULL;
-    for (uint32_t key = fuzz.scope_first; key < fuzz.next; key++) {
-        unseen += fuzz.entries[key].owner == SCOPE;
+    int result = one == fuzz.peers
+                     ? sluice_multichannel_wait_connected(fuzz.rig.channel, timeout)
+                     : sluice_multichannel_peer_wait_connected(fuzz.rig.channel, one, timeout);
+    fake_require(result <= 0 && result != -EINVAL && result != -EBUSY, "%d", result);
+    for (uint32_t i = 0; i < fuzz.peers && result == 0; i++) {
+        fake_require((one != i && one != fuzz.peers) || peers[i].state == SLUICE_STATE_PREPARED ||
+                         (peers[i].state == SLUICE_STATE_READY && peers[i].probe.answered),
+                     "peer %u was not heard", i);
     }
-    fake_require(report.posted == fuzz.scope_posted, "%u posted, not %u", report.posted,
-                 fuzz.scope_posted);
-    fake_require(report.unseen == unseen, "%u unseen, not %u", report.unseen, unseen);
-    fake_require((report.failed > 0) == (result != 0), "%u failed, and the end gave %d",
-                 report.failed, result);
-    uint32_t kept = report.failed < SLU_FAILURES ? report.failed : SLU_FAILURES;
-    fake_require(report.count >= (kept < report.capacity ? kept : report.capacity),
-                 "%u of %u failures in a list of %u", report.count, report.failed, report.capacity);
-    for (uint32_t i = 0; i < report.count; i++) {
-        see_result(&failures[i], SCOPE);
-    }
-    for (uint32_t key = fuzz.scope_first; key < fuzz.next; key++) {
-        if (fuzz.entries[key].owner == SCOPE) {
-            check_released(key);
-            fuzz.entries[key].owner = SEEN;
-        }
-    }
-    check_time("scope_end", start, left);
-}
-
-static void post_to_scope(void)
-{
-    struct sluice_handle handles[MOST];
-    struct sluice_completion completion;
-    int64_t left = fuzz.scope_until > fake.now ? fuzz.scope_until - fake.now : 0;
-    int64_t start = fake.now;
-    uint32_t first = fuzz.next;
-    make_requests(fake_random(10));
-    int result = sluice_scope_post(fuzz.scope, fuzz.requests, fuzz.count, handles);
-    check_time("scope_post", start, left);
-    if (result == -E2BIG) {
-        return;
-    }
-    require_ok(result);
-    fuzz.scope_posted += fuzz.count;
-    accept_requests(SCOPE);
-    for (uint32_t i = 0; i < fuzz.count; i++) {
-        if (fake_random(3) > 0) {
-            continue;
-        }
-        result = sluice_scope_wait(fuzz.scope, &handles[i], 0, &completion);
-        fake_require(result == 0 || result == -ETIMEDOUT || result == -ESTALE, "%d", result);
-        if (result == 0) {
-            fake_require(completion.user_data == first + i, "the result of request %llu",
-                         (unsigned long long)completion.user_data);
-            see_result(&completion, SCOPE);
-        }
-    }
-}
-
-static void do_scope(void)
-{
-    if (!fuzz.scope) {
-        begin_scope();
-    } else if (fake_random(2)) {
-        end_scope();
-    } else {
-        post_to_scope();
-    }
+    fuzz_check_time("wait_connected", start, timeout - SLU_DRAIN_TIME);
 }
 
 static void do_look(void)
@@ -451,10 +320,10 @@ static void do_look(void)
     fake_require(found == (fuzz.rig.engine->peers[peer].state == SLUICE_STATE_FAILED), "%d", found);
     fake_require(found == 0 || (error.error != 0 && error.text[0]), "peer %u: %d", peer,
                  error.error);
-    if (fake_random(10) == 0) {
+    if (!fuzz.scope && fake_random(10) == 0) {
         int64_t start = fake.now;
         sluice_multichannel_shutdown(fuzz.rig.channel, SLUICE_US(100));
-        check_time("shutdown", start, SLUICE_US(100));
+        fuzz_check_time("shutdown", start, SLUICE_US(100));
     }
 }
 
@@ -467,12 +336,32 @@ static void check_keys(void)
     }
 }
 
+/* Every request that was accepted is pending, or is counted as what became of it. */
+static void check_counters(void)
+{
+    const struct slu_pool *pools = fuzz.rig.engine->pools;
+    uint64_t known = pools[SLU_SEND_QUEUE].pending + pools[SLU_RECEIVE_QUEUE].pending;
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    require_ok(sluice_multichannel_counters(fuzz.rig.channel, &counters));
+    for (size_t i = 0; i < COUNT(counters.requests); i++) {
+        known += counters.requests[i];
+    }
+    for (size_t i = 0; i < COUNT(counters.failed); i++) {
+        known += counters.failed[i];
+    }
+    known += counters.refused - fuzz.refused;
+    fake_require(known == fuzz.next - 1, "%llu requests are counted or pending, of %u",
+                 (unsigned long long)known, fuzz.next - 1);
+    fake_require(counters.discarded == fake.strays, "%llu discarded, %llu strays",
+                 (unsigned long long)counters.discarded, (unsigned long long)fake.strays);
+}
+
 static void finish(void)
 {
     struct rig *rig = &fuzz.rig;
     fake.chances.die = 0;
     if (fuzz.scope) {
-        end_scope();
+        fuzz_end_scope();
     }
     sluice_multichannel_shutdown(rig->channel, 0);
     check_engine(rig->engine);
@@ -482,10 +371,10 @@ static void finish(void)
     }
     uint64_t lost = rig->engine->failures_lost;
     for (struct sluice_completion one; sluice_multichannel_poll(rig->channel, &one, 1) == 1;) {
-        see_result(&one, PROGRAM);
+        fuzz_see_result(&one, PROGRAM);
     }
     for (uint32_t key = 1; key < fuzz.next; key++) {
-        check_released(key);
+        fuzz_check_released(key);
         /* What nobody saw was a success that was forgotten; it was looked for above. */
         fake_require(fuzz.entries[key].owner != PROGRAM || lost > 0 ||
                          fake.ledger[key].status == SLUICE_STATUS_SUCCESS,
@@ -496,9 +385,11 @@ static void finish(void)
 
 void fuzz_run(uint64_t seed)
 {
-    static void (*const calls[])(void) = {do_submit, do_submit, do_submit, do_single, do_single,
-                                          do_post,   do_post,   do_post,   do_poll,   do_poll,
-                                          do_wait,   do_reset,  do_scope,  do_scope,  do_look};
+    static void (*const calls[])(void) = {
+        do_submit, do_submit,  do_submit,  do_single, do_single, fuzz_post,
+        fuzz_post, fuzz_post,  fuzz_poll,  fuzz_poll, fuzz_wait, fuzz_unpolled,
+        do_reset,  fuzz_scope, fuzz_scope, do_look,   do_await};
+    static void (*const calls_in_scope[])(void) = {fuzz_scope, fuzz_scope, fuzz_scope, do_look};
     memset(&fuzz, 0, sizeof(fuzz));
     fake_reset(seed);
     fuzz.next = 1;
@@ -510,12 +401,14 @@ void fuzz_run(uint64_t seed)
         return;
     }
     for (uint32_t steps = 30 + fake_random(100); steps > 0; steps--) {
-        calls[fake_random(COUNT(calls))]();
+        if (fuzz.scope) {
+            calls_in_scope[fake_random(COUNT(calls_in_scope))]();
+        } else {
+            calls[fake_random(COUNT(calls))]();
+        }
         check_engine(fuzz.rig.engine);
         check_keys();
-        fake_require(fuzz.rig.engine->discarded == fake.strays, "%llu discarded, %llu strays",
-                     (unsigned long long)fuzz.rig.engine->discarded,
-                     (unsigned long long)fake.strays);
+        check_counters();
     }
     finish();
     rig_close(&fuzz.rig);

@@ -15,6 +15,7 @@ struct walk {
     uint32_t pending;       /* slots */
     uint32_t posted;        /* work requests */
     uint32_t scope_pending; /* slots */
+    uint32_t detached;      /* slots */
 };
 
 /* The slot at an index of a list, whose links and id must be right. */
@@ -24,7 +25,7 @@ static const struct slu_slot *meet(struct walk *walk, uint32_t at, uint32_t prev
     const struct slu_slot *slot = &walk->pool->slots[at];
     fake_require(!walk->met[at], "slot %u is in two lists, or twice in one", at);
     fake_require(slot->prev == previous, "slot %u follows %u, not %u", at, slot->prev, previous);
-    fake_require(slot->id == 0 ||
+    fake_require(slot->id != 0 &&
                      slu_slot_find((struct slu_engine *)walk->engine, slot->id) == slot,
                  "id of slot %u finds another", at);
     walk->met[at] = true;
@@ -36,7 +37,8 @@ static void walk_free(struct walk *walk)
 {
     uint32_t previous = SLU_NONE;
     for (uint32_t at = walk->pool->free.head; at != SLU_NONE; at = walk->pool->slots[at].next) {
-        const struct slu_slot *slot = meet(walk, at, previous);
+        /* Nobody asks for the prev of a free one. */
+        const struct slu_slot *slot = meet(walk, at, walk->pool->slots[at].prev);
         fake_require(slot->state == SLU_SLOT_FREE, "free slot %u in state %d", at, slot->state);
         fake_require(slot->posted == 0 && !slot->call, "free slot %u has %u posted", at,
                      slot->posted);
@@ -99,6 +101,7 @@ static void walk_peer(struct walk *walk, uint32_t index)
         check_pending(walk, index, at);
         walk->pending++;
         walk->scope_pending += slot->owner == SLU_OWNER_SCOPE;
+        walk->detached += slot->owner == SLU_OWNER_NOBODY;
         posted += slot->posted;
         previous = at;
     }
@@ -109,14 +112,16 @@ static void walk_peer(struct walk *walk, uint32_t index)
     fake_require(peer->stall[walk->queue].index == SLU_NONE &&
                      peer->stall[walk->queue].slot == SLU_NONE && peer->need[walk->queue] == 0,
                  "peer %u, queue %d: something of a call is left", index, (int)walk->queue);
-    fake_require(peer->qp ? fake_held(peer->qp, walk->queue) <= posted : posted == 0,
+    uint32_t probes = walk->queue == SLU_SEND_QUEUE && peer->probe.id != 0;
+    fake_require(peer->qp ? fake_held(peer->qp, walk->queue) <= posted + probes : posted == 0,
                  "peer %u, queue %d: the device holds more than %u", index, (int)walk->queue,
                  posted);
     walk->posted += posted;
 }
 
-/* Returns how many pending slots are of the scope. */
-static uint32_t check_pool(const struct slu_engine *engine, enum slu_queue queue)
+/* Adds how many pending slots are of the scope, and of nobody. */
+static void check_pool(const struct slu_engine *engine, enum slu_queue queue,
+                       uint32_t *scope_pending, uint32_t *detached)
 {
     const struct slu_pool *pool = &engine->pools[queue];
     struct walk walk = {.engine = engine, .pool = pool, .queue = queue};
@@ -137,7 +142,8 @@ static uint32_t check_pool(const struct slu_engine *engine, enum slu_queue queue
     fake_require(pool->cq_free + walk.posted == pool->size, "%u free and %u posted of %u",
                  pool->cq_free, walk.posted, pool->size);
     free(walk.met);
-    return walk.scope_pending;
+    *scope_pending += walk.scope_pending;
+    *detached += walk.detached;
 }
 
 static void check_failures(const struct slu_engine *engine)
@@ -156,21 +162,30 @@ static void check_failures(const struct slu_engine *engine)
 void check_engine(const struct slu_engine *engine)
 {
     uint32_t scope_pending = 0;
+    uint32_t detached = 0;
     uint32_t depth = 0;
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        scope_pending += check_pool(engine, (enum slu_queue)queue);
+        check_pool(engine, (enum slu_queue)queue, &scope_pending, &detached);
         depth += engine->pools[queue].size;
     }
-    fake_require(depth == engine->cq->depth, "shares of %u in a queue of %u", depth,
+    fake_require(depth + engine->probe_limit == engine->cq->depth,
+                 "shares of %u and %u probes in a queue of %u", depth, engine->probe_limit,
                  engine->cq->depth);
     fake_require(scope_pending == engine->scope.pending, "%u of the scope pending, not %u",
                  scope_pending, engine->scope.pending);
+    fake_require(detached == engine->detached, "%u detached, not %u", detached, engine->detached);
+    fake_require(engine->awaited == 0, "%u peers are awaited by nobody", engine->awaited);
+    uint32_t probes = 0;
     for (uint32_t i = 0; i < engine->peer_count; i++) {
         const struct slu_peer *peer = &engine->peers[i];
+        probes += peer->probe.id != 0;
         fake_require(peer->qp || peer->state == SLUICE_STATE_FAILED, "peer %u has no queue pair",
                      i);
         fake_require((peer->state == SLUICE_STATE_FAILED) == (peer->cause_status != 0),
                      "peer %u in state %d with cause %u", i, (int)peer->state, peer->cause_status);
     }
+    fake_require(probes + engine->probe_room == engine->probe_limit,
+                 "%u probes in flight, room for %u of %u", probes, engine->probe_room,
+                 engine->probe_limit);
     check_failures(engine);
 }

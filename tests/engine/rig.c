@@ -96,7 +96,7 @@ void check_status(const char *file, int line, const struct sluice_completion *co
 struct sluice_handle rig_post(struct rig *rig, struct sluice_request request, int64_t deadline)
 {
     struct sluice_handle handle = {0};
-    require_ok(sluice_multichannel_post(rig->channel, &request, 1, deadline, &handle));
+    require_result(sluice_multichannel_post(rig->channel, &request, 1, deadline, &handle), 1);
     return handle;
 }
 

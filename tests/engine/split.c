@@ -148,8 +148,55 @@ START_TEST(error_of_a_part_survives)
 }
 END_TEST
 
+#define SCARCE_PEERS 4
+
+static void complete_others(void)
+{
+    for (uint32_t i = 1; i < SCARCE_PEERS; i++) {
+        while (fake_complete(rig_qp(polled, i), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS)) {
+        }
+    }
+}
+
+/* The completion queue has room for fewer requests than one peer: it does not get all of it. */
+static void hold_up_scarce_queue(struct sluice_request first, uint32_t count)
+{
+    struct rig rig;
+    struct sluice_request requests[16 + 2 * SCARCE_PEERS];
+    struct sluice_completion completions[COUNT(requests)];
+    uint32_t all = count;
+    fake_reset(count);
+    fake.by_hand = true;
+    fake.max_cq_depth = 12;
+    rig_open(&rig, SCARCE_PEERS, 8);
+    polled = &rig;
+    fake.at_poll = complete_others;
+    for (uint32_t i = 0; i < count; i++) {
+        requests[i] = first;
+    }
+    for (uint32_t peer = 1; peer < SCARCE_PEERS; peer++) {
+        requests[all++] = write_of(peer, 100 + peer);
+        requests[all++] = split_write(peer, 200 + peer);
+    }
+    require_result(rig_submit(&rig, requests, all, SLUICE_S(1), completions), -ETIMEDOUT);
+    for (uint32_t i = 0; i < all; i++) {
+        require(completions[i].error == (i < count ? -ETIMEDOUT : 0), "request %u: %d", i,
+                completions[i].error);
+    }
+    fake.at_poll = NULL;
+    rig_close(&rig);
+}
+
+START_TEST(slow_peer_leaves_room_in_a_scarce_queue)
+{
+    hold_up_scarce_queue(write_of(0, 1), 16);
+    hold_up_scarce_queue(split_write(0, 1), 2);
+}
+END_TEST
+
 void split_add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, slow_peer_leaves_room_in_a_scarce_queue);
     tcase_add_test(tcase, refused_post_before_a_split_request);
     tcase_add_test(tcase, split_request_of_a_peer_that_fails_is_no_success);
     tcase_add_test(tcase, error_of_a_part_survives);

@@ -127,11 +127,16 @@ static void forge(struct victim *victim, uint8_t nonce)
 
 void victim_open(struct victim *victim, uint8_t nonce)
 {
+    victim_open_with(victim, nonce, NULL);
+}
+
+void victim_open_with(struct victim *victim, uint8_t nonce, const struct sluice_channel_attr *attr)
+{
     struct sluice_endpoint endpoint;
     memset(victim, 0, sizeof(*victim));
-    star_open(&victim->star, 2, NULL);
+    star_open(&victim->star, 2, attr);
     struct sluice_pd *pd = victim->star.sides.pds[0];
-    memory_open(&victim->region, pd, REGION);
+    memory_open_at(&victim->region, pd, REGION, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC, 0);
     memory_open_at(&victim->read_only, pd, REGION,
                    SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_READ, 0);
     memory_open(&victim->landing, pd, LANDING);
@@ -164,31 +169,52 @@ void victim_close(struct victim *victim)
     star_close(&victim->star);
 }
 
-void connect_hostile(struct victim *victim, bool reads)
+void reset_hostile(struct victim *victim)
+{
+    put(victim->forged.bytes + 240, ++victim->generation, 8);
+    seal(&victim->forged);
+}
+
+/* It asks, and the hostile peer hears it. */
+static void ask(struct victim *victim, enum asked asked)
+{
+    bool atomic = asked == AN_ATOMIC;
+    uint8_t bytes[40];
+    uint8_t operands[16];
+    uint32_t length = atomic ? 8 : LANDING;
+    struct sluice_sge sge = memory_sge(&victim->landing, 0, length);
+    struct sluice_request request =
+        request_of(atomic ? SLUICE_OP_FETCH_ADD : SLUICE_OP_READ, 0, &sge);
+    request.remote = (struct sluice_remote_mr){.addr = 4096, .length = length, .rkey = 1};
+    require_result(sluice_multichannel_post(victim->star.hub, &request, 1, DEADLINE,
+                                            &victim->handles[victim->posted++]),
+                   1);
+    do {
+        require(hear(victim->fd, bytes, sizeof(bytes)), "no request: %s", strerror(errno));
+    } while (bytes[0] != (atomic ? FETCH_ADD : READ_REQUEST));
+    require(!atomic || hear(victim->fd, operands, sizeof(operands)), "no operands: %s",
+            strerror(errno));
+}
+
+void connect_hostile(struct victim *victim, enum asked asked)
 {
     uint8_t bytes[64];
     struct sluice_sge sge = memory_sge(&victim->landing, 0, LANDING);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-    struct sluice_request read = request_of(SLUICE_OP_READ, 0, &sge);
-    read.remote = (struct sluice_remote_mr){.addr = 4096, .length = LANDING, .rkey = 1};
     require_ok(sluice_multichannel_peer_reset(victim->star.hub, 0, &victim->endpoint));
+    reset_hostile(victim);
     require_ok(sluice_multichannel_peer_handshake(victim->star.hub, 0, &victim->forged));
     victim->posted = 0;
-    require_ok(sluice_multichannel_post(victim->star.hub, &receive, 1, DEADLINE,
-                                        &victim->handles[victim->posted++]));
-    if (reads) {
-        require_ok(sluice_multichannel_post(victim->star.hub, &read, 1, DEADLINE,
-                                            &victim->handles[victim->posted++]));
-    }
+    require_result(sluice_multichannel_post(victim->star.hub, &receive, 1, DEADLINE,
+                                            &victim->handles[victim->posted++]),
+                   1);
     victim->fd = dial(&victim->endpoint);
     encode_hello(bytes, &victim->endpoint, &victim->forged);
     say(victim->fd, bytes, sizeof(bytes));
     require(hear(victim->fd, bytes, 16) && memcmp(bytes, "SLUICE\0\1", 8) == 0, "no welcome: %s",
             strerror(errno));
-    if (reads) {
-        do {
-            require(hear(victim->fd, bytes, 40), "no read request: %s", strerror(errno));
-        } while (bytes[0] != READ_REQUEST);
+    if (asked != NOTHING) {
+        ask(victim, asked);
     }
 }
 

@@ -12,7 +12,20 @@
 #define LANDING 100
 #define FILL 0x5c
 
-enum type { SEND = 1, WRITE, READ_REQUEST, READ_REPLY, ACK, NAK };
+enum type {
+    SEND = 1,
+    WRITE,
+    READ_REQUEST,
+    READ_REPLY,
+    ACK,
+    NAK,
+    COMPARE_SWAP,
+    FETCH_ADD,
+    ATOMIC_REPLY,
+    PROBE,
+    ECHO,
+    LAST_TYPE = ECHO
+};
 enum flag { IMMEDIATE = 1, PROMPT = 2 };
 
 struct frame {
@@ -33,8 +46,9 @@ struct frame {
 struct victim {
     struct star star;
     struct sluice_endpoint forged; /* of the hostile peer */
+    uint64_t generation;           /* of that endpoint */
     struct sluice_endpoint endpoint;
-    struct memory region;    /* peers may write to it and read it */
+    struct memory region;    /* peers may do everything with it */
     struct memory read_only; /* peers may only read it */
     struct memory landing;   /* of the receives and reads of the hub */
     struct sluice_remote_mr remote;
@@ -61,10 +75,15 @@ void say_frame(int fd, const struct frame *frame, size_t payload);
 
 /* All bytes of the hostile nonce: with 0xff the hostile peer is to connect, with 0 the victim. */
 void victim_open(struct victim *victim, uint8_t nonce);
+void victim_open_with(struct victim *victim, uint8_t nonce, const struct sluice_channel_attr *attr);
 /* Checks that no fd is left. */
 void victim_close(struct victim *victim);
-/* A new connection to the hostile peer, with a receive and perhaps a read posted. */
-void connect_hostile(struct victim *victim, bool reads);
+/* The hostile peer has a new generation, without which it is not taken again. */
+void reset_hostile(struct victim *victim);
+/* What the victim has asked the hostile peer for: LANDING bytes, or 8. */
+enum asked { NOTHING, A_READ, AN_ATOMIC };
+/* A new connection to the hostile peer, with a receive and perhaps more posted. */
+void connect_hostile(struct victim *victim, enum asked asked);
 
 #define MASK(name) (1U << SLUICE_CLASS_##name)
 /* The victim has done nothing wrong, and may see no more than the end. */

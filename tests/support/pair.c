@@ -104,7 +104,7 @@ struct sluice_request request_of(uint32_t opcode, uint32_t peer, const struct sl
 struct sluice_handle post(struct sluice_channel *channel, const struct sluice_request *request)
 {
     struct sluice_handle handle = {0};
-    require_ok(sluice_channel_post(channel, request, 1, DEADLINE, &handle));
+    require_result(sluice_channel_post(channel, request, 1, DEADLINE, &handle), 1);
     return handle;
 }
 

@@ -3,6 +3,7 @@
 #ifndef SUPPORT_PROCESS_H
 #define SUPPORT_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Open file descriptors of the process, but not the one that counts them. */
@@ -18,6 +19,8 @@ int settle_fds(int most);
  * is not there to be asked.
  */
 int count_objects(const char *kind);
+/* Whether that is the pretend device, whose peers are all within the process. */
+bool device_is_pretend(void);
 /* Nanoseconds of a monotonic clock, and of CPU time of the whole process. */
 int64_t clock_now(void);
 int64_t cpu_used(void);

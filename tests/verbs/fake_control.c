@@ -497,6 +497,7 @@ __attribute__((constructor)) void fake_verbs_reset(void)
         .max_mr = 65536,
         .max_qp_rd_atom = 128,
         .max_qp_init_rd_atom = 128,
+        .atomic_cap = IBV_ATOMIC_HCA,
         .max_inline = 512,
     };
     for (uint32_t i = 0; i < FAKE_PORTS; i++)

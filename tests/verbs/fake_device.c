@@ -260,7 +260,7 @@ int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
             .max_qp_rd_atom = device->max_qp_rd_atom,
             .max_res_rd_atom = device->max_qp_rd_atom,
             .max_qp_init_rd_atom = device->max_qp_init_rd_atom,
-            .atomic_cap = IBV_ATOMIC_HCA,
+            .atomic_cap = device->atomic_cap,
             .max_pkeys = FAKE_PKEYS,
             .phys_port_cnt = (uint8_t)device->ports,
         };

@@ -313,6 +313,10 @@ static enum fake_outcome do_atomic(struct fake_qp *qp, struct fake_qp *peer,
 
     if (!(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || addr % 8 || to->length != 8)
         return refuse(qp, peer, IBV_WC_REM_INV_REQ_ERR);
+    if (qp->attr.max_rd_atomic > peer->attr.max_dest_rd_atomic) {
+        fake_verbs.read_mismatches++;
+        return refuse(qp, peer, IBV_WC_REM_INV_REQ_ERR);
+    }
     word = (void *)fake_remote(peer->ibv.pd, addr, 8, wqe->wr.wr.atomic.rkey,
                                IBV_ACCESS_REMOTE_ATOMIC);
     if (!word)

@@ -17,6 +17,13 @@ static uint64_t length_of(const struct ibv_sge *sges, int count)
     return length;
 }
 
+static int check_atomic(const struct fake_qp *qp, const struct ibv_send_wr *wr)
+{
+    if (fake_device_of(qp->ibv.context)->atomic_cap == IBV_ATOMIC_NONE)
+        return EINVAL;
+    return wr->num_sge == 1 && wr->sg_list[0].length == 8 ? 0 : EINVAL;
+}
+
 static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr)
 {
     const struct ibv_qp_cap *cap = &qp->init.cap;
@@ -31,6 +38,8 @@ static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr)
     if (wr->send_flags & IBV_SEND_INLINE &&
         (is_read(wr->opcode) || length_of(wr->sg_list, wr->num_sge) > cap->max_inline_data))
         return EINVAL;
+    if (wr->opcode >= IBV_WR_ATOMIC_CMP_AND_SWP)
+        return check_atomic(qp, wr);
     return 0;
 }
 

@@ -190,6 +190,9 @@ const char *fake_qp_check(struct fake_qp *qp, const struct ibv_qp_attr *attr, in
         return why;
     if (mask & IBV_QP_PORT && !port)
         return "there is no such port";
+    if (mask & IBV_QP_ACCESS_FLAGS && attr->qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC &&
+        device->atomic_cap == IBV_ATOMIC_NONE)
+        return "the device has no atomic operations";
     if (mask & IBV_QP_PKEY_INDEX && attr->pkey_index >= port->pkeys)
         return "the partition key table has no such entry";
     if (mask & IBV_QP_PATH_MTU &&

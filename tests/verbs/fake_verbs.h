@@ -59,6 +59,7 @@ struct fake_device {
     int max_mr;
     int max_qp_rd_atom;
     int max_qp_init_rd_atom;
+    enum ibv_atomic_cap atomic_cap;
     uint32_t max_inline;
     struct fake_port port[FAKE_PORTS]; /* port 1 is the first */
 };

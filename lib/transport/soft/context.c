@@ -71,6 +71,7 @@ static void set_limits(struct slu_tcontext *base)
     base->max_cq_depth = SOFT_MAX_CQ_DEPTH;
     base->max_cq_entries = SOFT_MAX_CQ_DEPTH;
     base->max_message = SOFT_MAX_MESSAGE;
+    base->atomics = SLUICE_ATOMICS_GLOBAL;
 }
 
 static int open_context(const char *device, const struct sluice_context_attr *attr,
@@ -163,6 +164,7 @@ void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot)
 const struct slu_transport slu_transport_soft = {
     .name = "soft",
     .id = SLU_TRANSPORT_SOFT,
+    .probe_overtakes = true,
     .device_list = slu_soft_device_list,
     .open = open_context,
     .close = close_context,
@@ -178,11 +180,14 @@ const struct slu_transport slu_transport_soft = {
     .cq_poll = slu_soft_cq_poll,
     .cq_arm = slu_soft_cq_arm,
     .cq_fd = slu_soft_cq_fd,
+    .cq_wake = slu_soft_cq_interrupt,
     .qp_create = slu_soft_qp_create,
     .qp_endpoint = slu_soft_qp_endpoint,
     .qp_connect = slu_soft_qp_connect,
     .qp_state = slu_soft_qp_state,
     .qp_query = slu_soft_qp_query,
+    .qp_probe = slu_soft_qp_probe,
+    .qp_moved = slu_soft_qp_moved,
     .qp_error = slu_soft_qp_error,
     .qp_destroy = slu_soft_qp_destroy,
     .post_send = slu_soft_post_send,

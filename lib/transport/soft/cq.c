@@ -200,17 +200,27 @@ void slu_soft_cq_leave(struct slu_cq *cq)
     slu_soft_cq_give_back((struct soft_cq *)cq);
 }
 
-void slu_soft_cq_wake(struct soft_cq *cq)
+/* It cannot fail: the counter would have to be full. */
+static void signal_event(struct soft_cq *cq)
 {
-    if (atomic_load(&cq->armed) == 0 || atomic_exchange(&cq->armed, 0) == 0)
-        return;
     uint64_t one = 1;
     int saved = errno;
-    if (write(cq->event, &one, sizeof(one)) < 0)
-        slu_log(SLUICE_LOG_ERROR, "cannot wake a completion queue: %m");
+    ssize_t written = write(cq->event, &one, sizeof(one));
+    (void)written;
     errno = saved;
     /* After the write, so that who sees it finds something to read. */
     atomic_store(&cq->signaled, true);
+}
+
+void slu_soft_cq_wake(struct soft_cq *cq)
+{
+    if (atomic_load(&cq->armed) != 0 && atomic_exchange(&cq->armed, 0) != 0)
+        signal_event(cq);
+}
+
+void slu_soft_cq_interrupt(struct slu_cq *cq)
+{
+    signal_event((struct soft_cq *)cq);
 }
 
 static void clear_event(struct soft_cq *cq)

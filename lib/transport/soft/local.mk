@@ -2,6 +2,8 @@
 # The software transport. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/addresses.c \
+	%D%/ask.c \
+	%D%/atomic.c \
 	%D%/context.c \
 	%D%/copy.c \
 	%D%/cq.c \

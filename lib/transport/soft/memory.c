@@ -129,7 +129,8 @@ static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, ui
 int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
                          struct slu_tmr **mr)
 {
-    bool write = (access & (SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE)) != 0;
+    /* No right to change it comes without this one. */
+    bool write = (access & SLUICE_ACCESS_LOCAL_WRITE) != 0;
     if (slu_soft_probe_range(addr, length, write) != 0)
         return slu_fail(EFAULT, "memory %p of %zu bytes is not mapped%s", addr, length,
                         write ? " or is read-only" : "");
@@ -251,6 +252,6 @@ uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access)
 {
     if ((qp->attr.access & access) != 0)
         return SLUICE_STATUS_SUCCESS;
-    return access == SLUICE_ACCESS_REMOTE_READ ? SLUICE_STATUS_REM_INV_REQ_ERR
-                                               : SLUICE_STATUS_REM_ACCESS_ERR;
+    return access == SLUICE_ACCESS_REMOTE_WRITE ? SLUICE_STATUS_REM_ACCESS_ERR
+                                                : SLUICE_STATUS_REM_INV_REQ_ERR;
 }

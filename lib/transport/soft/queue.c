@@ -5,6 +5,7 @@
  */
 #include "soft.h"
 
+#include <endian.h>
 #include <string.h>
 
 static uint64_t sum_lengths(const struct sluice_sge *sges, uint32_t count)
@@ -42,8 +43,8 @@ static int check_send(const struct soft_qp *qp, const struct slu_send_wr *wr, ui
     if ((wr->flags & SLUICE_INLINE) != 0 && length > qp->attr.max_inline)
         return slu_fail(EINVAL, "%llu inline bytes, the queue pair takes %u",
                         (unsigned long long)length, qp->attr.max_inline);
-    if (wr->opcode != SLUICE_OP_SEND && wr->opcode != SLUICE_OP_WRITE &&
-        wr->opcode != SLUICE_OP_READ)
+    if (wr->opcode != SLUICE_OP_SEND &&
+        (wr->opcode < SLUICE_OP_WRITE || wr->opcode > SLUICE_OP_FETCH_ADD))
         return slu_fail(EINVAL, "operation %u is not of the send queue", wr->opcode);
     return 0;
 }
@@ -67,6 +68,10 @@ static int append_send(struct soft_qp *qp, const struct slu_send_wr *wr)
     wqe->checked = false;
     wqe->replied = false;
     wqe->sge_count = wr->sge_count;
+    if (slu_soft_is_atomic(wqe)) {
+        wqe->operand[0] = htobe64(wr->operand[0]);
+        wqe->operand[1] = htobe64(wr->operand[1]);
+    }
     if ((wr->flags & SLUICE_INLINE) != 0)
         copy_inline(wqe, wr);
     else if (wr->sge_count > 0)
@@ -192,6 +197,15 @@ static void tell_receive(struct soft_qp *qp)
     slu_soft_complete_receive(qp, SLUICE_STATUS_BAD_RESP_ERR, 0, false, 0);
 }
 
+/* A probe hears of the reason if nobody else does. */
+static void tell_probe(struct soft_qp *qp)
+{
+    if (!qp->asking)
+        return;
+    slu_soft_answered(qp, qp->caused ? SLUICE_STATUS_WR_FLUSH_ERR : qp->cause);
+    qp->caused = true;
+}
+
 /* The reason for the error comes before all that is flushed because of it. */
 void slu_soft_retire(struct soft_qp *qp)
 {
@@ -199,6 +213,7 @@ void slu_soft_retire(struct soft_qp *qp)
     if (!slu_soft_in_error(qp) || (!qp->caused && qp->sends.done != qp->sends.posted))
         return;
     tell_receive(qp);
+    tell_probe(qp);
     flush_receives(qp);
 }
 

@@ -126,7 +126,8 @@ struct soft_wqe {
     uint32_t sge_count;
     uint8_t state;
     bool checked;             /* its SGEs are in the memory table */
-    bool replied;             /* read: all of the reply is here */
+    bool replied;             /* read, atomic: all of the reply is here */
+    uint64_t operand[2];      /* atomic: in network byte order, as they go over TCP */
     struct sluice_sge sges[]; /* inline: one, and the bytes behind it */
 };
 
@@ -158,6 +159,8 @@ struct soft_wire {
     int (*start)(struct soft_qp *qp, const struct slu_endpoint *remote);
     /* Requests were posted. */
     void (*push)(struct soft_qp *qp);
+    /* The peer is to be asked for a sign of life: see ask.c. */
+    void (*ask)(struct soft_qp *qp);
     /* Receives were posted. */
     void (*receives)(struct soft_qp *qp);
     /*
@@ -184,6 +187,9 @@ struct soft_qp {
     uint32_t cause;               /* in error: status of the oldest unfinished send */
     bool caused;                  /* it has been given */
     bool deaf;                    /* self: the peer has failed, its requests go back */
+    bool asking;                  /* a probe of the engine waits for the peer */
+    bool greeted;                 /* self: the peer is connected to us */
+    uint64_t probe_id;            /* of that probe */
     uint32_t unpolled;            /* its completions in the CQ's ring */
     uint32_t sent;                /* position of the next send the wire takes */
     uint32_t max_reads;           /* in flight, negotiated */
@@ -295,6 +301,17 @@ static inline bool slu_soft_in_error(const struct soft_qp *qp)
     return atomic_load_explicit(&qp->state, memory_order_relaxed) == SLU_QP_ERROR;
 }
 
+static inline bool slu_soft_is_atomic(const struct soft_wqe *wqe)
+{
+    return wqe->opcode == SLUICE_OP_COMPARE_SWAP || wqe->opcode == SLUICE_OP_FETCH_ADD;
+}
+
+/* Does it bring something back, to local memory that must be writable? */
+static inline bool slu_soft_is_fetch(const struct soft_wqe *wqe)
+{
+    return wqe->opcode == SLUICE_OP_READ || slu_soft_is_atomic(wqe);
+}
+
 /* context.c */
 int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot);
 void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
@@ -321,6 +338,14 @@ uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
 /* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
 int slu_soft_probe_range(const void *addr, size_t length, bool write);
 
+/*
+ * atomic.c: with the keys locked. A status; on success *before is the old value.
+ * The operands are in network byte order.
+ */
+uint32_t slu_soft_atomic(const struct soft_qp *target, uint32_t opcode, uint32_t rkey,
+                         uint64_t addr, const uint64_t operand[2], uint64_t *before);
+void slu_soft_atomic_result(const struct soft_wqe *wqe, uint64_t before);
+
 /* copy.c */
 struct soft_cursor {
     const struct sluice_sge *sges;
@@ -346,6 +371,7 @@ void slu_soft_cq_leave(struct slu_cq *cq);
 int slu_soft_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
 int slu_soft_cq_arm(struct slu_cq *cq);
 int slu_soft_cq_fd(struct slu_cq *cq);
+void slu_soft_cq_interrupt(struct slu_cq *cq); /* cq_wake: armed or not */
 void slu_soft_cq_hold(struct soft_cq *cq);
 void slu_soft_cq_release(struct soft_cq *cq);
 bool slu_soft_cq_take(struct soft_cq *cq); /* for the helper; false: it is not free */
@@ -374,6 +400,12 @@ void slu_soft_qp_destroy(struct slu_qp *qp);
 struct soft_qp *slu_soft_qp_find(struct soft_context *context, uint32_t qpn); /* held, or NULL */
 void slu_soft_qp_hold(struct soft_qp *qp);
 void slu_soft_qp_release(struct soft_qp *qp);
+
+/* ask.c */
+int slu_soft_qp_probe(struct slu_qp *qp, uint64_t id);
+uint32_t slu_soft_qp_moved(struct slu_qp *qp);
+/* Ends the probe that waits, if one does. */
+void slu_soft_answered(struct soft_qp *qp, uint32_t status);
 
 /* query.c */
 void slu_soft_qp_query(const struct slu_qp *qp, struct sluice_channel_info *info);

@@ -32,7 +32,7 @@ enum tcp_part {
 /* A frame to be sent, or what is left of it. */
 struct tcp_out {
     enum tcp_part part;
-    uint32_t position; /* of the request, or the sequence number of the read */
+    uint32_t position; /* of the request, or the sequence number of what is replied to */
     uint64_t payload;  /* bytes behind the header */
     uint64_t sent;     /* bytes, of header and payload together */
     uint32_t ack;      /* what the header tells */
@@ -40,18 +40,21 @@ struct tcp_out {
     uint8_t header[TCP_FRAME_BYTES];
 };
 
-/* A read of the peer that has not been answered. */
+/* A read of the peer that has not been answered, or an atomic operation: it is done. */
 struct tcp_reply {
+    uint32_t type; /* TCP_READ_REPLY or TCP_ATOMIC_REPLY */
     uint32_t seq;
-    uint32_t rkey;
-    uint64_t addr;
+    uint64_t addr; /* of an atomic operation the old value, and the rest is 0 */
     uint64_t length;
+    uint32_t rkey;
+    uint32_t reserved;
 };
 
 /* The payload that is coming in. */
 struct tcp_in {
     struct tcp_frame frame;
     uint64_t offset;
+    uint64_t operand[2]; /* of an atomic request, as they came */
     bool active;
 };
 
@@ -73,11 +76,17 @@ struct soft_tcp {
     struct tcp_out out;
     uint32_t credits;   /* receives the peer has posted, ever */
     uint32_t consumed;  /* of these, used by what we sent */
-    uint32_t reads;     /* sent and not acknowledged */
+    uint32_t fetches;   /* reads and atomics, sent and not acknowledged */
+    uint32_t reads;     /* of these */
     uint32_t acked_out; /* what we have told the peer */
     uint32_t credit_out;
-    bool ask; /* the peer for an acknowledgement */
-    bool nak; /* one is to be sent */
+    bool ask;   /* the peer for an acknowledgement */
+    bool probe; /* the peer is to be asked for a sign of life, with this number */
+    bool echo;  /* the peer is to be given one, with that number */
+    uint32_t probe_seq;
+    uint32_t echo_seq;
+    uint32_t moved; /* SLU_MOVED_* */
+    bool nak;       /* one is to be sent */
     uint32_t nak_seq;
     uint32_t nak_status;
     struct tcp_reply *replies; /* ring of attr.read_depth */
@@ -86,7 +95,7 @@ struct soft_tcp {
     /* Receiving. */
     struct tcp_in in;
     uint32_t executed;     /* requests of the peer; the next has this number */
-    uint32_t read_cursor;  /* no unanswered read of ours before this position */
+    uint32_t fetch_cursor; /* no unanswered read or atomic of ours before this position */
     uint32_t carry_length; /* bytes of an incomplete frame */
     uint8_t carry[TCP_CARRY_BYTES];
     /* In the CQ. */

@@ -5,6 +5,8 @@
  */
 #include "tcp.h"
 
+#include <string.h>
+
 static bool is_open(const struct soft_tcp *tcp)
 {
     return tcp->phase == PHASE_OPEN;
@@ -37,15 +39,16 @@ static bool accept_ack(struct soft_tcp *tcp, uint32_t ack)
         return reject(tcp, "it acknowledges what was not sent");
     for (uint32_t position = first; position != ack; position++) {
         struct soft_wqe *wqe = slu_soft_wqe(qp, position);
-        if (wqe->opcode == SLUICE_OP_READ && !wqe->replied)
-            return reject(tcp, "it acknowledges a read without a reply");
+        if (slu_soft_is_fetch(wqe) && !wqe->replied)
+            return reject(tcp, "it acknowledges a read or atomic without a reply");
+        tcp->fetches -= slu_soft_is_fetch(wqe);
         tcp->reads -= wqe->opcode == SLUICE_OP_READ;
         wqe->state = SOFT_WQE_DONE;
     }
     slu_soft_retire(qp);
     /* Kept close behind, so that positions can wrap. */
-    if ((int32_t)(ack - tcp->read_cursor) > 0)
-        tcp->read_cursor = ack;
+    if ((int32_t)(ack - tcp->fetch_cursor) > 0)
+        tcp->fetch_cursor = ack;
     return is_open(tcp);
 }
 
@@ -103,31 +106,48 @@ static bool begin_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return check_access(tcp, frame, SLUICE_ACCESS_REMOTE_WRITE);
 }
 
+static bool has_reply_room(struct soft_tcp *tcp)
+{
+    return tcp->reply_tail - tcp->reply_head < tcp->qp->attr.read_depth ||
+           reject(tcp, "more reads and atomics than were agreed on");
+}
+
 static bool begin_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
-    uint32_t depth = tcp->qp->attr.read_depth;
-    if (tcp->reply_tail - tcp->reply_head >= depth)
-        return reject(tcp, "more reads than were agreed on");
-    return check_access(tcp, frame, SLUICE_ACCESS_REMOTE_READ);
+    return has_reply_room(tcp) && check_access(tcp, frame, SLUICE_ACCESS_REMOTE_READ);
+}
+
+/* All else of it is checked when its operands are here as well, and with what is done then. */
+static bool begin_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    (void)frame;
+    return has_reply_room(tcp);
+}
+
+/* Is this what our oldest unanswered request waits for? */
+static bool answers(const struct tcp_frame *frame, const struct soft_wqe *wqe)
+{
+    if (frame->type == TCP_ATOMIC_REPLY)
+        return slu_soft_is_atomic(wqe);
+    return wqe->opcode == SLUICE_OP_READ && frame->length == wqe->length;
 }
 
 static bool begin_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     const struct soft_qp *qp = tcp->qp;
     uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
-    uint32_t position = tcp->read_cursor;
+    uint32_t position = tcp->fetch_cursor;
     /* Requests before the oldest unfinished one have made room for others. */
     if (position - qp->sends.done > sent - qp->sends.done)
         position = qp->sends.done;
     for (; position != sent; position++) {
         const struct soft_wqe *wqe = slu_soft_wqe(qp, position);
-        if (wqe->opcode == SLUICE_OP_READ && !wqe->replied)
+        if (slu_soft_is_fetch(wqe) && !wqe->replied)
             break;
     }
-    tcp->read_cursor = position;
-    if (position == sent || frame->seq != position ||
-        frame->length != slu_soft_wqe(qp, position)->length)
-        return reject(tcp, "a reply to no read");
+    tcp->fetch_cursor = position;
+    if (position == sent || frame->seq != position || !answers(frame, slu_soft_wqe(qp, position)))
+        return reject(tcp, "a reply to no read or atomic");
     return true;
 }
 
@@ -174,17 +194,69 @@ static bool finish_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return true;
 }
 
+/* The request is counted as executed; the reply follows as the socket takes it. */
+static bool owe_reply(struct soft_tcp *tcp, const struct tcp_reply *reply)
+{
+    tcp->executed++;
+    tcp->replies[tcp->reply_tail++ % tcp->qp->attr.read_depth] = *reply;
+    return true;
+}
+
 static bool finish_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
-    struct tcp_reply reply = {frame->seq, frame->rkey, frame->addr, frame->length};
-    tcp->executed++;
-    tcp->replies[tcp->reply_tail++ % tcp->qp->attr.read_depth] = reply;
-    return true;
+    struct tcp_reply reply = {.type = TCP_READ_REPLY,
+                              .seq = frame->seq,
+                              .addr = frame->addr,
+                              .length = frame->length,
+                              .rkey = frame->rkey};
+    return owe_reply(tcp, &reply);
+}
+
+static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_context *context = slu_soft_context(tcp->qp);
+    bool add = frame->type == TCP_FETCH_ADD;
+    struct tcp_reply reply = {.type = TCP_ATOMIC_REPLY, .seq = frame->seq};
+    if (add && tcp->in.operand[1] != 0)
+        return reject(tcp, "a fetch-add with two operands");
+    slu_soft_keys_lock(context);
+    uint32_t status = slu_soft_atomic(tcp->qp, add ? SLUICE_OP_FETCH_ADD : SLUICE_OP_COMPARE_SWAP,
+                                      frame->rkey, frame->addr, tcp->in.operand, &reply.addr);
+    slu_soft_keys_unlock(context);
+    if (status == SLUICE_STATUS_SUCCESS)
+        return owe_reply(tcp, &reply);
+    slu_soft_tcp_refuse(tcp, frame->seq, status);
+    return false;
 }
 
 static bool finish_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
-    slu_soft_wqe(tcp->qp, frame->seq)->replied = true;
+    struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, frame->seq);
+    if (frame->type == TCP_ATOMIC_REPLY)
+        slu_soft_atomic_result(wqe, frame->addr);
+    wqe->replied = true;
+    return true;
+}
+
+static bool finish_probe(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    tcp->echo = true;
+    tcp->echo_seq = frame->seq;
+    slu_soft_tcp_urgent(tcp);
+    return true;
+}
+
+static bool begin_echo(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    if (!tcp->qp->asking || tcp->probe || frame->seq != tcp->probe_seq)
+        return reject(tcp, "an answer to what it was not asked");
+    return true;
+}
+
+static bool finish_echo(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    (void)frame;
+    slu_soft_answered(tcp->qp, SLUICE_STATUS_SUCCESS);
     return true;
 }
 
@@ -199,6 +271,11 @@ static const struct {
     [TCP_READ_REPLY] = {false, begin_reply, finish_reply},
     [TCP_ACK] = {false, begin_ack, begin_ack},
     [TCP_NAK] = {false, begin_nak, begin_ack},
+    [TCP_COMPARE_SWAP] = {true, begin_atomic, finish_atomic},
+    [TCP_FETCH_ADD] = {true, begin_atomic, finish_atomic},
+    [TCP_ATOMIC_REPLY] = {false, begin_reply, finish_reply},
+    [TCP_PROBE] = {false, begin_ack, finish_probe},
+    [TCP_ECHO] = {false, begin_echo, finish_echo},
 };
 
 bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)
@@ -252,6 +329,11 @@ static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t le
     return false;
 }
 
+static bool is_atomic(const struct tcp_frame *frame)
+{
+    return frame->type == TCP_COMPARE_SWAP || frame->type == TCP_FETCH_ADD;
+}
+
 bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
 {
     if (length == 0)
@@ -259,6 +341,8 @@ bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
     if (tcp->in.frame.type == TCP_WRITE) {
         if (!place_memory(tcp, bytes, length))
             return false;
+    } else if (is_atomic(&tcp->in.frame)) {
+        memcpy((uint8_t *)tcp->in.operand + tcp->in.offset, bytes, length);
     } else {
         struct soft_cursor target = slu_soft_tcp_target(tcp);
         slu_soft_scatter(&target, bytes, length);

@@ -55,15 +55,24 @@ static const struct {
     uint8_t flags;
     bool status;
     bool seq;
-    bool memory;
-    bool length;
-} rules[] = {
-    [TCP_SEND] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT, false, true, false, true},
-    [TCP_WRITE] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT, false, true, true, true},
-    [TCP_READ_REQUEST] = {0, false, true, true, true},
-    [TCP_READ_REPLY] = {0, false, true, false, true},
-    [TCP_ACK] = {TCP_FLAG_PROMPT, false, false, false, false},
-    [TCP_NAK] = {0, true, true, false, false},
+    bool rkey;
+    bool addr;
+    uint64_t least; /* length */
+    uint64_t most;
+} rules[TCP_TYPES] = {
+    [TCP_SEND] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT, false, true, false, false, 0,
+                  SOFT_MAX_MESSAGE},
+    [TCP_WRITE] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT, false, true, true, true, 0,
+                   SOFT_MAX_MESSAGE},
+    [TCP_READ_REQUEST] = {0, false, true, true, true, 0, SOFT_MAX_MESSAGE},
+    [TCP_READ_REPLY] = {0, false, true, false, false, 0, SOFT_MAX_MESSAGE},
+    [TCP_ACK] = {TCP_FLAG_PROMPT, false, false, false, false, 0, 0},
+    [TCP_NAK] = {0, true, true, false, false, 0, 0},
+    [TCP_COMPARE_SWAP] = {0, false, true, true, true, TCP_ATOMIC_BYTES, TCP_ATOMIC_BYTES},
+    [TCP_FETCH_ADD] = {0, false, true, true, true, TCP_ATOMIC_BYTES, TCP_ATOMIC_BYTES},
+    [TCP_ATOMIC_REPLY] = {0, false, true, false, true, 0, 0},
+    [TCP_PROBE] = {0, false, true, false, false, 0, 0},
+    [TCP_ECHO] = {0, false, true, false, false, 0, 0},
 };
 
 static bool refusal(uint8_t status)
@@ -84,17 +93,17 @@ bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_fram
     frame->rkey = get32(bytes + 20);
     frame->addr = get64(bytes + 24);
     frame->length = get64(bytes + 32);
-    if (frame->type < TCP_SEND || frame->type > TCP_NAK || bytes[3] != 0)
+    if (frame->type < TCP_SEND || frame->type >= TCP_TYPES || bytes[3] != 0)
         return false;
     uint8_t type = frame->type;
-    if ((frame->flags & ~rules[type].flags) != 0 || frame->length > SOFT_MAX_MESSAGE)
+    if ((frame->flags & ~rules[type].flags) != 0 || frame->length < rules[type].least ||
+        frame->length > rules[type].most)
         return false;
     if (rules[type].status ? !refusal(frame->status) : frame->status != 0)
         return false;
     return ((frame->flags & TCP_FLAG_IMMEDIATE) != 0 || frame->immediate == 0) &&
-           (rules[type].seq || frame->seq == 0) &&
-           (rules[type].memory || (frame->rkey == 0 && frame->addr == 0)) &&
-           (rules[type].length || frame->length == 0);
+           (rules[type].seq || frame->seq == 0) && (rules[type].rkey || frame->rkey == 0) &&
+           (rules[type].addr || frame->addr == 0);
 }
 
 uint64_t slu_soft_frame_payload(const struct tcp_frame *frame)

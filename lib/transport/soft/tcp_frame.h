@@ -30,7 +30,23 @@ struct tcp_hello {
     uint8_t own_nonce[SLU_NONCE_BYTES];
 };
 
-enum tcp_type { TCP_SEND = 1, TCP_WRITE, TCP_READ_REQUEST, TCP_READ_REPLY, TCP_ACK, TCP_NAK };
+/* Payload of an atomic request: its two operands. */
+#define TCP_ATOMIC_BYTES 16
+
+enum tcp_type {
+    TCP_SEND = 1,
+    TCP_WRITE,
+    TCP_READ_REQUEST,
+    TCP_READ_REPLY,
+    TCP_ACK,
+    TCP_NAK,
+    TCP_COMPARE_SWAP,
+    TCP_FETCH_ADD,
+    TCP_ATOMIC_REPLY,
+    TCP_PROBE,
+    TCP_ECHO,
+    TCP_TYPES
+};
 
 #define TCP_FLAG_IMMEDIATE 1
 #define TCP_FLAG_PROMPT 2 /* acknowledge without delay: somebody waits */
@@ -41,11 +57,12 @@ struct tcp_frame {
     uint8_t flags;
     uint8_t status;     /* NAK: for the request seq */
     uint32_t immediate; /* with TCP_FLAG_IMMEDIATE */
-    uint32_t seq;       /* requests: their number; READ_REPLY, NAK: that of the request */
+    uint32_t seq;       /* requests: their number; replies, NAK: that of the request;
+                           PROBE: any; ECHO: that of the probe */
     uint32_t ack;       /* requests of the peer that are complete, ever */
     uint32_t credit;    /* receives posted, ever */
-    uint32_t rkey;      /* WRITE, READ_REQUEST */
-    uint64_t addr;      /* WRITE, READ_REQUEST */
+    uint32_t rkey;      /* WRITE, READ_REQUEST, atomics */
+    uint64_t addr;      /* likewise; ATOMIC_REPLY: the old value */
     uint64_t length;    /* of the payload; READ_REQUEST: of the reply */
 };
 

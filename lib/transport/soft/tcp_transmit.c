@@ -16,7 +16,7 @@
 #define MAX_BATCH_BYTES (UINT64_C(1) << 20)
 
 /* Position of a frame that is not of a request. */
-enum control { CONTROL_ACK, CONTROL_ASK, CONTROL_NAK };
+enum control { CONTROL_ACK, CONTROL_ASK, CONTROL_NAK, CONTROL_PROBE, CONTROL_ECHO };
 
 struct batch {
     uint32_t frame_count;
@@ -28,6 +28,7 @@ struct batch {
     /* What will hold once all of it is sent. */
     uint32_t sent;
     uint32_t consumed;
+    uint32_t fetches;
     uint32_t reads;
     uint32_t reply_head;
     struct tcp_out frames[MAX_FRAMES];
@@ -88,6 +89,10 @@ static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
 {
     const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, position);
     struct soft_cursor cursor = slu_soft_cursor(wqe->sges, wqe->sge_count, offset);
+    if (slu_soft_is_atomic(wqe)) {
+        add_iovec(batch, (const uint8_t *)wqe->operand + offset, TCP_ATOMIC_BYTES - offset);
+        return;
+    }
     batch->iovec_count +=
         slu_soft_cursor_iovecs(cursor, wqe->length - offset, &batch->iovecs[batch->iovec_count],
                                MAX_IOVECS - batch->iovec_count);
@@ -96,6 +101,8 @@ static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
 
 static uint32_t check_reply(const struct soft_tcp *tcp, const struct tcp_reply *reply)
 {
+    if (reply->type == TCP_ATOMIC_REPLY)
+        return SLUICE_STATUS_SUCCESS;
     return slu_soft_check_remote(tcp->qp, reply->rkey, reply->addr, reply->length,
                                  SLUICE_ACCESS_REMOTE_READ);
 }
@@ -119,6 +126,8 @@ static void resume_reply(struct soft_tcp *tcp, struct batch *batch, uint64_t off
     const struct tcp_reply *reply = &tcp->replies[tcp->reply_head % tcp->qp->attr.read_depth];
     uint64_t left = reply->length - offset;
     bool void_already = tcp->nak && tcp->nak_seq == reply->seq;
+    if (left == 0)
+        return;
     lock_keys(tcp, batch);
     if (!void_already && check_reply(tcp, reply) == SLUICE_STATUS_SUCCESS) {
         add_iovec(batch, (const void *)(uintptr_t)(reply->addr + offset), left);
@@ -167,8 +176,11 @@ static void add_replies(struct soft_tcp *tcp, struct batch *batch)
             refuse_reply(tcp, batch, seq);
             return;
         }
-        struct tcp_frame frame = {
-            .type = TCP_READ_REPLY, .seq = reply->seq, .length = reply->length};
+        bool atomic = reply->type == TCP_ATOMIC_REPLY;
+        struct tcp_frame frame = {.type = (uint8_t)reply->type,
+                                  .seq = reply->seq,
+                                  .addr = atomic ? reply->addr : 0,
+                                  .length = reply->length};
         add_frame(tcp, batch, &frame, TCP_PART_REPLY, reply->seq);
         if (reply->length > 0)
             add_iovec(batch, (const void *)(uintptr_t)reply->addr, reply->length);
@@ -189,7 +201,7 @@ static void add_nak(struct soft_tcp *tcp, struct batch *batch)
 static uint32_t check_request(const struct soft_tcp *tcp, struct batch *batch,
                               const struct soft_wqe *wqe)
 {
-    uint32_t access = wqe->opcode == SLUICE_OP_READ ? SLUICE_ACCESS_LOCAL_WRITE : 0;
+    uint32_t access = slu_soft_is_fetch(wqe) ? SLUICE_ACCESS_LOCAL_WRITE : 0;
     if (wqe->length > SOFT_MAX_MESSAGE)
         return SLUICE_STATUS_LOC_LEN_ERR;
     lock_keys(tcp, batch);
@@ -208,19 +220,25 @@ static bool may_start(const struct soft_tcp *tcp, const struct batch *batch,
 {
     if (takes_receive(wqe) && batch->consumed == tcp->credits)
         return false;
-    if ((wqe->flags & SLUICE_FENCE) != 0 && batch->reads > 0)
+    if ((wqe->flags & SLUICE_FENCE) != 0 && batch->fetches > 0)
         return false;
-    return wqe->opcode != SLUICE_OP_READ || batch->reads < tcp->qp->max_reads;
+    /* The peer reads for us when it can, but does an atomic operation at once: keep the order. */
+    if (slu_soft_is_atomic(wqe) && batch->reads > 0)
+        return false;
+    return !slu_soft_is_fetch(wqe) || batch->fetches < tcp->qp->max_reads;
 }
 
 static void add_request(struct soft_tcp *tcp, struct batch *batch, const struct soft_wqe *wqe)
 {
     static const uint8_t types[] = {[SLUICE_OP_SEND] = TCP_SEND,
                                     [SLUICE_OP_WRITE] = TCP_WRITE,
-                                    [SLUICE_OP_READ] = TCP_READ_REQUEST};
-    struct tcp_frame frame = {
-        .type = types[wqe->opcode], .seq = batch->sent, .length = wqe->length};
-    if (wqe->opcode != SLUICE_OP_READ) {
+                                    [SLUICE_OP_READ] = TCP_READ_REQUEST,
+                                    [SLUICE_OP_COMPARE_SWAP] = TCP_COMPARE_SWAP,
+                                    [SLUICE_OP_FETCH_ADD] = TCP_FETCH_ADD};
+    struct tcp_frame frame = {.type = types[wqe->opcode],
+                              .seq = batch->sent,
+                              .length = slu_soft_is_atomic(wqe) ? TCP_ATOMIC_BYTES : wqe->length};
+    if (!slu_soft_is_fetch(wqe)) {
         bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
         frame.flags = (uint8_t)((immediate ? TCP_FLAG_IMMEDIATE : 0) |
                                 ((wqe->flags & SLU_SIGNALED) != 0 ? TCP_FLAG_PROMPT : 0));
@@ -235,6 +253,7 @@ static void add_request(struct soft_tcp *tcp, struct batch *batch, const struct 
         add_request_payload(tcp, batch, batch->sent, 0);
     batch->sent++;
     batch->consumed += takes_receive(wqe);
+    batch->fetches += slu_soft_is_fetch(wqe);
     batch->reads += wqe->opcode == SLUICE_OP_READ;
 }
 
@@ -264,6 +283,19 @@ static bool add_requests(struct soft_tcp *tcp, struct batch *batch)
     return false;
 }
 
+/* Our question, and our answer; ahead of replies and requests, which may be many. */
+static bool add_probes(struct soft_tcp *tcp, struct batch *batch)
+{
+    uint32_t before = batch->frame_count;
+    struct tcp_frame probe = {.type = TCP_PROBE, .seq = tcp->probe_seq};
+    struct tcp_frame echo = {.type = TCP_ECHO, .seq = tcp->echo_seq};
+    if (tcp->probe && has_room(batch, 1))
+        add_frame(tcp, batch, &probe, TCP_PART_CONTROL, CONTROL_PROBE);
+    if (tcp->echo && has_room(batch, 1))
+        add_frame(tcp, batch, &echo, TCP_PART_CONTROL, CONTROL_ECHO);
+    return batch->frame_count > before;
+}
+
 /* Returns whether a request was found faulty. */
 static bool build(struct soft_tcp *tcp, struct batch *batch)
 {
@@ -274,9 +306,11 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     batch->locked = batch->cut = batch->refused = false;
     batch->sent = tcp->qp->sent;
     batch->consumed = tcp->consumed;
+    batch->fetches = tcp->fetches;
     batch->reads = tcp->reads;
     batch->reply_head = tcp->reply_head;
     resume(tcp, batch);
+    bool probed = tcp->phase == PHASE_OPEN && (tcp->probe || tcp->echo) && add_probes(tcp, batch);
     add_replies(tcp, batch);
     if (tcp->phase == PHASE_CLOSING) {
         if (tcp->nak)
@@ -285,7 +319,7 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
         faulty = add_requests(tcp, batch);
     }
     /* A reply counts only once it is acknowledged. */
-    bool told = batch->sent != tcp->qp->sent;
+    bool told = batch->sent != tcp->qp->sent || (probed && batch->reply_head == tcp->reply_head);
     bool owed = (tcp->due || batch->reply_head != tcp->reply_head) && !told;
     if ((owed || tcp->ask) && !tcp->nak && has_room(batch, 1)) {
         struct tcp_frame frame = {.type = TCP_ACK, .flags = tcp->ask ? TCP_FLAG_PROMPT : 0};
@@ -301,11 +335,16 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
     tcp->credit_out = out->credit;
     if (out->ack == tcp->executed && out->credit == tcp->qp->receives.posted)
         tcp->due = false;
+    if (out->part == TCP_PART_CONTROL) {
+        tcp->probe &= out->position != CONTROL_PROBE;
+        tcp->echo &= out->position != CONTROL_ECHO;
+    }
     if (out->part != TCP_PART_REQUEST)
         return;
     const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
     tcp->qp->sent++;
     tcp->consumed += takes_receive(wqe);
+    tcp->fetches += slu_soft_is_fetch(wqe);
     tcp->reads += wqe->opcode == SLUICE_OP_READ;
 }
 
@@ -380,8 +419,10 @@ static bool push_batch(struct soft_tcp *tcp)
         sent = transmit(tcp, &batch);
     if (batch.locked)
         slu_soft_keys_unlock(slu_soft_context(tcp->qp));
-    if (sent > 0)
+    if (sent > 0) {
+        tcp->moved |= SLU_MOVED_OUT;
         commit(tcp, &batch, (uint64_t)sent);
+    }
     if (sent < 0) {
         /* The socket may be sound (memory that is gone): its end must be seen all the same. */
         tcp->broken = true;

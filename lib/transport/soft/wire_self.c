@@ -157,10 +157,20 @@ static uint32_t execute_read(struct soft_wqe *wqe, struct soft_qp *to)
     return SLUICE_STATUS_SUCCESS;
 }
 
+static uint32_t execute_atomic(struct soft_wqe *wqe, struct soft_qp *to)
+{
+    uint64_t before;
+    uint32_t status =
+        slu_soft_atomic(to, wqe->opcode, wqe->rkey, wqe->remote_addr, wqe->operand, &before);
+    if (status == SLUICE_STATUS_SUCCESS)
+        slu_soft_atomic_result(wqe, before);
+    return status;
+}
+
 static uint32_t (*const executors[])(struct soft_wqe *wqe, struct soft_qp *to) = {
-    [SLUICE_OP_SEND] = execute_send,
-    [SLUICE_OP_WRITE] = execute_write,
-    [SLUICE_OP_READ] = execute_read,
+    [SLUICE_OP_SEND] = execute_send,        [SLUICE_OP_WRITE] = execute_write,
+    [SLUICE_OP_READ] = execute_read,        [SLUICE_OP_COMPARE_SWAP] = execute_atomic,
+    [SLUICE_OP_FETCH_ADD] = execute_atomic,
 };
 
 /* The sender's own memory, before anything of the target's. */
@@ -170,7 +180,7 @@ static uint32_t check_source(struct soft_wqe *wqe, const struct soft_qp *from)
         return SLUICE_STATUS_LOC_LEN_ERR;
     if (wqe->checked)
         return SLUICE_STATUS_SUCCESS;
-    uint32_t access = wqe->opcode == SLUICE_OP_READ ? SLUICE_ACCESS_LOCAL_WRITE : 0;
+    uint32_t access = slu_soft_is_fetch(wqe) ? SLUICE_ACCESS_LOCAL_WRITE : 0;
     return slu_soft_check_local(from, wqe->sges, wqe->sge_count, access);
 }
 
@@ -194,6 +204,14 @@ static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *
     return true;
 }
 
+/* The peer is connected to us. */
+static void greet(struct soft_message *hello)
+{
+    hello->to->greeted = true;
+    slu_soft_answered(hello->to, SLUICE_STATUS_SUCCESS);
+    drop_note(hello);
+}
+
 /* False: it must wait, and so must all behind it. */
 static bool handle(struct soft_message *message)
 {
@@ -205,7 +223,7 @@ static bool handle(struct soft_message *message)
     if (state == SLU_QP_ERROR || to->peer != from)
         bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
     else if (message->kind == SOFT_HELLO)
-        drop_note(message);
+        greet(message);
     else if (to->deaf || slu_soft_in_error(from))
         bounce(message, SLUICE_STATUS_WR_FLUSH_ERR);
     else
@@ -287,6 +305,7 @@ static int start_self(struct soft_qp *qp, const struct slu_endpoint *remote)
         slu_soft_qp_fail(qp, SLUICE_STATUS_RETRY_EXC_ERR, false);
         return 0;
     }
+    qp->greeted = peer == qp;
     if (peer != qp)
         send_note(&qp->hello, SOFT_HELLO, qp, peer);
     slu_soft_self_serve(qp);
@@ -310,6 +329,12 @@ static void push_self(struct soft_qp *qp)
     /* peer is held, and holds its CQ. */
     if (pushed && cq != slu_soft_cq_of(qp))
         slu_soft_inbox_notify(cq);
+}
+
+static void ask_self(struct soft_qp *qp)
+{
+    if (qp->greeted)
+        slu_soft_answered(qp, SLUICE_STATUS_SUCCESS);
 }
 
 static void stop_self(struct soft_qp *qp, bool hard)
@@ -339,6 +364,7 @@ const struct soft_wire slu_soft_wire_self = {
     .name = "self",
     .start = start_self,
     .push = push_self,
+    .ask = ask_self,
     .receives = slu_soft_self_serve,
     .stop = stop_self,
     .destroy = destroy_self,

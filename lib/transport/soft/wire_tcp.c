@@ -238,6 +238,15 @@ static void push_requests(struct soft_qp *qp)
         slu_soft_tcp_push(qp->tcp);
 }
 
+static void ask_tcp(struct soft_qp *qp)
+{
+    struct soft_tcp *tcp = qp->tcp;
+    tcp->probe = true;
+    tcp->probe_seq++;
+    if (!tcp->blocked)
+        slu_soft_tcp_push(tcp);
+}
+
 static void announce_receives(struct soft_qp *qp)
 {
     struct soft_tcp *tcp = qp->tcp;
@@ -337,6 +346,7 @@ const struct soft_wire slu_soft_wire_tcp = {
     .name = "tcp",
     .start = start_tcp,
     .push = push_requests,
+    .ask = ask_tcp,
     .receives = announce_receives,
     .stop = stop_tcp,
     .destroy = destroy_tcp,

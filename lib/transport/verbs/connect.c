@@ -157,6 +157,7 @@ static struct slu_verbs_link negotiate(const struct slu_verbs_qp *qp,
         .mtu = slu_verbs_min(slu_verbs_mtu_bytes(qp->mtu), remote->mtu),
         .reads = slu_verbs_min(qp->attr.read_depth, remote->responder_depth),
         .remote_reads = slu_verbs_min(qp->attr.read_depth, remote->initiator_depth),
+        .access = remote->access,
     };
 
     memcpy(link.gid, remote->verbs.gid, sizeof(link.gid));

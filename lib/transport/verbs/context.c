@@ -139,23 +139,32 @@ static uint32_t cq_entries(const struct ibv_device_attr *attr)
     return all > positive(attr->max_cqe) ? (uint32_t)all : positive(attr->max_cqe);
 }
 
+static enum sluice_atomics atomics_of(enum ibv_atomic_cap has)
+{
+    if (has == IBV_ATOMIC_NONE)
+        return SLUICE_ATOMICS_NONE;
+    return has == IBV_ATOMIC_GLOB ? SLUICE_ATOMICS_GLOBAL : SLUICE_ATOMICS_DEVICE;
+}
+
 static void set_limits(struct slu_verbs_context *context, const struct ibv_device_attr *attr,
                        const struct ibv_port_attr *port)
 {
     struct slu_tcontext *base = &context->base;
     uint32_t reads =
         slu_verbs_min(positive(attr->max_qp_rd_atom), positive(attr->max_qp_init_rd_atom));
+    uint32_t queue = positive(attr->max_cqe - 1) / 2;
 
     base->max_cq_depth = positive(attr->max_cqe);
     base->max_cq_entries = cq_entries(attr);
-    /* Both queues of a queue pair complete on one queue of the device: see cq.c. */
-    base->max_send_depth = slu_verbs_min(positive(attr->max_qp_wr), base->max_cq_depth / 2);
-    base->max_receive_depth = base->max_send_depth;
+    /* Both queues of a queue pair, and a probe, complete on one queue of the device: see cq.c. */
+    base->max_receive_depth = slu_verbs_min(positive(attr->max_qp_wr), queue);
+    base->max_send_depth = slu_verbs_min(positive(attr->max_qp_wr - 1), queue);
     base->max_sge = positive(attr->max_sge);
     /* Some devices take shorter lists for reads; 0 means that nothing is said. */
     if (attr->max_sge_rd > 0)
         base->max_sge = slu_verbs_min(base->max_sge, positive(attr->max_sge_rd));
     base->max_read_depth = slu_verbs_min(reads, UINT8_MAX);
+    base->atomics = atomics_of(attr->atomic_cap);
     base->max_message = port->max_msg_sz;
     base->max_inline = probe_inline(context->ibv);
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "verbs.h"
@@ -48,10 +49,23 @@ struct slu_verbs_qp *slu_verbs_cq_find(struct slu_verbs_cq *cq, uint32_t qpn)
     return qp;
 }
 
+/* What a device has that is gone stays readable for ever, and would keep an event loop awake. */
+static void unwatch_device(const struct slu_verbs_cq *cq)
+{
+    const struct slu_verbs_context *context = slu_verbs_context_of(cq->base.context);
+    int saved = errno;
+
+    epoll_ctl(cq->fd, EPOLL_CTL_DEL, cq->channel->fd, NULL);
+    epoll_ctl(cq->fd, EPOLL_CTL_DEL, context->ibv->async_fd, NULL);
+    errno = saved;
+}
+
 void slu_verbs_cq_fail(struct slu_verbs_cq *cq, const char *reason)
 {
-    if (!cq->dead)
+    if (!cq->dead) {
         cq->reason = reason;
+        unwatch_device(cq);
+    }
     cq->dead = true;
     for (uint32_t i = 0; i < SLU_VERBS_BUCKETS; i++) {
         for (struct slu_verbs_qp *qp = cq->qps[i]; qp; qp = qp->next)
@@ -125,20 +139,29 @@ static int watch(const struct slu_verbs_cq *cq, int fd, uint32_t events, uint32_
     return epoll_ctl(cq->fd, EPOLL_CTL_ADD, fd, &event);
 }
 
+static void close_fds(struct slu_verbs_cq *cq)
+{
+    if (cq->fd >= 0)
+        close(cq->fd);
+    if (cq->wake_fd >= 0)
+        close(cq->wake_fd);
+}
+
 /*
  * What a sleeping wait looks at: completions, events of the device, and other
- * threads that have read an event. That fd is never read; each write to it is
- * an edge to all who watch it.
+ * threads, which have read an event or want it woken. Their fd is never read:
+ * each write to it is an edge, which is gone with a look at it.
  */
-static int open_fd(struct slu_verbs_cq *cq, const struct slu_verbs_context *context)
+static int open_fds(struct slu_verbs_cq *cq, const struct slu_verbs_context *context)
 {
     int err;
 
+    cq->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     cq->fd = epoll_create1(EPOLL_CLOEXEC);
-    if (cq->fd >= 0 && fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) == 0 &&
+    if (cq->wake_fd >= 0 && cq->fd >= 0 && fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) == 0 &&
         fcntl(cq->channel->fd, F_SETFD, FD_CLOEXEC) == 0 &&
         watch(cq, cq->channel->fd, EPOLLIN, SLU_VERBS_COMPLETION) == 0 &&
-        watch(cq, context->wake_fd, EPOLLIN | EPOLLET, SLU_VERBS_WAKE) == 0 &&
+        watch(cq, cq->wake_fd, EPOLLIN | EPOLLET, SLU_VERBS_WAKE) == 0 &&
         (context->wrapped || watch(cq, context->ibv->async_fd, EPOLLIN, SLU_VERBS_EVENT) == 0))
         return 0;
     err = errno;
@@ -156,10 +179,9 @@ static int open_channel(struct slu_verbs_cq *cq, const struct slu_verbs_context 
         return slu_fail(err, "cannot create a completion channel on %s: %s", context->base.device,
                         strerror(err));
     }
-    err = open_fd(cq, context);
+    err = open_fds(cq, context);
     if (err) {
-        if (cq->fd >= 0)
-            close(cq->fd);
+        close_fds(cq);
         ibv_destroy_comp_channel(cq->channel);
     }
     return err;
@@ -197,7 +219,7 @@ int slu_verbs_cq_create(struct slu_tcontext *base, uint32_t depth, struct slu_cq
     return 0;
 
 close_channel:
-    close(made->fd);
+    close_fds(made);
     ibv_destroy_comp_channel(made->channel);
 free_cq:
     free(made->parts);
@@ -228,7 +250,7 @@ void slu_verbs_cq_destroy(struct slu_cq *base)
     slu_verbs_events_remove_cq(slu_verbs_context_of(base->context), cq);
     for (uint32_t i = 0; i < cq->part_count; i++)
         gone &= destroy_part(cq, &cq->parts[i]);
-    close(cq->fd);
+    close_fds(cq);
     if (gone)
         ibv_destroy_comp_channel(cq->channel);
     free(cq->parts);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "verbs.h"
 
@@ -263,4 +264,15 @@ int slu_verbs_cq_arm(struct slu_cq *base)
 int slu_verbs_cq_fd(struct slu_cq *base)
 {
     return slu_verbs_cq_of(base)->fd;
+}
+
+/* It cannot fail: the counter would have to be full. */
+void slu_verbs_cq_wake(struct slu_cq *base)
+{
+    const uint64_t one = 1;
+    int saved = errno;
+    ssize_t written = write(slu_verbs_cq_of(base)->wake_fd, &one, sizeof(one));
+
+    (void)written;
+    errno = saved;
 }

@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "verbs.h"
@@ -210,14 +209,13 @@ static int next_event(struct slu_verbs_context *context, struct ibv_async_event 
     }
 }
 
-/* Wakes whoever sleeps on a queue of the context: it looks for itself whether it is concerned. */
+/* Wakes whoever sleeps on a queue that is concerned. */
 static void wake_sleepers(struct slu_verbs_context *context)
 {
-    const uint64_t one = 1;
-
-    if (write(context->wake_fd, &one, sizeof(one)) < 0)
-        slu_log(SLUICE_LOG_WARN, "cannot wake the waits on %s: %s", context->base.device,
-                strerror(errno));
+    for (struct slu_verbs_cq *cq = context->cqs; cq; cq = cq->context_next) {
+        if (atomic_load(&cq->base.alerted))
+            slu_verbs_cq_wake(&cq->base);
+    }
 }
 
 void slu_verbs_events_read(struct slu_verbs_context *context)
@@ -250,15 +248,8 @@ int slu_verbs_events_open(struct slu_verbs_context *context)
     int fd = context->ibv->async_fd;
     int err;
 
-    context->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (context->wake_fd < 0) {
-        err = errno;
-        return slu_fail(err, "cannot make an event fd for %s: %s", context->base.device,
-                        strerror(err));
-    }
     if (!context->wrapped && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK)) {
         err = errno;
-        close(context->wake_fd);
         return slu_fail(err, "cannot prepare the events of %s: %s", context->base.device,
                         strerror(err));
     }
@@ -270,7 +261,6 @@ void slu_verbs_events_close(struct slu_verbs_context *context)
 {
     slu_verbs_events_read(context);
     pthread_mutex_destroy(&context->events_lock);
-    close(context->wake_fd);
 }
 
 void slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp)

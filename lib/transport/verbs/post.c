@@ -34,6 +34,8 @@ static enum ibv_wr_opcode opcode_of(const struct slu_send_wr *wr)
         [SLUICE_OP_SEND] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM},
         [SLUICE_OP_WRITE] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM},
         [SLUICE_OP_READ] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_READ},
+        [SLUICE_OP_COMPARE_SWAP] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP},
+        [SLUICE_OP_FETCH_ADD] = {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD},
     };
 
     return (enum ibv_wr_opcode)opcodes[wr->opcode][wr->flags & SLUICE_IMMEDIATE];
@@ -51,7 +53,15 @@ static unsigned int flags_of(uint32_t flags)
            (flags & SLU_SIGNALED) >> 15;
 }
 
-/* Fields that an RC send, write or read has not are left as they are: no provider reads them. */
+static void translate_atomic(const struct slu_send_wr *from, struct ibv_send_wr *to)
+{
+    to->wr.atomic.remote_addr = from->remote_addr;
+    to->wr.atomic.rkey = from->rkey;
+    to->wr.atomic.compare_add = from->operand[0];
+    to->wr.atomic.swap = from->operand[1];
+}
+
+/* Fields that an RC operation has not are left as they are: no provider reads them. */
 static void translate_send(const struct slu_send_wr *from, struct ibv_send_wr *to)
 {
     to->wr_id = from->id;
@@ -61,6 +71,10 @@ static void translate_send(const struct slu_send_wr *from, struct ibv_send_wr *t
     to->opcode = opcode_of(from);
     to->send_flags = flags_of(from->flags);
     to->imm_data = htobe32(from->immediate);
+    if (SLU_UNLIKELY(from->opcode >= SLUICE_OP_COMPARE_SWAP)) {
+        translate_atomic(from, to);
+        return;
+    }
     to->wr.rdma.remote_addr = from->remote_addr;
     to->wr.rdma.rkey = from->rkey;
 }
@@ -94,9 +108,24 @@ int slu_verbs_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct s
         for (; ibv_bad > batch; ibv_bad--)
             first = first->next;
         *bad = first;
-        return fail_post(base, "send, write or read", err);
+        return fail_post(base, "send-queue request", err);
     }
     return 0;
+}
+
+/*
+ * A write of no bytes needs no key, and a read none either (C9-88 of the
+ * specification); but the peer's queue pair must allow such operations. A peer
+ * that is not connected yet drops it, and it is sent again.
+ */
+int slu_verbs_qp_probe(struct slu_qp *base, uint64_t id)
+{
+    bool write = (slu_verbs_qp_of(base)->link.access & SLUICE_ACCESS_REMOTE_WRITE) != 0;
+    struct slu_send_wr wr = {
+        .id = id, .opcode = write ? SLUICE_OP_WRITE : SLUICE_OP_READ, .flags = SLU_SIGNALED};
+    struct slu_send_wr *bad;
+
+    return slu_verbs_post_send(base, &wr, &bad);
 }
 
 static void translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to)

@@ -28,7 +28,7 @@ static int create_ibv(struct slu_verbs_qp *qp, struct slu_verbs_pd *pd, struct s
         .recv_cq = cq->parts[qp->part].ibv,
         .qp_type = IBV_QPT_RC,
         .sq_sig_all = 0,
-        .cap = {.max_send_wr = attr->send_depth,
+        .cap = {.max_send_wr = attr->send_depth + 1, /* for a probe */
                 .max_recv_wr = attr->receive_depth,
                 .max_send_sge = attr->max_sge,
                 .max_recv_sge = attr->max_sge,
@@ -77,7 +77,7 @@ static int choose_psn(struct slu_verbs_qp *qp)
 
 static uint32_t entries_of(const struct slu_verbs_qp *qp)
 {
-    return qp->attr.send_depth + qp->attr.receive_depth;
+    return qp->attr.send_depth + 1 + qp->attr.receive_depth;
 }
 
 int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,

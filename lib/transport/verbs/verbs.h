@@ -48,6 +48,7 @@ struct slu_verbs_link {
     uint32_t mtu;          /* bytes */
     uint32_t reads;        /* that we may have in flight */
     uint32_t remote_reads; /* that we answer at a time */
+    uint32_t access;       /* rights that the peer gives us: SLUICE_ACCESS_REMOTE_* */
 };
 
 struct slu_verbs_context {
@@ -59,7 +60,6 @@ struct slu_verbs_context {
     atomic_bool fatal;       /* the device has failed for good */
     bool wrapped;            /* the program opened it, so closing and events are its own */
     atomic_uint next_vector; /* completion vector of the next queue */
-    int wake_fd;             /* written when an event was read: see events.c */
     pthread_mutex_t events_lock;
     struct slu_verbs_qp *qps; /* under events_lock */
     struct slu_verbs_cq *cqs; /* under events_lock */
@@ -121,7 +121,8 @@ struct slu_verbs_cq {
     uint32_t entries;   /* of all parts */
     bool grows;         /* deeper than the device's queues: has as many parts as it needs */
     struct ibv_comp_channel *channel;
-    int fd; /* epoll: of the channel, the device's events, and the context's wake_fd */
+    int wake_fd; /* eventfd, written to wake who sleeps on fd, and never read */
+    int fd;      /* epoll: of the channel, the device's events, and wake_fd */
     struct slu_verbs_qp *qps[SLU_VERBS_BUCKETS];
     struct ibv_wc
         *held; /* taken from the device, not yet by the engine; the oldest at held_first */
@@ -193,7 +194,8 @@ static inline int slu_verbs_access(uint32_t access)
 {
     return (access & SLUICE_ACCESS_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
            (access & SLUICE_ACCESS_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
-           (access & SLUICE_ACCESS_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0);
+           (access & SLUICE_ACCESS_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
+           (access & SLUICE_ACCESS_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
 /* device.c */
@@ -264,6 +266,7 @@ void slu_verbs_cq_fail(struct slu_verbs_cq *cq, const char *reason);
 int slu_verbs_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
 int slu_verbs_cq_arm(struct slu_cq *cq);
 int slu_verbs_cq_fd(struct slu_cq *cq);
+void slu_verbs_cq_wake(struct slu_cq *cq);
 bool slu_verbs_cq_reserve_held(struct slu_verbs_cq *cq, uint32_t count);
 /* Drops the completions of a destroyed queue pair and keeps all others, in order. */
 void slu_verbs_cq_purge(struct slu_verbs_cq *cq, uint32_t qpn, uint32_t part);
@@ -303,6 +306,7 @@ bool slu_verbs_wants_grh(const struct slu_verbs_qp *qp);
 int slu_verbs_qp_connect(struct slu_qp *qp, const struct slu_endpoint *remote);
 
 /* post.c */
+int slu_verbs_qp_probe(struct slu_qp *qp, uint64_t id);
 int slu_verbs_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
 int slu_verbs_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
                            struct slu_receive_wr **bad);

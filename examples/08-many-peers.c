@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Receive from any: rank 0 hands out ranges of numbers, takes the answers in
+ * the order in which they come, and gives whoever has answered the next range.
+ * Who dies loses nothing but its own time: its range goes to another.
+ *
+ *   08-many-peers [-k] [-n WORKERS]
+ *
+ * The workers count primes. With -k rank 0 kills one of them half way.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sluice.h>
+
+#include "workers.h"
+
+#define RANGE UINT64_C(20000)
+#define RANGES 100u
+#define PRIMES UINT64_C(148933) /* below RANGE * RANGES */
+#define DEADLINE SLUICE_S(30)
+#define NO_RANGE UINT32_MAX
+
+/* What goes to a worker, and what comes back. */
+struct task {
+    uint64_t first, count; /* count 0: there is nothing more to do */
+};
+struct answer {
+    uint64_t primes;
+};
+
+static int complain(const char *who, const char *what)
+{
+    fprintf(stderr, "08-many-peers: %s: %s: %s\n", who, what, sluice_last_error());
+    return -1;
+}
+
+static uint64_t count_primes(uint64_t first, uint64_t count)
+{
+    uint64_t primes = 0;
+
+    for (uint64_t number = first; number < first + count; number++) {
+        uint64_t divisor = 2;
+
+        while (divisor * divisor <= number && number % divisor != 0)
+            divisor++;
+        primes += number > 1 && divisor * divisor > number;
+    }
+    return primes;
+}
+
+/* A range, its answer, and so on until there is none left. */
+static int serve(struct sluice_channel *channel, struct sluice_mr *mr)
+{
+    struct task *task = sluice_mr_addr(mr);
+    struct answer *answer = (struct answer *)(task + 1);
+    struct sluice_sge in, out;
+
+    if (sluice_mr_sge(mr, 0, sizeof(*task), &in) != 0 ||
+        sluice_mr_sge(mr, sizeof(*task), sizeof(*answer), &out) != 0)
+        return complain("worker", "name the memory");
+    for (;;) {
+        if (sluice_channel_receive(channel, &in, 1, DEADLINE, NULL) != 0)
+            return complain("worker", "receive");
+        if (task->count == 0)
+            return 0;
+        answer->primes = count_primes(task->first, task->count);
+        if (sluice_channel_send(channel, &out, 1, DEADLINE) != 0)
+            return complain("worker", "send");
+    }
+}
+
+/* The endpoints go over the socket; rank 0 answers when it is ready for us. */
+static struct sluice_channel *join(struct sluice_pd *pd, int socket)
+{
+    struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, NULL);
+    struct sluice_endpoint ours, theirs;
+
+    if (prepared == NULL || sluice_prepared_channel_endpoint(prepared, &ours) != 0 ||
+        give(socket, &ours, sizeof(ours)) != 0 || take(socket, &theirs, sizeof(theirs)) != 0) {
+        sluice_prepared_channel_free(prepared);
+        return NULL;
+    }
+    return sluice_prepared_channel_handshake(prepared, &theirs);
+}
+
+static int run_worker(int socket)
+{
+    struct sluice_context *context = sluice_context_open(NULL, NULL);
+    struct sluice_pd *pd = context != NULL ? sluice_pd_alloc(context) : NULL;
+    struct sluice_mr *mr = pd != NULL ? sluice_mr_alloc(pd, 4096, SLUICE_ACCESS_LOCAL_WRITE) : NULL;
+    struct sluice_channel *channel = mr != NULL ? join(pd, socket) : NULL;
+    char ready = 1;
+    int result;
+
+    /* A message to us before our handshake would be late by a retransmission. */
+    if (channel == NULL || give(socket, &ready, 1) != 0)
+        result = complain("worker", "join");
+    else
+        result = serve(channel, mr);
+    sluice_channel_close(channel);
+    sluice_mr_deregister(mr);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    return result;
+}
+
+/* Rank 0. A worker's task and answer may be touched when nothing of it is pending. */
+struct peer {
+    uint32_t range;   /* that it works on, or NO_RANGE */
+    uint32_t pending; /* of its requests */
+    uint32_t answers;
+    int lost;
+};
+
+struct hub {
+    struct sluice_multichannel *peers_channel;
+    struct sluice_mr *mr;
+    uint32_t count; /* of peers */
+    uint32_t alive; /* of them */
+    struct peer peers[MAX_PROCESSES];
+    uint32_t todo[RANGES]; /* a stack */
+    uint32_t todo_count;
+    uint32_t done;
+    uint64_t primes;
+    pid_t victim; /* 0: nobody is to be killed */
+};
+
+static struct task *task_of(const struct hub *hub, uint32_t peer)
+{
+    return (struct task *)sluice_mr_addr(hub->mr) + peer;
+}
+
+static size_t answer_offset(uint32_t peer)
+{
+    return MAX_PROCESSES * sizeof(struct task) + peer * sizeof(struct answer);
+}
+
+static uint64_t answer_of(const struct hub *hub, uint32_t peer)
+{
+    const char *memory = sluice_mr_addr(hub->mr);
+
+    return ((const struct answer *)(const void *)(memory + answer_offset(peer)))->primes;
+}
+
+/* What cannot be posted to a worker ends as what was posted to a lost one does. */
+static void lose(struct hub *hub, uint32_t index)
+{
+    struct peer *peer = &hub->peers[index];
+
+    if (!peer->lost) {
+        peer->lost = 1;
+        hub->alive--;
+        printf("worker %u is gone after %u answers\n", index + 1, peer->answers);
+    }
+    if (peer->range != NO_RANGE)
+        hub->todo[hub->todo_count++] = peer->range;
+    peer->range = NO_RANGE;
+}
+
+/* Asks for the answer first, so that it finds its place. */
+static void hand_out(struct hub *hub, uint32_t index)
+{
+    struct peer *peer = &hub->peers[index];
+    struct sluice_sge in, out;
+
+    if (hub->todo_count == 0 || peer->lost)
+        return;
+    peer->range = hub->todo[--hub->todo_count];
+    *task_of(hub, index) = (struct task){.first = peer->range * RANGE, .count = RANGE};
+    if (sluice_mr_sge(hub->mr, answer_offset(index), sizeof(struct answer), &in) != 0 ||
+        sluice_mr_sge(hub->mr, index * sizeof(struct task), sizeof(struct task), &out) != 0 ||
+        sluice_multichannel_receive_unpolled(hub->peers_channel, index, &in, 1, DEADLINE, NULL) !=
+            0) {
+        lose(hub, index);
+        return;
+    }
+    peer->pending = 1;
+    if (sluice_multichannel_send_unpolled(hub->peers_channel, index, &out, 1, DEADLINE, NULL) == 0)
+        peer->pending = 2;
+}
+
+static void take_completion(struct hub *hub, const struct sluice_completion *completion)
+{
+    struct peer *peer = &hub->peers[completion->peer];
+
+    peer->pending--;
+    if (completion->error != 0) {
+        lose(hub, completion->peer);
+    } else if (completion->opcode == SLUICE_OP_RECEIVE) {
+        hub->primes += answer_of(hub, completion->peer);
+        hub->done++;
+        peer->answers++;
+        peer->range = NO_RANGE;
+    }
+    if (peer->pending == 0)
+        hand_out(hub, completion->peer);
+}
+
+/* The first worker dies at its work. */
+static void kill_half_way(struct hub *hub)
+{
+    if (hub->victim == 0 || hub->done < RANGES / 2 || hub->peers[0].range == NO_RANGE)
+        return;
+    kill(hub->victim, SIGKILL);
+    waitpid(hub->victim, NULL, 0);
+    hub->victim = 0;
+}
+
+/* A range that came back may find everybody idle, and be the only one. */
+static void hand_out_all(struct hub *hub)
+{
+    for (uint32_t i = 0; i < hub->count; i++)
+        if (hub->peers[i].pending == 0 && hub->peers[i].range == NO_RANGE)
+            hand_out(hub, i);
+}
+
+static int work(struct hub *hub)
+{
+    struct sluice_completion completion;
+
+    while (hub->done < RANGES && hub->alive > 0) {
+        hand_out_all(hub);
+        if (sluice_multichannel_next(hub->peers_channel, DEADLINE, &completion) != 0)
+            return complain("rank 0", "wait for an answer");
+        take_completion(hub, &completion);
+        kill_half_way(hub);
+    }
+    for (uint32_t i = 0; i < hub->count; i++)
+        printf("worker %u answered %u times\n", i + 1, hub->peers[i].answers);
+    if (hub->done < RANGES) {
+        fprintf(stderr, "08-many-peers: nobody is left to work\n");
+        return -1;
+    }
+    printf("%" PRIu64 " primes below %" PRIu64 "\n", hub->primes, RANGE * RANGES);
+    return hub->primes == PRIMES ? 0 : -1;
+}
+
+/* To all that are there: no more work. */
+static void dismiss(struct hub *hub)
+{
+    uint32_t living[MAX_PROCESSES], count = 0;
+    struct sluice_request request = {.sge_count = 1};
+    struct sluice_sge sge;
+
+    for (uint32_t i = 0; i < hub->count; i++)
+        if (!hub->peers[i].lost)
+            living[count++] = i;
+    task_of(hub, 0)->count = 0;
+    request.sges = &sge;
+    if (sluice_multichannel_flush(hub->peers_channel, DEADLINE) != 0 ||
+        sluice_mr_sge(hub->mr, 0, sizeof(struct task), &sge) != 0 ||
+        sluice_multichannel_multicast_send(hub->peers_channel, &request, living, count, DEADLINE,
+                                           NULL) != 0)
+        complain("rank 0", "dismiss the workers");
+}
+
+static struct sluice_multichannel *connect_all(struct sluice_pd *pd, const struct workers *workers)
+{
+    uint32_t count = workers->count - 1;
+    struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, count, NULL);
+    struct sluice_endpoint ours[MAX_PROCESSES], theirs[MAX_PROCESSES];
+    struct sluice_multichannel *peers_channel;
+    char ready;
+
+    if (prepared == NULL || sluice_prepared_multichannel_endpoints(prepared, ours, count) != 0) {
+        sluice_prepared_multichannel_free(prepared);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (take(workers->sockets[i + 1], &theirs[i], sizeof(theirs[i])) != 0 ||
+            give(workers->sockets[i + 1], &ours[i], sizeof(ours[i])) != 0) {
+            sluice_prepared_multichannel_free(prepared);
+            return NULL;
+        }
+    peers_channel = sluice_prepared_multichannel_handshake(prepared, theirs, count);
+    for (uint32_t i = 0; i < count && peers_channel != NULL; i++)
+        if (take(workers->sockets[i + 1], &ready, 1) != 0) {
+            sluice_multichannel_close(peers_channel);
+            return NULL;
+        }
+    return peers_channel;
+}
+
+static int run_hub(const struct workers *workers, pid_t victim)
+{
+    static struct hub hub;
+    struct sluice_context *context = sluice_context_open(NULL, NULL);
+    struct sluice_pd *pd = context != NULL ? sluice_pd_alloc(context) : NULL;
+    int result = -1;
+
+    hub.victim = victim;
+    hub.count = hub.alive = workers->count - 1;
+    for (uint32_t i = 0; i < RANGES; i++)
+        hub.todo[hub.todo_count++] = RANGES - 1 - i;
+    for (uint32_t i = 0; i < hub.count; i++)
+        hub.peers[i].range = NO_RANGE;
+    if (pd != NULL)
+        hub.mr = sluice_mr_alloc(pd, answer_offset(MAX_PROCESSES), SLUICE_ACCESS_LOCAL_WRITE);
+    if (hub.mr != NULL)
+        hub.peers_channel = connect_all(pd, workers);
+    if (hub.peers_channel == NULL) {
+        complain("rank 0", "connect");
+    } else {
+        result = work(&hub);
+        dismiss(&hub);
+    }
+    sluice_multichannel_close(hub.peers_channel);
+    sluice_mr_deregister(hub.mr);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    struct workers workers = {.count = 0};
+    uint32_t count = 8;
+    pid_t victim = 0;
+    int kills = 0, option;
+    int result = -1;
+
+    while ((option = getopt(argc, argv, "kn:")) != -1) {
+        if (option == 'k')
+            kills = 1;
+        else if (option == 'n')
+            count = (uint32_t)atoi(optarg);
+        if (option == '?' || count < 1 || count >= MAX_PROCESSES) {
+            fprintf(stderr, "usage: 08-many-peers [-k] [-n WORKERS], 1 to %d\n", MAX_PROCESSES - 1);
+            return 2;
+        }
+    }
+    if (workers_start(&workers, count + 1, run_worker) == 0) {
+        /* It is waited for where it is killed. */
+        if (kills) {
+            victim = workers.pids[1];
+            workers.pids[1] = 0;
+        }
+        result = run_hub(&workers, victim);
+    }
+    return workers_end(&workers, result) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

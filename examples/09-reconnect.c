@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server that survives its clients. Each reports to it, one message after the
+ * other. One of them is killed now and then, with SIGKILL and without a word;
+ * keep-alive tells the server, which goes on with the others, and takes it back
+ * when it comes again. What is needed beside the library is a small socket over
+ * which who comes says who it is, and the two swap their endpoints.
+ *
+ *   09-reconnect
+ *
+ * The server starts the clients, and kills and restarts one of them itself.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sluice.h>
+
+#include "workers.h"
+
+#define CLIENTS 3u
+#define VICTIM 1u
+#define DEATHS 2u
+#define REPORTS 100u /* of a client that lives so long */
+#define LIFETIME 40u /* reports after which the victim is killed */
+#define PAUSE_US 2000
+
+#define PATIENCE_NS SLUICE_S(30)
+
+/* What is said on the socket: who we are, and our endpoint; back comes the server's. */
+struct introduction {
+    uint32_t client;
+    struct sluice_endpoint endpoint;
+};
+
+struct report {
+    uint32_t client;
+    uint32_t number; /* from 1 */
+};
+
+static const struct sluice_channel_attr watchful = {.size = sizeof(watchful),
+                                                    .keepalive = SLUICE_MS(500)};
+
+static int complain(const char *who, const char *what)
+{
+    fprintf(stderr, "09-reconnect: %s: %s: %s\n", who, what, sluice_last_error());
+    return -1;
+}
+
+static int complain_of_system(const char *what)
+{
+    fprintf(stderr, "09-reconnect: %s: %s\n", what, strerror(errno));
+    return -1;
+}
+
+/* An address that is gone with its process. */
+static socklen_t make_address(const char *name, struct sockaddr_un *address)
+{
+    memset(address, 0, sizeof(*address));
+    address->sun_family = AF_UNIX;
+    snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "%s", name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+}
+
+/* The client. */
+
+static int call_server(const char *name)
+{
+    struct sockaddr_un address;
+    socklen_t length = make_address(name, &address);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, length) == 0)
+        return fd;
+    complain_of_system("reach the server");
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* Consumes what is prepared, which is new, or a channel that was reset. */
+static struct sluice_channel *introduce(struct sluice_prepared_channel *prepared, uint32_t client,
+                                        const char *name)
+{
+    struct introduction own = {.client = client};
+    struct sluice_endpoint server;
+    struct sluice_channel *channel;
+    int fd = prepared != NULL ? call_server(name) : -1;
+
+    if (fd < 0 || sluice_prepared_channel_endpoint(prepared, &own.endpoint) != 0 ||
+        give(fd, &own, sizeof(own)) != 0 || take(fd, &server, sizeof(server)) != 0) {
+        sluice_prepared_channel_free(prepared);
+        channel = NULL;
+    } else {
+        channel = sluice_prepared_channel_handshake(prepared, &server);
+    }
+    if (fd >= 0)
+        close(fd);
+    /* The server is connected already; a client that comes first would wait here. */
+    if (channel == NULL || sluice_channel_wait_connected(channel, PATIENCE_NS) != 0) {
+        complain("client", "introduce itself");
+        sluice_channel_close(channel);
+        return NULL;
+    }
+    return channel;
+}
+
+/* If the server took us for lost, because we were stopped for long say, we come back, too. */
+static int report_all(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t client,
+                      const char *name)
+{
+    struct report *report = sluice_mr_addr(mr);
+    struct sluice_sge sge;
+
+    *report = (struct report){.client = client, .number = 1};
+    if (sluice_mr_sge(mr, 0, sizeof(*report), &sge) != 0)
+        return complain("client", "name the memory");
+    while (channel != NULL && report->number <= REPORTS) {
+        if (sluice_channel_send(channel, &sge, 1, PATIENCE_NS) == 0) {
+            report->number++;
+            usleep(PAUSE_US);
+        } else {
+            complain("client", "report");
+            channel = introduce(sluice_channel_reset(channel), client, name);
+        }
+    }
+    if (channel == NULL)
+        return -1;
+    sluice_channel_shutdown(channel, PATIENCE_NS);
+    sluice_channel_close(channel);
+    return 0;
+}
+
+static int be_client(uint32_t client, const char *name)
+{
+    struct sluice_context *context = sluice_context_open(NULL, NULL);
+    struct sluice_pd *pd = context != NULL ? sluice_pd_alloc(context) : NULL;
+    struct sluice_mr *mr =
+        pd != NULL ? sluice_mr_alloc(pd, sizeof(struct report), SLUICE_ACCESS_LOCAL_WRITE) : NULL;
+    int result = -1;
+
+    if (mr == NULL)
+        complain("client", "set up");
+    else
+        result = report_all(introduce(sluice_channel_prepare(pd, &watchful), client, name), mr,
+                            client, name);
+    sluice_mr_deregister(mr);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    return result;
+}
+
+/* The server. */
+
+struct client {
+    pid_t pid;
+    uint64_t connection; /* number of its connection: what was in flight of others does not count */
+    uint32_t deaths;
+    uint32_t returns; /* times it was taken back */
+    uint32_t heard;   /* its last report */
+    struct report *report;
+    struct sluice_sge sge;
+};
+
+struct server {
+    char name[64];
+    int listener;
+    struct sluice_multichannel *all; /* peer i is client i */
+    struct client clients[CLIENTS];
+};
+
+/* A process of its own, and not a fork of this one, whose sockets it would have. */
+static int start_client(struct server *server, uint32_t number)
+{
+    extern char **environ;
+    char program[] = "09-reconnect", text[16];
+    char *const arguments[] = {program, server->name, text, NULL};
+
+    snprintf(text, sizeof(text), "%u", number);
+    errno =
+        posix_spawn(&server->clients[number].pid, "/proc/self/exe", NULL, NULL, arguments, environ);
+    return errno == 0 ? 0 : complain_of_system("start a client");
+}
+
+static int expect_report(struct server *server, uint32_t number)
+{
+    struct client *client = &server->clients[number];
+    const struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE,
+                                           .peer = number,
+                                           .user_data = client->connection,
+                                           .sges = &client->sge,
+                                           .sge_count = 1};
+
+    return sluice_multichannel_post(server->all, &receive, 1, SLUICE_FOREVER, NULL) == 1
+               ? 0
+               : complain("server", "expect a report");
+}
+
+/*
+ * Makes the connection to a client new, in whatever state it is: not there yet,
+ * lost, or thought to be well while the client knows better.
+ */
+static int take_back(struct server *server, int fd)
+{
+    struct introduction theirs;
+    struct sluice_endpoint ours;
+    struct client *client;
+
+    if (take(fd, &theirs, sizeof(theirs)) != 0 || theirs.client >= CLIENTS)
+        return 0; /* it has gone again, or is none of ours */
+    client = &server->clients[theirs.client];
+    if (sluice_multichannel_peer_reset(server->all, theirs.client, &ours) != 0)
+        return complain("server", "reset");
+    client->returns += client->connection++ > 0;
+    if (sluice_multichannel_peer_handshake(server->all, theirs.client, &theirs.endpoint) != 0 ||
+        expect_report(server, theirs.client) != 0) {
+        complain("server", "handshake");
+        return 0;
+    }
+    printf("client %u is connected\n", theirs.client);
+    /* Only now, so that the client finds us connected. */
+    give(fd, &ours, sizeof(ours));
+    return 0;
+}
+
+static int admit(struct server *server)
+{
+    const struct timeval patience = {.tv_sec = 5};
+    int fd = accept(server->listener, NULL, NULL);
+    int result;
+
+    if (fd < 0)
+        return complain_of_system("accept");
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    result = take_back(server, fd);
+    close(fd);
+    return result;
+}
+
+/* Somebody pulls the plug. */
+static int kill_victim(struct server *server)
+{
+    struct client *victim = &server->clients[VICTIM];
+
+    victim->deaths++;
+    kill(victim->pid, SIGKILL);
+    waitpid(victim->pid, NULL, 0);
+    victim->pid = 0;
+    return 0;
+}
+
+static int hear(struct server *server, const struct sluice_completion *completion)
+{
+    uint32_t number = completion->peer;
+    struct client *client = &server->clients[number];
+    struct sluice_error error = {.size = sizeof(error)};
+
+    if (completion->user_data != client->connection)
+        return 0; /* of before */
+    if (completion->error != 0) {
+        if (sluice_multichannel_peer_error(server->all, number, &error) == 1)
+            printf("client %u is gone: %s\n", number, error.text);
+        /* It is up to somebody else to start it again, and to it to come. */
+        return client->pid == 0 ? start_client(server, number) : 0;
+    }
+    client->heard = client->report->number;
+    if (client->heard == REPORTS)
+        return 0;
+    if (expect_report(server, number) != 0)
+        return -1;
+    if (number == VICTIM && client->heard == LIFETIME && client->deaths < DEATHS)
+        return kill_victim(server);
+    return 0;
+}
+
+static int all_heard(const struct server *server)
+{
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        if (server->clients[i].heard < REPORTS)
+            return 0;
+    return 1;
+}
+
+/* Sleeps until the library has something to do, or somebody calls. */
+static int sleep_for_both(struct server *server)
+{
+    struct pollfd fds[2] = {{.fd = sluice_multichannel_fd(server->all), .events = POLLIN},
+                            {.fd = server->listener, .events = POLLIN}};
+    struct timespec timeout;
+    int64_t due;
+
+    if (sluice_multichannel_arm(server->all, &due) != 0)
+        return 0;
+    timeout = (struct timespec){.tv_sec = due / SLUICE_S(1), .tv_nsec = due % SLUICE_S(1)};
+    if (ppoll(fds, 2, due == SLUICE_FOREVER ? NULL : &timeout, NULL) < 0 && errno != EINTR)
+        return complain_of_system("poll");
+    return (fds[1].revents & POLLIN) != 0 ? admit(server) : 0;
+}
+
+static int serve(struct server *server)
+{
+    struct sluice_completion completions[CLIENTS];
+    int result = 0;
+
+    for (uint32_t i = 0; i < CLIENTS && result == 0; i++)
+        result = start_client(server, i);
+    while (result == 0 && !all_heard(server)) {
+        int count = sluice_multichannel_poll(server->all, completions, CLIENTS);
+
+        for (int i = 0; i < count && result == 0; i++)
+            result = hear(server, &completions[i]);
+        if (result == 0)
+            result = count < 0 ? complain("server", "poll") : sleep_for_both(server);
+    }
+    return result;
+}
+
+static int tell(struct server *server, int result)
+{
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        struct client *client = &server->clients[i];
+        int status = 0;
+
+        if (result != 0 && client->pid > 0)
+            kill(client->pid, SIGKILL);
+        if (client->pid > 0)
+            waitpid(client->pid, &status, 0);
+        if (result == 0 && status != 0) {
+            fprintf(stderr, "09-reconnect: client %u failed\n", i);
+            result = -1;
+        }
+        if (result == 0)
+            printf("client %u: %u reports, died %u times, was taken back %u times\n", i,
+                   client->heard, client->deaths, client->returns);
+    }
+    return result;
+}
+
+static int open_listener(struct server *server)
+{
+    struct sockaddr_un address;
+    socklen_t length;
+
+    snprintf(server->name, sizeof(server->name), "sluice-09-reconnect-%ld", (long)getpid());
+    length = make_address(server->name, &address);
+    server->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (server->listener < 0 || bind(server->listener, (struct sockaddr *)&address, length) != 0 ||
+        listen(server->listener, CLIENTS) != 0)
+        return complain_of_system("listen");
+    return 0;
+}
+
+/* Endpoints of zeros: nobody is there yet. */
+static struct sluice_multichannel *make_multichannel(struct sluice_pd *pd)
+{
+    static const struct sluice_endpoint nobody[CLIENTS];
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(pd, CLIENTS, &watchful);
+
+    return prepared != NULL ? sluice_prepared_multichannel_handshake(prepared, nobody, CLIENTS)
+                            : NULL;
+}
+
+static int be_server(struct sluice_pd *pd, struct sluice_mr *mr)
+{
+    struct server server = {.listener = -1};
+    int result = -1;
+
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        server.clients[i].report = (struct report *)sluice_mr_addr(mr) + i;
+        if (sluice_mr_sge(mr, i * sizeof(struct report), sizeof(struct report),
+                          &server.clients[i].sge) != 0)
+            return complain("server", "name the memory");
+    }
+    server.all = make_multichannel(pd);
+    if (server.all == NULL)
+        complain("server", "prepare");
+    else if (open_listener(&server) == 0)
+        result = serve(&server);
+    result = tell(&server, result);
+    if (server.listener >= 0)
+        close(server.listener);
+    sluice_multichannel_close(server.all);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    struct sluice_context *context;
+    struct sluice_pd *pd = NULL;
+    struct sluice_mr *mr = NULL;
+    int result = -1;
+
+    if (argc == 3) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* however the server ends, nobody stays behind */
+        return be_client((uint32_t)strtoul(argv[2], NULL, 10), argv[1]) == 0 ? EXIT_SUCCESS
+                                                                             : EXIT_FAILURE;
+    }
+    context = sluice_context_open(NULL, NULL);
+    if (context != NULL)
+        pd = sluice_pd_alloc(context);
+    if (pd != NULL)
+        mr = sluice_mr_alloc(pd, CLIENTS * sizeof(struct report), SLUICE_ACCESS_LOCAL_WRITE);
+    if (mr == NULL)
+        complain("server", "set up");
+    else
+        result = be_server(pd, mr);
+    sluice_mr_deregister(mr);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Event loops on a channel, and waking it from other threads. */
+#include "config.h"
+
+#include "channel.h"
+
+int sluice_channel_fd(const struct sluice_channel *channel)
+{
+    return slu_is_channel(channel) ? slu_fd(channel->engine) : slu_not_a_channel();
+}
+
+int sluice_channel_arm(struct sluice_channel *channel, int64_t *due)
+{
+    return slu_is_channel(channel) ? slu_arm(channel->engine, due) : slu_not_a_channel();
+}
+
+int sluice_channel_wake(struct sluice_channel *channel)
+{
+    if (!slu_is_channel(channel))
+        return slu_not_a_channel();
+    slu_wake(channel->engine);
+    return 0;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Probes: a peer is asked, beside the program's work, for a sign of life. Who
+ * waits for a connection asks once, keep-alive asks again and again.
+ *
+ * A probe refers to no memory and counts as nobody's work: no drain and no close
+ * waits for it, and its completion is recognised by an id that no slot can have.
+ * It has an entry of the completion queue until it is reported, or until its
+ * queue pair is destroyed.
+ *
+ * Keep-alive judges a peer only from when it was first heard: before, it may
+ * not have come as far as its handshake, and what tells the absent from the
+ * late is the transport, or whoever waits for the connection.
+ */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "engine.h"
+
+#define PEER_BITS 16
+_Static_assert(SLUICE_MAX_PEERS <= 1 << PEER_BITS, "a probe's id names its peer");
+
+/* No slot has index 0, and no request without a slot an id of the receive queue. */
+static uint64_t next_id(struct slu_engine *engine, const struct slu_peer *peer)
+{
+    uint64_t number = ++engine->probe_number << PEER_BITS | slu_peer_index(engine, peer);
+
+    return number * SLU_GENERATION | SLU_QUEUE_BIT;
+}
+
+static struct slu_peer *find_peer(struct slu_engine *engine, uint64_t id)
+{
+    uint64_t index = id / SLU_GENERATION & ((UINT64_C(1) << PEER_BITS) - 1);
+
+    if (id % SLU_GENERATION != SLU_QUEUE_BIT || index >= engine->peer_count ||
+        engine->peers[index].probe.id != id)
+        return NULL;
+    return &engine->peers[index];
+}
+
+/* When to look after the peer next. */
+static void set_due(struct slu_engine *engine, struct slu_peer *peer, int64_t due)
+{
+    peer->probe.due = due;
+    if (due < engine->next_probe)
+        engine->next_probe = due;
+}
+
+static uint64_t count_successes(const struct slu_peer *peer)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++)
+        count += peer->counts.done[i].requests;
+    return count;
+}
+
+/* What moved on the connection since this was asked last. Any success was the peer's doing. */
+static uint32_t take_signs(const struct slu_engine *engine, struct slu_peer *peer)
+{
+    uint64_t successes = count_successes(peer);
+    uint32_t signs =
+        engine->transport->qp_moved != NULL ? engine->transport->qp_moved(peer->qp) : 0;
+
+    if (successes != peer->probe.successes)
+        signs |= SLU_MOVED_IN;
+    peer->probe.successes = successes;
+    peer->probe.answered |= (signs & SLU_MOVED_IN) != 0;
+    return signs;
+}
+
+static void give_up_id(struct slu_engine *engine, struct slu_peer *peer)
+{
+    engine->probe_room += peer->probe.id != 0;
+    peer->probe.id = 0;
+}
+
+static void stop_awaiting(struct slu_engine *engine, struct slu_peer *peer)
+{
+    engine->awaited -= peer->probe.awaited;
+    peer->probe.awaited = false;
+}
+
+/* Asks a peer that is ready. False: there is no room for another probe yet. */
+static bool ask(struct slu_engine *engine, struct slu_peer *peer)
+{
+    struct slu_probe *probe = &peer->probe;
+    int error;
+
+    if (probe->id != 0)
+        return true;
+    if (engine->probe_room == 0)
+        return false;
+    engine->probe_room--;
+    probe->id = next_id(engine, peer);
+    probe->excused = false;
+    error = engine->transport->qp_probe(peer->qp, probe->id);
+    if (error < 0) {
+        slu_peer_fail_alone(engine, peer, SLUICE_STATUS_GENERAL_ERR, (uint32_t)-error, false,
+                            sluice_last_error());
+        return true;
+    }
+    if (engine->keepalive > 0) {
+        /* What left just now is the question, and no sign of anything. */
+        take_signs(engine, peer);
+        set_due(engine, peer, slu_now() + engine->keepalive);
+    }
+    return true;
+}
+
+int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t access)
+{
+    if ((access & (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)) == 0)
+        return slu_fail(EOPNOTSUPP,
+                        "peer %u cannot be asked for a sign of life: its attributes let us neither "
+                        "read nor write",
+                        peer);
+    if (engine->probe_limit == 0)
+        return slu_fail(EOPNOTSUPP,
+                        "peer %u cannot be asked for a sign of life: the completion queue of "
+                        "device %s is too small",
+                        peer, engine->pd->context->transport->device);
+    return 0;
+}
+
+void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint32_t access)
+{
+    peer->probe = (struct slu_probe){
+        .due = SLUICE_FOREVER, .access = access, .successes = count_successes(peer)};
+    if (engine->keepalive > 0)
+        set_due(engine, peer, slu_now());
+}
+
+void slu_probe_failed(struct slu_engine *engine, struct slu_peer *peer)
+{
+    stop_awaiting(engine, peer);
+    peer->probe.due = SLUICE_FOREVER;
+}
+
+void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer)
+{
+    give_up_id(engine, peer);
+}
+
+/* As of a request: a queue pair that fails without saying why has lost its peer. */
+static void fail_peer(struct slu_engine *engine, struct slu_peer *peer, const struct slu_wc *wc)
+{
+    bool inferred = wc->status == SLUICE_STATUS_WR_FLUSH_ERR;
+
+    slu_peers_alerted(engine);
+    if (peer->state == SLUICE_STATE_READY)
+        slu_peer_fail_alone(engine, peer, inferred ? SLUICE_STATUS_RETRY_EXC_ERR : wc->status,
+                            wc->vendor, inferred, "");
+}
+
+bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc)
+{
+    struct slu_peer *peer = find_peer(engine, wc->id);
+
+    if (peer == NULL)
+        return false;
+    give_up_id(engine, peer);
+    if (peer->state != SLUICE_STATE_READY)
+        return true;
+    if (wc->status != SLUICE_STATUS_SUCCESS) {
+        fail_peer(engine, peer, wc);
+        return true;
+    }
+    peer->probe.answered = true;
+    stop_awaiting(engine, peer);
+    return true;
+}
+
+static void lose_peer(struct slu_engine *engine, struct slu_peer *peer)
+{
+    char reason[sizeof peer->reason];
+
+    snprintf(reason, sizeof reason,
+             "no sign of life within %lld ms (keep-alive): its process is dead or stopped, or its "
+             "host or the network is silent",
+             (long long)(engine->keepalive / SLUICE_MS(1)));
+    slu_peer_fail_alone(engine, peer, SLUICE_STATUS_RETRY_EXC_ERR, 0, false, reason);
+}
+
+/* Nothing was answered in time. */
+static void judge(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
+{
+    struct slu_probe *probe = &peer->probe;
+    uint32_t signs = take_signs(engine, peer);
+    /* Who comes late to look may find the answer still on its way to us. */
+    bool late = now - probe->due > engine->keepalive && !probe->excused;
+
+    probe->excused |= late;
+    if (probe->answered && signs == 0 && !late)
+        lose_peer(engine, peer);
+    else
+        set_due(engine, peer, now + engine->keepalive);
+}
+
+static void look_after(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
+{
+    bool busy = peer->posted[SLU_SEND_QUEUE].head != SLU_NONE;
+
+    if (peer->probe.id != 0)
+        judge(engine, peer, now);
+    else if (busy && !engine->transport->probe_overtakes)
+        set_due(engine, peer, now + engine->keepalive);
+    else if (!ask(engine, peer))
+        set_due(engine, peer, now + engine->keepalive / 8);
+}
+
+/* Peers that are due at nearly the same time are asked together, but none is judged early. */
+void slu_probe_peers(struct slu_engine *engine, int64_t now)
+{
+    int64_t soon = now + engine->keepalive / 8;
+
+    engine->next_probe = SLUICE_FOREVER;
+    for (uint32_t i = 0; i < engine->peer_count; i++) {
+        struct slu_peer *peer = &engine->peers[i];
+        bool due = peer->probe.due <= (peer->probe.id != 0 ? now : soon);
+
+        if (due && peer->state == SLUICE_STATE_READY)
+            look_after(engine, peer, now);
+        else if (peer->probe.due < engine->next_probe)
+            engine->next_probe = peer->probe.due;
+    }
+}
+
+/* A wait for peers first to end - 1; those before next were asked. */
+struct wait {
+    struct slu_engine *engine;
+    uint32_t first, end, next;
+};
+
+static bool all_answered(void *argument)
+{
+    struct wait *wait = argument;
+    struct slu_engine *engine = wait->engine;
+
+    for (; wait->next < wait->end; wait->next++) {
+        struct slu_peer *peer = &engine->peers[wait->next];
+
+        if (peer->probe.awaited && !ask(engine, peer))
+            return false;
+    }
+    return engine->awaited == 0;
+}
+
+/* Marks those who are to answer. Who was heard once is connected until it fails. */
+static int begin_wait(struct slu_engine *engine, const struct wait *wait)
+{
+    int error = 0;
+
+    for (uint32_t i = wait->first; i < wait->end && error == 0; i++) {
+        struct slu_peer *peer = &engine->peers[i];
+
+        slu_peer_notice_loss(engine, peer);
+        if (peer->state != SLUICE_STATE_READY)
+            continue;
+        peer->probe.answered |= count_successes(peer) != peer->probe.successes;
+        if (peer->probe.answered)
+            continue;
+        error = slu_probe_check(engine, i, peer->probe.access);
+        peer->probe.awaited = true;
+        engine->awaited++;
+    }
+    return error;
+}
+
+static int fail_late(const struct slu_engine *engine, const struct wait *wait)
+{
+    uint32_t i = wait->first;
+
+    while (!engine->peers[i].probe.awaited)
+        i++;
+    return slu_fail(ETIMEDOUT, "peer %u has not answered yet; %u of %u have not", i,
+                    engine->awaited, wait->end - wait->first);
+}
+
+/* The first that has failed. */
+static int find_failure(const struct slu_engine *engine, const struct wait *wait)
+{
+    struct sluice_error cause = {.size = sizeof cause};
+
+    for (uint32_t i = wait->first; i < wait->end; i++) {
+        const struct slu_peer *peer = &engine->peers[i];
+
+        if (slu_peer_error(engine, peer, &cause) != 1)
+            continue;
+        if (peer->failed_in == engine->call_number && cause.error != -ECANCELED)
+            return slu_fail(-cause.error, "%s", cause.text);
+        return slu_fail(ENOTCONN, "peer %u had failed before: %.220s", i, cause.text);
+    }
+    return 0;
+}
+
+static int wait_for(struct slu_engine *engine, struct wait *wait, int64_t until)
+{
+    int error = begin_wait(engine, wait);
+    int result;
+
+    if (error < 0)
+        return error;
+    result = slu_wait_interruptible(engine, all_answered, wait, until);
+    error = result < 0 ? result : find_failure(engine, wait);
+    return error == 0 && result == 0 ? fail_late(engine, wait) : error;
+}
+
+int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout)
+{
+    uint32_t first = peer != NULL ? slu_peer_index(engine, peer) : 0;
+    struct wait wait = {.engine = engine,
+                        .first = first,
+                        .end = peer != NULL ? first + 1 : engine->peer_count,
+                        .next = first};
+    int error;
+
+    if (timeout < 0)
+        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
+    error = slu_scope_check(engine);
+    if (error < 0)
+        return error;
+    if (peer != NULL && peer->state == SLUICE_STATE_PREPARED)
+        return slu_fail(ENOTCONN, "peer %u is not connected: its handshake is still to come",
+                        first);
+    slu_engine_enter(engine);
+    slu_progress_all(engine);
+    error = wait_for(engine, &wait, slu_after(timeout));
+    for (uint32_t i = wait.first; i < wait.end; i++)
+        stop_awaiting(engine, &engine->peers[i]);
+    slu_engine_leave(engine);
+    return error;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting: a wait polls, spins for a while if it may, and then sleeps on the
+ * transport's event; an event loop sleeps on the same event outside of us. No
+ * sleep misses anything: what came before it was armed is found by arming, and
+ * what comes later ends it.
+ *
+ * A wake is a flag and then a write to the event, in this order. The event may
+ * be used up by a wait that is not to be interrupted; the flag stays until a
+ * wait that is has seen it, or until the program polls.
+ */
+#include "config.h"
+
+#include <poll.h>
+
+#include "engine.h"
+
+/* The clock is looked at once in so many polls while a wait spins. */
+#define SPIN_POLLS 8
+
+int slu_fd(const struct slu_engine *engine)
+{
+    return engine->transport->cq_fd(engine->cq);
+}
+
+static bool is_woken(const struct slu_engine *engine)
+{
+    return SLU_UNLIKELY(atomic_load(&engine->woken));
+}
+
+/* When the engine has something to do even if nothing comes. */
+static int64_t next_due(const struct slu_engine *engine)
+{
+    int64_t due =
+        engine->next_deadline < engine->next_drain ? engine->next_deadline : engine->next_drain;
+
+    return engine->next_probe < due ? engine->next_probe : due;
+}
+
+/* Returns when the queue has something to say or something is due; or for no reason. */
+static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_t until)
+{
+    struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
+    struct timespec timeout;
+    int64_t due = next_due(engine);
+    int64_t left;
+
+    if (until < due)
+        due = until;
+    if (engine->transport->cq_arm(engine->cq) != 0 || (interruptible && is_woken(engine)))
+        return;
+    left = due == SLUICE_FOREVER ? 0 : due - slu_now();
+    if (due != SLUICE_FOREVER && left <= 0)
+        return;
+    timeout.tv_sec = left / SLUICE_S(1);
+    timeout.tv_nsec = left % SLUICE_S(1);
+    engine->sleeps++;
+    ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL);
+}
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+static int64_t spin_end(const struct slu_engine *engine, int64_t now)
+{
+    if (engine->wait_mode == SLUICE_WAIT_SPIN)
+        return SLUICE_FOREVER;
+    return engine->wait_mode == SLUICE_WAIT_EVENT ? now : now + engine->spin_time;
+}
+
+/* Polls several times for one pause and one look at the clock: each costs more than a poll. */
+static int spin(struct slu_engine *engine, struct slu_slot *slot)
+{
+    int count = 0;
+
+    pause_cpu();
+    for (int i = 0; i < SPIN_POLLS && count == 0; i++)
+        count = slu_poll_for(engine, slot);
+    return count;
+}
+
+/* slot is the one that is waited for, or NULL. 1: ready, 0: the time is up, -EINTR: woken. */
+static inline int wait_until(struct slu_engine *engine, struct slu_slot *slot,
+                             bool (*ready)(void *argument), void *argument, bool interruptible,
+                             int64_t until)
+{
+    bool spinning = false;
+    int64_t spin_until = 0;
+    int64_t now;
+
+    for (;;) {
+        int count = spinning ? spin(engine, slot) : slu_poll_for(engine, slot);
+        bool busy = slu_look_at_clock(engine, count);
+
+        if (ready(argument))
+            return 1;
+        if (interruptible && is_woken(engine)) {
+            slu_wake_seen(engine);
+            return slu_fail(EINTR, "the wait was ended by a wake; nothing was lost");
+        }
+        if (busy)
+            spinning = false, spin_until = 0;
+        /* Other traffic must not keep this wait from seeing that its time is up. */
+        if (busy && engine->busy_polls != 0)
+            continue;
+        now = slu_now();
+        if (now >= until)
+            return 0;
+        if (spin_until == 0)
+            spin_until = spin_end(engine, now);
+        spinning = now < spin_until;
+        if (!spinning)
+            sleep_on_queue(engine, interruptible, until);
+    }
+}
+
+bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
+              int64_t until)
+{
+    return wait_until(engine, NULL, ready, argument, false, until) > 0;
+}
+
+int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
+                           int64_t until)
+{
+    return wait_until(engine, NULL, ready, argument, true, until);
+}
+
+/* A slot does not leave its request while that is pending. */
+static bool slot_ready(void *argument)
+{
+    const struct slu_slot *slot = argument;
+
+    return slot->state != SLU_SLOT_PENDING;
+}
+
+bool slu_wait_slot(struct slu_engine *engine, struct slu_slot *slot, int64_t until)
+{
+    return wait_until(engine, slot, slot_ready, slot, false, until) > 0;
+}
+
+int slu_wait_slot_interruptible(struct slu_engine *engine, struct slu_slot *slot, int64_t until)
+{
+    return wait_until(engine, slot, slot_ready, slot, true, until);
+}
+
+static bool has_unseen(const struct slu_engine *engine, enum slu_slot_owner owner)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++)
+        if (engine->pools[queue].done[owner].head != SLU_NONE)
+            return true;
+    for (uint32_t i = 0; i < SLU_FAILURES && engine->failure_count > 0; i++)
+        if (engine->failures[i].id != 0 && engine->failures[i].owner == owner)
+            return true;
+    return false;
+}
+
+static bool is_idle(const struct slu_engine *engine)
+{
+    return engine->pools[SLU_SEND_QUEUE].pending == 0 &&
+           engine->pools[SLU_RECEIVE_QUEUE].pending == 0;
+}
+
+/* Nothing can come any more, though the queue of a dead device says "poll" for ever. */
+static bool is_over(const struct slu_engine *engine)
+{
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        if (engine->peers[i].state != SLUICE_STATE_FAILED)
+            return false;
+    return is_idle(engine);
+}
+
+/*
+ * The look at the fd is for edge-triggered event loops: what made it readable
+ * before, and was not used up by a poll, makes no edge again.
+ */
+static bool has_something(struct slu_engine *engine)
+{
+    struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
+    enum slu_slot_owner owner = engine->scope.open ? SLU_OWNER_SCOPE : SLU_OWNER_PROGRAM;
+
+    if (has_unseen(engine, owner))
+        return true;
+    if (engine->transport->cq_arm(engine->cq) != 0 && !is_over(engine))
+        return true;
+    return is_woken(engine) || poll(&fd, 1, 0) > 0;
+}
+
+int slu_arm(struct slu_engine *engine, int64_t *due)
+{
+    int64_t left;
+    bool busy;
+
+    slu_engine_enter(engine);
+    /* It may still be that of a request that is complete. */
+    if (is_idle(engine))
+        engine->next_deadline = SLUICE_FOREVER;
+    left = next_due(engine);
+    if (left != SLUICE_FOREVER)
+        left -= slu_now();
+    busy = left <= 0 || has_something(engine);
+    slu_engine_leave(engine);
+    if (due != NULL)
+        *due = busy ? 0 : left;
+    return busy;
+}
+
+void slu_wake(struct slu_engine *engine)
+{
+    atomic_store(&engine->woken, true);
+    engine->transport->cq_wake(engine->cq);
+}
+
+void slu_wake_seen(struct slu_engine *engine)
+{
+    if (is_woken(engine)) {
+        atomic_store(&engine->woken, false);
+        engine->wakes++;
+    }
+}

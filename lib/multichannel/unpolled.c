@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* Unpolled work with one peer or many of a multichannel, and the results of all together. */
+#include "config.h"
+
+#include "multichannel.h"
+
+int sluice_multichannel_post(struct sluice_multichannel *multichannel,
+                             const struct sluice_request *requests, uint32_t count,
+                             int64_t deadline, struct sluice_handle *handles)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_post_requests(multichannel->engine, requests, count, deadline, handles)
+               : slu_not_a_multichannel();
+}
+
+/* A request of one operation with one peer; sge_count elements of sges. */
+static struct sluice_request request_of(uint32_t opcode, uint32_t peer,
+                                        const struct sluice_sge *sges, uint32_t sge_count)
+{
+    return (struct sluice_request){
+        .opcode = opcode, .peer = peer, .sges = sges, .sge_count = sge_count};
+}
+
+static int post_one(struct sluice_multichannel *multichannel, const struct sluice_request *request,
+                    int64_t deadline, struct sluice_handle *handle)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_post_one(multichannel->engine, request, deadline, handle)
+               : slu_not_a_multichannel();
+}
+
+static int post_remote(struct sluice_multichannel *multichannel, struct sluice_request *request,
+                       const struct sluice_remote_mr *remote, int64_t deadline,
+                       struct sluice_handle *handle)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_post_remote(multichannel->engine, request, remote, deadline, handle)
+               : slu_not_a_multichannel();
+}
+
+int sluice_multichannel_send_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                      const struct sluice_sge *sges, uint32_t sge_count,
+                                      int64_t deadline, struct sluice_handle *handle)
+{
+    struct sluice_request request = request_of(SLUICE_OP_SEND, peer, sges, sge_count);
+
+    return post_one(multichannel, &request, deadline, handle);
+}
+
+int sluice_multichannel_receive_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                         const struct sluice_sge *sges, uint32_t sge_count,
+                                         int64_t deadline, struct sluice_handle *handle)
+{
+    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, peer, sges, sge_count);
+
+    return post_one(multichannel, &request, deadline, handle);
+}
+
+int sluice_multichannel_write_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                       const struct sluice_sge *sges, uint32_t sge_count,
+                                       const struct sluice_remote_mr *remote, int64_t deadline,
+                                       struct sluice_handle *handle)
+{
+    struct sluice_request request = request_of(SLUICE_OP_WRITE, peer, sges, sge_count);
+
+    return post_remote(multichannel, &request, remote, deadline, handle);
+}
+
+int sluice_multichannel_read_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                      const struct sluice_sge *sges, uint32_t sge_count,
+                                      const struct sluice_remote_mr *remote, int64_t deadline,
+                                      struct sluice_handle *handle)
+{
+    struct sluice_request request = request_of(SLUICE_OP_READ, peer, sges, sge_count);
+
+    return post_remote(multichannel, &request, remote, deadline, handle);
+}
+
+int sluice_multichannel_compare_swap_unpolled(struct sluice_multichannel *multichannel,
+                                              uint32_t peer, const struct sluice_sge *result,
+                                              const struct sluice_remote_mr *remote,
+                                              uint64_t expected, uint64_t desired, int64_t deadline,
+                                              struct sluice_handle *handle)
+{
+    struct sluice_request request = request_of(SLUICE_OP_COMPARE_SWAP, peer, result, 1);
+
+    request.operand[0] = expected;
+    request.operand[1] = desired;
+    return post_remote(multichannel, &request, remote, deadline, handle);
+}
+
+int sluice_multichannel_fetch_add_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
+                                           const struct sluice_sge *result,
+                                           const struct sluice_remote_mr *remote, uint64_t addend,
+                                           int64_t deadline, struct sluice_handle *handle)
+{
+    struct sluice_request request = request_of(SLUICE_OP_FETCH_ADD, peer, result, 1);
+
+    request.operand[0] = addend;
+    return post_remote(multichannel, &request, remote, deadline, handle);
+}
+
+static int post_list(struct sluice_multichannel *multichannel, uint32_t opcode,
+                     const struct sluice_request *requests, uint32_t count, int64_t deadline,
+                     struct sluice_handle *handles)
+{
+    struct slu_source source = {
+        .lists = {requests}, .counts = {count}, .opcodes = {opcode}, .count = count};
+
+    return slu_is_multichannel(multichannel)
+               ? slu_post(multichannel->engine, &source, deadline, handles)
+               : slu_not_a_multichannel();
+}
+
+int sluice_multichannel_scatter_send_unpolled(struct sluice_multichannel *multichannel,
+                                              const struct sluice_request *requests, uint32_t count,
+                                              int64_t deadline, struct sluice_handle *handles)
+{
+    return post_list(multichannel, SLUICE_OP_SEND, requests, count, deadline, handles);
+}
+
+int sluice_multichannel_scatter_write_unpolled(struct sluice_multichannel *multichannel,
+                                               const struct sluice_request *requests,
+                                               uint32_t count, int64_t deadline,
+                                               struct sluice_handle *handles)
+{
+    return post_list(multichannel, SLUICE_OP_WRITE, requests, count, deadline, handles);
+}
+
+int sluice_multichannel_gather_receive_unpolled(struct sluice_multichannel *multichannel,
+                                                const struct sluice_request *requests,
+                                                uint32_t count, int64_t deadline,
+                                                struct sluice_handle *handles)
+{
+    return post_list(multichannel, SLUICE_OP_RECEIVE, requests, count, deadline, handles);
+}
+
+int sluice_multichannel_gather_read_unpolled(struct sluice_multichannel *multichannel,
+                                             const struct sluice_request *requests, uint32_t count,
+                                             int64_t deadline, struct sluice_handle *handles)
+{
+    return post_list(multichannel, SLUICE_OP_READ, requests, count, deadline, handles);
+}
+
+int sluice_multichannel_multicast_send_unpolled(struct sluice_multichannel *multichannel,
+                                                const struct sluice_request *request,
+                                                const uint32_t *peers, uint32_t count,
+                                                int64_t deadline, struct sluice_handle *handles)
+{
+    struct slu_source source = slu_multicast_send(request, peers, count);
+
+    if (!slu_is_multichannel(multichannel))
+        return slu_not_a_multichannel();
+    return slu_post(multichannel->engine, &source, deadline, handles);
+}
+
+int sluice_multichannel_multicast_write_unpolled(struct sluice_multichannel *multichannel,
+                                                 const struct sluice_request *request,
+                                                 const struct sluice_peer_remote_mr *remotes,
+                                                 uint32_t count, int64_t deadline,
+                                                 struct sluice_handle *handles)
+{
+    struct slu_source source = slu_multicast_write(request, remotes, count);
+
+    if (!slu_is_multichannel(multichannel))
+        return slu_not_a_multichannel();
+    return slu_post(multichannel->engine, &source, deadline, handles);
+}
+
+int sluice_multichannel_poll(struct sluice_multichannel *multichannel,
+                             struct sluice_completion *completions, uint32_t count)
+{
+    return slu_is_multichannel(multichannel) ? slu_poll(multichannel->engine, completions, count)
+                                             : slu_not_a_multichannel();
+}
+
+int sluice_multichannel_next(struct sluice_multichannel *multichannel, int64_t timeout,
+                             struct sluice_completion *completion)
+{
+    return slu_is_multichannel(multichannel) ? slu_next(multichannel->engine, timeout, completion)
+                                             : slu_not_a_multichannel();
+}
+
+int sluice_multichannel_wait(struct sluice_multichannel *multichannel,
+                             const struct sluice_handle *handle, int64_t timeout,
+                             struct sluice_completion *completion)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_wait_handle(multichannel->engine, handle, timeout, completion)
+               : slu_not_a_multichannel();
+}
+
+int sluice_multichannel_cancel(struct sluice_multichannel *multichannel,
+                               const struct sluice_handle *handle,
+                               struct sluice_completion *completion)
+{
+    return slu_is_multichannel(multichannel) ? slu_cancel(multichannel->engine, handle, completion)
+                                             : slu_not_a_multichannel();
+}
+
+int sluice_multichannel_detach(struct sluice_multichannel *multichannel,
+                               const struct sluice_handle *handle)
+{
+    return slu_is_multichannel(multichannel) ? slu_detach(multichannel->engine, handle)
+                                             : slu_not_a_multichannel();
+}
+
+int sluice_multichannel_flush(struct sluice_multichannel *multichannel, int64_t timeout)
+{
+    return slu_is_multichannel(multichannel) ? slu_flush(multichannel->engine, timeout)
+                                             : slu_not_a_multichannel();
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Posting in a scope: all of a list is accepted, or nothing is posted. What the
+ * queues have no room for is posted as they drain, before the call returns.
+ */
+#include "config.h"
+
+#include "scope.h"
+
+static bool is_posted(void *argument)
+{
+    struct slu_call *call = argument;
+
+    slu_post_stalled(call);
+    return call->engine->stalled[SLU_SEND_QUEUE] == SLU_NONE &&
+           call->engine->stalled[SLU_RECEIVE_QUEUE] == SLU_NONE;
+}
+
+/* Receives first, as in a submit. */
+static void post_all(struct slu_call *call)
+{
+    struct slu_engine *engine = call->engine;
+
+    slu_post_call(call, SLU_RECEIVE_QUEUE);
+    slu_post_call(call, SLU_SEND_QUEUE);
+    if (SLU_LIKELY(engine->stalled[SLU_SEND_QUEUE] == SLU_NONE &&
+                   engine->stalled[SLU_RECEIVE_QUEUE] == SLU_NONE))
+        return;
+    if (slu_wait(engine, is_posted, call, call->deadline))
+        return;
+    /* What found no room is refused; parts in flight are late, and end with their peer. */
+    call->expired = true;
+    slu_wait(engine, is_posted, call, SLUICE_FOREVER);
+}
+
+static int post_source(struct sluice_scope *scope, const struct slu_source *source,
+                       struct sluice_handle *handles)
+{
+    struct slu_engine *engine;
+    struct slu_call call;
+    int error = slu_scope_usable(scope);
+
+    if (error < 0)
+        return error;
+    engine = scope->engine;
+    error = slu_source_check(engine, source, 0);
+    if (error < 0 || source->count == 0)
+        return error;
+    /* Its results are not those of a blocking call, and stay unwritten. */
+    call.engine = engine;
+    call.source = source;
+    call.deadline = engine->scope.deadline;
+    call.owner = SLU_OWNER_SCOPE;
+    call.expired = false;
+    call.handles = handles;
+    call.first = engine->scope.posted;
+    slu_engine_enter(engine);
+    engine->scope.posted += source->count;
+    post_all(&call);
+    slu_engine_leave(engine);
+    return 0;
+}
+
+static int post_one(struct sluice_scope *scope, const struct sluice_request *request,
+                    struct sluice_handle *handle)
+{
+    struct slu_source source = {.lists = {request}, .counts = {1}, .count = 1};
+
+    return post_source(scope, &source, handle);
+}
+
+static int post_remote(struct sluice_scope *scope, struct sluice_request *request,
+                       const struct sluice_remote_mr *remote, struct sluice_handle *handle)
+{
+    if (remote == NULL)
+        return slu_misuse(EINVAL, "a %s needs a remote region, not NULL",
+                          slu_opcode_name(request->opcode));
+    request->remote = *remote;
+    return post_one(scope, request, handle);
+}
+
+static int post_list(struct sluice_scope *scope, uint32_t opcode,
+                     const struct sluice_request *requests, uint32_t count,
+                     struct sluice_handle *handles)
+{
+    struct slu_source source = {
+        .lists = {requests}, .counts = {count}, .opcodes = {opcode}, .count = count};
+
+    return post_source(scope, &source, handles);
+}
+
+int sluice_scope_post(struct sluice_scope *scope, const struct sluice_request *requests,
+                      uint32_t count, struct sluice_handle *handles)
+{
+    return post_list(scope, SLUICE_OP_NONE, requests, count, handles);
+}
+
+int sluice_scope_post_send(struct sluice_scope *scope, uint32_t peer, const struct sluice_sge *sges,
+                           uint32_t sge_count, struct sluice_handle *handle)
+{
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_SEND, .peer = peer, .sges = sges, .sge_count = sge_count};
+
+    return post_one(scope, &request, handle);
+}
+
+int sluice_scope_post_receive(struct sluice_scope *scope, uint32_t peer,
+                              const struct sluice_sge *sges, uint32_t sge_count,
+                              struct sluice_handle *handle)
+{
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_RECEIVE, .peer = peer, .sges = sges, .sge_count = sge_count};
+
+    return post_one(scope, &request, handle);
+}
+
+int sluice_scope_post_write(struct sluice_scope *scope, uint32_t peer,
+                            const struct sluice_sge *sges, uint32_t sge_count,
+                            const struct sluice_remote_mr *remote, struct sluice_handle *handle)
+{
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_WRITE, .peer = peer, .sges = sges, .sge_count = sge_count};
+
+    return post_remote(scope, &request, remote, handle);
+}
+
+int sluice_scope_post_read(struct sluice_scope *scope, uint32_t peer, const struct sluice_sge *sges,
+                           uint32_t sge_count, const struct sluice_remote_mr *remote,
+                           struct sluice_handle *handle)
+{
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_READ, .peer = peer, .sges = sges, .sge_count = sge_count};
+
+    return post_remote(scope, &request, remote, handle);
+}
+
+int sluice_scope_post_compare_swap(struct sluice_scope *scope, uint32_t peer,
+                                   const struct sluice_sge *result,
+                                   const struct sluice_remote_mr *remote, uint64_t expected,
+                                   uint64_t desired, struct sluice_handle *handle)
+{
+    struct sluice_request request = {.opcode = SLUICE_OP_COMPARE_SWAP,
+                                     .peer = peer,
+                                     .sges = result,
+                                     .sge_count = 1,
+                                     .operand = {expected, desired}};
+
+    return post_remote(scope, &request, remote, handle);
+}
+
+int sluice_scope_post_fetch_add(struct sluice_scope *scope, uint32_t peer,
+                                const struct sluice_sge *result,
+                                const struct sluice_remote_mr *remote, uint64_t addend,
+                                struct sluice_handle *handle)
+{
+    struct sluice_request request = {.opcode = SLUICE_OP_FETCH_ADD,
+                                     .peer = peer,
+                                     .sges = result,
+                                     .sge_count = 1,
+                                     .operand = {addend, 0}};
+
+    return post_remote(scope, &request, remote, handle);
+}
+
+int sluice_scope_post_scatter_send(struct sluice_scope *scope,
+                                   const struct sluice_request *requests, uint32_t count,
+                                   struct sluice_handle *handles)
+{
+    return post_list(scope, SLUICE_OP_SEND, requests, count, handles);
+}
+
+int sluice_scope_post_scatter_write(struct sluice_scope *scope,
+                                    const struct sluice_request *requests, uint32_t count,
+                                    struct sluice_handle *handles)
+{
+    return post_list(scope, SLUICE_OP_WRITE, requests, count, handles);
+}
+
+int sluice_scope_post_gather_receive(struct sluice_scope *scope,
+                                     const struct sluice_request *requests, uint32_t count,
+                                     struct sluice_handle *handles)
+{
+    return post_list(scope, SLUICE_OP_RECEIVE, requests, count, handles);
+}
+
+int sluice_scope_post_gather_read(struct sluice_scope *scope, const struct sluice_request *requests,
+                                  uint32_t count, struct sluice_handle *handles)
+{
+    return post_list(scope, SLUICE_OP_READ, requests, count, handles);
+}
+
+int sluice_scope_post_multicast_send(struct sluice_scope *scope,
+                                     const struct sluice_request *request, const uint32_t *peers,
+                                     uint32_t count, struct sluice_handle *handles)
+{
+    struct slu_source source = slu_multicast_send(request, peers, count);
+
+    return post_source(scope, &source, handles);
+}
+
+int sluice_scope_post_multicast_write(struct sluice_scope *scope,
+                                      const struct sluice_request *request,
+                                      const struct sluice_peer_remote_mr *remotes, uint32_t count,
+                                      struct sluice_handle *handles)
+{
+    struct slu_source source = slu_multicast_write(request, remotes, count);
+
+    return post_source(scope, &source, handles);
+}

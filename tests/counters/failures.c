@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* One failure of each class that a program can cause, and work that is refused. */
+#include "desk.h"
+
+/* Of an RDMA device that finds its peer gone: it asks again so often, so fast. */
+#define ACK_TIMEOUT 14
+
+START_TEST(failure_of_access)
+{
+    struct desk desk;
+    struct sluice_handle handles[2];
+    desk_open(&desk, NULL);
+    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+    for (int i = 0; i < 2; i++) {
+        handles[i] = post(desk.pair.channels[0], &receive);
+    }
+    fail_write(&desk, false);
+    /* What was in flight besides ends cancelled. */
+    for (int i = 0; i < 2; i++) {
+        await(desk.pair.channels[0], handles[i], SLUICE_CLASS_CANCELLED);
+        desk.wanted[0].failed[SLUICE_CLASS_CANCELLED]++;
+    }
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+START_TEST(failure_of_local_memory)
+{
+    struct desk desk;
+    desk_open(&desk, NULL);
+    fail_write(&desk, true);
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+START_TEST(failure_by_deadline)
+{
+    struct desk desk;
+    desk_open(&desk, NULL);
+    require_result(sluice_channel_receive(desk.pair.channels[0], NULL, 0, SLUICE_MS(20), NULL),
+                   -ETIMEDOUT);
+    desk.wanted[0].failed[SLUICE_CLASS_TIMEOUT]++;
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+START_TEST(failure_by_truncation)
+{
+    struct desk desk;
+    desk_open(&desk, NULL);
+    struct sluice_sge near = sge_of(&desk, 0, 100);
+    struct sluice_sge far = sge_of(&desk, 1, 99);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &far);
+    struct sluice_handle handle = post(desk.pair.channels[1], &receive);
+    require_result(sluice_channel_send(desk.pair.channels[0], &near, 1, DEADLINE), -EMSGSIZE);
+    await(desk.pair.channels[1], handle, SLUICE_CLASS_TRUNCATED);
+    for (int i = 0; i < 2; i++) {
+        desk.wanted[i].failed[SLUICE_CLASS_TRUNCATED]++;
+    }
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+START_TEST(failure_by_loss_of_the_peer)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .ack_timeout = ACK_TIMEOUT, .retry_count = 1};
+    struct desk desk;
+    desk_open(&desk, &attr);
+    sluice_channel_close(desk.pair.channels[1]);
+    desk.pair.channels[1] = NULL;
+    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    struct sluice_request write = write_of(&desk, &sge);
+    /* Submitted, because a blocking call may find that the channel has failed already. */
+    struct sluice_completion completion;
+    int result = sluice_channel_submit(desk.pair.channels[0], &write, 1, DEADLINE, &completion);
+    require(result == -ECONNRESET, "%d: %s", result, sluice_last_error());
+    desk.wanted[0].failed[SLUICE_CLASS_PEER_LOST]++;
+    require_counters(read_channel(desk.pair.channels[0]), &desk.wanted[0]);
+    desk_close(&desk);
+}
+END_TEST
+
+/* Work that a failed peer refuses is not posted, and counted apart. */
+START_TEST(refused_work)
+{
+    struct sluice_completion completions[3];
+    struct desk desk;
+    desk_open(&desk, NULL);
+    fail_write(&desk, false);
+    struct sluice_channel *channel = desk.pair.channels[0];
+    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    struct sluice_request writes[3];
+    for (int i = 0; i < 3; i++) {
+        writes[i] = write_of(&desk, &sge);
+    }
+    require_result(sluice_channel_send(channel, &sge, 1, DEADLINE), -ENOTCONN);
+    desk.wanted[0].refused++;
+    desk_check(&desk);
+    require_result(sluice_channel_submit(channel, writes, 3, DEADLINE, completions), -ENOTCONN);
+    desk.wanted[0].refused += 3;
+    desk_check(&desk);
+    require_result(sluice_channel_post(channel, writes, 3, DEADLINE, NULL), -ENOTCONN);
+    desk.wanted[0].refused++;
+    desk_check(&desk);
+    struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
+    require_ok(sluice_scope_post(scope, writes, 2, NULL));
+    require_result(sluice_scope_end(scope, NULL), -ENOTCONN);
+    desk.wanted[0].refused += 2;
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+/* Work that finds no room until its deadline breaks nothing. */
+START_TEST(work_that_found_no_room)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_depth = 1};
+    struct desk desk;
+    desk_open(&desk, &attr);
+    struct sluice_channel *channel = desk.pair.channels[0];
+    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+    struct sluice_handle handle = post(channel, &receive);
+    require_result(sluice_channel_receive(channel, &sge, 1, SLUICE_MS(10), NULL), -ETIMEDOUT);
+    desk.wanted[0].refused++;
+    desk.wanted[0].queue_full++;
+    desk_check(&desk);
+    require_ok(sluice_channel_send(desk.pair.channels[1], NULL, 0, DEADLINE));
+    expect(&desk.wanted[1], SLUICE_OP_SEND, 0);
+    await(channel, handle, SLUICE_CLASS_NONE);
+    expect(&desk.wanted[0], SLUICE_OP_RECEIVE, 0);
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+void add_failures(TCase *tcase)
+{
+    tcase_add_test(tcase, failure_of_access);
+    tcase_add_test(tcase, failure_of_local_memory);
+    tcase_add_test(tcase, failure_by_deadline);
+    tcase_add_test(tcase, failure_by_truncation);
+    tcase_add_test(tcase, failure_by_loss_of_the_peer);
+    tcase_add_test(tcase, refused_work);
+    tcase_add_test(tcase, work_that_found_no_room);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* What the random calls share: the channel, its requests and whose they are. */
+#ifndef ENGINE_FUZZ_STATE_H
+#define ENGINE_FUZZ_STATE_H
+
+#include "rig.h"
+
+#define MOST 64 /* requests in a list */
+#define SGES 3
+#define KEPT 256 /* handles */
+
+/* Whose a request is, until its result was seen. */
+enum owner { NOBODY, CALL, PROGRAM, SCOPE, SEEN, DETACHED };
+
+struct entry {
+    enum owner owner;
+    uint32_t peer;
+    uint32_t opcode;
+    uint64_t bytes;
+};
+
+struct fuzz {
+    struct rig rig;
+    uint32_t peers;
+    uint32_t next; /* key of the next request; also its user data */
+    struct entry entries[FAKE_KEYS];
+    struct sluice_endpoint endpoints[RIG_PEERS];
+    struct sluice_scope *scope;
+    int64_t scope_until;
+    uint32_t scope_posted;
+    uint32_t scope_first;               /* key */
+    struct sluice_handle handles[KEPT]; /* of unpolled work, and the keys of it */
+    uint32_t handle_keys[KEPT];
+    uint32_t handle_count;
+    uint32_t refused;                     /* posts, because of the state of a peer */
+    struct sluice_request requests[MOST]; /* the list that is being posted */
+    struct sluice_sge sges[MOST][SGES];
+    uint32_t count;
+};
+
+extern struct fuzz fuzz;
+
+/* value, once in n times; else 0. */
+uint32_t fuzz_one_in(uint32_t n, uint32_t value);
+/* A list of so many random requests; it is the owner's if it is accepted. */
+void fuzz_make_requests(uint32_t count);
+void fuzz_accept_requests(enum owner owner);
+/* The result of a request that is its owner's and was not seen yet. */
+void fuzz_see_result(const struct sluice_completion *completion, enum owner owner);
+/* The device is done with it, and its memory may go. */
+void fuzz_check_released(uint32_t key);
+int64_t fuzz_choose_deadline(void);
+/* A call may take until its deadline and the drain bound. */
+void fuzz_check_time(const char *call, int64_t start, int64_t deadline);
+
+/* fuzz_unpolled.c: calls of unpolled work, the last one any of the rarer ones. */
+void fuzz_post(void);
+void fuzz_poll(void);
+void fuzz_wait(void);
+void fuzz_unpolled(void);
+
+/* fuzz_scope.c: opens a scope, or does something in it; and its end. */
+void fuzz_scope(void);
+void fuzz_end_scope(void);
+
+#endif

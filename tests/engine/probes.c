@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "probes.h"
+
+#include "invariants.h"
+#include "rig.h"
+
+#define KEEPALIVE SLUICE_MS(10)
+/* Two looks in a row, each of which may take its time by the clock of the device. */
+#define SLACK SLUICE_MS(5)
+
+/* A peer with keep-alive, whose device does what it is told. */
+static void open_watchful(struct rig *rig, uint32_t peers)
+{
+    struct sluice_endpoint endpoint;
+    fake.by_hand = true;
+    rig_open(rig, peers, 4);
+    rig->engine->keepalive = KEEPALIVE;
+    for (uint32_t i = 0; i < peers; i++) {
+        require_ok(sluice_multichannel_peer_reset(rig->channel, i, &endpoint));
+        require_ok(sluice_multichannel_peer_handshake(rig->channel, i, &endpoint));
+    }
+}
+
+static void look(struct rig *rig)
+{
+    struct sluice_completion completion;
+    require_result(sluice_multichannel_poll(rig->channel, &completion, 1), 0);
+    check_engine(rig->engine);
+}
+
+static uint32_t asked(const struct rig *rig, uint32_t peer)
+{
+    return fake_held(rig_qp(rig, peer), SLU_SEND_QUEUE);
+}
+
+static void answer(struct rig *rig, uint32_t peer)
+{
+    require(fake_complete(rig_qp(rig, peer), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS),
+            "peer %u was not asked", peer);
+    look(rig);
+}
+
+/* Looks now and then until the peer has failed; how long that took. */
+static int64_t await_loss(struct rig *rig, uint32_t peer)
+{
+    int64_t start = fake.now;
+    while (sluice_multichannel_peer_state(rig->channel, peer) == SLUICE_STATE_READY) {
+        fake.now += SLUICE_US(100);
+        look(rig);
+        require(fake.now - start < 10 * KEEPALIVE, "it is not lost%s", "");
+    }
+    return fake.now - start;
+}
+
+START_TEST(peer_is_asked_in_time_and_lost_in_time)
+{
+    struct rig rig;
+    open_watchful(&rig, 1);
+    look(&rig);
+    require(asked(&rig, 0) == 1 && fake.probes == 1, "asked %u times", asked(&rig, 0));
+    answer(&rig, 0);
+    for (uint32_t i = 2; i < 6; i++) {
+        fake.now += KEEPALIVE / 2;
+        look(&rig);
+        require(asked(&rig, 0) == 0, "asked too early, %u", i);
+        fake.now += KEEPALIVE / 2;
+        look(&rig);
+        require(asked(&rig, 0) == 1 && fake.probes == i, "asked %u times", asked(&rig, 0));
+        answer(&rig, 0);
+    }
+    int64_t took = await_loss(&rig, 0);
+    require(took > KEEPALIVE && took <= 2 * KEEPALIVE + SLACK, "%lld us", (long long)took / 1000);
+    require(fake.probes == 6, "asked %llu times", (unsigned long long)fake.probes);
+    rig_close(&rig);
+}
+END_TEST
+
+/* Its answer may have been lying somewhere all the time. */
+START_TEST(who_was_away_does_not_judge_at_once)
+{
+    struct rig rig;
+    open_watchful(&rig, 1);
+    look(&rig);
+    answer(&rig, 0);
+    for (int round = 0; round < 3; round++) {
+        fake.now += KEEPALIVE;
+        look(&rig);
+        require(asked(&rig, 0) == 1, "asked %u times", asked(&rig, 0));
+        fake.now += 100 * KEEPALIVE;
+        look(&rig);
+        require_result(sluice_multichannel_peer_state(rig.channel, 0), SLUICE_STATE_READY);
+        answer(&rig, 0);
+    }
+    fake.now += KEEPALIVE;
+    look(&rig);
+    fake.now += 100 * KEEPALIVE;
+    int64_t took = await_loss(&rig, 0);
+    require(took > KEEPALIVE / 2 && took <= KEEPALIVE + SLACK, "%lld us", (long long)took / 1000);
+    rig_close(&rig);
+}
+END_TEST
+
+/* Nobody who never answered is lost by this. */
+START_TEST(who_was_never_heard_is_late)
+{
+    struct rig rig;
+    open_watchful(&rig, 2);
+    for (int i = 0; i < 50; i++) {
+        fake.now += KEEPALIVE / 3;
+        look(&rig);
+        require(asked(&rig, 0) == 1 && asked(&rig, 1) == 1, "asked %u times", asked(&rig, 0));
+        require_result(sluice_multichannel_peer_state(rig.channel, 0), SLUICE_STATE_READY);
+    }
+    answer(&rig, 0);
+    await_loss(&rig, 0);
+    require_result(sluice_multichannel_peer_state(rig.channel, 1), SLUICE_STATE_READY);
+    /* A message of it is a sign as good as an answer. */
+    struct sluice_completion completion;
+    rig_post(&rig, receive_of(1, 1), LONG);
+    fake_complete(rig_qp(&rig, 1), SLU_RECEIVE_QUEUE, SLUICE_STATUS_SUCCESS);
+    require_result(sluice_multichannel_poll(rig.channel, &completion, 1), 1);
+    require_ok(sluice_multichannel_peer_wait_connected(rig.channel, 1, 0));
+    int64_t took = await_loss(&rig, 1);
+    require(took > KEEPALIVE && took <= 2 * KEEPALIVE + SLACK, "%lld us", (long long)took / 1000);
+    rig_close(&rig);
+}
+END_TEST
+
+/* Of few completion entries, probes have few; then it is one after the other. */
+START_TEST(probes_share_few_entries)
+{
+    struct rig rig;
+    fake.max_cq_depth = 9;
+    fake.by_hand = true;
+    rig_open(&rig, 4, 4);
+    require(rig.engine->probe_limit == 1, "%u probes", rig.engine->probe_limit);
+    for (uint32_t i = 0; i < 4; i++) {
+        require_error(sluice_multichannel_wait_connected(rig.channel, 0), -ETIMEDOUT,
+                      "not answered");
+        check_engine(rig.engine);
+        require(asked(&rig, i) == 1 && fake.probes == i + 1, "%llu probes",
+                (unsigned long long)fake.probes);
+        answer(&rig, i);
+    }
+    require_ok(sluice_multichannel_wait_connected(rig.channel, 0));
+    rig_close(&rig);
+}
+END_TEST
+
+/* Where there is not even room for one, nobody can be asked, and that is said. */
+START_TEST(no_room_for_a_probe)
+{
+    struct rig rig;
+    fake.max_cq_depth = 2;
+    rig_open(&rig, 1, 4);
+    require_error(sluice_multichannel_wait_connected(rig.channel, SLUICE_MS(1)), -EOPNOTSUPP,
+                  "completion queue");
+    rig_works(&rig, 0);
+    rig_close(&rig);
+}
+END_TEST
+
+void probes_add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, peer_is_asked_in_time_and_lost_in_time);
+    tcase_add_test(tcase, who_was_away_does_not_judge_at_once);
+    tcase_add_test(tcase, who_was_never_heard_is_late);
+    tcase_add_test(tcase, probes_share_few_entries);
+    tcase_add_test(tcase, no_room_for_a_probe);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of probes: when a peer is asked, and when it is judged. */
+#ifndef ENGINE_PROBES_H
+#define ENGINE_PROBES_H
+
+#include <check.h>
+
+void probes_add_tests(TCase *tcase);
+
+#endif

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT */
+/* Mistakes of a program. */
+#include "mistakes.h"
+
+static struct sluice_channel *not_a_channel(const struct world *world)
+{
+    return (struct sluice_channel *)(void *)world->pair.sides.pds[0];
+}
+
+static int submit(struct world *world)
+{
+    return sluice_channel_submit(world->pair.channels[0], &world->request, 1, DEADLINE,
+                                 &world->completion);
+}
+
+/* NULL, and what is something else. */
+
+static int null_context(struct world *world)
+{
+    (void)world;
+    return result_of(sluice_pd_alloc(NULL));
+}
+
+static int null_pd(struct world *world)
+{
+    return result_of(sluice_channel_prepare(NULL, &world->attr));
+}
+
+static int null_endpoint(struct world *world)
+{
+    struct sluice_prepared_channel *prepared = sluice_channel_prepare(world->sides.pds[0], NULL);
+    return result_of(sluice_prepared_channel_handshake(prepared, NULL));
+}
+
+static int null_result(struct world *world)
+{
+    return sluice_multichannel_peer_reset(world->loop, 0, NULL);
+}
+
+static int null_list(struct world *world)
+{
+    return sluice_channel_submit(world->pair.channels[0], NULL, 1, DEADLINE, NULL);
+}
+
+static int null_remote(struct world *world)
+{
+    return sluice_channel_write(world->pair.channels[0], &world->sge, 1, NULL, DEADLINE);
+}
+
+static int null_handle(struct world *world)
+{
+    return sluice_channel_wait(world->pair.channels[0], NULL, 0, &world->completion);
+}
+
+static int null_memory(struct world *world)
+{
+    return result_of(sluice_mr_register(world->sides.pds[0], NULL, 8, 0));
+}
+
+static int null_device_list(struct world *world)
+{
+    struct sluice_device_info info = {.size = sizeof(info)};
+    (void)world;
+    return sluice_device_list_info(NULL, 0, &info);
+}
+
+static int null_slice(struct world *world)
+{
+    return sluice_remote_mr_slice(&world->remote, 0, 1, NULL);
+}
+
+static int send_on_other(struct world *world)
+{
+    return sluice_channel_send(not_a_channel(world), &world->sge, 1, DEADLINE);
+}
+
+static int state_of_other(struct world *world)
+{
+    return sluice_multichannel_peer_state(
+        (struct sluice_multichannel *)(void *)world->pair.channels[0], 0);
+}
+
+static int counters_of_other(struct world *world)
+{
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    return sluice_channel_counters(not_a_channel(world), &counters);
+}
+
+static int sge_of_other(struct world *world)
+{
+    return sluice_mr_sge((struct sluice_mr *)(void *)world->sides.pds[0], 0, 1, &world->sge);
+}
+
+static int close_other(struct world *world)
+{
+    sluice_channel_close(not_a_channel(world));
+    return 0;
+}
+
+static int free_other(struct world *world)
+{
+    sluice_pd_free((struct sluice_pd *)(void *)world->pair.channels[0]);
+    return 0;
+}
+
+static int close_other_context(struct world *world)
+{
+    sluice_context_close((struct sluice_context *)(void *)world->pair.channels[0]);
+    return 0;
+}
+
+static int close_other_multichannel(struct world *world)
+{
+    sluice_multichannel_close((struct sluice_multichannel *)(void *)world->pair.channels[0]);
+    return 0;
+}
+
+static int free_other_prepared(struct world *world)
+{
+    sluice_prepared_channel_free((struct sluice_prepared_channel *)(void *)world->loop);
+    return 0;
+}
+
+/* Structs and their fields. */
+
+static int no_size(struct world *world)
+{
+    world->attr.size = 0;
+    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+}
+
+static int no_size_of_info(struct world *world)
+{
+    struct sluice_channel_info info = {.size = 0};
+    return sluice_channel_query(world->pair.channels[0], &info);
+}
+
+static int no_size_of_error(struct world *world)
+{
+    struct sluice_error error = {.size = 0};
+    return sluice_channel_error(world->pair.channels[0], &error);
+}
+
+static int wild_size(struct world *world)
+{
+    world->attr.size = 0x7fffffff;
+    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+}
+
+static int attribute_out_of_range(struct world *world)
+{
+    world->attr.send_depth = 1000000;
+    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+}
+
+static int attribute_below_range(struct world *world)
+{
+    world->attr.max_message = 1;
+    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+}
+
+static int mode_out_of_range(struct world *world)
+{
+    world->attr.wait_mode = 9;
+    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+}
+
+static int gid_out_of_range(struct world *world)
+{
+    world->context_attr.flags = SLUICE_CONTEXT_GID_INDEX;
+    world->context_attr.gid_index = 256;
+    return result_of(sluice_context_open(test_device(), &world->context_attr));
+}
+
+static int level_out_of_range(struct world *world)
+{
+    (void)world;
+    return sluice_log_set(99, NULL, NULL);
+}
+
+static int unknown_flag(struct world *world)
+{
+    world->request.flags = UINT32_C(1) << 30;
+    return submit(world);
+}
+
+static int unknown_right(struct world *world)
+{
+    return result_of(
+        sluice_mr_register(world->sides.pds[0], world->memory.bytes, 8, UINT32_C(1) << 20));
+}
+
+static int right_without_its_other(struct world *world)
+{
+    return result_of(sluice_mr_register(world->sides.pds[0], world->memory.bytes, 8,
+                                        SLUICE_ACCESS_REMOTE_WRITE));
+}
+
+static int field_without_its_flag(struct world *world)
+{
+    world->attr.psn = 7;
+    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+}
+
+static int reserved_field(struct world *world)
+{
+    world->request.reserved = 1;
+    return submit(world);
+}
+
+static int reserved_operand(struct world *world)
+{
+    world->request.operand[1] = 1;
+    return submit(world);
+}
+
+/* Numbers. */
+
+static int negative_deadline(struct world *world)
+{
+    return sluice_channel_send(world->pair.channels[0], &world->sge, 1, -1);
+}
+
+static int negative_timeout(struct world *world)
+{
+    return sluice_channel_shutdown(world->pair.channels[0], -1);
+}
+
+static int negative_deadline_of_scope(struct world *world)
+{
+    return result_of(sluice_channel_scope_begin(world->pair.channels[0], -1));
+}
+
+static int too_many_completions(struct world *world)
+{
+    return sluice_channel_poll(world->pair.channels[0], &world->completion, UINT32_MAX);
+}
+
+static int no_peers(struct world *world)
+{
+    return result_of(sluice_multichannel_prepare(world->sides.pds[0], 0, NULL));
+}
+
+static int wrong_number_of_endpoints(struct world *world)
+{
+    struct sluice_endpoint endpoints[3];
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(world->sides.pds[0], 2, NULL);
+    int result = sluice_prepared_multichannel_endpoints(prepared, endpoints, 3);
+    sluice_prepared_multichannel_free(prepared);
+    return result;
+}
+
+static int unknown_operation(struct world *world)
+{
+    world->request.opcode = 77;
+    return submit(world);
+}
+
+static int wrong_operation(struct world *world)
+{
+    return sluice_multichannel_gather_read(world->loop, &world->request, 1, DEADLINE, NULL);
+}
+
+static int no_such_peer(struct world *world)
+{
+    return sluice_multichannel_send(world->loop, 2, &world->sge, 1, DEADLINE);
+}
+
+static int no_such_peer_to_ask(struct world *world)
+{
+    return sluice_multichannel_peer_state(world->loop, 2);
+}
+
+static int too_many_elements(struct world *world)
+{
+    world->request.sge_count = 33;
+    return submit(world);
+}
+
+static int too_many_inline_bytes(struct world *world)
+{
+    world->sge.length = WORLD_BYTES;
+    world->request.flags = SLUICE_INLINE;
+    return submit(world);
+}
+
+static int request_too_long(struct world *world)
+{
+    struct sluice_sge sges[2] = {{.addr = 4096, .length = UINT32_MAX},
+                                 {.addr = 4096, .length = UINT32_MAX}};
+    world->request.sges = sges;
+    world->request.sge_count = 2;
+    return submit(world);
+}
+
+/* Memory. */
+
+static int memory_of_no_bytes(struct world *world)
+{
+    return result_of(sluice_mr_register(world->sides.pds[0], world->memory.bytes, 0, 0));
+}
+
+static int memory_that_wraps(struct world *world)
+{
+    void *last = (void *)(UINTPTR_MAX - 4095);
+    return result_of(sluice_mr_register(world->sides.pds[0], last, 8192, 0));
+}
+
+static int closed_descriptor(struct world *world)
+{
+    return result_of(sluice_mr_register_dmabuf(world->sides.pds[0], 1000000, 0, 4096, 0, 0));
+}
+
+static int element_outside(struct world *world)
+{
+    return sluice_mr_sge(world->memory.mr, WORLD_BYTES - 1, 2, &world->sge);
+}
+
+static int old_value_of_wrong_size(struct world *world)
+{
+    world->request.opcode = SLUICE_OP_FETCH_ADD;
+    world->request.remote = world->remote;
+    world->sge.length = 4;
+    return submit(world);
+}
+
+static int old_value_not_aligned(struct world *world)
+{
+    world->request.opcode = SLUICE_OP_FETCH_ADD;
+    world->request.remote = world->remote;
+    world->sge.addr += 4;
+    return submit(world);
+}
+
+/* State. */
+
+static int handshake_of_connected_peer(struct world *world)
+{
+    struct sluice_endpoint endpoint;
+    memset(&endpoint, 0, sizeof(endpoint));
+    return sluice_multichannel_peer_handshake(world->loop, 0, &endpoint);
+}
+
+static int null_scope(struct world *world)
+{
+    return sluice_scope_post(NULL, &world->request, 1, NULL);
+}
+
+static int ended_scope(struct world *world)
+{
+    /* It is part of the channel, and its memory there. */
+    struct sluice_scope *volatile scope = begin_scope(world);
+    require_ok(sluice_scope_end(scope, NULL));
+    return sluice_scope_wait(scope, &world->handle, 0, &world->completion);
+}
+
+static int second_scope(struct world *world)
+{
+    begin_scope(world);
+    return result_of(sluice_channel_scope_begin(world->pair.channels[0], DEADLINE));
+}
+
+static int send_beside_scope(struct world *world)
+{
+    begin_scope(world);
+    return sluice_channel_send(world->pair.channels[0], &world->sge, 1, DEADLINE);
+}
+
+static int poll_beside_scope(struct world *world)
+{
+    begin_scope(world);
+    return sluice_channel_poll(world->pair.channels[0], &world->completion, 1);
+}
+
+static int zero_handle(struct world *world)
+{
+    return sluice_channel_wait(world->pair.channels[0], &world->handle, 0, &world->completion);
+}
+
+static int foreign_handle(struct world *world)
+{
+    world->request.opcode = SLUICE_OP_RECEIVE;
+    world->handle = post(world->pair.channels[1], &world->request);
+    return sluice_channel_wait(world->pair.channels[0], &world->handle, 0, &world->completion);
+}
+
+static int detached_handle(struct world *world)
+{
+    world->request.opcode = SLUICE_OP_RECEIVE;
+    world->handle = post(world->pair.channels[0], &world->request);
+    require_ok(sluice_channel_detach(world->pair.channels[0], &world->handle));
+    return sluice_channel_cancel(world->pair.channels[0], &world->handle, NULL);
+}
+
+/* Rows of the page. */
+#define IS_NULL "NULL where an object, a list or a place for a result is needed"
+#define IS_OTHER "something that is not such an object, or has ended"
+#define END_OF_OTHER "the end of something that is not such an object, or has ended"
+#define NO_SIZE "a struct whose size is not set"
+#define OUT_OF_RANGE "an attribute outside of its documented range"
+#define WRONG_FLAG "an unknown flag or right, or one that needs another"
+#define NOT_ZERO "a field that must be 0 and is not"
+#define NEGATIVE "a negative deadline or timeout"
+#define WRONG_COUNT "a count that is too large, or not that of the peers"
+#define WRONG_OPERATION "an operation that the call does not know"
+#define NO_PEER "a peer that does not exist"
+#define NO_MEMORY "memory to register that has no bytes, or wraps"
+#define NO_OLD_VALUE "an old value that is not 8 bytes, aligned to 8"
+#define NO_SCOPE "a scope that is not open"
+#define SCOPE_OPEN "a second scope, or a call that an open scope forbids"
+#define NO_HANDLE "a handle that is zero, too old, detached, or of another object"
+
+const struct mistake misuses[] = {
+    {"EINVAL", IS_NULL, "protection domain needs context", null_context},
+    {"EINVAL", IS_NULL, "channel needs protection domain", null_pd},
+    {"EINVAL", IS_NULL, "handshake endpoint", null_endpoint},
+    {"EINVAL", IS_NULL, "endpoint NULL", null_result},
+    {"EINVAL", IS_NULL, "1 requests is NULL", null_list},
+    {"EINVAL", IS_NULL, "write remote NULL", null_remote},
+    {"EINVAL", IS_NULL, "handle NULL", null_handle},
+    {"EINVAL", IS_NULL, "memory NULL", null_memory},
+    {"EINVAL", IS_NULL, "device list NULL", null_device_list},
+    {"EINVAL", IS_NULL, "slice NULL", null_slice},
+    {"EINVAL", IS_OTHER, "not a channel", send_on_other},
+    {"EINVAL", IS_OTHER, "not a multichannel", state_of_other},
+    {"EINVAL", IS_OTHER, "not a channel", counters_of_other},
+    {"EINVAL", IS_OTHER, "not a memory region", sge_of_other},
+    {NONE, END_OF_OTHER, "not a channel", close_other},
+    {NONE, END_OF_OTHER, "not a protection domain", free_other},
+    {NONE, END_OF_OTHER, "not a context", close_other_context},
+    {NONE, END_OF_OTHER, "not a multichannel", close_other_multichannel},
+    {NONE, END_OF_OTHER, "not a prepared channel", free_other_prepared},
+    {"EINVAL", NO_SIZE, "sluice_channel_attr.size", no_size},
+    {"EINVAL", NO_SIZE, "info size", no_size_of_info},
+    {"EINVAL", NO_SIZE, "error size", no_size_of_error},
+    {"E2BIG", "a struct whose size is that of no struct", "sluice_channel_attr.size", wild_size},
+    {"EINVAL", OUT_OF_RANGE, "send_depth 1000000 1..16384", attribute_out_of_range},
+    {"EINVAL", OUT_OF_RANGE, "max_message 1 4096", attribute_below_range},
+    {"EINVAL", OUT_OF_RANGE, "wait_mode 9 0..2", mode_out_of_range},
+    {"EINVAL", OUT_OF_RANGE, "gid_index 256 0..255", gid_out_of_range},
+    {"EINVAL", OUT_OF_RANGE, "level 99", level_out_of_range},
+    {"EINVAL", WRONG_FLAG, "flags 0x40000000 send", unknown_flag},
+    {"EINVAL", WRONG_FLAG, "access 0x100000", unknown_right},
+    {"EINVAL", WRONG_FLAG, "REMOTE_WRITE LOCAL_WRITE", right_without_its_other},
+    {"EINVAL", WRONG_FLAG, "psn SLUICE_CHANNEL_PSN", field_without_its_flag},
+    {"EINVAL", NOT_ZERO, "request 0 reserved", reserved_field},
+    {"EINVAL", NOT_ZERO, "request 0 operand", reserved_operand},
+    {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline},
+    {"EINVAL", NEGATIVE, "timeout -1 negative", negative_timeout},
+    {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline_of_scope},
+    {"EINVAL", WRONG_COUNT, "count 4294967295", too_many_completions},
+    {"EINVAL", WRONG_COUNT, "0 peers", no_peers},
+    {"EINVAL", WRONG_COUNT, "3 endpoints 2 peers", wrong_number_of_endpoints},
+    {"EINVAL", WRONG_OPERATION, "opcode 77", unknown_operation},
+    {"EINVAL", WRONG_OPERATION, "opcode send read", wrong_operation},
+    {"EINVAL", NO_PEER, "peer 2 0..1", no_such_peer},
+    {"EINVAL", NO_PEER, "peer 2 0..1", no_such_peer_to_ask},
+    {"EINVAL", "more elements than max_sge", "33 max_sge", too_many_elements},
+    {"EMSGSIZE", "more inline bytes than max_inline", "4096 max_inline", too_many_inline_bytes},
+    {"EMSGSIZE", "an element or a request of more than 2^32 - 1 bytes", "8589934590 2^32",
+     request_too_long},
+    {"EINVAL", NO_MEMORY, "length 1 byte", memory_of_no_bytes},
+    {"EINVAL", NO_MEMORY, "8192 wraps", memory_that_wraps},
+    {"EBADF", "a file descriptor that is not open", "1000000 not open", closed_descriptor},
+    {"ERANGE", "an element outside of its own region", "4095 outside 4096", element_outside},
+    {"EINVAL", NO_OLD_VALUE, "SGE fetch-add 8 4", old_value_of_wrong_size},
+    {"EINVAL", NO_OLD_VALUE, "SGE multiple of 8", old_value_not_aligned},
+    {"EINVAL", "a handshake of what is not prepared", "peer 0 connected reset",
+     handshake_of_connected_peer},
+    {"EINVAL", NO_SCOPE, "scope", null_scope},
+    {"EINVAL", NO_SCOPE, "scope", ended_scope},
+    {"EBUSY", SCOPE_OPEN, "scope open", second_scope},
+    {"EBUSY", SCOPE_OPEN, "scope open", send_beside_scope},
+    {"EBUSY", SCOPE_OPEN, "scope open", poll_beside_scope},
+    {"ESTALE", NO_HANDLE, "handle", zero_handle},
+    {"ESTALE", NO_HANDLE, "handle", foreign_handle},
+    {"ESTALE", NO_HANDLE, "handle", detached_handle},
+    {NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The errors of the list in sluice_errors(7), each with a call that is one of
+ * it: misuse in mistakes.c, runtime errors in runtime.c.
+ */
+#ifndef MISUSE_MISTAKES_H
+#define MISUSE_MISTAKES_H
+
+#include "../support/pair.h"
+
+#define WORLD_BYTES 4096
+
+/* What the calls are made with. */
+struct world {
+    struct sides sides;
+    struct pair pair;
+    struct sluice_channel_attr attr;
+    struct sluice_context_attr context_attr;
+    struct sluice_multichannel *loop; /* of 2 peers, connected to each other */
+    struct memory memory;
+    struct memory far; /* of the peer of the first channel */
+    struct sluice_sge sge;
+    struct sluice_remote_mr remote;
+    struct sluice_request request; /* a send */
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+};
+
+/* A row of the list, and a call that is one of it: its negative errno value. */
+struct mistake {
+    const char *name; /* of the errno value, as in the page */
+    const char *row;
+    const char *words; /* of the text */
+    int (*call)(struct world *world);
+};
+
+/* The name of the errno value 0. */
+#define NONE "none"
+
+/* In the order of the page; their ends have no row. */
+extern const struct mistake misuses[];
+extern const struct mistake runtime_errors[];
+
+static inline int result_of(const void *object)
+{
+    return object ? 0 : -errno;
+}
+
+/* On the first channel. */
+static inline struct sluice_scope *begin_scope(struct world *world)
+{
+    struct sluice_scope *scope = sluice_channel_scope_begin(world->pair.channels[0], DEADLINE);
+    require(scope, "%s", sluice_last_error());
+    return scope;
+}
+
+#endif

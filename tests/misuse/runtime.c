@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* What devices, peers, resources and time do to a right program. */
+#include "mistakes.h"
+
+static int newer_attributes(struct world *world)
+{
+    struct {
+        struct sluice_channel_attr attr;
+        uint64_t unknown;
+    } newer = {.unknown = 1};
+    newer.attr.size = sizeof(newer);
+    return result_of(sluice_channel_prepare(world->sides.pds[0], &newer.attr));
+}
+
+/* A channel to itself, whose messages are short. */
+static struct sluice_multichannel *narrow_loop(struct world *world)
+{
+    world->attr.send_depth = 2;
+    world->attr.max_message = 4096;
+    return loop_open(world->sides.pds[0], 2, &world->attr);
+}
+
+static int too_many_parts(struct world *world)
+{
+    struct memory memory;
+    memory_open(&memory, world->sides.pds[0], (size_t)3 * 4096);
+    struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
+    struct sluice_remote_mr remote = memory_remote(&memory, 0, memory.length);
+    return sluice_multichannel_write_unpolled(narrow_loop(world), 0, &sge, 1, &remote, DEADLINE,
+                                              NULL);
+}
+
+static int send_too_long(struct world *world)
+{
+    struct memory memory;
+    memory_open(&memory, world->sides.pds[0], (size_t)3 * 4096);
+    struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
+    return sluice_multichannel_send(narrow_loop(world), 0, &sge, 1, DEADLINE);
+}
+
+static int wrong_key(struct world *world)
+{
+    world->remote.rkey ^= 0x5a5a5a5a;
+    return sluice_channel_write(world->pair.channels[0], &world->sge, 1, &world->remote, DEADLINE);
+}
+
+static int no_room(struct world *world)
+{
+    struct sluice_multichannel *loop = narrow_loop(world);
+    int result = 0;
+    /* Nobody receives: they stay. */
+    for (int i = 0; i < 3 && result == 0; i++) {
+        result = sluice_multichannel_send_unpolled(loop, 0, &world->sge, 1, DEADLINE, NULL);
+    }
+    return result;
+}
+
+static int memory_in_use(struct world *world)
+{
+    world->request.opcode = SLUICE_OP_RECEIVE;
+    post(world->pair.channels[0], &world->request);
+    return sluice_mr_deregister(world->memory.mr);
+}
+
+static int unseen_in_strict_scope(struct world *world)
+{
+    struct sluice_scope_report report = {.size = sizeof(report), .flags = SLUICE_SCOPE_STRICT};
+    struct sluice_scope *scope = begin_scope(world);
+    require_ok(sluice_scope_post_write(scope, 0, &world->sge, 1, &world->remote, NULL));
+    return sluice_scope_end(scope, &report);
+}
+
+static int unmapped_memory(struct world *world)
+{
+    return result_of(sluice_mr_register(world->sides.pds[0], (void *)4096, 4096, 0));
+}
+
+static int woken(struct world *world)
+{
+    world->request.opcode = SLUICE_OP_RECEIVE;
+    world->handle = post(world->pair.channels[0], &world->request);
+    require_ok(sluice_channel_wake(world->pair.channels[0]));
+    return sluice_channel_wait(world->pair.channels[0], &world->handle, DEADLINE,
+                               &world->completion);
+}
+
+static int more_than_the_device_can(struct world *world)
+{
+    world->attr.max_message = UINT64_MAX;
+    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+}
+
+static int no_address(struct world *world)
+{
+    world->context_attr.address = "nowhere";
+    return result_of(sluice_context_open("soft", &world->context_attr));
+}
+
+/* Its address may be what the peer said. */
+static int remote_not_aligned(struct world *world)
+{
+    world->remote.addr += 4;
+    return sluice_channel_fetch_add(world->pair.channels[0], &world->sge, &world->remote, 1,
+                                    DEADLINE);
+}
+
+static int no_device(struct world *world)
+{
+    (void)world;
+    return result_of(sluice_context_open("nothing", NULL));
+}
+
+static int nothing_to_wait_for(struct world *world)
+{
+    return sluice_channel_next(world->pair.channels[0], DEADLINE, &world->completion);
+}
+
+static int too_much_memory(struct world *world)
+{
+    return result_of(sluice_mr_alloc(world->sides.pds[0], SIZE_MAX / 2 + 1, 0));
+}
+
+static int failed_peer(struct world *world)
+{
+    require_ok(sluice_channel_shutdown(world->pair.channels[0], DEADLINE));
+    return sluice_channel_send(world->pair.channels[0], &world->sge, 1, DEADLINE);
+}
+
+static int failed_peer_unpolled(struct world *world)
+{
+    require_ok(sluice_channel_shutdown(world->pair.channels[0], DEADLINE));
+    return sluice_channel_send_unpolled(world->pair.channels[0], &world->sge, 1, DEADLINE, NULL);
+}
+
+/* Soft cannot; a device is given a file that is no dmabuf, or cannot either. */
+static int dmabuf(struct world *world)
+{
+    int result = result_of(sluice_mr_register_dmabuf(world->sides.pds[0], 0, 0, 4096, 0, 0));
+    return device_is_soft() || result == 0 ? result : -EOPNOTSUPP;
+}
+
+static int no_endpoint(struct world *world)
+{
+    struct sluice_prepared_channel *prepared = sluice_channel_prepare(world->sides.pds[0], NULL);
+    struct sluice_endpoint endpoint;
+    memset(&endpoint, 0x55, sizeof(endpoint));
+    return result_of(sluice_prepared_channel_handshake(prepared, &endpoint));
+}
+
+static int no_memory_handle(struct world *world)
+{
+    uint8_t bytes[SLUICE_REMOTE_MR_BYTES] = {0};
+    return sluice_remote_mr_unpack(bytes, &world->remote);
+}
+
+static int remote_too_short(struct world *world)
+{
+    world->remote.length = 3;
+    return sluice_channel_read(world->pair.channels[0], &world->sge, 1, &world->remote, DEADLINE);
+}
+
+static int slice_outside(struct world *world)
+{
+    return sluice_remote_mr_slice(&world->remote, WORLD_BYTES, 1, &world->remote);
+}
+
+static int no_such_device(struct world *world)
+{
+    struct sluice_device_info info = {.size = sizeof(info)};
+    struct sluice_device_list *list = sluice_device_list_get();
+    (void)world;
+    int result = sluice_device_list_info(list, 99, &info);
+    sluice_device_list_free(list);
+    return result;
+}
+
+/* Of a peer that this one was connected to before, and that was not reset. */
+static int stale_endpoint(struct world *world)
+{
+    struct sluice_endpoint endpoints[2];
+    struct sluice_endpoint remotes[2];
+    struct sluice_endpoint unused;
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(world->sides.pds[0], 2, NULL);
+    require_ok(sluice_prepared_multichannel_endpoints(prepared, endpoints, 2));
+    remotes[0] = endpoints[1];
+    remotes[1] = endpoints[0];
+    struct sluice_multichannel *loop = sluice_prepared_multichannel_handshake(prepared, remotes, 2);
+    require_ok(sluice_multichannel_peer_reset(loop, 0, &unused));
+    return sluice_multichannel_peer_handshake(loop, 0, &remotes[0]);
+}
+
+static int timeout(struct world *world)
+{
+    world->request.opcode = SLUICE_OP_RECEIVE;
+    world->handle = post(world->pair.channels[0], &world->request);
+    return sluice_channel_wait(world->pair.channels[0], &world->handle, 0, &world->completion);
+}
+
+static int deadline(struct world *world)
+{
+    return sluice_channel_receive(world->pair.channels[0], &world->sge, 1, SLUICE_MS(1), NULL);
+}
+
+/* Rows of the page. */
+#define NOT_CONNECTED "a peer that has failed or is not connected"
+#define NO_PROTOCOL "bytes of a peer that are no endpoint, or no handle of memory"
+#define TOO_SHORT "a remote range that is too short"
+#define TIMED_OUT "a timeout or a deadline that passed"
+
+const struct mistake runtime_errors[] = {
+    {"E2BIG", "attributes of a newer version", "sluice_channel_attr not know", newer_attributes},
+    {"E2BIG", "a request of more parts than the queues have room", "3 parts", too_many_parts},
+    {"EACCES", "how a request ended: all errno values of classes", "write access", wrong_key},
+    {"EAGAIN", "no room now", "no room", no_room},
+    {"EBUSY", "memory that posted work names", "posted work", memory_in_use},
+    {"EBUSY", "results that a strict scope found unseen", "1", unseen_in_strict_scope},
+    {"EFAULT", "memory to register that is not mapped", "not mapped", unmapped_memory},
+    {"EINTR", "a wake", "wake", woken},
+    {"EINVAL", "an attribute that the device or its port cannot give", "max_message",
+     more_than_the_device_can},
+    {"EINVAL", "an address that is none", "nowhere address", no_address},
+    {"EINVAL", "a remote word that is not aligned to 8", "remote.addr multiple of 8",
+     remote_not_aligned},
+    {"EMSGSIZE", "a send longer than max_message", "12288 max_message 4096", send_too_long},
+    {"ENODEV", "a device that does not exist", "nothing", no_device},
+    {"ENOENT", "nothing to wait for", "nothing", nothing_to_wait_for},
+    {"ENOMEM", "too little memory, or files, or another resource", "memory", too_much_memory},
+    {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer},
+    {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer_unpolled},
+    {"EOPNOTSUPP", "what transport, device or kernel cannot do", "dmabuf", dmabuf},
+    {"EPROTO", NO_PROTOCOL, "endpoint", no_endpoint},
+    {"EPROTO", NO_PROTOCOL, "handle", no_memory_handle},
+    {"ERANGE", TOO_SHORT, "remote 3", remote_too_short},
+    {"ERANGE", TOO_SHORT, "outside 4096", slice_outside},
+    {"ERANGE", "no such entry in what a device has", "99", no_such_device},
+    {"ESTALE", "an endpoint of an earlier connection", "stale generation", stale_endpoint},
+    {"ETIMEDOUT", TIMED_OUT, "pending", timeout},
+    {"ETIMEDOUT", TIMED_OUT, "deadline", deadline},
+    {NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lists of requests by every call there is. What a call says of a list is compared
+ * with what it says of each request.
+ */
+#include "soak.h"
+
+#define UNWRITTEN 0xa5 /* bytes of completions that a call must write */
+
+static int64_t deadline(void)
+{
+    return one_in(&soak.rng, 2) ? OPERATION_TIME : SLUICE_FOREVER;
+}
+
+static bool one_opcode(const struct batch *batch)
+{
+    for (uint32_t i = 1; i < batch->count; i++) {
+        if (batch->flights[i]->request.opcode != batch->flights[0]->request.opcode) {
+            return false;
+        }
+    }
+    return batch->flights[0]->request.opcode <= SLUICE_OP_READ;
+}
+
+static bool is_plain(const struct batch *batch, uint32_t allowed)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (batch->flights[i]->request.flags & ~allowed) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool two_sided(const struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (batch->flights[i]->request.opcode > SLUICE_OP_RECEIVE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool fits_method(const struct office *office, const struct batch *batch, enum method method)
+{
+    switch (method) {
+    case BY_ONE:
+        return is_plain(batch, SLUICE_IMMEDIATE);
+    case BY_LIST:
+    case BY_UNPOLLED_LIST:
+        return !office->channel && one_opcode(batch);
+    case BY_SCOPE_KIND:
+        return one_opcode(batch);
+    case BY_SCATTER_GATHER:
+        return !office->channel && two_sided(batch);
+    case BY_SCOPE_NAMED:
+    case BY_NAMED:
+        return is_plain(batch, 0);
+    default:
+        return true;
+    }
+}
+
+static void aim_at(const struct batch *batch)
+{
+    aim(batch->flights[0]->peer, batch->count);
+}
+
+/* Blocking, one by one. */
+
+static int call_one(struct flight *flight, struct sluice_completion *completion)
+{
+    const struct sluice_request *r = &flight->request;
+    struct office *office = flight->office;
+    bool immediate = r->flags & SLUICE_IMMEDIATE;
+    switch (r->opcode) {
+    case SLUICE_OP_SEND:
+        return immediate ? EITHER_PEER(office, send_immediate, r->peer, r->sges, r->sge_count,
+                                       r->immediate, deadline())
+                         : EITHER_PEER(office, send, r->peer, r->sges, r->sge_count, deadline());
+    case SLUICE_OP_RECEIVE:
+        return EITHER_PEER(office, receive, r->peer, r->sges, r->sge_count, deadline(), completion);
+    case SLUICE_OP_WRITE:
+        return immediate ? EITHER_PEER(office, write_immediate, r->peer, r->sges, r->sge_count,
+                                       &r->remote, r->immediate, deadline())
+                         : EITHER_PEER(office, write, r->peer, r->sges, r->sge_count, &r->remote,
+                                       deadline());
+    case SLUICE_OP_READ:
+        return EITHER_PEER(office, read, r->peer, r->sges, r->sge_count, &r->remote, deadline());
+    case SLUICE_OP_COMPARE_SWAP:
+        return EITHER_PEER(office, compare_swap, r->peer, r->sges, &r->remote, r->operand[0],
+                           r->operand[1], deadline());
+    default:
+        return EITHER_PEER(office, fetch_add, r->peer, r->sges, &r->remote, r->operand[0],
+                           deadline());
+    }
+}
+
+void perform_one(struct flight *flight)
+{
+    struct sluice_completion completion;
+    memset(&completion, UNWRITTEN, sizeof(completion));
+    aim(flight->peer, 1);
+    int result = call_one(flight, &completion);
+    if (result == 0 && flight->request.opcode == SLUICE_OP_RECEIVE) {
+        completion.user_data = flight->request.user_data;
+        conclude(flight, &completion);
+    } else {
+        conclude_result(flight, result);
+    }
+}
+
+/* Lists that block. */
+
+static bool is_mere(int error)
+{
+    return error == -ECANCELED || error == -ENOTCONN;
+}
+
+/* What a list call must return. */
+static int result_of(const struct sluice_completion *completions, uint32_t count)
+{
+    int first = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int error = completions[i].error;
+        if (error != 0 && (first == 0 || (is_mere(first) && !is_mere(error)))) {
+            first = error;
+        }
+    }
+    return first;
+}
+
+static void copy_requests(const struct batch *batch, struct sluice_request *requests)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        requests[i] = batch->flights[i]->request;
+    }
+}
+
+static void conclude_list(struct batch *batch, const struct sluice_completion *completions,
+                          int result)
+{
+    int wanted = result_of(completions, batch->count);
+    must(result == wanted, "a list of %u gave %d, its completions %d: %s", batch->count, result,
+         wanted, sluice_last_error());
+    for (uint32_t i = 0; i < batch->count; i++) {
+        conclude(batch->flights[i], &completions[i]);
+    }
+}
+
+static int call_list(struct office *office, const struct sluice_request *requests, uint32_t count,
+                     struct sluice_completion *completions)
+{
+    switch (requests[0].opcode) {
+    case SLUICE_OP_SEND:
+        return CALL(multichannel_scatter_send, office->mc, requests, count, deadline(),
+                    completions);
+    case SLUICE_OP_RECEIVE:
+        return CALL(multichannel_gather_receive, office->mc, requests, count, deadline(),
+                    completions);
+    case SLUICE_OP_WRITE:
+        return CALL(multichannel_scatter_write, office->mc, requests, count, deadline(),
+                    completions);
+    default:
+        return CALL(multichannel_gather_read, office->mc, requests, count, deadline(), completions);
+    }
+}
+
+/* Sends first, as its completions are. */
+static void sort_sends(struct batch *batch, uint32_t *sends)
+{
+    struct batch sorted = {.count = 0};
+    for (int receives = 0; receives < 2; receives++) {
+        for (uint32_t i = 0; i < batch->count; i++) {
+            if ((batch->flights[i]->request.opcode == SLUICE_OP_RECEIVE) == receives) {
+                sorted.flights[sorted.count++] = batch->flights[i];
+            }
+        }
+        *sends = receives ? *sends : sorted.count;
+    }
+    *batch = sorted;
+}
+
+static void perform_blocking(struct office *office, struct batch *batch, enum method method)
+{
+    struct sluice_request requests[BATCH];
+    struct sluice_completion completions[BATCH];
+    uint32_t sends = 0;
+    int result;
+    memset(completions, UNWRITTEN, sizeof(completions));
+    if (method == BY_SCATTER_GATHER) {
+        sort_sends(batch, &sends);
+    }
+    copy_requests(batch, requests);
+    if (method == BY_LIST) {
+        result = call_list(office, requests, batch->count, completions);
+    } else if (method == BY_SCATTER_GATHER) {
+        result = CALL(multichannel_scatter_gather, office->mc, requests, sends, requests + sends,
+                      batch->count - sends, deadline(), completions);
+    } else {
+        result = EITHER(office, submit, requests, batch->count, deadline(), completions);
+    }
+    conclude_list(batch, completions, result);
+}
+
+/* Scopes. */
+
+static int post_named(struct sluice_scope *scope, struct flight *flight,
+                      struct sluice_handle *handle)
+{
+    const struct sluice_request *r = &flight->request;
+    switch (r->opcode) {
+    case SLUICE_OP_SEND:
+        return CALL(scope_post_send, scope, r->peer, r->sges, r->sge_count, handle);
+    case SLUICE_OP_RECEIVE:
+        return CALL(scope_post_receive, scope, r->peer, r->sges, r->sge_count, handle);
+    case SLUICE_OP_WRITE:
+        return CALL(scope_post_write, scope, r->peer, r->sges, r->sge_count, &r->remote, handle);
+    case SLUICE_OP_READ:
+        return CALL(scope_post_read, scope, r->peer, r->sges, r->sge_count, &r->remote, handle);
+    case SLUICE_OP_COMPARE_SWAP:
+        return CALL(scope_post_compare_swap, scope, r->peer, r->sges, &r->remote, r->operand[0],
+                    r->operand[1], handle);
+    default:
+        return CALL(scope_post_fetch_add, scope, r->peer, r->sges, &r->remote, r->operand[0],
+                    handle);
+    }
+}
+
+static int post_kind(struct sluice_scope *scope, const struct sluice_request *requests,
+                     uint32_t count, struct sluice_handle *handles)
+{
+    switch (requests[0].opcode) {
+    case SLUICE_OP_SEND:
+        return CALL(scope_post_scatter_send, scope, requests, count, handles);
+    case SLUICE_OP_RECEIVE:
+        return CALL(scope_post_gather_receive, scope, requests, count, handles);
+    case SLUICE_OP_WRITE:
+        return CALL(scope_post_scatter_write, scope, requests, count, handles);
+    default:
+        return CALL(scope_post_gather_read, scope, requests, count, handles);
+    }
+}
+
+static void gather_remotes(const struct batch *batch, uint32_t *peers,
+                           struct sluice_peer_remote_mr *remotes)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        peers[i] = batch->flights[i]->request.peer;
+        remotes[i] = (struct sluice_peer_remote_mr){.peer = peers[i],
+                                                    .remote = batch->flights[i]->request.remote};
+    }
+}
+
+static int post_multicast(struct sluice_scope *scope, const struct batch *batch,
+                          struct sluice_handle *handles)
+{
+    uint32_t peers[BATCH];
+    struct sluice_peer_remote_mr remotes[BATCH];
+    const struct sluice_request *request = &batch->flights[0]->request;
+    gather_remotes(batch, peers, remotes);
+    return request->opcode == SLUICE_OP_SEND
+               ? CALL(scope_post_multicast_send, scope, request, peers, batch->count, handles)
+               : CALL(scope_post_multicast_write, scope, request, remotes, batch->count, handles);
+}
+
+#define BY_MULTICAST METHODS /* beside the methods */
+
+static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsigned method,
+                          struct sluice_handle *handles)
+{
+    struct sluice_request requests[BATCH];
+    int result = 0;
+    copy_requests(batch, requests);
+    if (method == BY_SCOPE_NAMED) {
+        for (uint32_t i = 0; i < batch->count && result == 0; i++) {
+            result = post_named(scope, batch->flights[i], handles ? &handles[i] : NULL);
+        }
+    } else if (method == BY_SCOPE_KIND) {
+        result = post_kind(scope, requests, batch->count, handles);
+    } else if (method == BY_MULTICAST) {
+        result = post_multicast(scope, batch, handles);
+    } else {
+        result = CALL(scope_post, scope, requests, batch->count, handles);
+    }
+    must(result == 0, "%d: %s", result, sluice_last_error());
+}
+
+/*
+ * The flight that a completion without user data is of: of its peer and operation
+ * the first one, or the last, which nobody has seen yet.
+ */
+static uint32_t find_in_batch(const struct batch *batch, const struct sluice_completion *completion,
+                              bool last)
+{
+    uint32_t found = BATCH;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const struct flight *flight = batch->flights[i];
+        if (flight && flight->request.user_data == completion->user_data &&
+            flight->request.peer == completion->peer &&
+            flight->request.opcode == completion->opcode && (found == BATCH || last)) {
+            found = i;
+        }
+    }
+    must(found < BATCH, "a completion of the scope with user data %#llx, peer %u, opcode %u",
+         (unsigned long long)completion->user_data, completion->peer, completion->opcode);
+    return found;
+}
+
+static void conclude_at(struct batch *batch, uint32_t index,
+                        const struct sluice_completion *completion)
+{
+    conclude(batch->flights[index], completion);
+    batch->flights[index] = NULL;
+}
+
+/* Looks at some of it before the end. */
+static void look_in_scope(struct sluice_scope *scope, struct batch *batch,
+                          const struct sluice_handle *handles)
+{
+    struct sluice_completion completions[8];
+    for (uint32_t i = 0; handles && i < batch->count; i++) {
+        if (!batch->flights[i] || !one_in(&soak.rng, 3)) {
+            continue;
+        }
+        int64_t timeout = one_in(&soak.rng, 2) ? 0 : OPERATION_TIME;
+        int result = CALL(scope_wait, scope, &handles[i], timeout, completions);
+        if (result == 0) {
+            conclude_at(batch, i, completions);
+        } else {
+            must(result == -EINTR || (result == -ETIMEDOUT && timeout == 0), "%d: %s", result,
+                 sluice_last_error());
+        }
+    }
+    if (one_in(&soak.rng, 3)) {
+        int count = CALL(scope_poll, scope, completions, (uint32_t)COUNT(completions));
+        must(count >= 0, "%d: %s", count, sluice_last_error());
+        for (int i = 0; i < count; i++) {
+            conclude_at(batch, find_in_batch(batch, &completions[i], false), &completions[i]);
+        }
+    }
+}
+
+/* What nobody may do while the scope is open. */
+static void trespass(struct office *office)
+{
+    struct sluice_completion completion;
+    int result;
+    if (!one_in(&soak.rng, 8)) {
+        return;
+    }
+    if (one_in(&soak.rng, 2)) {
+        result = EITHER(office, poll, &completion, 1);
+    } else {
+        result = EITHER(office, flush, 0);
+    }
+    must(result == -EBUSY, "%d beside an open scope", result);
+}
+
+struct conclusion {
+    struct sluice_scope_report report;
+    struct sluice_completion failures[BATCH];
+};
+
+/* What was not looked at: the failures are in the report, the others have succeeded. */
+static void conclude_scope(struct batch *batch, const struct conclusion *conclusion)
+{
+    const struct sluice_scope_report *report = &conclusion->report;
+    uint32_t unseen = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        unseen += batch->flights[i] != NULL;
+    }
+    must(report->posted == batch->count && report->unseen == unseen &&
+             report->failed == report->count && report->lost == 0,
+         "posted %u of %u, unseen %u of %u, failed %u, in the list %u, lost %u", report->posted,
+         batch->count, report->unseen, unseen, report->failed, report->count, report->lost);
+    int wanted = result_of(report->failures, report->count);
+    if (wanted == 0 && report->flags & SLUICE_SCOPE_STRICT && unseen > 0) {
+        wanted = -EBUSY;
+    }
+    if (report->said != 0) {
+        wanted = report->said;
+    }
+    must(report->error == wanted, "the scope gave %d, not %d", report->error, wanted);
+    for (uint32_t i = 0; i < report->count; i++) {
+        conclude_at(batch, find_in_batch(batch, &report->failures[i], true), &report->failures[i]);
+    }
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (batch->flights[i]) {
+            conclude_result(batch->flights[i], 0);
+        }
+    }
+}
+
+static void perform_scope(struct office *office, struct batch *batch, unsigned method)
+{
+    struct sluice_handle room[BATCH];
+    struct sluice_handle *handles = one_in(&soak.rng, 4) ? NULL : room;
+    struct conclusion conclusion;
+    struct sluice_scope_report *report = &conclusion.report;
+    memset(&conclusion, 0, sizeof(conclusion));
+    *report = (struct sluice_scope_report){.size = sizeof(*report),
+                                           .flags = one_in(&soak.rng, 4) ? SLUICE_SCOPE_STRICT : 0,
+                                           .said = one_in(&soak.rng, 8) ? -EDOM : 0,
+                                           .failures = conclusion.failures,
+                                           .capacity = BATCH};
+    if (method == BY_SCOPE_NAMED) {
+        for (uint32_t i = 0; i < batch->count; i++) {
+            batch->flights[i]->request.user_data = 0;
+        }
+    }
+    if (one_in(&soak.rng, 2)) {
+        begin_call(CALL_scope_attach);
+        SLUICE_SCOPE(scope, EITHER(office, scope_begin, deadline()), report) {
+            post_in_scope(scope, batch, method, handles);
+            trespass(office);
+            if (one_in(&soak.rng, 2)) {
+                begin_call(CALL_scope_end);
+                break;
+            }
+            look_in_scope(scope, batch, handles);
+            begin_call(CALL_scope_end);
+        }
+        end_call();
+    } else {
+        struct sluice_scope *scope = EITHER(office, scope_begin, deadline());
+        must(scope, "%s", sluice_last_error());
+        post_in_scope(scope, batch, method, handles);
+        trespass(office);
+        look_in_scope(scope, batch, handles);
+        int result = CALL(scope_end, scope, report);
+        must(result == report->error, "%d is not %d", result, report->error);
+    }
+    conclude_scope(batch, &conclusion);
+}
+
+/* One call for all. */
+
+static int call_multicast(struct office *office, const struct batch *batch,
+                          struct sluice_completion *completions)
+{
+    uint32_t peers[BATCH];
+    struct sluice_peer_remote_mr remotes[BATCH];
+    const struct sluice_request *request = &batch->flights[0]->request;
+    gather_remotes(batch, peers, remotes);
+    return request->opcode == SLUICE_OP_SEND
+               ? CALL(multichannel_multicast_send, office->mc, request, peers, batch->count,
+                      deadline(), completions)
+               : CALL(multichannel_multicast_write, office->mc, request, remotes, batch->count,
+                      deadline(), completions);
+}
+
+/* All from the memory of the first one, with the user data of the first one. */
+static void share_bytes(struct batch *batch)
+{
+    for (uint32_t i = 1; i < batch->count; i++) {
+        batch->flights[i]->request.user_data = batch->flights[0]->request.user_data;
+    }
+}
+
+void perform_multicast(struct office *office, struct batch *batch)
+{
+    struct sluice_completion completions[BATCH];
+    memset(completions, UNWRITTEN, sizeof(completions));
+    aim_at(batch);
+    share_bytes(batch);
+    switch (random_below(&soak.rng, 3)) {
+    case 0:
+        conclude_list(batch, completions, call_multicast(office, batch, completions));
+        break;
+    case 1:
+        perform_scope(office, batch, BY_MULTICAST);
+        break;
+    default:
+        perform_unpolled_multicast(office, batch);
+        break;
+    }
+}
+
+void perform(struct office *office, struct batch *batch, enum method method)
+{
+    aim_at(batch);
+    beat();
+    switch (method) {
+    case BY_ONE:
+        for (uint32_t i = 0; i < batch->count; i++) {
+            perform_one(batch->flights[i]);
+        }
+        break;
+    case BY_SUBMIT:
+    case BY_LIST:
+    case BY_SCATTER_GATHER:
+        perform_blocking(office, batch, method);
+        break;
+    case BY_SCOPE_LIST:
+    case BY_SCOPE_NAMED:
+    case BY_SCOPE_KIND:
+        perform_scope(office, batch, method);
+        break;
+    default:
+        perform_unpolled(office, batch, method);
+        break;
+    }
+}

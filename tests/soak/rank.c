@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* A process: its life, and what the broker tells it. */
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "soak.h"
+
+struct soak soak;
+
+const char *const call_names[CALLS] = {
+#define SOAK_NAME(name) "sluice_" #name,
+    SOAK_CALLS(SOAK_NAME)
+#undef SOAK_NAME
+};
+
+/* So long may the broker take to tell of a kill. */
+#define SUSPICION SLUICE_S(20)
+
+void soak_fail(const char *file, int line, const char *format, ...)
+{
+    char what[900];
+    char before[sizeof(soak.ledger->failure)];
+    const char *slash = strrchr(file, '/');
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    snprintf(before, sizeof(before), "%s", soak.ledger->failure);
+    snprintf(soak.ledger->failure, sizeof(soak.ledger->failure), "%s:%d: %.900s%s%.400s",
+             slash ? slash + 1 : file, line, what, before[0] ? "; before: " : "", before);
+    _exit(EXIT_FAILURE);
+}
+
+void beat(void)
+{
+    atomic_fetch_add_explicit(&soak.ledger->beats, 1, memory_order_relaxed);
+}
+
+void set_task(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(soak.ledger->task, sizeof(soak.ledger->task), format, arguments);
+    va_end(arguments);
+}
+
+void aim(uint32_t peer, uint32_t count)
+{
+    soak.ledger->peer = peer;
+    soak.ledger->count = count;
+}
+
+void begin_call(enum call call)
+{
+    struct ledger *ledger = soak.ledger;
+    ledger->call = call;
+    ledger->since = clock_now();
+    ledger->inside = 1;
+    ledger->calls[call]++;
+}
+
+void end_call(void)
+{
+    soak.ledger->inside = 0;
+}
+
+bool is_up(uint32_t rank)
+{
+    return soak.peers[rank].state == PEER_UP;
+}
+
+bool is_verbs(void)
+{
+    return strcmp(soak.options.device, "soft") != 0;
+}
+
+void say_message(const struct message *message)
+{
+    if (send(soak.broker, message, sizeof(*message), MSG_NOSIGNAL) != sizeof(*message)) {
+        _exit(EXIT_FAILURE);
+    }
+}
+
+void say(uint32_t word, uint32_t peer, uint64_t id)
+{
+    struct message message = {.word = word, .peer = peer, .id = id};
+    say_message(&message);
+}
+
+static void *wake_at_times(void *argument)
+{
+    struct rng rng = {soak.options.seed + soak.index};
+    (void)argument;
+    while (!atomic_load(&soak.closing)) {
+        sluice_multichannel_wake(soak.mail.mc);
+        poll(NULL, 0, 1 + (int)random_below(&rng, 100));
+    }
+    return NULL;
+}
+
+/* A census. */
+
+static int64_t read_status(const char *name)
+{
+    char line[256];
+    long long value = -1;
+    FILE *file = fopen("/proc/self/status", "re");
+    must(file, "%s", strerror(errno));
+    while (fgets(line, sizeof(line), file)) {
+        if (strncmp(line, name, strlen(name)) == 0) {
+            value = atoll(line + strlen(name) + 1);
+        }
+    }
+    fclose(file);
+    return value;
+}
+
+static void report_count(uint64_t id)
+{
+    struct message message = {.word = SAY_COUNTED, .id = id};
+    struct count *count = &message.count;
+    struct mallinfo2 heap = mallinfo2();
+    count->heap = (int64_t)(heap.uordblks + heap.hblkhd);
+    count->resident = read_status("VmRSS:") * 1024 - (int64_t)soak.big_bytes;
+    count->threads = (int32_t)read_status("Threads:");
+    count->fds = count_fds() - (int32_t)soak.big_allocs * soak.alloc_fds;
+    count_words(count);
+    say_message(&message);
+}
+
+/* No fewer requests have succeeded than we have seen, and no more than we have made. */
+static void compare_counters(void)
+{
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    uint64_t ended = 0;
+    if (CALL(multichannel_counters, soak.mail.mc, &counters) != 0) {
+        give_up("%s", sluice_last_error());
+    }
+    for (uint32_t i = 0; i < COUNT(counters.requests); i++) {
+        ended += counters.requests[i];
+    }
+    must(ended >= soak.succeeded && ended <= soak.accepted,
+         "%llu requests have succeeded, the counters say %llu, of %llu",
+         (unsigned long long)soak.succeeded, (unsigned long long)ended,
+         (unsigned long long)soak.accepted);
+}
+
+static void take_census(uint64_t id)
+{
+    set_task("census %llu", (unsigned long long)id);
+    soak.paused = true;
+    make_quiet(SLUICE_MAX_PEERS);
+    compare_counters();
+    malloc_trim(0);
+    report_count(id);
+}
+
+/* What the broker says. */
+
+static void peer_down(uint32_t rank, int64_t when)
+{
+    struct peer *peer = &soak.peers[rank];
+    must(peer->state != PEER_SUSPECT || peer->failed_at >= when,
+         "rank %u was killed %lld us after an operation with it had failed", rank,
+         (long long)(when - peer->failed_at) / 1000);
+    if (peer->state == PEER_SUSPECT) {
+        soak.ledger->failure[0] = '\0';
+    }
+    peer->state = PEER_ABSENT;
+}
+
+static void part(uint32_t rank, uint64_t id)
+{
+    must(soak.peers[rank].state == PEER_UP || soak.peers[rank].state == PEER_SUSPECT,
+         "rank %u is in state %d", rank, soak.peers[rank].state);
+    set_task("parting from rank %u", rank);
+    make_quiet(rank);
+    if (is_up(rank)) {
+        soak.peers[rank].state = PEER_QUIET;
+    }
+    say(SAY_DONE, rank, id);
+    set_task("its mail");
+}
+
+static void hear(const struct message *message)
+{
+    switch (message->word) {
+    case SAY_MEET:
+        meet_peer(message->peer, message->id);
+        break;
+    case SAY_OFFER:
+        if (message->id == soak.peers[message->peer].meeting) {
+            take_offer(message->peer, &message->offer);
+        }
+        break;
+    case SAY_GO:
+        go_with_peer(message->peer);
+        break;
+    case SAY_QUIET:
+        part(message->peer, message->id);
+        break;
+    case SAY_DOWN:
+        peer_down(message->peer, message->when);
+        break;
+    case SAY_ASSEMBLE:
+        assemble(message->id, message->mask);
+        say(SAY_DONE, 0, message->id);
+        set_task("its mail");
+        break;
+    case SAY_CENSUS:
+        take_census(message->id);
+        break;
+    case SAY_COMPARE:
+        compare_words(message);
+        say(SAY_DONE, 0, message->id);
+        break;
+    case SAY_GO_ON:
+        soak.paused = false;
+        set_task("its mail");
+        break;
+    case SAY_FINISH:
+        set_task("its end");
+        soak.paused = true;
+        make_quiet(SLUICE_MAX_PEERS);
+        say(SAY_DONE, 0, message->id);
+        break;
+    case SAY_CLOSE:
+        atomic_store(&soak.closing, true);
+        break;
+    default:
+        give_up("the broker says %u", message->word);
+    }
+}
+
+/* True if there was something. */
+static bool listen_once(void)
+{
+    struct message message;
+    ssize_t got = recv(soak.broker, &message, sizeof(message), MSG_DONTWAIT);
+    if (got == sizeof(message)) {
+        beat();
+        hear(&message);
+        return true;
+    }
+    if (got >= 0) {
+        _exit(EXIT_FAILURE); /* the parent is gone */
+    }
+    return false;
+}
+
+static void check_suspects(void)
+{
+    for (uint32_t i = 0; i < soak.size; i++) {
+        const struct peer *peer = &soak.peers[i];
+        must(peer->state != PEER_SUSPECT || clock_now() - peer->failed_at < SUSPICION,
+             "rank %u was not killed", i);
+    }
+}
+
+static void live(void)
+{
+    set_task("its start");
+    while (!atomic_load(&soak.closing)) {
+        soak.ledger->step = ++soak.step;
+        beat();
+        while (listen_once()) {
+        }
+        check_suspects();
+        serve_mail();
+        if (soak.paused) {
+            look(&soak.mail);
+        } else {
+            mail_step();
+            if (one_in(&soak.rng, 2)) {
+                look(&soak.mail);
+            }
+        }
+    }
+}
+
+/* What the library has opened, it has closed. */
+static void check_leftovers(int fds)
+{
+    int left = settle_fds(fds);
+    must(left == fds, "%d fds at the end, %d at the start", left, fds);
+}
+
+void run_rank(void)
+{
+    pthread_t waker;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    soak.rng.state = mix_with(soak.options.seed, (uint64_t)soak.epoch << 8 | soak.index);
+    int fds = count_fds();
+    open_rank();
+    must(pthread_create(&waker, NULL, wake_at_times, NULL) == 0, "no thread");
+    live();
+    pthread_join(waker, NULL);
+    close_rank();
+    check_leftovers(fds);
+    exit(EXIT_SUCCESS); /* not _exit: the sanitizers look for leaks there */
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What each test of a fault asserts: every request completes exactly once,
+ * peers that have no part in the fault go on, and nothing is left behind.
+ *
+ * Which fault is where:
+ *
+ *   test_fault_kill      kill -9 of a peer: with work in flight, idle, in a scatter
+ *   test_fault_stop      SIGSTOP and SIGCONT of a peer in the middle of traffic
+ *   test_fault_exit      exit in the middle of a scatter, of either side
+ *   test_fault_close     both sides close, reset or shut down at once
+ *   test_fault_signals   a SIGALRM every millisecond, without SA_RESTART, in every call
+ *   test_fault_depth     one request more than a queue is deep
+ *   test_fault_unpolled  completions that nobody ever polls
+ *   test_fault_fork      fork with work in flight
+ *
+ * Those of a device (its ports, its events, what it refuses) are in test_verbs*
+ * and, on a network, in test_hosts; those of the engine under it in test_engine.
+ */
+#ifndef SUPPORT_FAULT_H
+#define SUPPORT_FAULT_H
+
+#include "group.h"
+#include "pair.h"
+#include "process.h"
+
+/* From the death of a process to the end of its requests, on soft. */
+#define NOTICE SLUICE_MS(1500)
+
+/* Transfers that a bystander passes while, or after, something befalls another peer. */
+#define BYSTANDER_TRANSFERS 100
+
+/* How often requests completed, by their user data, which are first to first + size - 1. */
+#define TALLY_MAX 512
+struct tally {
+    uint64_t first;
+    uint32_t size;
+    uint32_t done; /* requests that completed */
+    uint8_t ends[TALLY_MAX];
+};
+
+void tally_open(struct tally *tally, uint64_t first, uint32_t size);
+/* One of the requests completed, for the first time. */
+void tally_count(struct tally *tally, const struct sluice_completion *completion);
+/* Takes completions until so many requests completed, and until the time is up at the latest. */
+void tally_channel(struct tally *tally, struct sluice_channel *channel, uint32_t done,
+                   int64_t within);
+void tally_multichannel(struct tally *tally, struct sluice_multichannel *multichannel,
+                        uint32_t done, int64_t within);
+/* All completed, and none is left to be polled. */
+void tally_close_channel(struct tally *tally, struct sluice_channel *channel);
+void tally_close_multichannel(struct tally *tally, struct sluice_multichannel *multichannel);
+
+/* What a process has: fds, objects of the device, bytes of the heap. */
+struct census {
+    int fds;
+    int qps;
+    int mrs;
+    size_t heap;
+};
+
+struct census census_take(void);
+/* There is no more of anything than there was. */
+void census_check(const struct census *before);
+
+/*
+ * BYSTANDER_TRANSFERS between two ranks, which both call it: sends in both
+ * directions, writes and reads, with other bytes each time.
+ */
+void mesh_pass(struct mesh *mesh, const struct rank *rank, uint32_t first, uint32_t second);
+/* The same between the hub of a star and a peer. */
+void star_pass(struct star *star, uint32_t peer);
+
+/* The peer was lost, and its error says so and names it. */
+void check_lost(const struct mesh *mesh, uint32_t peer);
+
+/* A SIGALRM every millisecond, after which no system call is restarted. */
+struct storm {
+    void *timer;
+};
+void storm_begin(struct storm *storm);
+void storm_end(struct storm *storm);
+/* Alarms so far. */
+unsigned storm_alarms(void);
+
+#endif

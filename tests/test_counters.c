@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counters: each one moves by what it counts, by exactly so much, and by nothing
+ * else; those of a peer tell of that peer alone; all stay over resets.
+ */
+#include <stdlib.h>
+
+#include "counters/desk.h"
+
+#define OPERATIONS 100
+/* Longer reads and writes are split. */
+#define MESSAGE 4096
+#define DEPTH 4
+
+static uint64_t sum(const uint64_t *values, size_t count)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        total += values[i];
+    }
+    return total;
+}
+
+START_TEST(counters_start_at_zero)
+{
+    const struct sluice_counters none = {0};
+    struct desk desk;
+    desk_open(&desk, NULL);
+    struct sluice_counters counters = read_channel(desk.pair.channels[0]);
+    require_counters(counters, &none);
+    require(counters.discarded == 0 && counters.sleeps == 0 && counters.wakes == 0,
+            "%llu discarded, %llu sleeps, %llu wakes", (unsigned long long)counters.discarded,
+            (unsigned long long)counters.sleeps, (unsigned long long)counters.wakes);
+    desk_close(&desk);
+}
+END_TEST
+
+START_TEST(wrong_arguments)
+{
+    struct sluice_counters counters = {.size = sizeof(counters) - 8, .refused = 5};
+    struct star star;
+    star_open(&star, 2, NULL);
+    require_error(sluice_channel_counters(NULL, &counters), -EINVAL, "channel");
+    require_error(sluice_channel_counters(star.spokes[0], NULL), -EINVAL, "counters NULL");
+    require_error(sluice_channel_counters(star.spokes[0], &counters), -EINVAL, "counters size");
+    require_error(sluice_multichannel_counters(NULL, &counters), -EINVAL, "multichannel");
+    require_error(sluice_multichannel_counters(star.hub, NULL), -EINVAL, "counters NULL");
+    require_error(sluice_multichannel_counters(star.hub, &counters), -EINVAL, "counters size");
+    require_error(sluice_multichannel_peer_counters(NULL, 0, &counters), -EINVAL, "multichannel");
+    require_error(sluice_multichannel_peer_counters(star.hub, 0, &counters), -EINVAL, "size");
+    counters.size = sizeof(counters);
+    require_error(sluice_multichannel_peer_counters(star.hub, 2, &counters), -EINVAL, "2 0..1");
+    require(counters.refused == 5, "%llu", (unsigned long long)counters.refused);
+    star_close(&star);
+}
+END_TEST
+
+/* Each operation, blocking, moves its own counts and no others. */
+START_TEST(blocking_operations)
+{
+    struct desk desk;
+    desk_open(&desk, NULL);
+    struct sluice_channel *channel = desk.pair.channels[0];
+    struct sluice_sge near = sge_of(&desk, 0, 1000);
+    struct sluice_sge far = sge_of(&desk, 1, 2000);
+    struct sluice_remote_mr remote = memory_remote(&desk.memories[1], 0, DESK_BYTES);
+
+    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &far);
+    struct sluice_handle handle = post(desk.pair.channels[1], &request);
+    desk_check(&desk);
+    require_ok(sluice_channel_send(channel, &near, 1, DEADLINE));
+    expect(&desk.wanted[0], SLUICE_OP_SEND, 1000);
+    await(desk.pair.channels[1], handle, SLUICE_CLASS_NONE);
+    expect(&desk.wanted[1], SLUICE_OP_RECEIVE, 1000); /* of the message, not the buffer */
+    desk_check(&desk);
+    require_ok(sluice_channel_write(channel, &near, 1, &remote, DEADLINE));
+    expect(&desk.wanted[0], SLUICE_OP_WRITE, 1000);
+    desk_check(&desk);
+    near.length = 77;
+    require_ok(sluice_channel_read(channel, &near, 1, &remote, DEADLINE));
+    expect(&desk.wanted[0], SLUICE_OP_READ, 77);
+    desk_check(&desk);
+
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far);
+    handle = post(desk.pair.channels[1], &send);
+    near.length = 3000;
+    require_ok(sluice_channel_receive(channel, &near, 1, DEADLINE, NULL));
+    expect(&desk.wanted[0], SLUICE_OP_RECEIVE, 2000);
+    await(desk.pair.channels[1], handle, SLUICE_CLASS_NONE);
+    expect(&desk.wanted[1], SLUICE_OP_SEND, 2000);
+    desk_check(&desk);
+    require_ok(sluice_channel_write(channel, NULL, 0, &remote, DEADLINE));
+    expect(&desk.wanted[0], SLUICE_OP_WRITE, 0);
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+/* They count as operations of 8 bytes, where the device has them. */
+START_TEST(atomic_operations)
+{
+    struct desk desk;
+    desk_open(&desk, NULL);
+    if (context_info(desk.pair.sides.contexts[0]).atomics != SLUICE_ATOMICS_NONE) {
+        struct memory word;
+        memory_open_at(&word, desk.pair.sides.pds[1], 8, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC,
+                       0);
+        struct sluice_sge near = sge_of(&desk, 0, 8);
+        struct sluice_remote_mr remote = memory_remote(&word, 0, 8);
+        require_ok(sluice_channel_fetch_add(desk.pair.channels[0], &near, &remote, 5, DEADLINE));
+        expect(&desk.wanted[0], SLUICE_OP_FETCH_ADD, 8);
+        desk_check(&desk);
+        /* One that finds another value has done its work as well. */
+        for (uint64_t expected = 5; expected < 7; expected++) {
+            require_ok(sluice_channel_compare_swap(desk.pair.channels[0], &near, &remote, expected,
+                                                   9, DEADLINE));
+            expect(&desk.wanted[0], SLUICE_OP_COMPARE_SWAP, 8);
+            desk_check(&desk);
+        }
+        memory_close(&word);
+    }
+    desk_close(&desk);
+}
+END_TEST
+
+/* The ways to ask for work. */
+enum way { BLOCKING, LISTED, UNPOLLED, SCOPED, WAYS };
+
+static void do_write(struct desk *desk, enum way way, size_t length)
+{
+    struct sluice_channel *channel = desk->pair.channels[0];
+    struct sluice_sge sge = sge_of(desk, 0, length);
+    struct sluice_request write = write_of(desk, &sge);
+    struct sluice_scope *scope;
+    switch (way) {
+    case BLOCKING:
+        require_ok(sluice_channel_write(channel, &sge, 1, &write.remote, DEADLINE));
+        break;
+    case LISTED:
+        require_ok(sluice_channel_submit(channel, &write, 1, DEADLINE, NULL));
+        break;
+    case UNPOLLED:
+        await(channel, post(channel, &write), SLUICE_CLASS_NONE);
+        break;
+    default:
+        scope = sluice_channel_scope_begin(channel, DEADLINE);
+        require_ok(sluice_scope_post(scope, &write, 1, NULL));
+        /* They may be asked for in between. */
+        read_channel(channel);
+        require_ok(sluice_scope_end(scope, NULL));
+        break;
+    }
+    expect(&desk->wanted[0], SLUICE_OP_WRITE, length);
+}
+
+/* A message from one side, as the way says, to a receive that was posted before. */
+static void do_message(struct desk *desk, enum way way, int from, size_t length)
+{
+    struct sluice_channel *channel = desk->pair.channels[from];
+    struct sluice_sge sge = sge_of(desk, from, length);
+    struct sluice_sge whole = sge_of(desk, !from, DESK_BYTES);
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &sge);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &whole);
+    struct sluice_handle handle = post(desk->pair.channels[!from], &receive);
+    struct sluice_scope *scope;
+    switch (way) {
+    case BLOCKING:
+        require_ok(sluice_channel_send(channel, &sge, 1, DEADLINE));
+        break;
+    case LISTED:
+        require_ok(sluice_channel_submit(channel, &send, 1, DEADLINE, NULL));
+        break;
+    case UNPOLLED:
+        await(channel, post(channel, &send), SLUICE_CLASS_NONE);
+        break;
+    default:
+        scope = sluice_channel_scope_begin(channel, DEADLINE);
+        require_ok(sluice_scope_post(scope, &send, 1, NULL));
+        require_ok(sluice_scope_end(scope, NULL));
+        break;
+    }
+    await(desk->pair.channels[!from], handle, SLUICE_CLASS_NONE);
+    expect(&desk->wanted[from], SLUICE_OP_SEND, length);
+    expect(&desk->wanted[!from], SLUICE_OP_RECEIVE, length);
+}
+
+/* Of 100 random operations the sums are known, however they were asked for. */
+START_TEST(sums_of_random_operations)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = MESSAGE};
+    struct desk desk;
+    desk_open(&desk, &attr);
+    srand(4711);
+    for (int i = 0; i < OPERATIONS; i++) {
+        enum way way = (enum way)(rand() % WAYS);
+        if (rand() % 2) {
+            do_write(&desk, way, (size_t)rand() % DESK_BYTES);
+        } else {
+            do_message(&desk, way, rand() % 2, (size_t)rand() % (MESSAGE + 1));
+        }
+        desk_check(&desk);
+    }
+    struct sluice_counters counters = read_channel(desk.pair.channels[0]);
+    uint64_t done = sum(counters.requests, COUNT(counters.requests));
+    require(done == OPERATIONS, "%llu of %d", (unsigned long long)done, OPERATIONS);
+    require(counters.bytes[SLUICE_OP_WRITE] > (uint64_t)OPERATIONS / 10 * MESSAGE, "%llu",
+            (unsigned long long)counters.bytes[SLUICE_OP_WRITE]);
+    require(counters.polls >= OPERATIONS / 2, "%llu polls", (unsigned long long)counters.polls);
+    desk_close(&desk);
+}
+END_TEST
+
+/* What the library asks of a peer on its own account is nobody's request. */
+START_TEST(signs_of_life_are_not_counted)
+{
+    struct desk desk;
+    desk_open(&desk, NULL);
+    require_ok(sluice_channel_wait_connected(desk.pair.channels[0], DEADLINE));
+    desk_check(&desk);
+    require(read_channel(desk.pair.channels[0]).discarded == 0, "%llu",
+            (unsigned long long)read_channel(desk.pair.channels[0]).discarded);
+    desk_close(&desk);
+}
+END_TEST
+
+/* What nobody waits for is counted all the same, when it is found. */
+START_TEST(detached_work_is_counted)
+{
+    struct desk desk;
+    desk_open(&desk, NULL);
+    struct sluice_sge sge = sge_of(&desk, 0, 300);
+    struct sluice_request write = write_of(&desk, &sge);
+    struct sluice_handle handle = post(desk.pair.channels[0], &write);
+    require_ok(sluice_channel_detach(desk.pair.channels[0], &handle));
+    require_ok(sluice_channel_flush(desk.pair.channels[0], DEADLINE));
+    expect(&desk.wanted[0], SLUICE_OP_WRITE, 300);
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+/* Once for a call that waits, however long and for how many requests. */
+START_TEST(full_queues)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH, .max_message = MESSAGE};
+    struct sluice_request requests[5 * DEPTH];
+    struct sluice_handle handles[DEPTH];
+    struct desk desk;
+    desk_open(&desk, &attr);
+    struct sluice_channel *channel = desk.pair.channels[0];
+    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    struct sluice_sge long_sge = sge_of(&desk, 0, DESK_BYTES);
+    for (int i = 0; i < 5 * DEPTH; i++) {
+        requests[i] = write_of(&desk, &sge);
+        expect(&desk.wanted[0], SLUICE_OP_WRITE, 10);
+    }
+    require_ok(sluice_channel_submit(channel, requests, 5 * DEPTH, DEADLINE, NULL));
+    desk.wanted[0].queue_full++;
+    desk_check(&desk);
+    /* One that is split into more parts than fit. */
+    requests[0].sges = &long_sge;
+    require_ok(sluice_channel_submit(channel, requests, 1, DEADLINE, NULL));
+    expect(&desk.wanted[0], SLUICE_OP_WRITE, DESK_BYTES);
+    desk.wanted[0].queue_full++;
+    desk_check(&desk);
+    /* In a scope the post waits. */
+    struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
+    require_ok(sluice_scope_post(scope, requests + 1, DEPTH, NULL));
+    require_ok(sluice_scope_post(scope, requests + 1, DEPTH + 1, NULL));
+    require_ok(sluice_scope_end(scope, NULL));
+    for (int i = 0; i < 2 * DEPTH + 1; i++) {
+        expect(&desk.wanted[0], SLUICE_OP_WRITE, 10);
+    }
+    require(read_channel(channel).queue_full > desk.wanted[0].queue_full, "%llu",
+            (unsigned long long)read_channel(channel).queue_full);
+    desk.wanted[0].queue_full = read_channel(channel).queue_full;
+    desk_check(&desk);
+    /* An unpolled post takes what fits, and then nothing. */
+    for (int i = 0; i < 5 * DEPTH; i++) {
+        requests[i] = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+    }
+    require_result(sluice_channel_post(channel, requests, DEPTH - 1, DEADLINE, handles), DEPTH - 1);
+    desk_check(&desk);
+    require_result(sluice_channel_post(channel, requests, 2, DEADLINE, handles + DEPTH - 1), 1);
+    desk.wanted[0].queue_full++;
+    desk_check(&desk);
+    require_result(sluice_channel_post(channel, requests, 1, DEADLINE, NULL), -EAGAIN);
+    require_result(sluice_channel_receive_unpolled(channel, &sge, 1, DEADLINE, NULL), -EAGAIN);
+    desk.wanted[0].queue_full += 2;
+    desk_check(&desk);
+    require_result(sluice_channel_shutdown(channel, 0), -ETIMEDOUT);
+    desk.wanted[0].failed[SLUICE_CLASS_CANCELLED] += DEPTH;
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+/* Results that nobody looked at, when their places are needed: the rest is still there. */
+START_TEST(forgotten_results)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = DEPTH};
+    struct sluice_completion completions[3 * DEPTH];
+    struct desk desk;
+    desk_open(&desk, &attr);
+    struct sluice_channel *channel = desk.pair.channels[0];
+    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    for (uint32_t i = 0; i < 3 * DEPTH; i++) {
+        struct sluice_request write = write_of(&desk, &sge);
+        post(channel, &write);
+        require_ok(sluice_channel_flush(channel, DEADLINE));
+        expect(&desk.wanted[0], SLUICE_OP_WRITE, 10);
+        desk.wanted[0].forgotten = i < DEPTH ? 0 : i + 1 - DEPTH;
+        desk_check(&desk);
+    }
+    require_result(sluice_channel_poll(channel, completions, 3 * DEPTH), DEPTH);
+    desk_check(&desk);
+    desk_close(&desk);
+}
+END_TEST
+
+/* What was counted before is still there, and resets are counted themselves. */
+START_TEST(counters_stay_over_resets)
+{
+    struct desk desk;
+    desk_open(&desk, NULL);
+    for (int cycle = 0; cycle < 3; cycle++) {
+        do_write(&desk, BLOCKING, 1234);
+        do_message(&desk, UNPOLLED, 1, 99);
+        struct sluice_counters before = read_channel(desk.pair.channels[0]);
+        fail_write(&desk, false);
+        pair_reset(&desk.pair);
+        desk.wanted[0].resets++;
+        desk.wanted[1].resets++;
+        desk_check(&desk);
+        require(read_channel(desk.pair.channels[0]).polls >= before.polls, "%llu",
+                (unsigned long long)before.polls);
+    }
+    desk_close(&desk);
+}
+END_TEST
+
+/* A wait that may only sleep does, one that may only spin does not. */
+START_TEST(sleeps_and_polls)
+{
+    static const uint32_t modes[] = {SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_SPIN, SLUICE_WAIT_EVENT};
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = modes[i]};
+        struct sluice_completion completion;
+        struct desk desk;
+        desk_open(&desk, &attr);
+        struct sluice_channel *channel = desk.pair.channels[0];
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+        struct sluice_handle handle = post(channel, &receive);
+        struct sluice_counters before = read_channel(channel);
+        require_result(sluice_channel_wait(channel, &handle, SLUICE_MS(20), &completion),
+                       -ETIMEDOUT);
+        struct sluice_counters after = read_channel(channel);
+        uint64_t sleeps = after.sleeps - before.sleeps;
+        require(after.polls > before.polls, "%llu polls", (unsigned long long)after.polls);
+        require(modes[i] == SLUICE_WAIT_SPIN ? sleeps == 0 : sleeps > 0 && sleeps < 1000,
+                "mode %u: %llu sleeps", modes[i], (unsigned long long)sleeps);
+        /* Looking is not a poll. */
+        require(read_channel(channel).polls == after.polls, "%llu",
+                (unsigned long long)after.polls);
+        require_result(sluice_channel_poll(channel, &completion, 1), 0);
+        require(read_channel(channel).polls > after.polls, "%llu", (unsigned long long)after.polls);
+        desk_close(&desk);
+    }
+}
+END_TEST
+
+START_TEST(wakes)
+{
+    struct sluice_completion completion;
+    struct desk desk;
+    desk_open(&desk, NULL);
+    struct sluice_channel *channel = desk.pair.channels[0];
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_handle handle = post(channel, &receive);
+    for (int i = 0; i < 2; i++) {
+        require_ok(sluice_channel_wake(channel));
+    }
+    require(read_channel(channel).wakes == 0, "nobody has heeded one yet");
+    require_result(sluice_channel_wait(channel, &handle, DEADLINE, &completion), -EINTR);
+    require(read_channel(channel).wakes == 1, "%llu",
+            (unsigned long long)read_channel(channel).wakes);
+    require_ok(sluice_channel_wake(channel));
+    require_result(sluice_channel_poll(channel, &completion, 1), 0);
+    require(read_channel(channel).wakes == 2, "%llu",
+            (unsigned long long)read_channel(channel).wakes);
+    desk_close(&desk);
+}
+END_TEST
+
+/* A multichannel is the sum of its peers, and a peer is told nothing of the others. */
+START_TEST(peers_are_counted_apart)
+{
+    struct star star;
+    struct sluice_counters wanted[3];
+    struct sluice_counters all = {0};
+    memset(wanted, 0, sizeof(wanted));
+    star_open(&star, 3, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t k = 0; k <= i; k++) {
+            star_works(&star, i);
+            wanted[i].requests[SLUICE_OP_SEND]++;
+            wanted[i].requests[SLUICE_OP_RECEIVE]++;
+            wanted[i].bytes[SLUICE_OP_SEND] += 1000;
+            wanted[i].bytes[SLUICE_OP_RECEIVE] += 1000;
+        }
+    }
+    star_break(&star, 1);
+    wanted[1].failed[SLUICE_CLASS_ACCESS]++;
+    require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
+    wanted[1].refused++;
+    star_reset(&star, 1);
+    wanted[1].resets++;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct sluice_counters peer = read_peer(star.hub, i);
+        require_counters(peer, &wanted[i]);
+        require(peer.polls == 0 && peer.sleeps == 0 && peer.wakes == 0 && peer.discarded == 0,
+                "peer %u: %llu polls, %llu sleeps", i, (unsigned long long)peer.polls,
+                (unsigned long long)peer.sleeps);
+        for (uint32_t k = 0; k < COUNT(all.requests); k++) {
+            all.requests[k] += wanted[i].requests[k];
+            all.bytes[k] += wanted[i].bytes[k];
+        }
+        for (uint32_t k = 0; k < COUNT(all.failed); k++) {
+            all.failed[k] += wanted[i].failed[k];
+        }
+        all.refused += wanted[i].refused;
+        all.resets += wanted[i].resets;
+    }
+    require_counters(read_all(star.hub), &all);
+    require(read_all(star.hub).polls > 0, "%s", "no polls");
+    star_close(&star);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    add_failures(tcase);
+    tcase_add_test(tcase, counters_start_at_zero);
+    tcase_add_test(tcase, wrong_arguments);
+    tcase_add_test(tcase, blocking_operations);
+    tcase_add_test(tcase, atomic_operations);
+    tcase_add_test(tcase, sums_of_random_operations);
+    tcase_add_test(tcase, detached_work_is_counted);
+    tcase_add_test(tcase, signs_of_life_are_not_counted);
+    tcase_add_test(tcase, full_queues);
+    tcase_add_test(tcase, forgotten_results);
+    tcase_add_test(tcase, counters_stay_over_resets);
+    tcase_add_test(tcase, sleeps_and_polls);
+    tcase_add_test(tcase, wakes);
+    tcase_add_test(tcase, peers_are_counted_apart);
+}
+
+int main(void)
+{
+    return run_on_wires("counters", device_is_soft() ? 60 : 300, add_tests);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The two kinds of error, kept apart: all of the list in sluice_errors(7) are
+ * provoked, each in a process of its own. Misuse has its errno value and text,
+ * and with SLUICE_MISUSE=abort dies of the same text; a runtime error does not.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "misuse/mistakes.h"
+
+#define TEXT 1000
+
+/* How a process with one of them ended. */
+struct ending {
+    int status; /* of waitpid(2) */
+    char text[TEXT];
+};
+
+static void open_world(struct world *world)
+{
+    memset(world, 0, sizeof(*world));
+    pair_open(&world->pair, NULL);
+    world->sides = world->pair.sides;
+    world->attr.size = sizeof(world->attr);
+    world->context_attr.size = sizeof(world->context_attr);
+    world->loop = loop_open(world->sides.pds[0], 2, NULL);
+    memory_open(&world->memory, world->sides.pds[0], WORLD_BYTES);
+    memory_open(&world->far, world->sides.pds[1], WORLD_BYTES);
+    world->sge = memory_sge(&world->memory, 0, 8);
+    world->remote = memory_remote(&world->far, 0, WORLD_BYTES);
+    world->request = request_of(SLUICE_OP_SEND, 0, &world->sge);
+}
+
+/* In a process of its own, whose standard error is the fd: makes the mistake and says its text. */
+static void make_mistake(const struct mistake *mistake, int error, int fd)
+{
+    const struct rlimit no_core = {0, 0};
+    struct world world;
+    setrlimit(RLIMIT_CORE, &no_core);
+    dup2(fd, STDERR_FILENO);
+    open_world(&world);
+    int result = mistake->call(&world);
+    if (result != error) {
+        dprintf(STDERR_FILENO, "it returned %d (%s), not %d: %s\n", result, strerror(-result),
+                error, sluice_last_error());
+        _exit(2);
+    }
+    check_text(__FILE__, __LINE__, mistake->row, mistake->words);
+    dprintf(STDERR_FILENO, "sluice: misuse: %s\n", sluice_last_error());
+    _exit(0);
+}
+
+static int error_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        int error;
+    } errors[] = {
+        {NONE, 0},          {"E2BIG", E2BIG},       {"EACCES", EACCES},         {"EAGAIN", EAGAIN},
+        {"EBADF", EBADF},   {"EBUSY", EBUSY},       {"EFAULT", EFAULT},         {"EINTR", EINTR},
+        {"EINVAL", EINVAL}, {"EMSGSIZE", EMSGSIZE}, {"ENODEV", ENODEV},         {"ENOENT", ENOENT},
+        {"ENOMEM", ENOMEM}, {"ENOTCONN", ENOTCONN}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EPROTO", EPROTO},
+        {"ERANGE", ERANGE}, {"ESTALE", ESTALE},     {"ETIMEDOUT", ETIMEDOUT},
+    };
+    for (size_t i = 0; i < COUNT(errors); i++) {
+        if (strcmp(errors[i].name, name) == 0) {
+            return -errors[i].error;
+        }
+    }
+    fail_at(__FILE__, __LINE__, "no errno value %s", name);
+}
+
+/* The parent never calls the library: SLUICE_MISUSE is read once in a process. */
+static struct ending run(const struct mistake *mistake, const char *misuse)
+{
+    struct ending ending = {0};
+    size_t used = 0;
+    int fds[2];
+    fflush(stdout);
+    require_ok(pipe(fds));
+    pid_t child = fork();
+    require(child >= 0, "%s", strerror(errno));
+    if (child == 0) {
+        close(fds[0]);
+        setenv("SLUICE_LOG", "warn", 1);
+        setenv("SLUICE_MISUSE", misuse, 1);
+        make_mistake(mistake, error_of(mistake->name), fds[1]);
+    }
+    close(fds[1]);
+    ssize_t got = 1;
+    while (got > 0 && used < TEXT - 1) {
+        got = read(fds[0], ending.text + used, TEXT - 1 - used);
+        used += got > 0 ? (size_t)got : 0;
+    }
+    close(fds[0]);
+    require(waitpid(child, &ending.status, 0) == child, "%s", strerror(errno));
+    return ending;
+}
+
+static void require_returned(const struct mistake *mistake, const struct ending *ending)
+{
+    require(WIFEXITED(ending->status) && WEXITSTATUS(ending->status) == 0,
+            "%s, '%s': status %#x, '%s'", mistake->row, mistake->words, ending->status,
+            ending->text);
+    require(strstr(ending->text, "sluice: misuse: "), "%s", ending->text);
+}
+
+START_TEST(misuse_is_returned_or_aborts)
+{
+    for (size_t i = 0; misuses[i].row; i++) {
+        struct ending returned = run(&misuses[i], "");
+        struct ending aborted = run(&misuses[i], "abort");
+        require_returned(&misuses[i], &returned);
+        require(WIFSIGNALED(aborted.status) && WTERMSIG(aborted.status) == SIGABRT,
+                "%s, '%s': status %#x, '%s'", misuses[i].row, misuses[i].words, aborted.status,
+                aborted.text);
+        require(strcmp(aborted.text, returned.text) == 0, "%s: '%s', not '%s'", misuses[i].row,
+                aborted.text, returned.text);
+    }
+}
+END_TEST
+
+START_TEST(runtime_errors_do_not_abort)
+{
+    for (size_t i = 0; runtime_errors[i].row; i++) {
+        struct ending ending = run(&runtime_errors[i], "abort");
+        require_returned(&runtime_errors[i], &ending);
+    }
+}
+END_TEST
+
+static int two_mistakes(struct world *world)
+{
+    require_result(sluice_channel_send(world->pair.channels[0], NULL, 0, -1), -EINVAL);
+    return sluice_channel_shutdown(world->pair.channels[0], -1);
+}
+
+/* The log says so, once, and the calls return. */
+START_TEST(another_value_is_ignored)
+{
+    static const struct mistake mistake = {"EINVAL", "two mistakes", "timeout -1", two_mistakes};
+    struct ending ending = run(&mistake, "Abort");
+    require(WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == 0, "status %#x, '%s'",
+            ending.status, ending.text);
+    const char *first = strstr(ending.text, "SLUICE_MISUSE=Abort");
+    require(first, "%s", ending.text);
+    require(!strstr(first + 1, "SLUICE_MISUSE=Abort"), "%s", ending.text);
+}
+END_TEST
+
+/* A row of the page, "<errno> Ta <what>", or false. */
+static bool parse_row(const char *line, char *name, char *row)
+{
+    return sscanf(line, ".It Er %15s Ta \"%199[^\"]", name, row) == 2 ||
+           sscanf(line, ".It No %15s Ta \"%199[^\"]", name, row) == 2;
+}
+
+static bool has_row(const struct mistake *mistakes, const char *name, const char *row)
+{
+    for (size_t i = 0; mistakes[i].row; i++) {
+        if (strcmp(mistakes[i].name, name) == 0 && strcmp(mistakes[i].row, row) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Counts the rows that are different from the one before them. */
+static size_t count_rows(const struct mistake *mistakes)
+{
+    size_t rows = 0;
+    for (size_t i = 0; mistakes[i].row; i++) {
+        rows += i == 0 || strcmp(mistakes[i].row, mistakes[i - 1].row) != 0;
+    }
+    return rows;
+}
+
+/* The lists above are those of the manual, neither more nor less. */
+START_TEST(lists_are_those_of_the_manual)
+{
+    size_t rows[2] = {0, 0};
+    char line[300];
+    char name[16];
+    char row[200];
+    int list = -1;
+    FILE *page = fopen(ERRORS_PAGE, "r");
+    require(page, "%s: %s", ERRORS_PAGE, strerror(errno));
+    while (fgets(line, sizeof(line), page)) {
+        if (strncmp(line, "Misuse is:", 10) == 0) {
+            list = 0;
+        } else if (strncmp(line, "Runtime errors are", 18) == 0) {
+            list = 1;
+        } else if (strncmp(line, ".S", 2) == 0) {
+            list = -1;
+        } else if (list >= 0 && strncmp(line, ".It", 3) == 0) {
+            require(parse_row(line, name, row), "%s", line);
+            require(has_row(list == 0 ? misuses : runtime_errors, name, row), "not provoked: %s %s",
+                    name, row);
+            rows[list]++;
+        }
+    }
+    fclose(page);
+    require(rows[0] == count_rows(misuses), "%zu rows of misuse", rows[0]);
+    require(rows[1] == count_rows(runtime_errors), "%zu rows of runtime errors", rows[1]);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, misuse_is_returned_or_aborts);
+    tcase_add_test(tcase, runtime_errors_do_not_abort);
+    tcase_add_test(tcase, another_value_is_ignored);
+    tcase_add_test(tcase, lists_are_those_of_the_manual);
+}
+
+int main(void)
+{
+    return run_on_wires("misuse", device_is_soft() ? 120 : 600, add_tests);
+}
