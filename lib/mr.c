@@ -181,24 +181,33 @@ int sluice_mr_deregister(struct sluice_mr *mr)
     return 0;
 }
 
+/* NULL, which is allowed, or what is no memory region has nothing of one. */
+static bool is_mr(const struct sluice_mr *mr)
+{
+    if (mr == NULL || mr->magic == SLU_MAGIC_MR)
+        return mr != NULL;
+    slu_misuse(EINVAL, "not a memory region, or one that was deregistered");
+    return false;
+}
+
 void *sluice_mr_addr(const struct sluice_mr *mr)
 {
-    return mr == NULL ? NULL : mr->transport->addr;
+    return is_mr(mr) ? mr->transport->addr : NULL;
 }
 
 size_t sluice_mr_length(const struct sluice_mr *mr)
 {
-    return mr == NULL ? 0 : mr->transport->length;
+    return is_mr(mr) ? mr->transport->length : 0;
 }
 
 uint32_t sluice_mr_lkey(const struct sluice_mr *mr)
 {
-    return mr == NULL ? 0 : mr->transport->lkey;
+    return is_mr(mr) ? mr->transport->lkey : 0;
 }
 
 size_t sluice_mr_page_size(const struct sluice_mr *mr)
 {
-    if (mr == NULL || mr->transport->addr == NULL)
+    if (!is_mr(mr) || mr->transport->addr == NULL)
         return 0;
     return slu_page_size(mr->transport->addr, mr->transport->length);
 }

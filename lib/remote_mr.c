@@ -38,6 +38,8 @@ int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
 {
     struct sluice_remote_mr read;
 
+    if (bytes == NULL || remote == NULL)
+        return slu_misuse(EINVAL, "bytes and remote must not be NULL");
     if (read_at(bytes, 0, 4) != TAG || read_at(bytes, 28, 4) != 0)
         return slu_fail(EPROTO, "these 32 bytes are not the handle of a memory region");
     if (read_at(bytes, 4, 4) != VERSION)

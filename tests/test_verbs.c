@@ -98,7 +98,7 @@ struct life {
     const char *failed; /* the call that did */
     enum stage failed_in;
     int error; /* positive errno value of what failed */
-    char text[300];
+    char text[400];
     int fd; /* of a dmabuf */
     uint8_t bytes[256];
     struct sluice_context *context;

@@ -65,7 +65,7 @@ struct sluice_error {
     uint32_t vendor;      /* the device's own code, 0 if it gave none */
     int32_t error;        /* negative errno value of the class, or of the failed handshake */
     uint32_t reserved;    /* written as 0 */
-    char text[232];       /* what, who and what to try; always terminated */
+    char text[352];       /* what, who and what to try; always terminated */
 };
 
 /*

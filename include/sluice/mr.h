@@ -111,7 +111,10 @@ sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset, size_t 
  */
 SLUICE_EXPORT int sluice_mr_deregister(struct sluice_mr *mr);
 
-/* Address of the first byte; NULL for a dmabuf, which the program cannot reach by it. */
+/*
+ * Address of the first byte; NULL for a dmabuf, which the program cannot reach by
+ * it. Of what is no region: NULL and 0.
+ */
 SLUICE_EXPORT void *sluice_mr_addr(const struct sluice_mr *mr);
 SLUICE_EXPORT size_t sluice_mr_length(const struct sluice_mr *mr);
 SLUICE_EXPORT uint32_t sluice_mr_lkey(const struct sluice_mr *mr);
@@ -139,7 +142,7 @@ SLUICE_EXPORT void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
 
 /*
  * Reads a handle back. -EPROTO: not a handle, of another version, or its range
- * wraps; *remote is then untouched.
+ * wraps; -EINVAL: NULL; *remote is then untouched.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],

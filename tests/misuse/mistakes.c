@@ -69,6 +69,16 @@ static int null_slice(struct world *world)
     return sluice_remote_mr_slice(&world->remote, 0, 1, NULL);
 }
 
+static int null_unpack(struct world *world)
+{
+    return sluice_remote_mr_unpack(NULL, &world->remote);
+}
+
+static int length_of_other(struct world *world)
+{
+    return sluice_mr_length((struct sluice_mr *)(void *)world->sides.pds[0]) == 0 ? -EINVAL : 0;
+}
+
 static int send_on_other(struct world *world)
 {
     return sluice_channel_send(not_a_channel(world), &world->sge, 1, DEADLINE);
@@ -422,6 +432,8 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_NULL, "memory NULL", null_memory},
     {"EINVAL", IS_NULL, "device list NULL", null_device_list},
     {"EINVAL", IS_NULL, "slice NULL", null_slice},
+    {"EINVAL", IS_NULL, "bytes and remote", null_unpack},
+    {"EINVAL", IS_OTHER, "not a memory region", length_of_other},
     {"EINVAL", IS_OTHER, "not a channel", send_on_other},
     {"EINVAL", IS_OTHER, "not a multichannel", state_of_other},
     {"EINVAL", IS_OTHER, "not a channel", counters_of_other},
