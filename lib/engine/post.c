@@ -42,8 +42,9 @@ static void begin_chain(struct chain *chain, struct slu_engine *engine, enum slu
 
 /*
  * Where the completion queue has no room for all that the peers may have in
- * flight, a list has no more of it for each than its share (but one at least):
- * a peer that does not do its part would else take what the others need.
+ * flight, a blocking list has no more of it for each than its share (but one at
+ * least): a peer that does not do its part would else take what the others need.
+ * In a scope, what makes the peer do its part may be posted after the list.
  */
 static uint32_t share_of_peer(const struct slu_engine *engine, enum slu_queue queue)
 {
@@ -65,7 +66,8 @@ static void begin_chain_of_call(struct chain *chain, struct slu_call *call, enum
 {
     begin_chain(chain, call->engine, queue, call->owner, call->deadline);
     chain->call = call;
-    chain->share = share_of_peer(call->engine, queue);
+    if (call->owner == SLU_OWNER_CALL)
+        chain->share = share_of_peer(call->engine, queue);
 }
 
 /*

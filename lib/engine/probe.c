@@ -202,10 +202,11 @@ static void look_after(struct slu_engine *engine, struct slu_peer *peer, int64_t
 {
     bool busy = peer->posted[SLU_SEND_QUEUE].head != SLU_NONE;
 
-    if (peer->probe.id != 0)
-        judge(engine, peer, now);
-    else if (busy && !engine->transport->probe_overtakes)
+    /* A probe that stands behind a send waits as long as that does, for a receive perhaps. */
+    if (busy && !engine->transport->probe_overtakes)
         set_due(engine, peer, now + engine->keepalive);
+    else if (peer->probe.id != 0)
+        judge(engine, peer, now);
     else if (!ask(engine, peer))
         set_due(engine, peer, now + engine->keepalive / 8);
 }

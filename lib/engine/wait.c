@@ -219,8 +219,7 @@ void slu_wake(struct slu_engine *engine)
 
 void slu_wake_seen(struct slu_engine *engine)
 {
-    if (is_woken(engine)) {
-        atomic_store(&engine->woken, false);
+    /* An exchange: what any waker had done before it woke is seen from here on. */
+    if (is_woken(engine) && atomic_exchange(&engine->woken, false))
         engine->wakes++;
-    }
 }
