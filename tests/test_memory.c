@@ -185,7 +185,9 @@ START_TEST(page_size_of_any_region)
     require(sluice_mr_page_size(mr) == page, "%zu", sluice_mr_page_size(mr));
     /* A part of it is gone: nothing is known then, and nothing is touched. */
     munmap(pages + page, page);
-    require(sluice_mr_page_size(mr) == 0, "%zu", sluice_mr_page_size(mr));
+    /* The allocator of a sanitizer maps anew for its reading, perhaps right there. */
+    if (!SANITIZED)
+        require(sluice_mr_page_size(mr) == 0, "%zu", sluice_mr_page_size(mr));
     require_ok(sluice_mr_deregister(mr));
     munmap(pages, 4 * page);
     sides_close(&sides);
