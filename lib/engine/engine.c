@@ -174,8 +174,7 @@ static bool all_idle(void *argument)
 {
     const struct slu_engine *engine = argument;
 
-    return engine->pools[SLU_SEND_QUEUE].pending == 0 &&
-           engine->pools[SLU_RECEIVE_QUEUE].pending == 0;
+    return slu_nothing_pends(engine);
 }
 
 /* All peers go to error together and then drain together. */

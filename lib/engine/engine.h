@@ -299,6 +299,8 @@ void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint3
 void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer);
 /* Takes the failures that events of the device tell of. */
 void slu_peers_alerted(struct slu_engine *engine);
+/* Of a peer that was failed: until its work has ended, which the drain bound limits. */
+void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer);
 static inline uint32_t slu_peer_index(const struct slu_engine *engine, const struct slu_peer *peer)
 {
     return (uint32_t)(peer - engine->peers);
@@ -406,6 +408,19 @@ const char *slu_opcode_name(uint32_t opcode);
 static inline bool slu_opcode_is_atomic(uint32_t opcode)
 {
     return opcode >= SLUICE_OP_COMPARE_SWAP;
+}
+static inline int slu_no_remote(uint32_t opcode)
+{
+    return slu_misuse(EINVAL, "a %s needs a remote region, not NULL", slu_opcode_name(opcode));
+}
+static inline uint32_t slu_queue_depth(const struct slu_engine *engine, enum slu_queue queue)
+{
+    return queue == SLU_SEND_QUEUE ? engine->attr.send_depth : engine->attr.receive_depth;
+}
+static inline bool slu_nothing_pends(const struct slu_engine *engine)
+{
+    return engine->pools[SLU_SEND_QUEUE].pending == 0 &&
+           engine->pools[SLU_RECEIVE_QUEUE].pending == 0;
 }
 static inline enum slu_queue slu_opcode_queue(uint32_t opcode)
 {

@@ -110,11 +110,6 @@ static int check_own_handle(const struct slu_engine *engine, const struct sluice
     return error < 0 ? error : check_handle(engine->tag, handle);
 }
 
-static bool peer_idle(void *argument)
-{
-    return !slu_peer_busy(argument);
-}
-
 /* A connection cannot take one request back: it ends, and all its work with it. */
 static void cancel_slot(struct slu_engine *engine, struct slu_slot *slot)
 {
@@ -125,7 +120,7 @@ static void cancel_slot(struct slu_engine *engine, struct slu_slot *slot)
     if (slot->state != SLU_SLOT_PENDING)
         return;
     slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
-    slu_wait(engine, peer_idle, peer, SLUICE_FOREVER);
+    slu_peer_await_idle(engine, peer);
 }
 
 int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,

@@ -172,6 +172,11 @@ static bool peer_idle(void *argument)
     return !slu_peer_busy(argument);
 }
 
+void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer)
+{
+    slu_wait(engine, peer_idle, peer, SLUICE_FOREVER);
+}
+
 int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
 {
     int error;
@@ -180,7 +185,7 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
     peer->drain_by = slu_now() + SLU_DRAIN_TIME;
     if (peer->drain_by < engine->next_drain)
         engine->next_drain = peer->drain_by;
-    slu_wait(engine, peer_idle, peer, SLUICE_FOREVER);
+    slu_peer_await_idle(engine, peer);
     slu_peer_abandon(engine, peer);
     peer->name.generation++;
     error = slu_peer_create(engine, peer);

@@ -56,10 +56,8 @@ static uint32_t share_of_peer(const struct slu_engine *engine, enum slu_queue qu
 static bool has_share(const struct chain *chain, const struct slu_peer *peer)
 {
     const struct slu_engine *engine = chain->engine;
-    uint32_t depth =
-        chain->queue == SLU_SEND_QUEUE ? engine->attr.send_depth : engine->attr.receive_depth;
 
-    return depth - peer->free[chain->queue] < chain->share;
+    return slu_queue_depth(engine, chain->queue) - peer->free[chain->queue] < chain->share;
 }
 
 static void begin_chain_of_call(struct chain *chain, struct slu_call *call, enum slu_queue queue)

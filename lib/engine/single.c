@@ -180,8 +180,7 @@ int slu_submit_remote(struct slu_engine *engine, uint32_t peer, struct slu_send_
                       const struct sluice_remote_mr *remote, int64_t deadline)
 {
     if (SLU_UNLIKELY(remote == NULL))
-        return slu_misuse(EINVAL, "a %s needs a remote region, not NULL",
-                          slu_opcode_name(wr->opcode));
+        return slu_no_remote(wr->opcode);
     wr->remote_addr = remote->addr;
     wr->rkey = remote->rkey;
     return submit_send(engine, wr->opcode, peer, wr, remote, deadline);

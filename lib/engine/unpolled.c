@@ -69,7 +69,7 @@ static int fail_room(const struct slu_engine *engine, const struct slu_item *ite
 {
     enum slu_queue queue = slu_item_queue(item);
     const char *name = queue == SLU_SEND_QUEUE ? "send" : "receive";
-    uint32_t depth = queue == SLU_SEND_QUEUE ? engine->attr.send_depth : engine->attr.receive_depth;
+    uint32_t depth = slu_queue_depth(engine, queue);
     uint32_t parts = slu_item_parts(engine, item);
 
     if (parts > depth || parts > engine->pools[queue].size)
@@ -141,8 +141,7 @@ int slu_post_remote(struct slu_engine *engine, struct sluice_request *request,
                     struct sluice_handle *handle)
 {
     if (SLU_UNLIKELY(remote == NULL))
-        return slu_misuse(EINVAL, "a %s needs a remote region, not NULL",
-                          slu_opcode_name(request->opcode));
+        return slu_no_remote(request->opcode);
     request->remote = *remote;
     return slu_post_one(engine, request, deadline, handle);
 }
@@ -222,8 +221,7 @@ static bool all_complete(void *argument)
 {
     const struct slu_engine *engine = argument;
 
-    return engine->pools[SLU_SEND_QUEUE].pending == 0 &&
-           engine->pools[SLU_RECEIVE_QUEUE].pending == 0;
+    return slu_nothing_pends(engine);
 }
 
 int slu_flush(struct slu_engine *engine, int64_t timeout)

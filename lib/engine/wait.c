@@ -163,8 +163,7 @@ static bool has_unseen(const struct slu_engine *engine, enum slu_slot_owner owne
 
 static bool is_idle(const struct slu_engine *engine)
 {
-    return engine->pools[SLU_SEND_QUEUE].pending == 0 &&
-           engine->pools[SLU_RECEIVE_QUEUE].pending == 0;
+    return slu_nothing_pends(engine);
 }
 
 /* Nothing can come any more, though the queue of a dead device says "poll" for ever. */

@@ -73,8 +73,7 @@ static int post_remote(struct sluice_scope *scope, struct sluice_request *reques
                        const struct sluice_remote_mr *remote, struct sluice_handle *handle)
 {
     if (remote == NULL)
-        return slu_misuse(EINVAL, "a %s needs a remote region, not NULL",
-                          slu_opcode_name(request->opcode));
+        return slu_no_remote(request->opcode);
     request->remote = *remote;
     return post_one(scope, request, handle);
 }
