@@ -35,7 +35,6 @@ static void open_adders(struct adder *adders, struct sides *sides, struct memory
 {
     sides_open(sides);
     memory_open_at(far, sides->pds[1], BYTES, ACCESS, 0);
-    memset(far->bytes, 0, BYTES);
     for (uint32_t i = 0; i < ADDERS; i++) {
         adders[i] = (struct adder){.pair.sides = *sides, .number = i + 1, .rounds = rounds};
         pair_connect(&adders[i].pair, NULL);
@@ -193,7 +192,6 @@ static void add_in_ranks(struct rank *rank)
     struct sluice_remote_mr remotes[GROUP_MAX];
     mesh_open(&mesh, rank, NULL);
     memory_open_at(&memory, mesh.pd, LIST * sizeof(uint64_t), ACCESS, 0);
-    memset(memory.bytes, 0, memory.length);
     mesh_share(rank, &memory, remotes);
     if (rank->index > 0) {
         add_from_afar(&mesh, &memory, &remotes[0], many());
