@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attribute structs begin with their size, so that programs and libraries of
- * different versions agree: what an older program does not know is zero, what
- * an older library does not know must be zero.
+ * Structs of attributes and of information begin with their size, so that
+ * programs and libraries of different versions agree. Of attributes, what an
+ * older program does not know is zero, and what an older library does not know
+ * must be zero. Of information, an older program gets what it knows, and what
+ * an older library does not know becomes zero.
  */
 #include "config.h"
 
@@ -10,22 +12,42 @@
 
 #include "internal.h"
 
+/* No struct is larger: such a size is what happened to be in the memory. */
+#define MOST 4096
+
+static uint32_t read_size(const void *from)
+{
+    uint32_t size;
+
+    memcpy(&size, from, sizeof size);
+    return size;
+}
+
+static int check_size(uint32_t size, uint32_t known, uint32_t first_size, const char *name)
+{
+    if (size < first_size)
+        return slu_misuse(EINVAL, "%s.size %u is too small: set it to sizeof(struct %s), %u", name,
+                          size, name, known);
+    if (size > MOST)
+        return slu_misuse(E2BIG, "%s.size %u: no such struct is so large; is it initialised?", name,
+                          size);
+    return 0;
+}
+
 int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *from,
                   const char *name)
 {
     const unsigned char *bytes = from;
     uint32_t size;
+    int error;
 
     memset(to, 0, to_size);
     if (from == NULL)
         return 0;
-    memcpy(&size, from, sizeof size);
-    if (size < first_size)
-        return slu_misuse(EINVAL, "%s.size %u is too small: set it to sizeof(struct %s), %u", name,
-                          size, name, to_size);
-    if (size > 4096)
-        return slu_misuse(E2BIG, "%s.size %u: no such struct is so large; is it initialised?", name,
-                          size);
+    size = read_size(from);
+    error = check_size(size, to_size, first_size, name);
+    if (error < 0)
+        return error;
     for (uint32_t i = to_size; i < size; i++)
         if (bytes[i] != 0)
             return slu_fail(E2BIG,
@@ -34,4 +56,20 @@ int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *f
                             name, i, to_size);
     memcpy(to, from, size < to_size ? size : to_size);
     return 0;
+}
+
+int slu_info_check(const void *to, uint32_t known, uint32_t first_size, const char *name)
+{
+    if (to == NULL)
+        return slu_misuse(EINVAL, "struct %s must not be NULL", name);
+    return check_size(read_size(to), known, first_size, name);
+}
+
+void slu_info_copy(void *to, const void *from, uint32_t known)
+{
+    uint32_t size = read_size(to);
+    uint32_t copied = size < known ? size : known;
+
+    memcpy((char *)to + sizeof size, (const char *)from + sizeof size, copied - sizeof size);
+    memset((char *)to + copied, 0, size - copied);
 }

@@ -15,6 +15,8 @@
 
 /* Of sluice_context_attr in version 0.1: up to and with address. */
 #define FIRST_SIZE 24
+/* Of sluice_context_info. */
+#define FIRST_INFO_SIZE 144
 #define FLAGS (SLUICE_CONTEXT_GID_INDEX | SLUICE_CONTEXT_FORK)
 
 void slu_context_hold(struct sluice_context *context)
@@ -179,31 +181,38 @@ void sluice_context_close(struct sluice_context *context)
     slu_context_release(context);
 }
 
-int sluice_context_query(const struct sluice_context *context, struct sluice_context_info *info)
+static void describe(const struct slu_tcontext *device, struct sluice_context_info *info)
 {
-    const struct slu_tcontext *device;
-
-    if (context == NULL || context->magic != SLU_MAGIC_CONTEXT || info == NULL)
-        return slu_misuse(EINVAL, "not a context, or info is NULL");
-    if (info->size != sizeof *info)
-        return slu_misuse(EINVAL, "sluice_context_info.size is %u, must be %zu", info->size,
-                          sizeof *info);
-    device = context->transport;
-    info->level = device->level;
-    info->max_send_depth = device->max_send_depth;
-    info->max_receive_depth = device->max_receive_depth;
-    info->max_sge = device->max_sge;
-    info->max_inline = device->max_inline;
-    info->max_read_depth = device->max_read_depth;
-    info->port = device->port;
-    info->link_layer = device->link_layer;
-    info->active_mtu = device->active_mtu;
-    info->gid_index = device->gid_index;
-    info->numa_node = device->numa_node;
-    info->atomics = device->atomics;
-    info->reserved = 0;
-    info->max_message = device->max_message;
+    *info = (struct sluice_context_info){
+        .level = device->level,
+        .max_send_depth = device->max_send_depth,
+        .max_receive_depth = device->max_receive_depth,
+        .max_sge = device->max_sge,
+        .max_inline = device->max_inline,
+        .max_read_depth = device->max_read_depth,
+        .port = device->port,
+        .link_layer = device->link_layer,
+        .active_mtu = device->active_mtu,
+        .gid_index = device->gid_index,
+        .numa_node = device->numa_node,
+        .atomics = device->atomics,
+        .max_message = device->max_message,
+    };
     snprintf(info->device, sizeof info->device, "%s", device->device);
     snprintf(info->transport, sizeof info->transport, "%s", device->transport->name);
+}
+
+int sluice_context_query(const struct sluice_context *context, struct sluice_context_info *info)
+{
+    struct sluice_context_info known;
+    int error;
+
+    if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
+        return slu_misuse(EINVAL, "not a context");
+    error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_context_info");
+    if (error < 0)
+        return error;
+    describe(context->transport, &known);
+    slu_info_copy(info, &known, sizeof known);
     return 0;
 }

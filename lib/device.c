@@ -9,6 +9,11 @@
 
 #include "internal.h"
 
+/* Of the structs in version 0.1. */
+#define FIRST_DEVICE_SIZE 312
+#define FIRST_PORT_SIZE 192
+#define FIRST_GID_SIZE 116
+
 struct slu_device *slu_device_add(struct sluice_device_list *list, const char *name,
                                   const char *transport)
 {
@@ -88,33 +93,28 @@ uint32_t sluice_device_list_count(const struct sluice_device_list *list)
 }
 
 /* Finds the device, once the arguments are known to be right. */
-static int find_device(const struct sluice_device_list *list, uint32_t index, const void *info,
+static int find_device(const struct sluice_device_list *list, uint32_t index,
                        const struct slu_device **device)
 {
-    if (list == NULL || info == NULL)
-        return slu_misuse(EINVAL, "device list and info must not be NULL");
+    if (list == NULL)
+        return slu_misuse(EINVAL, "device list must not be NULL");
     if (index >= list->count)
         return slu_fail(ERANGE, "device index %u is not in 0..%u", index, list->count - 1);
     *device = &list->devices[index];
     return 0;
 }
 
-static int fail_size(const char *name, uint32_t size, size_t right)
-{
-    return slu_misuse(EINVAL, "%s.size is %u, must be %zu", name, size, right);
-}
-
 int sluice_device_list_info(const struct sluice_device_list *list, uint32_t index,
                             struct sluice_device_info *info)
 {
     const struct slu_device *device = NULL;
-    int error = find_device(list, index, info, &device);
+    int error = slu_info_check(info, sizeof *info, FIRST_DEVICE_SIZE, "sluice_device_info");
 
+    if (error == 0)
+        error = find_device(list, index, &device);
     if (error < 0)
         return error;
-    if (info->size != sizeof *info)
-        return fail_size("sluice_device_info", info->size, sizeof *info);
-    *info = device->info;
+    slu_info_copy(info, &device->info, sizeof *info);
     return 0;
 }
 
@@ -122,16 +122,16 @@ int sluice_device_list_port(const struct sluice_device_list *list, uint32_t inde
                             struct sluice_port_info *info)
 {
     const struct slu_device *device = NULL;
-    int error = find_device(list, index, info, &device);
+    int error = slu_info_check(info, sizeof *info, FIRST_PORT_SIZE, "sluice_port_info");
 
+    if (error == 0)
+        error = find_device(list, index, &device);
     if (error < 0)
         return error;
-    if (info->size != sizeof *info)
-        return fail_size("sluice_port_info", info->size, sizeof *info);
     if (port == 0 || port > device->info.ports)
         return slu_fail(ERANGE, "%s has no port %u, it has %u", device->info.name, port,
                         device->info.ports);
-    *info = device->ports[port - 1];
+    slu_info_copy(info, &device->ports[port - 1], sizeof *info);
     return 0;
 }
 
@@ -139,15 +139,15 @@ int sluice_device_list_gid(const struct sluice_device_list *list, uint32_t index
                            struct sluice_gid_info *info)
 {
     const struct slu_device *device = NULL;
-    int error = find_device(list, index, info, &device);
+    int error = slu_info_check(info, sizeof *info, FIRST_GID_SIZE, "sluice_gid_info");
 
+    if (error == 0)
+        error = find_device(list, index, &device);
     if (error < 0)
         return error;
-    if (info->size != sizeof *info)
-        return fail_size("sluice_gid_info", info->size, sizeof *info);
     if (entry >= device->info.gids)
         return slu_fail(ERANGE, "%s has no GID entry %u, it has %u", device->info.name, entry,
                         device->info.gids);
-    *info = device->gids[entry];
+    slu_info_copy(info, &device->gids[entry], sizeof *info);
     return 0;
 }

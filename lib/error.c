@@ -16,6 +16,7 @@
 
 static _Thread_local struct slu_text last_error;
 static bool misuse_aborts;
+static char misuse_ignored[64]; /* a value that is not known; empty: none */
 
 static void set_text(const char *format, va_list arguments)
 {
@@ -51,7 +52,20 @@ static void read_environment(void)
         return;
     misuse_aborts = strcmp(value, "abort") == 0;
     if (!misuse_aborts)
-        slu_log(SLUICE_LOG_WARN, "SLUICE_MISUSE=%s is not abort, and is ignored", value);
+        snprintf(misuse_ignored, sizeof misuse_ignored, "%s", value);
+}
+
+/* Once, of the first misuse, whose text stays whatever the program does with the line. */
+static void log_ignored(void)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    struct slu_text text;
+
+    if (atomic_flag_test_and_set(&logged))
+        return;
+    slu_text_save(&text);
+    slu_log(SLUICE_LOG_WARN, "SLUICE_MISUSE=%s is not abort, and is ignored", misuse_ignored);
+    slu_text_restore(&text);
 }
 
 /* What was just set as the text is a mistake of the program: stops here if it is so wished. */
@@ -60,6 +74,8 @@ static void stop_at_misuse(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, read_environment);
+    if (misuse_ignored[0] != '\0')
+        log_ignored();
     if (!misuse_aborts)
         return;
     dprintf(STDERR_FILENO, "sluice: misuse: %s\n", last_error.bytes);
@@ -95,7 +111,10 @@ bool slu_may_end(const void *object, uint32_t magic, const char *what)
         return false;
     if (*(const uint32_t *)object == magic)
         return true;
-    slu_misuse(EINVAL, "not a %s, or one that has ended before", what);
+    if (*(const uint32_t *)object == SLU_MAGIC_DEAD)
+        slu_misuse(EINVAL, "this %s has ended before", what);
+    else
+        slu_misuse(EINVAL, "not a %s, or one that has ended before", what);
     return false;
 }
 
@@ -153,7 +172,7 @@ static const struct {
     int err;
     const char *name;
     const char *hint;
-} classes[] = {
+} classes[SLU_CLASSES] = {
     [SLUICE_CLASS_NONE] = {0, "none", ""},
     [SLUICE_CLASS_PEER_LOST] =
         {ECONNRESET, "peer lost",
@@ -179,11 +198,10 @@ static const struct {
     [SLUICE_CLASS_PROTOCOL] = {EPROTO, "protocol",
                                "both sides must run compatible versions of the library"},
 };
-#define CLASSES (sizeof classes / sizeof classes[0])
 
 const char *sluice_error_class_name(uint32_t error_class)
 {
-    return error_class < CLASSES ? classes[error_class].name : "unknown class";
+    return error_class < SLU_CLASSES ? classes[error_class].name : "unknown class";
 }
 
 int slu_class_error(enum sluice_error_class error_class)

@@ -47,6 +47,8 @@ struct slu_text {
 };
 void slu_text_save(struct slu_text *text);
 void slu_text_restore(const struct slu_text *text);
+/* Of enum sluice_error_class. */
+#define SLU_CLASSES 9
 /* Class of a status of an operation, and errno value (negative) of a class. */
 enum sluice_error_class slu_class_of(uint32_t status, uint32_t opcode);
 int slu_class_error(enum sluice_error_class error_class);
@@ -74,6 +76,15 @@ int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *f
                   const char *name);
 
 /*
+ * The same for a struct that is written for the program. The check comes first:
+ * 0, or -EINVAL (NULL, or less than its first size) or -E2BIG with a text. The
+ * copy then writes what there is room for, zeros where we know nothing, and
+ * nothing behind the size, which stays the program's.
+ */
+int slu_info_check(const void *to, uint32_t known, uint32_t first_size, const char *name);
+void slu_info_copy(void *to, const void *from, uint32_t known);
+
+/*
  * First word of every object a program holds. It catches what the compiler
  * cannot follow: pointers kept in arrays, a wrong cast, an object used after
  * its end (best effort).
@@ -85,7 +96,6 @@ int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *f
 #define SLU_MAGIC_CHANNEL UINT32_C(0x534c4305)
 #define SLU_MAGIC_PREPARED_MULTICHANNEL UINT32_C(0x534c4d06)
 #define SLU_MAGIC_MULTICHANNEL UINT32_C(0x534c4d07)
-#define SLU_MAGIC_SCOPE UINT32_C(0x534c5308)
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
 
 struct slu_engine;

@@ -162,6 +162,13 @@ struct sluice_mr *sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64
     return mr == NULL ? NULL : finish(mr, pd, register_dmabuf(pd, &dmabuf, access, &mr->transport));
 }
 
+static int not_a_region(const struct sluice_mr *mr)
+{
+    if (mr == NULL)
+        return slu_misuse(EINVAL, "not a memory region, but NULL");
+    return slu_misuse(EINVAL, "not a memory region, or one that was deregistered");
+}
+
 int sluice_mr_deregister(struct sluice_mr *mr)
 {
     struct sluice_pd *pd;
@@ -169,7 +176,7 @@ int sluice_mr_deregister(struct sluice_mr *mr)
     if (mr == NULL)
         return 0;
     if (mr->magic != SLU_MAGIC_MR)
-        return slu_misuse(EINVAL, "not a memory region");
+        return not_a_region(mr);
     pd = mr->pd;
     if (slu_engines_use_key(pd, mr->transport->lkey))
         return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",
@@ -186,7 +193,7 @@ static bool is_mr(const struct sluice_mr *mr)
 {
     if (mr == NULL || mr->magic == SLU_MAGIC_MR)
         return mr != NULL;
-    slu_misuse(EINVAL, "not a memory region, or one that was deregistered");
+    not_a_region(mr);
     return false;
 }
 
@@ -214,8 +221,10 @@ size_t sluice_mr_page_size(const struct sluice_mr *mr)
 
 int sluice_mr_sge(const struct sluice_mr *mr, size_t offset, size_t length, struct sluice_sge *sge)
 {
-    if (mr == NULL || mr->magic != SLU_MAGIC_MR || sge == NULL)
-        return slu_misuse(EINVAL, "not a memory region, or sge is NULL");
+    if (mr == NULL || mr->magic != SLU_MAGIC_MR)
+        return not_a_region(mr);
+    if (sge == NULL)
+        return slu_misuse(EINVAL, "sge must not be NULL");
     if (offset > mr->transport->length || length > mr->transport->length - offset)
         return slu_misuse(ERANGE, "bytes %zu to %zu + %zu are outside the region of %zu bytes",
                           offset, offset, length, mr->transport->length);
@@ -229,8 +238,10 @@ int sluice_mr_sge(const struct sluice_mr *mr, size_t offset, size_t length, stru
 
 int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote)
 {
-    if (mr == NULL || mr->magic != SLU_MAGIC_MR || remote == NULL)
-        return slu_misuse(EINVAL, "not a memory region, or remote is NULL");
+    if (mr == NULL || mr->magic != SLU_MAGIC_MR)
+        return not_a_region(mr);
+    if (remote == NULL)
+        return slu_misuse(EINVAL, "remote must not be NULL");
     remote->addr = mr->transport->iova;
     remote->length = mr->transport->length;
     remote->rkey = mr->transport->rkey;

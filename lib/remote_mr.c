@@ -39,7 +39,7 @@ int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
     struct sluice_remote_mr read;
 
     if (bytes == NULL || remote == NULL)
-        return slu_misuse(EINVAL, "bytes and remote must not be NULL");
+        return slu_misuse(EINVAL, "%s must not be NULL", bytes == NULL ? "bytes" : "remote");
     if (read_at(bytes, 0, 4) != TAG || read_at(bytes, 28, 4) != 0)
         return slu_fail(EPROTO, "these 32 bytes are not the handle of a memory region");
     if (read_at(bytes, 4, 4) != VERSION)
@@ -59,7 +59,7 @@ int sluice_remote_mr_slice(const struct sluice_remote_mr *remote, uint64_t offse
                            struct sluice_remote_mr *slice)
 {
     if (remote == NULL || slice == NULL)
-        return slu_misuse(EINVAL, "remote and slice must not be NULL");
+        return slu_misuse(EINVAL, "%s must not be NULL", remote == NULL ? "remote" : "slice");
     if (offset > remote->length || length > remote->length - offset)
         return slu_fail(ERANGE,
                         "bytes %llu to %llu + %llu are outside the remote region of %llu bytes",

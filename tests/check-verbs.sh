@@ -40,8 +40,8 @@ on() {
 # As rxe does it.
 for program in access arguments atomics attributes contention counters data devices \
   endpoints errors event_loop fault_close fault_depth fault_fork fault_signals fault_unpolled \
-  memory misuse objects order path peers reset scope scope_block scope_posts semantics submit \
-  threads unpolled waiting wrap; do
+  memory misuse objects order path peers reset scope scope_block scope_posts scope_stale \
+  semantics submit threads unpolled waiting wrap; do
   check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
 done
 if [ -n "${SANITIZE:-}" ]; then

@@ -46,6 +46,7 @@ test_programs = \
 	%D%/test_scope_block \
 	%D%/test_scope_killed \
 	%D%/test_scope_posts \
+	%D%/test_scope_stale \
 	%D%/test_semantics \
 	%D%/test_soak \
 	%D%/test_steady \

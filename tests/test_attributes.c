@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Attribute structs: each field out of range is refused with its name and its
- * legal range, and structs of older and newer programs are understood.
+ * legal range, and structs of older and newer programs are understood. So are
+ * those of information, which the library writes.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "support/pair.h"
@@ -264,6 +266,175 @@ START_TEST(unknown_device)
 }
 END_TEST
 
+/* Whatever the library can tell something of. */
+struct told {
+    struct pair pair;
+    struct sluice_multichannel *loop;
+    struct sluice_device_list *list;
+    uint32_t with_gids; /* index of a device that has some, or the count */
+};
+
+static int tell_context(const struct told *told, void *info)
+{
+    return sluice_context_query(told->pair.sides.contexts[0], info);
+}
+
+static int tell_device(const struct told *told, void *info)
+{
+    return sluice_device_list_info(told->list, 0, info);
+}
+
+static int tell_port(const struct told *told, void *info)
+{
+    return sluice_device_list_port(told->list, sluice_device_list_count(told->list) - 1, 1, info);
+}
+
+static int tell_gid(const struct told *told, void *info)
+{
+    return sluice_device_list_gid(told->list, told->with_gids, 0, info);
+}
+
+static int tell_channel(const struct told *told, void *info)
+{
+    return sluice_channel_query(told->pair.channels[0], info);
+}
+
+static int tell_peer(const struct told *told, void *info)
+{
+    return sluice_multichannel_peer_query(told->loop, 1, info);
+}
+
+static int tell_error(const struct told *told, void *error)
+{
+    return sluice_channel_error(told->pair.channels[0], error);
+}
+
+static int tell_peer_error(const struct told *told, void *error)
+{
+    return sluice_multichannel_peer_error(told->loop, 1, error);
+}
+
+static int tell_counters(const struct told *told, void *counters)
+{
+    return sluice_channel_counters(told->pair.channels[0], counters);
+}
+
+static int tell_all_counters(const struct told *told, void *counters)
+{
+    return sluice_multichannel_counters(told->loop, counters);
+}
+
+static int tell_peer_counters(const struct told *told, void *counters)
+{
+    return sluice_multichannel_peer_counters(told->loop, 1, counters);
+}
+
+/* A struct, its size now and in the first release, and a call that writes it. */
+#define WRITTEN(name, first_size, call)              \
+    {                                                \
+#name, sizeof(struct name), first_size, call \
+    }
+static const struct written {
+    const char *name;
+    uint32_t size;
+    uint32_t first_size;
+    int (*call)(const struct told *told, void *info);
+} writtens[] = {
+    WRITTEN(sluice_context_info, 144, tell_context),
+    WRITTEN(sluice_device_info, 312, tell_device),
+    WRITTEN(sluice_port_info, 192, tell_port),
+    WRITTEN(sluice_gid_info, 116, tell_gid),
+    WRITTEN(sluice_channel_info, 232, tell_channel),
+    WRITTEN(sluice_channel_info, 232, tell_peer),
+    WRITTEN(sluice_error, 384, tell_error),
+    WRITTEN(sluice_error, 384, tell_peer_error),
+    WRITTEN(sluice_counters, 456, tell_counters),
+    WRITTEN(sluice_counters, 456, tell_all_counters),
+    WRITTEN(sluice_counters, 456, tell_peer_counters),
+};
+
+#define MOST 4096 /* no struct is larger */
+#define UNTOUCHED 0xcc
+
+static union {
+    uint32_t size;
+    uint64_t aligned;
+    uint8_t bytes[MOST + 64];
+} room;
+
+static void set_size(uint32_t size)
+{
+    memset(room.bytes, UNTOUCHED, sizeof(room.bytes));
+    room.size = size;
+}
+
+/* What is known is written, what is not is zero, and all behind that is as it was. */
+static void tell_with_size(const struct told *told, const struct written *written, uint32_t size)
+{
+    uint32_t known = size < written->size ? size : written->size;
+    set_size(size);
+    require_ok(written->call(told, &room));
+    require(room.size == size, "%s: %u, was %u", written->name, room.size, size);
+    for (uint32_t at = sizeof(size); at + 8 <= known; at += 4) {
+        uint32_t word;
+        memcpy(&word, room.bytes + at, sizeof(word));
+        require(word != UNTOUCHED * UINT32_C(0x01010101), "%s: byte %u", written->name, at);
+    }
+    value_check(room.bytes + known, size - known, 0);
+    value_check(room.bytes + size, sizeof(room.bytes) - size, UNTOUCHED);
+}
+
+static void refuse_size(const struct told *told, const struct written *written, uint32_t size,
+                        int error)
+{
+    char words[100];
+    snprintf(words, sizeof(words), "%s.size %u", written->name, size);
+    set_size(size);
+    require_error(written->call(told, &room), error, words);
+    require(room.size == size, "%s: %u, was %u", written->name, room.size, size);
+    value_check(room.bytes + sizeof(size), sizeof(room.bytes) - sizeof(size), UNTOUCHED);
+}
+
+static void open_told(struct told *told)
+{
+    memset(told, 0, sizeof(*told));
+    pair_open(&told->pair, NULL);
+    told->loop = loop_open(told->pair.sides.pds[0], 2, NULL);
+    told->list = sluice_device_list_get();
+    require(told->list, "%s", sluice_last_error());
+    uint32_t count = sluice_device_list_count(told->list);
+    while (told->with_gids < count && device_info(told->list, told->with_gids).gids == 0) {
+        told->with_gids++;
+    }
+}
+
+/* Programs that were built with an older or a newer header than the library. */
+START_TEST(information_of_another_version)
+{
+    struct told told;
+    open_told(&told);
+    for (size_t i = 0; i < COUNT(writtens); i++) {
+        const struct written *written = &writtens[i];
+        if (written->call != tell_gid || told.with_gids < sluice_device_list_count(told.list)) {
+            for (uint32_t size = written->first_size; size <= written->size + 24; size += 4) {
+                tell_with_size(&told, written, size);
+            }
+            tell_with_size(&told, written, written->size + 1);
+            tell_with_size(&told, written, MOST);
+        }
+        refuse_size(&told, written, 0, -EINVAL);
+        refuse_size(&told, written, sizeof(void *), -EINVAL);
+        refuse_size(&told, written, written->first_size - 1, -EINVAL);
+        refuse_size(&told, written, MOST + 1, -E2BIG);
+        refuse_size(&told, written, UINT32_MAX, -E2BIG);
+        require_error(written->call(&told, NULL), -EINVAL, written->name);
+    }
+    sluice_device_list_free(told.list);
+    sluice_multichannel_close(told.loop);
+    pair_close(&told.pair);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, channel_fields_out_of_range, 0, (int)COUNT(bad_fields));
@@ -271,6 +442,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, channel_psn_out_of_range);
     tcase_add_test(tcase, channel_fields_at_their_limits);
     tcase_add_test(tcase, channel_attr_of_another_version);
+    tcase_add_test(tcase, information_of_another_version);
     tcase_add_test(tcase, numbers_of_peers);
     tcase_add_test(tcase, context_fields);
     tcase_add_test(tcase, context_address);

@@ -334,7 +334,7 @@ START_TEST(wrong_arguments)
     value_check((const uint8_t *)&port + 4, sizeof(port) - 4, 0xcc);
     value_check((const uint8_t *)&gid + 4, sizeof(gid) - 4, 0xcc);
     port.size--;
-    gid.size++;
+    gid.size--;
     require_error(sluice_device_list_port(found.list, found.index, 1, &port), -EINVAL,
                   "sluice_port_info.size");
     require_error(sluice_device_list_gid(found.list, found.index, 0, &gid), -EINVAL,

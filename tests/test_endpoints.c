@@ -372,6 +372,33 @@ START_TEST(channel_refuses_a_stale_endpoint)
 }
 END_TEST
 
+/* A peer that had not come so far uses what it gave out, after all the patience of this side. */
+START_TEST(endpoint_of_a_late_peer)
+{
+    struct sluice_endpoint endpoints[2];
+    struct pair pair;
+    sides_open(&pair.sides);
+    struct sluice_prepared_channel *ours = prepare_channel(pair.sides.pds[0], NULL, &endpoints[0]);
+    struct sluice_prepared_channel *late = prepare_channel(pair.sides.pds[1], NULL, &endpoints[1]);
+    for (int i = 0; i < 2; i++) {
+        pair.channels[0] = sluice_prepared_channel_handshake(ours, &endpoints[1]);
+        require(pair.channels[0], "%s", sluice_last_error());
+        require_error(sluice_channel_wait_connected(pair.channels[0], SLUICE_MS(20)), -ETIMEDOUT,
+                      "not answered");
+        ours = sluice_channel_reset(pair.channels[0]);
+        require(ours, "%s", sluice_last_error());
+        pair.channels[0] = NULL;
+    }
+    require_ok(sluice_prepared_channel_endpoint(ours, &endpoints[0]));
+    pair.channels[0] = sluice_prepared_channel_handshake(ours, &endpoints[1]);
+    require(pair.channels[0], "%s", sluice_last_error());
+    pair.channels[1] = sluice_prepared_channel_handshake(late, &endpoints[0]);
+    require(pair.channels[1], "%s", sluice_last_error());
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
 /* Each preparation has another endpoint. */
 START_TEST(endpoints_are_unique)
 {
@@ -429,6 +456,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, handshakes_of_a_peer);
     tcase_add_test(tcase, endpoint_of_before_a_reset);
     tcase_add_test(tcase, channel_refuses_a_stale_endpoint);
+    tcase_add_test(tcase, endpoint_of_a_late_peer);
     tcase_add_test(tcase, endpoints_are_unique);
     tcase_add_test(tcase, channel_to_itself);
 }

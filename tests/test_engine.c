@@ -248,6 +248,48 @@ START_TEST(request_without_room_for_its_completion_fails_alone)
 }
 END_TEST
 
+static const struct rig *shared_rig;
+static uint32_t most_held; /* of peer 0 */
+
+static void serve_all_but_the_first(void)
+{
+    uint32_t held = fake_held(rig_qp(shared_rig, 0), SLU_SEND_QUEUE);
+    most_held = held > most_held ? held : most_held;
+    for (uint32_t i = 1; i < 4; i++) {
+        fake_complete(rig_qp(shared_rig, i), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
+    }
+}
+
+/*
+ * Peer 0 does not do its part. Of the 8 entries for sends each of the 4 peers
+ * keeps 1 to itself, so it has 5 of them, and the others go on with the rest.
+ */
+START_TEST(blocked_peer_leaves_the_others_their_share)
+{
+    enum { WRITES = 6, ALL = WRITES + 3 };
+    struct sluice_completion completions[ALL];
+    struct sluice_request requests[ALL];
+    struct rig rig;
+    fake.max_cq_depth = 18; /* 8 for sends, 8 for receives, 2 for probes */
+    fake.by_hand = true;
+    rig_open(&rig, 4, WRITES);
+    require(rig.engine->pools[SLU_SEND_QUEUE].size == 8, "%u entries",
+            rig.engine->pools[SLU_SEND_QUEUE].size);
+    for (uint32_t i = 0; i < ALL; i++) {
+        requests[i] = write_of(i < WRITES ? 0 : i - WRITES + 1, 1 + i);
+    }
+    shared_rig = &rig;
+    fake.at_poll = serve_all_but_the_first;
+    require_result(rig_submit(&rig, requests, ALL, SLUICE_MS(5), completions), -ETIMEDOUT);
+    fake.at_poll = NULL;
+    require(most_held == 5, "%u of peer 0 in flight", most_held);
+    for (uint32_t i = WRITES; i < ALL; i++) {
+        require_status(&completions[i], 1 + i, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
+    }
+    rig_close(&rig);
+}
+END_TEST
+
 /* They are posted as the queue drains, as in a submit. */
 START_TEST(scope_post_of_more_parts_than_the_share)
 {
@@ -443,6 +485,26 @@ static void new_device(void)
     fake_reset(1);
 }
 
+/* A library whose struct has grown writes no more than an older program has room for. */
+START_TEST(information_for_an_older_program)
+{
+    uint32_t newer[16];
+    uint32_t older[16];
+    memset(newer, 0x55, sizeof(newer));
+    for (uint32_t size = 8; size <= sizeof(older); size++) {
+        memset(older, 0xcc, sizeof(older));
+        older[0] = size;
+        require_ok(slu_info_check(older, sizeof(newer), 8, "older"));
+        slu_info_copy(older, newer, sizeof(newer));
+        require(older[0] == size, "%u, was %u", older[0], size);
+        value_check(older + 1, size - sizeof(size), 0x55);
+        value_check((const uint8_t *)older + size, sizeof(older) - size, 0xcc);
+    }
+    older[0] = 7;
+    require_error(slu_info_check(older, sizeof(newer), 8, "older"), -EINVAL, "older.size 7 64");
+}
+END_TEST
+
 static void add_cases(TCase *tcase)
 {
     tcase_add_checked_fixture(tcase, new_device, NULL);
@@ -455,6 +517,7 @@ static void add_cases(TCase *tcase)
     tcase_add_test(tcase, scope_end_counts_what_it_cannot_list);
     tcase_add_test(tcase, request_without_room_in_its_queue_fails_alone);
     tcase_add_test(tcase, request_without_room_for_its_completion_fails_alone);
+    tcase_add_test(tcase, blocked_peer_leaves_the_others_their_share);
     tcase_add_test(tcase, scope_post_of_more_parts_than_the_share);
     tcase_add_test(tcase, each_failing_call_of_the_device_unwinds);
     tcase_add_test(tcase, each_failing_allocation_unwinds);
@@ -464,6 +527,7 @@ static void add_cases(TCase *tcase)
     tcase_add_test(tcase, completions_of_unknown_ids_are_discarded);
     tcase_add_test(tcase, wait_ends_while_the_queue_is_busy);
     tcase_add_test(tcase, queue_pair_that_never_flushes_is_abandoned);
+    tcase_add_test(tcase, information_for_an_older_program);
 }
 
 static void add_split(TCase *tcase)

@@ -153,6 +153,31 @@ START_TEST(another_value_is_ignored)
 }
 END_TEST
 
+static void fail_in_turn(uint32_t level, const char *line, void *user)
+{
+    (void)level;
+    (void)user;
+    dprintf(STDERR_FILENO, "%s\n", line);
+    require_result(sluice_channel_state(NULL), -EINVAL);
+}
+
+static int mistake_within_a_mistake(struct world *world)
+{
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, fail_in_turn, NULL));
+    return sluice_channel_shutdown(world->pair.channels[0], -1);
+}
+
+/* A function of the log must not call the library; one that does gets its error all the same. */
+START_TEST(log_of_an_ignored_value_may_fail)
+{
+    static const struct mistake mistake = {"EINVAL", "a mistake of the log", "timeout -1",
+                                           mistake_within_a_mistake};
+    struct ending ending = run(&mistake, "1");
+    require_returned(&mistake, &ending);
+    require(strstr(ending.text, "SLUICE_MISUSE=1"), "%s", ending.text);
+}
+END_TEST
+
 /* A row of the page, "<errno> Ta <what>", or false. */
 static bool parse_row(const char *line, char *name, char *row)
 {
@@ -215,6 +240,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, misuse_is_returned_or_aborts);
     tcase_add_test(tcase, runtime_errors_do_not_abort);
     tcase_add_test(tcase, another_value_is_ignored);
+    tcase_add_test(tcase, log_of_an_ignored_value_may_fail);
     tcase_add_test(tcase, lists_are_those_of_the_manual);
 }
 

@@ -252,13 +252,35 @@ START_TEST(report_that_is_wrong)
             fail_at(__FILE__, __LINE__, "the block runs, with %p", (void *)scope);
         }
         require(wrong[i].error == -EINVAL && wrong[i].posted == 7, "%d", wrong[i].error);
-        require(strstr(sluice_last_error(), i == 0 ? "size is 0" : "flags is 0x2"), "%s",
+        require(strstr(sluice_last_error(), i == 0 ? "size 0" : "flags is 0x2"), "%s",
                 sluice_last_error());
     }
     SLUICE_SCOPE(scope, begin(&desk), NULL) {
         write_slots(&desk, scope, 1);
     }
     pattern_check(desk.far.bytes, SLOT, 1);
+    desk_close(&desk);
+}
+END_TEST
+
+/* A program of a later version: what it has more must be zero, and is. */
+START_TEST(report_of_a_later_version)
+{
+    struct desk desk;
+    struct {
+        struct sluice_scope_report report;
+        uint64_t more, guard;
+    } later = {.report = {.size = sizeof(later.report) + sizeof(later.more)}, .guard = 7};
+    desk_open(&desk);
+    for (uint64_t more = 0; more < 2; more++) {
+        struct sluice_scope *scope = begin(&desk);
+        later.more = more;
+        later.report.posted = 99;
+        write_slots(&desk, scope, 5);
+        require_result(sluice_scope_end(scope, &later.report), more == 0 ? 0 : -E2BIG);
+        require(later.report.posted == (more == 0 ? 5 : 99), "%u", later.report.posted);
+        require(later.more == more && later.guard == 7, "written behind%s", "");
+    }
     desk_close(&desk);
 }
 END_TEST
@@ -349,6 +371,83 @@ START_TEST(closed_inside)
 }
 END_TEST
 
+/* The compiler is not to know of it: so a block must not be written. */
+static int end_early(struct sluice_scope *scope)
+{
+    struct sluice_scope *volatile early = scope;
+    return sluice_scope_end(early, NULL);
+}
+
+/* A scope that was begun after it is none of the block's, which leaves it alone. */
+START_TEST(ended_inside_and_another_begun)
+{
+    struct desk desk;
+    struct sluice_scope *second = NULL;
+    struct sluice_scope_report own = {.size = sizeof(own)};
+    desk_open(&desk);
+    SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
+        write_slots(&desk, scope, 2);
+        require_ok(end_early(scope));
+        require(desk.report.posted == 2, "%u", desk.report.posted);
+        second = begin(&desk);
+        require(second, "%s", sluice_last_error());
+        write_slots(&desk, second, 1);
+    }
+    require(strstr(sluice_last_error(), "scope has ended"), "%s", sluice_last_error());
+    require_error(sluice_channel_send(desk.pair.channels[0], NULL, 0, 0), -EBUSY, "scope");
+    write_slots(&desk, second, 3);
+    require_ok(sluice_scope_end(second, &own));
+    require(own.posted == 4, "%u", own.posted);
+    check_drained(&desk, 2);
+    desk_close(&desk);
+}
+END_TEST
+
+/* 1 if its block ran. */
+static int end_and_close(struct desk *desk)
+{
+    SLUICE_SCOPE(scope, begin(desk), &desk->report) {
+        write_slots(desk, scope, 3);
+        require_ok(end_early(scope));
+        sluice_channel_close(desk->pair.channels[0]);
+        desk->pair.channels[0] = NULL;
+        return 1;
+    }
+    return 0;
+}
+
+/* Nothing of the channel is looked at when the block is left. */
+START_TEST(ended_and_closed_inside)
+{
+    struct desk desk;
+    desk_open(&desk);
+    require_result(end_and_close(&desk), 1);
+    require(strstr(sluice_last_error(), "scope has ended"), "%s", sluice_last_error());
+    require(desk.report.posted == 3 && desk.report.error == 0, "%u", desk.report.posted);
+    pattern_check(desk.far.bytes, (size_t)3 * SLOT, 1);
+    desk_close(&desk);
+}
+END_TEST
+
+/* The same, after which the channel's end is known to the scope alone. */
+START_TEST(closed_and_ended_inside)
+{
+    struct desk desk;
+    desk_open(&desk);
+    SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
+        require_ok(sluice_scope_post_receive(scope, 0, NULL, 0, NULL));
+        sluice_channel_close(desk.pair.channels[0]);
+        sluice_channel_close(desk.pair.channels[1]);
+        require_error(end_early(scope), -ECANCELED, "closed");
+        pair_connect(&desk.pair, NULL);
+    }
+    require(desk.report.error == -ECANCELED && desk.report.failed == 1, "%d", desk.report.error);
+    require(strstr(sluice_last_error(), "scope has ended"), "%s", sluice_last_error());
+    pair_works(&desk.pair);
+    desk_close(&desk);
+}
+END_TEST
+
 /* All was complete when it was closed: that is no failure. */
 START_TEST(closed_when_all_was_done)
 {
@@ -405,10 +504,14 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, nested_scopes_of_one_channel);
     tcase_add_test(tcase, begin_that_fails);
     tcase_add_test(tcase, report_that_is_wrong);
+    tcase_add_test(tcase, report_of_a_later_version);
     tcase_add_test(tcase, what_the_block_says);
     tcase_add_test(tcase, ended_by_hand);
     tcase_add_test(tcase, deadline_passes_inside);
     tcase_add_test(tcase, closed_inside);
+    tcase_add_test(tcase, ended_inside_and_another_begun);
+    tcase_add_test(tcase, ended_and_closed_inside);
+    tcase_add_test(tcase, closed_and_ended_inside);
     tcase_add_test(tcase, closed_when_all_was_done);
     tcase_add_test(tcase, reset_inside);
 }

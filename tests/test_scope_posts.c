@@ -327,9 +327,9 @@ START_TEST(wrong_arguments)
     require_ok(sluice_scope_post_multicast_send(scope, NULL, NULL, 0, NULL));
     require_ok(sluice_scope_post_gather_read(scope, NULL, 0, NULL));
     end(&desk, scope, 0);
-    require_error(sluice_scope_post_send(scope, 0, desk.sges, 1, NULL), -EINVAL, "open scope");
-    require_error(sluice_scope_poll(scope, desk.failures, 1), -EINVAL, "open scope");
-    require_error(sluice_scope_end(scope, NULL), -EINVAL, "open scope");
+    require_error(sluice_scope_post_send(scope, 0, desk.sges, 1, NULL), -ESTALE, "scope has ended");
+    require_error(sluice_scope_poll(scope, desk.failures, 1), -ESTALE, "scope has ended");
+    require_error(sluice_scope_end(scope, NULL), -ESTALE, "scope has ended");
     pattern_check(desk.near.bytes, desk.near.length, 1);
     pattern_check(desk.far.bytes, desk.far.length, 2);
     desk_close(&desk);

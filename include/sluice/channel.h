@@ -161,12 +161,12 @@ SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_
  * NULL and errno on failure: EPROTO (not an endpoint, of another version, or of
  * a port that ours cannot reach: another link layer, address or partition),
  * EPROTOTYPE (of another transport), ESTALE (what the peer gave out before its
- * last reset), EOPNOTSUPP (keepalive is set, and the peer's access allows neither
- * reads nor writes), EINVAL (NULL or not a prepared channel),
- * EADDRNOTAVAIL (our port has lost the address), EIO (the device has failed),
- * or the driver's, such as EHOSTUNREACH, ENETUNREACH or ETIMEDOUT on RoCE, where
- * the kernel looks for the peer's host, which takes up to a second if it is not
- * there. The prepared channel is then freed.
+ * last reset, or was heard with before ours), EOPNOTSUPP (keepalive is set, and
+ * the peer's access allows neither reads nor writes), EINVAL (NULL or not a
+ * prepared channel), EADDRNOTAVAIL (our port has lost the address), EIO (the
+ * device has failed), or the driver's, such as EHOSTUNREACH, ENETUNREACH or
+ * ETIMEDOUT on RoCE, where the kernel looks for the peer's host, which takes up to
+ * a second if it is not there. The prepared channel is then freed.
  */
 
 /*
@@ -210,15 +210,17 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait_connected(struct sluice_c
 SLUICE_EXPORT int sluice_channel_state(const struct sluice_channel *channel);
 
 /*
- * Writes the first error of the channel; set error->size first. 1: there is
- * one. 0: there is none, and *error says so. -EINVAL: NULL or wrong size.
+ * Writes the first error of the channel; set error->size first (see sluice(7)).
+ * 1: there is one. 0: there is none, and *error says so. -EINVAL: not a channel,
+ * NULL, or too small a size. -E2BIG: a size of no struct.
  */
 SLUICE_EXPORT int sluice_channel_error(const struct sluice_channel *channel,
                                        struct sluice_error *error);
 
 /*
  * Describes the channel: what was negotiated, and what the defaults came to.
- * Set info->size first. -EINVAL: not a channel, NULL, or wrong size.
+ * Set info->size first (see sluice(7)). -EINVAL: not a channel, NULL, or too small
+ * a size. -E2BIG: a size of no struct.
  */
 SLUICE_EXPORT int sluice_channel_query(const struct sluice_channel *channel,
                                        struct sluice_channel_info *info);

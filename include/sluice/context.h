@@ -83,7 +83,10 @@ SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_context_close)
 struct sluice_context *sluice_context_open(const char *device,
                                            const struct sluice_context_attr *attr);
 
-/* Describes the context. Set info->size first. -EINVAL: NULL or wrong size. */
+/*
+ * Describes the context. Set info->size first (see sluice(7)). -EINVAL: not a
+ * context, NULL or too small a size. -E2BIG: a size of no struct.
+ */
 SLUICE_EXPORT int sluice_context_query(const struct sluice_context *context,
                                        struct sluice_context_info *info);
 

@@ -19,31 +19,33 @@ extern "C" {
 /*
  * A request that was accepted is counted once, when it completes: in requests
  * and bytes, or in failed. One that is split on the way is one request. The
- * indexes of arrays are values of the enums; those that are none stay 0.
+ * indexes of arrays are values of the enums; entries beyond the known ones are 0.
  */
 struct sluice_counters {
-    uint32_t size;        /* set to sizeof(struct sluice_counters) by the caller */
-    uint32_t reserved;    /* written as 0 */
-    uint64_t requests[8]; /* that succeeded, by enum sluice_opcode */
-    uint64_t bytes[8];    /* that these moved, by enum sluice_opcode */
-    uint64_t failed[9];   /* requests that ended otherwise, by enum sluice_error_class */
-    uint64_t refused;     /* requests never posted: their peer had failed or was not connected,
-                             or their deadline passed before there was room */
-    uint64_t queue_full;  /* times that work waited for room in the queues, or that an unpolled
-                             call did not take all for want of it */
-    uint64_t forgotten;   /* results of unpolled work that nobody had looked at when their
-                             places were needed */
-    uint64_t resets;      /* that succeeded */
-    uint64_t discarded;   /* completions of the device that belong to no request; not by peer */
-    uint64_t polls;       /* of the device's completion queue; not by peer */
-    uint64_t sleeps;      /* of waits that had spun enough; not by peer */
-    uint64_t wakes;       /* by sluice_channel_wake() and its like, that were heeded; not by peer */
+    uint32_t size;         /* set to sizeof(struct sluice_counters) by the caller */
+    uint32_t reserved;     /* written as 0 */
+    uint64_t requests[16]; /* that succeeded, by enum sluice_opcode */
+    uint64_t bytes[16];    /* that these moved, by enum sluice_opcode */
+    uint64_t failed[16];   /* requests that ended otherwise, by enum sluice_error_class */
+    uint64_t refused;      /* requests never posted: their peer had failed or was not connected,
+                              or their deadline passed before there was room */
+    uint64_t queue_full;   /* times that work waited for room in the queues, or that an unpolled
+                              call did not take all for want of it */
+    uint64_t forgotten;    /* results of unpolled work that nobody had looked at when their
+                              places were needed */
+    uint64_t resets;       /* that succeeded */
+    uint64_t discarded;    /* completions of the device that belong to no request; not by peer */
+    uint64_t polls;        /* of the device's completion queue; not by peer */
+    uint64_t sleeps;       /* of waits that had spun enough; not by peer */
+    uint64_t wakes;        /* by sluice_channel_wake() and its like, that were heeded; not by
+                              peer */
 };
 
 /*
  * Writes the counters of a channel; of a multichannel, all peers together; of
  * one peer, without what is not by peer, which is 0 then. Set counters->size
- * first. -EINVAL: not such an object, no such peer, NULL, or wrong size.
+ * first (see sluice(7)). -EINVAL: not such an object, no such peer, NULL, or too
+ * small a size. -E2BIG: a size of no struct.
  */
 SLUICE_EXPORT int sluice_channel_counters(const struct sluice_channel *channel,
                                           struct sluice_counters *counters);

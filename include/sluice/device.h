@@ -104,8 +104,9 @@ struct sluice_device_list *sluice_device_list_get(void);
 SLUICE_EXPORT uint32_t sluice_device_list_count(const struct sluice_device_list *list);
 
 /*
- * Describes the device at the index, 0 to count - 1. Set info->size first.
- * -ERANGE: no such index. -EINVAL: NULL argument or wrong size.
+ * Describes the device at the index, 0 to count - 1. Set info->size first (see
+ * sluice(7)). -ERANGE: no such index. -EINVAL: NULL argument or too small a size.
+ * -E2BIG: a size of no struct.
  */
 SLUICE_EXPORT int sluice_device_list_info(const struct sluice_device_list *list, uint32_t index,
                                           struct sluice_device_info *info);

@@ -106,7 +106,8 @@ sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_
  * Connects a peer that was reset, or left out of the handshake. -EINVAL: no such
  * peer, NULL, or it is not prepared. -EPROTO, -EPROTOTYPE: the endpoint is
  * unusable; the peer is failed. -ESTALE: the endpoint is what the other side gave
- * out before its last reset; this peer stays prepared.
+ * out before its last reset, or what it was heard with before the last reset of
+ * this peer, which stays prepared.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,

@@ -5,6 +5,12 @@
  * channel or multichannel, which has at most one open scope at a time. While it
  * is open, work goes through it: what posts, waits or resets by the channel or
  * multichannel itself is -EBUSY. Threads as the channel.
+ *
+ * A pointer to a scope is a name, and not the address of anything. That of a
+ * scope that has ended stays known as such, whatever has become of its channel
+ * and whichever scopes are open: each call, a second end too, is -ESTALE and
+ * does nothing. A name is not given again before 2^43 more scopes have begun
+ * (2^19 where pointers have 32 bits).
  */
 #ifndef SLUICE_SCOPE_H
 #define SLUICE_SCOPE_H
@@ -46,9 +52,10 @@ struct sluice_scope_report {
  * has its size set. Returns what the block said of itself unless that is 0;
  * else the errno value of the first failure that nobody had looked at (that is
  * neither -ECANCELED nor -ENOTCONN, or else the first); else, if the end is
- * strict, -EBUSY if anything was not looked at; else 0. -EINVAL: not an open
- * scope, or the report has a wrong size or flags; in the latter case the scope
- * has ended all the same.
+ * strict, -EBUSY if anything was not looked at; else 0. -ESTALE: it had ended
+ * before. -EINVAL: not a scope, or the report has too small a size or wrong
+ * flags, -E2BIG: it has a size of no struct, see sluice(7); with a wrong report
+ * the scope has ended all the same.
  */
 SLUICE_EXPORT int sluice_scope_end(struct sluice_scope *scope, struct sluice_scope_report *report);
 
@@ -66,7 +73,8 @@ struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel 
  * The scope fills this report if its end is given none; the report must be
  * there until then. Returns the scope. If scope is NULL, because it could not
  * begin, report->error is -errno. If the report has a wrong size or flags, the
- * scope has ended, report->error is -EINVAL, and NULL is returned.
+ * scope has ended, report->error says so, and NULL is returned. Nor is a
+ * scope returned that has ended before: -ESTALE, or that is none: -EINVAL.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_scope_end)
 struct sluice_scope *sluice_scope_attach(struct sluice_scope *scope,
@@ -85,7 +93,8 @@ static inline void sluice_scope_leave(struct sluice_scope **scope)
  * once. However it is left, by its end, break, continue, return or goto, the
  * scope ends, which fills report (or NULL); break and continue leave the scope,
  * not a loop around it. If the scope does not begin, the block does not run, and
- * report->error says why.
+ * report->error says why. It ends its own scope and no other: if that has ended
+ * in the block already, leaving it is a misuse that does nothing.
  */
 #define SLUICE_SCOPE(name, begin, report)                                          \
     for (struct sluice_scope * name __attribute__((cleanup(sluice_scope_leave))) = \
@@ -98,9 +107,10 @@ static inline void sluice_scope_leave(struct sluice_scope **scope)
  * Posts all requests, receives before sends. A full queue is no error: it waits
  * for room, until the scope's deadline. handles is NULL or has count entries,
  * which mean nothing outside of the scope. 0: all were accepted, and each
- * completes exactly once. On an argument error nothing was posted. A request to
- * a failed peer is accepted and completes as refused (-ENOTCONN); one that has
- * found no room until the deadline completes with status DEADLINE.
+ * completes exactly once. On an argument error, and if the scope has ended
+ * (-ESTALE), nothing was posted. A request to a failed peer is accepted and
+ * completes as refused (-ENOTCONN); one that has found no room until the
+ * deadline completes with status DEADLINE.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post(struct sluice_scope *scope,
                                                      const struct sluice_request *requests,
@@ -167,7 +177,7 @@ sluice_scope_post_multicast_write(struct sluice_scope *scope, const struct sluic
 
 /*
  * Takes up to count completions of the scope that nobody has looked at, oldest
- * first, without waiting. Returns how many, 0 if none. -EINVAL.
+ * first, without waiting. Returns how many, 0 if none. -EINVAL, -ESTALE.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_poll(struct sluice_scope *scope,
                                                      struct sluice_completion *completions,
@@ -175,7 +185,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_poll(struct sluice_scope *scope,
 
 /*
  * Waits for one request of the scope; as sluice_channel_wait(). -ESTALE: a
- * handle that is too old, or not of this scope.
+ * handle that is too old, or not of this scope; or the scope has ended.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_wait(struct sluice_scope *scope,
                                                      const struct sluice_handle *handle,

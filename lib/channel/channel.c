@@ -30,7 +30,7 @@ int sluice_channel_state(const struct sluice_channel *channel)
 int sluice_channel_error(const struct sluice_channel *channel, struct sluice_error *error)
 {
     return slu_is_channel(channel)
-               ? slu_peer_report(channel->engine, &channel->engine->peers[0], error)
+               ? slu_peer_first_error(channel->engine, &channel->engine->peers[0], error)
                : slu_not_a_channel();
 }
 

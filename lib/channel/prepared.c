@@ -30,8 +30,10 @@ struct sluice_prepared_channel *sluice_channel_prepare(struct sluice_pd *pd,
 int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepared,
                                      struct sluice_endpoint *endpoint)
 {
-    if (!is_prepared(prepared) || endpoint == NULL)
-        return slu_misuse(EINVAL, "not a prepared channel, or endpoint is NULL");
+    if (!is_prepared(prepared))
+        return slu_misuse(EINVAL, "not a prepared channel");
+    if (endpoint == NULL)
+        return slu_misuse(EINVAL, "endpoint must not be NULL");
     slu_engine_enter(prepared->engine);
     slu_peer_endpoint(prepared->engine, &prepared->engine->peers[0], endpoint);
     slu_engine_leave(prepared->engine);

@@ -4,12 +4,16 @@
 
 #include "engine.h"
 
-_Static_assert(sizeof((struct sluice_counters *)NULL)->requests ==
-                   SLU_COUNTED_OPCODES * sizeof(uint64_t),
-               "one count for each operation");
-_Static_assert(sizeof((struct sluice_counters *)NULL)->failed ==
-                   SLU_COUNTED_CLASSES * sizeof(uint64_t),
-               "one count for each class");
+/* Of sluice_counters in version 0.1. */
+#define FIRST_SIZE 456
+/* Entries of one of its arrays. */
+#define ROOM(array) (sizeof((struct sluice_counters *)NULL)->array / sizeof(uint64_t))
+
+_Static_assert(SLU_OPCODES <= SLU_COUNTED_OPCODES && SLU_COUNTED_OPCODES <= ROOM(requests) &&
+                   ROOM(bytes) == ROOM(requests),
+               "room for each enum sluice_opcode");
+_Static_assert(SLUICE_CLASS_PROTOCOL < SLU_COUNTED_CLASSES && SLU_COUNTED_CLASSES <= ROOM(failed),
+               "room for each enum sluice_error_class");
 
 static void add_peer(const struct slu_counts *counts, struct sluice_counters *counters)
 {
@@ -25,21 +29,28 @@ static void add_peer(const struct slu_counts *counts, struct sluice_counters *co
     counters->resets += counts->resets;
 }
 
-int slu_counters(const struct slu_engine *engine, const struct slu_peer *peer,
-                 struct sluice_counters *counters)
+static void add_engine(const struct slu_engine *engine, struct sluice_counters *counters)
 {
-    if (counters == NULL || counters->size != sizeof *counters)
-        return slu_misuse(EINVAL, "counters is NULL, or its size is not %zu", sizeof *counters);
-    *counters = (struct sluice_counters){.size = sizeof *counters};
-    if (peer != NULL) {
-        add_peer(&peer->counts, counters);
-        return 0;
-    }
     for (uint32_t i = 0; i < engine->peer_count; i++)
         add_peer(&engine->peers[i].counts, counters);
     counters->discarded = engine->discarded;
     counters->polls = engine->polls;
     counters->sleeps = engine->sleeps;
     counters->wakes = engine->wakes;
+}
+
+int slu_counters(const struct slu_engine *engine, const struct slu_peer *peer,
+                 struct sluice_counters *counters)
+{
+    struct sluice_counters known = {0};
+    int error = slu_info_check(counters, sizeof known, FIRST_SIZE, "sluice_counters");
+
+    if (error < 0)
+        return error;
+    if (peer != NULL)
+        add_peer(&peer->counts, &known);
+    else
+        add_engine(engine, &known);
+    slu_info_copy(counters, &known, sizeof known);
     return 0;
 }

@@ -56,23 +56,16 @@ struct slu_call;
 struct slu_slot {
     uint64_t id;
     struct slu_call *call; /* of OWNER_CALL */
-    uint64_t user_data;
-    uint64_t bytes;
     int64_t deadline;
     uint64_t done_number; /* order of completion */
     uint32_t next, prev;  /* of the list it is in: queue order, done, or free */
-    uint32_t peer;
-    uint32_t index;  /* of the request in the call, or in the scope */
-    uint32_t posted; /* work requests in flight; more than one if it was split */
-    uint32_t immediate;
-    uint32_t status, cause, vendor;
-    int32_t error;
+    uint32_t index;       /* of the request in the call, or in the scope */
+    uint32_t posted;      /* work requests in flight; more than one if it was split */
+    /* While it is pending, what it is if it succeeds. */
+    struct sluice_completion result;
     _Atomic uint8_t state;
     _Atomic uint8_t key_count;
     uint8_t owner;
-    uint8_t opcode;
-    uint8_t error_class;
-    uint8_t flags;   /* SLUICE_IMMEDIATE */
     bool unfinished; /* parts of it are still to be posted */
 };
 
@@ -100,7 +93,7 @@ struct slu_stall {
 
 /* What is counted of a peer, for sluice/counters.h. */
 #define SLU_COUNTED_OPCODES 8
-#define SLU_COUNTED_CLASSES 9
+#define SLU_COUNTED_CLASSES SLU_CLASSES
 struct slu_counts {
     struct {
         uint64_t requests, bytes;
@@ -115,6 +108,7 @@ struct slu_name {
     uint64_t generation;
     uint64_t remote_identity; /* 0: it was never connected */
     uint64_t remote_generation;
+    bool remote_used; /* it was heard at that generation, which leads nowhere any more */
 };
 
 /* What is asked of a peer beside the program's work; see probe.c. */
@@ -207,7 +201,7 @@ struct slu_engine {
     uint64_t polls, sleeps, wakes;
     atomic_bool woken; /* by any thread; see wait.c */
     struct slu_scope scope;
-    struct sluice_scope *scope_object; /* what the program has of it; see lib/scope/scope.h */
+    struct slu_scope_object *scope_object; /* the rest of it; see lib/scope/scope.h */
 };
 
 /*
@@ -275,18 +269,19 @@ void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *p
 int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
                      const struct sluice_endpoint *remote);
 int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer);
+/* For a program: it enters, and looks first. */
 int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer);
-/* The engine is entered. */
-int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
-                   struct sluice_error *error);
-/* The same for a program: it enters, and looks first. So does slu_peer_state(). */
-int slu_peer_report(struct slu_engine *engine, struct slu_peer *peer, struct sluice_error *error);
+/* Whether it has failed, and why. The engine is entered. */
+bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
+                    struct sluice_error *error);
 /* counters.c: those of a peer, or of all if it is NULL. */
 int slu_counters(const struct slu_engine *engine, const struct slu_peer *peer,
                  struct sluice_counters *counters);
-/* query.c: for a program; it enters, and looks first. */
+/* query.c: for a program, whose struct may be of another version; both enter, and look first. */
 int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
                    struct sluice_channel_info *info);
+int slu_peer_first_error(struct slu_engine *engine, struct slu_peer *peer,
+                         struct sluice_error *error);
 /* Keeps the text of the thread's last failure, for sluice_error.text. */
 void slu_peer_keep_reason(struct slu_peer *peer);
 /* To FAILED, with the cause unless there is one already. Idempotent. */
@@ -341,10 +336,14 @@ bool slu_failure_find(struct slu_engine *engine, uint64_t id, struct sluice_comp
 /* Forgets one, seen or not: whether it was there. */
 bool slu_failure_drop(struct slu_engine *engine, uint64_t id);
 
-/* probe.c: whether a peer that gives us these rights can be asked: 0, or -EOPNOTSUPP. */
+/* probe.c: of a peer that is not connected. */
+void slu_probe_init(struct slu_peer *peer);
+/* Whether a peer that gives us these rights can be asked: 0, or -EOPNOTSUPP. */
 int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t access);
 /* The peer is connected, and gives us these rights. */
 void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint32_t access);
+/* Since it was connected. */
+bool slu_probe_heard(struct slu_peer *peer);
 /* Whether a completion that is of no request is of a probe; then it is done with. */
 bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc);
 /* The peer has failed; its queue pair is gone. */
@@ -518,7 +517,7 @@ int slu_poll_owner(struct slu_engine *engine, enum slu_slot_owner owner,
 int slu_wait_tagged(struct slu_engine *engine, uint64_t tag, const struct sluice_handle *handle,
                     int64_t timeout, struct sluice_completion *completion);
 
-/* lib/scope/scope.c: the object is made and goes with the engine. */
+/* lib/scope/scope.c: the object of its scopes is made and goes with the engine. */
 int slu_scope_create(struct slu_engine *engine);
 /* All work is drained. The object of an open scope stays until its end. */
 void slu_scope_destroy(struct slu_engine *engine);

@@ -77,11 +77,8 @@ static void keep(struct slu_engine *engine, uint64_t id, uint64_t number, enum s
 
 void slu_failure_keep_slot(struct slu_engine *engine, const struct slu_slot *slot)
 {
-    struct sluice_completion completion;
-
-    slu_slot_fill(slot, &completion);
     keep(engine, slot->id, slot->done_number, (enum slu_slot_owner)slot->owner, slot->index,
-         &completion);
+         &slot->result);
 }
 
 uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_slot_owner owner,

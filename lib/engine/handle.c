@@ -37,32 +37,28 @@ static inline struct slu_slot *find_slot(struct slu_engine *engine, uint64_t id)
     return SLU_LIKELY(slot != NULL && slot->owner > SLU_OWNER_NOBODY) ? slot : NULL;
 }
 
+/* It may be the load that needed its place: no mistake of the program, as far as we can tell. */
 static int fail_stale(void)
 {
-    return slu_misuse(
+    return slu_fail(
         ESTALE, "no request has this handle any more: it was detached, or its place was needed");
-}
-
-/* A slot that is free may remember a failure that was kept aside, and is seen now. */
-static int find_old_result(struct slu_engine *engine, const struct slu_slot *slot, uint64_t id,
-                           struct sluice_completion *completion)
-{
-    if ((slot == NULL || engine->failure_count > 0) && slu_failure_find(engine, id, completion))
-        return 0;
-    if (slot == NULL)
-        return fail_stale();
-    slu_slot_fill(slot, completion);
-    return 0;
 }
 
 /* The result of a request that is not pending; it is seen then. */
 static inline int see_result(struct slu_engine *engine, struct slu_slot *slot, uint64_t id,
                              struct sluice_completion *completion)
 {
-    if (SLU_UNLIKELY(slot == NULL || slot->state != SLU_SLOT_DONE))
-        return find_old_result(engine, slot, id, completion);
-    slu_slot_fill(slot, completion);
-    slu_slot_seen(engine, slot);
+    bool done = slot != NULL && slot->state == SLU_SLOT_DONE;
+
+    /* A slot that is free may remember a failure that was kept aside, and is seen now. */
+    if (!done && (slot == NULL || engine->failure_count > 0) &&
+        slu_failure_find(engine, id, completion))
+        return 0;
+    if (slot == NULL)
+        return fail_stale();
+    *completion = slot->result;
+    if (done)
+        slu_slot_seen(engine, slot);
     return 0;
 }
 
@@ -113,7 +109,7 @@ static int check_own_handle(const struct slu_engine *engine, const struct sluice
 /* A connection cannot take one request back: it ends, and all its work with it. */
 static void cancel_slot(struct slu_engine *engine, struct slu_slot *slot)
 {
-    struct slu_peer *peer = &engine->peers[slot->peer];
+    struct slu_peer *peer = &engine->peers[slot->result.peer];
 
     /* What is complete by now is not cancelled. */
     slu_progress_all(engine);

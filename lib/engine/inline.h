@@ -123,7 +123,8 @@ static inline bool slu_atomic_is_right(const struct slu_engine *engine,
  * about it, asked as one question. Of the item, request and opcode are given;
  * the rest is found on the way.
  */
-static inline bool slu_item_is_plain(const struct slu_engine *engine, struct slu_item *item)
+static inline __attribute__((always_inline)) bool slu_item_is_plain(const struct slu_engine *engine,
+                                                                    struct slu_item *item)
 {
     const struct sluice_request *request = item->request;
     const struct sluice_remote_mr *remote = &request->remote;
@@ -308,18 +309,13 @@ static inline void slu_slot_begin(struct slu_engine *engine, enum slu_queue queu
 
     slu_free_take(pool, slot);
     pool->pending++;
-    slot->user_data = item->request->user_data;
-    slot->bytes = item->bytes;
-    slot->peer = item->peer;
-    slot->opcode = (uint8_t)item->opcode;
     slot->owner = (uint8_t)owner;
     slot->posted = 0;
     slot->unfinished = false;
-    slot->status = slot->cause = slot->vendor = 0;
-    slot->error = 0;
-    slot->error_class = SLUICE_CLASS_NONE;
-    slot->flags = 0;
-    slot->immediate = 0;
+    slot->result = (struct sluice_completion){.user_data = item->request->user_data,
+                                              .bytes = item->bytes,
+                                              .peer = item->peer,
+                                              .opcode = item->opcode};
     slu_list_push(pool, &engine->peers[item->peer].posted[queue], slot);
 }
 
@@ -342,12 +338,12 @@ static inline void slu_count_success(struct slu_peer *peer, uint32_t opcode, uin
 
 static inline void slu_count_result(struct slu_engine *engine, const struct slu_slot *slot)
 {
-    struct slu_peer *peer = &engine->peers[slot->peer];
+    struct slu_peer *peer = &engine->peers[slot->result.peer];
 
-    if (SLU_LIKELY(slot->error == 0))
-        slu_count_success(peer, slot->opcode, slot->bytes);
+    if (SLU_LIKELY(slot->result.error == 0))
+        slu_count_success(peer, slot->result.opcode, slot->result.bytes);
     else
-        peer->counts.failed[slot->error_class]++;
+        peer->counts.failed[slot->result.error_class]++;
 }
 
 /* The result is in: gives it to its owner. The slot has left the posted list. */
@@ -384,22 +380,6 @@ static inline void slu_slot_seen(struct slu_engine *engine, struct slu_slot *slo
     slu_list_remove(pool, &pool->done[slot->owner], slot);
     atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
     slu_list_push(pool, &pool->free, slot);
-}
-
-static inline void slu_slot_fill(const struct slu_slot *slot, struct sluice_completion *completion)
-{
-    completion->user_data = slot->user_data;
-    completion->bytes = slot->error == 0 ? slot->bytes : 0;
-    completion->peer = slot->peer;
-    completion->opcode = slot->opcode;
-    completion->flags = slot->flags;
-    completion->immediate = slot->immediate;
-    completion->error = slot->error;
-    completion->error_class = slot->error_class;
-    completion->status = slot->status;
-    completion->cause = slot->cause;
-    completion->vendor = slot->vendor;
-    completion->reserved = 0;
 }
 
 #endif

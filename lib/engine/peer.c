@@ -30,7 +30,7 @@ void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
         peer->stall[queue].slot = SLU_NONE;
     }
     peer->drain_by = SLUICE_FOREVER;
-    peer->probe.due = SLUICE_FOREVER;
+    slu_probe_init(peer);
     peer->state = SLUICE_STATE_PREPARED;
 }
 
@@ -68,11 +68,17 @@ void slu_peer_keep_reason(struct slu_peer *peer)
     snprintf(peer->reason, sizeof peer->reason, "%s", sluice_last_error());
 }
 
-/* What the peer gave out before its last reset leads nowhere, or to what it has left. */
+/*
+ * What the peer gave out before its last reset leads nowhere, or to what it has
+ * left; so does what it has used for a connection that this side has reset. One
+ * that was late for it may still use what it gave out then.
+ */
 static int check_generation(const struct slu_peer *peer, const struct slu_endpoint *remote)
 {
-    if (remote->identity != peer->name.remote_identity ||
-        remote->generation > peer->name.remote_generation)
+    const struct slu_name *name = &peer->name;
+
+    if (remote->identity != name->remote_identity || remote->generation > name->remote_generation ||
+        (remote->generation == name->remote_generation && !name->remote_used))
         return 0;
     return slu_fail(ESTALE,
                     "endpoint is stale: it is generation %llu of a peer to whose generation %llu "
@@ -105,6 +111,7 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
         peer->state = SLUICE_STATE_READY;
         peer->name.remote_identity = decoded.identity;
         peer->name.remote_generation = decoded.generation;
+        peer->name.remote_used = false;
         slu_probe_connected(engine, peer, decoded.access);
         return 0;
     }
@@ -187,6 +194,7 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
         engine->next_drain = peer->drain_by;
     slu_peer_await_idle(engine, peer);
     slu_peer_abandon(engine, peer);
+    peer->name.remote_used |= slu_probe_heard(peer);
     peer->name.generation++;
     error = slu_peer_create(engine, peer);
     peer->counts.resets += error == 0;
@@ -242,16 +250,14 @@ static void describe(const struct slu_peer *peer, struct sluice_error *error)
                  slu_class_hint((enum sluice_error_class)error->error_class));
 }
 
-int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
-                   struct sluice_error *error)
+bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
+                    struct sluice_error *error)
 {
     enum sluice_error_class error_class;
 
-    if (error == NULL || error->size != sizeof *error)
-        return slu_misuse(EINVAL, "error is NULL, or its size is not %zu", sizeof *error);
     *error = (struct sluice_error){.size = sizeof *error, .peer = slu_peer_index(engine, peer)};
     if (peer->state != SLUICE_STATE_FAILED)
-        return 0;
+        return false;
     error_class = slu_class_of(peer->cause_status, peer->cause_opcode);
     error->opcode = peer->cause_opcode;
     error->status = peer->cause_status;
@@ -259,17 +265,5 @@ int slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
     error->error_class = error_class;
     error->error = peer->connect_error != 0 ? peer->connect_error : slu_class_error(error_class);
     describe(peer, error);
-    return 1;
-}
-
-int slu_peer_report(struct slu_engine *engine, struct slu_peer *peer, struct sluice_error *error)
-{
-    int found;
-
-    slu_engine_enter(engine);
-    slu_progress_all(engine);
-    slu_peer_notice_loss(engine, peer);
-    found = slu_peer_error(engine, peer, error);
-    slu_engine_leave(engine);
-    return found;
+    return true;
 }

@@ -10,6 +10,8 @@
 
 #define CHAIN 16
 
+#define SPARE_UNKNOWN INT64_MIN
+
 /* What is gathered for one queue of one peer. */
 struct chain {
     struct slu_engine *engine;
@@ -18,7 +20,8 @@ struct chain {
     enum slu_slot_owner owner;
     int64_t deadline;
     struct slu_peer *peer;
-    uint32_t share; /* requests that a peer may have in flight */
+    uint32_t share; /* requests that a peer may have in flight in any case */
+    int64_t spare;  /* entries of the completion queue beside what the shares need; see has_share */
     uint32_t count;
     struct slu_slot *slots[CHAIN];
     union {
@@ -37,27 +40,56 @@ static void begin_chain(struct chain *chain, struct slu_engine *engine, enum slu
     chain->deadline = deadline;
     chain->peer = NULL;
     chain->share = UINT32_MAX;
+    chain->spare = SPARE_UNKNOWN;
     chain->count = 0;
 }
 
 /*
  * Where the completion queue has no room for all that the peers may have in
- * flight, a blocking list has no more of it for each than its share (but one at
- * least): a peer that does not do its part would else take what the others need.
- * In a scope, what makes the peer do its part may be posted after the list.
+ * flight, half of it is shared out among them (but one entry at least to each),
+ * and a blocking list leaves to each peer its share: one that does not do its
+ * part would else take what the others need. In a scope, what makes the peer do
+ * its part may be posted after the list.
  */
 static uint32_t share_of_peer(const struct slu_engine *engine, enum slu_queue queue)
 {
-    uint32_t share = engine->pools[queue].size / engine->peer_count;
+    uint32_t size = engine->pools[queue].size;
+    uint32_t share = size / engine->peer_count / 2;
 
+    if (size >= (uint64_t)engine->peer_count * slu_queue_depth(engine, queue))
+        return UINT32_MAX;
     return share > 0 ? share : 1;
 }
 
-static bool has_share(const struct chain *chain, const struct slu_peer *peer)
+static uint32_t in_flight(const struct chain *chain, const struct slu_peer *peer)
+{
+    return slu_queue_depth(chain->engine, chain->queue) - peer->free[chain->queue];
+}
+
+/* What is free beside what other peers have not used of their shares. */
+static int64_t count_spare(const struct chain *chain)
 {
     const struct slu_engine *engine = chain->engine;
+    int64_t spare = slu_pool_room(&engine->pools[chain->queue]);
 
-    return slu_queue_depth(engine, chain->queue) - peer->free[chain->queue] < chain->share;
+    for (uint32_t i = 0; i < engine->peer_count; i++) {
+        const struct slu_peer *peer = &engine->peers[i];
+        uint32_t used = in_flight(chain, peer);
+
+        if (peer->state == SLUICE_STATE_READY && used < chain->share)
+            spare -= chain->share - used;
+    }
+    return spare;
+}
+
+/* Whether one more request may go to the peer; add_work() takes it from the spare. */
+static bool has_share(struct chain *chain, const struct slu_peer *peer)
+{
+    if (SLU_LIKELY(in_flight(chain, peer) < chain->share))
+        return true;
+    if (chain->spare == SPARE_UNKNOWN)
+        chain->spare = count_spare(chain);
+    return chain->spare > 0;
 }
 
 static void begin_chain_of_call(struct chain *chain, struct slu_call *call, enum slu_queue queue)
@@ -122,9 +154,9 @@ void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct s
                       int error)
 {
     slu_peer_keep_reason(peer);
-    slot->status = SLUICE_STATUS_GENERAL_ERR;
-    slot->vendor = (uint32_t)-error;
-    slu_peer_fail(engine, peer, SLUICE_STATUS_GENERAL_ERR, slot->opcode, (uint32_t)-error);
+    slot->result.status = SLUICE_STATUS_GENERAL_ERR;
+    slot->result.vendor = (uint32_t)-error;
+    slu_peer_fail(engine, peer, SLUICE_STATUS_GENERAL_ERR, slot->result.opcode, (uint32_t)-error);
     peer->drain_by = slu_now();
     engine->next_drain = 0;
 }
@@ -153,6 +185,7 @@ static void add_work(struct chain *chain, struct slu_slot *slot, const struct sl
     slot->posted++;
     chain->peer->free[chain->queue]--;
     engine->pools[chain->queue].cq_free--;
+    chain->spare -= chain->spare != SPARE_UNKNOWN;
     chain->slots[at] = slot;
     if (chain->queue == SLU_RECEIVE_QUEUE)
         slu_fill_receive(&chain->receives[at], slot->id, sges, sge_count);
@@ -253,8 +286,8 @@ static struct slu_slot *post_whole(struct chain *chain, const struct slu_item *i
 /* A request of which nothing is in flight, and nothing will be: its peer failed. */
 static void fail_unposted(struct chain *chain, struct slu_slot *slot)
 {
-    if (slot->status == SLUICE_STATUS_SUCCESS)
-        slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
+    if (slot->result.status == SLUICE_STATUS_SUCCESS)
+        slot->result.status = SLUICE_STATUS_WR_FLUSH_ERR;
     slu_slot_failed(chain->peer, slot);
     slu_list_remove(&chain->engine->pools[chain->queue], &chain->peer->posted[chain->queue], slot);
     slu_slot_done(chain->engine, chain->queue, slot);
@@ -360,8 +393,8 @@ static bool resume_parts(struct chain *chain, const struct slu_item *item)
         return true;
     /* Parts of it were never posted, however well those in flight may end. */
     slot->unfinished = false;
-    if (slot->status == SLUICE_STATUS_SUCCESS)
-        slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
+    if (slot->result.status == SLUICE_STATUS_SUCCESS)
+        slot->result.status = SLUICE_STATUS_WR_FLUSH_ERR;
     if (slot->posted == 0)
         fail_unposted(chain, slot);
     return true;

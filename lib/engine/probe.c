@@ -10,7 +10,8 @@
  *
  * Keep-alive judges a peer only from when it was first heard: before, it may
  * not have come as far as its handshake, and what tells the absent from the
- * late is the transport, or whoever waits for the connection.
+ * late is the transport, or whoever waits for the connection. Where a probe is a
+ * request, it is not even asked before: the device would give it up.
  */
 #include "config.h"
 
@@ -21,7 +22,7 @@
 #define PEER_BITS 16
 _Static_assert(SLUICE_MAX_PEERS <= 1 << PEER_BITS, "a probe's id names its peer");
 
-/* No slot has index 0, and no request without a slot an id of the receive queue. */
+/* No slot has index 0; and requests without a slot are never seen by a device. */
 static uint64_t next_id(struct slu_engine *engine, const struct slu_peer *peer)
 {
     uint64_t number = ++engine->probe_number << PEER_BITS | slu_peer_index(engine, peer);
@@ -68,6 +69,12 @@ static uint32_t take_signs(const struct slu_engine *engine, struct slu_peer *pee
     peer->probe.successes = successes;
     peer->probe.answered |= (signs & SLU_MOVED_IN) != 0;
     return signs;
+}
+
+bool slu_probe_heard(struct slu_peer *peer)
+{
+    peer->probe.answered |= count_successes(peer) != peer->probe.successes;
+    return peer->probe.answered;
 }
 
 static void give_up_id(struct slu_engine *engine, struct slu_peer *peer)
@@ -124,10 +131,15 @@ int slu_probe_check(const struct slu_engine *engine, uint32_t peer, uint32_t acc
     return 0;
 }
 
+void slu_probe_init(struct slu_peer *peer)
+{
+    peer->probe = (struct slu_probe){.due = SLUICE_FOREVER, .successes = count_successes(peer)};
+}
+
 void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint32_t access)
 {
-    peer->probe = (struct slu_probe){
-        .due = SLUICE_FOREVER, .access = access, .successes = count_successes(peer)};
+    slu_probe_init(peer);
+    peer->probe.access = access;
     if (engine->keepalive > 0)
         set_due(engine, peer, slu_now());
 }
@@ -200,10 +212,11 @@ static void judge(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
 
 static void look_after(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
 {
-    bool busy = peer->posted[SLU_SEND_QUEUE].head != SLU_NONE;
+    /* One that stands behind a send waits as long as that does, for a receive perhaps. */
+    bool wait = engine->transport->probe_is_request &&
+                (peer->posted[SLU_SEND_QUEUE].head != SLU_NONE || !slu_probe_heard(peer));
 
-    /* A probe that stands behind a send waits as long as that does, for a receive perhaps. */
-    if (busy && !engine->transport->probe_overtakes)
+    if (wait)
         set_due(engine, peer, now + engine->keepalive);
     else if (peer->probe.id != 0)
         judge(engine, peer, now);
@@ -259,8 +272,7 @@ static int begin_wait(struct slu_engine *engine, const struct wait *wait)
         slu_peer_notice_loss(engine, peer);
         if (peer->state != SLUICE_STATE_READY)
             continue;
-        peer->probe.answered |= count_successes(peer) != peer->probe.successes;
-        if (peer->probe.answered)
+        if (slu_probe_heard(peer))
             continue;
         error = slu_probe_check(engine, i, peer->probe.access);
         peer->probe.awaited = true;
@@ -282,12 +294,12 @@ static int fail_late(const struct slu_engine *engine, const struct wait *wait)
 /* The first that has failed. */
 static int find_failure(const struct slu_engine *engine, const struct wait *wait)
 {
-    struct sluice_error cause = {.size = sizeof cause};
+    struct sluice_error cause;
 
     for (uint32_t i = wait->first; i < wait->end; i++) {
         const struct slu_peer *peer = &engine->peers[i];
 
-        if (slu_peer_error(engine, peer, &cause) != 1)
+        if (!slu_peer_error(engine, peer, &cause))
             continue;
         if (peer->failed_in == engine->call_number && cause.error != -ECANCELED)
             return slu_fail(-cause.error, "%s", cause.text);

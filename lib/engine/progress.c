@@ -20,13 +20,14 @@ void slu_slot_failed(const struct slu_peer *peer, struct slu_slot *slot)
     enum sluice_error_class error_class;
 
     /* What was due when its peer was failed for a deadline missed that deadline itself. */
-    if (slot->status == SLUICE_STATUS_WR_FLUSH_ERR &&
+    if (slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR &&
         peer->cause_status == SLUICE_STATUS_DEADLINE && slot->deadline <= peer->failed_at)
-        slot->status = SLUICE_STATUS_DEADLINE;
-    error_class = slu_class_of(slot->status, slot->opcode);
-    slot->error_class = (uint8_t)error_class;
-    slot->error = slu_class_error(error_class);
-    slot->cause = peer->cause_status;
+        slot->result.status = SLUICE_STATUS_DEADLINE;
+    error_class = slu_class_of(slot->result.status, slot->result.opcode);
+    slot->result.error_class = error_class;
+    slot->result.bytes = 0;
+    slot->result.error = slu_class_error(error_class);
+    slot->result.cause = peer->cause_status;
 }
 
 static void return_credit(struct slu_peer *peer, struct slu_pool *pool, struct slu_slot *slot,
@@ -40,7 +41,7 @@ static void return_credit(struct slu_peer *peer, struct slu_pool *pool, struct s
 static inline void end_slot(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
                             enum slu_queue queue)
 {
-    if (SLU_UNLIKELY(slot->status != SLUICE_STATUS_SUCCESS))
+    if (SLU_UNLIKELY(slot->result.status != SLUICE_STATUS_SUCCESS))
         slu_slot_failed(peer, slot);
     slu_list_remove(&engine->pools[queue], &peer->posted[queue], slot);
     slu_slot_done(engine, queue, slot);
@@ -70,15 +71,15 @@ static void prove_earlier(struct slu_engine *engine, struct slu_peer *peer, stru
  */
 static void tell_cause(struct slu_peer *peer, struct slu_slot *slot)
 {
-    bool vague = slot->status == SLUICE_STATUS_WR_FLUSH_ERR ||
-                 (!peer->cause_inferred && (slot->status == SLUICE_STATUS_RETRY_EXC_ERR ||
-                                            slot->status == SLUICE_STATUS_LOC_QP_OP_ERR));
+    bool vague = slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR ||
+                 (!peer->cause_inferred && (slot->result.status == SLUICE_STATUS_RETRY_EXC_ERR ||
+                                            slot->result.status == SLUICE_STATUS_LOC_QP_OP_ERR));
 
     if (!peer->cause_untold || !vague)
         return;
     peer->cause_untold = false;
-    slot->status = peer->cause_status;
-    slot->vendor = peer->cause_vendor;
+    slot->result.status = peer->cause_status;
+    slot->result.vendor = peer->cause_vendor;
 }
 
 static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
@@ -94,20 +95,21 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
     /* A queue pair that fails without saying why has lost its peer. */
     if (inferred)
         status = SLUICE_STATUS_RETRY_EXC_ERR;
-    if (slot->status == SLUICE_STATUS_SUCCESS || slot->status == SLUICE_STATUS_WR_FLUSH_ERR) {
-        slot->status = status;
-        slot->vendor = wc->vendor;
+    if (slot->result.status == SLUICE_STATUS_SUCCESS ||
+        slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR) {
+        slot->result.status = status;
+        slot->result.vendor = wc->vendor;
     }
     tell_cause(peer, slot);
-    slu_peer_fail(engine, peer, status, slot->opcode, wc->vendor);
+    slu_peer_fail(engine, peer, status, slot->result.opcode, wc->vendor);
     peer->cause_inferred |= inferred;
 }
 
 static inline void take_received(struct slu_slot *slot, const struct slu_wc *wc)
 {
-    slot->bytes = wc->bytes;
-    slot->flags = (uint8_t)(wc->flags & SLUICE_IMMEDIATE);
-    slot->immediate = wc->immediate;
+    slot->result.bytes = wc->bytes;
+    slot->result.flags = wc->flags & SLUICE_IMMEDIATE;
+    slot->result.immediate = wc->immediate;
 }
 
 static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
@@ -121,7 +123,7 @@ static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
         return;
     }
     queue = slu_slot_queue(slot);
-    peer = &engine->peers[slot->peer];
+    peer = &engine->peers[slot->result.peer];
     if (queue == SLU_SEND_QUEUE)
         prove_earlier(engine, peer, slot);
     return_credit(peer, &engine->pools[queue], slot, queue);
@@ -145,8 +147,8 @@ static void abandon_queue(struct slu_engine *engine, struct slu_peer *peer, enum
         next = slot->next;
         while (slot->posted > 0)
             return_credit(peer, pool, slot, queue);
-        if (slot->status == SLUICE_STATUS_SUCCESS)
-            slot->status = SLUICE_STATUS_WR_FLUSH_ERR;
+        if (slot->result.status == SLUICE_STATUS_SUCCESS)
+            slot->result.status = SLUICE_STATUS_WR_FLUSH_ERR;
         tell_cause(peer, slot);
         /* The call that posts its parts has yet to see that no more will follow. */
         if (!slot->unfinished)
@@ -203,7 +205,7 @@ static void check_deadlines(struct slu_engine *engine, struct slu_peer *peer, in
             const struct slu_slot *slot = &pool->slots[i];
 
             if (slot->deadline <= now) {
-                slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, slot->opcode, 0);
+                slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, slot->result.opcode, 0);
                 return;
             }
             if (slot->deadline < engine->next_deadline)
@@ -252,14 +254,15 @@ static int take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int c
  * Of the slot that a call waits for alone: its success, if it is the next to end
  * of its queue, is seen at once, and passes by the list of what is done.
  */
-static bool sees(struct slu_engine *engine, struct slu_slot *slot, const struct slu_wc *wc)
+static inline bool sees(struct slu_engine *engine, struct slu_slot *slot, const struct slu_wc *wc)
 {
     enum slu_queue queue = slu_slot_queue(slot);
     struct slu_pool *pool = &engine->pools[queue];
-    struct slu_peer *peer = &engine->peers[slot->peer];
+    struct slu_peer *peer = &engine->peers[slot->result.peer];
 
-    if (wc->id != slot->id || wc->status != SLUICE_STATUS_SUCCESS || slot->prev != SLU_NONE ||
-        slot->posted != 1 || slot->unfinished || slot->status != SLUICE_STATUS_SUCCESS)
+    if (wc->id != slot->id || wc->status != SLUICE_STATUS_SUCCESS ||
+        slot->state != SLU_SLOT_PENDING || slot->prev != SLU_NONE || slot->posted != 1 ||
+        slot->unfinished || slot->result.status != SLUICE_STATUS_SUCCESS)
         return false;
     return_credit(peer, pool, slot, queue);
     if (queue == SLU_RECEIVE_QUEUE)
@@ -269,7 +272,7 @@ static bool sees(struct slu_engine *engine, struct slu_slot *slot, const struct 
         slu_slot_done(engine, queue, slot);
         return true;
     }
-    slu_count_success(peer, slot->opcode, slot->bytes);
+    slu_count_success(peer, slot->result.opcode, slot->result.bytes);
     pool->pending--;
     if (slot->owner == SLU_OWNER_SCOPE)
         engine->scope.pending--;
@@ -278,36 +281,36 @@ static bool sees(struct slu_engine *engine, struct slu_slot *slot, const struct 
     return true;
 }
 
-/* What a poll gave; slot is the one that is waited for, or NULL. */
-static __attribute__((noinline)) int take_for(struct slu_engine *engine, struct slu_slot *slot,
-                                              const struct slu_wc *wcs, int count)
+static inline int poll_queue(struct slu_engine *engine, struct slu_wc *wcs, uint32_t count)
 {
-    if (slot != NULL && count == 1 && slot->state == SLU_SLOT_PENDING && sees(engine, slot, wcs))
-        return 1;
-    return take_batch(engine, wcs, count);
-}
-
-/* Inline, because who waits polls often, and mostly for nothing. */
-static inline int poll_for(struct slu_engine *engine, struct slu_slot *slot)
-{
-    struct slu_wc wcs[BATCH];
-    int count;
-
     if (SLU_UNLIKELY(atomic_load_explicit(&engine->cq->alerted, memory_order_relaxed)))
         slu_peers_alerted(engine);
     engine->polls++;
-    count = engine->transport->cq_poll(engine->cq, wcs, slot != NULL ? 1 : BATCH);
-    return SLU_LIKELY(count == 0) ? 0 : take_for(engine, slot, wcs, count);
-}
-
-int slu_poll_for(struct slu_engine *engine, struct slu_slot *slot)
-{
-    return poll_for(engine, slot);
+    return engine->transport->cq_poll(engine->cq, wcs, count);
 }
 
 static int poll_batch(struct slu_engine *engine)
 {
-    return poll_for(engine, NULL);
+    struct slu_wc wcs[BATCH];
+    int count = poll_queue(engine, wcs, BATCH);
+
+    return count == 0 ? 0 : take_batch(engine, wcs, count);
+}
+
+/* Inline, because who waits polls often, and mostly for nothing. */
+static inline int poll_one(struct slu_engine *engine, struct slu_slot *slot)
+{
+    struct slu_wc wc;
+    int count = poll_queue(engine, &wc, 1);
+
+    if (SLU_LIKELY(count == 0))
+        return 0;
+    return SLU_LIKELY(count == 1) && sees(engine, slot, &wc) ? 1 : take_batch(engine, &wc, count);
+}
+
+int slu_poll_for(struct slu_engine *engine, struct slu_slot *slot)
+{
+    return slot == NULL ? poll_batch(engine) : poll_one(engine, slot);
 }
 
 /* Bounded, because nothing is posted meanwhile. */
@@ -338,7 +341,7 @@ static void check_clock(struct slu_engine *engine)
         end_drains(engine, now);
 }
 
-bool slu_look_at_clock(struct slu_engine *engine, int count)
+static inline bool look_at_clock(struct slu_engine *engine, int count)
 {
     /* Who never sleeps, or only polls, must hear of a dead device all the same. */
     if (SLU_UNLIKELY(count == 0 && ++engine->idle_polls % IDLE_ROUNDS == 0))
@@ -346,6 +349,11 @@ bool slu_look_at_clock(struct slu_engine *engine, int count)
     if (count == 0 || ++engine->busy_polls >= BUSY_POLLS)
         check_clock(engine);
     return count > 0;
+}
+
+bool slu_look_at_clock(struct slu_engine *engine, int count)
+{
+    return look_at_clock(engine, count);
 }
 
 bool slu_progress(struct slu_engine *engine)
@@ -360,6 +368,6 @@ bool slu_progress_with(struct slu_engine *engine, const struct slu_wc *wcs, int 
 
 bool slu_look_for_slot(struct slu_engine *engine, struct slu_slot *slot)
 {
-    slu_look_at_clock(engine, poll_for(engine, slot));
+    look_at_clock(engine, poll_one(engine, slot));
     return slot->state != SLU_SLOT_PENDING;
 }

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* What a channel, or a peer of a multichannel, uses: attributes, and what was negotiated. */
+/*
+ * What a program is told of a channel, or of a peer of a multichannel: what it
+ * uses, of attributes and of what was negotiated, and its first error.
+ */
 #include "config.h"
 
 #include "engine.h"
+
+/* Of sluice_channel_info and sluice_error in version 0.1. */
+#define FIRST_INFO_SIZE 232
+#define FIRST_ERROR_SIZE 384
 
 int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
                    struct sluice_channel_info *info)
 {
     const struct slu_qp_attr *attr = &engine->attr;
 
-    if (info == NULL || info->size != sizeof *info)
-        return slu_misuse(EINVAL, "info is NULL, or its size is not %zu", sizeof *info);
-    *info = (struct sluice_channel_info){
-        .size = sizeof *info,
+    struct sluice_channel_info known = {
         .send_depth = attr->send_depth,
         .receive_depth = attr->receive_depth,
         .max_sge = attr->max_sge,
@@ -20,10 +24,32 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
         .max_message = attr->max_message,
         .gid_index = -1,
     };
+    int error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_channel_info");
+
+    if (error < 0)
+        return error;
     slu_engine_enter(engine);
     slu_progress_all(engine);
     if (peer->qp != NULL && engine->transport->qp_query != NULL)
-        engine->transport->qp_query(peer->qp, info);
+        engine->transport->qp_query(peer->qp, &known);
     slu_engine_leave(engine);
+    slu_info_copy(info, &known, sizeof known);
     return 0;
+}
+
+int slu_peer_first_error(struct slu_engine *engine, struct slu_peer *peer,
+                         struct sluice_error *error)
+{
+    struct sluice_error known;
+    int found = slu_info_check(error, sizeof known, FIRST_ERROR_SIZE, "sluice_error");
+
+    if (found < 0)
+        return found;
+    slu_engine_enter(engine);
+    slu_progress_all(engine);
+    slu_peer_notice_loss(engine, peer);
+    found = slu_peer_error(engine, peer, &known) ? 1 : 0;
+    slu_engine_leave(engine);
+    slu_info_copy(error, &known, sizeof known);
+    return found;
 }

@@ -111,7 +111,7 @@ static INLINE struct slu_slot *plain_slot(const struct slu_engine *engine, enum 
         return NULL;
     slot = &pool->slots[pool->free.head];
     slu_slot_rename(slot);
-    slot->bytes = bytes;
+    slot->result.bytes = bytes;
     slu_slot_hold_keys(engine, pool, slot, pool->free.head, sges, sge_count);
     return slot;
 }
@@ -160,7 +160,7 @@ static INLINE int submit_send(struct slu_engine *engine, uint32_t opcode, uint32
         error = engine->transport->post_send(peer->qp, wr, &bad);
         if (SLU_LIKELY(error == 0 &&
                        ends_at_once(engine, peer, SLU_SEND_QUEUE, slot, &wc, &polled))) {
-            slu_count_success(peer, opcode, slot->bytes);
+            slu_count_success(peer, opcode, slot->result.bytes);
             slu_engine_leave(engine);
             return 0;
         }

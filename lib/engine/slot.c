@@ -55,9 +55,10 @@ static void recycle(struct slu_engine *engine, struct slu_pool *pool)
         for (; at != SLU_NONE; at = pool->slots[at].next) {
             struct slu_slot *slot = &pool->slots[at];
 
-            if (slot->error == 0) {
+            if (slot->result.error == 0) {
                 engine->scope.recycled += slot->owner == SLU_OWNER_SCOPE;
-                engine->peers[slot->peer].counts.forgotten += slot->owner == SLU_OWNER_PROGRAM;
+                engine->peers[slot->result.peer].counts.forgotten +=
+                    slot->owner == SLU_OWNER_PROGRAM;
                 slu_slot_seen(engine, slot);
                 return;
             }
@@ -105,14 +106,10 @@ void slu_engine_set_generation(struct slu_engine *engine, uint64_t generation)
 
 void slu_slot_tell_call(const struct slu_slot *slot)
 {
-    struct sluice_completion completion;
-
-    if (SLU_LIKELY(slot->error == 0 && slot->call->completions == NULL)) {
+    if (SLU_LIKELY(slot->result.error == 0 && slot->call->completions == NULL))
         slot->call->incomplete--;
-        return;
-    }
-    slu_slot_fill(slot, &completion);
-    slu_call_result(slot->call, slot->index, &completion);
+    else
+        slu_call_result(slot->call, slot->index, &slot->result);
 }
 
 static struct slu_slot *oldest_done(struct slu_engine *engine, enum slu_slot_owner owner)
@@ -140,7 +137,7 @@ bool slu_take_done(struct slu_engine *engine, enum slu_slot_owner owner,
         return true;
     if (slot == NULL)
         return false;
-    slu_slot_fill(slot, completion);
+    *completion = slot->result;
     slu_slot_seen(engine, slot);
     return true;
 }

@@ -66,9 +66,9 @@ static bool call_ready(void *argument)
 
 int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion)
 {
-    struct sluice_error cause = {.size = sizeof cause};
+    struct sluice_error cause;
 
-    if (slu_peer_error(engine, &engine->peers[completion->peer], &cause) == 1)
+    if (slu_peer_error(engine, &engine->peers[completion->peer], &cause))
         return slu_fail(-completion->error, "%s to peer %u: %s; first error of the peer: %s",
                         slu_opcode_name(completion->opcode), completion->peer,
                         completion->error == -ENOTCONN ? "refused, the peer had failed before"

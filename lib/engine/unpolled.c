@@ -56,10 +56,10 @@ static uint32_t count_prefix(struct slu_engine *engine, const struct slu_source 
 
 static int fail_peer(const struct slu_engine *engine, const struct slu_item *item)
 {
-    struct sluice_error cause = {.size = sizeof cause};
+    struct sluice_error cause;
 
     engine->peers[item->peer].counts.refused++;
-    if (slu_peer_error(engine, &engine->peers[item->peer], &cause) == 1)
+    if (slu_peer_error(engine, &engine->peers[item->peer], &cause))
         return slu_fail(ENOTCONN, "request 0: peer %u had failed before: %s", item->peer,
                         cause.text);
     return slu_fail(ENOTCONN, "request 0: peer %u is not connected", item->peer);
@@ -151,8 +151,10 @@ int slu_poll_owner(struct slu_engine *engine, enum slu_slot_owner owner,
 {
     uint32_t taken = 0;
 
-    if (count > INT32_MAX || (count > 0 && completions == NULL))
-        return slu_misuse(EINVAL, "completions is NULL, or count %u is above 2^31 - 1", count);
+    if (count > INT32_MAX)
+        return slu_misuse(EINVAL, "count %u is above 2^31 - 1", count);
+    if (count > 0 && completions == NULL)
+        return slu_misuse(EINVAL, "completions must not be NULL for a count of %u", count);
     slu_engine_enter(engine);
     slu_wake_seen(engine);
     slu_progress(engine);

@@ -54,7 +54,7 @@ int sluice_multichannel_peer_error(const struct sluice_multichannel *multichanne
 {
     struct slu_peer *found = find_peer(multichannel, peer);
 
-    return found != NULL ? slu_peer_report(multichannel->engine, found, error) : -EINVAL;
+    return found != NULL ? slu_peer_first_error(multichannel->engine, found, error) : -EINVAL;
 }
 
 int sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel, int64_t timeout)
@@ -127,9 +127,10 @@ int sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel,
         return slu_misuse(EINVAL, "a handshake needs the peer's endpoint");
     if (multichannel->engine->scope.open)
         return slu_scope_in_use();
+    if (found->state == SLUICE_STATE_FAILED)
+        return slu_fail(EINVAL, "peer %u has failed: reset it first", peer);
     if (found->state != SLUICE_STATE_PREPARED)
-        return slu_misuse(EINVAL, "peer %u is %s: reset it first", peer,
-                          found->state == SLUICE_STATE_READY ? "connected" : "failed");
+        return slu_misuse(EINVAL, "peer %u is connected: reset it first", peer);
     slu_engine_enter(multichannel->engine);
     error = slu_peer_connect(multichannel->engine, found, remote);
     slu_engine_leave(multichannel->engine);

@@ -45,8 +45,10 @@ void sluice_prepared_multichannel_free(struct sluice_prepared_multichannel *prep
 int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel *prepared,
                                            struct sluice_endpoint *endpoints, uint32_t count)
 {
-    if (!is_prepared(prepared) || endpoints == NULL)
-        return slu_misuse(EINVAL, "not a prepared multichannel, or endpoints is NULL");
+    if (!is_prepared(prepared))
+        return slu_misuse(EINVAL, "not a prepared multichannel");
+    if (endpoints == NULL)
+        return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (count != prepared->engine->peer_count)
         return slu_misuse(EINVAL, "room for %u endpoints, there are %u peers", count,
                           prepared->engine->peer_count);
@@ -85,9 +87,11 @@ sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prep
     if (!is_prepared(prepared))
         return slu_misuse_null(EINVAL,
                                "not a prepared multichannel (or its handshake was done before)");
-    if (remotes == NULL || count != prepared->engine->peer_count)
-        error = slu_misuse(EINVAL, "%u endpoints for %u peers", remotes == NULL ? 0 : count,
-                           prepared->engine->peer_count);
+    if (remotes == NULL)
+        error = slu_misuse(EINVAL, "a handshake needs the peers' endpoints");
+    else if (count != prepared->engine->peer_count)
+        error =
+            slu_misuse(EINVAL, "%u endpoints for %u peers", count, prepared->engine->peer_count);
     if (error == 0) {
         multichannel = calloc(1, sizeof *multichannel);
         if (multichannel == NULL)

@@ -36,13 +36,12 @@ static void post_all(struct slu_call *call)
 static int post_source(struct sluice_scope *scope, const struct slu_source *source,
                        struct sluice_handle *handles)
 {
-    struct slu_engine *engine;
+    struct slu_engine *engine = slu_scope_engine(scope);
     struct slu_call call;
-    int error = slu_scope_usable(scope);
+    int error;
 
-    if (error < 0)
-        return error;
-    engine = scope->engine;
+    if (engine == NULL)
+        return slu_scope_unusable(scope);
     error = slu_source_check(engine, source, 0);
     if (error < 0 || source->count == 0)
         return error;

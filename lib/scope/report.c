@@ -13,21 +13,25 @@ static bool is_earlier(uint32_t one, uint32_t other)
     return (int32_t)(one - other) < 0;
 }
 
-/* Successes are only counted. */
-static void forget_successes(struct slu_engine *engine, struct slu_pool *pool,
-                             struct outcome *outcome)
+/* Successes are only counted. Returns how many failures are left in the list. */
+static uint32_t forget_successes(struct slu_engine *engine, struct slu_pool *pool,
+                                 struct outcome *outcome)
 {
     uint32_t next = pool->done[SLU_OWNER_SCOPE].head;
+    uint32_t left = 0;
 
     while (next != SLU_NONE) {
         struct slu_slot *slot = &pool->slots[next];
 
         next = slot->next;
-        if (slot->error != 0)
+        if (slot->result.error != 0) {
+            left++;
             continue;
+        }
         outcome->unseen++;
         slu_slot_seen(engine, slot);
     }
+    return left;
 }
 
 /* Two lists, linked by next alone, become one. */
@@ -47,38 +51,31 @@ static uint32_t merge(struct slu_slot *slots, uint32_t one, uint32_t other)
     return head;
 }
 
-/* Merge sort: bin i is empty or has 2^i of them. */
-static void sort_by_posting(struct slu_pool *pool, struct slu_list *list)
+/* The first count of a chain, at least 1, as one of their own; the chain goes on behind them. */
+static uint32_t sort_chain(struct slu_slot *slots, uint32_t *chain, uint32_t count)
 {
-    uint32_t bins[SLU_INDEX_BITS + 1];
-    uint32_t next = list->head;
-    uint32_t sorted = SLU_NONE;
+    uint32_t one = *chain;
+    uint32_t other;
 
-    if (list->head == list->tail)
+    if (count == 1) {
+        *chain = slots[one].next;
+        slots[one].next = SLU_NONE;
+        return one;
+    }
+    one = sort_chain(slots, chain, count / 2);
+    other = sort_chain(slots, chain, count - count / 2);
+    return merge(slots, one, other);
+}
+
+/* From here on, the list is only taken from at its head, which needs no more links than these. */
+static void sort_by_posting(struct slu_pool *pool, uint32_t count)
+{
+    struct slu_list *list = &pool->done[SLU_OWNER_SCOPE];
+
+    if (count == 0)
         return;
-    for (unsigned i = 0; i <= SLU_INDEX_BITS; i++)
-        bins[i] = SLU_NONE;
-    while (next != SLU_NONE) {
-        uint32_t run = next;
-        unsigned i = 0;
-
-        next = pool->slots[run].next;
-        pool->slots[run].next = SLU_NONE;
-        for (; bins[i] != SLU_NONE; i++) {
-            run = merge(pool->slots, bins[i], run);
-            bins[i] = SLU_NONE;
-        }
-        bins[i] = run;
-    }
-    for (unsigned i = 0; i <= SLU_INDEX_BITS; i++)
-        sorted = merge(pool->slots, bins[i], sorted);
-    *list = (struct slu_list){SLU_NONE, SLU_NONE};
-    for (next = sorted; next != SLU_NONE;) {
-        struct slu_slot *slot = &pool->slots[next];
-
-        next = slot->next;
-        slu_list_push(pool, list, slot);
-    }
+    list->head = sort_chain(pool->slots, &list->head, count);
+    pool->slots[list->head].prev = SLU_NONE;
 }
 
 /* Of those that were kept aside. */
@@ -116,7 +113,7 @@ static bool take_failure(struct slu_engine *engine, struct sluice_completion *co
     }
     if (slot == NULL)
         return false;
-    slu_slot_fill(slot, completion);
+    *completion = slot->result;
     slu_slot_seen(engine, slot);
     return true;
 }
@@ -148,8 +145,7 @@ void slu_scope_collect(struct slu_engine *engine, struct sluice_completion *fail
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
         struct slu_pool *pool = &engine->pools[queue];
 
-        forget_successes(engine, pool, outcome);
-        sort_by_posting(pool, &pool->done[SLU_OWNER_SCOPE]);
+        sort_by_posting(pool, forget_successes(engine, pool, outcome));
     }
     while (take_failure(engine, &completion)) {
         outcome->unseen++;

@@ -10,25 +10,45 @@
 
 #include "scope.h"
 
+/* In version 0.1. */
+#define FIRST_REPORT_SIZE 48
+
 int slu_scope_create(struct slu_engine *engine)
 {
-    engine->scope_object = calloc(1, sizeof *engine->scope_object);
-    if (engine->scope_object == NULL)
+    struct slu_scope_object *object = calloc(1, sizeof *object);
+    int error;
+
+    if (object == NULL)
         return slu_fail(ENOMEM, "no memory for the scopes of a channel");
+    error = slu_name_reserve(object);
+    if (error < 0) {
+        free(object);
+        return error;
+    }
+    object->engine = engine;
+    engine->scope_object = object;
     return 0;
+}
+
+static void free_object(struct slu_scope_object *object)
+{
+    slu_name_release(object);
+    free(object);
 }
 
 void slu_scope_destroy(struct slu_engine *engine)
 {
-    struct sluice_scope *scope = engine->scope_object;
+    struct slu_scope_object *object = engine->scope_object;
 
     engine->scope_object = NULL;
+    if (object == NULL)
+        return;
     if (!engine->scope.open) {
-        free(scope);
+        free_object(object);
         return;
     }
-    slu_scope_collect(engine, NULL, 0, &scope->outcome);
-    scope->engine = NULL;
+    slu_scope_collect(engine, NULL, 0, &object->outcome);
+    object->engine = NULL;
 }
 
 int slu_scope_in_use(void)
@@ -38,102 +58,115 @@ int slu_scope_in_use(void)
 
 struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline)
 {
-    struct sluice_scope *scope = engine->scope_object;
-
     if (deadline < 0)
         return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
     if (engine->scope.open)
         return slu_misuse_null(EBUSY, "a scope of this channel is open: end it first");
     engine->scope =
         (struct slu_scope){.open = true, .tag = slu_next_tag(), .deadline = slu_after(deadline)};
-    scope->magic = SLU_MAGIC_SCOPE;
-    scope->engine = engine;
-    scope->report = NULL;
-    return scope;
+    engine->scope_object->report = NULL;
+    return slu_name_open(engine->scope_object);
 }
 
-static int not_a_scope(void)
+int slu_scope_unusable(const struct sluice_scope *scope)
 {
-    return slu_misuse(EINVAL, "not an open scope");
-}
-
-int slu_scope_usable(const struct sluice_scope *scope)
-{
-    if (!slu_is_scope(scope))
-        return not_a_scope();
-    if (scope->engine == NULL)
-        return slu_misuse(EINVAL,
-                          "the channel of this scope was closed: nothing is left but to end it");
-    return 0;
+    if (slu_name_find(scope) == NULL)
+        return slu_name_unknown(scope);
+    return slu_misuse(EINVAL,
+                      "the channel of this scope was closed: nothing is left but to end it");
 }
 
 int sluice_scope_poll(struct sluice_scope *scope, struct sluice_completion *completions,
                       uint32_t count)
 {
-    int error = slu_scope_usable(scope);
+    struct slu_engine *engine = slu_scope_engine(scope);
 
-    return error < 0 ? error : slu_poll_owner(scope->engine, SLU_OWNER_SCOPE, completions, count);
+    if (engine == NULL)
+        return slu_scope_unusable(scope);
+    return slu_poll_owner(engine, SLU_OWNER_SCOPE, completions, count);
 }
 
 int sluice_scope_wait(struct sluice_scope *scope, const struct sluice_handle *handle,
                       int64_t timeout, struct sluice_completion *completion)
 {
-    int error = slu_scope_usable(scope);
+    struct slu_engine *engine = slu_scope_engine(scope);
 
-    return error < 0 ? error
-                     : slu_wait_tagged(scope->engine, scope->engine->scope.tag, handle, timeout,
-                                       completion);
+    if (engine == NULL)
+        return slu_scope_unusable(scope);
+    return slu_wait_tagged(engine, engine->scope.tag, handle, timeout, completion);
 }
 
-static int check_report(const struct sluice_scope_report *report)
+/* What we know of a report of the program's; all zero if it is NULL or wrong. */
+static int read_report(const struct sluice_scope_report *report, struct sluice_scope_report *known)
 {
-    if (report == NULL)
+    int error =
+        slu_attr_copy(known, sizeof *known, FIRST_REPORT_SIZE, report, "sluice_scope_report");
+    uint32_t flags = known->flags;
+
+    if (error == 0 && (flags & ~SLUICE_SCOPE_STRICT) == 0)
         return 0;
-    if (report->size != sizeof *report)
-        return slu_misuse(EINVAL, "sluice_scope_report.size is %u, must be %zu", report->size,
-                          sizeof *report);
-    if ((report->flags & ~SLUICE_SCOPE_STRICT) != 0)
-        return slu_misuse(EINVAL, "sluice_scope_report.flags is %#x, must be of STRICT (%#x)",
-                          report->flags, SLUICE_SCOPE_STRICT);
-    return 0;
+    memset(known, 0, sizeof *known);
+    return error < 0
+               ? error
+               : slu_misuse(EINVAL, "sluice_scope_report.flags is %#x, must be of STRICT (%#x)",
+                            flags, SLUICE_SCOPE_STRICT);
 }
 
-static void fill_report(struct sluice_scope_report *report, const struct outcome *outcome,
-                        int error)
+/* known is what was read of it. */
+static void write_report(struct sluice_scope_report *report, struct sluice_scope_report *known,
+                         const struct outcome *outcome, int error)
 {
-    report->error = error;
-    report->posted = outcome->posted;
-    report->failed = outcome->failed;
-    report->unseen = outcome->unseen;
-    report->lost = outcome->lost;
-    report->count = outcome->count;
+    known->error = error;
+    known->posted = outcome->posted;
+    known->failed = outcome->failed;
+    known->unseen = outcome->unseen;
+    known->lost = outcome->lost;
+    known->count = outcome->count;
+    slu_info_copy(report, known, sizeof *known);
+}
+
+/* The block of a scope that is none does not run; this is why. */
+static void report_no_scope(struct sluice_scope_report *report, int error)
+{
+    static const struct outcome nothing;
+    struct sluice_scope_report known;
+
+    if (report != NULL && read_report(report, &known) == 0)
+        write_report(report, &known, &nothing, error);
+    else if (report != NULL)
+        report->error = error;
 }
 
 struct sluice_scope *sluice_scope_attach(struct sluice_scope *scope,
                                          struct sluice_scope_report *report)
 {
-    static const struct outcome nothing;
+    struct slu_scope_object *object;
+    struct sluice_scope_report known;
+    struct slu_text text;
     int error = errno != 0 ? -errno : -EINVAL;
 
     if (scope == NULL) {
-        if (report != NULL && report->size == sizeof *report)
-            fill_report(report, &nothing, error);
-        else if (report != NULL)
-            report->error = error;
+        report_no_scope(report, error);
         return NULL;
     }
-    if (!slu_is_scope(scope)) {
-        not_a_scope();
+    object = slu_name_find(scope);
+    if (object == NULL) {
+        error = slu_name_unknown(scope);
+        report_no_scope(report, error);
+        errno = -error;
         return NULL;
     }
-    if (check_report(report) < 0) {
+    error = read_report(report, &known);
+    if (error < 0) {
         /* The program learns it here or never: no struct of any version ends before error. */
-        report->error = -EINVAL;
+        report->error = error;
+        slu_text_save(&text);
         sluice_scope_end(scope, NULL);
-        check_report(report);
+        slu_text_restore(&text);
+        errno = -error;
         return NULL;
     }
-    scope->report = report;
+    object->report = report;
     return scope;
 }
 
@@ -150,8 +183,7 @@ static void end_work(struct slu_engine *engine, const struct sluice_scope_report
 {
     slu_engine_enter(engine);
     slu_wait(engine, is_drained, engine, SLUICE_FOREVER);
-    slu_scope_collect(engine, report != NULL ? report->failures : NULL,
-                      report != NULL ? report->capacity : 0, outcome);
+    slu_scope_collect(engine, report->failures, report->capacity, outcome);
     slu_engine_leave(engine);
     engine->scope.open = false;
 }
@@ -179,8 +211,6 @@ static int work_error(const struct slu_engine *engine, const struct outcome *out
 static int end_error(const struct slu_engine *engine, const struct outcome *outcome,
                      const struct sluice_scope_report *report, const struct slu_text *text)
 {
-    if (report == NULL)
-        return work_error(engine, outcome, false);
     if (report->said == 0)
         return work_error(engine, outcome, (report->flags & SLUICE_SCOPE_STRICT) != 0);
     slu_text_restore(text);
@@ -189,33 +219,37 @@ static int end_error(const struct slu_engine *engine, const struct outcome *outc
 
 int sluice_scope_end(struct sluice_scope *scope, struct sluice_scope_report *report)
 {
-    struct sluice_scope_report *filled;
+    struct sluice_scope_report known;
+    struct slu_scope_object *object = slu_name_find(scope);
     struct slu_engine *engine;
     struct outcome outcome;
     struct slu_text text;
+    int wrong;
     int error;
 
     if (scope == NULL)
         return 0;
-    if (!slu_is_scope(scope))
-        return not_a_scope();
+    if (object == NULL)
+        return slu_name_unknown(scope);
     if (report == NULL)
-        report = scope->report;
-    filled = check_report(report) == 0 ? report : NULL;
-    if (filled != NULL && filled->said != 0)
+        report = object->report;
+    wrong = read_report(report, &known);
+    if (wrong < 0 || known.said != 0)
         slu_text_save(&text);
-    engine = scope->engine;
+    engine = object->engine;
     if (engine != NULL)
-        end_work(engine, filled, &outcome);
+        end_work(engine, &known, &outcome);
     else
-        outcome = scope->outcome;
-    scope->magic = SLU_MAGIC_DEAD;
+        outcome = object->outcome;
+    slu_name_close(object);
     if (engine == NULL)
-        free(scope);
-    if (report != filled)
-        return check_report(report);
-    error = end_error(engine, &outcome, report, &text);
+        free_object(object);
+    if (wrong < 0) {
+        slu_text_restore(&text);
+        return wrong;
+    }
+    error = end_error(engine, &outcome, &known, &text);
     if (report != NULL)
-        fill_report(report, &outcome, error);
+        write_report(report, &known, &outcome, error);
     return error;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program has of a scope. Its work is counted in the engine; the object
- * is made with the engine, so that opening a scope allocates nothing, and lives
- * as long as the engine or, if that goes while the scope is open, until the end
- * of the scope.
+ * What becomes of the scopes of an engine, one after the other. The work of the
+ * one that is open is counted in the engine; the object is made with the engine,
+ * so that opening a scope allocates nothing, and lives as long as the engine or,
+ * if that goes while a scope is open, until the end of that scope.
  */
 #ifndef SLU_SCOPE_H
 #define SLU_SCOPE_H
@@ -19,20 +19,36 @@ struct outcome {
     struct sluice_completion first;
 };
 
-struct sluice_scope {
-    uint32_t magic;
+struct slu_scope_object {
+    uintptr_t name;                     /* of the last scope; see name.c */
     struct slu_engine *engine;          /* NULL: closed while the scope was open */
     struct sluice_scope_report *report; /* attached, or NULL */
     struct outcome outcome;             /* if the engine is closed */
 };
 
-static inline bool slu_is_scope(const struct sluice_scope *scope)
-{
-    return scope != NULL && scope->magic == SLU_MAGIC_SCOPE;
-}
+/*
+ * name.c: what a program has of a scope is a name, which is never an address
+ * and of no other scope. The object of an open scope; NULL if it is not open.
+ */
+struct slu_scope_object *slu_name_find(const struct sluice_scope *scope);
+/* Then it has ended, -ESTALE, or is something else, -EINVAL; with a text. */
+int slu_name_unknown(const struct sluice_scope *scope);
+/* A place for names is the object's until it is given back. */
+int slu_name_reserve(struct slu_scope_object *object);
+void slu_name_release(const struct slu_scope_object *object);
+/* Names the next scope of the object; ends that name. */
+struct sluice_scope *slu_name_open(struct slu_scope_object *object);
+void slu_name_close(struct slu_scope_object *object);
 
-/* Open, and its channel is as well: 0, or -EINVAL with a text. */
-int slu_scope_usable(const struct sluice_scope *scope);
+/* Where the work of a scope goes: NULL if it is not open, or its channel was closed. */
+static inline struct slu_engine *slu_scope_engine(const struct sluice_scope *scope)
+{
+    const struct slu_scope_object *object = slu_name_find(scope);
+
+    return SLU_LIKELY(object != NULL) ? object->engine : NULL;
+}
+/* Then it is -ESTALE or -EINVAL, with a text. */
+int slu_scope_unusable(const struct sluice_scope *scope);
 
 /*
  * report.c: takes all results that nobody saw, in the order of posting. At most

@@ -182,9 +182,9 @@ enum slu_qp_state {
 #define SLU_MOVED_OUT (UINT32_C(1) << 1)
 
 struct slu_transport {
-    const char *name;     /* "verbs", "soft" */
-    uint32_t id;          /* SLU_TRANSPORT_*; in the endpoint */
-    bool probe_overtakes; /* a probe does not wait for what was posted before it */
+    const char *name;      /* "verbs", "soft" */
+    uint32_t id;           /* SLU_TRANSPORT_*; in the endpoint */
+    bool probe_is_request; /* it waits for those before it, and fails if the peer is not there */
 
     /* Adds its devices to the list, see device.h. No device is no error. */
     int (*device_list)(struct sluice_device_list *list);

@@ -271,6 +271,7 @@ static void destroy_qp(struct slu_qp *base)
 const struct slu_transport slu_transport_soft = {
     .name = "soft",
     .id = SLU_TRANSPORT_SOFT,
+    .probe_is_request = true,
     .device_list = list_devices,
     .open = open_device,
     .close = close_device,

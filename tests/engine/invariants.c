@@ -58,8 +58,8 @@ static void walk_done(struct walk *walk, int owner)
         fake_require(slot->posted == 0 && !slot->unfinished && slot->owner == owner,
                      "done slot %u: %u posted, owner %u", at, slot->posted, slot->owner);
         fake_require(slot->done_number > number, "done slot %u is out of order", at);
-        fake_require((slot->error == 0) == (slot->status == SLUICE_STATUS_SUCCESS), "slot %u: %d",
-                     at, slot->error);
+        fake_require((slot->result.error == 0) == (slot->result.status == SLUICE_STATUS_SUCCESS),
+                     "slot %u: %d", at, slot->result.error);
         number = slot->done_number;
         previous = at;
     }
@@ -70,9 +70,9 @@ static void check_pending(const struct walk *walk, uint32_t peer, uint32_t at)
 {
     const struct slu_slot *slot = &walk->pool->slots[at];
     const struct slu_peer *of = &walk->engine->peers[peer];
-    fake_require(slot->state == SLU_SLOT_PENDING && slot->peer == peer,
+    fake_require(slot->state == SLU_SLOT_PENDING && slot->result.peer == peer,
                  "pending slot %u of peer %u: state %d, peer %u", at, peer, slot->state,
-                 slot->peer);
+                 slot->result.peer);
     fake_require(slot->posted > 0 && !slot->unfinished && slot->owner != SLU_OWNER_CALL,
                  "pending slot %u: %u posted, unfinished %d, owner %u", at, slot->posted,
                  slot->unfinished, slot->owner);

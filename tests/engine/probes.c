@@ -42,6 +42,14 @@ static void answer(struct rig *rig, uint32_t peer)
     look(rig);
 }
 
+/* Nobody is asked before it was heard. */
+static void hear(struct rig *rig, uint32_t peer)
+{
+    require_error(sluice_multichannel_peer_wait_connected(rig->channel, peer, 0), -ETIMEDOUT,
+                  "not answered");
+    answer(rig, peer);
+}
+
 /* Looks now and then until the peer has failed; how long that took. */
 static int64_t await_loss(struct rig *rig, uint32_t peer)
 {
@@ -58,9 +66,7 @@ START_TEST(peer_is_asked_in_time_and_lost_in_time)
 {
     struct rig rig;
     open_watchful(&rig, 1);
-    look(&rig);
-    require(asked(&rig, 0) == 1 && fake.probes == 1, "asked %u times", asked(&rig, 0));
-    answer(&rig, 0);
+    hear(&rig, 0);
     for (uint32_t i = 2; i < 6; i++) {
         fake.now += KEEPALIVE / 2;
         look(&rig);
@@ -82,8 +88,7 @@ START_TEST(who_was_away_does_not_judge_at_once)
 {
     struct rig rig;
     open_watchful(&rig, 1);
-    look(&rig);
-    answer(&rig, 0);
+    hear(&rig, 0);
     for (int round = 0; round < 3; round++) {
         fake.now += KEEPALIVE;
         look(&rig);
@@ -110,10 +115,10 @@ START_TEST(who_was_never_heard_is_late)
     for (int i = 0; i < 50; i++) {
         fake.now += KEEPALIVE / 3;
         look(&rig);
-        require(asked(&rig, 0) == 1 && asked(&rig, 1) == 1, "asked %u times", asked(&rig, 0));
+        require(asked(&rig, 0) == 0 && asked(&rig, 1) == 0, "asked %u times", asked(&rig, 0));
         require_result(sluice_multichannel_peer_state(rig.channel, 0), SLUICE_STATE_READY);
     }
-    answer(&rig, 0);
+    hear(&rig, 0);
     await_loss(&rig, 0);
     require_result(sluice_multichannel_peer_state(rig.channel, 1), SLUICE_STATE_READY);
     /* A message of it is a sign as good as an answer. */

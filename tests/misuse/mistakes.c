@@ -64,6 +64,11 @@ static int null_device_list(struct world *world)
     return sluice_device_list_info(NULL, 0, &info);
 }
 
+static int null_info(struct world *world)
+{
+    return sluice_context_query(world->sides.contexts[0], NULL);
+}
+
 static int null_slice(struct world *world)
 {
     return sluice_remote_mr_slice(&world->remote, 0, 1, NULL);
@@ -72,6 +77,11 @@ static int null_slice(struct world *world)
 static int null_unpack(struct world *world)
 {
     return sluice_remote_mr_unpack(NULL, &world->remote);
+}
+
+static int null_completions(struct world *world)
+{
+    return sluice_channel_poll(world->pair.channels[0], NULL, 1);
 }
 
 static int length_of_other(struct world *world)
@@ -155,6 +165,12 @@ static int wild_size(struct world *world)
 {
     world->attr.size = 0x7fffffff;
     return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+}
+
+static int wild_size_of_counters(struct world *world)
+{
+    struct sluice_counters counters = {.size = 0xcccccccc};
+    return sluice_channel_counters(world->pair.channels[0], &counters);
 }
 
 static int attribute_out_of_range(struct world *world)
@@ -359,7 +375,6 @@ static int null_scope(struct world *world)
 
 static int ended_scope(struct world *world)
 {
-    /* It is part of the channel, and its memory there. */
     struct sluice_scope *volatile scope = begin_scope(world);
     require_ok(sluice_scope_end(scope, NULL));
     return sluice_scope_wait(scope, &world->handle, 0, &world->completion);
@@ -395,19 +410,12 @@ static int foreign_handle(struct world *world)
     return sluice_channel_wait(world->pair.channels[0], &world->handle, 0, &world->completion);
 }
 
-static int detached_handle(struct world *world)
-{
-    world->request.opcode = SLUICE_OP_RECEIVE;
-    world->handle = post(world->pair.channels[0], &world->request);
-    require_ok(sluice_channel_detach(world->pair.channels[0], &world->handle));
-    return sluice_channel_cancel(world->pair.channels[0], &world->handle, NULL);
-}
-
 /* Rows of the page. */
 #define IS_NULL "NULL where an object, a list or a place for a result is needed"
 #define IS_OTHER "something that is not such an object, or has ended"
 #define END_OF_OTHER "the end of something that is not such an object, or has ended"
 #define NO_SIZE "a struct whose size is not set"
+#define WILD_SIZE "a struct whose size is that of no struct"
 #define OUT_OF_RANGE "an attribute outside of its documented range"
 #define WRONG_FLAG "an unknown flag or right, or one that needs another"
 #define NOT_ZERO "a field that must be 0 and is not"
@@ -417,9 +425,9 @@ static int detached_handle(struct world *world)
 #define NO_PEER "a peer that does not exist"
 #define NO_MEMORY "memory to register that has no bytes, or wraps"
 #define NO_OLD_VALUE "an old value that is not 8 bytes, aligned to 8"
-#define NO_SCOPE "a scope that is not open"
+#define NO_SCOPE "what is no scope, or only left to end"
 #define SCOPE_OPEN "a second scope, or a call that an open scope forbids"
-#define NO_HANDLE "a handle that is zero, too old, detached, or of another object"
+#define NO_HANDLE "a handle that is zero, or of another object"
 
 const struct mistake misuses[] = {
     {"EINVAL", IS_NULL, "protection domain needs context", null_context},
@@ -431,8 +439,10 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_NULL, "handle NULL", null_handle},
     {"EINVAL", IS_NULL, "memory NULL", null_memory},
     {"EINVAL", IS_NULL, "device list NULL", null_device_list},
+    {"EINVAL", IS_NULL, "sluice_context_info NULL", null_info},
     {"EINVAL", IS_NULL, "slice NULL", null_slice},
-    {"EINVAL", IS_NULL, "bytes and remote", null_unpack},
+    {"EINVAL", IS_NULL, "bytes NULL", null_unpack},
+    {"EINVAL", IS_NULL, "completions NULL 1", null_completions},
     {"EINVAL", IS_OTHER, "not a memory region", length_of_other},
     {"EINVAL", IS_OTHER, "not a channel", send_on_other},
     {"EINVAL", IS_OTHER, "not a multichannel", state_of_other},
@@ -444,9 +454,10 @@ const struct mistake misuses[] = {
     {NONE, END_OF_OTHER, "not a multichannel", close_other_multichannel},
     {NONE, END_OF_OTHER, "not a prepared channel", free_other_prepared},
     {"EINVAL", NO_SIZE, "sluice_channel_attr.size", no_size},
-    {"EINVAL", NO_SIZE, "info size", no_size_of_info},
-    {"EINVAL", NO_SIZE, "error size", no_size_of_error},
-    {"E2BIG", "a struct whose size is that of no struct", "sluice_channel_attr.size", wild_size},
+    {"EINVAL", NO_SIZE, "sluice_channel_info.size", no_size_of_info},
+    {"EINVAL", NO_SIZE, "sluice_error.size", no_size_of_error},
+    {"E2BIG", WILD_SIZE, "sluice_channel_attr.size", wild_size},
+    {"E2BIG", WILD_SIZE, "sluice_counters.size", wild_size_of_counters},
     {"EINVAL", OUT_OF_RANGE, "send_depth 1000000 1..16384", attribute_out_of_range},
     {"EINVAL", OUT_OF_RANGE, "max_message 1 4096", attribute_below_range},
     {"EINVAL", OUT_OF_RANGE, "wait_mode 9 0..2", mode_out_of_range},
@@ -461,7 +472,7 @@ const struct mistake misuses[] = {
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline},
     {"EINVAL", NEGATIVE, "timeout -1 negative", negative_timeout},
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline_of_scope},
-    {"EINVAL", WRONG_COUNT, "count 4294967295", too_many_completions},
+    {"EINVAL", WRONG_COUNT, "count 4294967295 above 2^31", too_many_completions},
     {"EINVAL", WRONG_COUNT, "0 peers", no_peers},
     {"EINVAL", WRONG_COUNT, "3 endpoints 2 peers", wrong_number_of_endpoints},
     {"EINVAL", WRONG_OPERATION, "opcode 77", unknown_operation},
@@ -481,12 +492,11 @@ const struct mistake misuses[] = {
     {"EINVAL", "a handshake of what is not prepared", "peer 0 connected reset",
      handshake_of_connected_peer},
     {"EINVAL", NO_SCOPE, "scope", null_scope},
-    {"EINVAL", NO_SCOPE, "scope", ended_scope},
+    {"ESTALE", "a scope that has ended", "scope ended", ended_scope},
     {"EBUSY", SCOPE_OPEN, "scope open", second_scope},
     {"EBUSY", SCOPE_OPEN, "scope open", send_beside_scope},
     {"EBUSY", SCOPE_OPEN, "scope open", poll_beside_scope},
     {"ESTALE", NO_HANDLE, "handle", zero_handle},
     {"ESTALE", NO_HANDLE, "handle", foreign_handle},
-    {"ESTALE", NO_HANDLE, "handle", detached_handle},
     {NULL, NULL, NULL, NULL},
 };

@@ -186,8 +186,42 @@ static int stale_endpoint(struct world *world)
     remotes[0] = endpoints[1];
     remotes[1] = endpoints[0];
     struct sluice_multichannel *loop = sluice_prepared_multichannel_handshake(prepared, remotes, 2);
+    require_ok(sluice_multichannel_wait_connected(loop, DEADLINE));
     require_ok(sluice_multichannel_peer_reset(loop, 0, &unused));
     return sluice_multichannel_peer_handshake(loop, 0, &remotes[0]);
+}
+
+/* Of a peer that fails by itself nobody may know yet. */
+static int handshake_of_failed_peer(struct world *world)
+{
+    struct sluice_endpoint endpoint;
+    memset(&endpoint, 0, sizeof(endpoint));
+    require_ok(sluice_multichannel_shutdown(world->loop, DEADLINE));
+    return sluice_multichannel_peer_handshake(world->loop, 0, &endpoint);
+}
+
+/* So many results came since that its place was needed. */
+static int old_handle(struct world *world)
+{
+    struct sluice_multichannel *loop = narrow_loop(world);
+    struct sluice_remote_mr own = memory_remote(&world->memory, 8, 8);
+    require_ok(sluice_multichannel_write_unpolled(loop, 0, &world->sge, 1, &own, DEADLINE,
+                                                  &world->handle));
+    for (int i = 0; i < 20; i++) {
+        require_ok(sluice_multichannel_flush(loop, DEADLINE));
+        require_ok(
+            sluice_multichannel_write_unpolled(loop, 0, &world->sge, 1, &own, DEADLINE, NULL));
+    }
+    return sluice_multichannel_wait(loop, &world->handle, 0, &world->completion);
+}
+
+/* Nothing tells it from an old one. */
+static int detached_handle(struct world *world)
+{
+    world->request.opcode = SLUICE_OP_RECEIVE;
+    world->handle = post(world->pair.channels[0], &world->request);
+    require_ok(sluice_channel_detach(world->pair.channels[0], &world->handle));
+    return sluice_channel_cancel(world->pair.channels[0], &world->handle, NULL);
 }
 
 static int timeout(struct world *world)
@@ -206,6 +240,7 @@ static int deadline(struct world *world)
 #define NOT_CONNECTED "a peer that has failed or is not connected"
 #define NO_PROTOCOL "bytes of a peer that are no endpoint, or no handle of memory"
 #define TOO_SHORT "a remote range that is too short"
+#define NO_REQUEST "a handle that is detached, or whose place was needed"
 #define TIMED_OUT "a timeout or a deadline that passed"
 
 const struct mistake runtime_errors[] = {
@@ -222,6 +257,8 @@ const struct mistake runtime_errors[] = {
     {"EINVAL", "an address that is none", "nowhere address", no_address},
     {"EINVAL", "a remote word that is not aligned to 8", "remote.addr multiple of 8",
      remote_not_aligned},
+    {"EINVAL", "a handshake of a peer that has failed", "peer 0 failed reset",
+     handshake_of_failed_peer},
     {"EMSGSIZE", "a send longer than max_message", "12288 max_message 4096", send_too_long},
     {"ENODEV", "a device that does not exist", "nothing", no_device},
     {"ENOENT", "nothing to wait for", "nothing", nothing_to_wait_for},
@@ -235,6 +272,8 @@ const struct mistake runtime_errors[] = {
     {"ERANGE", TOO_SHORT, "outside 4096", slice_outside},
     {"ERANGE", "no such entry in what a device has", "99", no_such_device},
     {"ESTALE", "an endpoint of an earlier connection", "stale generation", stale_endpoint},
+    {"ESTALE", NO_REQUEST, "handle place", old_handle},
+    {"ESTALE", NO_REQUEST, "handle place", detached_handle},
     {"ETIMEDOUT", TIMED_OUT, "pending", timeout},
     {"ETIMEDOUT", TIMED_OUT, "deadline", deadline},
     {NULL, NULL, NULL, NULL},

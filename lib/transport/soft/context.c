@@ -164,7 +164,6 @@ void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot)
 const struct slu_transport slu_transport_soft = {
     .name = "soft",
     .id = SLU_TRANSPORT_SOFT,
-    .probe_overtakes = true,
     .device_list = slu_soft_device_list,
     .open = open_context,
     .close = close_context,

@@ -7,6 +7,7 @@
 const struct slu_transport slu_transport_verbs = {
     .name = "verbs",
     .id = SLU_TRANSPORT_VERBS,
+    .probe_is_request = true,
     .device_list = slu_verbs_device_list,
     .open = slu_verbs_open,
     .close = slu_verbs_close,
