@@ -58,15 +58,6 @@ static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_
     ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL);
 }
 
-static void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("yield");
-#endif
-}
-
 static int64_t spin_end(const struct slu_engine *engine, int64_t now)
 {
     if (engine->wait_mode == SLUICE_WAIT_SPIN)
@@ -74,12 +65,15 @@ static int64_t spin_end(const struct slu_engine *engine, int64_t now)
     return engine->wait_mode == SLUICE_WAIT_EVENT ? now : now + engine->spin_time;
 }
 
-/* Polls several times for one pause and one look at the clock: each costs more than a poll. */
+/*
+ * Polls several times for one look at the clock, which costs more than a poll. No
+ * pause instruction: it costs as much as several polls, and under emulation, or
+ * in a guest that is watched for such loops, many times that.
+ */
 static int spin(struct slu_engine *engine, struct slu_slot *slot)
 {
     int count = 0;
 
-    pause_cpu();
     for (int i = 0; i < SPIN_POLLS && count == 0; i++)
         count = slu_poll_for(engine, slot);
     return count;
