@@ -71,9 +71,18 @@ static uint32_t take_signs(const struct slu_engine *engine, struct slu_peer *pee
     return signs;
 }
 
+/* A request that the peer refused was answered, too. */
+static bool has_refused(const struct slu_peer *peer)
+{
+    return peer->cause_status == SLUICE_STATUS_REM_INV_REQ_ERR ||
+           peer->cause_status == SLUICE_STATUS_REM_ACCESS_ERR ||
+           peer->cause_status == SLUICE_STATUS_REM_OP_ERR ||
+           peer->cause_status == SLUICE_STATUS_RNR_RETRY_EXC_ERR;
+}
+
 bool slu_probe_heard(struct slu_peer *peer)
 {
-    peer->probe.answered |= count_successes(peer) != peer->probe.successes;
+    peer->probe.answered |= count_successes(peer) != peer->probe.successes || has_refused(peer);
     return peer->probe.answered;
 }
 

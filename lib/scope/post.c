@@ -71,8 +71,10 @@ static int post_one(struct sluice_scope *scope, const struct sluice_request *req
 static int post_remote(struct sluice_scope *scope, struct sluice_request *request,
                        const struct sluice_remote_mr *remote, struct sluice_handle *handle)
 {
-    if (remote == NULL)
+    if (remote == NULL && slu_scope_engine(scope) != NULL)
         return slu_no_remote(request->opcode);
+    if (remote == NULL)
+        return slu_scope_unusable(scope);
     request->remote = *remote;
     return post_one(scope, request, handle);
 }

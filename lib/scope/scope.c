@@ -130,11 +130,17 @@ static void report_no_scope(struct sluice_scope_report *report, int error)
 {
     static const struct outcome nothing;
     struct sluice_scope_report known;
+    struct slu_text text;
 
-    if (report != NULL && read_report(report, &known) == 0)
+    if (report == NULL)
+        return;
+    /* What was said of the scope comes before what may be said of the report. */
+    slu_text_save(&text);
+    if (read_report(report, &known) == 0)
         write_report(report, &known, &nothing, error);
-    else if (report != NULL)
+    else
         report->error = error;
+    slu_text_restore(&text);
 }
 
 struct sluice_scope *sluice_scope_attach(struct sluice_scope *scope,
