@@ -372,6 +372,34 @@ START_TEST(channel_refuses_a_stale_endpoint)
 }
 END_TEST
 
+/* It answered, if only by a refusal, so its side of the connection is used up. */
+START_TEST(endpoint_of_a_peer_that_refused)
+{
+    struct sluice_endpoint endpoints[2];
+    struct memory near;
+    struct pair pair;
+    sides_open(&pair.sides);
+    struct sluice_prepared_channel *prepared[2];
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(pair.sides.pds[i], NULL, &endpoints[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
+        require(pair.channels[i], "%s", sluice_last_error());
+    }
+    memory_open(&near, pair.sides.pds[0], 64);
+    struct sluice_sge sge = memory_sge(&near, 0, 64);
+    struct sluice_remote_mr remote = {.addr = 4096, .length = 64, .rkey = 12345};
+    require_error(sluice_channel_write(pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES, "");
+    prepared[0] = sluice_channel_reset(pair.channels[0]);
+    require(prepared[0], "%s", sluice_last_error());
+    require_null(sluice_prepared_channel_handshake(prepared[0], &endpoints[1]), ESTALE, "stale");
+    pair.channels[0] = NULL;
+    memory_close(&near);
+    pair_close(&pair);
+}
+END_TEST
+
 /* A peer that had not come so far uses what it gave out, after all the patience of this side. */
 START_TEST(endpoint_of_a_late_peer)
 {
@@ -456,6 +484,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, handshakes_of_a_peer);
     tcase_add_test(tcase, endpoint_of_before_a_reset);
     tcase_add_test(tcase, channel_refuses_a_stale_endpoint);
+    tcase_add_test(tcase, endpoint_of_a_peer_that_refused);
     tcase_add_test(tcase, endpoint_of_a_late_peer);
     tcase_add_test(tcase, endpoints_are_unique);
     tcase_add_test(tcase, channel_to_itself);

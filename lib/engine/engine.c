@@ -155,6 +155,8 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
     engine->next_deadline = engine->next_drain = engine->next_probe = SLUICE_FOREVER;
     engine->stalled[SLU_SEND_QUEUE] = engine->stalled[SLU_RECEIVE_QUEUE] = SLU_NONE;
     error = slu_channel_attr_apply(engine, pd->context->transport, attr);
+    engine->max_plain =
+        engine->attr.max_message < UINT32_MAX ? engine->attr.max_message : UINT32_MAX;
     if (error == 0)
         error = create_queues(engine);
     if (error == 0)

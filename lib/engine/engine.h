@@ -67,7 +67,9 @@ struct slu_slot {
     _Atomic uint8_t key_count;
     uint8_t owner;
     bool unfinished; /* parts of it are still to be posted */
+    uint64_t unused[2];
 };
+_Static_assert(sizeof(struct slu_slot) == 128, "a place in the pool is found by a shift");
 
 struct slu_list {
     uint32_t head, tail;
@@ -174,6 +176,7 @@ struct slu_engine {
     struct slu_qp_attr attr;
     enum sluice_wait_mode wait_mode;
     int64_t spin_time;
+    uint64_t max_plain; /* bytes of one work request: those of a message, and at most 2^32 - 1 */
     uint64_t tag; /* owner of handles; never repeats in a process */
     uint32_t peer_count;
     struct slu_peer *peers;

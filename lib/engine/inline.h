@@ -140,7 +140,7 @@ static inline __attribute__((always_inline)) bool slu_item_is_plain(const struct
         (slu_opcode_is_atomic(item->opcode) && !slu_atomic_is_right(engine, request)))
         return false;
     item->bytes = slu_sge_bytes(request->sges, request->sge_count);
-    if (item->bytes > engine->attr.max_message || item->bytes > UINT32_MAX ||
+    if (item->bytes > engine->max_plain ||
         ((request->flags & SLUICE_INLINE) != 0 && item->bytes > engine->attr.max_inline))
         return false;
     return item->opcode < SLUICE_OP_WRITE || slu_remote_holds(remote, item->bytes);

@@ -102,7 +102,7 @@ static INLINE struct slu_slot *plain_slot(const struct slu_engine *engine, enum 
     if (deadline < 0 || sges == NULL || sge_count - 1 >= engine->attr.max_sge)
         return NULL;
     bytes = slu_sge_bytes(sges, sge_count);
-    if (bytes > engine->attr.max_message || bytes > UINT32_MAX)
+    if (bytes > engine->max_plain)
         return NULL;
     if (remote != NULL && !slu_remote_holds(remote, bytes))
         return NULL;
