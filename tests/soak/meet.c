@@ -226,13 +226,16 @@ void meet_peer(uint32_t rank, uint64_t meeting)
     set_task("its mail");
 }
 
-/* An endpoint of the meeting before is refused, and nothing has happened. */
+/*
+ * An endpoint of a meeting before the last is refused, and nothing has happened.
+ * That of the last may be used again if the peer was never heard in it.
+ */
 static void try_stale(uint32_t rank, const struct offer *offer)
 {
     struct peer *peer = &soak.peers[rank];
-    if (peer->epoch == offer->epoch && one_in(&soak.rng, 2)) {
-        int result = CALL(multichannel_peer_handshake, soak.mail.mc, rank, &peer->last);
-        must(result == -ESTALE, "%d for an endpoint of the meeting before: %s", result,
+    if (peer->older_epoch == offer->epoch && one_in(&soak.rng, 2)) {
+        int result = CALL(multichannel_peer_handshake, soak.mail.mc, rank, &peer->older);
+        must(result == -ESTALE, "%d for an endpoint of an earlier meeting: %s", result,
              sluice_last_error());
     }
 }
@@ -249,8 +252,13 @@ void take_offer(uint32_t rank, const struct offer *offer)
     int assembly = CALL(multichannel_peer_handshake, soak.assembly.mc, rank, &offer->ends[1]);
     line->channel = CALL(prepared_channel_handshake, line->prepared, &offer->ends[2]);
     line->prepared = NULL;
+    if (mail == 0) {
+        peer->older_epoch = peer->last_epoch;
+        peer->older = peer->last;
+        peer->last_epoch = offer->epoch;
+        peer->last = offer->ends[0];
+    }
     peer->epoch = offer->epoch;
-    peer->last = offer->ends[0];
     must(sluice_remote_mr_unpack(offer->common, &peer->common) == 0, "%s", sluice_last_error());
     must(sluice_remote_mr_unpack(offer->board, &peer->board) == 0, "%s", sluice_last_error());
     if (mail != 0 || assembly != 0 || !line->channel) {

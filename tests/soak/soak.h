@@ -177,7 +177,9 @@ struct peer {
     uint32_t epoch;
     int64_t failed_at;
     struct sluice_remote_mr common, board;
-    struct sluice_endpoint last; /* of its mail, in this meeting or the one before */
+    /* Of its mail, which we connected to in this meeting or the one before, and before that. */
+    struct sluice_endpoint last, older;
+    uint32_t last_epoch, older_epoch;
     /* The mail that we send. */
     uint64_t sent, written;
     uint32_t sending; /* flights in the send queue */
