@@ -346,28 +346,40 @@ START_TEST(endpoint_of_before_a_reset)
 }
 END_TEST
 
+/* A pair, and the endpoints that it is connected by. */
+static void open_with_endpoints(struct pair *pair, struct sluice_endpoint endpoints[2])
+{
+    struct sluice_prepared_channel *prepared[2];
+    sides_open(&pair->sides);
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(pair->sides.pds[i], NULL, &endpoints[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pair->channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
+        require(pair->channels[i], "%s", sluice_last_error());
+    }
+}
+
+/* Resets our end, which the peer's endpoint is stale for then. */
+static void reset_and_find_stale(struct pair *pair, const struct sluice_endpoint *theirs,
+                                 const char *words)
+{
+    struct sluice_endpoint again;
+    struct sluice_prepared_channel *prepared = sluice_channel_reset(pair->channels[0]);
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_channel_endpoint(prepared, &again));
+    require_null(sluice_prepared_channel_handshake(prepared, theirs), ESTALE, words);
+    pair->channels[0] = NULL;
+}
+
 /* A channel's handshake consumes, also then. */
 START_TEST(channel_refuses_a_stale_endpoint)
 {
     struct sluice_endpoint endpoints[2];
-    struct sluice_endpoint again;
     struct pair pair;
-    sides_open(&pair.sides);
-    struct sluice_prepared_channel *prepared[2];
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = prepare_channel(pair.sides.pds[i], NULL, &endpoints[i]);
-    }
-    for (int i = 0; i < 2; i++) {
-        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair.channels[i], "%s", sluice_last_error());
-    }
+    open_with_endpoints(&pair, endpoints);
     pair_works(&pair);
-    prepared[0] = sluice_channel_reset(pair.channels[0]);
-    require(prepared[0], "%s", sluice_last_error());
-    require_ok(sluice_prepared_channel_endpoint(prepared[0], &again));
-    require_null(sluice_prepared_channel_handshake(prepared[0], &endpoints[1]), ESTALE,
-                 "stale generation 1 generation 1 reset");
-    pair.channels[0] = NULL;
+    reset_and_find_stale(&pair, &endpoints[1], "stale generation 1 generation 1 reset");
     pair_close(&pair);
 }
 END_TEST
@@ -378,23 +390,12 @@ START_TEST(endpoint_of_a_peer_that_refused)
     struct sluice_endpoint endpoints[2];
     struct memory near;
     struct pair pair;
-    sides_open(&pair.sides);
-    struct sluice_prepared_channel *prepared[2];
-    for (int i = 0; i < 2; i++) {
-        prepared[i] = prepare_channel(pair.sides.pds[i], NULL, &endpoints[i]);
-    }
-    for (int i = 0; i < 2; i++) {
-        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
-        require(pair.channels[i], "%s", sluice_last_error());
-    }
+    open_with_endpoints(&pair, endpoints);
     memory_open(&near, pair.sides.pds[0], 64);
     struct sluice_sge sge = memory_sge(&near, 0, 64);
     struct sluice_remote_mr remote = {.addr = 4096, .length = 64, .rkey = 12345};
     require_error(sluice_channel_write(pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES, "");
-    prepared[0] = sluice_channel_reset(pair.channels[0]);
-    require(prepared[0], "%s", sluice_last_error());
-    require_null(sluice_prepared_channel_handshake(prepared[0], &endpoints[1]), ESTALE, "stale");
-    pair.channels[0] = NULL;
+    reset_and_find_stale(&pair, &endpoints[1], "stale");
     memory_close(&near);
     pair_close(&pair);
 }
