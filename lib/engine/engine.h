@@ -177,7 +177,7 @@ struct slu_engine {
     enum sluice_wait_mode wait_mode;
     int64_t spin_time;
     uint64_t max_plain; /* bytes of one work request: those of a message, and at most 2^32 - 1 */
-    uint64_t tag; /* owner of handles; never repeats in a process */
+    uint64_t tag;       /* owner of handles; never repeats in a process */
     uint32_t peer_count;
     struct slu_peer *peers;
     struct slu_pool pools[SLU_QUEUES];
