@@ -243,7 +243,7 @@ static void check_scatter(const struct mesh *mesh, const struct sluice_completio
         if (completion->peer != 2 || of_victim++ < arrived) {
             require_class(completion, SLUICE_CLASS_NONE);
         } else if (of_victim == arrived + 1) {
-            require_class(completion, SLUICE_CLASS_PEER_LOST);
+            require_death(completion);
         } else {
             require_class(completion, SLUICE_CLASS_CANCELLED);
             require(completion->cause == peer_error(mesh->all, 2).status, "cause %u",
@@ -364,14 +364,14 @@ static void use_dead_memory(struct rank *rank)
     rank_kill(rank, 2);
     int64_t start = clock_now();
     int result = sluice_multichannel_gather_read(mesh.all, requests, 3, DEADLINE, completions);
-    require(result == -ECONNRESET || result == -ENOTCONN, "%d", result);
+    require(result == completions[1].error || result == completions[2].error, "%d", result);
     require(clock_now() - start < NOTICE || !device_is_soft(), "%lld ms",
             (long long)(clock_now() - start) / 1000000);
     require_class(&completions[0], SLUICE_CLASS_NONE);
     for (uint32_t i = 1; i < 3; i++) {
-        require(completions[i].error_class == SLUICE_CLASS_PEER_LOST ||
-                    completions[i].error == -ENOTCONN,
-                "peer %u: %s", i, sluice_error_class_name(completions[i].error_class));
+        if (completions[i].error != -ENOTCONN) {
+            require_death(&completions[i]);
+        }
         check_lost(&mesh, i);
         require_result(sluice_multichannel_write(mesh.all, i, &sge, 1, &remotes[i], DEADLINE),
                        -ENOTCONN);

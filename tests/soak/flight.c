@@ -283,18 +283,24 @@ void suspect(uint32_t rank, const char *what, int error)
 }
 
 static const int class_errors[] = {
-    [SLUICE_CLASS_PEER_LOST] = -ECONNRESET,
-    [SLUICE_CLASS_TIMEOUT] = -ETIMEDOUT,
+    [SLUICE_CLASS_PEER_LOST] = -ECONNRESET, [SLUICE_CLASS_TIMEOUT] = -ETIMEDOUT,
+    [SLUICE_CLASS_ACCESS] = -EACCES,        [SLUICE_CLASS_TRUNCATED] = -EMSGSIZE,
     [SLUICE_CLASS_CANCELLED] = -ECANCELED,
 };
+
+/* The queue pairs of a killed process may outlive its regions and answer with a refusal. */
+static bool may_end_so(uint32_t class)
+{
+    return class == SLUICE_CLASS_PEER_LOST || class == SLUICE_CLASS_TIMEOUT ||
+           class == SLUICE_CLASS_CANCELLED ||
+           (is_verbs() && (class == SLUICE_CLASS_ACCESS || class == SLUICE_CLASS_TRUNCATED));
+}
 
 static void conclude_failure(struct flight *flight, const struct sluice_completion *completion)
 {
     uint32_t class = completion->error_class;
-    bool allowed = class == SLUICE_CLASS_PEER_LOST || class == SLUICE_CLASS_TIMEOUT ||
-                   class == SLUICE_CLASS_CANCELLED;
     bool refused = class == SLUICE_CLASS_CANCELLED && completion->error == -ENOTCONN;
-    must(allowed && (refused || completion->error == class_errors[class]),
+    must(may_end_so(class) && (refused || completion->error == class_errors[class]),
          "an operation of kind %d, opcode %u, with rank %u: error %d, class %s, status %s",
          flight->kind, flight->request.opcode, flight->peer, completion->error,
          sluice_error_class_name(class), sluice_status_name(completion->status));

@@ -174,13 +174,34 @@ void star_pass(struct star *star, uint32_t peer)
     memory_close(&far);
 }
 
+/*
+ * The kernel takes apart what a killed process had, the newest first (__uverbs_cleanup_ufile), and
+ * so may take its regions before its queue pairs: these answer a last request with a refusal.
+ */
+static bool tells_of_death(uint32_t error_class, int32_t error)
+{
+    if (!device_is_soft() && error_class == SLUICE_CLASS_ACCESS) {
+        return error == -EACCES;
+    }
+    if (!device_is_soft() && error_class == SLUICE_CLASS_TRUNCATED) {
+        return error == -EMSGSIZE;
+    }
+    return error_class == SLUICE_CLASS_PEER_LOST && error == -ECONNRESET;
+}
+
+void require_death(const struct sluice_completion *completion)
+{
+    require(tells_of_death(completion->error_class, completion->error), "%d, class %s, status %s",
+            completion->error, sluice_error_class_name(completion->error_class),
+            sluice_status_name(completion->status));
+}
+
 void check_lost(const struct mesh *mesh, uint32_t peer)
 {
     struct sluice_error error = peer_error(mesh->all, peer);
     char number[16];
     snprintf(number, sizeof(number), "%u", peer);
-    require(error.error_class == SLUICE_CLASS_PEER_LOST && error.error == -ECONNRESET, "%s",
-            error.text);
+    require(tells_of_death(error.error_class, error.error), "%s", error.text);
     require(strstr(error.text, number), "peer %u is not in '%s'", peer, error.text);
     require_result(sluice_multichannel_peer_state(mesh->all, peer), SLUICE_STATE_FAILED);
 }

@@ -71,6 +71,8 @@ void mesh_pass(struct mesh *mesh, const struct rank *rank, uint32_t first, uint3
 /* The same between the hub of a star and a peer. */
 void star_pass(struct star *star, uint32_t peer);
 
+/* What ended the first request of a peer that was killed. */
+void require_death(const struct sluice_completion *completion);
 /* The peer was lost, and its error says so and names it. */
 void check_lost(const struct mesh *mesh, uint32_t peer);
 
