@@ -117,6 +117,7 @@ struct slu_name {
 struct slu_probe {
     uint64_t id;        /* of the one in flight; 0: none */
     int64_t due;        /* keep-alive: when to look after the peer next */
+    int64_t late_after; /* keep-alive: a peer that was not heard by then has had its time */
     uint64_t successes; /* requests of the peer that had succeeded when it was looked at last */
     uint32_t access;    /* that the peer gives us */
     bool answered;      /* the peer was heard since it was connected */

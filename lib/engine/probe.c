@@ -22,6 +22,9 @@
 #define PEER_BITS 16
 _Static_assert(SLUICE_MAX_PEERS <= 1 << PEER_BITS, "a probe's id names its peer");
 
+/* How late a peer may be whose device gives up whom it asks in vain. */
+#define LATE_TIME SLUICE_S(10)
+
 /* No slot has index 0; and requests without a slot are never seen by a device. */
 static uint64_t next_id(struct slu_engine *engine, const struct slu_peer *peer)
 {
@@ -149,8 +152,10 @@ void slu_probe_connected(struct slu_engine *engine, struct slu_peer *peer, uint3
 {
     slu_probe_init(peer);
     peer->probe.access = access;
-    if (engine->keepalive > 0)
-        set_due(engine, peer, slu_now());
+    if (engine->keepalive == 0)
+        return;
+    set_due(engine, peer, slu_now());
+    peer->probe.late_after = peer->probe.due + LATE_TIME;
 }
 
 void slu_probe_failed(struct slu_engine *engine, struct slu_peer *peer)
@@ -219,13 +224,18 @@ static void judge(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
         set_due(engine, peer, now + engine->keepalive);
 }
 
+/* One that stands behind a send waits as long as that does, for a receive perhaps. */
+static bool may_ask(const struct slu_engine *engine, struct slu_peer *peer, int64_t now)
+{
+    if (!engine->transport->probe_is_request)
+        return true;
+    return peer->posted[SLU_SEND_QUEUE].head == SLU_NONE &&
+           (slu_probe_heard(peer) || now >= peer->probe.late_after);
+}
+
 static void look_after(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
 {
-    /* One that stands behind a send waits as long as that does, for a receive perhaps. */
-    bool wait = engine->transport->probe_is_request &&
-                (peer->posted[SLU_SEND_QUEUE].head != SLU_NONE || !slu_probe_heard(peer));
-
-    if (wait)
+    if (!may_ask(engine, peer, now))
         set_due(engine, peer, now + engine->keepalive);
     else if (peer->probe.id != 0)
         judge(engine, peer, now);
