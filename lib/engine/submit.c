@@ -67,8 +67,11 @@ static bool call_ready(void *argument)
 int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion)
 {
     struct sluice_error cause;
+    bool known = slu_peer_error(engine, &engine->peers[completion->peer], &cause);
 
-    if (slu_peer_error(engine, &engine->peers[completion->peer], &cause))
+    if (known && cause.opcode == completion->opcode && cause.status == completion->status)
+        return slu_fail(-completion->error, "%s", cause.text);
+    if (known)
         return slu_fail(-completion->error, "%s to peer %u: %s; first error of the peer: %s",
                         slu_opcode_name(completion->opcode), completion->peer,
                         completion->error == -ENOTCONN ? "refused, the peer had failed before"

@@ -19,7 +19,7 @@ static struct sluice_channel_attr attributes(void)
     /* A device answers for whom it knows: of a killed peer, only this tells who waits. */
     if (is_verbs()) {
         attr.keepalive = SLUICE_S(2);
-        attr.ack_timeout = 17; /* 0.5 s, seven times: an emulated machine stands still at times */
+        attr.ack_timeout = 18; /* 1 s, seven times: an emulated machine stands still at times */
     }
     return attr;
 }
