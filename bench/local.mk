@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Benchmarks, built by make, not installed.
+noinst_PROGRAMS += %D%/exchange
+%C%_exchange_LDADD = lib/libsluice.la
+
 noinst_PROGRAMS += %D%/pingpong
 %C%_pingpong_SOURCES = %D%/pair.c %D%/pair.h %D%/pingpong.c
 %C%_pingpong_LDADD = lib/libsluice.la

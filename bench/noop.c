@@ -26,7 +26,7 @@
 
 #include <sluice.h>
 
-#include "device.h"
+#include "device/device.h"
 #include "engine/engine.h"
 
 #define PEERS 8

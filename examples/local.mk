@@ -40,6 +40,26 @@ noinst_PROGRAMS += %D%/09-reconnect
 	%D%/workers.h
 %C%_09_reconnect_LDADD = $(EXAMPLE_LIBS)
 
+noinst_PROGRAMS += %D%/10-node
+%C%_10_node_LDADD = $(EXAMPLE_LIBS)
+
+noinst_PROGRAMS += %D%/11-barriers
+%C%_11_barriers_SOURCES = \
+	%D%/11-barriers.c \
+	%D%/workers.c \
+	%D%/workers.h
+%C%_11_barriers_LDADD = $(EXAMPLE_LIBS)
+
+noinst_PROGRAMS += %D%/12-kmeans
+%C%_12_kmeans_SOURCES = \
+	%D%/12-kmeans.c \
+	%D%/kmeans.c \
+	%D%/kmeans.h
+%C%_12_kmeans_LDADD = $(EXAMPLE_LIBS)
+EXTRA_DIST += \
+	%D%/data/README \
+	%D%/data/digits.csv
+
 # Those that need libsodium: _CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS),
 # _LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS).
 if SODIUM

@@ -9,10 +9,13 @@ pkginclude_HEADERS = \
 	%D%/sluice/device.h \
 	%D%/sluice/endpoint.h \
 	%D%/sluice/error.h \
+	%D%/sluice/exchange.h \
 	%D%/sluice/log.h \
 	%D%/sluice/macros.h \
+	%D%/sluice/mpi.h \
 	%D%/sluice/mr.h \
 	%D%/sluice/multichannel.h \
+	%D%/sluice/node.h \
 	%D%/sluice/pd.h \
 	%D%/sluice/request.h \
 	%D%/sluice/scope.h \

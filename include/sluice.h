@@ -13,10 +13,12 @@
 #include <sluice/device.h>
 #include <sluice/endpoint.h>
 #include <sluice/error.h>
+#include <sluice/exchange.h>
 #include <sluice/log.h>
 #include <sluice/macros.h>
 #include <sluice/mr.h>
 #include <sluice/multichannel.h>
+#include <sluice/node.h>
 #include <sluice/pd.h>
 #include <sluice/request.h>
 #include <sluice/scope.h>

@@ -11,6 +11,9 @@
 
 #include <sluice/context.h>
 
+#include "device/choice.h"
+#include "device/device.h"
+#include "environment.h"
 #include "internal.h"
 
 /* Of sluice_context_attr in version 0.1: up to and with address. */
@@ -38,62 +41,6 @@ static const struct slu_transport *find_transport(const char *name)
         if (strcmp(slu_transports[i]->name, name) == 0)
             return slu_transports[i];
     return NULL;
-}
-
-/* The names of all devices, for the text of ENODEV. */
-static void name_devices(const struct sluice_device_list *list, char *text, size_t size)
-{
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (uint32_t i = 0; i < sluice_device_list_count(list) && used < size; i++) {
-        struct sluice_device_info info = {.size = sizeof info};
-
-        if (sluice_device_list_info(list, i, &info) == 0)
-            used +=
-                (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", info.name);
-    }
-}
-
-/* A program that was to run on RDMA should not have to guess why it runs on soft. */
-static void log_passed_over(const struct sluice_device_list *list, uint32_t chosen,
-                            const struct sluice_device_info *info)
-{
-    struct sluice_device_info passed = {.size = sizeof passed};
-    bool soft = info->level != SLUICE_LEVEL_NIC;
-
-    for (uint32_t i = 0; i < chosen; i++)
-        if (sluice_device_list_info(list, i, &passed) == 0)
-            slu_log(soft ? SLUICE_LOG_WARN : SLUICE_LOG_INFO, "device %s is passed over: %s",
-                    passed.name, passed.description);
-}
-
-/*
- * Finds the device of that name, or without a name the first active one of a
- * list that is in order of preference and ends with soft.
- */
-static int choose_device(const char *name, const char *source, struct sluice_device_info *chosen)
-{
-    struct sluice_device_list *list = sluice_device_list_get();
-    char names[160];
-    int error;
-
-    if (list == NULL)
-        return -errno;
-    for (uint32_t i = 0; i < sluice_device_list_count(list); i++) {
-        chosen->size = sizeof *chosen;
-        error = sluice_device_list_info(list, i, chosen);
-        if (error == 0 && (name != NULL ? strcmp(chosen->name, name) == 0 : chosen->active)) {
-            if (name == NULL)
-                log_passed_over(list, i, chosen);
-            sluice_device_list_free(list);
-            return 0;
-        }
-    }
-    name_devices(list, names, sizeof names);
-    sluice_device_list_free(list);
-    return slu_fail(ENODEV, "no device '%s' (named by %s); there are: %s", name ? name : "any",
-                    source, names);
 }
 
 static int check_attr(const struct sluice_context_attr *attr)
@@ -125,21 +72,22 @@ int slu_context_attr_apply(const struct sluice_context_attr *given,
 static int open_device(const char *device, const struct sluice_context_attr *attr,
                        struct slu_tcontext **opened)
 {
+    struct sluice_device_list *list = sluice_device_list_get();
+    struct sluice_context_attr chosen = *attr;
     struct sluice_device_info info;
-    const char *source = "the caller";
+    struct slu_choice choice;
     int error;
 
-    if (device == NULL) {
-        device = getenv("SLUICE_DEVICE");
-        if (device != NULL && *device == '\0')
-            device = NULL;
-        source = device != NULL ? "SLUICE_DEVICE" : "preference";
-    }
-    error = choose_device(device, source, &info);
+    if (list == NULL)
+        return -errno;
+    error = slu_choose_here(list, device, attr->port, &choice);
+    if (error == 0)
+        info = list->devices[choice.index].info;
+    sluice_device_list_free(list);
     if (error < 0)
         return error;
-    slu_log(SLUICE_LOG_INFO, "device %s chosen by %s: %s", info.name, source, info.description);
-    return find_transport(info.transport)->open(info.name, attr, opened);
+    chosen.port = choice.port;
+    return find_transport(info.transport)->open(info.name, &chosen, opened);
 }
 
 struct sluice_context *sluice_context_open(const char *device,
@@ -149,6 +97,7 @@ struct sluice_context *sluice_context_open(const char *device,
     struct slu_tcontext *transport;
     int error = slu_context_attr_apply(attr, &checked);
 
+    slu_env_check_names();
     if (error == 0)
         error = open_device(device, &checked, &transport);
     if (error < 0) {

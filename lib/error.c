@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "internal.h"
 
 static _Thread_local struct slu_text last_error;
@@ -46,11 +47,11 @@ void *slu_fail_null(int err, const char *format, ...)
 
 static void read_environment(void)
 {
-    const char *value = getenv("SLUICE_MISUSE");
+    const char *value = slu_env_value(SLU_ENV_MISUSE);
 
-    if (value == NULL || *value == '\0')
+    if (value == NULL)
         return;
-    misuse_aborts = strcmp(value, "abort") == 0;
+    misuse_aborts = slu_env_find_word(SLU_ENV_MISUSE, value) >= 0;
     if (!misuse_aborts)
         snprintf(misuse_ignored, sizeof misuse_ignored, "%s", value);
 }
@@ -114,7 +115,8 @@ bool slu_may_end(const void *object, uint32_t magic, const char *what)
     if (*(const uint32_t *)object == SLU_MAGIC_DEAD)
         slu_misuse(EINVAL, "this %s has ended before", what);
     else
-        slu_misuse(EINVAL, "not a %s, or one that has ended before", what);
+        slu_misuse(EINVAL, "not %s %s, or one that has ended before",
+                   strchr("aeiou", what[0]) != NULL ? "an" : "a", what);
     return false;
 }
 

@@ -96,6 +96,9 @@ void slu_info_copy(void *to, const void *from, uint32_t known);
 #define SLU_MAGIC_CHANNEL UINT32_C(0x534c4305)
 #define SLU_MAGIC_PREPARED_MULTICHANNEL UINT32_C(0x534c4d06)
 #define SLU_MAGIC_MULTICHANNEL UINT32_C(0x534c4d07)
+#define SLU_MAGIC_PREPARED_NODE UINT32_C(0x534c4e08)
+#define SLU_MAGIC_NODE UINT32_C(0x534c4e09)
+#define SLU_MAGIC_EXCHANGE UINT32_C(0x534c580a)
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
 
 struct slu_engine;

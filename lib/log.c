@@ -4,10 +4,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "internal.h"
 
 static const char *const level_names[] = {"none", "error", "warn", "info", "debug"};
@@ -22,17 +21,15 @@ static void *function_user;
 
 static void read_environment(void)
 {
-    const char *value = getenv("SLUICE_LOG");
+    const char *value = slu_env_value(SLU_ENV_LOG);
+    int level = value != NULL ? slu_env_find_word(SLU_ENV_LOG, value) : SLUICE_LOG_WARN;
 
-    if (value == NULL || *value == '\0')
-        return;
-    for (uint32_t i = 0; i < LEVELS; i++)
-        if (strcmp(value, level_names[i]) == 0) {
-            atomic_store(&threshold, i);
-            return;
-        }
-    dprintf(STDERR_FILENO,
-            "sluice: SLUICE_LOG=%s is not none, error, warn, info or debug; using warn\n", value);
+    if (level >= 0)
+        atomic_store(&threshold, (uint32_t)level);
+    else
+        dprintf(STDERR_FILENO,
+                "sluice: SLUICE_LOG=%s is not none, error, warn, info or debug; using warn\n",
+                value);
 }
 
 int sluice_log_set(uint32_t level, sluice_log_function new_function, void *user)

@@ -19,6 +19,8 @@ dist_man3_MANS = \
 	%D%/sluice_channel_wait_connected.3 \
 	%D%/sluice_context_open.3 \
 	%D%/sluice_device_list_get.3 \
+	%D%/sluice_exchange_allgather.3 \
+	%D%/sluice_exchange_open.3 \
 	%D%/sluice_last_error.3 \
 	%D%/sluice_load_acquire64.3 \
 	%D%/sluice_log_set.3 \
@@ -34,6 +36,8 @@ dist_man3_MANS = \
 	%D%/sluice_multichannel_scatter_send_unpolled.3 \
 	%D%/sluice_multichannel_send.3 \
 	%D%/sluice_multichannel_send_unpolled.3 \
+	%D%/sluice_node_barrier.3 \
+	%D%/sluice_node_open.3 \
 	%D%/sluice_pd_alloc.3 \
 	%D%/sluice_remote_mr_pack.3 \
 	%D%/sluice_scope_end.3 \
@@ -48,6 +52,7 @@ dist_man7_MANS = \
 	%D%/sluice_environment.7 \
 	%D%/sluice_errors.7 \
 	%D%/sluice_memory.7 \
+	%D%/sluice_mpi.7 \
 	%D%/sluice_transports.7
 
 # A page is found under every name of its NAME section: for each name that is

@@ -14,6 +14,8 @@
 device=${1:-soft}
 [ $# = 0 ] || shift
 export SLUICE_DEVICE="$device" SLUICE_TEST_DEVICE="$device"
+# Without libsodium there are no secrets, which scripts/launch would make.
+grep -q '^#define HAVE_SODIUM 1' config.h || export SLUICE_SECRET_FILE=
 
 # Open MPI does as it is told on any host, as any user; what it forgets to free
 # is not ours.
@@ -36,6 +38,7 @@ for source in "$srcdir"/examples/[0-9]*.c; do
   fi
   case $name in
     *-scatter-gather) check "$title" timeout 120 "examples/$name" -n 4 "$tmp/input" ;;
+    *-kmeans) check "$title" timeout 120 "examples/$name" "$srcdir/examples/data/digits.csv" ;;
     *-mpi-*)
       if have "${MPIEXEC:-mpiexec}"; then
         check "$title" with_mpi "examples/$name"
@@ -241,6 +244,61 @@ check_killed() {
   fi
 }
 
+# Rank 1 is killed at work: the others notice it by themselves, for they do not hear
+# when scripts/launch asks them to end.
+killed_rank() {
+  rm -f "$tmp"/rank.*
+  : >"$tmp/out"
+  # shellcheck disable=SC2016 # it is the shells of the ranks that see these
+  "$srcdir/scripts/launch" -q -n 3 sh -c \
+    'trap "" TERM; echo $$ >"$1.$SLUICE_RANK"; exec examples/12-kmeans --repeat 100000 "$2"' \
+    - "$tmp/rank" "$digits" >"$tmp/out" 2>"$tmp/err" &
+  pid=$!
+  if within "$limit" grep -q '3 ranks' "$tmp/out"; then
+    kill -9 "$(cat "$tmp/rank.1")"
+    within 30 gone "$pid" || echo 'it still runs'
+  fi
+  # shellcheck disable=SC2046 # they are words
+  gone "$pid" || kill -9 $(cat "$tmp"/rank.*)
+  wait "$pid"
+  status=$?
+  cat "$tmp/out" "$tmp/err"
+  echo "exit status $status"
+  [ "$status" != 0 ] && grep -q '^12-kmeans: rank 0: w.* the sums' "$tmp/err" &&
+    grep -q '^12-kmeans: rank 2: w.* the sums' "$tmp/err"
+}
+
+# What the clusters are was computed by another program, in another language.
+check_kmeans() {
+  program=examples/12-kmeans digits=$srcdir/examples/data/digits.csv
+  clusters='21 iterations, inertia 1167946.2077, purity 78.85 %, centres 22c7cb8fec892bfd'
+  check "$program by itself" runs "$clusters" $program "$digits"
+  for ranks in 1 2 3 7; do
+    check "$program with $ranks ranks" \
+      runs "$clusters" "$srcdir/scripts/launch" -q -n $ranks $program "$digits"
+  done
+  check "$program with few clusters, for few iterations" \
+    runs '4 iterations, inertia 1825019.4583, purity 28.83 %, centres e6f4242358499b4c' \
+    "$srcdir/scripts/launch" -q -n 2 $program --clusters 3 --iterations 4 "$digits"
+  head -n 5 "$digits" >"$tmp/five.csv"
+  check "$program with more ranks than rows" runs '2 iterations, inertia 0.0000, purity 100.00 %' \
+    "$srcdir/scripts/launch" -q -n 7 $program --clusters 5 "$tmp/five.csv"
+  check "$program with more clusters than rows" refuses 1 'five.csv: 5 rows are too few for 6' \
+    "$srcdir/scripts/launch" -q -n 2 $program --clusters 6 "$tmp/five.csv"
+  sed '17s/,/,17,/' "$digits" >"$tmp/wrong.csv"
+  check "$program with a pixel that is too bright" refuses 1 'wrong.csv:17: pixel 2 is not' \
+    "$srcdir/scripts/launch" -q -n 3 $program "$tmp/wrong.csv"
+  sed '3s/$/,1/' "$digits" >"$tmp/wrong.csv"
+  check "$program with a line that is too long" refuses 1 'wrong.csv:3: the 64 pixels are not' \
+    $program "$tmp/wrong.csv"
+  check "$program with no such file" refuses 1 "$tmp/nosuchfile: No such" $program "$tmp/nosuchfile"
+  for wrong in '' '--clusters 0 x' '--clusters 2x x' '--iterations -1 x' '--repeat' 'one two'; do
+    # shellcheck disable=SC2086 # they are words
+    check "$program $wrong" refuses 2 usage $program $wrong
+  done
+  check "$program ends when a rank is killed" killed_rank
+}
+
 if [ "$device" = soft ]; then
   check 'examples/01-loopback on an unknown device' \
     refuses 1 nosuch0 env SLUICE_DEVICE=nosuch0 examples/01-loopback
@@ -253,6 +311,25 @@ if [ "$device" = soft ]; then
   check 'examples/09-reconnect takes back who was killed' \
     runs 'client 1: 100 reports, died 2 times, was taken back 2 times' examples/09-reconnect
   check 'examples/08-many-peers with no workers' refuses 2 usage examples/08-many-peers -n 0
+  check 'examples/10-node is a rank by itself' runs 'add up to 49995000' examples/10-node
+  check 'examples/10-node as four ranks' \
+    runs 'add up to 799980000' "$srcdir/scripts/launch" -n 4 examples/10-node
+  if grep -q '^#define HAVE_JANSSON 1' config.h; then
+    echo '{"hosts": [{"hostname": "a", "port": 1, "rankid": 0, "ibdev": "soft"}]}' >"$tmp/hosts"
+    sed 's/"soft"/"nosuch0:1"/' "$tmp/hosts" >"$tmp/other-hosts"
+    check 'examples/10-node on the device of a host file' runs 'add up to 49995000' \
+      env -u SLUICE_DEVICE SLUICE_RANK=0 SLUICE_HOST_FILE="$tmp/hosts" examples/10-node
+    check 'examples/10-node on a device of a host file that is not there' refuses 1 nosuch0:1 \
+      env -u SLUICE_DEVICE SLUICE_RANK=0 SLUICE_HOST_FILE="$tmp/other-hosts" examples/10-node
+  else
+    skip 'examples/10-node on the device of a host file' 'built without jansson'
+  fi
+  for ranks in 1 2 3 8; do
+    check "examples/11-barriers with $ranks ranks" runs dissemination examples/11-barriers -n $ranks
+  done
+  check 'examples/11-barriers mends its barriers' runs 'are mended' examples/11-barriers
+  check 'examples/11-barriers with no ranks' refuses 2 usage examples/11-barriers -n 0
+  check_kmeans
   check 'bench/pingpong' runs 'one way' bench/pingpong
   check 'bench/pingpong with all ways to send' \
     runs unpolled bench/pingpong -n 100 -b 100 blocking waited unpolled

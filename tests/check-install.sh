@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The installed library serves a program that knows nothing but pkg-config: the
-# first one of README.md is built and run, with the shared library and without.
+# first one of README.md is built and run, with the shared library and without. So is
+# one that needs all that exchanges are made of.
 . "${srcdir:-.}/tests/tap.sh"
 
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -40,12 +41,12 @@ headers_are_there() {
   done
 }
 
-# build PROGRAM [--static]
+# build SOURCE PROGRAM [--static]
 build() {
-  program=$1
-  shift
+  source=$1 program=$2
+  shift 2
   # shellcheck disable=SC2046,SC2086 # flags are words
-  ${CC:-cc} -Wall -Wextra -Werror $SANITIZE -o "$program" "$tmp/readme.c" $(flags --cflags --libs "$@")
+  ${CC:-cc} -Wall -Wextra -Werror $SANITIZE -o "$program" "$source" $(flags --cflags --libs "$@")
 }
 
 run() {
@@ -57,20 +58,43 @@ check 'every header is installed' headers_are_there
 check 'sluice.pc holds no path of the build' no_build_paths
 check 'sluice.pc has the version of the package' right_version
 
+# It has a secret if the library can have one, which pulls in what that needs.
+cat >"$tmp/exchange.c" <<'EOF'
+#include <errno.h>
+#include <stdio.h>
+#include <sluice.h>
+int main(void)
+{
+    struct sluice_exchange_attr attr = {
+        .size = sizeof(attr), .ranks = 1, .host_file = "hosts", .secret_file = "secret"};
+    struct sluice_exchange *exchange = sluice_exchange_open(&attr, SLUICE_S(5));
+    if (exchange == NULL)
+        fprintf(stderr, "%s\n", sluice_last_error());
+    int result = exchange == NULL && errno != EOPNOTSUPP;
+    sluice_exchange_close(exchange);
+    return result;
+}
+EOF
+printf '{"hosts": [{"hostname": "localhost", "port": 7471, "rankid": 0}]}\n' >"$tmp/hosts"
+(umask 077 && echo 'known to us alone' >"$tmp/secret")
+
 awk '/^```c$/ && !seen { inside = seen = 1; next } /^```/ { inside = 0 } inside' \
   "$srcdir/README.md" >"$tmp/readme.c"
 if [ -s "$tmp/readme.c" ]; then
   if [ -f "$root$libdir/libsluice.so" ]; then
-    check 'the program of README.md is built' build "$tmp/shared"
+    check 'the program of README.md is built' build "$tmp/readme.c" "$tmp/shared"
     check 'the program of README.md runs' run "$tmp/shared"
   else
-    check 'the program of README.md is built without a shared library' build "$tmp/alone"
+    check 'the program of README.md is built without a shared library' build "$tmp/readme.c" "$tmp/alone"
     check 'the program of README.md runs without a shared library' run "$tmp/alone"
   fi
   if [ -f "$root$libdir/libsluice.a" ]; then
     rm -f "$root$libdir"/libsluice.so*
-    check 'it is built with the static library' build "$tmp/static" --static
+    check 'it is built with the static library' build "$tmp/readme.c" "$tmp/static" --static
     check 'it runs with the static library' run "$tmp/static"
+    check 'an exchange is built with the static library' \
+      build "$tmp/exchange.c" "$tmp/exchange" --static
+    check 'an exchange runs with the static library' run "$tmp/exchange"
   else
     skip 'it runs with the static library' 'no static library was built'
   fi

@@ -158,7 +158,7 @@ cat "$srcdir"/include/*.h "$srcdir"/include/sluice/*.h >"$tmp/headers"
 awk '/^#define SLUICE_/ { sub(/\(.*/, "", $2); print $2 }
      /^ +SLUICE_[A-Z0-9_]+ = / { print $1 }' "$tmp/headers" |
   grep -v -e '_H$' -e '^SLUICE_EXPORT$' -e '^SLUICE_NODISCARD$' -e '^SLUICE_CONSUMED_BY$' \
-    -e '^SLUICE_REDECLARE_' |
+    -e '^SLUICE_MAYBE_UNUSED$' -e '^SLUICE_REDECLARE_' |
   sort -u >"$tmp/constants"
 
 # What the pages have: "name section page", one line for each name.
@@ -223,13 +223,14 @@ wrong_types() {
 
 # Words in the pages, the names of environment variables aside.
 wrong_words() {
-  sed -n 's/^\.It Ev //p' "$man/sluice_environment.7" | sort -u >"$tmp/environment"
+  sed -n 's/^\.It Ev \([A-Z0-9_]*\).*/\1/p' "$man/sluice_environment.7" | sort -u >"$tmp/environment"
   grep -hv '^\.Dt ' "$man"/*.[37] >"$tmp/text"
   grep -o '\bSLUICE_[A-Z0-9_]*[A-Z0-9]\b' "$tmp/text" | sort -u >"$tmp/words"
   sort -u "$tmp/constants" "$tmp/environment" | comm -13 - "$tmp/words" | sed 's/$/ is in no header/'
   comm -23 "$tmp/constants" "$tmp/words" | sed 's/$/ is in no page/'
   {
-    grep -o '\bsluice_[a-z0-9_]*[a-z0-9]\b' "$tmp/headers.i"
+    grep -o '\bsluice_[a-z0-9_]*[a-z0-9]\b' "$tmp/headers.i" "$srcdir/include/sluice/mpi.h" |
+      cut -d: -f2
     cut -d' ' -f1 "$tmp/names"
   } | sort -u >"$tmp/known"
   grep -o '\bsluice_[a-z0-9_]*[a-z0-9]\b' "$tmp/text" | sort -u | comm -13 "$tmp/known" - |
@@ -249,8 +250,14 @@ wrong_values() {
 }
 
 unread_environment() {
-  grep -rhoE 'getenv\("[A-Za-z0-9_]+"\)' "$srcdir/lib" | cut -d'"' -f2 | sort -u >"$tmp/read"
-  sed -n 's/^\.It Ev //p' "$man/sluice_environment.7" | sort -u | comm -13 - "$tmp/read"
+  {
+    grep -rhoE 'getenv\("[A-Za-z0-9_]+"\)' "$srcdir/lib"
+    # The tables of our own variables and of those of launchers.
+    grep -hoE '= "[A-Z][A-Z0-9_]+"' "$srcdir/lib/environment.c" "$srcdir/lib/exchange/launch.c" \
+      "$srcdir/lib/device/local_rank.c"
+  } | cut -d'"' -f2 | sort -u >"$tmp/read"
+  sed -n 's/^\.It Ev \([A-Z0-9_]*\).*/\1/p' "$man/sluice_environment.7" | sort -u |
+    comm -13 - "$tmp/read"
 }
 
 dead_references() {
@@ -280,7 +287,7 @@ uninstalled() {
 
 compiles() {
   # shellcheck disable=SC2086 # a compiler may come with options
-  silent $cc -std=c11 -O1 -Wall -Wextra -Werror -I"$srcdir/include" ${VERBS_CFLAGS:-} \
+  silent $cc -std=c11 -O1 -Wall -Wextra -Werror -I"$srcdir/include" ${VERBS_CFLAGS:-} ${MPI_CFLAGS:-} \
     -c -o "$tmp/example.o" "$1"
 }
 
@@ -300,9 +307,19 @@ needs_verbs() {
     ! echo '#include <infiniband/verbs.h>' | silent $cc ${VERBS_CFLAGS:-} -E -o /dev/null -
 }
 
+needs_mpi() {
+  # shellcheck disable=SC2086 # a compiler may come with options
+  grep -q '<sluice/mpi.h>' "$1" &&
+    ! echo '#include <mpi.h>' | silent $cc ${MPI_CFLAGS:-} -E -o /dev/null -
+}
+
 check_example() {
   if needs_verbs "$1"; then
     skip "$2 compiles" 'no headers of libibverbs'
+    return
+  fi
+  if needs_mpi "$1"; then
+    skip "$2 compiles" 'no headers of MPI'
     return
   fi
   check "$2 compiles" compiles "$1"

@@ -18,7 +18,7 @@ done
 # warnings_of FILE FLAG: the names of the warnings that gcc gives, one a line.
 warnings_of() {
   # shellcheck disable=SC2086 # as above
-  $gcc -std=gnu99 -O2 -Wall -Wextra $2 -I"$srcdir/include" -c -o "$tmp/program.o" "$1" \
+  $gcc -std=gnu99 -O2 -Wall -Wextra $2 -I"$srcdir/include" -isystem "$programs" -c -o "$tmp/program.o" "$1" \
     >"$tmp/gcc.out" 2>&1
   cat "$tmp/gcc.out" >&2
   sed -n 's/.*warning: .*\[\(-W[a-z-]*\).*\]$/\1/p' "$tmp/gcc.out" | sort -u

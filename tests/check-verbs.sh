@@ -38,20 +38,29 @@ on() {
 }
 
 # As rxe does it.
-for program in access arguments atomics attributes contention counters data devices \
-  endpoints errors event_loop fault_close fault_depth fault_fork fault_signals fault_unpolled \
-  memory misuse objects order path peers reset scope scope_block scope_posts scope_stale \
-  semantics submit threads unpolled waiting wrap; do
+for program in access arguments atomics attributes barriers barriers_broken contention counters \
+  data devices endpoints errors event_loop fault_close fault_depth fault_fork fault_signals \
+  fault_unpolled memory misuse node node_open objects order path peers reset scope scope_block scope_posts \
+  scope_stale semantics submit threads unpolled waiting wrap; do
   check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
 done
+one_rank() {
+  SLUICE_FAKE_VERBS='tidy rxe eager hurry=20' SLUICE_DEVICE=fake0 \
+    with_fake examples/12-kmeans "$srcdir/examples/data/digits.csv" >"$tmp/out" 2>&1
+  status=$?
+  cat "$tmp/out"
+  [ "$status" = 0 ] && grep -q 'inertia 1167946.2077' "$tmp/out"
+}
+check 'examples/12-kmeans, one rank, on a device like rxe' one_rank
 if [ -n "${SANITIZE:-}" ]; then
   skip 'test_steady on a device like rxe' 'a sanitizer has an allocator of its own'
 else
   check 'test_steady on a device like rxe' on 'tidy rxe eager hurry=20' steady
 fi
 # As adapters for InfiniBand do it, in time of its own, and with small completion queues.
-for program in arguments atomics counters data endpoints errors event_loop fault_close fault_depth \
-  fault_unpolled order scope scope_block scope_posts semantics submit threads unpolled waiting; do
+for program in arguments atomics barriers barriers_broken counters data endpoints errors event_loop \
+  fault_close fault_depth fault_unpolled node order scope scope_block scope_posts semantics submit \
+  threads unpolled waiting; do
   check "test_$program on a device like an adapter" \
     on 'tidy infiniband purge events hurry=20 max_cqe=202' $program
 done

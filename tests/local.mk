@@ -9,6 +9,9 @@ test_programs = \
 	%D%/test_arguments \
 	%D%/test_atomics \
 	%D%/test_attributes \
+	%D%/test_barriers \
+	%D%/test_barriers_broken \
+	%D%/test_choice \
 	%D%/test_contention \
 	%D%/test_counters \
 	%D%/test_data \
@@ -16,8 +19,13 @@ test_programs = \
 	%D%/test_devices \
 	%D%/test_endpoints \
 	%D%/test_engine \
+	%D%/test_environment \
 	%D%/test_errors \
 	%D%/test_event_loop \
+	%D%/test_exchange \
+	%D%/test_exchange_hostile \
+	%D%/test_exchange_secret \
+	%D%/test_exchange_tcp \
 	%D%/test_fault_close \
 	%D%/test_fault_depth \
 	%D%/test_fault_exit \
@@ -28,15 +36,22 @@ test_programs = \
 	%D%/test_fault_unpolled \
 	%D%/test_handles \
 	%D%/test_hostile \
+	%D%/test_host_file \
 	%D%/test_hosts \
 	%D%/test_keepalive \
+	%D%/test_launch \
 	%D%/test_listener \
 	%D%/test_memory \
 	%D%/test_misuse \
+	%D%/test_near \
+	%D%/test_node \
+	%D%/test_node_open \
 	%D%/test_objects \
 	%D%/test_order \
 	%D%/test_path \
 	%D%/test_peers \
+	%D%/test_pmi \
+	%D%/test_pmix \
 	%D%/test_process \
 	%D%/test_progress \
 	%D%/test_reset \
@@ -92,6 +107,7 @@ test_programs += \
 	%D%/test_verbs_events \
 	%D%/test_verbs_infiniband \
 	%D%/test_verbs_memory \
+	%D%/test_verbs_nearest \
 	%D%/test_verbs_path \
 	%D%/test_verbs_peers \
 	%D%/test_verbs_queues \
@@ -167,6 +183,18 @@ FAKE_LIBS = \
 %C%_test_verbs_memory_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 %C%_test_verbs_memory_LDADD = $(FAKE_LIBS)
 
+# Its machine is made up.
+%C%_test_verbs_nearest_SOURCES = \
+	$(made_up_machine) \
+	%D%/test_verbs_nearest.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h
+%C%_test_verbs_nearest_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+%C%_test_verbs_nearest_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_nearest_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=ibv_get_device_list,--wrap=slu_near_read
+%C%_test_verbs_nearest_LDADD = $(FAKE_LIBS)
+
 %C%_test_verbs_path_SOURCES = \
 	%D%/test_verbs_path.c \
 	%D%/verbs/ports.c \
@@ -203,14 +231,28 @@ guest_programs = \
 # Those test programs in which no threads meet, or which count what ThreadSanitizer does
 # itself; scripts/test runs the others under it.
 unthreaded_tests = \
+	%D%/test_choice \
 	%D%/test_misuse \
+	%D%/test_near \
 	%D%/test_steady \
 	%D%/test_verbs_choice \
 	%D%/test_verbs_devices \
 	%D%/test_verbs_infiniband \
 	%D%/test_verbs_memory \
+	%D%/test_verbs_nearest \
 	%D%/test_verbs_path \
 	%D%/test_verbs_status
+
+# What differs where libsodium and jansson are not; scripts/test runs them there, too.
+exchange_tests = \
+	%D%/test_exchange_secret \
+	%D%/test_exchange_tcp \
+	%D%/test_host_file \
+	%D%/test_launch \
+	%D%/test_pmi
+
+# Takes long, because launchers do.
+launch_checks = %D%/check-launch.sh
 
 # Checks of what was built, one a line, sorted.
 build_checks = \
@@ -233,6 +275,8 @@ source_checks = \
 
 # What the test programs share. One source or header a line, sorted.
 %C%_libtestsupport_la_SOURCES = \
+	%D%/support/crew.c \
+	%D%/support/crew.h \
 	%D%/support/fault.c \
 	%D%/support/fault.h \
 	%D%/support/group.c \
@@ -295,10 +339,33 @@ source_checks = \
 	%D%/counters/failures.c \
 	%D%/test_counters.c
 
+# Ranks in threads, on the loopback. One source or header a line, sorted.
+exchange_ranks = \
+	%D%/exchange/ranks.c \
+	%D%/exchange/ranks.h
+exchange_liar = \
+	%D%/exchange/liar.c \
+	%D%/exchange/liar.h
+%C%_test_exchange_hostile_SOURCES = \
+	$(exchange_liar) \
+	$(exchange_ranks) \
+	%D%/test_exchange_hostile.c
+%C%_test_exchange_secret_SOURCES = \
+	$(exchange_liar) \
+	$(exchange_ranks) \
+	%D%/test_exchange_secret.c
+%C%_test_exchange_tcp_SOURCES = \
+	$(exchange_ranks) \
+	%D%/test_exchange_tcp.c
+%C%_test_node_open_SOURCES = \
+	$(exchange_ranks) \
+	%D%/test_node_open.c
+
 # It compares its lists with those of the manual. One source or header a line, sorted.
 %C%_test_misuse_SOURCES = \
 	%D%/misuse/mistakes.c \
 	%D%/misuse/mistakes.h \
+	%D%/misuse/ranks.c \
 	%D%/misuse/runtime.c \
 	%D%/test_misuse.c
 %C%_test_misuse_CPPFLAGS = $(AM_CPPFLAGS) -DERRORS_PAGE='"$(abs_top_srcdir)/man/sluice_errors.7"'
@@ -319,7 +386,46 @@ source_checks = \
 %C%_test_wrap_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 %C%_test_wrap_LDADD = $(LDADD) $(VERBS_LIBS)
 
+# What an exchange is opened by: internal functions, on nothing but the environment.
+LAUNCH_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+LAUNCH_LIBS = \
+	%D%/libtestsupport.la \
+	%D%/libobjects.la \
+	$(VERBS_LIBS) $(SODIUM_LIBS) $(JANSSON_LIBS) \
+	$(CHECK_LIBS)
+%C%_test_environment_CPPFLAGS = $(LAUNCH_CPPFLAGS)
+%C%_test_environment_LDADD = $(LAUNCH_LIBS)
+%C%_test_host_file_CPPFLAGS = $(LAUNCH_CPPFLAGS)
+%C%_test_host_file_LDADD = $(LAUNCH_LIBS)
+%C%_test_launch_CPPFLAGS = $(LAUNCH_CPPFLAGS)
+%C%_test_launch_LDADD = $(LAUNCH_LIBS)
+
+# Which device is taken, of lists and on machines that are made up.
+made_up_machine = \
+	%D%/near/machine.c \
+	%D%/near/machine.h
+%C%_test_choice_CPPFLAGS = $(LAUNCH_CPPFLAGS)
+%C%_test_choice_LDADD = $(LAUNCH_LIBS)
+%C%_test_near_SOURCES = \
+	$(made_up_machine) \
+	%D%/test_near.c
+%C%_test_near_CPPFLAGS = $(LAUNCH_CPPFLAGS)
+%C%_test_near_LDADD = $(LAUNCH_LIBS)
+
+# The program that check-launch.sh starts by all kinds of launchers; it builds mpi.c itself.
+check_PROGRAMS += %D%/launch/ranks
+%C%_launch_ranks_SOURCES = %D%/launch/ranks.c
+%C%_launch_ranks_LDADD = lib/libsluice.la
+
 include tests/soak/local.mk
+
+# A pretend libpmix, found under its name once the test has loaded it.
+%C%_pmix_libpmix_la_SOURCES = %D%/pmix/fake.c
+%C%_pmix_libpmix_la_CFLAGS = $(AM_CFLAGS) $(PMIX_CFLAGS)
+%C%_pmix_libpmix_la_LDFLAGS = $(AM_LDFLAGS) -rpath /nowhere -version-info 2:0:0
+%C%_test_pmix_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DFAKE_PMIX='"$(abs_builddir)/%D%/pmix/.libs/libpmix.so.2"'
+%C%_test_pmix_DEPENDENCIES = $(TEST_LIBS) %D%/pmix/libpmix.la
 
 LDADD = $(TEST_LIBS)
 TEST_LIBS = \
@@ -331,9 +437,9 @@ if CHECK
 if VERBS
 check_LTLIBRARIES += %D%/verbs/libfake.la %D%/verbs/libibverbs.la
 endif
-check_LTLIBRARIES += %D%/libobjects.la %D%/libtestsupport.la
+check_LTLIBRARIES += %D%/libobjects.la %D%/libtestsupport.la %D%/pmix/libpmix.la
 check_PROGRAMS += $(test_programs) $(guest_programs)
-TESTS = $(test_programs) $(build_checks) $(source_checks)
+TESTS = $(test_programs) $(build_checks) $(launch_checks) $(source_checks)
 else
 TESTS = $(build_checks) $(source_checks)
 check-local:
@@ -342,8 +448,11 @@ endif
 
 EXTRA_DIST += \
 	$(build_checks) \
+	$(launch_checks) \
 	$(configure_checks) \
 	$(source_checks) \
+	%D%/launch/mpi.c \
+	%D%/launch/slurm \
 	%D%/softroce/README.md \
 	%D%/softroce/check-hosts.sh \
 	%D%/softroce/check-run.sh \
@@ -354,8 +463,11 @@ EXTRA_DIST += \
 	%D%/tap.sh \
 	%D%/tsan.suppressions \
 	%D%/verbs/fake_verbs.map \
+	%D%/typestate/mpi.h \
 	%D%/typestate/right-channel.c \
+	%D%/typestate/right-exchange.c \
 	%D%/typestate/right-multichannel.c \
+	%D%/typestate/right-node.c \
 	%D%/typestate/right-scope-block.c \
 	%D%/typestate/right-scope.c \
 	%D%/typestate/wrong-channel-endpoint-after-handshake.c \
@@ -382,6 +494,15 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-context-pd-after-close.c \
 	%D%/typestate/wrong-device-list-after-free.c \
 	%D%/typestate/wrong-device-list-forgotten.c \
+	%D%/typestate/wrong-device-list-ignored-nearest.c \
+	%D%/typestate/wrong-exchange-barrier-after-close.c \
+	%D%/typestate/wrong-exchange-forgotten-mpi.c \
+	%D%/typestate/wrong-exchange-forgotten-wrapped.c \
+	%D%/typestate/wrong-exchange-forgotten.c \
+	%D%/typestate/wrong-exchange-free.c \
+	%D%/typestate/wrong-exchange-ignored-allgather.c \
+	%D%/typestate/wrong-exchange-ignored-mpi.c \
+	%D%/typestate/wrong-exchange-ignored-open.c \
 	%D%/typestate/wrong-mr-ignored-alloc.c \
 	%D%/typestate/wrong-mr-ignored-register-dmabuf.c \
 	%D%/typestate/wrong-mr-ignored-register.c \
@@ -401,6 +522,15 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-multichannel-ignored-scatter-unpolled.c \
 	%D%/typestate/wrong-multichannel-scatter-before-handshake.c \
 	%D%/typestate/wrong-multichannel-second-handshake.c \
+	%D%/typestate/wrong-node-barrier-after-close.c \
+	%D%/typestate/wrong-node-barrier-before-handshake.c \
+	%D%/typestate/wrong-node-forgotten-prepared.c \
+	%D%/typestate/wrong-node-forgotten.c \
+	%D%/typestate/wrong-node-free-prepared.c \
+	%D%/typestate/wrong-node-free.c \
+	%D%/typestate/wrong-node-ignored-barrier.c \
+	%D%/typestate/wrong-node-ignored-open.c \
+	%D%/typestate/wrong-node-second-handshake.c \
 	%D%/typestate/wrong-pd-forgotten.c \
 	%D%/typestate/wrong-pd-free-wrapped.c \
 	%D%/typestate/wrong-pd-free.c \
@@ -426,8 +556,9 @@ AM_TESTS_ENVIRONMENT = \
 	CC='$(CC)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' MAKE='$(MAKE)' \
 	prefix='$(prefix)' libdir='$(libdir)' VERSION='$(VERSION)' \
 	SANITIZE='$(SLUICE_SANITIZE)' VERBS='$(HAVE_VERBS)' VERBS_CFLAGS='$(VERBS_CFLAGS)' \
-	MPIEXEC='$(MPIEXEC)'; \
-	export CC NM PKG_CONFIG MAKE prefix libdir VERSION SANITIZE VERBS VERBS_CFLAGS MPIEXEC;
+	MPICC='$(MPICC)' MPIEXEC='$(MPIEXEC)' MPI_CFLAGS='$(MPI_CFLAGS)'; \
+	export CC NM PKG_CONFIG MAKE prefix libdir VERSION SANITIZE VERBS VERBS_CFLAGS MPICC \
+	MPIEXEC MPI_CFLAGS;
 
 TEST_EXTENSIONS = .sh
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh

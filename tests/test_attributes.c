@@ -258,7 +258,7 @@ START_TEST(unknown_device)
 {
     int fds = count_fds();
     require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device soft");
-    require_null(sluice_context_open("", NULL), ENODEV, "soft");
+    require_null(sluice_context_open("", NULL), EINVAL, "element 1 empty");
     setenv("SLUICE_DEVICE", "neither-this", 1);
     require_null(sluice_context_open(NULL, NULL), ENODEV, "neither-this soft");
     unsetenv("SLUICE_DEVICE");

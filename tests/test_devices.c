@@ -436,6 +436,40 @@ START_TEST(few_file_descriptors)
 }
 END_TEST
 
+/* Whatever the host has: the call answers as the open does, for each rank. */
+START_TEST(nearest_is_what_is_opened)
+{
+    struct sluice_device_list *list = sluice_device_list_get();
+    char both[140];
+    require(list, "%s", sluice_last_error());
+    snprintf(both, sizeof(both), "no-such-device:1,%s,%s", test_device(), test_device());
+    const char *const names[] = {NULL, test_device(), "soft", both};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        if (names[i]) {
+            setenv("SLUICE_DEVICE", names[i], 1);
+        }
+        for (uint32_t rank = 0; rank < 5; rank++) {
+            char text[12];
+            snprintf(text, sizeof(text), "%u", rank);
+            setenv("SLUICE_LOCAL_RANK", text, 1);
+            int index = sluice_device_list_nearest(list, rank);
+            require(index >= 0, "%d, %s", index, sluice_last_error());
+            struct sluice_context *context = sluice_context_open(NULL, NULL);
+            require(context, "%s", sluice_last_error());
+            struct sluice_device_info info = device_info(list, (uint32_t)index);
+            require(strcmp(info.name, context_info(context).device) == 0, "%s, not %s", info.name,
+                    context_info(context).device);
+            require(!names[i] || strstr(names[i], info.name), "%s", info.name);
+            sluice_context_close(context);
+        }
+    }
+    unsetenv("SLUICE_DEVICE");
+    unsetenv("SLUICE_LOCAL_RANK");
+    sluice_device_list_free(list);
+    require_error(sluice_device_list_nearest(NULL, 0), -EINVAL, "device list NULL");
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, everything_agrees);
@@ -444,6 +478,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, sysfs_says_the_same);
     tcase_add_test(tcase, wrong_arguments);
     tcase_add_test(tcase, looking_changes_nothing);
+    tcase_add_test(tcase, nearest_is_what_is_opened);
     tcase_add_test(tcase, few_file_descriptors);
 }
 

@@ -69,12 +69,17 @@ struct sluice_context_info {
 SLUICE_EXPORT void sluice_context_close(struct sluice_context *context);
 
 /*
- * Opens a device. A NULL name takes SLUICE_DEVICE of the environment, else the
- * first RDMA device with an active port, else "soft", and logs the choice at
- * level info. A NULL attr means all defaults.
+ * Opens a device. device is a name, such as "mlx5_0" or "soft", a name and a port,
+ * "mlx5_0:1", or several of these with commas between; attr->port goes before the port
+ * here. NULL takes SLUICE_DEVICE of the environment, which is the same, else all RDMA
+ * devices with an active port, else "soft". Of several, those that are not there or not
+ * active are passed over, those that are nearest to the CPUs that the thread may run on
+ * are left, and of n of these the process of local rank i takes number i modulo n. The
+ * choice is logged at level info. A NULL attr means all defaults.
  *
  * NULL and errno on failure: ENODEV (no such device; the text lists those that
- * exist), EINVAL and E2BIG (attr; the text names the field), ENETDOWN (no port
+ * exist), EINVAL (device, SLUICE_DEVICE, the local rank of the environment or attr; the
+ * text names what), E2BIG (attr; the text names the field), ENETDOWN (no port
  * is active), EADDRNOTAVAIL (the port has no address, or nothing at gid_index;
  * the text lists what it has), EBUSY (too late for SLUICE_CONTEXT_FORK), EMFILE,
  * ENOMEM, EACCES, and what the driver gives.

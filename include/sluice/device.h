@@ -112,6 +112,17 @@ SLUICE_EXPORT int sluice_device_list_info(const struct sluice_device_list *list,
                                           struct sluice_device_info *info);
 
 /*
+ * The index of the device that the process of this local rank, 0 for the first one of its
+ * host, is to take: the one that sluice_context_open() takes without a name, if this is
+ * the local rank. So the devices are those of SLUICE_DEVICE, if it is set, and of the
+ * active ones the nearest to the CPUs that the calling thread may run on go round by local
+ * rank. Which port SLUICE_DEVICE names is not told. -EINVAL: list is NULL, or SLUICE_DEVICE
+ * is wrong; -ENODEV: it names no device of the list; -ENOMEM.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_device_list_nearest(const struct sluice_device_list *list,
+                                                              uint32_t local_rank);
+
+/*
  * Describes a port, 1 to sluice_device_info.ports, of the device at the index.
  * Errors as sluice_device_list_info().
  */

@@ -10,9 +10,11 @@
 #if defined(__GNUC__)
 #define SLUICE_EXPORT __attribute__((visibility("default")))
 #define SLUICE_NODISCARD __attribute__((warn_unused_result))
+#define SLUICE_MAYBE_UNUSED __attribute__((unused))
 #else
 #define SLUICE_EXPORT
 #define SLUICE_NODISCARD
+#define SLUICE_MAYBE_UNUSED
 #endif
 
 /*

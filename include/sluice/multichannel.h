@@ -25,7 +25,10 @@ struct sluice_multichannel;
 
 SLUICE_EXPORT void sluice_prepared_multichannel_free(struct sluice_prepared_multichannel *prepared);
 
-/* Ends all connections at once; as sluice_channel_close(). NULL is allowed. */
+/*
+ * Ends all connections at once; as sluice_channel_close(). NULL is allowed. Nothing
+ * happens to one that belongs to a node.
+ */
 SLUICE_EXPORT void sluice_multichannel_close(struct sluice_multichannel *multichannel);
 
 /* Declared here for the compiler's sake; described below. */
@@ -113,7 +116,10 @@ SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,
                                    const struct sluice_endpoint *remote);
 
-/* The orderly end, as sluice_channel_shutdown(), of all peers together. */
+/*
+ * The orderly end, as sluice_channel_shutdown(), of all peers together. -EINVAL: it
+ * belongs to a node.
+ */
 SLUICE_EXPORT int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel,
                                                int64_t timeout);
 

@@ -18,7 +18,7 @@ struct sluice_prepared_channel *sluice_channel_prepare(struct sluice_pd *pd,
 
     if (prepared == NULL)
         return slu_fail_null(ENOMEM, "no memory for a channel");
-    prepared->engine = slu_engine_create(pd, 1, attr);
+    prepared->engine = slu_engine_create(pd, 1, 0, attr);
     if (prepared->engine == NULL) {
         free(prepared);
         return NULL;

@@ -67,7 +67,7 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
     return (uint32_t)(sends + receives) + engine->probe_limit;
 }
 
-static int create_queues(struct slu_engine *engine)
+static int create_queues(struct slu_engine *engine, uint32_t spare)
 {
     const struct slu_tcontext *device = engine->pd->context->transport;
     uint32_t depth = share_queue(engine, device);
@@ -75,7 +75,8 @@ static int create_queues(struct slu_engine *engine)
 
     for (int queue = 0; queue < SLU_QUEUES && error == 0; queue++)
         error = slu_pool_create(&engine->pools[queue], (enum slu_queue)queue,
-                                engine->pools[queue].cq_free, engine->attr.max_sge);
+                                engine->pools[queue].cq_free, queue == SLU_SEND_QUEUE ? spare : 0,
+                                engine->attr.max_sge);
     if (error == 0)
         error = engine->transport->cq_create(engine->pd->context->transport, depth, &engine->cq);
     return error;
@@ -136,7 +137,7 @@ static void leave_pd(struct slu_engine *engine)
     pthread_mutex_unlock(&engine->pd->lock);
 }
 
-struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
+struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
                                      const struct sluice_channel_attr *attr)
 {
     struct slu_engine *engine;
@@ -158,7 +159,7 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
     engine->max_plain =
         engine->attr.max_message < UINT32_MAX ? engine->attr.max_message : UINT32_MAX;
     if (error == 0)
-        error = create_queues(engine);
+        error = create_queues(engine, spare);
     if (error == 0)
         error = slu_scope_create(engine);
     if (error == 0)

@@ -79,6 +79,7 @@ struct slu_pool {
     struct slu_slot *slots;
     _Atomic uint32_t *keys; /* max_sge per slot */
     uint32_t size;
+    uint32_t slot_count; /* size, and some to spare */
     uint32_t pending;
     uint32_t cq_free; /* our share of the completion queue */
     struct slu_list free;
@@ -256,8 +257,11 @@ static inline bool slu_is_mere_cancellation(int error)
 int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext *context,
                            const struct sluice_channel_attr *attr);
 
-/* engine.c */
-struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers,
+/*
+ * engine.c. Slots to spare are for requests of our own, beside those of the program: as
+ * long as they are no more, none of them costs the program a result that it has not seen.
+ */
+struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
                                      const struct sluice_channel_attr *attr);
 void slu_engine_destroy(struct slu_engine *engine);
 /* Each engine and each scope of the process has a tag of its own; 0 is nobody's. */
@@ -311,7 +315,8 @@ static inline bool slu_peer_busy(const struct slu_peer *peer)
 }
 
 /* slot.c; inline.h has the rest of it */
-int slu_pool_create(struct slu_pool *pool, enum slu_queue queue, uint32_t size, uint32_t max_sge);
+int slu_pool_create(struct slu_pool *pool, enum slu_queue queue, uint32_t size, uint32_t spare,
+                    uint32_t max_sge);
 void slu_pool_destroy(struct slu_pool *pool);
 /* Takes a slot; there must be room. It joins the posted list of the peer. */
 struct slu_slot *slu_slot_take(struct slu_engine *engine, enum slu_queue queue,
@@ -392,6 +397,12 @@ bool slu_wait_slot(struct slu_engine *engine, struct slu_slot *slot, int64_t unt
 int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
                            int64_t until);
 int slu_wait_slot_interruptible(struct slu_engine *engine, struct slu_slot *slot, int64_t until);
+/*
+ * For a wait of one's own, for what makes no event: until when it spins if it
+ * begins now, and a sleep for at most so long. The engine is entered.
+ */
+int64_t slu_spin_end(const struct slu_engine *engine, int64_t now);
+void slu_nap(struct slu_engine *engine, int64_t until);
 /* For event loops, which are not inside: see sluice_channel_fd(). */
 int slu_fd(const struct slu_engine *engine);
 int slu_arm(struct slu_engine *engine, int64_t *due);

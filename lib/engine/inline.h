@@ -199,7 +199,7 @@ static inline struct slu_slot *slu_slot_find(struct slu_engine *engine, uint64_t
     struct slu_pool *pool = &engine->pools[id >> SLU_INDEX_BITS & 1];
     uint64_t index = (id & (SLU_QUEUE_BIT - 1)) - 1;
 
-    if (SLU_UNLIKELY(index >= pool->size || pool->slots[index].id != id))
+    if (SLU_UNLIKELY(index >= pool->slot_count || pool->slots[index].id != id))
         return NULL;
     return &pool->slots[index];
 }

@@ -17,17 +17,19 @@ static void init_lists(struct slu_pool *pool)
         pool->done[i] = pool->free;
 }
 
-int slu_pool_create(struct slu_pool *pool, enum slu_queue queue, uint32_t size, uint32_t max_sge)
+int slu_pool_create(struct slu_pool *pool, enum slu_queue queue, uint32_t size, uint32_t spare,
+                    uint32_t max_sge)
 {
-    pool->size = size < SLU_MAX_SLOTS ? size : SLU_MAX_SLOTS;
+    pool->size = size < SLU_MAX_SLOTS - spare ? size : SLU_MAX_SLOTS - spare;
+    pool->slot_count = pool->size + spare;
     init_lists(pool);
-    pool->slots = calloc(pool->size, sizeof *pool->slots);
-    pool->keys = calloc((size_t)pool->size * max_sge, sizeof *pool->keys);
+    pool->slots = calloc(pool->slot_count, sizeof *pool->slots);
+    pool->keys = calloc((size_t)pool->slot_count * max_sge, sizeof *pool->keys);
     if (pool->slots == NULL || pool->keys == NULL) {
         slu_pool_destroy(pool);
         return slu_fail(ENOMEM, "no memory for %u requests in flight", pool->size);
     }
-    for (uint32_t i = 0; i < pool->size; i++) {
+    for (uint32_t i = 0; i < pool->slot_count; i++) {
         pool->slots[i].id = (uint64_t)queue << SLU_INDEX_BITS | (i + 1);
         pool->slots[i].owner = SLU_OWNER_NOBODY;
         slu_list_push(pool, &pool->free, &pool->slots[i]);
@@ -96,7 +98,7 @@ uint64_t slu_slot_no_id(uint64_t number)
 void slu_engine_set_generation(struct slu_engine *engine, uint64_t generation)
 {
     for (int queue = 0; queue < SLU_QUEUES; queue++)
-        for (uint32_t i = 0; i < engine->pools[queue].size; i++) {
+        for (uint32_t i = 0; i < engine->pools[queue].slot_count; i++) {
             struct slu_slot *slot = &engine->pools[queue].slots[i];
 
             slot->id = (generation - 1) * SLU_GENERATION | (slot->id & (SLU_GENERATION - 1));
@@ -144,7 +146,7 @@ bool slu_take_done(struct slu_engine *engine, enum slu_slot_owner owner,
 
 bool slu_pool_uses_key(const struct slu_pool *pool, uint32_t max_sge, uint32_t lkey)
 {
-    for (uint32_t i = 0; i < pool->size; i++) {
+    for (uint32_t i = 0; i < pool->slot_count; i++) {
         const struct slu_slot *slot = &pool->slots[i];
         uint32_t count;
 

@@ -58,11 +58,16 @@ static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_
     ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL);
 }
 
-static int64_t spin_end(const struct slu_engine *engine, int64_t now)
+int64_t slu_spin_end(const struct slu_engine *engine, int64_t now)
 {
     if (engine->wait_mode == SLUICE_WAIT_SPIN)
         return SLUICE_FOREVER;
     return engine->wait_mode == SLUICE_WAIT_EVENT ? now : now + engine->spin_time;
+}
+
+void slu_nap(struct slu_engine *engine, int64_t until)
+{
+    sleep_on_queue(engine, false, until);
 }
 
 /*
@@ -107,7 +112,7 @@ static inline int wait_until(struct slu_engine *engine, struct slu_slot *slot,
         if (now >= until)
             return 0;
         if (spin_until == 0)
-            spin_until = spin_end(engine, now);
+            spin_until = slu_spin_end(engine, now);
         spinning = now < spin_until;
         if (!spinning)
             sleep_on_queue(engine, interruptible, until);

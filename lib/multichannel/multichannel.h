@@ -12,8 +12,17 @@ struct sluice_prepared_multichannel {
 
 struct sluice_multichannel {
     uint32_t magic;
+    bool owned; /* by a node, which alone ends it */
     struct slu_engine *engine;
 };
+
+/* prepared.c: as sluice_multichannel_prepare(), with slots to spare as slu_engine_create() has. */
+struct sluice_prepared_multichannel *
+slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
+                         const struct sluice_channel_attr *attr);
+
+/* peers.c: as sluice_multichannel_close(), whoever owns it. */
+void slu_multichannel_destroy(struct sluice_multichannel *multichannel);
 
 static inline bool slu_is_multichannel(const struct sluice_multichannel *multichannel)
 {

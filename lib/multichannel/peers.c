@@ -21,19 +21,35 @@ static struct slu_peer *find_peer(const struct sluice_multichannel *multichannel
     return &multichannel->engine->peers[peer];
 }
 
+/* Its node would go on with what is gone, or no more. */
+static int fail_owned(const char *node_call)
+{
+    return slu_misuse(EINVAL, "the multichannel belongs to a node: use %s", node_call);
+}
+
+void slu_multichannel_destroy(struct sluice_multichannel *multichannel)
+{
+    multichannel->magic = SLU_MAGIC_DEAD;
+    slu_engine_destroy(multichannel->engine);
+    free(multichannel);
+}
+
 void sluice_multichannel_close(struct sluice_multichannel *multichannel)
 {
     if (!slu_may_end(multichannel, SLU_MAGIC_MULTICHANNEL, "multichannel"))
         return;
-    multichannel->magic = SLU_MAGIC_DEAD;
-    slu_engine_destroy(multichannel->engine);
-    free(multichannel);
+    if (multichannel->owned)
+        fail_owned("sluice_node_close()");
+    else
+        slu_multichannel_destroy(multichannel);
 }
 
 int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t timeout)
 {
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel();
+    if (multichannel->owned)
+        return fail_owned("sluice_node_shutdown()");
     return slu_engine_shutdown(multichannel->engine, timeout);
 }
 

@@ -13,8 +13,8 @@ static bool is_prepared(const struct sluice_prepared_multichannel *prepared)
 }
 
 struct sluice_prepared_multichannel *
-sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
-                            const struct sluice_channel_attr *attr)
+slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
+                         const struct sluice_channel_attr *attr)
 {
     struct sluice_prepared_multichannel *prepared;
 
@@ -24,13 +24,20 @@ sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
     prepared = calloc(1, sizeof *prepared);
     if (prepared == NULL)
         return slu_fail_null(ENOMEM, "no memory for a multichannel");
-    prepared->engine = slu_engine_create(pd, peers, attr);
+    prepared->engine = slu_engine_create(pd, peers, spare, attr);
     if (prepared->engine == NULL) {
         free(prepared);
         return NULL;
     }
     prepared->magic = SLU_MAGIC_PREPARED_MULTICHANNEL;
     return prepared;
+}
+
+struct sluice_prepared_multichannel *
+sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
+                            const struct sluice_channel_attr *attr)
+{
+    return slu_multichannel_prepare(pd, peers, 0, attr);
 }
 
 void sluice_prepared_multichannel_free(struct sluice_prepared_multichannel *prepared)

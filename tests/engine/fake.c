@@ -4,7 +4,7 @@
 
 #include "fake_queues.h"
 
-#include "device.h"
+#include "device/device.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>

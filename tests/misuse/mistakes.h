@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The errors of the list in sluice_errors(7), each with a call that is one of
- * it: misuse in mistakes.c, runtime errors in runtime.c.
+ * it: misuse in mistakes.c and ranks.c, runtime errors in runtime.c.
  */
 #ifndef MISUSE_MISTAKES_H
 #define MISUSE_MISTAKES_H
@@ -40,6 +40,39 @@ struct mistake {
 /* In the order of the page; their ends have no row. */
 extern const struct mistake misuses[];
 extern const struct mistake runtime_errors[];
+
+/* ranks.c: mistakes with exchanges and nodes. */
+int null_exchange(struct world *world);
+int null_buffers(struct world *world);
+int null_missing(struct world *world);
+int null_provider(struct world *world);
+int null_node(struct world *world);
+int null_node_endpoints(struct world *world);
+int null_node_handshake(struct world *world);
+int other_exchange(struct world *world);
+int other_exchange_to_open_a_node(struct world *world);
+int other_node(struct world *world);
+int multichannel_of_other_node(struct world *world);
+int other_prepared_node(struct world *world);
+int ended_node(struct world *world);
+int close_other_exchange(struct world *world);
+int close_other_node(struct world *world);
+int close_multichannel_of_node(struct world *world);
+int shut_down_multichannel_of_node(struct world *world);
+int free_other_prepared_node(struct world *world);
+int no_size_of_exchange(struct world *world);
+int wild_size_of_node(struct world *world);
+int kind_out_of_range(struct world *world);
+int rank_out_of_range(struct world *world);
+int barrier_out_of_range(struct world *world);
+int reserved_field_of_provider(struct world *world);
+int negative_deadline_of_exchange(struct world *world);
+int negative_deadline_of_barrier(struct world *world);
+int too_many_bytes_to_exchange(struct world *world);
+int no_ranks(struct world *world);
+int wrong_number_of_ranks(struct world *world);
+int group_that_descends(struct world *world);
+int no_such_rank(struct world *world);
 
 static inline int result_of(const void *object)
 {

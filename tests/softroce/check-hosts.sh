@@ -60,6 +60,26 @@ lossy() {
   [ "$SOFTROCE_HOST" != 0 ] || grep -q 'dropped [1-9]' "$tmp/queue"
 }
 
+# of_four PORT TEXT COMMAND...: two ranks of four here, and two on the other host. Rank
+# 0 says TEXT.
+of_four() {
+  text=$2
+  export SLUICE_RANKS=4 SLUICE_ROOT="$first:$1" SLUICE_JOB="two-hosts-$1"
+  shift 2
+  SLUICE_RANK=$((2 * SOFTROCE_HOST + 1)) timeout 60 "$@" &
+  second=$!
+  export SLUICE_RANK=$((2 * SOFTROCE_HOST))
+  if [ "$SOFTROCE_HOST" = 0 ]; then
+    runs "$text" "$@"
+  else
+    timeout 60 "$@"
+  fi
+  status=$?
+  wait "$second" || status=1
+  unset SLUICE_RANK SLUICE_RANKS SLUICE_ROOT SLUICE_JOB
+  return "$status"
+}
+
 [ "${SOFTROCE_HOST:-}" ] || in_guests
 # shellcheck disable=SC2153 # no misspelling
 first=${SOFTROCE_HOSTS%% *}
@@ -69,6 +89,12 @@ if [ -x examples/03-scatter-gather ]; then
   check 'examples/03-scatter-gather on two hosts while packets get lost' lossy scatter 2 32000 80
 else
   skip 'examples/03-scatter-gather on two hosts' 'built without what it needs'
+fi
+if [ -x examples/10-node ]; then
+  check 'examples/10-node as two ranks on each of two hosts' \
+    of_four 18503 'add up to 799980000' examples/10-node
+else
+  skip 'examples/10-node on two hosts' 'built without what it needs'
 fi
 tests/test_hosts >"$tmp/out" 2>"$tmp/err"
 status=$?

@@ -23,7 +23,7 @@ static const char *const wish_names[] = {"its own work", "a barrier", "an exchan
 struct message {
     uint32_t wish;
     uint32_t value; /* victim, or bytes of a block */
-    uint8_t blocks[GROUP_MAX * GROUP_BLOCK];
+    uint8_t blocks[GROUP_MOST * GROUP_BLOCK];
 };
 
 struct member {
@@ -35,7 +35,7 @@ struct member {
 
 struct hub {
     uint32_t size;
-    struct member members[GROUP_MAX];
+    struct member members[GROUP_MOST];
     char failure[TEXT_BYTES + 100]; /* empty: none */
 };
 
@@ -181,7 +181,7 @@ static void serve(struct hub *hub)
         wish = member->asked.wish;
         bytes = wish == WISH_EXCHANGE ? member->asked.value : 0;
     }
-    static struct message blocks[GROUP_MAX];
+    static struct message blocks[GROUP_MOST];
     for (uint32_t to = 0; to < hub->size; to++) {
         for (uint32_t from = 0; from < hub->size; from++) {
             if (!hub->members[from].pid) {
@@ -214,8 +214,8 @@ static void run_hub(struct hub *hub, unsigned seconds)
 {
     int64_t end = clock_now() + SLUICE_S(seconds);
     while (!hub->failure[0]) {
-        struct pollfd fds[GROUP_MAX];
-        uint32_t indices[GROUP_MAX];
+        struct pollfd fds[GROUP_MOST];
+        uint32_t indices[GROUP_MOST];
         nfds_t count = 0;
         for (uint32_t i = 0; i < hub->size; i++) {
             if (hub->members[i].pid) {
@@ -276,7 +276,7 @@ void group_run(uint32_t size, void (*function)(struct rank *rank), const void *a
 {
     struct hub *hub = calloc(1, sizeof(*hub));
     char failure[sizeof(hub->failure)];
-    require(hub && size <= GROUP_MAX, "%u ranks", size);
+    require(hub && size <= GROUP_MOST, "%u ranks", size);
     hub->size = size;
     for (uint32_t i = 0; i < size && !hub->failure[0]; i++) {
         start(hub, i, function, argument);
@@ -296,6 +296,7 @@ void mesh_open(struct mesh *mesh, struct rank *rank, const struct sluice_channel
 {
     struct sluice_endpoint ours[GROUP_MAX];
     struct sluice_endpoint theirs[GROUP_MAX];
+    require(rank->size <= GROUP_MAX, "%u ranks", rank->size);
     mesh->context = open_context();
     mesh->pd = sluice_pd_alloc(mesh->context);
     require(mesh->pd, "%s", sluice_last_error());

@@ -10,7 +10,9 @@
 
 #include "memory.h"
 
+/* Ranks that a test has room for; and that a group can have, without a mesh. */
 #define GROUP_MAX 16
+#define GROUP_MOST 64
 /* Bytes that a rank may give to another one in an exchange. */
 #define GROUP_BLOCK 2048
 

@@ -10,14 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "environment.h"
+
 /* Takes the numeric address to listen on from the attributes or the environment. */
 static int parse_listen(const struct sluice_context_attr *attr, struct slu_address *listen)
 {
     const char *text = attr->address;
     const char *source = "address";
     if (text == NULL) {
-        text = getenv("SLUICE_TCP_ADDRESS");
-        source = "SLUICE_TCP_ADDRESS";
+        text = slu_env_value(SLU_ENV_TCP_ADDRESS);
+        source = slu_env_name(SLU_ENV_TCP_ADDRESS);
     }
     memset(listen, 0, sizeof(*listen));
     if (text == NULL || *text == '\0')

@@ -4,18 +4,18 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "device/device.h"
+#include "environment.h"
 
 /* Where peers will look for it, unless the program chooses an address. */
 static void describe_addresses(char *text, size_t size)
 {
-    const char *given = getenv("SLUICE_TCP_ADDRESS");
+    const char *given = slu_env_value(SLU_ENV_TCP_ADDRESS);
     struct slu_address addresses[SLU_ENDPOINT_ADDRESSES] = {{.family = 0}};
     size_t used;
-    if (given != NULL && *given != '\0') {
+    if (given != NULL) {
         snprintf(text, size, "active, TCP, address %s (SLUICE_TCP_ADDRESS)", given);
         return;
     }

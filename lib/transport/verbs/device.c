@@ -15,7 +15,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "device.h"
+#include "device/device.h"
+#include "device/near.h"
 #include "verbs.h"
 
 /* What libibverbs, a provider and we have open at a time while we look at the devices. */
@@ -54,20 +55,7 @@ static int fail_files(int err)
 
 int32_t slu_verbs_numa_node(const struct ibv_device *device)
 {
-    char path[sizeof(device->ibdev_path) + 32], text[16];
-    ssize_t got;
-    int fd;
-
-    snprintf(path, sizeof(path), "%s/device/numa_node", device->ibdev_path);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    got = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (got <= 0)
-        return -1;
-    text[got] = '\0';
-    return (int32_t)strtol(text, NULL, 10);
+    return slu_near_node(device->ibdev_path);
 }
 
 /* In Mbit/s of one lane, by the value of active_speed; as the kernel's "rate" has them. */

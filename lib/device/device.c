@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 /* Of the structs in version 0.1. */
 #define FIRST_DEVICE_SIZE 312

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Clusters of handwritten digits: k-means on the ranks of a job.
+ *
+ *   12-kmeans [--clusters K] [--iterations N] [--repeat N] FILE
+ *
+ *   scripts/launch -q -n 4 examples/12-kmeans examples/data/digits.csv
+ *   mpirun -n 4 examples/12-kmeans examples/data/digits.csv
+ *
+ * Only rank 0 needs the FILE, each line of which has the 64 pixels of an image, 0
+ * to 16, and the digit that it shows. All that the ranks do is one-sided:
+ *
+ *   1. Rank 0 writes to each rank its share of the rows, and the first centres.
+ *   2. Each rank assigns its rows to the nearest centres, adds up the rows of each
+ *      cluster, and writes these sums to all ranks. After a barrier each rank has
+ *      the sums of all, and moves the centres. This goes on until no row changes
+ *      its cluster, or for N iterations, 300 if not given. --repeat does it all more
+ *      often, for times that mean more.
+ *   3. Rank 0 reads from each rank which cluster each of its rows is in.
+ *
+ * Then rank 0 does the same alone, and compares: the result is the same to the last
+ * bit, as kmeans.h tells. A rank that dies is noticed by the others, in a write or in
+ * a barrier, and they fail. With rows as few as those of digits.csv the time goes into
+ * waiting for each other rather than into distances: more ranks need not be faster.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sluice.h>
+
+#include "kmeans.h"
+
+#define DEADLINE SLUICE_S(30)
+
+/* Where things are in the memory of a rank; the same at all ranks. */
+struct layout {
+    size_t slots; /* of one half: the sums of each rank */
+    size_t sums, start, centres, assigned, pixels, length;
+};
+
+struct job {
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct sluice_exchange *exchange;
+    struct sluice_node *node;
+    struct sluice_mr *mr;             /* what the layout describes */
+    struct sluice_remote_mr *regions; /* that of each rank */
+    struct sluice_peer_remote_mr *slots[2];
+    struct sluice_request *requests; /* room for lists: two elements for each rank */
+    struct sluice_sge *sges;
+    struct layout layout;
+    struct plan plan;
+    struct data data; /* of rank 0 */
+    uint32_t rank, ranks;
+    uint32_t half; /* of the slots, that the next sums go to */
+};
+
+static int fail(const struct job *job, const char *what)
+{
+    fprintf(stderr, "12-kmeans: rank %" PRIu32 ": %s: %s\n", job->rank, what, sluice_last_error());
+    return -1;
+}
+
+static int fail_for(const struct job *job, const char *reason)
+{
+    fprintf(stderr, "12-kmeans: rank %" PRIu32 ": %s\n", job->rank, reason);
+    return -1;
+}
+
+/* The rows of a rank begin here, and end where those of the next one begin. */
+static uint32_t first_row(const struct job *job, uint32_t rank)
+{
+    return (uint32_t)((uint64_t)job->plan.rows * rank / job->ranks);
+}
+
+static uint32_t share(const struct job *job, uint32_t rank)
+{
+    return first_row(job, rank + 1) - first_row(job, rank);
+}
+
+static size_t aligned(size_t size)
+{
+    return (size + 7) & ~(size_t)7;
+}
+
+static void lay_out(struct job *job)
+{
+    struct layout *layout = &job->layout;
+    size_t sums = count_of_sums(job->plan.clusters) * sizeof(uint64_t);
+    size_t centres = (size_t)job->plan.clusters * PIXELS * sizeof(uint32_t);
+    size_t most = job->plan.rows / job->ranks + 1;
+
+    layout->slots = job->ranks * sums;
+    layout->sums = 2 * layout->slots;
+    layout->start = layout->sums + sums;
+    layout->centres = layout->start + centres;
+    layout->assigned = layout->centres + centres;
+    layout->pixels = layout->assigned + aligned(most * sizeof(uint32_t));
+    layout->length = layout->pixels + most * PIXELS;
+}
+
+static void *at(const struct job *job, size_t offset)
+{
+    return (char *)sluice_mr_addr(job->mr) + offset;
+}
+
+/* An element of a list: length bytes of mr from offset on, and those of a rank. */
+static int add(struct job *job, uint32_t element, const struct sluice_mr *mr, size_t offset,
+               size_t length, uint32_t rank, size_t remote_offset)
+{
+    struct sluice_request *request = &job->requests[element];
+
+    *request = (struct sluice_request){.peer = rank, .sges = &job->sges[element], .sge_count = 1};
+    if (sluice_mr_sge(mr, offset, length, &job->sges[element]) != 0 ||
+        sluice_remote_mr_slice(&job->regions[rank], remote_offset, length, &request->remote) != 0)
+        return fail(job, "name the memory");
+    return 0;
+}
+
+/* A rank without an exchange was started by hand, and is the only one. */
+static int open_exchange(struct job *job)
+{
+    const struct sluice_exchange_attr alone = {
+        .size = sizeof(alone), .kind = SLUICE_EXCHANGE_TCP, .rank = 0, .ranks = 1};
+    struct sluice_exchange_info info = {.size = sizeof(info)};
+
+    job->exchange = sluice_exchange_open(NULL, DEADLINE);
+    if (job->exchange == NULL && errno == ENOENT)
+        job->exchange = sluice_exchange_open(&alone, DEADLINE);
+    if (job->exchange == NULL || sluice_exchange_query(job->exchange, &info) != 0)
+        return fail(job, "find the other ranks");
+    job->rank = info.rank;
+    job->ranks = info.ranks;
+    return 0;
+}
+
+/* No rows: the file is of no use, of which it has told. */
+static uint32_t read_rows(struct job *job, const char *file)
+{
+    uint32_t rows;
+
+    if (data_load(&job->data, file, &rows) != 0)
+        return 0;
+    if (rows >= job->plan.clusters)
+        return rows;
+    fprintf(stderr, "12-kmeans: %s: %" PRIu32 " rows are too few for %" PRIu32 " clusters\n", file,
+            rows, job->plan.clusters);
+    return 0;
+}
+
+/* All do what rank 0 says. If it has no rows they have to know, or they would wait for it. */
+static int agree(struct job *job, const char *file)
+{
+    struct plan *plans = calloc(job->ranks, sizeof(*plans));
+    int result = 0;
+
+    if (plans == NULL)
+        return fail_for(job, "no memory");
+    if (job->rank == 0)
+        job->plan.rows = read_rows(job, file);
+    if (sluice_exchange_allgather(job->exchange, &job->plan, plans, sizeof(*plans), DEADLINE) != 0)
+        result = fail(job, "learn what to do");
+    else if (plans[0].rows == 0)
+        result = job->rank == 0 ? -1 : fail_for(job, "rank 0 has no rows");
+    job->plan = plans[0];
+    free(plans);
+    return result;
+}
+
+static int allocate(struct job *job)
+{
+    lay_out(job);
+    job->regions = calloc(job->ranks, sizeof(*job->regions));
+    job->slots[0] = calloc(job->ranks, sizeof(*job->slots[0]));
+    job->slots[1] = calloc(job->ranks, sizeof(*job->slots[1]));
+    job->requests = calloc(job->ranks, 2 * sizeof(*job->requests));
+    job->sges = calloc(job->ranks, 2 * sizeof(*job->sges));
+    if (job->regions == NULL || job->slots[0] == NULL || job->slots[1] == NULL ||
+        job->requests == NULL || job->sges == NULL)
+        return fail_for(job, "no memory");
+    job->mr = sluice_mr_alloc(job->pd, job->layout.length,
+                              SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE |
+                                  SLUICE_ACCESS_REMOTE_READ);
+    return job->mr != NULL ? 0 : fail(job, "allocate memory");
+}
+
+/* Which piece of each rank's memory this rank writes its sums to. */
+static int find_slots(struct job *job)
+{
+    size_t sums = job->layout.slots / job->ranks;
+
+    for (uint32_t half = 0; half < 2; half++)
+        for (uint32_t i = 0; i < job->ranks; i++) {
+            job->slots[half][i].peer = i;
+            if (sluice_remote_mr_slice(&job->regions[i],
+                                       half * job->layout.slots + job->rank * sums, sums,
+                                       &job->slots[half][i].remote) != 0)
+                return fail(job, "name the slots");
+        }
+    return 0;
+}
+
+/* The handle of its memory is what a rank has to give to the others. */
+static int swap_handles(struct job *job)
+{
+    uint8_t own[SLUICE_REMOTE_MR_BYTES], *all = calloc(job->ranks, sizeof(own));
+    struct sluice_remote_mr remote;
+    int result = 0;
+
+    if (all == NULL)
+        return fail_for(job, "no memory");
+    if (sluice_mr_remote(job->mr, &remote) != 0)
+        result = fail(job, "make a handle");
+    sluice_remote_mr_pack(&remote, own);
+    if (result == 0 &&
+        sluice_exchange_allgather(job->exchange, own, all, sizeof(own), DEADLINE) != 0)
+        result = fail(job, "swap handles");
+    for (uint32_t i = 0; result == 0 && i < job->ranks; i++)
+        if (sluice_remote_mr_unpack(&all[i * sizeof(own)], &job->regions[i]) != 0)
+            result = fail(job, "unpack a handle");
+    free(all);
+    return result == 0 ? find_slots(job) : -1;
+}
+
+/* Without keep-alive an RDMA device would not tell who has died before the deadline. */
+static int join(struct job *job)
+{
+    const struct sluice_channel_attr channel = {.size = sizeof(channel), .keepalive = SLUICE_S(2)};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
+
+    job->node = sluice_node_open(job->pd, job->exchange, &attr, DEADLINE);
+    return job->node != NULL ? swap_handles(job) : fail(job, "connect to the other ranks");
+}
+
+/* Rank 0 has its share already. */
+static int write_shares(struct job *job, const struct sluice_mr *pixels)
+{
+    const struct layout *layout = &job->layout;
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i < job->ranks; i++) {
+        size_t rows = share(job, i), centres = layout->centres - layout->start;
+
+        if (add(job, count++, job->mr, layout->start, centres, i, layout->start) != 0 ||
+            (rows != 0 && add(job, count++, pixels, (size_t)first_row(job, i) * PIXELS,
+                              rows * PIXELS, i, layout->pixels) != 0))
+            return -1;
+    }
+    return sluice_multichannel_scatter_write(sluice_node_multichannel(job->node), job->requests,
+                                             count, DEADLINE, NULL) == 0
+               ? 0
+               : fail(job, "write the rows to the other ranks");
+}
+
+/* When it returns, what all wrote before it is there. */
+static int meet(const struct job *job, const char *what)
+{
+    return sluice_node_barrier(job->node, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE) == 0
+               ? 0
+               : fail(job, what);
+}
+
+static int scatter(struct job *job, const struct part *part)
+{
+    struct sluice_mr *pixels;
+    int result = 0;
+
+    if (job->rank == 0) {
+        if (choose_centres(&job->data, &job->plan, part->start) != 0)
+            return -1;
+        pixels = sluice_mr_register(job->pd, job->data.pixels, (size_t)job->plan.rows * PIXELS, 0);
+        result = pixels != NULL ? write_shares(job, pixels) : fail(job, "register the rows");
+        sluice_mr_deregister(pixels);
+    }
+    return result == 0 ? meet(job, "wait for the rows") : -1;
+}
+
+/*
+ * Makes the sums of this rank those of all. A rank that is quick writes its next sums
+ * while others still read these; so they go to the other half of the slots. Those after
+ * them come back to this half, but no rank is so far ahead: the barrier between waits
+ * for all.
+ */
+static int add_up_ranks(void *argument, struct part *part)
+{
+    struct job *job = argument;
+    struct sluice_multichannel *all = sluice_node_multichannel(job->node);
+    const struct sluice_request request = {.sges = job->sges, .sge_count = 1};
+    size_t count = count_of_sums(part->clusters);
+    const uint64_t *slot = at(job, job->half * job->layout.slots);
+
+    if (sluice_mr_sge(job->mr, job->layout.sums, count * sizeof(*slot), job->sges) != 0 ||
+        sluice_multichannel_multicast_write(all, &request, job->slots[job->half], job->ranks,
+                                            DEADLINE, NULL) != 0)
+        return fail(job, "write the sums to all ranks");
+    if (meet(job, "wait for the sums of all ranks") != 0)
+        return -1;
+    memset(part->sums, 0, count * sizeof(*slot));
+    for (uint32_t i = 0; i < job->ranks; i++, slot += count)
+        for (size_t j = 0; j < count; j++)
+            part->sums[j] += slot[j];
+    job->half = 1 - job->half;
+    return 0;
+}
+
+/* Rank 0 learns where all rows are. The others have done their part, and rest. */
+static int gather(struct job *job, const struct part *part, uint32_t *assigned)
+{
+    size_t length = job->plan.rows * sizeof(*assigned);
+    struct sluice_mr *mr = sluice_mr_register(job->pd, assigned, length, SLUICE_ACCESS_LOCAL_WRITE);
+    uint32_t count = 0;
+    int result = 0;
+
+    if (mr == NULL)
+        return fail(job, "register the result");
+    memcpy(assigned, part->assigned, part->rows * sizeof(*assigned));
+    for (uint32_t i = 1; result == 0 && i < job->ranks; i++)
+        if (share(job, i) != 0)
+            result = add(job, count++, mr, first_row(job, i) * sizeof(*assigned),
+                         share(job, i) * sizeof(*assigned), i, job->layout.assigned);
+    if (result == 0 && sluice_multichannel_gather_read(sluice_node_multichannel(job->node),
+                                                       job->requests, count, DEADLINE, NULL) != 0)
+        result = fail(job, "read the result of the other ranks");
+    sluice_mr_deregister(mr);
+    return result;
+}
+
+/* Who closes without a shutdown would be lost to those who are still at work. */
+static int work(struct job *job, uint32_t *assigned)
+{
+    struct part part = {.pixels = job->rank == 0 ? job->data.pixels : at(job, job->layout.pixels),
+                        .start = at(job, job->layout.start),
+                        .centres = at(job, job->layout.centres),
+                        .assigned = at(job, job->layout.assigned),
+                        .sums = at(job, job->layout.sums),
+                        .rows = share(job, job->rank),
+                        .clusters = job->plan.clusters};
+
+    if (scatter(job, &part) != 0)
+        return -1;
+    if (job->rank == 0) {
+        printf("%" PRIu32 " rows, %" PRIu32 " clusters, %" PRIu32 " ranks\n", job->plan.rows,
+               job->plan.clusters, job->ranks);
+        fflush(stdout);
+    }
+    if (cluster(&part, &job->plan, add_up_ranks, job) != 0 ||
+        (job->rank == 0 && gather(job, &part, assigned) != 0))
+        return -1;
+    if (sluice_node_shutdown(job->node, DEADLINE) != 0)
+        return fail(job, "shut down");
+    /* The others have gone: rank 0 has all rows, and does it by itself. */
+    part.assigned = assigned;
+    return job->rank == 0 ? verify(&job->data, &job->plan, &part) : 0;
+}
+
+static int run(struct job *job, const char *file)
+{
+    uint32_t *assigned;
+    int result = -1;
+
+    if (open_exchange(job) != 0 || agree(job, file) != 0 || allocate(job) != 0 || join(job) != 0)
+        return -1;
+    assigned = calloc(job->plan.rows, sizeof(*assigned));
+    if (assigned != NULL)
+        result = work(job, assigned);
+    else
+        fail_for(job, "no memory");
+    free(assigned);
+    return result;
+}
+
+static void clean_up(struct job *job)
+{
+    sluice_node_close(job->node);
+    sluice_exchange_close(job->exchange);
+    sluice_mr_deregister(job->mr);
+    sluice_pd_free(job->pd);
+    sluice_context_close(job->context);
+    data_free(&job->data);
+    free(job->sges);
+    free(job->requests);
+    free(job->slots[1]);
+    free(job->slots[0]);
+    free(job->regions);
+}
+
+/* A whole number from 1 to MOST_ROWS, which is enough for all that is asked for. */
+static int parse_number(const char *text, uint32_t *number)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end != '\0' || value < 1 || value > MOST_ROWS)
+        return -1;
+    *number = (uint32_t)value;
+    return 0;
+}
+
+static int parse_options(int argc, char **argv, struct plan *plan)
+{
+    static const struct option options[] = {{"clusters", required_argument, NULL, 'c'},
+                                            {"iterations", required_argument, NULL, 'i'},
+                                            {"repeat", required_argument, NULL, 'r'},
+                                            {NULL, 0, NULL, 0}};
+    int option, result = 0;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'c')
+            result |= parse_number(optarg, &plan->clusters);
+        else if (option == 'i')
+            result |= parse_number(optarg, &plan->iterations);
+        else if (option == 'r')
+            result |= parse_number(optarg, &plan->repeat);
+        else
+            result = -1;
+    }
+    if (result == 0 && optind == argc - 1)
+        return 0;
+    fprintf(stderr,
+            "usage: 12-kmeans [--clusters K] [--iterations N] [--repeat N] FILE\n"
+            "numbers are from 1 to %d\n",
+            MOST_ROWS);
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct job job = {.plan = {.clusters = DIGITS, .iterations = 300, .repeat = 1}};
+    int result = -1;
+
+    if (parse_options(argc, argv, &job.plan) != 0)
+        return 2;
+    job.context = sluice_context_open(NULL, NULL);
+    if (job.context != NULL)
+        job.pd = sluice_pd_alloc(job.context);
+    if (job.pd == NULL)
+        fail(&job, "open a device");
+    else
+        result = run(&job, argv[optind]);
+    clean_up(&job);
+    return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An exchange: how the processes of one program, which cannot reach each other
+ * yet, hand each other what they need for it, such as endpoints. Each process is
+ * a rank, 0 to ranks - 1. All ranks make the same calls in the same order, each
+ * with the same number of bytes.
+ *
+ * A call blocks until all ranks have made it, or its deadline passes. Then it
+ * fails, sluice_exchange_missing() names the ranks that were not there, and the
+ * exchange is of no more use: all later calls fail with -ENOTCONN. One thread at
+ * a time uses an exchange; different exchanges are independent, but over PMIx a
+ * process has one at a time.
+ */
+#ifndef SLUICE_EXCHANGE_H
+#define SLUICE_EXCHANGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/macros.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sluice_exchange;
+
+/* The largest number of ranks, and of bytes that a rank gives to one other. */
+#define SLUICE_MAX_RANKS 65536
+#define SLUICE_EXCHANGE_MAX_BYTES (UINT32_C(1) << 20)
+
+/* What carries the bytes. */
+enum sluice_exchange_kind {
+    SLUICE_EXCHANGE_AUTO = 0, /* PMIx if a server answers and ranks is not given, else TCP */
+    SLUICE_EXCHANGE_TCP = 1,  /* through rank 0 */
+    SLUICE_EXCHANGE_PMIX = 2, /* the launcher's server; no MPI is needed in the program */
+    SLUICE_EXCHANGE_OWN = 3   /* functions of the program; only told by a query */
+};
+
+/*
+ * Where the others are. What is 0 or NULL is taken from the environment, see
+ * sluice_environment(7): from variables of SLUICE_*, then from those of the
+ * launcher, then from the host file.
+ */
+struct sluice_exchange_attr {
+    uint32_t size;           /* set to sizeof(struct sluice_exchange_attr) */
+    uint32_t kind;           /* enum sluice_exchange_kind */
+    uint32_t rank;           /* own; counts only if ranks is not 0 */
+    uint32_t ranks;          /* 1 to SLUICE_MAX_RANKS; 0: from the environment */
+    const char *root;        /* TCP: "host:port" of rank 0, which listens there */
+    const char *host_file;   /* TCP: hosts and ports of all ranks, in JSON */
+    const char *secret_file; /* TCP: what all ranks know and nobody else; mode 0600 */
+    const char *job;         /* TCP: name of this run, at most 63 bytes; other jobs are refused */
+};
+
+/* What an exchange is. */
+struct sluice_exchange_info {
+    uint32_t size; /* set to sizeof(struct sluice_exchange_info) */
+    uint32_t kind; /* enum sluice_exchange_kind, never AUTO */
+    uint32_t rank;
+    uint32_t ranks;
+    char source[64]; /* where rank and ranks came from, in words */
+    char device[64]; /* for sluice_context_open(): what the host file says of this rank; empty if
+                        there is no host file or it names none, or if SLUICE_DEVICE is set */
+};
+
+/* Gives it up; what is in flight is lost. NULL is allowed. The others notice in their next call. */
+SLUICE_EXPORT void sluice_exchange_close(struct sluice_exchange *exchange);
+
+/*
+ * Opens the exchange and waits until all ranks are there. attr NULL: all from
+ * the environment. NULL and errno on failure: EINVAL (of attr or the environment:
+ * what the text names), ENOENT (nothing says which rank this is), ETIMEDOUT (a
+ * rank did not come: the text names it), EACCES (the secret is another one, or
+ * others may read its file), EPROTO (who answered is no rank of this job, or of
+ * another version), EEXIST (two processes say that they are this rank), E2BIG
+ * (a field that is not known is set), EADDRINUSE, ECONNRESET (rank 0 was there
+ * and is gone), EBUSY (PMIx: there is one already), ENOTCONN (PMIx: the client of
+ * its server is the parent), EOPNOTSUPP (this library was built without what is
+ * asked for), ENOMEM, EMFILE (rank 0 takes a file descriptor for each rank).
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_exchange_close)
+struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *attr,
+                                             int64_t deadline);
+
+/*
+ * Functions of the program that carry the bytes instead: each returns 0 or a
+ * negative errno value, and blocks as those below do.
+ */
+struct sluice_exchange_provider {
+    uint32_t size; /* set to sizeof(struct sluice_exchange_provider) */
+    uint32_t reserved;
+    int (*allgather)(void *argument, const void *own, void *all, size_t bytes, int64_t deadline);
+    /* NULL: the library makes it of allgather. */
+    int (*alltoall)(void *argument, const void *to, void *from, size_t bytes, int64_t deadline);
+    int (*barrier)(void *argument, int64_t deadline);
+    /* Called by sluice_exchange_close(); may be NULL. */
+    void (*close)(void *argument);
+};
+
+/* An exchange of the program's own. NULL and errno: EINVAL, E2BIG, ENOMEM. */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_exchange_close)
+struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provider *provider,
+                                             void *argument, uint32_t rank, uint32_t ranks);
+
+/* -EINVAL: NULL, or too small a size; -E2BIG: a size of no struct. */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_query(const struct sluice_exchange *exchange,
+                                                         struct sluice_exchange_info *info);
+
+/*
+ * Each rank gives bytes, 0 to SLUICE_EXCHANGE_MAX_BYTES, at own; all has room for
+ * ranks times so many, and then has those of rank i at i * bytes. 0; -EINVAL;
+ * -ETIMEDOUT: the deadline passed; -ECONNRESET: a rank is gone; -EPROTO: the ranks
+ * do not agree on the call or its bytes; -ENOTCONN: it had failed before;
+ * -ENOMEM; or what the provider said.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_allgather(struct sluice_exchange *exchange,
+                                                             const void *own, void *all,
+                                                             size_t bytes, int64_t deadline);
+
+/* The same, with other bytes for each rank: those for rank i are at to + i * bytes. */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_alltoall(struct sluice_exchange *exchange,
+                                                            const void *to, void *from,
+                                                            size_t bytes, int64_t deadline);
+
+/* Returns when all ranks are here. */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_barrier(struct sluice_exchange *exchange,
+                                                           int64_t deadline);
+
+/*
+ * Of the call that failed: how many ranks were missing, of which the first
+ * capacity are written, ascending; or 0 if that is not known. -EINVAL: NULL.
+ */
+SLUICE_EXPORT int sluice_exchange_missing(const struct sluice_exchange *exchange, uint32_t *ranks,
+                                          uint32_t capacity);
+
+/*
+ * Which of the ranks on this host this one is, by its rank, and how many there
+ * are; all ranks call it together. Errors as sluice_exchange_allgather().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_locality(struct sluice_exchange *exchange,
+                                                            uint32_t *local_rank,
+                                                            uint32_t *local_ranks,
+                                                            int64_t deadline);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An exchange over the MPI that the program uses anyway. The library links no
+ * MPI: these are functions of the program, built by its own MPI compiler, so that
+ * sluice.h does not include this header.
+ *
+ * The calls are collectives of MPI on a duplicate of the communicator. No deadline
+ * ends one: if a rank does not come, it blocks as MPI does, and what an error of
+ * MPI leaves behind is MPI's. The exchange must be used in a thread that may call
+ * MPI, below MPI_THREAD_SERIALIZED the main one, and be closed there, before
+ * MPI_Finalize().
+ */
+#ifndef SLUICE_MPI_H
+#define SLUICE_MPI_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <mpi.h>
+
+#include <sluice/exchange.h>
+#include <sluice/macros.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What follows with this prefix is not for the program to call. */
+struct sluice_mpi_state {
+    MPI_Comm comm; /* our duplicate */
+};
+
+/*
+ * 0; -ENOTCONN: not between MPI_Init() and MPI_Finalize(); -EPERM: MPI was initialised
+ * for its main thread only, and this is another one.
+ */
+static inline int sluice_mpi_check(void)
+{
+    int initialized = 0, finalized = 0, level = MPI_THREAD_SINGLE, main_thread = 0;
+
+    if (MPI_Initialized(&initialized) != MPI_SUCCESS || initialized == 0 ||
+        MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0)
+        return -ENOTCONN;
+    if (MPI_Query_thread(&level) != MPI_SUCCESS)
+        return -EPERM;
+    if (level >= MPI_THREAD_SERIALIZED)
+        return 0;
+    if (MPI_Is_thread_main(&main_thread) != MPI_SUCCESS || main_thread == 0)
+        return -EPERM;
+    return 0;
+}
+
+/* An errno value of an error of MPI. */
+static inline int sluice_mpi_error(int result)
+{
+    int error_class = MPI_ERR_OTHER;
+
+    if (result == MPI_SUCCESS)
+        return 0;
+    MPI_Error_class(result, &error_class);
+    return error_class == MPI_ERR_NO_MEM ? -ENOMEM : -ECONNRESET;
+}
+
+static inline int sluice_mpi_allgather(void *argument, const void *own, void *all, size_t bytes,
+                                       int64_t deadline)
+{
+    struct sluice_mpi_state *state = (struct sluice_mpi_state *)argument;
+    int error = sluice_mpi_check();
+
+    (void)deadline;
+    if (error < 0)
+        return error;
+    return sluice_mpi_error(
+        MPI_Allgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, state->comm));
+}
+
+static inline int sluice_mpi_alltoall(void *argument, const void *to, void *from, size_t bytes,
+                                      int64_t deadline)
+{
+    struct sluice_mpi_state *state = (struct sluice_mpi_state *)argument;
+    int error = sluice_mpi_check();
+
+    (void)deadline;
+    if (error < 0)
+        return error;
+    return sluice_mpi_error(
+        MPI_Alltoall(to, (int)bytes, MPI_BYTE, from, (int)bytes, MPI_BYTE, state->comm));
+}
+
+static inline int sluice_mpi_barrier(void *argument, int64_t deadline)
+{
+    struct sluice_mpi_state *state = (struct sluice_mpi_state *)argument;
+    int error = sluice_mpi_check();
+
+    (void)deadline;
+    if (error < 0)
+        return error;
+    return sluice_mpi_error(MPI_Barrier(state->comm));
+}
+
+/*
+ * After MPI_Finalize() there is no communicator to free any more, and a thread that may
+ * not call MPI leaves it to MPI_Finalize().
+ */
+static inline void sluice_mpi_close(void *argument)
+{
+    struct sluice_mpi_state *state = (struct sluice_mpi_state *)argument;
+
+    if (sluice_mpi_check() == 0)
+        MPI_Comm_free(&state->comm);
+    free(state);
+}
+
+/*
+ * A duplicate of which errors come back; those of making it as well, instead of ending the
+ * program. -EINVAL: between two groups; -ENOMEM or -ECONNRESET: what MPI said.
+ */
+static inline int sluice_mpi_duplicate(MPI_Comm comm, MPI_Comm *own)
+{
+    MPI_Errhandler before;
+    int between = 0, error;
+
+    if (MPI_Comm_get_errhandler(comm, &before) != MPI_SUCCESS)
+        return -ECONNRESET;
+    error = sluice_mpi_error(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    if (error == 0)
+        error = sluice_mpi_error(MPI_Comm_test_inter(comm, &between));
+    if (error == 0 && between != 0)
+        error = -EINVAL;
+    if (error == 0)
+        error = sluice_mpi_error(MPI_Comm_dup(comm, own));
+    MPI_Comm_set_errhandler(comm, before);
+    MPI_Errhandler_free(&before);
+    if (error == 0)
+        MPI_Comm_set_errhandler(*own, MPI_ERRORS_RETURN);
+    return error;
+}
+
+/*
+ * An exchange of all ranks of the communicator, which all call it. NULL and errno:
+ * EINVAL (MPI is not initialised, or finalised; comm is MPI_COMM_NULL or between two
+ * groups), EPERM (this thread may not call MPI), ENOMEM, ECONNRESET (MPI could not
+ * duplicate it), or as sluice_exchange_wrap(). sluice_last_error() has a text of the
+ * last only. The error handler of comm is another one meanwhile. (GCC has nothing to say
+ * of what inline functions return.)
+ */
+SLUICE_MAYBE_UNUSED SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_exchange_close)
+static struct sluice_exchange *sluice_exchange_open_mpi(MPI_Comm comm)
+{
+    struct sluice_exchange_provider provider = {sizeof(struct sluice_exchange_provider),
+                                                0,
+                                                sluice_mpi_allgather,
+                                                sluice_mpi_alltoall,
+                                                sluice_mpi_barrier,
+                                                sluice_mpi_close};
+    struct sluice_exchange *exchange = NULL;
+    struct sluice_mpi_state *state;
+    int rank = 0, ranks = 0, error = sluice_mpi_check();
+
+    if (error < 0 || comm == MPI_COMM_NULL) {
+        errno = error == -EPERM ? EPERM : EINVAL;
+        return NULL;
+    }
+    state = (struct sluice_mpi_state *)malloc(sizeof *state);
+    if (state == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    error = sluice_mpi_duplicate(comm, &state->comm);
+    if (error < 0) {
+        free(state);
+        errno = -error;
+        return NULL;
+    }
+    if (MPI_Comm_rank(state->comm, &rank) == MPI_SUCCESS &&
+        MPI_Comm_size(state->comm, &ranks) == MPI_SUCCESS)
+        exchange = sluice_exchange_wrap(&provider, state, (uint32_t)rank, (uint32_t)ranks);
+    else
+        errno = ECONNRESET;
+    if (exchange == NULL) {
+        error = errno;
+        sluice_mpi_close(state);
+        errno = error;
+    }
+    return exchange;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node: one rank of a program of many, connected to all ranks, itself among
+ * them, by a multichannel whose peer i is rank i; and barriers among them.
+ *
+ * Threads, blocking, deadlines and argument errors are as in channel.h.
+ */
+#ifndef SLUICE_NODE_H
+#define SLUICE_NODE_H
+
+#include <stdint.h>
+
+#include <sluice/exchange.h>
+#include <sluice/multichannel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sluice_prepared_node;
+struct sluice_node;
+
+/* How a barrier of n ranks goes about; what it promises is the same. */
+enum sluice_barrier {
+    SLUICE_BARRIER_DEFAULT = 0,      /* what the node has; of a node: the tree */
+    SLUICE_BARRIER_TREE = 1,         /* up and down a binary tree: 2 log2 n steps, 2 n writes */
+    SLUICE_BARRIER_CENTRAL = 2,      /* through the first rank of the group: 2 steps, 2 n writes */
+    SLUICE_BARRIER_DISSEMINATION = 3 /* all at once: log2 n steps, n log2 n writes */
+};
+
+struct sluice_node_attr {
+    uint32_t size;                             /* set to sizeof(struct sluice_node_attr) */
+    uint32_t barrier;                          /* enum sluice_barrier */
+    const struct sluice_channel_attr *channel; /* of all connections; NULL: all defaults */
+};
+
+/* What rank i needs of us to connect: an endpoint, and where the barriers' words are. */
+struct sluice_node_endpoint {
+    uint8_t bytes[320];
+};
+
+SLUICE_EXPORT void sluice_prepared_node_free(struct sluice_prepared_node *prepared);
+
+/*
+ * Ends all connections at once. NULL is allowed. sluice_node_shutdown() is the orderly
+ * end; without it, a node that had lost a rank tells the others which, best effort.
+ */
+SLUICE_EXPORT void sluice_node_close(struct sluice_node *node);
+
+/* Declared here for the compiler's sake; described below. */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_node_close)
+struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *prepared,
+                                                   const struct sluice_node_endpoint *remotes,
+                                                   uint32_t ranks);
+
+/*
+ * Prepares the connections of rank, 0 to ranks - 1, to ranks 1 to SLUICE_MAX_PEERS.
+ * NULL and errno on failure: as sluice_multichannel_prepare(), and EINVAL (rank).
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_node_free)
+SLUICE_CONSUMED_BY(sluice_prepared_node_handshake)
+struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t rank,
+                                                 uint32_t ranks,
+                                                 const struct sluice_node_attr *attr);
+
+/* Writes what each rank needs: endpoints[i] goes to rank i. -EINVAL: NULL, or not that many. */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
+                               struct sluice_node_endpoint *endpoints, uint32_t ranks);
+
+/*
+ * sluice_prepared_node_handshake(), declared above: connects to all ranks;
+ * remotes[i] is what rank i made for us. It always consumes the prepared node,
+ * and never waits. A rank whose endpoint is unusable comes out failed, as in
+ * sluice_prepared_multichannel_handshake(). NULL and errno: EINVAL, EPROTO (of
+ * rank i of another program, or in another place).
+ */
+
+/*
+ * All of it: prepares, gives the endpoints to each other over the exchange,
+ * connects, and waits until all ranks are connected. All ranks call it. The
+ * exchange stays the caller's, and is not needed by the node. NULL and errno: as
+ * the calls it is made of; a rank that is missing is named by the text and by
+ * sluice_exchange_missing(). ECANCELED: another rank could not open its node; the
+ * text has its reason. Then the exchange is still of use.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_node_close)
+struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchange *exchange,
+                                     const struct sluice_node_attr *attr, int64_t deadline);
+
+/* -EINVAL: not a node. */
+SLUICE_EXPORT int64_t sluice_node_rank(const struct sluice_node *node);
+SLUICE_EXPORT int64_t sluice_node_ranks(const struct sluice_node *node);
+
+/*
+ * The connections: peer i is rank i. It belongs to the node: to close it or shut it
+ * down is a mistake, which does nothing (-EINVAL); all other calls of multichannel.h
+ * and scope.h take it. NULL and errno EINVAL: not a node.
+ */
+SLUICE_EXPORT struct sluice_multichannel *sluice_node_multichannel(struct sluice_node *node);
+
+/*
+ * Returns when all ranks of the group have called it: count ranks, strictly
+ * ascending, this one among them; ranks NULL: all of the node. Groups may
+ * overlap; what two of them have in common must meet in the same order. What a
+ * rank wrote to another one is there when the barrier returns if that rank had seen
+ * its completion before it came; unpolled work has none until it is asked for, see
+ * sluice_multichannel_flush().
+ *
+ * 0; -EINVAL: a list that is not ascending, has a rank that is none, or not this
+ * one, or no such algorithm: then nothing happened. All else breaks the barriers
+ * of the node until sluice_node_barrier_reset(): -ETIMEDOUT, if not all came
+ * before the deadline (the text names the first that is missing, which all ranks
+ * of the group are asked for within a tenth of a second; or, where that cannot be
+ * found out, the one that was waited for, and says so), of which the others of the
+ * group are told; -ECANCELED: another rank of the group gave up, or had been told
+ * so; -ECONNRESET and its like: a rank of the group is lost; -EPROTO: a rank wrote
+ * what it must not. -EBUSY: a scope is open; -ENOTCONN: the barriers were broken
+ * before.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier(struct sluice_node *node,
+                                                       const uint32_t *ranks, uint32_t count,
+                                                       uint32_t algorithm, int64_t deadline);
+
+/*
+ * Mends the barriers after a failure: all ranks that are to go on call it, the
+ * same number of times, and none uses a barrier before all have returned, which
+ * an exchange can see to. What is late of the time before is ignored.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier_reset(struct sluice_node *node);
+
+/*
+ * The orderly end: a barrier of all ranks, after which no work of ours is in
+ * flight, and nobody's fails because another one has closed. 0; else as
+ * sluice_node_barrier(). The node stays until sluice_node_close().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_shutdown(struct sluice_node *node, int64_t deadline);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

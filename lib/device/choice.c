@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The choice of a device. Guarantee: it hangs on nothing but the list of devices, the
+ * names, the distances and the local rank; so what one process takes, another one knows.
+ */
+#include "config.h"
+
+#include "choice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../environment.h"
+#include "../internal.h"
+#include "device.h"
+
+#define SYSFS "/sys"
+/* Farther than every RDMA device: ranks on different transports cannot meet. */
+#define DISTANCE_OF_SOFT UINT32_MAX
+
+/* One of the names. */
+struct element {
+    const char *text;
+    int length;
+    char name[64];
+    uint32_t port; /* 0: none is given */
+};
+
+struct candidate {
+    uint32_t index; /* in the list of devices */
+    uint32_t port;  /* that its name gives; 0: none */
+    uint32_t distance;
+    bool usable;
+};
+
+struct candidates {
+    uint32_t count;
+    struct candidate *all; /* in the order of the names, or of the list */
+};
+
+static int fail_element(const struct slu_wish *wish, uint32_t number, const struct element *element,
+                        const char *words)
+{
+    return slu_fail(EINVAL, "%s names '%.64s': element %u, '%.*s', %s", wish->source, wish->names,
+                    number, element->length < 80 ? element->length : 80, element->text, words);
+}
+
+static bool has_blank(const struct element *element)
+{
+    for (int i = 0; i < element->length; i++)
+        if ((unsigned char)element->text[i] <= ' ')
+            return true;
+    return false;
+}
+
+/* NAME or NAME:PORT, the element of that number, from 1. */
+static int read_element(const struct slu_wish *wish, uint32_t number, struct element *element)
+{
+    const char *colon = memchr(element->text, ':', (size_t)element->length);
+    int length = colon != NULL ? (int)(colon - element->text) : element->length;
+    char port[8] = "";
+
+    if (has_blank(element))
+        return fail_element(wish, number, element, "has a blank, which is not allowed");
+    if (length == 0)
+        return fail_element(wish, number, element, "is empty");
+    if (length >= (int)sizeof element->name)
+        return fail_element(wish, number, element, "has a name of more than 63 bytes");
+    snprintf(element->name, sizeof element->name, "%.*s", length, element->text);
+    element->port = 0;
+    if (colon == NULL)
+        return 0;
+    if (snprintf(port, sizeof port, "%.*s", element->length - length - 1, colon + 1) >=
+            (int)sizeof port ||
+        slu_parse_number(port, 1, 255, &element->port) < 0)
+        return fail_element(wish, number, element, "has a port that is no number of 1 to 255");
+    return 0;
+}
+
+/* Steps to the next one: 1, 0 (there is none), or -EINVAL. number is of the last one, from 0. */
+static int next_element(const struct slu_wish *wish, uint32_t *number, struct element *element)
+{
+    const char *last = element->text;
+    int error;
+
+    element->text = *number == 0 ? wish->names : last + element->length + 1;
+    if (*number > 0 && last[element->length] == '\0')
+        return 0;
+    element->length = (int)strcspn(element->text, ",");
+    error = read_element(wish, ++*number, element);
+    return error < 0 ? error : 1;
+}
+
+/* Its index; the count if there is none of that name. */
+static uint32_t find_device(const struct sluice_device_list *list, const char *name)
+{
+    uint32_t i = 0;
+
+    while (i < list->count && strcmp(list->devices[i].info.name, name) != 0)
+        i++;
+    return i;
+}
+
+/* A list can be shared by hosts that are not alike. */
+static void log_absent(const struct sluice_device_list *list, const struct slu_wish *wish)
+{
+    struct element element = {.text = NULL};
+    uint32_t number = 0;
+
+    while (next_element(wish, &number, &element) > 0)
+        if (find_device(list, element.name) == list->count)
+            slu_log(SLUICE_LOG_WARN, "%s names %s, which is no device of this host, and is ignored",
+                    wish->source, element.name);
+}
+
+static int fail_absent(const struct sluice_device_list *list, const struct slu_wish *wish)
+{
+    char names[160] = "";
+    size_t used = 0;
+
+    for (uint32_t i = 0; i < list->count && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                 list->devices[i].info.name);
+    return slu_fail(ENODEV, "no device '%.80s' (named by %s); there are: %s",
+                    wish->names != NULL ? wish->names : "any", wish->source, names);
+}
+
+static void add_candidate(struct candidates *candidates, uint32_t index, uint32_t port)
+{
+    candidates->all[candidates->count++] = (struct candidate){.index = index, .port = port};
+}
+
+static int collect_named(const struct sluice_device_list *list, const struct slu_wish *wish,
+                         struct candidates *candidates)
+{
+    struct element element = {.text = NULL};
+    uint32_t number = 0;
+    int found;
+
+    while ((found = next_element(wish, &number, &element)) > 0) {
+        uint32_t index = find_device(list, element.name);
+
+        if (index < list->count)
+            add_candidate(candidates, index, element.port);
+    }
+    if (found == 0 && candidates->count > 0 && candidates->count < number)
+        log_absent(list, wish);
+    return found;
+}
+
+static bool is_rdma(const struct sluice_device_list *list, uint32_t index)
+{
+    return list->devices[index].info.level == SLUICE_LEVEL_NIC;
+}
+
+/* All RDMA devices; and soft only where none of them is active, whatever port is asked for. */
+static void collect_any(const struct sluice_device_list *list, struct candidates *candidates)
+{
+    bool active = false;
+
+    for (uint32_t i = 0; i < list->count; i++)
+        active = active || (is_rdma(list, i) && list->devices[i].info.active);
+    for (uint32_t i = 0; i < list->count; i++)
+        if (is_rdma(list, i) || !active)
+            add_candidate(candidates, i, 0);
+}
+
+static uint32_t port_of(const struct slu_wish *wish, const struct candidate *candidate)
+{
+    return wish->port != 0 ? wish->port : candidate->port;
+}
+
+static bool is_active(const struct sluice_device_list *list, const struct slu_wish *wish,
+                      const struct candidate *candidate)
+{
+    const struct slu_device *device = &list->devices[candidate->index];
+    uint32_t port = port_of(wish, candidate);
+
+    if (port == 0 || !is_rdma(list, candidate->index))
+        return device->info.active != 0;
+    return port <= device->info.ports && device->ports[port - 1].active != 0;
+}
+
+/* If none can be used now, all are left: opening the chosen one says what is wrong with it. */
+static void mark_usable(const struct sluice_device_list *list, const struct slu_wish *wish,
+                        struct candidates *candidates)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        candidates->all[i].usable = is_active(list, wish, &candidates->all[i]);
+        any = any || candidates->all[i].usable;
+    }
+    for (uint32_t i = 0; i < candidates->count && !any; i++)
+        candidates->all[i].usable = true;
+}
+
+/* Number local_rank of the nearest, counted round. */
+static const struct candidate *take_nearest(const struct candidates *candidates,
+                                            uint32_t local_rank, struct slu_choice *choice)
+{
+    const struct candidate *all = candidates->all;
+    uint32_t left;
+
+    choice->distance = UINT32_MAX;
+    choice->equals = 0;
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        if (!all[i].usable || all[i].distance > choice->distance)
+            continue;
+        if (all[i].distance < choice->distance)
+            choice->equals = 0;
+        choice->distance = all[i].distance;
+        choice->equals++;
+    }
+    left = local_rank % choice->equals;
+    choice->place = left + 1;
+    while (!all->usable || all->distance != choice->distance || left-- > 0)
+        all++;
+    return all;
+}
+
+/* A program that was to run on RDMA should not have to guess why it runs on soft. */
+static void log_passed_over(const struct sluice_device_list *list,
+                            const struct candidates *candidates, const struct slu_choice *choice)
+{
+    bool rdma = is_rdma(list, choice->index);
+
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        const struct sluice_device_info *info = &list->devices[candidates->all[i].index].info;
+
+        if (!candidates->all[i].usable)
+            slu_log(rdma ? SLUICE_LOG_INFO : SLUICE_LOG_WARN, "device %s is passed over: %s",
+                    info->name, info->description);
+    }
+}
+
+static void choose_candidate(const struct sluice_device_list *list, const struct slu_wish *wish,
+                             const struct slu_near *near, struct candidates *candidates,
+                             struct slu_choice *choice)
+{
+    const struct candidate *taken;
+
+    mark_usable(list, wish, candidates);
+    for (uint32_t i = 0; i < candidates->count; i++) {
+        struct candidate *candidate = &candidates->all[i];
+        int32_t node = list->devices[candidate->index].info.numa_node;
+
+        candidate->distance =
+            is_rdma(list, candidate->index) ? slu_near_distance(near, node) : DISTANCE_OF_SOFT;
+    }
+    taken = take_nearest(candidates, wish->local_rank, choice);
+    choice->index = taken->index;
+    choice->port = port_of(wish, taken);
+    if (taken->port != 0 && taken->port != choice->port)
+        slu_log(SLUICE_LOG_WARN,
+                "%s names port %u of %s, the attributes name port %u, which is taken", wish->source,
+                taken->port, list->devices[taken->index].info.name, choice->port);
+    log_passed_over(list, candidates, choice);
+}
+
+static uint32_t count_names(const char *names)
+{
+    uint32_t count = 1;
+
+    for (; *names != '\0'; names++)
+        count += *names == ',';
+    return count;
+}
+
+int slu_choose(const struct sluice_device_list *list, const struct slu_wish *wish,
+               const struct slu_near *near, struct slu_choice *choice)
+{
+    uint32_t most = wish->names != NULL ? count_names(wish->names) : list->count;
+    struct candidates candidates = {.all = calloc(most + 1, sizeof *candidates.all)};
+    int error = 0;
+
+    if (candidates.all == NULL)
+        return slu_fail(ENOMEM, "no memory for a choice of %u devices", most);
+    if (wish->names != NULL)
+        error = collect_named(list, wish, &candidates);
+    else
+        collect_any(list, &candidates);
+    if (error == 0 && candidates.count == 0)
+        error = fail_absent(list, wish);
+    if (error == 0)
+        choose_candidate(list, wish, near, &candidates, choice);
+    free(candidates.all);
+    return error;
+}
+
+/* Who names the devices: the caller, SLUICE_DEVICE, or nobody. */
+static int read_names(const char *names, struct slu_wish *wish)
+{
+    int found = 0;
+
+    wish->names = names;
+    wish->source = "the caller";
+    if (names == NULL) {
+        found = slu_env_text(SLU_ENV_DEVICE, &wish->names);
+        wish->source = found != 0 ? slu_env_name(SLU_ENV_DEVICE) : "preference";
+    }
+    return found < 0 ? found : 0;
+}
+
+static void read_near(struct slu_near *near)
+{
+    struct slu_cpus cpus;
+
+    slu_cpus_read(&cpus);
+    slu_near_read(SYSFS, &cpus, near);
+}
+
+/* ", NUMA distance 10, 2 of 4 equally near for local rank 5 (SLURM_LOCALID)", or less. */
+static void describe_choice(const struct slu_wish *wish, const struct slu_choice *choice,
+                            char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    if (choice->distance == SLU_NEAR_UNKNOWN)
+        used = (size_t)snprintf(text, size, ", NUMA distance not known");
+    else if (choice->distance != DISTANCE_OF_SOFT)
+        used = (size_t)snprintf(text, size, ", NUMA distance %u", choice->distance);
+    if (choice->equals > 1)
+        snprintf(text + used, size - used, ", %u of %u equally near for local rank %u (%s)",
+                 choice->place, choice->equals, wish->local_rank,
+                 wish->local_by != NULL ? wish->local_by : "nothing tells it");
+}
+
+static void log_choice(const struct sluice_device_list *list, const struct slu_wish *wish,
+                       const struct slu_choice *choice)
+{
+    const struct sluice_device_info *info = &list->devices[choice->index].info;
+    char port[16] = "", why[160];
+
+    if (choice->port != 0)
+        snprintf(port, sizeof port, ":%u", choice->port);
+    describe_choice(wish, choice, why, sizeof why);
+    slu_log(SLUICE_LOG_INFO, "device %s%s chosen by %s%s: %s", info->name, port, wish->source, why,
+            info->description);
+}
+
+int slu_choose_here(const struct sluice_device_list *list, const char *names, uint32_t port,
+                    struct slu_choice *choice)
+{
+    struct slu_wish wish = {.port = port};
+    struct slu_near near;
+    int error = read_names(names, &wish);
+
+    /* Where one device is named there is nothing to choose. */
+    if (error == 0 && (wish.names == NULL || strchr(wish.names, ',') != NULL))
+        error = slu_local_rank(&wish.local_rank, &wish.local_by);
+    if (error < 0)
+        return error;
+    read_near(&near);
+    error = slu_choose(list, &wish, &near, choice);
+    if (error == 0)
+        log_choice(list, &wish, choice);
+    return error;
+}
+
+int sluice_device_list_nearest(const struct sluice_device_list *list, uint32_t local_rank)
+{
+    struct slu_wish wish = {.local_rank = local_rank, .local_by = "the caller"};
+    struct slu_choice choice;
+    struct slu_near near;
+    int error;
+
+    if (list == NULL)
+        return slu_misuse(EINVAL, "device list must not be NULL");
+    error = read_names(NULL, &wish);
+    if (error < 0)
+        return error;
+    read_near(&near);
+    error = slu_choose(list, &wish, &near, &choice);
+    return error < 0 ? error : (int)choice.index;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The front of an exchange: an argument that is wrong changes nothing; a call
+ * that failed breaks the exchange for good, for nobody knows what the other
+ * ranks saw of it.
+ */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "../environment.h"
+#include "exchange.h"
+
+/* In version 0.1. */
+#define FIRST_ATTR_SIZE (offsetof(struct sluice_exchange_attr, job) + sizeof(const char *))
+#define FIRST_INFO_SIZE 144
+
+/* What an alltoall made of allgathers may take at once; it goes about in rounds. */
+#define ROUND_BYTES ((size_t)16 << 20)
+
+static bool is_exchange(const struct sluice_exchange *exchange)
+{
+    return exchange != NULL && exchange->magic == SLU_MAGIC_EXCHANGE;
+}
+
+static int not_exchange(void)
+{
+    return slu_misuse(EINVAL, "not an exchange, or one that was closed before");
+}
+
+/* What all calls of all ranks check, before anything happens. */
+static int check_call(const struct sluice_exchange *exchange, int64_t deadline)
+{
+    if (!is_exchange(exchange))
+        return not_exchange();
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    return 0;
+}
+
+static int check_bytes(const struct sluice_exchange *exchange, const void *from, const void *to,
+                       size_t bytes)
+{
+    if (bytes > SLUICE_EXCHANGE_MAX_BYTES)
+        return slu_misuse(EINVAL, "%zu bytes for each rank, can be 0 to %u", bytes,
+                          SLUICE_EXCHANGE_MAX_BYTES);
+    if (bytes > SIZE_MAX / exchange->ranks)
+        return slu_misuse(EINVAL, "%zu bytes of each of %u ranks are more than memory can be",
+                          bytes, exchange->ranks);
+    if (bytes > 0 && (from == NULL || to == NULL))
+        return slu_misuse(EINVAL, "the buffers of %zu bytes for each rank must not be NULL", bytes);
+    return 0;
+}
+
+static int check_whole(const struct sluice_exchange *exchange)
+{
+    if (exchange->broken)
+        return slu_fail(ENOTCONN, "a call of this exchange has failed before: close it, and open "
+                                  "a new one in all ranks");
+    return 0;
+}
+
+/* After a call of the provider: a failure is for good, and errno is the program's. */
+static int settle(struct sluice_exchange *exchange, int error, int saved_errno)
+{
+    if (error < 0)
+        exchange->broken = true;
+    errno = saved_errno;
+    return error;
+}
+
+static int call_allgather(struct sluice_exchange *exchange, const void *own, void *all,
+                          size_t bytes, int64_t until)
+{
+    int saved = errno;
+
+    return settle(exchange, exchange->provider->allgather(exchange, own, all, bytes, until), saved);
+}
+
+static int call_alltoall(struct sluice_exchange *exchange, const void *to, void *from, size_t bytes,
+                         int64_t until)
+{
+    int saved = errno;
+
+    return settle(exchange, exchange->provider->alltoall(exchange, to, from, bytes, until), saved);
+}
+
+static int call_barrier(struct sluice_exchange *exchange, int64_t until)
+{
+    int saved = errno;
+
+    return settle(exchange, exchange->provider->barrier(exchange, until), saved);
+}
+
+void slu_exchange_set_missing(struct sluice_exchange *exchange, const uint64_t *present)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < exchange->ranks; i++)
+        count += (present[i / 64] >> (i % 64) & 1) == 0;
+    free(exchange->missing);
+    exchange->missing_count = 0;
+    exchange->missing = count > 0 ? malloc(count * sizeof *exchange->missing) : NULL;
+    if (exchange->missing == NULL)
+        return;
+    for (uint32_t i = 0; i < exchange->ranks; i++)
+        if ((present[i / 64] >> (i % 64) & 1) == 0)
+            exchange->missing[exchange->missing_count++] = i;
+}
+
+/* The next ranks that follow each other, as "3" or "3-7"; how many they are. */
+static uint32_t name_range(const uint32_t *ranks, uint32_t count, char text[24])
+{
+    uint32_t length = 1;
+
+    while (length < count && ranks[length] == ranks[length - 1] + 1)
+        length++;
+    if (length == 1)
+        snprintf(text, 24, "%u", ranks[0]);
+    else
+        snprintf(text, 24, "%u-%u", ranks[0], ranks[length - 1]);
+    return length;
+}
+
+/* An exchange that did not open cannot be asked for them: in lines of a log, as "3-7,12". */
+static void log_missing(const struct sluice_exchange *exchange)
+{
+    char line[400] = "", range[24];
+    struct slu_text text;
+    uint32_t at = 0;
+
+    slu_text_save(&text);
+    while (at < exchange->missing_count) {
+        size_t length = strlen(line);
+
+        at += name_range(exchange->missing + at, exchange->missing_count - at, range);
+        snprintf(line + length, sizeof line - length, "%s%s", length > 0 ? "," : "", range);
+        if (at < exchange->missing_count && length < sizeof line - 2 * sizeof range)
+            continue;
+        slu_log(SLUICE_LOG_ERROR, "rank %u of %u: missing ranks %s", exchange->rank,
+                exchange->ranks, line);
+        line[0] = '\0';
+    }
+    slu_text_restore(&text);
+}
+
+/* With what PMIx said, where a launcher has it and it was of no use. */
+static int fail_after_pmix(int error, const char *pmix)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    return slu_fail(-error, "%s; before TCP was tried: %s", text.bytes, pmix);
+}
+
+static int open_over_tcp(struct sluice_exchange *exchange, struct slu_launch *launch, int64_t until)
+{
+    int error = 0;
+
+    if (launch->pmi)
+        error = slu_pmi_find_root(launch, until);
+    if (error == 0)
+        error = slu_tcp_open(exchange, launch, until);
+    explicit_bzero(launch->secret, sizeof launch->secret);
+    return error;
+}
+
+/* Takes the provider that the launch asks for, or the one that is there. */
+static int open_provider(struct sluice_exchange *exchange, const struct sluice_exchange_attr *attr,
+                         int64_t until)
+{
+    struct slu_text pmix = {.bytes = ""};
+    struct slu_launch launch;
+    int error = slu_launch_read(attr, &launch);
+
+    if (error < 0)
+        return error;
+    exchange->rank = launch.rank;
+    exchange->ranks = launch.ranks;
+    memcpy(exchange->source, launch.source, sizeof exchange->source);
+    memcpy(exchange->device, launch.device, sizeof exchange->device);
+    if (launch.kind == SLUICE_EXCHANGE_PMIX)
+        return slu_pmix_open(exchange, until);
+    if (launch.kind == SLUICE_EXCHANGE_AUTO && slu_getenv("PMIX_RANK") != NULL) {
+        struct slu_text before;
+
+        slu_text_save(&before);
+        error = slu_pmix_answers(until);
+        if (error == 0)
+            return slu_pmix_open(exchange, until);
+        if (error != -ENOENT && error != -EOPNOTSUPP)
+            return error;
+        slu_text_save(&pmix);
+        slu_text_restore(&before);
+    }
+    error = open_over_tcp(exchange, &launch, until);
+    if (error < 0 && pmix.bytes[0] != '\0')
+        return fail_after_pmix(error, pmix.bytes);
+    return error;
+}
+
+struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *attr,
+                                             int64_t deadline)
+{
+    struct sluice_exchange_attr known;
+    struct sluice_exchange *exchange;
+    int64_t until = slu_after(deadline);
+    int saved = errno;
+    int error;
+
+    if (deadline < 0)
+        return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
+    error = slu_attr_copy(&known, sizeof known, FIRST_ATTR_SIZE, attr, "sluice_exchange_attr");
+    if (error < 0) {
+        errno = -error;
+        return NULL;
+    }
+    known.size = sizeof known;
+    exchange = calloc(1, sizeof *exchange);
+    if (exchange == NULL)
+        return slu_fail_null(ENOMEM, "no memory for an exchange");
+    error = open_provider(exchange, &known, until);
+    if (error < 0) {
+        if (exchange->missing_count > SLU_NAMED)
+            log_missing(exchange);
+        free(exchange->missing);
+        free(exchange);
+        errno = -error;
+        return NULL;
+    }
+    exchange->magic = SLU_MAGIC_EXCHANGE;
+    errno = saved;
+    return exchange;
+}
+
+void sluice_exchange_close(struct sluice_exchange *exchange)
+{
+    int saved = errno;
+
+    if (!slu_may_end(exchange, SLU_MAGIC_EXCHANGE, "exchange"))
+        return;
+    exchange->provider->close(exchange);
+    exchange->magic = SLU_MAGIC_DEAD;
+    free(exchange->missing);
+    free(exchange);
+    errno = saved;
+}
+
+int sluice_exchange_query(const struct sluice_exchange *exchange, struct sluice_exchange_info *info)
+{
+    struct sluice_exchange_info known = {.size = sizeof known};
+    int error;
+
+    if (!is_exchange(exchange))
+        return not_exchange();
+    error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_exchange_info");
+    if (error < 0)
+        return error;
+    known.kind = exchange->provider->kind;
+    known.rank = exchange->rank;
+    known.ranks = exchange->ranks;
+    memcpy(known.source, exchange->source, sizeof known.source);
+    memcpy(known.device, exchange->device, sizeof known.device);
+    slu_info_copy(info, &known, sizeof known);
+    return 0;
+}
+
+int sluice_exchange_allgather(struct sluice_exchange *exchange, const void *own, void *all,
+                              size_t bytes, int64_t deadline)
+{
+    int64_t until = slu_after(deadline);
+    int error = check_call(exchange, deadline);
+
+    if (error == 0)
+        error = check_bytes(exchange, own, all, bytes);
+    if (error == 0)
+        error = check_whole(exchange);
+    if (error < 0)
+        return error;
+    return call_allgather(exchange, own, all, bytes, until);
+}
+
+/* How many blocks each rank gives in a round: the same in all ranks. */
+static uint32_t round_blocks(const struct sluice_exchange *exchange, size_t bytes)
+{
+    size_t blocks = ROUND_BYTES / exchange->ranks / bytes;
+
+    if (blocks > SLUICE_EXCHANGE_MAX_BYTES / bytes)
+        blocks = SLUICE_EXCHANGE_MAX_BYTES / bytes;
+    if (blocks > exchange->ranks)
+        blocks = exchange->ranks;
+    return blocks > 0 ? (uint32_t)blocks : 1;
+}
+
+/* In each round all ranks give what is for the next few, who take their own of it. */
+static int alltoall_in_rounds(struct sluice_exchange *exchange, const uint8_t *to, uint8_t *from,
+                              size_t bytes, int64_t until)
+{
+    uint32_t most = round_blocks(exchange, bytes);
+    uint8_t *all = calloc(exchange->ranks, most * bytes);
+    int error = 0;
+
+    if (all == NULL)
+        return slu_fail(ENOMEM, "no memory for %u blocks of %zu bytes of each of %u ranks", most,
+                        bytes, exchange->ranks);
+    for (uint32_t first = 0; first < exchange->ranks && error == 0; first += most) {
+        uint32_t left = exchange->ranks - first;
+        uint32_t blocks = left < most ? left : most;
+
+        error = call_allgather(exchange, to + first * bytes, all, blocks * bytes, until);
+        if (error < 0 || exchange->rank < first || exchange->rank - first >= blocks)
+            continue;
+        for (size_t i = 0; i < exchange->ranks; i++)
+            memcpy(from + i * bytes, all + (i * blocks + exchange->rank - first) * bytes, bytes);
+    }
+    free(all);
+    return error;
+}
+
+int sluice_exchange_alltoall(struct sluice_exchange *exchange, const void *to, void *from,
+                             size_t bytes, int64_t deadline)
+{
+    int64_t until = slu_after(deadline);
+    int error = check_call(exchange, deadline);
+
+    if (error == 0)
+        error = check_bytes(exchange, to, from, bytes);
+    if (error == 0)
+        error = check_whole(exchange);
+    if (error < 0)
+        return error;
+    if (exchange->provider->alltoall != NULL)
+        return call_alltoall(exchange, to, from, bytes, until);
+    if (bytes == 0)
+        return call_allgather(exchange, to, from, 0, until);
+    return alltoall_in_rounds(exchange, to, from, bytes, until);
+}
+
+/* Not of 0 bytes, for which a provider need not wait for anybody. */
+static int barrier_by_allgather(struct sluice_exchange *exchange, int64_t until)
+{
+    uint8_t own = 0;
+    uint8_t *all = malloc(exchange->ranks);
+    int error;
+
+    if (all == NULL)
+        return slu_fail(ENOMEM, "no memory for a barrier of %u ranks", exchange->ranks);
+    error = call_allgather(exchange, &own, all, 1, until);
+    free(all);
+    return error;
+}
+
+int sluice_exchange_barrier(struct sluice_exchange *exchange, int64_t deadline)
+{
+    int64_t until = slu_after(deadline);
+    int error = check_call(exchange, deadline);
+
+    if (error == 0)
+        error = check_whole(exchange);
+    if (error < 0)
+        return error;
+    if (exchange->provider->barrier != NULL)
+        return call_barrier(exchange, until);
+    return barrier_by_allgather(exchange, until);
+}
+
+int sluice_exchange_missing(const struct sluice_exchange *exchange, uint32_t *ranks,
+                            uint32_t capacity)
+{
+    if (!is_exchange(exchange))
+        return not_exchange();
+    if (ranks == NULL && capacity > 0)
+        return slu_misuse(EINVAL, "room for %u ranks must not be NULL", capacity);
+    for (uint32_t i = 0; i < capacity && i < exchange->missing_count; i++)
+        ranks[i] = exchange->missing[i];
+    return (int)exchange->missing_count;
+}
+
+/*
+ * Who has the same one is on the same host: it is the same kernel since it was
+ * started, and the same /dev/shm. So containers that cannot share memory count
+ * as hosts of their own, and those that can are one, whatever their names and
+ * networks are.
+ */
+struct host {
+    char kernel[64]; /* its boot id, or the host's name where it tells none */
+    uint64_t shm_device, shm_inode;
+};
+
+static void identify_host(struct host *host)
+{
+    struct stat status;
+    struct utsname name;
+    ssize_t got = -1;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    memset(host, 0, sizeof *host);
+    if (fd >= 0) {
+        got = read(fd, host->kernel, sizeof host->kernel - 1);
+        close(fd);
+    }
+    if (got <= 0 && uname(&name) == 0)
+        memcpy(host->kernel, name.nodename, strnlen(name.nodename, sizeof host->kernel - 1));
+    if (stat("/dev/shm", &status) == 0) {
+        host->shm_device = status.st_dev;
+        host->shm_inode = status.st_ino;
+    }
+}
+
+int sluice_exchange_locality(struct sluice_exchange *exchange, uint32_t *local_rank,
+                             uint32_t *local_ranks, int64_t deadline)
+{
+    int saved = errno;
+    struct host own;
+    struct host *all;
+    uint32_t before = 0, count = 0;
+    int error = check_call(exchange, deadline);
+
+    if (error < 0)
+        return error;
+    if (local_rank == NULL || local_ranks == NULL)
+        return slu_misuse(EINVAL, "local_rank and local_ranks must not be NULL");
+    all = calloc(exchange->ranks, sizeof *all);
+    if (all == NULL)
+        return slu_fail(ENOMEM, "no memory for the hosts of %u ranks", exchange->ranks);
+    identify_host(&own);
+    errno = saved;
+    error = sluice_exchange_allgather(exchange, &own, all, sizeof own, deadline);
+    for (uint32_t i = 0; error == 0 && i < exchange->ranks; i++) {
+        bool same = memcmp(&all[i], &own, sizeof own) == 0;
+
+        count += same;
+        before += same && i < exchange->rank;
+    }
+    free(all);
+    if (error < 0)
+        return error;
+    *local_rank = before;
+    *local_ranks = count;
+    return 0;
+}

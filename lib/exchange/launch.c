@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What tells a process its rank. Of the attributes, SLUICE_RANK and SLUICE_RANKS,
+ * the launchers' variables and the host file the first that says anything counts,
+ * for an order can be told in one sentence, and a vote cannot. A pair of which one
+ * half is missing or wrong is an error, and not as good as none: the processes of
+ * a job would else take different sources.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../environment.h"
+#include "exchange.h"
+
+/* Where no port is told, rank 0 of a Slurm job listens on one of these, below those of clients. */
+#define SLURM_FIRST_PORT 20000
+#define SLURM_PORTS 12000
+
+/* What comes after the last port: the first that needs no rights. */
+#define FIRST_FREE_PORT 1024
+
+struct pair {
+    uint32_t rank, ranks;
+};
+
+/*
+ * Launchers, the innermost first: who starts processes within a job of Slurm passes
+ * on Slurm's variables, which then are those of somebody else.
+ */
+struct launcher {
+    const char *rank, *ranks;
+    const char *job; /* the same in all ranks; or NULL */
+    bool inherited;  /* contradicts others in every day's use */
+    bool pmi;        /* has a server of PMI-1, if PMI_FD is set */
+    bool (*root)(char *text, size_t size);
+};
+
+static bool find_torch_root(char *text, size_t size);
+static bool find_slurm_root(char *text, size_t size);
+
+static const struct launcher launchers[] = {
+    {.rank = "OMPI_COMM_WORLD_RANK", .ranks = "OMPI_COMM_WORLD_SIZE", .job = "PMIX_NAMESPACE"},
+    {.rank = "PMI_RANK", .ranks = "PMI_SIZE", .job = "PMI_JOBID", .pmi = true},
+    {.rank = "RANK", .ranks = "WORLD_SIZE", .job = "TORCHELASTIC_RUN_ID", .root = find_torch_root},
+    {.rank = "SLURM_PROCID", .ranks = "SLURM_NTASKS", .inherited = true, .root = find_slurm_root},
+};
+#define LAUNCHERS (sizeof launchers / sizeof launchers[0])
+
+/*
+ * torchrun: its names are everybody's, so that all four must be there to mean it. At its
+ * own port its agent listens, or torch in rank 0: ours is the next one. A port that is
+ * none stays as it is, to be named in the text.
+ */
+static bool find_torch_root(char *text, size_t size)
+{
+    const char *host = slu_getenv("MASTER_ADDR");
+    const char *port = slu_getenv("MASTER_PORT");
+    uint32_t number;
+    char next[8];
+    bool six;
+
+    if (host == NULL || port == NULL)
+        return false;
+    if (slu_parse_number(port, 1, 65535, &number) == 0) {
+        snprintf(next, sizeof next, "%u", number < 65535 ? number + 1 : FIRST_FREE_PORT);
+        port = next;
+    }
+    six = strchr(host, ':') != NULL;
+    return snprintf(text, size, "%s%s%s:%s", six ? "[" : "", host, six ? "]" : "", port) <
+           (int)size;
+}
+
+/* The first host of "name", "name,..." or "name[01-04,...]"; false: of another form. */
+static bool take_first_host(const char *list, char *host, size_t size)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t length = strspn(list, letters);
+    const char *rest = list + length;
+    const char *number = "";
+    size_t digits = 0;
+
+    if (*rest == '[') {
+        number = rest + 1;
+        digits = strspn(number, "0123456789");
+        rest = strchr(number, ']');
+        if (digits == 0 || rest == NULL || strchr(",-]", number[digits]) == NULL)
+            return false;
+        rest++;
+    }
+    if (length == 0 || (*rest != '\0' && *rest != ','))
+        return false;
+    return snprintf(host, size, "%.*s%.*s", (int)length, list, (int)digits, number) < (int)size;
+}
+
+/* Slurm's reserved ports if it has them, else one that its job and step make. */
+static bool find_slurm_port(uint32_t *port)
+{
+    const char *reserved = slu_getenv("SLURM_STEP_RESV_PORTS");
+    const char *job = slu_getenv("SLURM_JOB_ID");
+    const char *step = slu_getenv("SLURM_STEP_ID");
+    uint32_t numbers[2];
+    char first[8];
+
+    if (reserved != NULL) {
+        snprintf(first, sizeof first, "%.*s", (int)strspn(reserved, "0123456789"), reserved);
+        return slu_parse_number(first, 1, 65535, port) == 0;
+    }
+    if (job == NULL || slu_parse_number(job, 0, UINT32_MAX, &numbers[0]) < 0 || step == NULL ||
+        slu_parse_number(step, 0, UINT32_MAX, &numbers[1]) < 0)
+        return false;
+    *port = SLURM_FIRST_PORT + (uint32_t)((UINT64_C(31) * numbers[0] + numbers[1]) % SLURM_PORTS);
+    return true;
+}
+
+static bool find_slurm_root(char *text, size_t size)
+{
+    const char *list = slu_getenv("SLURM_STEP_NODELIST");
+    char host[200];
+    uint32_t port;
+
+    return list != NULL && take_first_host(list, host, sizeof host) && find_slurm_port(&port) &&
+           snprintf(text, size, "%s:%u", host, port) < (int)size;
+}
+
+/* "host:port", "[1:2::3]:port". */
+static int check_root(const char *root, const char *source)
+{
+    const char *colon = strrchr(root, ':');
+    const char *name = root;
+    size_t length = colon != NULL ? (size_t)(colon - root) : 0;
+    uint32_t port;
+
+    if (length > 2 && root[0] == '[' && colon[-1] == ']') {
+        name++;
+        length -= 2;
+    } else if (strcspn(name, ":[]") < length) {
+        length = 0;
+    }
+    if (length == 0 || slu_parse_number(colon + 1, 1, 65535, &port) < 0)
+        return slu_fail(EINVAL, "%s is '%.128s', must be host:port, with a port of 1 to 65535",
+                        source, root);
+    return 0;
+}
+
+/* A text of the attributes, else of the environment, else empty. */
+static int pick_text(const char *given, const char *name, enum slu_variable variable, char *text,
+                     size_t size)
+{
+    int error = 0;
+
+    if (given != NULL && strlen(given) >= size)
+        return slu_misuse(EINVAL, "sluice_exchange_attr.%s has %zu bytes, can have %zu", name,
+                          strlen(given), size - 1);
+    if (given == NULL || *given == '\0')
+        error = slu_env_text(variable, &given);
+    if (error >= 0 && given != NULL)
+        snprintf(text, size, "%s", given);
+    return error < 0 ? error : 0;
+}
+
+static int pick_texts(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
+{
+    bool given = attr->root != NULL && *attr->root != '\0';
+    int error = pick_text(attr->root, "root", SLU_ENV_ROOT, launch->root, sizeof launch->root);
+
+    if (error == 0 && launch->root[0] != '\0')
+        error = check_root(launch->root,
+                           given ? "sluice_exchange_attr.root" : slu_env_name(SLU_ENV_ROOT));
+    if (error == 0)
+        error = pick_text(attr->job, "job", SLU_ENV_JOB, launch->job, sizeof launch->job);
+    if (error == 0)
+        error = pick_text(attr->secret_file, "secret_file", SLU_ENV_SECRET_FILE,
+                          launch->secret_file, sizeof launch->secret_file);
+    return error;
+}
+
+static int pick_kind(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
+{
+    if (attr->kind > SLUICE_EXCHANGE_PMIX)
+        return slu_misuse(EINVAL, "sluice_exchange_attr.kind is %u, must be AUTO, TCP or PMIX",
+                          attr->kind);
+    /* The words of the variable are in the order of the enum. */
+    launch->kind = attr->kind != SLUICE_EXCHANGE_AUTO ? attr->kind : slu_env_word(SLU_ENV_EXCHANGE);
+    return 0;
+}
+
+static void set_pair(struct slu_launch *launch, uint32_t rank, uint32_t ranks)
+{
+    launch->rank = rank;
+    launch->ranks = ranks;
+}
+
+/* What program or user say: 1; 0: nothing, or one half, which a host file can complete. */
+static int read_own(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
+{
+    uint32_t rank = SLU_RANK_UNKNOWN, ranks = 0;
+    int error;
+
+    if (attr->ranks != 0) {
+        if (attr->ranks > SLUICE_MAX_RANKS)
+            return slu_misuse(EINVAL, "sluice_exchange_attr.ranks is %u, must be in 1..%u",
+                              attr->ranks, SLUICE_MAX_RANKS);
+        if (attr->rank >= attr->ranks)
+            return slu_misuse(EINVAL, "sluice_exchange_attr.rank is %u, must be below ranks, %u",
+                              attr->rank, attr->ranks);
+        set_pair(launch, attr->rank, attr->ranks);
+        snprintf(launch->source, sizeof launch->source, "attributes");
+        return 1;
+    }
+    error = slu_env_number(SLU_ENV_RANK, &rank);
+    if (error >= 0)
+        error = slu_env_number(SLU_ENV_RANKS, &ranks);
+    if (error < 0)
+        return error;
+    if (rank != SLU_RANK_UNKNOWN && ranks != 0 && rank >= ranks)
+        return slu_fail(EINVAL, "SLUICE_RANK is %u, must be below SLUICE_RANKS, which is %u", rank,
+                        ranks);
+    set_pair(launch, rank, ranks);
+    snprintf(launch->source, sizeof launch->source, "SLUICE_RANK and SLUICE_RANKS");
+    return rank != SLU_RANK_UNKNOWN && ranks != 0;
+}
+
+/* 1, 0 (it is not this one that started us), or -EINVAL. */
+static int read_launcher(const struct launcher *launcher, struct pair *pair)
+{
+    const char *rank = slu_getenv(launcher->rank);
+    const char *ranks = slu_getenv(launcher->ranks);
+    char root[256];
+
+    if (rank == NULL && ranks == NULL)
+        return 0;
+    if (launcher->root == find_torch_root &&
+        (rank == NULL || ranks == NULL || !find_torch_root(root, sizeof root)))
+        return 0;
+    /* A batch script has no number of tasks if none was asked for: it is no task either. */
+    if (launcher->inherited && (rank == NULL || ranks == NULL))
+        return 0;
+    if (rank == NULL || ranks == NULL)
+        return slu_fail(EINVAL, "%s is set, but %s is not", rank ? launcher->rank : launcher->ranks,
+                        rank ? launcher->ranks : launcher->rank);
+    if (slu_parse_number(ranks, 1, SLUICE_MAX_RANKS, &pair->ranks) < 0)
+        return slu_fail(EINVAL, "%s is '%.64s', must be a number of 1 to %u", launcher->ranks,
+                        ranks, SLUICE_MAX_RANKS);
+    if (slu_parse_number(rank, 0, pair->ranks - 1, &pair->rank) < 0)
+        return slu_fail(EINVAL, "%s is '%.64s', must be a number below %s, which is %u",
+                        launcher->rank, rank, launcher->ranks, pair->ranks);
+    return 1;
+}
+
+/* Two launchers say something else: the inner one is right, but may be a leftover. */
+static void report_contradictions(const struct launcher *taken, const struct slu_launch *launch)
+{
+    const char *text = slu_getenv("PMIX_RANK");
+    struct slu_text kept;
+    struct pair pair;
+
+    if (text != NULL && (slu_parse_number(text, 0, SLUICE_MAX_RANKS - 1, &pair.rank) < 0 ||
+                         pair.rank != launch->rank))
+        slu_log(SLUICE_LOG_WARN, "PMIX_RANK is %.64s, %s is %u, which is taken", text, taken->rank,
+                launch->rank);
+    slu_text_save(&kept);
+    for (const struct launcher *other = taken + 1; other < launchers + LAUNCHERS; other++)
+        if (read_launcher(other, &pair) == 1 &&
+            (pair.rank != launch->rank || pair.ranks != launch->ranks))
+            slu_log(other->inherited ? SLUICE_LOG_INFO : SLUICE_LOG_WARN,
+                    "%s and %s say rank %u of %u, %s and %s say %u of %u, which is taken",
+                    other->rank, other->ranks, pair.rank, pair.ranks, taken->rank, taken->ranks,
+                    launch->rank, launch->ranks);
+    slu_text_restore(&kept);
+}
+
+/* The job of the one that gave the rank: those of others need not be the same in all ranks. */
+static void take_job(const struct launcher *launcher, struct slu_launch *launch)
+{
+    const char *job = slu_getenv("SLURM_JOB_ID");
+    const char *step = slu_getenv("SLURM_STEP_ID");
+    char text[128];
+    size_t length;
+
+    if (launch->job[0] != '\0')
+        return;
+    if (launcher->inherited && job != NULL && step != NULL) {
+        snprintf(text, sizeof text, "%s.%s", job, step);
+        job = text;
+    } else {
+        job = launcher->job != NULL ? slu_getenv(launcher->job) : NULL;
+    }
+    if (job == NULL)
+        return;
+    /* Of a long name the end, where the numbers are. */
+    length = strlen(job);
+    if (length >= sizeof launch->job)
+        job += length - (sizeof launch->job - 1);
+    snprintf(launch->job, sizeof launch->job, "%s", job);
+}
+
+/* 1, 0 or -EINVAL. */
+static int read_launchers(struct slu_launch *launch, const struct launcher **taken)
+{
+    for (const struct launcher *launcher = launchers; launcher < launchers + LAUNCHERS;
+         launcher++) {
+        struct pair pair;
+        int found = read_launcher(launcher, &pair);
+
+        if (found < 0)
+            return found;
+        if (found == 0)
+            continue;
+        set_pair(launch, pair.rank, pair.ranks);
+        snprintf(launch->source, sizeof launch->source, "%s and %s", launcher->rank,
+                 launcher->ranks);
+        report_contradictions(launcher, launch);
+        take_job(launcher, launch);
+        *taken = launcher;
+        return 1;
+    }
+    return 0;
+}
+
+/* What the launcher says, or another one that means the same ranks, such as Slurm with PMI. */
+static int find_root(const struct launcher *taken, struct slu_launch *launch)
+{
+    for (const struct launcher *launcher = taken; launcher < launchers + LAUNCHERS; launcher++) {
+        struct pair pair;
+
+        if (launcher->root != NULL && read_launcher(launcher, &pair) == 1 &&
+            pair.rank == launch->rank && pair.ranks == launch->ranks &&
+            launcher->root(launch->root, sizeof launch->root))
+            return check_root(launch->root, "the root that the launcher names");
+    }
+    return 0;
+}
+
+/* What a program that nobody started as a rank is told. */
+static int fail_unknown(const struct slu_launch *launch)
+{
+    if (launch->rank != SLU_RANK_UNKNOWN)
+        return slu_fail(EINVAL, "SLUICE_RANK is set, but neither SLUICE_RANKS nor a host file");
+    if (launch->ranks != 0)
+        return slu_fail(EINVAL, "SLUICE_RANKS is set, but neither SLUICE_RANK nor a host file");
+    if (slu_getenv("PMIX_RANK") != NULL)
+        return slu_fail(EINVAL, "PMIX_RANK is set, but only PMIx knows how many ranks there are: "
+                                "set SLUICE_RANK and SLUICE_RANKS, or SLUICE_EXCHANGE=pmix");
+    return slu_fail(ENOENT, "nothing says which rank this is: not the attributes, SLUICE_RANK and "
+                            "SLUICE_RANKS, those of Open MPI, PMI, PMIx, torchrun or Slurm, nor "
+                            "SLUICE_HOST_FILE; start it by mpirun, srun or scripts/launch");
+}
+
+static int read_host_file(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
+{
+    const char *path = attr->host_file;
+    int saved = errno;
+    int error = 0;
+
+    if (path == NULL || *path == '\0') {
+        path = NULL;
+        error = slu_env_text(SLU_ENV_HOST_FILE, &path);
+    }
+    if (error >= 0 && path != NULL)
+        error = slu_host_file_read(path, launch);
+    else if (error == 0 && (launch->rank == SLU_RANK_UNKNOWN || launch->ranks == 0))
+        error = fail_unknown(launch);
+    errno = saved;
+    return error < 0 ? error : 0;
+}
+
+int slu_launch_read(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
+{
+    static const struct sluice_exchange_attr none;
+    const struct launcher *taken = NULL;
+    int found, error;
+
+    attr = attr != NULL ? attr : &none;
+    *launch = (struct slu_launch){.kind = SLUICE_EXCHANGE_AUTO, .listener = -1};
+    slu_env_check_names();
+    error = pick_kind(attr, launch);
+    if (error == 0)
+        error = pick_texts(attr, launch);
+    if (error < 0 || launch->kind == SLUICE_EXCHANGE_PMIX)
+        return error;
+    found = read_own(attr, launch);
+    /* Who says it by hand means it, whatever a launcher's server would say. */
+    if (found > 0 && launch->kind == SLUICE_EXCHANGE_AUTO)
+        launch->kind = SLUICE_EXCHANGE_TCP;
+    if (found == 0 && launch->rank == SLU_RANK_UNKNOWN && launch->ranks == 0)
+        found = read_launchers(launch, &taken);
+    if (found < 0)
+        return found;
+    if (found == 0 && launch->kind == SLUICE_EXCHANGE_AUTO && launch->ranks == 0 &&
+        launch->rank == SLU_RANK_UNKNOWN && slu_getenv("PMIX_RANK") != NULL) {
+        set_pair(launch, 0, 0);
+        launch->kind = SLUICE_EXCHANGE_PMIX;
+        return 0;
+    }
+    error = read_host_file(attr, launch);
+    if (error == 0 && launch->root[0] == '\0' && taken != NULL)
+        error = find_root(taken, launch);
+    launch->pmi = launch->root[0] == '\0' && launch->ranks > 1 && taken != NULL && taken->pmi &&
+                  slu_getenv("PMI_FD") != NULL;
+    return error;
+}

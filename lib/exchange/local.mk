@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# How the ranks of a program find each other. One source or header a line, sorted.
+lib_libsluice_la_SOURCES += \
+	%D%/awaited.c \
+	%D%/awaited.h \
+	%D%/exchange.c \
+	%D%/exchange.h \
+	%D%/host_file.c \
+	%D%/launch.c \
+	%D%/pmi.c \
+	%D%/pmi.h \
+	%D%/pmi_wire.c \
+	%D%/pmix.c \
+	%D%/secret.c \
+	%D%/tcp.c \
+	%D%/tcp.h \
+	%D%/tcp_address.c \
+	%D%/tcp_fail.c \
+	%D%/tcp_greet.c \
+	%D%/tcp_leaf.c \
+	%D%/tcp_link.c \
+	%D%/tcp_root.c \
+	%D%/tcp_wire.c \
+	%D%/wrap.c

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The secret of a job, which only its ranks know: read from a file that nobody
+ * else may read, and never sent, only used to sign.
+ */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tcp.h"
+
+#define SECRET_MIN 16
+#define SECRET_MAX 4096
+
+#ifdef HAVE_SODIUM
+
+#include <sodium.h>
+
+static int check_file(int fd, const char *path)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) != 0)
+        return slu_fail(errno, "cannot look at the secret %s: %s", path, strerrordesc_np(errno));
+    if (!S_ISREG(status.st_mode))
+        return slu_fail(EACCES, "the secret %s is not a regular file", path);
+    if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        return slu_fail(EACCES,
+                        "the secret %s has mode %04o: group and others must have no right "
+                        "to it, as in 0600",
+                        path, (unsigned)status.st_mode & 07777);
+    if (status.st_size < SECRET_MIN || status.st_size > SECRET_MAX)
+        return slu_fail(EINVAL, "the secret %s has %lld bytes, can have %d to %d", path,
+                        (long long)status.st_size, SECRET_MIN, SECRET_MAX);
+    return 0;
+}
+
+/* One byte more than it may have is room to see that it has grown. */
+static int read_file(int fd, const char *path, struct slu_secret *secret)
+{
+    while (secret->count <= SECRET_MAX) {
+        ssize_t got = read(fd, secret->bytes + secret->count, SECRET_MAX + 1 - secret->count);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return slu_fail(errno, "cannot read the secret %s: %s", path, strerrordesc_np(errno));
+        if (got == 0)
+            break;
+        secret->count += (size_t)got;
+    }
+    if (secret->count < SECRET_MIN || secret->count > SECRET_MAX)
+        return slu_fail(EINVAL, "the secret %s changed while it was read", path);
+    return 0;
+}
+
+int slu_secret_read(const char *path, struct slu_secret *secret)
+{
+    int fd, error;
+
+    *secret = (struct slu_secret){0};
+    if (path[0] == '\0')
+        return 0;
+    if (sodium_init() < 0)
+        return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
+    /* O_NONBLOCK is for what is no file: to open a pipe would wait for its other end. */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return slu_fail(errno == EACCES || errno == EPERM ? EACCES : EINVAL,
+                        "cannot open the secret %s: %s", path, strerrordesc_np(errno));
+    error = check_file(fd, path);
+    if (error == 0) {
+        secret->bytes = calloc(1, SECRET_MAX + 1);
+        error = secret->bytes == NULL ? slu_fail(ENOMEM, "no memory for the secret %s", path)
+                                      : read_file(fd, path, secret);
+    }
+    close(fd);
+    if (error < 0)
+        slu_secret_forget(secret);
+    return error;
+}
+
+int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secret)
+{
+    *secret = (struct slu_secret){0};
+    if (sodium_init() < 0)
+        return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
+    secret->bytes = calloc(1, SECRET_MAX + 1);
+    if (secret->bytes == NULL)
+        return slu_fail(ENOMEM, "no memory for the secret of the job");
+    memcpy(secret->bytes, bytes, count);
+    secret->count = count;
+    return 0;
+}
+
+bool slu_secret_supported(void)
+{
+    return true;
+}
+
+void slu_secret_forget(struct slu_secret *secret)
+{
+    if (secret->bytes != NULL)
+        sodium_memzero(secret->bytes, SECRET_MAX + 1);
+    free(secret->bytes);
+    *secret = (struct slu_secret){0};
+}
+
+void slu_secret_sign(const struct slu_secret *secret, enum tcp_role role,
+                     const uint8_t rank_hello[TCP_HELLO_BYTES],
+                     const uint8_t root_hello[TCP_HELLO_BYTES], uint8_t mac[TCP_MAC_BYTES])
+{
+    static const uint8_t labels[][16] = {
+        [TCP_ROLE_RANK] = "sluice: a rank",
+        [TCP_ROLE_ROOT] = "sluice: rank 0",
+    };
+    crypto_auth_hmacsha256_state state;
+
+    _Static_assert(TCP_MAC_BYTES == crypto_auth_hmacsha256_BYTES, "the size of a signature");
+    crypto_auth_hmacsha256_init(&state, secret->bytes, secret->count);
+    crypto_auth_hmacsha256_update(&state, labels[role], sizeof labels[role]);
+    crypto_auth_hmacsha256_update(&state, rank_hello, TCP_HELLO_BYTES);
+    crypto_auth_hmacsha256_update(&state, root_hello, TCP_HELLO_BYTES);
+    crypto_auth_hmacsha256_final(&state, mac);
+    sodium_memzero(&state, sizeof state);
+}
+
+bool slu_secret_equal(const uint8_t a[TCP_MAC_BYTES], const uint8_t b[TCP_MAC_BYTES])
+{
+    return sodium_memcmp(a, b, TCP_MAC_BYTES) == 0;
+}
+
+#else
+
+int slu_secret_read(const char *path, struct slu_secret *secret)
+{
+    *secret = (struct slu_secret){0};
+    if (path[0] == '\0')
+        return 0;
+    return slu_fail(EOPNOTSUPP,
+                    "this library was built without libsodium, and cannot use the "
+                    "secret %s: all ranks must go without one",
+                    path);
+}
+
+int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secret)
+{
+    (void)bytes;
+    (void)count;
+    *secret = (struct slu_secret){0};
+    return slu_fail(EOPNOTSUPP, "this library was built without libsodium, and cannot use the "
+                                "secret that rank 0 has made");
+}
+
+bool slu_secret_supported(void)
+{
+    return false;
+}
+
+void slu_secret_forget(struct slu_secret *secret)
+{
+    *secret = (struct slu_secret){0};
+}
+
+/* Without a secret nobody gets here: what is signed is equal to nothing. */
+void slu_secret_sign(const struct slu_secret *secret, enum tcp_role role,
+                     const uint8_t rank_hello[TCP_HELLO_BYTES],
+                     const uint8_t root_hello[TCP_HELLO_BYTES], uint8_t mac[TCP_MAC_BYTES])
+{
+    (void)secret;
+    (void)role;
+    (void)rank_hello;
+    (void)root_hello;
+    memset(mac, 0, TCP_MAC_BYTES);
+}
+
+bool slu_secret_equal(const uint8_t a[TCP_MAC_BYTES], const uint8_t b[TCP_MAC_BYTES])
+{
+    (void)a;
+    (void)b;
+    return false;
+}
+
+#endif

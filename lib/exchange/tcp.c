@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* The provider over TCP: rank 0 and the others have a file each, this is what they share. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tcp.h"
+
+/* What came and nobody read would make the kernel drop what is still on its way to the peer. */
+static void hang_up(struct tcp_link *link)
+{
+    uint8_t bytes[4096];
+
+    for (int i = 0; i < 16 && link->fd >= 0; i++)
+        if (recv(link->fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)
+            break;
+    slu_tcp_link_close(link);
+}
+
+static void close_tcp(struct sluice_exchange *exchange)
+{
+    struct tcp *tcp = exchange->state;
+
+    for (uint32_t i = 0; tcp->peers != NULL && i < tcp->ranks; i++)
+        hang_up(&tcp->peers[i].link);
+    hang_up(&tcp->link);
+    if (tcp->epoll >= 0)
+        close(tcp->epoll);
+    if (tcp->listener >= 0)
+        close(tcp->listener);
+    slu_secret_forget(&tcp->secret);
+    free(tcp->peers);
+    free(tcp->verdict);
+    free(tcp->present);
+    free(tcp);
+    exchange->state = NULL;
+}
+
+static int run(struct sluice_exchange *exchange, const struct tcp_call *call)
+{
+    const struct tcp *tcp = exchange->state;
+
+    if (tcp->rank == 0)
+        return slu_tcp_root_call(exchange, call);
+    return slu_tcp_leaf_call(exchange, call);
+}
+
+static int run_allgather(struct sluice_exchange *exchange, const void *own, void *all, size_t bytes,
+                         int64_t until)
+{
+    return run(exchange, &(struct tcp_call){TCP_ALLGATHER, bytes, own, all, until});
+}
+
+static int run_alltoall(struct sluice_exchange *exchange, const void *to, void *from, size_t bytes,
+                        int64_t until)
+{
+    return run(exchange, &(struct tcp_call){TCP_ALLTOALL, bytes, to, from, until});
+}
+
+static int run_barrier(struct sluice_exchange *exchange, int64_t until)
+{
+    return run(exchange, &(struct tcp_call){.type = TCP_BARRIER, .until = until});
+}
+
+static const struct slu_exchange_provider provider = {
+    .kind = SLUICE_EXCHANGE_TCP,
+    .allgather = run_allgather,
+    .alltoall = run_alltoall,
+    .barrier = run_barrier,
+    .close = close_tcp,
+};
+
+/* One place as it was told, or those that rank 0 has put where all find it. */
+static int find_places(struct tcp *tcp, const struct slu_launch *launch)
+{
+    int error = 0;
+
+    snprintf(tcp->root, sizeof tcp->root, "%s",
+             launch->root_count > 0 ? launch->roots[0] : launch->root);
+    if (tcp->root[0] == '\0')
+        return slu_fail(EINVAL,
+                        "nothing says where rank 0 of %u ranks is: set "
+                        "sluice_exchange_attr.root or SLUICE_ROOT to its host:port",
+                        tcp->ranks);
+    tcp->place_count = launch->root_count > 0 ? launch->root_count : 1;
+    for (uint32_t i = 0; i < tcp->place_count && error == 0; i++)
+        error = slu_tcp_place_parse(i == 0 ? tcp->root : launch->roots[i], &tcp->places[i]);
+    return error;
+}
+
+static int prepare(struct tcp *tcp, const struct slu_launch *launch)
+{
+    int error;
+
+    tcp->present = calloc((tcp->ranks + 63) / 64, sizeof *tcp->present);
+    if (tcp->present == NULL)
+        return slu_fail(ENOMEM, "no memory for an exchange of %u ranks", tcp->ranks);
+    memcpy(tcp->job, launch->job, strnlen(launch->job, sizeof tcp->job - 1));
+    if (launch->secret_count > 0 && launch->secret_file[0] == '\0')
+        error = slu_secret_copy(launch->secret, launch->secret_count, &tcp->secret);
+    else
+        error = slu_secret_read(launch->secret_file, &tcp->secret);
+    /* A single rank needs nobody. */
+    if (error < 0 || tcp->ranks == 1)
+        return error;
+    return find_places(tcp, launch);
+}
+
+int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *launch, int64_t until)
+{
+    struct tcp *tcp = calloc(1, sizeof *tcp);
+    int error;
+
+    if (tcp == NULL) {
+        if (launch->listener >= 0)
+            close(launch->listener);
+        return slu_fail(ENOMEM, "no memory for an exchange over TCP");
+    }
+    exchange->provider = &provider;
+    exchange->state = tcp;
+    tcp->rank = exchange->rank;
+    tcp->ranks = exchange->ranks;
+    tcp->epoll = -1;
+    tcp->listener = launch->listener;
+    tcp->link.fd = -1;
+    error = prepare(tcp, launch);
+    if (error == 0)
+        error = tcp->rank == 0 ? slu_tcp_root_open(exchange, until)
+                               : slu_tcp_leaf_open(exchange, until);
+    if (error < 0)
+        close_tcp(exchange);
+    else
+        slu_secret_forget(&tcp->secret);
+    return error;
+}

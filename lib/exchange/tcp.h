@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The exchange over TCP: each rank has one connection, to rank 0, which collects
+ * what all give and sends it out.
+ *
+ * A connection begins with a greeting. The rank says hello, rank 0 says its own;
+ * with a secret, the rank then proves that it knows it, and after it rank 0. What
+ * is signed are both hellos, and so both nonces, roles, the rank, and the job:
+ * what was heard of one greeting is of no use in another. When all ranks are
+ * there, rank 0 sends STARTED.
+ *
+ * Then there are frames. For a call each rank sends one with what it gives, and
+ * gets one of the same kind with its result, or a VERDICT: the error, the text
+ * and the ranks that were missing, after which nothing follows. GAVE_UP says that
+ * a rank's deadline has passed: rank 0 then fails the call for all.
+ *
+ * Nothing is allocated by a number that came over the wire, but the text and list
+ * of a verdict, which cannot be longer than those of all ranks.
+ */
+#ifndef SLU_EXCHANGE_TCP_H
+#define SLU_EXCHANGE_TCP_H
+
+#include <sys/uio.h>
+
+#include "../endpoint.h"
+#include "exchange.h"
+
+#define TCP_VERSION 1
+
+/* For a whole greeting; for a rank that has given up, until rank 0 says who was missing. */
+#define TCP_GREETING_TIME SLUICE_S(10)
+#define TCP_GRACE_TIME SLUICE_S(1)
+
+/* What a greeting and the head of a frame have: no length comes over the wire. */
+#define TCP_HELLO_BYTES 128
+#define TCP_HELLO_HEAD 10 /* magic and version, which stay where they are in all versions */
+#define TCP_PROOF_BYTES 40
+#define TCP_FRAME_BYTES 24
+#define TCP_MAC_BYTES 32
+#define TCP_NONCE_BYTES 32
+#define TCP_JOB_BYTES 64
+
+enum tcp_role { TCP_ROLE_RANK = 1, TCP_ROLE_ROOT = 2 };
+enum tcp_refusal {
+    TCP_ACCEPTED = 0,
+    TCP_REFUSED_VERSION = 1,
+    TCP_REFUSED_JOB = 2,
+    TCP_REFUSED_SECRET = 3
+};
+
+struct tcp_hello {
+    uint16_t version;
+    uint8_t role;    /* enum tcp_role */
+    uint8_t secret;  /* 1: has one */
+    uint8_t refusal; /* enum tcp_refusal, of rank 0 */
+    uint32_t ranks, rank;
+    uint8_t nonce[TCP_NONCE_BYTES];
+    char job[TCP_JOB_BYTES];
+};
+
+enum tcp_type {
+    TCP_STARTED = 1,
+    TCP_ALLGATHER = 2,
+    TCP_ALLTOALL = 3,
+    TCP_BARRIER = 4,
+    TCP_GAVE_UP = 5,
+    TCP_VERDICT = 6
+};
+
+struct tcp_frame {
+    uint8_t type;
+    uint64_t sequence; /* of the call */
+    uint64_t bytes;    /* of the call, for each rank; of a verdict, its own */
+};
+
+/* A verdict: its head, the text, and the missing ranks, 4 bytes each. */
+#define TCP_VERDICT_HEAD 12
+#define TCP_TEXT_MAX 319
+
+/* tcp_wire.c: hellos of the same version, or -EPROTO. */
+void slu_tcp_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO_BYTES]);
+int slu_tcp_hello_decode(const uint8_t bytes[TCP_HELLO_BYTES], struct tcp_hello *hello);
+/* Whether so many bytes may be the begin of a hello of any version. */
+bool slu_tcp_hello_possible(const uint8_t *bytes, size_t count);
+/* The version of a hello, of which at least TCP_HELLO_HEAD bytes are there. */
+uint16_t slu_tcp_hello_version(const uint8_t *bytes);
+void slu_tcp_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME_BYTES]);
+int slu_tcp_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame *frame);
+const char *slu_tcp_type_name(uint8_t type);
+/* A whole verdict with the thread's text, to be freed; NULL: no memory. present: a bit a rank. */
+uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const uint64_t *present, uint32_t ranks,
+                              size_t *bytes);
+/* What follows the frame: the error, with its text; clears the bits of who was missing. */
+int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, uint64_t *present, uint32_t ranks);
+/* Whether a verdict of so many ranks can be so long. */
+bool slu_tcp_verdict_possible(uint64_t bytes, uint32_t ranks);
+
+/* secret.c */
+struct slu_secret {
+    uint8_t *bytes; /* NULL: there is none */
+    size_t count;
+};
+/* 0, or with a text -EACCES (others may read it), -EINVAL, -EOPNOTSUPP, ... Path empty: none. */
+int slu_secret_read(const char *path, struct slu_secret *secret);
+/* Of bytes: 0, -ENOMEM, -EOPNOTSUPP; forget it in each case. */
+int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secret);
+/* Whether this library can use any. */
+bool slu_secret_supported(void);
+void slu_secret_forget(struct slu_secret *secret);
+/* What a side in this role signs. */
+void slu_secret_sign(const struct slu_secret *secret, enum tcp_role role,
+                     const uint8_t rank_hello[TCP_HELLO_BYTES],
+                     const uint8_t root_hello[TCP_HELLO_BYTES], uint8_t mac[TCP_MAC_BYTES]);
+/* Takes the same time wherever they differ. */
+bool slu_secret_equal(const uint8_t a[TCP_MAC_BYTES], const uint8_t b[TCP_MAC_BYTES]);
+
+/*
+ * tcp_link.c. A connection: bytes go out of a list, and come in at one place,
+ * as the socket takes and gives them. It never blocks.
+ */
+struct tcp_link {
+    int fd;          /* -1: there is none */
+    uint32_t events; /* that epoll was asked for; 0: it does not know fd */
+    struct slu_address peer;
+    struct iovec out[3]; /* still to be sent */
+    uint32_t out_count;
+    uint8_t *in; /* where the next want bytes go */
+    size_t want;
+};
+/* Nothing to send and to receive. */
+void slu_tcp_link_open(struct tcp_link *link, int fd, const struct slu_address *peer);
+void slu_tcp_link_close(struct tcp_link *link);
+void slu_tcp_link_queue(struct tcp_link *link, const void *bytes, size_t count);
+/* 0, whether or not all went; -ECONNRESET or another error: there is no more to hope for. */
+int slu_tcp_link_send(struct tcp_link *link);
+int slu_tcp_link_receive(struct tcp_link *link);
+/* Tells epoll what it waits for now. */
+int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data);
+/* Milliseconds for poll(2), rounded up; -1: for ever. */
+int slu_tcp_milliseconds(int64_t until);
+
+/* tcp_address.c */
+struct tcp_place {
+    char host[256];
+    char port[6];
+};
+/* "host:port" or "[IPv6]:port"; 0 or -EINVAL. */
+int slu_tcp_place_parse(const char *root, struct tcp_place *place);
+/* A listening socket, or a negative errno with a text. */
+int slu_tcp_listen(const struct tcp_place *place);
+struct sockaddr;
+struct slu_address slu_tcp_address(const struct sockaddr *sockaddr);
+#define TCP_ADDRESS_TEXT 64
+const char *slu_tcp_address_text(const struct slu_address *address, char text[TCP_ADDRESS_TEXT]);
+void slu_tcp_set_options(int fd);
+
+/* What comes next of another rank, as rank 0 sees it. */
+enum tcp_stage {
+    TCP_BETWEEN = 0, /* a header: of this call, if it has not called, or of the next one */
+    TCP_HEADED = 1,  /* nothing: that header is whole, and waits for the call */
+    TCP_GIVING = 2,  /* bytes of this call */
+    TCP_WAITING = 3  /* nothing: there is no room yet for the rest of its bytes */
+};
+
+struct tcp_peer {
+    struct tcp_link link;
+    uint8_t header[TCP_FRAME_BYTES];
+    enum tcp_stage stage;
+    bool refused;  /* one that said to be it did not have our secret */
+    bool left;     /* it was let in, and hung up before all were there */
+    bool called;   /* it has made this call */
+    bool done;     /* and given all bytes of it; while all come: it is there */
+    bool answered; /* its result is on its way, or there */
+    size_t later;  /* bytes of it behind those that are waited for */
+};
+
+struct tcp {
+    uint32_t rank, ranks;
+    uint64_t sequence; /* of the last call */
+    char job[TCP_JOB_BYTES];
+    char root[256]; /* as given, or the first one, for texts */
+    struct tcp_place places[SLU_ROOTS];
+    uint32_t place_count;
+    struct slu_secret secret;
+    uint64_t *present; /* a bit for each rank: who was there when a call failed */
+
+    /* Of rank 0. Peer 0 is of a newcomer because of whom all fail. */
+    struct tcp_peer *peers;
+    int epoll;
+    int listener;         /* -1: none yet */
+    int accept_error;     /* why the last rank could not be let in; 0: it could */
+    uint32_t given;       /* ranks that have given all that is waited for */
+    uint32_t unsent;      /* ranks whose result is on its way */
+    uint32_t interrupted; /* a rank that did not wait for its result; 0: none */
+    uint8_t reply[TCP_FRAME_BYTES];
+    uint8_t *verdict;
+
+    /* Of the others. */
+    struct tcp_link link;
+};
+
+struct tcp_call {
+    uint8_t type;
+    size_t bytes;
+    const uint8_t *to;
+    uint8_t *from;
+    int64_t until;
+};
+
+/* tcp_root.c: rank 0 */
+int slu_tcp_root_open(struct sluice_exchange *exchange, int64_t until);
+int slu_tcp_root_call(struct sluice_exchange *exchange, const struct tcp_call *call);
+/* Reads a header next. */
+void slu_tcp_peer_between(struct tcp_peer *peer);
+
+/*
+ * tcp_fail.c: rank 0 fails, and tells all ranks of it. Each returns the error;
+ * the first one takes it and the thread's text, and nobody was missing.
+ */
+int slu_tcp_fail(struct sluice_exchange *exchange, int error);
+/* The deadline of a rank has passed: those that are not done were missing. */
+int slu_tcp_fail_deadline(struct sluice_exchange *exchange, uint8_t type, uint32_t whose);
+int slu_tcp_fail_lost(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
+/* A rank had given up when rank 0 came; those that have not called were missing too. */
+int slu_tcp_fail_late(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
+/* A rank that waits for its result has sent a header: it gave up, or is wrong. */
+int slu_tcp_fail_interrupted(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
+
+/* tcp_greet.c: lets all ranks in, which are then done. */
+int slu_tcp_greet_all(struct sluice_exchange *exchange, int64_t until);
+
+/* tcp_leaf.c */
+int slu_tcp_leaf_open(struct sluice_exchange *exchange, int64_t until);
+int slu_tcp_leaf_call(struct sluice_exchange *exchange, const struct tcp_call *call);
+
+#endif

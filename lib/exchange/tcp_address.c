@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Where rank 0 is: its root in words, and the socket it listens at. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tcp.h"
+
+#define BACKLOG 4096
+
+static bool is_port(const char *text)
+{
+    size_t length = strspn(text, "0123456789");
+    long port = length > 0 && length <= 5 && text[length] == '\0' ? strtol(text, NULL, 10) : 0;
+
+    return port >= 1 && port <= 65535;
+}
+
+int slu_tcp_place_parse(const char *root, struct tcp_place *place)
+{
+    const char *host = root;
+    const char *colon = strrchr(root, ':');
+    size_t length = colon != NULL ? (size_t)(colon - root) : 0;
+
+    if (length > 2 && root[0] == '[' && colon[-1] == ']') {
+        host++;
+        length -= 2;
+    } else if (memchr(root, ':', length) != NULL) {
+        length = 0;
+    }
+    if (length == 0 || length >= sizeof place->host || !is_port(colon + 1))
+        return slu_fail(EINVAL, "root \"%s\" is not host:port, or [1:2::3]:port for IPv6", root);
+    memcpy(place->host, host, length);
+    place->host[length] = '\0';
+    snprintf(place->port, sizeof place->port, "%.5s", colon + 1);
+    return 0;
+}
+
+static int bind_one(const struct addrinfo *info)
+{
+    int one = 1, zero = 0;
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int error;
+
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (info->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    error = -errno;
+    close(fd);
+    return error;
+}
+
+/*
+ * A name is for the others to find us by; on this host it often means a loopback
+ * address, at which they would not. So it stands for all addresses.
+ */
+static bool is_for_all(const char *host)
+{
+    uint8_t address[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, host, address) != 1 && inet_pton(AF_INET6, host, address) != 1 &&
+           strchr(host, '%') == NULL && strcmp(host, "localhost") != 0;
+}
+
+/* The first address of the list that can be bound. */
+static int bind_any(const char *host, const char *port, int family)
+{
+    struct addrinfo hints = {
+        .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *list;
+    int fd = -EADDRNOTAVAIL;
+    int error = getaddrinfo(host, port, &hints, &list);
+
+    if (error != 0)
+        return error == EAI_MEMORY ? -ENOMEM : -EADDRNOTAVAIL;
+    for (const struct addrinfo *info = list; info != NULL && fd < 0; info = info->ai_next) {
+        fd = bind_one(info);
+        if (fd == -EADDRINUSE)
+            break;
+    }
+    freeaddrinfo(list);
+    return fd;
+}
+
+int slu_tcp_listen(const struct tcp_place *place)
+{
+    int fd;
+
+    if (is_for_all(place->host)) {
+        fd = bind_any(NULL, place->port, AF_INET6);
+        if (fd < 0 && fd != -EADDRINUSE)
+            fd = bind_any(NULL, place->port, AF_INET);
+    } else {
+        fd = bind_any(place->host, place->port, AF_UNSPEC);
+    }
+    if (fd == -EADDRINUSE)
+        return slu_fail(EADDRINUSE, "port %s is in use: rank 0 cannot listen at %s", place->port,
+                        place->host);
+    /* What is left is a root that is not on this host, or a port that is not ours to have. */
+    if (fd == -EADDRNOTAVAIL || fd == -EACCES)
+        return slu_fail(EINVAL, "rank 0 cannot listen at %s, port %s: %s", place->host, place->port,
+                        strerrordesc_np(-fd));
+    if (fd < 0)
+        return slu_fail(-fd, "rank 0 cannot listen at %s, port %s: %s", place->host, place->port,
+                        strerrordesc_np(-fd));
+    return fd;
+}
+
+struct slu_address slu_tcp_address(const struct sockaddr *sockaddr)
+{
+    struct slu_address address = {0};
+    struct sockaddr_in6 in6;
+    struct sockaddr_in in4;
+
+    if (sockaddr->sa_family == AF_INET) {
+        memcpy(&in4, sockaddr, sizeof in4);
+        address.family = 4;
+        address.port = ntohs(in4.sin_port);
+        memcpy(address.ip, &in4.sin_addr, 4);
+    } else if (sockaddr->sa_family == AF_INET6) {
+        memcpy(&in6, sockaddr, sizeof in6);
+        address.family = IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr) ? 4 : 6;
+        address.port = ntohs(in6.sin6_port);
+        memcpy(address.ip, in6.sin6_addr.s6_addr + (address.family == 4 ? 12 : 0),
+               address.family == 4 ? 4 : 16);
+    }
+    return address;
+}
+
+const char *slu_tcp_address_text(const struct slu_address *address, char text[TCP_ADDRESS_TEXT])
+{
+    char ip[INET6_ADDRSTRLEN] = "an unknown address";
+
+    if (address->family != 0)
+        inet_ntop(address->family == 4 ? AF_INET : AF_INET6, address->ip, ip, sizeof ip);
+    snprintf(text, TCP_ADDRESS_TEXT, address->family == 6 ? "[%s]:%u" : "%s:%u", ip,
+             (unsigned)address->port);
+    return text;
+}
+
+/* Small frames go at once; a host that is gone is noticed though nobody sends. */
+void slu_tcp_set_options(int fd)
+{
+    int one = 1, idle = 10, interval = 5, count = 3;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* A connection, which takes and gives what the socket does, and never blocks. */
+#include "config.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tcp.h"
+
+void slu_tcp_link_open(struct tcp_link *link, int fd, const struct slu_address *peer)
+{
+    memset(link, 0, sizeof *link);
+    link->fd = fd;
+    link->peer = *peer;
+}
+
+void slu_tcp_link_close(struct tcp_link *link)
+{
+    if (link->fd < 0)
+        return;
+    close(link->fd);
+    link->fd = -1;
+    link->events = 0;
+    link->out_count = 0;
+    link->want = 0;
+}
+
+void slu_tcp_link_queue(struct tcp_link *link, const void *bytes, size_t count)
+{
+    if (count > 0)
+        link->out[link->out_count++] = (struct iovec){(void *)bytes, count};
+}
+
+static void drop_sent(struct tcp_link *link, size_t sent)
+{
+    uint32_t whole = 0;
+
+    while (whole < link->out_count && sent >= link->out[whole].iov_len)
+        sent -= link->out[whole++].iov_len;
+    link->out_count -= whole;
+    memmove(link->out, link->out + whole, link->out_count * sizeof link->out[0]);
+    if (link->out_count == 0)
+        return;
+    link->out[0].iov_base = (uint8_t *)link->out[0].iov_base + sent;
+    link->out[0].iov_len -= sent;
+}
+
+int slu_tcp_link_send(struct tcp_link *link)
+{
+    while (link->out_count > 0) {
+        struct msghdr message = {.msg_iov = link->out, .msg_iovlen = link->out_count};
+        ssize_t sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno == EAGAIN ? 0 : errno == EPIPE ? -ECONNRESET : -errno;
+        drop_sent(link, (size_t)sent);
+    }
+    return 0;
+}
+
+int slu_tcp_link_receive(struct tcp_link *link)
+{
+    while (link->want > 0) {
+        ssize_t got = recv(link->fd, link->in, link->want, MSG_DONTWAIT);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return errno == EAGAIN ? 0 : -errno;
+        if (got == 0)
+            return -ECONNRESET;
+        link->in += got;
+        link->want -= (size_t)got;
+    }
+    return 0;
+}
+
+int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data)
+{
+    uint32_t events = (link->want > 0 ? EPOLLIN : 0) | (link->out_count > 0 ? EPOLLOUT : 0);
+    struct epoll_event event = {.events = events, .data.u64 = data};
+    int what = events == 0 ? EPOLL_CTL_DEL : link->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+
+    /* Without events it is taken out: epoll would tell of a lost one without end. */
+    if (events == link->events)
+        return 0;
+    if (epoll_ctl(epoll, what, link->fd, &event) != 0)
+        return slu_fail(errno, "epoll_ctl of a connection failed");
+    link->events = events;
+    return 0;
+}
+
+int slu_tcp_milliseconds(int64_t until)
+{
+    int64_t left;
+
+    if (until == SLUICE_FOREVER)
+        return -1;
+    left = until - slu_now();
+    if (left <= 0)
+        return 0;
+    left = (left + 999999) / 1000000;
+    return left < INT_MAX ? (int)left : INT_MAX;
+}

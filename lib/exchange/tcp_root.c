@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls as rank 0 sees them. It collects what all ranks give, and sends it out;
+ * who is slow or gone holds up the call, which needs him, but nothing else. A
+ * rank may be one call ahead: its header is read then, and nothing more.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "tcp.h"
+
+#define EVENTS 64
+/* What an alltoall holds at once, twice; it goes about in rounds of some ranks. */
+#define ROUND_BYTES ((size_t)16 << 20)
+
+/* Rank i gives size bytes, which go to into + i * size. */
+struct round {
+    const struct tcp_call *call;
+    uint8_t *into;
+    size_t size;
+};
+
+void slu_tcp_peer_between(struct tcp_peer *peer)
+{
+    peer->stage = TCP_BETWEEN;
+    peer->link.in = peer->header;
+    peer->link.want = TCP_FRAME_BYTES;
+}
+
+static size_t total_of(const struct tcp *tcp, const struct tcp_call *call)
+{
+    return call->type == TCP_ALLTOALL ? call->bytes * tcp->ranks : call->bytes;
+}
+
+/* Its next bytes have a place now. */
+static void await_bytes(struct tcp *tcp, uint32_t rank, const struct round *round)
+{
+    struct tcp_peer *peer = &tcp->peers[rank];
+
+    peer->stage = TCP_GIVING;
+    peer->link.in = round->size > 0 ? round->into + rank * round->size : NULL;
+    peer->link.want = round->size;
+    peer->later -= round->size;
+}
+
+/* Compares a header with our own call. */
+static int take_header(struct sluice_exchange *exchange, uint32_t rank, const struct round *round)
+{
+    struct tcp *tcp = exchange->state;
+    struct tcp_peer *peer = &tcp->peers[rank];
+    const struct tcp_call *call = round->call;
+    struct tcp_frame frame;
+
+    if (slu_tcp_frame_decode(peer->header, &frame) < 0 || frame.type == TCP_STARTED ||
+        frame.type == TCP_VERDICT)
+        return slu_tcp_fail_interrupted(exchange, call->type, rank);
+    /* It gave up a call whose result was on its way, and makes no other one. */
+    if (frame.type == TCP_GAVE_UP)
+        return slu_tcp_fail_lost(exchange, call->type, rank);
+    if (frame.type != call->type || frame.sequence != tcp->sequence || frame.bytes != call->bytes)
+        return slu_tcp_fail(
+            exchange,
+            slu_fail(EPROTO,
+                     "rank %u makes call %llu, %s of %llu bytes, but rank 0 call %llu, "
+                     "%s of %zu bytes",
+                     rank, (unsigned long long)frame.sequence, slu_tcp_type_name(frame.type),
+                     (unsigned long long)frame.bytes, (unsigned long long)tcp->sequence,
+                     slu_tcp_type_name(call->type), call->bytes));
+    peer->called = true;
+    peer->later = total_of(tcp, call);
+    await_bytes(tcp, rank, round);
+    return 0;
+}
+
+/* The stage has all it waited for. */
+static int advance(struct sluice_exchange *exchange, uint32_t rank, const struct round *round)
+{
+    struct tcp *tcp = exchange->state;
+    struct tcp_peer *peer = &tcp->peers[rank];
+
+    switch (peer->stage) {
+    case TCP_BETWEEN:
+        peer->stage = TCP_HEADED;
+        if (!peer->called)
+            return take_header(exchange, rank, round);
+        /* Before it has its result it makes no other call; what others gave is read first. */
+        if ((!peer->answered || peer->link.out_count > 0) && tcp->interrupted == 0)
+            tcp->interrupted = rank;
+        return 0;
+    case TCP_GIVING:
+        tcp->given++;
+        peer->done = peer->later == 0;
+        if (peer->done)
+            slu_tcp_peer_between(peer);
+        else
+            peer->stage = TCP_WAITING;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* Who has given and has been answered may leave. */
+static int lose(struct sluice_exchange *exchange, uint32_t rank, const struct round *round)
+{
+    struct tcp *tcp = exchange->state;
+    struct tcp_peer *peer = &tcp->peers[rank];
+
+    if (!peer->done || !peer->answered)
+        return slu_tcp_fail_lost(exchange, round->call->type, rank);
+    tcp->unsent -= peer->link.out_count > 0;
+    slu_tcp_link_close(&peer->link);
+    return 0;
+}
+
+/* Sends, hears, and goes on as far as it can. */
+static int serve_peer(struct sluice_exchange *exchange, uint32_t rank, const struct round *round)
+{
+    struct tcp *tcp = exchange->state;
+    struct tcp_peer *peer = &tcp->peers[rank];
+    bool unsent = peer->link.out_count > 0;
+    int error;
+
+    if (peer->link.fd < 0)
+        return 0;
+    if (slu_tcp_link_send(&peer->link) < 0)
+        return lose(exchange, rank, round);
+    tcp->unsent -= unsent && peer->link.out_count == 0;
+    for (;;) {
+        if (slu_tcp_link_receive(&peer->link) < 0)
+            return lose(exchange, rank, round);
+        if (peer->link.want > 0 || peer->stage == TCP_HEADED || peer->stage == TCP_WAITING)
+            break;
+        error = advance(exchange, rank, round);
+        if (error < 0)
+            return error;
+    }
+    error = slu_tcp_link_watch(&peer->link, tcp->epoll, rank);
+    return error < 0 ? slu_tcp_fail(exchange, error) : 0;
+}
+
+/* Who has given what was due so far, and has taken its result, is not missing. */
+static void note_present(struct tcp *tcp)
+{
+    for (uint32_t i = 1; i < tcp->ranks; i++) {
+        struct tcp_peer *peer = &tcp->peers[i];
+
+        peer->done = (peer->done || peer->stage == TCP_WAITING) && peer->link.out_count == 0;
+    }
+}
+
+/* Until all have given, and all results have been sent. */
+static int serve_all(struct sluice_exchange *exchange, const struct round *round)
+{
+    struct tcp *tcp = exchange->state;
+
+    while (tcp->interrupted == 0 && (tcp->given < tcp->ranks - 1 || tcp->unsent > 0)) {
+        struct epoll_event events[EVENTS];
+        int wait = slu_tcp_milliseconds(round->call->until);
+        int count = epoll_wait(tcp->epoll, events, EVENTS, wait);
+        int error = 0;
+
+        if (count < 0 && errno != EINTR)
+            return slu_tcp_fail(exchange, slu_fail(errno, "epoll_wait failed"));
+        for (int i = 0; i < count && error == 0; i++)
+            error = serve_peer(exchange, (uint32_t)events[i].data.u64, round);
+        if (error < 0)
+            return error;
+        if (wait == 0 && (tcp->given < tcp->ranks - 1 || tcp->unsent > 0))
+            break;
+    }
+    if (tcp->interrupted == 0 && tcp->given == tcp->ranks - 1 && tcp->unsent == 0)
+        return 0;
+    note_present(tcp);
+    if (tcp->interrupted > 0)
+        return slu_tcp_fail_interrupted(exchange, round->call->type, tcp->interrupted);
+    return slu_tcp_fail_deadline(exchange, round->call->type, 0);
+}
+
+/* All ranks give the bytes of a round. */
+static int collect(struct sluice_exchange *exchange, const struct round *round)
+{
+    struct tcp *tcp = exchange->state;
+    bool first = tcp->ranks > 1 && !tcp->peers[1].called;
+
+    tcp->given = 0;
+    for (uint32_t i = 1; i < tcp->ranks; i++) {
+        struct tcp_peer *peer = &tcp->peers[i];
+        int error = 0;
+
+        if (peer->link.fd < 0)
+            return slu_tcp_fail_lost(exchange, round->call->type, i);
+        if (peer->called)
+            await_bytes(tcp, i, round);
+        else if (peer->stage == TCP_HEADED)
+            error = take_header(exchange, i, round);
+        if (error == 0)
+            error = serve_peer(exchange, i, round);
+        if (error < 0)
+            return error;
+    }
+    if (first && tcp->interrupted > 0)
+        return slu_tcp_fail_late(exchange, round->call->type, tcp->interrupted);
+    return serve_all(exchange, round);
+}
+
+static void answer(struct tcp *tcp, uint32_t rank, const void *bytes, size_t count)
+{
+    struct tcp_peer *peer = &tcp->peers[rank];
+
+    if (peer->link.fd < 0)
+        return;
+    peer->answered = true;
+    slu_tcp_link_queue(&peer->link, tcp->reply, TCP_FRAME_BYTES);
+    slu_tcp_link_queue(&peer->link, bytes, count);
+    tcp->unsent++;
+}
+
+/* Sends what was queued for the ranks from first to end - 1. */
+static int send_answers(struct sluice_exchange *exchange, uint32_t first, uint32_t end,
+                        const struct round *round)
+{
+    for (uint32_t i = first > 0 ? first : 1; i < end; i++) {
+        int error = serve_peer(exchange, i, round);
+
+        if (error < 0)
+            return error;
+    }
+    return serve_all(exchange, round);
+}
+
+static int run_allgather(struct sluice_exchange *exchange, const struct tcp_call *call)
+{
+    struct tcp *tcp = exchange->state;
+    struct round round = {call, call->from, call->bytes};
+    int error;
+
+    if (call->bytes > 0)
+        memmove(call->from, call->to, call->bytes);
+    error = collect(exchange, &round);
+    if (error < 0)
+        return error;
+    for (uint32_t i = 1; i < tcp->ranks; i++)
+        answer(tcp, i, call->from, call->bytes * tcp->ranks);
+    return send_answers(exchange, 0, tcp->ranks, &round);
+}
+
+/* What all gave for the ranks from first on, count of them: to each what is its own. */
+static void turn(const struct tcp *tcp, const struct round *round, uint32_t first, uint32_t count,
+                 uint8_t *turned)
+{
+    size_t bytes = round->call->bytes;
+
+    memcpy(round->into, round->call->to + first * bytes, count * bytes);
+    for (size_t from = 0; from < tcp->ranks; from++)
+        for (size_t to = 0; to < count; to++)
+            memcpy(turned + (to * tcp->ranks + from) * bytes,
+                   round->into + (from * count + to) * bytes, bytes);
+}
+
+static int run_round(struct sluice_exchange *exchange, const struct round *round, uint32_t first,
+                     uint32_t count, uint8_t *turned)
+{
+    struct tcp *tcp = exchange->state;
+    size_t block = round->call->bytes * tcp->ranks;
+    int error = collect(exchange, round);
+
+    if (error < 0)
+        return error;
+    turn(tcp, round, first, count, turned);
+    for (uint32_t i = 0; i < count; i++) {
+        if (first + i == 0)
+            memcpy(round->call->from, turned, block);
+        else
+            answer(tcp, first + i, turned + i * block, block);
+    }
+    return send_answers(exchange, first, first + count, round);
+}
+
+static int run_alltoall(struct sluice_exchange *exchange, const struct tcp_call *call)
+{
+    struct tcp *tcp = exchange->state;
+    size_t most = ROUND_BYTES / tcp->ranks / call->bytes;
+    uint8_t *into, *turned;
+    int error = 0;
+
+    most = most == 0 ? 1 : most < tcp->ranks ? most : tcp->ranks;
+    into = calloc(most * tcp->ranks, call->bytes);
+    turned = calloc(most * tcp->ranks, call->bytes);
+    if (into == NULL || turned == NULL)
+        error = slu_tcp_fail(exchange, slu_fail(ENOMEM,
+                                                "rank 0 has no memory for an alltoall of "
+                                                "%zu bytes among %u ranks",
+                                                call->bytes, tcp->ranks));
+    for (uint32_t first = 0; first < tcp->ranks && error == 0; first += (uint32_t)most) {
+        uint32_t left = tcp->ranks - first;
+        uint32_t count = left < most ? left : (uint32_t)most;
+        struct round round = {call, into, count * call->bytes};
+
+        error = run_round(exchange, &round, first, count, turned);
+    }
+    free(into);
+    free(turned);
+    return error;
+}
+
+int slu_tcp_root_call(struct sluice_exchange *exchange, const struct tcp_call *call)
+{
+    struct tcp *tcp = exchange->state;
+    struct tcp_frame frame = {call->type, ++tcp->sequence, call->bytes};
+
+    slu_tcp_frame_encode(&frame, tcp->reply);
+    for (uint32_t i = 1; i < tcp->ranks; i++) {
+        struct tcp_peer *peer = &tcp->peers[i];
+
+        peer->called = peer->done = peer->answered = false;
+    }
+    if (call->type == TCP_ALLTOALL && call->bytes > 0)
+        return run_alltoall(exchange, call);
+    return run_allgather(exchange, call);
+}
+
+int slu_tcp_root_open(struct sluice_exchange *exchange, int64_t until)
+{
+    struct tcp *tcp = exchange->state;
+    struct tcp_call start = {.type = TCP_STARTED, .until = until};
+    struct round round = {&start, NULL, 0};
+    struct tcp_frame frame = {.type = TCP_STARTED};
+    int error;
+
+    tcp->peers = calloc(tcp->ranks, sizeof *tcp->peers);
+    if (tcp->peers == NULL)
+        return slu_fail(ENOMEM, "no memory for %u ranks", tcp->ranks);
+    for (uint32_t i = 0; i < tcp->ranks; i++)
+        tcp->peers[i].link.fd = -1;
+    tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (tcp->epoll < 0)
+        return slu_fail(errno, "epoll_create1 failed");
+    error = slu_tcp_greet_all(exchange, until);
+    if (error < 0)
+        return error;
+    slu_tcp_frame_encode(&frame, tcp->reply);
+    tcp->given = tcp->ranks - 1;
+    for (uint32_t i = 1; i < tcp->ranks; i++) {
+        tcp->peers[i].called = true;
+        answer(tcp, i, NULL, 0);
+    }
+    return send_answers(exchange, 0, tcp->ranks, &round);
+}

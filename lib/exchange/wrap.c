@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The provider that is the program's own functions. They are called from the
+ * thread that uses the exchange, and from no other.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exchange.h"
+
+/* In version 0.1. */
+#define FIRST_PROVIDER_SIZE \
+    (offsetof(struct sluice_exchange_provider, close) + sizeof(void (*)(void *)))
+
+struct own {
+    struct slu_exchange_provider table; /* has what the program has */
+    struct sluice_exchange_provider given;
+    void *argument;
+};
+
+/* The program's functions take a relative time. */
+static int64_t left_until(int64_t until)
+{
+    int64_t now = slu_now();
+
+    if (until == SLUICE_FOREVER)
+        return SLUICE_FOREVER;
+    return until > now ? until - now : 0;
+}
+
+/* The program's errors have no text of ours. */
+static int name_error(const char *function, int error)
+{
+    if (error == 0)
+        return 0;
+    if (error > 0)
+        return slu_misuse(EINVAL,
+                          "%s of sluice_exchange_provider returned %d, must be 0 or a negative "
+                          "errno value",
+                          function, error);
+    return slu_fail(-error, "%s of sluice_exchange_provider failed: %s", function,
+                    strerror(-error));
+}
+
+static int call_barrier(struct sluice_exchange *exchange, int64_t until)
+{
+    const struct own *own = exchange->state;
+
+    return name_error("barrier", own->given.barrier(own->argument, left_until(until)));
+}
+
+/* Of no bytes it is a barrier, which functions such as MPI_Allgather() need not be. */
+static int gather_nothing(struct sluice_exchange *exchange, int64_t until)
+{
+    const struct own *own = exchange->state;
+    uint8_t byte = 0;
+    uint8_t *all;
+    int error;
+
+    if (own->given.barrier != NULL)
+        return call_barrier(exchange, until);
+    all = malloc(exchange->ranks);
+    if (all == NULL)
+        return slu_fail(ENOMEM, "no memory for a barrier of %u ranks", exchange->ranks);
+    error = own->given.allgather(own->argument, &byte, all, 1, left_until(until));
+    free(all);
+    return name_error("allgather", error);
+}
+
+static int call_allgather(struct sluice_exchange *exchange, const void *bytes, void *all,
+                          size_t count, int64_t until)
+{
+    const struct own *own = exchange->state;
+
+    if (count == 0)
+        return gather_nothing(exchange, until);
+    return name_error("allgather",
+                      own->given.allgather(own->argument, bytes, all, count, left_until(until)));
+}
+
+static int call_alltoall(struct sluice_exchange *exchange, const void *to, void *from, size_t bytes,
+                         int64_t until)
+{
+    const struct own *own = exchange->state;
+
+    if (bytes == 0)
+        return gather_nothing(exchange, until);
+    return name_error("alltoall",
+                      own->given.alltoall(own->argument, to, from, bytes, left_until(until)));
+}
+
+static void call_close(struct sluice_exchange *exchange)
+{
+    struct own *own = exchange->state;
+
+    if (own->given.close != NULL)
+        own->given.close(own->argument);
+    free(own);
+}
+
+static int check_provider(const struct sluice_exchange_provider *known, uint32_t rank,
+                          uint32_t ranks)
+{
+    if (known->reserved != 0)
+        return slu_misuse(EINVAL, "sluice_exchange_provider.reserved is %u, must be 0",
+                          known->reserved);
+    if (known->allgather == NULL)
+        return slu_misuse(EINVAL, "sluice_exchange_provider.allgather must not be NULL");
+    if (ranks == 0 || ranks > SLUICE_MAX_RANKS)
+        return slu_misuse(EINVAL, "%u ranks, can be 1 to %u", ranks, SLUICE_MAX_RANKS);
+    if (rank >= ranks)
+        return slu_misuse(EINVAL, "rank %u is none of %u ranks", rank, ranks);
+    return 0;
+}
+
+static struct own *make_own(const struct sluice_exchange_provider *known, void *argument)
+{
+    struct own *own = calloc(1, sizeof *own);
+
+    if (own == NULL)
+        return NULL;
+    own->given = *known;
+    own->argument = argument;
+    own->table = (struct slu_exchange_provider){
+        .kind = SLUICE_EXCHANGE_OWN,
+        .allgather = call_allgather,
+        .alltoall = known->alltoall != NULL ? call_alltoall : NULL,
+        .barrier = known->barrier != NULL ? call_barrier : NULL,
+        .close = call_close,
+    };
+    return own;
+}
+
+struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provider *provider,
+                                             void *argument, uint32_t rank, uint32_t ranks)
+{
+    struct sluice_exchange_provider known;
+    struct sluice_exchange *exchange;
+    int error;
+
+    if (provider == NULL)
+        return slu_misuse_null(EINVAL, "struct sluice_exchange_provider must not be NULL");
+    error = slu_attr_copy(&known, sizeof known, FIRST_PROVIDER_SIZE, provider,
+                          "sluice_exchange_provider");
+    if (error == 0)
+        error = check_provider(&known, rank, ranks);
+    if (error < 0) {
+        errno = -error;
+        return NULL;
+    }
+    exchange = calloc(1, sizeof *exchange);
+    if (exchange == NULL)
+        return slu_fail_null(ENOMEM, "no memory for an exchange");
+    exchange->state = make_own(&known, argument);
+    if (exchange->state == NULL) {
+        free(exchange);
+        return slu_fail_null(ENOMEM, "no memory for an exchange");
+    }
+    exchange->provider = &((struct own *)exchange->state)->table;
+    exchange->rank = rank;
+    exchange->ranks = ranks;
+    snprintf(exchange->source, sizeof exchange->source, "the program");
+    exchange->magic = SLU_MAGIC_EXCHANGE;
+    return exchange;
+}

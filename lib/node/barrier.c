@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Barriers: three ways to let all ranks of a group know that all have come. Each
+ * pair of ranks counts its notifications for itself, so that any group can go any
+ * way at any time. A mistake in the arguments is found before anything is done; a
+ * failure breaks the barriers of the node until they are reset.
+ */
+#include "config.h"
+
+#include "node.h"
+
+/* Up a binary tree, and down again. */
+static int run_tree(struct slu_group *group)
+{
+    uint32_t parent = (group->self - 1) / 2;
+    uint64_t first = 2 * (uint64_t)group->self + 1;
+    uint64_t end = first + 2 < group->count ? first + 2 : group->count;
+    int error = 0;
+
+    for (uint64_t child = first; child < end && error == 0; child++)
+        error = slu_line_await(group, (uint32_t)child);
+    if (error == 0 && group->self != 0)
+        error = slu_line_notify(group, parent);
+    if (error == 0 && group->self != 0)
+        error = slu_line_await(group, parent);
+    for (uint64_t child = first; child < end && error == 0; child++)
+        error = slu_line_notify(group, (uint32_t)child);
+    return error;
+}
+
+static int run_central(struct slu_group *group)
+{
+    int error = 0;
+
+    if (group->self != 0) {
+        error = slu_line_notify(group, 0);
+        return error == 0 ? slu_line_await(group, 0) : error;
+    }
+    for (uint32_t i = 1; i < group->count && error == 0; i++)
+        error = slu_line_await(group, i);
+    for (uint32_t i = 1; i < group->count && error == 0; i++)
+        error = slu_line_notify(group, i);
+    return error;
+}
+
+/* After the round of distance d each rank knows of the 2 d - 1 before it. */
+static int run_dissemination(struct slu_group *group)
+{
+    int error = 0;
+
+    for (uint32_t distance = 1; distance < group->count && error == 0; distance *= 2) {
+        error = slu_line_notify(group, (group->self + distance) % group->count);
+        if (error == 0)
+            error = slu_line_await(group, (group->self + group->count - distance) % group->count);
+    }
+    return error;
+}
+
+/*
+ * Who has given up before we come has not left this barrier, and will not: it left
+ * none that we had not entered. So its mark counts, though its part may be done.
+ */
+int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
+{
+    int error = slu_line_marks(group);
+
+    if (error < 0)
+        return error;
+    if (algorithm == SLUICE_BARRIER_CENTRAL)
+        return run_central(group);
+    return algorithm == SLUICE_BARRIER_DISSEMINATION ? run_dissemination(group) : run_tree(group);
+}
+
+int slu_barrier_check(const struct sluice_node *node)
+{
+    int error = slu_scope_check(node->multichannel->engine);
+
+    if (error < 0)
+        return error;
+    if (node->ended)
+        return slu_fail(ENOTCONN, "the node was shut down");
+    if (node->broken)
+        return slu_fail(ENOTCONN, "the barriers of the node were broken before: reset them, as all "
+                                  "ranks must that go on");
+    return 0;
+}
+
+/* Finds our own position in the group as well. */
+static int check_ranks(struct slu_group *group)
+{
+    const struct sluice_node *node = group->node;
+    bool found = false;
+
+    if (group->count == 0)
+        return slu_misuse(EINVAL, "a barrier of no ranks");
+    for (uint32_t i = 0; i < group->count; i++) {
+        uint32_t rank = group->ranks[i];
+
+        if (rank >= node->ranks)
+            return slu_misuse(EINVAL, "ranks[%u] is %u: there are ranks 0..%u", i, rank,
+                              node->ranks - 1);
+        if (i > 0 && rank <= group->ranks[i - 1])
+            return slu_misuse(EINVAL, "ranks[%u] is %u after %u: they must be strictly ascending",
+                              i, rank, group->ranks[i - 1]);
+        if (rank == node->rank) {
+            group->self = i;
+            found = true;
+        }
+    }
+    if (!found)
+        return slu_misuse(EINVAL, "the group of %u ranks is without this one, rank %u",
+                          group->count, node->rank);
+    return 0;
+}
+
+static int check_group(struct slu_group *group)
+{
+    if (group->ranks != NULL)
+        return check_ranks(group);
+    if (group->count != 0 && group->count != group->node->ranks)
+        return slu_misuse(EINVAL, "a list of %u ranks is NULL", group->count);
+    group->count = group->node->ranks;
+    group->self = group->node->rank;
+    return 0;
+}
+
+int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_t count,
+                        uint32_t algorithm, int64_t deadline)
+{
+    struct slu_group group = {.node = node, .ranks = ranks, .count = count};
+    struct slu_engine *engine;
+    int error;
+
+    if (!slu_is_node(node))
+        return slu_not_a_node();
+    if (algorithm > SLUICE_BARRIER_DISSEMINATION)
+        return slu_misuse(EINVAL, "algorithm %u of a barrier: must be in 0..%d", algorithm,
+                          SLUICE_BARRIER_DISSEMINATION);
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    error = check_group(&group);
+    if (error == 0)
+        error = slu_barrier_check(node);
+    if (error < 0 || group.count == 1)
+        return error;
+    group.until = slu_after(deadline);
+    engine = node->multichannel->engine;
+    slu_engine_enter(engine);
+    slu_line_set_state(node, SLU_NODE_INSIDE);
+    error = slu_barrier_run(&group, algorithm != 0 ? algorithm : node->algorithm);
+    if (error < 0)
+        slu_line_give_up(&group);
+    else
+        slu_line_set_state(node, SLU_NODE_OUTSIDE);
+    slu_engine_leave(engine);
+    return error;
+}
+
+int sluice_node_barrier_reset(struct sluice_node *node)
+{
+    if (!slu_is_node(node))
+        return slu_not_a_node();
+    if (node->ended)
+        return slu_fail(ENOTCONN, "the node was shut down");
+    for (uint32_t i = 0; i < node->ranks; i++) {
+        struct slu_rank *peer = &node->peers[i];
+
+        peer->notified = peer->awaited = 0;
+        peer->seen = false;
+        peer->told = 0;
+    }
+    node->generation++;
+    node->reset_at = slu_now();
+    slu_line_set_state(node, SLU_NODE_OUTSIDE);
+    node->broken = false;
+    return 0;
+}

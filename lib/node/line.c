@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines: a rank notifies another one by writing a word there, and waits for the
+ * other's word in its own memory. Nothing that a peer writes is believed.
+ *
+ * In every algorithm a rank notifies another one at most once in a barrier, and
+ * it leaves no barrier that the other has not entered. So it is ahead of what is
+ * waited for by one notification at most: that of the next barrier of both.
+ *
+ * A notification has no deadline of its own: one that passed would end the
+ * connection, with all that the program has in flight there, because a rank was
+ * late. Only the wait has one.
+ */
+#include "config.h"
+
+#include <endian.h>
+#include <sched.h>
+
+#include "node.h"
+
+#define WORD_BYTES 8
+
+/* A rank that is ahead of us by so many resets has not been heeded; by more it writes nonsense. */
+#define GENERATIONS_AHEAD 1024
+
+/* While a wait spins, the clock and the marks of all are looked at once in so many polls. */
+#define SPIN_POLLS 16
+
+/*
+ * A passive write makes no event, so who sleeps hears of it late. A wait that may
+ * spin therefore gives way to whoever wants to run, for so many times as long as it
+ * spun, before it sleeps; and then gets up by itself, less and less often.
+ */
+#define YIELD_FACTOR 25
+#define FIRST_NAP INT64_C(20000)
+#define LONGEST_NAP SLUICE_MS(1)
+
+uint64_t slu_line_read(const struct sluice_node *node, uint32_t rank, uint32_t at)
+{
+    const char *lines = sluice_mr_addr(node->lines);
+    const void *word = lines + (size_t)rank * SLU_LINE_BYTES + at;
+
+    return be64toh(sluice_load_acquire64(word));
+}
+
+static uint64_t make_word(const struct sluice_node *node, uint32_t low)
+{
+    return (uint64_t)node->generation << 32 | low;
+}
+
+void slu_line_set_state(struct sluice_node *node, enum slu_node_state state)
+{
+    char *lines = sluice_mr_addr(node->lines);
+    void *word = lines + (size_t)node->rank * SLU_LINE_BYTES + SLU_STATE_AT;
+
+    __atomic_store_n((uint64_t *)word, htobe64(make_word(node, state)), __ATOMIC_RELEASE);
+}
+
+/*
+ * As long as notifications are in flight, another one must not take the place of a
+ * result that the program has not seen: there are slots to spare for so many as there
+ * are ranks. If none is, a program that has left all slots to results has more of them
+ * than its queues are deep, and was told that the oldest may go.
+ */
+bool slu_line_has_room(const struct slu_engine *engine, uint32_t rank)
+{
+    const struct slu_pool *pool = &engine->pools[SLU_SEND_QUEUE];
+
+    return engine->peers[rank].free[SLU_SEND_QUEUE] > 0 && slu_pool_room(pool) > 0 &&
+           (pool->free.head != SLU_NONE || engine->detached == 0);
+}
+
+/* It may be the last request to that rank, if it did not fail at once. */
+static uint64_t last_posted(const struct slu_engine *engine, uint32_t rank)
+{
+    uint32_t last = engine->peers[rank].posted[SLU_SEND_QUEUE].tail;
+
+    return engine->peers[rank].posted[SLU_SEND_QUEUE].head != SLU_NONE
+               ? engine->pools[SLU_SEND_QUEUE].slots[last].id
+               : SLU_QUEUE_BIT;
+}
+
+uint64_t slu_line_post(struct sluice_node *node, const struct sluice_request *request)
+{
+    struct slu_engine *engine = slu_node_engine(node);
+    const struct slu_source source = {.lists = {request}, .counts = {1}, .count = 1};
+
+    engine->detached++;
+    slu_post_owned(engine, &source, 0, 1, SLU_SEND_QUEUE, SLU_OWNER_NOBODY, SLUICE_FOREVER, NULL);
+    return last_posted(engine, request->peer);
+}
+
+/*
+ * There is room, and the rank is ready. Where a word cannot be written inline it is
+ * read from memory, perhaps when it is already that of the next barrier: then we
+ * have entered that one, and what we wrote before has arrived.
+ */
+static uint64_t post_word(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word)
+{
+    const struct slu_rank *peer = &node->peers[rank];
+    uint64_t value = htobe64(word);
+    struct sluice_sge sge = {.addr = (uintptr_t)&value, .length = WORD_BYTES};
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_WRITE,
+        .peer = rank,
+        .flags = SLUICE_INLINE,
+        .sges = &sge,
+        .sge_count = 1,
+        .remote = {.addr = peer->addr + at, .length = WORD_BYTES, .rkey = peer->rkey}};
+
+    if (node->words != NULL) {
+        uint64_t *words = sluice_mr_addr(node->words);
+        uint64_t *from = &words[(size_t)at / WORD_BYTES * node->ranks + rank];
+
+        __atomic_store_n(from, value, __ATOMIC_RELEASE);
+        request.flags = 0;
+        sge.addr = (uintptr_t)from;
+        sge.lkey = sluice_mr_lkey(node->words);
+    }
+    return slu_line_post(node, &request);
+}
+
+/* Telling all ranks that our barriers are broken, or why we leave. */
+struct tell {
+    struct sluice_node *node;
+    uint32_t at;
+    uint64_t word;
+};
+
+static bool is_told(const struct tell *tell, uint32_t rank)
+{
+    struct sluice_node *node = tell->node;
+    struct slu_engine *engine = slu_node_engine(node);
+    struct slu_rank *peer = &node->peers[rank];
+    const struct slu_slot *slot;
+
+    if (rank == node->rank || !slu_node_connected(node, rank))
+        return true;
+    if (peer->told == 0 && slu_line_has_room(engine, rank))
+        peer->told = post_word(node, rank, tell->at, tell->word);
+    slot = slu_slot_find(engine, peer->told);
+    return peer->told != 0 && (slot == NULL || slot->state != SLU_SLOT_PENDING);
+}
+
+static bool all_told(void *argument)
+{
+    const struct tell *tell = argument;
+    bool all = true;
+
+    for (uint32_t i = 0; i < tell->node->ranks; i++)
+        all &= is_told(tell, i);
+    return all;
+}
+
+/* Best effort, for a rank may be stopped, or lost. The text stays. */
+static void tell_all(struct sluice_node *node, uint32_t at, uint32_t low)
+{
+    struct tell tell = {.node = node, .at = at, .word = make_word(node, low)};
+    struct slu_text text;
+
+    slu_text_save(&text);
+    slu_wait(slu_node_engine(node), all_told, &tell, slu_now() + SLU_TELL_TIME);
+    slu_text_restore(&text);
+}
+
+void slu_line_give_up(const struct slu_group *group)
+{
+    group->node->broken = true;
+    slu_line_set_state(group->node, SLU_NODE_GAVE_UP);
+    tell_all(group->node, SLU_MARK_AT, group->quitter << 16 | group->culprit);
+}
+
+/*
+ * Who was told that our barriers are broken knows more than this says; and a loss
+ * of before a reset is known to all that go on.
+ */
+void slu_line_say_farewell(struct sluice_node *node)
+{
+    const struct slu_engine *engine = slu_node_engine(node);
+    uint32_t lost = SLU_NONE;
+
+    for (uint32_t i = 0; i < node->ranks; i++) {
+        const struct slu_peer *peer = &engine->peers[i];
+
+        if (i == node->rank || peer->state != SLUICE_STATE_FAILED ||
+            peer->failed_at < node->reset_at)
+            continue;
+        if (lost == SLU_NONE || peer->failed_at < engine->peers[lost].failed_at)
+            lost = i;
+    }
+    if (lost != SLU_NONE && !node->broken)
+        tell_all(node, SLU_FAREWELL_AT, lost);
+}
+
+int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, int error)
+{
+    group->quitter = quitter;
+    group->culprit = culprit;
+    return error;
+}
+
+/* We are the first to give up, because of that rank. */
+static int blame(struct slu_group *group, uint32_t rank, int error)
+{
+    return slu_line_blame(group, group->node->rank, rank, error);
+}
+
+static int fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
+{
+    return blame(group, rank,
+                 slu_fail(EPROTO, "rank %u wrote %#llx as its %s, which no rank writes", rank,
+                          (unsigned long long)word, what));
+}
+
+/* It goes on with barriers of which we know nothing. */
+static int fail_reset(struct slu_group *group, uint32_t rank)
+{
+    slu_fail(ECANCELED, "rank %u has reset its barriers, this rank has not", rank);
+    return slu_line_blame(group, rank, group->node->rank, -ECANCELED);
+}
+
+/* Whether a word can be of a generation; that it is of ours, an earlier or a later one is seen. */
+static bool is_known(const struct sluice_node *node, uint64_t word)
+{
+    uint64_t generation = word >> 32;
+
+    return word == 0 ||
+           (generation > 0 && generation <= (uint64_t)node->generation + GENERATIONS_AHEAD);
+}
+
+/* 0: the rank has not given up, as far as we know. */
+static int look_at_mark(struct slu_group *group, uint32_t rank)
+{
+    const struct sluice_node *node = group->node;
+    uint64_t word = slu_line_read(node, rank, SLU_MARK_AT);
+    uint32_t quitter = (uint32_t)word >> 16;
+    uint32_t culprit = (uint32_t)word & 0xffff;
+
+    if (SLU_LIKELY(word >> 32 < node->generation && is_known(node, word)))
+        return 0;
+    if (!is_known(node, word) || quitter >= node->ranks || culprit >= node->ranks)
+        return fail_word(group, rank, "mark", word);
+    if (word >> 32 > node->generation)
+        return fail_reset(group, rank);
+    if (culprit == quitter)
+        slu_fail(ECANCELED, "rank %u gave up its barriers", quitter);
+    else
+        slu_fail(ECANCELED, "rank %u gave up its barriers, because of rank %u", quitter, culprit);
+    return slu_line_blame(group, quitter, culprit, -ECANCELED);
+}
+
+int slu_line_marks(struct slu_group *group)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; i < group->count && error == 0; i++)
+        if (i != group->self)
+            error = look_at_mark(group, slu_group_rank(group, i));
+    return error;
+}
+
+/* Whether a rank has notified us as often as we have waited for it: 1, 0, or an error. */
+static int look_at_count(struct slu_group *group, uint32_t rank)
+{
+    const struct sluice_node *node = group->node;
+    struct slu_rank *peer = &node->peers[rank];
+    uint64_t word = slu_line_read(node, rank, SLU_COUNT_AT);
+    uint32_t ahead = (uint32_t)word - peer->awaited;
+
+    if (word >> 32 < node->generation && is_known(node, word) && !peer->seen)
+        return 0;
+    if (word >> 32 > node->generation && is_known(node, word))
+        return fail_reset(group, rank);
+    /* One is missing, none is, or it is in the next barrier already. */
+    if (word >> 32 != node->generation || ahead + 1 > 2)
+        return fail_word(group, rank, "count", word);
+    peer->seen = true;
+    return ahead != UINT32_MAX;
+}
+
+/* A rank that has closed its node may have said that it had lost another one: which, or itself. */
+static uint32_t find_lost(const struct sluice_node *node, uint32_t rank)
+{
+    uint64_t word = slu_line_read(node, rank, SLU_FAREWELL_AT);
+    uint32_t lost = (uint32_t)word;
+
+    return word >> 32 == node->generation && lost < node->ranks ? lost : rank;
+}
+
+static int fail_lost(struct slu_group *group, uint32_t rank)
+{
+    uint32_t lost = find_lost(group->node, rank);
+    const struct slu_engine *engine = slu_node_engine(group->node);
+    struct sluice_error cause;
+    int error = ECONNRESET;
+
+    if (lost != rank) {
+        slu_fail(error, "rank %u has left, because it had lost rank %u", rank, lost);
+    } else if (slu_peer_error(engine, &engine->peers[rank], &cause)) {
+        if (cause.error_class == SLUICE_CLASS_DEVICE)
+            error = EIO;
+        slu_fail(error, "rank %u is lost: %s", rank, cause.text);
+    } else if (group->node->peers[rank].addr == 0) {
+        slu_fail(error, "rank %u is lost to barriers: its endpoint was unusable", rank);
+    } else {
+        slu_fail(error, "rank %u is not connected", rank);
+    }
+    return blame(group, lost, -error);
+}
+
+/* Only a rank whose part is still to come is missed: others may have left when they had all. */
+static bool is_lost(const struct sluice_node *node, uint32_t rank)
+{
+    struct slu_engine *engine = slu_node_engine(node);
+
+    slu_peer_notice_loss(engine, &engine->peers[rank]);
+    return !slu_node_connected(node, rank);
+}
+
+/* What a wait looks at now and then. 0: it goes on; 1: what it waits for has come. */
+static int look_around(struct slu_group *group, uint32_t rank)
+{
+    bool lost = is_lost(group->node, rank);
+    int error = slu_line_marks(group);
+    int arrived;
+
+    if (SLU_LIKELY(error == 0 && !lost))
+        return 0;
+    /* What was written before a mark, or before the end of a connection, is there by now. */
+    arrived = look_at_count(group, rank);
+    if (arrived != 0)
+        return arrived;
+    return error < 0 ? error : fail_lost(group, rank);
+}
+
+static int64_t yield_end(int64_t now, int64_t spin_until)
+{
+    return spin_until == SLUICE_FOREVER ? spin_until
+                                        : spin_until + YIELD_FACTOR * (spin_until - now);
+}
+
+static int64_t next_nap(int64_t nap)
+{
+    return nap + nap / 4 < LONGEST_NAP ? nap + nap / 4 : LONGEST_NAP;
+}
+
+int slu_line_await(struct slu_group *group, uint32_t position)
+{
+    struct slu_engine *engine = slu_node_engine(group->node);
+    uint32_t rank = slu_group_rank(group, position);
+    int64_t spin_until = 0, yield_until = 0, nap = FIRST_NAP;
+    int64_t now;
+    int result;
+
+    group->node->peers[rank].awaited++;
+    for (uint32_t polls = 1;; polls++) {
+        result = look_at_count(group, rank);
+        if (result == 0) {
+            slu_progress(engine);
+            if (polls % SPIN_POLLS != 0)
+                continue;
+            result = look_around(group, rank);
+        }
+        if (result != 0)
+            return result > 0 ? 0 : result;
+        now = slu_now();
+        if (now >= group->until)
+            return slu_ask_late(group, rank);
+        if (spin_until == 0) {
+            spin_until = slu_spin_end(engine, now);
+            yield_until = yield_end(now, spin_until);
+        }
+        if (now < spin_until)
+            continue;
+        if (now < yield_until) {
+            sched_yield();
+            continue;
+        }
+        slu_nap(engine, now + nap < group->until ? now + nap : group->until);
+        nap = next_nap(nap);
+        polls = SPIN_POLLS - 1;
+    }
+}
+
+bool slu_line_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument)
+{
+    struct slu_engine *engine = slu_node_engine(group->node);
+    int64_t spin_until = 0, nap = FIRST_NAP;
+    int64_t now;
+
+    for (;;) {
+        slu_progress(engine);
+        if (ready(argument))
+            return true;
+        now = slu_now();
+        if (now >= group->until)
+            return false;
+        if (spin_until == 0)
+            spin_until = slu_spin_end(engine, now);
+        if (now < spin_until)
+            continue;
+        slu_nap(engine, now + nap < group->until ? now + nap : group->until);
+        nap = next_nap(nap);
+    }
+}
+
+/* A notification that waits for room in a queue. */
+struct posting {
+    struct slu_group *group;
+    uint32_t rank;
+    int error;
+};
+
+static bool may_post(void *argument)
+{
+    struct posting *posting = argument;
+    struct slu_engine *engine = slu_node_engine(posting->group->node);
+
+    if (!slu_node_connected(posting->group->node, posting->rank) ||
+        slu_line_has_room(engine, posting->rank))
+        return true;
+    posting->error = slu_line_marks(posting->group);
+    return posting->error < 0;
+}
+
+static int await_room(struct slu_group *group, uint32_t rank)
+{
+    struct posting posting = {.group = group, .rank = rank};
+
+    if (slu_line_wait(group, may_post, &posting))
+        return posting.error;
+    slu_fail(ETIMEDOUT, "no room came in the send queue of rank %u for a barrier", rank);
+    return blame(group, rank, -ETIMEDOUT);
+}
+
+int slu_line_notify(struct slu_group *group, uint32_t position)
+{
+    struct sluice_node *node = group->node;
+    struct slu_engine *engine = slu_node_engine(node);
+    uint32_t rank = slu_group_rank(group, position);
+    struct slu_rank *peer = &node->peers[rank];
+    int error = 0;
+
+    if (SLU_UNLIKELY(!slu_line_has_room(engine, rank)))
+        error = await_room(group, rank);
+    if (error == 0 && slu_node_connected(node, rank)) {
+        post_word(node, rank, SLU_COUNT_AT, make_word(node, ++peer->notified));
+        return 0;
+    }
+    if (error == 0)
+        error = slu_line_marks(group);
+    return error < 0 ? error : fail_lost(group, rank);
+}

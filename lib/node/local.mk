@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# Ranks, connected to all ranks, and barriers. One source or header a line, sorted.
+lib_libsluice_la_SOURCES += \
+	%D%/ask.c \
+	%D%/barrier.c \
+	%D%/endpoint.c \
+	%D%/line.c \
+	%D%/node.c \
+	%D%/node.h \
+	%D%/open.c \
+	%D%/prepared.c

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* A node as a whole: what it is, and its end. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "node.h"
+
+int slu_not_a_node(void)
+{
+    return slu_misuse(EINVAL, "not a node");
+}
+
+/* Nothing is posted any more that names the memory. */
+void slu_node_free(struct sluice_node *node)
+{
+    node->magic = SLU_MAGIC_DEAD;
+    sluice_mr_deregister(node->words);
+    sluice_mr_deregister(node->lines);
+    free(node->peers);
+    free(node);
+}
+
+void sluice_node_close(struct sluice_node *node)
+{
+    if (!slu_may_end(node, SLU_MAGIC_NODE, "node"))
+        return;
+    if (!node->ended && !slu_node_engine(node)->scope.open) {
+        slu_engine_enter(slu_node_engine(node));
+        slu_line_say_farewell(node);
+        slu_engine_leave(slu_node_engine(node));
+    }
+    slu_multichannel_destroy(node->multichannel);
+    slu_node_free(node);
+}
+
+int64_t sluice_node_rank(const struct sluice_node *node)
+{
+    return slu_is_node(node) ? (int64_t)node->rank : slu_not_a_node();
+}
+
+int64_t sluice_node_ranks(const struct sluice_node *node)
+{
+    return slu_is_node(node) ? (int64_t)node->ranks : slu_not_a_node();
+}
+
+struct sluice_multichannel *sluice_node_multichannel(struct sluice_node *node)
+{
+    return slu_is_node(node) ? node->multichannel : slu_misuse_null(EINVAL, "not a node");
+}
+
+/* Sends, writes and reads are complete, or a rank has given up. */
+struct flush {
+    struct slu_group *group;
+    int error;
+};
+
+static bool is_flushed(void *argument)
+{
+    struct flush *flush = argument;
+    const struct slu_engine *engine = flush->group->node->multichannel->engine;
+
+    if (engine->pools[SLU_SEND_QUEUE].pending == 0)
+        return true;
+    flush->error = slu_line_marks(flush->group);
+    return flush->error < 0;
+}
+
+/* The rank whose work is still pending. */
+static uint32_t find_busy(const struct slu_engine *engine)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < engine->peer_count && engine->peers[i].posted[SLU_SEND_QUEUE].head == SLU_NONE)
+        i++;
+    return i;
+}
+
+static int flush_sends(struct slu_group *group)
+{
+    struct slu_engine *engine = group->node->multichannel->engine;
+    struct flush flush = {.group = group};
+    uint32_t busy;
+
+    if (slu_line_wait(group, is_flushed, &flush))
+        return flush.error;
+    busy = find_busy(engine);
+    slu_fail(ETIMEDOUT, "%u sends, writes and reads are still pending, of them some to rank %u",
+             engine->pools[SLU_SEND_QUEUE].pending, busy);
+    return slu_line_blame(group, group->node->rank, busy, -ETIMEDOUT);
+}
+
+/*
+ * What we have in flight must arrive before others may close: it ends before the
+ * barrier. And our last notifications must, before we may.
+ */
+static int await_all(struct slu_group *group)
+{
+    int error = flush_sends(group);
+
+    if (error == 0)
+        error = slu_barrier_run(group, group->node->algorithm);
+    if (error == 0)
+        error = flush_sends(group);
+    return error;
+}
+
+int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
+{
+    struct slu_group group = {.node = node};
+    struct slu_engine *engine;
+    int error;
+
+    if (!slu_is_node(node))
+        return slu_not_a_node();
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    error = slu_barrier_check(node);
+    if (error < 0)
+        return error;
+    group.count = node->ranks;
+    group.self = node->rank;
+    group.until = slu_after(deadline);
+    engine = node->multichannel->engine;
+    slu_engine_enter(engine);
+    slu_line_set_state(node, SLU_NODE_INSIDE);
+    error = await_all(&group);
+    if (error < 0)
+        slu_line_give_up(&group);
+    else
+        slu_line_set_state(node, SLU_NODE_OUTSIDE);
+    slu_engine_leave(engine);
+    if (error < 0)
+        return error;
+    node->ended = true;
+    /* What is left are receives that nobody will fill any more: they end cancelled. */
+    slu_engine_shutdown(engine, 0);
+    return 0;
+}

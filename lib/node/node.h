@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node: a multichannel whose peer i is rank i, and a line of memory for each
+ * rank, into which that rank alone is meant to write.
+ *
+ * A line has words of 8 bytes, in network byte order. Each has the generation of
+ * its writer's barriers, which a reset raises, in its upper half:
+ *
+ *     0  how often the writer has notified this rank in that generation
+ *     8  the mark of a writer whose barriers are broken: the rank that gave up
+ *        first, and the rank that it gave up for, 2 bytes each
+ *    16  of a writer that closed its node: the rank that it had lost before
+ *    24  where the state of that rank is read to, see ask.c
+ *    32  in the line that a rank has of itself, its state, for others to read
+ *
+ * The count of notifications stays beside the mark, so that a barrier that was
+ * complete when its writer gave up a later one is still seen to be complete. For
+ * the same reason the mark is read before the count is: writes of a connection
+ * appear in their order.
+ */
+#ifndef SLU_NODE_H
+#define SLU_NODE_H
+
+#include "../multichannel/multichannel.h"
+
+#include <sluice/node.h>
+
+#define SLU_LINE_BYTES 64
+#define SLU_COUNT_AT 0
+#define SLU_MARK_AT 8
+#define SLU_FAREWELL_AT 16
+#define SLU_ANSWER_AT 24
+#define SLU_STATE_AT 32
+/* That ranks write to others, at 0, 8 and 16. */
+#define SLU_LINE_WORDS 3
+
+/* What a rank says of its barriers, to those that ask. */
+enum slu_node_state {
+    SLU_NODE_OUTSIDE,
+    SLU_NODE_INSIDE,
+    SLU_NODE_GAVE_UP, /* until a reset */
+};
+
+_Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes each");
+
+/* What barriers know of a rank. */
+struct slu_rank {
+    uint64_t addr; /* of our line there; 0: it gave none that is of use */
+    uint32_t rkey;
+    uint32_t notified; /* how often we notified it in this generation, modulo 2^32 */
+    uint32_t awaited;  /* how often we waited for it, the same */
+    bool seen;         /* it notified us in this generation */
+    uint64_t told;     /* id of the request that told it that our barriers broke; 0: none did */
+    uint64_t asked;    /* id of the last request that read its state; 0: none did */
+};
+
+struct sluice_node {
+    uint32_t magic;
+    uint32_t rank, ranks;
+    uint32_t algorithm; /* enum sluice_barrier, never DEFAULT */
+    uint32_t generation;
+    bool broken;
+    bool ended;       /* by a shutdown */
+    int64_t reset_at; /* when its barriers were reset last */
+    struct sluice_multichannel *multichannel;
+    struct sluice_mr *lines;
+    /* What is written from, where that cannot be inline: all counts, all marks, ... Or NULL. */
+    struct sluice_mr *words;
+    struct slu_rank *peers;
+};
+
+struct sluice_prepared_node {
+    uint32_t magic;
+    struct sluice_node *node; /* without a multichannel yet */
+    struct sluice_prepared_multichannel *connections;
+};
+
+/* The ranks that a barrier is of, and until when. */
+struct slu_group {
+    struct sluice_node *node;
+    const uint32_t *ranks; /* ascending; NULL: all of the node */
+    uint32_t count;
+    uint32_t self; /* our position */
+    int64_t until;
+    uint32_t quitter, culprit; /* of a failure: who gave up first, and for whom */
+};
+
+static inline uint32_t slu_group_rank(const struct slu_group *group, uint32_t position)
+{
+    return group->ranks != NULL ? group->ranks[position] : position;
+}
+
+static inline struct slu_engine *slu_node_engine(const struct sluice_node *node)
+{
+    return node->multichannel->engine;
+}
+
+/* A connection that was made new does not help where the first endpoint was of no use. */
+static inline bool slu_node_connected(const struct sluice_node *node, uint32_t rank)
+{
+    return slu_node_engine(node)->peers[rank].state == SLUICE_STATE_READY &&
+           node->peers[rank].addr != 0;
+}
+
+static inline bool slu_is_node(const struct sluice_node *node)
+{
+    return node != NULL && node->magic == SLU_MAGIC_NODE;
+}
+
+/* "not a node", for those that return an error. */
+int slu_not_a_node(void);
+/* Frees what a node has, but for its connections. */
+void slu_node_free(struct sluice_node *node);
+
+/* endpoint.c */
+struct slu_node_endpoint {
+    uint32_t from, to, ranks; /* maker, rank it is for, and how many there are */
+    uint32_t algorithm;       /* enum sluice_barrier of the maker's node */
+    uint64_t addr;            /* of the line for that rank */
+    uint32_t rkey;
+    struct sluice_endpoint connection;
+};
+void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
+                              struct sluice_node_endpoint *wire);
+/* 0, or -EPROTO with a text; *endpoint is set on success only. */
+int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
+                             struct slu_node_endpoint *endpoint);
+
+/* What a rank that could not open its node sends in the place of an endpoint. */
+#define SLU_NODE_FAILURE_TEXT 280
+struct slu_node_failure {
+    int error; /* positive */
+    char text[SLU_NODE_FAILURE_TEXT];
+};
+void slu_node_failure_encode(const struct slu_node_failure *failure,
+                             struct sluice_node_endpoint *wire);
+/* Whether it is one. What is in it is printable then, and the error one of errno. */
+bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
+                             struct slu_node_failure *failure);
+
+/*
+ * line.c, with the engine entered. What fails is 0, or a negative errno value with
+ * a text, and the group says who is to blame.
+ */
+/* How long it may take to give up in good order: to ask, and to tell. */
+#define SLU_TELL_TIME SLUICE_MS(100)
+/* A word of the line that a rank has here. */
+uint64_t slu_line_read(const struct sluice_node *node, uint32_t rank, uint32_t at);
+/* Our own state, for those that ask. */
+void slu_line_set_state(struct sluice_node *node, enum slu_node_state state);
+/* Whether a request of ours may go to a rank, and posts it: its id. */
+bool slu_line_has_room(const struct slu_engine *engine, uint32_t rank);
+uint64_t slu_line_post(struct sluice_node *node, const struct sluice_request *request);
+/* Notifies the rank at a position. */
+int slu_line_notify(struct slu_group *group, uint32_t position);
+/* Waits until the rank at a position has notified us once more. */
+int slu_line_await(struct slu_group *group, uint32_t position);
+/* As slu_wait(), for what a passive write may end: gets up by itself. False: the time is up. */
+bool slu_line_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument);
+/* Looks whether a rank of the group has given up: -ECANCELED, or -EPROTO. */
+int slu_line_marks(struct slu_group *group);
+/* Says who is to blame, and returns the error. */
+int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, int error);
+/* After a failure: the barriers of the node are broken, and all ranks are told. The text stays. */
+void slu_line_give_up(const struct slu_group *group);
+/* At a close without a shutdown: tells all ranks which one was lost first, if any was. */
+void slu_line_say_farewell(struct sluice_node *node);
+
+/* ask.c: the rank was not heard in time; finds out who is missing, and blames it. */
+int slu_ask_late(struct slu_group *group, uint32_t rank);
+
+/* barrier.c: the barrier itself, of a group that is right. The engine is entered. */
+int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
+/* Whether barriers may be used now: 0, -EBUSY or -ENOTCONN. */
+int slu_barrier_check(const struct sluice_node *node);
+
+#endif

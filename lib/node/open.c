@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node over an exchange: what all ranks do together, within one deadline. A
+ * rank that fails on its own takes part all the same, and tells why, so that all
+ * fail at once; only one whose exchange fails leaves at once, for so do the others.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node.h"
+
+/* To tell of a failure, if no time is left. */
+#define TELL_TIME SLUICE_MS(100)
+
+struct opening {
+    struct sluice_exchange *exchange;
+    uint32_t rank, ranks;
+    int64_t until;
+    struct sluice_node_endpoint *ours, *theirs; /* one for each rank */
+};
+
+/* What is left of the time; of a rank that has failed, at least enough to say so. */
+static int64_t time_left(const struct opening *opening, int error)
+{
+    int64_t least = error < 0 ? TELL_TIME : 0;
+    int64_t left;
+
+    if (opening->until == SLUICE_FOREVER)
+        return SLUICE_FOREVER;
+    left = opening->until - slu_now();
+    return left > least ? left : least;
+}
+
+/* The thread's text is that of the error, which may be 0. */
+static void encode_failure(int error, struct sluice_node_endpoint *wire)
+{
+    struct slu_node_failure failure = {.error = -error};
+
+    if (error < 0)
+        snprintf(failure.text, sizeof failure.text, "%s", sluice_last_error());
+    slu_node_failure_encode(&failure, wire);
+}
+
+/* Of what the others sent: the first that has failed, if any has. */
+static int find_failure(const struct opening *opening)
+{
+    struct slu_node_failure failure;
+
+    for (uint32_t i = 0; i < opening->ranks; i++)
+        if (i != opening->rank && slu_node_failure_decode(&opening->theirs[i], &failure))
+            return slu_fail(ECANCELED, "rank %u could not open its node (%s): %s", i,
+                            strerror(failure.error), failure.text);
+    return 0;
+}
+
+/* Our own failure before that of the exchange, and that before another rank's. */
+static int choose_error(int error, const struct slu_text *text, int result)
+{
+    if (error < 0)
+        slu_text_restore(text);
+    return error < 0 ? error : result;
+}
+
+/* error is what came of preparing, which is NULL if that failed. */
+static int trade_endpoints(const struct opening *opening,
+                           const struct sluice_prepared_node *prepared, int error)
+{
+    struct slu_text text;
+    int result;
+
+    if (error == 0)
+        error = sluice_prepared_node_endpoints(prepared, opening->ours, opening->ranks);
+    slu_text_save(&text);
+    if (error < 0)
+        for (uint32_t i = 0; i < opening->ranks; i++)
+            encode_failure(error, &opening->ours[i]);
+    result = sluice_exchange_alltoall(opening->exchange, opening->ours, opening->theirs,
+                                      sizeof *opening->ours, time_left(opening, error));
+    if (result == 0)
+        result = find_failure(opening);
+    return choose_error(error, &text, result);
+}
+
+/* Some have failed, as all know: now they say why. */
+static int trade_reasons(const struct opening *opening, int error)
+{
+    int result;
+
+    encode_failure(error, opening->ours);
+    result = sluice_exchange_allgather(opening->exchange, opening->ours, opening->theirs,
+                                       sizeof *opening->ours, time_left(opening, -ETIMEDOUT));
+    if (result == 0)
+        result = find_failure(opening);
+    return result < 0 ? result
+                      : slu_fail(EPROTO, "a rank could not open its node, and gave no reason");
+}
+
+/* All have come so far, with this error, or 0: that of any rank. */
+static int agree(const struct opening *opening, int error)
+{
+    uint8_t failed = error < 0;
+    uint8_t *all = opening->theirs->bytes;
+    struct slu_text text;
+    int result;
+
+    slu_text_save(&text);
+    result = sluice_exchange_allgather(opening->exchange, &failed, all, sizeof failed,
+                                       time_left(opening, error));
+    for (uint32_t i = 0; i < opening->ranks && result == 0 && failed == 0; i++)
+        failed = all[i];
+    if (result == 0 && failed != 0) {
+        slu_text_restore(&text);
+        result = trade_reasons(opening, error);
+    }
+    return choose_error(error, &text, result);
+}
+
+/*
+ * What comes to a rank before its handshake is late by a retransmission, up to a
+ * second on RDMA devices, and a question is no exception. So all say first that
+ * they have come so far; then each asks all, which proves that every connection
+ * works. And nobody leaves, and so is lost to those who still ask, before all
+ * have had their answers.
+ */
+static int await_ranks(const struct opening *opening, struct sluice_node *node)
+{
+    int error = sluice_multichannel_wait_connected(node->multichannel, time_left(opening, 0));
+
+    return agree(opening, error);
+}
+
+/* A connection that could not be made is known at once, here; the other side would wait for us. */
+static int check_ranks(const struct sluice_node *node)
+{
+    const struct slu_engine *engine = slu_node_engine(node);
+    struct sluice_error cause;
+
+    for (uint32_t i = 0; i < node->ranks; i++)
+        if (slu_peer_error(engine, &engine->peers[i], &cause))
+            return slu_fail(-cause.error, "rank %u: %s", i, cause.text);
+    return 0;
+}
+
+/* The prepared node, which may be NULL with its error, is consumed. */
+static int join(const struct opening *opening, struct sluice_prepared_node *prepared, int error,
+                struct sluice_node **node)
+{
+    error = trade_endpoints(opening, prepared, error);
+    if (error < 0) {
+        sluice_prepared_node_free(prepared);
+        return error;
+    }
+    *node = sluice_prepared_node_handshake(prepared, opening->theirs, opening->ranks);
+    error = agree(opening, *node != NULL ? check_ranks(*node) : -errno);
+    return error == 0 ? await_ranks(opening, *node) : error;
+}
+
+/* Without memory for what is to be said, there is no way to take part. */
+static int open_together(struct opening *opening, struct sluice_prepared_node *prepared, int error,
+                         struct sluice_node **node)
+{
+    opening->ours = calloc(opening->ranks, sizeof *opening->ours);
+    opening->theirs = calloc(opening->ranks, sizeof *opening->theirs);
+    if (opening->ours != NULL && opening->theirs != NULL) {
+        error = join(opening, prepared, error, node);
+    } else {
+        sluice_prepared_node_free(prepared);
+        error = slu_fail(ENOMEM, "no memory for the endpoints of %u ranks", opening->ranks);
+    }
+    free(opening->theirs);
+    free(opening->ours);
+    return error;
+}
+
+struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchange *exchange,
+                                     const struct sluice_node_attr *attr, int64_t deadline)
+{
+    struct sluice_exchange_info info = {.size = sizeof info};
+    struct opening opening = {.exchange = exchange};
+    struct sluice_prepared_node *prepared;
+    struct sluice_node *node = NULL;
+    struct slu_text text;
+    int error;
+
+    if (deadline < 0)
+        return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
+    opening.until = slu_after(deadline);
+    error = sluice_exchange_query(exchange, &info);
+    if (error < 0) {
+        errno = -error;
+        return NULL;
+    }
+    opening.rank = info.rank;
+    opening.ranks = info.ranks;
+    prepared = sluice_node_prepare(pd, info.rank, info.ranks, attr);
+    error = open_together(&opening, prepared, prepared != NULL ? 0 : -errno, &node);
+    if (error == 0)
+        return node;
+    slu_text_save(&text);
+    /* Nobody has had a barrier with it, to be told of its end. */
+    if (node != NULL)
+        node->ended = true;
+    sluice_node_close(node);
+    slu_text_restore(&text);
+    errno = -error;
+    return NULL;
+}

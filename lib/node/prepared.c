@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* Prepared nodes: connections and memory with an endpoint for each rank. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "node.h"
+
+#define WORD_BYTES 8
+/* In version 0.1. */
+#define FIRST_ATTR_SIZE 16
+
+static bool is_prepared(const struct sluice_prepared_node *prepared)
+{
+    return prepared != NULL && prepared->magic == SLU_MAGIC_PREPARED_NODE;
+}
+
+static int read_attr(const struct sluice_node_attr *given, struct sluice_node_attr *attr)
+{
+    int error = slu_attr_copy(attr, sizeof *attr, FIRST_ATTR_SIZE, given, "sluice_node_attr");
+
+    if (error < 0)
+        return error;
+    if (attr->barrier > SLUICE_BARRIER_DISSEMINATION)
+        return slu_misuse(EINVAL, "sluice_node_attr.barrier is %u, must be in 0..%d", attr->barrier,
+                          SLUICE_BARRIER_DISSEMINATION);
+    if (attr->barrier == SLUICE_BARRIER_DEFAULT)
+        attr->barrier = SLUICE_BARRIER_TREE;
+    return 0;
+}
+
+/* Barriers are writes: peers must be let, and what we write must be kept somewhere. */
+static int create_memory(struct sluice_node *node, struct sluice_pd *pd,
+                         const struct slu_engine *engine)
+{
+    if ((engine->attr.access & SLUICE_ACCESS_REMOTE_WRITE) == 0)
+        return slu_misuse(EINVAL, "sluice_channel_attr.access of a node has no REMOTE_WRITE, which "
+                                  "its barriers need");
+    node->lines = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_LINE_BYTES,
+                                  SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE |
+                                      SLUICE_ACCESS_REMOTE_READ);
+    if (node->lines == NULL)
+        return -errno;
+    if (engine->attr.max_inline >= WORD_BYTES)
+        return 0;
+    node->words = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_LINE_WORDS * WORD_BYTES, 0);
+    return node->words != NULL ? 0 : -errno;
+}
+
+static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, uint32_t rank,
+                  uint32_t ranks, const struct sluice_node_attr *attr)
+{
+    struct sluice_node *node = calloc(1, sizeof *node);
+
+    prepared->node = node;
+    if (node == NULL)
+        return slu_fail(ENOMEM, "no memory for a node");
+    node->rank = rank;
+    node->ranks = ranks;
+    node->algorithm = attr->barrier;
+    node->generation = 1;
+    node->peers = calloc(ranks, sizeof *node->peers);
+    if (node->peers == NULL)
+        return slu_fail(ENOMEM, "no memory for %u ranks", ranks);
+    /* For the notifications of barriers: one to each rank at a time, see line.c. */
+    prepared->connections = slu_multichannel_prepare(pd, ranks, ranks, attr->channel);
+    if (prepared->connections == NULL)
+        return -errno;
+    return create_memory(node, pd, prepared->connections->engine);
+}
+
+/* It may be given up because of a failure, whose words are to stay. */
+static void destroy(struct sluice_prepared_node *prepared)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    prepared->magic = SLU_MAGIC_DEAD;
+    sluice_prepared_multichannel_free(prepared->connections);
+    if (prepared->node != NULL)
+        slu_node_free(prepared->node);
+    free(prepared);
+    slu_text_restore(&text);
+}
+
+static void *fail_prepared(struct sluice_prepared_node *prepared, int error)
+{
+    destroy(prepared);
+    errno = -error;
+    return NULL;
+}
+
+struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t rank,
+                                                 uint32_t ranks,
+                                                 const struct sluice_node_attr *attr)
+{
+    struct sluice_prepared_node *prepared;
+    struct sluice_node_attr known;
+    int error = read_attr(attr, &known);
+
+    if (error < 0) {
+        errno = -error;
+        return NULL;
+    }
+    if (ranks == 0 || ranks > SLUICE_MAX_PEERS)
+        return slu_misuse_null(EINVAL, "a node of %u ranks: must be in 1..%d", ranks,
+                               SLUICE_MAX_PEERS);
+    if (rank >= ranks)
+        return slu_misuse_null(EINVAL, "rank %u: there are ranks 0..%u", rank, ranks - 1);
+    prepared = calloc(1, sizeof *prepared);
+    if (prepared == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a node");
+    error = create(prepared, pd, rank, ranks, &known);
+    if (error < 0)
+        return fail_prepared(prepared, error);
+    prepared->magic = SLU_MAGIC_PREPARED_NODE;
+    return prepared;
+}
+
+void sluice_prepared_node_free(struct sluice_prepared_node *prepared)
+{
+    if (slu_may_end(prepared, SLU_MAGIC_PREPARED_NODE, "prepared node"))
+        destroy(prepared);
+}
+
+int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
+                                   struct sluice_node_endpoint *endpoints, uint32_t ranks)
+{
+    struct slu_node_endpoint endpoint;
+    struct sluice_remote_mr lines;
+    struct slu_engine *engine;
+    int error;
+
+    if (!is_prepared(prepared))
+        return slu_misuse(EINVAL, "not a prepared node");
+    if (endpoints == NULL)
+        return slu_misuse(EINVAL, "endpoints must not be NULL");
+    if (ranks != prepared->node->ranks)
+        return slu_misuse(EINVAL, "room for %u endpoints, there are %u ranks", ranks,
+                          prepared->node->ranks);
+    error = sluice_mr_remote(prepared->node->lines, &lines);
+    if (error < 0)
+        return error;
+    endpoint = (struct slu_node_endpoint){.from = prepared->node->rank,
+                                          .ranks = ranks,
+                                          .algorithm = prepared->node->algorithm,
+                                          .rkey = lines.rkey};
+    engine = prepared->connections->engine;
+    slu_engine_enter(engine);
+    for (uint32_t i = 0; i < ranks; i++) {
+        endpoint.to = i;
+        endpoint.addr = lines.addr + (uint64_t)i * SLU_LINE_BYTES;
+        slu_peer_endpoint(engine, &engine->peers[i], &endpoint.connection);
+        slu_node_endpoint_encode(&endpoint, &endpoints[i]);
+    }
+    slu_engine_leave(engine);
+    return 0;
+}
+
+/* What was decoded is of another program, or is not in its place. */
+static int check_place(const struct sluice_node *node, uint32_t i,
+                       const struct slu_node_endpoint *endpoint)
+{
+    if (endpoint->ranks != node->ranks)
+        return slu_fail(EPROTO, "endpoint %u is of a program of %u ranks, this one has %u", i,
+                        endpoint->ranks, node->ranks);
+    if (endpoint->from != i)
+        return slu_fail(EPROTO, "endpoint %u was made by rank %u: they are out of place", i,
+                        endpoint->from);
+    if (endpoint->to != node->rank)
+        return slu_fail(EPROTO, "endpoint %u is for rank %u, this is rank %u", i, endpoint->to,
+                        node->rank);
+    if (endpoint->algorithm != node->algorithm)
+        return slu_fail(EPROTO,
+                        "sluice_node_attr.barrier of rank %u comes to %u, and to %u here: all "
+                        "ranks must agree",
+                        i, endpoint->algorithm, node->algorithm);
+    return 0;
+}
+
+/* An endpoint that is unusable becomes one of a connection that is: the peer comes out failed. */
+static int read_remotes(struct sluice_node *node, const struct sluice_node_endpoint *remotes,
+                        struct sluice_endpoint *connections)
+{
+    struct slu_node_endpoint endpoint;
+    int error = 0;
+
+    for (uint32_t i = 0; i < node->ranks && error == 0; i++) {
+        if (slu_node_endpoint_decode(&remotes[i], &endpoint) < 0) {
+            slu_log(SLUICE_LOG_WARN, "rank %u: %s", i, sluice_last_error());
+            memset(&connections[i], 0xff, sizeof connections[i]);
+            continue;
+        }
+        error = check_place(node, i, &endpoint);
+        node->peers[i].addr = endpoint.addr;
+        node->peers[i].rkey = endpoint.rkey;
+        connections[i] = endpoint.connection;
+    }
+    return error;
+}
+
+/* On success the connections are the node's. */
+static int connect_ranks(struct sluice_prepared_node *prepared,
+                         const struct sluice_node_endpoint *remotes)
+{
+    struct sluice_node *node = prepared->node;
+    struct sluice_endpoint *connections = calloc(node->ranks, sizeof *connections);
+    int error;
+
+    if (connections == NULL)
+        return slu_fail(ENOMEM, "no memory for the endpoints of %u ranks", node->ranks);
+    error = read_remotes(node, remotes, connections);
+    if (error == 0) {
+        node->multichannel =
+            sluice_prepared_multichannel_handshake(prepared->connections, connections, node->ranks);
+        error = node->multichannel != NULL ? 0 : -errno;
+        prepared->connections = NULL;
+    }
+    free(connections);
+    return error;
+}
+
+struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *prepared,
+                                                   const struct sluice_node_endpoint *remotes,
+                                                   uint32_t ranks)
+{
+    struct sluice_node *node;
+    int error;
+
+    if (!is_prepared(prepared))
+        return slu_misuse_null(EINVAL, "not a prepared node (or its handshake was done before)");
+    if (remotes == NULL)
+        error = slu_misuse(EINVAL, "a handshake needs the endpoints of all ranks");
+    else if (ranks != prepared->node->ranks)
+        error = slu_misuse(EINVAL, "%u endpoints for %u ranks", ranks, prepared->node->ranks);
+    else
+        error = connect_ranks(prepared, remotes);
+    if (error < 0)
+        return fail_prepared(prepared, error);
+    node = prepared->node;
+    node->magic = SLU_MAGIC_NODE;
+    node->multichannel->owned = true;
+    prepared->node = NULL;
+    destroy(prepared);
+    return node;
+}

@@ -1,0 +1,244 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Starts ranks in all the ways that sluice_mpi(7) names: each learns from its
+# environment alone which rank it is, and reaches the others. What is not installed
+# is skipped. Slurm is one host of its own, in a folder that goes away again.
+# shellcheck disable=SC2016 # it is the shells of the ranks that see these variables
+. "${srcdir:-.}/tests/tap.sh"
+
+ranks=tests/launch/ranks
+[ -x $ranks ] || skip_all "no $ranks was built"
+
+# Nothing of a launcher that started this script, and no sanitizer's word on what
+# MPI and PMIx forget to free.
+conf=${SLURM_CONF:-}
+for name in $(env | sed -n 's/^\(\(SLUICE\|OMPI\|PMI\|PMIX\|SLURM\)_[A-Za-z0-9_]*\)=.*/\1/p'); do
+  unset "$name"
+done
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+[ -z "$conf" ] || export SLURM_CONF="$conf"
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
+
+# A port below those of clients, another one for each use.
+port=$((20000 + $$ % 10000))
+next_port() {
+  port=$((port + 1))
+}
+
+built_with() {
+  grep -q "^#define $1 1" config.h
+}
+# Else scripts/launch makes a secret, as it should, which the ranks cannot use.
+built_with HAVE_SODIUM || export SLUICE_SECRET_FILE=
+
+# ranks_of N WORDS COMMAND...: it succeeds, and each of N ranks says its line once.
+ranks_of() {
+  wanted=$1 words=$2
+  shift 2
+  timeout 120 "$@" >"$tmp/out" 2>"$tmp/err" || { echo "exit status $?"; cat "$tmp/out" "$tmp/err"; return 1; }
+  sed 's/^\[[0-9]*\] //' "$tmp/out" | grep '^rank ' | sort >"$tmp/got"
+  i=0
+  while [ "$i" -lt "$wanted" ]; do
+    echo "rank $i of $wanted $words"
+    i=$((i + 1))
+  done | sort | diff - "$tmp/got"
+}
+
+# ends_with STATUS WORDS COMMAND...: it fails so, and says this.
+ends_with() {
+  wanted=$1 words=$2
+  shift 2
+  timeout 60 "$@" >"$tmp/out" 2>&1
+  status=$?
+  cat "$tmp/out"
+  [ "$status" = "$wanted" ] && grep -q -e "$words" "$tmp/out"
+}
+
+if [ "${1:-}" = slurm ]; then
+  check 'srun' ranks_of 4 'by SLURM_PROCID and SLURM_NTASKS over TCP' srun -n 4 $ranks
+  check 'srun of examples/12-kmeans' ends_with 0 'inertia 1167946.2077' \
+    srun -n 4 examples/12-kmeans "$srcdir/examples/data/digits.csv"
+  check 'srun --mpi=pmi2' ranks_of 3 'by PMI_RANK and PMI_SIZE over TCP' srun --mpi=pmi2 -n 3 $ranks
+  if ! built_with HAVE_PMIX; then
+    skip 'srun --mpi=pmix' 'built without PMIx'
+  elif srun --mpi=list 2>&1 | grep -q pmix; then
+    check 'srun --mpi=pmix' ranks_of 3 'by PMIx over PMIx' srun --mpi=pmix -n 3 $ranks 2
+  else
+    skip 'srun --mpi=pmix' 'Slurm was built without PMIx'
+  fi
+  finish
+fi
+
+# A rank without any launcher, and one that is alone.
+check 'without a launcher the text says what was looked at' \
+  ends_with 1 'nothing says which rank this is.*SLUICE_RANK' $ranks
+next_port
+check 'one rank of one' ranks_of 1 'by SLUICE_RANK and SLUICE_RANKS over TCP' \
+  env SLUICE_RANK=0 SLUICE_RANKS=1 SLUICE_ROOT=127.0.0.1:$port $ranks
+
+# Our own.
+launch=$srcdir/scripts/launch
+left_behind() {
+  mkdir "$tmp/launch"
+  TMPDIR=$tmp/launch timeout 60 env -u SLUICE_SECRET_FILE "$launch" -q -n 3 sh -c \
+    'test -s "$SLUICE_SECRET_FILE" && stat -c %a "$SLUICE_SECRET_FILE"' >"$tmp/out" 2>&1
+  cat "$tmp/out"
+  [ "$(sort -u "$tmp/out")" = 600 ] && rmdir "$tmp/launch"
+}
+marked() {
+  timeout 60 "$launch" -n 2 sh -c 'echo "out $SLUICE_RANK"; echo "error $SLUICE_RANK" >&2' \
+    2>"$tmp/err" | sort >"$tmp/out"
+  cat "$tmp/out" "$tmp/err"
+  sort "$tmp/err" >>"$tmp/out"
+  printf '[%s] %s %s\n' 0 out 0 1 out 1 0 error 0 1 error 1 | cmp - "$tmp/out"
+}
+numbered() {
+  timeout 60 "$launch" -q -n 3 sh -c 'echo "$SLUICE_RANK $SLUICE_LOCAL_RANK"' | sort >"$tmp/out"
+  cat "$tmp/out"
+  printf '%s %s\n' 0 0 1 1 2 2 | cmp - "$tmp/out"
+}
+quickly_ends_with() {
+  start=$(date +%s)
+  ends_with "$@" && [ $(($(date +%s) - start)) -lt 30 ]
+}
+if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]'; then
+  check 'scripts/launch' ranks_of 4 'by SLUICE_RANK and SLUICE_RANKS over TCP' "$launch" -n 4 $ranks
+  check 'scripts/launch -q, several exchanges, one after the other' \
+    ranks_of 3 'by SLUICE_RANK and SLUICE_RANKS over TCP' "$launch" -q -n 3 -- $ranks 3
+  check 'scripts/launch marks what each rank says' marked
+  check 'scripts/launch makes a secret that others cannot read, and leaves nothing' left_behind
+  check 'scripts/launch numbers the ranks of the host' numbered
+  if built_with HAVE_SODIUM; then
+    check 'scripts/launch leaves a secret of ours as it is' ends_with 1 'cannot open the secret.*nowhere' \
+      env SLUICE_SECRET_FILE=/nowhere "$launch" -n 1 $ranks
+  else
+    check 'without libsodium a secret is refused with a word' ends_with 1 'built without libsodium' \
+      env -u SLUICE_SECRET_FILE "$launch" -n 2 $ranks
+  fi
+  check 'scripts/launch ends all if one fails' quickly_ends_with 7 'rank 1: exit status 7' \
+    "$launch" -n 3 sh -c '[ $SLUICE_RANK = 1 ] && exit 7; sleep 50'
+  check 'scripts/launch kills who does not end' quickly_ends_with 137 'rank 0: exit status 137' \
+    "$launch" -n 2 sh -c '[ $SLUICE_RANK = 0 ] && kill -KILL $$; trap "" TERM; sleep 50; sleep 50'
+  check 'scripts/launch passes on SIGTERM' quickly_ends_with 143 'rank . got it' \
+    timeout --preserve-status -s TERM 2 "$launch" -n 2 \
+    sh -c 'trap "echo rank $SLUICE_RANK got it; exit 143" TERM; sleep 50 & wait'
+  check 'scripts/launch passes on SIGINT' quickly_ends_with 3 'rank . got it' \
+    timeout --preserve-status -s INT 2 "$launch" -n 2 \
+    sh -c 'trap "echo rank $SLUICE_RANK got it; exit 3" INT; sleep 50 & wait'
+  check 'scripts/launch says what it needs' ends_with 2 'how many ranks' "$launch" $ranks
+  check 'scripts/launch without a program' ends_with 2 'which program' "$launch" -n 2
+else
+  skip 'scripts/launch' 'no bash 5.1'
+fi
+
+# compiler_of SUFFIX MACRO: the C compiler of this MPI, by Debian's name or any other;
+# the headers may be of a package that is not there.
+compiler_of() {
+  for compiler in "mpicc.$1" "${MPICC:-mpicc}"; do
+    if have "$compiler" && printf '#include <mpi.h>\n#ifndef %s\n#error other\n#endif\n' "$2" |
+      "$compiler" -E -x c - >"$tmp/headers" 2>&1; then
+      echo "$compiler"
+      return
+    fi
+  done
+  return 1
+}
+
+# build_mpi COMPILER PROGRAM
+build_mpi() {
+  # shellcheck disable=SC2086 # flags are words
+  ./libtool --quiet --tag=CC --mode=link "$1" -Wall -Wextra -Werror $SANITIZE \
+    -I"$srcdir/include" -o "$2" "$srcdir/tests/launch/mpi.c" lib/libsluice.la
+}
+
+# Open MPI, which has a server of PMIx.
+with_mpirun() {
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none \
+    "$@"
+}
+pmix_ranks() {
+  count=$1 words=$2
+  shift 2
+  with_mpirun ranks_of "$count" "$words" mpirun -n "$count" "$@"
+}
+if ! have mpirun || ! mpirun --version 2>/dev/null | grep -q 'Open MPI\|OpenRTE'; then
+  skip 'mpirun of Open MPI' 'no mpirun of Open MPI'
+else
+  if built_with HAVE_PMIX; then
+    check 'mpirun of Open MPI, over PMIx' pmix_ranks 4 'by PMIx over PMIx' $ranks
+    check 'several exchanges over PMIx, one after the other' pmix_ranks 3 'by PMIx over PMIx' $ranks 3
+    check 'a child and a second exchange, over PMIx' pmix_ranks 2 'by PMIx over PMIx' $ranks child
+    check 'one rank over PMIx' pmix_ranks 1 'by PMIx over PMIx' $ranks
+    check 'a rank that does not come, over PMIx' with_mpirun quickly_ends_with 1 \
+      'not all ranks came' mpirun -n 2 sh -c '[ $PMIX_RANK = 1 ] && exec sleep 8; exec "$1" late' - $ranks
+  else
+    skip 'mpirun of Open MPI, over PMIx' 'built without PMIx'
+  fi
+  next_port
+  check 'mpirun of Open MPI, of examples/12-kmeans' with_mpirun ends_with 0 'inertia 1167946.2077' \
+    mpirun -n 4 -x SLUICE_ROOT=127.0.0.1:$port \
+    examples/12-kmeans "$srcdir/examples/data/digits.csv"
+  next_port
+  check 'mpirun of Open MPI, over TCP' pmix_ranks 4 \
+    'by OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE over TCP' \
+    -x SLUICE_EXCHANGE=tcp -x SLUICE_ROOT=127.0.0.1:$port $ranks
+  if mpicc=$(compiler_of openmpi OPEN_MPI); then
+    check 'sluice/mpi.h, built for Open MPI' build_mpi "$mpicc" "$tmp/openmpi"
+    check 'sluice/mpi.h with Open MPI' pmix_ranks 4 'over MPI' "$tmp/openmpi"
+    check 'sluice/mpi.h in another thread' pmix_ranks 2 'over MPI' "$tmp/openmpi" threads
+  else
+    skip 'sluice/mpi.h with Open MPI' 'no compiler of Open MPI'
+  fi
+fi
+
+# MPICH and its kin, whose server of PMI-1 tells where rank 0 is. An exit without a
+# word to the server it would call a bad termination.
+mpich_ranks() {
+  ranks_of "$@" && { ! grep 'BAD TERMINATION' "$tmp/out"; }
+}
+if ! have mpiexec.hydra; then
+  skip 'mpiexec of MPICH' 'no mpiexec.hydra'
+else
+  check 'mpiexec of MPICH' mpich_ranks 4 'by PMI_RANK and PMI_SIZE over TCP' \
+    mpiexec.hydra -n 4 $ranks
+  check 'several exchanges by PMI-1, one after the other' \
+    mpich_ranks 3 'by PMI_RANK and PMI_SIZE over TCP' mpiexec.hydra -n 3 $ranks 3
+  check 'by PMI-1 as if on several hosts' \
+    mpich_ranks 3 'by PMI_RANK and PMI_SIZE over TCP' \
+    mpiexec.hydra -n 3 env -u MPI_LOCALNRANKS $ranks
+  check 'one rank of MPICH' mpich_ranks 1 'by PMI_RANK and PMI_SIZE over TCP' \
+    mpiexec.hydra -n 1 $ranks
+  check 'a rank that does not come, by PMI-1' quickly_ends_with 1 'not all ranks came' \
+    mpiexec.hydra -n 2 sh -c '[ $PMI_RANK = 1 ] && exec sleep 8; exec "$1" late' - $ranks
+  next_port
+  check 'mpiexec of MPICH and a root of ours' \
+    mpich_ranks 4 'by PMI_RANK and PMI_SIZE over TCP' \
+    mpiexec.hydra -n 4 -genv SLUICE_ROOT 127.0.0.1:$port $ranks
+  if mpicc=$(compiler_of mpich MPICH_VERSION); then
+    check 'sluice/mpi.h, built for MPICH' build_mpi "$mpicc" "$tmp/mpich"
+    check 'sluice/mpi.h with MPICH' mpich_ranks 4 'over MPI' mpiexec.hydra -n 4 "$tmp/mpich"
+    check 'MPI_Init() of MPICH after exchanges' \
+      mpich_ranks 3 'over MPI' mpiexec.hydra -n 3 "$tmp/mpich" beside
+  else
+    skip 'sluice/mpi.h with MPICH' 'no compiler of MPICH'
+  fi
+fi
+
+# Beside the daemons of launch/slurm this script runs once more, for its steps only.
+status=0
+if ! have srun || ! PATH=$PATH:/usr/sbin have slurmd || ! PATH=$PATH:/usr/sbin have munged; then
+  skip 'Slurm' 'no Slurm or no munge'
+elif [ "$(id -u)" != 0 ]; then
+  skip 'Slurm' 'slurmd needs root'
+else
+  timeout 300 "$srcdir/tests/launch/slurm" sh "$srcdir/tests/check-launch.sh" slurm \
+    >"$tmp/slurm" 2>"$tmp/why" || status=$?
+  if [ $status = 77 ]; then
+    sed 's/^/# /' "$tmp/why"
+    skip 'Slurm' "$(head -n 1 "$tmp/why")"
+  else
+    pass_on Slurm $status "$tmp/slurm"
+  fi
+fi
+finish

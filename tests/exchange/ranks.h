@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks of an exchange over TCP in threads of one process, on the loopback. */
+#ifndef EXCHANGE_RANKS_H
+#define EXCHANGE_RANKS_H
+
+#include <pthread.h>
+
+#include "../support/suite.h"
+
+#define PARTIES 16
+
+/* One rank: how it opens, and how that and what it did ended. */
+struct party {
+    struct sluice_exchange_attr attr;
+    int64_t deadline; /* of all its calls */
+    int64_t delay;    /* before it opens */
+    bool absent;      /* it never comes */
+    void (*function)(struct party *party);
+    struct sluice_exchange *exchange;
+    int error; /* of the call that failed, or 0; negative */
+    char text[320];
+    uint32_t missing[PARTIES];
+    int missing_count;
+    pthread_t thread;
+};
+
+/* All ranks, with the same root, of a port that nobody listens at. */
+struct parties {
+    char root[64];
+    uint16_t port;
+    uint32_t count;
+    struct party party[PARTIES];
+};
+
+uint16_t find_port(void);
+void parties_make(struct parties *parties, uint32_t count, int64_t deadline);
+/* In each thread the rank opens; if it could, function is called; and it closes. */
+void party_start(struct party *party, void (*function)(struct party *party));
+/* Those that are not absent. */
+void parties_start(struct parties *parties, void (*function)(struct party *party));
+void parties_join(struct parties *parties);
+void parties_run(struct parties *parties, void (*function)(struct party *party));
+
+/* Notes the result of a call, its text and who was missing; says whether it failed. */
+bool party_failed(struct party *party, int error);
+/* The rank failed so, with these words in this order. */
+void party_require(const struct party *party, int error, const char *words);
+/* These ranks were missing, by its exchange. */
+void party_require_missing(const struct party *party, const uint32_t *ranks, uint32_t count);
+/* All calls of an exchange, with so many bytes, which must succeed. */
+void party_calls(struct party *party, size_t bytes);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A pretend libpmix for test_pmix.c: rank 0 of 2, whose other rank says whatever this
+ * one says. FAKE_PMIX has the name of the one function that goes wrong:
+ *
+ *   init    PMIx_Init() never returns; to call it again is a mistake
+ *   none    PMIx_Init() finds no server
+ *   size    PMIx_Get() of the number of ranks never returns
+ *   get     PMIx_Get() of what a rank has put never returns
+ *   fence   PMIx_Fence_nb() never calls back
+ */
+#include "config.h"
+
+#ifdef HAVE_PMIX
+
+#include <pmix.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SHOWN __attribute__((visibility("default")))
+
+static atomic_uint inits;
+static atomic_bool stuck; /* in a call that does not return, with which nothing can be ended */
+static char last_key[64];
+static char *last_bytes;
+static size_t last_size;
+static void *fences[8]; /* that never end */
+static unsigned fence_count;
+
+static bool wrong(const char *name)
+{
+    const char *set = getenv("FAKE_PMIX");
+    return set && strcmp(set, name) == 0;
+}
+
+static _Noreturn void fail(const char *why)
+{
+    fprintf(stderr, "the pretend libpmix: %s\n", why);
+    abort();
+}
+
+static void never_return(void)
+{
+    stuck = true;
+    for (;;) {
+        pause();
+    }
+}
+
+SHOWN pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t ninfo)
+{
+    (void)info;
+    (void)ninfo;
+    if (wrong("init")) {
+        if (inits++ > 0) {
+            fail("PMIx_Init() while another one is under way");
+        }
+        never_return();
+    }
+    if (wrong("none")) {
+        return PMIX_ERR_UNREACH;
+    }
+    memset(proc, 0, sizeof(*proc));
+    snprintf(proc->nspace, sizeof(proc->nspace), "fake");
+    return PMIX_SUCCESS;
+}
+
+SHOWN pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t ninfo)
+{
+    (void)info;
+    (void)ninfo;
+    if (stuck) {
+        fail("PMIx_Finalize() while a call is under way");
+    }
+    free(last_bytes);
+    last_bytes = NULL;
+    return PMIX_SUCCESS;
+}
+
+SHOWN pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value)
+{
+    (void)scope;
+    free(last_bytes);
+    snprintf(last_key, sizeof(last_key), "%s", key);
+    last_size = value->data.bo.size;
+    last_bytes = malloc(last_size);
+    if (!last_bytes) {
+        return PMIX_ERR_NOMEM;
+    }
+    memcpy(last_bytes, value->data.bo.bytes, last_size);
+    return PMIX_SUCCESS;
+}
+
+SHOWN pmix_status_t PMIx_Commit(void)
+{
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t get_last(const char *key, pmix_value_t *value)
+{
+    if (strcmp(key, last_key) != 0) {
+        return PMIX_ERR_NOT_FOUND;
+    }
+    value->type = PMIX_BYTE_OBJECT;
+    value->data.bo.size = last_size;
+    value->data.bo.bytes = malloc(last_size);
+    if (!value->data.bo.bytes) {
+        return PMIX_ERR_NOMEM;
+    }
+    memcpy(value->data.bo.bytes, last_bytes, last_size);
+    return PMIX_SUCCESS;
+}
+
+SHOWN pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[],
+                             size_t ninfo, pmix_value_t **value)
+{
+    bool size = strcmp(key, PMIX_JOB_SIZE) == 0;
+    pmix_status_t status = PMIX_SUCCESS;
+    (void)proc;
+    (void)info;
+    (void)ninfo;
+    if (wrong(size ? "size" : "get")) {
+        never_return();
+    }
+    *value = calloc(1, sizeof(**value));
+    if (!*value) {
+        return PMIX_ERR_NOMEM;
+    }
+    if (size) {
+        (*value)->type = PMIX_UINT32;
+        (*value)->data.uint32 = 2;
+    } else {
+        status = get_last(key, *value);
+    }
+    if (status != PMIX_SUCCESS) {
+        free(*value);
+    }
+    return status;
+}
+
+SHOWN pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t nprocs,
+                                  const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t call,
+                                  void *argument)
+{
+    (void)procs;
+    (void)nprocs;
+    (void)info;
+    (void)ninfo;
+    if (wrong("fence")) {
+        fences[fence_count++ % 8] = argument;
+    } else {
+        call(PMIX_SUCCESS, argument);
+    }
+    return PMIX_SUCCESS;
+}
+
+SHOWN const char *PMIx_Error_string(pmix_status_t status)
+{
+    return status == PMIX_ERR_UNREACH ? "UNREACHABLE" : "SOME ERROR";
+}
+
+#else
+
+extern int fake_pmix_is_empty;
+int fake_pmix_is_empty;
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes within one process, each with a thread, on the wire of the running test;
+ * and an exchange among the processes of a group.
+ */
+#ifndef SUPPORT_CREW_H
+#define SUPPORT_CREW_H
+
+#include <pthread.h>
+
+#include "group.h"
+
+#define CREW_MAX 8
+
+struct crew {
+    uint32_t count;
+    struct sluice_context *contexts[CREW_MAX]; /* on the self wire all are the first */
+    struct sluice_pd *pds[CREW_MAX];
+    struct sluice_node *nodes[CREW_MAX];
+    /* made[i][j] is what rank i made for rank j. */
+    struct sluice_node_endpoint made[CREW_MAX][CREW_MAX];
+    const void *argument; /* the test's */
+    pthread_barrier_t meeting;
+};
+
+void crew_open(struct crew *crew, uint32_t count, const struct sluice_node_attr *attr);
+/* What was not closed by the test is closed. */
+void crew_close(struct crew *crew);
+/* Calls the function in a thread for each rank, and waits for all. */
+void crew_run(struct crew *crew, void (*function)(struct crew *crew, uint32_t rank));
+/* A barrier of the threads, which knows nothing of the library. */
+void crew_meet(struct crew *crew);
+/* All reset their barriers, between two meetings. */
+void crew_mend(struct crew *crew, uint32_t rank);
+
+/* Writes the checksum into an endpoint that was changed. */
+void node_endpoint_sign(struct sluice_node_endpoint *endpoint);
+
+/* An exchange through the hub of the group; deadlines are left to that. */
+struct sluice_exchange *rank_exchange_open(struct rank *rank);
+
+#endif
