@@ -66,11 +66,18 @@ static bool call_ready(void *argument)
 
 int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion)
 {
+    const struct slu_peer *peer = &engine->peers[completion->peer];
     struct sluice_error cause;
-    bool known = slu_peer_error(engine, &engine->peers[completion->peer], &cause);
+    bool known = slu_peer_error(engine, peer, &cause);
 
-    if (known && cause.opcode == completion->opcode && cause.status == completion->status)
-        return slu_fail(-completion->error, "%s", cause.text);
+    /* The same twice leaves no room for what to try. */
+    if (known && cause.opcode == completion->opcode && cause.status == completion->status &&
+        peer->reason[0] == '\0')
+        return slu_fail(-completion->error, "%s to peer %u: %s (%s, vendor code %#x): %s",
+                        slu_opcode_name(completion->opcode), completion->peer,
+                        sluice_status_name(completion->status),
+                        sluice_error_class_name(completion->error_class), completion->vendor,
+                        slu_class_hint((enum sluice_error_class)completion->error_class));
     if (known)
         return slu_fail(-completion->error, "%s to peer %u: %s; first error of the peer: %s",
                         slu_opcode_name(completion->opcode), completion->peer,
