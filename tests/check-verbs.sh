@@ -38,10 +38,10 @@ on() {
 }
 
 # As rxe does it.
-for program in access arguments atomics attributes barriers barriers_broken contention counters \
-  data devices endpoints errors event_loop fault_close fault_depth fault_fork fault_signals \
-  fault_unpolled memory misuse node node_open objects order path peers reset scope scope_block scope_posts \
-  scope_stale semantics submit threads unpolled waiting wrap; do
+for program in access arguments atomics attributes barriers barriers_broken barriers_mixed \
+  contention counters data devices endpoints errors event_loop fault_close fault_depth fault_fork \
+  fault_signals fault_unpolled memory misuse node node_open objects order path peers reset scope \
+  scope_block scope_posts scope_stale semantics submit threads unpolled waiting wrap; do
   check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
 done
 one_rank() {
@@ -58,9 +58,9 @@ else
   check 'test_steady on a device like rxe' on 'tidy rxe eager hurry=20' steady
 fi
 # As adapters for InfiniBand do it, in time of its own, and with small completion queues.
-for program in arguments atomics barriers barriers_broken counters data endpoints errors event_loop \
-  fault_close fault_depth fault_unpolled node order scope scope_block scope_posts semantics submit \
-  threads unpolled waiting; do
+for program in arguments atomics counters data endpoints \
+  errors event_loop fault_close fault_depth fault_unpolled node order scope scope_block scope_posts \
+  semantics submit threads unpolled waiting; do
   check "test_$program on a device like an adapter" \
     on 'tidy infiniband purge events hurry=20 max_cqe=202' $program
 done

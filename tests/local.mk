@@ -11,6 +11,7 @@ test_programs = \
 	%D%/test_attributes \
 	%D%/test_barriers \
 	%D%/test_barriers_broken \
+	%D%/test_barriers_mixed \
 	%D%/test_choice \
 	%D%/test_contention \
 	%D%/test_counters \

@@ -63,6 +63,27 @@ START_TEST(all_ranks)
 }
 END_TEST
 
+/* More than the words that ranks write to each other can count. */
+static void pass_often(struct crew *crew, uint32_t rank)
+{
+    for (uint32_t turn = 1; turn <= 70000; turn++) {
+        pass(crew, rank, NULL, crew->count, SLUICE_BARRIER_DISSEMINATION, turn);
+    }
+}
+
+START_TEST(counts_that_wrap)
+{
+    struct crew crew;
+    if (short_run() || SANITIZED) {
+        return;
+    }
+    memset(arrived, 0, sizeof(arrived));
+    crew_open(&crew, 2, NULL);
+    crew_run(&crew, pass_often);
+    crew_close(&crew);
+}
+END_TEST
+
 /* Neither inline writes, nor room for more than one of them; and each way to wait. */
 START_TEST(attributes)
 {
@@ -368,6 +389,12 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, all_results_are_kept);
 }
 
+static void add_self_tests(TCase *tcase)
+{
+    add_tests(tcase);
+    tcase_add_test(tcase, counts_that_wrap);
+}
+
 static void add_process_tests(TCase *tcase)
 {
     if (!device_is_pretend()) {
@@ -378,7 +405,7 @@ static void add_process_tests(TCase *tcase)
 int main(void)
 {
     const struct cases cases[] = {
-        {"self", WIRE_SELF, 240, add_tests},
+        {"self", WIRE_SELF, 240, add_self_tests},
         {"tcp", WIRE_TCP, 240, add_tests},
         {"processes", WIRE_TCP, 320, add_process_tests},
     };

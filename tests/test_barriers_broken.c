@@ -354,7 +354,8 @@ START_TEST(garbage)
     } wrong[] = {
         {COUNT_AT, 3, 0, -EPROTO, "rank 1 count"},
         {COUNT_AT, 0xffffffff, 0, -EPROTO, "rank 1 count"},
-        {COUNT_AT, 0x80000000, 0, -EPROTO, "rank 1 count"},
+        {COUNT_AT, 0x8000, 0, -EPROTO, "rank 1 count"},
+        {COUNT_AT, 0xdead0005, 0, -EPROTO, "rank 1 in another barrier"},
         {COUNT_AT, 1, 100000, -EPROTO, "rank 1 count"},
         {COUNT_AT, 1, 0xdeadbeef, -EPROTO, "rank 1 count"},
         {COUNT_AT, 1, 1, -ECANCELED, "rank 1 has reset"},

@@ -152,7 +152,7 @@ static bool is_over(const struct slu_group *group, uint32_t rank)
     const struct sluice_node *node = group->node;
     uint64_t word = slu_line_read(node, rank, SLU_COUNT_AT);
 
-    return word >> 32 == node->generation && (uint32_t)word - node->peers[rank].awaited <= 1;
+    return word >> 32 == node->generation && slu_line_ahead(&node->peers[rank], word) <= 1;
 }
 
 int slu_ask_late(struct slu_group *group, uint32_t rank)

@@ -56,6 +56,16 @@ static int run_dissemination(struct slu_group *group)
     return error;
 }
 
+/* What all ranks of a barrier have in common, and those of others hardly ever (FNV-1a). */
+static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
+{
+    uint32_t hash = 2166136261U ^ (algorithm << 1 | group->ending);
+
+    for (uint32_t i = 0; i < group->count; i++)
+        hash = (hash ^ slu_group_rank(group, i)) * 16777619U;
+    return (uint16_t)(hash >> 16 ^ hash);
+}
+
 /*
  * Who has given up before we come has not left this barrier, and will not: it left
  * none that we had not entered. So its mark counts, though its part may be done.
@@ -66,6 +76,7 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
 
     if (error < 0)
         return error;
+    group->tag = make_tag(group, algorithm);
     if (algorithm == SLUICE_BARRIER_CENTRAL)
         return run_central(group);
     return algorithm == SLUICE_BARRIER_DISSEMINATION ? run_dissemination(group) : run_tree(group);

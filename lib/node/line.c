@@ -259,23 +259,37 @@ int slu_line_marks(struct slu_group *group)
     return error;
 }
 
-/* Whether a rank has notified us as often as we have waited for it: 1, 0, or an error. */
+static int fail_other(struct slu_group *group, uint32_t rank)
+{
+    return blame(group, rank,
+                 slu_fail(EPROTO,
+                          "rank %u is in another barrier than this rank: of other ranks, by "
+                          "another algorithm, or at the end of its node",
+                          rank));
+}
+
+/*
+ * Whether a rank has notified us as often as we have waited for it: 1, 0, or an error.
+ * One that is ahead has left our barrier, so it was in it.
+ */
 static int look_at_count(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;
     struct slu_rank *peer = &node->peers[rank];
     uint64_t word = slu_line_read(node, rank, SLU_COUNT_AT);
-    uint32_t ahead = (uint32_t)word - peer->awaited;
+    uint16_t ahead = slu_line_ahead(peer, word);
 
     if (word >> 32 < node->generation && is_known(node, word) && !peer->seen)
         return 0;
     if (word >> 32 > node->generation && is_known(node, word))
         return fail_reset(group, rank);
     /* One is missing, none is, or it is in the next barrier already. */
-    if (word >> 32 != node->generation || ahead + 1 > 2)
+    if (word >> 32 != node->generation || (uint16_t)(ahead + 1) > 2)
         return fail_word(group, rank, "count", word);
     peer->seen = true;
-    return ahead != UINT32_MAX;
+    if (ahead == 0 && (uint16_t)(word >> 16) != group->tag)
+        return fail_other(group, rank);
+    return ahead != UINT16_MAX;
 }
 
 /* A rank that has closed its node may have said that it had lost another one: which, or itself. */
@@ -444,7 +458,9 @@ int slu_line_notify(struct slu_group *group, uint32_t position)
     if (SLU_UNLIKELY(!slu_line_has_room(engine, rank)))
         error = await_room(group, rank);
     if (error == 0 && slu_node_connected(node, rank)) {
-        post_word(node, rank, SLU_COUNT_AT, make_word(node, ++peer->notified));
+        peer->notified++;
+        post_word(node, rank, SLU_COUNT_AT,
+                  make_word(node, (uint32_t)group->tag << 16 | peer->notified));
         return 0;
     }
     if (error == 0)

@@ -107,7 +107,7 @@ static int await_all(struct slu_group *group)
 
 int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
 {
-    struct slu_group group = {.node = node};
+    struct slu_group group = {.node = node, .ending = true};
     struct slu_engine *engine;
     int error;
 

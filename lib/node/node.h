@@ -6,7 +6,8 @@
  * A line has words of 8 bytes, in network byte order. Each has the generation of
  * its writer's barriers, which a reset raises, in its upper half:
  *
- *     0  how often the writer has notified this rank in that generation
+ *     0  the tag of the barrier that the writer is in, and how often it has notified
+ *        this rank in that generation, 2 bytes each
  *     8  the mark of a writer whose barriers are broken: the rank that gave up
  *        first, and the rank that it gave up for, 2 bytes each
  *    16  of a writer that closed its node: the rank that it had lost before
@@ -47,8 +48,8 @@ _Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes eac
 struct slu_rank {
     uint64_t addr; /* of our line there; 0: it gave none that is of use */
     uint32_t rkey;
-    uint32_t notified; /* how often we notified it in this generation, modulo 2^32 */
-    uint32_t awaited;  /* how often we waited for it, the same */
+    uint16_t notified; /* how often we notified it in this generation, modulo 2^16 */
+    uint16_t awaited;  /* how often we waited for it, the same */
     bool seen;         /* it notified us in this generation */
     uint64_t told;     /* id of the request that told it that our barriers broke; 0: none did */
     uint64_t asked;    /* id of the last request that read its state; 0: none did */
@@ -81,6 +82,8 @@ struct slu_group {
     const uint32_t *ranks; /* ascending; NULL: all of the node */
     uint32_t count;
     uint32_t self; /* our position */
+    bool ending;   /* its barrier is that of a shutdown */
+    uint16_t tag;  /* of its barrier, to tell it from others */
     int64_t until;
     uint32_t quitter, culprit; /* of a failure: who gave up first, and for whom */
 };
@@ -153,6 +156,12 @@ bool slu_line_has_room(const struct slu_engine *engine, uint32_t rank);
 uint64_t slu_line_post(struct sluice_node *node, const struct sluice_request *request);
 /* Notifies the rank at a position. */
 int slu_line_notify(struct slu_group *group, uint32_t position);
+/* By how many notifications a rank is ahead of what we waited for, by its word: UINT16_MAX
+   if one is missing, 0, 1 in its next barrier; or more, of one that writes nonsense. */
+static inline uint16_t slu_line_ahead(const struct slu_rank *peer, uint64_t word)
+{
+    return (uint16_t)((uint16_t)word - peer->awaited);
+}
 /* Waits until the rank at a position has notified us once more. */
 int slu_line_await(struct slu_group *group, uint32_t position);
 /* As slu_wait(), for what a passive write may end: gets up by itself. False: the time is up. */
