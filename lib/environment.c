@@ -21,8 +21,12 @@
 
 /* No name of the table is longer; a longer one is nowhere near. */
 #define LONGEST 31
-/* Two slips of the keyboard: more make another name. */
+/*
+ * Two slips of the keyboard, and in a third of the letters after the prefix at most:
+ * more make another name.
+ */
 #define NEAR 2
+#define NEAR_SHARE 3
 
 /* One of the words; a number of low to high; or a text of up to high bytes. */
 struct variable {
@@ -214,8 +218,9 @@ static const char *nearest(const char *name, size_t length)
         return NULL;
     for (uint32_t i = 0; i < SLU_ENV_COUNT; i++) {
         uint32_t distance = edit_distance(name, length, table[i].name);
+        size_t letters = strlen(table[i].name) - PREFIX_LENGTH;
 
-        if (distance < best) {
+        if (distance < best && distance * NEAR_SHARE <= letters) {
             best = distance;
             found = table[i].name;
         }

@@ -21,6 +21,7 @@ dist_man3_MANS = \
 	%D%/sluice_device_list_get.3 \
 	%D%/sluice_exchange_allgather.3 \
 	%D%/sluice_exchange_open.3 \
+	%D%/sluice_exchange_open_mpi.3 \
 	%D%/sluice_last_error.3 \
 	%D%/sluice_load_acquire64.3 \
 	%D%/sluice_log_set.3 \

@@ -101,6 +101,41 @@ quickly_ends_with() {
   start=$(date +%s)
   ends_with "$@" && [ $(($(date +%s) - start)) -lt 30 ]
 }
+# Rank 5 is killed, all others fail as soon as it is dead: they have ended at the same time.
+blames_the_killed() {
+  rm -f "$tmp/victim"
+  ends_with 137 'rank 5: killed by signal 9 (KILL)' "$launch" -n 8 sh -c '
+    [ $SLUICE_RANK != 5 ] || { echo $$ >"$1.new" && mv "$1.new" "$1" && kill -KILL $$; }
+    until [ -e "$1" ]; do sleep 0.05; done
+    read -r id <"$1"
+    while read -r line <"/proc/$id/stat"; do
+      case $line in *") Z "*) break ;; esac
+    done 2>/dev/null
+    exit 1' - "$tmp/victim"
+}
+blames_the_lowest() {
+  rm -f "$tmp/go"
+  ends_with 13 'rank 2: exit status 13' "$launch" -n 8 sh -c '
+    [ $SLUICE_RANK != 7 ] || : >"$1"
+    until [ -e "$1" ]; do sleep 0.01; done
+    [ $SLUICE_RANK -lt 2 ] || exit $((11 + $SLUICE_RANK))' - "$tmp/go"
+}
+interrupted_twice() {
+  start=$(date +%s)
+  # A shell has what it starts in the background ignore SIGINT.
+  env --default-signal=INT timeout --foreground 60 "$launch" -q -n 2 sh -c \
+    'trap "" INT TERM; echo $PPID; sleep 50; sleep 50' >"$tmp/out" 2>&1 &
+  id=$!
+  while kill -0 "$id" && [ "$(grep -c . "$tmp/out")" != 2 ]; do sleep 0.1; done
+  parent=$(head -n 1 "$tmp/out")
+  kill -INT "$parent"
+  sleep 1
+  kill -INT "$parent"
+  wait "$id"
+  status=$?
+  cat "$tmp/out"
+  [ "$status" = 137 ] && [ $(($(date +%s) - start)) -lt 9 ]
+}
 if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]'; then
   check 'scripts/launch' ranks_of 4 'by SLUICE_RANK and SLUICE_RANKS over TCP' "$launch" -n 4 $ranks
   check 'scripts/launch -q, several exchanges, one after the other' \
@@ -117,7 +152,7 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   fi
   check 'scripts/launch ends all if one fails' quickly_ends_with 7 'rank 1: exit status 7' \
     "$launch" -n 3 sh -c '[ $SLUICE_RANK = 1 ] && exit 7; sleep 50'
-  check 'scripts/launch kills who does not end' quickly_ends_with 137 'rank 0: exit status 137' \
+  check 'scripts/launch kills who does not end' quickly_ends_with 137 'rank 0: killed by signal 9 (KILL)' \
     "$launch" -n 2 sh -c '[ $SLUICE_RANK = 0 ] && kill -KILL $$; trap "" TERM; sleep 50; sleep 50'
   check 'scripts/launch passes on SIGTERM' quickly_ends_with 143 'rank . got it' \
     timeout --preserve-status -s TERM 2 "$launch" -n 2 \
@@ -125,6 +160,13 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch passes on SIGINT' quickly_ends_with 3 'rank . got it' \
     timeout --preserve-status -s INT 2 "$launch" -n 2 \
     sh -c 'trap "echo rank $SLUICE_RANK got it; exit 3" INT; sleep 50 & wait'
+  check 'scripts/launch ends who ignores SIGINT' quickly_ends_with 143 'rank .: killed by signal 15' \
+    timeout --preserve-status -s INT 2 "$launch" -n 2 sh -c 'trap "" INT; sleep 50; sleep 50'
+  check 'scripts/launch kills who ignores SIGINT and SIGTERM' quickly_ends_with 137 'killed by signal 9' \
+    timeout --preserve-status -s INT 2 "$launch" -n 2 sh -c 'trap "" INT TERM; sleep 50; sleep 50'
+  check 'scripts/launch kills at the second SIGINT' interrupted_twice
+  check 'scripts/launch blames the rank that was killed' blames_the_killed
+  check 'scripts/launch blames the lowest of the ranks that failed' blames_the_lowest
   check 'scripts/launch says what it needs' ends_with 2 'how many ranks' "$launch" $ranks
   check 'scripts/launch without a program' ends_with 2 'which program' "$launch" -n 2
 else

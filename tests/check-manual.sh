@@ -35,7 +35,7 @@ sub functions {
         next unless $statement =~ /^\s*(.*?)\b(sluice_\w+)\s*($parens)/s;
         my ($type, $name, $parameters) = ($1, $2, $3);
         my $exported = $type =~ s/SLU_EXPORTED//g;
-        my $inline = $type =~ s/\bstatic\s+(__)?inline(__)?\b//g;
+        my $inline = $type =~ s/\bstatic\b(?:\s+(?:__)?inline(?:__)?\b)?//g;
         my $kind = $exported ? 'exported' : $inline ? 'inline' : 'declared';
         print "$name\t$kind\t", flat("$type $name $parameters"), "\n";
     }
@@ -141,18 +141,23 @@ preprocess() {
   {
     echo '#include <sluice.h>'
     echo '#include <sluice/verbs.h>'
+    echo '#include <sluice/mpi.h>'
     [ "${1:-}" ] && printf 'SLU_HEADERS_END\n' && cat "$1"
   } >"$tmp/unit.c"
   # shellcheck disable=SC2086 # a compiler may come with options
-  $cc -E -P -I"$srcdir/include" ${VERBS_CFLAGS:-} '-D__attribute__(x)=SLU_ATTRIBUTE x' \
+  $cc -E -P -I"$tmp/no-mpi" -I"$srcdir/include" ${VERBS_CFLAGS:-} \
+    '-D__attribute__(x)=SLU_ATTRIBUTE x' \
     '-D__extension__=' "$tmp/unit.c" >"$tmp/unit.i" || return 1
   if [ "${1:-}" ]; then sed '1,/SLU_HEADERS_END/d' "$tmp/unit.i"; else cat "$tmp/unit.i"; fi
 }
 
+# Of MPI only names are needed here. What sluice/mpi.h names sluice_mpi_* is for nobody to call.
+mkdir "$tmp/no-mpi" && : >"$tmp/no-mpi/mpi.h"
+
 # What the headers have.
 preprocess >"$tmp/headers.i" || { check 'the headers are preprocessed' false; finish; }
-parse functions "$tmp/headers.i" | sort -u >"$tmp/functions"
-parse types "$tmp/headers.i" | sort >"$tmp/types"
+parse functions "$tmp/headers.i" | grep -v '^sluice_mpi_' | sort -u >"$tmp/functions"
+parse types "$tmp/headers.i" | grep -v '^struct sluice_mpi_' | sort >"$tmp/types"
 cut -f1 "$tmp/functions" >"$tmp/function-names"
 cat "$srcdir"/include/*.h "$srcdir"/include/sluice/*.h >"$tmp/headers"
 awk '/^#define SLUICE_/ { sub(/\(.*/, "", $2); print $2 }

@@ -138,6 +138,8 @@ START_TEST(misspelt_names)
     setenv("SLUICE_RANKZ", "1", 1);
     setenv("SLUICE_DEVCIE", "soft", 1);
     setenv("SLUICE_", "1", 1);
+    setenv("SLUICE_FOO", "1", 1);
+    setenv("SLUICE_JOBS", "1", 1);
     setenv("SLUICE_WHATEVER_THIS_IS_IT_HAS_A_VERY_LONG_NAME_THAT_NO_TABLE_WOULD_EVER_HAVE", "1", 1);
     setenv("SLUICE_TEST_ANYTHING", "1", 1);
     setenv("SLUICE_FAKE_ANYTHING", "1", 1);
@@ -145,12 +147,16 @@ START_TEST(misspelt_names)
     setenv("SLUICE_ROOT", "here:1", 1);
     setenv("SLUICERY", "1", 1);
     slu_env_check_names();
-    require_result(lines.count, 4);
+    require_result(lines.count, 6);
     const char *line = find_line(&lines, "SLUICE_RANKZ is no variable");
     require(line && (strstr(line, "was SLUICE_RANK meant?") || strstr(line, "was SLUICE_RANKS")),
             "%s", line ? line : "none");
     line = find_line(&lines, "SLUICE_DEVCIE is no variable");
     require(line && strstr(line, "was SLUICE_DEVICE meant?"), "%s", line ? line : "none");
+    line = find_line(&lines, "SLUICE_JOBS is no variable");
+    require(line && strstr(line, "was SLUICE_JOB meant?"), "%s", line ? line : "none");
+    line = find_line(&lines, "SLUICE_FOO is no variable");
+    require(line && !strstr(line, "meant"), "%s", line ? line : "none");
     line = find_line(&lines, "SLUICE_ is no variable");
     require(line && !strstr(line, "meant"), "%s", line ? line : "none");
     line = find_line(&lines, "SLUICE_WHATEVER");
@@ -159,7 +165,7 @@ START_TEST(misspelt_names)
         require_result(lines.levels[i], SLUICE_LOG_WARN);
     }
     slu_env_check_names();
-    require_result(lines.count, 4);
+    require_result(lines.count, 6);
 }
 END_TEST
 

@@ -394,8 +394,11 @@ END_TEST
 START_TEST(d5_dying)
 {
     struct parties parties;
-    start_without_last(&parties, SLUICE_MS(700));
+    /* Had all come before it is gone, they would have begun. */
+    start_root(&parties, 4, SLUICE_MS(700));
     close(join(&parties, 4, 3));
+    party_start(&parties.party[1], call);
+    party_start(&parties.party[2], call);
     require_all(&parties, -ETIMEDOUT, "rank 3 did not come rank 3 at 127.0.0.1: there and is gone");
 }
 END_TEST
@@ -405,7 +408,7 @@ START_TEST(d5_dialing_again)
 {
     struct parties parties;
     uint8_t hello[HELLO];
-    start_without_last(&parties, LONG);
+    start_root(&parties, 4, LONG);
     make_hello(hello, 1, 4, 3);
     for (int i = 0; i < 20; i++) {
         int fd = dial(parties.port);
@@ -413,7 +416,7 @@ START_TEST(d5_dialing_again)
         close(fd);
     }
     close(join(&parties, 4, 3));
-    finish_last(&parties);
+    finish(&parties);
 }
 END_TEST
 

@@ -35,6 +35,8 @@ static bool has_secrets(void)
     return sluice_exchange_open(&attr, 0) || errno != EOPNOTSUPP;
 }
 
+#define BY_ATTR " sluice_exchange_attr.secret_file"
+
 START_TEST(d3_files_of_secrets)
 {
     static const struct {
@@ -44,9 +46,9 @@ START_TEST(d3_files_of_secrets)
         const char *words;
     } files[] = {{"sixteen bytes it", 0600, 0, ""},
                  {"sixteen bytes it", 0400, 0, ""},
-                 {"fifteen bytes..", 0600, EINVAL, "15 bytes, can have 16 to 4096"},
-                 {"sixteen bytes it", 0640, EACCES, "mode 0640"},
-                 {"sixteen bytes it", 0602, EACCES, "mode 0602"}};
+                 {"fifteen bytes..", 0600, EINVAL, "15 bytes, can have 16 to 4096" BY_ATTR},
+                 {"sixteen bytes it", 0640, EACCES, "mode 0640" BY_ATTR},
+                 {"sixteen bytes it", 0602, EACCES, "mode 0602" BY_ATTR}};
     struct parties parties;
     char path[40];
     for (size_t i = 0; i < COUNT(files); i++) {
@@ -59,10 +61,15 @@ START_TEST(d3_files_of_secrets)
     }
     parties.party[0].attr.secret_file = "/tmp";
     parties_run(&parties, NULL);
-    party_require(&parties.party[0], -EACCES, "regular file");
+    party_require(&parties.party[0], -EACCES, "regular file" BY_ATTR);
     parties.party[0].attr.secret_file = "/nowhere/secret";
     parties_run(&parties, NULL);
-    party_require(&parties.party[0], -EINVAL, "cannot open");
+    party_require(&parties.party[0], -EINVAL, "cannot open" BY_ATTR);
+    parties.party[0].attr.secret_file = NULL;
+    setenv("SLUICE_SECRET_FILE", "/nowhere/secret", 1);
+    parties_run(&parties, NULL);
+    unsetenv("SLUICE_SECRET_FILE");
+    party_require(&parties.party[0], -EINVAL, "cannot open /nowhere/secret SLUICE_SECRET_FILE");
 }
 END_TEST
 
@@ -100,6 +107,9 @@ END_TEST
 /* Rank 0 with one and rank 1 without, the other way, and both with another. */
 START_TEST(d3_secrets_that_differ)
 {
+    static const char *const words[] = {"rank 0 has a secret, and rank 1 has none",
+                                        "rank 1 has a secret, and rank 0 has none",
+                                        "rank 1 refused secret"};
     struct parties parties;
     char one[40], other[40];
     write_secret(one, "the secret of this run", 0600);
@@ -108,7 +118,7 @@ START_TEST(d3_secrets_that_differ)
     parties.party[0].attr.secret_file = _i == 1 ? NULL : one;
     parties.party[1].attr.secret_file = _i == 0 ? NULL : other;
     parties_run(&parties, NULL);
-    party_require(&parties.party[0], -EACCES, "rank 1 refused secret");
+    party_require(&parties.party[0], -EACCES, words[_i]);
     party_require(&parties.party[1], -EACCES, "secret");
     unlink(one);
     unlink(other);

@@ -392,13 +392,37 @@ START_TEST(a_port_in_use)
     parties_make(&parties, 2, SLUICE_S(2));
     parties.party[1].absent = true;
     others = parties;
-    others.party[0].attr.root = others.root;
+    others.party[0].attr.root = _i == 0 ? others.root : NULL;
     others.party[0].delay = SLUICE_MS(500);
+    if (_i == 1) {
+        setenv("SLUICE_ROOT", others.root, 1);
+    }
     parties_start(&parties, NULL);
     parties_run(&others, NULL);
     parties_join(&parties);
-    party_require(&others.party[0], -EADDRINUSE, "port");
+    unsetenv("SLUICE_ROOT");
+    party_require(&others.party[0], -EADDRINUSE,
+                  _i == 0 ? "port in use another port in sluice_exchange_attr.root"
+                          : "port in use another port in SLUICE_ROOT");
     party_require(&parties.party[0], -ETIMEDOUT, "rank 1");
+}
+END_TEST
+
+/* An address of nobody: who reads of it is told where it is from. */
+START_TEST(a_root_of_another_host)
+{
+    struct parties parties;
+    parties_make(&parties, 2, SLUICE_S(2));
+    parties.party[1].absent = true;
+    parties.party[0].attr.root = _i == 0 ? "192.0.2.1:20000" : NULL;
+    if (_i == 1) {
+        setenv("SLUICE_ROOT", "192.0.2.1:20000", 1);
+    }
+    parties_run(&parties, NULL);
+    unsetenv("SLUICE_ROOT");
+    party_require(&parties.party[0], -EINVAL,
+                  _i == 0 ? "cannot listen at 192.0.2.1 20000 sluice_exchange_attr.root"
+                          : "cannot listen at 192.0.2.1 20000 SLUICE_ROOT");
 }
 END_TEST
 
@@ -451,7 +475,8 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, a_rank_that_never_comes_is_named_to_all);
     tcase_add_test(tcase, rank_0_that_never_comes_is_named);
     tcase_add_loop_test(tcase, ranks_that_disagree_on_a_call, 0, 2);
-    tcase_add_test(tcase, a_port_in_use);
+    tcase_add_loop_test(tcase, a_port_in_use, 0, 2);
+    tcase_add_loop_test(tcase, a_root_of_another_host, 0, 2);
     tcase_add_test(tcase, a_process_that_is_killed);
 }
 

@@ -211,7 +211,47 @@ START_TEST(nothing)
 {
     refuse("", ENOENT,
            "nothing attributes SLUICE_RANK SLUICE_RANKS Open MPI PMI PMIx torchrun Slurm "
-           "SLUICE_HOST_FILE mpirun srun scripts/launch");
+           "SLUICE_HOST_FILE mpirun srun scripts/launch SLUICE_RANK=0 SLUICE_RANKS=1");
+}
+END_TEST
+
+/* Without jansson there is another error, of the same file. */
+static void refuse_host_file(const char *words, const struct sluice_exchange_attr *attr,
+                             const char *source)
+{
+    struct slu_launch launch;
+    set_environment(words);
+    int result = slu_launch_read(attr, &launch);
+    require(result == -EINVAL || result == -EOPNOTSUPP, "%d", result);
+    require_error(result, result, "/no/such/file");
+    require_error(result, result, source);
+}
+
+START_TEST(host_files_that_are_not_there)
+{
+    struct sluice_exchange_attr attr = {.size = sizeof(attr), .host_file = "/no/such/file"};
+    refuse_host_file("SLUICE_HOST_FILE=/no/such/file", NULL, "; SLUICE_HOST_FILE names");
+    refuse_host_file("SLUICE_HOST_FILE=/dev/null", &attr, "; sluice_exchange_attr.host_file names");
+}
+END_TEST
+
+/* For the texts of those who cannot use it. */
+START_TEST(sources)
+{
+    struct sluice_exchange_attr attr = {.size = sizeof(attr), .root = "a:1", .secret_file = "/f"};
+    struct slu_launch launch =
+        read_launch("SLUICE_RANK=0 SLUICE_RANKS=2 SLUICE_ROOT=b:2 SLUICE_SECRET_FILE=/g", &attr);
+    require(strcmp(launch.root_source, "sluice_exchange_attr.root") == 0, "%s", launch.root_source);
+    require(strcmp(launch.secret_source, "sluice_exchange_attr.secret_file") == 0, "%s",
+            launch.secret_source);
+    launch =
+        read_launch("SLUICE_RANK=0 SLUICE_RANKS=2 SLUICE_ROOT=b:2 SLUICE_SECRET_FILE=/g", NULL);
+    require(strcmp(launch.root_source, "SLUICE_ROOT") == 0, "%s", launch.root_source);
+    require(strcmp(launch.secret_source, "SLUICE_SECRET_FILE") == 0, "%s", launch.secret_source);
+    launch = read_launch("RANK=0 WORLD_SIZE=2 MASTER_ADDR=m MASTER_PORT=29500", NULL);
+    require(strcmp(launch.root_source, "the launcher") == 0, "%s", launch.root_source);
+    launch = read_launch("SLUICE_RANK=0 SLUICE_RANKS=2", NULL);
+    require(!launch.root_source && !launch.secret_source, "a source of nothing%s", "");
 }
 END_TEST
 
@@ -368,6 +408,8 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, halves);
     tcase_add_test(tcase, nonsense);
     tcase_add_test(tcase, nothing);
+    tcase_add_test(tcase, host_files_that_are_not_there);
+    tcase_add_test(tcase, sources);
     tcase_add_test(tcase, several);
     tcase_add_test(tcase, roots);
     tcase_add_test(tcase, roots_of_launchers);

@@ -114,9 +114,9 @@ SLUICE_EXPORT struct sluice_multichannel *sluice_node_multichannel(struct sluice
  * of the group are asked for within a tenth of a second; or, where that cannot be
  * found out, the one that was waited for, and says so), of which the others of the
  * group are told; -ECANCELED: another rank of the group gave up, or had been told
- * so; -ECONNRESET and its like: a rank of the group is lost; -EPROTO: a rank wrote
- * what it must not. -EBUSY: a scope is open; -ENOTCONN: the barriers were broken
- * before.
+ * so; -ECONNRESET and its like: a rank of the group is lost; -EPROTO: a rank of
+ * the group was in another barrier, or wrote what it must not. -EBUSY: a scope is
+ * open; -ENOTCONN: the barriers were broken before.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier(struct sluice_node *node,
                                                        const uint32_t *ranks, uint32_t count,

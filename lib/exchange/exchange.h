@@ -55,6 +55,8 @@ struct slu_launch {
     char root[256];             /* "host:port" of rank 0; empty: not known */
     char job[64];               /* empty: none */
     char secret_file[PATH_MAX]; /* empty: none */
+    const char *root_source;    /* who names root, in words; NULL: nobody. Static */
+    const char *secret_source;  /* the same of secret_file */
     bool pmi;                   /* there is no root, but a PMI-1 server that knows it */
     char device[64];            /* of this rank in the host file, if SLUICE_DEVICE names none */
 
@@ -68,6 +70,9 @@ struct slu_launch {
 
 /* launch.c: 0, or -ENOENT, -EINVAL, ... with a text that names the variable or the line. */
 int slu_launch_read(const struct sluice_exchange_attr *attr, struct slu_launch *launch);
+
+/* The error; if it is one, its text then says whose file it was, unless that is NULL. */
+int slu_launch_name_source(int error, const char *source);
 
 /*
  * host_file.c: completes the launch by a file. A rank that is SLU_RANK_UNKNOWN is the

@@ -145,35 +145,42 @@ static int check_root(const char *root, const char *source)
     return 0;
 }
 
-/* A text of the attributes, else of the environment, else empty. */
-static int pick_text(const char *given, const char *name, enum slu_variable variable, char *text,
-                     size_t size)
+/* A text of the attributes, else of the environment, else empty; the source is named for it. */
+static int pick_text(const char *given, const char *field, enum slu_variable variable, char *text,
+                     size_t size, const char **source)
 {
     int error = 0;
 
     if (given != NULL && strlen(given) >= size)
-        return slu_misuse(EINVAL, "sluice_exchange_attr.%s has %zu bytes, can have %zu", name,
-                          strlen(given), size - 1);
-    if (given == NULL || *given == '\0')
+        return slu_misuse(EINVAL, "%s has %zu bytes, can have %zu", field, strlen(given), size - 1);
+    *source = field;
+    if (given == NULL || *given == '\0') {
+        given = NULL;
+        *source = slu_env_name(variable);
         error = slu_env_text(variable, &given);
-    if (error >= 0 && given != NULL)
+    }
+    if (given != NULL)
         snprintf(text, size, "%s", given);
+    else
+        *source = NULL;
     return error < 0 ? error : 0;
 }
 
 static int pick_texts(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
-    bool given = attr->root != NULL && *attr->root != '\0';
-    int error = pick_text(attr->root, "root", SLU_ENV_ROOT, launch->root, sizeof launch->root);
+    const char *job_source;
+    int error = pick_text(attr->root, "sluice_exchange_attr.root", SLU_ENV_ROOT, launch->root,
+                          sizeof launch->root, &launch->root_source);
 
     if (error == 0 && launch->root[0] != '\0')
-        error = check_root(launch->root,
-                           given ? "sluice_exchange_attr.root" : slu_env_name(SLU_ENV_ROOT));
+        error = check_root(launch->root, launch->root_source);
     if (error == 0)
-        error = pick_text(attr->job, "job", SLU_ENV_JOB, launch->job, sizeof launch->job);
+        error = pick_text(attr->job, "sluice_exchange_attr.job", SLU_ENV_JOB, launch->job,
+                          sizeof launch->job, &job_source);
     if (error == 0)
-        error = pick_text(attr->secret_file, "secret_file", SLU_ENV_SECRET_FILE,
-                          launch->secret_file, sizeof launch->secret_file);
+        error =
+            pick_text(attr->secret_file, "sluice_exchange_attr.secret_file", SLU_ENV_SECRET_FILE,
+                      launch->secret_file, sizeof launch->secret_file, &launch->secret_source);
     return error;
 }
 
@@ -328,8 +335,10 @@ static int find_root(const struct launcher *taken, struct slu_launch *launch)
 
         if (launcher->root != NULL && read_launcher(launcher, &pair) == 1 &&
             pair.rank == launch->rank && pair.ranks == launch->ranks &&
-            launcher->root(launch->root, sizeof launch->root))
+            launcher->root(launch->root, sizeof launch->root)) {
+            launch->root_source = "the launcher";
             return check_root(launch->root, "the root that the launcher names");
+        }
     }
     return 0;
 }
@@ -346,23 +355,39 @@ static int fail_unknown(const struct slu_launch *launch)
                                 "set SLUICE_RANK and SLUICE_RANKS, or SLUICE_EXCHANGE=pmix");
     return slu_fail(ENOENT, "nothing says which rank this is: not the attributes, SLUICE_RANK and "
                             "SLUICE_RANKS, those of Open MPI, PMI, PMIx, torchrun or Slurm, nor "
-                            "SLUICE_HOST_FILE; start it by mpirun, srun or scripts/launch");
+                            "SLUICE_HOST_FILE; start it by mpirun, srun or scripts/launch, or "
+                            "alone with SLUICE_RANK=0 SLUICE_RANKS=1");
+}
+
+int slu_launch_name_source(int error, const char *source)
+{
+    struct slu_text text;
+
+    if (error >= 0 || source == NULL)
+        return error;
+    slu_text_save(&text);
+    return slu_fail(-error, "%s; %s names this file", text.bytes, source);
 }
 
 static int read_host_file(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
     const char *path = attr->host_file;
+    const char *source = "sluice_exchange_attr.host_file";
+    bool rootless = launch->root[0] == '\0';
     int saved = errno;
     int error = 0;
 
     if (path == NULL || *path == '\0') {
         path = NULL;
+        source = slu_env_name(SLU_ENV_HOST_FILE);
         error = slu_env_text(SLU_ENV_HOST_FILE, &path);
     }
     if (error >= 0 && path != NULL)
-        error = slu_host_file_read(path, launch);
+        error = slu_launch_name_source(slu_host_file_read(path, launch), source);
     else if (error == 0 && (launch->rank == SLU_RANK_UNKNOWN || launch->ranks == 0))
         error = fail_unknown(launch);
+    if (rootless && launch->root[0] != '\0')
+        launch->root_source = "the host file";
     errno = saved;
     return error < 0 ? error : 0;
 }

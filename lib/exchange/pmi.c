@@ -213,7 +213,7 @@ static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port
 
     /* A name stands for all addresses. */
     snprintf(place.host, sizeof place.host, here ? "127.0.0.1" : "this-host");
-    launch->listener = slu_tcp_listen(&place);
+    launch->listener = slu_tcp_listen(&place, NULL);
     if (launch->listener < 0)
         return launch->listener;
     if (getsockname(launch->listener, (struct sockaddr *)&storage, &length) != 0)

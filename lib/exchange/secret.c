@@ -25,16 +25,17 @@ static int check_file(int fd, const char *path)
     struct stat status;
 
     if (fstat(fd, &status) != 0)
-        return slu_fail(errno, "cannot look at the secret %s: %s", path, strerrordesc_np(errno));
+        return slu_fail(errno, "cannot look at the secret %.128s: %s", path,
+                        strerrordesc_np(errno));
     if (!S_ISREG(status.st_mode))
-        return slu_fail(EACCES, "the secret %s is not a regular file", path);
+        return slu_fail(EACCES, "the secret %.128s is not a regular file", path);
     if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return slu_fail(EACCES,
-                        "the secret %s has mode %04o: group and others must have no right "
+                        "the secret %.128s has mode %04o: group and others must have no right "
                         "to it, as in 0600",
                         path, (unsigned)status.st_mode & 07777);
     if (status.st_size < SECRET_MIN || status.st_size > SECRET_MAX)
-        return slu_fail(EINVAL, "the secret %s has %lld bytes, can have %d to %d", path,
+        return slu_fail(EINVAL, "the secret %.128s has %lld bytes, can have %d to %d", path,
                         (long long)status.st_size, SECRET_MIN, SECRET_MAX);
     return 0;
 }
@@ -48,13 +49,14 @@ static int read_file(int fd, const char *path, struct slu_secret *secret)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return slu_fail(errno, "cannot read the secret %s: %s", path, strerrordesc_np(errno));
+            return slu_fail(errno, "cannot read the secret %.128s: %s", path,
+                            strerrordesc_np(errno));
         if (got == 0)
             break;
         secret->count += (size_t)got;
     }
     if (secret->count < SECRET_MIN || secret->count > SECRET_MAX)
-        return slu_fail(EINVAL, "the secret %s changed while it was read", path);
+        return slu_fail(EINVAL, "the secret %.128s changed while it was read", path);
     return 0;
 }
 
@@ -71,11 +73,11 @@ int slu_secret_read(const char *path, struct slu_secret *secret)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return slu_fail(errno == EACCES || errno == EPERM ? EACCES : EINVAL,
-                        "cannot open the secret %s: %s", path, strerrordesc_np(errno));
+                        "cannot open the secret %.128s: %s", path, strerrordesc_np(errno));
     error = check_file(fd, path);
     if (error == 0) {
         secret->bytes = calloc(1, SECRET_MAX + 1);
-        error = secret->bytes == NULL ? slu_fail(ENOMEM, "no memory for the secret %s", path)
+        error = secret->bytes == NULL ? slu_fail(ENOMEM, "no memory for the secret %.128s", path)
                                       : read_file(fd, path, secret);
     }
     close(fd);
@@ -143,7 +145,7 @@ int slu_secret_read(const char *path, struct slu_secret *secret)
         return 0;
     return slu_fail(EOPNOTSUPP,
                     "this library was built without libsodium, and cannot use the "
-                    "secret %s: all ranks must go without one",
+                    "secret %.128s: all ranks must go without one",
                     path);
 }
 

@@ -81,6 +81,7 @@ static int find_places(struct tcp *tcp, const struct slu_launch *launch)
 
     snprintf(tcp->root, sizeof tcp->root, "%s",
              launch->root_count > 0 ? launch->roots[0] : launch->root);
+    tcp->root_source = launch->root_source;
     if (tcp->root[0] == '\0')
         return slu_fail(EINVAL,
                         "nothing says where rank 0 of %u ranks is: set "
@@ -103,7 +104,8 @@ static int prepare(struct tcp *tcp, const struct slu_launch *launch)
     if (launch->secret_count > 0 && launch->secret_file[0] == '\0')
         error = slu_secret_copy(launch->secret, launch->secret_count, &tcp->secret);
     else
-        error = slu_secret_read(launch->secret_file, &tcp->secret);
+        error = slu_launch_name_source(slu_secret_read(launch->secret_file, &tcp->secret),
+                                       launch->secret_source);
     /* A single rank needs nobody. */
     if (error < 0 || tcp->ranks == 1)
         return error;

@@ -146,8 +146,11 @@ struct tcp_place {
 };
 /* "host:port" or "[IPv6]:port"; 0 or -EINVAL. */
 int slu_tcp_place_parse(const char *root, struct tcp_place *place);
-/* A listening socket, or a negative errno with a text. */
-int slu_tcp_listen(const struct tcp_place *place);
+/*
+ * A listening socket, or a negative errno with a text that has the source, which said that
+ * it is to be this place; NULL: nobody did.
+ */
+int slu_tcp_listen(const struct tcp_place *place, const char *source);
 struct sockaddr;
 struct slu_address slu_tcp_address(const struct sockaddr *sockaddr);
 #define TCP_ADDRESS_TEXT 64
@@ -167,6 +170,7 @@ struct tcp_peer {
     uint8_t header[TCP_FRAME_BYTES];
     enum tcp_stage stage;
     bool refused;  /* one that said to be it did not have our secret */
+    bool bare;     /* it had none at all */
     bool left;     /* it was let in, and hung up before all were there */
     bool called;   /* it has made this call */
     bool done;     /* and given all bytes of it; while all come: it is there */
@@ -179,6 +183,7 @@ struct tcp {
     uint64_t sequence; /* of the last call */
     char job[TCP_JOB_BYTES];
     char root[256]; /* as given, or the first one, for texts */
+    const char *root_source;
     struct tcp_place places[SLU_ROOTS];
     uint32_t place_count;
     struct slu_secret secret;

@@ -94,7 +94,25 @@ static int bind_any(const char *host, const char *port, int family)
     return fd;
 }
 
-int slu_tcp_listen(const struct tcp_place *place)
+/* What is left is a root that is not on this host, or a port that is not ours to have. */
+static int fail_listen(const struct tcp_place *place, int error, const char *source)
+{
+    if (error == EADDRINUSE && source != NULL)
+        return slu_fail(EADDRINUSE,
+                        "port %s is in use: rank 0 cannot listen at %.128s; give all ranks another "
+                        "port in %s",
+                        place->port, place->host,
+                        strcmp(source, "sluice_exchange_attr.root") == 0 ? source : "SLUICE_ROOT");
+    if (error == EADDRINUSE)
+        return slu_fail(EADDRINUSE, "port %s is in use: rank 0 cannot listen at %.128s",
+                        place->port, place->host);
+    return slu_fail(error == EADDRNOTAVAIL || error == EACCES ? EINVAL : error,
+                    "rank 0 cannot listen at %.128s, port %s: %s%s%s", place->host, place->port,
+                    strerrordesc_np(error), source != NULL ? "; that place is of " : "",
+                    source != NULL ? source : "");
+}
+
+int slu_tcp_listen(const struct tcp_place *place, const char *source)
 {
     int fd;
 
@@ -105,17 +123,7 @@ int slu_tcp_listen(const struct tcp_place *place)
     } else {
         fd = bind_any(place->host, place->port, AF_UNSPEC);
     }
-    if (fd == -EADDRINUSE)
-        return slu_fail(EADDRINUSE, "port %s is in use: rank 0 cannot listen at %s", place->port,
-                        place->host);
-    /* What is left is a root that is not on this host, or a port that is not ours to have. */
-    if (fd == -EADDRNOTAVAIL || fd == -EACCES)
-        return slu_fail(EINVAL, "rank 0 cannot listen at %s, port %s: %s", place->host, place->port,
-                        strerrordesc_np(-fd));
-    if (fd < 0)
-        return slu_fail(-fd, "rank 0 cannot listen at %s, port %s: %s", place->host, place->port,
-                        strerrordesc_np(-fd));
-    return fd;
+    return fd < 0 ? fail_listen(place, -fd, source) : fd;
 }
 
 struct slu_address slu_tcp_address(const struct sockaddr *sockaddr)

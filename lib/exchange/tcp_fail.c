@@ -161,6 +161,24 @@ static uint32_t find_refused(const struct tcp *tcp)
     return 0;
 }
 
+static int fail_refused(struct sluice_exchange *exchange, const char *names, uint32_t refused)
+{
+    const struct tcp *tcp = exchange->state;
+
+    if (tcp->secret.bytes == NULL)
+        return fail_all(exchange,
+                        slu_fail(EACCES, "rank %u has a secret, and rank 0 has none; missing: %s",
+                                 refused, names));
+    if (tcp->peers[refused].bare)
+        return fail_all(exchange,
+                        slu_fail(EACCES, "rank 0 has a secret, and rank %u has none; missing: %s",
+                                 refused, names));
+    return fail_all(exchange, slu_fail(EACCES,
+                                       "rank %u was refused, since it did not prove that it "
+                                       "knows the secret of rank 0; missing: %s",
+                                       refused, names));
+}
+
 /* While all come. */
 static int fail_start(struct sluice_exchange *exchange, const char *names, uint32_t whose)
 {
@@ -169,10 +187,7 @@ static int fail_start(struct sluice_exchange *exchange, const char *names, uint3
     char left[128];
 
     if (refused > 0)
-        return fail_all(exchange, slu_fail(EACCES,
-                                           "rank %u was refused, since it did not prove that it "
-                                           "knows the secret of rank 0; missing: %s",
-                                           refused, names));
+        return fail_refused(exchange, names, refused);
     if (tcp->accept_error != 0)
         return fail_all(exchange, slu_fail(tcp->accept_error,
                                            "rank 0 could not let all ranks in: %s; missing: %s",

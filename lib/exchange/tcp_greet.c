@@ -112,16 +112,11 @@ static int say_hello(const struct tcp *tcp, struct newcomer *newcomer, enum tcp_
 
 /* It is told why, and the others go on. */
 static void refuse(struct tcp *tcp, struct greeting *greeting, struct newcomer *newcomer,
-                   enum tcp_refusal refusal)
+                   enum tcp_refusal refusal, const char *why)
 {
-    static const char *const why[] = {
-        [TCP_REFUSED_VERSION] = "it speaks another version",
-        [TCP_REFUSED_JOB] = "it is of another job",
-        [TCP_REFUSED_SECRET] = "it did not prove that it knows the secret",
-    };
     uint8_t proof[TCP_PROOF_BYTES] = {0};
 
-    warn(greeting, newcomer, why[refusal]);
+    warn(greeting, newcomer, why);
     if (newcomer->proving) {
         slu_put(proof, refusal, 4);
         (void)say(newcomer, proof, sizeof proof);
@@ -132,11 +127,17 @@ static void refuse(struct tcp *tcp, struct greeting *greeting, struct newcomer *
 }
 
 static void refuse_secret(struct tcp *tcp, struct greeting *greeting, struct newcomer *newcomer,
-                          uint32_t rank)
+                          const struct tcp_hello *hello)
 {
-    if (rank < tcp->ranks)
-        tcp->peers[rank].refused = true;
-    refuse(tcp, greeting, newcomer, TCP_REFUSED_SECRET);
+    const char *why = tcp->secret.bytes == NULL ? "it has a secret, and rank 0 has none"
+                      : hello->secret == 0      ? "it has no secret"
+                                                : "it did not prove that it knows the secret";
+
+    if (hello->rank < tcp->ranks) {
+        tcp->peers[hello->rank].refused = true;
+        tcp->peers[hello->rank].bare = hello->secret == 0;
+    }
+    refuse(tcp, greeting, newcomer, TCP_REFUSED_SECRET, why);
 }
 
 /* The connection becomes that of a rank; place 0 is of one that cannot be. */
@@ -245,7 +246,7 @@ static int hear_proof(struct sluice_exchange *exchange, struct greeting *greetin
     slu_secret_sign(&tcp->secret, TCP_ROLE_RANK, newcomer->bytes, newcomer->answer, mac);
     slu_get(given, &head, 8);
     if (head != 0 || !slu_secret_equal(mac, given + 8)) {
-        refuse_secret(tcp, greeting, newcomer, hello->rank);
+        refuse_secret(tcp, greeting, newcomer, hello);
         return 0;
     }
     slu_secret_sign(&tcp->secret, TCP_ROLE_ROOT, newcomer->bytes, newcomer->answer, proof + 8);
@@ -270,11 +271,11 @@ static int hear_hello(struct sluice_exchange *exchange, struct greeting *greetin
     if (newcomer->proving)
         return hear_proof(exchange, greeting, newcomer, &hello);
     if (strcmp(hello.job, tcp->job) != 0) {
-        refuse(tcp, greeting, newcomer, TCP_REFUSED_JOB);
+        refuse(tcp, greeting, newcomer, TCP_REFUSED_JOB, "it is of another job");
         return 0;
     }
     if (hello.secret != (tcp->secret.bytes != NULL)) {
-        refuse_secret(tcp, greeting, newcomer, hello.rank);
+        refuse_secret(tcp, greeting, newcomer, &hello);
         return 0;
     }
     if (say_hello(tcp, newcomer, TCP_ACCEPTED) < 0) {
@@ -309,7 +310,8 @@ static int hear_newcomer(struct sluice_exchange *exchange, struct greeting *gree
         }
         if (newcomer->got >= TCP_HELLO_HEAD &&
             slu_tcp_hello_version(newcomer->bytes) != TCP_VERSION) {
-            refuse(exchange->state, greeting, newcomer, TCP_REFUSED_VERSION);
+            refuse(exchange->state, greeting, newcomer, TCP_REFUSED_VERSION,
+                   "it speaks another version");
             return 0;
         }
         if (newcomer->got < due)
@@ -579,7 +581,7 @@ int slu_tcp_greet_all(struct sluice_exchange *exchange, int64_t until)
         greeting->newcomers[i].fd = -1;
     error = check_limit(tcp);
     if (error == 0 && tcp->listener < 0)
-        error = tcp->listener = slu_tcp_listen(&tcp->places[0]);
+        error = tcp->listener = slu_tcp_listen(&tcp->places[0], tcp->root_source);
     if (error >= 0) {
         error = epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->listener, &event) == 0
                     ? greet(exchange, greeting, until)
