@@ -229,10 +229,15 @@ endif
 guest_programs = \
 	%D%/test_events
 
-# Those test programs in which no threads meet, or which count what ThreadSanitizer does
-# itself; scripts/test runs the others under it.
+# Those test programs in which no threads meet, or as in others, or which count what
+# ThreadSanitizer does itself; scripts/test runs the others under it.
 unthreaded_tests = \
 	%D%/test_choice \
+	%D%/test_environment \
+	%D%/test_exchange_hostile \
+	%D%/test_exchange_secret \
+	%D%/test_host_file \
+	%D%/test_launch \
 	%D%/test_misuse \
 	%D%/test_near \
 	%D%/test_steady \
