@@ -242,9 +242,7 @@ int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote
         return not_a_region(mr);
     if (remote == NULL)
         return slu_misuse(EINVAL, "remote must not be NULL");
-    remote->addr = mr->transport->iova;
-    remote->length = mr->transport->length;
-    remote->rkey = mr->transport->rkey;
-    remote->reserved = 0;
+    *remote = (struct sluice_remote_mr){
+        .addr = mr->transport->iova, .length = mr->transport->length, .rkey = mr->transport->rkey};
     return 0;
 }

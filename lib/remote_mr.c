@@ -36,7 +36,7 @@ void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
 int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
                             struct sluice_remote_mr *remote)
 {
-    struct sluice_remote_mr read;
+    struct sluice_remote_mr read = {0};
 
     if (bytes == NULL || remote == NULL)
         return slu_misuse(EINVAL, "%s must not be NULL", bytes == NULL ? "bytes" : "remote");
@@ -48,7 +48,6 @@ int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
     read.addr = read_at(bytes, 8, 8);
     read.length = read_at(bytes, 16, 8);
     read.rkey = (uint32_t)read_at(bytes, 24, 4);
-    read.reserved = 0;
     if (read.length > 0 && read.addr + (read.length - 1) < read.addr)
         return slu_fail(EPROTO, "handle names a range that wraps the address space");
     *remote = read;

@@ -145,17 +145,28 @@ START_TEST(reserved_fields)
     desk.requests[1].reserved = 1;
     refused(&desk, -EINVAL, "reserved");
     desk.requests[1].reserved = 0;
+    desk.requests[1].extension = &desk;
+    refused(&desk, -EINVAL, "extension");
+    desk.requests[1].extension = NULL;
+    for (int i = 0; i < 2; i++) {
+        desk.requests[1].reserved2[i] = UINT64_C(1) << 63;
+        refused(&desk, -EINVAL, "reserved2");
+        desk.requests[1].reserved2[i] = 0;
+    }
     desk.requests[1].operand[0] = 1;
     refused(&desk, -EINVAL, "operand");
     desk.requests[1].operand[0] = 0;
     desk.requests[1].operand[1] = UINT64_C(1) << 63;
     refused(&desk, -EINVAL, "operand");
     desk.requests[1].operand[1] = 0;
-    desk.requests[1].remote.reserved = 1;
-    refused(&desk, -EINVAL, "reserved");
-    require_error(sluice_multichannel_write(desk.star.hub, 1, desk.sges[1], 1,
-                                            &desk.requests[1].remote, DEADLINE),
-                  -EINVAL, "reserved");
+    for (int i = 0; i < 3; i++) {
+        desk.requests[1].remote.reserved[i] = 1;
+        refused(&desk, -EINVAL, "remote.reserved");
+        require_error(sluice_multichannel_write(desk.star.hub, 1, desk.sges[1], 1,
+                                                &desk.requests[1].remote, DEADLINE),
+                      -EINVAL, "remote.reserved");
+        desk.requests[1].remote.reserved[i] = 0;
+    }
     desk_close(&desk);
 }
 END_TEST

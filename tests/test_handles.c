@@ -26,6 +26,23 @@ static struct sluice_handle post_receive(struct sluice_channel *channel)
     return post(channel, &receive);
 }
 
+START_TEST(handles_are_written_whole)
+{
+    struct pair pair;
+    struct sluice_handle handles[2];
+    pair_open(&pair, NULL);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_request receives[2] = {receive, receive};
+    memset(handles, 0xcc, sizeof(handles));
+    require_result(sluice_channel_post(pair.channels[0], receives, 2, DEADLINE, handles), 2);
+    require_result(sluice_channel_post(pair.channels[1], receives, 1, DEADLINE, &handles[1]), 1);
+    for (int i = 0; i < 2; i++) {
+        require(handles[i].reserved[0] == 0 && handles[i].reserved[1] == 0, "handle %d", i);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
 /* A handle of something that is complete, and seen. */
 static struct sluice_handle seen_receive(struct pair *pair)
 {
@@ -475,6 +492,7 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, handles_are_written_whole);
     tcase_add_test(tcase, double_wait_gives_the_same_answer);
     tcase_add_test(tcase, handle_of_what_was_polled);
     tcase_add_test(tcase, zero_foreign_and_forged_handles);

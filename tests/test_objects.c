@@ -254,7 +254,7 @@ START_TEST(slices_of_remote_memory)
     value_check(&slice, sizeof(slice), 0xcc);
     require_ok(sluice_remote_mr_slice(&remote, 100, 0, &slice));
     require_ok(sluice_remote_mr_slice(&remote, 10, 20, &slice));
-    require(slice.addr == 1010 && slice.length == 20 && slice.rkey == 5 && slice.reserved == 0,
+    require(slice.addr == 1010 && slice.length == 20 && slice.rkey == 5 && slice.reserved[0] == 0,
             "%llu", (unsigned long long)slice.addr);
     require_ok(sluice_remote_mr_slice(&slice, 5, 15, &slice));
     require(slice.addr == 1015 && slice.length == 15, "%llu", (unsigned long long)slice.addr);
@@ -272,7 +272,7 @@ START_TEST(packed_remote_memory)
     memset(&back, 0xcc, sizeof(back));
     require_ok(sluice_remote_mr_unpack(bytes, &back));
     require(back.addr == remote.addr && back.length == remote.length && back.rkey == remote.rkey &&
-                back.reserved == 0,
+                back.reserved[0] == 0,
             "%llx", (unsigned long long)back.addr);
     /* Whatever bit is flipped, it is found out, or at least it is not believed to be the same. */
     for (int bit = 0; bit < SLUICE_REMOTE_MR_BYTES * 8; bit++) {

@@ -396,7 +396,7 @@ static int spoil(struct sluice_request *request, enum wrong wrong, struct sluice
         request->remote.addr = UINT64_MAX - 10;
         return -ERANGE;
     case WRONG_REMOTE_RESERVED:
-        request->remote.reserved = 1;
+        request->remote.reserved[0] = 1;
         return -EINVAL;
     case WRONGS:
         break;

@@ -51,10 +51,10 @@ __attribute__((may_alias))
 
 /* A piece of a peer's memory that we may read or write, as its rights allow. */
 struct sluice_remote_mr {
-    uint64_t addr;     /* remote address of the first byte */
-    uint64_t length;   /* bytes; checked before anything is posted */
-    uint32_t rkey;     /* remote key */
-    uint32_t reserved; /* must be 0 */
+    uint64_t addr;        /* remote address of the first byte */
+    uint64_t length;      /* bytes; checked before anything is posted */
+    uint32_t rkey;        /* remote key */
+    uint32_t reserved[3]; /* must be 0 */
 };
 
 /* The same, with the peer that owns it. */

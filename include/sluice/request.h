@@ -52,11 +52,14 @@ struct sluice_request {
     const struct sluice_sge *sges;  /* local memory; NULL if sge_count is 0 */
     uint32_t sge_count;             /* 0 (a message of no bytes) to max_sge of the channel */
     uint32_t reserved;              /* must be 0 */
+    struct sluice_sge sge;          /* not read yet */
     struct sluice_remote_mr remote; /* write, read, atomics: at least as long as the SGEs
                                        together */
     uint64_t user_data;             /* given back in the completion */
     uint64_t operand[2];            /* compare-swap: expected, desired. Fetch-add: addend, 0.
                                        Else 0, 0 */
+    const void *extension;          /* must be NULL */
+    uint64_t reserved2[2];          /* must be 0 */
 };
 
 /* How one request ended. */
@@ -73,13 +76,14 @@ struct sluice_completion {
     uint32_t status;      /* enum sluice_status of this request */
     uint32_t cause;       /* status of the first error of this peer; 0 if it had none */
     uint32_t vendor;      /* the device's own code, 0 if it gave none */
-    uint32_t reserved;    /* written as 0 */
+    uint32_t reserved[3]; /* written as 0 */
 };
 
 /* Names one posted request. A value: copy it, drop it; nothing leaks. */
 struct sluice_handle {
-    uint64_t id;    /* opaque */
-    uint64_t owner; /* opaque: which channel or multichannel */
+    uint64_t id;          /* opaque */
+    uint64_t owner;       /* opaque: which channel or multichannel */
+    uint64_t reserved[2]; /* written as 0 */
 };
 
 #ifdef __cplusplus

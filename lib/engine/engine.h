@@ -67,7 +67,7 @@ struct slu_slot {
     _Atomic uint8_t key_count;
     uint8_t owner;
     bool unfinished; /* parts of it are still to be posted */
-    uint64_t unused[2];
+    uint64_t unused;
 };
 _Static_assert(sizeof(struct slu_slot) == 128, "a place in the pool is found by a shift");
 

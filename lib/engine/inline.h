@@ -90,10 +90,22 @@ static inline void slu_source_item(const struct slu_source *source, uint32_t ind
     item->bytes = slu_sge_bytes(item->request->sges, item->request->sge_count);
 }
 
+/* What later versions may give a meaning; source.c says what is wrong. */
+static inline bool slu_request_is_clean(const struct sluice_request *request)
+{
+    return (request->reserved | (uintptr_t)request->extension | request->reserved2[0] |
+            request->reserved2[1]) == 0;
+}
+
+static inline bool slu_remote_is_clean(const struct sluice_remote_mr *remote)
+{
+    return (remote->reserved[0] | remote->reserved[1] | remote->reserved[2]) == 0;
+}
+
 /* Whether a remote region is right and has so many bytes; source.c says what is wrong. */
 static inline bool slu_remote_holds(const struct sluice_remote_mr *remote, uint64_t bytes)
 {
-    return remote->reserved == 0 && bytes <= remote->length &&
+    return slu_remote_is_clean(remote) && bytes <= remote->length &&
            remote->addr + remote->length >= remote->addr;
 }
 
@@ -135,7 +147,7 @@ static inline __attribute__((always_inline)) bool slu_item_is_plain(const struct
         request->peer >= engine->peer_count || item->opcode == SLUICE_OP_NONE ||
         item->opcode >= SLU_OPCODES ||
         (request->opcode != item->opcode && request->opcode != SLUICE_OP_NONE) ||
-        (request->flags & ~slu_opcode_flags[item->opcode]) != 0 || request->reserved != 0 ||
+        (request->flags & ~slu_opcode_flags[item->opcode]) != 0 || !slu_request_is_clean(request) ||
         !slu_operands_fit(request, item->opcode) ||
         (slu_opcode_is_atomic(item->opcode) && !slu_atomic_is_right(engine, request)))
         return false;

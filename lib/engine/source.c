@@ -4,6 +4,13 @@
 
 #include "engine.h"
 
+/* What programs have arrays of grows no more: later fields take the place of reserved ones. */
+_Static_assert(sizeof(struct sluice_request) == 128, "the stride of lists of requests");
+_Static_assert(sizeof(struct sluice_completion) == 64, "the stride of lists of completions");
+_Static_assert(sizeof(struct sluice_handle) == 32, "the stride of lists of handles");
+_Static_assert(sizeof(struct sluice_remote_mr) == 32, "part of a request");
+_Static_assert(sizeof(struct sluice_peer_remote_mr) == 40, "the stride of lists of regions");
+
 static const char *const opcode_names[] = {"none", "send",         "receive",  "write",
                                            "read", "compare-swap", "fetch-add"};
 _Static_assert(sizeof opcode_names / sizeof opcode_names[0] == SLU_OPCODES, "one name each");
@@ -35,6 +42,20 @@ static int check_opcode(const struct slu_item *item, uint32_t i)
     return 0;
 }
 
+/* Whoever sets one asks for what this version does not know. */
+static int check_reserved(const struct sluice_request *request, uint32_t i)
+{
+    if (slu_request_is_clean(request))
+        return 0;
+    if (request->reserved != 0)
+        return slu_misuse(EINVAL, "request %u: reserved is %u, must be 0", i, request->reserved);
+    if (request->extension != NULL)
+        return slu_misuse(EINVAL, "request %u: extension must be NULL", i);
+    return slu_misuse(EINVAL, "request %u: reserved2 is {%llu, %llu}, must be 0", i,
+                      (unsigned long long)request->reserved2[0],
+                      (unsigned long long)request->reserved2[1]);
+}
+
 static int check_flags(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
 {
     const struct sluice_request *request = item->request;
@@ -43,8 +64,6 @@ static int check_flags(const struct slu_engine *engine, const struct slu_item *i
     if (wrong != 0)
         return slu_misuse(EINVAL, "request %u has flags %#x that a %s cannot have", i, wrong,
                           slu_opcode_name(item->opcode));
-    if (request->reserved != 0)
-        return slu_misuse(EINVAL, "request %u: reserved is %u, must be 0", i, request->reserved);
     if (!slu_operands_fit(request, item->opcode))
         return slu_misuse(EINVAL, "request %u: operand is {%llu, %llu}, a %s has %s", i,
                           (unsigned long long)request->operand[0],
@@ -86,9 +105,9 @@ static int check_remote(const struct slu_item *item, uint32_t i)
 
     if (item->opcode < SLUICE_OP_WRITE)
         return 0;
-    if (remote->reserved != 0)
-        return slu_misuse(EINVAL, "request %u: remote.reserved is %u, must be 0", i,
-                          remote->reserved);
+    if (!slu_remote_is_clean(remote))
+        return slu_misuse(EINVAL, "request %u: remote.reserved is {%u, %u, %u}, must be 0", i,
+                          remote->reserved[0], remote->reserved[1], remote->reserved[2]);
     if (item->bytes > remote->length)
         return slu_fail(ERANGE, "request %u: a %s of %llu bytes, the remote range has %llu", i,
                         slu_opcode_name(item->opcode), (unsigned long long)item->bytes,
@@ -155,6 +174,8 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
         return slu_misuse(EINVAL, "remotes[%u].reserved is %u, must be 0", i,
                           source->remotes[i].reserved);
     error = check_opcode(&item, i);
+    if (error == 0)
+        error = check_reserved(item.request, i);
     if (error == 0)
         error = check_flags(engine, &item, i);
     if (error == 0)

@@ -234,6 +234,12 @@ static int reserved_field(struct world *world)
     return submit(world);
 }
 
+static int early_extension(struct world *world)
+{
+    world->request.extension = world;
+    return submit(world);
+}
+
 static int reserved_operand(struct world *world)
 {
     world->request.operand[1] = 1;
@@ -490,6 +496,7 @@ const struct mistake misuses[] = {
     {"EINVAL", WRONG_FLAG, "REMOTE_WRITE LOCAL_WRITE", right_without_its_other},
     {"EINVAL", WRONG_FLAG, "psn SLUICE_CHANNEL_PSN", field_without_its_flag},
     {"EINVAL", NOT_ZERO, "request 0 reserved", reserved_field},
+    {"EINVAL", NOT_ZERO, "request 0 extension", early_extension},
     {"EINVAL", NOT_ZERO, "request 0 operand", reserved_operand},
     {"EINVAL", NOT_ZERO, "sluice_exchange_provider.reserved 1", reserved_field_of_provider},
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline},

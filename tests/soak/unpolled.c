@@ -375,7 +375,7 @@ void settle(struct office *office)
 static void look_at_handles(struct office *office)
 {
     struct sluice_completion completion;
-    struct sluice_handle nothing = {0, 0};
+    struct sluice_handle nothing = {.id = 0};
     int result = EITHER(office, wait, &nothing, 0, &completion);
     must(result == -ESTALE, "%d for no handle", result);
     if (soak.old_handle.id != 0) {

@@ -213,7 +213,9 @@ void check_completion(const char *file, int line, const struct sluice_completion
         fail_at(file, line, "failed completion with %llu bytes",
                 (unsigned long long)completion->bytes);
     }
-    if (completion->reserved != 0) {
-        fail_at(file, line, "completion with reserved %u", completion->reserved);
+    for (int i = 0; i < 3; i++) {
+        if (completion->reserved[i] != 0) {
+            fail_at(file, line, "completion with reserved[%d] %u", i, completion->reserved[i]);
+        }
     }
 }
