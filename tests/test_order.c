@@ -312,6 +312,40 @@ START_TEST(long_writes_and_reads_are_split)
 }
 END_TEST
 
+/* It limits what is sent, not what is received: the other side may have another limit. */
+START_TEST(receive_longer_than_own_limit)
+{
+    struct sluice_channel_attr attrs[2] = {{.size = sizeof(attrs[0])},
+                                           {.size = sizeof(attrs[0]), .max_message = 4096}};
+    struct sluice_prepared_channel *prepared[2];
+    struct sluice_endpoint endpoints[2];
+    struct pair pair;
+    struct memory memories[2];
+    sides_open(&pair.sides);
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(pair.sides.pds[i], &attrs[i], &endpoints[i]);
+        memory_open(&memories[i], pair.sides.pds[i], 10000);
+    }
+    for (int i = 0; i < 2; i++) {
+        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[1 - i]);
+        require(pair.channels[i], "%s", sluice_last_error());
+    }
+    struct sluice_sge out = memory_sge(&memories[0], 0, 10000);
+    struct sluice_sge in = memory_sge(&memories[1], 0, 10000);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &in);
+    pattern_fill(memories[0].bytes, 10000, 6);
+    struct sluice_handle handle = post(pair.channels[1], &receive);
+    require_ok(sluice_channel_send(pair.channels[0], &out, 1, DEADLINE));
+    struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+    require(completion.bytes == 10000, "%llu", (unsigned long long)completion.bytes);
+    pattern_check(memories[1].bytes, 10000, 6);
+    require_error(sluice_channel_send(pair.channels[1], &in, 1, DEADLINE), -EMSGSIZE, "4096");
+    memory_close(&memories[0]);
+    memory_close(&memories[1]);
+    pair_close(&pair);
+}
+END_TEST
+
 START_TEST(immediate_values)
 {
     static const uint32_t values[] = {0, 1, 0x80000000, 0x01020304, 0xffffffff};
@@ -432,6 +466,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, list_streams_through_short_queue);
     tcase_add_test(tcase, receives_are_posted_before_sends);
     tcase_add_test(tcase, long_writes_and_reads_are_split);
+    tcase_add_test(tcase, receive_longer_than_own_limit);
     tcase_add_test(tcase, list_fits_the_receives_that_are_posted);
     tcase_add_test(tcase, immediate_values);
     tcase_add_test(tcase, inline_buffers_are_free_after_the_post);

@@ -66,7 +66,8 @@ struct sluice_channel_attr {
                                default remote read, write and, if the device has them, atomic */
     uint32_t read_depth;    /* reads and atomics in flight, both ways; 1..128, default 16 */
     uint64_t max_message;   /* bytes; 4096..the device's, default the device's. A longer send
-                               is refused, a longer read or write is split */
+                               is refused, a longer read or write is split; what is
+                               received is limited by the receive alone */
     uint64_t keepalive;     /* nanoseconds of silence after which a peer is asked for a sign of
                                life, and then of waiting for it until the peer is lost; 1 ms..1 h,
                                default 0: never */

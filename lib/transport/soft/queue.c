@@ -247,7 +247,7 @@ uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status)
         slu_soft_check_local(qp, receive->sges, receive->sge_count, SLUICE_ACCESS_LOCAL_WRITE);
     if (*status != SLUICE_STATUS_SUCCESS)
         return SLUICE_STATUS_REM_OP_ERR;
-    if (length <= receive->length && length <= qp->attr.max_message)
+    if (length <= receive->length)
         return SLUICE_STATUS_SUCCESS;
     *status = SLUICE_STATUS_LOC_LEN_ERR;
     return SLUICE_STATUS_REM_INV_REQ_ERR;
