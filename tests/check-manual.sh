@@ -1,8 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The manual says what the headers say: every function has a page, every
-# prototype, struct and constant in a page is the header's, every reference
-# leads somewhere, and every example is compiled and, if it is a program, run.
+# prototype, struct and constant in a page is the header's, and every reference
+# leads somewhere.
+#
+# Every block that is set apart (.Bd, .Dl) is taken as a reader sees it, from the
+# page as mandoc shows it, and tried. What it is can be told from itself: a struct
+# or typedef, which the headers must have; commands after a $, which must be a
+# shell's; in EXAMPLES a piece of C, which is compiled and, if it is a program, run.
+# Others, and commands that can be run here, need a comment on the line before:
+#
+#   .\" block output              something that a program prints
+#   .\" block C
+#   .\" block statements          C of a function's inside; the comments "given TEXT"
+#                                 before it have declarations of what it uses
+#   .\" block hosts               a host file, which the library reads
+#   .\" block shell [PROGRAM]     commands; ./program is that one of the build
 . "${srcdir:-.}/tests/tap.sh"
 
 have perl || skip_all 'no perl'
@@ -52,7 +65,6 @@ sub types {
 
 sub section { my ($text, $name) = @_; return $text =~ /^\.Sh $name\n(.*?)(?=^\.Sh |\z)/ms ? $1 : '' }
 sub words { return map { s/^"|"$//gr } $_[0] =~ /"[^"]*"|\S+/g }
-sub unescape { my $t = shift; $t =~ s/\\e/\\/g; $t =~ s/\\&//g; $t =~ s/\\\(aq/'/g; $t =~ s/\\\(dq/"/g; $t =~ s/\\-/-/g; return $t }
 
 # The functions of the SYNOPSIS as C, with the names of macros left out.
 sub synopsis {
@@ -72,13 +84,6 @@ sub synopsis {
 
 sub names { print "$_\n" for section(slurp(@_), 'NAME') =~ /^\.Nm (\S+)/mg }
 
-# Literal blocks of the page that declare types.
-sub declared_types {
-    for my $block (slurp(@_) =~ /^\.Bd -literal[^\n]*\n(.*?)^\.Ed/msg) {
-        print unescape($block) if $block =~ /\A(?:struct sluice_\w+ \{|typedef )/;
-    }
-}
-
 # Fields of the structs of a page that its text does not name.
 sub undescribed {
     my $text = slurp(@_);
@@ -90,15 +95,54 @@ sub undescribed {
     }
 }
 
-# Writes each literal block of EXAMPLES to PREFIX-1.c, PREFIX-2.c, ...
-sub examples {
+# A piece of a page as mandoc shows it on a terminal, without what makes it bold.
+sub rendered {
+    my ($piece, $scratch) = @_;
+    open my $out, '>', $scratch or die "$scratch: $!";
+    print $out ".Dd January 1, 2000\n.Dt A 7\n.Os\n.Sh NAME\n.Nm a\n.Nd a\n.Sh B\n$piece";
+    close $out or die "$scratch: $!";
+    my $text = `mandoc -T utf8 -O width=1000 $scratch`;
+    $? == 0 or die "mandoc cannot show: $piece";
+    $text =~ s/.\x08//g;
+    $text =~ s/\A.*?^B\n//ms and $text =~ s/\n[^\n]+\n\z//;
+    $text =~ s/\A\s*\n|\n\s*\z//g;
+    my ($indent) = sort { length $a <=> length $b } $text =~ /^( *)\S/mg;
+    $text =~ s/^$indent//mg;
+    return "$text\n";
+}
+
+# What a block is, by its comment, or by itself and its section: kind, and what comes with it.
+sub kind {
+    my ($mark, $section, $macro, $text) = @_;
+    return ($1, $2) if defined $mark && $mark =~ /^(\S+)\s*(.*)$/;
+    return ('types', '') if $text =~ /\A(?:struct sluice_\w+ \{|typedef )/;
+    return ('shell', '') if $text =~ /\A\$ /;
+    return ('C', '') if $macro eq 'Bd' && $section eq 'EXAMPLES';
+    return ('unknown', '');
+}
+
+# Writes each block of the page to PREFIX-1, PREFIX-2, ... "kind file line argument"
+sub blocks {
     my ($page, $prefix) = @_;
-    my $count = 0;
-    for my $block (section(slurp($page), 'EXAMPLES') =~ /^\.Bd -literal[^\n]*\n(.*?)^\.Ed/msg) {
-        my $file = $prefix . '-' . ++$count . '.c';
-        open my $out, '>', $file or die "$file: $!";
-        print $out unescape($block);
-        print "$file\n";
+    my ($count, $line, $section, $given, $mark) = (0, 1, '', '');
+    for (slurp($page) =~ /^(\.Bd\b(?s:.*?)^\.Ed\n|(?:\.D[1l] .*\n)+|.*\n)/mg) {
+        if (/^\.(Bd|D[1l])\b/) {
+            my $file = $prefix . '-' . ++$count;
+            my $text = rendered($_, "$prefix.page");
+            my ($kind, $argument) = kind($mark, $section, $1, $text);
+            $text =~ s/^\$ //mg if $kind eq 'shell';
+            $text = "#include <sluice.h>\n${given}void f(void);\nvoid f(void)\n{\n$text}\n"
+                if $kind eq 'statements';
+            $file .= '.h' if $kind eq 'types';
+            $file .= '.c' if $kind eq 'C' || $kind eq 'statements';
+            open my $out, '>', $file or die "$file: $!";
+            print $out $text;
+            print "$kind $file $line $argument\n";
+        }
+        $section = $1 if /^\.Sh (.*)$/;
+        $mark = /^\.\\" block (.*)$/ ? $1 : undef;
+        $given = /^\.\\" given (.*\n)/ ? $given . $1 : '' unless defined $mark;
+        $line += tr/\n//;
     }
 }
 
@@ -218,7 +262,7 @@ not_exported() {
 }
 
 wrong_types() {
-  for page in "$man"/*.[37]; do parse declared_types "$page"; done >"$tmp/types.h"
+  find "$tmp/blocks" -name '*.h' -exec cat {} + >"$tmp/types.h"
   preprocess "$tmp/types.h" >"$tmp/types.i" || return 1
   parse types "$tmp/types.i" | sort >"$tmp/page-types"
   uniq -d "$tmp/page-types" | sed 's/^/twice: /'
@@ -318,7 +362,7 @@ needs_mpi() {
     ! echo '#include <mpi.h>' | silent $cc ${MPI_CFLAGS:-} -E -o /dev/null -
 }
 
-check_example() {
+check_c() {
   if needs_verbs "$1"; then
     skip "$2 compiles" 'no headers of libibverbs'
     return
@@ -327,6 +371,7 @@ check_example() {
     skip "$2 compiles" 'no headers of MPI'
     return
   fi
+  rm -f "$tmp/example.o" "$tmp/example"
   check "$2 compiles" compiles "$1"
   grep -q '^main(\|^int main(' "$1" || return
   if [ ! -f lib/.libs/libsluice.so ]; then
@@ -336,6 +381,141 @@ check_example() {
   else
     check "$2 is linked" links
     check "$2 runs" runs
+  fi
+}
+
+# Commands run in a folder that has what they name.
+mkdir "$tmp/blocks" "$tmp/desk"
+ln -s "$(cd "$srcdir" && pwd)/scripts" "$tmp/desk/scripts"
+# Without libsodium there are no secrets, which scripts/launch would make.
+grep -q '^#define HAVE_SODIUM 1' config.h 2>/dev/null || export SLUICE_SECRET_FILE=
+
+run_commands() {
+  ln -sf "$(pwd)/$2" "$tmp/desk/program"
+  (cd "$tmp/desk" && SLUICE_DEVICE=soft timeout 60 sh -e "$1")
+}
+
+check_shell() {
+  check "$3 are commands" silent sh -n "$1"
+  [ "$2" ] || return
+  if [ -x "$2" ]; then
+    check "$3 run" run_commands "$1" "$2"
+  else
+    skip "$3 run" "$2 was not built"
+  fi
+}
+
+# As many ranks as the file has open an exchange with it, and say their devices.
+cat >"$tmp/rank.c" <<'EOF'
+#include <stdio.h>
+#include <sluice.h>
+int main(void)
+{
+    struct sluice_exchange_info info = {.size = sizeof(info)};
+    struct sluice_exchange *exchange = sluice_exchange_open(NULL, SLUICE_S(30));
+    if (exchange == NULL || sluice_exchange_query(exchange, &info) < 0) {
+        fprintf(stderr, "%s\n", sluice_last_error());
+        return 1;
+    }
+    printf("device %s\n", info.device);
+    sluice_exchange_close(exchange);
+    return 0;
+}
+EOF
+
+read_by_library() {
+  ranks=$(grep -c rankid "$1")
+  compiles "$tmp/rank.c" && links || return 1
+  LD_LIBRARY_PATH=lib/.libs SLUICE_HOST_FILE=$1 timeout 60 "$srcdir/scripts/launch" -q \
+    -n "$ranks" "$tmp/example" >"$tmp/devices" || return 1
+  cat "$tmp/devices"
+  [ "$(grep -c 'device .' "$tmp/devices")" = "$(grep -c ibdev "$1")" ]
+}
+
+check_hosts() {
+  if [ ! -f lib/.libs/libsluice.so ]; then
+    skip "$2 is a host file" 'no shared library was built'
+  elif ! grep -q '^#define HAVE_JANSSON 1' config.h; then
+    skip "$2 is a host file" 'built without jansson'
+  else
+    check "$2 is a host file" read_by_library "$1"
+  fi
+}
+
+# check_block KIND FILE TITLE ARGUMENT; wrong_types looks at types.
+check_block() {
+  case $1 in
+    C | statements) check_c "$2" "$3" ;;
+    shell) check_shell "$2" "$4" "$3" ;;
+    hosts) check_hosts "$2" "$3" ;;
+    types | output) ;;
+    *) check "$3 says what it is" false ;;
+  esac
+}
+
+check_blocks() {
+  parse blocks "$1" "$tmp/blocks/${1##*/}" >"$tmp/list" || check "${1##*/} has blocks" false
+  while read -r kind file line argument; do
+    check_block "$kind" "$file" "${1##*/}, line $line," "$argument"
+  done <"$tmp/list"
+}
+
+# broken WHAT FAILURE: of a page with the block on standard input one check fails, so named.
+broken() {
+  {
+    printf '.Dd January 1, 2000\n.Dt BROKEN 7\n.Os\n.Sh NAME\n.Nm broken\n.Nd a page\n.Sh EXAMPLES\n'
+    cat
+  } >"$tmp/broken.7"
+  (check_blocks "$tmp/broken.7") >"$tmp/found"
+  check "$1 is found" found "$2"
+}
+
+found() {
+  cat "$tmp/found"
+  [ "$(grep -c '^not ok' "$tmp/found")" = 1 ] && grep -q "^not ok .*broken.7, line [0-9]*, $1\$" "$tmp/found"
+}
+
+check_broken() {
+  broken 'a piece of C without its end' compiles <<'EOF'
+.Bd -literal
+#include <sluice.h>
+int one(void) { return 1;
+.Ed
+EOF
+  broken 'a string that mdoc ends' compiles <<'EOF'
+.Dl $ true
+.\" block C
+.Dl const char *text = "text";
+EOF
+  broken 'a statement of too little' compiles <<'EOF'
+.\" given extern int two(int, int);
+.\" block statements
+.Bd -literal
+two(1);
+.Ed
+EOF
+  broken 'a quote that is left open' 'are commands' <<'EOF'
+.Dl $ echo 'one
+.Dl $ echo two
+EOF
+  broken 'a block of which nobody knows what it is' 'says what it is' <<'EOF'
+.Bd -literal
+int one(void);
+.Ed
+.Dl make it
+EOF
+  if [ -x examples/01-loopback ]; then
+    broken 'a command that fails' run <<'EOF'
+.\" block shell examples/01-loopback
+.Dl $ ./program
+.Dl $ SLUICE_DEVICE=nosuch0 ./program
+EOF
+  fi
+  if [ -f lib/.libs/libsluice.so ] && grep -q '^#define HAVE_JANSSON 1' config.h; then
+    broken 'a host file that mdoc took the quotes of' 'is a host file' <<'EOF'
+.\" block hosts
+.Dl {"hosts": [{"hostname": "node7", "port": 7471, "rankid": 0}]}
+EOF
   fi
 }
 
@@ -351,17 +531,17 @@ for page in "$man"/*.[37]; do
     check "$base has its sections" silent parse missing "$page"
     check "$base has the prototypes of the headers" silent wrong_prototypes "$page" ;;
   esac
-  parse examples "$page" "$tmp/${base%.*}" >"$tmp/examples"
-  while read -r file; do
-    rm -f "$tmp/example.o" "$tmp/example"
-    number=${file##*-}
-    check_example "$file" "$base, example ${number%.c}"
-  done <"$tmp/examples"
+  if have mandoc; then check_blocks "$page"; else skip "$base, its blocks" 'no mandoc'; fi
 done
 
 check 'every function has one page, and every page a function' silent undocumented
 check 'headers and map name the same functions' silent not_exported
-check 'structs and typedefs in the pages are those of the headers' silent wrong_types
+if have mandoc; then
+  check_broken
+  check 'structs and typedefs in the pages are those of the headers' silent wrong_types
+else
+  skip 'structs and typedefs in the pages are those of the headers' 'no mandoc'
+fi
 check 'every constant is in a page, and no name is made up' silent wrong_words
 check 'numbers, errno values, ranges and defaults are those of the headers' silent wrong_values
 check 'every variable that the library reads is in sluice_environment(7)' silent unread_environment
