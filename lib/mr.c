@@ -219,21 +219,51 @@ size_t sluice_mr_page_size(const struct sluice_mr *mr)
     return slu_page_size(mr->transport->addr, mr->transport->length);
 }
 
+static bool holds_range(const struct slu_tmr *mr, uint64_t offset, size_t length)
+{
+    return offset <= mr->length && length <= mr->length - offset;
+}
+
+/* The element of bytes that are in the region, if it can be so long. */
+static int fill_sge(const struct slu_tmr *mr, uint64_t offset, size_t length,
+                    struct sluice_sge *sge)
+{
+    if (length > UINT32_MAX)
+        return slu_misuse(EMSGSIZE, "an SGE of %zu bytes is longer than 2^32 - 1", length);
+    sge->addr = mr->iova + offset;
+    sge->length = (uint32_t)length;
+    sge->lkey = mr->lkey;
+    return 0;
+}
+
 int sluice_mr_sge(const struct sluice_mr *mr, size_t offset, size_t length, struct sluice_sge *sge)
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR)
         return not_a_region(mr);
     if (sge == NULL)
         return slu_misuse(EINVAL, "sge must not be NULL");
-    if (offset > mr->transport->length || length > mr->transport->length - offset)
+    if (!holds_range(mr->transport, offset, length))
         return slu_misuse(ERANGE, "bytes %zu to %zu + %zu are outside the region of %zu bytes",
                           offset, offset, length, mr->transport->length);
-    if (length > UINT32_MAX)
-        return slu_misuse(EMSGSIZE, "an SGE of %zu bytes is longer than 2^32 - 1", length);
-    sge->addr = mr->transport->iova + offset;
-    sge->length = (uint32_t)length;
-    sge->lkey = mr->transport->lkey;
-    return 0;
+    return fill_sge(mr->transport, offset, length, sge);
+}
+
+int sluice_mr_sge_at(const struct sluice_mr *mr, const void *pointer, size_t length,
+                     struct sluice_sge *sge)
+{
+    uint64_t offset;
+
+    if (mr == NULL || mr->magic != SLU_MAGIC_MR)
+        return not_a_region(mr);
+    if (sge == NULL)
+        return slu_misuse(EINVAL, "sge must not be NULL");
+    /* What is before the region has an offset that is beyond its end. */
+    offset = (uintptr_t)pointer - mr->transport->iova;
+    if (!holds_range(mr->transport, offset, length))
+        return slu_misuse(ERANGE, "%zu bytes at %#llx are outside the region of %zu bytes at %#llx",
+                          length, (unsigned long long)(uintptr_t)pointer, mr->transport->length,
+                          (unsigned long long)mr->transport->iova);
+    return fill_sge(mr->transport, offset, length, sge);
 }
 
 int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote)

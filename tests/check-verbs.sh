@@ -39,7 +39,7 @@ on() {
 
 # As rxe does it.
 for program in access arguments atomics attributes barriers barriers_broken barriers_mixed \
-  contention counters data devices endpoints errors event_loop fault_close fault_depth fault_fork \
+  contention counters data devices elements endpoints errors event_loop fault_close fault_depth fault_fork \
   fault_signals fault_unpolled memory misuse node node_open objects order path peers reset scope \
   scope_block scope_posts scope_stale semantics submit threads unpolled waiting wrap; do
   check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
@@ -60,7 +60,7 @@ fi
 # As adapters for InfiniBand do it, in time of its own, and with small completion queues.
 # Under a sanitizer one device will do, and the programs that have one of their own.
 [ -z "${SANITIZE:-}" ] || finish
-for program in arguments atomics counters data endpoints \
+for program in arguments atomics counters data elements endpoints \
   errors event_loop fault_close fault_depth fault_unpolled node order scope scope_block scope_posts \
   semantics submit threads unpolled waiting; do
   check "test_$program on a device like an adapter" \

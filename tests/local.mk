@@ -18,6 +18,7 @@ test_programs = \
 	%D%/test_data \
 	%D%/test_deprived \
 	%D%/test_devices \
+	%D%/test_elements \
 	%D%/test_endpoints \
 	%D%/test_engine \
 	%D%/test_environment \

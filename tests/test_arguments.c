@@ -255,6 +255,33 @@ START_TEST(elements_outside_their_region)
 }
 END_TEST
 
+START_TEST(elements_by_address)
+{
+    struct desk desk;
+    struct sluice_sge sge, same;
+    memset(&sge, 0xcc, sizeof(sge));
+    desk_open(&desk);
+    struct sluice_mr *mr = desk.near.mr;
+    uint8_t *bytes = desk.near.bytes;
+    require_error(sluice_mr_sge_at(mr, bytes, 10001, &sge), -ERANGE, "10001 10000");
+    require_error(sluice_mr_sge_at(mr, bytes + 1, 10000, &sge), -ERANGE, "outside");
+    require_error(sluice_mr_sge_at(mr, bytes - 1, 1, &sge), -ERANGE, "outside");
+    require_error(sluice_mr_sge_at(mr, bytes - 1, 0, &sge), -ERANGE, "outside");
+    require_error(sluice_mr_sge_at(mr, bytes + 10001, 0, &sge), -ERANGE, "outside");
+    require_error(sluice_mr_sge_at(mr, bytes + 2, SIZE_MAX, &sge), -ERANGE, "");
+    require_error(sluice_mr_sge_at(mr, NULL, 1, &sge), -ERANGE, "outside");
+    require_error(sluice_mr_sge_at(mr, (void *)UINTPTR_MAX, SIZE_MAX, &sge), -ERANGE, "");
+    require_error(sluice_mr_sge_at(NULL, bytes, 1, &sge), -EINVAL, "NULL");
+    require_error(sluice_mr_sge_at(mr, bytes, 1, NULL), -EINVAL, "sge NULL");
+    value_check(&sge, sizeof(sge), 0xcc);
+    require_ok(sluice_mr_sge_at(mr, bytes + 10000, 0, &sge));
+    require_ok(sluice_mr_sge_at(mr, bytes + 17, 1000, &sge));
+    require_ok(sluice_mr_sge(mr, 17, 1000, &same));
+    require(memcmp(&sge, &same, sizeof(sge)) == 0, "length %u", sge.length);
+    desk_close(&desk);
+}
+END_TEST
+
 /* Address space only: nothing of it is ever touched. */
 START_TEST(element_of_four_gib)
 {
@@ -272,8 +299,11 @@ START_TEST(element_of_four_gib)
         sluice_mr_register(sides.pds[0], space, length, SLUICE_ACCESS_LOCAL_WRITE);
     require(mr, "%s", sluice_last_error());
     require_error(sluice_mr_sge(mr, 0, (size_t)UINT32_MAX + 1, &sge), -EMSGSIZE, "4294967296");
+    require_error(sluice_mr_sge_at(mr, space, (size_t)UINT32_MAX + 1, &sge), -EMSGSIZE,
+                  "4294967296");
     value_check(&sge, sizeof(sge), 0xcc);
     require_ok(sluice_mr_sge(mr, 4096, UINT32_MAX, &sge));
+    require_ok(sluice_mr_sge_at(mr, space, UINT32_MAX, &sge));
     require_ok(sluice_mr_deregister(mr));
     munmap(space, length);
     sides_close(&sides);
@@ -453,6 +483,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, lengths);
     tcase_add_test(tcase, remote_ranges);
     tcase_add_test(tcase, elements_outside_their_region);
+    tcase_add_test(tcase, elements_by_address);
     tcase_add_test(tcase, element_of_four_gib);
     tcase_add_test(tcase, negative_times);
     tcase_add_test(tcase, empty_lists);

@@ -167,6 +167,7 @@ static void check_mistake(struct desk *desk, uint32_t opcode, const struct mista
     request.operand[1] = mistake->operands;
     request.flags = mistake->flags;
     request.sge_count = mistake->sges == 0 ? 1 : mistake->sges == 2 ? 2 : 0;
+    request.sges = request.sge_count != 0 ? sges : NULL;
     request.remote.addr += mistake->remote_shift;
     sges[0].addr += mistake->shift;
     if (mistake->length != 0) {

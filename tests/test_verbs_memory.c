@@ -76,6 +76,10 @@ static void check_addressing(const struct sluice_mr *mr, uint64_t iova)
     require_number(sge.length, LENGTH - 7);
     require_number(sge.lkey, sluice_mr_lkey(mr));
     require_error(sluice_mr_sge(mr, 7, LENGTH - 6, &sge), -ERANGE, "outside");
+    const uint8_t *at = (const uint8_t *)(uintptr_t)iova;
+    require_ok(sluice_mr_sge_at(mr, at + 7, LENGTH - 7, &sge));
+    require_number(sge.addr, iova + 7);
+    require_error(sluice_mr_sge_at(mr, at + 7, LENGTH - 6, &sge), -ERANGE, "outside");
 }
 
 START_TEST(dmabuf_is_read_and_written)

@@ -133,6 +133,13 @@ SLUICE_EXPORT size_t sluice_mr_page_size(const struct sluice_mr *mr);
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_mr_sge(const struct sluice_mr *mr, size_t offset,
                                                  size_t length, struct sluice_sge *sge);
 
+/*
+ * The same for length bytes from pointer on, an address in the region: that by
+ * which the program reaches it, or, of a dmabuf, one from its iova on.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_mr_sge_at(const struct sluice_mr *mr, const void *pointer,
+                                                    size_t length, struct sluice_sge *sge);
+
 /* The handle of the whole region, to be given to peers. -EINVAL: NULL. */
 SLUICE_EXPORT int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote);
 

@@ -33,10 +33,15 @@ enum sluice_opcode {
                                                returns; at most max_inline bytes */
 
 /*
- * One request. A zeroed struct is a valid start. Its SGEs together have at most
- * 2^32 - 1 bytes (-EMSGSIZE). The SGE list and the struct
- * are read before the call returns and may then go; the memory that the SGEs
- * name is in use until the request completes.
+ * One request. A zeroed struct is a valid start. Its local memory is a list of
+ * SGEs, or, with sges NULL and sge_count 1, the one that is in it, so that a
+ * list of requests needs no list of SGEs beside it. That one must then not be
+ * all zeros (-EINVAL: it was forgotten), and is ignored otherwise. A message of
+ * no bytes has sges NULL and sge_count 0; one of them alone is a mistake
+ * (-EINVAL). SGEs together have at most 2^32 - 1 bytes (-EMSGSIZE).
+ *
+ * The SGE list and the struct are read before the call returns and may then go;
+ * the memory that the SGEs name is in use until the request completes.
  *
  * An atomic operation has exactly one SGE, of 8 bytes at an address that is a
  * multiple of 8, where the old value of the peer's word lands, in host byte
@@ -49,10 +54,10 @@ struct sluice_request {
     uint32_t peer;                  /* index in the multichannel; 0 on a channel */
     uint32_t flags;                 /* SLUICE_IMMEDIATE ... */
     uint32_t immediate;             /* host byte order; with SLUICE_IMMEDIATE only */
-    const struct sluice_sge *sges;  /* local memory; NULL if sge_count is 0 */
+    const struct sluice_sge *sges;  /* local memory; NULL: sge, or none */
     uint32_t sge_count;             /* 0 (a message of no bytes) to max_sge of the channel */
     uint32_t reserved;              /* must be 0 */
-    struct sluice_sge sge;          /* not read yet */
+    struct sluice_sge sge;          /* if sges is NULL and sge_count is 1 */
     struct sluice_remote_mr remote; /* write, read, atomics: at least as long as the SGEs
                                        together */
     uint64_t user_data;             /* given back in the completion */

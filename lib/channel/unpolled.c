@@ -16,7 +16,8 @@ int sluice_channel_post(struct sluice_channel *channel, const struct sluice_requ
 static struct sluice_request request_of(uint32_t opcode, const struct sluice_sge *sges,
                                         uint32_t sge_count)
 {
-    return (struct sluice_request){.opcode = opcode, .sges = sges, .sge_count = sge_count};
+    return (struct sluice_request){
+        .opcode = opcode, .sges = slu_list_of(sges, sge_count), .sge_count = sge_count};
 }
 
 static int post_one(struct sluice_channel *channel, const struct sluice_request *request,

@@ -225,6 +225,7 @@ struct slu_source {
 
 struct slu_item {
     const struct sluice_request *request;
+    const struct sluice_sge *sges; /* those of the request, wherever they are */
     const struct sluice_remote_mr *remote;
     uint32_t peer;
     uint32_t opcode;

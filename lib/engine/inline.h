@@ -21,6 +21,23 @@ static inline void slu_engine_leave(struct slu_engine *engine)
     errno = engine->saved_errno;
 }
 
+/* The list of a call, which it need not look at if it has no elements: a request has none then. */
+static inline const struct sluice_sge *slu_list_of(const struct sluice_sge *sges, uint32_t count)
+{
+    return count > 0 ? sges : NULL;
+}
+
+/* The elements of a request that is right: its list, or the one that is in it. */
+static inline const struct sluice_sge *slu_request_sges(const struct sluice_request *request)
+{
+    return SLU_LIKELY(request->sges != NULL) ? request->sges : &request->sge;
+}
+
+static inline bool slu_sge_is_empty(const struct sluice_sge *sge)
+{
+    return (sge->addr | sge->length | sge->lkey) == 0;
+}
+
 /* The list must be known to be good. */
 static inline uint64_t slu_sge_bytes(const struct sluice_sge *sges, uint32_t count)
 {
@@ -87,7 +104,8 @@ static inline void slu_source_item(const struct slu_source *source, uint32_t ind
                                                          : &item->request->remote;
     item->peer = slu_source_peer(source, index);
     item->opcode = slu_source_opcode(source, index);
-    item->bytes = slu_sge_bytes(item->request->sges, item->request->sge_count);
+    item->sges = slu_request_sges(item->request);
+    item->bytes = slu_sge_bytes(item->sges, item->request->sge_count);
 }
 
 /* What later versions may give a meaning; source.c says what is wrong. */
@@ -122,12 +140,20 @@ static inline bool slu_operands_fit(const struct sluice_request *request, uint32
 }
 
 /* Whether an atomic operation has the form that only these have; source.c says what is wrong. */
-static inline bool slu_atomic_is_right(const struct slu_engine *engine,
-                                       const struct sluice_request *request)
+static inline bool slu_atomic_is_right(const struct slu_engine *engine, const struct slu_item *item)
 {
-    return slu_device_has_atomics(engine) && request->sge_count == 1 &&
-           request->sges[0].length == 8 && request->sges[0].addr % 8 == 0 &&
-           request->remote.addr % 8 == 0;
+    return slu_device_has_atomics(engine) && item->request->sge_count == 1 &&
+           item->sges[0].length == 8 && item->sges[0].addr % 8 == 0 &&
+           item->request->remote.addr % 8 == 0;
+}
+
+/* Whether a request has elements, and has them right. */
+static inline bool slu_has_elements(const struct slu_engine *engine,
+                                    const struct sluice_request *request)
+{
+    return SLU_LIKELY(request->sges != NULL)
+               ? request->sge_count - 1 < engine->attr.max_sge
+               : request->sge_count == 1 && !slu_sge_is_empty(&request->sge);
 }
 
 /*
@@ -143,15 +169,15 @@ static inline __attribute__((always_inline)) bool slu_item_is_plain(const struct
 
     item->peer = request->peer;
     item->remote = remote;
-    if (request->sges == NULL || request->sge_count > engine->attr.max_sge ||
-        request->peer >= engine->peer_count || item->opcode == SLUICE_OP_NONE ||
-        item->opcode >= SLU_OPCODES ||
+    item->sges = slu_request_sges(request);
+    if (!slu_has_elements(engine, request) || request->peer >= engine->peer_count ||
+        item->opcode == SLUICE_OP_NONE || item->opcode >= SLU_OPCODES ||
         (request->opcode != item->opcode && request->opcode != SLUICE_OP_NONE) ||
         (request->flags & ~slu_opcode_flags[item->opcode]) != 0 || !slu_request_is_clean(request) ||
         !slu_operands_fit(request, item->opcode) ||
-        (slu_opcode_is_atomic(item->opcode) && !slu_atomic_is_right(engine, request)))
+        (slu_opcode_is_atomic(item->opcode) && !slu_atomic_is_right(engine, item)))
         return false;
-    item->bytes = slu_sge_bytes(request->sges, request->sge_count);
+    item->bytes = slu_sge_bytes(item->sges, request->sge_count);
     if (item->bytes > engine->max_plain ||
         ((request->flags & SLUICE_INLINE) != 0 && item->bytes > engine->attr.max_inline))
         return false;

@@ -194,13 +194,13 @@ static void add_work(struct chain *chain, struct slu_slot *slot, const struct sl
 }
 
 /* The pieces of an SGE list that hold the bytes offset to offset + length - 1. */
-static uint32_t cut_sges(const struct sluice_request *request, uint64_t offset, uint64_t length,
+static uint32_t cut_sges(const struct slu_item *item, uint64_t offset, uint64_t length,
                          struct sluice_sge *pieces)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < request->sge_count && length > 0; i++) {
-        struct sluice_sge piece = request->sges[i];
+    for (uint32_t i = 0; i < item->request->sge_count && length > 0; i++) {
+        struct sluice_sge piece = item->sges[i];
 
         if (offset >= piece.length) {
             offset -= piece.length;
@@ -233,7 +233,7 @@ static uint64_t post_parts(struct chain *chain, struct slu_slot *slot, const str
            chain->engine->pools[chain->queue].cq_free > 0 && has_share(chain, chain->peer) &&
            chain->peer->state == SLUICE_STATE_READY) {
         uint64_t length = item->bytes - offset < max ? item->bytes - offset : max;
-        uint32_t count = cut_sges(item->request, offset, length, pieces);
+        uint32_t count = cut_sges(item, offset, length, pieces);
 
         add_work(chain, slot, item, pieces, count);
         chain->sends[0].remote_addr += offset;
@@ -279,7 +279,7 @@ static struct slu_slot *post_whole(struct chain *chain, const struct slu_item *i
 {
     struct slu_slot *slot = take_slot(chain, item, index);
 
-    add_work(chain, slot, item, item->request->sges, item->request->sge_count);
+    add_work(chain, slot, item, item->sges, item->request->sge_count);
     return slot;
 }
 

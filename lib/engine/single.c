@@ -28,13 +28,13 @@ static struct sluice_request request_of(const struct single *single)
     struct sluice_request request = {.opcode = single->opcode, .peer = single->peer};
 
     if (single->receive != NULL) {
-        request.sges = single->receive->sges;
+        request.sges = slu_list_of(single->receive->sges, single->receive->sge_count);
         request.sge_count = single->receive->sge_count;
         return request;
     }
     request.flags = single->send->flags & ~SLU_SIGNALED;
     request.immediate = single->send->immediate;
-    request.sges = single->send->sges;
+    request.sges = slu_list_of(single->send->sges, single->send->sge_count);
     request.sge_count = single->send->sge_count;
     if (single->send->operand != NULL) {
         request.operand[0] = single->send->operand[0];
@@ -256,11 +256,11 @@ static INLINE int post_item(struct slu_engine *engine, struct slu_peer *peer, en
     struct slu_send_wr send, *bad_send;
 
     if (queue == SLU_RECEIVE_QUEUE) {
-        slu_fill_receive(&receive, id, request->sges, request->sge_count);
+        slu_fill_receive(&receive, id, item->sges, request->sge_count);
         receive.next = NULL;
         return engine->transport->post_receive(peer->qp, &receive, &bad_receive);
     }
-    slu_fill_send(&send, id, item, request->sges, request->sge_count);
+    slu_fill_send(&send, id, item, item->sges, request->sge_count);
     send.next = NULL;
     send.flags |= SLU_SIGNALED;
     peer->unsignaled = 0;
@@ -282,7 +282,7 @@ static INLINE int post_to(struct slu_engine *engine, enum slu_queue queue,
         return -EAGAIN;
     slot = &pool->slots[index];
     slu_slot_rename(slot);
-    slu_slot_hold_keys(engine, pool, slot, index, item->request->sges,
+    slu_slot_hold_keys(engine, pool, slot, index, item->sges,
                        (item->request->flags & SLUICE_INLINE) != 0 ? 0 : item->request->sge_count);
     slu_engine_enter(engine);
     error = post_item(engine, peer, queue, slot->id, item);

@@ -83,7 +83,7 @@ struct slu_slot *slu_slot_take(struct slu_engine *engine, enum slu_queue queue,
     slot = &pool->slots[pool->free.head];
     slu_slot_rename(slot);
     /* What is posted inline is copied, and uses nothing. */
-    slu_slot_hold_keys(engine, pool, slot, pool->free.head, item->request->sges,
+    slu_slot_hold_keys(engine, pool, slot, pool->free.head, item->sges,
                        (item->request->flags & SLUICE_INLINE) != 0 ? 0 : item->request->sge_count);
     slu_slot_begin(engine, queue, slot, item, owner);
     return slot;

@@ -82,8 +82,18 @@ static int check_sges(const struct slu_engine *engine, const struct sluice_reque
     if (request->sge_count > engine->attr.max_sge)
         return slu_misuse(EINVAL, "request %u has %u SGEs, max_sge is %u", i, request->sge_count,
                           engine->attr.max_sge);
-    if (request->sge_count > 0 && request->sges == NULL)
+    if (request->sges != NULL && request->sge_count == 0)
+        return slu_misuse(EINVAL,
+                          "request %u has a list and sge_count 0: for a message of no bytes sges "
+                          "is NULL",
+                          i);
+    if (request->sges == NULL && request->sge_count > 1)
         return slu_misuse(EINVAL, "request %u has %u SGEs and a NULL list", i, request->sge_count);
+    if (request->sges == NULL && request->sge_count == 1 && slu_sge_is_empty(&request->sge))
+        return slu_misuse(EINVAL,
+                          "request %u has 1 SGE and a NULL list, and the element in it, sge, is "
+                          "all zeros: was it forgotten?",
+                          i);
     return 0;
 }
 
@@ -132,12 +142,12 @@ static int check_atomic(const struct slu_engine *engine, const struct slu_item *
     if (request->sge_count != 1)
         return slu_misuse(EINVAL, "request %u: a %s has one SGE for the old value, not %u", i, name,
                           request->sge_count);
-    if (request->sges[0].length != 8)
+    if (item->sges[0].length != 8)
         return slu_misuse(EINVAL, "request %u: the SGE of a %s has 8 bytes, not %u", i, name,
-                          request->sges[0].length);
-    if (request->sges[0].addr % 8 != 0)
+                          item->sges[0].length);
+    if (item->sges[0].addr % 8 != 0)
         return slu_misuse(EINVAL, "request %u: the SGE of a %s is at %#llx, not a multiple of 8", i,
-                          name, (unsigned long long)request->sges[0].addr);
+                          name, (unsigned long long)item->sges[0].addr);
     if (request->remote.addr % 8 != 0)
         return slu_fail(EINVAL, "request %u: remote.addr of a %s is %#llx, not a multiple of 8", i,
                         name, (unsigned long long)request->remote.addr);

@@ -17,8 +17,10 @@ int sluice_multichannel_post(struct sluice_multichannel *multichannel,
 static struct sluice_request request_of(uint32_t opcode, uint32_t peer,
                                         const struct sluice_sge *sges, uint32_t sge_count)
 {
-    return (struct sluice_request){
-        .opcode = opcode, .peer = peer, .sges = sges, .sge_count = sge_count};
+    return (struct sluice_request){.opcode = opcode,
+                                   .peer = peer,
+                                   .sges = slu_list_of(sges, sge_count),
+                                   .sge_count = sge_count};
 }
 
 static int post_one(struct sluice_multichannel *multichannel, const struct sluice_request *request,

@@ -71,6 +71,16 @@ static bool open_channel(struct rig *rig)
     return true;
 }
 
+/* The only element of a request may stand in it. What does not count is nonsense. */
+static void move_element(struct sluice_request *request)
+{
+    request->sge = (struct sluice_sge){.addr = 1, .length = UINT32_MAX, .lkey = UINT32_MAX};
+    if (request->sge_count == 1 && fake_random(2) == 0) {
+        request->sge = request->sges[0];
+        request->sges = NULL;
+    }
+}
+
 static void make_atomic(struct sluice_request *request)
 {
     request->sge_count = 1;
@@ -107,6 +117,7 @@ void fuzz_make_requests(uint32_t count)
         } else if (entry->opcode != SLUICE_OP_RECEIVE && entry->opcode != SLUICE_OP_READ) {
             request->flags = fuzz_one_in(8, SLUICE_IMMEDIATE);
         }
+        move_element(request);
         request->remote = (struct sluice_remote_mr){.addr = 4096, .length = entry->bytes};
     }
 }
@@ -223,23 +234,23 @@ static int call_single(const struct sluice_request *request, int64_t deadline,
     struct sluice_multichannel *channel = fuzz.rig.channel;
     switch (request->opcode) {
     case SLUICE_OP_SEND:
-        return sluice_multichannel_send(channel, request->peer, request->sges, request->sge_count,
-                                        deadline);
+        return sluice_multichannel_send(channel, request->peer, fuzz_list_of(request),
+                                        request->sge_count, deadline);
     case SLUICE_OP_WRITE:
-        return sluice_multichannel_write(channel, request->peer, request->sges, request->sge_count,
-                                         &request->remote, deadline);
+        return sluice_multichannel_write(channel, request->peer, fuzz_list_of(request),
+                                         request->sge_count, &request->remote, deadline);
     case SLUICE_OP_READ:
-        return sluice_multichannel_read(channel, request->peer, request->sges, request->sge_count,
-                                        &request->remote, deadline);
+        return sluice_multichannel_read(channel, request->peer, fuzz_list_of(request),
+                                        request->sge_count, &request->remote, deadline);
     case SLUICE_OP_COMPARE_SWAP:
-        return sluice_multichannel_compare_swap(channel, request->peer, request->sges,
+        return sluice_multichannel_compare_swap(channel, request->peer, fuzz_list_of(request),
                                                 &request->remote, request->operand[0],
                                                 request->operand[1], deadline);
     case SLUICE_OP_FETCH_ADD:
-        return sluice_multichannel_fetch_add(channel, request->peer, request->sges,
+        return sluice_multichannel_fetch_add(channel, request->peer, fuzz_list_of(request),
                                              &request->remote, request->operand[0], deadline);
     default:
-        return sluice_multichannel_receive(channel, request->peer, request->sges,
+        return sluice_multichannel_receive(channel, request->peer, fuzz_list_of(request),
                                            request->sge_count, deadline, received);
     }
 }

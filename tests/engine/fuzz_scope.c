@@ -109,23 +109,23 @@ static int post_single(const struct sluice_request *request, struct sluice_handl
 {
     switch (request->opcode) {
     case SLUICE_OP_SEND:
-        return sluice_scope_post_send(fuzz.scope, request->peer, request->sges, request->sge_count,
-                                      handle);
+        return sluice_scope_post_send(fuzz.scope, request->peer, fuzz_list_of(request),
+                                      request->sge_count, handle);
     case SLUICE_OP_WRITE:
-        return sluice_scope_post_write(fuzz.scope, request->peer, request->sges, request->sge_count,
-                                       &request->remote, handle);
+        return sluice_scope_post_write(fuzz.scope, request->peer, fuzz_list_of(request),
+                                       request->sge_count, &request->remote, handle);
     case SLUICE_OP_READ:
-        return sluice_scope_post_read(fuzz.scope, request->peer, request->sges, request->sge_count,
-                                      &request->remote, handle);
+        return sluice_scope_post_read(fuzz.scope, request->peer, fuzz_list_of(request),
+                                      request->sge_count, &request->remote, handle);
     case SLUICE_OP_COMPARE_SWAP:
-        return sluice_scope_post_compare_swap(fuzz.scope, request->peer, request->sges,
+        return sluice_scope_post_compare_swap(fuzz.scope, request->peer, fuzz_list_of(request),
                                               &request->remote, request->operand[0],
                                               request->operand[1], handle);
     case SLUICE_OP_FETCH_ADD:
-        return sluice_scope_post_fetch_add(fuzz.scope, request->peer, request->sges,
+        return sluice_scope_post_fetch_add(fuzz.scope, request->peer, fuzz_list_of(request),
                                            &request->remote, request->operand[0], handle);
     default:
-        return sluice_scope_post_receive(fuzz.scope, request->peer, request->sges,
+        return sluice_scope_post_receive(fuzz.scope, request->peer, fuzz_list_of(request),
                                          request->sge_count, handle);
     }
 }

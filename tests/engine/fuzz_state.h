@@ -40,6 +40,12 @@ struct fuzz {
 
 extern struct fuzz fuzz;
 
+/* Its elements, for a call that is given a list. */
+static inline const struct sluice_sge *fuzz_list_of(const struct sluice_request *request)
+{
+    return request->sges ? request->sges : &request->sge;
+}
+
 /* value, once in n times; else 0. */
 uint32_t fuzz_one_in(uint32_t n, uint32_t value);
 /* A list of so many random requests; it is the owner's if it is accepted. */
