@@ -108,6 +108,7 @@ test_programs += \
 	%D%/test_verbs_devices \
 	%D%/test_verbs_events \
 	%D%/test_verbs_infiniband \
+	%D%/test_verbs_limits \
 	%D%/test_verbs_memory \
 	%D%/test_verbs_nearest \
 	%D%/test_verbs_path \
@@ -178,6 +179,13 @@ FAKE_LIBS = \
 %C%_test_verbs_infiniband_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 %C%_test_verbs_infiniband_LDADD = $(FAKE_LIBS)
 
+%C%_test_verbs_limits_SOURCES = \
+	%D%/test_verbs_limits.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h
+%C%_test_verbs_limits_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_limits_LDADD = $(FAKE_LIBS)
+
 %C%_test_verbs_memory_SOURCES = \
 	%D%/test_verbs_memory.c \
 	%D%/verbs/ports.c \
@@ -245,6 +253,7 @@ unthreaded_tests = \
 	%D%/test_verbs_choice \
 	%D%/test_verbs_devices \
 	%D%/test_verbs_infiniband \
+	%D%/test_verbs_limits \
 	%D%/test_verbs_memory \
 	%D%/test_verbs_nearest \
 	%D%/test_verbs_path \

@@ -68,14 +68,14 @@ struct sluice_port_info {
     uint32_t link_layer;   /* enum sluice_link_layer of context.h */
     uint32_t lid;          /* InfiniBand: local identifier; else 0 */
     uint32_t sm_lid;       /* InfiniBand: that of the subnet manager; else 0 */
-    uint32_t mtu;          /* largest packet payload now, bytes; 0 for soft */
-    uint32_t max_mtu;      /* largest the port is capable of, bytes; 0 for soft */
+    uint32_t mtu;          /* largest packet payload now, bytes; 0: soft, or not known */
+    uint32_t max_mtu;      /* largest the port is capable of; 0: soft, or not known */
     uint32_t width;        /* lanes; 0: not known */
     uint32_t speed;        /* signalling rate of all lanes together, Mbit/s; 0: not known */
     uint32_t gid_table;    /* entries the GID table has room for */
     uint32_t pkey_table;   /* entries the partition key table has room for */
     uint32_t reserved;     /* 0 */
-    uint64_t max_message;  /* largest message, bytes */
+    uint64_t max_message;  /* largest message, bytes; 0: not known */
     char description[128]; /* one line for people: state, link layer, address, or what is wrong */
 };
 

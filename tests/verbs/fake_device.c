@@ -119,6 +119,12 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
     return htobe64(0x0011223344556600 + handle_of(device)->index);
 }
 
+/* A limit as it is reported. */
+static int said(enum fake_limit limit, int value)
+{
+    return fake_verbs.silent & FAKE_SILENT(limit) ? 0 : value;
+}
+
 /* What the macro ibv_query_port() calls. */
 static int query_port(struct ibv_context *ibv, uint8_t number, struct ibv_port_attr *attr,
                       size_t length)
@@ -136,9 +142,9 @@ static int query_port(struct ibv_context *ibv, uint8_t number, struct ibv_port_a
     } else {
         full.state = port->state;
         full.max_mtu = port->max_mtu;
-        full.active_mtu = port->active_mtu;
+        full.active_mtu = (enum ibv_mtu)said(FAKE_ACTIVE_MTU, (int)port->active_mtu);
         full.gid_tbl_len = (int)port->gids;
-        full.max_msg_sz = port->max_msg_sz;
+        full.max_msg_sz = (uint32_t)said(FAKE_MAX_MSG_SZ, (int)port->max_msg_sz);
         full.pkey_tbl_len = (uint16_t)port->pkeys;
         full.lid = port->lid;
         full.lmc = port->lmc;
@@ -250,16 +256,16 @@ int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
             .max_mr_size = UINT64_MAX,
             .page_size_cap = 0xfffffffffffff000,
             .max_qp = device->max_qp,
-            .max_qp_wr = device->max_qp_wr,
-            .max_sge = device->max_sge,
-            .max_sge_rd = device->max_sge_rd,
-            .max_cq = device->max_cq,
-            .max_cqe = device->max_cqe,
+            .max_qp_wr = said(FAKE_MAX_QP_WR, device->max_qp_wr),
+            .max_sge = said(FAKE_MAX_SGE, device->max_sge),
+            .max_sge_rd = said(FAKE_MAX_SGE_RD, device->max_sge_rd),
+            .max_cq = said(FAKE_MAX_CQ, device->max_cq),
+            .max_cqe = said(FAKE_MAX_CQE, device->max_cqe),
             .max_mr = device->max_mr,
             .max_pd = 65536,
-            .max_qp_rd_atom = device->max_qp_rd_atom,
+            .max_qp_rd_atom = said(FAKE_MAX_QP_RD_ATOM, device->max_qp_rd_atom),
             .max_res_rd_atom = device->max_qp_rd_atom,
-            .max_qp_init_rd_atom = device->max_qp_init_rd_atom,
+            .max_qp_init_rd_atom = said(FAKE_MAX_QP_INIT_RD_ATOM, device->max_qp_init_rd_atom),
             .atomic_cap = device->atomic_cap,
             .max_pkeys = FAKE_PKEYS,
             .phys_port_cnt = (uint8_t)device->ports,

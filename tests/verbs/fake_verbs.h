@@ -71,6 +71,22 @@ enum fake_orphans {
     FAKE_LATE   /* those that were held come when they are released */
 };
 
+/* Limits that some devices do not report. */
+enum fake_limit {
+    FAKE_MAX_MSG_SZ,
+    FAKE_ACTIVE_MTU,
+    FAKE_MAX_QP_WR,
+    FAKE_MAX_CQE,
+    FAKE_MAX_CQ,
+    FAKE_MAX_SGE,
+    FAKE_MAX_SGE_RD,
+    FAKE_MAX_QP_RD_ATOM,
+    FAKE_MAX_QP_INIT_RD_ATOM,
+    FAKE_LIMITS
+};
+#define FAKE_SILENT(limit) (UINT32_C(1) << (limit))
+#define FAKE_ALL_LIMITS (FAKE_SILENT(FAKE_LIMITS) - 1)
+
 /* Objects that there are. */
 struct fake_live {
     uint32_t device_lists;
@@ -135,6 +151,7 @@ struct fake_verbs {
     bool dmabuf;           /* dmabufs can be registered */
     bool eager;            /* a post does at once what can be done at once */
     bool release_at_arm;   /* all that is held comes right before a queue is armed next */
+    uint32_t silent;       /* limits that it keeps and reports as 0: FAKE_SILENT() of each */
     enum fake_orphans orphans;
     enum ibv_fork_status fork_status;
     uint32_t hurry; /* timers run so many times as fast */

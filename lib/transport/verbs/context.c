@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opening a device and a port of it. Guarantee: an open context is one on
- * which queue pairs could be made a moment ago, and its limits are the
- * device's own. events.c reads its asynchronous events.
+ * which queue pairs could be made a moment ago. limits.c has what it can do,
+ * events.c reads its asynchronous events.
  */
 #include "config.h"
 
@@ -12,12 +12,6 @@
 #include <unistd.h>
 
 #include "verbs.h"
-
-/* The most that channel_attr.max_inline can ask for, and the least worth trying. */
-#define INLINE_MOST 1024
-#define INLINE_LEAST 16
-/* Of the completion queues of one channel or multichannel: some 64 MiB of the device's entries. */
-#define CQ_ENTRIES_MOST (UINT32_C(1) << 20)
 
 static struct ibv_device *find_device(struct ibv_device **devices, const char *name)
 {
@@ -87,88 +81,6 @@ static int choose_port(struct ibv_context *ibv, uint32_t ports, uint32_t wanted,
                     ibv_port_state_str(attr.state));
 }
 
-/* Devices do not tell how much data a request can carry within: ask, and halve. */
-static uint32_t try_inline(struct ibv_pd *pd, struct ibv_cq *cq)
-{
-    for (uint32_t bytes = INLINE_MOST; bytes >= INLINE_LEAST; bytes /= 2) {
-        struct ibv_qp_init_attr attr = {
-            .send_cq = cq,
-            .recv_cq = cq,
-            .qp_type = IBV_QPT_RC,
-            .cap = {.max_send_wr = 1,
-                    .max_recv_wr = 1,
-                    .max_send_sge = 1,
-                    .max_recv_sge = 1,
-                    .max_inline_data = bytes},
-        };
-        struct ibv_qp *qp = ibv_create_qp(pd, &attr);
-
-        if (qp) {
-            ibv_destroy_qp(qp);
-            return slu_verbs_min(attr.cap.max_inline_data, INLINE_MOST);
-        }
-    }
-    return 0;
-}
-
-static uint32_t probe_inline(struct ibv_context *ibv)
-{
-    struct ibv_pd *pd = ibv_alloc_pd(ibv);
-    struct ibv_cq *cq = pd ? ibv_create_cq(ibv, 2, NULL, NULL, 0) : NULL;
-    uint32_t bytes = cq ? try_inline(pd, cq) : 0;
-
-    if (cq)
-        ibv_destroy_cq(cq);
-    if (pd)
-        ibv_dealloc_pd(pd);
-    return bytes;
-}
-
-static uint32_t positive(int limit)
-{
-    return limit > 0 ? (uint32_t)limit : 0;
-}
-
-/* Of many queues, as far as it is worth their memory. */
-static uint32_t cq_entries(const struct ibv_device_attr *attr)
-{
-    uint64_t all = (uint64_t)positive(attr->max_cqe) * positive(attr->max_cq);
-
-    if (all > CQ_ENTRIES_MOST)
-        all = CQ_ENTRIES_MOST;
-    return all > positive(attr->max_cqe) ? (uint32_t)all : positive(attr->max_cqe);
-}
-
-static enum sluice_atomics atomics_of(enum ibv_atomic_cap has)
-{
-    if (has == IBV_ATOMIC_NONE)
-        return SLUICE_ATOMICS_NONE;
-    return has == IBV_ATOMIC_GLOB ? SLUICE_ATOMICS_GLOBAL : SLUICE_ATOMICS_DEVICE;
-}
-
-static void set_limits(struct slu_verbs_context *context, const struct ibv_device_attr *attr,
-                       const struct ibv_port_attr *port)
-{
-    struct slu_tcontext *base = &context->base;
-    uint32_t reads =
-        slu_verbs_min(positive(attr->max_qp_rd_atom), positive(attr->max_qp_init_rd_atom));
-    uint32_t queue = positive(attr->max_cqe - 1) / 2;
-
-    base->max_cq_depth = positive(attr->max_cqe);
-    base->max_cq_entries = cq_entries(attr);
-    /* Both queues of a queue pair, and a probe, complete on one queue of the device: see cq.c. */
-    base->max_receive_depth = slu_verbs_min(positive(attr->max_qp_wr), queue);
-    base->max_send_depth = slu_verbs_min(positive(attr->max_qp_wr - 1), queue);
-    base->max_sge = positive(attr->max_sge);
-    /* Some devices take shorter lists for reads; 0 means that nothing is said. */
-    if (attr->max_sge_rd > 0)
-        base->max_sge = slu_verbs_min(base->max_sge, positive(attr->max_sge_rd));
-    base->max_read_depth = slu_verbs_min(reads, UINT8_MAX);
-    base->atomics = atomics_of(attr->atomic_cap);
-    base->max_message = port->max_msg_sz;
-    base->max_inline = probe_inline(context->ibv);
-}
-
 /* What is told of the port and the device, as it is now. */
 static void describe_place(struct slu_verbs_context *context, const struct slu_verbs_path *path)
 {
@@ -211,7 +123,7 @@ static int prepare_context(struct slu_verbs_context *context,
                         strerror(err));
     }
     describe_place(context, &path);
-    set_limits(context, &attr, &port);
+    slu_verbs_limits_set(context, &attr, &port);
     return 0;
 }
 

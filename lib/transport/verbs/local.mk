@@ -9,6 +9,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/device.c \
 	%D%/events.c \
 	%D%/fork.c \
+	%D%/limits.c \
 	%D%/memory.c \
 	%D%/path.c \
 	%D%/post.c \

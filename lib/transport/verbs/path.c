@@ -213,7 +213,7 @@ static int read_path(struct ibv_context *ibv, uint8_t port, uint32_t gid_entries
         return slu_fail(ENETDOWN,
                         "port %u of %s is %s, not active; see to its link or network interface",
                         port, device, ibv_port_state_str(attr.state));
-    read.mtu = attr.active_mtu;
+    read.mtu = attr.active_mtu ? attr.active_mtu : SLU_VERBS_MTU_UNKNOWN;
     read.lid = attr.lid;
     /* Drivers older than RoCE leave the link layer unspecified. */
     read.link_layer = attr.link_layer == IBV_LINK_LAYER_ETHERNET ? IBV_LINK_LAYER_ETHERNET

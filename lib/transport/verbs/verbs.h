@@ -215,8 +215,13 @@ int slu_verbs_wrap(struct ibv_context *ibv, const struct sluice_context_attr *at
                    struct slu_tcontext **context);
 void slu_verbs_close(struct slu_tcontext *context);
 
+/* limits.c: what the device can do, and its port. */
+void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_device_attr *attr,
+                          const struct ibv_port_attr *port);
+
 /* path.c */
-#define SLU_VERBS_PKEY_FULL 0x8000 /* the rest of a partition key says which partition */
+#define SLU_VERBS_MTU_UNKNOWN IBV_MTU_256 /* of a port that names none: what all have */
+#define SLU_VERBS_PKEY_FULL 0x8000        /* the rest of a partition key says which partition */
 #define SLU_VERBS_ADDRESS_CHARS 64
 /* "RoCE v2 192.0.2.1" or "RoCE v1 fe80::1" or "GID fe80::1". */
 void slu_verbs_gid_text(const uint8_t gid[16], uint32_t type, char text[SLU_VERBS_ADDRESS_CHARS]);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a device can do. Guarantee: each limit is the device's own where it
+ * reports one. What it reports as 0, and cannot be 0, it does not say: some
+ * drivers leave such fields empty. Then what all devices have is taken for it,
+ * and the log says so, once for each context.
+ */
+#include "config.h"
+
+#include "verbs.h"
+
+/* The most that channel_attr.max_inline can ask for, and the least worth trying. */
+#define INLINE_MOST 1024
+#define INLINE_LEAST 16
+/* Of the completion queues of one channel or multichannel: some 64 MiB of the device's entries. */
+#define CQ_ENTRIES_MOST (UINT32_C(1) << 20)
+/* What is taken where the device says nothing. A message has 2^31 bytes at most. */
+#define MESSAGE_UNKNOWN (UINT32_C(1) << 30)
+#define QP_WR_UNKNOWN 256
+#define CQE_UNKNOWN 1024
+#define SGE_UNKNOWN 1
+#define READS_UNKNOWN 1
+
+/* Devices do not tell how much data a request can carry within: ask, and halve. */
+static uint32_t try_inline(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+    for (uint32_t bytes = INLINE_MOST; bytes >= INLINE_LEAST; bytes /= 2) {
+        struct ibv_qp_init_attr attr = {
+            .send_cq = cq,
+            .recv_cq = cq,
+            .qp_type = IBV_QPT_RC,
+            .cap = {.max_send_wr = 1,
+                    .max_recv_wr = 1,
+                    .max_send_sge = 1,
+                    .max_recv_sge = 1,
+                    .max_inline_data = bytes},
+        };
+        struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+
+        if (qp) {
+            ibv_destroy_qp(qp);
+            return slu_verbs_min(attr.cap.max_inline_data, INLINE_MOST);
+        }
+    }
+    return 0;
+}
+
+static uint32_t probe_inline(struct ibv_context *ibv)
+{
+    struct ibv_pd *pd = ibv_alloc_pd(ibv);
+    struct ibv_cq *cq = pd ? ibv_create_cq(ibv, 2, NULL, NULL, 0) : NULL;
+    uint32_t bytes = cq ? try_inline(pd, cq) : 0;
+
+    if (cq)
+        ibv_destroy_cq(cq);
+    if (pd)
+        ibv_dealloc_pd(pd);
+    return bytes;
+}
+
+/* The reported limit, or what is taken for one that is not known. */
+static uint32_t known(const struct slu_verbs_context *context, const char *what, int64_t reported,
+                      uint32_t otherwise)
+{
+    if (reported > 0)
+        return (uint32_t)reported;
+    slu_log(SLUICE_LOG_INFO, "device %s does not say %s: %u is taken", context->base.device, what,
+            otherwise);
+    return otherwise;
+}
+
+/* Of many queues, as far as it is worth their memory. */
+static uint32_t cq_entries(uint32_t max_cqe, int queues)
+{
+    uint64_t all = (uint64_t)max_cqe * (queues > 0 ? (uint32_t)queues : 1);
+
+    if (all > CQ_ENTRIES_MOST)
+        all = CQ_ENTRIES_MOST;
+    return all > max_cqe ? (uint32_t)all : max_cqe;
+}
+
+static enum sluice_atomics atomics_of(enum ibv_atomic_cap has)
+{
+    if (has == IBV_ATOMIC_NONE)
+        return SLUICE_ATOMICS_NONE;
+    return has == IBV_ATOMIC_GLOB ? SLUICE_ATOMICS_GLOBAL : SLUICE_ATOMICS_DEVICE;
+}
+
+static void set_depths(struct slu_verbs_context *context, const struct ibv_device_attr *attr)
+{
+    struct slu_tcontext *base = &context->base;
+    uint32_t wrs =
+        known(context, "how many requests a queue holds", attr->max_qp_wr, QP_WR_UNKNOWN);
+    uint32_t cqe =
+        known(context, "how many entries a completion queue has", attr->max_cqe, CQE_UNKNOWN);
+
+    base->max_cq_depth = cqe;
+    base->max_cq_entries = cq_entries(cqe, attr->max_cq);
+    /* Both queues of a queue pair, and a probe, complete on one queue of the device: see cq.c. */
+    base->max_receive_depth = slu_verbs_min(wrs, (cqe - 1) / 2);
+    base->max_send_depth = slu_verbs_min(wrs - 1, (cqe - 1) / 2);
+}
+
+static void set_reads(struct slu_verbs_context *context, const struct ibv_device_attr *attr)
+{
+    uint32_t answers = known(context, "how many reads of a peer it answers at a time",
+                             attr->max_qp_rd_atom, READS_UNKNOWN);
+    uint32_t starts = known(context, "how many reads it starts at a time",
+                            attr->max_qp_init_rd_atom, READS_UNKNOWN);
+
+    context->base.max_read_depth = slu_verbs_min(slu_verbs_min(answers, starts), UINT8_MAX);
+}
+
+void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_device_attr *attr,
+                          const struct ibv_port_attr *port)
+{
+    struct slu_tcontext *base = &context->base;
+
+    set_depths(context, attr);
+    set_reads(context, attr);
+    base->max_sge = known(context, "how many elements a request has", attr->max_sge, SGE_UNKNOWN);
+    /* Some devices take shorter lists for reads; 0 means that nothing is said. */
+    if (attr->max_sge_rd > 0)
+        base->max_sge = slu_verbs_min(base->max_sge, (uint32_t)attr->max_sge_rd);
+    base->atomics = atomics_of(attr->atomic_cap);
+    base->max_message =
+        known(context, "how long a message can be", port->max_msg_sz, MESSAGE_UNKNOWN);
+    /* Its path has it: see path.c. */
+    known(context, "its MTU", port->active_mtu ? slu_verbs_mtu_bytes(port->active_mtu) : 0,
+          slu_verbs_mtu_bytes(SLU_VERBS_MTU_UNKNOWN));
+    base->max_inline = probe_inline(context->ibv);
+}
