@@ -6,12 +6,16 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <net/if.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/group.h"
 #include "support/pair.h"
 #include "support/process.h"
 
@@ -389,6 +393,142 @@ START_TEST(a_thousand_cycles_leave_nothing)
 }
 END_TEST
 
+/* Bytes that the kernel holds for the anonymous files of this process. */
+static size_t bytes_of_memfds(void)
+{
+    size_t bytes = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        char path[64];
+        char name[64] = "";
+        struct stat status;
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        if (readlink(path, name, sizeof(name) - 1) > 0 && strncmp(name, "/memfd:", 7) == 0 &&
+            fstat(fd, &status) == 0) {
+            bytes += (size_t)status.st_blocks * 512;
+        }
+    }
+    return bytes;
+}
+
+static size_t resident_bytes(void *memory, size_t length)
+{
+    static unsigned char there[5 * MIB / 4096];
+    size_t bytes = 0;
+    require(mincore(memory, length, there) == 0, "%s", strerror(errno));
+    for (size_t page = 0; page < length / page_bytes(); page++) {
+        bytes += (there[page] & 1) != 0 ? page_bytes() : 0;
+    }
+    return bytes;
+}
+
+/* What was allocated is there before it is touched. */
+START_TEST(allocated_memory_is_there)
+{
+    static const uint32_t access[] = {0, SLUICE_MR_HUGE_PAGES};
+    struct sides sides;
+    sides_open(&sides);
+    /* The pretend device pins nothing. */
+    for (size_t i = 0; i < COUNT(access) && !device_is_pretend(); i++) {
+        struct sluice_mr *mr = alloc(sides.pds[0], 5 * MIB, access[i]);
+        size_t bytes =
+            device_is_soft() ? bytes_of_memfds() : resident_bytes(sluice_mr_addr(mr), 5 * MIB);
+        require(bytes >= 5 * MIB, "%zu bytes", bytes);
+        require_ok(sluice_mr_deregister(mr));
+    }
+    sides_close(&sides);
+}
+END_TEST
+
+/* More than there can be is refused, and kills nobody. */
+START_TEST(more_memory_than_there_is)
+{
+    static const uint32_t access[] = {0, SLUICE_MR_HUGE_PAGES};
+    struct sides sides;
+    sides_open(&sides);
+    size_t all = (size_t)(read_number("/proc/meminfo", "MemTotal:") +
+                          read_number("/proc/meminfo", "SwapTotal:")) *
+                 1024;
+    for (size_t i = 0; i < COUNT(access); i++) {
+        require_null(sluice_mr_alloc(sides.pds[0], (size_t)1 << 44, access[i]), ENOMEM,
+                     device_is_soft() ? "17592186044416 bytes: bytes are" : "17592186044416 bytes");
+        /* A device's driver may ask the kernel for as much as there is, with what comes of it. */
+        if (device_is_soft()) {
+            require_null(sluice_mr_alloc(sides.pds[0], all, access[i]), ENOMEM, "bytes are");
+        }
+        require_ok(sluice_mr_deregister(alloc(sides.pds[0], MIB, access[i])));
+    }
+    sides_close(&sides);
+}
+END_TEST
+
+/* Memory of soft is a file to the kernel: a limit on those is no reason to die. */
+START_TEST(limit_on_files)
+{
+    struct rlimit before;
+    struct sides sides;
+    sides_open(&sides);
+    require(getrlimit(RLIMIT_FSIZE, &before) == 0, "%s", strerror(errno));
+    struct rlimit limit = {.rlim_cur = MIB, .rlim_max = before.rlim_max};
+    require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "%s", strerror(errno));
+    if (device_is_soft()) {
+        require_null(sluice_mr_alloc(sides.pds[0], MIB + 1, ACCESS_ALL), ENOMEM,
+                     "1048577 ulimit -f");
+    }
+    require_ok(sluice_mr_deregister(alloc(sides.pds[0], MIB, ACCESS_ALL)));
+    require(setrlimit(RLIMIT_FSIZE, &before) == 0, "%s", strerror(errno));
+    sides_close(&sides);
+}
+END_TEST
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[4200];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "we");
+    require(file && fputs(text, file) >= 0 && fclose(file) == 0, "%s: %s", path, strerror(errno));
+}
+
+/* Cgroups of our own instead of the system's, in a mount namespace; false: we may not. */
+static bool mount_cgroups(void)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) == 0;
+}
+
+/* A limit of 8 MiB, of which 3 are free, and one is of files. */
+static void in_a_cgroup(struct rank *rank)
+{
+    if (!mount_cgroups()) {
+        return; /* no root, or a container */
+    }
+    write_file("/sys/fs/cgroup", "memory.max", "8388608\n");
+    write_file("/sys/fs/cgroup", "memory.current", "5242880\n");
+    write_file("/sys/fs/cgroup", "memory.stat",
+               "anon 4194304\ninactive_file 524288\nactive_file 524288\n");
+    write_file("/sys/fs/cgroup", "memory.swap.max", "0\n");
+    require(mkdir("/sys/fs/cgroup/memory", 0700) == 0, "%s", strerror(errno));
+    write_file("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "8388608\n");
+    write_file("/sys/fs/cgroup/memory", "memory.usage_in_bytes", "5242880\n");
+    write_file("/sys/fs/cgroup/memory", "memory.stat",
+               "inactive_file 1\ntotal_inactive_file 524288\ntotal_active_file 524288\n");
+    write_file("/sys/fs/cgroup/memory", "memory.swap.max", "0\n");
+    struct sides sides;
+    sides_open(&sides);
+    require_null(sluice_mr_alloc(sides.pds[0], 5 * MIB, ACCESS_ALL), ENOMEM,
+                 "5242880 bytes: 4194304 bytes are left by a memory cgroup");
+    require_ok(sluice_mr_deregister(alloc(sides.pds[0], 3 * MIB, ACCESS_ALL)));
+    sides_close(&sides);
+    (void)rank;
+}
+
+START_TEST(limit_of_a_memory_cgroup)
+{
+    if (device_is_soft()) {
+        group_run(1, in_a_cgroup, NULL, 20);
+    }
+}
+END_TEST
+
 #define LOCKABLE ((rlim_t)64 * 1024)
 
 /* Registers more than may be locked, as a user without rights; and as much as may be. */
@@ -435,6 +575,10 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, wrong_dmabuf);
     tcase_add_test(tcase, unsupported_dmabuf);
     tcase_add_test(tcase, a_thousand_cycles_leave_nothing);
+    tcase_add_test(tcase, allocated_memory_is_there);
+    tcase_add_test(tcase, more_memory_than_there_is);
+    tcase_add_test(tcase, limit_on_files);
+    tcase_add_test(tcase, limit_of_a_memory_cgroup);
     /* The last one: without Check's fork it takes the rights of all that follow. */
     tcase_add_test(tcase, limit_on_locked_memory);
 }

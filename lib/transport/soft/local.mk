@@ -18,6 +18,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/qp.c \
 	%D%/query.c \
 	%D%/queue.c \
+	%D%/reserve.c \
 	%D%/soft.h \
 	%D%/tcp.h \
 	%D%/tcp_connect.c \

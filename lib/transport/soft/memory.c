@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define FIRST_BUCKETS 64
@@ -158,12 +159,35 @@ static int make_memfd(const struct slu_page_way *way, int *fd)
     return 0;
 }
 
+/* Beyond it, a memfd would get the program a signal that kills it. */
+static bool may_be_so_long(size_t length)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= length;
+}
+
+/* Maps it and takes all its pages. Reserved ones are counted apart, and taken by mapping. */
+static int map_whole(const struct slu_page_way *way, int fd, struct slu_pages *pages)
+{
+    int err = slu_pages_map(way, fd, pages);
+    if (err != 0 || way->kind == SLU_PAGES_RESERVED)
+        return err;
+    err = slu_soft_reserve(fd, way->length);
+    if (err != 0)
+        slu_pages_unmap(pages);
+    return err;
+}
+
 /* A positive errno value without a text: there may be another way. */
 static int map_memfd(const struct slu_page_way *way, int *fd, struct slu_pages *pages)
 {
+    if (!may_be_so_long(way->length))
+        return EFBIG;
+    if (way->kind != SLU_PAGES_RESERVED && !slu_soft_has_room(way->length))
+        return ENOMEM;
     int err = make_memfd(way, fd);
     if (err == 0) {
-        err = slu_pages_map(way, *fd, pages);
+        err = map_whole(way, *fd, pages);
         if (err != 0)
             close(*fd);
     }
@@ -172,8 +196,17 @@ static int map_memfd(const struct slu_page_way *way, int *fd, struct slu_pages *
 
 static int fail_alloc(int err, size_t length)
 {
+    struct soft_room room = slu_soft_room();
     if (err == EMFILE || err == ENFILE)
         return slu_fail(err, "a memory region needs a file descriptor: %s", strerrordesc_np(err));
+    if (err == EFBIG)
+        return slu_fail(ENOMEM,
+                        "no memory for a region of %zu bytes: it is that of a file, and ulimit -f "
+                        "is less",
+                        length);
+    if (err == ENOMEM && room.bytes != UINT64_MAX)
+        return slu_fail(ENOMEM, "no memory for a region of %zu bytes: %llu bytes are %s", length,
+                        (unsigned long long)room.bytes, room.what);
     return slu_fail(ENOMEM, "no memory for a region of %zu bytes: %s", length,
                     strerrordesc_np(err));
 }

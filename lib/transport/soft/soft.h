@@ -338,6 +338,16 @@ uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
 /* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
 int slu_soft_probe_range(const void *addr, size_t length, bool write);
 
+/* reserve.c */
+struct soft_room {
+    uint64_t bytes;
+    const char *what; /* "available", or so */
+};
+struct soft_room slu_soft_room(void); /* for all that the process may still take */
+bool slu_soft_has_room(uint64_t length);
+/* Takes all pages of a memfd if there is room; a positive errno value without a text. */
+int slu_soft_reserve(int fd, uint64_t length);
+
 /*
  * atomic.c: with the keys locked. A status; on success *before is the old value.
  * The operands are in network byte order.
