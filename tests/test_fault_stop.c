@@ -337,8 +337,82 @@ START_TEST(stopped_peer_is_waited_for)
 }
 END_TEST
 
+/* Whichever object goes last takes the device with it. */
+enum last { LAST_CONTEXT, LAST_DOMAIN, LAST_REGION, LASTS };
+#define LEAVES 3
+#define MUCH ((size_t)8 << 20)
+
+static int64_t leave(struct mesh *mesh, struct memory *memory, enum last last)
+{
+    sluice_multichannel_close(mesh->all);
+    int64_t start = clock_now();
+    if (last != LAST_CONTEXT) {
+        sluice_context_close(mesh->context);
+    }
+    if (last == LAST_REGION) {
+        sluice_pd_free(mesh->pd);
+    }
+    memory_close(memory);
+    if (last != LAST_REGION) {
+        sluice_pd_free(mesh->pd);
+    }
+    if (last == LAST_CONTEXT) {
+        sluice_context_close(mesh->context);
+    }
+    return clock_now() - start;
+}
+
+/* All ends while the peer is stopped, in the middle of what is sent to it. */
+static void leave_a_stopped_peer(struct rank *rank)
+{
+    static struct mesh meshes[LASTS * LEAVES];
+    static struct memory memories[LASTS * LEAVES];
+    pid_t pids[2];
+    pid_t own[2] = {getpid(), getpid()};
+    rank_exchange(rank, own, pids, sizeof(own[0]));
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        mesh_open(&meshes[i], rank, NULL);
+        memory_open(&memories[i], meshes[i].pd, MUCH);
+        struct sluice_sge sge = memory_sge(&memories[i], 0, MUCH);
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+        if (rank->index == 1) {
+            require_result(
+                sluice_multichannel_post(meshes[i].all, &receive, 1, SLUICE_FOREVER, NULL), 1);
+        }
+        require_ok(sluice_multichannel_wait_connected(meshes[i].all, DEADLINE));
+    }
+    rank_barrier(rank);
+    if (rank->index == 0) {
+        int64_t least[LASTS] = {INT64_MAX, INT64_MAX, INT64_MAX};
+        require(kill(pids[1], SIGSTOP) == 0, "%s", strerror(errno));
+        for (size_t i = 0; i < COUNT(meshes); i++) {
+            struct sluice_sge sge = memory_sge(&memories[i], 0, MUCH);
+            struct sluice_request send = request_of(SLUICE_OP_SEND, 1, &sge);
+            require_result(sluice_multichannel_post(meshes[i].all, &send, 1, DEADLINE, NULL), 1);
+            int64_t took = leave(&meshes[i], &memories[i], (enum last)(i % LASTS));
+            least[i % LASTS] = took < least[i % LASTS] ? took : least[i % LASTS];
+        }
+        for (int last = 0; last < LASTS; last++) {
+            require(least[last] < SLUICE_MS(500), "end %d took %lld ms at best", last,
+                    (long long)least[last] / 1000000);
+        }
+        require(kill(pids[1], SIGCONT) == 0, "%s", strerror(errno));
+        return;
+    }
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        leave(&meshes[i], &memories[i], LAST_CONTEXT);
+    }
+}
+
+START_TEST(nothing_waits_for_a_stopped_peer_to_end)
+{
+    group_run(2, leave_a_stopped_peer, NULL, 40);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, nothing_waits_for_a_stopped_peer_to_end);
     tcase_add_test(tcase, stopped_peer_is_waited_for);
     tcase_add_test(tcase, peer_stopped_in_the_middle_of_traffic);
     tcase_add_test(tcase, others_go_on_while_a_peer_is_stopped);

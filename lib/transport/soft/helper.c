@@ -31,6 +31,7 @@
 #define FIRST_LOOK 20000
 #define LINGER_TICK SLUICE_MS(5)
 #define LINGER_TIME SLUICE_S(1)
+#define LAST_READS 8
 #define PROBE_TICK SLUICE_MS(50)
 
 int slu_soft_helper_add(struct soft_helper *helper, int op, int fd, uint32_t events,
@@ -277,6 +278,22 @@ static bool drain_sockets(struct soft_helper *helper)
     return left;
 }
 
+/*
+ * The context is closed, which waits for no peer. The kernel goes on to deliver what
+ * the program said last; but it takes it back if something is left that we did not read.
+ */
+static void abandon_sockets(struct soft_helper *helper)
+{
+    while (helper->lingering != NULL) {
+        struct lingering *lingering = helper->lingering;
+        helper->lingering = lingering->next;
+        for (int reads = 0; reads < LAST_READS && !slu_soft_tcp_discard(lingering->fd); reads++)
+            ;
+        close(lingering->fd);
+        free(lingering);
+    }
+}
+
 /* The loop. */
 
 static void clear_event(struct soft_helper *helper)
@@ -369,9 +386,6 @@ static void *run(void *argument)
         serve_kicks(helper);
         run_timers(helper);
     }
-    /* What the program said last is still to reach its peers. */
-    while (drain_sockets(helper))
-        usleep(2000);
     return NULL;
 }
 
@@ -482,6 +496,7 @@ void slu_soft_helper_stop(struct soft_context *context)
             close(helper->half_open[i].fd);
     }
     release_cqs(helper);
+    abandon_sockets(helper);
     close_fds(helper);
     pthread_mutex_destroy(&helper->lock);
     free(helper);
