@@ -285,6 +285,7 @@ configure_checks = \
 
 # Checks of the sources, one a line, sorted.
 source_checks = \
+	%D%/check-abi.sh \
 	%D%/check-headers.sh \
 	%D%/check-style.sh \
 	%D%/check-typestate.sh
@@ -467,6 +468,8 @@ EXTRA_DIST += \
 	$(launch_checks) \
 	$(configure_checks) \
 	$(source_checks) \
+	%D%/abi/libsluice.abi \
+	%D%/abi/libsluice.constants \
 	%D%/launch/mpi.c \
 	%D%/launch/slurm \
 	%D%/softroce/README.md \
