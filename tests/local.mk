@@ -26,6 +26,7 @@ test_programs = \
 	%D%/test_event_loop \
 	%D%/test_exchange \
 	%D%/test_exchange_hostile \
+	%D%/test_exchange_memory \
 	%D%/test_exchange_secret \
 	%D%/test_exchange_tcp \
 	%D%/test_fault_close \
@@ -367,6 +368,14 @@ exchange_liar = \
 	$(exchange_liar) \
 	$(exchange_ranks) \
 	%D%/test_exchange_hostile.c
+%C%_test_exchange_memory_SOURCES = \
+	$(exchange_liar) \
+	$(exchange_ranks) \
+	%D%/test_exchange_memory.c
+%C%_test_exchange_memory_CPPFLAGS = $(PMIX_TEST_CPPFLAGS)
+%C%_test_exchange_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=malloc
+%C%_test_exchange_memory_LDADD = $(LAUNCH_LIBS)
+EXTRA_%C%_test_exchange_memory_DEPENDENCIES = %D%/pmix/libpmix.la
 %C%_test_exchange_secret_SOURCES = \
 	$(exchange_liar) \
 	$(exchange_ranks) \
@@ -440,8 +449,9 @@ include tests/soak/local.mk
 %C%_pmix_libpmix_la_SOURCES = %D%/pmix/fake.c
 %C%_pmix_libpmix_la_CFLAGS = $(AM_CFLAGS) $(PMIX_CFLAGS)
 %C%_pmix_libpmix_la_LDFLAGS = $(AM_LDFLAGS) -rpath /nowhere -version-info 2:0:0
-%C%_test_pmix_CPPFLAGS = $(AM_CPPFLAGS) \
+PMIX_TEST_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DFAKE_PMIX='"$(abs_builddir)/%D%/pmix/.libs/libpmix.so.2"'
+%C%_test_pmix_CPPFLAGS = $(PMIX_TEST_CPPFLAGS)
 %C%_test_pmix_DEPENDENCIES = $(TEST_LIBS) %D%/pmix/libpmix.la
 
 LDADD = $(TEST_LIBS)

@@ -248,6 +248,53 @@ START_TEST(a_failure_is_for_good)
 }
 END_TEST
 
+/* Nobody is told of such a call: the next one is as good as if it had not been made. */
+START_TEST(a_deadline_of_0_says_nothing)
+{
+    struct seat seat;
+    uint8_t to[3] = {0}, from[3];
+    uint32_t rank, ranks;
+    for (int whole = 0; whole < 2; whole++) {
+        struct sluice_exchange *exchange = sit_alone(&seat, whole)->exchange;
+        require_error(sluice_exchange_allgather(exchange, to, from, 1, 0), -ETIMEDOUT, "0 no rank");
+        require_error(sluice_exchange_allgather(exchange, NULL, NULL, 0, 0), -ETIMEDOUT, "0");
+        require_error(sluice_exchange_alltoall(exchange, to, from, 1, 0), -ETIMEDOUT, "0");
+        require_error(sluice_exchange_barrier(exchange, 0), -ETIMEDOUT, "0");
+        require_error(sluice_exchange_locality(exchange, &rank, &ranks, 0), -ETIMEDOUT, "0");
+        require(seat.gathers + seat.swaps + seat.barriers == 0, "it was called");
+        require_result(sluice_exchange_missing(exchange, NULL, 0), 0);
+        /* What is wrong is told nevertheless. */
+        require_error(sluice_exchange_allgather(exchange, NULL, from, 1, 0), -EINVAL, "NULL");
+        require_ok(sluice_exchange_barrier(exchange, LONG));
+        require_ok(sluice_exchange_allgather(exchange, to, from, 1, LONG));
+        sluice_exchange_close(exchange);
+    }
+}
+END_TEST
+
+/* As much as is left, and if that is nothing, then as little as can be told. */
+static int take_time(void *argument, const void *own, void *all, size_t bytes, int64_t deadline)
+{
+    require(deadline > 0, "%lld", (long long)deadline);
+    usleep(1000);
+    return gather(argument, own, all, bytes, deadline);
+}
+
+START_TEST(functions_are_never_given_a_deadline_of_0)
+{
+    struct seat seat = {.rank = 1, .ranks = 3};
+    const struct sluice_exchange_provider provider = {.size = sizeof(provider),
+                                                      .allgather = take_time};
+    static uint8_t to[3 * SLUICE_EXCHANGE_MAX_BYTES], from[sizeof(to)];
+    struct sluice_exchange *exchange = sluice_exchange_wrap(&provider, &seat, 1, 3);
+    require(exchange, "%s", sluice_last_error());
+    require_ok(
+        sluice_exchange_alltoall(exchange, to, from, SLUICE_EXCHANGE_MAX_BYTES, SLUICE_US(1)));
+    require_result(seat.gathers, 3);
+    sluice_exchange_close(exchange);
+}
+END_TEST
+
 START_TEST(errno_is_kept)
 {
     struct seat seat;
@@ -431,6 +478,8 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, what_it_is);
     tcase_add_test(tcase, functions_that_are_there_are_called);
     tcase_add_test(tcase, a_failure_is_for_good);
+    tcase_add_test(tcase, a_deadline_of_0_says_nothing);
+    tcase_add_test(tcase, functions_are_never_given_a_deadline_of_0);
     tcase_add_test(tcase, errno_is_kept);
     tcase_add_test(tcase, alltoall_of_allgathers);
     tcase_add_test(tcase, ranks_of_one_host);

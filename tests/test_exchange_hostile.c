@@ -159,7 +159,7 @@ START_TEST(d2_frames_to_rank_0)
         uint64_t sequence, bytes;
         const char *words;
     } wrong[] = {{0, 0, 1, 8, "rank 1 not expected"},
-                 {7, 0, 1, 8, "rank 1 not expected"},
+                 {8, 0, 1, 8, "rank 1 not expected"},
                  {255, 0, 1, 8, "rank 1 not expected"},
                  {VERDICT, 0, 1, 8, "rank 1 not expected"},
                  {1, 0, 1, 8, "rank 1 not expected"},

@@ -32,7 +32,7 @@ static bool has_secrets(void)
     struct sluice_exchange_attr attr = {.size = sizeof(attr), .kind = SLUICE_EXCHANGE_TCP};
     attr.ranks = 1;
     attr.secret_file = "/nowhere/secret";
-    return sluice_exchange_open(&attr, 0) || errno != EOPNOTSUPP;
+    return sluice_exchange_open(&attr, LONG) || errno != EOPNOTSUPP;
 }
 
 #define BY_ATTR " sluice_exchange_attr.secret_file"

@@ -97,6 +97,35 @@ START_TEST(roots_by_name_and_by_ipv6)
 END_TEST
 
 /* Rank 0, or rank 3. */
+/* A program that passes what is left of its time: nobody hears of such a call. */
+static void call_without_time(struct party *party)
+{
+    uint64_t to[3] = {0}, from[3];
+    uint32_t rank, ranks;
+    for (uint32_t i = 0; i <= party->attr.rank; i++) {
+        require_error(sluice_exchange_alltoall(party->exchange, to, from, 8, 0), -ETIMEDOUT, "0");
+        require_error(sluice_exchange_barrier(party->exchange, 0), -ETIMEDOUT, "no rank was told");
+        require_error(sluice_exchange_locality(party->exchange, &rank, &ranks, 0), -ETIMEDOUT, "0");
+    }
+    party_calls(party, 100);
+    require_error(sluice_exchange_allgather(party->exchange, to, from, 8, 0), -ETIMEDOUT, "0");
+    party_calls(party, 100);
+}
+
+START_TEST(calls_without_time)
+{
+    struct parties parties;
+    parties_make(&parties, 3, 0);
+    parties_run(&parties, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        party_require(&parties.party[i], -ETIMEDOUT, "deadline was 0 no other rank");
+    }
+    parties_make(&parties, 3, LONG);
+    parties_run(&parties, call_without_time);
+    require_all_ok(&parties);
+}
+END_TEST
+
 START_TEST(a_late_rank)
 {
     struct parties parties;
@@ -463,6 +492,7 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, the_largest_blocks);
     tcase_add_test(tcase, a_single_rank_needs_no_root);
     tcase_add_loop_test(tcase, roots_by_name_and_by_ipv6, 0, 2);
+    tcase_add_test(tcase, calls_without_time);
     tcase_add_loop_test(tcase, a_late_rank, 0, 2);
     tcase_add_test(tcase, a_slow_rank);
     tcase_add_test(tcase, a_rank_that_left_is_named_to_all);

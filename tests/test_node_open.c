@@ -84,6 +84,31 @@ static void open_with(const struct mishap *one)
     }
 }
 
+/* A program that passes what is left of its time: the others do not hear of it. */
+static void open_without_time(struct party *party)
+{
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    require_null(sluice_node_open(pd, party->exchange, NULL, 0), ETIMEDOUT, "0 no rank was told");
+    struct sluice_node *node = sluice_node_open(pd, party->exchange, NULL, LONG);
+    require(node, "rank %u: %s", party->attr.rank, sluice_last_error());
+    require_ok(sluice_node_shutdown(node, LONG));
+    sluice_node_close(node);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+
+START_TEST(no_time)
+{
+    struct parties parties;
+    parties_make(&parties, 3, LONG);
+    parties_run(&parties, open_without_time);
+    for (uint32_t i = 0; i < parties.count; i++) {
+        party_require(&parties.party[i], 0, "");
+    }
+}
+END_TEST
+
 START_TEST(a_wrong_argument)
 {
     struct mishap one = {.barrier = 4,
@@ -152,6 +177,7 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, no_time);
     tcase_add_test(tcase, a_wrong_argument);
     tcase_add_test(tcase, a_wrong_endpoint);
     tcase_add_test(tcase, a_damaged_endpoint);

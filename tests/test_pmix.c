@@ -129,8 +129,10 @@ START_TEST(one_at_a_time)
     exchange = open_well();
     require_null(sluice_exchange_open(NULL, LIMIT), EBUSY, "PMIx already closed");
     require_null(open_as(SLUICE_EXCHANGE_PMIX, LIMIT), EBUSY, "PMIx already closed");
+    require_error(sluice_exchange_barrier(exchange, 0), -ETIMEDOUT, "no rank was told");
     check_calls(exchange);
     sluice_exchange_close(exchange);
+    require_null(sluice_exchange_open(NULL, 0), ETIMEDOUT, "deadline was 0");
     exchange = open_well();
     check_calls(exchange);
     sluice_exchange_close(exchange);

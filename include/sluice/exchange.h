@@ -7,7 +7,8 @@
  *
  * A call blocks until all ranks have made it, or its deadline passes. Then it
  * fails, sluice_exchange_missing() names the ranks that were not there, and the
- * exchange is of no more use: all later calls fail with -ENOTCONN. One thread at
+ * exchange is of no more use: all later calls fail with -ENOTCONN. But with a
+ * deadline of 0 nothing is begun and nothing is broken: -ETIMEDOUT. One thread at
  * a time uses an exchange; different exchanges are independent, but over PMIx a
  * process has one at a time.
  */
@@ -91,7 +92,7 @@ struct sluice_exchange_provider {
     uint32_t size; /* set to sizeof(struct sluice_exchange_provider) */
     uint32_t reserved;
     int (*allgather)(void *argument, const void *own, void *all, size_t bytes, int64_t deadline);
-    /* NULL: the library makes it of allgather. */
+    /* NULL: the library makes it of allgather. No deadline is 0. */
     int (*alltoall)(void *argument, const void *to, void *from, size_t bytes, int64_t deadline);
     int (*barrier)(void *argument, int64_t deadline);
     /* Called by sluice_exchange_close(); may be NULL. */
@@ -112,7 +113,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_query(const struct sluice_exc
  * ranks times so many, and then has those of rank i at i * bytes. 0; -EINVAL;
  * -ETIMEDOUT: the deadline passed; -ECONNRESET: a rank is gone; -EPROTO: the ranks
  * do not agree on the call or its bytes; -ENOTCONN: it had failed before;
- * -ENOMEM; or what the provider said.
+ * -ENOMEM: this rank, or another one, cannot take part; or what the provider said.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_allgather(struct sluice_exchange *exchange,
                                                              const void *own, void *all,

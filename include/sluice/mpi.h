@@ -29,7 +29,7 @@ extern "C" {
 
 /* What follows with this prefix is not for the program to call. */
 struct sluice_mpi_state {
-    MPI_Comm comm; /* our duplicate */
+    MPI_Comm comm; /* our duplicate; MPI_COMM_NULL: not yet */
 };
 
 /*
@@ -108,19 +108,20 @@ static inline void sluice_mpi_close(void *argument)
 {
     struct sluice_mpi_state *state = (struct sluice_mpi_state *)argument;
 
-    if (sluice_mpi_check() == 0)
+    if (state->comm != MPI_COMM_NULL && sluice_mpi_check() == 0)
         MPI_Comm_free(&state->comm);
     free(state);
 }
 
 /*
  * A duplicate of which errors come back; those of making it as well, instead of ending the
- * program. -EINVAL: between two groups; -ENOMEM or -ECONNRESET: what MPI said.
+ * program. Before it is made all say whether they have what else it takes. -EINVAL: between
+ * two groups; -ENOMEM: one has not; or -ENOMEM or -ECONNRESET: what MPI said.
  */
-static inline int sluice_mpi_duplicate(MPI_Comm comm, MPI_Comm *own)
+static inline int sluice_mpi_duplicate(MPI_Comm comm, int ready, MPI_Comm *own)
 {
     MPI_Errhandler before;
-    int between = 0, error;
+    int between = 0, all_ready = 0, error;
 
     if (MPI_Comm_get_errhandler(comm, &before) != MPI_SUCCESS)
         return -ECONNRESET;
@@ -129,6 +130,10 @@ static inline int sluice_mpi_duplicate(MPI_Comm comm, MPI_Comm *own)
         error = sluice_mpi_error(MPI_Comm_test_inter(comm, &between));
     if (error == 0 && between != 0)
         error = -EINVAL;
+    if (error == 0)
+        error = sluice_mpi_error(MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, comm));
+    if (error == 0 && all_ready == 0)
+        error = -ENOMEM;
     if (error == 0)
         error = sluice_mpi_error(MPI_Comm_dup(comm, own));
     MPI_Comm_set_errhandler(comm, before);
@@ -141,8 +146,8 @@ static inline int sluice_mpi_duplicate(MPI_Comm comm, MPI_Comm *own)
 /*
  * An exchange of all ranks of the communicator, which all call it. NULL and errno:
  * EINVAL (MPI is not initialised, or finalised; comm is MPI_COMM_NULL or between two
- * groups), EPERM (this thread may not call MPI), ENOMEM, ECONNRESET (MPI could not
- * duplicate it), or as sluice_exchange_wrap(). sluice_last_error() has a text of the
+ * groups), EPERM (this thread may not call MPI), ENOMEM (in any rank), ECONNRESET (MPI
+ * could not duplicate it), or as sluice_exchange_wrap(). sluice_last_error() has a text of the
  * last only. The error handler of comm is another one meanwhile. (GCC has nothing to say
  * of what inline functions return.)
  */
@@ -157,34 +162,40 @@ static struct sluice_exchange *sluice_exchange_open_mpi(MPI_Comm comm)
                                                 sluice_mpi_close};
     struct sluice_exchange *exchange = NULL;
     struct sluice_mpi_state *state;
+    MPI_Comm own = MPI_COMM_NULL;
     int rank = 0, ranks = 0, error = sluice_mpi_check();
 
     if (error < 0 || comm == MPI_COMM_NULL) {
         errno = error == -EPERM ? EPERM : EINVAL;
         return NULL;
     }
-    state = (struct sluice_mpi_state *)malloc(sizeof *state);
-    if (state == NULL) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    error = sluice_mpi_duplicate(comm, &state->comm);
-    if (error < 0) {
-        free(state);
-        errno = -error;
-        return NULL;
-    }
-    if (MPI_Comm_rank(state->comm, &rank) == MPI_SUCCESS &&
-        MPI_Comm_size(state->comm, &ranks) == MPI_SUCCESS)
-        exchange = sluice_exchange_wrap(&provider, state, (uint32_t)rank, (uint32_t)ranks);
-    else
+    if (MPI_Comm_rank(comm, &rank) != MPI_SUCCESS || MPI_Comm_size(comm, &ranks) != MPI_SUCCESS) {
         errno = ECONNRESET;
-    if (exchange == NULL) {
-        error = errno;
-        sluice_mpi_close(state);
-        errno = error;
+        return NULL;
     }
-    return exchange;
+    /* All that can be missing here is there before the others are made to wait. */
+    state = (struct sluice_mpi_state *)malloc(sizeof *state);
+    if (state != NULL) {
+        state->comm = MPI_COMM_NULL;
+        exchange = sluice_exchange_wrap(&provider, state, (uint32_t)rank, (uint32_t)ranks);
+        if (exchange == NULL && errno != ENOMEM) { /* in all ranks alike */
+            error = errno;
+            free(state);
+            errno = error;
+            return NULL;
+        }
+    }
+    error = sluice_mpi_duplicate(comm, exchange != NULL, &own);
+    if (error == 0) {
+        state->comm = own;
+        return exchange;
+    }
+    if (exchange != NULL)
+        sluice_exchange_close(exchange); /* frees the state */
+    else
+        free(state);
+    errno = -error;
+    return NULL;
 }
 
 #ifdef __cplusplus

@@ -58,11 +58,14 @@ static int check_bytes(const struct sluice_exchange *exchange, const void *from,
     return 0;
 }
 
-static int check_whole(const struct sluice_exchange *exchange)
+/* Without any time nothing is said, for that could not be taken back. */
+static int check_whole(const struct sluice_exchange *exchange, int64_t deadline)
 {
     if (exchange->broken)
         return slu_fail(ENOTCONN, "a call of this exchange has failed before: close it, and open "
                                   "a new one in all ranks");
+    if (deadline == 0)
+        return slu_fail(ETIMEDOUT, "the deadline was 0: no rank was told of this call");
     return 0;
 }
 
@@ -72,6 +75,25 @@ static int settle(struct sluice_exchange *exchange, int error, int saved_errno)
     if (error < 0)
         exchange->broken = true;
     errno = saved_errno;
+    return error;
+}
+
+int slu_exchange_abandon(struct sluice_exchange *exchange)
+{
+    struct slu_text text;
+    int saved = errno;
+    int error;
+
+    slu_text_save(&text);
+    error = slu_fail(ENOMEM, "rank %u cannot take part: %s", exchange->rank, text.bytes);
+    if (exchange->broken)
+        return error;
+    slu_text_save(&text);
+    exchange->broken = true;
+    if (exchange->provider->abandon != NULL)
+        exchange->provider->abandon(exchange);
+    slu_text_restore(&text);
+    errno = saved;
     return error;
 }
 
@@ -173,7 +195,7 @@ static int open_over_tcp(struct sluice_exchange *exchange, struct slu_launch *la
 
 /* Takes the provider that the launch asks for, or the one that is there. */
 static int open_provider(struct sluice_exchange *exchange, const struct sluice_exchange_attr *attr,
-                         int64_t until)
+                         int64_t deadline, int64_t until)
 {
     struct slu_text pmix = {.bytes = ""};
     struct slu_launch launch;
@@ -181,6 +203,8 @@ static int open_provider(struct sluice_exchange *exchange, const struct sluice_e
 
     if (error < 0)
         return error;
+    if (deadline == 0)
+        return slu_fail(ETIMEDOUT, "the deadline was 0: no other rank was looked for");
     exchange->rank = launch.rank;
     exchange->ranks = launch.ranks;
     memcpy(exchange->source, launch.source, sizeof exchange->source);
@@ -225,7 +249,7 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
     exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL)
         return slu_fail_null(ENOMEM, "no memory for an exchange");
-    error = open_provider(exchange, &known, until);
+    error = open_provider(exchange, &known, deadline, until);
     if (error < 0) {
         if (exchange->missing_count > SLU_NAMED)
             log_missing(exchange);
@@ -280,7 +304,7 @@ int sluice_exchange_allgather(struct sluice_exchange *exchange, const void *own,
     if (error == 0)
         error = check_bytes(exchange, own, all, bytes);
     if (error == 0)
-        error = check_whole(exchange);
+        error = check_whole(exchange, deadline);
     if (error < 0)
         return error;
     return call_allgather(exchange, own, all, bytes, until);
@@ -306,9 +330,11 @@ static int alltoall_in_rounds(struct sluice_exchange *exchange, const uint8_t *t
     uint8_t *all = calloc(exchange->ranks, most * bytes);
     int error = 0;
 
-    if (all == NULL)
-        return slu_fail(ENOMEM, "no memory for %u blocks of %zu bytes of each of %u ranks", most,
-                        bytes, exchange->ranks);
+    if (all == NULL) {
+        slu_fail(ENOMEM, "no memory for %u blocks of %zu bytes of each of %u ranks", most, bytes,
+                 exchange->ranks);
+        return slu_exchange_abandon(exchange);
+    }
     for (uint32_t first = 0; first < exchange->ranks && error == 0; first += most) {
         uint32_t left = exchange->ranks - first;
         uint32_t blocks = left < most ? left : most;
@@ -332,7 +358,7 @@ int sluice_exchange_alltoall(struct sluice_exchange *exchange, const void *to, v
     if (error == 0)
         error = check_bytes(exchange, to, from, bytes);
     if (error == 0)
-        error = check_whole(exchange);
+        error = check_whole(exchange, deadline);
     if (error < 0)
         return error;
     if (exchange->provider->alltoall != NULL)
@@ -342,32 +368,16 @@ int sluice_exchange_alltoall(struct sluice_exchange *exchange, const void *to, v
     return alltoall_in_rounds(exchange, to, from, bytes, until);
 }
 
-/* Not of 0 bytes, for which a provider need not wait for anybody. */
-static int barrier_by_allgather(struct sluice_exchange *exchange, int64_t until)
-{
-    uint8_t own = 0;
-    uint8_t *all = malloc(exchange->ranks);
-    int error;
-
-    if (all == NULL)
-        return slu_fail(ENOMEM, "no memory for a barrier of %u ranks", exchange->ranks);
-    error = call_allgather(exchange, &own, all, 1, until);
-    free(all);
-    return error;
-}
-
 int sluice_exchange_barrier(struct sluice_exchange *exchange, int64_t deadline)
 {
     int64_t until = slu_after(deadline);
     int error = check_call(exchange, deadline);
 
     if (error == 0)
-        error = check_whole(exchange);
+        error = check_whole(exchange, deadline);
     if (error < 0)
         return error;
-    if (exchange->provider->barrier != NULL)
-        return call_barrier(exchange, until);
-    return barrier_by_allgather(exchange, until);
+    return call_barrier(exchange, until);
 }
 
 int sluice_exchange_missing(const struct sluice_exchange *exchange, uint32_t *ranks,
@@ -422,13 +432,17 @@ int sluice_exchange_locality(struct sluice_exchange *exchange, uint32_t *local_r
     uint32_t before = 0, count = 0;
     int error = check_call(exchange, deadline);
 
+    if (error == 0 && (local_rank == NULL || local_ranks == NULL))
+        error = slu_misuse(EINVAL, "local_rank and local_ranks must not be NULL");
+    if (error == 0)
+        error = check_whole(exchange, deadline);
     if (error < 0)
         return error;
-    if (local_rank == NULL || local_ranks == NULL)
-        return slu_misuse(EINVAL, "local_rank and local_ranks must not be NULL");
     all = calloc(exchange->ranks, sizeof *all);
-    if (all == NULL)
-        return slu_fail(ENOMEM, "no memory for the hosts of %u ranks", exchange->ranks);
+    if (all == NULL) {
+        slu_fail(ENOMEM, "no memory for the hosts of %u ranks", exchange->ranks);
+        return slu_exchange_abandon(exchange);
+    }
     identify_host(&own);
     errno = saved;
     error = sluice_exchange_allgather(exchange, &own, all, sizeof own, deadline);

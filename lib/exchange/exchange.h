@@ -22,6 +22,11 @@ struct slu_exchange_provider {
     int (*alltoall)(struct sluice_exchange *exchange, const void *to, void *from, size_t bytes,
                     int64_t until);
     int (*barrier)(struct sluice_exchange *exchange, int64_t until);
+    /*
+     * This rank has no memory to make the call that all make: tells the others, who wait
+     * for it, with the thread's text if it can. NULL: nobody can be told.
+     */
+    void (*abandon)(struct sluice_exchange *exchange);
     void (*close)(struct sluice_exchange *exchange);
 };
 
@@ -97,6 +102,13 @@ int slu_pmi_find_root(struct slu_launch *launch, int64_t until);
 
 /* tcp.c: rank and ranks are set; sets provider and state. The launch's listener is gone then. */
 int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *launch, int64_t until);
+
+/*
+ * For a call that this rank has no memory for, before it has said anything: who waits for
+ * it must not be met by its next one. Breaks the exchange and tells the others, if they
+ * can be told. The thread's text says what there is no memory for; returns -ENOMEM.
+ */
+int slu_exchange_abandon(struct sluice_exchange *exchange);
 
 /* Keeps the ranks whose bit is not set in present, of (ranks + 63) / 64 words. */
 void slu_exchange_set_missing(struct sluice_exchange *exchange, const uint64_t *present);

@@ -11,6 +11,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/pmi.h \
 	%D%/pmi_wire.c \
 	%D%/pmix.c \
+	%D%/pmix.h \
+	%D%/pmix_client.c \
 	%D%/secret.c \
 	%D%/tcp.c \
 	%D%/tcp.h \

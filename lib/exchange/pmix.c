@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An exchange over the launcher's PMIx server. libpmix is loaded when it is first
- * needed: a program that nobody started by PMIx has nothing of it.
+ * An exchange over the launcher's PMIx server.
  *
  * A call is a put, a commit, a fence that collects, and gets of what is then on
  * this host. Its keys are of no other call, for PMIx keeps all that was put until
@@ -15,78 +14,39 @@
  */
 #include "config.h"
 
-#include "awaited.h"
-#include "exchange.h"
+#include "pmix.h"
 
 #ifndef HAVE_PMIX
-
-static int begin_client(int64_t until)
-{
-    (void)until;
-    return slu_fail(EOPNOTSUPP, "PMIx: this library was built without its headers");
-}
 
 int slu_pmix_open(struct sluice_exchange *exchange, int64_t until)
 {
     (void)exchange;
-    return begin_client(until);
+    return slu_pmix_begin(until);
 }
 
 #else
 
-#include <dlfcn.h>
-#include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Its so-version, and so its structs, have been the same since PMIx 3. */
-#define LIBRARY "libpmix.so.2"
+#define KEY_BYTES 48
 
 /* The server gives up a little later than we do, whose word it is. */
 #define GRACE 2
 #define NANOSECONDS INT64_C(1000000000)
 
-static struct {
-    __typeof__(PMIx_Commit) *commit;
-    __typeof__(PMIx_Error_string) *error_string;
-    __typeof__(PMIx_Fence_nb) *fence_nb;
-    __typeof__(PMIx_Finalize) *finalize;
-    __typeof__(PMIx_Get) *get;
-    __typeof__(PMIx_Init) *init;
-    __typeof__(PMIx_Put) *put;
-} pmix;
-
-static const struct {
-    const char *name;
-    void *function;
-} symbols[] = {
-    {"PMIx_Commit", &pmix.commit},     {"PMIx_Error_string", &pmix.error_string},
-    {"PMIx_Fence_nb", &pmix.fence_nb}, {"PMIx_Finalize", &pmix.finalize},
-    {"PMIx_Get", &pmix.get},           {"PMIx_Init", &pmix.init},
-    {"PMIx_Put", &pmix.put},
-};
-
-/*
- * Of the process: one client, which stays until it exits. A rank that ended its
- * client with one exchange and began it again with the next would be missing in
- * between, and some servers then hold a fence without it.
- */
+/* Of the process. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic pid_t asker; /* the process that asked first, which alone takes the lock */
-static void *library;
-static bool client;                   /* it is there */
-static struct slu_awaited *beginning; /* PMIx_Init() under way */
-static bool open_now;                 /* there is an exchange */
-static uint32_t exchanges;            /* opened so far, in all ranks the same */
-static pmix_proc_t self;
-static _Atomic uint32_t asking; /* threads of ours that ask the server */
+static bool open_now;      /* there is an exchange */
+static uint32_t exchanges; /* opened so far, in all ranks the same */
 
 struct pmix_state {
     pmix_proc_t all; /* ranks of this job */
     uint32_t number; /* of the exchange */
     uint32_t calls;
+    struct fence *spare; /* for a call that there is no memory for */
 };
 
 /* What each rank puts before its bytes, so that ranks that disagree are found out. */
@@ -96,7 +56,8 @@ struct part {
     uint64_t bytes;
 };
 
-enum operation { ALLGATHER = 1, ALLTOALL = 2 };
+/* NO_MEMORY: the rank cannot take part. */
+enum operation { ALLGATHER = 1, ALLTOALL = 2, NO_MEMORY = 3 };
 
 /* A fence under way: held by the caller, and by PMIx until it calls back. */
 struct fence {
@@ -113,144 +74,11 @@ struct question {
     uint32_t ranks; /* of the job: told, or asked for */
 
     /* Of each rank, bytes from offset of what it put, which must be of this call. */
-    char key[48];
+    char key[KEY_BYTES];
     struct part expected;
     size_t offset, bytes;
     uint8_t *all; /* the caller's, until it leaves */
 };
-
-/* A text of PMIx's own words. */
-static int fail_status(const char *what, pmix_status_t status)
-{
-    int error = ECONNRESET;
-
-    if (status == PMIX_ERR_TIMEOUT)
-        error = ETIMEDOUT;
-    else if (status == PMIX_ERR_NOMEM)
-        error = ENOMEM;
-    else if (status == PMIX_ERR_NOT_FOUND)
-        error = EPROTO;
-    return slu_fail(error, "PMIx: %s: %s (%d)", what, pmix.error_string(status), status);
-}
-
-static int load_library(void)
-{
-    void *loaded;
-
-    if (library != NULL)
-        return 0;
-    loaded = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (loaded == NULL)
-        return slu_fail(EOPNOTSUPP, "PMIx: %s", dlerror());
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-        void *found = dlsym(loaded, symbols[i].name);
-
-        if (found == NULL) {
-            dlclose(loaded);
-            return slu_fail(EOPNOTSUPP, "PMIx: %s has no %s", LIBRARY, symbols[i].name);
-        }
-        memcpy(symbols[i].function, &found, sizeof found);
-    }
-    library = loaded; /* for good, for it has threads */
-    return 0;
-}
-
-/*
- * Who exits without it looks as if it had crashed to the launcher. A forked child has no
- * client, and with a question open PMIx cannot be ended.
- */
-static void end_client(void)
-{
-    if (asker == getpid() && client && asking == 0)
-        pmix.finalize(NULL, 0);
-}
-
-/* In a thread of its own, for PMIx_Init() knows no limit; PMIx's threads get no signals either. */
-static int run_init(struct slu_awaited *awaited)
-{
-    pmix_proc_t proc;
-    pmix_status_t status = pmix.init(&proc, NULL, 0);
-
-    (void)awaited;
-    pthread_mutex_lock(&lock);
-    client = status == PMIX_SUCCESS;
-    if (client)
-        self = proc;
-    beginning = NULL;
-    pthread_mutex_unlock(&lock);
-    if (status == PMIX_SUCCESS)
-        return 0;
-    return slu_fail(ENOENT,
-                    "PMIx: no server answers: %s (%d); start the program by a launcher "
-                    "that has one, such as mpirun or srun --mpi=pmix",
-                    pmix.error_string(status), status);
-}
-
-/* With the lock. */
-static int start_init(void)
-{
-    static bool registered;
-    struct slu_awaited *awaited;
-    int error = load_library();
-
-    if (error < 0)
-        return error;
-    awaited = calloc(1, sizeof *awaited);
-    if (awaited == NULL)
-        return slu_fail(ENOMEM, "no memory to ask PMIx");
-    slu_awaited_init(awaited);
-    beginning = awaited;
-    error = slu_awaited_start(awaited, run_init);
-    if (error < 0) {
-        beginning = NULL;
-        slu_awaited_drop(awaited);
-        return error;
-    }
-    if (!registered)
-        registered = atexit(end_client) == 0;
-    return 0;
-}
-
-/* Its threads, and what its lock was about, are those of the process that has it. */
-static int check_process(void)
-{
-    pid_t none = 0;
-
-    if (atomic_compare_exchange_strong(&asker, &none, getpid()) || none == getpid())
-        return 0;
-    if (!client && beginning == NULL)
-        return slu_fail(ENOENT, "PMIx: no server answered process %d, of which this is a child",
-                        (int)none);
-    return slu_fail(ENOTCONN,
-                    "PMIx: its client is process %d, of which this is a child that fork() made: "
-                    "open the exchange there, or over TCP",
-                    (int)none);
-}
-
-/* 0, and there is a client; who comes while it begins waits for the same. */
-static int begin_client(int64_t until)
-{
-    struct slu_awaited *awaited = NULL;
-    int error = check_process();
-
-    if (error < 0)
-        return error;
-    pthread_mutex_lock(&lock);
-    if (!client) {
-        awaited = beginning;
-        if (awaited != NULL)
-            slu_awaited_hold(awaited);
-        else
-            error = start_init();
-        awaited = error == 0 ? beginning : NULL;
-    }
-    pthread_mutex_unlock(&lock);
-    if (awaited == NULL)
-        return error;
-    error = slu_awaited_wait(awaited, until, "PMIx: its server did not answer before the deadline");
-    slu_awaited_drop(awaited);
-    return error;
-}
 
 static void load_info(pmix_info_t *info, const char *key, pmix_data_type_t type)
 {
@@ -276,14 +104,18 @@ static void end_fence(pmix_status_t status, void *argument)
     int error = 0;
 
     if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
-        error = fail_status("not all ranks came", status);
+        error = slu_pmix_fail("not all ranks came", status);
     slu_awaited_end(&fence->awaited, error);
 }
 
-static struct fence *make_fence(int64_t until)
+static struct fence *make_fence(struct pmix_state *state, int64_t until)
 {
     struct fence *fence = calloc(1, sizeof *fence);
 
+    if (fence == NULL) {
+        fence = state->spare;
+        state->spare = NULL;
+    }
     if (fence == NULL)
         return slu_fail_null(ENOMEM, "no memory for a fence");
     slu_awaited_init(&fence->awaited);
@@ -294,27 +126,47 @@ static struct fence *make_fence(int64_t until)
     return fence;
 }
 
-static int meet(const struct pmix_state *state, int64_t until)
+static void begin_fence(const struct pmix_state *state, struct fence *fence)
 {
-    struct fence *fence = make_fence(until);
-    pmix_status_t status;
+    pmix_status_t status = slu_pmix.fence_nb(&state->all, 1, fence->infos, 2, end_fence, fence);
+
+    if (status != PMIX_SUCCESS)
+        end_fence(status, fence); /* PMIx does not call back then */
+}
+
+static int meet(struct pmix_state *state, int64_t until)
+{
+    struct fence *fence = make_fence(state, until);
     int error;
 
     if (fence == NULL)
         return -ENOMEM;
-    status = pmix.fence_nb(&state->all, 1, fence->infos, 2, end_fence, fence);
-    if (status != PMIX_SUCCESS)
-        end_fence(status, fence); /* PMIx does not call back then */
+    begin_fence(state, fence);
     error =
         slu_awaited_wait(&fence->awaited, until, "PMIx: not all ranks came before the deadline");
     slu_awaited_drop(&fence->awaited);
     return error;
 }
 
+static pmix_status_t put(const char *key, void *bytes, size_t count)
+{
+    pmix_value_t value = {.type = PMIX_BYTE_OBJECT};
+    pmix_status_t status;
+
+    value.data.bo.bytes = bytes;
+    value.data.bo.size = count;
+    status = slu_pmix.put(PMIX_GLOBAL, key, &value);
+    return status == PMIX_SUCCESS ? slu_pmix.commit() : status;
+}
+
+static void name_key(const struct pmix_state *state, char key[KEY_BYTES])
+{
+    snprintf(key, KEY_BYTES, "sluice.%u.%u", state->number, state->calls);
+}
+
 static int publish(const char *key, enum operation operation, const void *own, size_t bytes)
 {
     struct part part = {.operation = operation, .bytes = bytes};
-    pmix_value_t value = {.type = PMIX_BYTE_OBJECT};
     char *whole = malloc(sizeof part + bytes);
     pmix_status_t status;
 
@@ -323,13 +175,31 @@ static int publish(const char *key, enum operation operation, const void *own, s
     memcpy(whole, &part, sizeof part);
     if (bytes > 0)
         memcpy(whole + sizeof part, own, bytes);
-    value.data.bo.bytes = whole;
-    value.data.bo.size = sizeof part + bytes;
-    status = pmix.put(PMIX_GLOBAL, key, &value);
-    if (status == PMIX_SUCCESS)
-        status = pmix.commit();
+    status = put(key, whole, sizeof part + bytes);
     free(whole);
-    return status == PMIX_SUCCESS ? 0 : fail_status("a value cannot be put", status);
+    return status == PMIX_SUCCESS ? 0 : slu_pmix_fail("a value cannot be put", status);
+}
+
+/*
+ * The others learn it in this call, or if it is a barrier, which hands over nothing, in the
+ * next one that is none. Nobody waits for this fence, and no deadline ends it.
+ */
+static void pmix_abandon(struct sluice_exchange *exchange)
+{
+    struct pmix_state *state = exchange->state;
+    struct part part = {.operation = NO_MEMORY};
+    struct fence *fence = NULL;
+    char key[KEY_BYTES];
+
+    if (!slu_pmix_is_ours())
+        return;
+    name_key(state, key);
+    if (put(key, &part, sizeof part) == PMIX_SUCCESS)
+        fence = make_fence(state, INT64_MAX);
+    if (fence == NULL)
+        return;
+    begin_fence(state, fence);
+    slu_awaited_drop(&fence->awaited);
 }
 
 static pmix_status_t get_value(const pmix_proc_t *proc, const char *key, int64_t until,
@@ -340,7 +210,7 @@ static pmix_status_t get_value(const pmix_proc_t *proc, const char *key, int64_t
     load_info(&limit, PMIX_TIMEOUT, PMIX_INT);
     limit.value.data.integer = server_limit(until);
     *value = NULL;
-    return pmix.get(proc, key, &limit, 1, value);
+    return slu_pmix.get(proc, key, &limit, 1, value);
 }
 
 static struct question *make_question(const struct pmix_state *state,
@@ -362,23 +232,26 @@ static int count_and_run(struct slu_awaited *awaited)
     struct question *question = slu_container_of(awaited, struct question, awaited);
     int error = question->run(question);
 
-    asking--;
+    slu_pmix_asking--;
     return error;
 }
 
 /* In a thread, for PMIx_Get() knows but whole seconds, and need not heed them. */
-static int ask(struct question *question)
+static int start_asking(struct question *question)
 {
     int error;
 
-    asking++;
+    slu_pmix_asking++;
     error = slu_awaited_start(&question->awaited, count_and_run);
     if (error < 0)
-        asking--;
-    else
-        error = slu_awaited_wait(&question->awaited, question->until,
-                                 "PMIx: its server did not answer before the deadline");
+        slu_pmix_asking--;
     return error;
+}
+
+static int await_answer(struct question *question)
+{
+    return slu_awaited_wait(&question->awaited, question->until,
+                            "PMIx: its server did not answer before the deadline");
 }
 
 /* The caller's buffer is there as long as it waits. */
@@ -392,6 +265,14 @@ static void hand_over(struct question *question, const pmix_value_t *value)
     pthread_mutex_unlock(&question->awaited.lock);
 }
 
+static bool is_abandoned(const pmix_value_t *value)
+{
+    static const struct part part = {.operation = NO_MEMORY};
+
+    return value->type == PMIX_BYTE_OBJECT && value->data.bo.size == sizeof part &&
+           memcmp(value->data.bo.bytes, &part, sizeof part) == 0;
+}
+
 static int collect(struct question *question)
 {
     const struct part *expected = &question->expected;
@@ -400,10 +281,12 @@ static int collect(struct question *question)
     int error = 0;
 
     if (status != PMIX_SUCCESS)
-        return fail_status("a rank did not give its part", status);
-    if (value->type != PMIX_BYTE_OBJECT ||
-        value->data.bo.size != sizeof *expected + expected->bytes ||
-        memcmp(value->data.bo.bytes, expected, sizeof *expected) != 0)
+        return slu_pmix_fail("a rank did not give its part", status);
+    if (is_abandoned(value))
+        error = slu_fail(ENOMEM, "rank %u has no memory to take part", question->proc.rank);
+    else if (value->type != PMIX_BYTE_OBJECT ||
+             value->data.bo.size != sizeof *expected + expected->bytes ||
+             memcmp(value->data.bo.bytes, expected, sizeof *expected) != 0)
         error = slu_fail(EPROTO, "rank %u made another call, or gave another number of bytes",
                          question->proc.rank);
     else
@@ -425,35 +308,59 @@ static int collect_all(struct question *question)
     return error;
 }
 
+/* What this rank lacks is said to the others, who wait for it. */
+static int tell_others(struct sluice_exchange *exchange, int error)
+{
+    struct slu_text text;
+
+    if (error != -ENOMEM)
+        return error;
+    slu_text_save(&text);
+    pmix_abandon(exchange);
+    slu_text_restore(&text);
+    return error;
+}
+
+/* Gives, meets the others, and asks for what they gave. */
+static int run_question(struct sluice_exchange *exchange, struct question *question,
+                        const void *own)
+{
+    const struct part *given = &question->expected;
+    struct pmix_state *state = exchange->state;
+    int error;
+
+    name_key(state, question->key);
+    error = tell_others(exchange, publish(question->key, given->operation, own, given->bytes));
+    state->calls++;
+    if (error == 0)
+        error = meet(state, question->until);
+    if (error < 0) {
+        slu_awaited_drop(&question->awaited); /* nobody is asked */
+        return error;
+    }
+    error = tell_others(exchange, start_asking(question));
+    return error == 0 ? await_answer(question) : error;
+}
+
 /* Each rank gives so many bytes; of those of each, the ones from offset are taken. */
 static int exchange_parts(struct sluice_exchange *exchange, enum operation operation,
                           const void *own, size_t given, size_t offset, void *all, size_t bytes,
                           int64_t until)
 {
-    struct pmix_state *state = exchange->state;
     struct question *question;
-    int error = check_process();
+    int error = slu_pmix_check_process();
 
     if (error < 0)
         return error;
-    question = make_question(state, collect_all, until);
+    question = make_question(exchange->state, collect_all, until);
     if (question == NULL)
-        return -ENOMEM;
+        return tell_others(exchange, -ENOMEM);
     question->ranks = exchange->ranks;
     question->expected = (struct part){.operation = operation, .bytes = given};
     question->offset = offset;
     question->bytes = bytes;
     question->all = all;
-    snprintf(question->key, sizeof question->key, "sluice.%u.%u", state->number, state->calls++);
-    error = publish(question->key, operation, own, given);
-    if (error == 0)
-        error = meet(state, until);
-    if (error < 0) {
-        slu_awaited_drop(&question->awaited); /* nobody was asked */
-        slu_awaited_drop(&question->awaited);
-        return error;
-    }
-    error = ask(question);
+    error = run_question(exchange, question, own);
     slu_awaited_drop(&question->awaited);
     return error;
 }
@@ -473,18 +380,19 @@ static int pmix_alltoall(struct sluice_exchange *exchange, const void *to, void 
 
 static int pmix_barrier(struct sluice_exchange *exchange, int64_t until)
 {
-    int error = check_process();
+    int error = slu_pmix_check_process();
 
     return error < 0 ? error : meet(exchange->state, until);
 }
 
 static void leave(struct pmix_state *state)
 {
-    if (asker == getpid()) {
+    if (slu_pmix_is_ours()) {
         pthread_mutex_lock(&lock);
         open_now = false;
         pthread_mutex_unlock(&lock);
     }
+    free(state->spare);
     free(state);
 }
 
@@ -498,6 +406,7 @@ static const struct slu_exchange_provider provider = {
     .allgather = pmix_allgather,
     .alltoall = pmix_alltoall,
     .barrier = pmix_barrier,
+    .abandon = pmix_abandon,
     .close = pmix_close,
 };
 
@@ -508,11 +417,12 @@ static int read_ranks(struct question *question)
     pmix_status_t status = get_value(&question->proc, PMIX_JOB_SIZE, question->until, &value);
 
     if (status != PMIX_SUCCESS)
-        return fail_status("the server does not tell how many ranks there are", status);
+        return slu_pmix_fail("the server does not tell how many ranks there are", status);
     question->ranks = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
     free(value);
-    if (question->ranks == 0 || question->ranks > SLUICE_MAX_RANKS || self.rank >= question->ranks)
-        return slu_fail(EINVAL, "PMIx: rank %u of %u, can be of 1 to %u", self.rank,
+    if (question->ranks == 0 || question->ranks > SLUICE_MAX_RANKS ||
+        slu_pmix_self.rank >= question->ranks)
+        return slu_fail(EINVAL, "PMIx: rank %u of %u, can be of 1 to %u", slu_pmix_self.rank,
                         question->ranks, SLUICE_MAX_RANKS);
     return 0;
 }
@@ -524,14 +434,16 @@ static int ask_ranks(const struct pmix_state *state, uint32_t *ranks, int64_t un
 
     if (question == NULL)
         return -ENOMEM;
-    error = ask(question);
+    error = start_asking(question);
+    if (error == 0)
+        error = await_answer(question);
     if (error == 0)
         *ranks = question->ranks;
     slu_awaited_drop(&question->awaited);
     return error;
 }
 
-/* The one exchange of the process, and its number. */
+/* The one exchange of the process. */
 static int enter(struct pmix_state *state)
 {
     bool busy;
@@ -539,10 +451,8 @@ static int enter(struct pmix_state *state)
     pthread_mutex_lock(&lock);
     busy = open_now;
     open_now = true;
-    if (!busy)
-        state->number = exchanges++;
     pthread_mutex_unlock(&lock);
-    state->all = self;
+    state->all = slu_pmix_self;
     state->all.rank = PMIX_RANK_WILDCARD;
     if (busy)
         return slu_fail(EBUSY, "PMIx: this process has an exchange over it already, which is to "
@@ -550,30 +460,52 @@ static int enter(struct pmix_state *state)
     return 0;
 }
 
+/* Whoever gets here meets the others. Who failed before has not been counted by them, either. */
+static int meet_first(struct pmix_state *state, int64_t until)
+{
+    pthread_mutex_lock(&lock);
+    state->number = exchanges++;
+    pthread_mutex_unlock(&lock);
+    return meet(state, until);
+}
+
+static struct pmix_state *make_state(void)
+{
+    struct pmix_state *state = calloc(1, sizeof *state);
+
+    if (state != NULL)
+        state->spare = calloc(1, sizeof *state->spare);
+    if (state != NULL && state->spare != NULL)
+        return state;
+    free(state);
+    return slu_fail_null(ENOMEM, "no memory for an exchange over PMIx");
+}
+
 int slu_pmix_open(struct sluice_exchange *exchange, int64_t until)
 {
     struct pmix_state *state;
     uint32_t ranks = 0;
-    int error = begin_client(until);
+    int error = slu_pmix_begin(until);
 
     if (error < 0)
         return error;
-    state = calloc(1, sizeof *state);
+    state = make_state();
     if (state == NULL)
-        return slu_fail(ENOMEM, "no memory for an exchange over PMIx");
+        return -ENOMEM;
     error = enter(state);
     if (error < 0) {
+        free(state->spare);
         free(state);
         return error;
     }
     error = ask_ranks(state, &ranks, until);
     if (error == 0)
-        error = meet(state, until);
+        error = meet_first(state, until);
     if (error < 0) {
         leave(state);
         return error;
     }
-    exchange->rank = self.rank;
+    exchange->rank = slu_pmix_self.rank;
     exchange->ranks = ranks;
     snprintf(exchange->source, sizeof exchange->source, "PMIx");
     exchange->provider = &provider;
@@ -582,13 +514,3 @@ int slu_pmix_open(struct sluice_exchange *exchange, int64_t until)
 }
 
 #endif
-
-int slu_pmix_answers(int64_t until)
-{
-    int error = begin_client(until);
-
-    if (error == -ENOENT || error == -EOPNOTSUPP)
-        slu_log(SLUICE_LOG_WARN, "%s; PMIX_RANK is set, but this rank goes over TCP",
-                sluice_last_error());
-    return error;
-}

@@ -66,11 +66,22 @@ static int run_barrier(struct sluice_exchange *exchange, int64_t until)
     return run(exchange, &(struct tcp_call){.type = TCP_BARRIER, .until = until});
 }
 
+static void abandon(struct sluice_exchange *exchange)
+{
+    const struct tcp *tcp = exchange->state;
+
+    if (tcp->rank == 0)
+        slu_tcp_root_abandon(exchange);
+    else
+        slu_tcp_leaf_abandon(exchange);
+}
+
 static const struct slu_exchange_provider provider = {
     .kind = SLUICE_EXCHANGE_TCP,
     .allgather = run_allgather,
     .alltoall = run_alltoall,
     .barrier = run_barrier,
+    .abandon = abandon,
     .close = close_tcp,
 };
 

@@ -12,7 +12,8 @@
  * Then there are frames. For a call each rank sends one with what it gives, and
  * gets one of the same kind with its result, or a VERDICT: the error, the text
  * and the ranks that were missing, after which nothing follows. GAVE_UP says that
- * a rank's deadline has passed: rank 0 then fails the call for all.
+ * a rank's deadline has passed, NO_MEMORY that it cannot take part in the call: rank 0
+ * then fails the call for all.
  *
  * Nothing is allocated by a number that came over the wire, but the text and list
  * of a verdict, which cannot be longer than those of all ranks.
@@ -64,7 +65,8 @@ enum tcp_type {
     TCP_ALLTOALL = 3,
     TCP_BARRIER = 4,
     TCP_GAVE_UP = 5,
-    TCP_VERDICT = 6
+    TCP_VERDICT = 6,
+    TCP_NO_MEMORY = 7
 };
 
 struct tcp_frame {
@@ -215,6 +217,8 @@ struct tcp_call {
 /* tcp_root.c: rank 0 */
 int slu_tcp_root_open(struct sluice_exchange *exchange, int64_t until);
 int slu_tcp_root_call(struct sluice_exchange *exchange, const struct tcp_call *call);
+/* Tells the others that rank 0 cannot make the next call, and why: the thread's text. */
+void slu_tcp_root_abandon(struct sluice_exchange *exchange);
 /* Reads a header next. */
 void slu_tcp_peer_between(struct tcp_peer *peer);
 
@@ -226,6 +230,8 @@ int slu_tcp_fail(struct sluice_exchange *exchange, int error);
 /* The deadline of a rank has passed: those that are not done were missing. */
 int slu_tcp_fail_deadline(struct sluice_exchange *exchange, uint8_t type, uint32_t whose);
 int slu_tcp_fail_lost(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
+/* A rank has no memory to take part in the call. */
+int slu_tcp_fail_memory(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
 /* A rank had given up when rank 0 came; those that have not called were missing too. */
 int slu_tcp_fail_late(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
 /* A rank that waits for its result has sent a header: it gave up, or is wrong. */
@@ -237,5 +243,6 @@ int slu_tcp_greet_all(struct sluice_exchange *exchange, int64_t until);
 /* tcp_leaf.c */
 int slu_tcp_leaf_open(struct sluice_exchange *exchange, int64_t until);
 int slu_tcp_leaf_call(struct sluice_exchange *exchange, const struct tcp_call *call);
+void slu_tcp_leaf_abandon(struct sluice_exchange *exchange);
 
 #endif

@@ -86,6 +86,13 @@ static void send_verdict(struct tcp *tcp, size_t bytes)
             slu_tcp_link_close(&tcp->peers[i].link);
 }
 
+/* Without memory to say why: that it is over can be seen. */
+static void hang_up(struct tcp *tcp)
+{
+    for (uint32_t i = 0; i < tcp->ranks; i++)
+        slu_tcp_link_close(&tcp->peers[i].link);
+}
+
 /* The thread's text stays. */
 static int fail_all(struct sluice_exchange *exchange, int error)
 {
@@ -97,6 +104,8 @@ static int fail_all(struct sluice_exchange *exchange, int error)
     tcp->verdict = slu_tcp_verdict_make(error, tcp->sequence, tcp->present, tcp->ranks, &bytes);
     if (tcp->verdict != NULL)
         send_verdict(tcp, bytes);
+    else
+        hang_up(tcp);
     slu_exchange_set_missing(exchange, tcp->present);
     slu_text_restore(&text);
     return error;
@@ -256,6 +265,18 @@ int slu_tcp_fail_lost(struct sluice_exchange *exchange, uint8_t type, uint32_t r
     return fail_all(exchange, slu_fail(ECONNRESET, "%srank %u at %s was there and is gone",
                                        name_call(tcp, type, call), rank,
                                        slu_tcp_address_text(&peer->link.peer, address)));
+}
+
+int slu_tcp_fail_memory(struct sluice_exchange *exchange, uint8_t type, uint32_t rank)
+{
+    struct tcp *tcp = exchange->state;
+    char address[TCP_ADDRESS_TEXT], call[64];
+
+    all_present(tcp);
+    set_present(tcp, rank, false);
+    return fail_all(exchange, slu_fail(ENOMEM, "%srank %u at %s has no memory to take part",
+                                       name_call(tcp, type, call), rank,
+                                       slu_tcp_address_text(&tcp->peers[rank].link.peer, address)));
 }
 
 int slu_tcp_fail_interrupted(struct sluice_exchange *exchange, uint8_t type, uint32_t rank)

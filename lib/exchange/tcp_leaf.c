@@ -445,3 +445,17 @@ int slu_tcp_leaf_call(struct sluice_exchange *exchange, const struct tcp_call *c
         slu_tcp_link_close(&tcp->link);
     return error;
 }
+
+/* Rank 0 says it to all, as soon as it comes to this call. */
+void slu_tcp_leaf_abandon(struct sluice_exchange *exchange)
+{
+    struct tcp *tcp = exchange->state;
+    struct tcp_frame frame = {.type = TCP_NO_MEMORY, .sequence = ++tcp->sequence};
+    uint8_t head[TCP_FRAME_BYTES];
+
+    slu_tcp_frame_encode(&frame, head);
+    slu_tcp_link_queue(&tcp->link, head, sizeof head);
+    tcp->link.want = 0;
+    if (transfer(&tcp->link, slu_after(TCP_GRACE_TIME)) < 0)
+        slu_tcp_link_close(&tcp->link);
+}

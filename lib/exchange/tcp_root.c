@@ -60,6 +60,8 @@ static int take_header(struct sluice_exchange *exchange, uint32_t rank, const st
     /* It gave up a call whose result was on its way, and makes no other one. */
     if (frame.type == TCP_GAVE_UP)
         return slu_tcp_fail_lost(exchange, call->type, rank);
+    if (frame.type == TCP_NO_MEMORY)
+        return slu_tcp_fail_memory(exchange, call->type, rank);
     if (frame.type != call->type || frame.sequence != tcp->sequence || frame.bytes != call->bytes)
         return slu_tcp_fail(
             exchange,
@@ -321,6 +323,14 @@ int slu_tcp_root_call(struct sluice_exchange *exchange, const struct tcp_call *c
     if (call->type == TCP_ALLTOALL && call->bytes > 0)
         return run_alltoall(exchange, call);
     return run_allgather(exchange, call);
+}
+
+void slu_tcp_root_abandon(struct sluice_exchange *exchange)
+{
+    struct tcp *tcp = exchange->state;
+
+    if (tcp->ranks > 1)
+        slu_tcp_fail(exchange, -ENOMEM);
 }
 
 int slu_tcp_root_open(struct sluice_exchange *exchange, int64_t until)

@@ -99,7 +99,7 @@ int slu_tcp_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame 
     at = slu_get(at, &zero, 7);
     at = slu_get(at, &frame->sequence, 8);
     slu_get(at, &frame->bytes, 8);
-    if (type < TCP_STARTED || type > TCP_VERDICT || zero != 0)
+    if (type < TCP_STARTED || type > TCP_NO_MEMORY || zero != 0)
         return -EPROTO;
     frame->type = (uint8_t)type;
     return 0;
@@ -108,8 +108,9 @@ int slu_tcp_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame 
 const char *slu_tcp_type_name(uint8_t type)
 {
     static const char *const names[] = {
-        [TCP_STARTED] = "start",   [TCP_ALLGATHER] = "allgather", [TCP_ALLTOALL] = "alltoall",
-        [TCP_BARRIER] = "barrier", [TCP_GAVE_UP] = "give up",     [TCP_VERDICT] = "verdict",
+        [TCP_STARTED] = "start",       [TCP_ALLGATHER] = "allgather", [TCP_ALLTOALL] = "alltoall",
+        [TCP_BARRIER] = "barrier",     [TCP_GAVE_UP] = "give up",     [TCP_VERDICT] = "verdict",
+        [TCP_NO_MEMORY] = "no memory",
     };
 
     return type < sizeof names / sizeof names[0] && names[type] != NULL ? names[type] : "nothing";

@@ -19,16 +19,20 @@ struct own {
     struct slu_exchange_provider table; /* has what the program has */
     struct sluice_exchange_provider given;
     void *argument;
+    uint8_t room[]; /* for a byte of each rank, if there is no barrier */
 };
 
-/* The program's functions take a relative time. */
+/*
+ * The program's functions take a relative time. It is never 0, with which one that ends
+ * in a call of another exchange would say nothing to the others, who wait for it.
+ */
 static int64_t left_until(int64_t until)
 {
     int64_t now = slu_now();
 
     if (until == SLUICE_FOREVER)
         return SLUICE_FOREVER;
-    return until > now ? until - now : 0;
+    return until > now ? until - now : 1;
 }
 
 /* The program's errors have no text of ours. */
@@ -45,29 +49,16 @@ static int name_error(const char *function, int error)
                     strerror(-error));
 }
 
+/* An allgather of no bytes is none: functions such as MPI_Allgather() need not wait then. */
 static int call_barrier(struct sluice_exchange *exchange, int64_t until)
 {
-    const struct own *own = exchange->state;
-
-    return name_error("barrier", own->given.barrier(own->argument, left_until(until)));
-}
-
-/* Of no bytes it is a barrier, which functions such as MPI_Allgather() need not be. */
-static int gather_nothing(struct sluice_exchange *exchange, int64_t until)
-{
-    const struct own *own = exchange->state;
+    struct own *own = exchange->state;
     uint8_t byte = 0;
-    uint8_t *all;
-    int error;
 
     if (own->given.barrier != NULL)
-        return call_barrier(exchange, until);
-    all = malloc(exchange->ranks);
-    if (all == NULL)
-        return slu_fail(ENOMEM, "no memory for a barrier of %u ranks", exchange->ranks);
-    error = own->given.allgather(own->argument, &byte, all, 1, left_until(until));
-    free(all);
-    return name_error("allgather", error);
+        return name_error("barrier", own->given.barrier(own->argument, left_until(until)));
+    return name_error("allgather",
+                      own->given.allgather(own->argument, &byte, own->room, 1, left_until(until)));
 }
 
 static int call_allgather(struct sluice_exchange *exchange, const void *bytes, void *all,
@@ -76,7 +67,7 @@ static int call_allgather(struct sluice_exchange *exchange, const void *bytes, v
     const struct own *own = exchange->state;
 
     if (count == 0)
-        return gather_nothing(exchange, until);
+        return call_barrier(exchange, until);
     return name_error("allgather",
                       own->given.allgather(own->argument, bytes, all, count, left_until(until)));
 }
@@ -87,7 +78,7 @@ static int call_alltoall(struct sluice_exchange *exchange, const void *to, void 
     const struct own *own = exchange->state;
 
     if (bytes == 0)
-        return gather_nothing(exchange, until);
+        return call_barrier(exchange, until);
     return name_error("alltoall",
                       own->given.alltoall(own->argument, to, from, bytes, left_until(until)));
 }
@@ -116,9 +107,11 @@ static int check_provider(const struct sluice_exchange_provider *known, uint32_t
     return 0;
 }
 
-static struct own *make_own(const struct sluice_exchange_provider *known, void *argument)
+/* All that its calls need of memory is there before one of them begins. */
+static struct own *make_own(const struct sluice_exchange_provider *known, void *argument,
+                            uint32_t ranks)
 {
-    struct own *own = calloc(1, sizeof *own);
+    struct own *own = calloc(1, sizeof *own + (known->barrier == NULL ? ranks : 0));
 
     if (own == NULL)
         return NULL;
@@ -128,7 +121,7 @@ static struct own *make_own(const struct sluice_exchange_provider *known, void *
         .kind = SLUICE_EXCHANGE_OWN,
         .allgather = call_allgather,
         .alltoall = known->alltoall != NULL ? call_alltoall : NULL,
-        .barrier = known->barrier != NULL ? call_barrier : NULL,
+        .barrier = call_barrier,
         .close = call_close,
     };
     return own;
@@ -154,7 +147,7 @@ struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provid
     exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL)
         return slu_fail_null(ENOMEM, "no memory for an exchange");
-    exchange->state = make_own(&known, argument);
+    exchange->state = make_own(&known, argument, ranks);
     if (exchange->state == NULL) {
         free(exchange);
         return slu_fail_null(ENOMEM, "no memory for an exchange");

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../exchange/exchange.h"
 #include "node.h"
 
 /* To tell of a failure, if no time is left. */
@@ -22,10 +23,13 @@ struct opening {
     struct sluice_node_endpoint *ours, *theirs; /* one for each rank */
 };
 
-/* What is left of the time; of a rank that has failed, at least enough to say so. */
+/*
+ * What is left of the time; of a rank that has failed, at least enough to say so, and never
+ * 0, with which an exchange would not tell the others that the time is up.
+ */
 static int64_t time_left(const struct opening *opening, int error)
 {
-    int64_t least = error < 0 ? TELL_TIME : 0;
+    int64_t least = error < 0 ? TELL_TIME : 1;
     int64_t left;
 
     if (opening->until == SLUICE_FOREVER)
@@ -168,7 +172,8 @@ static int open_together(struct opening *opening, struct sluice_prepared_node *p
         error = join(opening, prepared, error, node);
     } else {
         sluice_prepared_node_free(prepared);
-        error = slu_fail(ENOMEM, "no memory for the endpoints of %u ranks", opening->ranks);
+        slu_fail(ENOMEM, "no memory for the endpoints of %u ranks", opening->ranks);
+        error = slu_exchange_abandon(opening->exchange);
     }
     free(opening->theirs);
     free(opening->ours);
@@ -193,6 +198,8 @@ struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchang
         errno = -error;
         return NULL;
     }
+    if (deadline == 0)
+        return slu_fail_null(ETIMEDOUT, "the deadline was 0: no rank was told of this node");
     opening.rank = info.rank;
     opening.ranks = info.ranks;
     prepared = sluice_node_prepare(pd, info.rank, info.ranks, attr);

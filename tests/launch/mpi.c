@@ -15,7 +15,18 @@
 #include <string.h>
 
 #include <sluice.h>
+
+/* What sluice/mpi.h allocates may fail. */
+static bool poor;
+
+static void *allocate(size_t size)
+{
+    return poor ? NULL : malloc(size);
+}
+
+#define malloc allocate
 #include <sluice/mpi.h>
+#undef malloc
 
 #define LIMIT SLUICE_S(60)
 #define MOST 64
@@ -114,6 +125,19 @@ static void check_failing_copy(void)
     MPI_Comm_free(&comm);
 }
 
+/* A rank that lacks what it takes fails, and so do all others, who then open it again. */
+static void check_poor_rank(void)
+{
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    poor = rank == 1;
+    errno = 0;
+    if (sluice_exchange_open_mpi(MPI_COMM_WORLD) || errno != ENOMEM) {
+        die("a rank that has no memory");
+    }
+    poor = false;
+}
+
 static void *use_elsewhere(void *allowed)
 {
     int error = allowed ? 0 : -EPERM;
@@ -194,6 +218,7 @@ int main(int argc, char **argv)
     }
     refuse(MPI_COMM_NULL, "MPI_COMM_NULL");
     check_failing_copy();
+    check_poor_rank();
     exchange = sluice_exchange_open_mpi(MPI_COMM_WORLD);
     late = sluice_exchange_open_mpi(MPI_COMM_WORLD);
     if (!exchange || !late || sluice_exchange_query(exchange, &info) < 0 || info.ranks > MOST ||

@@ -8,6 +8,10 @@
  *   size    PMIx_Get() of the number of ranks never returns
  *   get     PMIx_Get() of what a rank has put never returns
  *   fence   PMIx_Fence_nb() never calls back
+ *   memory  the other rank has put that it has no memory
+ *
+ * A test that has loaded it can ask how many fences there were, and what the first word
+ * is of what was put last.
  */
 #include "config.h"
 
@@ -30,6 +34,21 @@ static char *last_bytes;
 static size_t last_size;
 static void *fences[8]; /* that never end */
 static unsigned fence_count;
+static unsigned all_fences;
+static uint32_t last_word;
+
+SHOWN unsigned fake_pmix_fences(void);
+SHOWN unsigned fake_pmix_operation(void);
+
+unsigned fake_pmix_fences(void)
+{
+    return all_fences;
+}
+
+unsigned fake_pmix_operation(void)
+{
+    return last_word;
+}
 
 static bool wrong(const char *name)
 {
@@ -92,6 +111,7 @@ SHOWN pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t 
         return PMIX_ERR_NOMEM;
     }
     memcpy(last_bytes, value->data.bo.bytes, last_size);
+    memcpy(&last_word, last_bytes, sizeof(last_word));
     return PMIX_SUCCESS;
 }
 
@@ -100,18 +120,24 @@ SHOWN pmix_status_t PMIx_Commit(void)
     return PMIX_SUCCESS;
 }
 
-static pmix_status_t get_last(const char *key, pmix_value_t *value)
+static pmix_status_t get_last(const char *key, uint32_t rank, pmix_value_t *value)
 {
+    static const struct {
+        uint32_t operation, reserved;
+        uint64_t bytes;
+    } no_memory = {3, 0, 0};
+    bool lacks = rank == 1 && wrong("memory");
     if (strcmp(key, last_key) != 0) {
         return PMIX_ERR_NOT_FOUND;
     }
     value->type = PMIX_BYTE_OBJECT;
-    value->data.bo.size = last_size;
-    value->data.bo.bytes = malloc(last_size);
+    value->data.bo.size = lacks ? sizeof(no_memory) : last_size;
+    value->data.bo.bytes = malloc(value->data.bo.size);
     if (!value->data.bo.bytes) {
         return PMIX_ERR_NOMEM;
     }
-    memcpy(value->data.bo.bytes, last_bytes, last_size);
+    memcpy(value->data.bo.bytes, lacks ? (const void *)&no_memory : last_bytes,
+           value->data.bo.size);
     return PMIX_SUCCESS;
 }
 
@@ -120,7 +146,6 @@ SHOWN pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pm
 {
     bool size = strcmp(key, PMIX_JOB_SIZE) == 0;
     pmix_status_t status = PMIX_SUCCESS;
-    (void)proc;
     (void)info;
     (void)ninfo;
     if (wrong(size ? "size" : "get")) {
@@ -134,7 +159,7 @@ SHOWN pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pm
         (*value)->type = PMIX_UINT32;
         (*value)->data.uint32 = 2;
     } else {
-        status = get_last(key, *value);
+        status = get_last(key, proc->rank, *value);
     }
     if (status != PMIX_SUCCESS) {
         free(*value);
@@ -150,6 +175,7 @@ SHOWN pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t nprocs,
     (void)nprocs;
     (void)info;
     (void)ninfo;
+    all_fences++;
     if (wrong("fence")) {
         fences[fence_count++ % 8] = argument;
     } else {

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libpmix is loaded when it is first needed: a program that nobody started by PMIx has
+ * nothing of it. What PMIx_Init() has begun is waited for until a deadline.
+ */
+#include "config.h"
+
+#include "pmix.h"
+
+#ifndef HAVE_PMIX
+
+int slu_pmix_begin(int64_t until)
+{
+    (void)until;
+    return slu_fail(EOPNOTSUPP, "PMIx: this library was built without its headers");
+}
+
+#else
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Its so-version, and so its structs, have been the same since PMIx 3. */
+#define LIBRARY "libpmix.so.2"
+
+/*
+ * Of the process: one client, which stays until it exits. A rank that ended its
+ * client with one exchange and began it again with the next would be missing in
+ * between, and some servers then hold a fence without it.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic pid_t asker; /* the process that asked first, which alone takes the lock */
+static void *library;
+static bool client;                   /* it is there */
+static struct slu_awaited *beginning; /* PMIx_Init() under way */
+pmix_proc_t slu_pmix_self;
+_Atomic uint32_t slu_pmix_asking;
+struct slu_pmix_functions slu_pmix;
+
+static const struct {
+    const char *name;
+    void *function;
+} symbols[] = {
+    {"PMIx_Commit", &slu_pmix.commit},     {"PMIx_Error_string", &slu_pmix.error_string},
+    {"PMIx_Fence_nb", &slu_pmix.fence_nb}, {"PMIx_Finalize", &slu_pmix.finalize},
+    {"PMIx_Get", &slu_pmix.get},           {"PMIx_Init", &slu_pmix.init},
+    {"PMIx_Put", &slu_pmix.put},
+};
+
+int slu_pmix_fail(const char *what, pmix_status_t status)
+{
+    int error = ECONNRESET;
+
+    if (status == PMIX_ERR_TIMEOUT)
+        error = ETIMEDOUT;
+    else if (status == PMIX_ERR_NOMEM)
+        error = ENOMEM;
+    else if (status == PMIX_ERR_NOT_FOUND)
+        error = EPROTO;
+    return slu_fail(error, "PMIx: %s: %s (%d)", what, slu_pmix.error_string(status), status);
+}
+
+static int load_library(void)
+{
+    void *loaded;
+
+    if (library != NULL)
+        return 0;
+    loaded = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (loaded == NULL)
+        return slu_fail(EOPNOTSUPP, "PMIx: %s", dlerror());
+    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
+        void *found = dlsym(loaded, symbols[i].name);
+
+        if (found == NULL) {
+            dlclose(loaded);
+            return slu_fail(EOPNOTSUPP, "PMIx: %s has no %s", LIBRARY, symbols[i].name);
+        }
+        memcpy(symbols[i].function, &found, sizeof found);
+    }
+    library = loaded; /* for good, for it has threads */
+    return 0;
+}
+
+/*
+ * Who exits without it looks as if it had crashed to the launcher. A forked child has no
+ * client, and with a question open PMIx cannot be ended.
+ */
+static void end_client(void)
+{
+    if (slu_pmix_is_ours() && client && slu_pmix_asking == 0)
+        slu_pmix.finalize(NULL, 0);
+}
+
+/* In a thread of its own, for PMIx_Init() knows no limit; PMIx's threads get no signals either. */
+static int run_init(struct slu_awaited *awaited)
+{
+    pmix_proc_t proc;
+    pmix_status_t status = slu_pmix.init(&proc, NULL, 0);
+
+    (void)awaited;
+    pthread_mutex_lock(&lock);
+    client = status == PMIX_SUCCESS;
+    if (client)
+        slu_pmix_self = proc;
+    beginning = NULL;
+    pthread_mutex_unlock(&lock);
+    if (status == PMIX_SUCCESS)
+        return 0;
+    return slu_fail(ENOENT,
+                    "PMIx: no server answers: %s (%d); start the program by a launcher "
+                    "that has one, such as mpirun or srun --mpi=pmix",
+                    slu_pmix.error_string(status), status);
+}
+
+/* With the lock. */
+static int start_init(void)
+{
+    static bool registered;
+    struct slu_awaited *awaited;
+    int error = load_library();
+
+    if (error < 0)
+        return error;
+    awaited = calloc(1, sizeof *awaited);
+    if (awaited == NULL)
+        return slu_fail(ENOMEM, "no memory to ask PMIx");
+    slu_awaited_init(awaited);
+    beginning = awaited;
+    error = slu_awaited_start(awaited, run_init);
+    if (error < 0) {
+        beginning = NULL;
+        slu_awaited_drop(awaited);
+        return error;
+    }
+    if (!registered)
+        registered = atexit(end_client) == 0;
+    return 0;
+}
+
+bool slu_pmix_is_ours(void)
+{
+    return asker == getpid();
+}
+
+/* Its threads, and what its lock was about, are those of the process that has it. */
+int slu_pmix_check_process(void)
+{
+    pid_t none = 0;
+
+    if (atomic_compare_exchange_strong(&asker, &none, getpid()) || none == getpid())
+        return 0;
+    if (!client && beginning == NULL)
+        return slu_fail(ENOENT, "PMIx: no server answered process %d, of which this is a child",
+                        (int)none);
+    return slu_fail(ENOTCONN,
+                    "PMIx: its client is process %d, of which this is a child that fork() made: "
+                    "open the exchange there, or over TCP",
+                    (int)none);
+}
+
+/* 0, and there is a client; who comes while it begins waits for the same. */
+int slu_pmix_begin(int64_t until)
+{
+    struct slu_awaited *awaited = NULL;
+    int error = slu_pmix_check_process();
+
+    if (error < 0)
+        return error;
+    pthread_mutex_lock(&lock);
+    if (!client) {
+        awaited = beginning;
+        if (awaited != NULL)
+            slu_awaited_hold(awaited);
+        else
+            error = start_init();
+        awaited = error == 0 ? beginning : NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    if (awaited == NULL)
+        return error;
+    error = slu_awaited_wait(awaited, until, "PMIx: its server did not answer before the deadline");
+    slu_awaited_drop(awaited);
+    return error;
+}
+
+#endif
+
+int slu_pmix_answers(int64_t until)
+{
+    int error = slu_pmix_begin(until);
+
+    if (error == -ENOENT || error == -EOPNOTSUPP)
+        slu_log(SLUICE_LOG_WARN, "%s; PMIX_RANK is set, but this rank goes over TCP",
+                sluice_last_error());
+    return error;
+}
