@@ -16,6 +16,7 @@ test_programs = \
 	%D%/test_contention \
 	%D%/test_counters \
 	%D%/test_data \
+	%D%/test_deadlines \
 	%D%/test_deprived \
 	%D%/test_devices \
 	%D%/test_elements \

@@ -49,7 +49,7 @@ static const struct bad_field bad_fields[] = {
     {FIELD(path_bits), 128, "path_bits 128 0 127"},
     {FIELD(psn), 5, "psn 5 SLUICE_CHANNEL_PSN"}, /* which is not set */
     {FIELD(wait_mode), 3, "wait_mode"},
-    {FIELD(spin_time), 1000000001, "spin_time 1"},
+    {FIELD(reserved), 1, "reserved 1 0"},
 };
 
 START_TEST(channel_fields_out_of_range)
@@ -63,6 +63,34 @@ START_TEST(channel_fields_out_of_range)
     require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, bad->words);
     require_null(sluice_multichannel_prepare(sides.pds[0], 3, &attr), EINVAL, bad->words);
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+    sides_close(&sides);
+}
+END_TEST
+
+/* Durations, which are of one type. */
+START_TEST(channel_durations_out_of_range)
+{
+    static const struct {
+        size_t offset;
+        int64_t value;
+        const char *words;
+    } durations[] = {
+        {offsetof(struct sluice_channel_attr, spin_time), -1, "spin_time -1 1..1000000000"},
+        {offsetof(struct sluice_channel_attr, spin_time), INT64_MIN, "spin_time -9223"},
+        {offsetof(struct sluice_channel_attr, spin_time), SLUICE_S(1) + 1, "spin_time 1000000001"},
+        {offsetof(struct sluice_channel_attr, spin_time), SLUICE_FOREVER, "spin_time 9223"},
+        {offsetof(struct sluice_channel_attr, keepalive), -1, "keepalive -1 1000000..3600"},
+        {offsetof(struct sluice_channel_attr, keepalive), 999999, "keepalive 999999"},
+        {offsetof(struct sluice_channel_attr, keepalive), SLUICE_S(3600) + 1, "keepalive 36000"},
+        {offsetof(struct sluice_channel_attr, keepalive), SLUICE_FOREVER, "keepalive 9223"},
+    };
+    struct sides sides;
+    sides_open(&sides);
+    for (size_t i = 0; i < COUNT(durations); i++) {
+        struct sluice_channel_attr attr = {.size = sizeof(attr)};
+        memcpy((char *)&attr + durations[i].offset, &durations[i].value, sizeof(int64_t));
+        require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, durations[i].words);
+    }
     sides_close(&sides);
 }
 END_TEST
@@ -141,7 +169,7 @@ START_TEST(channel_fields_at_their_limits)
                                        .hop_limit = 255,
                                        .path_bits = device_is_soft() ? 127 : 0,
                                        .wait_mode = SLUICE_WAIT_EVENT,
-                                       .spin_time = 1000000000};
+                                       .spin_time = SLUICE_S(1)};
     struct pair pair;
     pair_open(&pair, &least);
     pair_works(&pair);
@@ -438,6 +466,7 @@ END_TEST
 static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, channel_fields_out_of_range, 0, (int)COUNT(bad_fields));
+    tcase_add_test(tcase, channel_durations_out_of_range);
     tcase_add_test(tcase, channel_max_message_out_of_range);
     tcase_add_test(tcase, channel_psn_out_of_range);
     tcase_add_test(tcase, channel_fields_at_their_limits);

@@ -194,6 +194,30 @@ START_TEST(a_late_rank)
 }
 END_TEST
 
+/* A rank without time comes to no barrier, and makes good for it. */
+static void come_without_time(struct crew *crew, uint32_t rank)
+{
+    for (uint32_t turn = 1; turn <= 3; turn++) {
+        if (rank == turn) {
+            require_error(sluice_node_barrier(crew->nodes[rank], NULL, 0, turn, 0), -ETIMEDOUT,
+                          "deadline 0 nothing was said");
+            require_error(sluice_node_shutdown(crew->nodes[rank], 0), -ETIMEDOUT,
+                          "deadline 0 nothing was said");
+        }
+        pass(crew, rank, NULL, crew->count, turn, turn);
+    }
+}
+
+START_TEST(deadlines_of_zero)
+{
+    struct crew crew;
+    memset(arrived, 0, sizeof(arrived));
+    crew_open(&crew, 4, NULL);
+    crew_run(&crew, come_without_time);
+    crew_close(&crew);
+}
+END_TEST
+
 /* Every rank writes to every other one, and finds what all wrote. */
 #define WRITTEN 256
 struct room {
@@ -391,6 +415,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, attributes);
     tcase_add_test(tcase, groups_that_overlap);
     tcase_add_test(tcase, a_late_rank);
+    tcase_add_test(tcase, deadlines_of_zero);
     tcase_add_test(tcase, what_was_written_is_there);
     tcase_add_test(tcase, results_are_kept);
     tcase_add_test(tcase, all_results_are_kept);

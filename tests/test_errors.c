@@ -107,17 +107,6 @@ START_TEST(no_message_until_the_deadline)
 }
 END_TEST
 
-/* A deadline of 0 has passed at once, and the call does not hang. */
-START_TEST(deadline_of_zero)
-{
-    struct desk desk;
-    desk_open(&desk);
-    require_result(sluice_multichannel_send(desk.star.hub, 1, &desk.near_sge, 1, 0), -ETIMEDOUT);
-    require_result(sluice_multichannel_peer_state(desk.star.hub, 1), SLUICE_STATE_FAILED);
-    desk_close(&desk);
-}
-END_TEST
-
 /* One late peer of a scatter: its request times out, the others have arrived. */
 START_TEST(one_late_peer_of_a_scatter)
 {
@@ -411,7 +400,6 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, no_receive_until_the_last_retry);
     tcase_add_test(tcase, no_message_until_the_deadline);
     tcase_add_test(tcase, endpoint_of_nobody);
-    tcase_add_test(tcase, deadline_of_zero);
     tcase_add_test(tcase, one_late_peer_of_a_scatter);
     tcase_add_test(tcase, deadline_cancels_other_work_of_its_peer);
     tcase_add_test(tcase, deadline_of_unpolled_work);

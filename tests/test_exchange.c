@@ -206,22 +206,51 @@ START_TEST(functions_that_are_there_are_called)
 }
 END_TEST
 
-static int call_number(struct sluice_exchange *exchange, int number)
+static int call_number_within(struct sluice_exchange *exchange, int number, int64_t deadline)
 {
     uint8_t to[3] = {0};
     uint8_t from[3];
     uint32_t rank, ranks;
     switch (number) {
     case 0:
-        return sluice_exchange_allgather(exchange, to, from, 1, LONG);
+        return sluice_exchange_allgather(exchange, to, from, 1, deadline);
     case 1:
-        return sluice_exchange_alltoall(exchange, to, from, 1, LONG);
+        return sluice_exchange_alltoall(exchange, to, from, 1, deadline);
     case 2:
-        return sluice_exchange_barrier(exchange, LONG);
+        return sluice_exchange_barrier(exchange, deadline);
     default:
-        return sluice_exchange_locality(exchange, &rank, &ranks, LONG);
+        return sluice_exchange_locality(exchange, &rank, &ranks, deadline);
     }
 }
+
+static int call_number(struct sluice_exchange *exchange, int number)
+{
+    return call_number_within(exchange, number, LONG);
+}
+
+/* Who has no time left does not begin what others would wait for: nothing is broken. */
+START_TEST(deadlines_of_zero)
+{
+    const struct sluice_exchange_attr attr = {.size = sizeof(attr), .ranks = 1};
+    struct seat seat;
+    int64_t no_exchange[16] = {0};
+    for (int whole = 0; whole < 2; whole++) {
+        sit_alone(&seat, whole);
+        for (int number = 0; number < 4; number++) {
+            require_error(call_number_within(seat.exchange, number, 0), -ETIMEDOUT,
+                          "deadline 0 nothing was said");
+            require_result(call_number_within((struct sluice_exchange *)no_exchange, number, 0),
+                           -EINVAL);
+        }
+        require(seat.gathers + seat.swaps + seat.barriers == 0, "a provider was called");
+        for (int number = 0; number < 4; number++) {
+            require_ok(call_number(seat.exchange, number));
+        }
+        sluice_exchange_close(seat.exchange);
+    }
+    require_null(sluice_exchange_open(&attr, 0), ETIMEDOUT, "deadline 0 nothing was said");
+}
+END_TEST
 
 START_TEST(a_failure_is_for_good)
 {
@@ -477,6 +506,7 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, wrong_arguments_change_nothing);
     tcase_add_test(tcase, what_it_is);
     tcase_add_test(tcase, functions_that_are_there_are_called);
+    tcase_add_test(tcase, deadlines_of_zero);
     tcase_add_test(tcase, a_failure_is_for_good);
     tcase_add_test(tcase, a_deadline_of_0_says_nothing);
     tcase_add_test(tcase, functions_are_never_given_a_deadline_of_0);

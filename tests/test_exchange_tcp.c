@@ -118,7 +118,7 @@ START_TEST(calls_without_time)
     parties_make(&parties, 3, 0);
     parties_run(&parties, NULL);
     for (uint32_t i = 0; i < 3; i++) {
-        party_require(&parties.party[i], -ETIMEDOUT, "deadline was 0 no other rank");
+        party_require(&parties.party[i], -ETIMEDOUT, "deadline is 0 no other rank");
     }
     parties_make(&parties, 3, LONG);
     parties_run(&parties, call_without_time);

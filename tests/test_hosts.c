@@ -157,7 +157,7 @@ static void end_open(struct end *end, int number)
     struct sluice_channel_attr attr = {.size = sizeof(attr)};
     attr.ack_timeout = failures[number].ack_timeout;
     attr.retry_count = RETRY_COUNT;
-    attr.keepalive = (uint64_t)failures[number].keepalive;
+    attr.keepalive = failures[number].keepalive;
     end->failure = &failures[number];
     talk_open(end, number);
     end->context = open_context();

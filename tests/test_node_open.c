@@ -61,6 +61,10 @@ static void open_twice(struct party *party)
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
     int64_t start = clock_now();
+    if (rank == 0) {
+        require_null(sluice_node_open(pd, party->exchange, &attr, 0), ETIMEDOUT,
+                     "deadline 0 nothing was said");
+    }
     require_null(sluice_node_open(pd, mishap->wrapped ? own : party->exchange, &attr, LONG),
                  rank == 1 ? mishap->error : ECANCELED, rank == 1 ? mishap->own : mishap->others);
     require(clock_now() - start < AT_ONCE, "%lld ms", (long long)(clock_now() - start) / 1000000);

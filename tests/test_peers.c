@@ -242,7 +242,7 @@ END_TEST
 
 START_TEST(wrong_arguments_and_places)
 {
-    static const uint64_t wrong[] = {1, 999999, 3600000000001, UINT64_MAX};
+    static const int64_t wrong[] = {-1, 1, 999999, 3600000000001, SLUICE_FOREVER};
     struct pair pair;
     struct star star;
     require_result(sluice_channel_wait_connected(NULL, 0), -EINVAL);

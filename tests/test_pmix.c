@@ -132,7 +132,7 @@ START_TEST(one_at_a_time)
     require_error(sluice_exchange_barrier(exchange, 0), -ETIMEDOUT, "no rank was told");
     check_calls(exchange);
     sluice_exchange_close(exchange);
-    require_null(sluice_exchange_open(NULL, 0), ETIMEDOUT, "deadline was 0");
+    require_null(sluice_exchange_open(NULL, 0), ETIMEDOUT, "deadline is 0");
     exchange = open_well();
     check_calls(exchange);
     sluice_exchange_close(exchange);

@@ -68,11 +68,11 @@ struct sluice_channel_attr {
     uint64_t max_message;   /* bytes; 4096..the device's, default the device's. A longer send
                                is refused, a longer read or write is split; what is
                                received is limited by the receive alone */
-    uint64_t keepalive;     /* nanoseconds of silence after which a peer is asked for a sign of
+    int64_t keepalive;      /* nanoseconds of silence after which a peer is asked for a sign of
                                life, and then of waiting for it until the peer is lost; 1 ms..1 h,
                                default 0: never */
+    int64_t spin_time;      /* nanoseconds of spinning before a sleep; 1..1e9, default 20000 */
     uint32_t wait_mode;     /* enum sluice_wait_mode, default adaptive */
-    uint32_t spin_time;     /* nanoseconds of spinning before a sleep; 1..1e9, default 20000 */
     uint32_t path_mtu;      /* bytes: 256, 512, 1024, 2048 or 4096; default the port's. The
                                smaller one of both sides holds */
     uint32_t pkey;          /* partition key, by value; 0: the first of the port's table */
@@ -87,6 +87,7 @@ struct sluice_channel_attr {
     uint32_t retry_count;   /* 1..6, default 6; 7 retries for ever on some devices */
     uint32_t rnr_timer;     /* code of InfiniBand; 1..31, default 12 (0.64 ms) */
     uint32_t rnr_retry;     /* 1..7, default 7: for ever, the deadline decides */
+    uint32_t reserved;      /* must be 0 */
 };
 
 /*
@@ -229,7 +230,8 @@ SLUICE_EXPORT int sluice_channel_query(const struct sluice_channel *channel,
 /*
  * Blocking operations. 0 on success. When they return, for whatever reason,
  * the transport no longer touches the buffers. A deadline that passes fails
- * the channel. An inline, fenced or solicited request goes through submit.
+ * the channel; one of 0 posts nothing, -ETIMEDOUT. An inline, fenced or
+ * solicited request goes through submit.
  *
  * Errors, besides those of arguments: the errno value of the error's class
  * (error.h), -ENOTCONN if the channel had failed before the call, and -EBUSY if
@@ -305,8 +307,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *
  *
  * Each request that was posted completes exactly once. Errors mean that nothing
  * was posted: -EAGAIN: no room in the queues for the first request now: poll and
- * try again. -E2BIG: there will never be room for it, it is split into too many
- * parts. -ENOTCONN: the channel has failed.
+ * try again. -ETIMEDOUT: the deadline is 0. -E2BIG: there will never be room for
+ * it, it is split into too many parts. -ENOTCONN: the channel has failed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post(struct sluice_channel *channel,
                                                        const struct sluice_request *requests,

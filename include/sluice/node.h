@@ -108,7 +108,8 @@ SLUICE_EXPORT struct sluice_multichannel *sluice_node_multichannel(struct sluice
  * sluice_multichannel_flush().
  *
  * 0; -EINVAL: a list that is not ascending, has a rank that is none, or not this
- * one, or no such algorithm: then nothing happened. All else breaks the barriers
+ * one, or no such algorithm, or -ETIMEDOUT for a deadline of 0: then nothing
+ * happened. All else breaks the barriers
  * of the node until sluice_node_barrier_reset(): -ETIMEDOUT, if not all came
  * before the deadline (the text names the first that is missing, which all ranks
  * of the group are asked for within a tenth of a second; or, where that cannot be

@@ -61,7 +61,8 @@ SLUICE_EXPORT int sluice_scope_end(struct sluice_scope *scope, struct sluice_sco
 
 /*
  * Opens a scope. The deadline, from now, holds for all work of the scope and
- * for its end. NULL and errno on failure: EBUSY (a scope is open), EINVAL.
+ * for its end; with 0 nothing is posted, and each request completes with status
+ * DEADLINE. NULL and errno on failure: EBUSY (a scope is open), EINVAL.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_scope_end)
 struct sluice_scope *sluice_channel_scope_begin(struct sluice_channel *channel, int64_t deadline);

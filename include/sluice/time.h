@@ -9,6 +9,10 @@
  *             cancelled, and what the remote side saw is unknown.
  *   timeout   Of a wait, and harmless: -ETIMEDOUT, and the work is still
  *             pending.
+ *
+ * What is left of a program's time may be given as it is, when it has come to 0
+ * as well. A deadline of 0 posts nothing: each request ends with -ETIMEDOUT and
+ * status DEADLINE, and no connection is harmed. A timeout of 0 only looks.
  */
 #ifndef SLUICE_TIME_H
 #define SLUICE_TIME_H

@@ -6,8 +6,10 @@
 
 #include "engine.h"
 
-/* Of the struct in version 0.1: up to and with rnr_retry. */
-#define FIRST_SIZE 104
+/* Of the struct in version 0.1: up to and with reserved. */
+#define FIRST_SIZE 112
+#define SPIN_USUAL SLUICE_US(20)
+#define SPIN_MOST SLUICE_S(1)
 #define KEEPALIVE_LEAST SLUICE_MS(1)
 #define KEEPALIVE_MOST SLUICE_S(3600)
 #define REMOTE_ACCESS \
@@ -174,17 +176,16 @@ static int apply_message(struct slu_qp_attr *out, uint64_t given, uint64_t devic
 
 static int apply_wait(struct slu_engine *engine, const struct sluice_channel_attr *attr)
 {
-    static const struct field field = {"spin_time", 0, 0, 20000, 1000000000, 0};
-    uint32_t spin_time = 0;
-    int error;
-
     if (attr->wait_mode > SLUICE_WAIT_EVENT)
         return slu_misuse(EINVAL, "sluice_channel_attr.wait_mode is %u, must be in 0..%u",
                           attr->wait_mode, SLUICE_WAIT_EVENT);
-    error = apply(&spin_time, &field, attr->spin_time, UINT32_MAX);
+    if (attr->spin_time < 0 || attr->spin_time > SPIN_MOST)
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.spin_time is %lld ns, must be in 1..%lld (0: %lld)",
+                          (long long)attr->spin_time, (long long)SPIN_MOST, (long long)SPIN_USUAL);
     engine->wait_mode = (enum sluice_wait_mode)attr->wait_mode;
-    engine->spin_time = spin_time;
-    return error;
+    engine->spin_time = attr->spin_time != 0 ? attr->spin_time : SPIN_USUAL;
+    return 0;
 }
 
 /* A packet that is lost is sent again after the acknowledgement timeout, and not before. */
@@ -200,15 +201,15 @@ static void warn_of_retries(const struct slu_engine *engine, const struct slu_tc
 }
 
 static int apply_keepalive(struct slu_engine *engine, const struct slu_tcontext *device,
-                           uint64_t keepalive)
+                           int64_t keepalive)
 {
     if (keepalive != 0 && (keepalive < KEEPALIVE_LEAST || keepalive > KEEPALIVE_MOST))
         return slu_misuse(EINVAL,
-                          "sluice_channel_attr.keepalive is %llu ns, must be in %lld..%lld (0: "
+                          "sluice_channel_attr.keepalive is %lld ns, must be in %lld..%lld (0: "
                           "none)",
-                          (unsigned long long)keepalive, (long long)KEEPALIVE_LEAST,
+                          (long long)keepalive, (long long)KEEPALIVE_LEAST,
                           (long long)KEEPALIVE_MOST);
-    engine->keepalive = (int64_t)keepalive;
+    engine->keepalive = keepalive;
     if (keepalive != 0)
         warn_of_retries(engine, device);
     return 0;
@@ -221,6 +222,8 @@ int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext 
     struct sluice_channel_attr attr;
     int error = slu_attr_copy(&attr, sizeof attr, FIRST_SIZE, given, "sluice_channel_attr");
 
+    if (error == 0 && attr.reserved != 0)
+        error = slu_misuse(EINVAL, "sluice_channel_attr.reserved is %u, must be 0", attr.reserved);
     if (error == 0)
         error = apply_flags(out, &attr);
     if (error == 0)

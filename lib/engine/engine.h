@@ -162,7 +162,9 @@ struct slu_failure {
 /* The scope that is open, or nothing. */
 struct slu_scope {
     bool open;
+    bool expired; /* its deadline is known to have passed: nothing more is posted */
     uint64_t tag; /* owner of its handles, which mean nothing outside of it */
+    int64_t time; /* the deadline as it was given */
     int64_t deadline;
     uint32_t posted, pending;
     uint32_t recycled; /* successes that nobody saw and whose slots were needed */
@@ -237,6 +239,7 @@ struct slu_call {
     struct slu_engine *engine;
     const struct slu_source *source;
     struct sluice_completion *completions;
+    int64_t time; /* the deadline as it was given */
     int64_t deadline;
     enum slu_slot_owner owner;     /* OWNER_CALL, or OWNER_SCOPE */
     bool expired;                  /* nothing more of it is posted */
@@ -481,9 +484,9 @@ void slu_refused(const struct slu_engine *engine, const struct slu_item *item, b
                  int64_t deadline, struct sluice_completion *completion);
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
-/* Returns the error of a request that failed, with a text that tells why. */
-int slu_fail_completion(const struct slu_engine *engine,
-                        const struct sluice_completion *completion);
+/* Returns the error of a request with such a deadline that failed, with a text that tells why. */
+int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion,
+                        int64_t time);
 
 /*
  * single.c: one request. Of the work request its maker has set all but next, id

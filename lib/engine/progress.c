@@ -205,6 +205,7 @@ static void check_deadlines(struct slu_engine *engine, struct slu_peer *peer, in
             const struct slu_slot *slot = &pool->slots[i];
 
             if (slot->deadline <= now) {
+                engine->scope.expired |= slot->owner == SLU_OWNER_SCOPE;
                 slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, slot->result.opcode, 0);
                 return;
             }

@@ -69,6 +69,7 @@ COLD static int wait_for(struct slu_engine *engine, const struct single *single,
                                   .bytes = slu_sge_bytes(request.sges, request.sge_count)};
     struct slu_call call = {.engine = engine,
                             .completions = completion,
+                            .time = deadline,
                             .deadline = slu_after(deadline),
                             .incomplete = 1,
                             .first_real = SLU_NONE,
@@ -99,7 +100,7 @@ static INLINE struct slu_slot *plain_slot(const struct slu_engine *engine, enum 
     struct slu_slot *slot;
     uint64_t bytes;
 
-    if (deadline < 0 || sges == NULL || sge_count - 1 >= engine->attr.max_sge)
+    if (deadline <= 0 || sges == NULL || sge_count - 1 >= engine->attr.max_sge)
         return NULL;
     bytes = slu_sge_bytes(sges, sge_count);
     if (bytes > engine->max_plain)
@@ -308,7 +309,7 @@ int slu_post_requests(struct slu_engine *engine, const struct sluice_request *re
     struct slu_item item;
     int result = -EAGAIN;
 
-    if (SLU_LIKELY(count == 1 && requests != NULL && deadline >= 0)) {
+    if (SLU_LIKELY(count == 1 && requests != NULL && deadline > 0)) {
         item.request = requests;
         item.opcode = requests->opcode;
         if (slu_item_is_plain(engine, &item))

@@ -64,12 +64,16 @@ static bool call_ready(void *argument)
     return call->incomplete == 0;
 }
 
-int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion)
+int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion,
+                        int64_t time)
 {
     const struct slu_peer *peer = &engine->peers[completion->peer];
     struct sluice_error cause;
     bool known = slu_peer_error(engine, peer, &cause);
 
+    if (time == 0 && completion->status == SLUICE_STATUS_DEADLINE)
+        return slu_fail(ETIMEDOUT, "%s to peer %u: the deadline is 0: nothing was posted",
+                        slu_opcode_name(completion->opcode), completion->peer);
     /* The same twice leaves no room for what to try. */
     if (known && cause.opcode == completion->opcode && cause.status == completion->status &&
         peer->reason[0] == '\0')
@@ -93,8 +97,9 @@ int slu_fail_completion(const struct slu_engine *engine, const struct sluice_com
 static int call_error(const struct slu_engine *engine, const struct slu_call *call)
 {
     if (call->first_real != SLU_NONE)
-        return slu_fail_completion(engine, &call->real);
-    return call->first_other != SLU_NONE ? slu_fail_completion(engine, &call->other) : 0;
+        return slu_fail_completion(engine, &call->real, call->time);
+    return call->first_other != SLU_NONE ? slu_fail_completion(engine, &call->other, call->time)
+                                         : 0;
 }
 
 int slu_call_finish(struct slu_call *call, struct slu_slot *slot)
@@ -128,9 +133,10 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
     call.engine = engine;
     call.source = source;
     call.completions = completions;
+    call.time = deadline;
     call.deadline = slu_after(deadline);
     call.owner = SLU_OWNER_CALL;
-    call.expired = false;
+    call.expired = deadline == 0;
     call.incomplete = source->count;
     call.first_real = call.first_other = SLU_NONE;
     slu_engine_enter(engine);

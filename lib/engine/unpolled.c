@@ -90,6 +90,18 @@ static int fail_room(const struct slu_engine *engine, const struct slu_item *ite
                     slu_opcode_name(item->opcode), item->peer, name);
 }
 
+/* A request that may take no time is not posted: it could only end its connection. */
+static int fail_expired(const struct slu_engine *engine, const struct slu_source *source)
+{
+    struct slu_item item;
+
+    slu_source_item(source, 0, &item);
+    if (engine->peers[item.peer].state != SLUICE_STATE_READY)
+        return fail_peer(engine, &item);
+    engine->peers[item.peer].counts.refused++;
+    return slu_fail(ETIMEDOUT, "request 0: the deadline is 0: nothing was posted");
+}
+
 /* Of the first request, when not even that can be posted. */
 static int fail_first(struct slu_engine *engine, const struct slu_source *source, int why)
 {
@@ -131,7 +143,8 @@ int slu_post(struct slu_engine *engine, const struct slu_source *source, int64_t
     if (result < 0 || source->count == 0)
         return result;
     slu_engine_enter(engine);
-    result = post_prefix(engine, source, deadline, handles);
+    result = deadline == 0 ? fail_expired(engine, source)
+                           : post_prefix(engine, source, deadline, handles);
     slu_engine_leave(engine);
     return result;
 }

@@ -65,7 +65,7 @@ static int check_whole(const struct sluice_exchange *exchange, int64_t deadline)
         return slu_fail(ENOTCONN, "a call of this exchange has failed before: close it, and open "
                                   "a new one in all ranks");
     if (deadline == 0)
-        return slu_fail(ETIMEDOUT, "the deadline was 0: no rank was told of this call");
+        return slu_fail(ETIMEDOUT, "the deadline is 0: no rank was told of this call");
     return 0;
 }
 
@@ -204,7 +204,7 @@ static int open_provider(struct sluice_exchange *exchange, const struct sluice_e
     if (error < 0)
         return error;
     if (deadline == 0)
-        return slu_fail(ETIMEDOUT, "the deadline was 0: no other rank was looked for");
+        return slu_fail(ETIMEDOUT, "the deadline is 0: no other rank was looked for");
     exchange->rank = launch.rank;
     exchange->ranks = launch.ranks;
     memcpy(exchange->source, launch.source, sizeof exchange->source);

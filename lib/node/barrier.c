@@ -152,6 +152,8 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
     error = check_group(&group);
     if (error == 0)
         error = slu_barrier_check(node);
+    if (error == 0 && deadline == 0)
+        error = slu_fail(ETIMEDOUT, "the deadline is 0: nothing was said to other ranks");
     if (error < 0 || group.count == 1)
         return error;
     group.until = slu_after(deadline);

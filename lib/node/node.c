@@ -116,6 +116,8 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     error = slu_barrier_check(node);
+    if (error == 0 && deadline == 0)
+        error = slu_fail(ETIMEDOUT, "the deadline is 0: nothing was said to other ranks");
     if (error < 0)
         return error;
     group.count = node->ranks;

@@ -199,7 +199,7 @@ struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchang
         return NULL;
     }
     if (deadline == 0)
-        return slu_fail_null(ETIMEDOUT, "the deadline was 0: no rank was told of this node");
+        return slu_fail_null(ETIMEDOUT, "the deadline is 0: no rank was told of this node");
     opening.rank = info.rank;
     opening.ranks = info.ranks;
     prepared = sluice_node_prepare(pd, info.rank, info.ranks, attr);

@@ -29,7 +29,7 @@ static void post_all(struct slu_call *call)
     if (slu_wait(engine, is_posted, call, call->deadline))
         return;
     /* What found no room is refused; parts in flight are late, and end with their peer. */
-    call->expired = true;
+    call->expired = engine->scope.expired = true;
     slu_wait(engine, is_posted, call, SLUICE_FOREVER);
 }
 
@@ -50,7 +50,7 @@ static int post_source(struct sluice_scope *scope, const struct slu_source *sour
     call.source = source;
     call.deadline = engine->scope.deadline;
     call.owner = SLU_OWNER_SCOPE;
-    call.expired = false;
+    call.expired = engine->scope.expired;
     call.handles = handles;
     call.first = engine->scope.posted;
     slu_engine_enter(engine);

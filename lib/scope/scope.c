@@ -62,8 +62,11 @@ struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline
         return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
     if (engine->scope.open)
         return slu_misuse_null(EBUSY, "a scope of this channel is open: end it first");
-    engine->scope =
-        (struct slu_scope){.open = true, .tag = slu_next_tag(), .deadline = slu_after(deadline)};
+    engine->scope = (struct slu_scope){.open = true,
+                                       .expired = deadline == 0,
+                                       .tag = slu_next_tag(),
+                                       .time = deadline,
+                                       .deadline = slu_after(deadline)};
     engine->scope_object->report = NULL;
     return slu_name_open(engine->scope_object);
 }
@@ -203,7 +206,7 @@ static int work_error(const struct slu_engine *engine, const struct outcome *out
                         "failed unseen, first error: %s",
                         outcome->failed, outcome->posted, strerror(-outcome->error));
     if (outcome->error != 0 && outcome->known)
-        return slu_fail_completion(engine, &outcome->first);
+        return slu_fail_completion(engine, &outcome->first, engine->scope.time);
     if (outcome->error != 0)
         return slu_fail(-outcome->error, "%u requests of the scope failed unseen, the first: %s",
                         outcome->lost, strerror(-outcome->error));

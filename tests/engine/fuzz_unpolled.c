@@ -6,12 +6,15 @@
 void fuzz_post(void)
 {
     struct sluice_handle handles[MOST];
+    int64_t deadline = fuzz_choose_deadline();
     fuzz_make_requests(1 + fake_random(6));
-    int result = sluice_multichannel_post(fuzz.rig.channel, fuzz.requests, fuzz.count,
-                                          fuzz_choose_deadline(), handles);
+    int result =
+        sluice_multichannel_post(fuzz.rig.channel, fuzz.requests, fuzz.count, deadline, handles);
     if (result < 0) {
-        fake_require(result == -EAGAIN || result == -E2BIG || result == -ENOTCONN, "%d", result);
-        fuzz.refused += result == -ENOTCONN;
+        fake_require(deadline > 0 ? result == -EAGAIN || result == -E2BIG || result == -ENOTCONN
+                                  : result == -ETIMEDOUT || result == -ENOTCONN,
+                     "%d", result);
+        fuzz.refused += result == -ENOTCONN || result == -ETIMEDOUT;
         return;
     }
     fake_require(result > 0 && (uint32_t)result <= fuzz.count, "%d of %u posted", result,
