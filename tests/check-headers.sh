@@ -13,6 +13,12 @@ compile() {
     -I"$srcdir/include" -fsyntax-only "$tmp/alone.$language"
 }
 
+# durations LANGUAGE STANDARD COMPILER: they are right, and no warning is made of them.
+durations() {
+  silent $3 -x "$1" -std="$2" -pedantic -Wall -Wextra -Wconversion -Werror -I"$srcdir/include" \
+    -o "$tmp/durations" "$srcdir/tests/headers/durations.c" && "$tmp/durations"
+}
+
 c_compilers=
 cxx_compilers=
 for compiler in gcc clang; do have $compiler && c_compilers="$c_compilers $compiler"; done
@@ -40,6 +46,12 @@ for path in "$srcdir"/include/*.h "$srcdir"/include/sluice/*.h; do
   for compiler in $cxx_compilers; do
     check "$header is C++11 ($compiler)" compile cc c++11 "$compiler" "$header" $flags
   done
+done
+for compiler in ${c_compilers:-"${CC:-cc}"}; do
+  check "durations in C99 ($compiler)" durations c c99 "$compiler"
+done
+for compiler in $cxx_compilers; do
+  check "durations in C++11 ($compiler)" durations c++ c++11 "$compiler"
 done
 [ -n "$cxx_compilers" ] || skip 'headers are C++11' 'no C++ compiler'
 finish

@@ -481,6 +481,7 @@ EXTRA_DIST += \
 	$(source_checks) \
 	%D%/abi/libsluice.abi \
 	%D%/abi/libsluice.constants \
+	%D%/headers/durations.c \
 	%D%/launch/mpi.c \
 	%D%/launch/slurm \
 	%D%/softroce/README.md \

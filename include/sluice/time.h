@@ -19,10 +19,15 @@
 
 #include <stdint.h>
 
+/*
+ * n is an integer, and the product exact, or a floating-point number, SLUICE_S(0.5)
+ * for one, of whose product what is below a nanosecond is cut off. The product
+ * must be in the range of int64_t, which is 292 years.
+ */
 #define SLUICE_NS(n) ((int64_t)(n))
-#define SLUICE_US(n) ((int64_t)(n)*INT64_C(1000))
-#define SLUICE_MS(n) ((int64_t)(n)*INT64_C(1000000))
-#define SLUICE_S(n) ((int64_t)(n)*INT64_C(1000000000))
+#define SLUICE_US(n) ((int64_t)((n)*INT64_C(1000)))
+#define SLUICE_MS(n) ((int64_t)((n)*INT64_C(1000000)))
+#define SLUICE_S(n) ((int64_t)((n)*INT64_C(1000000000)))
 
 /* No deadline, or no timeout. There is no default: for ever must be written. */
 #define SLUICE_FOREVER INT64_MAX
