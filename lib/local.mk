@@ -5,6 +5,8 @@ lib_LTLIBRARIES += %D%/libsluice.la
 	%D%/attr.c \
 	%D%/bytes.h \
 	%D%/context.c \
+	%D%/descriptor.c \
+	%D%/descriptor.h \
 	%D%/endpoint.c \
 	%D%/endpoint.h \
 	%D%/environment.c \

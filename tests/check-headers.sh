@@ -15,6 +15,7 @@ compile() {
 
 # durations LANGUAGE STANDARD COMPILER: they are right, and no warning is made of them.
 durations() {
+  # shellcheck disable=SC2086 # a compiler may come with options
   silent $3 -x "$1" -std="$2" -pedantic -Wall -Wextra -Wconversion -Werror -I"$srcdir/include" \
     -o "$tmp/durations" "$srcdir/tests/headers/durations.c" && "$tmp/durations"
 }

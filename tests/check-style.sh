@@ -61,6 +61,19 @@ no_license() {
   done <"$tmp/sh"
 }
 
+# What makes a descriptor is called where lib/descriptor.h says, and nowhere else.
+makers='accept|accept4|creat|dup|dup2|dup3|epoll_create|epoll_create1|eventfd|fanotify_init'
+makers="$makers|fopen|fopen64|freopen|getaddrinfo|getifaddrs|ibv_create_comp_channel"
+makers="$makers|ibv_get_device_list|ibv_open_device|if_nameindex|inotify_init|inotify_init1|ioctl"
+makers="$makers|memfd_create|mkostemp|mkstemp|open|open64|open_by_handle_at|openat|openat2|opendir"
+makers="$makers|pidfd_getfd|pidfd_open|pipe|pipe2|popen|rdma_create_event_channel|scandir|shm_open"
+makers="$makers|signalfd|socket|socketpair|syscall|timerfd_create|tmpfile|userfaultfd"
+raw_descriptors() {
+  grep '^lib/' <"$tmp/c" | grep -v -x -e lib/descriptor.c -e lib/transport/verbs/open.c |
+    xargs grep -n -E "(^|[^[:alnum:]_.>])($makers)\\(([^0-9]|[0-9][^)])" || true
+  xargs grep -n -E 'F_DUPFD|IBV_OPEN' <"$tmp/c" | grep '^lib/' | grep -v '^lib/descriptor.c:' || true
+}
+
 trailing_space() {
   cat "$tmp/c" "$tmp/sh" | xargs grep -n '[[:blank:]]$' || true
 }
@@ -80,6 +93,7 @@ check 'no function is over 80 lines' silent long_functions
 check 'no file is over 600 lines' silent long_files
 check 'every source is in a local.mk' silent unlisted
 check 'every source has its license line' silent no_license
+check 'no descriptor is made but as lib/descriptor.h says' silent raw_descriptors
 if have shellcheck; then
   check 'shellcheck finds nothing' xargs -a "$tmp/sh" shellcheck --exclude=SC1091,SC2317
 else

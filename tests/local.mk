@@ -18,6 +18,7 @@ test_programs = \
 	%D%/test_data \
 	%D%/test_deadlines \
 	%D%/test_deprived \
+	%D%/test_descriptors \
 	%D%/test_devices \
 	%D%/test_elements \
 	%D%/test_endpoints \
@@ -365,6 +366,9 @@ exchange_ranks = \
 exchange_liar = \
 	%D%/exchange/liar.c \
 	%D%/exchange/liar.h
+%C%_test_descriptors_SOURCES = \
+	$(exchange_ranks) \
+	%D%/test_descriptors.c
 %C%_test_exchange_hostile_SOURCES = \
 	$(exchange_liar) \
 	$(exchange_ranks) \

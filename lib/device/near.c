@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../descriptor.h"
 #include "../environment.h"
 
 /* The kernel's are one byte almost everywhere; 0 is none. */
@@ -40,7 +41,7 @@ static FILE *open_node(const char *root, uint32_t node, const char *name)
     if (snprintf(path, sizeof path, "%s/devices/system/node/node%u/%s", root, node, name) >=
         (int)sizeof path)
         return NULL;
-    return fopen(path, "re");
+    return slu_fd_read_file(path);
 }
 
 /* Digits up to what is no digit, which stays. */
@@ -147,7 +148,7 @@ static void find_nodes(const char *root, struct nodes *nodes)
 
     nodes->count = 0;
     if (snprintf(path, sizeof path, "%s/devices/system/node", root) < (int)sizeof path)
-        folder = opendir(path);
+        folder = slu_fd_read_folder(path);
     if (folder == NULL)
         return;
     while ((entry = readdir(folder)) != NULL)
@@ -188,7 +189,7 @@ int32_t slu_near_node(const char *device)
     bool whole = false;
 
     if (snprintf(path, sizeof path, "%s/device/numa_node", device) < (int)sizeof path)
-        file = fopen(path, "re");
+        file = slu_fd_read_file(path);
     if (file != NULL) {
         whole = take_number(file, &node) && ends(file);
         fclose(file);

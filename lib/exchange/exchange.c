@@ -408,7 +408,7 @@ static void identify_host(struct host *host)
     struct stat status;
     struct utsname name;
     ssize_t got = -1;
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    int fd = slu_fd_open("/proc/sys/kernel/random/boot_id", O_RDONLY);
 
     memset(host, 0, sizeof *host);
     if (fd >= 0) {

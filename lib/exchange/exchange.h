@@ -9,6 +9,7 @@
 
 #include <limits.h>
 
+#include "../descriptor.h"
 #include "../internal.h"
 
 #include <sluice/exchange.h>

@@ -61,7 +61,7 @@ static int read_text(struct host_file *file)
     size_t used = 0;
     int error = 0;
     /* O_NONBLOCK is for what is no file: to open a pipe would wait for its other end. */
-    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = slu_fd_open(file->path, O_RDONLY | O_NONBLOCK);
 
     if (fd < 0 || fstat(fd, &status) < 0) {
         error =

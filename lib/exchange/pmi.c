@@ -175,7 +175,7 @@ static uint32_t list_addresses(char hosts[SLU_ROOTS][INET6_ADDRSTRLEN])
     struct ifaddrs *list = NULL;
     uint32_t count = 0;
 
-    if (getifaddrs(&list) != 0)
+    if (slu_fd_list_interfaces(&list) != 0)
         list = NULL;
     for (const struct ifaddrs *at = list; at != NULL && count < SLU_ROOTS; at = at->ifa_next) {
         struct slu_address address = {0};
@@ -402,7 +402,7 @@ int slu_pmi_find_root(struct slu_launch *launch, int64_t until)
     pthread_mutex_unlock(&lock);
     explicit_bzero(talk.line, sizeof talk.line);
     if (error < 0 && launch->listener >= 0) {
-        close(launch->listener);
+        slu_fd_close(launch->listener);
         launch->listener = -1;
     }
     return error;

@@ -68,7 +68,9 @@ static int load_library(void)
 
     if (library != NULL)
         return 0;
+    slu_fd_guard();
     loaded = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    slu_fd_unguard();
     if (loaded == NULL)
         return slu_fail(EOPNOTSUPP, "PMIx: %s", dlerror());
     for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
@@ -98,9 +100,12 @@ static void end_client(void)
 static int run_init(struct slu_awaited *awaited)
 {
     pmix_proc_t proc;
-    pmix_status_t status = slu_pmix.init(&proc, NULL, 0);
+    pmix_status_t status;
 
     (void)awaited;
+    slu_fd_guard();
+    status = slu_pmix.init(&proc, NULL, 0);
+    slu_fd_unguard();
     pthread_mutex_lock(&lock);
     client = status == PMIX_SUCCESS;
     if (client)

@@ -70,7 +70,7 @@ int slu_secret_read(const char *path, struct slu_secret *secret)
     if (sodium_init() < 0)
         return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
     /* O_NONBLOCK is for what is no file: to open a pipe would wait for its other end. */
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd = slu_fd_open(path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return slu_fail(errno == EACCES || errno == EPERM ? EACCES : EINVAL,
                         "cannot open the secret %.128s: %s", path, strerrordesc_np(errno));

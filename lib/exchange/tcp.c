@@ -29,9 +29,9 @@ static void close_tcp(struct sluice_exchange *exchange)
         hang_up(&tcp->peers[i].link);
     hang_up(&tcp->link);
     if (tcp->epoll >= 0)
-        close(tcp->epoll);
+        slu_fd_close(tcp->epoll);
     if (tcp->listener >= 0)
-        close(tcp->listener);
+        slu_fd_close(tcp->listener);
     slu_secret_forget(&tcp->secret);
     free(tcp->peers);
     free(tcp->verdict);
@@ -130,7 +130,7 @@ int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *laun
 
     if (tcp == NULL) {
         if (launch->listener >= 0)
-            close(launch->listener);
+            slu_fd_close(launch->listener);
         return slu_fail(ENOMEM, "no memory for an exchange over TCP");
     }
     exchange->provider = &provider;

@@ -47,7 +47,7 @@ int slu_tcp_place_parse(const char *root, struct tcp_place *place)
 static int bind_one(const struct addrinfo *info)
 {
     int one = 1, zero = 0;
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = slu_fd_stream(info->ai_family);
     int error;
 
     if (fd < 0)
@@ -58,7 +58,7 @@ static int bind_one(const struct addrinfo *info)
     if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     error = -errno;
-    close(fd);
+    slu_fd_close(fd);
     return error;
 }
 
@@ -81,7 +81,7 @@ static int bind_any(const char *host, const char *port, int family)
         .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *list;
     int fd = -EADDRNOTAVAIL;
-    int error = getaddrinfo(host, port, &hints, &list);
+    int error = slu_fd_find_addresses(host, port, &hints, &list);
 
     if (error != 0)
         return error == EAI_MEMORY ? -ENOMEM : -EADDRNOTAVAIL;

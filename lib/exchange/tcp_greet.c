@@ -61,7 +61,7 @@ struct greeting {
 
 static void drop(struct greeting *greeting, struct newcomer *newcomer)
 {
-    close(newcomer->fd);
+    slu_fd_close(newcomer->fd);
     newcomer->fd = -1;
     greeting->count--;
     greeting->held -= newcomer->held;
@@ -365,7 +365,7 @@ static int accept_one(struct sluice_exchange *exchange, struct greeting *greetin
         watch_listener(tcp, greeting, true);
         return 0;
     }
-    fd = accept4(tcp->listener, (struct sockaddr *)&storage, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    fd = slu_fd_accept(tcp->listener, (struct sockaddr *)&storage, &length);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             if (greeting->warnings++ < WARNINGS)
@@ -530,7 +530,7 @@ static int greet(struct sluice_exchange *exchange, struct greeting *greeting, in
 /* File descriptors in use below the limit; all of them if there is none to count with. */
 static uint64_t count_used(uint64_t limit)
 {
-    DIR *directory = opendir("/proc/self/fd");
+    DIR *directory = slu_fd_read_folder("/proc/self/fd");
     const struct dirent *entry;
     uint64_t used = 0;
 
@@ -586,7 +586,7 @@ int slu_tcp_greet_all(struct sluice_exchange *exchange, int64_t until)
         error = epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->listener, &event) == 0
                     ? greet(exchange, greeting, until)
                     : slu_fail(errno, "epoll_ctl of a listening socket failed");
-        close(tcp->listener);
+        slu_fd_close(tcp->listener);
         tcp->listener = -1;
     }
     for (uint32_t i = 0; i < NEWCOMERS; i++)

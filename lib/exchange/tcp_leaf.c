@@ -227,7 +227,7 @@ static int try_address(struct attempt *attempt, const struct addrinfo *info)
 {
     struct tcp *tcp = attempt->tcp;
     struct slu_address address = slu_tcp_address(info->ai_addr);
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = slu_fd_stream(info->ai_family);
     int error = 0;
 
     if (fd < 0 && errno == EAFNOSUPPORT)
@@ -250,7 +250,7 @@ static int try_place(struct attempt *attempt, const struct tcp_place *place)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *list;
-    int result = getaddrinfo(place->host, place->port, &hints, &list);
+    int result = slu_fd_find_addresses(place->host, place->port, &hints, &list);
 
     if (result != 0)
         return again(attempt, gai_strerror(result));

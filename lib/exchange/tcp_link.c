@@ -21,7 +21,7 @@ void slu_tcp_link_close(struct tcp_link *link)
 {
     if (link->fd < 0)
         return;
-    close(link->fd);
+    slu_fd_close(link->fd);
     link->fd = -1;
     link->events = 0;
     link->out_count = 0;

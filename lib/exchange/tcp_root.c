@@ -346,7 +346,7 @@ int slu_tcp_root_open(struct sluice_exchange *exchange, int64_t until)
         return slu_fail(ENOMEM, "no memory for %u ranks", tcp->ranks);
     for (uint32_t i = 0; i < tcp->ranks; i++)
         tcp->peers[i].link.fd = -1;
-    tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
+    tcp->epoll = slu_fd_epoll();
     if (tcp->epoll < 0)
         return slu_fail(errno, "epoll_create1 failed");
     error = slu_tcp_greet_all(exchange, until);

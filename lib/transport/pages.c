@@ -17,6 +17,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "descriptor.h"
+
 #define HUGE_FOLDER "/sys/kernel/mm/hugepages"
 #define TRANSPARENT_FOLDER "/sys/kernel/mm/transparent_hugepage/"
 
@@ -40,7 +42,7 @@ static size_t base_page(void)
 /* The first line of a small file; empty if there is none. */
 static void read_line(const char *path, char *line, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = slu_fd_open(path, O_RDONLY);
     ssize_t got = fd < 0 ? 0 : read(fd, line, size - 1);
 
     line[got > 0 ? got : 0] = '\0';
@@ -78,7 +80,7 @@ static void add_way(struct slu_page_way *ways, uint32_t *count, enum slu_page_ki
 /* Sizes of reserved pages that the kernel knows, descending; at most as many as there is room. */
 static uint32_t reserved_sizes(size_t *sizes, uint32_t room)
 {
-    DIR *folder = opendir(HUGE_FOLDER);
+    DIR *folder = slu_fd_read_folder(HUGE_FOLDER);
     const struct dirent *entry;
     uint32_t count = 0;
 
@@ -274,7 +276,7 @@ size_t slu_page_size(const void *addr, size_t length)
         .transparent = transparent_page(),
         .smallest = SIZE_MAX,
     };
-    FILE *smaps = fopen("/proc/self/smaps", "re");
+    FILE *smaps = slu_fd_read_file("/proc/self/smaps");
 
     if (smaps == NULL)
         return 0;

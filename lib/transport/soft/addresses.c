@@ -40,7 +40,7 @@ void slu_soft_addresses_find(struct slu_address *addresses, bool with_ipv6, uint
 {
     struct ifaddrs *list;
     uint32_t count = 0;
-    if (getifaddrs(&list) == 0) {
+    if (slu_fd_list_interfaces(&list) == 0) {
         count = take_family(list, 4, port, addresses, count);
         if (with_ipv6)
             count = take_family(list, 6, port, addresses, count);

@@ -37,7 +37,7 @@ static int parse_listen(const struct sluice_context_attr *attr, struct slu_addre
 static void identify_host(struct soft_context *context)
 {
     char text[64] = "";
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    int fd = slu_fd_open("/proc/sys/kernel/random/boot_id", O_RDONLY);
     if (fd >= 0) {
         ssize_t got = read(fd, text, sizeof(text) - 1);
         text[got > 0 ? got : 0] = '\0';

@@ -32,18 +32,18 @@ static int add_to_fd(struct soft_cq *cq, int fd)
 static void close_fds(struct soft_cq *cq)
 {
     if (cq->fd >= 0)
-        close(cq->fd);
+        slu_fd_close(cq->fd);
     if (cq->event >= 0)
-        close(cq->event);
+        slu_fd_close(cq->event);
     if (cq->epoll >= 0)
-        close(cq->epoll);
+        slu_fd_close(cq->epoll);
 }
 
 static int open_fds(struct soft_cq *cq)
 {
-    cq->epoll = epoll_create1(EPOLL_CLOEXEC);
-    cq->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    cq->fd = epoll_create1(EPOLL_CLOEXEC);
+    cq->epoll = slu_fd_epoll();
+    cq->event = slu_fd_event();
+    cq->fd = slu_fd_epoll();
     if (cq->epoll >= 0 && cq->event >= 0 && cq->fd >= 0 && add_to_fd(cq, cq->epoll) == 0 &&
         add_to_fd(cq, cq->event) == 0)
         return 0;

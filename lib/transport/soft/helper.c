@@ -76,7 +76,7 @@ void slu_soft_helper_linger(struct soft_context *context, int fd)
     struct soft_helper *helper = context->helper;
     struct lingering *lingering = malloc(sizeof(*lingering));
     if (lingering == NULL) {
-        close(fd);
+        slu_fd_close(fd);
         return;
     }
     lingering->fd = fd;
@@ -260,7 +260,7 @@ static bool drain_sockets(struct soft_helper *helper)
     while (list != NULL) {
         struct lingering *next = list->next;
         if (drain_socket(list, now)) {
-            close(list->fd);
+            slu_fd_close(list->fd);
             free(list);
         } else {
             list->next = kept;
@@ -405,28 +405,28 @@ static int start_thread(struct soft_helper *helper)
 
 static int open_fds(struct soft_helper *helper)
 {
-    helper->epoll = epoll_create1(EPOLL_CLOEXEC);
+    helper->epoll = slu_fd_epoll();
     if (helper->epoll < 0)
         return slu_fail(errno, "the helper thread needs file descriptors: %m");
-    helper->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    helper->event = slu_fd_event();
     if (helper->event < 0) {
         int err = slu_fail(errno, "the helper thread needs file descriptors: %m");
-        close(helper->epoll);
+        slu_fd_close(helper->epoll);
         return err;
     }
     int err = slu_soft_listener_open(helper->context, &helper->listener);
     if (err != 0) {
-        close(helper->event);
-        close(helper->epoll);
+        slu_fd_close(helper->event);
+        slu_fd_close(helper->epoll);
     }
     return err;
 }
 
 static void close_fds(struct soft_helper *helper)
 {
-    close(helper->listener);
-    close(helper->event);
-    close(helper->epoll);
+    slu_fd_close(helper->listener);
+    slu_fd_close(helper->event);
+    slu_fd_close(helper->epoll);
 }
 
 static int start(struct soft_context *context)
@@ -493,7 +493,7 @@ void slu_soft_helper_stop(struct soft_context *context)
     pthread_join(helper->thread, NULL);
     for (uint32_t i = 0; i < HELPER_HALF_OPEN; i++) {
         if (helper->half_open[i].fd >= 0)
-            close(helper->half_open[i].fd);
+            slu_fd_close(helper->half_open[i].fd);
     }
     release_cqs(helper);
     abandon_sockets(helper);

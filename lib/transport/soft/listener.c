@@ -23,7 +23,7 @@
 
 static int open_socket(int family)
 {
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = slu_fd_stream(family);
     int off = 0;
     if (fd >= 0 && family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
@@ -45,7 +45,7 @@ static int listen_at(const struct slu_address *address, int family)
     if (bound == 0 && listen(fd, 4096) == 0)
         return fd;
     int err = -errno;
-    close(fd);
+    slu_fd_close(fd);
     return err;
 }
 
@@ -97,7 +97,7 @@ void slu_soft_half_open_close(struct soft_helper *helper, uint32_t index)
 {
     /* close() alone does not do it while a forked child has the descriptor as well. */
     epoll_ctl(helper->epoll, EPOLL_CTL_DEL, helper->half_open[index].fd, NULL);
-    close(helper->half_open[index].fd);
+    slu_fd_close(helper->half_open[index].fd);
     helper->half_open[index].fd = -1;
     helper->half_open_count--;
 }
@@ -133,7 +133,7 @@ static bool accept_one(struct soft_helper *helper, int64_t now)
         pause_listener(helper);
         return false;
     }
-    int fd = accept4(helper->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = slu_fd_accept(helper->listener, NULL, NULL);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             if (!helper->starved)

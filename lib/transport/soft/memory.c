@@ -145,14 +145,14 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
 /* A memfd of the length; a peer that maps it must be able to rely on that. */
 static int make_memfd(const struct slu_page_way *way, int *fd)
 {
-    int made = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING | slu_pages_memfd_flags(way));
+    int made = slu_fd_memory("sluice", MFD_ALLOW_SEALING | slu_pages_memfd_flags(way));
     int err;
     if (made < 0)
         return errno;
     if (ftruncate(made, (off_t)way->length) != 0 ||
         fcntl(made, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
         err = errno;
-        close(made);
+        slu_fd_close(made);
         return err;
     }
     *fd = made;
@@ -189,7 +189,7 @@ static int map_memfd(const struct slu_page_way *way, int *fd, struct slu_pages *
     if (err == 0) {
         err = map_whole(way, *fd, pages);
         if (err != 0)
-            close(*fd);
+            slu_fd_close(*fd);
     }
     return err;
 }
@@ -228,7 +228,7 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct
     struct soft_mr *made = make_mr(pd, pages.addr, length, access);
     if (made == NULL) {
         slu_pages_unmap(&pages);
-        close(fd);
+        slu_fd_close(fd);
         return -ENOMEM;
     }
     made->memfd = fd;
@@ -243,7 +243,7 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
     remove_mr(&((struct soft_context *)base->pd->context)->keys, mr);
     slu_pages_unmap(&mr->pages);
     if (mr->memfd >= 0)
-        close(mr->memfd);
+        slu_fd_close(mr->memfd);
     free(mr);
 }
 

@@ -52,7 +52,7 @@ static void end_attempt(struct soft_probe *probe)
     /* No socket of either side is to linger for a question. */
     struct linger linger = {.l_onoff = 1};
     setsockopt(probe->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-    close(probe->fd);
+    slu_fd_close(probe->fd);
     probe->fd = -1;
     probe->tried++;
 }

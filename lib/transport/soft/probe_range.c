@@ -97,7 +97,7 @@ int slu_soft_probe_range(const void *addr, size_t length, bool write)
     uintptr_t start = (uintptr_t)addr;
     /* Other threads map and unmap while we read: a gap counts if it is seen twice. */
     for (int tries = 0; err != 0 && tries < 2; tries++) {
-        int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+        int fd = slu_fd_open("/proc/self/maps", O_RDONLY);
         if (fd < 0) {
             slu_log(SLUICE_LOG_DEBUG, "cannot check memory before registering it: no /proc");
             err = 0;

@@ -22,7 +22,7 @@
 /* The number behind a word at the beginning of a line. False: there is no such line. */
 static bool find_number(const char *path, const char *word, uint64_t *number)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = slu_fd_read_file(path);
     size_t length = strlen(word);
     char line[256];
     bool found = false;
@@ -118,7 +118,7 @@ struct soft_room slu_soft_room(void)
     if (available == UINT64_MAX)
         return room; /* no /proc */
     room.bytes = (available + swap) * 1024;
-    FILE *file = fopen("/proc/self/cgroup", "re");
+    FILE *file = slu_fd_read_file("/proc/self/cgroup");
     char line[4096];
     while (file != NULL && fgets(line, sizeof(line), file) != NULL)
         look_at_line(line, swap * 1024, &room);

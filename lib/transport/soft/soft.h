@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
+#include "descriptor.h"
 #include "internal.h"
 #include "transport/pages.h"
 #include "transport/transport.h"

@@ -84,7 +84,7 @@ int slu_soft_tcp_dial(const struct slu_address *address)
     socklen_t length = make_sockaddr(address, &storage);
     /* An address that swallows everything costs 7 s, not the system's 2 minutes. */
     int attempts = 2;
-    int fd = socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = slu_fd_stream(storage.ss_family);
     if (fd < 0)
         return -errno;
     slu_soft_tcp_no_delay(fd);
@@ -93,7 +93,7 @@ int slu_soft_tcp_dial(const struct slu_address *address)
         errno == EINTR)
         return fd;
     int err = -errno;
-    close(fd);
+    slu_fd_close(fd);
     return err;
 }
 
@@ -116,7 +116,7 @@ int slu_soft_tcp_connect(struct soft_tcp *tcp)
             continue;
         int err = slu_soft_tcp_add_socket(tcp, fd, EPOLLOUT);
         if (err != 0) {
-            close(fd);
+            slu_fd_close(fd);
             errno = saved;
             return err;
         }
@@ -136,7 +136,7 @@ static void try_next(struct soft_tcp *tcp)
 {
     int fd = tcp->fd;
     slu_soft_tcp_remove_socket(tcp);
-    close(fd);
+    slu_fd_close(fd);
     tcp->carry_length = 0;
     tcp->phase = PHASE_CLOSED;
     int err = slu_soft_tcp_connect(tcp);

@@ -90,7 +90,7 @@ void slu_soft_tcp_close(struct soft_tcp *tcp)
         slu_soft_wqe(tcp->qp, tcp->out.position)->state = SOFT_WQE_QUEUED;
     tcp->out.part = TCP_PART_NONE;
     if (tcp->broken || tcp->ended) {
-        close(fd);
+        slu_fd_close(fd);
         return;
     }
     shutdown(fd, SHUT_WR);
@@ -120,7 +120,7 @@ void slu_soft_tcp_opened(struct soft_tcp *tcp)
 static void drop_attach(struct tcp_attach *attach)
 {
     struct soft_qp *qp = attach->message.to;
-    close(attach->fd);
+    slu_fd_close(attach->fd);
     free(attach);
     slu_soft_qp_release(qp);
 }

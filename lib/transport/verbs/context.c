@@ -34,7 +34,7 @@ int slu_verbs_open_errno(const struct ibv_device *device)
 
 static int open_device(const char *name, struct ibv_context **ibv)
 {
-    struct ibv_device **devices = ibv_get_device_list(NULL);
+    struct ibv_device **devices = slu_verbs_devices(NULL);
     struct ibv_device *device = devices ? find_device(devices, name) : NULL;
     int err = 0;
 
@@ -43,7 +43,7 @@ static int open_device(const char *name, struct ibv_context **ibv)
     } else if (device->transport_type != IBV_TRANSPORT_IB) {
         err = slu_fail(ENODEV, "device %s is neither InfiniBand nor RoCE", name);
     } else {
-        *ibv = ibv_open_device(device);
+        *ibv = slu_verbs_device_open(device);
         if (!*ibv) {
             int code = slu_verbs_open_errno(device);
 
@@ -167,7 +167,7 @@ int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
         return err;
     err = make_context(ibv, false, attr, context);
     if (err)
-        ibv_close_device(ibv);
+        slu_verbs_device_close(ibv);
     return err;
 }
 
@@ -191,7 +191,7 @@ void slu_verbs_close(struct slu_tcontext *base)
     struct slu_verbs_context *context = slu_verbs_context_of(base);
 
     slu_verbs_events_close(context);
-    if (!context->wrapped && ibv_close_device(context->ibv))
+    if (!context->wrapped && slu_verbs_device_close(context->ibv))
         slu_log(SLUICE_LOG_WARN, "closing device %s failed", base->device);
     pthread_mutex_destroy(&context->path_lock);
     free(context);

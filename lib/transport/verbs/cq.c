@@ -142,9 +142,9 @@ static int watch(const struct slu_verbs_cq *cq, int fd, uint32_t events, uint32_
 static void close_fds(struct slu_verbs_cq *cq)
 {
     if (cq->fd >= 0)
-        close(cq->fd);
+        slu_fd_close(cq->fd);
     if (cq->wake_fd >= 0)
-        close(cq->wake_fd);
+        slu_fd_close(cq->wake_fd);
 }
 
 /*
@@ -156,8 +156,8 @@ static int open_fds(struct slu_verbs_cq *cq, const struct slu_verbs_context *con
 {
     int err;
 
-    cq->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    cq->fd = epoll_create1(EPOLL_CLOEXEC);
+    cq->wake_fd = slu_fd_event();
+    cq->fd = slu_fd_epoll();
     if (cq->wake_fd >= 0 && cq->fd >= 0 && fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) == 0 &&
         fcntl(cq->channel->fd, F_SETFD, FD_CLOEXEC) == 0 &&
         watch(cq, cq->channel->fd, EPOLLIN, SLU_VERBS_COMPLETION) == 0 &&
@@ -173,7 +173,7 @@ static int open_channel(struct slu_verbs_cq *cq, const struct slu_verbs_context 
 {
     int err;
 
-    cq->channel = ibv_create_comp_channel(context->ibv);
+    cq->channel = slu_verbs_comp_channel(context->ibv);
     if (!cq->channel) {
         err = slu_verbs_errno(-1);
         return slu_fail(err, "cannot create a completion channel on %s: %s", context->base.device,
@@ -182,7 +182,7 @@ static int open_channel(struct slu_verbs_cq *cq, const struct slu_verbs_context 
     err = open_fds(cq, context);
     if (err) {
         close_fds(cq);
-        ibv_destroy_comp_channel(cq->channel);
+        slu_verbs_comp_channel_end(cq->channel);
     }
     return err;
 }
@@ -220,7 +220,7 @@ int slu_verbs_cq_create(struct slu_tcontext *base, uint32_t depth, struct slu_cq
 
 close_channel:
     close_fds(made);
-    ibv_destroy_comp_channel(made->channel);
+    slu_verbs_comp_channel_end(made->channel);
 free_cq:
     free(made->parts);
     free(made->held);
@@ -252,7 +252,7 @@ void slu_verbs_cq_destroy(struct slu_cq *base)
         gone &= destroy_part(cq, &cq->parts[i]);
     close_fds(cq);
     if (gone)
-        ibv_destroy_comp_channel(cq->channel);
+        slu_verbs_comp_channel_end(cq->channel);
     free(cq->parts);
     free(cq->held);
     free(cq);

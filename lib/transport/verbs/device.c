@@ -35,14 +35,14 @@ static int check_files(void)
     int count = 0, err = 0;
 
     while (count < FILES_NEEDED && err == 0) {
-        fds[count] = eventfd(0, EFD_CLOEXEC);
+        fds[count] = slu_fd_event();
         if (fds[count] >= 0)
             count++;
         else
             err = errno;
     }
     while (count > 0)
-        close(fds[--count]);
+        slu_fd_close(fds[--count]);
     return err == EMFILE || err == ENFILE ? err : 0;
 }
 
@@ -322,7 +322,7 @@ static int describe_device(struct ibv_device *ibv_device, struct slu_device *dev
                  "neither InfiniBand nor RoCE: not supported");
         return 0;
     }
-    ibv = ibv_open_device(ibv_device);
+    ibv = slu_verbs_device_open(ibv_device);
     if (!ibv) {
         err = slu_verbs_open_errno(ibv_device);
         if (err == EMFILE || err == ENFILE)
@@ -332,7 +332,7 @@ static int describe_device(struct ibv_device *ibv_device, struct slu_device *dev
         return 0;
     }
     err = describe_open(ibv, device);
-    ibv_close_device(ibv);
+    slu_verbs_device_close(ibv);
     return err;
 }
 
@@ -345,7 +345,7 @@ int slu_verbs_device_list(struct sluice_device_list *list)
     if (err)
         return access(RDMA_CLASS, F_OK) == 0 ? fail_files(err) : 0;
     errno = 0;
-    devices = ibv_get_device_list(&found);
+    devices = slu_verbs_devices(&found);
     /* A kernel without RDMA gives NULL and ENOSYS: that is a host without devices. */
     if (!devices)
         return errno == ENOMEM ? slu_fail(ENOMEM, "no memory for the list of RDMA devices") : 0;

@@ -11,6 +11,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/fork.c \
 	%D%/limits.c \
 	%D%/memory.c \
+	%D%/open.c \
 	%D%/path.c \
 	%D%/post.c \
 	%D%/qp.c \

@@ -14,6 +14,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "descriptor.h"
 #include "internal.h"
 #include "transport/pages.h"
 
@@ -203,13 +204,23 @@ int slu_verbs_device_list(struct sluice_device_list *list);
 /* NUMA node it is attached to; -1: none, or not known. */
 int32_t slu_verbs_numa_node(const struct ibv_device *device);
 
+/*
+ * open.c: as the functions of libibverbs, with errno; what they open is kept
+ * as descriptor.h says.
+ */
+struct ibv_device **slu_verbs_devices(int *count);
+struct ibv_context *slu_verbs_device_open(struct ibv_device *device);
+int slu_verbs_device_close(struct ibv_context *ibv);
+struct ibv_comp_channel *slu_verbs_comp_channel(struct ibv_context *ibv);
+void slu_verbs_comp_channel_end(struct ibv_comp_channel *channel);
+
 /* fork.c: makes fork(2) safe for memory that is registered later. */
 int slu_verbs_fork_init(void);
 
 /* context.c */
 int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context);
-/* Why ibv_open_device() gave nothing. */
+/* Why slu_verbs_device_open() gave nothing. */
 int slu_verbs_open_errno(const struct ibv_device *device);
 int slu_verbs_wrap(struct ibv_context *ibv, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Those of the standard streams, which anybody may write to. */
+#define STANDARD 3
+#define WORD 64
+
+/*
+ * Taken for as long as a system call that makes or closes one, and by fork(2):
+ * a child knows exactly which of its descriptors are ours.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t *kept; /* a bit for each descriptor */
+static size_t kept_words;
+static unsigned guards;
+static bool placeholder[STANDARD];
+
+/*
+ * A descriptor of O_PATH answers EBADF to who reads or writes it, as one that
+ * is closed does. Where none is to be had, lift() is what is left.
+ */
+static void take_standard(void)
+{
+    for (int i = 0; i < STANDARD; i++) {
+        int fd;
+
+        if (fcntl(i, F_GETFD) >= 0)
+            continue;
+        fd = open("/", O_PATH | O_CLOEXEC);
+        if (fd >= STANDARD)
+            close(fd);
+        else if (fd >= 0)
+            placeholder[fd] = true;
+    }
+}
+
+/* The program may have put something of its own there meanwhile, which stays. */
+static void give_standard(void)
+{
+    for (int i = 0; i < STANDARD; i++) {
+        int flags = placeholder[i] ? fcntl(i, F_GETFL) : -1;
+
+        if (flags >= 0 && (flags & O_PATH) != 0)
+            close(i);
+        placeholder[i] = false;
+    }
+}
+
+/* The caller has the lock. */
+static void guard(void)
+{
+    int saved = errno;
+
+    if (guards++ == 0)
+        take_standard();
+    errno = saved;
+}
+
+static void unguard(void)
+{
+    int saved = errno;
+
+    if (guards > 0 && --guards == 0)
+        give_standard();
+    errno = saved;
+}
+
+/* What the program closed after the guard was set may have come back as ours. */
+static int lift(int fd)
+{
+    int lifted = fd, err;
+
+    if (fd < 0 || fd >= STANDARD)
+        return fd;
+    lifted = fcntl(fd, F_DUPFD_CLOEXEC, STANDARD);
+    err = errno == EINVAL ? EMFILE : errno; /* a limit so low that there is no other */
+    close(fd);
+    errno = err;
+    return lifted;
+}
+
+static bool reserve(int fd)
+{
+    size_t words = (size_t)fd / WORD + 1;
+    uint64_t *grown;
+
+    if (words <= kept_words)
+        return true;
+    words = words > 2 * kept_words ? words : 2 * kept_words;
+    grown = realloc(kept, words * sizeof *kept);
+    if (grown == NULL)
+        return false;
+    memset(grown + kept_words, 0, (words - kept_words) * sizeof *kept);
+    kept = grown;
+    kept_words = words;
+    return true;
+}
+
+static void keep(int fd)
+{
+    kept[fd / WORD] |= UINT64_C(1) << fd % WORD;
+}
+
+static void forget(int fd)
+{
+    if ((size_t)fd / WORD < kept_words)
+        kept[fd / WORD] &= ~(UINT64_C(1) << fd % WORD);
+}
+
+static void begin(void)
+{
+    pthread_mutex_lock(&lock);
+    guard();
+}
+
+/* fd was made since begin(), or could not be, with errno. */
+static int end(int fd, bool stays)
+{
+    fd = lift(fd);
+    if (fd >= 0 && stays) {
+        if (reserve(fd)) {
+            keep(fd);
+        } else {
+            close(fd);
+            fd = -1;
+            errno = ENOMEM;
+        }
+    }
+    unguard();
+    pthread_mutex_unlock(&lock);
+    return fd;
+}
+
+int slu_fd_stream(int family)
+{
+    begin();
+    return end(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), true);
+}
+
+int slu_fd_accept(int listener, struct sockaddr *address, socklen_t *length)
+{
+    begin();
+    return end(accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC), true);
+}
+
+int slu_fd_epoll(void)
+{
+    begin();
+    return end(epoll_create1(EPOLL_CLOEXEC), true);
+}
+
+int slu_fd_event(void)
+{
+    begin();
+    return end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), true);
+}
+
+int slu_fd_memory(const char *name, unsigned flags)
+{
+    begin();
+    return end(memfd_create(name, MFD_CLOEXEC | flags), true);
+}
+
+void slu_fd_close(int fd)
+{
+    int saved = errno;
+
+    pthread_mutex_lock(&lock);
+    forget(fd);
+    close(fd);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+}
+
+int slu_fd_adopt(int fd)
+{
+    bool known;
+
+    if (fd < 0)
+        return 0;
+    pthread_mutex_lock(&lock);
+    known = reserve(fd);
+    if (known)
+        keep(fd);
+    pthread_mutex_unlock(&lock);
+    if (known)
+        return 0;
+    errno = ENOMEM;
+    return -1;
+}
+
+void slu_fd_disown(int fd)
+{
+    if (fd < 0)
+        return;
+    pthread_mutex_lock(&lock);
+    forget(fd);
+    pthread_mutex_unlock(&lock);
+}
+
+int slu_fd_open(const char *path, int flags)
+{
+    begin();
+    return end(open(path, flags | O_CLOEXEC), false);
+}
+
+FILE *slu_fd_read_file(const char *path)
+{
+    int fd = slu_fd_open(path, O_RDONLY);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+    if (file == NULL && fd >= 0)
+        slu_fd_close(fd);
+    return file;
+}
+
+DIR *slu_fd_read_folder(const char *path)
+{
+    int fd = slu_fd_open(path, O_RDONLY | O_DIRECTORY);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (folder == NULL && fd >= 0)
+        slu_fd_close(fd);
+    return folder;
+}
+
+void slu_fd_guard(void)
+{
+    pthread_mutex_lock(&lock);
+    guard();
+    pthread_mutex_unlock(&lock);
+}
+
+void slu_fd_unguard(void)
+{
+    pthread_mutex_lock(&lock);
+    unguard();
+    pthread_mutex_unlock(&lock);
+}
+
+int slu_fd_find_addresses(const char *host, const char *port, const struct addrinfo *hints,
+                          struct addrinfo **list)
+{
+    int error;
+
+    slu_fd_guard();
+    error = getaddrinfo(host, port, hints, list);
+    slu_fd_unguard();
+    return error;
+}
+
+int slu_fd_list_interfaces(struct ifaddrs **list)
+{
+    int error;
+
+    slu_fd_guard();
+    error = getifaddrs(list);
+    slu_fd_unguard();
+    return error;
+}

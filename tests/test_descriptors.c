@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program that closed its standard streams does not get descriptors of the
+ * library in their place: what it, or a library of its, still writes to them
+ * gets to no peer. A thread writes all the time.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "exchange/ranks.h"
+#include "support/group.h"
+#include "support/pair.h"
+#include "support/process.h"
+
+#define STREAMS 3
+
+struct writer {
+    pthread_t thread;
+    atomic_bool stop;
+    atomic_uint taken; /* bit i: descriptor i could be written */
+    atomic_uint rounds;
+};
+
+static void *write_on(void *argument)
+{
+    struct writer *writer = argument;
+    while (!atomic_load(&writer->stop)) {
+        for (int fd = 0; fd < STREAMS; fd++) {
+            /* Nothing is lost with a byte that nobody can take. */
+            if (write(fd, "x", 1) >= 0 || errno != EBADF) {
+                atomic_fetch_or(&writer->taken, 1U << fd);
+            }
+        }
+        atomic_fetch_add(&writer->rounds, 1);
+        poll(NULL, 0, 0);
+    }
+    return NULL;
+}
+
+static void require_closed(const struct writer *writer, const char *when)
+{
+    for (int fd = 0; fd < STREAMS; fd++) {
+        char path[32], target[100] = "";
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t got = readlink(path, target, sizeof(target) - 1);
+        require(got < 0 && errno == ENOENT, "%s, %d is %s", when, fd, target);
+    }
+    require(atomic_load(&writer->taken) == 0, "%s, written to: %#x", when,
+            atomic_load(&writer->taken));
+}
+
+static void writer_open(struct writer *writer)
+{
+    *writer = (struct writer){.stop = false};
+    for (int fd = 0; fd < STREAMS; fd++) {
+        close(fd);
+    }
+    require_ok(pthread_create(&writer->thread, NULL, write_on, writer));
+    require_closed(writer, "at first");
+}
+
+static void writer_close(struct writer *writer)
+{
+    unsigned before = atomic_load(&writer->rounds);
+    /* Once more after all that happened. */
+    while (atomic_load(&writer->rounds) < before + 2) {
+        poll(NULL, 0, 1);
+    }
+    atomic_store(&writer->stop, true);
+    require_ok(pthread_join(writer->thread, NULL));
+    require_closed(writer, "in the end");
+}
+
+static void use_all(struct rank *rank)
+{
+    const enum wire *wire = rank->argument;
+    struct writer writer;
+    struct pair pair;
+    require(*wire == current_wire(), "wire %d", (int)*wire);
+    writer_open(&writer);
+    struct sluice_device_list *list = sluice_device_list_get();
+    require(list, "%s", sluice_last_error());
+    sluice_device_list_free(list);
+    require_closed(&writer, "with a list of devices");
+    pair_open(&pair, NULL);
+    require_closed(&writer, "with a pair");
+    struct sluice_mr *mr = sluice_mr_alloc(pair.sides.pds[0], 4096, ACCESS_ALL);
+    require(mr, "%s", sluice_last_error());
+    pair_works(&pair);
+    pair_reset(&pair);
+    pair_works(&pair);
+    require_closed(&writer, "after work");
+    require_ok(sluice_mr_deregister(mr));
+    pair_close(&pair);
+    writer_close(&writer);
+}
+
+START_TEST(no_stream_is_taken)
+{
+    enum wire wire = current_wire();
+    group_run(1, use_all, &wire, 25);
+}
+END_TEST
+
+static void call_some(struct party *party)
+{
+    uint32_t local_rank, local_ranks;
+    party_calls(party, 320);
+    require_ok(
+        sluice_exchange_locality(party->exchange, &local_rank, &local_ranks, party->deadline));
+}
+
+static void exchange(struct rank *rank)
+{
+    struct writer writer;
+    struct parties parties;
+    require(rank->size == 1, "%u", rank->size);
+    parties_make(&parties, 3, SLUICE_S(20));
+    /* Names, too, are looked up by descriptors. */
+    snprintf(parties.root, sizeof(parties.root), "localhost:%u", parties.port);
+    writer_open(&writer);
+    parties_run(&parties, call_some);
+    for (uint32_t i = 0; i < parties.count; i++) {
+        party_require(&parties.party[i], 0, "");
+    }
+    writer_close(&writer);
+}
+
+START_TEST(no_stream_is_taken_by_an_exchange)
+{
+    group_run(1, exchange, NULL, 25);
+}
+END_TEST
+
+/* What the program puts there stays there, whatever the library does meanwhile. */
+static void use_streams(struct rank *rank)
+{
+    struct pair pair;
+    require(rank->size == 1, "%u", rank->size);
+    for (int fd = 0; fd < STREAMS; fd++) {
+        close(fd);
+    }
+    pair_open(&pair, NULL);
+    for (int fd = 0; fd < STREAMS; fd++) {
+        require(open("/dev/null", O_RDWR) == fd, "%d is not the lowest", fd);
+    }
+    pair_works(&pair);
+    pair_reset(&pair);
+    for (int fd = 0; fd < STREAMS; fd++) {
+        require(write(fd, "x", 1) == 1, "%d: %s", fd, strerror(errno));
+    }
+    pair_close(&pair);
+}
+
+START_TEST(streams_of_the_program_stay)
+{
+    group_run(1, use_streams, NULL, 25);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, no_stream_is_taken);
+    tcase_add_test(tcase, streams_of_the_program_stay);
+}
+
+static void add_exchange(TCase *tcase)
+{
+    tcase_add_test(tcase, no_stream_is_taken_by_an_exchange);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {
+        {"self", WIRE_SELF, 30, add_tests},
+        {"tcp", WIRE_TCP, 30, add_tests},
+        {"exchange", WIRE_TCP, 30, add_exchange},
+    };
+    return run_cases("descriptors", cases, COUNT(cases));
+}
