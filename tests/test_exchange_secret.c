@@ -73,6 +73,26 @@ START_TEST(d3_files_of_secrets)
 }
 END_TEST
 
+/* What root may read is not root's secret for it. */
+START_TEST(d3_owners_of_secrets)
+{
+    struct parties parties;
+    char path[40], words[120];
+    write_secret(path, "the secret of somebody", 0600);
+    parties_make(&parties, 1, LONG);
+    parties.party[0].attr.secret_file = path;
+    require(chown(path, 12345, (gid_t)-1) == 0, "%m");
+    parties_run(&parties, NULL);
+    snprintf(words, sizeof(words), "%s user 12345 user 0 root" BY_ATTR, path);
+    party_require(&parties.party[0], -EACCES, words);
+    require(chown(path, 0, 0) == 0, "%m");
+    parties.party[0].error = 0;
+    parties_run(&parties, NULL);
+    party_require(&parties.party[0], 0, "");
+    unlink(path);
+}
+END_TEST
+
 /* The wrong one fails, the others go on when the right one comes. */
 START_TEST(d3_a_wrong_secret)
 {
@@ -252,6 +272,9 @@ END_TEST
 static void add(TCase *tcase)
 {
     tcase_add_test(tcase, d3_files_of_secrets);
+    if (geteuid() == 0) { /* nobody else can give a file away */
+        tcase_add_test(tcase, d3_owners_of_secrets);
+    }
     tcase_add_test(tcase, d3_a_wrong_secret);
     tcase_add_loop_test(tcase, d3_secrets_that_differ, 0, 3);
     tcase_add_test(tcase, d3_a_replayed_proof);

@@ -73,12 +73,12 @@ SLUICE_EXPORT void sluice_exchange_close(struct sluice_exchange *exchange);
  * the environment. NULL and errno on failure: EINVAL (of attr or the environment:
  * what the text names), ENOENT (nothing says which rank this is), ETIMEDOUT (a
  * rank did not come: the text names it), EACCES (the secret is another one, or
- * others may read its file), EPROTO (who answered is no rank of this job, or of
- * another version), EEXIST (two processes say that they are this rank), E2BIG
- * (a field that is not known is set), EADDRINUSE, ECONNRESET (rank 0 was there
- * and is gone), EBUSY (PMIx: there is one already), ENOTCONN (PMIx: the client of
- * its server is the parent), EOPNOTSUPP (this library was built without what is
- * asked for), ENOMEM, EMFILE (rank 0 takes a file descriptor for each rank).
+ * others may read its file, or own it), EPROTO (who answered is no rank of this
+ * job, or of another version), EEXIST (two processes say that they are this rank),
+ * E2BIG (a field that is not known is set), EADDRINUSE, ECONNRESET (rank 0 was
+ * there and is gone), EBUSY (PMIx: there is one already), ENOTCONN (PMIx: the
+ * client of its server is the parent), EOPNOTSUPP (this library was built without
+ * what is asked for), ENOMEM, EMFILE (rank 0 takes a file descriptor for each rank).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_exchange_close)
 struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *attr,

@@ -29,6 +29,12 @@ static int check_file(int fd, const char *path)
                         strerrordesc_np(errno));
     if (!S_ISREG(status.st_mode))
         return slu_fail(EACCES, "the secret %.128s is not a regular file", path);
+    /* What another user wrote is known to him, and can be changed by him. Root can do both. */
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+        return slu_fail(EACCES,
+                        "the secret %.128s belongs to user %u: it must belong to user %u, as whom "
+                        "this process runs, or to root",
+                        path, (unsigned)status.st_uid, (unsigned)geteuid());
     if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return slu_fail(EACCES,
                         "the secret %.128s has mode %04o: group and others must have no right "
