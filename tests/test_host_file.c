@@ -45,7 +45,8 @@ static void write_file(const char *text)
 static int read_file(const char *text, uint32_t rank, uint32_t ranks, struct slu_launch *launch)
 {
     write_file(text);
-    *launch = (struct slu_launch){.rank = rank, .ranks = ranks, .source = "the test"};
+    *launch = (struct slu_launch){
+        .rank = rank, .ranks = ranks, .source = "the test", .rank_source = "SLUICE_RANK"};
     int result = slu_host_file_read(path, launch);
     unlink(path);
     return result;
@@ -253,6 +254,43 @@ START_TEST(unknown_keys)
 }
 END_TEST
 
+static void expect_rank(const struct sluice_exchange_attr *attr, uint32_t rank, const char *source)
+{
+    struct slu_launch launch;
+    require_ok(slu_launch_read(attr, &launch));
+    require(launch.rank == rank && launch.ranks == 2, "%u of %u", launch.rank, launch.ranks);
+    require_result(launch.kind, SLUICE_EXCHANGE_TCP);
+    require(strstr(launch.source, source), "%s", launch.source);
+}
+
+/* The rank that the program gives goes before that of a launcher, which is rank 0 here. */
+static void by_attributes(void)
+{
+    struct sluice_exchange_attr attr = {.size = sizeof(attr), .host_file = path};
+    struct slu_launch launch;
+    expect_rank(&attr, 0, "PMI_RANK");
+    attr.rank = 1;
+    expect_rank(&attr, 1, "sluice_exchange_attr.rank and host file");
+    setenv("PMI_RANK", "1", 1);
+    attr.rank = SLUICE_ZERO;
+    expect_rank(&attr, 0, "sluice_exchange_attr.rank and host file");
+    attr.ranks = 2;
+    expect_rank(&attr, 0, "attributes");
+    attr.rank = 0;
+    expect_rank(&attr, 0, "attributes");
+    attr.ranks = 0;
+    expect_rank(&attr, 1, "PMI_RANK");
+    attr.rank = 2;
+    require_error(slu_launch_read(&attr, &launch), -EINVAL,
+                  "sluice_exchange_attr.rank is 2 only 2 hosts");
+    /* Wherever the host file is from. */
+    attr.host_file = NULL;
+    setenv("SLUICE_HOST_FILE", path, 1);
+    attr.rank = SLUICE_ZERO;
+    expect_rank(&attr, 0, "sluice_exchange_attr.rank and host file");
+    setenv("PMI_RANK", "0", 1);
+}
+
 /* All the way from the variable. */
 START_TEST(by_environment)
 {
@@ -282,6 +320,9 @@ START_TEST(by_environment)
     require_ok(slu_launch_read(NULL, &launch));
     require(launch.rank == 0 && strcmp(launch.root, "a:1") == 0, "%u, %s", launch.rank,
             launch.root);
+    unsetenv("SLUICE_HOST_FILE");
+    by_attributes();
+    setenv("SLUICE_HOST_FILE", path, 1);
     setenv("PMI_SIZE", "3", 1);
     require_error(slu_launch_read(NULL, &launch), -EINVAL, "2 hosts PMI_RANK 3 ranks");
     unlink(path);

@@ -129,10 +129,82 @@ START_TEST(attributes_first)
     require(strcmp(launch.root, "b:2") == 0, "%s", launch.root);
     require(strcmp(launch.secret_file, "/f") == 0, "%s", launch.secret_file);
     require(strcmp(launch.job, "j") == 0, "%s", launch.job);
-    /* The rank of attributes without ranks does not count. */
+    /* Without ranks 0 is no rank, and each other one counts. */
     some.ranks = 0;
-    launch = read_launch("SLUICE_RANK=0 SLUICE_RANKS=2", &some);
-    require(launch.rank == 0 && launch.ranks == 2, "%u of %u", launch.rank, launch.ranks);
+    launch = read_launch("SLUICE_RANK=0 SLUICE_RANKS=3", &some);
+    require(launch.rank == 2 && launch.ranks == 3, "%u of %u", launch.rank, launch.ranks);
+    some.rank = SLUICE_ZERO;
+    launch = read_launch("SLUICE_RANK=1 SLUICE_RANKS=3 PMI_RANK=2 PMI_SIZE=3", &some);
+    require(launch.rank == 0 && launch.ranks == 3, "%u of %u", launch.rank, launch.ranks);
+    require(strstr(launch.source, "sluice_exchange_attr.rank and SLUICE_RANKS"), "%s",
+            launch.source);
+    some.rank = 0;
+    some.root = "b:2";
+    launch = read_launch("SLUICE_RANK=1 SLUICE_RANKS=3", &some);
+    require(launch.rank == 1 && launch.ranks == 3, "%u of %u", launch.rank, launch.ranks);
+}
+END_TEST
+
+/* Each that only TCP heeds, alone. */
+static const struct of_tcp {
+    const char *name;
+    struct sluice_exchange_attr attr;
+} of_tcp[] = {
+    {"sluice_exchange_attr.ranks", {.size = sizeof(struct sluice_exchange_attr), .ranks = 2}},
+    {"sluice_exchange_attr.rank", {.size = sizeof(struct sluice_exchange_attr), .rank = 1}},
+    {"sluice_exchange_attr.rank",
+     {.size = sizeof(struct sluice_exchange_attr), .rank = SLUICE_ZERO}},
+    {"sluice_exchange_attr.root", {.size = sizeof(struct sluice_exchange_attr), .root = "a:1"}},
+    {"sluice_exchange_attr.host_file",
+     {.size = sizeof(struct sluice_exchange_attr), .host_file = "/no/such/file"}},
+    {"sluice_exchange_attr.secret_file",
+     {.size = sizeof(struct sluice_exchange_attr), .secret_file = "/f"}},
+    {"sluice_exchange_attr.job", {.size = sizeof(struct sluice_exchange_attr), .job = "j"}},
+};
+
+/* Over PMIx none of them is ignored, whoever asked for it; else they ask for TCP. */
+START_TEST(attributes_of_tcp)
+{
+    const struct of_tcp *one = &of_tcp[_i];
+    struct sluice_exchange_attr attr = one->attr;
+    struct slu_launch launch;
+    char words[80];
+    snprintf(words, sizeof(words), "%s PMIx", one->name);
+    attr.kind = SLUICE_EXCHANGE_PMIX;
+    set_environment("PMIX_RANK=0 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");
+    require_error(slu_launch_read(&attr, &launch), -EINVAL, words);
+    attr.kind = SLUICE_EXCHANGE_AUTO;
+    snprintf(words, sizeof(words), "SLUICE_EXCHANGE is pmix %s", one->name);
+    set_environment("PMIX_RANK=0 SLUICE_EXCHANGE=pmix SLUICE_RANKS=2");
+    require_error(slu_launch_read(&attr, &launch), -EINVAL, words);
+    set_environment("PMIX_RANK=0 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 SLUICE_RANKS=2 "
+                    "SLUICE_RANK=1");
+    int result = slu_launch_read(&attr, &launch);
+    if (attr.host_file) {
+        require(result < 0, "the host file was not read");
+        require_error(result, result, "/no/such/file");
+        return;
+    }
+    require_result(result, 0);
+    require_result(launch.kind, SLUICE_EXCHANGE_TCP);
+    require_result(launch.ranks, 2);
+    require_result(launch.rank, attr.ranks || attr.rank == SLUICE_ZERO ? 0 : 1);
+    /* Where only PMIx knows how many ranks there are. */
+    set_environment("PMIX_RANK=0");
+    result = slu_launch_read(&attr, &launch);
+    if (attr.ranks != 0) {
+        require_result(launch.kind, SLUICE_EXCHANGE_TCP);
+    } else {
+        require_error(result, -EINVAL, attr.rank != 0 ? "how many ranks" : one->name);
+    }
+    /* An empty text is as good as none. */
+    struct sluice_exchange_attr empty = {.size = sizeof(empty),
+                                         .kind = SLUICE_EXCHANGE_PMIX,
+                                         .root = "",
+                                         .host_file = "",
+                                         .secret_file = "",
+                                         .job = ""};
+    require_ok(slu_launch_read(&empty, &launch));
 }
 END_TEST
 
@@ -145,6 +217,12 @@ START_TEST(wrong_attributes)
     require_error(slu_launch_read(&attr, &launch), -EINVAL, "rank is 3 3");
     attr.ranks = SLUICE_MAX_RANKS + 1;
     require_error(slu_launch_read(&attr, &launch), -EINVAL, "ranks is 65537");
+    attr.ranks = 0;
+    require_error(slu_launch_read(&attr, &launch), -EINVAL,
+                  "sluice_exchange_attr.rank is 3 how many");
+    attr.rank = SLUICE_MAX_RANKS;
+    require_error(slu_launch_read(&attr, &launch), -EINVAL, "rank is 65536");
+    attr.rank = 3;
     attr.ranks = 4;
     attr.kind = SLUICE_EXCHANGE_OWN;
     require_error(slu_launch_read(&attr, &launch), -EINVAL, "kind is 3");
@@ -179,9 +257,9 @@ END_TEST
 
 START_TEST(halves)
 {
-    refuse("SLUICE_RANK=0", EINVAL, "SLUICE_RANK is set SLUICE_RANKS");
+    refuse("SLUICE_RANK=0", EINVAL, "SLUICE_RANK is 0 how many SLUICE_RANKS");
     refuse("SLUICE_RANKS=2", EINVAL, "SLUICE_RANKS is set SLUICE_RANK");
-    refuse("SLUICE_RANK=0 PMI_RANK=0 PMI_SIZE=1", EINVAL, "SLUICE_RANK is set");
+    refuse("SLUICE_RANK=0 PMI_RANK=0 PMI_SIZE=1", EINVAL, "SLUICE_RANK is 0 how many");
     refuse("OMPI_COMM_WORLD_RANK=0", EINVAL, "OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE");
     refuse("OMPI_COMM_WORLD_SIZE=2", EINVAL, "OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK");
     refuse("PMI_RANK=0", EINVAL, "PMI_RANK PMI_SIZE");
@@ -403,6 +481,7 @@ static void add(TCase *tcase)
 {
     tcase_add_test(tcase, each_alone);
     tcase_add_test(tcase, attributes_first);
+    tcase_add_loop_test(tcase, attributes_of_tcp, 0, COUNT(of_tcp));
     tcase_add_test(tcase, wrong_attributes);
     tcase_add_test(tcase, kinds);
     tcase_add_test(tcase, halves);

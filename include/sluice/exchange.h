@@ -32,7 +32,7 @@ struct sluice_exchange;
 
 /* What carries the bytes. */
 enum sluice_exchange_kind {
-    SLUICE_EXCHANGE_AUTO = 0, /* PMIx if a server answers and ranks is not given, else TCP */
+    SLUICE_EXCHANGE_AUTO = 0, /* TCP if a field that is of TCP is given, or PMIx does not answer */
     SLUICE_EXCHANGE_TCP = 1,  /* through rank 0 */
     SLUICE_EXCHANGE_PMIX = 2, /* the launcher's server; no MPI is needed in the program */
     SLUICE_EXCHANGE_OWN = 3   /* functions of the program; only told by a query */
@@ -41,13 +41,14 @@ enum sluice_exchange_kind {
 /*
  * Where the others are. What is 0 or NULL is taken from the environment, see
  * sluice_environment(7): from variables of SLUICE_*, then from those of the
- * launcher, then from the host file.
+ * launcher, then from the host file. All but size and kind is of TCP; what is given is
+ * heeded, or the call fails: with kind PMIX, or SLUICE_EXCHANGE=pmix, nothing of it can be.
  */
 struct sluice_exchange_attr {
     uint32_t size;           /* set to sizeof(struct sluice_exchange_attr) */
     uint32_t kind;           /* enum sluice_exchange_kind */
-    uint32_t rank;           /* own; counts only if ranks is not 0 */
-    uint32_t ranks;          /* 1 to SLUICE_MAX_RANKS; 0: from the environment */
+    uint32_t rank;           /* own; 0 without ranks: not given, SLUICE_ZERO: rank 0 */
+    uint32_t ranks;          /* 1 to SLUICE_MAX_RANKS; 0: from SLUICE_RANKS or a host file */
     const char *root;        /* TCP: "host:port" of rank 0, which listens there */
     const char *host_file;   /* TCP: hosts and ports of all ranks, in JSON */
     const char *secret_file; /* TCP: what all ranks know and nobody else; mode 0600 */

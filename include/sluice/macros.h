@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compiler attributes of the public declarations. Nothing here is needed by a
- * program; it is what lets the compiler find a forgotten, doubled or mixed-up
- * call.
+ * Compiler attributes of the public declarations. Nothing of them is needed by a
+ * program; they let the compiler find a forgotten, doubled or mixed-up call. And what
+ * fields of several structs have in common.
  */
 #ifndef SLUICE_MACROS_H
 #define SLUICE_MACROS_H
+
+#include <stdint.h>
 
 #if defined(__GNUC__)
 #define SLUICE_EXPORT __attribute__((visibility("default")))
@@ -40,5 +42,8 @@
 #define SLUICE_REDECLARE_BEGIN
 #define SLUICE_REDECLARE_END
 #endif
+
+/* In a field of which 0 means that nothing is said, and that says so: the number 0. */
+#define SLUICE_ZERO UINT32_MAX
 
 #endif

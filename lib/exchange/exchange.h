@@ -61,6 +61,8 @@ struct slu_launch {
     char root[256];             /* "host:port" of rank 0; empty: not known */
     char job[64];               /* empty: none */
     char secret_file[PATH_MAX]; /* empty: none */
+    const char *rank_source;    /* who says rank, if program or user do. Static */
+    const char *tcp_field;      /* the attribute because of which it is TCP; NULL: none. Static */
     const char *root_source;    /* who names root, in words; NULL: nobody. Static */
     const char *secret_source;  /* the same of secret_file */
     bool pmi;                   /* there is no root, but a PMI-1 server that knows it */

@@ -293,12 +293,12 @@ static int complete(const struct host_file *file, struct slu_launch *launch)
     if (error < 0)
         return error;
     if (rank >= file->count)
-        return slu_fail(EINVAL, "SLUICE_RANK is %u, but host file %.128s has only %zu hosts", rank,
-                        file->path, file->count);
+        return slu_fail(EINVAL, "%s is %u, but host file %.128s has only %zu hosts",
+                        launch->rank_source, rank, file->path, file->count);
     if (launch->rank == SLU_RANK_UNKNOWN)
         snprintf(launch->source, sizeof launch->source, "host file and name of this host");
     else if (launch->ranks == 0)
-        snprintf(launch->source, sizeof launch->source, "SLUICE_RANK and host file");
+        snprintf(launch->source, sizeof launch->source, "%s and host file", launch->rank_source);
     launch->rank = rank;
     launch->ranks = (uint32_t)file->count;
     if (launch->root[0] == '\0')

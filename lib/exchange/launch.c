@@ -184,13 +184,56 @@ static int pick_texts(const struct sluice_exchange_attr *attr, struct slu_launch
     return error;
 }
 
+static bool is_given(const char *text)
+{
+    return text != NULL && *text != '\0';
+}
+
+/* An attribute that only an exchange over TCP heeds; NULL: there is none. */
+static const char *find_of_tcp(const struct sluice_exchange_attr *attr)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } fields[] = {
+        {"ranks", attr->ranks != 0},
+        {"rank", attr->rank != 0},
+        {"root", is_given(attr->root)},
+        {"host_file", is_given(attr->host_file)},
+        {"secret_file", is_given(attr->secret_file)},
+        {"job", is_given(attr->job)},
+    };
+
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (fields[i].given)
+            return fields[i].name;
+    return NULL;
+}
+
+/* What the program says is heeded, or refused: of the kinds TCP alone heeds the other fields. */
 static int pick_kind(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
+    const char *field = find_of_tcp(attr);
+
     if (attr->kind > SLUICE_EXCHANGE_PMIX)
         return slu_misuse(EINVAL, "sluice_exchange_attr.kind is %u, must be AUTO, TCP or PMIX",
                           attr->kind);
+    if (attr->kind == SLUICE_EXCHANGE_PMIX && field != NULL)
+        return slu_misuse(EINVAL,
+                          "sluice_exchange_attr.%s is of no use over PMIx, whose server tells "
+                          "all: leave it 0, or set kind to TCP or AUTO",
+                          field);
     /* The words of the variable are in the order of the enum. */
     launch->kind = attr->kind != SLUICE_EXCHANGE_AUTO ? attr->kind : slu_env_word(SLU_ENV_EXCHANGE);
+    if (launch->kind == SLUICE_EXCHANGE_PMIX && field != NULL)
+        return slu_fail(EINVAL,
+                        "SLUICE_EXCHANGE is pmix, over which sluice_exchange_attr.%s of the "
+                        "program is of no use: set it to tcp, or unset it",
+                        field);
+    if (launch->kind == SLUICE_EXCHANGE_AUTO && field != NULL) {
+        launch->kind = SLUICE_EXCHANGE_TCP;
+        launch->tcp_field = field;
+    }
     return 0;
 }
 
@@ -200,33 +243,52 @@ static void set_pair(struct slu_launch *launch, uint32_t rank, uint32_t ranks)
     launch->ranks = ranks;
 }
 
+/* 1: the program says the rank and how many there are; 0: it does not. */
+static int read_attributes(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
+{
+    uint32_t rank = attr->rank == SLUICE_ZERO ? 0 : attr->rank;
+
+    if (attr->ranks > SLUICE_MAX_RANKS)
+        return slu_misuse(EINVAL, "sluice_exchange_attr.ranks is %u, must be in 1..%u", attr->ranks,
+                          SLUICE_MAX_RANKS);
+    if (attr->ranks != 0 && rank >= attr->ranks)
+        return slu_misuse(EINVAL, "sluice_exchange_attr.rank is %u, must be below ranks, %u", rank,
+                          attr->ranks);
+    if (rank >= SLUICE_MAX_RANKS)
+        return slu_misuse(EINVAL, "sluice_exchange_attr.rank is %u, must be below %u", rank,
+                          SLUICE_MAX_RANKS);
+    if (attr->ranks == 0)
+        return 0;
+    set_pair(launch, rank, attr->ranks);
+    launch->rank_source = "sluice_exchange_attr.rank";
+    snprintf(launch->source, sizeof launch->source, "attributes");
+    return 1;
+}
+
 /* What program or user say: 1; 0: nothing, or one half, which a host file can complete. */
 static int read_own(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
     uint32_t rank = SLU_RANK_UNKNOWN, ranks = 0;
-    int error;
+    int error = read_attributes(attr, launch);
 
-    if (attr->ranks != 0) {
-        if (attr->ranks > SLUICE_MAX_RANKS)
-            return slu_misuse(EINVAL, "sluice_exchange_attr.ranks is %u, must be in 1..%u",
-                              attr->ranks, SLUICE_MAX_RANKS);
-        if (attr->rank >= attr->ranks)
-            return slu_misuse(EINVAL, "sluice_exchange_attr.rank is %u, must be below ranks, %u",
-                              attr->rank, attr->ranks);
-        set_pair(launch, attr->rank, attr->ranks);
-        snprintf(launch->source, sizeof launch->source, "attributes");
-        return 1;
+    if (error != 0)
+        return error;
+    launch->rank_source = slu_env_name(SLU_ENV_RANK);
+    if (attr->rank != 0) {
+        rank = attr->rank == SLUICE_ZERO ? 0 : attr->rank;
+        launch->rank_source = "sluice_exchange_attr.rank";
+    } else {
+        error = slu_env_number(SLU_ENV_RANK, &rank);
     }
-    error = slu_env_number(SLU_ENV_RANK, &rank);
     if (error >= 0)
         error = slu_env_number(SLU_ENV_RANKS, &ranks);
     if (error < 0)
         return error;
     if (rank != SLU_RANK_UNKNOWN && ranks != 0 && rank >= ranks)
-        return slu_fail(EINVAL, "SLUICE_RANK is %u, must be below SLUICE_RANKS, which is %u", rank,
-                        ranks);
+        return slu_fail(EINVAL, "%s is %u, must be below SLUICE_RANKS, which is %u",
+                        launch->rank_source, rank, ranks);
     set_pair(launch, rank, ranks);
-    snprintf(launch->source, sizeof launch->source, "SLUICE_RANK and SLUICE_RANKS");
+    snprintf(launch->source, sizeof launch->source, "%s and SLUICE_RANKS", launch->rank_source);
     return rank != SLU_RANK_UNKNOWN && ranks != 0;
 }
 
@@ -347,9 +409,18 @@ static int find_root(const struct launcher *taken, struct slu_launch *launch)
 static int fail_unknown(const struct slu_launch *launch)
 {
     if (launch->rank != SLU_RANK_UNKNOWN)
-        return slu_fail(EINVAL, "SLUICE_RANK is set, but neither SLUICE_RANKS nor a host file");
+        return slu_fail(EINVAL,
+                        "%s is %u, but nothing says how many ranks there are: neither "
+                        "sluice_exchange_attr.ranks nor SLUICE_RANKS nor a host file",
+                        launch->rank_source, launch->rank);
     if (launch->ranks != 0)
         return slu_fail(EINVAL, "SLUICE_RANKS is set, but neither SLUICE_RANK nor a host file");
+    if (slu_getenv("PMIX_RANK") != NULL && launch->tcp_field != NULL)
+        return slu_fail(EINVAL,
+                        "PMIX_RANK is set, but over PMIx sluice_exchange_attr.%s is of no use, and "
+                        "over TCP nothing says how many ranks there are: set SLUICE_RANK and "
+                        "SLUICE_RANKS",
+                        launch->tcp_field);
     if (slu_getenv("PMIX_RANK") != NULL)
         return slu_fail(EINVAL, "PMIX_RANK is set, but only PMIx knows how many ranks there are: "
                                 "set SLUICE_RANK and SLUICE_RANKS, or SLUICE_EXCHANGE=pmix");

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../environment.h"
 #include "tcp.h"
 
 /* What came and nobody read would make the kernel drop what is still on its way to the peer. */
@@ -85,6 +86,17 @@ static const struct slu_exchange_provider provider = {
     .close = close_tcp,
 };
 
+static int fail_without_place(const struct tcp *tcp, const struct slu_launch *launch)
+{
+    bool other = launch->tcp_field != NULL && slu_getenv("PMIX_RANK") != NULL;
+
+    return slu_fail(EINVAL,
+                    "nothing says where rank 0 of %u ranks is: set sluice_exchange_attr.root or "
+                    "SLUICE_ROOT to its host:port%s%s%s",
+                    tcp->ranks, other ? "; PMIx, of which sluice_exchange_attr." : "",
+                    other ? launch->tcp_field : "", other ? " is not, was not asked" : "");
+}
+
 /* One place as it was told, or those that rank 0 has put where all find it. */
 static int find_places(struct tcp *tcp, const struct slu_launch *launch)
 {
@@ -94,10 +106,7 @@ static int find_places(struct tcp *tcp, const struct slu_launch *launch)
              launch->root_count > 0 ? launch->roots[0] : launch->root);
     tcp->root_source = launch->root_source;
     if (tcp->root[0] == '\0')
-        return slu_fail(EINVAL,
-                        "nothing says where rank 0 of %u ranks is: set "
-                        "sluice_exchange_attr.root or SLUICE_ROOT to its host:port",
-                        tcp->ranks);
+        return fail_without_place(tcp, launch);
     tcp->place_count = launch->root_count > 0 ? launch->root_count : 1;
     for (uint32_t i = 0; i < tcp->place_count && error == 0; i++)
         error = slu_tcp_place_parse(i == 0 ? tcp->root : launch->roots[i], &tcp->places[i]);

@@ -499,6 +499,7 @@ const struct mistake misuses[] = {
     {"EINVAL", NOT_ZERO, "request 0 extension", early_extension},
     {"EINVAL", NOT_ZERO, "request 0 operand", reserved_operand},
     {"EINVAL", NOT_ZERO, "sluice_exchange_provider.reserved 1", reserved_field_of_provider},
+    {"EINVAL", NOT_ZERO, "sluice_exchange_attr.ranks PMIx", ranks_over_pmix},
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline},
     {"EINVAL", NEGATIVE, "timeout -1 negative", negative_timeout},
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline_of_scope},

@@ -64,6 +64,7 @@ int no_size_of_exchange(struct world *world);
 int wild_size_of_node(struct world *world);
 int kind_out_of_range(struct world *world);
 int rank_out_of_range(struct world *world);
+int ranks_over_pmix(struct world *world);
 int barrier_out_of_range(struct world *world);
 int reserved_field_of_provider(struct world *world);
 int negative_deadline_of_exchange(struct world *world);

@@ -168,6 +168,12 @@ int rank_out_of_range(struct world *world)
     return open_with(SLUICE_EXCHANGE_TCP, 2, 2);
 }
 
+int ranks_over_pmix(struct world *world)
+{
+    (void)world;
+    return open_with(SLUICE_EXCHANGE_PMIX, 0, 1);
+}
+
 int barrier_out_of_range(struct world *world)
 {
     const struct sluice_node_attr attr = {.size = sizeof(attr), .barrier = 4};
