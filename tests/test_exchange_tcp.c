@@ -455,6 +455,42 @@ START_TEST(a_root_of_another_host)
 }
 END_TEST
 
+/* It is the name that is to blame, and who said it, and not the ranks that do not find it. */
+START_TEST(a_root_that_nobody_knows)
+{
+    struct parties parties;
+    parties_make(&parties, 3, SLUICE_S(1));
+    for (uint32_t i = 0; i < 3; i++) {
+        parties.party[i].attr.root = _i == 0 ? "no-such-host.invalid:20000" : NULL;
+    }
+    setenv("SLUICE_ROOT", "no-such-host.invalid:20000", 1);
+    parties_run(&parties, NULL);
+    unsetenv("SLUICE_ROOT");
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *words[] = {
+            "rank 0 cannot be found root no-such-host.invalid:20000, of "
+            "sluice_exchange_attr.root, own host does not know:",
+            "rank 0 cannot be found root no-such-host.invalid:20000, of SLUICE_ROOT, own host",
+            "cannot find rank 0: no-such-host.invalid:20000, of sluice_exchange_attr.root:",
+            "cannot find rank 0: no-such-host.invalid:20000, of SLUICE_ROOT:"};
+        party_require(&parties.party[i], -ETIMEDOUT, words[(i > 0 ? 2 : 0) + _i]);
+    }
+}
+END_TEST
+
+/* A name that others know is no mistake of rank 0, which listens on all its addresses. */
+START_TEST(a_root_that_others_know)
+{
+    struct parties parties;
+    char other[64];
+    parties_make(&parties, 3, SLUICE_S(20));
+    snprintf(other, sizeof(other), "no-such-host.invalid:%u", parties.port);
+    parties.party[0].attr.root = other;
+    parties_run(&parties, NULL);
+    require_all_ok(&parties);
+}
+END_TEST
+
 /* The processes of a group, of which one is killed in the middle of a call. */
 static void be_killed(struct rank *rank)
 {
@@ -507,6 +543,8 @@ static void add(TCase *tcase)
     tcase_add_loop_test(tcase, ranks_that_disagree_on_a_call, 0, 2);
     tcase_add_loop_test(tcase, a_port_in_use, 0, 2);
     tcase_add_loop_test(tcase, a_root_of_another_host, 0, 2);
+    tcase_add_loop_test(tcase, a_root_that_nobody_knows, 0, 2);
+    tcase_add_test(tcase, a_root_that_others_know);
     tcase_add_test(tcase, a_process_that_is_killed);
 }
 

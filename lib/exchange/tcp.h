@@ -153,6 +153,12 @@ int slu_tcp_place_parse(const char *root, struct tcp_place *place);
  * it is to be this place; NULL: nobody did.
  */
 int slu_tcp_listen(const struct tcp_place *place, const char *source);
+/* Why its host, if it is a name, has no address: in words, which are static; NULL: it has. */
+const char *slu_tcp_name_error(const struct tcp_place *place);
+/* The root with who named it, such as "node7:7471, of SLUICE_ROOT". */
+#define TCP_ROOT_TEXT 160
+struct tcp;
+const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT]);
 struct sockaddr;
 struct slu_address slu_tcp_address(const struct sockaddr *sockaddr);
 #define TCP_ADDRESS_TEXT 64
@@ -195,6 +201,7 @@ struct tcp {
     struct tcp_peer *peers;
     int epoll;
     int listener;         /* -1: none yet */
+    const char *unknown;  /* why its own name of the root has no address; NULL: it has */
     int accept_error;     /* why the last rank could not be let in; 0: it could */
     uint32_t given;       /* ranks that have given all that is waited for */
     uint32_t unsent;      /* ranks whose result is on its way */
@@ -236,6 +243,9 @@ int slu_tcp_fail_memory(struct sluice_exchange *exchange, uint8_t type, uint32_t
 int slu_tcp_fail_late(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
 /* A rank that waits for its result has sent a header: it gave up, or is wrong. */
 int slu_tcp_fail_interrupted(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
+
+/* tcp_door.c: rank 0 listens then; 0, or an error with a text. */
+int slu_tcp_open_door(struct tcp *tcp);
 
 /* tcp_greet.c: lets all ranks in, which are then done. */
 int slu_tcp_greet_all(struct sluice_exchange *exchange, int64_t until);

@@ -112,6 +112,28 @@ static int fail_listen(const struct tcp_place *place, int error, const char *sou
                     source != NULL ? source : "");
 }
 
+const char *slu_tcp_name_error(const struct tcp_place *place)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *list;
+    int result;
+
+    if (!is_for_all(place->host))
+        return NULL;
+    result = slu_fd_find_addresses(place->host, place->port, &hints, &list);
+    if (result != 0)
+        return gai_strerror(result);
+    freeaddrinfo(list);
+    return NULL;
+}
+
+const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT])
+{
+    snprintf(text, TCP_ROOT_TEXT, "%.100s%s%s", tcp->root, tcp->root_source != NULL ? ", of " : "",
+             tcp->root_source != NULL ? tcp->root_source : "");
+    return text;
+}
+
 int slu_tcp_listen(const struct tcp_place *place, const char *source)
 {
     int fd;

@@ -188,12 +188,20 @@ static int fail_refused(struct sluice_exchange *exchange, const char *names, uin
                                        refused, names));
 }
 
+static bool anybody_came(const struct tcp *tcp)
+{
+    for (uint32_t i = 1; i < tcp->ranks; i++)
+        if (tcp->peers[i].left || is_present(tcp, i))
+            return true;
+    return false;
+}
+
 /* While all come. */
 static int fail_start(struct sluice_exchange *exchange, const char *names, uint32_t whose)
 {
     const struct tcp *tcp = exchange->state;
     uint32_t refused = find_refused(tcp);
-    char left[128];
+    char left[128], root[TCP_ROOT_TEXT];
 
     if (refused > 0)
         return fail_refused(exchange, names, refused);
@@ -201,6 +209,13 @@ static int fail_start(struct sluice_exchange *exchange, const char *names, uint3
         return fail_all(exchange, slu_fail(tcp->accept_error,
                                            "rank 0 could not let all ranks in: %s; missing: %s",
                                            strerrordesc_np(tcp->accept_error), names));
+    /* It is not the others who are to blame, if none of them could find us. */
+    if (tcp->unknown != NULL && !anybody_came(tcp))
+        return fail_all(exchange,
+                        slu_fail(ETIMEDOUT,
+                                 "rank 0 cannot be found by its root %s, which its own host does "
+                                 "not know: %s; nobody came before its deadline",
+                                 slu_tcp_root_text(tcp, root), tcp->unknown));
     return fail_all(exchange,
                     slu_fail(ETIMEDOUT, "%s did not come before the deadline of rank %u%s", names,
                              whose, name_left(tcp, left)));

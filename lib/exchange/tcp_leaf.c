@@ -30,6 +30,7 @@ struct attempt {
     int64_t until;
     uint8_t own[TCP_HELLO_BYTES], theirs[TCP_HELLO_BYTES];
     char why[128]; /* of the last time it failed */
+    bool unknown;  /* the host of the root has no address */
 };
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -252,6 +253,7 @@ static int try_place(struct attempt *attempt, const struct tcp_place *place)
     struct addrinfo *list;
     int result = slu_fd_find_addresses(place->host, place->port, &hints, &list);
 
+    attempt->unknown = result != 0;
     if (result != 0)
         return again(attempt, gai_strerror(result));
     result = AGAIN;
@@ -283,6 +285,21 @@ static int fail_without_root(struct sluice_exchange *exchange, int error)
     return error;
 }
 
+static int fail_attempt(const struct attempt *attempt)
+{
+    const struct tcp *tcp = attempt->tcp;
+    char root[TCP_ROOT_TEXT];
+
+    slu_tcp_root_text(tcp, root);
+    if (attempt->unknown)
+        return slu_fail(ETIMEDOUT,
+                        "rank %u cannot find rank 0: this host does not know the root %s: %s; so "
+                        "it was until the deadline",
+                        tcp->rank, root, attempt->why);
+    return slu_fail(ETIMEDOUT, "rank 0 did not come to %s before the deadline of rank %u: %s", root,
+                    tcp->rank, attempt->why);
+}
+
 static int find_root(struct sluice_exchange *exchange, int64_t until)
 {
     struct tcp *tcp = exchange->state;
@@ -296,11 +313,7 @@ static int find_root(struct sluice_exchange *exchange, int64_t until)
         if (result <= 0)
             return result;
         if (now >= until)
-            return fail_without_root(exchange,
-                                     slu_fail(ETIMEDOUT,
-                                              "rank 0 did not come to %s before the deadline of "
-                                              "rank %u: %s",
-                                              tcp->root, tcp->rank, attempt.why));
+            return fail_without_root(exchange, fail_attempt(&attempt));
         poll(NULL, 0, slu_tcp_milliseconds(earlier(until, slu_after(pause))));
         pause = earlier(2 * pause, LAST_PAUSE);
     }
