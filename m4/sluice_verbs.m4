@@ -239,8 +239,10 @@ AC_DEFUN([_SLUICE_VERBS_NEEDS], [
   ])
 ])
 
-# With a shared library, its users need to know nothing. An archive brings along all
-# that it needs: the private parts are public where there is nothing else.
+# With a shared library, its users need to know nothing, and no libibverbs.pc: pkg-config
+# wants to see what is required in private, too, so that there is nothing of that. An
+# archive brings along all that it needs, as flags; where there is nothing else, they are
+# public, as what is required.
 AC_DEFUN([_SLUICE_VERBS_TAKE], [
   verbs=$verbs_version
   verbs_text="verbs $verbs_version${verbs_providers:+ static $verbs_providers}"
@@ -250,11 +252,13 @@ AC_DEFUN([_SLUICE_VERBS_TAKE], [
     AC_DEFINE_UNQUOTED([RDMA_STATIC_PROVIDERS], [$verbs_list],
       [Define to the providers that are linked statically.])
     verbs_how="static ($verbs_providers)"
-    PC_LIBS_PRIVATE=$verbs_archives PC_REQUIRES_PRIVATE=$verbs_needs
+    verbs_pc_libs=$verbs_archives verbs_pc_requires=$verbs_needs
+    PC_LIBS_PRIVATE="$verbs_archives${verbs_needs_libs:+ }$verbs_needs_libs"
   ], [test "x$with_rdma_core" != xno || test "x$verbs_version" = xunknown], [
-    PC_LIBS_PRIVATE=$verbs_plain
+    verbs_pc_libs=$verbs_plain verbs_pc_requires= PC_LIBS_PRIVATE=$verbs_plain
   ], [
-    PC_CFLAGS= PC_REQUIRES_PRIVATE='libibverbs >= SLUICE_VERBS_MINIMUM'
+    verbs_pc_libs= verbs_pc_requires='libibverbs >= SLUICE_VERBS_MINIMUM' PC_CFLAGS=
+    SLUICE_STATIC_LIBS([PC_LIBS_PRIVATE], [libibverbs], [$verbs_plain])
   ])
   verbs_summary="$verbs_version, $verbs_how, in $verbs_libdir$verbs_from"
   _SLUICE_VERBS_PC
@@ -262,21 +266,27 @@ AC_DEFUN([_SLUICE_VERBS_TAKE], [
 
 AC_DEFUN([_SLUICE_VERBS_LEAVE], [
   verbs=no verbs_text= verbs_providers= verbs_summary="no ($verbs_why)"
-  VERBS_CFLAGS= VERBS_LIBS=
+  VERBS_CFLAGS= VERBS_LIBS= verbs_pc_libs= verbs_pc_requires=
   _SLUICE_VERBS_PC
+])
+
+# SLUICE_STATIC_LIBS(VARIABLE, MODULE, OTHERWISE): the flags that a static link of it takes;
+# or those otherwise, if pkg-config lacks a part.
+AC_DEFUN([SLUICE_STATIC_LIBS], [
+  $1=$($PKG_CONFIG --static --libs $2 2>&AS_MESSAGE_LOG_FD | sed 's/ *$//')
+  AS_IF([test -z "$$1"], [$1="$3"])
 ])
 
 AC_DEFUN([_SLUICE_VERBS_PC], [
   PC_LIBS_PRIVATE="$PC_LIBS_PRIVATE${PC_LIBS_PRIVATE:+ }-pthread"
   AS_IF([test "x$enable_shared" = xno], [
-    PC_LIBS=$PC_LIBS_PRIVATE PC_LIBS_PRIVATE=
-    PC_REQUIRES=$PC_REQUIRES_PRIVATE PC_REQUIRES_PRIVATE=
+    PC_LIBS="$verbs_pc_libs${verbs_pc_libs:+ }-pthread" PC_LIBS_PRIVATE=
+    PC_REQUIRES=$verbs_pc_requires
   ])
   AC_SUBST([PC_CFLAGS])
   AC_SUBST([PC_LIBS])
   AC_SUBST([PC_LIBS_PRIVATE])
   AC_SUBST([PC_REQUIRES])
-  AC_SUBST([PC_REQUIRES_PRIVATE])
   AC_DEFINE_UNQUOTED([TRANSPORTS], ["${verbs_text:+$verbs_text, }soft"],
     [Define to the transports in the order of preference, as sluice_version() names them.])
 ])

@@ -19,9 +19,20 @@ pc() {
     "${PKG_CONFIG:-pkg-config}" "$@"
 }
 
+# With a shared library pkg-config gets along with this file alone: libibverbs.pc and its like
+# are of packages that users do not have. Archives need the libraries, but no such files.
+pc_alone() {
+  if [ -d "$tmp/shared-was-there" ]; then
+    PKG_CONFIG_LIBDIR=$tmp/nowhere PKG_CONFIG_PATH=$root$libdir/pkgconfig \
+      "${PKG_CONFIG:-pkg-config}" "$@"
+  else
+    pc "$@"
+  fi
+}
+
 # In a DESTDIR the prefix is elsewhere than the file says.
 flags() {
-  pc --define-variable=prefix="$root$prefix" --define-variable=libdir="$root$libdir" "$@" sluice
+  pc_alone --define-variable=prefix="$root$prefix" --define-variable=libdir="$root$libdir" "$@" sluice
 }
 
 # The prefix may well be inside the build tree; nothing else may.
@@ -53,10 +64,35 @@ run() {
   (cd "$tmp" && LD_LIBRARY_PATH=$root$libdir timeout 60 "$@")
 }
 
+# What is required in private is looked at as well by "--exists".
+nothing_required() {
+  pc_alone --exists --print-errors sluice 2>&1
+  pc_alone --print-requires sluice
+  pc_alone --print-requires-private sluice
+}
+
+# Shared use gets none of it.
+static_flags() {
+  flags --libs
+  flags --libs --static
+  for library in ibverbs:HAVE_VERBS sodium:HAVE_SODIUM jansson:HAVE_JANSSON; do
+    grep -q "^#define ${library#*:} 1" config.h || continue
+    flags --libs --static | grep -q -e "${library%:*}" || return 1
+    { ! flags --libs | grep -q -e "-l${library%:*}\b"; } || return 1
+  done
+}
+
 check 'make install' install_all
+[ ! -f "$root$libdir/libsluice.so" ] || mkdir "$tmp/shared-was-there"
 check 'every header is installed' headers_are_there
 check 'sluice.pc holds no path of the build' no_build_paths
 check 'sluice.pc has the version of the package' right_version
+if [ -d "$tmp/shared-was-there" ]; then
+  check 'sluice.pc needs no file of another package' silent nothing_required
+  check 'sluice.pc brings along what an archive needs' static_flags
+else
+  skip 'sluice.pc needs no file of another package' 'no shared library was built'
+fi
 
 # It has a secret if the library can have one, which pulls in what that needs.
 cat >"$tmp/exchange.c" <<'EOF'

@@ -122,6 +122,15 @@ pc() {
   sed 's/ *$//' "$tmp/$1/lib/sluice.pc" | grep -q -x -F -e "$2"
 }
 
+# alone FOLDER [--static WORD]: pkg-config has no other file than that, and it names none; the
+# flags have this word.
+alone() {
+  ! grep -i 'requires[a-z.]*: *[a-z]' "$tmp/$1/lib/sluice.pc" || return 1
+  PKG_CONFIG_LIBDIR=$tmp/nowhere PKG_CONFIG_PATH=$tmp/$1/lib \
+    $pkg_config --cflags --libs ${2:+"$2"} sluice | tee "$tmp/flags"
+  grep -q -w -e "${3:--lsluice}" "$tmp/flags"
+}
+
 build_library() {
   "${MAKE:-make}" -s -j "$jobs" -C "$tmp/$1" lib/libsluice.la
 }
@@ -197,7 +206,8 @@ made_up_pc "$tmp/pie/lib/pkgconfig" 1.99.9
 configure_all
 
 check 'pkg-config finds libibverbs' says default "$version, shared, in $libdir, found by pkg-config"
-check 'its users need libibverbs.pc' pc default 'Requires.private: libibverbs >= 1.13'
+check 'its users need no libibverbs.pc' alone default
+check 'with its archive they link libibverbs nevertheless' alone default --static -libverbs
 check 'one that is too old is left out' \
   says old 'no (libibverbs 1.8.28 is too old: 1.13 or newer is needed)'
 check 'the text names soft alone' transports old soft
