@@ -125,6 +125,10 @@ void sluice_context_close(struct sluice_context *context)
 {
     if (!slu_may_end(context, SLU_MAGIC_CONTEXT, "context"))
         return;
+    if (context->owned) {
+        slu_refuse_owned("context");
+        return;
+    }
     /* Children may hold it for long: the program has given it up all the same. */
     context->magic = SLU_MAGIC_DEAD;
     slu_context_release(context);

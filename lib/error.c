@@ -120,6 +120,11 @@ bool slu_may_end(const void *object, uint32_t magic, const char *what)
     return false;
 }
 
+void slu_refuse_owned(const char *what)
+{
+    slu_misuse(EINVAL, "the %s belongs to a node: it goes with sluice_node_close()", what);
+}
+
 const char *sluice_last_error(void)
 {
     return last_error.bytes;

@@ -41,6 +41,8 @@ void *slu_misuse_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
  * first word. NULL is none; something else is a misuse.
  */
 bool slu_may_end(const void *object, uint32_t magic, const char *what);
+/* It belongs to a node: to end it is a misuse, too. */
+void slu_refuse_owned(const char *what);
 /* The thread's text, for calls that must clean up after a failure without losing its words. */
 struct slu_text {
     char bytes[320];
@@ -105,12 +107,14 @@ struct slu_engine;
 
 struct sluice_context {
     uint32_t magic;
+    bool owned; /* by a node, which alone ends it */
     atomic_uint references;
     struct slu_tcontext *transport;
 };
 
 struct sluice_pd {
     uint32_t magic;
+    bool owned; /* as that of a context */
     atomic_uint references;
     struct sluice_context *context;
     struct slu_tpd *transport;

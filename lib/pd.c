@@ -61,6 +61,10 @@ void sluice_pd_free(struct sluice_pd *pd)
 {
     if (!slu_may_end(pd, SLU_MAGIC_PD, "protection domain"))
         return;
+    if (pd->owned) {
+        slu_refuse_owned("protection domain");
+        return;
+    }
     /* Children may hold it for long: the program has given it up all the same. */
     pd->magic = SLU_MAGIC_DEAD;
     slu_pd_release(pd);

@@ -37,6 +37,7 @@ dist_man3_MANS = \
 	%D%/sluice_multichannel_scatter_send_unpolled.3 \
 	%D%/sluice_multichannel_send.3 \
 	%D%/sluice_multichannel_send_unpolled.3 \
+	%D%/sluice_node_allgather.3 \
 	%D%/sluice_node_barrier.3 \
 	%D%/sluice_node_open.3 \
 	%D%/sluice_pd_alloc.3 \

@@ -39,8 +39,9 @@ on() {
 
 # As rxe does it.
 for program in access arguments atomics attributes barriers barriers_broken barriers_mixed \
-  contention counters data devices elements endpoints errors event_loop fault_close fault_depth fault_fork \
-  fault_signals fault_unpolled memory misuse node node_open objects order path peers reset scope \
+  contention counters data devices elements endpoints errors event_loop fault_close fault_depth \
+  fault_fork fault_signals fault_unpolled gather memory misuse node node_alone \
+  node_open objects order path peers reset scope \
   scope_block scope_posts scope_stale semantics submit threads unpolled waiting wrap; do
   check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
 done

@@ -39,6 +39,7 @@ test_programs = \
 	%D%/test_fault_signals \
 	%D%/test_fault_stop \
 	%D%/test_fault_unpolled \
+	%D%/test_gather \
 	%D%/test_handles \
 	%D%/test_hostile \
 	%D%/test_host_file \
@@ -50,6 +51,7 @@ test_programs = \
 	%D%/test_misuse \
 	%D%/test_near \
 	%D%/test_node \
+	%D%/test_node_alone \
 	%D%/test_node_open \
 	%D%/test_objects \
 	%D%/test_order \
@@ -388,6 +390,9 @@ EXTRA_%C%_test_exchange_memory_DEPENDENCIES = %D%/pmix/libpmix.la
 %C%_test_exchange_tcp_SOURCES = \
 	$(exchange_ranks) \
 	%D%/test_exchange_tcp.c
+%C%_test_node_alone_SOURCES = \
+	$(exchange_ranks) \
+	%D%/test_node_alone.c
 %C%_test_node_open_SOURCES = \
 	$(exchange_ranks) \
 	%D%/test_node_open.c

@@ -53,7 +53,10 @@ START_TEST(arguments)
     require_error((int)sluice_node_ranks(NULL), -EINVAL, "not a node");
     require_null(sluice_node_multichannel(NULL), EINVAL, "not a node");
     require_error(sluice_node_shutdown(NULL, 0), -EINVAL, "not a node");
-    require_null(sluice_node_open(pd, NULL, NULL, DEADLINE), EINVAL, "exchange");
+    require_null(sluice_node_open(pd, NULL, NULL, -1), EINVAL, "deadline -1");
+    require_null(sluice_node_pd(NULL), EINVAL, "not a node");
+    require_null(sluice_node_context(NULL), EINVAL, "not a node");
+    require_null(sluice_node_exchange(NULL), EINVAL, "not a node");
     sluice_prepared_node_free(NULL);
     sluice_node_close(NULL);
     sluice_pd_free(pd);
@@ -66,6 +69,9 @@ START_TEST(what_a_node_is)
     struct crew crew;
     crew_open(&crew, 3, NULL);
     for (uint32_t i = 0; i < 3; i++) {
+        require(sluice_node_pd(crew.nodes[i]) == crew.pds[i], "another domain");
+        require(sluice_node_context(crew.nodes[i]) == crew.contexts[i], "another context");
+        require_null(sluice_node_exchange(crew.nodes[i]), EINVAL, "did not open its exchange");
         require_result(sluice_node_rank(crew.nodes[i]), i);
         require_result(sluice_node_ranks(crew.nodes[i]), 3);
         require_result(sluice_multichannel_peers(sluice_node_multichannel(crew.nodes[i])), 3);

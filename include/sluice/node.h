@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A node: one rank of a program of many, connected to all ranks, itself among
- * them, by a multichannel whose peer i is rank i; and barriers among them.
+ * them, by a multichannel whose peer i is rank i; barriers among them, and small
+ * values that all give to all.
  *
  * Threads, blocking, deadlines and argument errors are as in channel.h.
  */
 #ifndef SLUICE_NODE_H
 #define SLUICE_NODE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <sluice/exchange.h>
+#include <sluice/mr.h>
 #include <sluice/multichannel.h>
 
 #ifdef __cplusplus
@@ -19,6 +22,9 @@ extern "C" {
 
 struct sluice_prepared_node;
 struct sluice_node;
+
+/* The most that a rank gives in sluice_node_allgather(). */
+#define SLUICE_NODE_ALLGATHER_BYTES 65536
 
 /* How a barrier of n ranks goes about; what it promises is the same. */
 enum sluice_barrier {
@@ -78,11 +84,18 @@ sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
 
 /*
  * All of it: prepares, gives the endpoints to each other over the exchange,
- * connects, and waits until all ranks are connected. All ranks call it. The
- * exchange stays the caller's, and is not needed by the node. NULL and errno: as
- * the calls it is made of; a rank that is missing is named by the text and by
- * sluice_exchange_missing(). ECANCELED: another rank could not open its node; the
- * text has its reason. Then the exchange is still of use.
+ * connects, and waits until all ranks are connected. All ranks call it. What is
+ * NULL the node opens, has, and closes with itself: the exchange as the
+ * environment says, see sluice_exchange_open(); and a protection domain on the
+ * device that the host file names for this rank, or else that
+ * sluice_context_open() takes without a name. What is given stays the caller's;
+ * the exchange is not needed by the node.
+ *
+ * NULL and errno: as the calls it is made of; a rank that is missing is named by
+ * the text and by sluice_exchange_missing(). ENOENT: nothing says which rank this
+ * is; the text says what to do. ECANCELED: another rank could not open its device
+ * or its node; the text has its reason. Then an exchange that was given is still
+ * of use.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_node_close)
 struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchange *exchange,
@@ -98,6 +111,16 @@ SLUICE_EXPORT int64_t sluice_node_ranks(const struct sluice_node *node);
  * and scope.h take it. NULL and errno EINVAL: not a node.
  */
 SLUICE_EXPORT struct sluice_multichannel *sluice_node_multichannel(struct sluice_node *node);
+
+/*
+ * The protection domain of the connections, and its context; and the exchange that the
+ * node opened. What it opened goes with it: to close or free it is a mistake, which does
+ * nothing. What was made of them, such as memory, may be ended before the node or after
+ * it. NULL and errno EINVAL: not a node, or it was given its exchange, or none.
+ */
+SLUICE_EXPORT struct sluice_pd *sluice_node_pd(const struct sluice_node *node);
+SLUICE_EXPORT struct sluice_context *sluice_node_context(const struct sluice_node *node);
+SLUICE_EXPORT struct sluice_exchange *sluice_node_exchange(const struct sluice_node *node);
 
 /*
  * Returns when all ranks of the group have called it: count ranks, strictly
@@ -122,6 +145,31 @@ SLUICE_EXPORT struct sluice_multichannel *sluice_node_multichannel(struct sluice
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier(struct sluice_node *node,
                                                        const uint32_t *ranks, uint32_t count,
                                                        uint32_t algorithm, int64_t deadline);
+
+/*
+ * Each rank gives bytes, 0 to SLUICE_NODE_ALLGATHER_BYTES, at own; all has room for as
+ * many times that as there are ranks, and then has those of rank i at i * bytes. own
+ * may be its place in all. All ranks call it, in the same order as barriers of all, and
+ * with the same bytes. It is made of writes into memory of the node's: no receive of the
+ * program's is used. What a rank had written before it came is there as after a barrier.
+ *
+ * 0; -EINVAL: a buffer is NULL, or too many bytes: then nothing happened. All else is as
+ * of sluice_node_barrier(), and breaks the barriers as well; -EPROTO, to all ranks: they
+ * do not agree on the bytes, or some are in another call. After a failure it is not
+ * known what is in all.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_allgather(struct sluice_node *node, const void *own,
+                                                         void *all, size_t bytes, int64_t deadline);
+
+/*
+ * The same of a region of each rank: remotes has room for one handle a rank, and remotes[i]
+ * is then of peer i. mr NULL: an empty handle, with which nothing is reached. -EINVAL also:
+ * remotes is NULL, or mr is no region.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_share_mr(struct sluice_node *node,
+                                                        const struct sluice_mr *mr,
+                                                        struct sluice_peer_remote_mr *remotes,
+                                                        int64_t deadline);
 
 /*
  * Mends the barriers after a failure: all ranks that are to go on call it, the

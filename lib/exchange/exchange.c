@@ -269,6 +269,10 @@ void sluice_exchange_close(struct sluice_exchange *exchange)
 
     if (!slu_may_end(exchange, SLU_MAGIC_EXCHANGE, "exchange"))
         return;
+    if (exchange->owned) {
+        slu_refuse_owned("exchange");
+        return;
+    }
     exchange->provider->close(exchange);
     exchange->magic = SLU_MAGIC_DEAD;
     free(exchange->missing);

@@ -33,6 +33,7 @@ struct slu_exchange_provider {
 
 struct sluice_exchange {
     uint32_t magic;
+    bool owned; /* by a node, which alone ends it */
     uint32_t rank, ranks;
     char source[64];
     char device[64]; /* of this rank in the host file; empty: none */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is missing, when a barrier's time is up. Who was waited for may have come,
- * and wait for another one itself; so all ranks of the group are asked whether
- * they are inside of a barrier: their states are read from their memory, which
- * needs nothing of their programs. Only what was read is told, and if it accuses
- * nobody, nobody is accused.
+ * Who is missing, when the time of a barrier or an allgather is up. Who was waited
+ * for may have come, and wait for another one itself; so all ranks of the group are
+ * asked whether they are inside of one: their states are read from their memory,
+ * which needs nothing of their programs. Only what was read is told, and if it
+ * accuses nobody, nobody is accused.
  *
  * A question has no deadline, as a notification has none: it must not end the
  * connection of a rank that is only stopped. So an answer may come at any later
@@ -38,8 +38,10 @@ static uint64_t *answer_of(const struct sluice_node *node, uint32_t rank)
 /* What we have there is our line; the state is in the line that the rank has of itself. */
 static uint64_t state_addr(const struct sluice_node *node, uint32_t rank)
 {
-    return node->peers[rank].addr + (uint64_t)rank * SLU_LINE_BYTES -
-           (uint64_t)node->rank * SLU_LINE_BYTES + SLU_STATE_AT;
+    const struct slu_rank *peer = &node->peers[rank];
+
+    return peer->addr + (uint64_t)rank * peer->line_bytes -
+           (uint64_t)node->rank * peer->line_bytes + SLU_STATE_AT;
 }
 
 /* A read that it does not permit would end the connection. */
@@ -146,34 +148,26 @@ static enum verdict find_culprit(const struct slu_group *group, uint32_t *culpri
     return worst;
 }
 
-/* Who comes while we ask lets others leave, who are then outside, too. */
-static bool is_over(const struct slu_group *group, uint32_t rank)
-{
-    const struct sluice_node *node = group->node;
-    uint64_t word = slu_line_read(node, rank, SLU_COUNT_AT);
-
-    return word >> 32 == node->generation && slu_line_ahead(&node->peers[rank], word) <= 1;
-}
-
 int slu_ask_late(struct slu_group *group, uint32_t rank)
 {
+    const char *name = slu_group_name(group);
     uint32_t culprit = rank;
     enum verdict verdict;
 
     ask_all(group);
     verdict = find_culprit(group, &culprit);
-    if (verdict < SILENT || is_over(group, rank)) {
+    /* Who comes while we ask lets others leave, who are then outside, too. */
+    if (verdict < SILENT || slu_line_look(group, rank) != 0) {
         culprit = rank;
         slu_fail(ETIMEDOUT,
-                 "nothing was heard in time from rank %u, of a barrier of %u ranks; it may itself "
-                 "have waited for another one",
-                 culprit, group->count);
+                 "nothing was heard in time from rank %u, of %s of %u ranks; it may itself have "
+                 "waited for another one",
+                 culprit, group->gathering ? "an allgather" : "a barrier", group->count);
     } else if (verdict == SILENT) {
-        slu_fail(ETIMEDOUT,
-                 "rank %u does not answer, and may not have come to the barrier of %u ranks",
-                 culprit, group->count);
+        slu_fail(ETIMEDOUT, "rank %u does not answer, and may not have come to the %s of %u ranks",
+                 culprit, name, group->count);
     } else {
-        slu_fail(ETIMEDOUT, "rank %u did not come to the barrier of %u ranks in time", culprit,
+        slu_fail(ETIMEDOUT, "rank %u did not come to the %s of %u ranks in time", culprit, name,
                  group->count);
     }
     return slu_line_blame(group, group->node->rank, culprit, -ETIMEDOUT);

@@ -182,6 +182,7 @@ int sluice_node_barrier_reset(struct sluice_node *node)
         peer->seen = false;
         peer->told = 0;
     }
+    node->round = 0;
     node->generation++;
     node->reset_at = slu_now();
     slu_line_set_state(node, SLU_NODE_OUTSIDE);

@@ -7,6 +7,7 @@
  *        barriers (4 each)
  *    20  remote key (4) and address (8) of the line for that rank
  *    32  the endpoint of the connection (256)
+ *   288  bytes from one line to the next (4)
  *   316  checksum of all before it: FNV-1a, against accidents, not attackers
  *
  * What is not used is zero. A rank that could not open its node sends instead:
@@ -22,12 +23,13 @@
 #include "../bytes.h"
 #include "node.h"
 
-#define VERSION 1
-#define FAILURE_VERSION (UINT32_C(1) << 31 | VERSION)
+#define VERSION 2
+#define FAILURE_VERSION (UINT32_C(1) << 31 | 1)
 #define FAILURE_TEXT_AT 8
 /* Of errno. */
 #define LARGEST_ERROR 4095
 #define CONNECTION_AT 32
+#define LINE_BYTES_AT (CONNECTION_AT + SLUICE_ENDPOINT_BYTES)
 #define CHECKSUM_AT (sizeof(struct sluice_node_endpoint) - 4)
 
 static uint32_t checksum(const uint8_t *bytes)
@@ -54,6 +56,7 @@ void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
     slu_put(at, endpoint->addr, 8);
     memcpy(wire->bytes + CONNECTION_AT, endpoint->connection.bytes,
            sizeof endpoint->connection.bytes);
+    slu_put(wire->bytes + LINE_BYTES_AT, endpoint->line_bytes, 4);
     slu_put(wire->bytes + CHECKSUM_AT, checksum(wire->bytes), 4);
 }
 
@@ -84,8 +87,14 @@ int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
     decoded.algorithm = get32(&at);
     decoded.rkey = get32(&at);
     slu_get(at, &decoded.addr, 8);
+    at = wire->bytes + LINE_BYTES_AT;
+    decoded.line_bytes = get32(&at);
+    if (decoded.line_bytes < SLU_LINE_BYTES || decoded.line_bytes % 8 != 0)
+        return slu_fail(EPROTO,
+                        "endpoint has lines of %u bytes, must be a multiple of 8 from %d on",
+                        decoded.line_bytes, SLU_LINE_BYTES);
     if (decoded.addr == 0 || decoded.addr % 8 != 0 ||
-        decoded.addr + (SLU_LINE_BYTES - 1) < decoded.addr)
+        decoded.addr + (decoded.line_bytes - 1) < decoded.addr)
         return slu_fail(EPROTO, "endpoint has its words at address %#llx",
                         (unsigned long long)decoded.addr);
     memcpy(decoded.connection.bytes, wire->bytes + CONNECTION_AT, sizeof decoded.connection.bytes);

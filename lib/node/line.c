@@ -23,6 +23,9 @@
 /* A rank that is ahead of us by so many resets has not been heeded; by more it writes nonsense. */
 #define GENERATIONS_AHEAD 1024
 
+/* Of a mark; no generation is so high. */
+#define DISAGREED (UINT64_C(1) << 63)
+
 /* While a wait spins, the clock and the marks of all are looked at once in so many polls. */
 #define SPIN_POLLS 16
 
@@ -43,17 +46,12 @@ uint64_t slu_line_read(const struct sluice_node *node, uint32_t rank, uint32_t a
     return be64toh(sluice_load_acquire64(word));
 }
 
-static uint64_t make_word(const struct sluice_node *node, uint32_t low)
-{
-    return (uint64_t)node->generation << 32 | low;
-}
-
 void slu_line_set_state(struct sluice_node *node, enum slu_node_state state)
 {
     char *lines = sluice_mr_addr(node->lines);
     void *word = lines + (size_t)node->rank * SLU_LINE_BYTES + SLU_STATE_AT;
 
-    __atomic_store_n((uint64_t *)word, htobe64(make_word(node, state)), __ATOMIC_RELEASE);
+    __atomic_store_n((uint64_t *)word, htobe64(slu_line_word(node, state)), __ATOMIC_RELEASE);
 }
 
 /*
@@ -90,12 +88,19 @@ uint64_t slu_line_post(struct sluice_node *node, const struct sluice_request *re
     return last_posted(engine, request->peer);
 }
 
+/* Which of the words that ranks write to others it is. */
+static size_t index_word(uint32_t at)
+{
+    return at < SLU_SLOTS_AT ? at / WORD_BYTES
+                             : SLU_LINE_WORDS - 2 + (at - SLU_SLOTS_AT) / SLU_SLOT_BYTES;
+}
+
 /*
  * There is room, and the rank is ready. Where a word cannot be written inline it is
  * read from memory, perhaps when it is already that of the next barrier: then we
  * have entered that one, and what we wrote before has arrived.
  */
-static uint64_t post_word(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word)
+uint64_t slu_line_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word)
 {
     const struct slu_rank *peer = &node->peers[rank];
     uint64_t value = htobe64(word);
@@ -110,7 +115,7 @@ static uint64_t post_word(struct sluice_node *node, uint32_t rank, uint32_t at, 
 
     if (node->words != NULL) {
         uint64_t *words = sluice_mr_addr(node->words);
-        uint64_t *from = &words[(size_t)at / WORD_BYTES * node->ranks + rank];
+        uint64_t *from = &words[index_word(at) * node->ranks + rank];
 
         __atomic_store_n(from, value, __ATOMIC_RELEASE);
         request.flags = 0;
@@ -137,7 +142,7 @@ static bool is_told(const struct tell *tell, uint32_t rank)
     if (rank == node->rank || !slu_node_connected(node, rank))
         return true;
     if (peer->told == 0 && slu_line_has_room(engine, rank))
-        peer->told = post_word(node, rank, tell->at, tell->word);
+        peer->told = slu_line_write(node, rank, tell->at, tell->word);
     slot = slu_slot_find(engine, peer->told);
     return peer->told != 0 && (slot == NULL || slot->state != SLU_SLOT_PENDING);
 }
@@ -153,9 +158,9 @@ static bool all_told(void *argument)
 }
 
 /* Best effort, for a rank may be stopped, or lost. The text stays. */
-static void tell_all(struct sluice_node *node, uint32_t at, uint32_t low)
+static void tell_all(struct sluice_node *node, uint32_t at, uint64_t word)
 {
-    struct tell tell = {.node = node, .at = at, .word = make_word(node, low)};
+    struct tell tell = {.node = node, .at = at, .word = word};
     struct slu_text text;
 
     slu_text_save(&text);
@@ -165,9 +170,11 @@ static void tell_all(struct sluice_node *node, uint32_t at, uint32_t low)
 
 void slu_line_give_up(const struct slu_group *group)
 {
+    uint64_t word = slu_line_word(group->node, group->quitter << 16 | group->culprit);
+
     group->node->broken = true;
     slu_line_set_state(group->node, SLU_NODE_GAVE_UP);
-    tell_all(group->node, SLU_MARK_AT, group->quitter << 16 | group->culprit);
+    tell_all(group->node, SLU_MARK_AT, group->disagreed ? word | DISAGREED : word);
 }
 
 /*
@@ -189,7 +196,7 @@ void slu_line_say_farewell(struct sluice_node *node)
             lost = i;
     }
     if (lost != SLU_NONE && !node->broken)
-        tell_all(node, SLU_FAREWELL_AT, lost);
+        tell_all(node, SLU_FAREWELL_AT, slu_line_word(node, lost));
 }
 
 int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, int error)
@@ -205,7 +212,7 @@ static int blame(struct slu_group *group, uint32_t rank, int error)
     return slu_line_blame(group, group->node->rank, rank, error);
 }
 
-static int fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
+int slu_line_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
 {
     return blame(group, rank,
                  slu_fail(EPROTO, "rank %u wrote %#llx as its %s, which no rank writes", rank,
@@ -213,14 +220,13 @@ static int fail_word(struct slu_group *group, uint32_t rank, const char *what, u
 }
 
 /* It goes on with barriers of which we know nothing. */
-static int fail_reset(struct slu_group *group, uint32_t rank)
+int slu_line_fail_reset(struct slu_group *group, uint32_t rank)
 {
     slu_fail(ECANCELED, "rank %u has reset its barriers, this rank has not", rank);
     return slu_line_blame(group, rank, group->node->rank, -ECANCELED);
 }
 
-/* Whether a word can be of a generation; that it is of ours, an earlier or a later one is seen. */
-static bool is_known(const struct sluice_node *node, uint64_t word)
+bool slu_line_is_known(const struct sluice_node *node, uint64_t word)
 {
     uint64_t generation = word >> 32;
 
@@ -228,20 +234,32 @@ static bool is_known(const struct sluice_node *node, uint64_t word)
            (generation > 0 && generation <= (uint64_t)node->generation + GENERATIONS_AHEAD);
 }
 
+/* All ranks of a node that do not agree on a call learn so, whoever of them found it out. */
+static int fail_disagreed(struct slu_group *group, uint32_t quitter, uint32_t culprit)
+{
+    slu_fail(EPROTO,
+             "ranks %u and %u are in different calls, or do not agree on the bytes of an allgather",
+             quitter, culprit);
+    group->disagreed = true;
+    return slu_line_blame(group, quitter, culprit, -EPROTO);
+}
+
 /* 0: the rank has not given up, as far as we know. */
 static int look_at_mark(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;
-    uint64_t word = slu_line_read(node, rank, SLU_MARK_AT);
+    uint64_t read = slu_line_read(node, rank, SLU_MARK_AT), word = read & ~DISAGREED;
     uint32_t quitter = (uint32_t)word >> 16;
     uint32_t culprit = (uint32_t)word & 0xffff;
 
-    if (SLU_LIKELY(word >> 32 < node->generation && is_known(node, word)))
+    if (SLU_LIKELY(word >> 32 < node->generation && slu_line_is_known(node, word)))
         return 0;
-    if (!is_known(node, word) || quitter >= node->ranks || culprit >= node->ranks)
-        return fail_word(group, rank, "mark", word);
+    if (!slu_line_is_known(node, word) || quitter >= node->ranks || culprit >= node->ranks)
+        return slu_line_fail_word(group, rank, "mark", read);
     if (word >> 32 > node->generation)
-        return fail_reset(group, rank);
+        return slu_line_fail_reset(group, rank);
+    if (read != word)
+        return fail_disagreed(group, quitter, culprit);
     if (culprit == quitter)
         slu_fail(ECANCELED, "rank %u gave up its barriers", quitter);
     else
@@ -279,17 +297,47 @@ static int look_at_count(struct slu_group *group, uint32_t rank)
     uint64_t word = slu_line_read(node, rank, SLU_COUNT_AT);
     uint16_t ahead = slu_line_ahead(peer, word);
 
-    if (word >> 32 < node->generation && is_known(node, word) && !peer->seen)
+    if (word >> 32 < node->generation && slu_line_is_known(node, word) && !peer->seen)
         return 0;
-    if (word >> 32 > node->generation && is_known(node, word))
-        return fail_reset(group, rank);
+    if (word >> 32 > node->generation && slu_line_is_known(node, word))
+        return slu_line_fail_reset(group, rank);
     /* One is missing, none is, or it is in the next barrier already. */
     if (word >> 32 != node->generation || (uint16_t)(ahead + 1) > 2)
-        return fail_word(group, rank, "count", word);
+        return slu_line_fail_word(group, rank, "count", word);
     peer->seen = true;
     if (ahead == 0 && (uint16_t)(word >> 16) != group->tag)
         return fail_other(group, rank);
     return ahead != UINT16_MAX;
+}
+
+int slu_line_look(struct slu_group *group, uint32_t rank)
+{
+    return SLU_UNLIKELY(group->gathering) ? slu_gather_look(group, rank)
+                                          : look_at_count(group, rank);
+}
+
+/*
+ * Whether a rank is in a barrier while we are in an allgather, or the other way round.
+ * One that has come to the next call has left this one, but then what we wait for is here.
+ */
+static bool is_elsewhere(const struct slu_group *group, uint32_t rank)
+{
+    const struct sluice_node *node = group->node;
+    uint64_t word;
+
+    if (!group->gathering)
+        return slu_gather_has_piece(node, rank, node->round + 1);
+    word = slu_line_read(node, rank, SLU_COUNT_AT);
+    return word >> 32 == node->generation && slu_line_ahead(&node->peers[rank], word) == 1;
+}
+
+static int fail_elsewhere(struct slu_group *group, uint32_t rank)
+{
+    group->disagreed = true;
+    return blame(group, rank,
+                 slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank,
+                          group->gathering ? "a barrier, or ends its node," : "an allgather",
+                          group->gathering ? "an allgather" : "a barrier, or ends its node"));
 }
 
 /* A rank that has closed its node may have said that it had lost another one: which, or itself. */
@@ -335,16 +383,19 @@ static bool is_lost(const struct sluice_node *node, uint32_t rank)
 static int look_around(struct slu_group *group, uint32_t rank)
 {
     bool lost = is_lost(group->node, rank);
+    bool elsewhere = is_elsewhere(group, rank);
     int error = slu_line_marks(group);
     int arrived;
 
-    if (SLU_LIKELY(error == 0 && !lost))
+    if (SLU_LIKELY(error == 0 && !lost && !elsewhere))
         return 0;
-    /* What was written before a mark, or before the end of a connection, is there by now. */
-    arrived = look_at_count(group, rank);
+    /* What was written before any of these, or before the end of a connection, is there by now. */
+    arrived = slu_line_look(group, rank);
     if (arrived != 0)
         return arrived;
-    return error < 0 ? error : fail_lost(group, rank);
+    if (error == 0)
+        error = elsewhere ? fail_elsewhere(group, rank) : fail_lost(group, rank);
+    return error;
 }
 
 static int64_t yield_end(int64_t now, int64_t spin_until)
@@ -358,17 +409,15 @@ static int64_t next_nap(int64_t nap)
     return nap + nap / 4 < LONGEST_NAP ? nap + nap / 4 : LONGEST_NAP;
 }
 
-int slu_line_await(struct slu_group *group, uint32_t position)
+int slu_line_await_rank(struct slu_group *group, uint32_t rank)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
-    uint32_t rank = slu_group_rank(group, position);
     int64_t spin_until = 0, yield_until = 0, nap = FIRST_NAP;
     int64_t now;
     int result;
 
-    group->node->peers[rank].awaited++;
     for (uint32_t polls = 1;; polls++) {
-        result = look_at_count(group, rank);
+        result = slu_line_look(group, rank);
         if (result == 0) {
             slu_progress(engine);
             if (polls % SPIN_POLLS != 0)
@@ -394,6 +443,14 @@ int slu_line_await(struct slu_group *group, uint32_t position)
         nap = next_nap(nap);
         polls = SPIN_POLLS - 1;
     }
+}
+
+int slu_line_await(struct slu_group *group, uint32_t position)
+{
+    uint32_t rank = slu_group_rank(group, position);
+
+    group->node->peers[rank].awaited++;
+    return slu_line_await_rank(group, rank);
 }
 
 bool slu_line_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument)
@@ -443,27 +500,36 @@ static int await_room(struct slu_group *group, uint32_t rank)
 
     if (slu_line_wait(group, may_post, &posting))
         return posting.error;
-    slu_fail(ETIMEDOUT, "no room came in the send queue of rank %u for a barrier", rank);
+    slu_fail(ETIMEDOUT, "no room came in the send queue of rank %u for the %s of %u ranks", rank,
+             slu_group_name(group), group->count);
     return blame(group, rank, -ETIMEDOUT);
+}
+
+int slu_line_await_room(struct slu_group *group, uint32_t rank)
+{
+    struct sluice_node *node = group->node;
+    int error = 0;
+
+    if (SLU_UNLIKELY(!slu_line_has_room(slu_node_engine(node), rank)))
+        error = await_room(group, rank);
+    if (error == 0 && slu_node_connected(node, rank))
+        return 0;
+    if (error == 0)
+        error = slu_line_marks(group);
+    return error < 0 ? error : fail_lost(group, rank);
 }
 
 int slu_line_notify(struct slu_group *group, uint32_t position)
 {
     struct sluice_node *node = group->node;
-    struct slu_engine *engine = slu_node_engine(node);
     uint32_t rank = slu_group_rank(group, position);
     struct slu_rank *peer = &node->peers[rank];
-    int error = 0;
+    int error = slu_line_await_room(group, rank);
 
-    if (SLU_UNLIKELY(!slu_line_has_room(engine, rank)))
-        error = await_room(group, rank);
-    if (error == 0 && slu_node_connected(node, rank)) {
-        peer->notified++;
-        post_word(node, rank, SLU_COUNT_AT,
-                  make_word(node, (uint32_t)group->tag << 16 | peer->notified));
-        return 0;
-    }
-    if (error == 0)
-        error = slu_line_marks(group);
-    return error < 0 ? error : fail_lost(group, rank);
+    if (error < 0)
+        return error;
+    peer->notified++;
+    slu_line_write(node, rank, SLU_COUNT_AT,
+                   slu_line_word(node, (uint32_t)group->tag << 16 | peer->notified));
+    return 0;
 }

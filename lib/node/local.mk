@@ -4,6 +4,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/ask.c \
 	%D%/barrier.c \
 	%D%/endpoint.c \
+	%D%/gather.c \
 	%D%/line.c \
 	%D%/node.c \
 	%D%/node.h \

@@ -4,11 +4,27 @@
 
 #include <stdlib.h>
 
+#include "../exchange/exchange.h"
 #include "node.h"
 
 int slu_not_a_node(void)
 {
     return slu_misuse(EINVAL, "not a node");
+}
+
+void slu_belongings_own(const struct slu_belongings *own, bool owned)
+{
+    if (own->exchange != NULL)
+        own->exchange->owned = owned;
+    if (own->pd != NULL)
+        own->pd->owned = own->context->owned = owned;
+}
+
+void slu_belongings_close(const struct slu_belongings *own)
+{
+    sluice_pd_free(own->pd);
+    sluice_context_close(own->context);
+    sluice_exchange_close(own->exchange);
 }
 
 /* Nothing is posted any more that names the memory. */
@@ -23,6 +39,8 @@ void slu_node_free(struct sluice_node *node)
 
 void sluice_node_close(struct sluice_node *node)
 {
+    struct slu_belongings own;
+
     if (!slu_may_end(node, SLU_MAGIC_NODE, "node"))
         return;
     if (!node->ended && !slu_node_engine(node)->scope.open) {
@@ -30,8 +48,11 @@ void sluice_node_close(struct sluice_node *node)
         slu_line_say_farewell(node);
         slu_engine_leave(slu_node_engine(node));
     }
+    own = node->own;
     slu_multichannel_destroy(node->multichannel);
     slu_node_free(node);
+    slu_belongings_own(&own, false);
+    slu_belongings_close(&own);
 }
 
 int64_t sluice_node_rank(const struct sluice_node *node)
@@ -47,6 +68,27 @@ int64_t sluice_node_ranks(const struct sluice_node *node)
 struct sluice_multichannel *sluice_node_multichannel(struct sluice_node *node)
 {
     return slu_is_node(node) ? node->multichannel : slu_misuse_null(EINVAL, "not a node");
+}
+
+struct sluice_pd *sluice_node_pd(const struct sluice_node *node)
+{
+    return slu_is_node(node) ? slu_node_engine(node)->pd : slu_misuse_null(EINVAL, "not a node");
+}
+
+struct sluice_context *sluice_node_context(const struct sluice_node *node)
+{
+    return slu_is_node(node) ? slu_node_engine(node)->pd->context
+                             : slu_misuse_null(EINVAL, "not a node");
+}
+
+struct sluice_exchange *sluice_node_exchange(const struct sluice_node *node)
+{
+    if (!slu_is_node(node))
+        return slu_misuse_null(EINVAL, "not a node");
+    if (node->own.exchange == NULL)
+        return slu_misuse_null(EINVAL, "the node did not open its exchange: it was given one, or "
+                                       "was made without");
+    return node->own.exchange;
 }
 
 /* Sends, writes and reads are complete, or a rank has given up. */

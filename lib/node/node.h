@@ -9,10 +9,12 @@
  *     0  the tag of the barrier that the writer is in, and how often it has notified
  *        this rank in that generation, 2 bytes each
  *     8  the mark of a writer whose barriers are broken: the rank that gave up
- *        first, and the rank that it gave up for, 2 bytes each
+ *        first, and the rank that it gave up for, 2 bytes each; the highest bit of
+ *        all is set if these two do not agree on what is called
  *    16  of a writer that closed its node: the rank that it had lost before
  *    24  where the state of that rank is read to, see ask.c
  *    32  in the line that a rank has of itself, its state, for others to read
+ *    64  two slots for the pieces of allgathers, in turns, see gather.c
  *
  * The count of notifications stays beside the mark, so that a barrier that was
  * complete when its writer gave up a later one is still seen to be complete. For
@@ -26,14 +28,21 @@
 
 #include <sluice/node.h>
 
-#define SLU_LINE_BYTES 64
+/* A piece of an allgather: the number of its round, what call it is of, and its bytes. */
+#define SLU_SLOT_BYTES 256
+#define SLU_SLOT_CALL_AT 8
+#define SLU_SLOT_DATA_AT 16
+#define SLU_PIECE_BYTES (SLU_SLOT_BYTES - SLU_SLOT_DATA_AT)
+
+#define SLU_SLOTS_AT 64
+#define SLU_LINE_BYTES (SLU_SLOTS_AT + 2 * SLU_SLOT_BYTES)
 #define SLU_COUNT_AT 0
 #define SLU_MARK_AT 8
 #define SLU_FAREWELL_AT 16
 #define SLU_ANSWER_AT 24
 #define SLU_STATE_AT 32
-/* That ranks write to others, at 0, 8 and 16. */
-#define SLU_LINE_WORDS 3
+/* That ranks write to others: at 0, 8 and 16, and at the heads of the two slots. */
+#define SLU_LINE_WORDS 5
 
 /* What a rank says of its barriers, to those that ask. */
 enum slu_node_state {
@@ -48,11 +57,20 @@ _Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes eac
 struct slu_rank {
     uint64_t addr; /* of our line there; 0: it gave none that is of use */
     uint32_t rkey;
-    uint16_t notified; /* how often we notified it in this generation, modulo 2^16 */
-    uint16_t awaited;  /* how often we waited for it, the same */
-    bool seen;         /* it notified us in this generation */
-    uint64_t told;     /* id of the request that told it that our barriers broke; 0: none did */
-    uint64_t asked;    /* id of the last request that read its state; 0: none did */
+    uint32_t line_bytes; /* from one line there to the next */
+    uint16_t notified;   /* how often we notified it in this generation, modulo 2^16 */
+    uint16_t awaited;    /* how often we waited for it, the same */
+    bool seen;           /* it notified us in this generation */
+    uint64_t told;       /* id of the request that told it that our barriers broke; 0: none did */
+    uint64_t asked;      /* id of the last request that read its state; 0: none did */
+    uint64_t given[2];   /* ids of the last pieces that were written to it, by slot; 0: none was */
+};
+
+/* What a node opened by itself, and closes; or NULL. */
+struct slu_belongings {
+    struct sluice_exchange *exchange;
+    struct sluice_context *context;
+    struct sluice_pd *pd;
 };
 
 struct sluice_node {
@@ -60,6 +78,7 @@ struct sluice_node {
     uint32_t rank, ranks;
     uint32_t algorithm; /* enum sluice_barrier, never DEFAULT */
     uint32_t generation;
+    uint32_t round; /* of allgathers, the last one begun in this generation */
     bool broken;
     bool ended;       /* by a shutdown */
     int64_t reset_at; /* when its barriers were reset last */
@@ -68,6 +87,7 @@ struct sluice_node {
     /* What is written from, where that cannot be inline: all counts, all marks, ... Or NULL. */
     struct sluice_mr *words;
     struct slu_rank *peers;
+    struct slu_belongings own;
 };
 
 struct sluice_prepared_node {
@@ -76,17 +96,25 @@ struct sluice_prepared_node {
     struct sluice_prepared_multichannel *connections;
 };
 
-/* The ranks that a barrier is of, and until when. */
+/* The ranks that a barrier or an allgather is of, and until when. */
 struct slu_group {
     struct sluice_node *node;
     const uint32_t *ranks; /* ascending; NULL: all of the node */
     uint32_t count;
-    uint32_t self; /* our position */
-    bool ending;   /* its barrier is that of a shutdown */
-    uint16_t tag;  /* of its barrier, to tell it from others */
+    uint32_t self;  /* our position */
+    bool ending;    /* its barrier is that of a shutdown */
+    bool gathering; /* it is an allgather */
+    uint16_t tag;   /* of its barrier, to tell it from others */
     int64_t until;
     uint32_t quitter, culprit; /* of a failure: who gave up first, and for whom */
+    bool disagreed;            /* these two are in different calls, of which one is an allgather */
 };
+
+/* For texts. */
+static inline const char *slu_group_name(const struct slu_group *group)
+{
+    return group->gathering ? "allgather" : "barrier";
+}
 
 static inline uint32_t slu_group_rank(const struct slu_group *group, uint32_t position)
 {
@@ -112,7 +140,10 @@ static inline bool slu_is_node(const struct sluice_node *node)
 
 /* "not a node", for those that return an error. */
 int slu_not_a_node(void);
-/* Frees what a node has, but for its connections. */
+/* What a node owns is ended by it alone; it is closed when it is not owned any more. */
+void slu_belongings_own(const struct slu_belongings *own, bool owned);
+void slu_belongings_close(const struct slu_belongings *own);
+/* Frees what a node has, but for its connections and what it opened. */
 void slu_node_free(struct sluice_node *node);
 
 /* endpoint.c */
@@ -121,6 +152,7 @@ struct slu_node_endpoint {
     uint32_t algorithm;       /* enum sluice_barrier of the maker's node */
     uint64_t addr;            /* of the line for that rank */
     uint32_t rkey;
+    uint32_t line_bytes; /* from one line to the next */
     struct sluice_endpoint connection;
 };
 void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
@@ -154,6 +186,17 @@ void slu_line_set_state(struct sluice_node *node, enum slu_node_state state);
 /* Whether a request of ours may go to a rank, and posts it: its id. */
 bool slu_line_has_room(const struct slu_engine *engine, uint32_t rank);
 uint64_t slu_line_post(struct sluice_node *node, const struct sluice_request *request);
+/* Waits until there is room for a request to a rank: 0; or it is lost, ... */
+int slu_line_await_room(struct slu_group *group, uint32_t rank);
+/* The same, and writes a word into our line there. There is room, and the rank is ready. */
+uint64_t slu_line_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word);
+/* A word of this generation. */
+static inline uint64_t slu_line_word(const struct sluice_node *node, uint32_t low)
+{
+    return (uint64_t)node->generation << 32 | low;
+}
+/* Whether a word can be of a generation; that it is of ours, an earlier or a later one is seen. */
+bool slu_line_is_known(const struct sluice_node *node, uint64_t word);
 /* Notifies the rank at a position. */
 int slu_line_notify(struct slu_group *group, uint32_t position);
 /* By how many notifications a rank is ahead of what we waited for, by its word: UINT16_MAX
@@ -164,12 +207,19 @@ static inline uint16_t slu_line_ahead(const struct slu_rank *peer, uint64_t word
 }
 /* Waits until the rank at a position has notified us once more. */
 int slu_line_await(struct slu_group *group, uint32_t position);
+/* Waits until what the group waits for from a rank has come. */
+int slu_line_await_rank(struct slu_group *group, uint32_t rank);
+/* Whether what the group waits for from a rank has come: 1, 0, or an error. */
+int slu_line_look(struct slu_group *group, uint32_t rank);
 /* As slu_wait(), for what a passive write may end: gets up by itself. False: the time is up. */
 bool slu_line_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument);
 /* Looks whether a rank of the group has given up: -ECANCELED, or -EPROTO. */
 int slu_line_marks(struct slu_group *group);
 /* Says who is to blame, and returns the error. */
 int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, int error);
+/* A rank wrote what no rank writes; it has reset its barriers, and we have not. */
+int slu_line_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word);
+int slu_line_fail_reset(struct slu_group *group, uint32_t rank);
 /* After a failure: the barriers of the node are broken, and all ranks are told. The text stays. */
 void slu_line_give_up(const struct slu_group *group);
 /* At a close without a shutdown: tells all ranks which one was lost first, if any was. */
@@ -182,5 +232,16 @@ int slu_ask_late(struct slu_group *group, uint32_t rank);
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
 /* Whether barriers may be used now: 0, -EBUSY or -ENOTCONN. */
 int slu_barrier_check(const struct sluice_node *node);
+
+/*
+ * gather.c: whether a rank has given its piece of a round of this generation, 1, 0, or an
+ * error; and whether it has, without a look at what else it may have written.
+ */
+int slu_gather_look(struct slu_group *group, uint32_t rank);
+bool slu_gather_has_piece(const struct sluice_node *node, uint32_t rank, uint32_t round);
+static inline uint32_t slu_slot_at(uint32_t round)
+{
+    return SLU_SLOTS_AT + round % 2 * SLU_SLOT_BYTES;
+}
 
 #endif

@@ -18,6 +18,8 @@
 
 struct opening {
     struct sluice_exchange *exchange;
+    struct sluice_pd *pd;
+    struct slu_belongings own; /* of what is above, what was opened here */
     uint32_t rank, ranks;
     int64_t until;
     struct sluice_node_endpoint *ours, *theirs; /* one for each rank */
@@ -180,38 +182,89 @@ static int open_together(struct opening *opening, struct sluice_prepared_node *p
     return error;
 }
 
+/* Which rank this is; device is what a host file says of it, or empty. */
+static int find_rank(struct opening *opening, char device[64])
+{
+    struct sluice_exchange_info info = {.size = sizeof info};
+    int error;
+
+    if (opening->exchange == NULL) {
+        opening->own.exchange = sluice_exchange_open(NULL, time_left(opening, 0));
+        if (opening->own.exchange == NULL)
+            return -errno;
+        opening->exchange = opening->own.exchange;
+    }
+    error = sluice_exchange_query(opening->exchange, &info);
+    if (error < 0)
+        return error;
+    opening->rank = info.rank;
+    opening->ranks = info.ranks;
+    memcpy(device, info.device, sizeof info.device);
+    return 0;
+}
+
+static int open_device(struct opening *opening, const char *device)
+{
+    opening->own.context = sluice_context_open(device[0] != '\0' ? device : NULL, NULL);
+    if (opening->own.context == NULL)
+        return -errno;
+    opening->own.pd = sluice_pd_alloc(opening->own.context);
+    if (opening->own.pd == NULL)
+        return -errno;
+    opening->pd = opening->own.pd;
+    return 0;
+}
+
+/* Whatever keeps a rank from having a device is told to the others, as all that follows is. */
+static int open_with_all(struct opening *opening, const struct sluice_node_attr *attr,
+                         struct sluice_node **node)
+{
+    struct sluice_prepared_node *prepared = NULL;
+    char device[64];
+    int error = find_rank(opening, device);
+
+    if (error < 0)
+        return error;
+    if (opening->pd == NULL)
+        error = open_device(opening, device);
+    if (error == 0) {
+        prepared = sluice_node_prepare(opening->pd, opening->rank, opening->ranks, attr);
+        error = prepared != NULL ? 0 : -errno;
+    }
+    return open_together(opening, prepared, error, node);
+}
+
+/* Nobody has had a barrier with the node, to be told of its end. */
+static void give_up(struct opening *opening, struct sluice_node *node)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    if (node != NULL)
+        node->ended = true;
+    sluice_node_close(node);
+    slu_belongings_close(&opening->own);
+    slu_text_restore(&text);
+}
+
 struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchange *exchange,
                                      const struct sluice_node_attr *attr, int64_t deadline)
 {
-    struct sluice_exchange_info info = {.size = sizeof info};
-    struct opening opening = {.exchange = exchange};
-    struct sluice_prepared_node *prepared;
+    struct opening opening = {.exchange = exchange, .pd = pd, .until = slu_after(deadline)};
     struct sluice_node *node = NULL;
-    struct slu_text text;
     int error;
 
     if (deadline < 0)
         return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
-    opening.until = slu_after(deadline);
-    error = sluice_exchange_query(exchange, &info);
+    if (deadline == 0)
+        return slu_fail_null(ETIMEDOUT, "the deadline is 0: no rank was told of this node");
+    error = open_with_all(&opening, attr, &node);
     if (error < 0) {
+        give_up(&opening, node);
         errno = -error;
         return NULL;
     }
-    if (deadline == 0)
-        return slu_fail_null(ETIMEDOUT, "the deadline is 0: no rank was told of this node");
-    opening.rank = info.rank;
-    opening.ranks = info.ranks;
-    prepared = sluice_node_prepare(pd, info.rank, info.ranks, attr);
-    error = open_together(&opening, prepared, prepared != NULL ? 0 : -errno, &node);
-    if (error == 0)
-        return node;
-    slu_text_save(&text);
-    /* Nobody has had a barrier with it, to be told of its end. */
-    if (node != NULL)
-        node->ended = true;
-    sluice_node_close(node);
-    slu_text_restore(&text);
-    errno = -error;
-    return NULL;
+    node->own = opening.own;
+    slu_belongings_own(&node->own, true);
+    return node;
 }

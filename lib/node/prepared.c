@@ -63,7 +63,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     node->peers = calloc(ranks, sizeof *node->peers);
     if (node->peers == NULL)
         return slu_fail(ENOMEM, "no memory for %u ranks", ranks);
-    /* For the notifications of barriers: one to each rank at a time, see line.c. */
+    /* For what barriers and allgathers write: one to each rank at a time, see line.c. */
     prepared->connections = slu_multichannel_prepare(pd, ranks, ranks, attr->channel);
     if (prepared->connections == NULL)
         return -errno;
@@ -145,7 +145,8 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     endpoint = (struct slu_node_endpoint){.from = prepared->node->rank,
                                           .ranks = ranks,
                                           .algorithm = prepared->node->algorithm,
-                                          .rkey = lines.rkey};
+                                          .rkey = lines.rkey,
+                                          .line_bytes = SLU_LINE_BYTES};
     engine = prepared->connections->engine;
     slu_engine_enter(engine);
     for (uint32_t i = 0; i < ranks; i++) {
@@ -195,6 +196,7 @@ static int read_remotes(struct sluice_node *node, const struct sluice_node_endpo
         error = check_place(node, i, &endpoint);
         node->peers[i].addr = endpoint.addr;
         node->peers[i].rkey = endpoint.rkey;
+        node->peers[i].line_bytes = endpoint.line_bytes;
         connections[i] = endpoint.connection;
     }
     return error;

@@ -125,6 +125,34 @@ int close_multichannel_of_node(struct world *world)
     return 0;
 }
 
+/* A node over an exchange that was given, on a device of its own. */
+static struct sluice_node *open_node_on_device(void)
+{
+    setenv("SLUICE_DEVICE", test_device(), 1);
+    struct sluice_node *node = sluice_node_open(NULL, open_exchange(), NULL, DEADLINE);
+    require(node, "%s", sluice_last_error());
+    return node;
+}
+
+int free_domain_of_node(struct world *world)
+{
+    (void)world;
+    sluice_pd_free(sluice_node_pd(open_node_on_device()));
+    return 0;
+}
+
+int close_context_of_node(struct world *world)
+{
+    (void)world;
+    sluice_context_close(sluice_node_context(open_node_on_device()));
+    return 0;
+}
+
+int exchange_of_node_without(struct world *world)
+{
+    return sluice_node_exchange(open_node(world)) == NULL ? -errno : 0;
+}
+
 int shut_down_multichannel_of_node(struct world *world)
 {
     return sluice_multichannel_shutdown(sluice_node_multichannel(open_node(world)), 0);

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allgathers over the node itself: each rank writes its value into its lines at
+ * all others, in pieces, of which each is a round. First the bytes of a piece are
+ * written, and what call it is of, and then the number of the round, which so
+ * never appears before them.
+ *
+ * Two slots, used in turns, are enough: a rank begins a round when it has the
+ * pieces of all others for the round before, so all have begun that one, and have
+ * taken what they were given for those before it. What a rank writes from is its
+ * own line, whose slots nobody writes into; it is used again when all writes from
+ * it have ended, whatever became of the round.
+ *
+ * What a rank says of its call must be what we say of ours, to the bit: no number
+ * that another rank wrote is used for anything else.
+ */
+#include "config.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include "node.h"
+
+enum kind { ALLGATHER = 1, SHARE_MR = 2 };
+
+/* One call. Value i is at all + i * stride. */
+struct gathering {
+    struct slu_group group;
+    enum kind kind;
+    const uint8_t *own;
+    uint8_t *all;
+    size_t bytes, stride;
+};
+
+/* The handles of a shared region come to where they will be in another form. */
+_Static_assert(sizeof(struct sluice_peer_remote_mr) >= SLUICE_REMOTE_MR_BYTES,
+               "a packed handle fits where the handle goes");
+
+bool slu_gather_has_piece(const struct sluice_node *node, uint32_t rank, uint32_t round)
+{
+    return slu_line_read(node, rank, slu_slot_at(round)) == slu_line_word(node, round);
+}
+
+int slu_gather_look(struct slu_group *group, uint32_t rank)
+{
+    const struct sluice_node *node = group->node;
+    uint64_t word = slu_line_read(node, rank, slu_slot_at(node->round));
+    bool known = slu_line_is_known(node, word);
+
+    if (word == slu_line_word(node, node->round))
+        return 1;
+    if (word == slu_line_word(node, node->round - 2) ||
+        (known && word >> 32 < node->generation && node->round <= 2))
+        return 0;
+    if (known && word >> 32 > node->generation)
+        return slu_line_fail_reset(group, rank);
+    return slu_line_fail_word(group, rank, "piece of an allgather", word);
+}
+
+static uint8_t *slot_of(const struct sluice_node *node, uint32_t rank)
+{
+    uint8_t *lines = sluice_mr_addr(node->lines);
+
+    return lines + (size_t)rank * SLU_LINE_BYTES + slu_slot_at(node->round);
+}
+
+/* The kind of the call, which of its pieces this is, and the bytes of a value. */
+static uint64_t describe(const struct gathering *gathering, size_t at)
+{
+    return (uint64_t)gathering->kind << 56 | (uint64_t)(at / SLU_PIECE_BYTES) << 32 |
+           gathering->bytes;
+}
+
+/* Waiting for what was written from our slot before. */
+struct freeing {
+    struct slu_group *group;
+    uint32_t busy; /* the first rank that has not taken it */
+    int error;
+};
+
+static bool is_taken(const struct sluice_node *node, uint32_t rank)
+{
+    uint64_t id = node->peers[rank].given[node->round % 2];
+    const struct slu_slot *slot = slu_slot_find(slu_node_engine(node), id);
+
+    return id == 0 || slot == NULL || slot->state != SLU_SLOT_PENDING;
+}
+
+static bool is_free(void *argument)
+{
+    struct freeing *freeing = argument;
+
+    while (freeing->busy < freeing->group->count && is_taken(freeing->group->node, freeing->busy))
+        freeing->busy++;
+    if (freeing->busy == freeing->group->count)
+        return true;
+    freeing->error = slu_line_marks(freeing->group);
+    return freeing->error < 0;
+}
+
+static int await_slot(struct slu_group *group)
+{
+    struct freeing freeing = {.group = group};
+
+    if (is_free(&freeing) || slu_line_wait(group, is_free, &freeing))
+        return freeing.error;
+    slu_fail(ETIMEDOUT, "rank %u has not taken what an allgather gave it before", freeing.busy);
+    return slu_line_blame(group, group->node->rank, freeing.busy, -ETIMEDOUT);
+}
+
+static void fill_slot(const struct gathering *gathering, size_t at, size_t length)
+{
+    const struct sluice_node *node = gathering->group.node;
+    uint8_t *slot = slot_of(node, node->rank);
+    uint64_t call = htobe64(describe(gathering, at));
+
+    memcpy(slot + SLU_SLOT_CALL_AT, &call, sizeof call);
+    if (length > 0)
+        memcpy(slot + SLU_SLOT_DATA_AT, gathering->own + at, length);
+}
+
+/* There is room. */
+static void write_piece(struct sluice_node *node, uint32_t rank, size_t length)
+{
+    const struct slu_rank *peer = &node->peers[rank];
+    const struct sluice_sge sge = {.addr = (uintptr_t)slot_of(node, node->rank) + SLU_SLOT_CALL_AT,
+                                   .length =
+                                       (uint32_t)(length + SLU_SLOT_DATA_AT - SLU_SLOT_CALL_AT),
+                                   .lkey = sluice_mr_lkey(node->lines)};
+    const struct sluice_request request = {
+        .opcode = SLUICE_OP_WRITE,
+        .peer = rank,
+        .sges = &sge,
+        .sge_count = 1,
+        .remote = {.addr = peer->addr + slu_slot_at(node->round) + SLU_SLOT_CALL_AT,
+                   .length = sge.length,
+                   .rkey = peer->rkey}};
+
+    slu_line_post(node, &request);
+}
+
+static int give(struct slu_group *group, uint32_t rank, size_t length)
+{
+    struct sluice_node *node = group->node;
+    int error = slu_line_await_room(group, rank);
+
+    if (error < 0)
+        return error;
+    write_piece(node, rank, length);
+    error = slu_line_await_room(group, rank);
+    if (error < 0)
+        return error;
+    node->peers[rank].given[node->round % 2] =
+        slu_line_write(node, rank, slu_slot_at(node->round), slu_line_word(node, node->round));
+    return 0;
+}
+
+static const char *name_kind(uint64_t kind)
+{
+    return kind == SHARE_MR ? "sluice_node_share_mr()" : "sluice_node_allgather()";
+}
+
+/* The rank is in another call of this kind. */
+static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs)
+{
+    struct slu_group *group = &gathering->group;
+    uint64_t kind = theirs >> 56;
+
+    if (kind != ALLGATHER && kind != SHARE_MR)
+        return slu_line_fail_word(group, rank, "call", theirs);
+    group->disagreed = true;
+    if (kind != gathering->kind)
+        slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank, name_kind(kind),
+                 name_kind(gathering->kind));
+    else
+        slu_fail(EPROTO, "rank %u gives %u bytes to an allgather, this rank %zu", rank,
+                 (uint32_t)theirs, gathering->bytes);
+    return slu_line_blame(group, group->node->rank, rank, -EPROTO);
+}
+
+/* The piece of a rank is here. */
+static int take(struct gathering *gathering, uint32_t rank, size_t at, size_t length)
+{
+    const uint8_t *slot = slot_of(gathering->group.node, rank);
+    uint64_t call;
+
+    memcpy(&call, slot + SLU_SLOT_CALL_AT, sizeof call);
+    call = be64toh(call);
+    if (call != describe(gathering, at))
+        return fail_call(gathering, rank, call);
+    if (length > 0)
+        memcpy(gathering->all + rank * gathering->stride + at, slot + SLU_SLOT_DATA_AT, length);
+    return 0;
+}
+
+/* Each rank begins with the one after it, so that not all write to the same one. */
+static int run_round(struct gathering *gathering, size_t at, size_t length)
+{
+    struct slu_group *group = &gathering->group;
+    int error;
+
+    group->node->round++;
+    error = await_slot(group);
+    if (error < 0)
+        return error;
+    fill_slot(gathering, at, length);
+    for (uint32_t i = 1; i < group->count && error == 0; i++)
+        error = give(group, (group->self + i) % group->count, length);
+    for (uint32_t i = 1; i < group->count && error == 0; i++) {
+        uint32_t rank = (group->self + i) % group->count;
+
+        error = slu_line_await_rank(group, rank);
+        if (error == 0)
+            error = take(gathering, rank, at, length);
+    }
+    return error;
+}
+
+/* A value of no bytes is a piece as well. */
+static int run_rounds(struct gathering *gathering)
+{
+    int error = slu_line_marks(&gathering->group);
+    size_t at = 0;
+
+    while (error == 0) {
+        size_t left = gathering->bytes - at;
+
+        error = run_round(gathering, at, left < SLU_PIECE_BYTES ? left : SLU_PIECE_BYTES);
+        if (left <= SLU_PIECE_BYTES)
+            break;
+        at += SLU_PIECE_BYTES;
+    }
+    return error;
+}
+
+/* Handles that came packed, each where it goes. */
+static int unpack_all(struct gathering *gathering)
+{
+    struct slu_group *group = &gathering->group;
+    uint8_t packed[SLUICE_REMOTE_MR_BYTES];
+    struct slu_text text;
+
+    for (uint32_t i = 0; i < group->count; i++) {
+        uint8_t *at = gathering->all + i * gathering->stride;
+        struct sluice_peer_remote_mr handle = {.peer = i};
+
+        memcpy(packed, at, sizeof packed);
+        if (sluice_remote_mr_unpack(packed, &handle.remote) < 0) {
+            slu_text_save(&text);
+            slu_fail(EPROTO, "what rank %u shares is of no use: %s", i, text.bytes);
+            return slu_line_blame(group, group->node->rank, i, -EPROTO);
+        }
+        memcpy(at, &handle, sizeof handle);
+    }
+    return 0;
+}
+
+static int gather(struct gathering *gathering)
+{
+    struct sluice_node *node = gathering->group.node;
+    int error = 0;
+
+    gathering->group.gathering = true;
+    gathering->group.count = node->ranks;
+    gathering->group.self = node->rank;
+    if (gathering->bytes > 0)
+        memmove(gathering->all + node->rank * gathering->stride, gathering->own, gathering->bytes);
+    slu_engine_enter(slu_node_engine(node));
+    slu_line_set_state(node, SLU_NODE_INSIDE);
+    if (node->ranks > 1)
+        error = run_rounds(gathering);
+    if (error == 0 && gathering->kind == SHARE_MR)
+        error = unpack_all(gathering);
+    if (error < 0)
+        slu_line_give_up(&gathering->group);
+    else
+        slu_line_set_state(node, SLU_NODE_OUTSIDE);
+    slu_engine_leave(slu_node_engine(node));
+    return error;
+}
+
+static int check(const struct sluice_node *node, int64_t deadline)
+{
+    if (!slu_is_node(node))
+        return slu_not_a_node();
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    return 0;
+}
+
+int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, size_t bytes,
+                          int64_t deadline)
+{
+    struct gathering gathering = {.group = {.node = node, .until = slu_after(deadline)},
+                                  .kind = ALLGATHER,
+                                  .own = own,
+                                  .all = all,
+                                  .bytes = bytes,
+                                  .stride = bytes};
+    int error = check(node, deadline);
+
+    if (error < 0)
+        return error;
+    if (bytes > SLUICE_NODE_ALLGATHER_BYTES)
+        return slu_misuse(EINVAL, "%zu bytes for each rank, can be 0 to %d", bytes,
+                          SLUICE_NODE_ALLGATHER_BYTES);
+    if (bytes > 0 && (own == NULL || all == NULL))
+        return slu_misuse(EINVAL, "the buffers of %zu bytes for each rank must not be NULL", bytes);
+    error = slu_barrier_check(node);
+    return error < 0 ? error : gather(&gathering);
+}
+
+int sluice_node_share_mr(struct sluice_node *node, const struct sluice_mr *mr,
+                         struct sluice_peer_remote_mr *remotes, int64_t deadline)
+{
+    uint8_t packed[SLUICE_REMOTE_MR_BYTES];
+    struct sluice_remote_mr remote = {.length = 0};
+    struct gathering gathering = {.group = {.node = node, .until = slu_after(deadline)},
+                                  .kind = SHARE_MR,
+                                  .own = packed,
+                                  .all = (uint8_t *)remotes,
+                                  .bytes = sizeof packed,
+                                  .stride = sizeof *remotes};
+    int error = check(node, deadline);
+
+    if (error == 0 && remotes == NULL)
+        error = slu_misuse(EINVAL, "remotes must not be NULL: it has room for a handle of each "
+                                   "rank");
+    if (error == 0 && mr != NULL)
+        error = sluice_mr_remote(mr, &remote);
+    if (error == 0)
+        error = slu_barrier_check(node);
+    if (error < 0)
+        return error;
+    sluice_remote_mr_pack(&remote, packed);
+    return gather(&gathering);
+}
