@@ -236,6 +236,7 @@ static int open_device(const char *device, const struct sluice_context_attr *att
         .max_send_depth = 1024,
         .max_receive_depth = 1024,
         .max_sge = 32,
+        .max_read_sge = 32,
         .max_inline = 1024,
         .max_read_depth = 16,
         .max_cq_depth = 1 << 20,

@@ -141,6 +141,7 @@ static void describe(const struct slu_tcontext *device, struct sluice_context_in
         .max_send_depth = device->max_send_depth,
         .max_receive_depth = device->max_receive_depth,
         .max_sge = device->max_sge,
+        .max_read_sge = device->max_read_sge,
         .max_inline = device->max_inline,
         .max_read_depth = device->max_read_depth,
         .port = device->port,

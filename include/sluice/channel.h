@@ -60,7 +60,8 @@ struct sluice_channel_attr {
     uint32_t flags;         /* SLUICE_CHANNEL_* */
     uint32_t send_depth;    /* sends, writes, reads, atomics in flight; 1..16384, default 128 */
     uint32_t receive_depth; /* receives posted; 1..16384, default 128 */
-    uint32_t max_sge;       /* SGEs of a request; 1..32, default 4 */
+    uint32_t max_sge;       /* SGEs of a request; 1..32, default 4; of a read also at most
+                               max_read_sge of sluice_context_info */
     uint32_t max_inline;    /* bytes of an inline send or write; 1..1024, default 64 */
     uint32_t access;        /* rights of peers: SLUICE_ACCESS_REMOTE_*, or SLUICE_ACCESS_NONE;
                                default remote read, write and, if the device has them, atomic */

@@ -60,7 +60,7 @@ struct sluice_context_info {
     int32_t gid_index;          /* of the GID that channels use if they need one; -1: none */
     int32_t numa_node;          /* that the device is attached to; -1: not known */
     uint32_t atomics;           /* enum sluice_atomics */
-    uint32_t reserved;          /* written as 0 */
+    uint32_t max_read_sge;      /* largest number of SGEs of a read; at most max_sge */
     uint64_t max_message;       /* largest message of a send, in bytes */
     char device[64];            /* name of the device */
     char transport[16];         /* "verbs" or "soft" */

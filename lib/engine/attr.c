@@ -228,6 +228,7 @@ int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext 
         error = apply_flags(out, &attr);
     if (error == 0)
         error = apply_fields(out, device, &attr);
+    out->max_read_sge = out->max_sge < device->max_read_sge ? out->max_sge : device->max_read_sge;
     if (error == 0)
         error = apply_access(out, device, attr.access);
     if (error == 0)

@@ -156,6 +156,7 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     engine->next_deadline = engine->next_drain = engine->next_probe = SLUICE_FOREVER;
     engine->stalled[SLU_SEND_QUEUE] = engine->stalled[SLU_RECEIVE_QUEUE] = SLU_NONE;
     error = slu_channel_attr_apply(engine, pd->context->transport, attr);
+    engine->plain_sges = engine->attr.max_read_sge;
     engine->max_plain =
         engine->attr.max_message < UINT32_MAX ? engine->attr.max_message : UINT32_MAX;
     if (error == 0)

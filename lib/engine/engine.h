@@ -180,8 +180,9 @@ struct slu_engine {
     struct slu_qp_attr attr;
     enum sluice_wait_mode wait_mode;
     int64_t spin_time;
-    uint64_t max_plain; /* bytes of one work request: those of a message, and at most 2^32 - 1 */
-    uint64_t tag;       /* owner of handles; never repeats in a process */
+    uint32_t plain_sges; /* that every operation can have */
+    uint64_t max_plain;  /* bytes of one work request: those of a message, and at most 2^32 - 1 */
+    uint64_t tag;        /* owner of handles; never repeats in a process */
     uint32_t peer_count;
     struct slu_peer *peers;
     struct slu_pool pools[SLU_QUEUES];

@@ -152,7 +152,7 @@ static inline bool slu_has_elements(const struct slu_engine *engine,
                                     const struct sluice_request *request)
 {
     return SLU_LIKELY(request->sges != NULL)
-               ? request->sge_count - 1 < engine->attr.max_sge
+               ? request->sge_count - 1 < engine->plain_sges
                : request->sge_count == 1 && !slu_sge_is_empty(&request->sge);
 }
 

@@ -100,7 +100,7 @@ static INLINE struct slu_slot *plain_slot(const struct slu_engine *engine, enum 
     struct slu_slot *slot;
     uint64_t bytes;
 
-    if (deadline <= 0 || sges == NULL || sge_count - 1 >= engine->attr.max_sge)
+    if (deadline <= 0 || sges == NULL || sge_count - 1 >= engine->plain_sges)
         return NULL;
     bytes = slu_sge_bytes(sges, sge_count);
     if (bytes > engine->max_plain)

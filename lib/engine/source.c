@@ -77,11 +77,16 @@ static int check_flags(const struct slu_engine *engine, const struct slu_item *i
 }
 
 static int check_sges(const struct slu_engine *engine, const struct sluice_request *request,
-                      uint32_t i)
+                      uint32_t opcode, uint32_t i)
 {
     if (request->sge_count > engine->attr.max_sge)
         return slu_misuse(EINVAL, "request %u has %u SGEs, max_sge is %u", i, request->sge_count,
                           engine->attr.max_sge);
+    /* That of the device may be less than what any attribute asks for. */
+    if (opcode == SLUICE_OP_READ && request->sge_count > engine->attr.max_read_sge)
+        return slu_fail(
+            EINVAL, "request %u is a read with %u SGEs, max_read_sge of device %s is %u", i,
+            request->sge_count, engine->pd->context->transport->device, engine->attr.max_read_sge);
     if (request->sges != NULL && request->sge_count == 0)
         return slu_misuse(EINVAL,
                           "request %u has a list and sge_count 0: for a message of no bytes sges "
@@ -173,7 +178,7 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
     int error;
 
     /* The SGE list must be known to be good before slu_source_item() sums it. */
-    error = check_sges(engine, slu_source_request(source, i), i);
+    error = check_sges(engine, slu_source_request(source, i), slu_source_opcode(source, i), i);
     if (error < 0)
         return error;
     slu_source_item(source, i, &item);

@@ -45,6 +45,7 @@ struct slu_tcontext {
     uint32_t max_send_depth; /* beside the one that qp_probe() takes */
     uint32_t max_receive_depth;
     uint32_t max_sge;
+    uint32_t max_read_sge; /* of a read, if that is less */
     uint32_t max_inline;
     uint32_t max_read_depth;
     uint32_t max_cq_depth;   /* of one queue of the device */
@@ -105,6 +106,7 @@ struct slu_qp_attr {
     uint32_t send_depth;
     uint32_t receive_depth;
     uint32_t max_sge;
+    uint32_t max_read_sge; /* of a read; at most max_sge */
     uint32_t max_inline;
     uint32_t access; /* SLUICE_ACCESS_REMOTE_*, possibly none */
     uint32_t read_depth;

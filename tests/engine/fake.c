@@ -97,6 +97,7 @@ static int open_device(const char *device, const struct sluice_context_attr *att
         .max_send_depth = 16384,
         .max_receive_depth = 16384,
         .max_sge = 32,
+        .max_read_sge = 32,
         .max_inline = 1024,
         .max_read_depth = 128,
         .max_cq_depth = fake.max_cq_depth > 0 ? fake.max_cq_depth : UINT32_C(1) << 22,

@@ -252,7 +252,7 @@ const struct mistake runtime_errors[] = {
     {"EBUSY", "results that a strict scope found unseen", "1", unseen_in_strict_scope},
     {"EFAULT", "memory to register that is not mapped", "not mapped", unmapped_memory},
     {"EINTR", "a wake", "wake", woken},
-    {"EINVAL", "an attribute that the device or its port cannot give", "max_message",
+    {"EINVAL", "an attribute or a read that the device or its port cannot do", "max_message",
      more_than_the_device_can},
     {"EINVAL", "an address that is none", "nowhere address", no_address},
     {"EINVAL", "a remote word that is not aligned to 8", "remote.addr multiple of 8",

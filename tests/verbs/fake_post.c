@@ -35,6 +35,8 @@ static int check_send(const struct fake_qp *qp, const struct ibv_send_wr *wr)
     if (wr->num_sge < 0 || (uint32_t)wr->num_sge > cap->max_send_sge ||
         wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD)
         return EINVAL;
+    if (wr->opcode == IBV_WR_RDMA_READ && wr->num_sge > fake_device_of(qp->ibv.context)->max_sge_rd)
+        return EINVAL;
     if (wr->send_flags & IBV_SEND_INLINE &&
         (is_read(wr->opcode) || length_of(wr->sg_list, wr->num_sge) > cap->max_inline_data))
         return EINVAL;

@@ -120,8 +120,9 @@ void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_de
     set_reads(context, attr);
     base->max_sge = known(context, "how many elements a request has", attr->max_sge, SGE_UNKNOWN);
     /* Some devices take shorter lists for reads; 0 means that nothing is said. */
+    base->max_read_sge = base->max_sge;
     if (attr->max_sge_rd > 0)
-        base->max_sge = slu_verbs_min(base->max_sge, (uint32_t)attr->max_sge_rd);
+        base->max_read_sge = slu_verbs_min(base->max_sge, (uint32_t)attr->max_sge_rd);
     base->atomics = atomics_of(attr->atomic_cap);
     base->max_message =
         known(context, "how long a message can be", port->max_msg_sz, MESSAGE_UNKNOWN);
