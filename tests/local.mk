@@ -119,7 +119,8 @@ test_programs += \
 	%D%/test_verbs_path \
 	%D%/test_verbs_peers \
 	%D%/test_verbs_queues \
-	%D%/test_verbs_status
+	%D%/test_verbs_status \
+	%D%/test_verbs_watch
 endif
 %C%_verbs_libfake_la_SOURCES = $(fake_verbs_sources)
 %C%_verbs_libfake_la_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
@@ -237,6 +238,13 @@ FAKE_LIBS = \
 	%D%/verbs/check.h
 %C%_test_verbs_status_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 %C%_test_verbs_status_LDADD = $(FAKE_LIBS)
+
+%C%_test_verbs_watch_SOURCES = \
+	%D%/test_verbs_watch.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h
+%C%_test_verbs_watch_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_watch_LDADD = $(FAKE_LIBS)
 endif
 
 # Those that only a guest can run, on a device of its own; see softroce/README.md.

@@ -52,11 +52,9 @@ struct slu_verbs_qp *slu_verbs_cq_find(struct slu_verbs_cq *cq, uint32_t qpn)
 /* What a device has that is gone stays readable for ever, and would keep an event loop awake. */
 static void unwatch_device(const struct slu_verbs_cq *cq)
 {
-    const struct slu_verbs_context *context = slu_verbs_context_of(cq->base.context);
     int saved = errno;
 
     epoll_ctl(cq->fd, EPOLL_CTL_DEL, cq->channel->fd, NULL);
-    epoll_ctl(cq->fd, EPOLL_CTL_DEL, context->ibv->async_fd, NULL);
     errno = saved;
 }
 
@@ -148,9 +146,9 @@ static void close_fds(struct slu_verbs_cq *cq)
 }
 
 /*
- * What a sleeping wait looks at: completions, events of the device, and other
- * threads, which have read an event or want it woken. Their fd is never read:
- * each write to it is an edge, which is gone with a look at it.
+ * What a sleeping wait looks at: completions, and other threads, which have read
+ * an event of the device (watch.c) or want it woken. Their fd is never read: each
+ * write to it is an edge, which is gone with a look at it.
  */
 static int open_fds(struct slu_verbs_cq *cq, const struct slu_verbs_context *context)
 {
@@ -161,8 +159,7 @@ static int open_fds(struct slu_verbs_cq *cq, const struct slu_verbs_context *con
     if (cq->wake_fd >= 0 && cq->fd >= 0 && fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) == 0 &&
         fcntl(cq->channel->fd, F_SETFD, FD_CLOEXEC) == 0 &&
         watch(cq, cq->channel->fd, EPOLLIN, SLU_VERBS_COMPLETION) == 0 &&
-        watch(cq, cq->wake_fd, EPOLLIN | EPOLLET, SLU_VERBS_WAKE) == 0 &&
-        (context->wrapped || watch(cq, context->ibv->async_fd, EPOLLIN, SLU_VERBS_EVENT) == 0))
+        watch(cq, cq->wake_fd, EPOLLIN | EPOLLET, SLU_VERBS_WAKE) == 0)
         return 0;
     err = errno;
     return slu_fail(err, "cannot prepare the completion channel of %s: %s", context->base.device,
@@ -196,6 +193,9 @@ int slu_verbs_cq_create(struct slu_tcontext *base, uint32_t depth, struct slu_cq
     if (depth == 0 || depth > base->max_cq_entries)
         return slu_fail(EINVAL, "a completion queue of %u entries is out of range: %s has 1 to %u",
                         depth, base->device, base->max_cq_entries);
+    err = slu_verbs_watch_start(context);
+    if (err)
+        return err;
     made = calloc(1, sizeof(*made));
     if (!made)
         return slu_fail(ENOMEM, "no memory for a completion queue");

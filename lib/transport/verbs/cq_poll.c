@@ -231,8 +231,6 @@ static void drain_fd(struct slu_verbs_cq *cq)
     for (int i = 0; i < count; i++) {
         if (events[i].data.u32 == SLU_VERBS_COMPLETION)
             drain_completion_events(cq, events[i].events);
-        else if (events[i].data.u32 == SLU_VERBS_EVENT)
-            slu_verbs_events_read(slu_verbs_context_of(cq->base.context));
     }
     errno = saved;
 }

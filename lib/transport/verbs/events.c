@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Asynchronous events of the devices that we opened. Guarantee: each is read
- * once, by whichever thread looks first, acknowledged before it returns, and
+ * once, by whichever thread looks first (watch.c has one), acknowledged before it returns, and
  * told to all queue pairs that it concerns, also those of other threads; these
  * are woken if they sleep.
  *
@@ -70,6 +70,12 @@ static void fail_device(struct slu_verbs_context *context)
     atomic_store(&context->fatal, true);
     for (struct slu_verbs_cq *cq = context->cqs; cq; cq = cq->context_next)
         atomic_store(&cq->base.alerted, true);
+}
+
+static void lose_device(struct slu_verbs_context *context, int err)
+{
+    slu_log(SLUICE_LOG_ERROR, "device %s has gone: %s", context->base.device, strerror(err));
+    fail_device(context);
 }
 
 static void fail_cq(struct slu_verbs_context *context, const struct ibv_cq *ibv)
@@ -233,14 +239,22 @@ void slu_verbs_events_read(struct slu_verbs_context *context)
         ibv_ack_async_event(&event);
         any = true;
     }
-    if (got < 0) {
-        slu_log(SLUICE_LOG_ERROR, "device %s has gone: %s", context->base.device, strerror(-got));
-        fail_device(context);
-    }
+    if (got < 0)
+        lose_device(context, -got);
     if (any || got < 0)
         wake_sleepers(context);
     pthread_mutex_unlock(&context->events_lock);
     errno = saved;
+}
+
+void slu_verbs_events_gone(struct slu_verbs_context *context, int err)
+{
+    pthread_mutex_lock(&context->events_lock);
+    if (!atomic_load(&context->fatal)) {
+        lose_device(context, err);
+        wake_sleepers(context);
+    }
+    pthread_mutex_unlock(&context->events_lock);
 }
 
 int slu_verbs_events_open(struct slu_verbs_context *context)
@@ -254,12 +268,15 @@ int slu_verbs_events_open(struct slu_verbs_context *context)
                         strerror(err));
     }
     pthread_mutex_init(&context->events_lock, NULL);
+    pthread_mutex_init(&context->watch.lock, NULL);
     return 0;
 }
 
 void slu_verbs_events_close(struct slu_verbs_context *context)
 {
+    slu_verbs_watch_stop(context);
     slu_verbs_events_read(context);
+    pthread_mutex_destroy(&context->watch.lock);
     pthread_mutex_destroy(&context->events_lock);
 }
 

@@ -16,5 +16,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/post.c \
 	%D%/qp.c \
 	%D%/verbs.c \
-	%D%/verbs.h
+	%D%/verbs.h \
+	%D%/watch.c
 endif

@@ -52,6 +52,14 @@ struct slu_verbs_link {
     uint32_t access;       /* rights that the peer gives us: SLUICE_ACCESS_REMOTE_* */
 };
 
+/* The thread that waits for events. */
+struct slu_verbs_watch {
+    pthread_mutex_t lock; /* of starting it */
+    bool runs;            /* until the context is closed */
+    int stop_fd;          /* eventfd: readable when it is to end */
+    pthread_t thread;
+};
+
 struct slu_verbs_context {
     struct slu_tcontext base;
     struct ibv_context *ibv;
@@ -64,6 +72,7 @@ struct slu_verbs_context {
     pthread_mutex_t events_lock;
     struct slu_verbs_qp *qps; /* under events_lock */
     struct slu_verbs_cq *cqs; /* under events_lock */
+    struct slu_verbs_watch watch;
     pthread_mutex_t path_lock;
     struct slu_verbs_path path;
     int64_t path_expires; /* time from which on path is read anew; 0: never read */
@@ -111,7 +120,7 @@ struct slu_verbs_part {
 };
 
 /* What can make the fd of a completion queue readable. */
-enum { SLU_VERBS_COMPLETION, SLU_VERBS_EVENT, SLU_VERBS_WAKE, SLU_VERBS_WATCHED };
+enum { SLU_VERBS_COMPLETION, SLU_VERBS_WAKE, SLU_VERBS_WATCHED };
 
 struct slu_verbs_cq {
     struct slu_cq base;
@@ -123,7 +132,7 @@ struct slu_verbs_cq {
     bool grows;         /* deeper than the device's queues: has as many parts as it needs */
     struct ibv_comp_channel *channel;
     int wake_fd; /* eventfd, written to wake who sleeps on fd, and never read */
-    int fd;      /* epoll: of the channel, the device's events, and wake_fd */
+    int fd;      /* epoll: of the channel and wake_fd */
     struct slu_verbs_qp *qps[SLU_VERBS_BUCKETS];
     struct ibv_wc
         *held; /* taken from the device, not yet by the engine; the oldest at held_first */
@@ -292,6 +301,8 @@ int slu_verbs_events_open(struct slu_verbs_context *context);
 void slu_verbs_events_close(struct slu_verbs_context *context);
 /* Reads all that there are and tells whom they concern. Any thread. */
 void slu_verbs_events_read(struct slu_verbs_context *context);
+/* There will be none any more: the device has failed. */
+void slu_verbs_events_gone(struct slu_verbs_context *context, int err);
 void slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
 void slu_verbs_events_remove_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
 void slu_verbs_events_add_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq);
@@ -306,6 +317,10 @@ int slu_verbs_events_prepare(struct slu_verbs_context *context, const struct slu
 int slu_verbs_events_check(struct slu_verbs_qp *qp, bool global);
 /* It is connected: from now on its events are failures. */
 void slu_verbs_events_connected(struct slu_verbs_qp *qp);
+
+/* watch.c: starts the thread, if it does not run yet. */
+int slu_verbs_watch_start(struct slu_verbs_context *context);
+void slu_verbs_watch_stop(struct slu_verbs_context *context);
 
 /* qp.c */
 int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,

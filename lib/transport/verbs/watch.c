@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread of a context that waits for its asynchronous events. Guarantee:
+ * an event is read soon after it came, whatever the program does, by one reader
+ * of the context; the queues that it concerns are woken one by one.
+ *
+ * Their fds cannot watch the device themselves: one file can be behind 500
+ * others in sets of epoll(7), and a program may have more channels than that in
+ * its own set. The thread is started with the first completion queue, and sleeps
+ * without a timeout. A context that the program opened has none: its events are
+ * the program's.
+ */
+#include "config.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "verbs.h"
+
+static void *watch(void *argument)
+{
+    struct slu_verbs_context *context = argument;
+    struct pollfd fds[] = {{.fd = context->ibv->async_fd, .events = POLLIN},
+                           {.fd = context->watch.stop_fd, .events = POLLIN}};
+
+    /* A device that has failed stays readable for ever. */
+    while (!fds[1].revents && !atomic_load(&context->fatal)) {
+        if (poll(fds, 2, -1) <= 0 || !fds[0].revents)
+            continue;
+        slu_verbs_events_read(context);
+        if (fds[0].revents & ~POLLIN)
+            slu_verbs_events_gone(context, EIO);
+    }
+    return NULL;
+}
+
+/* Signals are the program's. */
+static int start_thread(struct slu_verbs_context *context)
+{
+    sigset_t all, old;
+    int err;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    err = pthread_create(&context->watch.thread, NULL, watch, context);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!err)
+        pthread_setname_np(context->watch.thread, "sluice-verbs");
+    return err;
+}
+
+static int start(struct slu_verbs_context *context)
+{
+    int err;
+
+    context->watch.stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (context->watch.stop_fd < 0) {
+        err = errno;
+        return slu_fail(err, "watching the events of %s takes a file descriptor: %s",
+                        context->base.device, strerror(err));
+    }
+    err = start_thread(context);
+    if (err) {
+        close(context->watch.stop_fd);
+        return slu_fail(err, "cannot start the thread that watches the events of %s: %s",
+                        context->base.device, strerror(err));
+    }
+    context->watch.runs = true;
+    return 0;
+}
+
+int slu_verbs_watch_start(struct slu_verbs_context *context)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&context->watch.lock);
+    if (!context->watch.runs && !context->wrapped)
+        err = start(context);
+    pthread_mutex_unlock(&context->watch.lock);
+    return err;
+}
+
+void slu_verbs_watch_stop(struct slu_verbs_context *context)
+{
+    const uint64_t one = 1;
+    ssize_t written;
+
+    if (!context->watch.runs)
+        return;
+    written = write(context->watch.stop_fd, &one, sizeof(one));
+    (void)written; /* the counter is empty */
+    pthread_join(context->watch.thread, NULL);
+    close(context->watch.stop_fd);
+}
