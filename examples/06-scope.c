@@ -117,7 +117,7 @@ static int read_blocks(const struct desk *desk)
             return -1;
     SLUICE_SCOPE(scope, sluice_multichannel_scope_begin(desk->peers, DEADLINE), &report) {
         report.said = sluice_scope_post_gather_read(scope, reads, PEERS, handles);
-        if (report.said != 0)
+        if (report.said < 0)
             break; /* leaves the scope */
         report.said = look_at_blocks(desk, scope, handles);
     }

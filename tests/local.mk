@@ -525,6 +525,7 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-channel-free.c \
 	%D%/typestate/wrong-channel-handshake-after-free.c \
 	%D%/typestate/wrong-channel-handshake-again.c \
+	%D%/typestate/wrong-channel-ignored-cancel.c \
 	%D%/typestate/wrong-channel-ignored-flush.c \
 	%D%/typestate/wrong-channel-ignored-handshake.c \
 	%D%/typestate/wrong-channel-ignored-post.c \

@@ -144,7 +144,7 @@ static void do_write(struct desk *desk, enum way way, size_t length)
         break;
     default:
         scope = sluice_channel_scope_begin(channel, DEADLINE);
-        require_ok(sluice_scope_post(scope, &write, 1, NULL));
+        require_result(sluice_scope_post(scope, &write, 1, NULL), 1);
         /* They may be asked for in between. */
         read_channel(channel);
         require_ok(sluice_scope_end(scope, NULL));
@@ -175,7 +175,7 @@ static void do_message(struct desk *desk, enum way way, int from, size_t length)
         break;
     default:
         scope = sluice_channel_scope_begin(channel, DEADLINE);
-        require_ok(sluice_scope_post(scope, &send, 1, NULL));
+        require_result(sluice_scope_post(scope, &send, 1, NULL), 1);
         require_ok(sluice_scope_end(scope, NULL));
         break;
     }
@@ -266,8 +266,8 @@ START_TEST(full_queues)
     desk_check(&desk);
     /* In a scope the post waits. */
     struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
-    require_ok(sluice_scope_post(scope, requests + 1, DEPTH, NULL));
-    require_ok(sluice_scope_post(scope, requests + 1, DEPTH + 1, NULL));
+    require_result(sluice_scope_post(scope, requests + 1, DEPTH, NULL), DEPTH);
+    require_result(sluice_scope_post(scope, requests + 1, DEPTH + 1, NULL), DEPTH + 1);
     require_ok(sluice_scope_end(scope, NULL));
     for (int i = 0; i < 2 * DEPTH + 1; i++) {
         expect(&desk.wanted[0], SLUICE_OP_WRITE, 10);

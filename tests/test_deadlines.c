@@ -211,7 +211,7 @@ START_TEST(scopes)
     uint32_t count = make_requests(&stand, requests);
     struct sluice_scope *scope = sluice_multichannel_scope_begin(stand.star.hub, 0);
     require(scope, "%s", sluice_last_error());
-    require(sluice_scope_post(scope, requests, count, handles) >= 0, "%s", sluice_last_error());
+    require_result(sluice_scope_post(scope, requests, count, handles), count);
     require_ok(sluice_scope_post_send(scope, 1, &stand.sge, 1, NULL));
     require_ok(sluice_scope_wait(scope, &handles[1], 0, &completion));
     check_expired(&completion, 1);

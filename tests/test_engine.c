@@ -152,7 +152,7 @@ END_TEST
 static void post_in_scope(struct rig *rig, struct sluice_scope *scope, uint32_t key)
 {
     struct sluice_request request = write_of(0, key);
-    require_ok(sluice_scope_post(scope, &request, 1, NULL));
+    require_result(sluice_scope_post(scope, &request, 1, NULL), 1);
     check_engine(rig->engine);
 }
 
@@ -298,7 +298,7 @@ START_TEST(scope_post_of_more_parts_than_the_share)
     rig_open(&rig, 1, 16);
     struct sluice_scope *scope = sluice_multichannel_scope_begin(rig.channel, SLUICE_FOREVER);
     struct sluice_request requests[] = {write_of(0, 1), split_write(0, 2)};
-    require_ok(sluice_scope_post(scope, requests, 2, NULL));
+    require_result(sluice_scope_post(scope, requests, 2, NULL), 2);
     require_ok(sluice_scope_end(scope, NULL));
     require(fake.ledger[2].bytes == (RIG_PARTS - 1) * RIG_MESSAGE + 10, "%llu bytes",
             (unsigned long long)fake.ledger[2].bytes);

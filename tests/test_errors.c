@@ -241,7 +241,7 @@ START_TEST(failed_peer_refuses_work)
     require_result(sluice_multichannel_next(hub, DEADLINE, completions), -ENOENT);
 
     struct sluice_scope *scope = sluice_multichannel_scope_begin(hub, DEADLINE);
-    require_ok(sluice_scope_post(scope, requests, 3, handles));
+    require_result(sluice_scope_post(scope, requests, 3, handles), 3);
     require_ok(sluice_scope_wait(scope, &handles[1], DEADLINE, &completions[1]));
     require_cancelled(&completions[1], cause);
     require_ok(sluice_scope_end(scope, NULL));

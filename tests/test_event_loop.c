@@ -252,7 +252,7 @@ START_TEST(a_scope_may_be_waited_for_in_a_loop)
     struct sluice_channel *channel = pair.channels[0];
     struct sluice_scope *scope = sluice_channel_scope_begin(channel, SLUICE_FOREVER);
     require(scope, "%s", sluice_last_error());
-    require_ok(sluice_scope_post(scope, &receive_nothing, 1, NULL));
+    require_result(sluice_scope_post(scope, &receive_nothing, 1, NULL), 1);
     do {
         require_result(sluice_scope_poll(scope, &completion, 1), 0);
     } while (sluice_channel_arm(channel, NULL) == 1);

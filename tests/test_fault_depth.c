@@ -213,7 +213,8 @@ static void fill_scope(struct list *list, uint32_t at_once)
     require(scope, "%s", sluice_last_error());
     start_late(&late, &list->star, counterpart(list->requests[0].opcode), DEPTH + 1);
     for (uint32_t i = 0; i < DEPTH + 1; i += at_once) {
-        require_ok(sluice_scope_post(scope, &list->requests[i], at_once, &list->handles[i]));
+        require_result(sluice_scope_post(scope, &list->requests[i], at_once, &list->handles[i]),
+                       at_once);
     }
     for (uint32_t i = 0; i < DEPTH + 1; i++) {
         require_ok(sluice_scope_wait(scope, &list->handles[i], DEADLINE, &list->completions[i]));

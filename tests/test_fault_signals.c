@@ -211,8 +211,8 @@ static void call_scope(struct work *work)
     struct sluice_scope *scope = sluice_multichannel_scope_begin(work->star.hub, DEADLINE);
     require(scope, "%s", sluice_last_error());
     begin_late(work, SLUICE_OP_RECEIVE, PEERS);
-    require_ok(sluice_scope_post(scope, work->sends, 1, &handle));
-    require_ok(sluice_scope_post(scope, &work->sends[1], PEERS - 1, NULL));
+    require_result(sluice_scope_post(scope, work->sends, 1, &handle), 1);
+    require_result(sluice_scope_post(scope, &work->sends[1], PEERS - 1, NULL), PEERS - 1);
     require_ok(sluice_scope_wait(scope, &handle, DEADLINE, &completion));
     require_ok(sluice_scope_end(scope, &report));
     require(report.posted == PEERS && report.unseen == PEERS - 1 && report.failed == 0,

@@ -98,7 +98,6 @@ static void require_stale(struct sluice_channel *channel, struct sluice_handle h
     require_error(sluice_channel_wait(channel, &handle, 0, &completion), -ESTALE, "handle");
     require_error(sluice_channel_wait(channel, &handle, DEADLINE, &completion), -ESTALE, "handle");
     require_error(sluice_channel_cancel(channel, &handle, &completion), -ESTALE, "handle");
-    require_error(sluice_channel_cancel(channel, &handle, NULL), -ESTALE, "handle");
     require_error(sluice_channel_detach(channel, &handle), -ESTALE, "handle");
     value_check(&completion, sizeof(completion), 0xcc);
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
@@ -423,7 +422,8 @@ static void cancel_pending(uint32_t opcode)
     /* The other peers know nothing of it, and what is pending with one still is. */
     require_bystander(&star, 0);
     require_result(sluice_multichannel_wait(star.hub, &handles[2], 0, &completion), -ETIMEDOUT);
-    require_ok(sluice_multichannel_cancel(star.hub, &handles[2], NULL));
+    require_ok(sluice_multichannel_cancel(star.hub, &handles[2], &completion));
+    require_cancelled(&completion, 72);
     require_bystander(&star, 0);
     for (uint32_t peer = 1; peer < 3; peer++) {
         star_reset(&star, peer);
@@ -461,7 +461,7 @@ START_TEST(cancel_of_what_is_complete)
     require_ok(sluice_channel_cancel(pair.channels[0], &unseen, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
     require(completion.immediate == 33, "immediate %u", completion.immediate);
-    require_ok(sluice_channel_cancel(pair.channels[0], &seen, NULL));
+    require_ok(sluice_channel_cancel(pair.channels[0], &seen, &completion));
     require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 0);
     require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
     send_messages(pair.channels[1], 1, 34);
@@ -482,6 +482,9 @@ START_TEST(wrong_arguments)
     handle = post_receive(pair.channels[0]);
     require_error(sluice_channel_wait(pair.channels[0], &handle, -1, &completion), -EINVAL, "-1");
     require_error(sluice_channel_wait(pair.channels[0], &handle, 0, NULL), -EINVAL, "completion");
+    require_error(sluice_channel_cancel(pair.channels[0], &handle, NULL), -EINVAL, "completion");
+    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+    require_result(sluice_channel_wait(pair.channels[0], &handle, 0, &completion), -ETIMEDOUT);
     require_error(sluice_channel_cancel(NULL, &handle, &completion), -EINVAL, "channel");
     require_error(sluice_channel_detach(NULL, &handle), -EINVAL, "channel");
     require_error(sluice_multichannel_cancel(NULL, &handle, &completion), -EINVAL, "multichannel");

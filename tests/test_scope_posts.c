@@ -174,9 +174,11 @@ START_TEST(lists_of_sends_and_receives)
         post_to_hub(&desk, i, SLUICE_OP_SEND, PEERS + i);
     }
     struct sluice_scope *scope = begin(&desk);
-    require_ok(sluice_scope_post_gather_receive(scope, desk.requests + PEERS, PEERS,
-                                                desk.handles + PEERS));
-    require_ok(sluice_scope_post_scatter_send(scope, desk.requests, PEERS, desk.handles));
+    require_result(
+        sluice_scope_post_gather_receive(scope, desk.requests + PEERS, PEERS, desk.handles + PEERS),
+        PEERS);
+    require_result(sluice_scope_post_scatter_send(scope, desk.requests, PEERS, desk.handles),
+                   PEERS);
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
         wait_for(&desk, scope, i, i < PEERS ? SLUICE_OP_SEND : SLUICE_OP_RECEIVE, i % PEERS,
                  100 + i);
@@ -194,8 +196,9 @@ START_TEST(lists_of_writes_and_reads)
     desk_open(&desk);
     struct sluice_scope *scope = begin(&desk);
     uint32_t half = SLOTS / 2;
-    require_ok(sluice_scope_post_scatter_write(scope, desk.requests, half, NULL));
-    require_ok(sluice_scope_post_gather_read(scope, desk.requests + half, half, desk.handles));
+    require_result(sluice_scope_post_scatter_write(scope, desk.requests, half, NULL), half);
+    require_result(sluice_scope_post_gather_read(scope, desk.requests + half, half, desk.handles),
+                   half);
     end(&desk, scope, SLOTS);
     for (uint32_t i = 0; i < SLOTS; i++) {
         check_slot(&desk, i, i);
@@ -221,16 +224,18 @@ START_TEST(multicasts)
         post_to_hub(&desk, i % PEERS, SLUICE_OP_RECEIVE, i);
     }
     struct sluice_scope *scope = begin(&desk);
-    require_ok(
-        sluice_scope_post_multicast_send(scope, &desk.requests[7], peers, 2 * PEERS, desk.handles));
+    require_result(
+        sluice_scope_post_multicast_send(scope, &desk.requests[7], peers, 2 * PEERS, desk.handles),
+        2 * PEERS);
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
         wait_for(&desk, scope, i, SLUICE_OP_SEND, peers[i], 107);
     }
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
         check_slot(&desk, 7, i);
     }
-    require_ok(
-        sluice_scope_post_multicast_write(scope, &desk.requests[9], remotes, SLOTS, desk.handles));
+    require_result(
+        sluice_scope_post_multicast_write(scope, &desk.requests[9], remotes, SLOTS, desk.handles),
+        SLOTS);
     end(&desk, scope, 2 * PEERS + SLOTS);
     for (uint32_t i = 0; i < SLOTS; i++) {
         check_slot(&desk, 9, i);
@@ -250,7 +255,7 @@ START_TEST(full_queue_holds_back_no_other)
     }
     struct sluice_scope *scope =
         sluice_multichannel_scope_begin(desk.star.hub, SLUICE_MS(short_run() ? 1000 : 200));
-    require_ok(sluice_scope_post(scope, desk.requests, 20, desk.handles));
+    require_result(sluice_scope_post(scope, desk.requests, 20, desk.handles), 20);
     require_result(sluice_scope_end(scope, &desk.report), -ETIMEDOUT);
     require(desk.report.posted == 20 && desk.report.failed == 10 && desk.report.count == 10,
             "posted %u, failed %u", desk.report.posted, desk.report.failed);
@@ -324,8 +329,8 @@ START_TEST(wrong_arguments)
                   "NULL");
     require_error(sluice_scope_post_fetch_add(scope, 0, desk.sges, NULL, 1, NULL), -EINVAL,
                   "fetch");
-    require_ok(sluice_scope_post_multicast_send(scope, NULL, NULL, 0, NULL));
-    require_ok(sluice_scope_post_gather_read(scope, NULL, 0, NULL));
+    require_result(sluice_scope_post_multicast_send(scope, NULL, NULL, 0, NULL), 0);
+    require_result(sluice_scope_post_gather_read(scope, NULL, 0, NULL), 0);
     end(&desk, scope, 0);
     require_error(sluice_scope_post_send(scope, 0, desk.sges, 1, NULL), -ESTALE, "scope has ended");
     require_error(sluice_scope_poll(scope, desk.failures, 1), -ESTALE, "scope has ended");
@@ -366,7 +371,7 @@ static void check_channel_is_busy(struct sluice_channel *channel, struct desk *d
     refused(sluice_channel_poll(channel, &completion, 1));
     refused(sluice_channel_wait(channel, handle, 0, &completion));
     refused(sluice_channel_next(channel, 0, &completion));
-    refused(sluice_channel_cancel(channel, handle, NULL));
+    refused(sluice_channel_cancel(channel, handle, &completion));
     refused(sluice_channel_detach(channel, handle));
     refused(sluice_channel_flush(channel, 0));
     refused(sluice_channel_wait_connected(channel, 0));
@@ -478,7 +483,7 @@ START_TEST(woken_in_a_scope)
     wait_for(&desk, scope, 0, SLUICE_OP_RECEIVE, 1, 0);
     check_slot(&desk, 0, 0);
     require_ok(sluice_multichannel_wake(desk.star.hub));
-    require_ok(sluice_scope_post_scatter_write(scope, desk.requests, SLOTS, NULL));
+    require_result(sluice_scope_post_scatter_write(scope, desk.requests, SLOTS, NULL), SLOTS);
     end(&desk, scope, SLOTS + 1);
     for (uint32_t i = 1; i < SLOTS; i++) {
         check_slot(&desk, i, i);

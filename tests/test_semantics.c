@@ -73,7 +73,7 @@ START_TEST(empty_list)
     require_ok(sluice_multichannel_multicast_send(hub, NULL, NULL, 0, 0, NULL));
     require_result(sluice_multichannel_post(hub, NULL, 0, 0, NULL), 0);
     struct sluice_scope *scope = desk_begin(&desk);
-    require_ok(sluice_scope_post(scope, NULL, 0, NULL));
+    require_result(sluice_scope_post(scope, NULL, 0, NULL), 0);
     require_ok(sluice_scope_end(scope, &desk.report));
     require(desk.report.posted == 0, "%u", desk.report.posted);
     /* Not even one that nobody would take. */
@@ -115,7 +115,7 @@ START_TEST(duplicate_peers_in_a_list)
         require(desk.completions[i].user_data == 100 + i, "%u", i);
     }
     struct sluice_scope *scope = desk_begin(&desk);
-    require_ok(sluice_scope_post_scatter_write(scope, desk.writes, 8, NULL));
+    require_result(sluice_scope_post_scatter_write(scope, desk.writes, 8, NULL), 8);
     require_ok(sluice_scope_end(scope, NULL));
     require(memcmp(desk.far.bytes, desk.near.bytes + 7 * SLOT, SLOT) == 0, "slot %u", 7);
     desk_close(&desk);
@@ -135,7 +135,7 @@ START_TEST(scoped_list_fails_midway)
     desk_open(&desk);
     break_one(&desk);
     struct sluice_scope *scope = desk_begin(&desk);
-    require_ok(sluice_scope_post_scatter_write(scope, desk.writes, 9, desk.handles));
+    require_result(sluice_scope_post_scatter_write(scope, desk.writes, 9, desk.handles), 9);
     /* The places of the first are needed by the last: what is asked for is among these. */
     for (uint32_t i = 9 - PEERS; i < 9; i++) {
         require_ok(sluice_scope_wait(scope, &desk.handles[i], DEADLINE, &completion));
@@ -240,7 +240,7 @@ START_TEST(scope_exit_order)
     desk.writes[4].remote.rkey ^= 0x33333333; /* and with it, write 7 to the same peer */
     desk.writes[2].remote.rkey ^= 0x33333333; /* and with it, writes 5 and 8 */
     struct sluice_scope *scope = desk_begin(&desk);
-    require_ok(sluice_scope_post_scatter_write(scope, desk.writes, 9, NULL));
+    require_result(sluice_scope_post_scatter_write(scope, desk.writes, 9, NULL), 9);
     desk.report.said = -EDOM;
     require_result(sluice_scope_end(scope, &desk.report), -EDOM);
     static const uint32_t failed[] = {2, 4, 5, 7, 8};
@@ -264,7 +264,7 @@ START_TEST(polled_error_is_delivered)
     desk_open(&desk);
     desk.writes[1].remote.rkey ^= 0x33333333;
     struct sluice_scope *scope = desk_begin(&desk);
-    require_ok(sluice_scope_post_scatter_write(scope, desk.writes, 3, desk.handles));
+    require_result(sluice_scope_post_scatter_write(scope, desk.writes, 3, desk.handles), 3);
     require_ok(sluice_scope_wait(scope, &desk.handles[1], DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_ACCESS);
     require_ok(sluice_scope_end(scope, &desk.report));
@@ -282,8 +282,8 @@ START_TEST(strict_scope)
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     desk.report.flags = SLUICE_SCOPE_STRICT;
     struct sluice_scope *scope = desk_begin(&desk);
-    require_ok(sluice_scope_post(scope, &receive, 1, desk.handles));
-    require_ok(sluice_scope_post(scope, desk.writes, 3, desk.handles + 1));
+    require_result(sluice_scope_post(scope, &receive, 1, desk.handles), 1);
+    require_result(sluice_scope_post(scope, desk.writes, 3, desk.handles + 1), 3);
     /* A look that finds nothing yet does not count. */
     require_result(sluice_scope_wait(scope, &desk.handles[0], 0, &completion), -ETIMEDOUT);
     require_ok(sluice_scope_wait(scope, &desk.handles[2], DEADLINE, &completion));

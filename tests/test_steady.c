@@ -353,8 +353,8 @@ static void do_scoped(struct bench *bench)
     scope = sluice_multichannel_scope_begin(bench->loop, DEADLINE);
     require_ok(sluice_scope_post_write(scope, 1, &bench->sge, 1, &bench->own, NULL));
     require_ok(sluice_scope_post_read(scope, 3, &bench->sge, 1, &bench->own, NULL));
-    require_ok(sluice_scope_post(scope, bench->receives, PEERS, NULL));
-    require_ok(sluice_scope_post_scatter_send(scope, bench->sends, PEERS, NULL));
+    require_result(sluice_scope_post(scope, bench->receives, PEERS, NULL), PEERS);
+    require_result(sluice_scope_post_scatter_send(scope, bench->sends, PEERS, NULL), PEERS);
     require_ok(sluice_scope_end(scope, NULL));
 }
 

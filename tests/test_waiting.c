@@ -39,7 +39,7 @@ struct waits {
 static void post_receive(struct waits *waits)
 {
     if (waits->scope) {
-        require_ok(sluice_scope_post(waits->scope, &receive_nothing, 1, &waits->handle));
+        require_result(sluice_scope_post(waits->scope, &receive_nothing, 1, &waits->handle), 1);
     } else {
         require_result(sluice_channel_post(waits->pair.channels[0], &receive_nothing, 1,
                                            SLUICE_FOREVER, &waits->handle),

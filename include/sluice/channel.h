@@ -375,12 +375,13 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait(struct sluice_channel *ch
  * Ends one posted request before its time. A connection cannot take one back,
  * so if it is pending the channel fails (status WR_FLUSH_ERR) and all its work
  * ends, mostly cancelled; that takes at most 1 s. A request that is complete is
- * seen, and nothing else happens. 0: no buffer of it is in use any more;
- * completion, unless NULL, says how it ended. -ESTALE as above.
+ * seen, and nothing else happens. 0: no buffer of it is in use any more, and
+ * completion->error says how it ended. -ESTALE as above; -EINVAL: a NULL, and
+ * nothing happened.
  */
-SLUICE_EXPORT int sluice_channel_cancel(struct sluice_channel *channel,
-                                        const struct sluice_handle *handle,
-                                        struct sluice_completion *completion);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_cancel(struct sluice_channel *channel,
+                                                         const struct sluice_handle *handle,
+                                                         struct sluice_completion *completion);
 
 /*
  * Nobody will ask for this request: it goes on, and its result is dropped, but

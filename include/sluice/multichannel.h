@@ -296,9 +296,10 @@ sluice_multichannel_wait(struct sluice_multichannel *multichannel,
                          struct sluice_completion *completion);
 
 /* As sluice_channel_cancel(): the peer of the request fails, and no other. */
-SLUICE_EXPORT int sluice_multichannel_cancel(struct sluice_multichannel *multichannel,
-                                             const struct sluice_handle *handle,
-                                             struct sluice_completion *completion);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_cancel(struct sluice_multichannel *multichannel,
+                           const struct sluice_handle *handle,
+                           struct sluice_completion *completion);
 SLUICE_EXPORT int sluice_multichannel_detach(struct sluice_multichannel *multichannel,
                                              const struct sluice_handle *handle);
 SLUICE_EXPORT SLUICE_NODISCARD int

@@ -33,7 +33,8 @@ extern "C" {
 struct sluice_scope_report {
     uint32_t size;   /* set to sizeof(struct sluice_scope_report) */
     uint32_t flags;  /* in: SLUICE_SCOPE_STRICT, or 0 */
-    int32_t said;    /* in: what the block says of itself, 0 if all is well; kept */
+    int32_t said;    /* in: what the block says of itself: a negative errno value, which the
+                        end then returns, or else that all is well, 0 or a count; kept */
     int32_t error;   /* out: what the end returned; or why the scope did not begin */
     uint32_t posted; /* requests accepted in the scope */
     uint32_t failed; /* of these, how many failed and were not looked at, by
@@ -49,7 +50,7 @@ struct sluice_scope_report {
 /*
  * Ends the scope: waits for everything posted in it, until the scope's
  * deadline, and frees the scope in any case; NULL is allowed. report is NULL or
- * has its size set. Returns what the block said of itself unless that is 0;
+ * has its size set. Returns what the block said of itself if that is negative;
  * else the errno value of the first failure that nobody had looked at (that is
  * neither -ECANCELED nor -ENOTCONN, or else the first); else, if the end is
  * strict, -EBUSY if anything was not looked at; else 0. -ESTALE: it had ended
@@ -107,8 +108,8 @@ static inline void sluice_scope_leave(struct sluice_scope **scope)
 /*
  * Posts all requests, receives before sends. A full queue is no error: it waits
  * for room, until the scope's deadline. handles is NULL or has count entries,
- * which mean nothing outside of the scope. 0: all were accepted, and each
- * completes exactly once. On an argument error, and if the scope has ended
+ * which mean nothing outside of the scope. Returns count: all were accepted, and
+ * each completes exactly once. On an argument error, and if the scope has ended
  * (-ESTALE), nothing was posted. A request to a failed peer is accepted and
  * completes as refused (-ENOTCONN); one that has found no room until the
  * deadline completes with status DEADLINE.
@@ -118,8 +119,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post(struct sluice_scope *scope,
                                                      uint32_t count, struct sluice_handle *handles);
 
 /*
- * One request; peer is 0 in a channel's scope, handle may be NULL. Otherwise as
- * sluice_scope_post(). A request with flags or user data goes through that one.
+ * One request; peer is 0 in a channel's scope, handle may be NULL. 0: it was
+ * accepted. Otherwise as sluice_scope_post(). A request with flags or user data goes through that one.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post_send(struct sluice_scope *scope, uint32_t peer,
                                                           const struct sluice_sge *sges,
@@ -150,7 +151,7 @@ sluice_scope_post_fetch_add(struct sluice_scope *scope, uint32_t peer,
                             uint64_t addend, struct sluice_handle *handle);
 
 /*
- * Lists of one operation, otherwise as sluice_scope_post(): the opcode of each
+ * Lists of one operation, otherwise as sluice_scope_post(), count included: the opcode of each
  * request is SLUICE_OP_NONE or that of the call.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int

@@ -525,7 +525,7 @@ int slu_post_remote(struct slu_engine *engine, struct sluice_request *request,
 int slu_next(struct slu_engine *engine, int64_t timeout, struct sluice_completion *completion);
 int slu_flush(struct slu_engine *engine, int64_t timeout);
 
-/* handle.c; completion may be NULL where something is cancelled. */
+/* handle.c */
 int slu_wait_handle(struct slu_engine *engine, const struct sluice_handle *handle, int64_t timeout,
                     struct sluice_completion *completion);
 int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,

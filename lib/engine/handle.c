@@ -19,11 +19,16 @@ static int check_handle(uint64_t tag, const struct sluice_handle *handle)
     return 0;
 }
 
+static int no_completion(void)
+{
+    return slu_misuse(EINVAL, "completion must not be NULL");
+}
+
 static int fail_wait(uint64_t tag, const struct sluice_handle *handle, int64_t timeout,
                      const struct sluice_completion *completion)
 {
     if (completion == NULL)
-        return slu_misuse(EINVAL, "completion must not be NULL");
+        return no_completion();
     if (timeout < 0)
         return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
     return check_handle(tag, handle);
@@ -122,17 +127,18 @@ static void cancel_slot(struct slu_engine *engine, struct slu_slot *slot)
 int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,
                struct sluice_completion *completion)
 {
-    struct sluice_completion unused;
     int error = check_own_handle(engine, handle);
     struct slu_slot *slot;
 
     if (error < 0)
         return error;
+    if (completion == NULL)
+        return no_completion();
     slu_engine_enter(engine);
     slot = find_slot(engine, handle->id);
     if (slot != NULL && slot->state == SLU_SLOT_PENDING)
         cancel_slot(engine, slot);
-    error = see_result(engine, slot, handle->id, completion != NULL ? completion : &unused);
+    error = see_result(engine, slot, handle->id, completion);
     slu_engine_leave(engine);
     return error;
 }

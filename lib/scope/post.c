@@ -33,6 +33,7 @@ static void post_all(struct slu_call *call)
     slu_wait(engine, is_posted, call, SLUICE_FOREVER);
 }
 
+/* Returns how many were accepted: all of them. */
 static int post_source(struct sluice_scope *scope, const struct slu_source *source,
                        struct sluice_handle *handles)
 {
@@ -42,6 +43,8 @@ static int post_source(struct sluice_scope *scope, const struct slu_source *sour
 
     if (engine == NULL)
         return slu_scope_unusable(scope);
+    if (source->count > INT32_MAX)
+        return slu_misuse(EINVAL, "count %u is above 2^31 - 1", source->count);
     error = slu_source_check(engine, source, 0);
     if (error < 0 || source->count == 0)
         return error;
@@ -57,15 +60,16 @@ static int post_source(struct sluice_scope *scope, const struct slu_source *sour
     engine->scope.posted += source->count;
     post_all(&call);
     slu_engine_leave(engine);
-    return 0;
+    return (int)source->count;
 }
 
 static int post_one(struct sluice_scope *scope, const struct sluice_request *request,
                     struct sluice_handle *handle)
 {
     struct slu_source source = {.lists = {request}, .counts = {1}, .count = 1};
+    int posted = post_source(scope, &source, handle);
 
-    return post_source(scope, &source, handle);
+    return posted < 0 ? posted : 0;
 }
 
 static int post_remote(struct sluice_scope *scope, struct sluice_request *request,

@@ -220,7 +220,7 @@ static int work_error(const struct slu_engine *engine, const struct outcome *out
 static int end_error(const struct slu_engine *engine, const struct outcome *outcome,
                      const struct sluice_scope_report *report, const struct slu_text *text)
 {
-    if (report->said == 0)
+    if (report->said >= 0)
         return work_error(engine, outcome, (report->flags & SLUICE_SCOPE_STRICT) != 0);
     slu_text_restore(text);
     return report->said;
@@ -243,7 +243,7 @@ int sluice_scope_end(struct sluice_scope *scope, struct sluice_scope_report *rep
     if (report == NULL)
         report = object->report;
     wrong = read_report(report, &known);
-    if (wrong < 0 || known.said != 0)
+    if (wrong < 0 || known.said < 0)
         slu_text_save(&text);
     engine = object->engine;
     if (engine != NULL)

@@ -109,7 +109,7 @@ START_TEST(refused_work)
     desk.wanted[0].refused++;
     desk_check(&desk);
     struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
-    require_ok(sluice_scope_post(scope, writes, 2, NULL));
+    require_result(sluice_scope_post(scope, writes, 2, NULL), 2);
     require_result(sluice_scope_end(scope, NULL), -ENOTCONN);
     desk.wanted[0].refused += 2;
     desk_check(&desk);

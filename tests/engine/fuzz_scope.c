@@ -137,7 +137,7 @@ static void post_list(void)
     int64_t left = time_left();
     int64_t start = fake.now;
     fuzz_make_requests(fake_random(fake_random(4) ? 10 : 40));
-    require_ok(sluice_scope_post(fuzz.scope, fuzz.requests, fuzz.count, posted));
+    require_result(sluice_scope_post(fuzz.scope, fuzz.requests, fuzz.count, posted), fuzz.count);
     fuzz_check_time("scope_post", start, left);
     fuzz.scope_posted += fuzz.count;
     for (uint32_t i = 0; i < fuzz.count; i++) {

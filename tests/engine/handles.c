@@ -165,7 +165,7 @@ START_TEST(handles_of_failures_kept_aside)
     require_result(rig.engine->failure_count, 4);
     require_ok(sluice_multichannel_cancel(rig.channel, &handles[0], &completion));
     require_status(&completion, 1, SLUICE_STATUS_REM_ACCESS_ERR, SLUICE_STATUS_REM_ACCESS_ERR);
-    require_ok(sluice_multichannel_cancel(rig.channel, &handles[0], NULL));
+    require_ok(sluice_multichannel_cancel(rig.channel, &handles[0], &completion));
     require_ok(sluice_multichannel_detach(rig.channel, &handles[1]));
     require_result(sluice_multichannel_wait(rig.channel, &handles[1], 0, &completion), -ESTALE);
     require_result(sluice_multichannel_detach(rig.channel, &handles[1]), -ESTALE);

@@ -221,7 +221,7 @@ static int detached_handle(struct world *world)
     world->request.opcode = SLUICE_OP_RECEIVE;
     world->handle = post(world->pair.channels[0], &world->request);
     require_ok(sluice_channel_detach(world->pair.channels[0], &world->handle));
-    return sluice_channel_cancel(world->pair.channels[0], &world->handle, NULL);
+    return sluice_channel_cancel(world->pair.channels[0], &world->handle, &world->completion);
 }
 
 static int timeout(struct world *world)

@@ -178,7 +178,7 @@ START_TEST(full_queues)
     require_ok(sluice_multichannel_scatter_write(desk.star.hub, desk.writes, SLOTS / 2, DEADLINE,
                                                  desk.completions));
     struct sluice_scope *scope = desk_begin(&desk);
-    require_ok(sluice_scope_post(scope, desk.writes + SLOTS / 2, SLOTS / 2, NULL));
+    require_result(sluice_scope_post(scope, desk.writes + SLOTS / 2, SLOTS / 2, NULL), SLOTS / 2);
     require_ok(sluice_scope_end(scope, &desk.report));
     require(desk.report.posted == SLOTS / 2, "%u", desk.report.posted);
     for (uint32_t i = 0; i < SLOTS; i++) {

@@ -274,8 +274,9 @@ static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsig
     int result = 0;
     copy_requests(batch, requests);
     if (method == BY_SCOPE_NAMED) {
-        for (uint32_t i = 0; i < batch->count && result == 0; i++) {
-            result = post_named(scope, batch->flights[i], handles ? &handles[i] : NULL);
+        for (uint32_t i = 0; i < batch->count && result == (int)i; i++) {
+            int error = post_named(scope, batch->flights[i], handles ? &handles[i] : NULL);
+            result = error < 0 ? error : (int)i + 1;
         }
     } else if (method == BY_SCOPE_KIND) {
         result = post_kind(scope, requests, batch->count, handles);
@@ -284,7 +285,7 @@ static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsig
     } else {
         result = CALL(scope_post, scope, requests, batch->count, handles);
     }
-    must(result == 0, "%d: %s", result, sluice_last_error());
+    must(result == (int)batch->count, "%d: %s", result, sluice_last_error());
 }
 
 /*
