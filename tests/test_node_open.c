@@ -62,8 +62,7 @@ static void open_twice(struct party *party)
     struct sluice_pd *pd = sluice_pd_alloc(context);
     int64_t start = clock_now();
     if (rank == 0) {
-        require_null(sluice_node_open(pd, party->exchange, &attr, 0), ETIMEDOUT,
-                     "deadline 0 nothing was said");
+        require_null(sluice_node_open(pd, party->exchange, &attr, 0), ETIMEDOUT, "deadline 0");
     }
     require_null(sluice_node_open(pd, mishap->wrapped ? own : party->exchange, &attr, LONG),
                  rank == 1 ? mishap->error : ECANCELED, rank == 1 ? mishap->own : mishap->others);

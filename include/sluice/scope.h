@@ -120,7 +120,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post(struct sluice_scope *scope,
 
 /*
  * One request; peer is 0 in a channel's scope, handle may be NULL. 0: it was
- * accepted. Otherwise as sluice_scope_post(). A request with flags or user data goes through that one.
+ * accepted. Otherwise as sluice_scope_post(). A request with flags or user data
+ * goes through that one.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_scope_post_send(struct sluice_scope *scope, uint32_t peer,
                                                           const struct sluice_sge *sges,
