@@ -163,21 +163,27 @@ void slu_soft_cq_give_back(struct soft_cq *cq)
         slu_soft_helper_kick(cq);
 }
 
-/* Waits for the end of a turn of the helper, which is bounded. */
+void slu_soft_pause(unsigned time)
+{
+    if (time < 100) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    } else if (time < 200) {
+        sched_yield();
+    } else {
+        struct timespec pause = {0, time < 1000 ? 50000 : 1000000};
+        int saved = errno;
+        nanosleep(&pause, NULL);
+        errno = saved;
+    }
+}
+
+/* Waits for the end of a turn of another thread, which is bounded, but for page faults. */
 static void wait_for_turn(struct soft_cq *cq)
 {
-    for (unsigned tries = 0; !take(cq, SOFT_PROGRAM); tries++) {
-        if (tries < 100) {
-#if defined(__x86_64__) || defined(__i386__)
-            __builtin_ia32_pause();
-#endif
-        } else if (tries < 200) {
-            sched_yield();
-        } else {
-            struct timespec pause = {0, 50000};
-            nanosleep(&pause, NULL);
-        }
-    }
+    for (unsigned time = 0; !take(cq, SOFT_PROGRAM); time++)
+        slu_soft_pause(time);
 }
 
 /* Written by the program only, read by the helper. */

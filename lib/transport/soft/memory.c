@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions and their keys. Whoever touches memory for a peer holds the
- * table's lock shared while it does; deregistering takes it exclusively, so on
- * its return no peer touches the memory.
+ * Memory regions and their keys. Whoever touches memory for a peer finds and
+ * pins its region under the table's lock, and then touches it without the lock:
+ * a page fault may take for ever, and everybody needs the table. Deregistering
+ * takes the region out of the table and waits for its pins, so on its return no
+ * peer touches the memory. What local keys name needs no pin: it is of posted
+ * work, for which the engine refuses to deregister it.
  */
 #include "soft.h"
 
@@ -241,6 +244,8 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
 {
     struct soft_mr *mr = (struct soft_mr *)base;
     remove_mr(&((struct soft_context *)base->pd->context)->keys, mr);
+    for (unsigned time = 0; atomic_load_explicit(&mr->pins, memory_order_acquire) != 0; time++)
+        slu_soft_pause(time);
     slu_pages_unmap(&mr->pages);
     if (mr->memfd >= 0)
         slu_fd_close(mr->memfd);
@@ -270,15 +275,27 @@ uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge 
 }
 
 uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
-                               uint64_t length, uint32_t access)
+                               uint64_t length, uint32_t access, struct soft_mr **pin)
 {
+    if (pin != NULL)
+        *pin = NULL;
     if (length == 0)
         return SLUICE_STATUS_SUCCESS;
-    const struct soft_mr *mr = find_mr(&slu_soft_context(qp)->keys, rkey);
+    struct soft_mr *mr = find_mr(&slu_soft_context(qp)->keys, rkey);
     if (mr == NULL || mr->base.pd != qp->base.pd || (mr->access & access) == 0 ||
         !contains(mr, addr, length))
         return SLUICE_STATUS_REM_ACCESS_ERR;
+    if (pin != NULL) {
+        atomic_fetch_add_explicit(&mr->pins, 1, memory_order_relaxed);
+        *pin = mr;
+    }
     return SLUICE_STATUS_SUCCESS;
+}
+
+void slu_soft_unpin(struct soft_mr *pin)
+{
+    if (pin != NULL)
+        atomic_fetch_sub_explicit(&pin->pins, 1, memory_order_release);
 }
 
 uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access)

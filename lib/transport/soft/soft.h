@@ -52,6 +52,7 @@ struct soft_mr {
     struct slu_tmr base;
     struct soft_mr *next; /* in its bucket */
     uint32_t access;
+    atomic_uint pins;       /* of those that touch it for a peer now */
     int memfd;              /* -1: memory of the caller's */
     struct slu_pages pages; /* of the memfd */
 };
@@ -332,8 +333,11 @@ void slu_soft_keys_unlock(struct soft_context *context);
 /* Statuses; with the keys locked. */
 uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
                               uint32_t count, uint32_t access);
+/* On success *pin, if it is wanted, is to be given back once the memory has been touched. */
 uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
-                               uint64_t length, uint32_t access);
+                               uint64_t length, uint32_t access, struct soft_mr **pin);
+/* Without the keys. NULL is allowed. */
+void slu_soft_unpin(struct soft_mr *pin);
 /* May a peer do this at all? access: one SLUICE_ACCESS_REMOTE_*. */
 uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
 /* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
@@ -349,12 +353,10 @@ bool slu_soft_has_room(uint64_t length);
 /* Takes all pages of a memfd if there is room; a positive errno value without a text. */
 int slu_soft_reserve(int fd, uint64_t length);
 
-/*
- * atomic.c: with the keys locked. A status; on success *before is the old value.
- * The operands are in network byte order.
- */
-uint32_t slu_soft_atomic(const struct soft_qp *target, uint32_t opcode, uint32_t rkey,
-                         uint64_t addr, const uint64_t operand[2], uint64_t *before);
+/* atomic.c: operands are in network byte order */
+uint32_t slu_soft_check_atomic(const struct soft_qp *target, uint32_t rkey, uint64_t addr,
+                               struct soft_mr **pin); /* a status; with the keys locked */
+uint64_t slu_soft_atomic(uint32_t opcode, uint64_t addr, const uint64_t operand[2]); /* old value */
 void slu_soft_atomic_result(const struct soft_wqe *wqe, uint64_t before);
 
 /* copy.c */
@@ -389,6 +391,8 @@ bool slu_soft_cq_take(struct soft_cq *cq); /* for the helper; false: it is not f
 void slu_soft_cq_give_back(struct soft_cq *cq);
 void slu_soft_cq_serve(struct soft_cq *cq); /* by its owner */
 void slu_soft_cq_wake(struct soft_cq *cq);  /* if it is armed */
+/* Waits a little for another thread: longer with each time, which counts from 0. */
+void slu_soft_pause(unsigned time);
 void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc);
 void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
 

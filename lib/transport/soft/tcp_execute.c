@@ -90,7 +90,7 @@ static bool check_access(struct soft_tcp *tcp, const struct tcp_frame *frame, ui
     uint32_t status = slu_soft_check_right(qp, access);
     if (status == SLUICE_STATUS_SUCCESS) {
         slu_soft_keys_lock(slu_soft_context(qp));
-        status = slu_soft_check_remote(qp, frame->rkey, frame->addr, frame->length, access);
+        status = slu_soft_check_remote(qp, frame->rkey, frame->addr, frame->length, access, NULL);
         slu_soft_keys_unlock(slu_soft_context(qp));
     }
     if (status == SLUICE_STATUS_SUCCESS)
@@ -219,14 +219,18 @@ static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
     struct tcp_reply reply = {.type = TCP_ATOMIC_REPLY, .seq = frame->seq};
     if (add && tcp->in.operand[1] != 0)
         return reject(tcp, "a fetch-add with two operands");
+    struct soft_mr *pin;
     slu_soft_keys_lock(context);
-    uint32_t status = slu_soft_atomic(tcp->qp, add ? SLUICE_OP_FETCH_ADD : SLUICE_OP_COMPARE_SWAP,
-                                      frame->rkey, frame->addr, tcp->in.operand, &reply.addr);
+    uint32_t status = slu_soft_check_atomic(tcp->qp, frame->rkey, frame->addr, &pin);
     slu_soft_keys_unlock(context);
-    if (status == SLUICE_STATUS_SUCCESS)
-        return owe_reply(tcp, &reply);
-    slu_soft_tcp_refuse(tcp, frame->seq, status);
-    return false;
+    if (status != SLUICE_STATUS_SUCCESS) {
+        slu_soft_tcp_refuse(tcp, frame->seq, status);
+        return false;
+    }
+    reply.addr = slu_soft_atomic(add ? SLUICE_OP_FETCH_ADD : SLUICE_OP_COMPARE_SWAP, frame->addr,
+                                 tcp->in.operand);
+    slu_soft_unpin(pin);
+    return owe_reply(tcp, &reply);
 }
 
 static bool finish_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
@@ -317,16 +321,18 @@ static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t le
 {
     struct soft_context *context = slu_soft_context(tcp->qp);
     const struct tcp_frame *frame = &tcp->in.frame;
+    struct soft_mr *pin;
     slu_soft_keys_lock(context);
     uint32_t status = slu_soft_check_remote(tcp->qp, frame->rkey, frame->addr, frame->length,
-                                            SLUICE_ACCESS_REMOTE_WRITE);
-    if (status == SLUICE_STATUS_SUCCESS)
-        slu_soft_copy_visible((void *)(uintptr_t)(frame->addr + tcp->in.offset), bytes, length);
+                                            SLUICE_ACCESS_REMOTE_WRITE, &pin);
     slu_soft_keys_unlock(context);
-    if (status == SLUICE_STATUS_SUCCESS)
-        return true;
-    slu_soft_tcp_refuse(tcp, frame->seq, status);
-    return false;
+    if (status != SLUICE_STATUS_SUCCESS) {
+        slu_soft_tcp_refuse(tcp, frame->seq, status);
+        return false;
+    }
+    slu_soft_copy_visible((void *)(uintptr_t)(frame->addr + tcp->in.offset), bytes, length);
+    slu_soft_unpin(pin);
+    return true;
 }
 
 static bool is_atomic(const struct tcp_frame *frame)

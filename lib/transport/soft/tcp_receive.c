@@ -57,11 +57,12 @@ static uint32_t parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t count
     }
 }
 
-/* Where the rest of the payload goes; *locked: the keys are, and must be released. */
-static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *length, bool *locked)
+/* Where the rest of the payload goes; -1: nowhere. */
+static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *length,
+                        struct soft_mr **pin)
 {
     const struct tcp_in *in = &tcp->in;
-    *locked = false;
+    *pin = NULL;
     *length = 0;
     if (!in->active)
         return 0;
@@ -71,13 +72,12 @@ static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *le
     struct soft_context *context = slu_soft_context(tcp->qp);
     slu_soft_keys_lock(context);
     uint32_t status = slu_soft_check_remote(tcp->qp, in->frame.rkey, in->frame.addr,
-                                            in->frame.length, SLUICE_ACCESS_REMOTE_WRITE);
+                                            in->frame.length, SLUICE_ACCESS_REMOTE_WRITE, pin);
+    slu_soft_keys_unlock(context);
     if (status != SLUICE_STATUS_SUCCESS) {
-        slu_soft_keys_unlock(context);
         slu_soft_tcp_refuse(tcp, in->frame.seq, status);
         return -1;
     }
-    *locked = true;
     iovecs[0].iov_base = (void *)(uintptr_t)(in->frame.addr + in->offset);
     iovecs[0].iov_len = *length;
     return 1;
@@ -116,8 +116,8 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     struct iovec iovecs[SOFT_MAX_SGE + 1];
     uint8_t *staging = slu_soft_cq_of(tcp->qp)->staging;
     uint64_t direct;
-    bool locked;
-    int count = list_targets(tcp, iovecs, &direct, &locked);
+    struct soft_mr *pin;
+    int count = list_targets(tcp, iovecs, &direct, &pin);
     if (count < 0)
         return FAILED;
     memcpy(staging, tcp->carry, tcp->carry_length);
@@ -126,8 +126,7 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     iovecs[count].iov_len = room;
     ssize_t got = read_socket(tcp->fd, iovecs, count + 1);
     int err = errno;
-    if (locked)
-        slu_soft_keys_unlock(slu_soft_context(tcp->qp));
+    slu_soft_unpin(pin);
     if (got < 0 && err == EAGAIN)
         return GOT_NONE;
     tcp->moved |= SLU_MOVED_IN;

@@ -22,7 +22,7 @@ struct batch {
     uint32_t frame_count;
     uint32_t iovec_count;
     uint64_t bytes;
-    bool locked;  /* the keys: pieces of memory regions are in it */
+    bool locked;  /* the keys, while it is built */
     bool cut;     /* the last frame is not in it whole */
     bool refused; /* the peer's read was found invalid now */
     /* What will hold once all of it is sent. */
@@ -33,6 +33,8 @@ struct batch {
     uint32_t reply_head;
     struct tcp_out frames[MAX_FRAMES];
     struct iovec iovecs[MAX_IOVECS];
+    uint32_t pin_count;
+    struct soft_mr *pins[MAX_FRAMES]; /* of the regions that replies are read from */
 };
 
 static const uint8_t zeros[16384];
@@ -99,12 +101,26 @@ static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
     batch->bytes += wqe->length - offset;
 }
 
-static uint32_t check_reply(const struct soft_tcp *tcp, const struct tcp_reply *reply)
+/* May it be read? Then its region is pinned until the batch is sent. */
+static bool pin_reply(const struct soft_tcp *tcp, struct batch *batch,
+                      const struct tcp_reply *reply)
 {
+    struct soft_mr *pin = NULL;
     if (reply->type == TCP_ATOMIC_REPLY)
-        return SLUICE_STATUS_SUCCESS;
-    return slu_soft_check_remote(tcp->qp, reply->rkey, reply->addr, reply->length,
-                                 SLUICE_ACCESS_REMOTE_READ);
+        return true;
+    lock_keys(tcp, batch);
+    if (slu_soft_check_remote(tcp->qp, reply->rkey, reply->addr, reply->length,
+                              SLUICE_ACCESS_REMOTE_READ, &pin) != SLUICE_STATUS_SUCCESS)
+        return false;
+    if (pin != NULL)
+        batch->pins[batch->pin_count++] = pin;
+    return true;
+}
+
+static void unpin_all(struct batch *batch)
+{
+    while (batch->pin_count > 0)
+        slu_soft_unpin(batch->pins[--batch->pin_count]);
 }
 
 /* The read ends here, with those behind it. The caller fails the queue pair. */
@@ -128,8 +144,7 @@ static void resume_reply(struct soft_tcp *tcp, struct batch *batch, uint64_t off
     bool void_already = tcp->nak && tcp->nak_seq == reply->seq;
     if (left == 0)
         return;
-    lock_keys(tcp, batch);
-    if (!void_already && check_reply(tcp, reply) == SLUICE_STATUS_SUCCESS) {
+    if (!void_already && pin_reply(tcp, batch, reply)) {
         add_iovec(batch, (const void *)(uintptr_t)(reply->addr + offset), left);
         return;
     }
@@ -169,8 +184,7 @@ static void add_replies(struct soft_tcp *tcp, struct batch *batch)
     while (batch->reply_head != tcp->reply_tail && has_room(batch, 4) &&
            batch->frame_count < MAX_FRAMES - 2) {
         const struct tcp_reply *reply = &tcp->replies[batch->reply_head % tcp->qp->attr.read_depth];
-        lock_keys(tcp, batch);
-        if (check_reply(tcp, reply) != SLUICE_STATUS_SUCCESS) {
+        if (!pin_reply(tcp, batch, reply)) {
             uint32_t seq = reply->seq;
             tcp->reply_tail = batch->reply_head;
             refuse_reply(tcp, batch, seq);
@@ -303,6 +317,7 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     batch->frame_count = 0;
     batch->iovec_count = 0;
     batch->bytes = 0;
+    batch->pin_count = 0;
     batch->locked = batch->cut = batch->refused = false;
     batch->sent = tcp->qp->sent;
     batch->consumed = tcp->consumed;
@@ -321,6 +336,8 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     /* A reply counts only once it is acknowledged. */
     bool told = batch->sent != tcp->qp->sent || (probed && batch->reply_head == tcp->reply_head);
     bool owed = (tcp->due || batch->reply_head != tcp->reply_head) && !told;
+    if (batch->locked)
+        slu_soft_keys_unlock(slu_soft_context(tcp->qp));
     if ((owed || tcp->ask) && !tcp->nak && has_room(batch, 1)) {
         struct tcp_frame frame = {.type = TCP_ACK, .flags = tcp->ask ? TCP_FLAG_PROMPT : 0};
         add_frame(tcp, batch, &frame, TCP_PART_CONTROL, tcp->ask ? CONTROL_ASK : CONTROL_ACK);
@@ -417,8 +434,7 @@ static bool push_batch(struct soft_tcp *tcp)
     bool faulty = build(tcp, &batch);
     if (batch.frame_count > 0)
         sent = transmit(tcp, &batch);
-    if (batch.locked)
-        slu_soft_keys_unlock(slu_soft_context(tcp->qp));
+    unpin_all(&batch);
     if (sent > 0) {
         tcp->moved |= SLU_MOVED_OUT;
         commit(tcp, &batch, (uint64_t)sent);

@@ -90,33 +90,68 @@ void slu_soft_self_bounce(struct soft_qp *qp)
         bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
 }
 
-static uint32_t execute_send(struct soft_wqe *wqe, struct soft_qp *to)
+/* What a request will touch at the target, once it is known to be allowed. */
+struct target {
+    struct soft_mr *pin;
+    uint32_t own; /* status of the receive */
+};
+
+static bool has_receive(const struct soft_qp *qp)
 {
-    uint32_t own;
-    if (to->receives.done == to->receives.posted)
-        return WAIT;
-    uint32_t status = slu_soft_match(to, wqe->length, &own);
-    if (status == SLUICE_STATUS_SUCCESS) {
-        const struct soft_receive *receive = slu_soft_receive(to, to->receives.done);
-        struct soft_cursor into = slu_soft_cursor(receive->sges, receive->sge_count, 0);
-        struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
-        slu_soft_copy_sges(&into, &from, wqe->length);
-    }
-    slu_soft_complete_receive(to, own, status == SLUICE_STATUS_SUCCESS ? wqe->length : 0,
-                              (wqe->flags & SLUICE_IMMEDIATE) != 0, wqe->immediate);
+    return qp->receives.done != qp->receives.posted;
+}
+
+static uint32_t check_send(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
+{
+    return has_receive(to) ? slu_soft_match(to, wqe->length, &target->own) : WAIT;
+}
+
+static uint32_t check_access(const struct soft_wqe *wqe, const struct soft_qp *to, uint32_t access,
+                             struct target *target)
+{
+    uint32_t status = slu_soft_check_right(to, access);
+    if (status == SLUICE_STATUS_SUCCESS)
+        status = slu_soft_check_remote(to, wqe->rkey, wqe->remote_addr, wqe->length, access,
+                                       &target->pin);
     return status;
 }
 
-static void copy_write(const struct soft_wqe *wqe)
+static uint32_t check_write(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
 {
+    if ((wqe->flags & SLUICE_IMMEDIATE) != 0 && !has_receive(to))
+        return WAIT;
+    return check_access(wqe, to, SLUICE_ACCESS_REMOTE_WRITE, target);
+}
+
+static uint32_t check_read(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
+{
+    return check_access(wqe, to, SLUICE_ACCESS_REMOTE_READ, target);
+}
+
+static uint32_t check_atomic(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
+{
+    return slu_soft_check_atomic(to, wqe->rkey, wqe->remote_addr, &target->pin);
+}
+
+static void copy_send(const struct soft_wqe *wqe, struct soft_qp *to)
+{
+    const struct soft_receive *receive = slu_soft_receive(to, to->receives.done);
+    struct soft_cursor into = slu_soft_cursor(receive->sges, receive->sge_count, 0);
+    struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
+    slu_soft_copy_sges(&into, &from, wqe->length);
+}
+
+static void copy_write(const struct soft_wqe *wqe, struct soft_qp *to)
+{
+    (void)to;
     uint8_t *into = (uint8_t *)(uintptr_t)wqe->remote_addr;
     /* A word may be gathered from pieces, and is to appear whole all the same. */
     if (wqe->sge_count > 1 && wqe->length <= SOFT_WHOLE_BYTES) {
         uint8_t bytes[SOFT_WHOLE_BYTES];
         struct sluice_sge whole = {(uint64_t)(uintptr_t)bytes, (uint32_t)wqe->length, 0};
-        struct soft_cursor to = slu_soft_cursor(&whole, 1, 0);
+        struct soft_cursor gathered = slu_soft_cursor(&whole, 1, 0);
         struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
-        slu_soft_copy_sges(&to, &from, wqe->length);
+        slu_soft_copy_sges(&gathered, &from, wqe->length);
         slu_soft_copy_visible(into, bytes, wqe->length);
         return;
     }
@@ -127,50 +162,30 @@ static void copy_write(const struct soft_wqe *wqe)
     }
 }
 
-static uint32_t execute_write(struct soft_wqe *wqe, struct soft_qp *to)
+static void copy_read(const struct soft_wqe *wqe, struct soft_qp *to)
 {
-    bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
-    if (immediate && to->receives.done == to->receives.posted)
-        return WAIT;
-    uint32_t status = slu_soft_check_right(to, SLUICE_ACCESS_REMOTE_WRITE);
-    if (status == SLUICE_STATUS_SUCCESS)
-        status = slu_soft_check_remote(to, wqe->rkey, wqe->remote_addr, wqe->length,
-                                       SLUICE_ACCESS_REMOTE_WRITE);
-    if (status != SLUICE_STATUS_SUCCESS)
-        return status;
-    copy_write(wqe);
-    if (immediate)
-        slu_soft_complete_receive(to, SLUICE_STATUS_SUCCESS, wqe->length, true, wqe->immediate);
-    return SLUICE_STATUS_SUCCESS;
-}
-
-static uint32_t execute_read(struct soft_wqe *wqe, struct soft_qp *to)
-{
-    uint32_t status = slu_soft_check_right(to, SLUICE_ACCESS_REMOTE_READ);
-    if (status == SLUICE_STATUS_SUCCESS)
-        status = slu_soft_check_remote(to, wqe->rkey, wqe->remote_addr, wqe->length,
-                                       SLUICE_ACCESS_REMOTE_READ);
-    if (status != SLUICE_STATUS_SUCCESS)
-        return status;
+    (void)to;
     struct soft_cursor into = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
     slu_soft_scatter(&into, (const uint8_t *)(uintptr_t)wqe->remote_addr, wqe->length);
-    return SLUICE_STATUS_SUCCESS;
 }
 
-static uint32_t execute_atomic(struct soft_wqe *wqe, struct soft_qp *to)
+static void copy_atomic(const struct soft_wqe *wqe, struct soft_qp *to)
 {
-    uint64_t before;
-    uint32_t status =
-        slu_soft_atomic(to, wqe->opcode, wqe->rkey, wqe->remote_addr, wqe->operand, &before);
-    if (status == SLUICE_STATUS_SUCCESS)
-        slu_soft_atomic_result(wqe, before);
-    return status;
+    (void)to;
+    slu_soft_atomic_result(wqe, slu_soft_atomic(wqe->opcode, wqe->remote_addr, wqe->operand));
 }
 
-static uint32_t (*const executors[])(struct soft_wqe *wqe, struct soft_qp *to) = {
-    [SLUICE_OP_SEND] = execute_send,        [SLUICE_OP_WRITE] = execute_write,
-    [SLUICE_OP_READ] = execute_read,        [SLUICE_OP_COMPARE_SWAP] = execute_atomic,
-    [SLUICE_OP_FETCH_ADD] = execute_atomic,
+static const struct {
+    /* With the keys locked: a status, or WAIT. */
+    uint32_t (*check)(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target);
+    /* Without: it may touch a page that does not come for a long time. */
+    void (*copy)(const struct soft_wqe *wqe, struct soft_qp *to);
+} operations[] = {
+    [SLUICE_OP_SEND] = {check_send, copy_send},
+    [SLUICE_OP_WRITE] = {check_write, copy_write},
+    [SLUICE_OP_READ] = {check_read, copy_read},
+    [SLUICE_OP_COMPARE_SWAP] = {check_atomic, copy_atomic},
+    [SLUICE_OP_FETCH_ADD] = {check_atomic, copy_atomic},
 };
 
 /* The sender's own memory, before anything of the target's. */
@@ -184,18 +199,36 @@ static uint32_t check_source(struct soft_wqe *wqe, const struct soft_qp *from)
     return slu_soft_check_local(from, wqe->sges, wqe->sge_count, access);
 }
 
+/* The receive, if one is used up: by a send in any case. */
+static void end_receive(const struct soft_wqe *wqe, struct soft_qp *to, uint32_t status,
+                        uint32_t own)
+{
+    bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
+    bool success = status == SLUICE_STATUS_SUCCESS;
+    if (wqe->opcode == SLUICE_OP_SEND)
+        slu_soft_complete_receive(to, own, success ? wqe->length : 0, immediate, wqe->immediate);
+    else if (wqe->opcode == SLUICE_OP_WRITE && immediate && success)
+        slu_soft_complete_receive(to, SLUICE_STATUS_SUCCESS, wqe->length, true, wqe->immediate);
+}
+
 /* Executes a request between two connected queue pairs. False: it must wait. */
 static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *to)
 {
     struct soft_context *context = slu_soft_context(to);
+    struct target target = {NULL, SLUICE_STATUS_SUCCESS};
     slu_soft_keys_lock(context);
     uint32_t source = check_source(wqe, from);
     uint32_t status = source;
     if (source == SLUICE_STATUS_SUCCESS)
-        status = executors[wqe->opcode](wqe, to);
+        status = operations[wqe->opcode].check(wqe, to, &target);
     slu_soft_keys_unlock(context);
     if (status == WAIT)
         return false;
+    if (status == SLUICE_STATUS_SUCCESS)
+        operations[wqe->opcode].copy(wqe, to);
+    slu_soft_unpin(target.pin);
+    if (source == SLUICE_STATUS_SUCCESS)
+        end_receive(wqe, to, status, target.own);
     respond(&wqe->message, status);
     if (source != SLUICE_STATUS_SUCCESS)
         to->deaf = true;
