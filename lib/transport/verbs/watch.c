@@ -15,7 +15,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "verbs.h"
@@ -56,7 +55,7 @@ static int start(struct slu_verbs_context *context)
 {
     int err;
 
-    context->watch.stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    context->watch.stop_fd = slu_fd_event();
     if (context->watch.stop_fd < 0) {
         err = errno;
         return slu_fail(err, "watching the events of %s takes a file descriptor: %s",
@@ -64,7 +63,7 @@ static int start(struct slu_verbs_context *context)
     }
     err = start_thread(context);
     if (err) {
-        close(context->watch.stop_fd);
+        slu_fd_close(context->watch.stop_fd);
         return slu_fail(err, "cannot start the thread that watches the events of %s: %s",
                         context->base.device, strerror(err));
     }
@@ -93,5 +92,5 @@ void slu_verbs_watch_stop(struct slu_verbs_context *context)
     written = write(context->watch.stop_fd, &one, sizeof(one));
     (void)written; /* the counter is empty */
     pthread_join(context->watch.thread, NULL);
-    close(context->watch.stop_fd);
+    slu_fd_close(context->watch.stop_fd);
 }
