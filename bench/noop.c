@@ -13,6 +13,7 @@
  *   run_post_poll     unpolled send of 8 bytes, and the poll that takes its result
  *   run_post_wait     the same by handle
  *   run_scatter_send  8 bytes to each of 8 peers, in one call
+ *   run_list_send     8 bytes 8 times to one peer, in one call
  *
  * The cases are names of functions, which is how callgrind is told to count only
  * while one runs; they, hand_out() and succeed_...() are not the library's. It is
@@ -260,6 +261,7 @@ struct set {
     struct sluice_sge sge;
     struct sluice_remote_mr remote;
     struct sluice_request requests[PEERS];
+    struct sluice_request list[PEERS]; /* all to peer 0 */
 };
 
 static int run_send(struct set *set, uint32_t count)
@@ -333,6 +335,15 @@ static int run_scatter_send(struct set *set, uint32_t count)
     return 0;
 }
 
+static int run_list_send(struct set *set, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_channel_submit(set->channel, set->list, PEERS, DEADLINE, NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct set *set, uint32_t count);
@@ -344,6 +355,7 @@ static const struct {
     {"run_post_poll", run_post_poll},
     {"run_post_wait", run_post_wait},
     {"run_scatter_send", run_scatter_send},
+    {"run_list_send", run_list_send},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -373,9 +385,11 @@ static int run_case(struct sluice_pd *pd, int (*run)(struct set *, uint32_t), ui
 
     if (mr && sluice_mr_sge(mr, 0, sizeof(word), &set.sge) == 0 &&
         sluice_mr_remote(mr, &set.remote) == 0 && connect_set(&set, pd) == 0) {
-        for (uint32_t i = 0; i < PEERS; i++)
+        for (uint32_t i = 0; i < PEERS; i++) {
             set.requests[i] = (struct sluice_request){
                 .opcode = SLUICE_OP_SEND, .peer = i, .sges = &set.sge, .sge_count = 1};
+            set.list[i] = set.requests[0];
+        }
         result = run(&set, count);
     }
     sluice_channel_close(set.channel);

@@ -41,7 +41,7 @@ on() {
 for program in access arguments atomics attributes barriers barriers_broken barriers_mixed \
   contention counters data devices elements endpoints errors event_loop fault_close fault_depth \
   fault_fork fault_signals fault_unpolled gather memory misuse node node_alone \
-  node_open objects order path peers reset scope \
+  node_open objects order partly path peers reset scope \
   scope_block scope_posts scope_stale semantics submit threads unpolled waiting wrap; do
   check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
 done
@@ -62,8 +62,8 @@ fi
 # Under a sanitizer one device will do, and the programs that have one of their own.
 [ -z "${SANITIZE:-}" ] || finish
 for program in arguments atomics counters data elements endpoints \
-  errors event_loop fault_close fault_depth fault_unpolled node order scope scope_block scope_posts \
-  semantics submit threads unpolled waiting; do
+  errors event_loop fault_close fault_depth fault_unpolled node order partly scope scope_block \
+  scope_posts semantics submit threads unpolled waiting; do
   check "test_$program on a device like an adapter" \
     on 'tidy infiniband purge events hurry=20 max_cqe=202' $program
 done

@@ -55,6 +55,7 @@ test_programs = \
 	%D%/test_node_open \
 	%D%/test_objects \
 	%D%/test_order \
+	%D%/test_partly \
 	%D%/test_path \
 	%D%/test_peers \
 	%D%/test_pmi \
@@ -348,6 +349,8 @@ source_checks = \
 	%D%/engine/invariants.h \
 	%D%/engine/probes.c \
 	%D%/engine/probes.h \
+	%D%/engine/proof.c \
+	%D%/engine/proof.h \
 	%D%/engine/rig.c \
 	%D%/engine/rig.h \
 	%D%/engine/split.c \

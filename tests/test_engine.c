@@ -13,6 +13,7 @@
 #include "engine/handles.h"
 #include "engine/invariants.h"
 #include "engine/probes.h"
+#include "engine/proof.h"
 #include "engine/rig.h"
 #include "engine/split.h"
 #include "engine/unwind.h"
@@ -548,6 +549,12 @@ static void add_probes(TCase *tcase)
     probes_add_tests(tcase);
 }
 
+static void add_proof(TCase *tcase)
+{
+    tcase_add_checked_fixture(tcase, new_device, NULL);
+    proof_add_tests(tcase);
+}
+
 static void add_fuzz(TCase *tcase)
 {
     tcase_add_test(tcase, random_sequences);
@@ -556,11 +563,9 @@ static void add_fuzz(TCase *tcase)
 int main(void)
 {
     const struct cases cases[] = {
-        {"cases", WIRE_SELF, 20, add_cases},
-        {"split", WIRE_SELF, 20, add_split},
-        {"handles", WIRE_SELF, 20, add_handles},
-        {"probes", WIRE_SELF, 20, add_probes},
-        {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
+        {"cases", WIRE_SELF, 20, add_cases},     {"split", WIRE_SELF, 20, add_split},
+        {"handles", WIRE_SELF, 20, add_handles}, {"probes", WIRE_SELF, 20, add_probes},
+        {"proof", WIRE_SELF, 20, add_proof},     {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
     };
     /* Whatever device the tests are run on, this one brings its own. */
     setenv("SLUICE_TEST_DEVICE", "soft", 1);

@@ -345,6 +345,47 @@ START_TEST(peer_that_is_lost)
 }
 END_TEST
 
+/* What is flushed in silence is not taken for done, and what was done is. */
+START_TEST(flush_that_is_told_in_part)
+{
+    struct pair pair;
+    struct memory near;
+    struct memory far;
+    struct fake_qp_info info;
+    struct sluice_request requests[4];
+    struct sluice_completion completions[4];
+    fake_verbs.silent_flush = true;
+    pair_open(&pair, NULL);
+    memory_open(&near, pair.sides.pds[0], 40);
+    memory_open(&far, pair.sides.pds[1], 40);
+    memset(near.bytes, 7, 40);
+    for (uint32_t done = 0; done <= 2; done += 2) {
+        for (uint32_t i = 0; i < 4; i++) {
+            requests[i] = request_of(i < 2 ? SLUICE_OP_WRITE : SLUICE_OP_SEND, 0, NULL);
+            requests[i].sge_count = 1;
+            requests[i].sge = memory_sge(&near, (size_t)i * 10, 10);
+            requests[i].remote = memory_remote(&far, (size_t)i * 10, 10);
+        }
+        fake_verbs_cut(qpn_of(0), done == 0);
+        require_result(
+            sluice_channel_submit(pair.channels[0], requests, 4, SLUICE_MS(200), completions),
+            -ETIMEDOUT);
+        for (uint32_t i = 0; i < 4; i++) {
+            require_class(&completions[i], i < done ? SLUICE_CLASS_NONE : SLUICE_CLASS_TIMEOUT);
+            value_check(far.bytes + (size_t)i * 10, 10, i < done ? 7 : 0);
+        }
+        require(fake_verbs_qp(0, &info) && info.signaled == info.posted[FAKE_SEND] &&
+                    info.posted[FAKE_SEND] == 4,
+                "%u of %u are signalled", info.signaled, info.posted[FAKE_SEND]);
+        pair_reset(&pair);
+    }
+    memory_close(&near);
+    memory_close(&far);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
 /* A receive that comes late is waited for, as often as the attributes say. */
 START_TEST(receive_that_is_late)
 {
@@ -396,6 +437,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, completions_of_a_queue_pair_that_is_gone, FAKE_LEAVE, FAKE_LATE + 1);
     tcase_add_test(tcase, order_among_peers);
     tcase_add_test(tcase, peer_that_is_lost);
+    tcase_add_test(tcase, flush_that_is_told_in_part);
     tcase_add_test(tcase, receive_that_is_late);
     tcase_add_test(tcase, immediate_without_flag);
 }

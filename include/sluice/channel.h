@@ -284,8 +284,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_fetch_add(struct sluice_channe
  * posted as they drain. completions is NULL or has count entries, in the order
  * of requests. An argument error is found before anything is posted and then
  * nothing is written; once anything was posted, all completions are written.
- * completions must not overlap requests. A request that found no room until
- * the deadline fails alone (-ETIMEDOUT); one that was posted fails its channel.
+ * completions must not overlap requests. What was done is reported as done,
+ * whatever failed after it. A request that found no room until the deadline
+ * fails alone (-ETIMEDOUT); one that was posted fails its channel.
  *
  * 0: all succeeded, or count is 0. Else the first failure in the order of
  * requests that is neither -ECANCELED nor -ENOTCONN, or else the first failure.

@@ -67,6 +67,7 @@ struct slu_slot {
     _Atomic uint8_t key_count;
     uint8_t owner;
     bool unfinished; /* parts of it are still to be posted */
+    bool passed;     /* a later one was flushed, and it was not reported: nobody knows its end */
     uint64_t unused;
 };
 _Static_assert(sizeof(struct slu_slot) == 128, "a place in the pool is found by a shift");
@@ -130,7 +131,6 @@ struct slu_peer {
     struct slu_qp *qp;
     enum sluice_peer_state state;
     uint32_t free[SLU_QUEUES];          /* room in the queue pair */
-    uint32_t unsignaled;                /* sends since the last signalled one */
     struct slu_list posted[SLU_QUEUES]; /* slots in the order of posting */
     struct slu_stall stall[SLU_QUEUES];
     uint32_t need[SLU_QUEUES]; /* while a list is counted; else 0 */

@@ -208,12 +208,16 @@ static inline void slu_fill_receive(struct slu_receive_wr *wr, uint64_t id,
     wr->sges = sges;
 }
 
+/*
+ * Every request has a result of its own, so every one is signalled: that a later
+ * one failed does not tell whether an earlier one was done.
+ */
 static inline void slu_fill_send(struct slu_send_wr *wr, uint64_t id, const struct slu_item *item,
                                  const struct sluice_sge *sges, uint32_t sge_count)
 {
     wr->id = id;
     wr->opcode = item->opcode;
-    wr->flags = item->request->flags;
+    wr->flags = item->request->flags | SLU_SIGNALED;
     wr->immediate = item->request->immediate;
     wr->sge_count = sge_count;
     wr->sges = sges;
@@ -349,7 +353,7 @@ static inline void slu_slot_begin(struct slu_engine *engine, enum slu_queue queu
     pool->pending++;
     slot->owner = (uint8_t)owner;
     slot->posted = 0;
-    slot->unfinished = false;
+    slot->unfinished = slot->passed = false;
     slot->result = (struct sluice_completion){.user_data = item->request->user_data,
                                               .bytes = item->bytes,
                                               .peer = item->peer,

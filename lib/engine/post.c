@@ -100,27 +100,6 @@ static void begin_chain_of_call(struct chain *chain, struct slu_call *call, enum
         chain->share = share_of_peer(call->engine, queue);
 }
 
-/*
- * What the program may look at one by one is signalled. Of a chain of a
- * blocking call it sees nothing before the end, so the last one will do, and
- * proves the others; but half a queue is never left without a signal, because
- * unsignalled room comes back only with the next signalled completion.
- */
-static void sign_sends(struct chain *chain)
-{
-    uint32_t half = chain->engine->attr.send_depth / 2;
-
-    for (uint32_t i = 0; i < chain->count; i++) {
-        if (chain->owner == SLU_OWNER_CALL && i + 1 < chain->count &&
-            chain->peer->unsignaled + 1 < half) {
-            chain->peer->unsignaled++;
-            continue;
-        }
-        chain->sends[i].flags |= SLU_SIGNALED;
-        chain->peer->unsignaled = 0;
-    }
-}
-
 /* Index in the chain of the first request the driver did not take; count if it took all. */
 static uint32_t post_sends(struct chain *chain, int *error)
 {
@@ -129,7 +108,6 @@ static uint32_t post_sends(struct chain *chain, int *error)
     for (uint32_t i = 0; i + 1 < chain->count; i++)
         chain->sends[i].next = &chain->sends[i + 1];
     chain->sends[chain->count - 1].next = NULL;
-    sign_sends(chain);
     *error = chain->engine->transport->post_send(chain->peer->qp, chain->sends, &bad);
     return *error == 0 ? chain->count : bad != NULL ? (uint32_t)(bad - chain->sends) : 0;
 }

@@ -20,7 +20,7 @@ void slu_slot_failed(const struct slu_peer *peer, struct slu_slot *slot)
     enum sluice_error_class error_class;
 
     /* What was due when its peer was failed for a deadline missed that deadline itself. */
-    if (slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR &&
+    if (slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR && !slot->passed &&
         peer->cause_status == SLUICE_STATUS_DEADLINE && slot->deadline <= peer->failed_at)
         slot->result.status = SLUICE_STATUS_DEADLINE;
     error_class = slu_class_of(slot->result.status, slot->result.opcode);
@@ -48,8 +48,8 @@ static inline void end_slot(struct slu_engine *engine, struct slu_peer *peer, st
 }
 
 /*
- * A completion proves all sends before it: those were not signalled, and a
- * failed one would have been reported.
+ * Sends complete in order. One that was done, or failed for a reason of its own,
+ * proves that those before it were done, should they not have been reported.
  */
 static void prove_earlier(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot)
 {
@@ -62,6 +62,18 @@ static void prove_earlier(struct slu_engine *engine, struct slu_peer *peer, stru
             return_credit(peer, pool, earlier, SLU_SEND_QUEUE);
         end_slot(engine, peer, earlier, SLU_SEND_QUEUE);
     }
+}
+
+/*
+ * One that was flushed proves nothing. Those before it that were not reported
+ * may be done or not, in time or not: they are cancelled when their peer is drained.
+ */
+static void pass_earlier(struct slu_engine *engine, const struct slu_slot *slot)
+{
+    struct slu_slot *slots = engine->pools[SLU_SEND_QUEUE].slots;
+
+    for (uint32_t at = slot->prev; at != SLU_NONE && !slots[at].passed; at = slots[at].prev)
+        slots[at].passed = true;
 }
 
 /*
@@ -124,8 +136,12 @@ static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
     }
     queue = slu_slot_queue(slot);
     peer = &engine->peers[slot->result.peer];
-    if (queue == SLU_SEND_QUEUE)
-        prove_earlier(engine, peer, slot);
+    if (queue == SLU_SEND_QUEUE && slot->prev != SLU_NONE) {
+        if (wc->status == SLUICE_STATUS_WR_FLUSH_ERR)
+            pass_earlier(engine, slot);
+        else
+            prove_earlier(engine, peer, slot);
+    }
     return_credit(peer, &engine->pools[queue], slot, queue);
     if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
         fail_work(engine, peer, slot, wc);

@@ -157,7 +157,6 @@ static INLINE int submit_send(struct slu_engine *engine, uint32_t opcode, uint32
         wr->id = slot->id;
         wr->flags |= SLU_SIGNALED;
         slu_engine_enter(engine);
-        peer->unsignaled = 0;
         error = engine->transport->post_send(peer->qp, wr, &bad);
         if (SLU_LIKELY(error == 0 &&
                        ends_at_once(engine, peer, SLU_SEND_QUEUE, slot, &wc, &polled))) {
@@ -263,8 +262,6 @@ static INLINE int post_item(struct slu_engine *engine, struct slu_peer *peer, en
     }
     slu_fill_send(&send, id, item, item->sges, request->sge_count);
     send.next = NULL;
-    send.flags |= SLU_SIGNALED;
-    peer->unsignaled = 0;
     return engine->transport->post_send(peer->qp, &send, &bad_send);
 }
 

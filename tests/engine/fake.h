@@ -69,6 +69,8 @@ uint32_t fake_random(uint32_t below);
 bool fake_chance(uint32_t chance);
 /* Completes the oldest request of a queue so; false if there is none. An error fails the pair. */
 bool fake_complete(struct slu_qp *qp, enum slu_queue queue, uint32_t status);
+/* It does the oldest request, and never says so. */
+void fake_swallow(struct slu_qp *qp, enum slu_queue queue);
 /* Work requests in a queue. */
 uint32_t fake_held(const struct slu_qp *qp, enum slu_queue queue);
 /* The words that every refused post leaves behind. */

@@ -97,6 +97,13 @@ bool fake_complete(struct slu_qp *base, enum slu_queue queue, uint32_t status)
     return true;
 }
 
+void fake_swallow(struct slu_qp *base, enum slu_queue queue)
+{
+    struct fake_wr *work = take_work(&fake_qp_of(base)->lists[queue]);
+    fake.ledger[work->key].bytes += work->bytes;
+    free(work);
+}
+
 uint32_t fake_held(const struct slu_qp *qp, enum slu_queue queue)
 {
     return fake_qp_of(qp)->lists[queue].count;
@@ -337,6 +344,8 @@ int fake_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_se
     uint64_t count = 0;
     for (const struct slu_send_wr *each = chain; each; each = each->next) {
         count++;
+        fake_require(each->flags & SLU_SIGNALED, "nothing would tell of request %llu",
+                     (unsigned long long)each->id);
         if (each->opcode >= SLUICE_OP_COMPARE_SWAP) {
             check_atomic(each);
         }

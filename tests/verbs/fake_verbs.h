@@ -143,6 +143,7 @@ struct fake_verbs {
     bool rxe_statuses;     /* those that rxe gives, instead of those that the specification has */
     bool responder_events; /* the target of a bad request gets an event */
     bool rnr_is_no_answer; /* a receive that is missing ends as a peer that is lost */
+    bool silent_flush;     /* of what is flushed, only what was signalled is reported */
     bool refused_runs;     /* a request that was refused is done all the same */
     bool tolerate_overrun; /* an overrun queue loses the completion and reports an error */
     bool tolerate_misuse;  /* complaints are counted, the program goes on */

@@ -33,8 +33,9 @@ void fake_wire_complete(struct fake_qp *qp, enum fake_queue queue, struct ibv_wc
     struct fake_work *work = &qp->work[queue];
     struct ibv_cq *cq = queue == FAKE_SEND ? qp->ibv.send_cq : qp->ibv.recv_cq;
     struct fake_completion *completion;
-    bool told = queue == FAKE_RECEIVE || wc.status != IBV_WC_SUCCESS ||
-                wqe->wr.send_flags & IBV_SEND_SIGNALED;
+    bool failed =
+        wc.status == IBV_WC_WR_FLUSH_ERR ? !fake_verbs.silent_flush : wc.status != IBV_WC_SUCCESS;
+    bool told = queue == FAKE_RECEIVE || failed || wqe->wr.send_flags & IBV_SEND_SIGNALED;
 
     wc.wr_id = wqe->wr.wr_id;
     wc.qp_num = qp->ibv.qp_num;
