@@ -243,8 +243,11 @@ FAKE_LIBS = \
 %C%_test_verbs_watch_SOURCES = \
 	%D%/test_verbs_watch.c \
 	%D%/verbs/check.c \
-	%D%/verbs/check.h
+	%D%/verbs/check.h \
+	%D%/verbs/ports.c \
+	%D%/verbs/ports.h
 %C%_test_verbs_watch_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_watch_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ibv_create_qp
 %C%_test_verbs_watch_LDADD = $(FAKE_LIBS)
 endif
 

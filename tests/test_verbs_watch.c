@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who reads the asynchronous events of a device: a thread of the library, also
- * where the program is busy elsewhere, or sleeps in an event loop of its own.
+ * where the program is busy elsewhere, sleeps in an event loop of its own, or is
+ * about to make what an event is of.
  */
 #include <dirent.h>
 #include <sluice/verbs.h>
@@ -11,6 +12,7 @@
 
 #include "support/process.h"
 #include "verbs/check.h"
+#include "verbs/ports.h"
 
 /* As many channels as a program has files for, in one set of epoll(7). */
 #define LOOP_PAIRS 300
@@ -215,8 +217,147 @@ START_TEST(nobody_watches_a_dead_device)
 }
 END_TEST
 
+/* What happens to the port while a queue pair is made, so many times in a row. */
+static void (*change)(uint32_t number);
+static uint32_t changes, most_changes;
+
+struct ibv_qp *__real_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *__wrap_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+
+struct ibv_qp *__wrap_ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    if (changes < most_changes) {
+        change(changes++);
+        await_device(all_are_read, NULL, "events that are read");
+    }
+    return __real_ibv_create_qp(pd, attr);
+}
+
+/* A pair is there already, so that the events are read at once. */
+static void begin_changes(struct pair *pair, void (*function)(uint32_t number), uint32_t most)
+{
+    pair_open(pair, NULL);
+    change = function;
+    changes = 0;
+    most_changes = most;
+}
+
+/* Another pair, the first end of which is made while the port changes. */
+static void connect_again(struct pair *pair, const struct pair *first)
+{
+    pair->sides = first->sides;
+    connect_sides(pair, NULL, NULL);
+    require_number(changes, most_changes);
+}
+
+static void close_both(struct pair *first, const struct pair *second)
+{
+    for (int i = 0; i < 2; i++) {
+        sluice_channel_close(second->channels[i]);
+    }
+    pair_close(first);
+    check_nothing_left();
+}
+
+static void lose_gid(uint32_t number)
+{
+    (void)number;
+    clear_gid(PORT1, 3);
+    fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
+}
+
+/* The address goes that was chosen a moment ago: the endpoint has the next best one. */
+START_TEST(gid_that_goes_meanwhile)
+{
+    struct pair first, second;
+    begin_changes(&first, lose_gid, 1);
+    connect_again(&second, &first);
+    require_number(channel_info(second.channels[0]).gid_index, 1);
+    require_result(sluice_channel_state(first.channels[0]), SLUICE_STATE_FAILED);
+    close_both(&first, &second);
+}
+END_TEST
+
+static void change_lid(uint32_t number)
+{
+    fake_verbs_lock();
+    PORT1->lid = (uint16_t)(9 + number);
+    fake_verbs_unlock();
+    fake_verbs_port_event(0, 1, IBV_EVENT_LID_CHANGE);
+}
+
+/* Twice in a row. */
+START_TEST(lid_that_changes_meanwhile)
+{
+    struct pair first, second;
+    PORT1->link_layer = IBV_LINK_LAYER_INFINIBAND;
+    PORT1->lid = 7;
+    PORT1->gid[0].type = 1 + IBV_GID_TYPE_IB;
+    begin_changes(&first, change_lid, 2);
+    connect_again(&second, &first);
+    struct sluice_channel_info info = channel_info(second.channels[0]);
+    require(strstr(info.address, "LID 10") && strstr(info.remote_address, "LID 10"), "%s, %s",
+            info.address, info.remote_address);
+    close_both(&first, &second);
+}
+END_TEST
+
+static void take_port_down(uint32_t number)
+{
+    (void)number;
+    fake_verbs_lock();
+    PORT1->state = IBV_PORT_DOWN;
+    fake_verbs_unlock();
+    fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
+}
+
+START_TEST(port_that_goes_down_meanwhile)
+{
+    struct pair pair;
+    begin_changes(&pair, take_port_down, 1);
+    require_null(sluice_channel_prepare(pair.sides.pds[0], NULL), ENETDOWN, "port 1 fake0 down");
+    require_number(changes, 1);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* The reset of a channel finds the address that is there now. */
+START_TEST(gid_that_goes_in_a_reset)
+{
+    struct pair pair;
+    begin_changes(&pair, lose_gid, 1);
+    pair_reset(&pair);
+    pair_works(&pair);
+    require_number(changes, 1);
+    require_number(channel_info(pair.channels[0]).gid_index, 1);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* A port that never rests is an error, and no loop. */
+START_TEST(lid_that_never_stays)
+{
+    struct pair pair;
+    PORT1->link_layer = IBV_LINK_LAYER_INFINIBAND;
+    PORT1->lid = 7;
+    begin_changes(&pair, change_lid, 1000);
+    require_null(sluice_channel_prepare(pair.sides.pds[0], NULL), EADDRNOTAVAIL, "port 1 fake0");
+    require(changes > 1 && changes < 1000, "%u", changes);
+    most_changes = 0;
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, gid_that_goes_meanwhile);
+    tcase_add_test(tcase, lid_that_changes_meanwhile);
+    tcase_add_test(tcase, port_that_goes_down_meanwhile);
+    tcase_add_test(tcase, gid_that_goes_in_a_reset);
+    tcase_add_test(tcase, lid_that_never_stays);
     tcase_add_test(tcase, program_that_is_busy_elsewhere);
     tcase_add_test(tcase, one_thread_of_a_context);
     tcase_add_test(tcase, nobody_watches_a_dead_device);

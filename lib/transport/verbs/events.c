@@ -280,15 +280,25 @@ void slu_verbs_events_close(struct slu_verbs_context *context)
     pthread_mutex_destroy(&context->events_lock);
 }
 
-void slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp)
+static void link_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp)
 {
-    pthread_mutex_lock(&context->events_lock);
     qp->context_prev = &context->qps;
     qp->context_next = context->qps;
     if (qp->context_next)
         qp->context_next->context_prev = &qp->context_next;
     context->qps = qp;
+}
+
+bool slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp)
+{
+    bool current;
+
+    pthread_mutex_lock(&context->events_lock);
+    current = qp->path.changes == context->path_changes;
+    if (current)
+        link_qp(context, qp);
     pthread_mutex_unlock(&context->events_lock);
+    return current;
 }
 
 void slu_verbs_events_remove_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp)
@@ -408,10 +418,9 @@ int slu_verbs_events_check(struct slu_verbs_qp *qp, bool global)
         return fail_fatal(context);
     /* A port may have come up again, and an address that is not used does not matter. */
     if (kept == KEPT(IBV_EVENT_PORT_ERR) || kept == KEPT(IBV_EVENT_GID_CHANGE)) {
-        bool lost = global && !has_gid(context, &qp->path.gid);
-
+        /* Before the look: an event that comes after it is kept. */
         atomic_store(&qp->event, 0);
-        kept = lost ? KEPT(IBV_EVENT_GID_CHANGE) : 0;
+        kept = global && !has_gid(context, &qp->path.gid) ? KEPT(IBV_EVENT_GID_CHANGE) : 0;
     }
     if (!kept)
         return 0;
@@ -422,8 +431,12 @@ int slu_verbs_events_check(struct slu_verbs_qp *qp, bool global)
 
 void slu_verbs_events_connected(struct slu_verbs_qp *qp)
 {
+    uint32_t gid_change = KEPT(IBV_EVENT_GID_CHANGE);
+
     qp->state = SLU_QP_CONNECTED;
     atomic_store(&qp->uses_gid, qp->link.global);
+    if (!qp->link.global)
+        atomic_compare_exchange_strong(&qp->event, &gid_change, 0);
     if (atomic_load(&qp->event))
         atomic_store(&qp->base.cq->alerted, true);
 }

@@ -248,6 +248,7 @@ int slu_verbs_path_of(struct slu_verbs_context *context, struct slu_verbs_path *
     if (now >= context->path_expires) {
         err = read_path(context->ibv, context->port, context->gid_entries, context->gid_index,
                         &context->path);
+        context->path.changes = context->path_changes;
         context->path_expires = err ? 0 : now + PATH_LIFE;
     }
     if (!err)
@@ -260,6 +261,7 @@ void slu_verbs_path_forget(struct slu_verbs_context *context)
 {
     pthread_mutex_lock(&context->path_lock);
     context->path_expires = 0;
+    context->path_changes++;
     pthread_mutex_unlock(&context->path_lock);
 }
 

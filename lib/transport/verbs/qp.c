@@ -11,6 +11,9 @@
 
 #include "verbs.h"
 
+/* A port that changes more often while one queue pair is made never rests. */
+#define PATH_TRIES 8
+
 static int fail_create(int err, const char *device, const struct slu_qp_attr *attr)
 {
     return slu_fail(err,
@@ -80,6 +83,62 @@ static uint32_t entries_of(const struct slu_verbs_qp *qp)
     return qp->attr.send_depth + 1 + qp->attr.receive_depth;
 }
 
+static void destroy_ibv(struct slu_verbs_qp *qp)
+{
+    int err = ibv_destroy_qp(qp->ibv);
+
+    if (err)
+        slu_log(SLUICE_LOG_ERROR, "destroying a queue pair of %s failed: %s",
+                qp->base.pd->context->device, strerror(slu_verbs_errno(err)));
+}
+
+/* Makes what the device has of it, by the path that the port has now. */
+static int make(struct slu_verbs_qp *qp, struct slu_verbs_context *context, struct slu_verbs_cq *cq)
+{
+    int err = slu_verbs_path_of(context, &qp->path);
+
+    if (!err)
+        err = slu_verbs_path_choose(qp);
+    if (!err)
+        err = choose_psn(qp);
+    if (!err)
+        err = slu_verbs_cq_reserve(cq, entries_of(qp), &qp->part);
+    if (err)
+        return err;
+    err = create_ibv(qp, slu_verbs_pd_of(qp->base.pd), cq);
+    if (err)
+        goto release_cq;
+    err = move_to_init(qp, context);
+    if (err)
+        goto destroy_ibv;
+    atomic_store(&qp->uses_gid, qp->path.has_gid);
+    return 0;
+
+destroy_ibv:
+    destroy_ibv(qp);
+release_cq:
+    slu_verbs_cq_release(cq, entries_of(qp), qp->part);
+    return err;
+}
+
+/* An event that comes before the queue pair is known would not be told to it. */
+static int make_known(struct slu_verbs_qp *qp, struct slu_verbs_context *context,
+                      struct slu_verbs_cq *cq)
+{
+    for (int i = 0; i < PATH_TRIES; i++) {
+        int err = make(qp, context, cq);
+
+        if (err)
+            return err;
+        if (slu_verbs_events_add_qp(context, qp))
+            return 0;
+        destroy_ibv(qp);
+        slu_verbs_cq_release(cq, entries_of(qp), qp->part);
+    }
+    return slu_fail(EADDRNOTAVAIL, "port %u of %s has changed %d times while a queue pair was made",
+                    context->port, context->base.device, PATH_TRIES);
+}
+
 int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                         struct slu_qp **qp)
 {
@@ -95,34 +154,14 @@ int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_
     made->base = (struct slu_qp){.pd = pd, .cq = cq};
     made->attr = *attr;
     made->state = SLU_QP_PREPARED;
-    err = slu_verbs_path_of(context, &made->path);
-    if (!err)
-        err = slu_verbs_path_choose(made);
-    if (!err)
-        err = choose_psn(made);
-    if (!err)
-        err = slu_verbs_cq_reserve(slu_verbs_cq_of(cq), entries_of(made), &made->part);
-    if (err)
-        goto free_qp;
-    err = create_ibv(made, slu_verbs_pd_of(pd), slu_verbs_cq_of(cq));
-    if (err)
-        goto release_cq;
-    err = move_to_init(made, context);
-    if (err)
-        goto destroy_ibv;
-    atomic_init(&made->uses_gid, made->path.has_gid);
+    err = make_known(made, context, slu_verbs_cq_of(cq));
+    if (err) {
+        free(made);
+        return err;
+    }
     slu_verbs_cq_add(slu_verbs_cq_of(cq), made);
-    slu_verbs_events_add_qp(context, made);
     *qp = &made->base;
     return 0;
-
-destroy_ibv:
-    ibv_destroy_qp(made->ibv);
-release_cq:
-    slu_verbs_cq_release(slu_verbs_cq_of(cq), entries_of(made), made->part);
-free_qp:
-    free(made);
-    return err;
 }
 
 void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoint)

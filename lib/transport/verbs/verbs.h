@@ -36,6 +36,7 @@ struct slu_verbs_path {
     struct ibv_gid_entry gid; /* valid if has_gid, which Ethernet always has */
     uint16_t pkey;            /* the first of the table; 0: it cannot be read */
     uint16_t pkey_entries;
+    uint32_t changes; /* of the port that were known when this was read */
 };
 
 /* What the handshake came to: the peer, and what was negotiated. */
@@ -75,7 +76,8 @@ struct slu_verbs_context {
     struct slu_verbs_watch watch;
     pthread_mutex_t path_lock;
     struct slu_verbs_path path;
-    int64_t path_expires; /* time from which on path is read anew; 0: never read */
+    int64_t path_expires;  /* time from which on path is read anew; 0: never read */
+    uint32_t path_changes; /* events of the port so far; under events_lock, too */
 };
 
 struct slu_verbs_pd {
@@ -258,7 +260,7 @@ int slu_verbs_path_of(struct slu_verbs_context *context, struct slu_verbs_path *
  * what was asked for.
  */
 int slu_verbs_path_choose(struct slu_verbs_qp *qp);
-/* The next queue pair reads it anew. */
+/* It has changed: the next queue pair reads it anew. Under events_lock. */
 void slu_verbs_path_forget(struct slu_verbs_context *context);
 
 /* memory.c */
@@ -303,7 +305,11 @@ void slu_verbs_events_close(struct slu_verbs_context *context);
 void slu_verbs_events_read(struct slu_verbs_context *context);
 /* There will be none any more: the device has failed. */
 void slu_verbs_events_gone(struct slu_verbs_context *context, int err);
-void slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
+/*
+ * From now on it is told of events. False: the port has changed since its path was
+ * read, which it was not told of; it has not been added.
+ */
+bool slu_verbs_events_add_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
 void slu_verbs_events_remove_qp(struct slu_verbs_context *context, struct slu_verbs_qp *qp);
 void slu_verbs_events_add_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq);
 void slu_verbs_events_remove_cq(struct slu_verbs_context *context, struct slu_verbs_cq *cq);
