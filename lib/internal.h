@@ -120,6 +120,7 @@ struct sluice_pd {
     struct slu_tpd *transport;
     pthread_mutex_t lock; /* of the list of engines */
     struct slu_engine *engines;
+    struct sluice_pd *next; /* in the list of all */
 };
 
 struct sluice_mr {
@@ -137,6 +138,8 @@ int slu_context_attr_apply(const struct sluice_context_attr *given,
 void slu_context_hold(struct sluice_context *context);
 void slu_context_release(struct sluice_context *context);
 void slu_pd_hold(struct sluice_pd *pd);
+/* Whether posted work names memory of the domain by that key, through whichever object. */
+bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey);
 void slu_pd_release(struct sluice_pd *pd);
 
 #endif

@@ -178,7 +178,7 @@ int sluice_mr_deregister(struct sluice_mr *mr)
     if (mr->magic != SLU_MAGIC_MR)
         return not_a_region(mr);
     pd = mr->pd;
-    if (slu_engines_use_key(pd, mr->transport->lkey))
+    if (slu_pd_uses_key(pd, mr->transport->lkey))
         return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",
                         (unsigned long long)mr->transport->iova);
     mr->magic = SLU_MAGIC_DEAD;

@@ -1,12 +1,59 @@
 /* SPDX-License-Identifier: MIT */
-/* Protection domains: counted holds, and the list of engines that use one. */
+/*
+ * Protection domains: counted holds, the list of engines that use one, and the
+ * list of all, because several may be around one domain of the device.
+ */
 #include "config.h"
 
 #include <stdlib.h>
 
 #include <sluice/pd.h>
 
+#include "engine/engine.h"
 #include "internal.h"
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sluice_pd *all; /* under all_lock, which comes before that of a domain */
+
+static void enter_all(struct sluice_pd *pd)
+{
+    pthread_mutex_lock(&all_lock);
+    pd->next = all;
+    all = pd;
+    pthread_mutex_unlock(&all_lock);
+}
+
+static void leave_all(struct sluice_pd *pd)
+{
+    struct sluice_pd **at = &all;
+
+    pthread_mutex_lock(&all_lock);
+    while (*at != pd)
+        at = &(*at)->next;
+    *at = pd->next;
+    pthread_mutex_unlock(&all_lock);
+}
+
+static bool share_keys(const struct sluice_pd *a, const struct sluice_pd *b)
+{
+    const struct slu_transport *transport = a->context->transport->transport;
+
+    if (a == b)
+        return true;
+    return transport == b->context->transport->transport && transport->pds_share_keys != NULL &&
+           transport->pds_share_keys(a->transport, b->transport);
+}
+
+bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey)
+{
+    bool used = false;
+
+    pthread_mutex_lock(&all_lock);
+    for (struct sluice_pd *other = all; other != NULL && !used; other = other->next)
+        used = share_keys(pd, other) && slu_engines_use_key(other, lkey);
+    pthread_mutex_unlock(&all_lock);
+    return used;
+}
 
 struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
 {
@@ -37,6 +84,7 @@ struct sluice_pd *slu_pd_create(struct sluice_context *context, struct slu_tpd *
     pthread_mutex_init(&pd->lock, NULL);
     slu_context_hold(context);
     pd->context = context;
+    enter_all(pd);
     return pd;
 }
 
@@ -51,6 +99,7 @@ void slu_pd_release(struct sluice_pd *pd)
 
     if (atomic_fetch_sub_explicit(&pd->references, 1, memory_order_acq_rel) > 1)
         return;
+    leave_all(pd);
     context->transport->transport->pd_free(pd->transport);
     pthread_mutex_destroy(&pd->lock);
     free(pd);

@@ -187,6 +187,72 @@ START_TEST(programs_own_device_and_domain_carry_channels)
 }
 END_TEST
 
+/* Work that was posted through another object around the same domain holds its memory. */
+struct holder {
+    struct pair pair;
+    struct sluice_context *context; /* its own, or NULL */
+};
+
+static void holder_open(struct holder *holder, struct sluice_context *context, struct sluice_pd *pd,
+                        bool second_context)
+{
+    holder->context = NULL;
+    if (second_context) {
+        holder->context = sluice_verbs_context_wrap(sluice_verbs_context(context), NULL);
+        require(holder->context, "%s", sluice_last_error());
+        context = holder->context;
+    }
+    struct sluice_pd *other = sluice_verbs_pd_wrap(context, sluice_verbs_pd(pd));
+    require(other, "%s", sluice_last_error());
+    for (int i = 0; i < 2; i++) {
+        holder->pair.sides.contexts[i] = context;
+        holder->pair.sides.pds[i] = other;
+    }
+    pair_connect(&holder->pair, NULL);
+}
+
+static void holder_close(struct holder *holder)
+{
+    for (int i = 0; i < 2; i++) {
+        sluice_channel_close(holder->pair.channels[i]);
+    }
+    sluice_pd_free(holder->pair.sides.pds[0]);
+    sluice_context_close(holder->context);
+}
+
+START_TEST(work_of_a_second_wrapper_holds_memory)
+{
+    struct holder holder;
+    struct memory memory;
+    if (device_is_soft()) {
+        return;
+    }
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    struct sluice_pd *stranger = sluice_pd_alloc(context);
+    require(pd && stranger, "%s", sluice_last_error());
+    memory_open(&memory, pd, 64);
+    holder_open(&holder, context, pd, _i == 1);
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+    struct sluice_handle handle = post(holder.pair.channels[0], &receive);
+    require_error(sluice_mr_deregister(memory.mr), -EBUSY, "posted work");
+    /* Memory that nobody names goes, and so does a domain. */
+    struct sluice_mr *free_mr = sluice_mr_alloc(pd, 64, ACCESS_ALL);
+    struct sluice_mr *strange_mr = sluice_mr_alloc(stranger, 64, ACCESS_ALL);
+    require(free_mr && strange_mr, "%s", sluice_last_error());
+    require_ok(sluice_mr_deregister(free_mr));
+    require_ok(sluice_mr_deregister(strange_mr));
+    sluice_pd_free(stranger);
+    require_ok(sluice_channel_send(holder.pair.channels[1], &sge, 1, DEADLINE));
+    await(holder.pair.channels[0], handle, SLUICE_CLASS_NONE);
+    memory_close(&memory);
+    holder_close(&holder);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+END_TEST
+
 START_TEST(wrapping_checks_what_belongs_together)
 {
     const struct sluice_context_attr no_port = {.size = sizeof(no_port), .port = 200};
@@ -216,6 +282,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, each_peer_has_its_queue_pair);
     tcase_add_test(tcase, own_posts_and_ours_live_side_by_side);
     tcase_add_test(tcase, programs_own_device_and_domain_carry_channels);
+    tcase_add_loop_test(tcase, work_of_a_second_wrapper_holds_memory, 0, 2);
     tcase_add_test(tcase, wrapping_checks_what_belongs_together);
 #endif
 }

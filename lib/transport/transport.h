@@ -198,6 +198,8 @@ struct slu_transport {
 
     int (*pd_alloc)(struct slu_tcontext *context, struct slu_tpd **pd);
     void (*pd_free)(struct slu_tpd *pd);
+    /* NULL: no two do. Whether a key of the one can name memory of the other. Any thread. */
+    bool (*pds_share_keys)(const struct slu_tpd *a, const struct slu_tpd *b);
 
     /* access has been checked. */
     int (*mr_register)(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,

@@ -56,6 +56,17 @@ void slu_verbs_pd_free(struct slu_tpd *base)
     free(pd);
 }
 
+/*
+ * Several objects may be around one domain: wrappers of the same ibv_pd, in one
+ * context or in several, of a parent domain of it, or of what was imported from
+ * another context of the device. A key belongs to one region of a device, so
+ * whoever names it there means that region.
+ */
+bool slu_verbs_pds_share_keys(const struct slu_tpd *a, const struct slu_tpd *b)
+{
+    return strcmp(a->context->device, b->context->device) == 0;
+}
+
 /* The usual reason is the limit on locked memory, which the kernel does not tell apart. */
 static int fail_no_memory(size_t length)
 {

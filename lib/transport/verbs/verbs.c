@@ -13,6 +13,7 @@ const struct slu_transport slu_transport_verbs = {
     .close = slu_verbs_close,
     .pd_alloc = slu_verbs_pd_alloc,
     .pd_free = slu_verbs_pd_free,
+    .pds_share_keys = slu_verbs_pds_share_keys,
     .mr_register = slu_verbs_mr_register,
     .mr_register_dmabuf = slu_verbs_mr_register_dmabuf,
     .mr_alloc = slu_verbs_mr_alloc,

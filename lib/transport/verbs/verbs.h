@@ -267,6 +267,7 @@ void slu_verbs_path_forget(struct slu_verbs_context *context);
 int slu_verbs_pd_alloc(struct slu_tcontext *context, struct slu_tpd **pd);
 int slu_verbs_pd_wrap(struct slu_tcontext *context, struct ibv_pd *ibv, struct slu_tpd **pd);
 void slu_verbs_pd_free(struct slu_tpd *pd);
+bool slu_verbs_pds_share_keys(const struct slu_tpd *a, const struct slu_tpd *b);
 int slu_verbs_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
                           struct slu_tmr **mr);
 int slu_verbs_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf,

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "descriptor.h"
 #include "verbs.h"
 
 static void *watch(void *argument)
