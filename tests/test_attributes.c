@@ -26,7 +26,11 @@ static const struct bad_field bad_fields[] = {
     {FIELD(receive_depth), 16385, "receive_depth 1 16384"},
     {FIELD(send_depth), UINT32_MAX, "send_depth 1 16384"},
     {FIELD(max_sge), 33, "max_sge 1 32"},
-    {FIELD(max_inline), 1025, "max_inline 1 1024"},
+    {FIELD(max_inline), 1025, "max_inline 1 1024 SLUICE_ZERO"},
+    {FIELD(max_sge), SLUICE_ZERO, "max_sge 1..32 (0: 4)"},
+    {FIELD(hop_limit), SLUICE_ZERO, "hop_limit 1..255 (0: 64)"},
+    {FIELD(retry_count), SLUICE_ZERO - 1, "retry_count 1..6"},
+    {FIELD(max_inline), SLUICE_ZERO - 1, "max_inline 1..1024"},
     {FIELD(access), SLUICE_ACCESS_LOCAL_WRITE, "access"},
     {FIELD(access), UINT32_C(1) << 30, "access"},
     {FIELD(access), SLUICE_ACCESS_NONE | SLUICE_ACCESS_REMOTE_READ, "access"},
@@ -177,6 +181,41 @@ START_TEST(channel_fields_at_their_limits)
     pair_open(&pair, &most);
     pair_works(&pair);
     pair_close(&pair);
+}
+END_TEST
+
+/* The number 0, where 0 is the default. */
+START_TEST(channel_fields_that_are_zero)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr),
+                                       .max_inline = SLUICE_ZERO,
+                                       .ack_timeout = SLUICE_ZERO,
+                                       .retry_count = SLUICE_ZERO,
+                                       .rnr_timer = SLUICE_ZERO,
+                                       .rnr_retry = SLUICE_ZERO};
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    struct memory memory;
+    struct pair pair;
+    pair_open(&pair, &attr);
+    pair_works(&pair);
+    require_ok(sluice_channel_query(pair.channels[0], &info));
+    require(info.max_inline == 0 && info.ack_timeout == 0 && info.retry_count == 0 &&
+                info.rnr_timer == 0 && info.rnr_retry == 0,
+            "%u bytes, %u, %u, %u, %u", info.max_inline, info.ack_timeout, info.retry_count,
+            info.rnr_timer, info.rnr_retry);
+    memory_open(&memory, pair.sides.pds[0], 8);
+    struct sluice_sge sge = memory_sge(&memory, 0, 1);
+    struct sluice_request request = request_of(SLUICE_OP_SEND, 0, &sge);
+    request.flags = SLUICE_INLINE;
+    require_error(sluice_channel_submit(pair.channels[0], &request, 1, DEADLINE, NULL), -EMSGSIZE,
+                  "max_inline is 0");
+    memory_close(&memory);
+    pair_close(&pair);
+    struct sluice_multichannel *loop;
+    sides_open(&pair.sides);
+    loop = loop_open(pair.sides.pds[0], 2, &attr);
+    sluice_multichannel_close(loop);
+    sides_close(&pair.sides);
 }
 END_TEST
 
@@ -470,6 +509,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, channel_max_message_out_of_range);
     tcase_add_test(tcase, channel_psn_out_of_range);
     tcase_add_test(tcase, channel_fields_at_their_limits);
+    tcase_add_test(tcase, channel_fields_that_are_zero);
     tcase_add_test(tcase, channel_attr_of_another_version);
     tcase_add_test(tcase, information_of_another_version);
     tcase_add_test(tcase, numbers_of_peers);

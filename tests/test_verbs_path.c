@@ -46,8 +46,8 @@ START_TEST(defaults_reach_the_device)
 }
 END_TEST
 
-/* Both ends of each range. */
-static const struct sluice_channel_attr ends[2] = {
+/* Both ends of each range, and 0 where that is a number of its own. */
+static const struct sluice_channel_attr ends[3] = {
     {.size = sizeof(ends[0]),
      .flags = SLUICE_CHANNEL_PSN,
      .read_depth = 1,
@@ -76,7 +76,22 @@ static const struct sluice_channel_attr ends[2] = {
      .retry_count = 6,
      .rnr_timer = 31,
      .rnr_retry = 7},
+    {.size = sizeof(ends[2]),
+     .flags = SLUICE_CHANNEL_PSN,
+     .max_inline = SLUICE_ZERO,
+     .read_depth = 128,
+     .path_mtu = 4096,
+     .hop_limit = 255,
+     .ack_timeout = SLUICE_ZERO,
+     .retry_count = SLUICE_ZERO,
+     .rnr_timer = SLUICE_ZERO,
+     .rnr_retry = SLUICE_ZERO},
 };
+
+static uint32_t number_of(uint32_t field)
+{
+    return field == SLUICE_ZERO ? 0 : field;
+}
 
 START_TEST(chosen_values_reach_the_device)
 {
@@ -90,15 +105,17 @@ START_TEST(chosen_values_reach_the_device)
         struct sluice_channel_info info = channel_info(pair.channels[i]);
         require_number(changes.rtr.path_mtu, _i == 0 ? IBV_MTU_256 : IBV_MTU_4096);
         require_number(changes.rtr.rq_psn, attr->psn);
+        require_number(changes.info.init.cap.max_inline_data,
+                       attr->max_inline ? number_of(attr->max_inline) : 64);
         require_number(changes.rtr.max_dest_rd_atomic, attr->read_depth);
-        require_number(changes.rtr.min_rnr_timer, attr->rnr_timer);
+        require_number(changes.rtr.min_rnr_timer, number_of(attr->rnr_timer));
         require_number(changes.rtr.ah_attr.sl, attr->service_level);
         require_number(changes.rtr.ah_attr.grh.traffic_class, attr->traffic_class);
         require_number(changes.rtr.ah_attr.grh.flow_label, attr->flow_label);
         require_number(changes.rtr.ah_attr.grh.hop_limit, attr->hop_limit);
-        require_number(changes.rts.timeout, attr->ack_timeout);
-        require_number(changes.rts.retry_cnt, attr->retry_count);
-        require_number(changes.rts.rnr_retry, attr->rnr_retry);
+        require_number(changes.rts.timeout, number_of(attr->ack_timeout));
+        require_number(changes.rts.retry_cnt, number_of(attr->retry_count));
+        require_number(changes.rts.rnr_retry, number_of(attr->rnr_retry));
         require_number(changes.rts.sq_psn, attr->psn);
         require_number(changes.rts.max_rd_atomic, attr->read_depth);
         /* And what is told is what was done. */
@@ -109,6 +126,10 @@ START_TEST(chosen_values_reach_the_device)
         require_number(info.remote_qpn, changes.rtr.dest_qp_num);
         require_number(info.gid_index, changes.rtr.ah_attr.grh.sgid_index);
         require_number(info.rnr_timer, changes.rtr.min_rnr_timer);
+        require_number(info.ack_timeout, changes.rts.timeout);
+        require_number(info.retry_count, changes.rts.retry_cnt);
+        require_number(info.rnr_retry, changes.rts.rnr_retry);
+        require_number(info.max_inline, changes.info.init.cap.max_inline_data);
         require_number(info.flow_label, changes.rtr.ah_attr.grh.flow_label);
     }
     pair_close(&pair);

@@ -62,7 +62,8 @@ struct sluice_channel_attr {
     uint32_t receive_depth; /* receives posted; 1..16384, default 128 */
     uint32_t max_sge;       /* SGEs of a request; 1..32, default 4; of a read also at most
                                max_read_sge of sluice_context_info */
-    uint32_t max_inline;    /* bytes of an inline send or write; 1..1024, default 64 */
+    uint32_t max_inline;    /* bytes of an inline send or write; 1..1024, default 64,
+                               SLUICE_ZERO: none */
     uint32_t access;        /* rights of peers: SLUICE_ACCESS_REMOTE_*, or SLUICE_ACCESS_NONE;
                                default remote read, write and, if the device has them, atomic */
     uint32_t read_depth;    /* reads and atomics in flight, both ways; 1..128, default 16 */
@@ -84,10 +85,13 @@ struct sluice_channel_attr {
     uint32_t path_bits;     /* InfiniBand: low bits of our LID; 0..127, default 0 */
     uint32_t psn;           /* first packet sequence number, 24 bits, if SLUICE_CHANNEL_PSN is
                                set; else random */
-    uint32_t ack_timeout;   /* 4.096 us * 2^n; 1..31, default 18 (1.07 s) */
-    uint32_t retry_count;   /* 1..6, default 6; 7 retries for ever on some devices */
-    uint32_t rnr_timer;     /* code of InfiniBand; 1..31, default 12 (0.64 ms) */
-    uint32_t rnr_retry;     /* 1..7, default 7: for ever, the deadline decides */
+    uint32_t ack_timeout;   /* 4.096 us * 2^n; 1..31, default 18 (1.07 s), SLUICE_ZERO: 0, which
+                               is for ever */
+    uint32_t retry_count;   /* 1..6, default 6, SLUICE_ZERO: 0; 7 retries for ever on some
+                               devices */
+    uint32_t rnr_timer;     /* code of InfiniBand; 1..31, default 12 (0.64 ms), SLUICE_ZERO: 0,
+                               which is 655.36 ms */
+    uint32_t rnr_retry;     /* 1..7, default 7: for ever, the deadline decides; SLUICE_ZERO: 0 */
     uint32_t reserved;      /* must be 0 */
 };
 

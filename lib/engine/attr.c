@@ -16,14 +16,18 @@
     (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 #define FLAGS (SLUICE_CHANNEL_GLOBAL | SLUICE_CHANNEL_PSN)
 
-/* A number with a range. 0 is the default, and where that is 0, the least value too. */
+/*
+ * A number with a range. 0 is the default, and where that is 0, the least value
+ * too; of some other fields SLUICE_ZERO is the number 0.
+ */
 struct field {
     const char *name;
     size_t from; /* in sluice_channel_attr */
     size_t to;   /* in slu_qp_attr */
     uint32_t usual;
     uint32_t max;
-    size_t limit; /* in slu_tcontext, or 0: what the device can do */
+    size_t limit;     /* in slu_tcontext, or 0: what the device can do */
+    bool can_be_zero; /* by SLUICE_ZERO */
 };
 
 #define NAMED(name) \
@@ -31,20 +35,20 @@ struct field {
 #define LIMIT(name) offsetof(struct slu_tcontext, name)
 
 static const struct field fields[] = {
-    {NAMED(send_depth), 128, 16384, LIMIT(max_send_depth)},
-    {NAMED(receive_depth), 128, 16384, LIMIT(max_receive_depth)},
-    {NAMED(max_sge), 4, SLU_MAX_SGE, LIMIT(max_sge)},
-    {NAMED(max_inline), 64, 1024, LIMIT(max_inline)},
-    {NAMED(read_depth), 16, 128, LIMIT(max_read_depth)},
-    {NAMED(service_level), 0, 15, 0},
-    {NAMED(traffic_class), 0, 255, 0},
-    {NAMED(flow_label), 0, 0xfffff, 0},
-    {NAMED(hop_limit), 64, 255, 0},
-    {NAMED(path_bits), 0, 127, 0},
-    {NAMED(psn), 0, 0xffffff, 0},
-    {NAMED(ack_timeout), 18, 31, 0},
-    {NAMED(rnr_timer), 12, 31, 0},
-    {NAMED(rnr_retry), 7, 7, 0},
+    {NAMED(send_depth), 128, 16384, LIMIT(max_send_depth), false},
+    {NAMED(receive_depth), 128, 16384, LIMIT(max_receive_depth), false},
+    {NAMED(max_sge), 4, SLU_MAX_SGE, LIMIT(max_sge), false},
+    {NAMED(max_inline), 64, 1024, LIMIT(max_inline), true},
+    {NAMED(read_depth), 16, 128, LIMIT(max_read_depth), false},
+    {NAMED(service_level), 0, 15, 0, false},
+    {NAMED(traffic_class), 0, 255, 0, false},
+    {NAMED(flow_label), 0, 0xfffff, 0, false},
+    {NAMED(hop_limit), 64, 255, 0, false},
+    {NAMED(path_bits), 0, 127, 0, false},
+    {NAMED(psn), 0, 0xffffff, 0, false},
+    {NAMED(ack_timeout), 18, 31, 0, true},
+    {NAMED(rnr_timer), 12, 31, 0, true},
+    {NAMED(rnr_retry), 7, 7, 0, true},
 };
 
 /* 0 takes the default, or the device's limit if that is lower. */
@@ -54,12 +58,17 @@ static int apply(uint32_t *value, const struct field *field, uint32_t given, uin
         *value = field->usual < device ? field->usual : device;
         return 0;
     }
+    if (given == SLUICE_ZERO && field->can_be_zero) {
+        *value = 0;
+        return 0;
+    }
     if (given > field->max && field->usual == 0)
         return slu_misuse(EINVAL, "sluice_channel_attr.%s is %u, must be in 0..%u", field->name,
                           given, field->max);
     if (given > field->max)
-        return slu_misuse(EINVAL, "sluice_channel_attr.%s is %u, must be in 1..%u (0: %u)",
-                          field->name, given, field->max, field->usual);
+        return slu_misuse(EINVAL, "sluice_channel_attr.%s is %u, must be in 1..%u (0: %u%s)",
+                          field->name, given, field->max, field->usual,
+                          field->can_be_zero ? ", SLUICE_ZERO: 0" : "");
     if (given > device)
         return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, this device allows 1..%u",
                         field->name, given, device);
@@ -127,11 +136,14 @@ static int apply_retries(struct slu_qp_attr *out, uint32_t count)
     if (count == 7)
         return slu_misuse(EINVAL,
                           "sluice_channel_attr.retry_count is 7: some devices then retry for "
-                          "ever, and a lost peer is never noticed; must be in 1..6 (0: 6)");
-    if (count > 7)
-        return slu_misuse(EINVAL, "sluice_channel_attr.retry_count is %u, must be in 1..6 (0: 6)",
+                          "ever, and a lost peer is never noticed; must be in 1..6 (0: 6, "
+                          "SLUICE_ZERO: 0)");
+    if (count > 7 && count != SLUICE_ZERO)
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.retry_count is %u, must be in 1..6 (0: 6, "
+                          "SLUICE_ZERO: 0)",
                           count);
-    out->retry_count = count != 0 ? count : 6;
+    out->retry_count = count == SLUICE_ZERO ? 0 : count != 0 ? count : 6;
     return 0;
 }
 
@@ -193,7 +205,13 @@ static void warn_of_retries(const struct slu_engine *engine, const struct slu_tc
 {
     int64_t timeout = INT64_C(4096) << engine->attr.ack_timeout;
 
-    if (device->level == SLUICE_LEVEL_NIC && engine->keepalive < timeout)
+    if (device->level != SLUICE_LEVEL_NIC)
+        return;
+    if (engine->attr.ack_timeout == 0)
+        slu_log(SLUICE_LOG_INFO,
+                "keepalive without an acknowledgement timeout: a peer is taken for "
+                "lost when a packet is");
+    else if (engine->keepalive < timeout)
         slu_log(SLUICE_LOG_INFO,
                 "keepalive of %lld ms is shorter than the acknowledgement timeout of %lld ms: a "
                 "peer is taken for lost when a packet is",
