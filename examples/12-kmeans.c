@@ -4,7 +4,7 @@
  *
  *   12-kmeans [--clusters K] [--iterations N] [--repeat N] FILE
  *
- *   scripts/launch -q -n 4 examples/12-kmeans examples/data/digits.csv
+ *   sluice-launch -q -n 4 examples/12-kmeans examples/data/digits.csv
  *   mpirun -n 4 examples/12-kmeans examples/data/digits.csv
  *
  * Only rank 0 needs the FILE, each line of which has the 64 pixels of an image, 0

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Manual pages, one a line, sorted.
+dist_man1_MANS = \
+	%D%/sluice-launch.1
+
 dist_man3_MANS = \
 	%D%/SLUICE_MS.3 \
 	%D%/SLUICE_SCOPE.3 \

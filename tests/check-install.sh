@@ -114,15 +114,57 @@ EOF
 printf '{"hosts": [{"hostname": "localhost", "port": 7471, "rankid": 0}]}\n' >"$tmp/hosts"
 (umask 077 && echo 'known to us alone' >"$tmp/secret")
 
+# Ranks of a job, started by what is installed, on a host that has nothing else of it.
+cat >"$tmp/rank.c" <<'EOF'
+#include <stdio.h>
+#include <sluice.h>
+int main(void)
+{
+    struct sluice_exchange_info info = {.size = sizeof(info)};
+    struct sluice_exchange *exchange = sluice_exchange_open(NULL, SLUICE_S(30));
+    if (exchange == NULL || sluice_exchange_query(exchange, &info) < 0 ||
+        sluice_exchange_barrier(exchange, SLUICE_S(30)) < 0) {
+        fprintf(stderr, "%s\n", sluice_last_error());
+        return 1;
+    }
+    printf("rank %u of %u\n", (unsigned)info.rank, (unsigned)info.ranks);
+    sluice_exchange_close(exchange);
+    return 0;
+}
+EOF
+
+launches() {
+  grep -q '^#define HAVE_SODIUM 1' config.h || export SLUICE_SECRET_FILE=
+  run "$root$prefix/bin/sluice-launch" -n 3 "$1" >"$tmp/ranks" || return 1
+  cat "$tmp/ranks"
+  [ "$(sort "$tmp/ranks" | tr '\n' ' ')" = '[0] rank 0 of 3 [1] rank 1 of 3 [2] rank 2 of 3 ' ]
+}
+
+check_launch() {
+  if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]'; then
+    check 'the ranks of a job are started by sluice-launch' launches "$1"
+  else
+    skip 'the ranks of a job are started by sluice-launch' 'no bash 5.1'
+  fi
+}
+page_is_there() {
+  [ -f "$root${mandir:-$prefix/share/man}/man1/sluice-launch.1" ]
+}
+check 'sluice-launch has its page' page_is_there
+
 awk '/^```c$/ && !seen { inside = seen = 1; next } /^```/ { inside = 0 } inside' \
   "$srcdir/README.md" >"$tmp/readme.c"
 if [ -s "$tmp/readme.c" ]; then
   if [ -f "$root$libdir/libsluice.so" ]; then
     check 'the program of README.md is built' build "$tmp/readme.c" "$tmp/shared"
     check 'the program of README.md runs' run "$tmp/shared"
+    check 'a rank of a job is built' build "$tmp/rank.c" "$tmp/rank"
+    check_launch "$tmp/rank"
   else
     check 'the program of README.md is built without a shared library' build "$tmp/readme.c" "$tmp/alone"
     check 'the program of README.md runs without a shared library' run "$tmp/alone"
+    check 'a rank of a job is built without a shared library' build "$tmp/rank.c" "$tmp/rank"
+    check_launch "$tmp/rank"
   fi
   if [ -f "$root$libdir/libsluice.a" ]; then
     rm -f "$root$libdir"/libsluice.so*

@@ -120,6 +120,35 @@ blames_the_lowest() {
     until [ -e "$1" ]; do sleep 0.01; done
     [ $SLUICE_RANK -lt 2 ] || exit $((11 + $SLUICE_RANK))' - "$tmp/go"
 }
+# A dead process of which nobody takes notice is dead all the same.
+lives() {
+  kill -0 "$1" && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat"
+}
+# What it started goes with it, whatever the ranks ignore, and so does its folder.
+killed_itself() {
+  rm -rf "$tmp/launch"
+  mkdir "$tmp/launch"
+  # shellcheck disable=SC2016 # it is the shells of the ranks that see these variables
+  TMPDIR=$tmp/launch "$launch" "$@" -n 2 sh -c \
+    'trap "" HUP INT TERM; sleep 100 & echo $$ $! >"$1.$SLUICE_RANK.new" &&
+     mv "$1.$SLUICE_RANK.new" "$1.$SLUICE_RANK"; wait' - "$tmp/launch/ids" >"$tmp/out" 2>&1 &
+  id=$!
+  until [ -s "$tmp/launch/ids.0" ] && [ -s "$tmp/launch/ids.1" ]; do
+    kill -0 "$id" || { cat "$tmp/out"; return 1; }
+    sleep 0.1
+  done
+  # shellcheck disable=SC2046 # they are words
+  set -- $(cat "$tmp/launch/ids.0" "$tmp/launch/ids.1")
+  [ $# = 4 ] || return 1
+  kill -KILL "$id"
+  i=0
+  while lives "$1" || lives "$2" || lives "$3" || lives "$4" ||
+    [ "$(find "$tmp/launch" -type d | wc -l)" != 1 ]; do
+    i=$((i + 1))
+    [ "$i" -lt 300 ] || { ps -fp "$1,$2,$3,$4"; find "$tmp/launch"; return 1; }
+    sleep 0.1
+  done 2>/dev/null
+}
 interrupted_twice() {
   start=$(date +%s)
   # A shell has what it starts in the background ignore SIGINT.
@@ -165,6 +194,8 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch kills who ignores SIGINT and SIGTERM' quickly_ends_with 137 'killed by signal 9' \
     timeout --preserve-status -s INT 2 "$launch" -n 2 sh -c 'trap "" INT TERM; sleep 50; sleep 50'
   check 'scripts/launch kills at the second SIGINT' interrupted_twice
+  check 'scripts/launch takes all with it if it is killed' killed_itself
+  check 'scripts/launch -q takes all with it if it is killed' killed_itself -q
   check 'scripts/launch blames the rank that was killed' blames_the_killed
   check 'scripts/launch blames the lowest of the ranks that failed' blames_the_lowest
   check 'scripts/launch says what it needs' ends_with 2 'how many ranks' "$launch" $ranks

@@ -211,7 +211,7 @@ awk '/^#define SLUICE_/ { sub(/\(.*/, "", $2); print $2 }
   sort -u >"$tmp/constants"
 
 # What the pages have: "name section page", one line for each name.
-for page in "$man"/*.[37]; do
+for page in "$man"/*.[137]; do
   base=${page##*/}
   parse names "$page" | sed "s/\$/ ${base##*.} $base/"
 done | sort >"$tmp/names"
@@ -266,14 +266,14 @@ wrong_types() {
   preprocess "$tmp/types.h" >"$tmp/types.i" || return 1
   parse types "$tmp/types.i" | sort >"$tmp/page-types"
   uniq -d "$tmp/page-types" | sed 's/^/twice: /'
-  for page in "$man"/*.[37]; do parse undescribed "$page"; done
+  for page in "$man"/*.[137]; do parse undescribed "$page"; done
   diff "$tmp/types" "$tmp/page-types" | sed -n 's/^</only in a header:/p; s/^>/only in a page:/p'
 }
 
 # Words in the pages, the names of environment variables aside.
 wrong_words() {
   sed -n 's/^\.It Ev \([A-Z0-9_]*\).*/\1/p' "$man/sluice_environment.7" | sort -u >"$tmp/environment"
-  grep -hv '^\.Dt ' "$man"/*.[37] >"$tmp/text"
+  grep -hv '^\.Dt ' "$man"/*.[137] >"$tmp/text"
   grep -o '\bSLUICE_[A-Z0-9_]*[A-Z0-9]\b' "$tmp/text" | sort -u >"$tmp/words"
   sort -u "$tmp/constants" "$tmp/environment" | comm -13 - "$tmp/words" | sed 's/$/ is in no header/'
   comm -23 "$tmp/constants" "$tmp/words" | sed 's/$/ is in no page/'
@@ -310,7 +310,7 @@ unread_environment() {
 }
 
 dead_references() {
-  grep -ohE '\bXr (sluice|SLUICE)[A-Za-z0-9_]* [0-9]' "$man"/*.[37] | sort -u |
+  grep -ohE '\bXr (sluice|SLUICE)[A-Za-z0-9_-]* [0-9]' "$man"/*.[137] | sort -u |
     while read -r _ name section; do
       grep -q "^$name $section " "$tmp/names" || echo "$name($section) does not exist"
     done
@@ -386,13 +386,14 @@ check_c() {
 
 # Commands run in a folder that has what they name.
 mkdir "$tmp/blocks" "$tmp/desk"
-ln -s "$(cd "$srcdir" && pwd)/scripts" "$tmp/desk/scripts"
+mkdir "$tmp/desk/bin"
+ln -s "$(cd "$srcdir" && pwd)/scripts/launch" "$tmp/desk/bin/sluice-launch"
 # Without libsodium there are no secrets, which scripts/launch would make.
 grep -q '^#define HAVE_SODIUM 1' config.h 2>/dev/null || export SLUICE_SECRET_FILE=
 
 run_commands() {
   ln -sf "$(pwd)/$2" "$tmp/desk/program"
-  (cd "$tmp/desk" && SLUICE_DEVICE=soft timeout 60 sh -e "$1")
+  (cd "$tmp/desk" && PATH=$tmp/desk/bin:$PATH SLUICE_DEVICE=soft timeout 60 sh -e "$1")
 }
 
 check_shell() {
@@ -519,7 +520,7 @@ EOF
   fi
 }
 
-for page in "$man"/*.[37]; do
+for page in "$man"/*.[137]; do
   base=${page##*/}
   if have mandoc; then
     check "$base lints" silent lint "$page"

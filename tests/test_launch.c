@@ -289,7 +289,7 @@ START_TEST(nothing)
 {
     refuse("", ENOENT,
            "nothing attributes SLUICE_RANK SLUICE_RANKS Open MPI PMI PMIx torchrun Slurm "
-           "SLUICE_HOST_FILE mpirun srun scripts/launch SLUICE_RANK=0 SLUICE_RANKS=1");
+           "SLUICE_HOST_FILE mpirun srun sluice-launch SLUICE_RANK=0 SLUICE_RANKS=1");
 }
 END_TEST
 

@@ -426,7 +426,7 @@ static int fail_unknown(const struct slu_launch *launch)
                                 "set SLUICE_RANK and SLUICE_RANKS, or SLUICE_EXCHANGE=pmix");
     return slu_fail(ENOENT, "nothing says which rank this is: not the attributes, SLUICE_RANK and "
                             "SLUICE_RANKS, those of Open MPI, PMI, PMIx, torchrun or Slurm, nor "
-                            "SLUICE_HOST_FILE; start it by mpirun, srun or scripts/launch, or "
+                            "SLUICE_HOST_FILE; start it by mpirun, srun or sluice-launch, or "
                             "alone with SLUICE_RANK=0 SLUICE_RANKS=1");
 }
 
