@@ -58,6 +58,7 @@ static const struct variable table[SLU_ENV_COUNT] = {
     [SLU_ENV_MISUSE] = {.name = "SLUICE_MISUSE",
                         .what = "what a mistake of the program does",
                         .words = {"abort"}},
+    [SLU_ENV_MUNGE] = {.name = "SLUICE_MUNGE", .what = "the socket of munge, or no", .high = 107},
     [SLU_ENV_RANK] = {.name = "SLUICE_RANK",
                       .what = "the rank of this process",
                       .high = SLUICE_MAX_RANKS - 1},

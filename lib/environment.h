@@ -18,6 +18,7 @@ enum slu_variable {
     SLU_ENV_LOCAL_RANK,
     SLU_ENV_LOG,
     SLU_ENV_MISUSE,
+    SLU_ENV_MUNGE,
     SLU_ENV_RANK,
     SLU_ENV_RANKS,
     SLU_ENV_ROOT,

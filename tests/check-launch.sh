@@ -54,8 +54,18 @@ ends_with() {
   [ "$status" = "$wanted" ] && grep -q -e "$words" "$tmp/out"
 }
 
+# says_in_err COUNT: that nothing proves of what job a rank is, by the last ranks.
+says_in_err() {
+  cat "$tmp/err"
+  [ "$(grep -c 'nothing proves' "$tmp/err")" = "$1" ]
+}
+
 if [ "${1:-}" = slurm ]; then
   check 'srun' ranks_of 4 'by SLURM_PROCID and SLURM_NTASKS over TCP' srun -n 4 $ranks
+  check 'srun, without munge of its own, warns' says_in_err 1
+  export SLUICE_MUNGE="${SLURM_CONF%/*}/munge.socket"
+  check 'srun, with munge' ranks_of 4 'by SLURM_PROCID and SLURM_NTASKS over TCP' srun -n 4 $ranks
+  check 'srun, with munge, does not warn' says_in_err 0
   check 'srun of examples/12-kmeans' ends_with 0 'inertia 1167946.2077' \
     srun -n 4 examples/12-kmeans "$srcdir/examples/data/digits.csv"
   check 'srun --mpi=pmi2' ranks_of 3 'by PMI_RANK and PMI_SIZE over TCP' srun --mpi=pmi2 -n 3 $ranks

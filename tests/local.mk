@@ -285,7 +285,7 @@ exchange_tests = \
 	%D%/test_pmi
 
 # Takes long, because launchers do.
-launch_checks = %D%/check-launch.sh
+launch_checks = %D%/check-launch.sh %D%/check-munge.sh
 
 # Checks of what was built, one a line, sorted.
 build_checks = \

@@ -93,7 +93,7 @@ START_TEST(d2_hellos_to_rank_0)
         uint8_t refusal; /* 0: it is dropped */
     } wrong[] = {{0, 'S', 0},         {7, 0, 0},        {VERSION, 1, 1},   {VERSION + 1, 0, 1},
                  {VERSION + 1, 2, 1}, {ROLE, 0, 0},     {ROLE, 2, 0},      {ROLE, 3, 0},
-                 {SECRET, 1, 3},      {SECRET, 2, 0},   {REFUSAL, 1, 0},   {REFUSAL, 255, 0},
+                 {SECRET, 1, 3},      {SECRET, 3, 0},   {REFUSAL, 1, 0},   {REFUSAL, 255, 0},
                  {ZERO, 1, 0},        {ZERO + 2, 1, 0}, {JOB, 'x', 2},     {JOB + 1, 'x', 0},
                  {JOB + 63, 1, 0},    {END, 1, 0},      {END + 7, 0xff, 0}};
     struct parties parties;
@@ -221,7 +221,7 @@ START_TEST(d2_hellos_of_rank_0)
     } wrong[] = {{0, 'H', EPROTO, "no rank 0"},         {7, 0, EPROTO, "no rank 0"},
                  {VERSION + 1, 2, EPROTO, "version 2"}, {ROLE, 1, EPROTO, "no rank 0"},
                  {ROLE, 7, EPROTO, "no rank 0"},        {SECRET, 1, EACCES, "has a secret"},
-                 {SECRET, 2, EPROTO, "no rank 0"},      {REFUSAL, 1, EPROTO, "version"},
+                 {SECRET, 3, EPROTO, "no rank 0"},      {REFUSAL, 1, EPROTO, "version"},
                  {REFUSAL, 2, EPROTO, "job"},           {REFUSAL, 3, EACCES, "secret"},
                  {REFUSAL, 4, EPROTO, "no rank 0"},     {ZERO, 1, EPROTO, "no rank 0"},
                  {RANK + 3, 1, EPROTO, "no rank 0"},    {JOB, 'x', EPROTO, "job \"x\""},

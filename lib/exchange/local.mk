@@ -7,6 +7,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/exchange.h \
 	%D%/host_file.c \
 	%D%/launch.c \
+	%D%/munge.c \
 	%D%/pmi.c \
 	%D%/pmi.h \
 	%D%/pmi_wire.c \

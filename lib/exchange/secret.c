@@ -16,6 +16,13 @@
 #define SECRET_MIN 16
 #define SECRET_MAX 4096
 
+const char *slu_secret_means(uint8_t means)
+{
+    return means == TCP_MUNGE    ? "munge (see SLUICE_MUNGE)"
+           : means == TCP_SECRET ? "a secret"
+                                 : "none";
+}
+
 #ifdef HAVE_SODIUM
 
 #include <sodium.h>

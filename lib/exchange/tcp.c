@@ -113,7 +113,44 @@ static int find_places(struct tcp *tcp, const struct slu_launch *launch)
     return error;
 }
 
-static int prepare(struct tcp *tcp, const struct slu_launch *launch)
+/* Where nobody gave the ranks a secret, munge lets them have one. */
+static int use_munge(struct tcp *tcp, int64_t until)
+{
+    uint8_t secret[SLU_SECRET_BYTES];
+    int error;
+
+    if (!slu_secret_supported())
+        return 0;
+    /* A rank seals one for nobody, to see whether there is munge on its host. */
+    error = slu_munge_seal(secret, tcp->credential, until);
+    if (error > 0) {
+        tcp->means = TCP_MUNGE;
+        error = tcp->rank == 0 ? slu_secret_copy(secret, sizeof secret, &tcp->secret) : 0;
+    }
+    explicit_bzero(secret, sizeof secret);
+    return error;
+}
+
+/* Once in a process, and by one rank of a job: that it is open to all who find it. */
+static void warn_of_strangers(const struct tcp *tcp)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+
+    if (tcp->rank != 0 || tcp->means != TCP_NOTHING || atomic_flag_test_and_set(&warned))
+        return;
+    if (slu_secret_supported())
+        slu_log(SLUICE_LOG_WARN,
+                "nothing proves that who comes to rank 0 at %.128s is of this job: give all ranks "
+                "a file with a secret by SLUICE_SECRET_FILE",
+                tcp->root);
+    else
+        slu_log(SLUICE_LOG_WARN,
+                "nothing proves that who comes to rank 0 at %.128s is of this job, for this "
+                "library was built without libsodium, and can have no secret",
+                tcp->root);
+}
+
+static int prepare(struct tcp *tcp, const struct slu_launch *launch, int64_t until)
 {
     int error;
 
@@ -126,10 +163,16 @@ static int prepare(struct tcp *tcp, const struct slu_launch *launch)
     else
         error = slu_launch_name_source(slu_secret_read(launch->secret_file, &tcp->secret),
                                        launch->secret_source);
+    tcp->means = tcp->secret.bytes != NULL ? TCP_SECRET : TCP_NOTHING;
     /* A single rank needs nobody. */
     if (error < 0 || tcp->ranks == 1)
         return error;
-    return find_places(tcp, launch);
+    error = find_places(tcp, launch);
+    if (error == 0 && tcp->means == TCP_NOTHING)
+        error = use_munge(tcp, until);
+    if (error == 0)
+        warn_of_strangers(tcp);
+    return error;
 }
 
 int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *launch, int64_t until)
@@ -149,7 +192,7 @@ int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *laun
     tcp->epoll = -1;
     tcp->listener = launch->listener;
     tcp->link.fd = -1;
-    error = prepare(tcp, launch);
+    error = prepare(tcp, launch, until);
     if (error == 0)
         error = tcp->rank == 0 ? slu_tcp_root_open(exchange, until)
                                : slu_tcp_leaf_open(exchange, until);

@@ -4,10 +4,10 @@
  * what all give and sends it out.
  *
  * A connection begins with a greeting. The rank says hello, rank 0 says its own;
- * with a secret, the rank then proves that it knows it, and after it rank 0. What
- * is signed are both hellos, and so both nonces, roles, the rank, and the job:
- * what was heard of one greeting is of no use in another. When all ranks are
- * there, rank 0 sends STARTED.
+ * with a secret, which may come behind the hello of rank 0, in a credential of munge,
+ * the rank then proves that it knows it, and after it rank 0. What is signed are both
+ * hellos, and so both nonces, roles, the rank, and the job: what was heard of one
+ * greeting is of no use in another. When all ranks are there, rank 0 sends STARTED.
  *
  * Then there are frames. For a call each rank sends one with what it gives, and
  * gets one of the same kind with its result, or a VERDICT: the error, the text
@@ -36,11 +36,14 @@
 #define TCP_HELLO_BYTES 128
 #define TCP_HELLO_HEAD 10 /* magic and version, which stay where they are in all versions */
 #define TCP_PROOF_BYTES 40
+#define TCP_CREDENTIAL_BYTES 1024
 #define TCP_FRAME_BYTES 24
 #define TCP_MAC_BYTES 32
 #define TCP_NONCE_BYTES 32
 #define TCP_JOB_BYTES 64
 
+/* How a side proves that it is of the job. */
+enum tcp_means { TCP_NOTHING = 0, TCP_SECRET = 1, TCP_MUNGE = 2 };
 enum tcp_role { TCP_ROLE_RANK = 1, TCP_ROLE_ROOT = 2 };
 enum tcp_refusal {
     TCP_ACCEPTED = 0,
@@ -52,7 +55,7 @@ enum tcp_refusal {
 struct tcp_hello {
     uint16_t version;
     uint8_t role;    /* enum tcp_role */
-    uint8_t secret;  /* 1: has one */
+    uint8_t secret;  /* enum tcp_means */
     uint8_t refusal; /* enum tcp_refusal, of rank 0 */
     uint32_t ranks, rank;
     uint8_t nonce[TCP_NONCE_BYTES];
@@ -116,6 +119,19 @@ void slu_secret_sign(const struct slu_secret *secret, enum tcp_role role,
 /* Takes the same time wherever they differ. */
 bool slu_secret_equal(const uint8_t a[TCP_MAC_BYTES], const uint8_t b[TCP_MAC_BYTES]);
 
+/* In words: "a secret", munge, or "none". */
+const char *slu_secret_means(uint8_t means);
+
+/*
+ * munge.c: a secret of rank 0, and the credential that has it: 1; 0: there is no munge, or
+ * it is not to be used; or an error with a text, for one that the user names.
+ */
+int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENTIAL_BYTES],
+                   int64_t until);
+/* What it has, if it is of this user: 0, -EACCES, -ETIMEDOUT, ... */
+int slu_munge_unseal(const char credential[TCP_CREDENTIAL_BYTES], uint8_t secret[SLU_SECRET_BYTES],
+                     int64_t until);
+
 /*
  * tcp_link.c. A connection: bytes go out of a list, and come in at one place,
  * as the socket takes and gives them. It never blocks.
@@ -178,7 +194,7 @@ struct tcp_peer {
     uint8_t header[TCP_FRAME_BYTES];
     enum tcp_stage stage;
     bool refused;  /* one that said to be it did not have our secret */
-    bool bare;     /* it had none at all */
+    uint8_t means; /* what it had instead, of enum tcp_means */
     bool left;     /* it was let in, and hung up before all were there */
     bool called;   /* it has made this call */
     bool done;     /* and given all bytes of it; while all come: it is there */
@@ -194,7 +210,9 @@ struct tcp {
     const char *root_source;
     struct tcp_place places[SLU_ROOTS];
     uint32_t place_count;
-    struct slu_secret secret;
+    enum tcp_means means;
+    struct slu_secret secret; /* of a rank with munge: what rank 0 sealed, once it has said it */
+    char credential[TCP_CREDENTIAL_BYTES]; /* of rank 0, or what it said */
     uint64_t *present; /* a bit for each rank: who was there when a call failed */
 
     /* Of rank 0. Peer 0 is of a newcomer because of whom all fail. */

@@ -174,14 +174,16 @@ static int fail_refused(struct sluice_exchange *exchange, const char *names, uin
 {
     const struct tcp *tcp = exchange->state;
 
-    if (tcp->secret.bytes == NULL)
+    uint8_t means = tcp->peers[refused].means;
+
+    if (means != TCP_NOTHING && means != tcp->means)
         return fail_all(exchange,
-                        slu_fail(EACCES, "rank %u has a secret, and rank 0 has none; missing: %s",
-                                 refused, names));
-    if (tcp->peers[refused].bare)
+                        slu_fail(EACCES, "rank %u has %s, and rank 0 has %s; missing: %s", refused,
+                                 slu_secret_means(means), slu_secret_means(tcp->means), names));
+    if (means != tcp->means)
         return fail_all(exchange,
-                        slu_fail(EACCES, "rank 0 has a secret, and rank %u has none; missing: %s",
-                                 refused, names));
+                        slu_fail(EACCES, "rank 0 has %s, and rank %u has none; missing: %s",
+                                 slu_secret_means(tcp->means), refused, names));
     return fail_all(exchange, slu_fail(EACCES,
                                        "rank %u was refused, since it did not prove that it "
                                        "knows the secret of rank 0; missing: %s",

@@ -10,6 +10,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -95,7 +96,7 @@ static int say_hello(const struct tcp *tcp, struct newcomer *newcomer, enum tcp_
     struct tcp_hello hello = {
         .version = TCP_VERSION,
         .role = TCP_ROLE_ROOT,
-        .secret = tcp->secret.bytes != NULL,
+        .secret = tcp->means,
         .refusal = (uint8_t)refusal,
         .ranks = tcp->ranks,
     };
@@ -105,7 +106,12 @@ static int say_hello(const struct tcp *tcp, struct newcomer *newcomer, enum tcp_
         return error;
     memcpy(hello.job, tcp->job, sizeof hello.job);
     slu_tcp_hello_encode(&hello, newcomer->answer);
-    return say(newcomer, newcomer->answer, TCP_HELLO_BYTES) ? 0 : -ECONNRESET;
+    if (!say(newcomer, newcomer->answer, TCP_HELLO_BYTES))
+        return -ECONNRESET;
+    if (tcp->means != TCP_MUNGE || refusal != TCP_ACCEPTED)
+        return 0;
+    return say(newcomer, (const uint8_t *)tcp->credential, sizeof tcp->credential) ? 0
+                                                                                   : -ECONNRESET;
 }
 
 /* It is told why, and the others go on. */
@@ -127,13 +133,15 @@ static void refuse(struct tcp *tcp, struct greeting *greeting, struct newcomer *
 static void refuse_secret(struct tcp *tcp, struct greeting *greeting, struct newcomer *newcomer,
                           const struct tcp_hello *hello)
 {
-    const char *why = tcp->secret.bytes == NULL ? "it has a secret, and rank 0 has none"
-                      : hello->secret == 0      ? "it has no secret"
-                                                : "it did not prove that it knows the secret";
+    char why[120] = "it did not prove that it knows the secret";
+
+    if (hello->secret != tcp->means)
+        snprintf(why, sizeof why, "it has %s, and rank 0 has %s", slu_secret_means(hello->secret),
+                 slu_secret_means(tcp->means));
 
     if (hello->rank < tcp->ranks) {
         tcp->peers[hello->rank].refused = true;
-        tcp->peers[hello->rank].bare = hello->secret == 0;
+        tcp->peers[hello->rank].means = hello->secret;
     }
     refuse(tcp, greeting, newcomer, TCP_REFUSED_SECRET, why);
 }
@@ -272,7 +280,7 @@ static int hear_hello(struct sluice_exchange *exchange, struct greeting *greetin
         refuse(tcp, greeting, newcomer, TCP_REFUSED_JOB, "it is of another job");
         return 0;
     }
-    if (hello.secret != (tcp->secret.bytes != NULL)) {
+    if (hello.secret != tcp->means) {
         refuse_secret(tcp, greeting, newcomer, &hello);
         return 0;
     }
@@ -280,7 +288,7 @@ static int hear_hello(struct sluice_exchange *exchange, struct greeting *greetin
         drop(greeting, newcomer);
         return 0;
     }
-    if (tcp->secret.bytes == NULL)
+    if (tcp->means == TCP_NOTHING)
         return admit(exchange, greeting, newcomer, &hello);
     newcomer->proving = true;
     return 0;

@@ -88,11 +88,15 @@ static int fail_refused(const struct tcp *tcp, const struct tcp_hello *theirs)
         return slu_fail(EPROTO, "rank 0 at %s is of job \"%s\", not \"%s\"", tcp->root, theirs->job,
                         tcp->job);
     case TCP_REFUSED_SECRET:
-        if (theirs->secret)
-            return slu_fail(EACCES, "rank 0 at %s has a secret, and rank %u has none", tcp->root,
+        if (theirs->secret == tcp->means)
+            return slu_fail(EACCES, "rank 0 at %s refused the secret of rank %u", tcp->root,
                             tcp->rank);
-        return slu_fail(EACCES, "rank %u has a secret, and rank 0 at %s has none", tcp->rank,
-                        tcp->root);
+        if (theirs->secret != TCP_NOTHING)
+            return slu_fail(EACCES, "rank 0 at %s has %s, and rank %u has %s", tcp->root,
+                            slu_secret_means(theirs->secret), tcp->rank,
+                            slu_secret_means(tcp->means));
+        return slu_fail(EACCES, "rank %u has %s, and rank 0 at %s has none", tcp->rank,
+                        slu_secret_means(tcp->means), tcp->root);
     default:
         return slu_fail(EPROTO, "rank 0 at %s refused version %u of the exchange", tcp->root,
                         TCP_VERSION);
@@ -118,7 +122,7 @@ static int check_hello(struct attempt *attempt)
     }
     if (theirs.refusal != TCP_ACCEPTED)
         return fail_refused(tcp, &theirs);
-    if (theirs.secret != (tcp->secret.bytes != NULL)) {
+    if (theirs.secret != tcp->means) {
         theirs.refusal = TCP_REFUSED_SECRET;
         return fail_refused(tcp, &theirs);
     }
@@ -134,7 +138,7 @@ static void make_hello(const struct tcp *tcp, struct tcp_hello *hello)
     *hello = (struct tcp_hello){
         .version = TCP_VERSION,
         .role = TCP_ROLE_RANK,
-        .secret = tcp->secret.bytes != NULL,
+        .secret = tcp->means,
         .ranks = tcp->ranks,
         .rank = tcp->rank,
     };
@@ -167,6 +171,25 @@ static int prove(struct attempt *attempt, int64_t until)
     return 0;
 }
 
+/* The secret of rank 0, if that is of our user. */
+static int hear_credential(struct attempt *attempt, int64_t until)
+{
+    struct tcp *tcp = attempt->tcp;
+    uint8_t secret[SLU_SECRET_BYTES];
+    int error;
+
+    tcp->link.in = (uint8_t *)tcp->credential;
+    tcp->link.want = sizeof tcp->credential;
+    if (transfer(&tcp->link, until) < 0)
+        return again(attempt, "it left before its credential was there");
+    error = slu_munge_unseal(tcp->credential, secret, until);
+    slu_secret_forget(&tcp->secret);
+    if (error == 0)
+        error = slu_secret_copy(secret, sizeof secret, &tcp->secret);
+    explicit_bzero(secret, sizeof secret);
+    return error;
+}
+
 static int greet(struct attempt *attempt)
 {
     struct tcp *tcp = attempt->tcp;
@@ -191,7 +214,9 @@ static int greet(struct attempt *attempt)
             return again(attempt, error == -ETIMEDOUT ? "it says nothing" : "it left at once");
     }
     error = check_hello(attempt);
-    if (error != 0 || tcp->secret.bytes == NULL)
+    if (error == 0 && tcp->means == TCP_MUNGE)
+        error = hear_credential(attempt, until);
+    if (error != 0 || tcp->means == TCP_NOTHING)
         return error;
     return prove(attempt, until);
 }

@@ -65,7 +65,7 @@ int slu_tcp_hello_decode(const uint8_t bytes[TCP_HELLO_BYTES], struct tcp_hello 
     at = slu_get(at, &rank, 4);
     if (!slu_tcp_hello_possible(bytes, TCP_HELLO_BYTES) || version != TCP_VERSION)
         return -EPROTO;
-    if (role < TCP_ROLE_RANK || role > TCP_ROLE_ROOT || secret > 1 ||
+    if (role < TCP_ROLE_RANK || role > TCP_ROLE_ROOT || secret > TCP_MUNGE ||
         refusal > TCP_REFUSED_SECRET || zero != 0)
         return -EPROTO;
     hello->version = (uint16_t)version;

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * munge, where a cluster has it: its daemons share a key, and tell who made a credential.
+ * Rank 0 makes a secret and seals it in one that only processes of its own user can open,
+ * on any host of the realm; who proves later that he knows it is one of these.
+ *
+ * That a credential is old or was opened before is no harm: it carries a secret that was
+ * made for one exchange, and knowing that is what is proved. libmunge is loaded when it is
+ * first needed, and called in a thread, for it may wait for its daemon longer than we do.
+ */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../environment.h"
+#include "awaited.h"
+#include "tcp.h"
+
+#define LIBRARY "libmunge.so.2"
+/* For the daemon of this host, at most. */
+#define DAEMON_TIME SLUICE_S(5)
+
+/* Of munge.h, whose numbers are those of the so-version. */
+enum { OPT_CIPHER_TYPE = 0, OPT_SOCKET = 8, OPT_UID_RESTRICTION = 9 };
+enum { CIPHER_AES128 = 4 };
+enum { SUCCESS = 0, CRED_EXPIRED = 15, CRED_REWOUND = 16, CRED_REPLAYED = 17 };
+
+static struct {
+    void *(*create)(void);
+    void (*destroy)(void *context);
+    int (*set)(void *context, int option, ...);
+    int (*encode)(char **credential, void *context, const void *bytes, int count);
+    int (*decode)(const char *credential, void *context, void **bytes, int *count, uid_t *user,
+                  gid_t *group);
+    const char *(*describe)(int error);
+} munge;
+
+static const struct {
+    const char *name;
+    void *function;
+} symbols[] = {
+    {"munge_ctx_create", &munge.create}, {"munge_ctx_destroy", &munge.destroy},
+    {"munge_ctx_set", &munge.set},       {"munge_encode", &munge.encode},
+    {"munge_decode", &munge.decode},     {"munge_strerror", &munge.describe},
+};
+
+/* What the daemon is asked. */
+struct request {
+    struct slu_awaited awaited;
+    bool seal;
+    char socket[108]; /* empty: the usual one */
+    uint8_t secret[SLU_SECRET_BYTES];
+    char credential[TCP_CREDENTIAL_BYTES];
+};
+
+static int load_library(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static void *library;
+    int error = 0;
+
+    pthread_mutex_lock(&lock);
+    if (library == NULL) {
+        void *loaded = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+        if (loaded == NULL)
+            error = slu_fail(EOPNOTSUPP, "munge: %s", dlerror());
+        for (size_t i = 0; error == 0 && i < sizeof symbols / sizeof symbols[0]; i++) {
+            void *found = dlsym(loaded, symbols[i].name);
+
+            if (found == NULL)
+                error = slu_fail(EOPNOTSUPP, "munge: %s has no %s", LIBRARY, symbols[i].name);
+            memcpy(symbols[i].function, &found, sizeof found);
+        }
+        if (error == 0)
+            library = loaded;
+        else if (loaded != NULL)
+            dlclose(loaded);
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+static int seal(struct request *request, void *context)
+{
+    char *credential = NULL;
+    size_t length;
+    int error = munge.set(context, OPT_UID_RESTRICTION, geteuid());
+
+    /* Never in the clear, whatever the daemon is told to prefer. */
+    if (error == SUCCESS)
+        error = munge.set(context, OPT_CIPHER_TYPE, (int)CIPHER_AES128);
+    if (error == SUCCESS)
+        error = munge.encode(&credential, context, request->secret, sizeof request->secret);
+    if (error != SUCCESS)
+        return slu_fail(EACCES, "munge: no credential can be made: %s", munge.describe(error));
+    length = strlen(credential);
+    if (length < sizeof request->credential)
+        memcpy(request->credential, credential, length + 1);
+    free(credential);
+    if (length < sizeof request->credential)
+        return 0;
+    return slu_fail(EACCES, "munge: a credential has %zu bytes, can have %zu", length,
+                    sizeof request->credential - 1);
+}
+
+static int unseal(struct request *request, void *context)
+{
+    uid_t user = (uid_t)-1;
+    gid_t group;
+    void *bytes = NULL;
+    int count = 0, result;
+    int error = munge.decode(request->credential, context, &bytes, &count, &user, &group);
+
+    if (error != SUCCESS && error != CRED_EXPIRED && error != CRED_REWOUND &&
+        error != CRED_REPLAYED)
+        result = slu_fail(EACCES, "munge: the credential of rank 0 cannot be opened: %s",
+                          munge.describe(error));
+    else if (user != geteuid())
+        result = slu_fail(EACCES, "munge: rank 0 runs as user %u, this rank as user %u",
+                          (unsigned)user, (unsigned)geteuid());
+    else if (bytes == NULL || count != (int)sizeof request->secret)
+        result = slu_fail(EACCES, "munge: the credential of rank 0 has no secret in it");
+    else
+        result = 0;
+    if (result == 0)
+        memcpy(request->secret, bytes, sizeof request->secret);
+    if (bytes != NULL)
+        explicit_bzero(bytes, (size_t)count);
+    free(bytes);
+    return result;
+}
+
+/* In a thread of its own. */
+static int run(struct slu_awaited *awaited)
+{
+    struct request *request = slu_container_of(awaited, struct request, awaited);
+    void *context;
+    int error;
+
+    slu_fd_guard();
+    error = load_library();
+    context = error == 0 ? munge.create() : NULL;
+    if (error == 0 && context == NULL)
+        error = slu_fail(ENOMEM, "munge: no memory to ask its daemon");
+    if (error == 0 && request->socket[0] != '\0' &&
+        munge.set(context, OPT_SOCKET, request->socket) != SUCCESS)
+        error = slu_fail(ENOMEM, "munge: the socket %s cannot be set", request->socket);
+    if (error == 0)
+        error = request->seal ? seal(request, context) : unseal(request, context);
+    if (context != NULL)
+        munge.destroy(context);
+    slu_fd_unguard();
+    return error;
+}
+
+/* The caller's request, of which it gets the answer. */
+static int ask(struct request *asked, int64_t until)
+{
+    struct request *request = malloc(sizeof *request);
+    int64_t limit = slu_after(DAEMON_TIME);
+    int error;
+
+    if (request == NULL)
+        return slu_fail(ENOMEM, "no memory to ask munge");
+    *request = *asked;
+    slu_awaited_init(&request->awaited);
+    error = slu_awaited_start(&request->awaited, run);
+    if (error == 0)
+        error = slu_awaited_wait(&request->awaited, limit < until ? limit : until,
+                                 "munge: its daemon does not answer");
+    if (error == 0) {
+        memcpy(asked->secret, request->secret, sizeof asked->secret);
+        memcpy(asked->credential, request->credential, sizeof asked->credential);
+        explicit_bzero(request->secret, sizeof request->secret);
+    }
+    slu_awaited_drop(&request->awaited);
+    return error;
+}
+
+/* 1: it is to be used, with this socket; 0: it is not; or -EINVAL. */
+static int read_variable(struct request *request)
+{
+    const char *value = NULL;
+    int error = slu_env_text(SLU_ENV_MUNGE, &value);
+
+    if (error < 0)
+        return error;
+    if (value != NULL && strcmp(value, "no") == 0)
+        return 0;
+    if (value != NULL && value[0] != '/')
+        return slu_fail(EINVAL, "SLUICE_MUNGE is '%.64s', must be no, or the path of a socket",
+                        value);
+    snprintf(request->socket, sizeof request->socket, "%s", value != NULL ? value : "");
+    return 1;
+}
+
+int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENTIAL_BYTES],
+                   int64_t until)
+{
+    struct request request = {.seal = true};
+    struct slu_text before, why;
+    int used = read_variable(&request);
+    int error;
+
+    if (used <= 0)
+        return used;
+    error = slu_random(request.secret, sizeof request.secret);
+    if (error < 0)
+        return error;
+    slu_text_save(&before);
+    error = ask(&request, until);
+    if (error == 0) {
+        memcpy(secret, request.secret, sizeof request.secret);
+        memcpy(credential, request.credential, sizeof request.credential);
+    }
+    explicit_bzero(request.secret, sizeof request.secret);
+    if (error == 0)
+        return 1;
+    slu_text_save(&why);
+    /* Who names it means it; else it is not there, as on most hosts. */
+    if (request.socket[0] != '\0')
+        return slu_fail(error == -ENOMEM ? ENOMEM : EACCES, "%s; SLUICE_MUNGE names this socket",
+                        why.bytes);
+    slu_text_restore(&before);
+    slu_log(SLUICE_LOG_INFO, "an exchange does without munge: %s", why.bytes);
+    return 0;
+}
+
+int slu_munge_unseal(const char credential[TCP_CREDENTIAL_BYTES], uint8_t secret[SLU_SECRET_BYTES],
+                     int64_t until)
+{
+    struct request request = {.seal = false};
+    int used = read_variable(&request);
+    int error;
+
+    if (used < 0)
+        return used;
+    if (strnlen(credential, TCP_CREDENTIAL_BYTES) == TCP_CREDENTIAL_BYTES)
+        return slu_fail(EACCES, "munge: the credential of rank 0 has no end");
+    memcpy(request.credential, credential, TCP_CREDENTIAL_BYTES);
+    error = ask(&request, until);
+    if (error == 0)
+        memcpy(secret, request.secret, SLU_SECRET_BYTES);
+    explicit_bzero(request.secret, sizeof request.secret);
+    return error;
+}
