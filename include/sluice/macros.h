@@ -25,7 +25,7 @@
  * passing it to free() is a warning. Clang 14 rejects the attribute.
  */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
-#define SLUICE_CONSUMED_BY(f) __attribute__((malloc(f, 1)))
+#define SLUICE_CONSUMED_BY(f) __attribute__((__malloc__(f, 1)))
 #else
 #define SLUICE_CONSUMED_BY(f)
 #endif

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mpi.h>
 #include <sluice.h>
 
 /* What sluice/mpi.h allocates may fail. */
