@@ -50,6 +50,7 @@ START_TEST(wrong_lists)
     require_error(sluice_node_barrier(node, NULL, 2, 0, DEADLINE), -EINVAL, "list of 2");
     require_error(sluice_node_barrier(node, NULL, 0, 4, DEADLINE), -EINVAL, "algorithm 4 0..3");
     require_error(sluice_node_barrier(node, NULL, 0, 0, -1), -EINVAL, "deadline -1");
+    require_error(sluice_node_barrier(node, NULL, 0, 0, 0), -ETIMEDOUT, "deadline is 0");
     require_error(sluice_node_barrier(NULL, NULL, 0, 0, DEADLINE), -EINVAL, "not a node");
     require_error(sluice_node_barrier_reset(NULL), -EINVAL, "not a node");
     require_ok(sluice_node_barrier(node, &own, 1, 0, 0));
@@ -206,7 +207,7 @@ static void ask_in_vain(struct crew *crew, uint32_t rank)
     }
     for (int turn = 0; turn < 2; turn++) {
         if (rank == 0) {
-            require_error(sluice_node_barrier(node, NULL, 0, 0, 0), -ETIMEDOUT,
+            require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1)), -ETIMEDOUT,
                           "rank 1 does not answer");
         }
         crew_mend(crew, rank);
@@ -220,7 +221,8 @@ static void ask_in_vain(struct crew *crew, uint32_t rank)
     /* Then it can be asked again: that is two questions in all. */
     if (rank == 0) {
         struct sluice_counters counters = {.size = sizeof(counters)};
-        require_error(sluice_node_barrier(node, NULL, 0, 0, 0), -ETIMEDOUT, "rank 1 did not come");
+        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1)), -ETIMEDOUT,
+                      "rank 1 did not come");
         require_ok(sluice_multichannel_counters(all, &counters));
         require(counters.requests[SLUICE_OP_READ] == 2, "%llu questions",
                 (unsigned long long)counters.requests[SLUICE_OP_READ]);
@@ -284,7 +286,7 @@ static void spread(struct crew *crew, uint32_t rank)
     static const uint32_t first[] = {0, 1}, second[] = {1, 2}, apart[] = {3, 4};
     struct sluice_node *node = crew->nodes[rank];
     if (rank == 0) {
-        require_result(sluice_node_barrier(node, first, 2, 0, 0), -ETIMEDOUT);
+        require_result(sluice_node_barrier(node, first, 2, 0, SLUICE_MS(1)), -ETIMEDOUT);
     }
     crew_meet(crew);
     if (rank == 1) {

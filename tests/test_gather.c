@@ -233,6 +233,8 @@ START_TEST(arguments)
     require_error(sluice_node_allgather(node, own, all, SLUICE_NODE_ALLGATHER_BYTES + 1, DEADLINE),
                   -EINVAL, "65537 bytes 0 to 65536");
     require_error(sluice_node_allgather(node, own, all, 8, -1), -EINVAL, "deadline -1");
+    require_error(sluice_node_allgather(node, own, all, 8, 0), -ETIMEDOUT, "deadline is 0");
+    require_error(sluice_node_share_mr(node, NULL, remotes, 0), -ETIMEDOUT, "deadline is 0");
     require_error(sluice_node_share_mr(NULL, NULL, remotes, DEADLINE), -EINVAL, "not a node");
     require_error(sluice_node_share_mr(node, NULL, NULL, DEADLINE), -EINVAL, "remotes NULL");
     require_error(sluice_node_share_mr(node, NULL, remotes, -1), -EINVAL, "deadline -1");

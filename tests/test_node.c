@@ -183,7 +183,7 @@ static void connect_unusable(void (*spoil)(struct sluice_node_endpoint *endpoint
     struct sluice_prepared_channel *channel = prepare_channel(duo.pd, NULL, &endpoint);
     require_ok(sluice_multichannel_peer_handshake(all, 1, &endpoint));
     require_ok(sluice_node_barrier_reset(node));
-    require_error(sluice_node_barrier(node, NULL, 0, 0, known ? 0 : DEADLINE),
+    require_error(sluice_node_barrier(node, NULL, 0, 0, known ? SLUICE_MS(1) : DEADLINE),
                   known ? -ETIMEDOUT : -ECONNRESET,
                   known ? "rank 1" : "rank 1 is lost to barriers");
     require_result(sluice_multichannel_peer_state(all, 1), SLUICE_STATE_READY);

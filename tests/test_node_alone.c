@@ -135,6 +135,7 @@ START_TEST(what_cannot_be_opened)
     require_null(sluice_node_open(NULL, NULL, NULL, DEADLINE), ENOENT,
                  "nothing says which rank this is SLUICE_RANK=0 SLUICE_RANKS=1");
     require_null(sluice_node_open(NULL, NULL, NULL, -1), EINVAL, "deadline -1");
+    require_null(sluice_node_open(NULL, NULL, NULL, 0), ETIMEDOUT, "deadline is 0");
     require(settle_fds(before) <= before, "%d descriptors, were %d", count_fds(), before);
 }
 END_TEST

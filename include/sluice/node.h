@@ -153,10 +153,10 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier(struct sluice_node *node,
  * with the same bytes. It is made of writes into memory of the node's: no receive of the
  * program's is used. What a rank had written before it came is there as after a barrier.
  *
- * 0; -EINVAL: a buffer is NULL, or too many bytes: then nothing happened. All else is as
- * of sluice_node_barrier(), and breaks the barriers as well; -EPROTO, to all ranks: they
- * do not agree on the bytes, or some are in another call. After a failure it is not
- * known what is in all.
+ * 0; -EINVAL: a buffer is NULL, or too many bytes, or -ETIMEDOUT for a deadline of 0: then
+ * nothing happened. All else is as of sluice_node_barrier(), and breaks the barriers as
+ * well; -EPROTO, to all ranks: they do not agree on the bytes, or some are in another
+ * call. After a failure it is not known what is in all.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_allgather(struct sluice_node *node, const void *own,
                                                          void *all, size_t bytes, int64_t deadline);

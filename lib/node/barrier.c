@@ -82,7 +82,7 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
     return algorithm == SLUICE_BARRIER_DISSEMINATION ? run_dissemination(group) : run_tree(group);
 }
 
-int slu_barrier_check(const struct sluice_node *node)
+int slu_node_may_meet(const struct sluice_node *node, uint32_t count, int64_t deadline)
 {
     int error = slu_scope_check(node->multichannel->engine);
 
@@ -93,6 +93,8 @@ int slu_barrier_check(const struct sluice_node *node)
     if (node->broken)
         return slu_fail(ENOTCONN, "the barriers of the node were broken before: reset them, as all "
                                   "ranks must that go on");
+    if (deadline == 0 && count > 1)
+        return slu_fail(ETIMEDOUT, "the deadline is 0: nothing was said to other ranks");
     return 0;
 }
 
@@ -151,9 +153,7 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     error = check_group(&group);
     if (error == 0)
-        error = slu_barrier_check(node);
-    if (error == 0 && deadline == 0)
-        error = slu_fail(ETIMEDOUT, "the deadline is 0: nothing was said to other ranks");
+        error = slu_node_may_meet(node, group.count, deadline);
     if (error < 0 || group.count == 1)
         return error;
     group.until = slu_after(deadline);

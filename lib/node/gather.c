@@ -306,7 +306,7 @@ int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, 
                           SLUICE_NODE_ALLGATHER_BYTES);
     if (bytes > 0 && (own == NULL || all == NULL))
         return slu_misuse(EINVAL, "the buffers of %zu bytes for each rank must not be NULL", bytes);
-    error = slu_barrier_check(node);
+    error = slu_node_may_meet(node, node->ranks, deadline);
     return error < 0 ? error : gather(&gathering);
 }
 
@@ -329,7 +329,7 @@ int sluice_node_share_mr(struct sluice_node *node, const struct sluice_mr *mr,
     if (error == 0 && mr != NULL)
         error = sluice_mr_remote(mr, &remote);
     if (error == 0)
-        error = slu_barrier_check(node);
+        error = slu_node_may_meet(node, node->ranks, deadline);
     if (error < 0)
         return error;
     sluice_remote_mr_pack(&remote, packed);

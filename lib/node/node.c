@@ -157,9 +157,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
         return slu_not_a_node();
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
-    error = slu_barrier_check(node);
-    if (error == 0 && deadline == 0)
-        error = slu_fail(ETIMEDOUT, "the deadline is 0: nothing was said to other ranks");
+    error = slu_node_may_meet(node, node->ranks, deadline);
     if (error < 0)
         return error;
     group.count = node->ranks;

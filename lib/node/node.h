@@ -230,8 +230,11 @@ int slu_ask_late(struct slu_group *group, uint32_t rank);
 
 /* barrier.c: the barrier itself, of a group that is right. The engine is entered. */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
-/* Whether barriers may be used now: 0, -EBUSY or -ENOTCONN. */
-int slu_barrier_check(const struct sluice_node *node);
+/*
+ * Whether so many ranks may meet now: 0, -EBUSY or -ENOTCONN; or -ETIMEDOUT for a deadline
+ * of 0, of which one that is alone needs no more.
+ */
+int slu_node_may_meet(const struct sluice_node *node, uint32_t count, int64_t deadline);
 
 /*
  * gather.c: whether a rank has given its piece of a round of this generation, 1, 0, or an

@@ -183,18 +183,21 @@ static int open_together(struct opening *opening, struct sluice_prepared_node *p
 }
 
 /* Which rank this is; device is what a host file says of it, or empty. */
-static int find_rank(struct opening *opening, char device[64])
+static int find_rank(struct opening *opening, int64_t deadline, char device[64])
 {
     struct sluice_exchange_info info = {.size = sizeof info};
-    int error;
+    int error = 0;
 
-    if (opening->exchange == NULL) {
+    if (opening->exchange != NULL)
+        error = sluice_exchange_query(opening->exchange, &info);
+    if (error == 0 && deadline == 0)
+        error = slu_fail(ETIMEDOUT, "the deadline is 0: no rank was told of this node");
+    if (error == 0 && opening->exchange == NULL) {
         opening->own.exchange = sluice_exchange_open(NULL, time_left(opening, 0));
-        if (opening->own.exchange == NULL)
-            return -errno;
         opening->exchange = opening->own.exchange;
+        error =
+            opening->exchange != NULL ? sluice_exchange_query(opening->exchange, &info) : -errno;
     }
-    error = sluice_exchange_query(opening->exchange, &info);
     if (error < 0)
         return error;
     opening->rank = info.rank;
@@ -217,11 +220,11 @@ static int open_device(struct opening *opening, const char *device)
 
 /* Whatever keeps a rank from having a device is told to the others, as all that follows is. */
 static int open_with_all(struct opening *opening, const struct sluice_node_attr *attr,
-                         struct sluice_node **node)
+                         int64_t deadline, struct sluice_node **node)
 {
     struct sluice_prepared_node *prepared = NULL;
     char device[64];
-    int error = find_rank(opening, device);
+    int error = find_rank(opening, deadline, device);
 
     if (error < 0)
         return error;
@@ -256,9 +259,7 @@ struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchang
 
     if (deadline < 0)
         return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
-    if (deadline == 0)
-        return slu_fail_null(ETIMEDOUT, "the deadline is 0: no rank was told of this node");
-    error = open_with_all(&opening, attr, &node);
+    error = open_with_all(&opening, attr, deadline, &node);
     if (error < 0) {
         give_up(&opening, node);
         errno = -error;
