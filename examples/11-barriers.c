@@ -152,9 +152,10 @@ static int give_up(const struct party *party, struct sluice_node *node,
     return 0;
 }
 
-static int run(const struct party *party, struct sluice_pd *pd, struct sluice_exchange *exchange)
+/* The device is the node's: it opens what it is not given. */
+static int run(const struct party *party, struct sluice_exchange *exchange)
 {
-    struct sluice_node *node = sluice_node_open(pd, exchange, NULL, DEADLINE);
+    struct sluice_node *node = sluice_node_open(NULL, exchange, NULL, DEADLINE);
     int result = 0;
 
     if (node == NULL)
@@ -175,16 +176,11 @@ static int live(struct party *party)
         .size = sizeof(provider), .allgather = allgather, .barrier = meet};
     struct sluice_exchange *exchange =
         sluice_exchange_wrap(&provider, party, party->rank, party->ranks);
-    struct sluice_context *context = sluice_context_open(NULL, NULL);
-    struct sluice_pd *pd = context != NULL ? sluice_pd_alloc(context) : NULL;
     int result;
 
-    if (pd == NULL || exchange == NULL)
-        result = complain(party, "begin");
-    else
-        result = run(party, pd, exchange);
-    sluice_pd_free(pd);
-    sluice_context_close(context);
+    if (exchange == NULL)
+        return complain(party, "begin");
+    result = run(party, exchange);
     sluice_exchange_close(exchange);
     return result;
 }

@@ -23,7 +23,6 @@
  * a barrier, and they fail. With rows as few as those of digits.csv the time goes into
  * waiting for each other rather than into distances: more ranks need not be faster.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,12 +42,9 @@ struct layout {
 };
 
 struct job {
-    struct sluice_context *context;
-    struct sluice_pd *pd;
-    struct sluice_exchange *exchange;
     struct sluice_node *node;
-    struct sluice_mr *mr;             /* what the layout describes */
-    struct sluice_remote_mr *regions; /* that of each rank */
+    struct sluice_mr *mr;                  /* what the layout describes */
+    struct sluice_peer_remote_mr *regions; /* that of each rank */
     struct sluice_peer_remote_mr *slots[2];
     struct sluice_request *requests; /* room for lists: two elements for each rank */
     struct sluice_sge *sges;
@@ -116,25 +112,23 @@ static int add(struct job *job, uint32_t element, const struct sluice_mr *mr, si
 
     *request = (struct sluice_request){.peer = rank, .sges = &job->sges[element], .sge_count = 1};
     if (sluice_mr_sge(mr, offset, length, &job->sges[element]) != 0 ||
-        sluice_remote_mr_slice(&job->regions[rank], remote_offset, length, &request->remote) != 0)
+        sluice_remote_mr_slice(&job->regions[rank].remote, remote_offset, length,
+                               &request->remote) != 0)
         return fail(job, "name the memory");
     return 0;
 }
 
-/* A rank without an exchange was started by hand, and is the only one. */
-static int open_exchange(struct job *job)
+/* Without keep-alive an RDMA device would not tell who has died before the deadline. */
+static int join(struct job *job)
 {
-    const struct sluice_exchange_attr alone = {
-        .size = sizeof(alone), .kind = SLUICE_EXCHANGE_TCP, .rank = 0, .ranks = 1};
-    struct sluice_exchange_info info = {.size = sizeof(info)};
+    const struct sluice_channel_attr channel = {.size = sizeof(channel), .keepalive = SLUICE_S(2)};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
 
-    job->exchange = sluice_exchange_open(NULL, DEADLINE);
-    if (job->exchange == NULL && errno == ENOENT)
-        job->exchange = sluice_exchange_open(&alone, DEADLINE);
-    if (job->exchange == NULL || sluice_exchange_query(job->exchange, &info) != 0)
-        return fail(job, "find the other ranks");
-    job->rank = info.rank;
-    job->ranks = info.ranks;
+    job->node = sluice_node_open(NULL, NULL, &attr, DEADLINE);
+    if (job->node == NULL)
+        return fail(job, "join the other ranks");
+    job->rank = (uint32_t)sluice_node_rank(job->node);
+    job->ranks = (uint32_t)sluice_node_ranks(job->node);
     return 0;
 }
 
@@ -162,13 +156,29 @@ static int agree(struct job *job, const char *file)
         return fail_for(job, "no memory");
     if (job->rank == 0)
         job->plan.rows = read_rows(job, file);
-    if (sluice_exchange_allgather(job->exchange, &job->plan, plans, sizeof(*plans), DEADLINE) != 0)
+    if (sluice_node_allgather(job->node, &job->plan, plans, sizeof(*plans), DEADLINE) != 0)
         result = fail(job, "learn what to do");
     else if (plans[0].rows == 0)
         result = job->rank == 0 ? -1 : fail_for(job, "rank 0 has no rows");
     job->plan = plans[0];
     free(plans);
     return result;
+}
+
+/* Which piece of each rank's memory this rank writes its sums to. */
+static int find_slots(struct job *job)
+{
+    size_t sums = job->layout.slots / job->ranks;
+
+    for (uint32_t half = 0; half < 2; half++)
+        for (uint32_t i = 0; i < job->ranks; i++) {
+            job->slots[half][i].peer = i;
+            if (sluice_remote_mr_slice(&job->regions[i].remote,
+                                       half * job->layout.slots + job->rank * sums, sums,
+                                       &job->slots[half][i].remote) != 0)
+                return fail(job, "name the slots");
+        }
+    return 0;
 }
 
 static int allocate(struct job *job)
@@ -182,58 +192,14 @@ static int allocate(struct job *job)
     if (job->regions == NULL || job->slots[0] == NULL || job->slots[1] == NULL ||
         job->requests == NULL || job->sges == NULL)
         return fail_for(job, "no memory");
-    job->mr = sluice_mr_alloc(job->pd, job->layout.length,
+    job->mr = sluice_mr_alloc(sluice_node_pd(job->node), job->layout.length,
                               SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE |
                                   SLUICE_ACCESS_REMOTE_READ);
-    return job->mr != NULL ? 0 : fail(job, "allocate memory");
-}
-
-/* Which piece of each rank's memory this rank writes its sums to. */
-static int find_slots(struct job *job)
-{
-    size_t sums = job->layout.slots / job->ranks;
-
-    for (uint32_t half = 0; half < 2; half++)
-        for (uint32_t i = 0; i < job->ranks; i++) {
-            job->slots[half][i].peer = i;
-            if (sluice_remote_mr_slice(&job->regions[i],
-                                       half * job->layout.slots + job->rank * sums, sums,
-                                       &job->slots[half][i].remote) != 0)
-                return fail(job, "name the slots");
-        }
-    return 0;
-}
-
-/* The handle of its memory is what a rank has to give to the others. */
-static int swap_handles(struct job *job)
-{
-    uint8_t own[SLUICE_REMOTE_MR_BYTES], *all = calloc(job->ranks, sizeof(own));
-    struct sluice_remote_mr remote;
-    int result = 0;
-
-    if (all == NULL)
-        return fail_for(job, "no memory");
-    if (sluice_mr_remote(job->mr, &remote) != 0)
-        result = fail(job, "make a handle");
-    sluice_remote_mr_pack(&remote, own);
-    if (result == 0 &&
-        sluice_exchange_allgather(job->exchange, own, all, sizeof(own), DEADLINE) != 0)
-        result = fail(job, "swap handles");
-    for (uint32_t i = 0; result == 0 && i < job->ranks; i++)
-        if (sluice_remote_mr_unpack(&all[i * sizeof(own)], &job->regions[i]) != 0)
-            result = fail(job, "unpack a handle");
-    free(all);
-    return result == 0 ? find_slots(job) : -1;
-}
-
-/* Without keep-alive an RDMA device would not tell who has died before the deadline. */
-static int join(struct job *job)
-{
-    const struct sluice_channel_attr channel = {.size = sizeof(channel), .keepalive = SLUICE_S(2)};
-    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-
-    job->node = sluice_node_open(job->pd, job->exchange, &attr, DEADLINE);
-    return job->node != NULL ? swap_handles(job) : fail(job, "connect to the other ranks");
+    if (job->mr == NULL)
+        return fail(job, "allocate memory");
+    if (sluice_node_share_mr(job->node, job->mr, job->regions, DEADLINE) != 0)
+        return fail(job, "share the memory");
+    return find_slots(job);
 }
 
 /* Rank 0 has its share already. */
@@ -272,7 +238,8 @@ static int scatter(struct job *job, const struct part *part)
     if (job->rank == 0) {
         if (choose_centres(&job->data, &job->plan, part->start) != 0)
             return -1;
-        pixels = sluice_mr_register(job->pd, job->data.pixels, (size_t)job->plan.rows * PIXELS, 0);
+        pixels = sluice_mr_register(sluice_node_pd(job->node), job->data.pixels,
+                                    (size_t)job->plan.rows * PIXELS, 0);
         result = pixels != NULL ? write_shares(job, pixels) : fail(job, "register the rows");
         sluice_mr_deregister(pixels);
     }
@@ -311,7 +278,8 @@ static int add_up_ranks(void *argument, struct part *part)
 static int gather(struct job *job, const struct part *part, uint32_t *assigned)
 {
     size_t length = job->plan.rows * sizeof(*assigned);
-    struct sluice_mr *mr = sluice_mr_register(job->pd, assigned, length, SLUICE_ACCESS_LOCAL_WRITE);
+    struct sluice_mr *mr =
+        sluice_mr_register(sluice_node_pd(job->node), assigned, length, SLUICE_ACCESS_LOCAL_WRITE);
     uint32_t count = 0;
     int result = 0;
 
@@ -362,7 +330,7 @@ static int run(struct job *job, const char *file)
     uint32_t *assigned;
     int result = -1;
 
-    if (open_exchange(job) != 0 || agree(job, file) != 0 || allocate(job) != 0 || join(job) != 0)
+    if (join(job) != 0 || agree(job, file) != 0 || allocate(job) != 0)
         return -1;
     assigned = calloc(job->plan.rows, sizeof(*assigned));
     if (assigned != NULL)
@@ -376,10 +344,7 @@ static int run(struct job *job, const char *file)
 static void clean_up(struct job *job)
 {
     sluice_node_close(job->node);
-    sluice_exchange_close(job->exchange);
     sluice_mr_deregister(job->mr);
-    sluice_pd_free(job->pd);
-    sluice_context_close(job->context);
     data_free(&job->data);
     free(job->sges);
     free(job->requests);
@@ -430,17 +395,11 @@ static int parse_options(int argc, char **argv, struct plan *plan)
 int main(int argc, char **argv)
 {
     struct job job = {.plan = {.clusters = DIGITS, .iterations = 300, .repeat = 1}};
-    int result = -1;
+    int result;
 
     if (parse_options(argc, argv, &job.plan) != 0)
         return 2;
-    job.context = sluice_context_open(NULL, NULL);
-    if (job.context != NULL)
-        job.pd = sluice_pd_alloc(job.context);
-    if (job.pd == NULL)
-        fail(&job, "open a device");
-    else
-        result = run(&job, argv[optind]);
+    result = run(&job, argv[optind]);
     clean_up(&job);
     return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

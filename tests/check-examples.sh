@@ -26,6 +26,11 @@ with_mpi() {
     timeout 120 "${MPIEXEC:-mpiexec}" -n 4 "$@"
 }
 
+# The only rank of its job, which some are if nobody else is started.
+alone() {
+  env SLUICE_RANK=0 SLUICE_RANKS=1 "$@"
+}
+
 head -c 8000000 /dev/urandom >"$tmp/input"
 for source in "$srcdir"/examples/[0-9]*.c; do
   name=$(basename "$source" .c)
@@ -38,7 +43,10 @@ for source in "$srcdir"/examples/[0-9]*.c; do
   fi
   case $name in
     *-scatter-gather) check "$title" timeout 120 "examples/$name" -n 4 "$tmp/input" ;;
-    *-kmeans) check "$title" timeout 120 "examples/$name" "$srcdir/examples/data/digits.csv" ;;
+    *-node) check "$title" alone timeout 120 "examples/$name" ;;
+    *-kmeans)
+      check "$title" alone timeout 120 "examples/$name" "$srcdir/examples/data/digits.csv"
+      ;;
     *-mpi-*)
       if have "${MPIEXEC:-mpiexec}"; then
         check "$title" with_mpi "examples/$name"
@@ -63,6 +71,13 @@ runs() {
   cat "$tmp/out"
   echo "exit status $status"
   [ "$status" = 0 ] && grep -q -F -e "$text" "$tmp/out"
+}
+
+# alone_runs TEXT COMMAND...: the same, as the only rank.
+alone_runs() {
+  text=$1
+  shift
+  runs "$text" env SLUICE_RANK=0 SLUICE_RANKS=1 "$@"
 }
 
 # refuses STATUS TEXT COMMAND...: it fails with this status, TEXT on stderr, and
@@ -272,7 +287,7 @@ killed_rank() {
 check_kmeans() {
   program=examples/12-kmeans digits=$srcdir/examples/data/digits.csv
   clusters='21 iterations, inertia 1167946.2077, purity 78.85 %, centres 22c7cb8fec892bfd'
-  check "$program by itself" runs "$clusters" $program "$digits"
+  check "$program by itself" alone_runs "$clusters" $program "$digits"
   for ranks in 1 2 3 7; do
     check "$program with $ranks ranks" \
       runs "$clusters" "$srcdir/scripts/launch" -q -n $ranks $program "$digits"
@@ -290,8 +305,9 @@ check_kmeans() {
     "$srcdir/scripts/launch" -q -n 3 $program "$tmp/wrong.csv"
   sed '3s/$/,1/' "$digits" >"$tmp/wrong.csv"
   check "$program with a line that is too long" refuses 1 'wrong.csv:3: the 64 pixels are not' \
-    $program "$tmp/wrong.csv"
-  check "$program with no such file" refuses 1 "$tmp/nosuchfile: No such" $program "$tmp/nosuchfile"
+    env SLUICE_RANK=0 SLUICE_RANKS=1 $program "$tmp/wrong.csv"
+  check "$program with no such file" refuses 1 "$tmp/nosuchfile: No such" \
+    env SLUICE_RANK=0 SLUICE_RANKS=1 $program "$tmp/nosuchfile"
   for wrong in '' '--clusters 0 x' '--clusters 2x x' '--iterations -1 x' '--repeat' 'one two'; do
     # shellcheck disable=SC2086 # they are words
     check "$program $wrong" refuses 2 usage $program $wrong
@@ -311,7 +327,9 @@ if [ "$device" = soft ]; then
   check 'examples/09-reconnect takes back who was killed' \
     runs 'client 1: 100 reports, died 2 times, was taken back 2 times' examples/09-reconnect
   check 'examples/08-many-peers with no workers' refuses 2 usage examples/08-many-peers -n 0
-  check 'examples/10-node is a rank by itself' runs 'add up to 49995000' examples/10-node
+  check 'examples/10-node is a rank by itself' alone_runs 'add up to 49995000' examples/10-node
+  check 'examples/10-node without a launcher says what to do' refuses 1 \
+    'or alone with SLUICE_RANK=0 SLUICE_RANKS=1' examples/10-node
   check 'examples/10-node as four ranks' \
     runs 'add up to 799980000' "$srcdir/scripts/launch" -n 4 examples/10-node
   if grep -q '^#define HAVE_JANSSON 1' config.h; then

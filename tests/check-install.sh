@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The installed library serves a program that knows nothing but pkg-config: the
-# first one of README.md is built and run, with the shared library and without. So is
+# programs of README.md are built and run, the first one with the shared library and
+# without, the second one by itself and as some ranks. So is
 # one that needs all that exchanges are made of.
 . "${srcdir:-.}/tests/tap.sh"
 
@@ -152,8 +153,26 @@ page_is_there() {
 }
 check 'sluice-launch has its page' page_is_there
 
-awk '/^```c$/ && !seen { inside = seen = 1; next } /^```/ { inside = 0 } inside' \
-  "$srcdir/README.md" >"$tmp/readme.c"
+# program N: the one of README.md.
+program() {
+  awk -v n="$1" '/^```c$/ { inside = ++seen == n; next } /^```/ { inside = 0 } inside' \
+    "$srcdir/README.md"
+}
+program 1 >"$tmp/readme.c"
+program 2 >"$tmp/ranks.c"
+
+# Alone, and as some ranks. Without libsodium there are no secrets.
+run_ranks() {
+  grep -q '^#define HAVE_SODIUM 1' config.h || export SLUICE_SECRET_FILE=
+  run env SLUICE_RANK=0 SLUICE_RANKS=1 SLUICE_DEVICE=soft "$tmp/ranks" >"$tmp/out" 2>&1 &&
+    run env SLUICE_DEVICE=soft "$launch" -q -n 3 "$tmp/ranks" >>"$tmp/out" 2>&1
+  cat "$tmp/out"
+  printf '%s\n' '1 ranks: 499500' '3 ranks: 4498500' | cmp - "$tmp/out"
+}
+launch=$(cd "$srcdir" && pwd)/scripts/launch
+at_most_60_lines() {
+  [ "$(program 2 | wc -l)" -le 60 ]
+}
 if [ -s "$tmp/readme.c" ]; then
   if [ -f "$root$libdir/libsluice.so" ]; then
     check 'the program of README.md is built' build "$tmp/readme.c" "$tmp/shared"
@@ -166,6 +185,9 @@ if [ -s "$tmp/readme.c" ]; then
     check 'a rank of a job is built without a shared library' build "$tmp/rank.c" "$tmp/rank"
     check_launch "$tmp/rank"
   fi
+  check 'the program of many ranks of README.md is short' at_most_60_lines
+  check 'the program of many ranks of README.md is built' build "$tmp/ranks.c" "$tmp/ranks"
+  check 'the program of many ranks of README.md runs' run_ranks
   if [ -f "$root$libdir/libsluice.a" ]; then
     rm -f "$root$libdir"/libsluice.so*
     check 'it is built with the static library' build "$tmp/readme.c" "$tmp/static" --static

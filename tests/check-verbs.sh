@@ -46,7 +46,7 @@ for program in access arguments atomics attributes barriers barriers_broken barr
   check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
 done
 one_rank() {
-  SLUICE_FAKE_VERBS='tidy rxe eager hurry=20' SLUICE_DEVICE=fake0 \
+  SLUICE_FAKE_VERBS='tidy rxe eager hurry=20' SLUICE_DEVICE=fake0 SLUICE_RANK=0 SLUICE_RANKS=1 \
     with_fake examples/12-kmeans "$srcdir/examples/data/digits.csv" >"$tmp/out" 2>&1
   status=$?
   cat "$tmp/out"
