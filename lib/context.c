@@ -99,6 +99,8 @@ struct sluice_context *sluice_context_open(const char *device,
 
     slu_env_check_names();
     if (error == 0)
+        error = slu_fork_prepare();
+    if (error == 0)
         error = open_device(device, &checked, &transport);
     if (error < 0) {
         errno = -error;
@@ -162,7 +164,7 @@ int sluice_context_query(const struct sluice_context *context, struct sluice_con
     int error;
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_misuse(EINVAL, "not a context");
+        return slu_misuse(EINVAL, "not a context%s", slu_fork_hint());
     error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_context_info");
     if (error < 0)
         return error;

@@ -273,3 +273,24 @@ int slu_fd_list_interfaces(struct ifaddrs **list)
     slu_fd_unguard();
     return error;
 }
+
+void slu_fd_before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void slu_fd_in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void slu_fd_in_child(void)
+{
+    for (size_t i = 0; i < kept_words; i++) {
+        for (; kept[i] != 0; kept[i] &= kept[i] - 1)
+            close((int)(i * WORD) + __builtin_ctzll(kept[i]));
+    }
+    guards = 0;
+    give_standard();
+    pthread_mutex_unlock(&lock);
+}

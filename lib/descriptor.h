@@ -53,4 +53,12 @@ int slu_fd_find_addresses(const char *host, const char *port, const struct addri
                           struct addrinfo **list);
 int slu_fd_list_interfaces(struct ifaddrs **list);
 
+/*
+ * Around fork(2). Before it nobody is amid making or closing one; the child
+ * closes all that are kept, and makes no other use of them.
+ */
+void slu_fd_before_fork(void);
+void slu_fd_in_parent(void);
+void slu_fd_in_child(void);
+
 #endif

@@ -115,8 +115,8 @@ bool slu_may_end(const void *object, uint32_t magic, const char *what)
     if (*(const uint32_t *)object == SLU_MAGIC_DEAD)
         slu_misuse(EINVAL, "this %s has ended before", what);
     else
-        slu_misuse(EINVAL, "not %s %s, or one that has ended before",
-                   strchr("aeiou", what[0]) != NULL ? "an" : "a", what);
+        slu_misuse(EINVAL, "not %s %s, or one that has ended before%s",
+                   strchr("aeiou", what[0]) != NULL ? "an" : "a", what, slu_fork_hint());
     return false;
 }
 

@@ -59,6 +59,10 @@ const char *slu_class_hint(enum sluice_error_class error_class);
 
 /* log.c */
 void slu_log(enum sluice_log_level level, const char *format, ...) SLU_PRINTF(2, 3);
+/* Around fork(2). */
+void slu_log_before_fork(void);
+void slu_log_in_parent(void);
+void slu_log_in_child(void);
 
 /* time.c: CLOCK_MONOTONIC in nanoseconds; a relative time as an absolute one, saturating. */
 int64_t slu_now(void);
@@ -86,21 +90,79 @@ int slu_attr_copy(void *to, uint32_t to_size, uint32_t first_size, const void *f
 int slu_info_check(const void *to, uint32_t known, uint32_t first_size, const char *name);
 void slu_info_copy(void *to, const void *from, uint32_t known);
 
+enum slu_kind {
+    SLU_CONTEXT,
+    SLU_PD,
+    SLU_MR,
+    SLU_PREPARED_CHANNEL,
+    SLU_CHANNEL,
+    SLU_PREPARED_MULTICHANNEL,
+    SLU_MULTICHANNEL,
+    SLU_PREPARED_NODE,
+    SLU_NODE,
+    SLU_EXCHANGE,
+    SLU_KINDS
+};
+
+/*
+ * What is of this process and not of its parent: a child of fork(2) finds it
+ * wiped, without being asked. The page is its own; if those of the machine are
+ * larger, fork.c does it alone.
+ */
+#if defined(__x86_64__)
+#define SLU_LIVING_BYTES 4096
+#else
+#define SLU_LIVING_BYTES 65536
+#endif
+#define SLU_PLACE_LEVELS 15
+struct slu_living {
+    uint32_t magic[SLU_KINDS];
+    uint32_t first_free_place; /* these three are name.c's */
+    uint32_t place_count;
+    _Atomic(void *) places[SLU_PLACE_LEVELS];
+};
+union slu_living_page {
+    struct slu_living living;
+    uint8_t bytes[SLU_LIVING_BYTES];
+} __attribute__((aligned(SLU_LIVING_BYTES)));
+extern union slu_living_page slu_living_page;
+#define slu_living slu_living_page.living
+
+/* fork.c: before anything is made; 0, or -ENOMEM. */
+int slu_fork_prepare(void);
+/*
+ * A lock that is free in a child of fork(2), whoever has it in the parent.
+ * waits: fork(2) waits for it, and the child finds what it is about whole; it
+ * is not held for long then, nor by who forks. Join it before it is taken.
+ */
+struct slu_fork_lock {
+    pthread_mutex_t lock;
+    bool waits;
+    bool joined;
+    struct slu_fork_lock *next;
+};
+void slu_fork_join(struct slu_fork_lock *joining);
+void slu_fork_lock(struct slu_fork_lock *taken); /* both */
+/* How many parents of this process had the library before it. */
+uint32_t slu_fork_generation(void);
+/* For texts of what is no object: why it may be none, or "". */
+const char *slu_fork_hint(void);
+
 /*
  * First word of every object a program holds. It catches what the compiler
  * cannot follow: pointers kept in arrays, a wrong cast, an object used after
- * its end (best effort).
+ * its end (best effort); and objects of the process that forked this one.
  */
-#define SLU_MAGIC_CONTEXT UINT32_C(0x534c4301)
-#define SLU_MAGIC_PD UINT32_C(0x534c5002)
-#define SLU_MAGIC_MR UINT32_C(0x534c4d03)
-#define SLU_MAGIC_PREPARED_CHANNEL UINT32_C(0x534c4304)
-#define SLU_MAGIC_CHANNEL UINT32_C(0x534c4305)
-#define SLU_MAGIC_PREPARED_MULTICHANNEL UINT32_C(0x534c4d06)
-#define SLU_MAGIC_MULTICHANNEL UINT32_C(0x534c4d07)
-#define SLU_MAGIC_PREPARED_NODE UINT32_C(0x534c4e08)
-#define SLU_MAGIC_NODE UINT32_C(0x534c4e09)
-#define SLU_MAGIC_EXCHANGE UINT32_C(0x534c580a)
+#define SLU_MAGIC_CONTEXT (slu_living.magic[SLU_CONTEXT])
+#define SLU_MAGIC_PD (slu_living.magic[SLU_PD])
+#define SLU_MAGIC_MR (slu_living.magic[SLU_MR])
+#define SLU_MAGIC_PREPARED_CHANNEL (slu_living.magic[SLU_PREPARED_CHANNEL])
+#define SLU_MAGIC_CHANNEL (slu_living.magic[SLU_CHANNEL])
+#define SLU_MAGIC_PREPARED_MULTICHANNEL (slu_living.magic[SLU_PREPARED_MULTICHANNEL])
+#define SLU_MAGIC_MULTICHANNEL (slu_living.magic[SLU_MULTICHANNEL])
+#define SLU_MAGIC_PREPARED_NODE (slu_living.magic[SLU_PREPARED_NODE])
+#define SLU_MAGIC_NODE (slu_living.magic[SLU_NODE])
+#define SLU_MAGIC_EXCHANGE (slu_living.magic[SLU_EXCHANGE])
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
 
 struct slu_engine;

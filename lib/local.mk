@@ -12,6 +12,7 @@ lib_LTLIBRARIES += %D%/libsluice.la
 	%D%/environment.c \
 	%D%/environment.h \
 	%D%/error.c \
+	%D%/fork.c \
 	%D%/internal.h \
 	%D%/log.c \
 	%D%/mr.c \

@@ -12,8 +12,14 @@
 static const char *const level_names[] = {"none", "error", "warn", "info", "debug"};
 #define LEVELS (sizeof level_names / sizeof level_names[0])
 
-/* The lock is held while a line is given out, so that two never mix. */
+/*
+ * The lock is held while a line is given out, so that two never mix; no fork(2)
+ * waits for it, for a function of the program may take its time, and may fork.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local bool giving; /* this thread holds it */
+/* Taken while the next ones are changed, with the lock. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic uint32_t threshold = SLUICE_LOG_WARN;
 static sluice_log_function function;
@@ -38,9 +44,11 @@ int sluice_log_set(uint32_t level, sluice_log_function new_function, void *user)
         return slu_misuse(EINVAL, "log level %u is not in 0..%zu", level, LEVELS - 1);
     pthread_once(&once, read_environment);
     pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&changing);
     atomic_store(&threshold, level);
     function = new_function;
     function_user = user;
+    pthread_mutex_unlock(&changing);
     pthread_mutex_unlock(&lock);
     return 0;
 }
@@ -58,10 +66,30 @@ void slu_log(enum sluice_log_level level, const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     pthread_mutex_lock(&lock);
+    giving = true;
     if (function != NULL)
         function(level, line, function_user);
     else
         dprintf(STDERR_FILENO, "sluice: %s: %s\n", level_names[level], line);
+    giving = false;
     pthread_mutex_unlock(&lock);
     errno = saved;
+}
+
+void slu_log_before_fork(void)
+{
+    pthread_mutex_lock(&changing);
+}
+
+void slu_log_in_parent(void)
+{
+    pthread_mutex_unlock(&changing);
+}
+
+/* Another thread that was giving out a line is not there to end it. */
+void slu_log_in_child(void)
+{
+    pthread_mutex_unlock(&changing);
+    if (!giving)
+        pthread_mutex_init(&lock, NULL);
 }

@@ -22,7 +22,7 @@
 static int check_arguments(const struct sluice_pd *pd, size_t length, uint32_t access)
 {
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_misuse(EINVAL, "a memory region needs a protection domain");
+        return slu_misuse(EINVAL, "a memory region needs a protection domain%s", slu_fork_hint());
     if (length == 0)
         return slu_misuse(EINVAL, "a memory region needs a length of at least 1 byte");
     if ((access & ~KNOWN_ACCESS) == SLUICE_MR_HUGE_PAGES)
@@ -166,7 +166,8 @@ static int not_a_region(const struct sluice_mr *mr)
 {
     if (mr == NULL)
         return slu_misuse(EINVAL, "not a memory region, but NULL");
-    return slu_misuse(EINVAL, "not a memory region, or one that was deregistered");
+    return slu_misuse(EINVAL, "not a memory region, or one that was deregistered%s",
+                      slu_fork_hint());
 }
 
 int sluice_mr_deregister(struct sluice_mr *mr)

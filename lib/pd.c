@@ -61,7 +61,8 @@ struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
     int error;
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_misuse_null(EINVAL, "a protection domain needs an open context");
+        return slu_misuse_null(EINVAL, "a protection domain needs an open context%s",
+                               slu_fork_hint());
     error = context->transport->transport->pd_alloc(context->transport, &transport);
     if (error < 0) {
         errno = -error;

@@ -55,6 +55,8 @@ static struct sluice_context *wrap_context(struct ibv_context *ibv,
     int error = slu_context_attr_apply(attr, &checked);
 
     if (error == 0)
+        error = slu_fork_prepare();
+    if (error == 0)
         error = slu_verbs_wrap(ibv, &checked, &transport);
     if (error < 0) {
         errno = -error;
@@ -99,28 +101,28 @@ static void *refuse(void)
 struct ibv_context *sluice_verbs_context(const struct sluice_context *context)
 {
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_misuse_null(EINVAL, "not a context");
+        return slu_misuse_null(EINVAL, "not a context%s", slu_fork_hint());
     return context_of(context);
 }
 
 struct ibv_pd *sluice_verbs_pd(const struct sluice_pd *pd)
 {
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_misuse_null(EINVAL, "not a protection domain");
+        return slu_misuse_null(EINVAL, "not a protection domain%s", slu_fork_hint());
     return pd_of(pd);
 }
 
 struct ibv_mr *sluice_verbs_mr(const struct sluice_mr *mr)
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR)
-        return slu_misuse_null(EINVAL, "not a memory region");
+        return slu_misuse_null(EINVAL, "not a memory region%s", slu_fork_hint());
     return mr_of(mr);
 }
 
 struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel)
 {
     if (!slu_is_channel(channel))
-        return slu_misuse_null(EINVAL, "not a channel");
+        return slu_misuse_null(EINVAL, "not a channel%s", slu_fork_hint());
     return qp_of(channel->engine, 0);
 }
 
@@ -128,7 +130,7 @@ struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *mu
                                             uint32_t peer)
 {
     if (!slu_is_multichannel(multichannel))
-        return slu_misuse_null(EINVAL, "not a multichannel");
+        return slu_misuse_null(EINVAL, "not a multichannel%s", slu_fork_hint());
     if (peer >= multichannel->engine->peer_count)
         return slu_misuse_null(ERANGE, "no peer %u: there are %u", peer,
                                multichannel->engine->peer_count);
@@ -146,7 +148,8 @@ struct sluice_context *sluice_verbs_context_wrap(struct ibv_context *ibv,
 struct sluice_pd *sluice_verbs_pd_wrap(struct sluice_context *context, struct ibv_pd *ibv)
 {
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_misuse_null(EINVAL, "a protection domain needs an open context");
+        return slu_misuse_null(EINVAL, "a protection domain needs an open context%s",
+                               slu_fork_hint());
     if (ibv == NULL)
         return slu_misuse_null(EINVAL, "no ibv_pd to wrap");
     return wrap_pd(context, ibv);

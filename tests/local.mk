@@ -40,6 +40,7 @@ test_programs = \
 	%D%/test_fault_stop \
 	%D%/test_fault_unpolled \
 	%D%/test_gather \
+	%D%/test_forked \
 	%D%/test_handles \
 	%D%/test_hostile \
 	%D%/test_host_file \
@@ -262,6 +263,7 @@ unthreaded_tests = \
 	%D%/test_environment \
 	%D%/test_exchange_hostile \
 	%D%/test_exchange_secret \
+	%D%/test_forked \
 	%D%/test_host_file \
 	%D%/test_launch \
 	%D%/test_misuse \

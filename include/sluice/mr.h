@@ -80,7 +80,8 @@ sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length, uint32_t acc
 /*
  * Allocates and registers memory: page-aligned, zeroed, on a memfd where the
  * transport can let peers of this host map it. It is freed by
- * sluice_mr_deregister(). Errors as sluice_mr_register().
+ * sluice_mr_deregister(), and not there in a child of fork(2). Errors as
+ * sluice_mr_register().
  *
  * With SLUICE_MR_HUGE_PAGES in access it is of huge pages that were set aside,
  * else of transparent ones, else of plain ones: their absence is no error. The

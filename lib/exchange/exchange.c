@@ -31,7 +31,7 @@ static bool is_exchange(const struct sluice_exchange *exchange)
 
 static int not_exchange(void)
 {
-    return slu_misuse(EINVAL, "not an exchange, or one that was closed before");
+    return slu_misuse(EINVAL, "not an exchange, or one that was closed before%s", slu_fork_hint());
 }
 
 /* What all calls of all ranks check, before anything happens. */
@@ -241,6 +241,8 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
     if (deadline < 0)
         return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
     error = slu_attr_copy(&known, sizeof known, FIRST_ATTR_SIZE, attr, "sluice_exchange_attr");
+    if (error == 0)
+        error = slu_fork_prepare();
     if (error < 0) {
         errno = -error;
         return NULL;

@@ -48,7 +48,7 @@ static struct {
     uint32_t name_max, key_max, value_max;
     char name[NAME_BYTES]; /* of the space of keys of this job */
 } client;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Of MPI in this process, wherever it is from; it stays so after MPI_Finalize(). */
 static bool mpi_initialized(void)
@@ -380,7 +380,8 @@ static void take_name(struct slu_launch *launch)
 /* Few threads open exchanges at the same time, and none of them is in a hurry. */
 static int take_lock(int64_t until)
 {
-    while (pthread_mutex_trylock(&lock) != 0) {
+    slu_fork_join(&lock);
+    while (pthread_mutex_trylock(&lock.lock) != 0) {
         if (slu_now() >= until)
             return slu_fail(ETIMEDOUT, "PMI: another thread opens an exchange, and did not end "
                                        "before the deadline");
@@ -399,7 +400,7 @@ int slu_pmi_find_root(struct slu_launch *launch, int64_t until)
     error = meet(launch, &talk);
     if (error == 0)
         take_name(launch);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock.lock);
     explicit_bzero(talk.line, sizeof talk.line);
     if (error < 0 && launch->listener >= 0) {
         slu_fd_close(launch->listener);

@@ -140,6 +140,8 @@ struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provid
                           "sluice_exchange_provider");
     if (error == 0)
         error = check_provider(&known, rank, ranks);
+    if (error == 0)
+        error = slu_fork_prepare();
     if (error < 0) {
         errno = -error;
         return NULL;

@@ -53,7 +53,7 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
                                            struct sluice_endpoint *endpoints, uint32_t count)
 {
     if (!is_prepared(prepared))
-        return slu_misuse(EINVAL, "not a prepared multichannel");
+        return slu_misuse(EINVAL, "not a prepared multichannel%s", slu_fork_hint());
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (count != prepared->engine->peer_count)
@@ -93,7 +93,8 @@ sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prep
 
     if (!is_prepared(prepared))
         return slu_misuse_null(EINVAL,
-                               "not a prepared multichannel (or its handshake was done before)");
+                               "not a prepared multichannel (or its handshake was done before)%s",
+                               slu_fork_hint());
     if (remotes == NULL)
         error = slu_misuse(EINVAL, "a handshake needs the peers' endpoints");
     else if (count != prepared->engine->peer_count)

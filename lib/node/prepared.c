@@ -133,7 +133,7 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     int error;
 
     if (!is_prepared(prepared))
-        return slu_misuse(EINVAL, "not a prepared node");
+        return slu_misuse(EINVAL, "not a prepared node%s", slu_fork_hint());
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (ranks != prepared->node->ranks)
@@ -231,7 +231,8 @@ struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *
     int error;
 
     if (!is_prepared(prepared))
-        return slu_misuse_null(EINVAL, "not a prepared node (or its handshake was done before)");
+        return slu_misuse_null(EINVAL, "not a prepared node (or its handshake was done before)%s",
+                               slu_fork_hint());
     if (remotes == NULL)
         error = slu_misuse(EINVAL, "a handshake needs the endpoints of all ranks");
     else if (ranks != prepared->node->ranks)

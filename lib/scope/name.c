@@ -16,11 +16,7 @@
 
 #include "scope.h"
 
-#if UINTPTR_MAX > UINT32_MAX
 #define PLACE_BITS 20
-#else
-#define PLACE_BITS 12
-#endif
 #define MAX_PLACES (UINT32_C(1) << PLACE_BITS)
 #define OPEN ((uintptr_t)1)
 #define GENERATION ((uintptr_t)1 << (PLACE_BITS + 1))
@@ -28,7 +24,9 @@
 /* Level i has FIRST_PLACES << i of them, which come after those of the levels below. */
 #define FIRST_BITS 6
 #define FIRST_PLACES (UINT32_C(1) << FIRST_BITS)
-#define LEVELS (PLACE_BITS - FIRST_BITS + 1)
+_Static_assert(PLACE_BITS - FIRST_BITS + 1 == SLU_PLACE_LEVELS, "the last level has them all");
+/* A process has so many generations, and one that it forks begins behind them. */
+#define LIFE_BITS 34
 
 /* The name is atomic for threads that ask for an old one; only the engine's changes it. */
 struct place {
@@ -37,13 +35,17 @@ struct place {
     uint32_t next_free;
 };
 
-static struct place first_places[FIRST_PLACES];
-static _Atomic(struct place *) levels[LEVELS] = {first_places};
-
-/* Of what follows, and of places that are of no engine. */
+/*
+ * Of places that are of no engine, and of slu_living: places that were ever taken,
+ * the first that is free, and each level, NULL if it is not there. In a child of
+ * fork(2) there are none, and no scope of its parent is found.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t place_count; /* places that were ever taken */
-static uint32_t first_free = SLU_NONE;
+
+static uintptr_t first_generation(void)
+{
+    return ((uintptr_t)slu_fork_generation() << LIFE_BITS) % (UINTPTR_MAX / GENERATION + 1);
+}
 
 static unsigned level_of(uint32_t index)
 {
@@ -54,7 +56,7 @@ static unsigned level_of(uint32_t index)
 static struct place *find_place(uint32_t index)
 {
     unsigned level = level_of(index);
-    struct place *places = atomic_load_explicit(&levels[level], memory_order_acquire);
+    struct place *places = atomic_load_explicit(&slu_living.places[level], memory_order_acquire);
 
     return places != NULL ? places + (index - (FIRST_PLACES << level) + FIRST_PLACES) : NULL;
 }
@@ -68,18 +70,21 @@ static struct place *place_of(uintptr_t name)
 /* One that nobody ever had; NULL if there is no memory for it. The lock is held. */
 static struct place *add_place(void)
 {
-    struct place *place = find_place(place_count);
+    uint32_t index = slu_living.place_count;
+    struct place *place = find_place(index);
 
     if (place == NULL) {
-        unsigned level = level_of(place_count);
+        unsigned level = level_of(index);
 
         place = calloc(FIRST_PLACES << level, sizeof *place);
         if (place == NULL)
             return NULL;
-        atomic_store_explicit(&levels[level], place, memory_order_release);
+        atomic_store_explicit(&slu_living.places[level], place, memory_order_release);
     }
-    atomic_store_explicit(&place->name, (uintptr_t)place_count++ * (OPEN << 1),
+    atomic_store_explicit(&place->name,
+                          first_generation() * GENERATION + (uintptr_t)index * (OPEN << 1),
                           memory_order_relaxed);
+    slu_living.place_count++;
     return place;
 }
 
@@ -88,10 +93,10 @@ int slu_name_reserve(struct slu_scope_object *object)
     struct place *place = NULL;
 
     pthread_mutex_lock(&lock);
-    if (first_free != SLU_NONE) {
-        place = find_place(first_free);
-        first_free = place->next_free;
-    } else if (place_count < MAX_PLACES) {
+    if (slu_living.first_free_place != SLU_NONE) {
+        place = find_place(slu_living.first_free_place);
+        slu_living.first_free_place = place->next_free;
+    } else if (slu_living.place_count < MAX_PLACES) {
         place = add_place();
     }
     if (place != NULL)
@@ -110,8 +115,8 @@ void slu_name_release(const struct slu_scope_object *object)
 
     pthread_mutex_lock(&lock);
     place->object = NULL;
-    place->next_free = first_free;
-    first_free = (uint32_t)(object->name / (OPEN << 1)) % MAX_PLACES;
+    place->next_free = slu_living.first_free_place;
+    slu_living.first_free_place = (uint32_t)(object->name / (OPEN << 1)) % MAX_PLACES;
     pthread_mutex_unlock(&lock);
 }
 
@@ -151,8 +156,18 @@ int slu_name_unknown(const struct sluice_scope *scope)
     const struct place *place = place_named(scope);
     uintptr_t generation = (uintptr_t)scope / GENERATION;
 
-    if (place != NULL && generation > 0 &&
+    if (place != NULL && generation > first_generation() &&
         generation <= atomic_load_explicit(&place->name, memory_order_relaxed) / GENERATION)
         return slu_misuse(ESTALE, "this scope has ended before");
-    return slu_misuse(EINVAL, "not a scope");
+    return slu_misuse(EINVAL, "not a scope%s", slu_fork_hint());
+}
+
+void slu_name_before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void slu_name_after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
 }

@@ -199,11 +199,15 @@ int slu_pages_map(const struct slu_page_way *way, int memfd, struct slu_pages *p
     int err = way->kind == SLU_PAGES_TRANSPARENT ? map_aligned(way, memfd, &made)
                                                  : map_simply(way, memfd, &made);
 
-    if (err == 0 && way->kind != SLU_PAGES_PLAIN) {
+    if (err)
+        return err;
+    /* A child would share it, and keep it. */
+    if (madvise(made.map, made.mapped, MADV_DONTFORK))
+        err = errno;
+    else if (way->kind != SLU_PAGES_PLAIN)
         err = populate(way, memfd, &made);
-        if (err)
-            slu_pages_unmap(&made);
-    }
+    if (err)
+        slu_pages_unmap(&made);
     if (err == 0)
         *pages = made;
     return err;

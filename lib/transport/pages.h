@@ -44,9 +44,9 @@ uint32_t slu_page_ways(size_t length, bool huge, bool shared,
 unsigned slu_pages_memfd_flags(const struct slu_page_way *way);
 
 /*
- * Maps memory of the memfd, or private memory if memfd is -1. Huge pages are
- * taken at once, so that none is missing later. 0, or a positive errno value
- * without a text.
+ * Maps memory of the memfd, or private memory if memfd is -1. A child of fork(2)
+ * does not have it. Huge pages are taken at once, so that none is missing later.
+ * 0, or a positive errno value without a text.
  */
 int slu_pages_map(const struct slu_page_way *way, int memfd, struct slu_pages *pages);
 void slu_pages_unmap(const struct slu_pages *pages);

@@ -28,14 +28,25 @@ static int turn_on(void)
                     strerror(err));
 }
 
+/* libibverbs does not expect two at a time. */
+static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
+
+void slu_verbs_lock(void)
+{
+    slu_fork_lock(&lock);
+}
+
+void slu_verbs_unlock(void)
+{
+    pthread_mutex_unlock(&lock.lock);
+}
+
 int slu_verbs_fork_init(void)
 {
-    /* libibverbs does not expect two at a time. */
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     int err;
 
-    pthread_mutex_lock(&lock);
+    slu_verbs_lock();
     err = turn_on();
-    pthread_mutex_unlock(&lock);
+    slu_verbs_unlock();
     return err;
 }

@@ -12,9 +12,12 @@ struct ibv_device **slu_verbs_devices(int *count)
 {
     struct ibv_device **devices;
 
+    /* It has a lock of its own: a child is not to find that taken by a thread that it has not. */
+    slu_verbs_lock();
     slu_fd_guard();
     devices = ibv_get_device_list(count);
     slu_fd_unguard();
+    slu_verbs_unlock();
     return devices;
 }
 

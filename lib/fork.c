@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is left of the library in a child of fork(2). Guarantee: the child can
+ * do nothing to what its parent has, and makes objects of its own as if it
+ * were the first to.
+ *
+ * The magic words of objects lie in a page that the kernel wipes for a child,
+ * and are other ones there, so that no object of the parent is one. The rest is
+ * the work of three handlers: nobody is amid what the child could not end, and
+ * the child closes its copies of our descriptors.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "descriptor.h"
+#include "internal.h"
+#include "scope/scope.h"
+
+/* Of Linux 4.14; C libraries learned of it later. */
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+union slu_living_page slu_living_page;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the next */
+static struct slu_fork_lock *locks;
+static uint32_t generation; /* children of children up to here */
+static int unprepared;      /* an errno value: there are no handlers */
+
+static void begin_life(void)
+{
+    /* Objects of each generation have others: letters that change, and the kind. */
+    for (uint32_t i = 0; i < SLU_KINDS; i++)
+        slu_living.magic[i] = UINT32_C(0x534c4300) + (generation << 16) + i + 1;
+    slu_living.first_free_place = SLU_NONE;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct slu_fork_lock *at = locks; at != NULL; at = at->next)
+        if (at->waits)
+            pthread_mutex_lock(&at->lock);
+    slu_name_before_fork();
+    slu_log_before_fork();
+    slu_fd_before_fork();
+}
+
+static void in_parent(void)
+{
+    slu_fd_in_parent();
+    slu_log_in_parent();
+    slu_name_after_fork();
+    for (struct slu_fork_lock *at = locks; at != NULL; at = at->next)
+        if (at->waits)
+            pthread_mutex_unlock(&at->lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void)
+{
+    memset(&slu_living_page, 0, sizeof slu_living_page);
+    generation++;
+    begin_life();
+    slu_fd_in_child();
+    slu_log_in_child();
+    slu_name_after_fork();
+    for (struct slu_fork_lock *at = locks; at != NULL; at = at->next)
+        pthread_mutex_init(&at->lock, NULL);
+    pthread_mutex_unlock(&lock);
+}
+
+void slu_fork_join(struct slu_fork_lock *joining)
+{
+    pthread_mutex_lock(&lock);
+    if (!joining->joined) {
+        joining->joined = true;
+        joining->next = locks;
+        locks = joining;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Before anything is made, and before a lock of ours is taken that fork(2) does
+ * not know of. Without the advice only the handlers tell a child from its parent.
+ */
+static __attribute__((constructor)) void begin_process(void)
+{
+    int saved = errno;
+
+    begin_life();
+    madvise(&slu_living_page, sizeof slu_living_page, MADV_WIPEONFORK);
+    unprepared = pthread_atfork(before_fork, in_parent, in_child);
+    errno = saved;
+}
+
+int slu_fork_prepare(void)
+{
+    /* A child of clone(2), of which no handler was told. */
+    if (slu_living.magic[0] == 0) {
+        generation++;
+        begin_life();
+    }
+    return unprepared != 0 ? slu_fail(unprepared, "no memory for what is to be done at fork(2)")
+                           : 0;
+}
+
+void slu_fork_lock(struct slu_fork_lock *taken)
+{
+    slu_fork_join(taken);
+    pthread_mutex_lock(&taken->lock);
+}
+
+uint32_t slu_fork_generation(void)
+{
+    return generation;
+}
+
+const char *slu_fork_hint(void)
+{
+    return generation > 0 || slu_living.magic[0] == 0
+               ? "; what was opened before fork(2) is the parent's alone"
+               : "";
+}
