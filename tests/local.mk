@@ -36,6 +36,7 @@ test_programs = \
 	%D%/test_fault_exit \
 	%D%/test_fault_fork \
 	%D%/test_fault_kill \
+	%D%/test_fault_page \
 	%D%/test_fault_signals \
 	%D%/test_fault_stop \
 	%D%/test_fault_unpolled \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper thread of a context. It serves CQs that the program is not
+ * The helper thread of a context; lead.c tells why there are two. It serves CQs that the program is not
  * serving, lets peers in, sees whether they are alive, and sees sockets out.
  * When there is nothing to do it sleeps without a timeout.
  *
@@ -13,6 +13,9 @@
  * and now waits outside for memory to change shall not wait for a tick. A program
  * that stays inside the library, asleep or spinning, needs no helper: the CQ is
  * OFF, until the program leaves it and kicks the helper.
+ *
+ * Serving a CQ may touch memory of the program's, and so is a turn. The helper
+ * holds one CQ at a time, so that a page that does not come stops no other one.
  */
 #include "helper.h"
 
@@ -26,12 +29,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define EVENTS 64
 #define TICK SLUICE_MS(1)
 #define FIRST_LOOK 20000
 #define LINGER_TICK SLUICE_MS(5)
-#define LINGER_TIME SLUICE_S(1)
-#define LAST_READS 8
 #define PROBE_TICK SLUICE_MS(50)
 
 int slu_soft_helper_add(struct soft_helper *helper, int op, int fd, uint32_t events,
@@ -71,25 +71,6 @@ void slu_soft_helper_kick(struct soft_cq *cq)
         wake(helper);
 }
 
-void slu_soft_helper_linger(struct soft_context *context, int fd)
-{
-    struct soft_helper *helper = context->helper;
-    struct lingering *lingering = malloc(sizeof(*lingering));
-    if (lingering == NULL) {
-        slu_fd_close(fd);
-        return;
-    }
-    lingering->fd = fd;
-    lingering->deadline = slu_now() + LINGER_TIME;
-    pthread_mutex_lock(&helper->lock);
-    bool first = helper->lingering == NULL;
-    lingering->next = helper->lingering;
-    helper->lingering = lingering;
-    pthread_mutex_unlock(&helper->lock);
-    if (first)
-        wake(helper);
-}
-
 /* CQs. The helper is the only one to write watch. */
 
 static void start_ticking(struct soft_helper *helper, struct soft_cq *cq)
@@ -104,12 +85,14 @@ static void start_ticking(struct soft_helper *helper, struct soft_cq *cq)
 /* The caller has taken the CQ. */
 static void serve_turn(struct soft_helper *helper, struct soft_cq *cq)
 {
+    uint64_t turn = slu_soft_turn_begin(helper);
     slu_soft_cq_serve(cq);
     slu_soft_cq_give_back(cq);
     atomic_store(&cq->watch, SOFT_WATCH_ARMED);
     /* It may have been destroyed meanwhile, and is then in no set. */
     slu_soft_helper_add(helper, EPOLL_CTL_MOD, cq->epoll, EPOLLIN | EPOLLONESHOT, HELPER_CQ,
                         cq->slot);
+    slu_soft_turn_end(helper, turn);
 }
 
 /* Its fd has fired. */
@@ -153,25 +136,38 @@ static void serve_kicked(struct soft_helper *helper, struct soft_cq *cq)
         cq->tick_activity = atomic_load(&cq->activity);
         start_ticking(helper, cq);
     } else if (slu_soft_cq_take(cq)) {
+        uint64_t turn = slu_soft_turn_begin(helper);
         slu_soft_cq_give_back(cq);
+        slu_soft_turn_end(helper, turn);
     }
+}
+
+/* The next one that was kicked; NULL if there was none when we began. */
+static struct soft_cq *next_kicked(struct soft_helper *helper)
+{
+    pthread_mutex_lock(&helper->lock);
+    struct soft_cq *cq = helper->kicked;
+    if (cq != NULL) {
+        helper->kicked = cq->kick_next;
+        cq->kicked = false;
+    }
+    pthread_mutex_unlock(&helper->lock);
+    return cq;
 }
 
 static void serve_kicks(struct soft_helper *helper)
 {
-    pthread_mutex_lock(&helper->lock);
-    struct soft_cq *cq = helper->kicks;
-    helper->kicks = NULL;
-    while (cq != NULL) {
-        struct soft_cq *next = cq->kick_next;
-        cq->kicked = false;
+    struct soft_cq *cq;
+    if (helper->kicked == NULL) {
+        pthread_mutex_lock(&helper->lock);
+        helper->kicked = helper->kicks;
+        helper->kicks = NULL;
         pthread_mutex_unlock(&helper->lock);
+    }
+    while (slu_soft_leading() && (cq = next_kicked(helper)) != NULL) {
         serve_kicked(helper, cq);
         slu_soft_cq_release(cq);
-        pthread_mutex_lock(&helper->lock);
-        cq = next;
     }
-    pthread_mutex_unlock(&helper->lock);
 }
 
 /* Is the program in the same stay as a tick ago? */
@@ -228,69 +224,19 @@ static bool look_early(struct soft_helper *helper, struct soft_cq *cq)
 static void tick_all(struct soft_helper *helper,
                      bool (*look)(struct soft_helper *helper, struct soft_cq *cq))
 {
-    struct soft_cq **link = &helper->ticks;
-    while (*link != NULL) {
-        struct soft_cq *cq = *link;
-        struct soft_cq *next = cq->tick_next;
-        if (look(helper, cq)) {
-            link = &cq->tick_next;
+    if (helper->looking == NULL) {
+        helper->looking = helper->ticks;
+        helper->ticks = NULL;
+    }
+    while (slu_soft_leading() && helper->looking != NULL) {
+        struct soft_cq *cq = helper->looking;
+        helper->looking = cq->tick_next;
+        if (!look(helper, cq)) {
+            slu_soft_cq_release(cq);
             continue;
         }
-        *link = next;
-        slu_soft_cq_release(cq);
-    }
-}
-
-/* Sockets on their way out. */
-
-/* Returns whether it is done: the peer has ended too, or the time has passed. */
-static bool drain_socket(const struct lingering *lingering, int64_t now)
-{
-    return slu_soft_tcp_discard(lingering->fd) || now >= lingering->deadline;
-}
-
-static bool drain_sockets(struct soft_helper *helper)
-{
-    int64_t now = slu_now();
-    pthread_mutex_lock(&helper->lock);
-    struct lingering *list = helper->lingering;
-    helper->lingering = NULL;
-    pthread_mutex_unlock(&helper->lock);
-    struct lingering *kept = NULL;
-    while (list != NULL) {
-        struct lingering *next = list->next;
-        if (drain_socket(list, now)) {
-            slu_fd_close(list->fd);
-            free(list);
-        } else {
-            list->next = kept;
-            kept = list;
-        }
-        list = next;
-    }
-    pthread_mutex_lock(&helper->lock);
-    struct lingering **end = &helper->lingering;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = kept;
-    bool left = helper->lingering != NULL;
-    pthread_mutex_unlock(&helper->lock);
-    return left;
-}
-
-/*
- * The context is closed, which waits for no peer. The kernel goes on to deliver what
- * the program said last; but it takes it back if something is left that we did not read.
- */
-static void abandon_sockets(struct soft_helper *helper)
-{
-    while (helper->lingering != NULL) {
-        struct lingering *lingering = helper->lingering;
-        helper->lingering = lingering->next;
-        for (int reads = 0; reads < LAST_READS && !slu_soft_tcp_discard(lingering->fd); reads++)
-            ;
-        close(lingering->fd);
-        free(lingering);
+        cq->tick_next = helper->ticks;
+        helper->ticks = cq;
     }
 }
 
@@ -331,13 +277,20 @@ static bool is_due(int64_t *last, int64_t period, int64_t now)
     return true;
 }
 
+static bool has_ticks(const struct soft_helper *helper)
+{
+    return helper->ticks != NULL || helper->looking != NULL;
+}
+
 static void run_timers(struct soft_helper *helper)
 {
     int64_t now = slu_now();
-    if (helper->ticks != NULL && is_due(&helper->last_tick, TICK, now))
+    if (has_ticks(helper) && is_due(&helper->last_tick, TICK, now))
         tick_all(helper, tick);
+    if (!slu_soft_leading())
+        return;
     if (helper->lingers && is_due(&helper->last_linger, LINGER_TICK, now))
-        helper->lingers = drain_sockets(helper);
+        helper->lingers = slu_soft_linger_tick(helper);
     bool awaiting = atomic_load(&helper->context->awaiting) > 0;
     /* Once more after the last one, to tidy up. */
     if ((awaiting || helper->probes) && is_due(&helper->last_probe, PROBE_TICK, now)) {
@@ -348,9 +301,9 @@ static void run_timers(struct soft_helper *helper)
         slu_soft_listener_tick(helper);
 }
 
-static int next_timeout(struct soft_helper *helper)
+static int next_timeout(const struct soft_helper *helper)
 {
-    if (helper->ticks != NULL)
+    if (has_ticks(helper))
         return 1;
     if (helper->lingers)
         return 5;
@@ -369,24 +322,58 @@ static void look_all_early(struct soft_helper *helper)
     tick_all(helper, look_early);
 }
 
-static void *run(void *argument)
+static void dispatch_all(struct soft_helper *helper)
+{
+    while (slu_soft_leading() && helper->event_next < helper->event_count)
+        dispatch(helper, helper->events[helper->event_next++].data.u64);
+}
+
+/* One round. What somebody who was stopped in the middle of one has left comes first. */
+static void lead_once(struct soft_helper *helper)
+{
+    int timeout = next_timeout(helper);
+    if (helper->event_next < helper->event_count || helper->kicked != NULL)
+        timeout = 0;
+    dispatch_all(helper);
+    if (slu_soft_leading() && helper->look_after > 0) {
+        look_all_early(helper);
+        timeout = 0;
+    }
+    if (!slu_soft_leading())
+        return;
+    int count = epoll_wait(helper->epoll, helper->events, HELPER_EVENTS, timeout);
+    helper->event_next = 0;
+    helper->event_count = count > 0 ? (uint32_t)count : 0;
+    dispatch_all(helper);
+    if (slu_soft_leading())
+        serve_kicks(helper);
+    if (slu_soft_leading())
+        run_timers(helper);
+}
+
+static void lead(struct soft_helper *helper)
+{
+    while (slu_soft_leading() && !atomic_load(&helper->stop))
+        lead_once(helper);
+}
+
+void *slu_soft_helper_run_watcher(void *argument)
 {
     struct soft_helper *helper = argument;
-    struct epoll_event events[EVENTS];
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-    while (!atomic_load(&helper->stop)) {
-        int timeout = next_timeout(helper);
-        if (helper->look_after > 0) {
-            look_all_early(helper);
-            timeout = 0;
-        }
-        int count = epoll_wait(helper->epoll, events, EVENTS, timeout);
-        for (int i = 0; i < count; i++)
-            dispatch(helper, events[i].data.u64);
-        serve_kicks(helper);
-        run_timers(helper);
-    }
+    slu_soft_inbox_never_visit();
+    while (slu_soft_follow(helper))
+        lead(helper);
     return NULL;
+}
+
+static void *run(void *argument)
+{
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+    slu_soft_inbox_never_visit();
+    slu_soft_lead();
+    lead(argument);
+    return slu_soft_helper_run_watcher(argument);
 }
 
 static int start_thread(struct soft_helper *helper)
@@ -429,6 +416,22 @@ static void close_fds(struct soft_helper *helper)
     slu_fd_close(helper->epoll);
 }
 
+static void make_locks(struct soft_helper *helper)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&helper->watch, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&helper->lock, NULL);
+}
+
+static void destroy_locks(struct soft_helper *helper)
+{
+    pthread_mutex_destroy(&helper->lock);
+    pthread_cond_destroy(&helper->watch);
+}
+
 static int start(struct soft_context *context)
 {
     struct soft_helper *helper = calloc(1, sizeof(*helper));
@@ -437,7 +440,7 @@ static int start(struct soft_context *context)
     helper->context = context;
     for (uint32_t i = 0; i < HELPER_HALF_OPEN; i++)
         helper->half_open[i].fd = -1;
-    pthread_mutex_init(&helper->lock, NULL);
+    make_locks(helper);
     int err = open_fds(helper);
     if (err != 0)
         goto free_helper;
@@ -456,7 +459,7 @@ static int start(struct soft_context *context)
 close_fds:
     close_fds(helper);
 free_helper:
-    pthread_mutex_destroy(&helper->lock);
+    destroy_locks(helper);
     free(helper);
     return err;
 }
@@ -469,18 +472,30 @@ int slu_soft_helper_start(struct soft_context *context)
     return err;
 }
 
+static void release_ticks(struct soft_cq *cq)
+{
+    while (cq != NULL) {
+        struct soft_cq *next = cq->tick_next;
+        slu_soft_cq_release(cq);
+        cq = next;
+    }
+}
+
+static void release_kicks(struct soft_cq *cq)
+{
+    while (cq != NULL) {
+        struct soft_cq *next = cq->kick_next;
+        slu_soft_cq_release(cq);
+        cq = next;
+    }
+}
+
 static void release_cqs(struct soft_helper *helper)
 {
-    while (helper->ticks != NULL) {
-        struct soft_cq *cq = helper->ticks;
-        helper->ticks = cq->tick_next;
-        slu_soft_cq_release(cq);
-    }
-    while (helper->kicks != NULL) {
-        struct soft_cq *cq = helper->kicks;
-        helper->kicks = cq->kick_next;
-        slu_soft_cq_release(cq);
-    }
+    release_ticks(helper->ticks);
+    release_ticks(helper->looking);
+    release_kicks(helper->kicks);
+    release_kicks(helper->kicked);
 }
 
 void slu_soft_helper_stop(struct soft_context *context)
@@ -488,17 +503,22 @@ void slu_soft_helper_stop(struct soft_context *context)
     struct soft_helper *helper = context->helper;
     if (helper == NULL)
         return;
+    pthread_mutex_lock(&helper->lock);
     atomic_store(&helper->stop, true);
+    pthread_cond_broadcast(&helper->watch);
+    pthread_mutex_unlock(&helper->lock);
     wake(helper);
     pthread_join(helper->thread, NULL);
+    if (helper->has_watcher)
+        pthread_join(helper->watcher, NULL);
     for (uint32_t i = 0; i < HELPER_HALF_OPEN; i++) {
         if (helper->half_open[i].fd >= 0)
             slu_fd_close(helper->half_open[i].fd);
     }
     release_cqs(helper);
-    abandon_sockets(helper);
+    slu_soft_linger_end(helper);
     close_fds(helper);
-    pthread_mutex_destroy(&helper->lock);
+    destroy_locks(helper);
     free(helper);
     context->helper = NULL;
 }

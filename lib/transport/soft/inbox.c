@@ -10,7 +10,7 @@
  */
 #include "soft.h"
 
-/* True while this thread drains the inbox of a CQ that it only visits. */
+/* True while this thread drains the inbox of a CQ that it only visits; and for a helper's. */
 static _Thread_local bool visiting;
 
 static void (*const handlers[SOFT_MESSAGE_KINDS])(struct soft_message *message) = {
@@ -24,6 +24,11 @@ void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message)
     message->next = atomic_load_explicit(&cq->inbox, memory_order_relaxed);
     while (!atomic_compare_exchange_weak(&cq->inbox, &message->next, message))
         ;
+}
+
+void slu_soft_inbox_never_visit(void)
+{
+    visiting = true;
 }
 
 bool slu_soft_inbox_empty(struct soft_cq *cq)

@@ -11,6 +11,14 @@
  * and the inbox, through which other owners and the helper thread reach it.
  * The tables of the context are under its lock; the memory table is under its
  * own rwlock, which is taken last. Nothing blocks while it is held.
+ *
+ * Memory of the program's is touched, by us or by the kernel for us, under no lock
+ * but the owner word: a page fault can last for ever (FUSE, userfaultfd), and then
+ * stops the thread that touches, and the CQ that it serves, and nothing else. A
+ * region of a remote key is pinned meanwhile (memory.c); requests that wait behind
+ * can be taken back by their senders (wire_self.c); a helper thread serves one CQ at
+ * a time, and another one takes over if it does not come back (lead.c). Who visits a
+ * CQ to execute what it sent there is stopped with it.
  */
 #ifndef SLU_SOFT_H
 #define SLU_SOFT_H
@@ -115,8 +123,15 @@ enum soft_wqe_state {
     SOFT_WQE_DONE    /* status is valid */
 };
 
+/*
+ * Who may touch what a request on its way through inboxes names. Its sender takes
+ * back what nobody has begun; it then holds both queue pairs until it is dropped.
+ */
+enum soft_claim { SOFT_CLAIM_NONE, SOFT_CLAIM_TARGET, SOFT_CLAIM_SENDER };
+
 struct soft_wqe {
     struct soft_message message; /* first */
+    atomic_uint claim;           /* self: enum soft_claim */
     uint64_t id;
     uint64_t length; /* of all SGEs */
     uint64_t remote_addr;
@@ -397,6 +412,7 @@ void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc);
 void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
 
 /* inbox.c */
+void slu_soft_inbox_never_visit(void); /* this thread leaves the CQs of others to the helper */
 void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message);
 void slu_soft_inbox_notify(struct soft_cq *cq);
 /* Both. current is the CQ that the caller owns, or NULL. */
@@ -465,6 +481,8 @@ void slu_soft_helper_wake(struct soft_context *context);
 int slu_soft_helper_watch(struct soft_cq *cq);
 void slu_soft_helper_unwatch(struct soft_cq *cq);
 void slu_soft_probe_free(struct soft_probe *probe);
+
+/* linger.c */
 void slu_soft_helper_linger(struct soft_context *context, int fd); /* takes the socket */
 
 #endif

@@ -6,11 +6,12 @@
  * owner completes it. A request that finds no receive waits at the target.
  *
  * A queue pair that fails sends one CLOSE behind its requests. It brings back
- * those that wait at the peer, and fails the peer.
+ * those that wait at the peer, and fails the peer. Where the peer's CQ is not
+ * served, because a page fault has stopped the thread that serves it, the end of
+ * the queue pair takes them back itself, but for one that is being executed.
  */
 #include "soft.h"
 
-#include <sched.h>
 #include <string.h>
 
 /* What execution answers besides a status. */
@@ -54,6 +55,27 @@ static void drop_note(struct soft_message *note)
     slu_soft_qp_release(from);
 }
 
+/* False: its sender has taken it back, and it is dropped here. */
+static bool claim(struct soft_message *message)
+{
+    struct soft_wqe *wqe = (struct soft_wqe *)message;
+    unsigned none = SOFT_CLAIM_NONE;
+    if (message->kind != SOFT_REQUEST ||
+        atomic_compare_exchange_strong_explicit(&wqe->claim, &none, SOFT_CLAIM_TARGET,
+                                                memory_order_acquire, memory_order_acquire))
+        return true;
+    drop_note(message);
+    return false;
+}
+
+/* It waits, and can be taken back. */
+static void disclaim(struct soft_message *message)
+{
+    struct soft_wqe *wqe = (struct soft_wqe *)message;
+    if (message->kind == SOFT_REQUEST)
+        atomic_store_explicit(&wqe->claim, SOFT_CLAIM_NONE, memory_order_release);
+}
+
 static void respond(struct soft_message *message, uint32_t status)
 {
     struct soft_wqe *wqe = (struct soft_wqe *)message;
@@ -63,7 +85,7 @@ static void respond(struct soft_message *message, uint32_t status)
     slu_soft_send(slu_soft_cq_of(message->from), message, current);
 }
 
-/* Gives back what cannot be executed here any more. */
+/* Gives back what cannot be executed here any more. It has been claimed. */
 static void bounce(struct soft_message *message, uint32_t status)
 {
     switch (message->kind) {
@@ -86,8 +108,10 @@ static void bounce(struct soft_message *message, uint32_t status)
 void slu_soft_self_bounce(struct soft_qp *qp)
 {
     struct soft_message *message;
-    while ((message = unpark(qp)) != NULL)
-        bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
+    while ((message = unpark(qp)) != NULL) {
+        if (claim(message))
+            bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
+    }
 }
 
 /* What a request will touch at the target, once it is known to be allowed. */
@@ -253,14 +277,16 @@ static bool handle(struct soft_message *message)
     unsigned state = atomic_load_explicit(&to->state, memory_order_relaxed);
     if (state == SLU_QP_PREPARED)
         return false;
+    if (!claim(message))
+        return true;
     if (state == SLU_QP_ERROR || to->peer != from)
         bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
     else if (message->kind == SOFT_HELLO)
         greet(message);
     else if (to->deaf || slu_soft_in_error(from))
         bounce(message, SLUICE_STATUS_WR_FLUSH_ERR);
-    else
-        return execute((struct soft_wqe *)message, from, to);
+    else if (!execute((struct soft_wqe *)message, from, to))
+        return disclaim(message), false;
     return true;
 }
 
@@ -310,7 +336,7 @@ static void bounce_from(struct soft_qp *qp, const struct soft_qp *from)
             park(message);
         else if (message->kind == SOFT_HELLO)
             drop_note(message);
-        else
+        else if (claim(message))
             bounce(message, SLUICE_STATUS_WR_FLUSH_ERR);
         message = next;
     }
@@ -354,6 +380,7 @@ static void push_self(struct soft_qp *qp)
         struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sent++);
         wqe->state = SOFT_WQE_OUT;
         wqe->message.kind = SOFT_REQUEST;
+        atomic_store_explicit(&wqe->claim, SOFT_CLAIM_NONE, memory_order_relaxed);
         wqe->message.from = qp;
         wqe->message.to = peer;
         qp->out++;
@@ -377,16 +404,38 @@ static void stop_self(struct soft_qp *qp, bool hard)
         send_note(&qp->close, SOFT_CLOSE, qp, qp->peer);
 }
 
+/* Takes back what the peer has not begun: nobody will touch what it names. */
+static void take_back(struct soft_qp *qp)
+{
+    for (uint32_t i = qp->sends.done; i != qp->sent; i++) {
+        struct soft_wqe *wqe = slu_soft_wqe(qp, i);
+        unsigned none = SOFT_CLAIM_NONE;
+        if (wqe->state != SOFT_WQE_OUT)
+            continue;
+        /* The message will still be looked at. */
+        slu_soft_qp_hold(qp);
+        slu_soft_qp_hold(qp->peer);
+        if (atomic_compare_exchange_strong_explicit(&wqe->claim, &none, SOFT_CLAIM_SENDER,
+                                                    memory_order_acq_rel, memory_order_relaxed)) {
+            wqe->status = SLUICE_STATUS_WR_FLUSH_ERR;
+            wqe->state = SOFT_WQE_DONE;
+            qp->out--;
+        } else {
+            slu_soft_qp_release(qp->peer);
+            slu_soft_qp_release(qp);
+        }
+    }
+}
+
 static void destroy_self(struct soft_qp *qp)
 {
     struct soft_cq *cq = slu_soft_cq_of(qp);
-    /* Whoever owns the peer's CQ serves it, if not we: this is short. */
-    while (qp->out > 0) {
+    /* Left are those that are being executed, and those that are on their way back. */
+    for (unsigned time = 0; qp->out > 0; time++) {
         slu_soft_inbox_drain(cq);
-        if (qp->out == 0)
-            break;
-        slu_soft_inbox_notify(slu_soft_cq_of(qp->peer));
-        sched_yield();
+        take_back(qp);
+        if (qp->out > 0)
+            slu_soft_pause(time);
     }
     if (qp->peer != NULL)
         slu_soft_qp_release(qp->peer);
