@@ -105,16 +105,14 @@ static double time_scatter_gather(struct sluice_multichannel *multichannel, stru
                                   uint32_t peers)
 {
     struct sluice_request *requests = calloc((size_t)2 * peers, sizeof(*requests));
-    struct sluice_sge *sges = calloc((size_t)2 * peers, sizeof(*sges));
     uint64_t *words = sluice_mr_addr(mr);
     double times[ROUNDS] = {0};
-    int result = requests != NULL && sges != NULL ? 0 : -1;
+    int result = requests != NULL ? 0 : -1;
 
     for (uint32_t i = 0; i < 2 * peers && result == 0; i++) {
         requests[i].peer = i % peers;
-        requests[i].sges = &sges[i];
         requests[i].sge_count = 1;
-        result = sluice_mr_sge(mr, (size_t)i * 8, 8, &sges[i]);
+        result = sluice_mr_sge(mr, (size_t)i * 8, 8, &requests[i].sge);
     }
     for (uint32_t round = 0; round < ROUNDS && result == 0; round++) {
         for (uint32_t i = 0; i < peers; i++)
@@ -130,7 +128,6 @@ static double time_scatter_gather(struct sluice_multichannel *multichannel, stru
             }
     }
     free(requests);
-    free(sges);
     qsort(times, ROUNDS, sizeof(times[0]), compare);
     return result == 0 ? times[ROUNDS / 2] : -1;
 }

@@ -6,18 +6,17 @@
  *
  * Runs on the device that SLUICE_DEVICE names, else on the best one there is.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sluice.h>
 
-/* The memory of this program: four pieces, one for each purpose. */
-#define PIECE 64 /* bytes */
-#define OUT 0
-#define IN 1
-#define TARGET 2
-#define COPY 3
+/* The memory of this program, which it has registered. */
+struct memory {
+    char out[64], in[64], target[64], copy[64];
+};
 
 /* No call may take longer. A deadline that passes ends the connection. */
 #define DEADLINE SLUICE_S(10)
@@ -43,14 +42,14 @@ static struct sluice_channel *connect_to_itself(struct sluice_pd *pd)
 /* A send needs a receive on the other side, and both sides are this thread. */
 static int send_a_text(struct sluice_channel *channel, struct sluice_mr *mr)
 {
-    char *memory = sluice_mr_addr(mr);
+    struct memory *memory = sluice_mr_addr(mr);
     struct sluice_sge out, in;
     struct sluice_handle handle;
     struct sluice_completion completion;
 
-    strcpy(memory + OUT * PIECE, "Hello, this is me.");
-    if (sluice_mr_sge(mr, OUT * PIECE, strlen(memory + OUT * PIECE), &out) != 0 ||
-        sluice_mr_sge(mr, IN * PIECE, PIECE, &in) != 0)
+    strcpy(memory->out, "Hello, this is me.");
+    if (sluice_mr_sge_at(mr, memory->out, strlen(memory->out), &out) != 0 ||
+        sluice_mr_sge_at(mr, memory->in, sizeof(memory->in), &in) != 0)
         return complain("name the memory");
 
     /* Unpolled: it returns at once, and the handle names the receive later on. */
@@ -66,14 +65,14 @@ static int send_a_text(struct sluice_channel *channel, struct sluice_mr *mr)
         return -1;
     }
     printf("received %u bytes: %.*s\n", (unsigned)completion.bytes, (int)completion.bytes,
-           memory + IN * PIECE);
+           memory->in);
     return 0;
 }
 
 /* Write and read need nothing from the other side but the handle of its memory. */
 static int write_and_read(struct sluice_channel *channel, struct sluice_mr *mr)
 {
-    char *memory = sluice_mr_addr(mr);
+    struct memory *memory = sluice_mr_addr(mr);
     const char *text = "Written without a receive.";
     struct sluice_sge out, copy;
     struct sluice_remote_mr remote;
@@ -83,24 +82,24 @@ static int write_and_read(struct sluice_channel *channel, struct sluice_mr *mr)
     sluice_mr_remote(mr, &remote);
     sluice_remote_mr_pack(&remote, packed);
     if (sluice_remote_mr_unpack(packed, &remote) != 0 ||
-        sluice_remote_mr_slice(&remote, TARGET * PIECE, PIECE, &remote) != 0)
+        sluice_remote_mr_slice(&remote, offsetof(struct memory, target), sizeof(memory->target),
+                               &remote) != 0)
         return complain("name the remote memory");
 
-    memset(memory + OUT * PIECE, 0, PIECE);
-    strcpy(memory + OUT * PIECE, text);
-    if (sluice_mr_sge(mr, OUT * PIECE, PIECE, &out) != 0 ||
-        sluice_mr_sge(mr, COPY * PIECE, PIECE, &copy) != 0)
+    strcpy(memory->out, text);
+    if (sluice_mr_sge_at(mr, memory->out, strlen(text) + 1, &out) != 0 ||
+        sluice_mr_sge_at(mr, memory->copy, strlen(text) + 1, &copy) != 0)
         return complain("name the memory");
 
     if (sluice_channel_write(channel, &out, 1, &remote, DEADLINE) != 0)
         return complain("write");
     if (sluice_channel_read(channel, &copy, 1, &remote, DEADLINE) != 0)
         return complain("read");
-    if (strcmp(memory + TARGET * PIECE, text) != 0 || strcmp(memory + COPY * PIECE, text) != 0) {
+    if (strcmp(memory->target, text) != 0 || strcmp(memory->copy, text) != 0) {
         fprintf(stderr, "01-loopback: what was read is not what was written\n");
         return -1;
     }
-    printf("wrote and read back: %s\n", memory + COPY * PIECE);
+    printf("wrote and read back: %s\n", memory->copy);
     return 0;
 }
 
@@ -115,7 +114,7 @@ int main(void)
     if (context != NULL)
         pd = sluice_pd_alloc(context);
     if (pd != NULL)
-        mr = sluice_mr_alloc(pd, (size_t)4 * PIECE,
+        mr = sluice_mr_alloc(pd, sizeof(struct memory),
                              SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE |
                                  SLUICE_ACCESS_REMOTE_READ);
     if (mr != NULL)

@@ -109,15 +109,15 @@ static int play(struct sluice_channel *channel, const struct sluice_sge *out,
 static int greet(struct sluice_channel *channel, struct sluice_mr *mr)
 {
     char *memory = sluice_mr_addr(mr);
-    struct sluice_sge out, in;
-    const struct sluice_request requests[2] = {
-        {.opcode = SLUICE_OP_SEND, .sges = &out, .sge_count = 1},
-        {.opcode = SLUICE_OP_RECEIVE, .sges = &in, .sge_count = 1},
+    struct sluice_request requests[2] = {
+        {.opcode = SLUICE_OP_SEND, .sge_count = 1},
+        {.opcode = SLUICE_OP_RECEIVE, .sge_count = 1},
     };
     struct sluice_completion completions[2];
     int length = snprintf(memory, HALF, "greetings from the %s, process %ld", name, (long)getpid());
 
-    if (sluice_mr_sge(mr, 0, (size_t)length, &out) != 0 || sluice_mr_sge(mr, HALF, HALF, &in) != 0)
+    if (sluice_mr_sge(mr, 0, (size_t)length, &requests[0].sge) != 0 ||
+        sluice_mr_sge(mr, HALF, HALF, &requests[1].sge) != 0)
         return complain("name the memory");
     if (sluice_channel_submit(channel, requests, 2, DEADLINE, completions) != 0)
         return complain("greet");

@@ -225,26 +225,21 @@ static uint64_t length_of(const struct job *job, uint64_t block)
     return block + 1 < job->blocks ? BLOCK : job->bytes - block * BLOCK;
 }
 
-/* A list of requests of one piece of memory each. */
+/* A list of requests, each of one piece of memory. */
 struct list {
     uint32_t count;
     struct sluice_request requests[MAX_PROCESSES];
-    struct sluice_sge sges[MAX_PROCESSES];
     int wrong;
 };
 
 static void add(struct list *list, uint32_t opcode, uint32_t peer, const struct sluice_mr *mr,
                 uint64_t offset, uint64_t length)
 {
-    struct sluice_request *request = &list->requests[list->count];
+    struct sluice_request *request = &list->requests[list->count++];
 
-    *request = (struct sluice_request){.opcode = opcode, .peer = peer};
-    if (length != 0) { /* an empty message needs no memory */
-        request->sges = &list->sges[list->count];
-        request->sge_count = 1;
-        list->wrong |= sluice_mr_sge(mr, offset, length, &list->sges[list->count]);
-    }
-    list->count++;
+    *request = (struct sluice_request){.opcode = opcode, .peer = peer, .sge_count = length != 0};
+    if (length != 0) /* an empty message needs no memory */
+        list->wrong |= sluice_mr_sge(mr, offset, length, &request->sge);
 }
 
 /*

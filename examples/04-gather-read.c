@@ -134,14 +134,13 @@ static int read_all(struct sluice_multichannel *multichannel, struct sluice_mr *
                     const struct sluice_remote_mr memory[WORKERS])
 {
     const uint32_t *values = sluice_mr_addr(mr);
-    struct sluice_sge sges[WORKERS];
     struct sluice_request requests[WORKERS];
     struct sluice_completion completions[WORKERS];
 
     for (size_t offset = 0; offset < PUBLISHED; offset += PIECE) {
         for (uint32_t i = 0; i < WORKERS; i++) {
-            requests[i] = (struct sluice_request){.peer = i, .sges = &sges[i], .sge_count = 1};
-            if (sluice_mr_sge(mr, i * PIECE, PIECE, &sges[i]) != 0 ||
+            requests[i] = (struct sluice_request){.peer = i, .sge_count = 1};
+            if (sluice_mr_sge(mr, i * PIECE, PIECE, &requests[i].sge) != 0 ||
                 sluice_remote_mr_slice(&memory[i], offset, PIECE, &requests[i].remote) != 0)
                 return complain("rank 0", "name the memory");
         }

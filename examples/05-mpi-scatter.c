@@ -62,17 +62,15 @@ static struct sluice_multichannel *connect_all(struct sluice_pd *pd)
 static int scatter_and_gather(struct sluice_multichannel *multichannel, struct sluice_mr *mr)
 {
     const uint32_t peers = (uint32_t)size;
-    struct sluice_sge *sges = calloc((size_t)2 * peers, sizeof(*sges));
     struct sluice_request *requests = calloc((size_t)2 * peers, sizeof(*requests));
     struct sluice_completion *completions = calloc((size_t)2 * peers, sizeof(*completions));
-    int result = sges != NULL && requests != NULL && completions != NULL ? 0 : -ENOMEM;
+    int result = requests != NULL && completions != NULL ? 0 : -ENOMEM;
     double begin;
 
     for (uint32_t i = 0; i < 2 * peers && result == 0; i++) {
         requests[i].peer = i % peers;
-        requests[i].sges = &sges[i];
         requests[i].sge_count = 1;
-        result = sluice_mr_sge(mr, i * BLOCK, BLOCK, &sges[i]);
+        result = sluice_mr_sge(mr, i * BLOCK, BLOCK, &requests[i].sge);
     }
     begin = MPI_Wtime();
     for (int i = 0; i < TIMES && result == 0; i++)
@@ -89,7 +87,6 @@ static int scatter_and_gather(struct sluice_multichannel *multichannel, struct s
             fprintf(stderr, "05-mpi-scatter: rank %d: %s rank %u: %s\n", rank,
                     i < peers ? "send to" : "receive from", completions[i].peer,
                     sluice_error_class_name(completions[i].error_class));
-    free(sges);
     free(requests);
     free(completions);
     return result;

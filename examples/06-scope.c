@@ -63,11 +63,10 @@ static char *ours(const struct desk *desk, int i)
 }
 
 /* A request that reads block i from peer i. */
-static int make_read(const struct desk *desk, int i, struct sluice_sge *sge,
-                     struct sluice_request *read)
+static int make_read(const struct desk *desk, int i, struct sluice_request *read)
 {
-    *read = (struct sluice_request){.peer = (uint32_t)i, .sges = sge, .sge_count = 1};
-    if (sluice_mr_sge(desk->mr, (size_t)(PEERS + i) * BLOCK, BLOCK, sge) != 0 ||
+    *read = (struct sluice_request){.peer = (uint32_t)i, .sge_count = 1};
+    if (sluice_mr_sge_at(desk->mr, ours(desk, i), BLOCK, &read->sge) != 0 ||
         sluice_mr_remote(desk->mr, &read->remote) != 0 ||
         sluice_remote_mr_slice(&read->remote, (size_t)i * BLOCK, BLOCK, &read->remote) != 0)
         return complain("name the memory");
@@ -107,13 +106,12 @@ static int look_at_blocks(const struct desk *desk, struct sluice_scope *scope,
 static int read_blocks(const struct desk *desk)
 {
     struct sluice_scope_report report = {.size = sizeof report};
-    struct sluice_sge sges[PEERS];
     struct sluice_request reads[PEERS];
     struct sluice_handle handles[PEERS];
     int i;
 
     for (i = 0; i < PEERS; i++)
-        if (make_read(desk, i, &sges[i], &reads[i]) != 0)
+        if (make_read(desk, i, &reads[i]) != 0)
             return -1;
     SLUICE_SCOPE(scope, sluice_multichannel_scope_begin(desk->peers, DEADLINE), &report) {
         report.said = sluice_scope_post_gather_read(scope, reads, PEERS, handles);

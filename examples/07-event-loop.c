@@ -29,7 +29,7 @@
 struct sensor {
     uint32_t rank;
     struct sluice_channel *channel;
-    struct sluice_sge sges[RECEIVES];
+    struct sluice_request receives[RECEIVES]; /* user_data: which of them it is */
     int64_t due; /* when the library wants to be called, if nothing comes before */
     uint32_t heard;
 };
@@ -62,22 +62,16 @@ static struct sluice_channel *connect_to_peer(struct sluice_pd *pd, int socket)
     return sluice_prepared_channel_handshake(prepared, &theirs);
 }
 
-/* The user data of a request is the number of its buffer. */
-static int post_receive(struct sensor *sensor, uint64_t buffer)
+static int post_receive(struct sensor *sensor, const struct sluice_request *receive)
 {
-    const struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE,
-                                           .sges = &sensor->sges[buffer],
-                                           .sge_count = 1,
-                                           .user_data = buffer};
-
-    return sluice_channel_post(sensor->channel, &receive, 1, SILENCE, NULL) == 1
+    return sluice_channel_post(sensor->channel, receive, 1, SILENCE, NULL) == 1
                ? 0
                : complain("station", "post a receive");
 }
 
 static int hear(struct sensor *sensor, const struct sluice_completion *completion)
 {
-    const struct sluice_sge *sge = &sensor->sges[completion->user_data];
+    const struct sluice_request *receive = &sensor->receives[completion->user_data];
 
     if (completion->error != 0) {
         fprintf(stderr, "07-event-loop: sensor %u: %s\n", sensor->rank,
@@ -86,8 +80,8 @@ static int hear(struct sensor *sensor, const struct sluice_completion *completio
     }
     if (++sensor->heard == 1)
         printf("sensor %u: %.*s\n", sensor->rank, (int)completion->bytes,
-               (const char *)(uintptr_t)sge->addr);
-    return post_receive(sensor, completion->user_data);
+               (const char *)(uintptr_t)receive->sge.addr);
+    return post_receive(sensor, receive);
 }
 
 /*
@@ -194,10 +188,13 @@ static int welcome(struct sluice_pd *pd, struct sluice_mr *mr, int socket, struc
         return complain("station", "connect");
     for (uint32_t n = 0; n < RECEIVES; n++) {
         size_t place = ((size_t)(sensor->rank - 1) * RECEIVES + n) * SIZE;
+        struct sluice_request *receive = &sensor->receives[n];
 
-        if (sluice_mr_sge(mr, place, SIZE, &sensor->sges[n]) != 0)
+        *receive =
+            (struct sluice_request){.opcode = SLUICE_OP_RECEIVE, .sge_count = 1, .user_data = n};
+        if (sluice_mr_sge(mr, place, SIZE, &receive->sge) != 0)
             return complain("station", "name the memory");
-        if (post_receive(sensor, n) != 0)
+        if (post_receive(sensor, receive) != 0)
             return -1;
     }
     return give(socket, "", 1);

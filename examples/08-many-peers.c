@@ -26,10 +26,10 @@
 #define NO_RANGE UINT32_MAX
 
 /* What goes to a worker, and what comes back. */
-struct task {
-    uint64_t first, count; /* count 0: there is nothing more to do */
-};
-struct answer {
+struct work {
+    struct task {
+        uint64_t first, count; /* count 0: there is nothing more to do */
+    } task;
     uint64_t primes;
 };
 
@@ -56,19 +56,18 @@ static uint64_t count_primes(uint64_t first, uint64_t count)
 /* A range, its answer, and so on until there is none left. */
 static int serve(struct sluice_channel *channel, struct sluice_mr *mr)
 {
-    struct task *task = sluice_mr_addr(mr);
-    struct answer *answer = (struct answer *)(task + 1);
+    struct work *work = sluice_mr_addr(mr);
     struct sluice_sge in, out;
 
-    if (sluice_mr_sge(mr, 0, sizeof(*task), &in) != 0 ||
-        sluice_mr_sge(mr, sizeof(*task), sizeof(*answer), &out) != 0)
+    if (sluice_mr_sge_at(mr, &work->task, sizeof(work->task), &in) != 0 ||
+        sluice_mr_sge_at(mr, &work->primes, sizeof(work->primes), &out) != 0)
         return complain("worker", "name the memory");
     for (;;) {
         if (sluice_channel_receive(channel, &in, 1, DEADLINE, NULL) != 0)
             return complain("worker", "receive");
-        if (task->count == 0)
+        if (work->task.count == 0)
             return 0;
-        answer->primes = count_primes(task->first, task->count);
+        work->primes = count_primes(work->task.first, work->task.count);
         if (sluice_channel_send(channel, &out, 1, DEADLINE) != 0)
             return complain("worker", "send");
     }
@@ -92,7 +91,8 @@ static int run_worker(int socket)
 {
     struct sluice_context *context = sluice_context_open(NULL, NULL);
     struct sluice_pd *pd = context != NULL ? sluice_pd_alloc(context) : NULL;
-    struct sluice_mr *mr = pd != NULL ? sluice_mr_alloc(pd, 4096, SLUICE_ACCESS_LOCAL_WRITE) : NULL;
+    struct sluice_mr *mr =
+        pd != NULL ? sluice_mr_alloc(pd, sizeof(struct work), SLUICE_ACCESS_LOCAL_WRITE) : NULL;
     struct sluice_channel *channel = mr != NULL ? join(pd, socket) : NULL;
     char ready = 1;
     int result;
@@ -120,8 +120,9 @@ struct peer {
 struct hub {
     struct sluice_multichannel *peers_channel;
     struct sluice_mr *mr;
-    uint32_t count; /* of peers */
-    uint32_t alive; /* of them */
+    struct work *work; /* of each peer, in that memory */
+    uint32_t count;    /* of peers */
+    uint32_t alive;    /* of them */
     struct peer peers[MAX_PROCESSES];
     uint32_t todo[RANGES]; /* a stack */
     uint32_t todo_count;
@@ -129,23 +130,6 @@ struct hub {
     uint64_t primes;
     pid_t victim; /* 0: nobody is to be killed */
 };
-
-static struct task *task_of(const struct hub *hub, uint32_t peer)
-{
-    return (struct task *)sluice_mr_addr(hub->mr) + peer;
-}
-
-static size_t answer_offset(uint32_t peer)
-{
-    return MAX_PROCESSES * sizeof(struct task) + peer * sizeof(struct answer);
-}
-
-static uint64_t answer_of(const struct hub *hub, uint32_t peer)
-{
-    const char *memory = sluice_mr_addr(hub->mr);
-
-    return ((const struct answer *)(const void *)(memory + answer_offset(peer)))->primes;
-}
 
 /* What cannot be posted to a worker ends as what was posted to a lost one does. */
 static void lose(struct hub *hub, uint32_t index)
@@ -166,14 +150,15 @@ static void lose(struct hub *hub, uint32_t index)
 static void hand_out(struct hub *hub, uint32_t index)
 {
     struct peer *peer = &hub->peers[index];
+    struct work *work = &hub->work[index];
     struct sluice_sge in, out;
 
     if (hub->todo_count == 0 || peer->lost)
         return;
     peer->range = hub->todo[--hub->todo_count];
-    *task_of(hub, index) = (struct task){.first = peer->range * RANGE, .count = RANGE};
-    if (sluice_mr_sge(hub->mr, answer_offset(index), sizeof(struct answer), &in) != 0 ||
-        sluice_mr_sge(hub->mr, index * sizeof(struct task), sizeof(struct task), &out) != 0 ||
+    work->task = (struct task){.first = peer->range * RANGE, .count = RANGE};
+    if (sluice_mr_sge_at(hub->mr, &work->primes, sizeof(work->primes), &in) != 0 ||
+        sluice_mr_sge_at(hub->mr, &work->task, sizeof(work->task), &out) != 0 ||
         sluice_multichannel_receive_unpolled(hub->peers_channel, index, &in, 1, DEADLINE, NULL) !=
             0) {
         lose(hub, index);
@@ -192,7 +177,7 @@ static void take_completion(struct hub *hub, const struct sluice_completion *com
     if (completion->error != 0) {
         lose(hub, completion->peer);
     } else if (completion->opcode == SLUICE_OP_RECEIVE) {
-        hub->primes += answer_of(hub, completion->peer);
+        hub->primes += hub->work[completion->peer].primes;
         hub->done++;
         peer->answers++;
         peer->range = NO_RANGE;
@@ -245,15 +230,13 @@ static void dismiss(struct hub *hub)
 {
     uint32_t living[MAX_PROCESSES], count = 0;
     struct sluice_request request = {.sge_count = 1};
-    struct sluice_sge sge;
 
     for (uint32_t i = 0; i < hub->count; i++)
         if (!hub->peers[i].lost)
             living[count++] = i;
-    task_of(hub, 0)->count = 0;
-    request.sges = &sge;
+    hub->work->task.count = 0;
     if (sluice_multichannel_flush(hub->peers_channel, DEADLINE) != 0 ||
-        sluice_mr_sge(hub->mr, 0, sizeof(struct task), &sge) != 0 ||
+        sluice_mr_sge_at(hub->mr, &hub->work->task, sizeof(struct task), &request.sge) != 0 ||
         sluice_multichannel_multicast_send(hub->peers_channel, &request, living, count, DEADLINE,
                                            NULL) != 0)
         complain("rank 0", "dismiss the workers");
@@ -300,9 +283,11 @@ static int run_hub(const struct workers *workers, pid_t victim)
     for (uint32_t i = 0; i < hub.count; i++)
         hub.peers[i].range = NO_RANGE;
     if (pd != NULL)
-        hub.mr = sluice_mr_alloc(pd, answer_offset(MAX_PROCESSES), SLUICE_ACCESS_LOCAL_WRITE);
-    if (hub.mr != NULL)
+        hub.mr = sluice_mr_alloc(pd, hub.count * sizeof(struct work), SLUICE_ACCESS_LOCAL_WRITE);
+    if (hub.mr != NULL) {
+        hub.work = sluice_mr_addr(hub.mr);
         hub.peers_channel = connect_all(pd, workers);
+    }
     if (hub.peers_channel == NULL) {
         complain("rank 0", "connect");
     } else {

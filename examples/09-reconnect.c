@@ -167,12 +167,12 @@ static int be_client(uint32_t client, const char *name)
 
 struct client {
     pid_t pid;
-    uint64_t connection; /* number of its connection: what was in flight of others does not count */
     uint32_t deaths;
     uint32_t returns; /* times it was taken back */
     uint32_t heard;   /* its last report */
     struct report *report;
-    struct sluice_sge sge;
+    /* user_data: the number of its connection; what was in flight of others does not count */
+    struct sluice_request receive;
 };
 
 struct server {
@@ -197,14 +197,9 @@ static int start_client(struct server *server, uint32_t number)
 
 static int expect_report(struct server *server, uint32_t number)
 {
-    struct client *client = &server->clients[number];
-    const struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE,
-                                           .peer = number,
-                                           .user_data = client->connection,
-                                           .sges = &client->sge,
-                                           .sge_count = 1};
+    const struct sluice_request *receive = &server->clients[number].receive;
 
-    return sluice_multichannel_post(server->all, &receive, 1, SLUICE_FOREVER, NULL) == 1
+    return sluice_multichannel_post(server->all, receive, 1, SLUICE_FOREVER, NULL) == 1
                ? 0
                : complain("server", "expect a report");
 }
@@ -224,7 +219,7 @@ static int take_back(struct server *server, int fd)
     client = &server->clients[theirs.client];
     if (sluice_multichannel_peer_reset(server->all, theirs.client, &ours) != 0)
         return complain("server", "reset");
-    client->returns += client->connection++ > 0;
+    client->returns += client->receive.user_data++ > 0;
     if (sluice_multichannel_peer_handshake(server->all, theirs.client, &theirs.endpoint) != 0 ||
         expect_report(server, theirs.client) != 0) {
         complain("server", "handshake");
@@ -268,7 +263,7 @@ static int hear(struct server *server, const struct sluice_completion *completio
     struct client *client = &server->clients[number];
     struct sluice_error error = {.size = sizeof(error)};
 
-    if (completion->user_data != client->connection)
+    if (completion->user_data != client->receive.user_data)
         return 0; /* of before */
     if (completion->error != 0) {
         if (sluice_multichannel_peer_error(server->all, number, &error) == 1)
@@ -380,9 +375,13 @@ static int be_server(struct sluice_pd *pd, struct sluice_mr *mr)
     int result = -1;
 
     for (uint32_t i = 0; i < CLIENTS; i++) {
-        server.clients[i].report = (struct report *)sluice_mr_addr(mr) + i;
-        if (sluice_mr_sge(mr, i * sizeof(struct report), sizeof(struct report),
-                          &server.clients[i].sge) != 0)
+        struct client *client = &server.clients[i];
+
+        client->report = (struct report *)sluice_mr_addr(mr) + i;
+        client->receive =
+            (struct sluice_request){.opcode = SLUICE_OP_RECEIVE, .peer = i, .sge_count = 1};
+        if (sluice_mr_sge_at(mr, client->report, sizeof(*client->report), &client->receive.sge) !=
+            0)
             return complain("server", "name the memory");
     }
     server.all = make_multichannel(pd);
