@@ -26,15 +26,49 @@ case $(with_fake ldd "$library") in
   *) skip_all 'libibverbs is linked statically' ;;
 esac
 
-# on WORDS PROGRAM: all its tests pass, and it did not find a reason to skip them.
-on() {
-  SLUICE_FAKE_VERBS=$1 SLUICE_TEST_DEVICE=fake0 SLUICE_TEST_SHORT=1 \
-    with_fake "tests/test_$2" >"$tmp/out" 2>&1
-  status=$?
+# later DEVICE WORDS PROGRAM: it is run at the end, beside others, for many wait.
+count=0
+later() {
+  count=$((count + 1))
+  echo "test_$3 on a device like $1" >"$tmp/$count.title"
+  echo "$2" >"$tmp/$count.words"
+  echo "tests/test_$3" >"$tmp/$count.program"
+}
+
+# Takes what nobody else has taken.
+work_off() {
+  at=0
+  while [ $at -lt $count ]; do
+    at=$((at + 1))
+    mkdir "$tmp/$at.taken" 2>/dev/null || continue
+    SLUICE_FAKE_VERBS=$(cat "$tmp/$at.words") SLUICE_TEST_DEVICE=fake0 SLUICE_TEST_SHORT=1 \
+      with_fake "$(cat "$tmp/$at.program")" >"$tmp/$at.out" 2>&1
+    echo $? >"$tmp/$at.status"
+  done
+}
+
+# All its tests passed, and it did not find a reason to skip them.
+passed() {
   # This one asks the kernel whether there are RDMA devices.
-  sed -i '/^not ok.*:few_file_descriptors:/d' "$tmp/out"
-  grep -v '^ok' "$tmp/out"
-  grep -q '^ok' "$tmp/out" && ! grep -q -e '^not ok' -e '# SKIP' "$tmp/out" && [ "$status" -le 1 ]
+  sed -i '/^not ok.*:few_file_descriptors:/d' "$tmp/$1.out"
+  grep -v '^ok' "$tmp/$1.out"
+  grep -q '^ok' "$tmp/$1.out" && ! grep -q -e '^not ok' -e '# SKIP' "$tmp/$1.out" &&
+    [ "$(cat "$tmp/$1.status")" -le 1 ]
+}
+
+# Two at a time.
+finish_all() {
+  work_off &
+  other=$!
+  trap 'kill $other 2>/dev/null; rm -rf "$tmp"' EXIT
+  work_off
+  wait $other
+  at=0
+  while [ $at -lt $count ]; do
+    at=$((at + 1))
+    check "$(cat "$tmp/$at.title")" passed $at
+  done
+  finish
 }
 
 # As rxe does it.
@@ -43,7 +77,7 @@ for program in access arguments atomics attributes barriers barriers_broken barr
   fault_fork fault_signals fault_unpolled gather memory misuse node node_alone \
   node_open objects order partly path peers reset scope \
   scope_block scope_posts scope_stale semantics submit threads unpolled waiting wrap; do
-  check "test_$program on a device like rxe" on 'tidy rxe eager hurry=20' $program
+  later rxe 'tidy rxe eager hurry=20' $program
 done
 one_rank() {
   SLUICE_FAKE_VERBS='tidy rxe eager hurry=20' SLUICE_DEVICE=fake0 SLUICE_RANK=0 SLUICE_RANKS=1 \
@@ -56,15 +90,14 @@ check 'examples/12-kmeans, one rank, on a device like rxe' one_rank
 if [ -n "${SANITIZE:-}" ]; then
   skip 'test_steady on a device like rxe' 'a sanitizer has an allocator of its own'
 else
-  check 'test_steady on a device like rxe' on 'tidy rxe eager hurry=20' steady
+  later rxe 'tidy rxe eager hurry=20' steady
 fi
 # As adapters for InfiniBand do it, in time of its own, and with small completion queues.
 # Under a sanitizer one device will do, and the programs that have one of their own.
-[ -z "${SANITIZE:-}" ] || finish
+[ -z "${SANITIZE:-}" ] || finish_all
 for program in arguments atomics counters data elements endpoints \
   errors event_loop fault_close fault_depth fault_unpolled node order partly scope scope_block \
   scope_posts semantics submit threads unpolled waiting; do
-  check "test_$program on a device like an adapter" \
-    on 'tidy infiniband purge events hurry=20 max_cqe=202' $program
+  later 'an adapter' 'tidy infiniband purge events hurry=20 max_cqe=202' $program
 done
-finish
+finish_all
