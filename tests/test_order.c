@@ -370,6 +370,57 @@ START_TEST(immediate_values)
 }
 END_TEST
 
+/* Whoever takes a receive learns whether a send filled it, or a write did its memory. */
+START_TEST(receive_tells_what_filled_it)
+{
+    struct pair pair;
+    struct memory memories[2];
+    struct sluice_completion completion;
+    pair_open(&pair, NULL);
+    memory_open(&memories[0], pair.sides.pds[0], 100);
+    memory_open(&memories[1], pair.sides.pds[1], 100);
+    pattern_fill(memories[0].bytes, 100, 3);
+    struct sluice_sge out = memory_sge(&memories[0], 0, 100);
+    struct sluice_sge in = memory_sge(&memories[1], 0, 100);
+    struct sluice_remote_mr remote = memory_remote(&memories[1], 0, 100);
+    for (uint32_t length = 0; length <= 100; length += 50) {
+        out.length = length;
+        struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &out);
+        struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, &out);
+        write.remote = remote;
+        write.flags = send.flags = SLUICE_IMMEDIATE;
+        write.immediate = send.immediate = 5;
+        /* As seen by a handle, and by the blocking call: before it and after it arrived. */
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &in);
+        struct sluice_handle handle = post(pair.channels[1], &receive);
+        struct sluice_handle sent = post(pair.channels[0], &write);
+        completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+        require(completion.flags == (SLUICE_IMMEDIATE | SLUICE_WRITTEN) &&
+                    completion.immediate == 5 && completion.bytes == length,
+                "flags %u, %llu bytes", completion.flags, (unsigned long long)completion.bytes);
+        completion = await(pair.channels[0], sent, SLUICE_CLASS_NONE);
+        require(completion.flags == 0, "a write has flags %u", completion.flags);
+        sent = post(pair.channels[0], &send);
+        require_ok(sluice_channel_receive(pair.channels[1], &in, 1, DEADLINE, &completion));
+        require(completion.flags == SLUICE_IMMEDIATE && completion.immediate == 5, "flags %u",
+                completion.flags);
+        await(pair.channels[0], sent, SLUICE_CLASS_NONE);
+        sent = post(pair.channels[0], &write);
+        require_ok(sluice_channel_receive(pair.channels[1], &in, 1, DEADLINE, &completion));
+        require(completion.flags == (SLUICE_IMMEDIATE | SLUICE_WRITTEN), "flags %u",
+                completion.flags);
+        await(pair.channels[0], sent, SLUICE_CLASS_NONE);
+        /* What is nothing but a flag of completions, no request has. */
+        write.flags |= SLUICE_WRITTEN;
+        require_error(sluice_channel_post(pair.channels[0], &write, 1, DEADLINE, NULL), -EINVAL,
+                      "flags 0x10");
+    }
+    memory_close(&memories[0]);
+    memory_close(&memories[1]);
+    pair_close(&pair);
+}
+END_TEST
+
 /* The buffer of an inline request may be used again at once. */
 START_TEST(inline_buffers_are_free_after_the_post)
 {
@@ -469,6 +520,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, receive_longer_than_own_limit);
     tcase_add_test(tcase, list_fits_the_receives_that_are_posted);
     tcase_add_test(tcase, immediate_values);
+    tcase_add_test(tcase, receive_tells_what_filled_it);
     tcase_add_test(tcase, inline_buffers_are_free_after_the_post);
     tcase_add_test(tcase, lists_may_go_after_the_post);
 }

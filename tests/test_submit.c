@@ -313,7 +313,7 @@ static void split(uint32_t depth)
         check_success(near);
         require(far->result == 0, "%d", far->result);
         for (uint32_t i = 0; i < PEERS; i++) {
-            require(far->completions[i].flags == SLUICE_IMMEDIATE &&
+            require(far->completions[i].flags == (SLUICE_IMMEDIATE | SLUICE_WRITTEN) &&
                         far->completions[i].immediate == 900 + i,
                     "%u: immediate %u", i, far->completions[i].immediate);
         }

@@ -421,7 +421,8 @@ START_TEST(immediate_without_flag)
     require_ok(sluice_channel_write_immediate(pair.channels[0], NULL, 0,
                                               &(struct sluice_remote_mr){0}, 0x01020304, DEADLINE));
     struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
-    require(completion.flags == SLUICE_IMMEDIATE && completion.immediate == 0x01020304,
+    require(completion.flags == (SLUICE_IMMEDIATE | SLUICE_WRITTEN) &&
+                completion.immediate == 0x01020304,
             "flags %u, immediate %#x", completion.flags, completion.immediate);
     pair_close(&pair);
     check_nothing_left();

@@ -24,13 +24,16 @@ enum sluice_opcode {
     SLUICE_OP_FETCH_ADD = 6     /* atomic: adds to 8 bytes of the peer's */
 };
 
-/* Flags of a request, and of a completion (the first one). */
+/* Flags of a request; the first one of a completion as well. */
 #define SLUICE_IMMEDIATE (UINT32_C(1) << 0) /* send, write: deliver immediate to a receive */
 #define SLUICE_FENCE (UINT32_C(1) << 1)     /* start after our earlier reads and atomics */
 #define SLUICE_SOLICITED (UINT32_C(1) << 2) /* send, write: wake a peer that sleeps for such */
 #define SLUICE_INLINE \
     (UINT32_C(1) << 3) /* send, write: the buffer is free when the post
                                                returns; at most max_inline bytes */
+
+/* A flag of a completion: a write with immediate filled the receive, and is in our memory. */
+#define SLUICE_WRITTEN (UINT32_C(1) << 4)
 
 /*
  * One request. A zeroed struct is a valid start. Its local memory is a list of
@@ -73,7 +76,7 @@ struct sluice_completion {
     uint64_t bytes;       /* transferred; receive: length of the message; 0 on error */
     uint32_t peer;        /* index in the multichannel; 0 on a channel */
     uint32_t opcode;      /* enum sluice_opcode of the request */
-    uint32_t flags;       /* SLUICE_IMMEDIATE: immediate is valid; else 0 */
+    uint32_t flags;       /* receive: SLUICE_IMMEDIATE: immediate is valid; SLUICE_WRITTEN */
     uint32_t immediate;   /* host byte order */
     int32_t error;        /* 0, or the negative errno value of the class; -ENOTCONN if it was
                              refused because its peer was not connected */

@@ -194,6 +194,9 @@ static inline uint32_t slu_item_parts(const struct slu_engine *engine, const str
     return (uint32_t)((item->bytes + max - 1) / max);
 }
 
+/* Flags of what a receive took. */
+#define SLU_RECEIVED_FLAGS (SLUICE_IMMEDIATE | SLUICE_WRITTEN)
+
 #define SLU_INDEX_BITS 19
 /* In an id the index is one more; 0 is that of refused requests, which have no slot. */
 #define SLU_MAX_SLOTS ((UINT32_C(1) << SLU_INDEX_BITS) - 1)

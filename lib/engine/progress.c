@@ -120,7 +120,7 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
 static inline void take_received(struct slu_slot *slot, const struct slu_wc *wc)
 {
     slot->result.bytes = wc->bytes;
-    slot->result.flags = wc->flags & SLUICE_IMMEDIATE;
+    slot->result.flags = wc->flags & SLU_RECEIVED_FLAGS;
     slot->result.immediate = wc->immediate;
 }
 

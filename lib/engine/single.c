@@ -212,7 +212,7 @@ static void fill_received(uint32_t peer, const struct slu_wc *wc,
         .bytes = wc->bytes,
         .peer = peer,
         .opcode = SLUICE_OP_RECEIVE,
-        .flags = wc->flags & SLUICE_IMMEDIATE,
+        .flags = wc->flags & SLU_RECEIVED_FLAGS,
         .immediate = wc->immediate,
     };
 }

@@ -159,7 +159,7 @@ struct slu_wc {
     uint64_t bytes; /* of a receive */
     uint32_t status;
     uint32_t vendor;
-    uint32_t flags; /* SLUICE_IMMEDIATE */
+    uint32_t flags; /* SLUICE_IMMEDIATE, SLUICE_WRITTEN */
     uint32_t immediate;
 };
 

@@ -119,7 +119,7 @@ static int append_receive(struct soft_qp *qp, const struct slu_receive_wr *wr)
 static void flush_receives(struct soft_qp *qp)
 {
     while (qp->receives.done != qp->receives.posted)
-        slu_soft_complete_receive(qp, SLUICE_STATUS_WR_FLUSH_ERR, 0, false, 0);
+        slu_soft_complete_receive(qp, SLUICE_STATUS_WR_FLUSH_ERR, 0, 0, 0);
 }
 
 int slu_soft_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
@@ -194,7 +194,7 @@ static void tell_receive(struct soft_qp *qp)
         qp->receives.done == qp->receives.posted)
         return;
     qp->caused = true;
-    slu_soft_complete_receive(qp, SLUICE_STATUS_BAD_RESP_ERR, 0, false, 0);
+    slu_soft_complete_receive(qp, SLUICE_STATUS_BAD_RESP_ERR, 0, 0, 0);
 }
 
 /* A probe hears of the reason if nobody else does. */
@@ -226,15 +226,15 @@ void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard)
     slu_soft_retire(qp);
 }
 
-void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, bool immediate,
-                               uint32_t value)
+void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,
+                               uint32_t immediate)
 {
     struct slu_wc wc = {
         .id = slu_soft_receive(qp, qp->receives.done)->id,
         .bytes = bytes,
         .status = status,
-        .flags = immediate ? SLUICE_IMMEDIATE : 0,
-        .immediate = immediate ? value : 0,
+        .flags = flags,
+        .immediate = (flags & SLUICE_IMMEDIATE) != 0 ? immediate : 0,
     };
     slu_soft_cq_complete(qp, &wc);
     qp->receives.done++;

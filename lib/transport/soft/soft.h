@@ -449,9 +449,9 @@ int slu_soft_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
 void slu_soft_retire(struct soft_qp *qp);
 /* To the error state, once. cause goes to the oldest unfinished send. */
 void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard);
-/* Completes the oldest posted receive. */
-void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, bool immediate,
-                               uint32_t value);
+/* Completes the oldest posted receive; flags are those of a slu_wc. */
+void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,
+                               uint32_t immediate);
 /*
  * Can the oldest receive take a message of this length? 0, or the status for
  * the sender; *status then is the receiver's. There is one.

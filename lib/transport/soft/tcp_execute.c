@@ -78,7 +78,7 @@ static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
     slu_soft_keys_unlock(slu_soft_context(qp));
     if (status == SLUICE_STATUS_SUCCESS)
         return true;
-    slu_soft_complete_receive(qp, own, 0, false, 0);
+    slu_soft_complete_receive(qp, own, 0, 0, 0);
     slu_soft_tcp_refuse(tcp, frame->seq, status);
     return false;
 }
@@ -175,21 +175,28 @@ static bool begin_nak(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return false;
 }
 
-static bool finish_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
+/* A message that uses up a receive, whose flags are these. */
+static bool finish_message(struct soft_tcp *tcp, const struct tcp_frame *frame, uint32_t flags)
 {
     tcp->executed++;
-    slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, frame->length,
-                              (frame->flags & TCP_FLAG_IMMEDIATE) != 0, frame->immediate);
+    slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, frame->length, flags,
+                              frame->immediate);
     /* The peer may have used up all that it knows of. */
     if (has_receive(tcp->qp))
         tcp->qp->wire->receives(tcp->qp);
     return true;
 }
 
+static bool finish_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    bool immediate = (frame->flags & TCP_FLAG_IMMEDIATE) != 0;
+    return finish_message(tcp, frame, immediate ? SLUICE_IMMEDIATE : 0);
+}
+
 static bool finish_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     if ((frame->flags & TCP_FLAG_IMMEDIATE) != 0)
-        return finish_send(tcp, frame);
+        return finish_message(tcp, frame, SLUICE_IMMEDIATE | SLUICE_WRITTEN);
     tcp->executed++;
     return true;
 }

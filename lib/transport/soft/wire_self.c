@@ -227,12 +227,13 @@ static uint32_t check_source(struct soft_wqe *wqe, const struct soft_qp *from)
 static void end_receive(const struct soft_wqe *wqe, struct soft_qp *to, uint32_t status,
                         uint32_t own)
 {
-    bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
+    uint32_t flags = wqe->flags & SLUICE_IMMEDIATE;
     bool success = status == SLUICE_STATUS_SUCCESS;
     if (wqe->opcode == SLUICE_OP_SEND)
-        slu_soft_complete_receive(to, own, success ? wqe->length : 0, immediate, wqe->immediate);
-    else if (wqe->opcode == SLUICE_OP_WRITE && immediate && success)
-        slu_soft_complete_receive(to, SLUICE_STATUS_SUCCESS, wqe->length, true, wqe->immediate);
+        slu_soft_complete_receive(to, own, success ? wqe->length : 0, flags, wqe->immediate);
+    else if (wqe->opcode == SLUICE_OP_WRITE && flags != 0 && success)
+        slu_soft_complete_receive(to, SLUICE_STATUS_SUCCESS, wqe->length, flags | SLUICE_WRITTEN,
+                                  wqe->immediate);
 }
 
 /* Executes a request between two connected queue pairs. False: it must wait. */

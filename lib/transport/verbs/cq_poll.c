@@ -38,10 +38,12 @@ static void deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct s
         return;
     to->bytes = from->byte_len;
     /* Not every provider sets the flag where the opcode says it already. */
-    if (from->wc_flags & IBV_WC_WITH_IMM || from->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+    if (from->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+        to->flags = SLUICE_IMMEDIATE | SLUICE_WRITTEN;
+    else if (from->wc_flags & IBV_WC_WITH_IMM)
         to->flags = SLUICE_IMMEDIATE;
+    if (to->flags)
         to->immediate = be32toh(from->imm_data);
-    }
 }
 
 static uint32_t deliver_held(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32_t count)
