@@ -206,6 +206,35 @@ static const struct {
                                "both sides must run compatible versions of the library"},
 };
 
+int slu_listed(int error)
+{
+    switch (-error) {
+    case 0:
+    case EINVAL:
+    case ENETDOWN:
+    case EADDRNOTAVAIL:
+        return error;
+    case EMFILE:
+    case ENFILE:
+        return -EMFILE;
+    case ENOMEM:
+    case ENOSPC: /* of watches of epoll(7), or of entries of a device */
+    case ENOBUFS:
+    case EDQUOT:
+    case EAGAIN: /* of threads, or of locked memory */
+        return -ENOMEM;
+    case EOPNOTSUPP:
+    case ENOSYS:
+    case EPROTONOSUPPORT:
+        return -EOPNOTSUPP;
+    case EACCES:
+    case EPERM:
+        return -EACCES;
+    default:
+        return -EIO;
+    }
+}
+
 const char *sluice_error_class_name(uint32_t error_class)
 {
     return error_class < SLU_CLASSES ? classes[error_class].name : "unknown class";

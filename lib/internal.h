@@ -37,6 +37,12 @@ void *slu_fail_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
 int slu_misuse(int err, const char *format, ...) SLU_PRINTF(2, 3);
 void *slu_misuse_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
 /*
+ * What a call returns for an errno value (negative) of a driver or of the system
+ * whose own list is closed: a value of sluice_channel_prepare(3), EIO if no other
+ * fits. The text has the words of the original.
+ */
+int slu_listed(int error);
+/*
  * For calls that end an object and return nothing: whether there is one, by its
  * first word. NULL is none; something else is a misuse.
  */

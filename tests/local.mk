@@ -142,7 +142,7 @@ FAKE_LIBS = \
 %C%_test_verbs_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=calloc,--wrap=realloc,--wrap=mmap \
 	-Wl,--wrap=eventfd,--wrap=epoll_create1,--wrap=epoll_ctl
-%C%_test_verbs_LDADD = $(FAKE_LIBS)
+%C%_test_verbs_LDADD = $(FAKE_LIBS) $(SODIUM_LIBS) $(JANSSON_LIBS)
 
 # It looks at what completion queues are made with.
 %C%_test_verbs_causes_SOURCES = \

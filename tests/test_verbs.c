@@ -97,7 +97,8 @@ struct life {
     enum stage stage;
     const char *failed; /* the call that did */
     enum stage failed_in;
-    int error; /* positive errno value of what failed */
+    int error;    /* positive errno value of what failed */
+    bool shaking; /* that was a handshake */
     char text[400];
     int fd; /* of a dmabuf */
     uint8_t bytes[256];
@@ -182,6 +183,7 @@ static bool connect_prepared(struct life *life)
         life->prepared[i] = NULL;
         life->channels[i] = sluice_prepared_channel_handshake(prepared, &endpoints[!i]);
         if (!was_made(life, life->channels[i])) {
+            life->shaking = true;
             return false;
         }
     }
@@ -243,6 +245,7 @@ static bool peers_are_well(struct life *life)
         if (sluice_multichannel_peer_state(life->all, i) != SLUICE_STATE_READY) {
             struct sluice_error error = peer_error(life->all, i);
             life->error = -error.error;
+            life->shaking = true;
             snprintf(life->text, sizeof(life->text), "%s", error.text);
             return false;
         }
@@ -261,11 +264,14 @@ static bool reset_peers(struct life *life)
 {
     struct sluice_endpoint endpoints[2];
     enter(life, IN_PEER_RESET);
-    return went_well(life, sluice_multichannel_peer_reset(life->all, 2, &endpoints[0])) &&
-           went_well(life, sluice_multichannel_peer_reset(life->all, 3, &endpoints[1])) &&
-           went_well(life, sluice_multichannel_peer_handshake(life->all, 2, &endpoints[1])) &&
-           went_well(life, sluice_multichannel_peer_handshake(life->all, 3, &endpoints[0])) &&
-           peers_are_well(life);
+    if (!went_well(life, sluice_multichannel_peer_reset(life->all, 2, &endpoints[0])) ||
+        !went_well(life, sluice_multichannel_peer_reset(life->all, 3, &endpoints[1]))) {
+        return false;
+    }
+    life->shaking =
+        !went_well(life, sluice_multichannel_peer_handshake(life->all, 2, &endpoints[1])) ||
+        !went_well(life, sluice_multichannel_peer_handshake(life->all, 3, &endpoints[0]));
+    return !life->shaking && peers_are_well(life);
 }
 
 /* Each peer sends to the one it is connected with. */
@@ -346,12 +352,35 @@ static bool may_go_unnoticed(enum stage stage, const char *call)
 
 #define CALL_ERRNO EXDEV
 
+/* Whether a call of that stage has a closed list of errors. */
+static bool is_closed(enum stage stage)
+{
+    return stage == IN_CONNECT || stage == IN_RESET || stage == IN_MULTICHANNEL ||
+           stage == IN_PEER_RESET;
+}
+
+/* The errno values of sluice_channel_prepare(3), and those that only its handshake has. */
+static bool is_listed(int error, bool handshake)
+{
+    static const int listed[] = {EINVAL,        EOPNOTSUPP, EACCES, ENETDOWN,
+                                 EADDRNOTAVAIL, EMFILE,     EIO,    ENOMEM};
+    static const int of_handshake[] = {EPROTO, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
+    bool found = false;
+    for (size_t i = 0; i < COUNT(listed); i++) {
+        found |= error == listed[i];
+    }
+    for (size_t i = 0; i < COUNT(of_handshake) && handshake; i++) {
+        found |= error == of_handshake[i];
+    }
+    return found;
+}
+
 /* The errno value that must be reported; 0: it depends. */
 static int errno_of(const struct life *life)
 {
     static const char *const others[] = {"calloc",  "realloc",       "mmap",
                                          "eventfd", "epoll_create1", "epoll_ctl"};
-    static const int other_errno[] = {ENOMEM, ENOMEM, ENOMEM, EMFILE, EMFILE, ENOSPC};
+    static const int other_errno[] = {ENOMEM, ENOMEM, ENOMEM, EMFILE, EMFILE, ENOMEM};
     static const char passed_on[] =
         "ibv_query_device ibv_alloc_pd ibv_reg_mr ibv_reg_dmabuf_mr ibv_create_comp_channel "
         "ibv_create_cq ibv_create_qp ibv_modify_qp";
@@ -363,7 +392,10 @@ static int errno_of(const struct life *life)
             return other_errno[i];
         }
     }
-    return strstr(passed_on, life->failed) ? CALL_ERRNO : 0;
+    if (!strstr(passed_on, life->failed)) {
+        return 0;
+    }
+    return is_closed(life->failed_in) ? EIO : CALL_ERRNO;
 }
 
 /* Lives with the n-th of what can fail failing; false if there is no n-th. */
@@ -426,6 +458,68 @@ START_TEST(every_allocation_fails_once)
 }
 END_TEST
 
+/* Errno values that drivers and kernels have, and one that nobody has. */
+static const int odd_errors[] = {EXDEV,       ENOSPC, ENOSYS, EAGAIN,    ENFILE, EHOSTUNREACH,
+                                 ENETUNREACH, EPERM,  EPROTO, ETIMEDOUT, E2BIG,  ESTALE,
+                                 EBUSY,       ENOENT, EDQUOT, 4711};
+
+/* Whatever a driver says, calls with a closed list keep to it, and have its words. */
+START_TEST(closed_lists_are_kept)
+{
+    int error = odd_errors[_i];
+    bool more = true;
+    uint32_t found = 0;
+    fake_verbs.eager = true;
+    fake_verbs.dmabuf = true;
+    int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+    require(fd >= 0 && ftruncate(fd, 4096) == 0, "%s", strerror(errno));
+    for (uint32_t n = 1; more; n++) {
+        struct life life = {.fd = fd};
+        require(list_devices(&life) && open_device(&life) && make_memory(&life), "%s", life.text);
+        fake_verbs_fail(n, FAKE_ALL_BUT_ENDS, error);
+        bool done = make_channels(&life) && reset_channels(&life) && make_multichannel(&life) &&
+                    reset_peers(&life);
+        more = fake_verbs_failed() != NULL;
+        const char *failed = more ? fake_verbs_failed() : "nothing";
+        require(done || is_listed(life.error, life.shaking), "%s of %s in %s%s: %d, %s", failed,
+                strerror(error), stage_names[life.stage], life.shaking ? ", handshake" : "",
+                life.error, life.text);
+        bool words = strstr(life.text, strerror(error)) != NULL;
+        found += words;
+        require(done || words || life.error == EIO || life.error == ENETDOWN ||
+                    strcmp(failed, "ibv_query_gid_ex") == 0,
+                "%s: no word of %s in '%s'", failed, strerror(error), life.text);
+        fake_verbs_fail(0, 0, 0);
+        close_all(&life);
+        check_nothing_left();
+    }
+    require(found > 10, "the driver's words are in %u texts only", found);
+    close(fd);
+}
+END_TEST
+
+/* The memory of a node is registered in the same call. */
+START_TEST(closed_list_of_nodes_is_kept)
+{
+    struct sides sides;
+    bool more = true;
+    for (uint32_t n = 1; more; n++) {
+        sides_open(&sides);
+        fake_verbs_fail(n, FAKE_ALL_BUT_ENDS, odd_errors[_i]);
+        struct sluice_prepared_node *node = sluice_node_prepare(sides.pds[0], 0, 3, NULL);
+        int error = errno;
+        more = fake_verbs_failed() != NULL;
+        require(node || (more && is_listed(error, false)), "%s of %s: %s, %s",
+                more ? fake_verbs_failed() : "nothing", strerror(odd_errors[_i]), strerror(error),
+                sluice_last_error());
+        fake_verbs_fail(0, 0, 0);
+        sluice_prepared_node_free(node);
+        sides_close(&sides);
+        check_nothing_left();
+    }
+}
+END_TEST
+
 /*
  * What the driver does not end is left to it: the call says nothing, as there is
  * nothing that the program could do, and all else ends.
@@ -456,6 +550,8 @@ static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, every_call_fails_once, 0, (int)COUNT(cq_limits));
     tcase_add_loop_test(tcase, every_allocation_fails_once, 0, (int)COUNT(cq_limits));
+    tcase_add_loop_test(tcase, closed_lists_are_kept, 0, (int)COUNT(odd_errors));
+    tcase_add_loop_test(tcase, closed_list_of_nodes_is_kept, 0, (int)COUNT(odd_errors));
     tcase_add_loop_test(tcase, ends_that_fail, 0, 6);
 }
 

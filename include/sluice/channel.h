@@ -146,8 +146,10 @@ struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_
  *
  * NULL and errno on failure: EINVAL (attr out of range: the text names field
  * and range, or lists what the port has), E2BIG (attr of a newer version with
- * fields set that this library does not know), EMFILE, ENOMEM, ENETDOWN (the
- * port is down), EADDRNOTAVAIL (the port has no usable address), or the driver's.
+ * fields set that this library does not know), EOPNOTSUPP (what device, driver or
+ * kernel cannot do), EACCES, EMFILE, ENOMEM, ENETDOWN (the port is down),
+ * EADDRNOTAVAIL (the port has no usable address), EIO (the device has failed, or
+ * the driver has an error of its own, which the text tells).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_channel_free)
 SLUICE_CONSUMED_BY(sluice_prepared_channel_handshake)
@@ -170,10 +172,10 @@ SLUICE_EXPORT int sluice_prepared_channel_endpoint(const struct sluice_prepared_
  * EPROTOTYPE (of another transport), ESTALE (what the peer gave out before its
  * last reset, or was heard with before ours), EOPNOTSUPP (keepalive is set, and
  * the peer's access allows neither reads nor writes), EINVAL (NULL or not a
- * prepared channel), EADDRNOTAVAIL (our port has lost the address), EIO (the
- * device has failed), or the driver's, such as EHOSTUNREACH, ENETUNREACH or
- * ETIMEDOUT on RoCE, where the kernel looks for the peer's host, which takes up to
- * a second if it is not there. The prepared channel is then freed.
+ * prepared channel), EADDRNOTAVAIL (our port has lost the address), EACCES, EIO,
+ * EMFILE, ENETDOWN, ENOMEM (as of sluice_channel_prepare()), EHOSTUNREACH,
+ * ENETUNREACH or ETIMEDOUT (on RoCE, where the kernel looks for the peer's host,
+ * which takes up to a second if it is not there). The prepared channel is then freed.
  */
 
 /*

@@ -98,8 +98,8 @@ SLUICE_EXPORT int sluice_multichannel_peer_query(const struct sluice_multichanne
  * Ends the connection to one peer, in whatever state it is, and prepares a new
  * one; writes its endpoint. Its work in flight is drained, at most 1 s, and
  * ends cancelled. -EINVAL: no such peer, or NULL; -EBUSY: a scope is open;
- * nothing happened. -EMFILE,
- * -ENOMEM, or the driver's: the peer is failed and *endpoint untouched.
+ * nothing happened. What
+ * sluice_channel_prepare() fails with: the peer is failed and *endpoint untouched.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,

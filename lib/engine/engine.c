@@ -78,7 +78,8 @@ static int create_queues(struct slu_engine *engine, uint32_t spare)
                                 engine->pools[queue].cq_free, queue == SLU_SEND_QUEUE ? spare : 0,
                                 engine->attr.max_sge);
     if (error == 0)
-        error = engine->transport->cq_create(engine->pd->context->transport, depth, &engine->cq);
+        error = slu_listed(
+            engine->transport->cq_create(engine->pd->context->transport, depth, &engine->cq));
     return error;
 }
 
@@ -94,7 +95,9 @@ static int name_peers(struct slu_engine *engine)
         while (error == 0 && name->identity == 0)
             error = slu_random(&name->identity, sizeof name->identity);
     }
-    return error == 0 ? 0 : slu_fail(-error, "no random numbers for peers: %s", strerror(-error));
+    return error == 0
+               ? 0
+               : slu_listed(slu_fail(-error, "no random numbers for peers: %s", strerror(-error)));
 }
 
 static int create_peers(struct slu_engine *engine)

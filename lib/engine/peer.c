@@ -39,8 +39,8 @@ int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer)
     int error;
 
     slu_peer_init(engine, peer);
-    error =
-        engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr, &peer->qp);
+    error = slu_listed(
+        engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr, &peer->qp));
     if (error == 0)
         peer->qp->peer = slu_peer_index(engine, peer);
     return error;
@@ -88,6 +88,20 @@ static int check_generation(const struct slu_peer *peer, const struct slu_endpoi
                     (unsigned long long)peer->name.remote_generation);
 }
 
+/* Beside the list of all: what the endpoint can be, and of RoCE, where its host is looked for. */
+static int listed_of_handshake(int error)
+{
+    switch (-error) {
+    case EPROTO:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ETIMEDOUT:
+        return error;
+    default:
+        return slu_listed(error);
+    }
+}
+
 int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
                      const struct sluice_endpoint *remote)
 {
@@ -106,7 +120,7 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
     if (error == 0 && engine->keepalive > 0)
         error = slu_probe_check(engine, slu_peer_index(engine, peer), decoded.access);
     if (error == 0)
-        error = engine->transport->qp_connect(peer->qp, &decoded);
+        error = listed_of_handshake(engine->transport->qp_connect(peer->qp, &decoded));
     if (error == 0) {
         peer->state = SLUICE_STATE_READY;
         peer->name.remote_identity = decoded.identity;

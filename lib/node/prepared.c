@@ -41,11 +41,11 @@ static int create_memory(struct sluice_node *node, struct sluice_pd *pd,
                                   SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE |
                                       SLUICE_ACCESS_REMOTE_READ);
     if (node->lines == NULL)
-        return -errno;
+        return slu_listed(-errno);
     if (engine->attr.max_inline >= WORD_BYTES)
         return 0;
     node->words = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_LINE_WORDS * WORD_BYTES, 0);
-    return node->words != NULL ? 0 : -errno;
+    return node->words != NULL ? 0 : slu_listed(-errno);
 }
 
 static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, uint32_t rank,
