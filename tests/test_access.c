@@ -3,6 +3,8 @@
  * Memory is safe: a request that names memory wrongly, here or at the peer,
  * ends with an error of its class, and no byte outside of its rights is touched.
  */
+#include <sys/mman.h>
+
 #include "support/pair.h"
 
 #define LENGTH 4096
@@ -389,6 +391,145 @@ START_TEST(handle_of_another_peer_of_the_domain)
 }
 END_TEST
 
+/* Registered memory that the program has unmapped all the same. */
+#define GONE_BYTES ((size_t)4 << 20)
+
+struct gone {
+    struct pair pair;
+    struct memory memory; /* the other end of it */
+    uint8_t *bytes;
+    struct sluice_mr *mr;
+    struct sluice_sge sge;
+    struct sluice_remote_mr remote;
+};
+
+/* It is of the given side. Of all that is left, only the first bytes are mapped. */
+static void gone_open(struct gone *gone, int side, size_t length, size_t left)
+{
+    pair_open(&gone->pair, NULL);
+    pair_works(&gone->pair);
+    /* The kernel maps from the top: down here nobody fills the hole meanwhile. */
+    gone->bytes = mmap((void *)(uintptr_t)0x40000000, GONE_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    require(gone->bytes != MAP_FAILED, "%s", strerror(errno));
+    memset(gone->bytes, 7, GONE_BYTES);
+    gone->mr = sluice_mr_register(gone->pair.sides.pds[side], gone->bytes, length,
+                                  ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC);
+    require(gone->mr, "%s", sluice_last_error());
+    memory_open_at(&gone->memory, gone->pair.sides.pds[1 - side], length,
+                   ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC, 0);
+    require_ok(sluice_mr_sge(gone->mr, 0, length, &gone->sge));
+    require_ok(sluice_mr_remote(gone->mr, &gone->remote));
+    munmap(gone->bytes + left, GONE_BYTES - left);
+}
+
+/* Both ends have failed; a new connection works. */
+static void gone_close(struct gone *gone, size_t left)
+{
+    pair_reset(&gone->pair);
+    pair_works(&gone->pair);
+    require_ok(sluice_mr_deregister(gone->mr));
+    memory_close(&gone->memory);
+    if (left > 0) {
+        munmap(gone->bytes, left);
+    }
+    pair_close(&gone->pair);
+}
+
+static void require_refusal(const struct gone *gone, int result, uint32_t status)
+{
+    struct sluice_error error = channel_error(gone->pair.channels[0]);
+    bool local = status == SLUICE_STATUS_LOC_PROT_ERR;
+    require(result == (local ? -EFAULT : -EACCES), "%d: %s", result, error.text);
+    require(error.error_class == (local ? SLUICE_CLASS_LOCAL : SLUICE_CLASS_ACCESS) &&
+                error.status == status,
+            "%s", error.text);
+}
+
+/* All of it is gone, or all but some; a few bytes of it are asked for, or much. */
+static const struct {
+    size_t length;
+    size_t left;
+} gaps[] = {{8, 0}, {4096, 0}, {100000, 0}, {GONE_BYTES, 0}, {GONE_BYTES, GONE_BYTES / 2}};
+
+static bool may_unmap(void)
+{
+    /* A device has pinned it. Within a context, who copies is who has unmapped it. */
+    return device_is_soft() && current_wire() == WIRE_TCP;
+}
+
+START_TEST(remote_memory_that_was_unmapped)
+{
+    for (int kind = 0; kind < 3 && may_unmap(); kind++) {
+        struct gone gone;
+        size_t left = kind == 2 ? 0 : gaps[_i].left;
+        int result;
+        gone_open(&gone, 1, gaps[_i].length, left);
+        struct sluice_sge sge = memory_sge(&gone.memory, 0, gone.memory.length);
+        if (kind == 0) {
+            result = sluice_channel_write(gone.pair.channels[0], &sge, 1, &gone.remote, DEADLINE);
+        } else if (kind == 1) {
+            result = sluice_channel_read(gone.pair.channels[0], &sge, 1, &gone.remote, DEADLINE);
+        } else {
+            sge.length = 8;
+            require_ok(sluice_remote_mr_slice(&gone.remote, 0, 8, &gone.remote));
+            result =
+                sluice_channel_fetch_add(gone.pair.channels[0], &sge, &gone.remote, 1, DEADLINE);
+        }
+        require_refusal(&gone, result, SLUICE_STATUS_REM_ACCESS_ERR);
+        gone_close(&gone, left);
+    }
+}
+END_TEST
+
+START_TEST(local_memory_that_was_unmapped)
+{
+    for (int kind = 0; kind < 4 && may_unmap(); kind++) {
+        struct gone gone;
+        size_t left = kind == 3 ? 0 : gaps[_i].left;
+        int result;
+        gone_open(&gone, 0, gaps[_i].length, left);
+        struct sluice_remote_mr remote = memory_remote(&gone.memory, 0, gone.memory.length);
+        struct sluice_sge sge = memory_sge(&gone.memory, 0, gone.memory.length);
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+        if (kind == 0) {
+            result = sluice_channel_write(gone.pair.channels[0], &gone.sge, 1, &remote, DEADLINE);
+        } else if (kind == 1) {
+            post(gone.pair.channels[1], &receive);
+            result = sluice_channel_send(gone.pair.channels[0], &gone.sge, 1, DEADLINE);
+        } else if (kind == 2) {
+            result = sluice_channel_read(gone.pair.channels[0], &gone.sge, 1, &remote, DEADLINE);
+        } else {
+            require_ok(sluice_remote_mr_slice(&remote, 0, 8, &remote));
+            gone.sge.length = 8;
+            result =
+                sluice_channel_fetch_add(gone.pair.channels[0], &gone.sge, &remote, 1, DEADLINE);
+        }
+        require_refusal(&gone, result, SLUICE_STATUS_LOC_PROT_ERR);
+        gone_close(&gone, left);
+    }
+}
+END_TEST
+
+/* A receive of more than a few bytes: it fails so, and its sender hears of it. */
+START_TEST(receive_into_memory_that_was_unmapped)
+{
+    struct gone gone;
+    if (!may_unmap() || gaps[_i].length < 4096) {
+        return;
+    }
+    gone_open(&gone, 1, gaps[_i].length, gaps[_i].left);
+    struct sluice_sge sge = memory_sge(&gone.memory, 0, gone.memory.length);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &gone.sge);
+    struct sluice_handle handle = post(gone.pair.channels[1], &receive);
+    int result = sluice_channel_send(gone.pair.channels[0], &sge, 1, DEADLINE);
+    struct sluice_error error = channel_error(gone.pair.channels[0]);
+    require(result < 0 && error.status == SLUICE_STATUS_REM_OP_ERR, "%d: %s", result, error.text);
+    await(gone.pair.channels[1], handle, SLUICE_CLASS_LOCAL);
+    gone_close(&gone, gaps[_i].left);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, remote_range_overrun);
@@ -404,6 +545,9 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, local_region_without_write);
     tcase_add_test(tcase, stale_local_key);
     tcase_add_test(tcase, posted_memory_is_busy);
+    tcase_add_loop_test(tcase, remote_memory_that_was_unmapped, 0, (int)COUNT(gaps));
+    tcase_add_loop_test(tcase, local_memory_that_was_unmapped, 0, (int)COUNT(gaps));
+    tcase_add_loop_test(tcase, receive_into_memory_that_was_unmapped, 0, (int)COUNT(gaps));
 }
 
 int main(void)

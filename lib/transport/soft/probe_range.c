@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct mapping {
@@ -108,4 +109,16 @@ int slu_soft_probe_range(const void *addr, size_t length, bool write)
     }
     errno = saved;
     return err;
+}
+
+bool slu_soft_is_mapped(const void *addr, size_t length)
+{
+    uintptr_t start = (uintptr_t)addr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    int saved = errno;
+    bool mapped = true;
+    /* With this flag it does nothing but to look for holes. */
+    if (msync((void *)start, (uintptr_t)addr + length - start, MS_ASYNC) != 0)
+        mapped = errno != ENOMEM;
+    errno = saved;
+    return mapped;
 }

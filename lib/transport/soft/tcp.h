@@ -47,7 +47,7 @@ struct tcp_reply {
     uint64_t addr; /* of an atomic operation the old value, and the rest is 0 */
     uint64_t length;
     uint32_t rkey;
-    uint32_t reserved;
+    bool gone; /* its memory is not mapped any more */
 };
 
 /* The payload that is coming in. */
@@ -145,6 +145,8 @@ void slu_soft_tcp_receive(struct soft_tcp *tcp);
 bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame);
 bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length);
 bool slu_soft_tcp_finish(struct soft_tcp *tcp);
+/* The memory for the payload that is coming in is not mapped any more. */
+void slu_soft_tcp_fault(struct soft_tcp *tcp);
 /* Where the rest of a payload goes that is not for memory of a key. */
 struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp);
 void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status);

@@ -2,6 +2,7 @@
 /*
  * What frames do. A frame that our peer, were it one of us, could not have
  * sent now fails the queue pair with "bad response" and does nothing else.
+ * Memory that the program has unmapped is no memory of its key any more.
  */
 #include "tcp.h"
 
@@ -25,6 +26,42 @@ void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status)
     tcp->nak_seq = seq;
     tcp->nak_status = status;
     slu_soft_qp_fail(tcp->qp, SLUICE_STATUS_WR_FLUSH_ERR, false);
+}
+
+/* Our own request has found an end. It is the oldest: a reply acknowledges all before it. */
+static void end_request(struct soft_tcp *tcp, uint32_t position, uint32_t status)
+{
+    struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, position);
+    wqe->status = status;
+    wqe->state = SOFT_WQE_DONE;
+    slu_soft_retire(tcp->qp);
+    if (is_open(tcp)) /* not with a peer that keeps to the protocol */
+        slu_soft_tcp_lose(tcp, status);
+}
+
+void slu_soft_tcp_fault(struct soft_tcp *tcp)
+{
+    const struct tcp_frame *frame = &tcp->in.frame;
+    tcp->in.active = false;
+    switch (frame->type) {
+    case TCP_SEND:
+        slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_LOC_PROT_ERR, 0, false, 0);
+        slu_soft_tcp_refuse(tcp, frame->seq, SLUICE_STATUS_REM_OP_ERR);
+        break;
+    case TCP_READ_REPLY:
+    case TCP_ATOMIC_REPLY:
+        end_request(tcp, frame->seq, SLUICE_STATUS_LOC_PROT_ERR);
+        break;
+    default:
+        slu_soft_tcp_refuse(tcp, frame->seq, SLUICE_STATUS_REM_ACCESS_ERR);
+    }
+}
+
+/* What sluice_mr_alloc() gave nobody else unmaps. */
+static bool is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length)
+{
+    return pin != NULL && pin->memfd < 0 &&
+           !slu_soft_is_mapped((const void *)(uintptr_t)addr, length);
 }
 
 /* The peer has completed our requests up to ack. */
@@ -230,6 +267,10 @@ static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
     slu_soft_keys_lock(context);
     uint32_t status = slu_soft_check_atomic(tcp->qp, frame->rkey, frame->addr, &pin);
     slu_soft_keys_unlock(context);
+    if (status == SLUICE_STATUS_SUCCESS && is_gone(pin, frame->addr, sizeof(uint64_t))) {
+        slu_soft_unpin(pin);
+        status = SLUICE_STATUS_REM_ACCESS_ERR;
+    }
     if (status != SLUICE_STATUS_SUCCESS) {
         slu_soft_tcp_refuse(tcp, frame->seq, status);
         return false;
@@ -243,8 +284,14 @@ static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
 static bool finish_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, frame->seq);
-    if (frame->type == TCP_ATOMIC_REPLY)
+    if (frame->type == TCP_ATOMIC_REPLY) {
+        const void *result = (const void *)(uintptr_t)wqe->sges[0].addr;
+        if (!slu_soft_is_mapped(result, sizeof(uint64_t))) {
+            slu_soft_tcp_fault(tcp);
+            return false;
+        }
         slu_soft_atomic_result(wqe, frame->addr);
+    }
     wqe->replied = true;
     return true;
 }
@@ -337,8 +384,36 @@ static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t le
         slu_soft_tcp_refuse(tcp, frame->seq, status);
         return false;
     }
-    slu_soft_copy_visible((void *)(uintptr_t)(frame->addr + tcp->in.offset), bytes, length);
+    uint64_t addr = frame->addr + tcp->in.offset;
+    bool gone = is_gone(pin, addr, length);
+    if (!gone)
+        slu_soft_copy_visible((void *)(uintptr_t)addr, bytes, length);
     slu_soft_unpin(pin);
+    if (gone)
+        slu_soft_tcp_fault(tcp);
+    return !gone;
+}
+
+/* Where a few bytes of a message go is what costs most, and the program has just said it. */
+static bool is_worth_a_look(const struct soft_tcp *tcp, uint64_t length)
+{
+    return tcp->in.frame.type != TCP_SEND || length > SOFT_WHOLE_BYTES;
+}
+
+static bool place_local(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
+{
+    struct iovec pieces[SOFT_MAX_SGE];
+    struct soft_cursor target = slu_soft_tcp_target(tcp);
+    uint32_t count = 0;
+    if (is_worth_a_look(tcp, length))
+        count = slu_soft_cursor_iovecs(target, length, pieces, SOFT_MAX_SGE);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!slu_soft_is_mapped(pieces[i].iov_base, pieces[i].iov_len)) {
+            slu_soft_tcp_fault(tcp);
+            return false;
+        }
+    }
+    slu_soft_scatter(&target, bytes, length);
     return true;
 }
 
@@ -356,9 +431,8 @@ bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
             return false;
     } else if (is_atomic(&tcp->in.frame)) {
         memcpy((uint8_t *)tcp->in.operand + tcp->in.offset, bytes, length);
-    } else {
-        struct soft_cursor target = slu_soft_tcp_target(tcp);
-        slu_soft_scatter(&target, bytes, length);
+    } else if (!place_local(tcp, bytes, length)) {
+        return false;
     }
     tcp->in.offset += length;
     return true;

@@ -130,6 +130,10 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     if (got < 0 && err == EAGAIN)
         return GOT_NONE;
     tcp->moved |= SLU_MOVED_IN;
+    if (got < 0 && err == EFAULT) {
+        slu_soft_tcp_fault(tcp);
+        return FAILED;
+    }
     if (got <= 0) {
         tcp->ended = true;
         slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);

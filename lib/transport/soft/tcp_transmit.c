@@ -109,6 +109,8 @@ static bool pin_reply(const struct soft_tcp *tcp, struct batch *batch,
     if (reply->type == TCP_ATOMIC_REPLY)
         return true;
     lock_keys(tcp, batch);
+    if (reply->gone)
+        return false;
     if (slu_soft_check_remote(tcp->qp, reply->rkey, reply->addr, reply->length,
                               SLUICE_ACCESS_REMOTE_READ, &pin) != SLUICE_STATUS_SUCCESS)
         return false;
@@ -412,6 +414,54 @@ static void set_blocked(struct soft_tcp *tcp, bool blocked)
     slu_soft_tcp_watch(tcp, EPOLLIN | (blocked ? EPOLLOUT : 0));
 }
 
+/* Does a reply read memory that is not mapped any more? It is refused when it is built again. */
+static bool blame_reply(struct soft_tcp *tcp, const struct tcp_out *out)
+{
+    for (uint32_t i = tcp->reply_head; i != tcp->reply_tail; i++) {
+        struct tcp_reply *reply = &tcp->replies[i % tcp->qp->attr.read_depth];
+        const void *addr = (const void *)(uintptr_t)reply->addr;
+        if (reply->seq != out->position || reply->type != TCP_READ_REPLY || reply->gone)
+            continue;
+        reply->gone = slu_soft_probe_range(addr, reply->length, false) != 0;
+        return reply->gone;
+    }
+    return false;
+}
+
+/* Does a request? Then it is done. */
+static bool blame_request(struct soft_tcp *tcp, const struct tcp_out *out)
+{
+    struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
+    bool mapped = true;
+    for (uint32_t i = 0; i < wqe->sge_count && !slu_soft_is_fetch(wqe) && mapped; i++) {
+        const void *addr = (const void *)(uintptr_t)wqe->sges[i].addr;
+        mapped = slu_soft_probe_range(addr, wqe->sges[i].length, false) == 0;
+    }
+    if (mapped)
+        return false;
+    wqe->status = SLUICE_STATUS_LOC_PROT_ERR;
+    wqe->state = SOFT_WQE_DONE;
+    return true;
+}
+
+/* The kernel could not read what is to be sent. False: it could now, or who knows. */
+static bool blame(struct soft_tcp *tcp, const struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->frame_count; i++) {
+        const struct tcp_out *out = &batch->frames[i];
+        if (out->part == TCP_PART_REPLY && blame_reply(tcp, out))
+            return true;
+        if (out->part != TCP_PART_REQUEST || !blame_request(tcp, out))
+            continue;
+        /* What is half sent cannot be taken back, and must not seem whole to the peer. */
+        if (tcp->out.part == TCP_PART_REQUEST && tcp->out.position == out->position)
+            return false;
+        tcp->ask = out->position != tcp->qp->sends.done;
+        return true;
+    }
+    return false;
+}
+
 static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
 {
     struct msghdr message = {.msg_iov = batch->iovecs, .msg_iovlen = batch->iovec_count};
@@ -421,7 +471,7 @@ static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
         sent = sendmsg(tcp->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
     if (sent < 0)
-        sent = errno == EAGAIN ? 0 : -1;
+        sent = errno == EAGAIN ? 0 : -errno;
     errno = saved;
     return sent;
 }
@@ -439,18 +489,21 @@ static bool push_batch(struct soft_tcp *tcp)
         tcp->moved |= SLU_MOVED_OUT;
         commit(tcp, &batch, (uint64_t)sent);
     }
-    if (sent < 0) {
-        /* The socket may be sound (memory that is gone): its end must be seen all the same. */
+    bool blamed = sent == -EFAULT && blame(tcp, &batch);
+    if (sent < 0 && !blamed) {
+        /* The socket may be sound: its end must be seen all the same. */
         tcp->broken = true;
         shutdown(tcp->fd, SHUT_RDWR);
-    } else {
+    } else if (!blamed) {
         set_blocked(tcp, batch.frame_count > 0 && sent == 0);
     }
     if (batch.refused)
         slu_soft_qp_fail(tcp->qp, SLUICE_STATUS_WR_FLUSH_ERR, false);
-    else if (faulty)
+    else if (sent == -EFAULT && !blamed)
+        slu_soft_tcp_lose(tcp, SLUICE_STATUS_LOC_PROT_ERR);
+    else if (faulty || blamed)
         slu_soft_retire(tcp->qp);
-    return (sent > 0 || (batch.refused && sent == 0 && batch.frame_count == 0)) &&
+    return (sent > 0 || blamed || (batch.refused && sent == 0 && batch.frame_count == 0)) &&
            (tcp->phase == PHASE_OPEN || tcp->phase == PHASE_CLOSING);
 }
 

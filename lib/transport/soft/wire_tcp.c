@@ -86,7 +86,8 @@ void slu_soft_tcp_close(struct soft_tcp *tcp)
     int fd = tcp->fd;
     slu_soft_tcp_remove_socket(tcp);
     tcp->phase = PHASE_CLOSED;
-    if (tcp->out.part == TCP_PART_REQUEST)
+    if (tcp->out.part == TCP_PART_REQUEST &&
+        slu_soft_wqe(tcp->qp, tcp->out.position)->state == SOFT_WQE_OUT)
         slu_soft_wqe(tcp->qp, tcp->out.position)->state = SOFT_WQE_QUEUED;
     tcp->out.part = TCP_PART_NONE;
     if (tcp->broken || tcp->ended) {
@@ -271,7 +272,8 @@ static void stop_tcp(struct soft_qp *qp, bool hard)
     if (tcp->phase == PHASE_OPEN) {
         tcp->phase = PHASE_CLOSING;
         /* The frame must be ended before anything else can be said. */
-        if (tcp->out.part == TCP_PART_REQUEST)
+        if (tcp->out.part == TCP_PART_REQUEST &&
+            slu_soft_wqe(qp, tcp->out.position)->state == SOFT_WQE_QUEUED)
             slu_soft_wqe(qp, tcp->out.position)->state = SOFT_WQE_OUT;
         slu_soft_tcp_push(tcp);
         if (tcp->phase == PHASE_CLOSED)
