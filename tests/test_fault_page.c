@@ -89,6 +89,7 @@ struct scene {
     enum deed deed;
     pthread_t thread;
     int result;
+    atomic_bool ready; /* the thread has looked at the region */
     atomic_bool done;
     struct memory far; /* for the other pair: its target is not in the library */
     struct memory near;
@@ -110,6 +111,7 @@ static void *touch(void *argument)
         remote = memory_remote(&scene->memory, 0, scene->memory.length);
         require_ok(sluice_mr_sge(scene->hole.mr, 0, BYTES, &sge));
     }
+    atomic_store(&scene->ready, true);
     switch (scene->deed) {
     case WRITE_INTO:
         scene->result = sluice_channel_write(channel, &sge, 1, &remote, DEADLINE);
@@ -157,6 +159,7 @@ static void begin(struct scene *scene, enum deed deed)
     struct sides *sides = &scene->stuck.sides;
     scene->deed = deed;
     atomic_store(&scene->done, false);
+    atomic_store(&scene->ready, false);
     hole_open(&scene->hole, sides->pds[hole_is_near(deed) ? 0 : 1]);
     memory_open(&scene->memory, sides->pds[hole_is_near(deed) ? 1 : 0], BYTES);
     pattern_fill(scene->memory.bytes, BYTES, deed);
@@ -170,6 +173,7 @@ static void begin(struct scene *scene, enum deed deed)
     }
     require(pthread_create(&scene->thread, NULL, touch, scene) == 0, "%s", strerror(errno));
     hole_await(&scene->hole);
+    require(atomic_load(&scene->ready), "it was touched by nobody");
 }
 
 static bool is_all_zero(const uint8_t *bytes, size_t length)
