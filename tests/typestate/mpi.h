@@ -6,8 +6,11 @@
 typedef struct pretend_comm *MPI_Comm;
 typedef struct pretend_datatype *MPI_Datatype;
 typedef struct pretend_errhandler *MPI_Errhandler;
+typedef struct pretend_op *MPI_Op;
 
 #define MPI_BYTE ((MPI_Datatype)0)
+#define MPI_INT ((MPI_Datatype)0)
+#define MPI_MIN ((MPI_Op)0)
 #define MPI_COMM_NULL ((MPI_Comm)0)
 #define MPI_ERRORS_RETURN ((MPI_Errhandler)0)
 
@@ -18,6 +21,8 @@ int MPI_Allgather(const void *own, int own_count, MPI_Datatype own_type, void *a
                   MPI_Datatype type, MPI_Comm comm);
 int MPI_Alltoall(const void *to, int to_count, MPI_Datatype to_type, void *from, int count,
                  MPI_Datatype type, MPI_Comm comm);
+int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm);
 int MPI_Barrier(MPI_Comm comm);
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy);
 int MPI_Comm_free(MPI_Comm *comm);
