@@ -2,7 +2,7 @@
 /*
  * The wire form of an endpoint, 256 bytes in network byte order:
  *
- *     0  version (2 bytes), transport (2)
+ *     0  written by version (1 byte), readable from version (1), transport (2)
  *     4  queue pair number, packet sequence number, MTU, initiator depth,
  *        responder depth (4 each)
  *    24  largest message (8)
@@ -10,8 +10,9 @@
  *   232  identity (8), generation (8), access (4)
  *   252  checksum of all before it: FNV-1a, against accidents, not attackers
  *
- * What is not used is zero. Whatever the bytes are, decoding reads nothing
- * outside them and checks every range that the core relies on.
+ * What is not used is zero, and versions.h has the rule for what is to be used.
+ * Whatever the bytes are, decoding reads nothing outside them and checks every range
+ * that the core relies on.
  */
 #include "config.h"
 
@@ -19,8 +20,11 @@
 
 #include "bytes.h"
 #include "internal.h"
+#include "versions.h"
 
-#define VERSION 2
+#define VERSION 3
+#define READABLE 3
+#define OLDEST 3
 #define IDENTITY_AT 232
 #define CHECKSUM_AT (SLUICE_ENDPOINT_BYTES - 4)
 #define ACCESS \
@@ -123,7 +127,8 @@ void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endp
     struct cursor at = {.out = wire->bytes};
 
     memset(wire, 0, sizeof *wire);
-    put(&at, VERSION, 2);
+    put(&at, VERSION, 1);
+    put(&at, READABLE, 1);
     put(&at, endpoint->transport, 2);
     put(&at, endpoint->qpn, 4);
     put(&at, endpoint->psn, 4);
@@ -170,16 +175,17 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
 {
     struct cursor at = {.in = wire->bytes};
     struct cursor sum = {.in = wire->bytes + CHECKSUM_AT};
+    static const struct slu_versions known = {"an endpoint", VERSION, OLDEST};
     struct slu_endpoint decoded = {0};
-    uint32_t version = (uint32_t)get(&at, 2);
+    uint32_t version = (uint32_t)get(&at, 1);
     int error;
 
     if (get(&sum, 4) != checksum(wire->bytes))
         return slu_fail(EPROTO, "these 256 bytes are not an endpoint, or were damaged on the way "
                                 "(checksum differs)");
-    if (version != VERSION)
-        return slu_fail(EPROTO, "endpoint has version %u, this library speaks version %d", version,
-                        VERSION);
+    error = slu_versions_check(&known, version, (uint32_t)get(&at, 1));
+    if (error < 0)
+        return error;
     decoded.transport = (uint32_t)get(&at, 2);
     decoded.qpn = (uint32_t)get(&at, 4);
     decoded.psn = (uint32_t)get(&at, 4);
@@ -197,6 +203,9 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
     decoded.identity = get(&at, 8);
     decoded.generation = get(&at, 8);
     decoded.access = (uint32_t)get(&at, 4);
+    /* Rights that are not known cannot be used. */
+    if (version > VERSION)
+        decoded.access &= ACCESS;
     error = check_common(&decoded);
     if (error == 0)
         *endpoint = decoded;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The decoded form of an endpoint. The wire form is in endpoint.c: 256 bytes,
- * network byte order, version first, a checksum last.
+ * network byte order, versions first, a checksum last.
  */
 #ifndef SLU_ENDPOINT_H
 #define SLU_ENDPOINT_H

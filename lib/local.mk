@@ -21,7 +21,8 @@ lib_LTLIBRARIES += %D%/libsluice.la
 	%D%/remote_mr.c \
 	%D%/time.c \
 	%D%/verbs.c \
-	%D%/version.c
+	%D%/version.c \
+	%D%/versions.h
 
 # -version-info CURRENT:REVISION:AGE, changed once per release, from the top:
 #   any source changed:         REVISION + 1

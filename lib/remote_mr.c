@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handles of remote memory. Wire form, 32 bytes in network byte order: "SLMR",
- * version (4 bytes), address (8), length (8), rkey (4), zero (4).
+ * written by version (2 bytes), readable from version (2), address (8), length (8),
+ * rkey (4), zero (4), which versions.h has the rule for.
  */
 #include "config.h"
 
@@ -9,9 +10,12 @@
 
 #include "bytes.h"
 #include "internal.h"
+#include "versions.h"
 
 #define TAG UINT32_C(0x534c4d52)
-#define VERSION 1
+#define VERSION 2
+#define READABLE 2
+#define OLDEST 2
 
 static uint64_t read_at(const uint8_t *bytes, int offset, int count)
 {
@@ -26,7 +30,8 @@ void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
 {
     uint8_t *at = slu_put(bytes, TAG, 4);
 
-    at = slu_put(at, VERSION, 4);
+    at = slu_put(at, VERSION, 2);
+    at = slu_put(at, READABLE, 2);
     at = slu_put(at, remote->addr, 8);
     at = slu_put(at, remote->length, 8);
     at = slu_put(at, remote->rkey, 4);
@@ -36,15 +41,19 @@ void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
 int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],
                             struct sluice_remote_mr *remote)
 {
+    static const struct slu_versions known = {"the handle of a memory region", VERSION, OLDEST};
     struct sluice_remote_mr read = {0};
+    uint32_t written;
+    int error;
 
     if (bytes == NULL || remote == NULL)
         return slu_misuse(EINVAL, "%s must not be NULL", bytes == NULL ? "bytes" : "remote");
-    if (read_at(bytes, 0, 4) != TAG || read_at(bytes, 28, 4) != 0)
+    written = (uint32_t)read_at(bytes, 4, 2);
+    if (read_at(bytes, 0, 4) != TAG || (written <= VERSION && read_at(bytes, 28, 4) != 0))
         return slu_fail(EPROTO, "these 32 bytes are not the handle of a memory region");
-    if (read_at(bytes, 4, 4) != VERSION)
-        return slu_fail(EPROTO, "handle has version %u, this library speaks version %d",
-                        (unsigned)read_at(bytes, 4, 4), VERSION);
+    error = slu_versions_check(&known, written, (uint32_t)read_at(bytes, 6, 2));
+    if (error < 0)
+        return error;
     read.addr = read_at(bytes, 8, 8);
     read.length = read_at(bytes, 16, 8);
     read.rkey = (uint32_t)read_at(bytes, 24, 4);

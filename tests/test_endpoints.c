@@ -67,10 +67,53 @@ START_TEST(endpoint_of_another_version)
     struct sluice_endpoint bad;
     sides_open(&sides);
     struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
-    bad.bytes[1]++;
+    uint8_t version = bad.bytes[0];
+    static const struct {
+        int written, readable; /* after ours */
+        const char *words;
+    } wrong[] = {
+        {0, 1, "version version"},
+        {1, 1, "written by version from version this library knows version too old"},
+        {100, 50, "written by version from version this library knows version too old"},
+        {-1, -1, "written by version this library knows version too old"},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        bad.bytes[0] = (uint8_t)(version + wrong[i].written);
+        bad.bytes[1] = (uint8_t)(version + wrong[i].readable);
+        seal(&bad);
+        refuse(sides.pds[0], &bad, EPROTO, wrong[i].words);
+    }
+    bad.bytes[0] = bad.bytes[1] = 0;
     seal(&bad);
-    refuse(sides.pds[0], &bad, EPROTO, "version 3 2");
+    refuse(sides.pds[0], &bad, EPROTO, "version 0");
     sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+/* Written by a later version, which says that this one can read it: what it added is let be. */
+START_TEST(endpoint_from_the_future)
+{
+    struct sides sides;
+    struct sluice_endpoint theirs[2];
+    struct sluice_prepared_channel *prepared[2];
+    struct sluice_channel *channels[2];
+    sides_open(&sides);
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(sides.pds[i], NULL, &theirs[1 - i]);
+    }
+    theirs[0].bytes[0] += 7;
+    /* Rights that nobody knows; and a byte that was not used. */
+    theirs[0].bytes[248] |= 0x80;
+    theirs[0].bytes[231] = 0x5a;
+    seal(&theirs[0]);
+    for (int i = 0; i < 2; i++) {
+        channels[i] = sluice_prepared_channel_handshake(prepared[i], &theirs[i]);
+        require(channels[i], "%s", sluice_last_error());
+    }
+    pair_works(&(struct pair){.sides = sides, .channels = {channels[0], channels[1]}});
+    sluice_channel_close(channels[0]);
+    sluice_channel_close(channels[1]);
     sides_close(&sides);
 }
 END_TEST
@@ -476,6 +519,7 @@ static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, damaged_endpoints);
     tcase_add_test(tcase, endpoint_of_another_version);
+    tcase_add_test(tcase, endpoint_from_the_future);
     tcase_add_test(tcase, endpoint_of_another_transport);
     tcase_add_test(tcase, forged_endpoints);
     tcase_add_test(tcase, stale_endpoint);

@@ -197,12 +197,46 @@ START_TEST(unusable_endpoints)
     for (size_t at = 0; at < sizeof(struct sluice_node_endpoint); at += short_run() ? 53 : 7) {
         connect_unusable(flip, at);
     }
+    connect_unusable(change_and_sign, 1);
     connect_unusable(change_and_sign, 3);
     connect_unusable(change_and_sign, 31);
     connect_unusable(change_and_sign, 40);
     connect_unusable(change_and_sign, 287);
     connect_unusable(erase, 0);
     connect_unusable(erase, 0xff);
+}
+END_TEST
+
+/* Of the endpoint that rank 1 made; the connection in it is of its own version. */
+START_TEST(endpoints_from_the_future)
+{
+    static const struct {
+        uint8_t written, readable; /* after ours */
+        bool usable;
+        const char *words;
+    } later[] = {
+        {9, 0, true, NULL},
+        {1, 1, false, "from version this library knows version too old"},
+        {0, 1, false, "version wrote it"},
+        {(uint8_t)-1, (uint8_t)-1, false, "written by version this library knows version"},
+    };
+    for (size_t i = 0; i < COUNT(later); i++) {
+        struct duo duo;
+        duo_open(&duo);
+        struct sluice_node_endpoint *endpoint = &duo.remotes[0][1];
+        endpoint->bytes[0] = (uint8_t)(endpoint->bytes[0] + later[i].written);
+        endpoint->bytes[1] = (uint8_t)(endpoint->bytes[1] + later[i].readable);
+        memset(endpoint->bytes + 300, 0x77, 16);
+        node_endpoint_sign(endpoint);
+        struct sluice_node *nodes[2] = {duo_connect(&duo, 0), duo_connect(&duo, 1)};
+        require(nodes[0] && nodes[1], "%zu: %s", i, sluice_last_error());
+        struct sluice_multichannel *all = sluice_node_multichannel(nodes[0]);
+        require_result(sluice_multichannel_peer_state(all, 1),
+                       later[i].usable ? SLUICE_STATE_READY : SLUICE_STATE_FAILED);
+        sluice_node_close(nodes[0]);
+        sluice_node_close(nodes[1]);
+        duo_close(&duo);
+    }
 }
 END_TEST
 
@@ -475,6 +509,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, what_a_node_is);
     tcase_add_test(tcase, endpoints_of_others);
     tcase_add_test(tcase, unusable_endpoints);
+    tcase_add_test(tcase, endpoints_from_the_future);
     tcase_add_test(tcase, orderly_end);
     tcase_add_test(tcase, an_end_that_fails);
     tcase_add_test(tcase, an_end_that_fails_elsewhere);

@@ -156,8 +156,10 @@ static int lie(void *argument, const void *to, void *from, size_t bytes, int64_t
     (void)deadline;
     memcpy(from, to, 2 * bytes);
     memset(&endpoints[1], 0x1b, sizeof(*endpoints));
-    const uint8_t head[8] = {0x80, 0, 0, 1, 0, 0, 0, 22};
-    memcpy(endpoints[1].bytes, head, sizeof(head));
+    /* The versions of our own; a failure, of that error. */
+    const uint8_t head[6] = {0, 1, 0, 0, 0, 22};
+    memcpy(endpoints[1].bytes, to, 2);
+    memcpy(endpoints[1].bytes + 2, head, sizeof(head));
     node_endpoint_sign(&endpoints[1]);
     return 0;
 }

@@ -41,8 +41,9 @@ struct sluice_node_attr {
 };
 
 /* What rank i needs of us to connect: an endpoint, and where the barriers' words are. */
+#define SLUICE_NODE_ENDPOINT_BYTES 320
 struct sluice_node_endpoint {
-    uint8_t bytes[320];
+    uint8_t bytes[SLUICE_NODE_ENDPOINT_BYTES];
 };
 
 SLUICE_EXPORT void sluice_prepared_node_free(struct sluice_prepared_node *prepared);

@@ -3,16 +3,18 @@
  * The wire form of what a rank needs of another one, 320 bytes in network byte
  * order:
  *
- *     0  version, maker, rank it is for, number of ranks, the maker's algorithm of
- *        barriers (4 each)
+ *     0  written by version (1 byte), readable from version (1), what it is (2)
+ *     4  maker, rank it is for, number of ranks, the maker's algorithm of barriers (4
+ *        each)
  *    20  remote key (4) and address (8) of the line for that rank
  *    32  the endpoint of the connection (256)
  *   288  bytes from one line to the next (4)
  *   316  checksum of all before it: FNV-1a, against accidents, not attackers
  *
- * What is not used is zero. A rank that could not open its node sends instead:
+ * What is not used is zero, and versions.h has the rule for what is to be used. A rank
+ * that could not open its node sends instead:
  *
- *     0  version with its highest bit set, and a positive errno value (4 each)
+ *     0  the same, and a positive errno value (4)
  *     8  the reason in words (280), perhaps without a zero at their end
  *   316  checksum
  */
@@ -21,10 +23,15 @@
 #include <string.h>
 
 #include "../bytes.h"
+#include "../versions.h"
 #include "node.h"
 
-#define VERSION 2
-#define FAILURE_VERSION (UINT32_C(1) << 31 | 1)
+#define VERSION 3
+#define READABLE 3
+#define OLDEST 3
+/* What it is. */
+#define ENDPOINT 0
+#define FAILURE 1
 #define FAILURE_TEXT_AT 8
 /* Of errno. */
 #define LARGEST_ERROR 4095
@@ -41,13 +48,20 @@ static uint32_t checksum(const uint8_t *bytes)
     return hash;
 }
 
+static uint8_t *put_head(uint8_t *at, uint32_t what)
+{
+    at = slu_put(at, VERSION, 1);
+    at = slu_put(at, READABLE, 1);
+    return slu_put(at, what, 2);
+}
+
 void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
                               struct sluice_node_endpoint *wire)
 {
     uint8_t *at = wire->bytes;
 
     memset(wire, 0, sizeof *wire);
-    at = slu_put(at, VERSION, 4);
+    at = put_head(at, ENDPOINT);
     at = slu_put(at, endpoint->from, 4);
     at = slu_put(at, endpoint->to, 4);
     at = slu_put(at, endpoint->ranks, 4);
@@ -60,27 +74,49 @@ void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
     slu_put(wire->bytes + CHECKSUM_AT, checksum(wire->bytes), 4);
 }
 
-static uint32_t get32(const uint8_t **at)
+static uint32_t get(const uint8_t **at, int bytes)
 {
     uint64_t value;
 
-    *at = slu_get(*at, &value, 4);
+    *at = slu_get(*at, &value, bytes);
     return (uint32_t)value;
+}
+
+static uint32_t get32(const uint8_t **at)
+{
+    return get(at, 4);
+}
+
+/* 0: it is whole, and can be read; what it is. */
+static int read_head(const uint8_t **at, uint32_t *what)
+{
+    static const struct slu_versions known = {"the endpoint of a node", VERSION, OLDEST};
+    const uint8_t *bytes = *at, *sum = bytes + CHECKSUM_AT;
+    uint32_t written, readable;
+
+    if (get32(&sum) != checksum(bytes))
+        return slu_fail(EPROTO,
+                        "these %d bytes are not the endpoint of a node, or were damaged on "
+                        "the way (checksum differs)",
+                        SLUICE_NODE_ENDPOINT_BYTES);
+    written = get(at, 1);
+    readable = get(at, 1);
+    *what = get(at, 2);
+    return slu_versions_check(&known, written, readable);
 }
 
 int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
                              struct slu_node_endpoint *endpoint)
 {
-    const uint8_t *at = wire->bytes, *sum = wire->bytes + CHECKSUM_AT;
+    const uint8_t *at = wire->bytes;
     struct slu_node_endpoint decoded;
-    uint32_t version = get32(&at);
+    uint32_t what;
+    int error = read_head(&at, &what);
 
-    if (get32(&sum) != checksum(wire->bytes))
-        return slu_fail(EPROTO, "these 320 bytes are not the endpoint of a node, or were damaged "
-                                "on the way (checksum differs)");
-    if (version != VERSION)
-        return slu_fail(EPROTO, "endpoint has version %u, this library speaks version %d", version,
-                        VERSION);
+    if (error < 0)
+        return error;
+    if (what != ENDPOINT)
+        return slu_fail(EPROTO, "what should be the endpoint of a node is of kind %u", what);
     decoded.from = get32(&at);
     decoded.to = get32(&at);
     decoded.ranks = get32(&at);
@@ -108,7 +144,7 @@ void slu_node_failure_encode(const struct slu_node_failure *failure,
     uint8_t *at = wire->bytes;
 
     memset(wire, 0, sizeof *wire);
-    at = slu_put(at, FAILURE_VERSION, 4);
+    at = put_head(at, FAILURE);
     slu_put(at, (uint32_t)failure->error, 4);
     memcpy(wire->bytes + FAILURE_TEXT_AT, failure->text, strlen(failure->text));
     slu_put(wire->bytes + CHECKSUM_AT, checksum(wire->bytes), 4);
@@ -117,12 +153,13 @@ void slu_node_failure_encode(const struct slu_node_failure *failure,
 bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
                              struct slu_node_failure *failure)
 {
-    const uint8_t *at = wire->bytes, *sum = wire->bytes + CHECKSUM_AT;
-    uint32_t version = get32(&at);
-    uint32_t error = get32(&at);
+    const uint8_t *at = wire->bytes;
+    uint32_t what, error;
 
-    if (version != FAILURE_VERSION || get32(&sum) != checksum(wire->bytes) || error == 0 ||
-        error > LARGEST_ERROR)
+    if (read_head(&at, &what) < 0 || what != FAILURE)
+        return false;
+    error = get32(&at);
+    if (error == 0 || error > LARGEST_ERROR)
         return false;
     failure->error = (int)error;
     memcpy(failure->text, wire->bytes + FAILURE_TEXT_AT, sizeof failure->text);
