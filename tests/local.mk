@@ -80,6 +80,7 @@ test_programs = \
 	%D%/test_unpolled \
 	%D%/test_unpolled_forms \
 	%D%/test_waiting \
+	%D%/test_words \
 	%D%/test_wrap
 
 # A pretend RDMA device in the place of libibverbs. One source or header a line, sorted.

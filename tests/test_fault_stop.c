@@ -262,7 +262,10 @@ static void stop_past_deadline(struct rank *rank)
             require(clock_now() - start < SLUICE_MS(1500) || !device_is_soft(), "%lld ms",
                     (long long)(clock_now() - start) / 1000000);
             struct sluice_error error = peer_error(traffic->mesh.all, STOPPED);
-            require(error.error_class == SLUICE_CLASS_TIMEOUT, "%s", error.text);
+            require(error.error_class == SLUICE_CLASS_TIMEOUT &&
+                        strstr(error.text, "deadline of 100 ms passed") &&
+                        (!device_is_soft() || strstr(error.text, "heard last")),
+                    "%s", error.text);
             mesh_pass(&traffic->mesh, rank, WORKER, STOPPER);
             kill(traffic->pids[STOPPED], SIGCONT);
         } else if (rank->index == STOPPER) {

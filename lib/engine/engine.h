@@ -68,7 +68,7 @@ struct slu_slot {
     uint8_t owner;
     bool unfinished; /* parts of it are still to be posted */
     bool passed;     /* a later one was flushed, and it was not reported: nobody knows its end */
-    uint64_t unused;
+    int64_t time;    /* the deadline as it was given */
 };
 _Static_assert(sizeof(struct slu_slot) == 128, "a place in the pool is found by a shift");
 
@@ -127,6 +127,14 @@ struct slu_probe {
     bool awaited;       /* by a wait for the peer to be connected */
 };
 
+/* What is known of a peer when a deadline ends its connection; see words.c. */
+struct slu_late {
+    int64_t time;  /* the deadline as it was given */
+    bool heard;    /* the peer, since it was connected */
+    bool receives; /* this side had receives posted */
+    struct slu_stand stand;
+};
+
 struct slu_peer {
     struct slu_qp *qp;
     enum sluice_peer_state state;
@@ -138,10 +146,12 @@ struct slu_peer {
     int64_t failed_at;
     uint64_t failed_in; /* number of the call during which it failed */
     uint32_t cause_status, cause_opcode, cause_vendor;
-    bool cause_inferred; /* it failed without saying why: a real reason may follow */
-    bool cause_untold;   /* it came with no request: the first that fails tells it */
-    int connect_error;   /* it never got ready: why */
-    char reason[160];    /* what the driver said of it, or of a post it refused */
+    bool cause_inferred;  /* it failed without saying why: a real reason may follow */
+    bool cause_untold;    /* it came with no request: the first that fails tells it */
+    int connect_error;    /* it never got ready: why */
+    char reason[160];     /* what the driver said of it, or of a post it refused */
+    const char *loss;     /* why it is lost, if the transport knows; static */
+    struct slu_late late; /* if the cause is a deadline */
 
     struct slu_probe probe;
 
@@ -462,10 +472,10 @@ void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct s
                       int error);
 /*
  * Posts the items from to from + count - 1 of one queue, for which there is
- * room. handles, unless NULL, is that of item 0.
+ * room. time is the deadline as it was given. handles, unless NULL, is that of item 0.
  */
 void slu_post_owned(struct slu_engine *engine, const struct slu_source *source, uint32_t from,
-                    uint32_t count, enum slu_queue queue, enum slu_slot_owner owner,
+                    uint32_t count, enum slu_queue queue, enum slu_slot_owner owner, int64_t time,
                     int64_t deadline, struct sluice_handle *handles);
 
 /* submit.c */
@@ -485,6 +495,16 @@ void slu_refused(const struct slu_engine *engine, const struct slu_item *item, b
                  int64_t deadline, struct sluice_completion *completion);
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
+
+/* words.c: "send to" and so on; static. */
+const char *slu_opcode_phrase(uint32_t opcode);
+/* "500 ms"; returns text. time is not negative. */
+#define SLU_DURATION_BYTES 32
+const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES]);
+/* A deadline, of which that time was given, is about to end the connection. */
+void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_t time);
+/* Fills in the text; all else is there. */
+void slu_peer_describe(const struct slu_peer *peer, struct sluice_error *error);
 /* Returns the error of a request with such a deadline that failed, with a text that tells why. */
 int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion,
                         int64_t time);

@@ -18,4 +18,5 @@ lib_libsluice_la_SOURCES += \
 	%D%/source.c \
 	%D%/submit.c \
 	%D%/unpolled.c \
-	%D%/wait.c
+	%D%/wait.c \
+	%D%/words.c

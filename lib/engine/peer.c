@@ -149,6 +149,9 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
     }
     if (peer->state == SLUICE_STATE_FAILED)
         return;
+    if (status == SLUICE_STATUS_RETRY_EXC_ERR && engine->transport->qp_loss != NULL &&
+        peer->qp != NULL)
+        peer->loss = engine->transport->qp_loss(peer->qp);
     peer->state = SLUICE_STATE_FAILED;
     peer->failed_in = engine->call_number;
     peer->failed_at = slu_now();
@@ -239,31 +242,6 @@ int slu_peer_state(struct slu_engine *engine, struct slu_peer *peer)
     return (int)peer->state;
 }
 
-static void describe(const struct slu_peer *peer, struct sluice_error *error)
-{
-    if (peer->connect_error != 0)
-        snprintf(error->text, sizeof error->text, "peer %u could not be connected: %.180s",
-                 error->peer, peer->reason);
-    else if (peer->reason[0] != '\0' && error->opcode == SLUICE_OP_NONE)
-        snprintf(error->text, sizeof error->text, "peer %u: %s", error->peer, peer->reason);
-    else if (peer->reason[0] != '\0')
-        snprintf(error->text, sizeof error->text, "peer %u: %s was refused by the driver: %.160s",
-                 error->peer, slu_opcode_name(error->opcode), peer->reason);
-    else if (error->opcode == SLUICE_OP_NONE && error->status == SLUICE_STATUS_WR_FLUSH_ERR)
-        snprintf(error->text, sizeof error->text, "peer %u: this side ended the connection",
-                 error->peer);
-    else if (error->opcode != SLUICE_OP_NONE)
-        snprintf(error->text, sizeof error->text,
-                 "peer %u: %s failed: %s (%s, vendor code %#x): %s", error->peer,
-                 slu_opcode_name(error->opcode), sluice_status_name(error->status),
-                 sluice_error_class_name(error->error_class), error->vendor,
-                 slu_class_hint((enum sluice_error_class)error->error_class));
-    else
-        snprintf(error->text, sizeof error->text, "peer %u: %s (%s): %s", error->peer,
-                 sluice_status_name(error->status), sluice_error_class_name(error->error_class),
-                 slu_class_hint((enum sluice_error_class)error->error_class));
-}
-
 bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer,
                     struct sluice_error *error)
 {
@@ -278,6 +256,6 @@ bool slu_peer_error(const struct slu_engine *engine, const struct slu_peer *peer
     error->vendor = peer->cause_vendor;
     error->error_class = error_class;
     error->error = peer->connect_error != 0 ? peer->connect_error : slu_class_error(error_class);
-    describe(peer, error);
+    slu_peer_describe(peer, error);
     return true;
 }

@@ -18,6 +18,7 @@ struct chain {
     struct slu_call *call; /* of OWNER_CALL and OWNER_SCOPE, or NULL */
     enum slu_queue queue;
     enum slu_slot_owner owner;
+    int64_t time; /* the deadline as it was given */
     int64_t deadline;
     struct slu_peer *peer;
     uint32_t share; /* requests that a peer may have in flight in any case */
@@ -31,12 +32,13 @@ struct chain {
 };
 
 static void begin_chain(struct chain *chain, struct slu_engine *engine, enum slu_queue queue,
-                        enum slu_slot_owner owner, int64_t deadline)
+                        enum slu_slot_owner owner, int64_t time, int64_t deadline)
 {
     chain->engine = engine;
     chain->call = NULL;
     chain->queue = queue;
     chain->owner = owner;
+    chain->time = time;
     chain->deadline = deadline;
     chain->peer = NULL;
     chain->share = UINT32_MAX;
@@ -94,7 +96,7 @@ static bool has_share(struct chain *chain, const struct slu_peer *peer)
 
 static void begin_chain_of_call(struct chain *chain, struct slu_call *call, enum slu_queue queue)
 {
-    begin_chain(chain, call->engine, queue, call->owner, call->deadline);
+    begin_chain(chain, call->engine, queue, call->owner, call->time, call->deadline);
     chain->call = call;
     if (call->owner == SLU_OWNER_CALL)
         chain->share = share_of_peer(call->engine, queue);
@@ -235,6 +237,7 @@ static struct slu_slot *take_slot(struct chain *chain, const struct slu_item *it
     struct slu_engine *engine = chain->engine;
     struct slu_slot *slot = slu_slot_take(engine, chain->queue, item, chain->owner);
 
+    slot->time = chain->time;
     if (chain->owner == SLU_OWNER_SCOPE) {
         slu_slot_join(engine, slot, NULL, chain->call->first + index, chain->deadline);
         give_handle(chain->call, index, slot->id);
@@ -458,14 +461,14 @@ static struct slu_slot *post_owned_item(struct chain *chain, const struct slu_it
 }
 
 void slu_post_owned(struct slu_engine *engine, const struct slu_source *source, uint32_t from,
-                    uint32_t count, enum slu_queue queue, enum slu_slot_owner owner,
+                    uint32_t count, enum slu_queue queue, enum slu_slot_owner owner, int64_t time,
                     int64_t deadline, struct sluice_handle *handles)
 {
     struct slu_slot *slot;
     struct slu_item item;
     struct chain chain;
 
-    begin_chain(&chain, engine, queue, owner, deadline);
+    begin_chain(&chain, engine, queue, owner, time, deadline);
     for (uint32_t i = from; i < from + count; i++) {
         if (slu_opcode_queue(slu_source_opcode(source, i)) != queue)
             continue;

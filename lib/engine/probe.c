@@ -322,7 +322,7 @@ static int find_failure(const struct slu_engine *engine, const struct wait *wait
             continue;
         if (peer->failed_in == engine->call_number && cause.error != -ECANCELED)
             return slu_fail(-cause.error, "%s", cause.text);
-        return slu_fail(ENOTCONN, "peer %u had failed before: %.220s", i, cause.text);
+        return slu_fail(ENOTCONN, "peer %u had failed before: %.280s", i, cause.text);
     }
     return 0;
 }

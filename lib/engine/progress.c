@@ -222,6 +222,7 @@ static void check_deadlines(struct slu_engine *engine, struct slu_peer *peer, in
 
             if (slot->deadline <= now) {
                 engine->scope.expired |= slot->owner == SLU_OWNER_SCOPE;
+                slu_peer_note_late(engine, peer, slot->time);
                 slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, slot->result.opcode, 0);
                 return;
             }

@@ -77,6 +77,7 @@ COLD static int wait_for(struct slu_engine *engine, const struct single *single,
 
     slu_slot_begin(engine, queue, slot, &item, SLU_OWNER_CALL);
     slu_slot_join(engine, slot, &call, 0, call.deadline);
+    slot->time = deadline;
     slot->posted = 1;
     peer->free[queue]--;
     engine->pools[queue].cq_free--;
@@ -288,6 +289,7 @@ static INLINE int post_to(struct slu_engine *engine, enum slu_queue queue,
     slu_slot_begin(engine, queue, slot, item, SLU_OWNER_PROGRAM);
     slu_slot_join(engine, slot, NULL, 0,
                   deadline == SLUICE_FOREVER ? SLUICE_FOREVER : slu_after(deadline));
+    slot->time = deadline;
     slot->posted = 1;
     peer->free[queue]--;
     pool->cq_free--;

@@ -64,36 +64,6 @@ static bool call_ready(void *argument)
     return call->incomplete == 0;
 }
 
-int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion,
-                        int64_t time)
-{
-    const struct slu_peer *peer = &engine->peers[completion->peer];
-    struct sluice_error cause;
-    bool known = slu_peer_error(engine, peer, &cause);
-
-    if (time == 0 && completion->status == SLUICE_STATUS_DEADLINE)
-        return slu_fail(ETIMEDOUT, "%s to peer %u: the deadline is 0: nothing was posted",
-                        slu_opcode_name(completion->opcode), completion->peer);
-    /* The same twice leaves no room for what to try. */
-    if (known && cause.opcode == completion->opcode && cause.status == completion->status &&
-        peer->reason[0] == '\0')
-        return slu_fail(-completion->error, "%s to peer %u: %s (%s, vendor code %#x): %s",
-                        slu_opcode_name(completion->opcode), completion->peer,
-                        sluice_status_name(completion->status),
-                        sluice_error_class_name(completion->error_class), completion->vendor,
-                        slu_class_hint((enum sluice_error_class)completion->error_class));
-    if (known)
-        return slu_fail(-completion->error, "%s to peer %u: %s; first error of the peer: %s",
-                        slu_opcode_name(completion->opcode), completion->peer,
-                        completion->error == -ENOTCONN ? "refused, the peer had failed before"
-                                                       : sluice_status_name(completion->status),
-                        cause.text);
-    return slu_fail(-completion->error, "%s to peer %u: %s", slu_opcode_name(completion->opcode),
-                    completion->peer,
-                    completion->error == -ENOTCONN ? "refused, the peer is not connected"
-                                                   : sluice_status_name(completion->status));
-}
-
 static int call_error(const struct slu_engine *engine, const struct slu_call *call)
 {
     if (call->first_real != SLU_NONE)

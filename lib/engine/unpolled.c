@@ -73,21 +73,21 @@ static int fail_room(const struct slu_engine *engine, const struct slu_item *ite
     uint32_t parts = slu_item_parts(engine, item);
 
     if (parts > depth || parts > engine->pools[queue].size)
-        return slu_fail(E2BIG,
-                        "a %s of %llu bytes to peer %u needs %u parts, the send queue has room for "
-                        "%u: raise send_depth, or move less at a time",
-                        slu_opcode_name(item->opcode), (unsigned long long)item->bytes, item->peer,
-                        parts,
-                        depth < engine->pools[queue].size ? depth : engine->pools[queue].size);
+        return slu_fail(
+            E2BIG,
+            "%s peer %u: %llu bytes need %u parts, the send queue has room for %u: raise "
+            "send_depth, or move less at a time",
+            slu_opcode_phrase(item->opcode), item->peer, (unsigned long long)item->bytes, parts,
+            depth < engine->pools[queue].size ? depth : engine->pools[queue].size);
     engine->peers[item->peer].counts.queue_full++;
     if (engine->peers[item->peer].free[queue] < parts)
         return slu_fail(EAGAIN,
                         "no room for a %s in the %s queue of peer %u now: poll, then post again",
                         slu_opcode_name(item->opcode), name, item->peer);
     return slu_fail(EAGAIN,
-                    "no room for a %s to peer %u in the completion queue, which the %ss of all "
-                    "peers fill: poll, then post again",
-                    slu_opcode_name(item->opcode), item->peer, name);
+                    "%s peer %u: no room now in the completion queue, which the %ss of all peers "
+                    "fill: poll, then post again",
+                    slu_opcode_phrase(item->opcode), item->peer, name);
 }
 
 /* A request that may take no time is not posted: it could only end its connection. */
@@ -128,8 +128,10 @@ static int post_prefix(struct slu_engine *engine, const struct slu_source *sourc
     if (why == -EAGAIN)
         engine->peers[slu_source_peer(source, count)].counts.queue_full++;
     due = slu_after(deadline);
-    slu_post_owned(engine, source, 0, count, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM, due, handles);
-    slu_post_owned(engine, source, 0, count, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, due, handles);
+    slu_post_owned(engine, source, 0, count, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM, deadline, due,
+                   handles);
+    slu_post_owned(engine, source, 0, count, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, deadline, due,
+                   handles);
     return (int)count;
 }
 

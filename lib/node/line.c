@@ -84,7 +84,8 @@ uint64_t slu_line_post(struct sluice_node *node, const struct sluice_request *re
     const struct slu_source source = {.lists = {request}, .counts = {1}, .count = 1};
 
     engine->detached++;
-    slu_post_owned(engine, &source, 0, 1, SLU_SEND_QUEUE, SLU_OWNER_NOBODY, SLUICE_FOREVER, NULL);
+    slu_post_owned(engine, &source, 0, 1, SLU_SEND_QUEUE, SLU_OWNER_NOBODY, SLUICE_FOREVER,
+                   SLUICE_FOREVER, NULL);
     return last_posted(engine, request->peer);
 }
 

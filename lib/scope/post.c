@@ -51,6 +51,7 @@ static int post_source(struct sluice_scope *scope, const struct slu_source *sour
     /* Its results are not those of a blocking call, and stay unwritten. */
     call.engine = engine;
     call.source = source;
+    call.time = engine->scope.time;
     call.deadline = engine->scope.deadline;
     call.owner = SLU_OWNER_SCOPE;
     call.expired = engine->scope.expired;

@@ -135,11 +135,11 @@ static void report_no_scope(struct sluice_scope_report *report, int error)
     struct sluice_scope_report known;
     struct slu_text text;
 
-    if (report == NULL)
-        return;
     /* What was said of the scope comes before what may be said of the report. */
     slu_text_save(&text);
-    if (read_report(report, &known) == 0)
+    if (report == NULL)
+        slu_log(SLUICE_LOG_WARN, "a scope without a report did not begin: %s", text.bytes);
+    else if (read_report(report, &known) == 0)
         write_report(report, &known, &nothing, error);
     else
         report->error = error;
@@ -226,6 +226,21 @@ static int end_error(const struct slu_engine *engine, const struct outcome *outc
     return report->said;
 }
 
+/* Nobody may ever see them; the thread's text is that of the first. */
+static void log_dropped(const struct outcome *outcome)
+{
+    struct slu_text text;
+
+    if (outcome->failed == 0)
+        return;
+    slu_text_save(&text);
+    slu_log(
+        SLUICE_LOG_WARN,
+        "a scope without a report has ended: %u of its %u requests failed unseen, the first: %s",
+        outcome->failed, outcome->posted, text.bytes);
+    slu_text_restore(&text);
+}
+
 int sluice_scope_end(struct sluice_scope *scope, struct sluice_scope_report *report)
 {
     struct sluice_scope_report known;
@@ -260,5 +275,7 @@ int sluice_scope_end(struct sluice_scope *scope, struct sluice_scope_report *rep
     error = end_error(engine, &outcome, &known, &text);
     if (report != NULL)
         write_report(report, &known, &outcome, error);
+    else
+        log_dropped(&outcome);
     return error;
 }

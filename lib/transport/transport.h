@@ -183,6 +183,15 @@ enum slu_qp_state {
 #define SLU_MOVED_IN (UINT32_C(1) << 0)
 #define SLU_MOVED_OUT (UINT32_C(1) << 1)
 
+/* Why nothing comes of what was posted: what a queue pair knows of its peer. */
+struct slu_stand {
+    bool known;     /* the next three are */
+    bool connected; /* the peer's end is connected to ours */
+    bool unready;   /* our oldest send waits for a receive that the peer has not posted */
+    bool sending;   /* a send of the peer waits for a receive that we have not posted */
+    int64_t heard;  /* nanoseconds since the peer was heard last; negative: not known */
+};
+
 struct slu_transport {
     const char *name;      /* "verbs", "soft" */
     uint32_t id;           /* SLU_TRANSPORT_*; in the endpoint */
@@ -282,6 +291,10 @@ struct slu_transport {
     int (*qp_probe)(struct slu_qp *qp, uint64_t id);
     /* NULL if not needed. What moved since it was asked last: SLU_MOVED_*. */
     uint32_t (*qp_moved)(struct slu_qp *qp);
+    /* NULL if it knows nothing. Fills in what it knows; all else is 0, and heard -1. */
+    void (*qp_stand)(const struct slu_qp *qp, struct slu_stand *stand);
+    /* NULL if it never knows. Why the peer was lost, in words; NULL: the status says it. */
+    const char *(*qp_loss)(const struct slu_qp *qp);
     /* To the error state. Everything posted completes through the CQ, soon. */
     void (*qp_error)(struct slu_qp *qp);
     /*

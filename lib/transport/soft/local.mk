@@ -22,6 +22,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/queue.c \
 	%D%/reserve.c \
 	%D%/soft.h \
+	%D%/stand.c \
 	%D%/tcp.h \
 	%D%/tcp_connect.c \
 	%D%/tcp_execute.c \

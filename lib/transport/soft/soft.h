@@ -206,6 +206,7 @@ struct soft_qp {
     bool deaf;                    /* self: the peer has failed, its requests go back */
     bool asking;                  /* a probe of the engine waits for the peer */
     bool greeted;                 /* self: the peer is connected to us */
+    const char *loss;             /* why the peer was lost, or NULL */
     uint64_t probe_id;            /* of that probe */
     uint32_t unpolled;            /* its completions in the CQ's ring */
     uint32_t sent;                /* position of the next send the wire takes */
@@ -443,6 +444,24 @@ int slu_soft_qp_probe(struct slu_qp *qp, uint64_t id);
 uint32_t slu_soft_qp_moved(struct slu_qp *qp);
 /* Ends the probe that waits, if one does. */
 void slu_soft_answered(struct soft_qp *qp, uint32_t status);
+
+/* stand.c */
+void slu_soft_qp_stand(const struct slu_qp *qp, struct slu_stand *stand);
+const char *slu_soft_qp_loss(const struct slu_qp *qp);
+#define SOFT_LOSS_ABSENT                                                                     \
+    "the peer is at none of its addresses: its process ended, or its endpoint is stale, was" \
+    " used before or swapped"
+#define SOFT_LOSS_REFUSED                                                                  \
+    "the peer asked for what this side refused: a remote key, a range, a right, or a send" \
+    " longer than the receive"
+/* The peer is about to be lost: why, in words, which stay; the first time counts. */
+void slu_soft_note_loss(struct soft_qp *qp, const char *loss);
+/* Does it use up a receive of the peer? */
+static inline bool slu_soft_takes_receive(const struct soft_wqe *wqe)
+{
+    return wqe->opcode == SLUICE_OP_SEND ||
+           (wqe->opcode == SLUICE_OP_WRITE && (wqe->flags & SLUICE_IMMEDIATE) != 0);
+}
 
 /* query.c */
 void slu_soft_qp_query(const struct slu_qp *qp, struct sluice_channel_info *info);

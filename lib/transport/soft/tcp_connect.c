@@ -128,6 +128,7 @@ int slu_soft_tcp_connect(struct soft_tcp *tcp)
     tcp->phase = PHASE_CLOSED;
     slu_log(SLUICE_LOG_INFO, "queue pair %u: the peer answers at none of its %u addresses",
             tcp->qp->qpn, tcp->address_count);
+    slu_soft_note_loss(tcp->qp, SOFT_LOSS_ABSENT);
     slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
     return 0;
 }

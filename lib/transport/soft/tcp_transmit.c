@@ -224,17 +224,11 @@ static uint32_t check_request(const struct soft_tcp *tcp, struct batch *batch,
     return slu_soft_check_local(tcp->qp, wqe->sges, wqe->sge_count, access);
 }
 
-static bool takes_receive(const struct soft_wqe *wqe)
-{
-    return wqe->opcode == SLUICE_OP_SEND ||
-           (wqe->opcode == SLUICE_OP_WRITE && (wqe->flags & SLUICE_IMMEDIATE) != 0);
-}
-
 /* May it start now? */
 static bool may_start(const struct soft_tcp *tcp, const struct batch *batch,
                       const struct soft_wqe *wqe)
 {
-    if (takes_receive(wqe) && batch->consumed == tcp->credits)
+    if (slu_soft_takes_receive(wqe) && batch->consumed == tcp->credits)
         return false;
     if ((wqe->flags & SLUICE_FENCE) != 0 && batch->fetches > 0)
         return false;
@@ -268,7 +262,7 @@ static void add_request(struct soft_tcp *tcp, struct batch *batch, const struct 
     if (wqe->opcode != SLUICE_OP_READ)
         add_request_payload(tcp, batch, batch->sent, 0);
     batch->sent++;
-    batch->consumed += takes_receive(wqe);
+    batch->consumed += slu_soft_takes_receive(wqe);
     batch->fetches += slu_soft_is_fetch(wqe);
     batch->reads += wqe->opcode == SLUICE_OP_READ;
 }
@@ -362,7 +356,7 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
         return;
     const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
     tcp->qp->sent++;
-    tcp->consumed += takes_receive(wqe);
+    tcp->consumed += slu_soft_takes_receive(wqe);
     tcp->fetches += slu_soft_is_fetch(wqe);
     tcp->reads += wqe->opcode == SLUICE_OP_READ;
 }

@@ -257,8 +257,10 @@ static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *
     respond(&wqe->message, status);
     if (source != SLUICE_STATUS_SUCCESS)
         to->deaf = true;
-    else if (status != SLUICE_STATUS_SUCCESS)
+    else if (status != SLUICE_STATUS_SUCCESS) {
+        slu_soft_note_loss(to, SOFT_LOSS_REFUSED);
         slu_soft_qp_fail(to, SLUICE_STATUS_WR_FLUSH_ERR, false);
+    }
     return true;
 }
 
@@ -347,8 +349,10 @@ void slu_soft_self_close(struct soft_message *message)
 {
     struct soft_qp *to = message->to;
     bounce_from(to, message->from);
-    if (to->peer == message->from)
+    if (to->peer == message->from) {
+        slu_soft_note_loss(to, "the peer closed or reset its end, or met an error with us");
         slu_soft_qp_fail(to, SLUICE_STATUS_RETRY_EXC_ERR, false);
+    }
     drop_note(message);
 }
 

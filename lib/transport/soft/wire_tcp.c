@@ -173,8 +173,10 @@ void slu_soft_tcp_attach(struct soft_message *message)
 void slu_soft_tcp_lost(struct soft_message *message)
 {
     struct soft_qp *qp = message->to;
-    if (qp->tcp != NULL && qp->tcp->phase == PHASE_WAITING)
+    if (qp->tcp != NULL && qp->tcp->phase == PHASE_WAITING) {
+        slu_soft_note_loss(qp, SOFT_LOSS_ABSENT);
         slu_soft_tcp_lose(qp->tcp, SLUICE_STATUS_RETRY_EXC_ERR);
+    }
     slu_soft_qp_release(qp);
 }
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a queue pair stands with its peer, for the words of a failure: what waits
+ * for what, when the peer was heard last, and why it was lost. The kernel knows
+ * when a socket received last, so that nothing is noted in the data path.
+ */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "tcp.h"
+
+/* The oldest send that is not complete; NULL if there is none. */
+static const struct soft_wqe *oldest_send(const struct soft_qp *qp)
+{
+    return qp->sends.done != qp->sends.posted ? slu_soft_wqe(qp, qp->sends.done) : NULL;
+}
+
+static bool lacks_receive(const struct soft_qp *qp)
+{
+    return qp->receives.done == qp->receives.posted;
+}
+
+/* What is out at a peer that is connected waits there for a receive, or for nothing. */
+static void stand_self(const struct soft_qp *qp, struct slu_stand *stand)
+{
+    const struct soft_wqe *wqe = oldest_send(qp);
+
+    stand->connected = qp->greeted;
+    stand->unready = qp->greeted && wqe != NULL && slu_soft_takes_receive(wqe);
+    stand->sending = lacks_receive(qp) && qp->parked != NULL && qp->parked->kind == SOFT_REQUEST;
+}
+
+static int64_t last_heard(int fd)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof(info);
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return -1;
+    return SLUICE_MS(info.tcpi_last_data_recv);
+}
+
+/*
+ * A side that dialled us is connected. The peer's listener answers who dials even before
+ * the peer's handshake, which only a frame proves.
+ */
+static bool is_connected(const struct soft_qp *qp)
+{
+    const struct soft_tcp *tcp = qp->tcp;
+    bool dialled = memcmp(qp->nonce, qp->peer_nonce, SLU_NONCE_BYTES) > 0;
+
+    return tcp->phase == PHASE_OPEN &&
+           (!dialled || tcp->credits != 0 || tcp->executed != 0 || qp->sends.done != 0);
+}
+
+static void stand_tcp(const struct soft_qp *qp, struct slu_stand *stand)
+{
+    const struct soft_tcp *tcp = qp->tcp;
+    const struct soft_wqe *wqe = oldest_send(qp);
+    int saved = errno;
+
+    stand->connected = is_connected(qp);
+    if (!stand->connected)
+        return;
+    stand->unready = wqe != NULL && qp->sent == qp->sends.done && slu_soft_takes_receive(wqe) &&
+                     tcp->consumed == tcp->credits;
+    stand->heard = last_heard(tcp->fd);
+    errno = saved;
+}
+
+void slu_soft_qp_stand(const struct slu_qp *base, struct slu_stand *stand)
+{
+    const struct soft_qp *qp = (const struct soft_qp *)base;
+
+    if (qp->wire == NULL || slu_soft_in_error(qp))
+        return;
+    stand->known = true;
+    if (qp->tcp != NULL)
+        stand_tcp(qp, stand);
+    else
+        stand_self(qp, stand);
+}
+
+void slu_soft_note_loss(struct soft_qp *qp, const char *loss)
+{
+    if (qp->loss == NULL && !slu_soft_in_error(qp))
+        qp->loss = loss;
+}
+
+const char *slu_soft_qp_loss(const struct slu_qp *base)
+{
+    const struct soft_qp *qp = (const struct soft_qp *)base;
+
+    return qp->loss != NULL ? qp->loss
+                            : "the peer closed or refused the connection: its process is gone, or "
+                              "an endpoint was swapped, used before or is stale";
+}
