@@ -74,6 +74,43 @@ START_TEST(ranks_that_run_ahead)
 }
 END_TEST
 
+/* A rank without time does not begin, and makes good for it. */
+static void give_without_time(struct crew *crew, uint32_t rank)
+{
+    struct sluice_peer_remote_mr remotes[CREW_MAX];
+    uint8_t own = 7;
+    uint8_t all[CREW_MAX];
+    for (uint32_t turn = 0; turn < crew->count; turn++) {
+        if (rank == turn) {
+            require_error(sluice_node_allgather(crew->nodes[rank], &own, all, 1, 0), -ETIMEDOUT,
+                          "deadline 0 nothing was said");
+            require_error(sluice_node_share_mr(crew->nodes[rank], NULL, remotes, 0), -ETIMEDOUT,
+                          "deadline 0 nothing was said");
+        }
+        give(crew, rank, 16, turn, false);
+    }
+}
+
+static void give_alone(struct crew *crew, uint32_t rank)
+{
+    uint8_t own = 7;
+    uint8_t all = 0;
+    require_ok(sluice_node_allgather(crew->nodes[rank], &own, &all, 1, 0));
+    require(all == 7, "%u", all);
+}
+
+START_TEST(deadlines_of_zero)
+{
+    struct crew crew;
+    crew_open(&crew, 3, NULL);
+    crew_run(&crew, give_without_time);
+    crew_close(&crew);
+    crew_open(&crew, 1, NULL);
+    crew_run(&crew, give_alone);
+    crew_close(&crew);
+}
+END_TEST
+
 /* Neither inline writes, nor room for more than one request; and each way to wait. */
 START_TEST(attributes)
 {
@@ -522,6 +559,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, lengths_of_values);
     tcase_add_test(tcase, ranks_that_run_ahead);
     tcase_add_test(tcase, attributes);
+    tcase_add_test(tcase, deadlines_of_zero);
     tcase_add_test(tcase, beside_barriers_and_messages);
     tcase_add_test(tcase, results_left_for_later);
     tcase_add_test(tcase, shared_regions);
