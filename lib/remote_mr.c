@@ -6,6 +6,8 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include <sluice/mr.h>
 
 #include "bytes.h"
@@ -28,14 +30,20 @@ static uint64_t read_at(const uint8_t *bytes, int offset, int count)
 void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
                            uint8_t bytes[SLUICE_REMOTE_MR_BYTES])
 {
-    uint8_t *at = slu_put(bytes, TAG, 4);
+    uint8_t *at;
 
+    if (bytes != NULL)
+        memset(bytes, 0, SLUICE_REMOTE_MR_BYTES);
+    if (bytes == NULL || remote == NULL) {
+        slu_misuse(EINVAL, "%s must not be NULL", bytes == NULL ? "bytes" : "remote");
+        return;
+    }
+    at = slu_put(bytes, TAG, 4);
     at = slu_put(at, VERSION, 2);
     at = slu_put(at, READABLE, 2);
     at = slu_put(at, remote->addr, 8);
     at = slu_put(at, remote->length, 8);
-    at = slu_put(at, remote->rkey, 4);
-    slu_put(at, 0, 4);
+    slu_put(at, remote->rkey, 4);
 }
 
 int sluice_remote_mr_unpack(const uint8_t bytes[SLUICE_REMOTE_MR_BYTES],

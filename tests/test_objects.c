@@ -304,6 +304,24 @@ START_TEST(packed_remote_memory)
 }
 END_TEST
 
+/* Nothing that could be taken for a handle is left behind. */
+START_TEST(packing_nothing)
+{
+    struct sluice_remote_mr remote = {.addr = 1000, .length = 100, .rkey = 5};
+    struct sluice_remote_mr back;
+    uint8_t bytes[SLUICE_REMOTE_MR_BYTES];
+    sluice_remote_mr_pack(&remote, bytes);
+    sluice_remote_mr_pack(&remote, NULL);
+    require(strstr(sluice_last_error(), "bytes must not be NULL"), "%s", sluice_last_error());
+    sluice_remote_mr_pack(NULL, NULL);
+    require_ok(sluice_remote_mr_unpack(bytes, &back));
+    sluice_remote_mr_pack(NULL, bytes);
+    require(strstr(sluice_last_error(), "remote must not be NULL"), "%s", sluice_last_error());
+    value_check(bytes, sizeof(bytes), 0);
+    require_error(sluice_remote_mr_unpack(bytes, &back), -EPROTO, "");
+}
+END_TEST
+
 START_TEST(packed_range_that_wraps)
 {
     struct sluice_remote_mr remote = {.addr = UINT64_MAX - 10, .length = 12};
@@ -397,6 +415,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, allocated_regions);
     tcase_add_test(tcase, slices_of_remote_memory);
     tcase_add_test(tcase, packed_remote_memory);
+    tcase_add_test(tcase, packing_nothing);
     tcase_add_test(tcase, packed_range_that_wraps);
     tcase_add_test(tcase, version_and_names);
     tcase_add_test(tcase, log_function);

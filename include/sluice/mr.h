@@ -144,7 +144,11 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_mr_sge_at(const struct sluice_mr *mr, 
 /* The handle of the whole region, to be given to peers. -EINVAL: NULL. */
 SLUICE_EXPORT int sluice_mr_remote(const struct sluice_mr *mr, struct sluice_remote_mr *remote);
 
-/* Writes a handle in its wire form: versioned, network byte order. */
+/*
+ * Writes a handle in its wire form: versioned, network byte order. A NULL is a
+ * mistake of the program: for a NULL remote it writes zeros, which nobody takes
+ * for a handle, and with NULL bytes nothing.
+ */
 SLUICE_EXPORT void sluice_remote_mr_pack(const struct sluice_remote_mr *remote,
                                          uint8_t bytes[SLUICE_REMOTE_MR_BYTES]);
 

@@ -16,13 +16,15 @@ static uint64_t sum_lengths(const struct sluice_sge *sges, uint32_t count)
     return sum;
 }
 
-/* The bytes are stored behind the one SGE that names them. */
+/* The bytes are stored behind the one SGE that names them. Their own keys are nobody's matter. */
 static void copy_inline(struct soft_wqe *wqe, const struct slu_send_wr *wr)
 {
     uint8_t *bytes = (uint8_t *)&wqe->sges[1];
     struct sluice_sge one = {(uint64_t)(uintptr_t)bytes, (uint32_t)wqe->length, 0};
     for (uint32_t i = 0; i < wr->sge_count; i++) {
-        memcpy(bytes, (const void *)(uintptr_t)wr->sges[i].addr, wr->sges[i].length);
+        /* One of no bytes may be anywhere, NULL too. */
+        if (wr->sges[i].length > 0)
+            memcpy(bytes, (const void *)(uintptr_t)wr->sges[i].addr, wr->sges[i].length);
         bytes += wr->sges[i].length;
     }
     wqe->sges[0] = one;
