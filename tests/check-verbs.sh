@@ -74,7 +74,7 @@ finish_all() {
 # As rxe does it.
 for program in access arguments atomics attributes barriers barriers_broken barriers_mixed \
   contention counters data deadlines devices elements endpoints errors event_loop fault_close \
-  fault_depth fault_fork fault_signals fault_unpolled gather memory misuse node node_alone \
+  fault_depth fault_fork fault_signals fault_unpolled gather inline memory misuse node node_alone \
   node_open objects order partly path peers reset scope \
   scope_block scope_posts scope_stale semantics submit threads unpolled waiting words wrap; do
   later rxe 'tidy rxe eager hurry=20' $program
@@ -96,8 +96,8 @@ fi
 # Under a sanitizer one device will do, and the programs that have one of their own.
 [ -z "${SANITIZE:-}" ] || finish_all
 for program in arguments atomics counters data deadlines elements endpoints \
-  errors event_loop fault_close fault_depth fault_unpolled node order partly scope scope_block \
-  scope_posts semantics submit threads unpolled waiting words; do
+  errors event_loop fault_close fault_depth fault_unpolled inline node order partly scope \
+  scope_block scope_posts semantics submit threads unpolled waiting words; do
   later 'an adapter' 'tidy infiniband purge events hurry=20 max_cqe=202' $program
 done
 finish_all

@@ -46,6 +46,7 @@ test_programs = \
 	%D%/test_hostile \
 	%D%/test_host_file \
 	%D%/test_hosts \
+	%D%/test_inline \
 	%D%/test_keepalive \
 	%D%/test_launch \
 	%D%/test_listener \

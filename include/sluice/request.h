@@ -29,8 +29,9 @@ enum sluice_opcode {
 #define SLUICE_FENCE (UINT32_C(1) << 1)     /* start after our earlier reads and atomics */
 #define SLUICE_SOLICITED (UINT32_C(1) << 2) /* send, write: wake a peer that sleeps for such */
 #define SLUICE_INLINE \
-    (UINT32_C(1) << 3) /* send, write: the buffer is free when the post
-                                               returns; at most max_inline bytes */
+    (UINT32_C(1) << 3) /* send, write: the bytes are taken when it is posted; at most max_inline.
+                          Their memory is then free, and need not be registered: lkey is
+                          ignored, and the program itself must be able to read there */
 
 /* A flag of a completion: a write with immediate filled the receive, and is in our memory. */
 #define SLUICE_WRITTEN (UINT32_C(1) << 4)
