@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper thread of a context; lead.c tells why there are two. It serves CQs that the program is not
- * serving, lets peers in, sees whether they are alive, and sees sockets out.
- * When there is nothing to do it sleeps without a timeout.
+ * The helper thread of a context; lead.c tells why there are two. It serves CQs
+ * that the program is not serving, lets peers in, sees whether they are alive, and
+ * sees sockets out. When there is nothing to do it sleeps without a timeout.
  *
  * A CQ's epoll fd is in the helper's epoll set for one shot. When it fires
  * while the program is at work on the CQ, or has polled it since the last look,
