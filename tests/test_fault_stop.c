@@ -253,6 +253,13 @@ static void stop_past_deadline(struct rank *rank)
     struct census census = {0};
     require(traffic, "%u", rank->index);
     traffic_open(traffic, rank);
+    /* It has been heard before it is stopped. */
+    if (rank->index == WORKER) {
+        do_round(traffic, rank, STOPPED, 7);
+    } else if (rank->index == STOPPED) {
+        do_round(traffic, rank, WORKER, 7);
+    }
+    rank_barrier(rank);
     for (int i = 0; i < 3; i++) {
         if (rank->index == WORKER) {
             kill(traffic->pids[STOPPED], SIGSTOP);
