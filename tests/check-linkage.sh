@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# configure finds the libibverbs that it was told to take, in each of the ways that
-# README.md names; says why where it cannot; and what it wrote down serves a program.
+# configure refuses a machine that the library is not for; it finds the libibverbs that
+# it was told to take, in each of the ways that README.md names; says why where it
+# cannot; and what it wrote down serves a program.
 # Other installations than the host's are made up here, of copies of it and of
 # archives that hold next to nothing.
 . "${srcdir:-.}/tests/tap.sh"
@@ -76,6 +77,7 @@ pie --with-rdma-core=$tmp/pie --with-static-verbs=rxe
 pie-program --with-rdma-core=$tmp/pie --with-static-verbs=mlx5,rxe,mlx5 --disable-shared
 unknown --with-rdma-core=$tmp/pic --with-static-verbs=rxe,bogus
 static --with-static-verbs=rxe --disable-shared
+narrow ac_cv_sizeof_void_p=4
 END
 }
 
@@ -205,6 +207,8 @@ made_up_pc "$tmp/pic/lib/pkgconfig" 1.99.9
 made_up_pc "$tmp/pie/lib/pkgconfig" 1.99.9
 configure_all
 
+check 'a machine of 32 bits is refused' \
+  fails narrow "sluice needs pointers of 8 bytes, and those of $cc have 4"
 check 'pkg-config finds libibverbs' says default "$version, shared, in $libdir, found by pkg-config"
 check 'its users need no libibverbs.pc' alone default
 check 'with its archive they link libibverbs nevertheless' alone default --static -libverbs

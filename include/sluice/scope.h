@@ -9,8 +9,7 @@
  * A pointer to a scope is a name, and not the address of anything. That of a
  * scope that has ended stays known as such, whatever has become of its channel
  * and whichever scopes are open: each call, a second end too, is -ESTALE and
- * does nothing. A name is not given again before 2^43 more scopes have begun
- * (2^19 where pointers have 32 bits).
+ * does nothing. A name is not given again before 2^43 more scopes have begun.
  */
 #ifndef SLUICE_SCOPE_H
 #define SLUICE_SCOPE_H

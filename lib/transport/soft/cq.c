@@ -166,7 +166,7 @@ void slu_soft_cq_give_back(struct soft_cq *cq)
 void slu_soft_pause(unsigned time)
 {
     if (time < 100) {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
     } else if (time < 200) {
