@@ -28,6 +28,8 @@ union slu_living_page slu_living_page;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the next */
 static struct slu_fork_lock *locks;
 static uint32_t generation; /* children of children up to here */
+static atomic_bool used;    /* by this process */
+static bool inherited;      /* its parent, or one before, used the library */
 static int unprepared;      /* an errno value: there are no handlers */
 
 static void begin_life(void)
@@ -64,6 +66,7 @@ static void in_child(void)
 {
     memset(&slu_living_page, 0, sizeof slu_living_page);
     generation++;
+    inherited = inherited || atomic_exchange(&used, false);
     begin_life();
     slu_fd_in_child();
     slu_log_in_child();
@@ -103,8 +106,10 @@ int slu_fork_prepare(void)
     /* A child of clone(2), of which no handler was told. */
     if (slu_living.magic[0] == 0) {
         generation++;
+        inherited = true;
         begin_life();
     }
+    atomic_store(&used, true);
     return unprepared != 0 ? slu_fail(unprepared, "no memory for what is to be done at fork(2)")
                            : 0;
 }
@@ -122,7 +127,7 @@ uint32_t slu_fork_generation(void)
 
 const char *slu_fork_hint(void)
 {
-    return generation > 0 || slu_living.magic[0] == 0
+    return inherited || slu_living.magic[0] == 0
                ? "; what was opened before fork(2) is the parent's alone"
                : "";
 }
