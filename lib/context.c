@@ -103,8 +103,7 @@ struct sluice_context *sluice_context_open(const char *device,
     if (error == 0)
         error = open_device(device, &checked, &transport);
     if (error < 0) {
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     return slu_context_create(transport);
 }
@@ -120,6 +119,7 @@ struct sluice_context *slu_context_create(struct slu_tcontext *transport)
     context->magic = SLU_MAGIC_CONTEXT;
     context->transport = transport;
     atomic_init(&context->references, 1);
+    slu_made();
     return context;
 }
 
@@ -164,7 +164,7 @@ int sluice_context_query(const struct sluice_context *context, struct sluice_con
     int error;
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_misuse(EINVAL, "not a context%s", slu_fork_hint());
+        return slu_misuse(EINVAL, "not a context%s", slu_none_hint());
     error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_context_info");
     if (error < 0)
         return error;

@@ -21,6 +21,7 @@ static char misuse_ignored[64]; /* a value that is not known; empty: none */
 
 static void set_text(const char *format, va_list arguments)
 {
+    last_error.none = false;
     vsnprintf(last_error.bytes, sizeof last_error.bytes, format, arguments);
 }
 
@@ -41,8 +42,33 @@ void *slu_fail_null(int err, const char *format, ...)
     va_start(arguments, format);
     set_text(format, arguments);
     va_end(arguments);
-    errno = err;
+    return slu_none(-err);
+}
+
+void *slu_none(int error)
+{
+    last_error.none = true;
+    errno = -error;
     return NULL;
+}
+
+void slu_made(void)
+{
+    last_error.none = false;
+}
+
+/* A program that looks at no result asks for one object after the other: the first text counts. */
+const char *slu_none_hint(void)
+{
+    static const char earlier[] = "; earlier: ";
+    static _Thread_local char hint[sizeof earlier + sizeof last_error.bytes];
+    const char *cause = strstr(last_error.bytes, earlier);
+
+    if (!last_error.none)
+        return slu_fork_hint();
+    cause = cause != NULL ? cause + sizeof earlier - 1 : last_error.bytes;
+    snprintf(hint, sizeof hint, "%s%s", earlier, cause);
+    return hint;
 }
 
 static void read_environment(void)
@@ -102,8 +128,7 @@ void *slu_misuse_null(int err, const char *format, ...)
     set_text(format, arguments);
     va_end(arguments);
     stop_at_misuse();
-    errno = err;
-    return NULL;
+    return slu_none(-err);
 }
 
 bool slu_may_end(const void *object, uint32_t magic, const char *what)
@@ -116,7 +141,7 @@ bool slu_may_end(const void *object, uint32_t magic, const char *what)
         slu_misuse(EINVAL, "this %s has ended before", what);
     else
         slu_misuse(EINVAL, "not %s %s, or one that has ended before%s",
-                   strchr("aeiou", what[0]) != NULL ? "an" : "a", what, slu_fork_hint());
+                   strchr("aeiou", what[0]) != NULL ? "an" : "a", what, slu_none_hint());
     return false;
 }
 

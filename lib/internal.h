@@ -29,6 +29,16 @@
 int slu_fail(int err, const char *format, ...) SLU_PRINTF(2, 3);
 /* The same for constructors: sets errno as well and returns NULL. */
 void *slu_fail_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
+/* For constructors, after what failed has set the text: errno by its negative value, and NULL. */
+void *slu_none(int error);
+/* A constructor has made its object: no failure before it explains a NULL after it. */
+void slu_made(void);
+/*
+ * For the ends of texts of what is no object: why it may be none, or "". If the
+ * thread's last failure was of a constructor, that is its first cause, "; earlier: "
+ * and its text.
+ */
+const char *slu_none_hint(void);
 /*
  * The same two for mistakes of the program, which no device, peer or load can
  * cause or cure; with SLUICE_MISUSE=abort they do not return. sluice_errors(7)
@@ -52,6 +62,7 @@ void slu_refuse_owned(const char *what);
 /* The thread's text, for calls that must clean up after a failure without losing its words. */
 struct slu_text {
     char bytes[320];
+    bool none; /* of a constructor that returned NULL */
 };
 void slu_text_save(struct slu_text *text);
 void slu_text_restore(const struct slu_text *text);
@@ -151,7 +162,7 @@ void slu_fork_join(struct slu_fork_lock *joining);
 void slu_fork_lock(struct slu_fork_lock *taken); /* both */
 /* How many parents of this process had the library before it. */
 uint32_t slu_fork_generation(void);
-/* For texts of what is no object: why it may be none, or "". */
+/* Part of slu_none_hint(). */
 const char *slu_fork_hint(void);
 
 /*

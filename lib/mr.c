@@ -22,7 +22,7 @@
 static int check_arguments(const struct sluice_pd *pd, size_t length, uint32_t access)
 {
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_misuse(EINVAL, "a memory region needs a protection domain%s", slu_fork_hint());
+        return slu_misuse(EINVAL, "a memory region needs a protection domain%s", slu_none_hint());
     if (length == 0)
         return slu_misuse(EINVAL, "a memory region needs a length of at least 1 byte");
     if ((access & ~KNOWN_ACCESS) == SLUICE_MR_HUGE_PAGES)
@@ -52,12 +52,12 @@ static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, int 
 {
     if (error < 0) {
         free(mr);
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     mr->magic = SLU_MAGIC_MR;
     slu_pd_hold(pd);
     mr->pd = pd;
+    slu_made();
     return mr;
 }
 
@@ -68,8 +68,7 @@ static struct sluice_mr *begin(const struct sluice_pd *pd, size_t length, uint32
     struct sluice_mr *mr;
 
     if (error < 0) {
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     mr = calloc(1, sizeof *mr);
     return mr != NULL ? mr : slu_fail_null(ENOMEM, "no memory for a memory region");
@@ -167,7 +166,7 @@ static int not_a_region(const struct sluice_mr *mr)
     if (mr == NULL)
         return slu_misuse(EINVAL, "not a memory region, but NULL");
     return slu_misuse(EINVAL, "not a memory region, or one that was deregistered%s",
-                      slu_fork_hint());
+                      slu_none_hint());
 }
 
 int sluice_mr_deregister(struct sluice_mr *mr)

@@ -62,11 +62,10 @@ struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
         return slu_misuse_null(EINVAL, "a protection domain needs an open context%s",
-                               slu_fork_hint());
+                               slu_none_hint());
     error = context->transport->transport->pd_alloc(context->transport, &transport);
     if (error < 0) {
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     return slu_pd_create(context, transport);
 }
@@ -86,6 +85,7 @@ struct sluice_pd *slu_pd_create(struct sluice_context *context, struct slu_tpd *
     slu_context_hold(context);
     pd->context = context;
     enter_all(pd);
+    slu_made();
     return pd;
 }
 

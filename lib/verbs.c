@@ -59,8 +59,7 @@ static struct sluice_context *wrap_context(struct ibv_context *ibv,
     if (error == 0)
         error = slu_verbs_wrap(ibv, &checked, &transport);
     if (error < 0) {
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     return slu_context_create(transport);
 }
@@ -76,8 +75,7 @@ static struct sluice_pd *wrap_pd(struct sluice_context *context, struct ibv_pd *
         return slu_misuse_null(EINVAL, "the ibv_pd is of another ibv_context than the context");
     error = slu_verbs_pd_wrap(context->transport, ibv, &transport);
     if (error < 0) {
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     return slu_pd_create(context, transport);
 }
@@ -101,28 +99,28 @@ static void *refuse(void)
 struct ibv_context *sluice_verbs_context(const struct sluice_context *context)
 {
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_misuse_null(EINVAL, "not a context%s", slu_fork_hint());
+        return slu_misuse_null(EINVAL, "not a context%s", slu_none_hint());
     return context_of(context);
 }
 
 struct ibv_pd *sluice_verbs_pd(const struct sluice_pd *pd)
 {
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_misuse_null(EINVAL, "not a protection domain%s", slu_fork_hint());
+        return slu_misuse_null(EINVAL, "not a protection domain%s", slu_none_hint());
     return pd_of(pd);
 }
 
 struct ibv_mr *sluice_verbs_mr(const struct sluice_mr *mr)
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR)
-        return slu_misuse_null(EINVAL, "not a memory region%s", slu_fork_hint());
+        return slu_misuse_null(EINVAL, "not a memory region%s", slu_none_hint());
     return mr_of(mr);
 }
 
 struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel)
 {
     if (!slu_is_channel(channel))
-        return slu_misuse_null(EINVAL, "not a channel%s", slu_fork_hint());
+        return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint());
     return qp_of(channel->engine, 0);
 }
 
@@ -130,7 +128,7 @@ struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *mu
                                             uint32_t peer)
 {
     if (!slu_is_multichannel(multichannel))
-        return slu_misuse_null(EINVAL, "not a multichannel%s", slu_fork_hint());
+        return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint());
     if (peer >= multichannel->engine->peer_count)
         return slu_misuse_null(ERANGE, "no peer %u: there are %u", peer,
                                multichannel->engine->peer_count);
@@ -149,7 +147,7 @@ struct sluice_pd *sluice_verbs_pd_wrap(struct sluice_context *context, struct ib
 {
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
         return slu_misuse_null(EINVAL, "a protection domain needs an open context%s",
-                               slu_fork_hint());
+                               slu_none_hint());
     if (ibv == NULL)
         return slu_misuse_null(EINVAL, "no ibv_pd to wrap");
     return wrap_pd(context, ibv);

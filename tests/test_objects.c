@@ -404,8 +404,66 @@ START_TEST(last_error)
 }
 END_TEST
 
+/* The last text is these words, and then what failed at first. */
+static void require_cause(const char *words, const char *cause)
+{
+    char text[700];
+    snprintf(text, sizeof(text), "%s; earlier: %s", words, cause);
+    /* There is room for so much. */
+    text[strlen(sluice_last_error())] = '\0';
+    require(strcmp(text, sluice_last_error()) == 0 && strlen(text) > strlen(words) + 20,
+            "%s, not %s", sluice_last_error(), text);
+}
+
+/* A program that looks at the last result alone is told of the first mistake. */
+START_TEST(first_failure_of_a_chain)
+{
+    char cause[320];
+    struct sluice_context *context = sluice_context_open("no-such-device", NULL);
+    require(!context && errno == ENODEV, "%s", strerror(errno));
+    snprintf(cause, sizeof(cause), "%s", sluice_last_error());
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    require(!pd && errno == EINVAL, "%s", strerror(errno));
+    require_cause("a protection domain needs an open context", cause);
+    struct sluice_mr *mr = sluice_mr_alloc(pd, 8, 0);
+    require(!mr && errno == EINVAL, "%s", strerror(errno));
+    require_cause("a memory region needs a protection domain", cause);
+    struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, NULL);
+    require(!prepared && errno == EINVAL, "%s", strerror(errno));
+    require_cause("a channel needs a protection domain", cause);
+    struct sluice_endpoint remote = {{0}};
+    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &remote);
+    require(!channel && errno == EINVAL, "%s", strerror(errno));
+    require_cause("not a prepared channel (or its handshake was done before)", cause);
+    require_result(sluice_channel_send(channel, NULL, 0, DEADLINE), -EINVAL);
+    require_cause("not a channel", cause);
+    /* That was no constructor: what is said of the next has nothing to do with the first. */
+    require_result(sluice_channel_send(channel, NULL, 0, DEADLINE), -EINVAL);
+    require(strcmp(sluice_last_error(), "not a channel") == 0, "%s", sluice_last_error());
+}
+END_TEST
+
+/* What was mended since, and what another thread did, explains nothing. */
+START_TEST(failure_before_a_success)
+{
+    struct sluice_context *context = sluice_context_open("no-such-device", NULL);
+    require(!context, "%s", "it is there");
+    context = open_context();
+    require_result(sluice_channel_send(NULL, NULL, 0, DEADLINE), -EINVAL);
+    require(strcmp(sluice_last_error(), "not a channel") == 0, "%s", sluice_last_error());
+    require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device");
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    require_null(sluice_pd_alloc(NULL), EINVAL, "open context");
+    require(!strstr(sluice_last_error(), "earlier"), "%s", sluice_last_error());
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, first_failure_of_a_chain);
+    tcase_add_test(tcase, failure_before_a_success);
     tcase_add_test(tcase, list_of_devices);
     tcase_add_test(tcase, query_of_a_context);
     tcase_add_test(tcase, device_of_the_environment);

@@ -132,6 +132,6 @@ int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge 
 struct sluice_scope *sluice_channel_scope_begin(struct sluice_channel *channel, int64_t deadline)
 {
     if (!slu_is_channel(channel))
-        return slu_misuse_null(EINVAL, "not a channel%s", slu_fork_hint());
+        return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint());
     return slu_scope_begin(channel->engine, deadline);
 }

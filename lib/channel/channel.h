@@ -22,7 +22,7 @@ static inline bool slu_is_channel(const struct sluice_channel *channel)
 
 static inline int slu_not_a_channel(void)
 {
-    return slu_misuse(EINVAL, "not a channel%s", slu_fork_hint());
+    return slu_misuse(EINVAL, "not a channel%s", slu_none_hint());
 }
 
 #endif

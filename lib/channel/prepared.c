@@ -31,7 +31,7 @@ int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepa
                                      struct sluice_endpoint *endpoint)
 {
     if (!is_prepared(prepared))
-        return slu_misuse(EINVAL, "not a prepared channel%s", slu_fork_hint());
+        return slu_misuse(EINVAL, "not a prepared channel%s", slu_none_hint());
     if (endpoint == NULL)
         return slu_misuse(EINVAL, "endpoint must not be NULL");
     slu_engine_enter(prepared->engine);
@@ -69,20 +69,20 @@ struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_
 
     if (!is_prepared(prepared))
         return slu_misuse_null(
-            EINVAL, "not a prepared channel (or its handshake was done before)%s", slu_fork_hint());
+            EINVAL, "not a prepared channel (or its handshake was done before)%s", slu_none_hint());
     channel = calloc(1, sizeof *channel);
     error = channel != NULL ? connect_peer(prepared->engine, remote)
                             : slu_fail(ENOMEM, "no memory for a channel");
     if (error < 0) {
         free(channel);
         sluice_prepared_channel_free(prepared);
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     channel->magic = SLU_MAGIC_CHANNEL;
     channel->engine = prepared->engine;
     prepared->magic = SLU_MAGIC_DEAD;
     free(prepared);
+    slu_made();
     return channel;
 }
 
@@ -92,12 +92,11 @@ struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *chan
     int error;
 
     if (channel == NULL || channel->magic != SLU_MAGIC_CHANNEL)
-        return slu_misuse_null(EINVAL, "not a channel%s", slu_fork_hint());
+        return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint());
     error = slu_scope_check(channel->engine);
     if (error < 0) {
         sluice_channel_close(channel);
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     prepared = calloc(1, sizeof *prepared);
     if (prepared == NULL) {
@@ -110,8 +109,7 @@ struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *chan
     if (error < 0) {
         sluice_channel_close(channel);
         free(prepared);
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     prepared->magic = SLU_MAGIC_PREPARED_CHANNEL;
     prepared->engine = channel->engine;

@@ -69,8 +69,7 @@ struct sluice_device_list *sluice_device_list_get(void)
         error = slu_transports[i]->device_list(list);
     if (error < 0) {
         sluice_device_list_free(list);
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     return list;
 }

@@ -31,7 +31,7 @@ static bool is_exchange(const struct sluice_exchange *exchange)
 
 static int not_exchange(void)
 {
-    return slu_misuse(EINVAL, "not an exchange, or one that was closed before%s", slu_fork_hint());
+    return slu_misuse(EINVAL, "not an exchange, or one that was closed before%s", slu_none_hint());
 }
 
 /* What all calls of all ranks check, before anything happens. */
@@ -244,8 +244,7 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
     if (error == 0)
         error = slu_fork_prepare();
     if (error < 0) {
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     known.size = sizeof known;
     exchange = calloc(1, sizeof *exchange);
@@ -257,11 +256,11 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
             log_missing(exchange);
         free(exchange->missing);
         free(exchange);
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     exchange->magic = SLU_MAGIC_EXCHANGE;
     errno = saved;
+    slu_made();
     return exchange;
 }
 

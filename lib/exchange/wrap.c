@@ -143,8 +143,7 @@ struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provid
     if (error == 0)
         error = slu_fork_prepare();
     if (error < 0) {
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL)
@@ -159,5 +158,6 @@ struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provid
     exchange->ranks = ranks;
     snprintf(exchange->source, sizeof exchange->source, "the program");
     exchange->magic = SLU_MAGIC_EXCHANGE;
+    slu_made();
     return exchange;
 }

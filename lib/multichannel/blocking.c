@@ -93,6 +93,6 @@ struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel 
                                                      int64_t deadline)
 {
     if (!slu_is_multichannel(multichannel))
-        return slu_misuse_null(EINVAL, "not a multichannel%s", slu_fork_hint());
+        return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint());
     return slu_scope_begin(multichannel->engine, deadline);
 }

@@ -31,7 +31,7 @@ static inline bool slu_is_multichannel(const struct sluice_multichannel *multich
 
 static inline int slu_not_a_multichannel(void)
 {
-    return slu_misuse(EINVAL, "not a multichannel%s", slu_fork_hint());
+    return slu_misuse(EINVAL, "not a multichannel%s", slu_none_hint());
 }
 
 #endif

@@ -9,7 +9,7 @@
 
 int slu_not_a_node(void)
 {
-    return slu_misuse(EINVAL, "not a node%s", slu_fork_hint());
+    return slu_misuse(EINVAL, "not a node%s", slu_none_hint());
 }
 
 void slu_belongings_own(const struct slu_belongings *own, bool owned)
@@ -68,7 +68,7 @@ int64_t sluice_node_ranks(const struct sluice_node *node)
 struct sluice_multichannel *sluice_node_multichannel(struct sluice_node *node)
 {
     return slu_is_node(node) ? node->multichannel
-                             : slu_misuse_null(EINVAL, "not a node%s", slu_fork_hint());
+                             : slu_misuse_null(EINVAL, "not a node%s", slu_none_hint());
 }
 
 struct sluice_pd *sluice_node_pd(const struct sluice_node *node)

@@ -262,10 +262,10 @@ struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchang
     error = open_with_all(&opening, attr, deadline, &node);
     if (error < 0) {
         give_up(&opening, node);
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     node->own = opening.own;
     slu_belongings_own(&node->own, true);
+    slu_made();
     return node;
 }

@@ -87,8 +87,7 @@ static void destroy(struct sluice_prepared_node *prepared)
 static void *fail_prepared(struct sluice_prepared_node *prepared, int error)
 {
     destroy(prepared);
-    errno = -error;
-    return NULL;
+    return slu_none(error);
 }
 
 struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t rank,
@@ -100,8 +99,7 @@ struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t 
     int error = read_attr(attr, &known);
 
     if (error < 0) {
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     if (ranks == 0 || ranks > SLUICE_MAX_PEERS)
         return slu_misuse_null(EINVAL, "a node of %u ranks: must be in 1..%d", ranks,
@@ -133,7 +131,7 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     int error;
 
     if (!is_prepared(prepared))
-        return slu_misuse(EINVAL, "not a prepared node%s", slu_fork_hint());
+        return slu_misuse(EINVAL, "not a prepared node%s", slu_none_hint());
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (ranks != prepared->node->ranks)
@@ -232,7 +230,7 @@ struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *
 
     if (!is_prepared(prepared))
         return slu_misuse_null(EINVAL, "not a prepared node (or its handshake was done before)%s",
-                               slu_fork_hint());
+                               slu_none_hint());
     if (remotes == NULL)
         error = slu_misuse(EINVAL, "a handshake needs the endpoints of all ranks");
     else if (ranks != prepared->node->ranks)
@@ -246,5 +244,6 @@ struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *
     node->multichannel->owned = true;
     prepared->node = NULL;
     destroy(prepared);
+    slu_made();
     return node;
 }

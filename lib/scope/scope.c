@@ -162,8 +162,7 @@ struct sluice_scope *sluice_scope_attach(struct sluice_scope *scope,
     if (object == NULL) {
         error = slu_name_unknown(scope);
         report_no_scope(report, error);
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     error = read_report(report, &known);
     if (error < 0) {
@@ -172,8 +171,7 @@ struct sluice_scope *sluice_scope_attach(struct sluice_scope *scope,
         slu_text_save(&text);
         sluice_scope_end(scope, NULL);
         slu_text_restore(&text);
-        errno = -error;
-        return NULL;
+        return slu_none(error);
     }
     object->report = report;
     return scope;
