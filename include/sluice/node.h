@@ -140,8 +140,8 @@ SLUICE_EXPORT struct sluice_exchange *sluice_node_exchange(const struct sluice_n
  * found out, the one that was waited for, and says so), of which the others of the
  * group are told; -ECANCELED: another rank of the group gave up, or had been told
  * so; -ECONNRESET and its like: a rank of the group is lost; -EPROTO: a rank of
- * the group was in another barrier, or wrote what it must not. -EBUSY: a scope is
- * open; -ENOTCONN: the barriers were broken before.
+ * the group was in another barrier, or wrote what it must not. -ENOTCONN: the
+ * barriers were broken before. An open scope of the multichannel does not matter.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier(struct sluice_node *node,
                                                        const uint32_t *ranks, uint32_t count,
@@ -181,8 +181,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier_reset(struct sluice_node 
 
 /*
  * The orderly end: a barrier of all ranks, after which no work of ours is in
- * flight, and nobody's fails because another one has closed. 0; else as
- * sluice_node_barrier(). The node stays until sluice_node_close().
+ * flight, and nobody's fails because another one has closed. 0; -EBUSY: a scope is open;
+ * else as sluice_node_barrier(). The node stays until sluice_node_close().
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_shutdown(struct sluice_node *node, int64_t deadline);
 

@@ -84,10 +84,6 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
 
 int slu_node_may_meet(const struct sluice_node *node, uint32_t count, int64_t deadline)
 {
-    int error = slu_scope_check(node->multichannel->engine);
-
-    if (error < 0)
-        return error;
     if (node->ended)
         return slu_fail(ENOTCONN, "the node was shut down");
     if (node->broken)

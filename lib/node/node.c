@@ -158,7 +158,10 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
         return slu_not_a_node();
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
-    error = slu_node_may_meet(node, node->ranks, deadline);
+    /* It would wait for the work of a scope, and end what that is posted to. */
+    error = slu_scope_check(slu_node_engine(node));
+    if (error == 0)
+        error = slu_node_may_meet(node, node->ranks, deadline);
     if (error < 0)
         return error;
     group.count = node->ranks;

@@ -231,8 +231,9 @@ int slu_ask_late(struct slu_group *group, uint32_t rank);
 /* barrier.c: the barrier itself, of a group that is right. The engine is entered. */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm);
 /*
- * Whether so many ranks may meet now: 0, -EBUSY or -ENOTCONN; or -ETIMEDOUT for a deadline
- * of 0, of which one that is alone needs no more.
+ * Whether so many ranks may meet now: 0 or -ENOTCONN; or -ETIMEDOUT for a deadline of 0,
+ * of which one that is alone needs no more. In a scope they may, for what we post is
+ * nobody's.
  */
 int slu_node_may_meet(const struct sluice_node *node, uint32_t count, int64_t deadline);
 
