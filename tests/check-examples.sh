@@ -359,9 +359,12 @@ if [ "$device" = soft ]; then
   check 'bench/scale with no peers' refuses 2 usage bench/scale 0
 fi
 
+# How long each took tells what to leave out of scripts/test, or to shorten.
 for program in "$@"; do
+  begun=$(date +%s)
   timeout 300 "$program" >"$tmp/out" 2>"$tmp/err" </dev/null
   status=$?
+  echo "# ${program##*/} took $(($(date +%s) - begun)) s"
   sed 's/^/# /' "$tmp/err"
   pass_on "${program##*/}" $status "$tmp/out"
 done
