@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -272,6 +273,23 @@ int slu_fd_list_interfaces(struct ifaddrs **list)
     error = getifaddrs(list);
     slu_fd_unguard();
     return error;
+}
+
+const char *slu_fd_interface_name(unsigned index, char *name)
+{
+    const char *found;
+
+    slu_fd_guard();
+    found = if_indextoname(index, name);
+    slu_fd_unguard();
+    return found;
+}
+
+void slu_fd_name_thread(pthread_t thread, const char *name)
+{
+    slu_fd_guard();
+    pthread_setname_np(thread, name);
+    slu_fd_unguard();
 }
 
 void slu_fd_before_fork(void)

@@ -14,6 +14,7 @@
 
 #include <dirent.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -52,6 +53,9 @@ void slu_fd_unguard(void);
 int slu_fd_find_addresses(const char *host, const char *port, const struct addrinfo *hints,
                           struct addrinfo **list);
 int slu_fd_list_interfaces(struct ifaddrs **list);
+/* if_indextoname(3) and pthread_setname_np(3), which open something for a moment, likewise. */
+const char *slu_fd_interface_name(unsigned index, char *name);
+void slu_fd_name_thread(pthread_t thread, const char *name);
 
 /*
  * Around fork(2). Before it nobody is amid making or closing one; the child

@@ -64,10 +64,10 @@ no_license() {
 # What makes a descriptor is called where lib/descriptor.h says, and nowhere else.
 makers='accept|accept4|creat|dup|dup2|dup3|epoll_create|epoll_create1|eventfd|fanotify_init'
 makers="$makers|fopen|fopen64|freopen|getaddrinfo|getifaddrs|ibv_create_comp_channel"
-makers="$makers|ibv_get_device_list|ibv_open_device|if_nameindex|inotify_init|inotify_init1|ioctl"
-makers="$makers|memfd_create|mkostemp|mkstemp|open|open64|open_by_handle_at|openat|openat2|opendir"
-makers="$makers|pidfd_getfd|pidfd_open|pipe|pipe2|popen|rdma_create_event_channel|scandir|shm_open"
-makers="$makers|signalfd|socket|socketpair|syscall|timerfd_create|tmpfile|userfaultfd"
+makers="$makers|ibv_get_device_list|ibv_open_device|if_indextoname|if_nameindex|if_nametoindex"
+makers="$makers|inotify_init|inotify_init1|ioctl|memfd_create|mkostemp|mkstemp|open|open64|open_by_handle_at|openat|openat2|opendir"
+makers="$makers|pidfd_getfd|pidfd_open|pipe|pipe2|popen|pthread_setname_np|rdma_create_event_channel"
+makers="$makers|scandir|shm_open|signalfd|socket|socketpair|syscall|timerfd_create|tmpfile|userfaultfd"
 raw_descriptors() {
   grep '^lib/' <"$tmp/c" | grep -v -x -e lib/descriptor.c -e lib/transport/verbs/open.c |
     xargs grep -n -E "(^|[^[:alnum:]_.>])($makers)\\(([^0-9]|[0-9][^)])" || true

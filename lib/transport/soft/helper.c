@@ -386,7 +386,7 @@ static int start_thread(struct soft_helper *helper)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (err != 0)
         return slu_fail(err, "cannot start the helper thread: %s", strerrordesc_np(err));
-    pthread_setname_np(helper->thread, "sluice-soft");
+    slu_fd_name_thread(helper->thread, "sluice-soft");
     return 0;
 }
 

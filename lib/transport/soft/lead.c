@@ -37,7 +37,7 @@ static void start_watcher(struct soft_helper *helper)
                 "no thread to watch the helper thread, a page fault may stop it: %s",
                 strerrordesc_np(err));
     else
-        pthread_setname_np(helper->watcher, "sluice-soft");
+        slu_fd_name_thread(helper->watcher, "sluice-soft");
 }
 
 /* The watcher sleeps, or there is none. */

@@ -173,7 +173,7 @@ static void name_interface(const struct ibv_gid_entry *entries, struct slu_devic
             return;
         }
     }
-    if (if_indextoname(entries[at].ndev_ifindex, name))
+    if (slu_fd_interface_name(entries[at].ndev_ifindex, name))
         snprintf(gid->interface, sizeof(gid->interface), "%s", name);
 }
 

@@ -48,7 +48,7 @@ static int start_thread(struct slu_verbs_context *context)
     err = pthread_create(&context->watch.thread, NULL, watch, context);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!err)
-        pthread_setname_np(context->watch.thread, "sluice-verbs");
+        slu_fd_name_thread(context->watch.thread, "sluice-verbs");
     return err;
 }
 
