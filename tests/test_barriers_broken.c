@@ -433,10 +433,15 @@ START_TEST(garbage)
         int64_t start = clock_now();
         uint64_t word = (uint64_t)(generation + wrong[i].generation) << 32 | wrong[i].low;
         forge(&crew, wrong[i].at, word);
-        require_error(sluice_node_barrier(crew.nodes[0], NULL, 0, (uint32_t)i % 3 + 1, DEADLINE),
+        uint32_t algorithm = (uint32_t)i % 3 + 1;
+        require_error(sluice_node_barrier(crew.nodes[0], NULL, 0, algorithm, DEADLINE),
                       wrong[i].error, wrong[i].words);
         require(clock_now() - start < AT_ONCE, "case %zu", i);
-        require_result(sluice_node_barrier(crew.nodes[1], NULL, 0, 0, DEADLINE), -ECANCELED);
+        /* In the last one rank 0 has notified it, of what may come before the mark does. */
+        int result = sluice_node_barrier(crew.nodes[1], NULL, 0, 0, DEADLINE);
+        require(result == -ECANCELED ||
+                    (result == -EPROTO && algorithm == SLUICE_BARRIER_DISSEMINATION),
+                "case %zu: %d, %s", i, result, sluice_last_error());
         /* Such a rank must put its line in order before it goes on. */
         forge(&crew, wrong[i].at, 0);
         require_ok(sluice_node_barrier_reset(crew.nodes[0]));
