@@ -409,6 +409,85 @@ START_TEST(a_crowd)
 }
 END_TEST
 
+/* By each algorithm once. */
+static void meet(struct crew *crew, uint32_t rank)
+{
+    for (size_t i = 0; i < COUNT(algorithms); i++)
+        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, algorithms[i], DEADLINE));
+}
+
+/*
+ * Ranks meet in the midst of a scope, with work of it in flight and results of it that
+ * nobody has looked at, of which none is lost. Only its node must not end.
+ */
+static void meet_in_scope(struct crew *crew, uint32_t rank)
+{
+    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_multichannel *all = sluice_node_multichannel(node);
+    uint32_t next = (rank + 1) % crew->count, last = (rank + crew->count - 1) % crew->count;
+    struct sluice_handle handles[2];
+    struct sluice_completion completion;
+    struct memory memory;
+    memory_open(&memory, crew->pds[rank], 128);
+    struct sluice_sge in = memory_sge(&memory, 0, 64), out = memory_sge(&memory, 64, 64);
+    for (uint32_t turn = 0; turn < 10; turn++) {
+        struct sluice_scope_report report = {.size = sizeof(report)};
+        uint32_t own = rank, values[CREW_MAX];
+        struct sluice_scope *scope = sluice_multichannel_scope_begin(all, DEADLINE);
+        require(scope, "%s", sluice_last_error());
+        const struct sluice_request requests[2] = {
+            {.opcode = SLUICE_OP_RECEIVE, .peer = last, .sges = &in, .sge_count = 1},
+            {.opcode = SLUICE_OP_SEND, .peer = next, .sges = &out, .sge_count = 1}};
+        pattern_fill(memory.bytes + 64, 64, pattern_key(rank, next, turn));
+        require_result(sluice_scope_post(scope, requests, 2, handles), 2);
+        meet(crew, rank);
+        require_ok(sluice_node_allgather(node, &own, values, sizeof(own), DEADLINE));
+        require(values[last] == last, "%u", values[last]);
+        require_error(sluice_node_shutdown(node, DEADLINE), -EBUSY, "scope");
+        require_ok(sluice_scope_wait(scope, &handles[turn % 2], DEADLINE, &completion));
+        require_class(&completion, SLUICE_CLASS_NONE);
+        require_ok(sluice_scope_end(scope, &report));
+        require(report.posted == 2 && report.failed == 0 && report.unseen == 1, "%u, %u, %u",
+                report.posted, report.failed, report.unseen);
+        pattern_check(memory.bytes, 64, pattern_key(last, rank, turn));
+        meet(crew, rank);
+    }
+    memory_close(&memory);
+}
+
+/* A barrier that fails there leaves the scope as it is, and its deadline is its own. */
+static void miss_in_scope(struct crew *crew, uint32_t rank)
+{
+    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_scope *scope =
+        sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE);
+    require(scope, "%s", sluice_last_error());
+    if (rank == 0) {
+        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(100)), -ETIMEDOUT,
+                      "rank 2 did not come");
+    } else if (rank == 1) {
+        require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED, "rank 0");
+    }
+    crew_mend(crew, rank);
+    meet(crew, rank);
+    require_ok(sluice_scope_end(scope, NULL));
+}
+
+START_TEST(an_open_scope)
+{
+    const struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .send_depth = 2, .receive_depth = 2};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
+    struct crew crew;
+    for (int tight = 0; tight < 2; tight++) {
+        crew_open(&crew, 3, tight ? &attr : NULL);
+        crew_run(&crew, meet_in_scope);
+        crew_run(&crew, miss_in_scope);
+        crew_close(&crew);
+    }
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, all_ranks);
@@ -419,6 +498,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, what_was_written_is_there);
     tcase_add_test(tcase, results_are_kept);
     tcase_add_test(tcase, all_results_are_kept);
+    tcase_add_test(tcase, an_open_scope);
 }
 
 static void add_self_tests(TCase *tcase)
