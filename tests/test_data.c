@@ -88,15 +88,16 @@ static struct sluice_request receive_of(const struct transfer *transfer)
     return receive;
 }
 
-static void check_receive(const struct sluice_completion *completion, size_t size,
-                          const uint32_t *immediate)
+static void check_receive(const struct sluice_completion *completion, size_t size, uint32_t flags,
+                          uint32_t immediate)
 {
     require(completion->bytes == size && completion->user_data == 31 &&
                 completion->opcode == SLUICE_OP_RECEIVE && completion->peer == 0,
-            "%llu bytes, user data %llu", (unsigned long long)completion->bytes,
+            "%llu bytes of %zu, user data %llu", (unsigned long long)completion->bytes, size,
             (unsigned long long)completion->user_data);
-    require(completion->flags == (immediate ? SLUICE_IMMEDIATE : 0), "%u", completion->flags);
-    require(!immediate || completion->immediate == *immediate, "%x", completion->immediate);
+    require(completion->flags == flags, "%u", completion->flags);
+    require((flags & SLUICE_IMMEDIATE) == 0 || completion->immediate == immediate, "%x",
+            completion->immediate);
 }
 
 static void send_one(struct transfer *transfer, size_t size, const uint32_t *immediate)
@@ -120,7 +121,7 @@ static void send_one(struct transfer *transfer, size_t size, const uint32_t *imm
         require_ok(sluice_channel_send(from, transfer->source_sges, transfer->sge_count, DEADLINE));
     }
     struct sluice_completion completion = await(to, handle, SLUICE_CLASS_NONE);
-    check_receive(&completion, size, immediate);
+    check_receive(&completion, size, immediate ? SLUICE_IMMEDIATE : 0, immediate ? *immediate : 0);
     verify(transfer, size, key);
 }
 
@@ -179,7 +180,7 @@ static void write_immediate_one(struct transfer *transfer, size_t size, uint32_t
                                               transfer->sge_count, &remote, immediate, DEADLINE));
     struct sluice_completion completion =
         await(transfer->pair.channels[1], handle, SLUICE_CLASS_NONE);
-    check_receive(&completion, size, &immediate);
+    check_receive(&completion, size, SLUICE_IMMEDIATE | SLUICE_WRITTEN, immediate);
     verify(transfer, size, key);
 }
 
