@@ -12,14 +12,6 @@ int sluice_channel_post(struct sluice_channel *channel, const struct sluice_requ
                : slu_not_a_channel();
 }
 
-/* A request of one operation; sge_count elements of sges. */
-static struct sluice_request request_of(uint32_t opcode, const struct sluice_sge *sges,
-                                        uint32_t sge_count)
-{
-    return (struct sluice_request){
-        .opcode = opcode, .sges = slu_list_of(sges, sge_count), .sge_count = sge_count};
-}
-
 static int post_one(struct sluice_channel *channel, const struct sluice_request *request,
                     int64_t deadline, struct sluice_handle *handle)
 {
@@ -39,7 +31,7 @@ static int post_remote(struct sluice_channel *channel, struct sluice_request *re
 int sluice_channel_send_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
                                  uint32_t sge_count, int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_SEND, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_SEND, 0, sges, sge_count);
 
     return post_one(channel, &request, deadline, handle);
 }
@@ -48,7 +40,7 @@ int sluice_channel_receive_unpolled(struct sluice_channel *channel, const struct
                                     uint32_t sge_count, int64_t deadline,
                                     struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_RECEIVE, 0, sges, sge_count);
 
     return post_one(channel, &request, deadline, handle);
 }
@@ -57,7 +49,7 @@ int sluice_channel_write_unpolled(struct sluice_channel *channel, const struct s
                                   uint32_t sge_count, const struct sluice_remote_mr *remote,
                                   int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_WRITE, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_WRITE, 0, sges, sge_count);
 
     return post_remote(channel, &request, remote, deadline, handle);
 }
@@ -66,7 +58,7 @@ int sluice_channel_read_unpolled(struct sluice_channel *channel, const struct sl
                                  uint32_t sge_count, const struct sluice_remote_mr *remote,
                                  int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_READ, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_READ, 0, sges, sge_count);
 
     return post_remote(channel, &request, remote, deadline, handle);
 }
@@ -77,7 +69,7 @@ int sluice_channel_compare_swap_unpolled(struct sluice_channel *channel,
                                          uint64_t desired, int64_t deadline,
                                          struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_COMPARE_SWAP, result, 1);
+    struct sluice_request request = slu_request_of(SLUICE_OP_COMPARE_SWAP, 0, result, 1);
 
     request.operand[0] = expected;
     request.operand[1] = desired;
@@ -89,7 +81,7 @@ int sluice_channel_fetch_add_unpolled(struct sluice_channel *channel,
                                       const struct sluice_remote_mr *remote, uint64_t addend,
                                       int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_FETCH_ADD, result, 1);
+    struct sluice_request request = slu_request_of(SLUICE_OP_FETCH_ADD, 0, result, 1);
 
     request.operand[0] = addend;
     return post_remote(channel, &request, remote, deadline, handle);

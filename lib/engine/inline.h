@@ -27,6 +27,16 @@ static inline const struct sluice_sge *slu_list_of(const struct sluice_sge *sges
     return count > 0 ? sges : NULL;
 }
 
+/* A request of one operation with one peer; sge_count elements of sges. */
+static inline struct sluice_request
+slu_request_of(uint32_t opcode, uint32_t peer, const struct sluice_sge *sges, uint32_t sge_count)
+{
+    return (struct sluice_request){.opcode = opcode,
+                                   .peer = peer,
+                                   .sges = slu_list_of(sges, sge_count),
+                                   .sge_count = sge_count};
+}
+
 /* The elements of a request that is right: its list, or the one that is in it. */
 static inline const struct sluice_sge *slu_request_sges(const struct sluice_request *request)
 {

@@ -13,16 +13,6 @@ int sluice_multichannel_post(struct sluice_multichannel *multichannel,
                : slu_not_a_multichannel();
 }
 
-/* A request of one operation with one peer; sge_count elements of sges. */
-static struct sluice_request request_of(uint32_t opcode, uint32_t peer,
-                                        const struct sluice_sge *sges, uint32_t sge_count)
-{
-    return (struct sluice_request){.opcode = opcode,
-                                   .peer = peer,
-                                   .sges = slu_list_of(sges, sge_count),
-                                   .sge_count = sge_count};
-}
-
 static int post_one(struct sluice_multichannel *multichannel, const struct sluice_request *request,
                     int64_t deadline, struct sluice_handle *handle)
 {
@@ -44,7 +34,7 @@ int sluice_multichannel_send_unpolled(struct sluice_multichannel *multichannel, 
                                       const struct sluice_sge *sges, uint32_t sge_count,
                                       int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_SEND, peer, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_SEND, peer, sges, sge_count);
 
     return post_one(multichannel, &request, deadline, handle);
 }
@@ -53,7 +43,7 @@ int sluice_multichannel_receive_unpolled(struct sluice_multichannel *multichanne
                                          const struct sluice_sge *sges, uint32_t sge_count,
                                          int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, peer, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_RECEIVE, peer, sges, sge_count);
 
     return post_one(multichannel, &request, deadline, handle);
 }
@@ -63,7 +53,7 @@ int sluice_multichannel_write_unpolled(struct sluice_multichannel *multichannel,
                                        const struct sluice_remote_mr *remote, int64_t deadline,
                                        struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_WRITE, peer, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_WRITE, peer, sges, sge_count);
 
     return post_remote(multichannel, &request, remote, deadline, handle);
 }
@@ -73,7 +63,7 @@ int sluice_multichannel_read_unpolled(struct sluice_multichannel *multichannel, 
                                       const struct sluice_remote_mr *remote, int64_t deadline,
                                       struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_READ, peer, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_READ, peer, sges, sge_count);
 
     return post_remote(multichannel, &request, remote, deadline, handle);
 }
@@ -84,7 +74,7 @@ int sluice_multichannel_compare_swap_unpolled(struct sluice_multichannel *multic
                                               uint64_t expected, uint64_t desired, int64_t deadline,
                                               struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_COMPARE_SWAP, peer, result, 1);
+    struct sluice_request request = slu_request_of(SLUICE_OP_COMPARE_SWAP, peer, result, 1);
 
     request.operand[0] = expected;
     request.operand[1] = desired;
@@ -96,7 +86,7 @@ int sluice_multichannel_fetch_add_unpolled(struct sluice_multichannel *multichan
                                            const struct sluice_remote_mr *remote, uint64_t addend,
                                            int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_FETCH_ADD, peer, result, 1);
+    struct sluice_request request = slu_request_of(SLUICE_OP_FETCH_ADD, peer, result, 1);
 
     request.operand[0] = addend;
     return post_remote(multichannel, &request, remote, deadline, handle);

@@ -100,20 +100,10 @@ int sluice_scope_post(struct sluice_scope *scope, const struct sluice_request *r
     return post_list(scope, SLUICE_OP_NONE, requests, count, handles);
 }
 
-/* A request of one operation with one peer; sge_count elements of sges. */
-static struct sluice_request request_of(uint32_t opcode, uint32_t peer,
-                                        const struct sluice_sge *sges, uint32_t sge_count)
-{
-    return (struct sluice_request){.opcode = opcode,
-                                   .peer = peer,
-                                   .sges = slu_list_of(sges, sge_count),
-                                   .sge_count = sge_count};
-}
-
 int sluice_scope_post_send(struct sluice_scope *scope, uint32_t peer, const struct sluice_sge *sges,
                            uint32_t sge_count, struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_SEND, peer, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_SEND, peer, sges, sge_count);
 
     return post_one(scope, &request, handle);
 }
@@ -122,7 +112,7 @@ int sluice_scope_post_receive(struct sluice_scope *scope, uint32_t peer,
                               const struct sluice_sge *sges, uint32_t sge_count,
                               struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, peer, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_RECEIVE, peer, sges, sge_count);
 
     return post_one(scope, &request, handle);
 }
@@ -131,7 +121,7 @@ int sluice_scope_post_write(struct sluice_scope *scope, uint32_t peer,
                             const struct sluice_sge *sges, uint32_t sge_count,
                             const struct sluice_remote_mr *remote, struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_WRITE, peer, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_WRITE, peer, sges, sge_count);
 
     return post_remote(scope, &request, remote, handle);
 }
@@ -140,7 +130,7 @@ int sluice_scope_post_read(struct sluice_scope *scope, uint32_t peer, const stru
                            uint32_t sge_count, const struct sluice_remote_mr *remote,
                            struct sluice_handle *handle)
 {
-    struct sluice_request request = request_of(SLUICE_OP_READ, peer, sges, sge_count);
+    struct sluice_request request = slu_request_of(SLUICE_OP_READ, peer, sges, sge_count);
 
     return post_remote(scope, &request, remote, handle);
 }
