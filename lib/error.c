@@ -105,7 +105,7 @@ static void stop_at_misuse(void)
         log_ignored();
     if (!misuse_aborts)
         return;
-    dprintf(STDERR_FILENO, "sluice: misuse: %s\n", last_error.bytes);
+    slu_say("sluice: misuse: %s", last_error.bytes);
     abort();
 }
 

@@ -76,6 +76,8 @@ const char *slu_class_hint(enum sluice_error_class error_class);
 
 /* log.c */
 void slu_log(enum sluice_log_level level, const char *format, ...) SLU_PRINTF(2, 3);
+/* A line to standard error, whose end is added. */
+void slu_say(const char *format, ...) SLU_PRINTF(1, 2);
 /* Around fork(2). */
 void slu_log_before_fork(void);
 void slu_log_in_parent(void);

@@ -25,6 +25,28 @@ static _Atomic uint32_t threshold = SLUICE_LOG_WARN;
 static sluice_log_function function;
 static void *function_user;
 
+/*
+ * By one write(2), so that lines of several processes do not mix, and not by
+ * dprintf(3), which loses its buffer if standard error is closed.
+ */
+void slu_say(const char *format, ...)
+{
+    char line[640];
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return;
+    if ((size_t)length > sizeof line - 2)
+        length = sizeof line - 2;
+    line[length++] = '\n';
+    while (write(STDERR_FILENO, line, (size_t)length) < 0 && errno == EINTR)
+        ;
+}
+
 static void read_environment(void)
 {
     const char *value = slu_env_value(SLU_ENV_LOG);
@@ -33,9 +55,7 @@ static void read_environment(void)
     if (level >= 0)
         atomic_store(&threshold, (uint32_t)level);
     else
-        dprintf(STDERR_FILENO,
-                "sluice: SLUICE_LOG=%s is not none, error, warn, info or debug; using warn\n",
-                value);
+        slu_say("sluice: SLUICE_LOG=%s is not none, error, warn, info or debug; using warn", value);
 }
 
 int sluice_log_set(uint32_t level, sluice_log_function new_function, void *user)
@@ -70,7 +90,7 @@ void slu_log(enum sluice_log_level level, const char *format, ...)
     if (function != NULL)
         function(level, line, function_user);
     else
-        dprintf(STDERR_FILENO, "sluice: %s: %s\n", level_names[level], line);
+        slu_say("sluice: %s: %s", level_names[level], line);
     giving = false;
     pthread_mutex_unlock(&lock);
     errno = saved;
