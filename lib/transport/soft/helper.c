@@ -142,7 +142,7 @@ static void serve_kicked(struct soft_helper *helper, struct soft_cq *cq)
     }
 }
 
-/* The next one that was kicked; NULL if there was none when we began. */
+/* The next one that was kicked; NULL if there is none. */
 static struct soft_cq *next_kicked(struct soft_helper *helper)
 {
     pthread_mutex_lock(&helper->lock);
@@ -155,15 +155,25 @@ static struct soft_cq *next_kicked(struct soft_helper *helper)
     return cq;
 }
 
+/*
+ * What a leader that was replaced has left comes first; those that were kicked since
+ * are taken as well, for the event that told of them was cleared.
+ */
+static void take_kicks(struct soft_helper *helper)
+{
+    pthread_mutex_lock(&helper->lock);
+    struct soft_cq **end = &helper->kicked;
+    while (*end != NULL)
+        end = &(*end)->kick_next;
+    *end = helper->kicks;
+    helper->kicks = NULL;
+    pthread_mutex_unlock(&helper->lock);
+}
+
 static void serve_kicks(struct soft_helper *helper)
 {
     struct soft_cq *cq;
-    if (helper->kicked == NULL) {
-        pthread_mutex_lock(&helper->lock);
-        helper->kicked = helper->kicks;
-        helper->kicks = NULL;
-        pthread_mutex_unlock(&helper->lock);
-    }
+    take_kicks(helper);
     while (slu_soft_leading() && (cq = next_kicked(helper)) != NULL) {
         serve_kicked(helper, cq);
         slu_soft_cq_release(cq);
