@@ -71,8 +71,13 @@ static void in_child(void)
     slu_fd_in_child();
     slu_log_in_child();
     slu_name_after_fork();
-    for (struct slu_fork_lock *at = locks; at != NULL; at = at->next)
-        pthread_mutex_init(&at->lock, NULL);
+    for (struct slu_fork_lock *at = locks; at != NULL; at = at->next) {
+        /* Ours since before_fork(), or perhaps that of a thread that is not here. */
+        if (at->waits)
+            pthread_mutex_unlock(&at->lock);
+        else
+            pthread_mutex_init(&at->lock, NULL);
+    }
     pthread_mutex_unlock(&lock);
 }
 
