@@ -43,6 +43,7 @@ dist_man3_MANS = \
 	%D%/sluice_node_allgather.3 \
 	%D%/sluice_node_barrier.3 \
 	%D%/sluice_node_open.3 \
+	%D%/sluice_node_peer_reset.3 \
 	%D%/sluice_pd_alloc.3 \
 	%D%/sluice_remote_mr_pack.3 \
 	%D%/sluice_scope_end.3 \

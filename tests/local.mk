@@ -56,6 +56,7 @@ test_programs = \
 	%D%/test_node \
 	%D%/test_node_alone \
 	%D%/test_node_open \
+	%D%/test_node_rejoin \
 	%D%/test_objects \
 	%D%/test_order \
 	%D%/test_partly \
@@ -590,6 +591,7 @@ EXTRA_DIST += \
 	%D%/typestate/wrong-node-free.c \
 	%D%/typestate/wrong-node-ignored-barrier.c \
 	%D%/typestate/wrong-node-ignored-open.c \
+	%D%/typestate/wrong-node-ignored-peer-reset.c \
 	%D%/typestate/wrong-node-second-handshake.c \
 	%D%/typestate/wrong-pd-forgotten.c \
 	%D%/typestate/wrong-pd-free-wrapped.c \

@@ -180,6 +180,34 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_share_mr(struct sluice_node *node
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier_reset(struct sluice_node *node);
 
 /*
+ * For a rank that is to come again, mostly as a process that was started anew: ends the
+ * connection to it, in whatever state it is, forgets all that it wrote for barriers, and
+ * prepares a new connection; writes the endpoint that goes to it. Each rank that goes on
+ * calls it, having reset its barriers as often as the others. The barriers of the node
+ * break, and all are told, who may still be in a barrier that we have left. The new
+ * process makes a node as ever, in steps; zeros are no endpoint, of a rank that is away.
+ *
+ * 0; -EINVAL: no such rank, this one, or NULL; -EBUSY: a scope is open; -ENOTCONN: the node
+ * was shut down; nothing happened. Else as sluice_multichannel_peer_reset().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank,
+                                                          struct sluice_node_endpoint *endpoint);
+
+/*
+ * Connects a rank that was reset by sluice_node_peer_reset() to what it made for us. When
+ * all ranks have done their handshakes, the new one too, all of them call
+ * sluice_node_barrier_reset(), and then have barriers and allgathers again: each as often
+ * as the others since the endpoints were made. It never waits for the rank.
+ *
+ * 0; -EINVAL: no such rank, this one, NULL, or it is not prepared; -EBUSY, -ENOTCONN: as
+ * above; -EPROTO: not the endpoint of a node, or not made by that rank for this one; the
+ * rank stays prepared. -ESTALE, and all else: as sluice_multichannel_peer_handshake().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_node_peer_handshake(struct sluice_node *node, uint32_t rank,
+                           const struct sluice_node_endpoint *remote);
+
+/*
  * The orderly end: a barrier of all ranks, after which no work of ours is in
  * flight, and nobody's fails because another one has closed. 0; -EBUSY: a scope is open;
  * else as sluice_node_barrier(). The node stays until sluice_node_close().

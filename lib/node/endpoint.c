@@ -9,6 +9,8 @@
  *    20  remote key (4) and address (8) of the line for that rank
  *    32  the endpoint of the connection (256)
  *   288  bytes from one line to the next (4)
+ *   292  generation of the maker's barriers, which are broken until a reset; 0: they begin
+ *        (4; since version 4, and only who knows of it can read one that is not 0)
  *   316  checksum of all before it: FNV-1a, against accidents, not attackers
  *
  * What is not used is zero, and versions.h has the rule for what is to be used. A rank
@@ -26,8 +28,10 @@
 #include "../versions.h"
 #include "node.h"
 
-#define VERSION 3
+#define VERSION 4
 #define READABLE 3
+/* By those that know of generations. */
+#define READABLE_OF_GENERATION 4
 #define OLDEST 3
 /* What it is. */
 #define ENDPOINT 0
@@ -37,6 +41,8 @@
 #define LARGEST_ERROR 4095
 #define CONNECTION_AT 32
 #define LINE_BYTES_AT (CONNECTION_AT + SLUICE_ENDPOINT_BYTES)
+/* A mark uses the highest bit of a generation for something else. */
+#define LARGEST_GENERATION INT32_MAX
 #define CHECKSUM_AT (sizeof(struct sluice_node_endpoint) - 4)
 
 static uint32_t checksum(const uint8_t *bytes)
@@ -48,10 +54,10 @@ static uint32_t checksum(const uint8_t *bytes)
     return hash;
 }
 
-static uint8_t *put_head(uint8_t *at, uint32_t what)
+static uint8_t *put_head(uint8_t *at, uint32_t readable, uint32_t what)
 {
     at = slu_put(at, VERSION, 1);
-    at = slu_put(at, READABLE, 1);
+    at = slu_put(at, readable, 1);
     return slu_put(at, what, 2);
 }
 
@@ -61,7 +67,7 @@ void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
     uint8_t *at = wire->bytes;
 
     memset(wire, 0, sizeof *wire);
-    at = put_head(at, ENDPOINT);
+    at = put_head(at, endpoint->generation != 0 ? READABLE_OF_GENERATION : READABLE, ENDPOINT);
     at = slu_put(at, endpoint->from, 4);
     at = slu_put(at, endpoint->to, 4);
     at = slu_put(at, endpoint->ranks, 4);
@@ -70,7 +76,8 @@ void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
     slu_put(at, endpoint->addr, 8);
     memcpy(wire->bytes + CONNECTION_AT, endpoint->connection.bytes,
            sizeof endpoint->connection.bytes);
-    slu_put(wire->bytes + LINE_BYTES_AT, endpoint->line_bytes, 4);
+    at = slu_put(wire->bytes + LINE_BYTES_AT, endpoint->line_bytes, 4);
+    slu_put(at, endpoint->generation, 4);
     slu_put(wire->bytes + CHECKSUM_AT, checksum(wire->bytes), 4);
 }
 
@@ -125,6 +132,7 @@ int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
     slu_get(at, &decoded.addr, 8);
     at = wire->bytes + LINE_BYTES_AT;
     decoded.line_bytes = get32(&at);
+    decoded.generation = get32(&at);
     if (decoded.line_bytes < SLU_LINE_BYTES || decoded.line_bytes % 8 != 0)
         return slu_fail(EPROTO,
                         "endpoint has lines of %u bytes, must be a multiple of 8 from %d on",
@@ -133,6 +141,9 @@ int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
         decoded.addr + (decoded.line_bytes - 1) < decoded.addr)
         return slu_fail(EPROTO, "endpoint has its words at address %#llx",
                         (unsigned long long)decoded.addr);
+    if (decoded.generation > LARGEST_GENERATION)
+        return slu_fail(EPROTO, "endpoint has barriers of generation %u, can be 0 to %d",
+                        decoded.generation, LARGEST_GENERATION);
     memcpy(decoded.connection.bytes, wire->bytes + CONNECTION_AT, sizeof decoded.connection.bytes);
     *endpoint = decoded;
     return 0;
@@ -144,7 +155,7 @@ void slu_node_failure_encode(const struct slu_node_failure *failure,
     uint8_t *at = wire->bytes;
 
     memset(wire, 0, sizeof *wire);
-    at = put_head(at, FAILURE);
+    at = put_head(at, READABLE, FAILURE);
     slu_put(at, (uint32_t)failure->error, 4);
     memcpy(wire->bytes + FAILURE_TEXT_AT, failure->text, strlen(failure->text));
     slu_put(wire->bytes + CHECKSUM_AT, checksum(wire->bytes), 4);

@@ -363,7 +363,7 @@ static int fail_lost(struct slu_group *group, uint32_t rank)
         if (cause.error_class == SLUICE_CLASS_DEVICE)
             error = EIO;
         slu_fail(error, "rank %u is lost: %s", rank, cause.text);
-    } else if (group->node->peers[rank].addr == 0) {
+    } else if (engine->peers[rank].state == SLUICE_STATE_READY) {
         slu_fail(error, "rank %u is lost to barriers: its endpoint was unusable", rank);
     } else {
         slu_fail(error, "rank %u is not connected", rank);

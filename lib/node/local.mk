@@ -9,4 +9,5 @@ lib_libsluice_la_SOURCES += \
 	%D%/node.c \
 	%D%/node.h \
 	%D%/open.c \
-	%D%/prepared.c
+	%D%/prepared.c \
+	%D%/rejoin.c

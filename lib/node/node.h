@@ -153,6 +153,7 @@ struct slu_node_endpoint {
     uint64_t addr;            /* of the line for that rank */
     uint32_t rkey;
     uint32_t line_bytes; /* from one line to the next */
+    uint32_t generation; /* of the maker's barriers, which need a reset; 0: they begin */
     struct sluice_endpoint connection;
 };
 void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
@@ -160,6 +161,19 @@ void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
 /* 0, or -EPROTO with a text; *endpoint is set on success only. */
 int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
                              struct slu_node_endpoint *endpoint);
+
+/*
+ * prepared.c: what a rank needs of us, with the engine entered, which is not the node's
+ * before its handshake; whether what was decoded is for this node and of that rank, 0 or
+ * -EPROTO; and takes it over.
+ */
+void slu_node_describe(const struct sluice_node *node, const struct slu_engine *engine,
+                       const struct sluice_remote_mr *lines, uint32_t rank,
+                       struct sluice_node_endpoint *wire);
+int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
+                         const struct slu_node_endpoint *endpoint);
+void slu_node_learn(struct sluice_node *node, uint32_t rank,
+                    const struct slu_node_endpoint *endpoint);
 
 /* What a rank that could not open its node sends in the place of an endpoint. */
 #define SLU_NODE_FAILURE_TEXT 280

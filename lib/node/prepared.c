@@ -122,10 +122,28 @@ void sluice_prepared_node_free(struct sluice_prepared_node *prepared)
         destroy(prepared);
 }
 
+/* Barriers that have begun are broken now: who reads this must be of their generation. */
+void slu_node_describe(const struct sluice_node *node, const struct slu_engine *engine,
+                       const struct sluice_remote_mr *lines, uint32_t rank,
+                       struct sluice_node_endpoint *wire)
+{
+    struct slu_node_endpoint endpoint = {.from = node->rank,
+                                         .to = rank,
+                                         .ranks = node->ranks,
+                                         .algorithm = node->algorithm,
+                                         .addr = lines->addr + (uint64_t)rank * SLU_LINE_BYTES,
+                                         .rkey = lines->rkey,
+                                         .line_bytes = SLU_LINE_BYTES,
+                                         .generation =
+                                             node->multichannel != NULL ? node->generation : 0};
+
+    slu_peer_endpoint(engine, &engine->peers[rank], &endpoint.connection);
+    slu_node_endpoint_encode(&endpoint, wire);
+}
+
 int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
                                    struct sluice_node_endpoint *endpoints, uint32_t ranks)
 {
-    struct slu_node_endpoint endpoint;
     struct sluice_remote_mr lines;
     struct slu_engine *engine;
     int error;
@@ -140,42 +158,48 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     error = sluice_mr_remote(prepared->node->lines, &lines);
     if (error < 0)
         return error;
-    endpoint = (struct slu_node_endpoint){.from = prepared->node->rank,
-                                          .ranks = ranks,
-                                          .algorithm = prepared->node->algorithm,
-                                          .rkey = lines.rkey,
-                                          .line_bytes = SLU_LINE_BYTES};
     engine = prepared->connections->engine;
     slu_engine_enter(engine);
-    for (uint32_t i = 0; i < ranks; i++) {
-        endpoint.to = i;
-        endpoint.addr = lines.addr + (uint64_t)i * SLU_LINE_BYTES;
-        slu_peer_endpoint(engine, &engine->peers[i], &endpoint.connection);
-        slu_node_endpoint_encode(&endpoint, &endpoints[i]);
-    }
+    for (uint32_t i = 0; i < ranks; i++)
+        slu_node_describe(prepared->node, engine, &lines, i, &endpoints[i]);
     slu_engine_leave(engine);
     return 0;
 }
 
-/* What was decoded is of another program, or is not in its place. */
-static int check_place(const struct sluice_node *node, uint32_t i,
-                       const struct slu_node_endpoint *endpoint)
+/* It may be of another program, or not in its place. */
+int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
+                         const struct slu_node_endpoint *endpoint)
 {
     if (endpoint->ranks != node->ranks)
-        return slu_fail(EPROTO, "endpoint %u is of a program of %u ranks, this one has %u", i,
+        return slu_fail(EPROTO, "endpoint %u is of a program of %u ranks, this one has %u", rank,
                         endpoint->ranks, node->ranks);
-    if (endpoint->from != i)
-        return slu_fail(EPROTO, "endpoint %u was made by rank %u: they are out of place", i,
+    if (endpoint->from != rank)
+        return slu_fail(EPROTO, "endpoint %u was made by rank %u: they are out of place", rank,
                         endpoint->from);
     if (endpoint->to != node->rank)
-        return slu_fail(EPROTO, "endpoint %u is for rank %u, this is rank %u", i, endpoint->to,
+        return slu_fail(EPROTO, "endpoint %u is for rank %u, this is rank %u", rank, endpoint->to,
                         node->rank);
     if (endpoint->algorithm != node->algorithm)
         return slu_fail(EPROTO,
                         "sluice_node_attr.barrier of rank %u comes to %u, and to %u here: all "
                         "ranks must agree",
-                        i, endpoint->algorithm, node->algorithm);
+                        rank, endpoint->algorithm, node->algorithm);
     return 0;
+}
+
+/* A rank that is new goes on where the others are, which is with a reset. */
+void slu_node_learn(struct sluice_node *node, uint32_t rank,
+                    const struct slu_node_endpoint *endpoint)
+{
+    node->peers[rank].addr = endpoint->addr;
+    node->peers[rank].rkey = endpoint->rkey;
+    node->peers[rank].line_bytes = endpoint->line_bytes;
+    if (endpoint->generation == 0)
+        return;
+    if (endpoint->generation > node->generation)
+        node->generation = endpoint->generation;
+    node->broken = true;
+    slu_line_set_state(node, SLU_NODE_GAVE_UP);
 }
 
 /* An endpoint that is unusable becomes one of a connection that is: the peer comes out failed. */
@@ -191,10 +215,8 @@ static int read_remotes(struct sluice_node *node, const struct sluice_node_endpo
             memset(&connections[i], 0xff, sizeof connections[i]);
             continue;
         }
-        error = check_place(node, i, &endpoint);
-        node->peers[i].addr = endpoint.addr;
-        node->peers[i].rkey = endpoint.rkey;
-        node->peers[i].line_bytes = endpoint.line_bytes;
+        error = slu_node_check_place(node, i, &endpoint);
+        slu_node_learn(node, i, &endpoint);
         connections[i] = endpoint.connection;
     }
     return error;

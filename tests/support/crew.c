@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "pair.h"
+
 static void prepare_all(struct crew *crew, const struct sluice_node_attr *attr,
                         struct sluice_prepared_node *prepared[CREW_MAX])
 {
@@ -96,6 +98,85 @@ void node_endpoint_sign(struct sluice_node_endpoint *endpoint)
     for (int i = 0; i < 4; i++) {
         endpoint->bytes[sizeof(*endpoint) - 4 + (size_t)i] = (uint8_t)(hash >> (24 - 8 * i));
     }
+}
+
+/* More than one piece of an allgather. */
+#define VALUE 600
+
+void node_meets(struct sluice_node *node, const uint32_t *ranks, uint32_t count)
+{
+    for (uint32_t algorithm = 0; algorithm <= 3; algorithm++) {
+        require_ok(sluice_node_barrier(node, ranks, count, algorithm, DEADLINE));
+    }
+}
+
+static void values_pass(struct sluice_node *node)
+{
+    uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
+    uint8_t own[VALUE], all[CREW_MAX * VALUE];
+    for (uint64_t round = 0; round < 3; round++) {
+        pattern_fill(own, VALUE, pattern_key(rank, 0, round));
+        require_ok(sluice_node_allgather(node, own, all, VALUE, DEADLINE));
+        for (uint32_t i = 0; i < ranks; i++) {
+            pattern_check(all + (size_t)i * VALUE, VALUE, pattern_key(i, 0, round));
+        }
+    }
+}
+
+/* Each rank writes its number to all that it is given memory of, in the place that is its own. */
+static void shares_pass(struct sluice_node *node, struct sluice_pd *pd)
+{
+    uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
+    struct sluice_peer_remote_mr remotes[CREW_MAX];
+    struct sluice_remote_mr place;
+    struct memory memory;
+    memory_open(&memory, pd, 8 * (size_t)ranks + 8);
+    memset(memory.bytes, 0, 8 * (size_t)ranks);
+    memset(memory.bytes + 8 * (size_t)ranks, (int)rank + 1, 8);
+    struct sluice_sge own = memory_sge(&memory, 8 * (size_t)ranks, 8);
+    require_ok(sluice_node_share_mr(node, memory.mr, remotes, DEADLINE));
+    for (uint32_t i = 0; i < ranks; i++) {
+        require_ok(sluice_remote_mr_slice(&remotes[i].remote, 8 * (size_t)rank, 8, &place));
+        require_ok(sluice_multichannel_write(sluice_node_multichannel(node), i, &own, 1, &place,
+                                             DEADLINE));
+    }
+    require_ok(sluice_node_barrier(node, NULL, 0, 0, DEADLINE));
+    for (uint32_t i = 0; i < ranks; i++) {
+        value_check(memory.bytes + 8 * (size_t)i, 8, (uint8_t)(i + 1));
+    }
+    require_ok(sluice_node_barrier(node, NULL, 0, 0, DEADLINE));
+    memory_close(&memory);
+}
+
+/* Each rank sends to all, and receives from all, at once. */
+static void messages_pass(struct sluice_node *node, struct sluice_pd *pd)
+{
+    uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
+    struct sluice_sge sges[2 * CREW_MAX];
+    struct sluice_request sends[CREW_MAX], receives[CREW_MAX];
+    struct memory memory;
+    memory_open(&memory, pd, 8 * (size_t)ranks + 8);
+    memset(memory.bytes + 8 * (size_t)ranks, (int)rank + 1, 8);
+    for (uint32_t i = 0; i < ranks; i++) {
+        sges[i] = memory_sge(&memory, 8 * (size_t)ranks, 8);
+        sges[CREW_MAX + i] = memory_sge(&memory, 8 * (size_t)i, 8);
+        sends[i] = request_of(SLUICE_OP_SEND, i, &sges[i]);
+        receives[i] = request_of(SLUICE_OP_RECEIVE, i, &sges[CREW_MAX + i]);
+    }
+    require_ok(sluice_multichannel_scatter_gather(sluice_node_multichannel(node), sends, ranks,
+                                                  receives, ranks, DEADLINE, NULL));
+    for (uint32_t i = 0; i < ranks; i++) {
+        value_check(memory.bytes + 8 * (size_t)i, 8, (uint8_t)(i + 1));
+    }
+    memory_close(&memory);
+}
+
+void node_works(struct sluice_node *node, struct sluice_pd *pd)
+{
+    node_meets(node, NULL, 0);
+    values_pass(node);
+    shares_pass(node, pd);
+    messages_pass(node, pd);
 }
 
 static int allgather(void *argument, const void *own, void *all, size_t bytes, int64_t deadline)

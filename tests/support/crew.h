@@ -33,6 +33,11 @@ void crew_meet(struct crew *crew);
 /* All reset their barriers, between two meetings. */
 void crew_mend(struct crew *crew, uint32_t rank);
 
+/* All of the ranks call it: barriers of them, by each algorithm; NULL and 0: of all. */
+void node_meets(struct sluice_node *node, const uint32_t *ranks, uint32_t count);
+/* Those, allgathers, memory that all share, and messages of all to all: all must succeed. */
+void node_works(struct sluice_node *node, struct sluice_pd *pd);
+
 /* Writes the checksum into an endpoint that was changed. */
 void node_endpoint_sign(struct sluice_node_endpoint *endpoint);
 
