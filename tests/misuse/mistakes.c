@@ -79,6 +79,21 @@ static int null_unpack(struct world *world)
     return sluice_remote_mr_unpack(NULL, &world->remote);
 }
 
+/* It returns nothing. */
+static int null_pack(struct world *world)
+{
+    sluice_remote_mr_pack(&world->remote, NULL);
+    return 0;
+}
+
+static int null_to_pack(struct world *world)
+{
+    uint8_t bytes[SLUICE_REMOTE_MR_BYTES];
+    (void)world;
+    sluice_remote_mr_pack(NULL, bytes);
+    return 0;
+}
+
 static int null_completions(struct world *world)
 {
     return sluice_channel_poll(world->pair.channels[0], NULL, 1);
@@ -310,6 +325,18 @@ static int too_many_elements(struct world *world)
     return submit(world);
 }
 
+static int forgotten_element(struct world *world)
+{
+    world->request.sges = NULL;
+    return submit(world);
+}
+
+static int list_of_no_elements(struct world *world)
+{
+    world->request.sge_count = 0;
+    return submit(world);
+}
+
 static int too_many_inline_bytes(struct world *world)
 {
     world->sge.length = WORLD_BYTES;
@@ -448,6 +475,8 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_NULL, "sluice_context_info NULL", null_info},
     {"EINVAL", IS_NULL, "slice NULL", null_slice},
     {"EINVAL", IS_NULL, "bytes NULL", null_unpack},
+    {NONE, IS_NULL, "bytes NULL", null_pack},
+    {NONE, IS_NULL, "remote NULL", null_to_pack},
     {"EINVAL", IS_NULL, "completions NULL 1", null_completions},
     {"EINVAL", IS_NULL, "not an exchange", null_exchange},
     {"EINVAL", IS_NULL, "buffers NULL", null_buffers},
@@ -521,6 +550,9 @@ const struct mistake misuses[] = {
     {"EINVAL", "a group of ranks that does not ascend, or lacks its own", "0 after 0 ascending",
      group_that_descends},
     {"EINVAL", "more elements than max_sge", "33 max_sge", too_many_elements},
+    {"EINVAL", "an element that was forgotten: all zeros", "sge zeros forgotten",
+     forgotten_element},
+    {"EINVAL", "a list of elements whose count is 0", "list sge_count 0", list_of_no_elements},
     {"EMSGSIZE", "more inline bytes than max_inline", "4096 max_inline", too_many_inline_bytes},
     {"EMSGSIZE", "an element or a request of more than 2^32 - 1 bytes", "8589934590 2^32",
      request_too_long},
