@@ -99,13 +99,16 @@ static void log_ignored(void)
 static void stop_at_misuse(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const char *called;
 
     pthread_once(&once, read_environment);
     if (misuse_ignored[0] != '\0')
         log_ignored();
     if (!misuse_aborts)
         return;
-    slu_say("sluice: misuse: %s", last_error.bytes);
+    called = slu_called();
+    slu_say("sluice: misuse: %s%s%s", called != NULL ? called : "", called != NULL ? ": " : "",
+            last_error.bytes);
     abort();
 }
 

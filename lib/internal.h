@@ -25,6 +25,15 @@
 #define SLU_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SLU_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/*
+ * called.c: the public function that the program called, or NULL if it cannot be
+ * told for sure. Static. Slow; it takes memory, and opens files for a moment.
+ */
+const char *slu_called(void);
+/* Around each call of a function that the program gave us. */
+void slu_program_enter(void);
+void slu_program_leave(void);
+
 /* error.c: sets the thread's text and returns -err. err is positive. */
 int slu_fail(int err, const char *format, ...) SLU_PRINTF(2, 3);
 /* The same for constructors: sets errno as well and returns NULL. */
@@ -41,8 +50,8 @@ void slu_made(void);
 const char *slu_none_hint(void);
 /*
  * The same two for mistakes of the program, which no device, peer or load can
- * cause or cure; with SLUICE_MISUSE=abort they do not return. sluice_errors(7)
- * lists them.
+ * cause or cure; with SLUICE_MISUSE=abort they do not return, but name the call.
+ * sluice_errors(7) lists them.
  */
 int slu_misuse(int err, const char *format, ...) SLU_PRINTF(2, 3);
 void *slu_misuse_null(int err, const char *format, ...) SLU_PRINTF(2, 3);

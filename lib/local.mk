@@ -4,6 +4,7 @@ lib_LTLIBRARIES += %D%/libsluice.la
 %C%_libsluice_la_SOURCES = \
 	%D%/attr.c \
 	%D%/bytes.h \
+	%D%/called.c \
 	%D%/context.c \
 	%D%/descriptor.c \
 	%D%/descriptor.h \

@@ -87,10 +87,13 @@ void slu_log(enum sluice_log_level level, const char *format, ...)
     va_end(arguments);
     pthread_mutex_lock(&lock);
     giving = true;
-    if (function != NULL)
+    if (function != NULL) {
+        slu_program_enter();
         function(level, line, function_user);
-    else
+        slu_program_leave();
+    } else {
         slu_say("sluice: %s: %s", level_names[level], line);
+    }
     giving = false;
     pthread_mutex_unlock(&lock);
     errno = saved;

@@ -424,7 +424,8 @@ EXTRA_%C%_test_exchange_memory_DEPENDENCIES = %D%/pmix/libpmix.la
 	%D%/misuse/ranks.c \
 	%D%/misuse/runtime.c \
 	%D%/test_misuse.c
-%C%_test_misuse_CPPFLAGS = $(AM_CPPFLAGS) -DERRORS_PAGE='"$(abs_top_srcdir)/man/sluice_errors.7"'
+%C%_test_misuse_CPPFLAGS = $(AM_CPPFLAGS) -DMAP='"$(abs_top_srcdir)/lib/sluice.map"' \
+	-DERRORS_PAGE='"$(abs_top_srcdir)/man/sluice_errors.7"'
 
 # One source or header a line, sorted.
 %C%_test_semantics_SOURCES = \

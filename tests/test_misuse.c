@@ -2,8 +2,10 @@
 /*
  * The two kinds of error, kept apart: all of the list in sluice_errors(7) are
  * provoked, each in a process of its own. Misuse has its errno value and text,
- * and with SLUICE_MISUSE=abort dies of the same text; a runtime error does not.
+ * and with SLUICE_MISUSE=abort dies of the same text, behind the name of the call;
+ * a runtime error does not.
  */
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,25 +38,6 @@ static void open_world(struct world *world)
     world->request = request_of(SLUICE_OP_SEND, 0, &world->sge);
 }
 
-/* In a process of its own, whose standard error is the fd: makes the mistake and says its text. */
-static void make_mistake(const struct mistake *mistake, int error, int fd)
-{
-    const struct rlimit no_core = {0, 0};
-    struct world world;
-    setrlimit(RLIMIT_CORE, &no_core);
-    dup2(fd, STDERR_FILENO);
-    open_world(&world);
-    int result = mistake->call(&world);
-    if (result != error) {
-        dprintf(STDERR_FILENO, "it returned %d (%s), not %d: %s\n", result, strerror(-result),
-                error, sluice_last_error());
-        _exit(2);
-    }
-    check_text(__FILE__, __LINE__, mistake->row, mistake->words);
-    dprintf(STDERR_FILENO, "sluice: misuse: %s\n", sluice_last_error());
-    _exit(0);
-}
-
 static int error_of(const char *name)
 {
     static const struct {
@@ -75,8 +58,42 @@ static int error_of(const char *name)
     fail_at(__FILE__, __LINE__, "no errno value %s", name);
 }
 
+/* Programs that have the archive in them have no names of functions. */
+static bool calls_are_named(void)
+{
+    return dlsym(RTLD_DEFAULT, "sluice_last_error") != NULL;
+}
+
+static const char *name_of_call(void)
+{
+    static char name[100];
+    if (called && calls_are_named()) {
+        snprintf(name, sizeof(name), "%s: ", called);
+    }
+    return name;
+}
+
+/* In a process of its own: makes the mistake and says its text. */
+static void make_mistake(const void *what)
+{
+    const struct mistake *mistake = what;
+    int error = error_of(mistake->name);
+    struct world world;
+    open_world(&world);
+    int result = mistake->call(&world);
+    if (result != error) {
+        dprintf(STDERR_FILENO, "it returned %d (%s), not %d: %s\n", result, strerror(-result),
+                error, sluice_last_error());
+        _exit(2);
+    }
+    check_text(__FILE__, __LINE__, mistake->row, mistake->words);
+    dprintf(STDERR_FILENO, "sluice: misuse: %s%s\n", name_of_call(), sluice_last_error());
+    _exit(0);
+}
+
 /* The parent never calls the library: SLUICE_MISUSE is read once in a process. */
-static struct ending run(const struct mistake *mistake, const char *misuse)
+static struct ending run_process(void (*act)(const void *what), const void *what,
+                                 const char *misuse)
 {
     struct ending ending = {0};
     size_t used = 0;
@@ -86,10 +103,14 @@ static struct ending run(const struct mistake *mistake, const char *misuse)
     pid_t child = fork();
     require(child >= 0, "%s", strerror(errno));
     if (child == 0) {
+        const struct rlimit no_core = {0, 0};
         close(fds[0]);
+        setrlimit(RLIMIT_CORE, &no_core);
         setenv("SLUICE_LOG", "warn", 1);
         setenv("SLUICE_MISUSE", misuse, 1);
-        make_mistake(mistake, error_of(mistake->name), fds[1]);
+        dup2(fds[1], STDERR_FILENO);
+        act(what);
+        _exit(0);
     }
     close(fds[1]);
     ssize_t got = 1;
@@ -100,6 +121,11 @@ static struct ending run(const struct mistake *mistake, const char *misuse)
     close(fds[0]);
     require(waitpid(child, &ending.status, 0) == child, "%s", strerror(errno));
     return ending;
+}
+
+static struct ending run(const struct mistake *mistake, const char *misuse)
+{
+    return run_process(make_mistake, mistake, misuse);
 }
 
 static void require_returned(const struct mistake *mistake, const struct ending *ending)
@@ -178,6 +204,112 @@ START_TEST(log_of_an_ignored_value_may_fail)
 }
 END_TEST
 
+static int unused_allgather(void *argument, const void *own, void *all, size_t bytes,
+                            int64_t deadline)
+{
+    (void)argument;
+    (void)own;
+    (void)all;
+    (void)bytes;
+    (void)deadline;
+    return -EIO;
+}
+
+static int provider_that_goes_on(void *argument, int64_t deadline)
+{
+    (void)argument;
+    (void)deadline;
+    volatile int result = CALL(sluice_channel_state)(NULL);
+    return result;
+}
+
+/* The compiler may let it leave nothing on the stack. */
+static int provider_that_ends(void *argument, int64_t deadline)
+{
+    (void)argument;
+    (void)deadline;
+    return CALL(sluice_channel_state)(NULL);
+}
+
+static int call_provider(int (*barrier)(void *argument, int64_t deadline))
+{
+    const struct sluice_exchange_provider provider = {
+        .size = sizeof(provider), .allgather = unused_allgather, .barrier = barrier};
+    struct sluice_exchange *exchange = sluice_exchange_wrap(&provider, NULL, 0, 2);
+    require(exchange, "%s", sluice_last_error());
+    return sluice_exchange_barrier(exchange, DEADLINE);
+}
+
+static int mistake_within_a_call(struct world *world)
+{
+    (void)world;
+    return call_provider(provider_that_goes_on);
+}
+
+static int mistake_that_ends_a_call(struct world *world)
+{
+    (void)world;
+    return call_provider(provider_that_ends);
+}
+
+/* It was the call of the program's function, and not the one that called that. */
+START_TEST(call_within_a_call_is_named)
+{
+    static const struct mistake mistakes[] = {
+        {"EINVAL", "a mistake of a provider", "not a channel", mistake_within_a_call},
+        {"EINVAL", "a provider's last call", "not a channel", mistake_that_ends_a_call},
+    };
+    for (int i = 0; i < 2; i++) {
+        struct ending ending = run(&mistakes[i], "abort");
+        require(WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGABRT,
+                "status %#x, '%s'", ending.status, ending.text);
+        bool named = strstr(ending.text, "misuse: sluice_channel_state: not a channel");
+        bool unnamed = strstr(ending.text, "misuse: not a channel");
+        require(named || (unnamed && (i == 1 || !calls_are_named())), "%s", ending.text);
+    }
+}
+END_TEST
+
+/* Functions of any type take zeros: each argument is a number or an address. */
+static void call_with_nothing(const void *name)
+{
+    int (*function)(void *, void *, void *, void *, void *, void *);
+    void *found = dlsym(RTLD_DEFAULT, name);
+    require(found, "%s: %s", (const char *)name, dlerror());
+    memcpy(&function, &found, sizeof(function));
+    function(NULL, NULL, NULL, NULL, NULL, NULL);
+}
+
+/* That of most functions is misuse. */
+START_TEST(all_functions_are_named)
+{
+    char line[200];
+    char name[100];
+    char text[150];
+    int functions = 0;
+    int named = 0;
+    FILE *map = fopen(MAP, "r");
+    require(map, "%s: %s", MAP, strerror(errno));
+    while (calls_are_named() && fgets(line, sizeof(line), map)) {
+        if (sscanf(line, " %99[a-z0-9_];", name) != 1 || strncmp(name, "sluice_", 7) != 0) {
+            continue;
+        }
+        struct ending ending = run_process(call_with_nothing, name, "abort");
+        functions++;
+        if (WIFEXITED(ending.status)) {
+            continue;
+        }
+        snprintf(text, sizeof(text), "sluice: misuse: %s: ", name);
+        require(WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGABRT,
+                "%s: status %#x, '%s'", name, ending.status, ending.text);
+        require(strncmp(ending.text, text, strlen(text)) == 0, "%s: '%s'", name, ending.text);
+        named++;
+    }
+    fclose(map);
+    require(!calls_are_named() || named > functions / 2, "%d of %d functions", named, functions);
+}
+END_TEST
+
 /* A row of the page, "<errno> Ta <what>", or false. */
 static bool parse_row(const char *line, char *name, char *row)
 {
@@ -241,6 +373,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, runtime_errors_do_not_abort);
     tcase_add_test(tcase, another_value_is_ignored);
     tcase_add_test(tcase, log_of_an_ignored_value_may_fail);
+    tcase_add_test(tcase, call_within_a_call_is_named);
+    tcase_add_test(tcase, all_functions_are_named);
     tcase_add_test(tcase, lists_are_those_of_the_manual);
 }
 

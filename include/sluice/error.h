@@ -6,7 +6,7 @@
  * a status, which is the field's own vocabulary, and an error class, which is
  * the same on every transport and device.
  *
- * Calls that are mistakes of the program abort it instead, with that text, if
+ * Calls that are mistakes of the program say their name and abort it instead, if
  * SLUICE_MISUSE=abort is in the environment; sluice_errors(7) lists them.
  */
 #ifndef SLUICE_ERROR_H

@@ -49,46 +49,62 @@ static int name_error(const char *function, int error)
                     strerror(-error));
 }
 
+static int gather_bytes(const struct own *own, const void *bytes, void *all, size_t count,
+                        int64_t until)
+{
+    int error;
+
+    slu_program_enter();
+    error = own->given.allgather(own->argument, bytes, all, count, left_until(until));
+    slu_program_leave();
+    return name_error("allgather", error);
+}
+
 /* An allgather of no bytes is none: functions such as MPI_Allgather() need not wait then. */
 static int call_barrier(struct sluice_exchange *exchange, int64_t until)
 {
     struct own *own = exchange->state;
     uint8_t byte = 0;
+    int error;
 
-    if (own->given.barrier != NULL)
-        return name_error("barrier", own->given.barrier(own->argument, left_until(until)));
-    return name_error("allgather",
-                      own->given.allgather(own->argument, &byte, own->room, 1, left_until(until)));
+    if (own->given.barrier == NULL)
+        return gather_bytes(own, &byte, own->room, 1, until);
+    slu_program_enter();
+    error = own->given.barrier(own->argument, left_until(until));
+    slu_program_leave();
+    return name_error("barrier", error);
 }
 
 static int call_allgather(struct sluice_exchange *exchange, const void *bytes, void *all,
                           size_t count, int64_t until)
 {
-    const struct own *own = exchange->state;
-
-    if (count == 0)
-        return call_barrier(exchange, until);
-    return name_error("allgather",
-                      own->given.allgather(own->argument, bytes, all, count, left_until(until)));
+    return count == 0 ? call_barrier(exchange, until)
+                      : gather_bytes(exchange->state, bytes, all, count, until);
 }
 
 static int call_alltoall(struct sluice_exchange *exchange, const void *to, void *from, size_t bytes,
                          int64_t until)
 {
     const struct own *own = exchange->state;
+    int error;
 
     if (bytes == 0)
         return call_barrier(exchange, until);
-    return name_error("alltoall",
-                      own->given.alltoall(own->argument, to, from, bytes, left_until(until)));
+    slu_program_enter();
+    error = own->given.alltoall(own->argument, to, from, bytes, left_until(until));
+    slu_program_leave();
+    return name_error("alltoall", error);
 }
 
 static void call_close(struct sluice_exchange *exchange)
 {
     struct own *own = exchange->state;
 
-    if (own->given.close != NULL)
+    if (own->given.close != NULL) {
+        slu_program_enter();
         own->given.close(own->argument);
+        slu_program_leave();
+    }
     free(own);
 }
 

@@ -2,6 +2,8 @@
 /* Mistakes of a program. */
 #include "mistakes.h"
 
+const char *called;
+
 static struct sluice_channel *not_a_channel(const struct world *world)
 {
     return (struct sluice_channel *)(void *)world->pair.sides.pds[0];
@@ -9,8 +11,8 @@ static struct sluice_channel *not_a_channel(const struct world *world)
 
 static int submit(struct world *world)
 {
-    return sluice_channel_submit(world->pair.channels[0], &world->request, 1, DEADLINE,
-                                 &world->completion);
+    return CALL(sluice_channel_submit)(world->pair.channels[0], &world->request, 1, DEADLINE,
+                                       &world->completion);
 }
 
 /* NULL, and what is something else. */
@@ -18,71 +20,71 @@ static int submit(struct world *world)
 static int null_context(struct world *world)
 {
     (void)world;
-    return result_of(sluice_pd_alloc(NULL));
+    return result_of(CALL(sluice_pd_alloc)(NULL));
 }
 
 static int null_pd(struct world *world)
 {
-    return result_of(sluice_channel_prepare(NULL, &world->attr));
+    return result_of(CALL(sluice_channel_prepare)(NULL, &world->attr));
 }
 
 static int null_endpoint(struct world *world)
 {
     struct sluice_prepared_channel *prepared = sluice_channel_prepare(world->sides.pds[0], NULL);
-    return result_of(sluice_prepared_channel_handshake(prepared, NULL));
+    return result_of(CALL(sluice_prepared_channel_handshake)(prepared, NULL));
 }
 
 static int null_result(struct world *world)
 {
-    return sluice_multichannel_peer_reset(world->loop, 0, NULL);
+    return CALL(sluice_multichannel_peer_reset)(world->loop, 0, NULL);
 }
 
 static int null_list(struct world *world)
 {
-    return sluice_channel_submit(world->pair.channels[0], NULL, 1, DEADLINE, NULL);
+    return CALL(sluice_channel_submit)(world->pair.channels[0], NULL, 1, DEADLINE, NULL);
 }
 
 static int null_remote(struct world *world)
 {
-    return sluice_channel_write(world->pair.channels[0], &world->sge, 1, NULL, DEADLINE);
+    return CALL(sluice_channel_write)(world->pair.channels[0], &world->sge, 1, NULL, DEADLINE);
 }
 
 static int null_handle(struct world *world)
 {
-    return sluice_channel_wait(world->pair.channels[0], NULL, 0, &world->completion);
+    return CALL(sluice_channel_wait)(world->pair.channels[0], NULL, 0, &world->completion);
 }
 
 static int null_memory(struct world *world)
 {
-    return result_of(sluice_mr_register(world->sides.pds[0], NULL, 8, 0));
+    return result_of(CALL(sluice_mr_register)(world->sides.pds[0], NULL, 8, 0));
 }
 
 static int null_device_list(struct world *world)
 {
     struct sluice_device_info info = {.size = sizeof(info)};
     (void)world;
-    return sluice_device_list_info(NULL, 0, &info);
+    return CALL(sluice_device_list_info)(NULL, 0, &info);
 }
 
 static int null_info(struct world *world)
 {
-    return sluice_context_query(world->sides.contexts[0], NULL);
+    return CALL(sluice_context_query)(world->sides.contexts[0], NULL);
 }
 
 static int null_slice(struct world *world)
 {
-    return sluice_remote_mr_slice(&world->remote, 0, 1, NULL);
+    return CALL(sluice_remote_mr_slice)(&world->remote, 0, 1, NULL);
 }
 
 static int null_unpack(struct world *world)
 {
-    return sluice_remote_mr_unpack(NULL, &world->remote);
+    return CALL(sluice_remote_mr_unpack)(NULL, &world->remote);
 }
 
 /* It returns nothing. */
 static int null_pack(struct world *world)
 {
-    sluice_remote_mr_pack(&world->remote, NULL);
+    CALL(sluice_remote_mr_pack)(&world->remote, NULL);
     return 0;
 }
 
@@ -90,69 +92,70 @@ static int null_to_pack(struct world *world)
 {
     uint8_t bytes[SLUICE_REMOTE_MR_BYTES];
     (void)world;
-    sluice_remote_mr_pack(NULL, bytes);
+    CALL(sluice_remote_mr_pack)(NULL, bytes);
     return 0;
 }
 
 static int null_completions(struct world *world)
 {
-    return sluice_channel_poll(world->pair.channels[0], NULL, 1);
+    return CALL(sluice_channel_poll)(world->pair.channels[0], NULL, 1);
 }
 
 static int length_of_other(struct world *world)
 {
-    return sluice_mr_length((struct sluice_mr *)(void *)world->sides.pds[0]) == 0 ? -EINVAL : 0;
+    return CALL(sluice_mr_length)((struct sluice_mr *)(void *)world->sides.pds[0]) == 0 ? -EINVAL
+                                                                                        : 0;
 }
 
 static int send_on_other(struct world *world)
 {
-    return sluice_channel_send(not_a_channel(world), &world->sge, 1, DEADLINE);
+    return CALL(sluice_channel_send)(not_a_channel(world), &world->sge, 1, DEADLINE);
 }
 
 static int state_of_other(struct world *world)
 {
-    return sluice_multichannel_peer_state(
+    return CALL(sluice_multichannel_peer_state)(
         (struct sluice_multichannel *)(void *)world->pair.channels[0], 0);
 }
 
 static int counters_of_other(struct world *world)
 {
     struct sluice_counters counters = {.size = sizeof(counters)};
-    return sluice_channel_counters(not_a_channel(world), &counters);
+    return CALL(sluice_channel_counters)(not_a_channel(world), &counters);
 }
 
 static int sge_of_other(struct world *world)
 {
-    return sluice_mr_sge((struct sluice_mr *)(void *)world->sides.pds[0], 0, 1, &world->sge);
+    return CALL(sluice_mr_sge)((struct sluice_mr *)(void *)world->sides.pds[0], 0, 1, &world->sge);
 }
 
 static int close_other(struct world *world)
 {
-    sluice_channel_close(not_a_channel(world));
+    CALL(sluice_channel_close)(not_a_channel(world));
     return 0;
 }
 
 static int free_other(struct world *world)
 {
-    sluice_pd_free((struct sluice_pd *)(void *)world->pair.channels[0]);
+    CALL(sluice_pd_free)((struct sluice_pd *)(void *)world->pair.channels[0]);
     return 0;
 }
 
 static int close_other_context(struct world *world)
 {
-    sluice_context_close((struct sluice_context *)(void *)world->pair.channels[0]);
+    CALL(sluice_context_close)((struct sluice_context *)(void *)world->pair.channels[0]);
     return 0;
 }
 
 static int close_other_multichannel(struct world *world)
 {
-    sluice_multichannel_close((struct sluice_multichannel *)(void *)world->pair.channels[0]);
+    CALL(sluice_multichannel_close)((struct sluice_multichannel *)(void *)world->pair.channels[0]);
     return 0;
 }
 
 static int free_other_prepared(struct world *world)
 {
-    sluice_prepared_channel_free((struct sluice_prepared_channel *)(void *)world->loop);
+    CALL(sluice_prepared_channel_free)((struct sluice_prepared_channel *)(void *)world->loop);
     return 0;
 }
 
@@ -161,62 +164,62 @@ static int free_other_prepared(struct world *world)
 static int no_size(struct world *world)
 {
     world->attr.size = 0;
-    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
 }
 
 static int no_size_of_info(struct world *world)
 {
     struct sluice_channel_info info = {.size = 0};
-    return sluice_channel_query(world->pair.channels[0], &info);
+    return CALL(sluice_channel_query)(world->pair.channels[0], &info);
 }
 
 static int no_size_of_error(struct world *world)
 {
     struct sluice_error error = {.size = 0};
-    return sluice_channel_error(world->pair.channels[0], &error);
+    return CALL(sluice_channel_error)(world->pair.channels[0], &error);
 }
 
 static int wild_size(struct world *world)
 {
     world->attr.size = 0x7fffffff;
-    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
 }
 
 static int wild_size_of_counters(struct world *world)
 {
     struct sluice_counters counters = {.size = 0xcccccccc};
-    return sluice_channel_counters(world->pair.channels[0], &counters);
+    return CALL(sluice_channel_counters)(world->pair.channels[0], &counters);
 }
 
 static int attribute_out_of_range(struct world *world)
 {
     world->attr.send_depth = 1000000;
-    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
 }
 
 static int attribute_below_range(struct world *world)
 {
     world->attr.max_message = 1;
-    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
 }
 
 static int mode_out_of_range(struct world *world)
 {
     world->attr.wait_mode = 9;
-    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
 }
 
 static int gid_out_of_range(struct world *world)
 {
     world->context_attr.flags = SLUICE_CONTEXT_GID_INDEX;
     world->context_attr.gid_index = 256;
-    return result_of(sluice_context_open(test_device(), &world->context_attr));
+    return result_of(CALL(sluice_context_open)(test_device(), &world->context_attr));
 }
 
 static int level_out_of_range(struct world *world)
 {
     (void)world;
-    return sluice_log_set(99, NULL, NULL);
+    return CALL(sluice_log_set)(99, NULL, NULL);
 }
 
 static int unknown_flag(struct world *world)
@@ -228,19 +231,19 @@ static int unknown_flag(struct world *world)
 static int unknown_right(struct world *world)
 {
     return result_of(
-        sluice_mr_register(world->sides.pds[0], world->memory.bytes, 8, UINT32_C(1) << 20));
+        CALL(sluice_mr_register)(world->sides.pds[0], world->memory.bytes, 8, UINT32_C(1) << 20));
 }
 
 static int right_without_its_other(struct world *world)
 {
-    return result_of(sluice_mr_register(world->sides.pds[0], world->memory.bytes, 8,
-                                        SLUICE_ACCESS_REMOTE_WRITE));
+    return result_of(CALL(sluice_mr_register)(world->sides.pds[0], world->memory.bytes, 8,
+                                              SLUICE_ACCESS_REMOTE_WRITE));
 }
 
 static int field_without_its_flag(struct world *world)
 {
     world->attr.psn = 7;
-    return result_of(sluice_channel_prepare(world->sides.pds[0], &world->attr));
+    return result_of(CALL(sluice_channel_prepare)(world->sides.pds[0], &world->attr));
 }
 
 static int reserved_field(struct world *world)
@@ -265,27 +268,27 @@ static int reserved_operand(struct world *world)
 
 static int negative_deadline(struct world *world)
 {
-    return sluice_channel_send(world->pair.channels[0], &world->sge, 1, -1);
+    return CALL(sluice_channel_send)(world->pair.channels[0], &world->sge, 1, -1);
 }
 
 static int negative_timeout(struct world *world)
 {
-    return sluice_channel_shutdown(world->pair.channels[0], -1);
+    return CALL(sluice_channel_shutdown)(world->pair.channels[0], -1);
 }
 
 static int negative_deadline_of_scope(struct world *world)
 {
-    return result_of(sluice_channel_scope_begin(world->pair.channels[0], -1));
+    return result_of(CALL(sluice_channel_scope_begin)(world->pair.channels[0], -1));
 }
 
 static int too_many_completions(struct world *world)
 {
-    return sluice_channel_poll(world->pair.channels[0], &world->completion, UINT32_MAX);
+    return CALL(sluice_channel_poll)(world->pair.channels[0], &world->completion, UINT32_MAX);
 }
 
 static int no_peers(struct world *world)
 {
-    return result_of(sluice_multichannel_prepare(world->sides.pds[0], 0, NULL));
+    return result_of(CALL(sluice_multichannel_prepare)(world->sides.pds[0], 0, NULL));
 }
 
 static int wrong_number_of_endpoints(struct world *world)
@@ -293,7 +296,7 @@ static int wrong_number_of_endpoints(struct world *world)
     struct sluice_endpoint endpoints[3];
     struct sluice_prepared_multichannel *prepared =
         sluice_multichannel_prepare(world->sides.pds[0], 2, NULL);
-    int result = sluice_prepared_multichannel_endpoints(prepared, endpoints, 3);
+    int result = CALL(sluice_prepared_multichannel_endpoints)(prepared, endpoints, 3);
     sluice_prepared_multichannel_free(prepared);
     return result;
 }
@@ -306,17 +309,17 @@ static int unknown_operation(struct world *world)
 
 static int wrong_operation(struct world *world)
 {
-    return sluice_multichannel_gather_read(world->loop, &world->request, 1, DEADLINE, NULL);
+    return CALL(sluice_multichannel_gather_read)(world->loop, &world->request, 1, DEADLINE, NULL);
 }
 
 static int no_such_peer(struct world *world)
 {
-    return sluice_multichannel_send(world->loop, 2, &world->sge, 1, DEADLINE);
+    return CALL(sluice_multichannel_send)(world->loop, 2, &world->sge, 1, DEADLINE);
 }
 
 static int no_such_peer_to_ask(struct world *world)
 {
-    return sluice_multichannel_peer_state(world->loop, 2);
+    return CALL(sluice_multichannel_peer_state)(world->loop, 2);
 }
 
 static int too_many_elements(struct world *world)
@@ -357,23 +360,23 @@ static int request_too_long(struct world *world)
 
 static int memory_of_no_bytes(struct world *world)
 {
-    return result_of(sluice_mr_register(world->sides.pds[0], world->memory.bytes, 0, 0));
+    return result_of(CALL(sluice_mr_register)(world->sides.pds[0], world->memory.bytes, 0, 0));
 }
 
 static int memory_that_wraps(struct world *world)
 {
     void *last = (void *)(UINTPTR_MAX - 4095);
-    return result_of(sluice_mr_register(world->sides.pds[0], last, 8192, 0));
+    return result_of(CALL(sluice_mr_register)(world->sides.pds[0], last, 8192, 0));
 }
 
 static int closed_descriptor(struct world *world)
 {
-    return result_of(sluice_mr_register_dmabuf(world->sides.pds[0], 1000000, 0, 4096, 0, 0));
+    return result_of(CALL(sluice_mr_register_dmabuf)(world->sides.pds[0], 1000000, 0, 4096, 0, 0));
 }
 
 static int element_outside(struct world *world)
 {
-    return sluice_mr_sge(world->memory.mr, WORLD_BYTES - 1, 2, &world->sge);
+    return CALL(sluice_mr_sge)(world->memory.mr, WORLD_BYTES - 1, 2, &world->sge);
 }
 
 static int old_value_of_wrong_size(struct world *world)
@@ -398,49 +401,51 @@ static int handshake_of_connected_peer(struct world *world)
 {
     struct sluice_endpoint endpoint;
     memset(&endpoint, 0, sizeof(endpoint));
-    return sluice_multichannel_peer_handshake(world->loop, 0, &endpoint);
+    return CALL(sluice_multichannel_peer_handshake)(world->loop, 0, &endpoint);
 }
 
 static int null_scope(struct world *world)
 {
-    return sluice_scope_post(NULL, &world->request, 1, NULL);
+    return CALL(sluice_scope_post)(NULL, &world->request, 1, NULL);
 }
 
 static int ended_scope(struct world *world)
 {
     struct sluice_scope *volatile scope = begin_scope(world);
     require_ok(sluice_scope_end(scope, NULL));
-    return sluice_scope_wait(scope, &world->handle, 0, &world->completion);
+    return CALL(sluice_scope_wait)(scope, &world->handle, 0, &world->completion);
 }
 
 static int second_scope(struct world *world)
 {
     begin_scope(world);
-    return result_of(sluice_channel_scope_begin(world->pair.channels[0], DEADLINE));
+    return result_of(CALL(sluice_channel_scope_begin)(world->pair.channels[0], DEADLINE));
 }
 
 static int send_beside_scope(struct world *world)
 {
     begin_scope(world);
-    return sluice_channel_send(world->pair.channels[0], &world->sge, 1, DEADLINE);
+    return CALL(sluice_channel_send)(world->pair.channels[0], &world->sge, 1, DEADLINE);
 }
 
 static int poll_beside_scope(struct world *world)
 {
     begin_scope(world);
-    return sluice_channel_poll(world->pair.channels[0], &world->completion, 1);
+    return CALL(sluice_channel_poll)(world->pair.channels[0], &world->completion, 1);
 }
 
 static int zero_handle(struct world *world)
 {
-    return sluice_channel_wait(world->pair.channels[0], &world->handle, 0, &world->completion);
+    return CALL(sluice_channel_wait)(world->pair.channels[0], &world->handle, 0,
+                                     &world->completion);
 }
 
 static int foreign_handle(struct world *world)
 {
     world->request.opcode = SLUICE_OP_RECEIVE;
     world->handle = post(world->pair.channels[1], &world->request);
-    return sluice_channel_wait(world->pair.channels[0], &world->handle, 0, &world->completion);
+    return CALL(sluice_channel_wait)(world->pair.channels[0], &world->handle, 0,
+                                     &world->completion);
 }
 
 /* Rows of the page. */

@@ -34,6 +34,10 @@ struct mistake {
     int (*call)(struct world *world);
 };
 
+/* The public function that the mistake is made with, and the call of it. */
+extern const char *called;
+#define CALL(function) (called = #function, function)
+
 /* The name of the errno value 0. */
 #define NONE "none"
 

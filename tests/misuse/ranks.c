@@ -38,90 +38,91 @@ static void *something_else(const struct world *world)
 int null_exchange(struct world *world)
 {
     (void)world;
-    return sluice_exchange_barrier(NULL, DEADLINE);
+    return CALL(sluice_exchange_barrier)(NULL, DEADLINE);
 }
 
 int null_buffers(struct world *world)
 {
     (void)world;
-    return sluice_exchange_allgather(open_exchange(), NULL, NULL, 8, DEADLINE);
+    return CALL(sluice_exchange_allgather)(open_exchange(), NULL, NULL, 8, DEADLINE);
 }
 
 int null_missing(struct world *world)
 {
     (void)world;
-    return sluice_exchange_missing(open_exchange(), NULL, 1);
+    return CALL(sluice_exchange_missing)(open_exchange(), NULL, 1);
 }
 
 int null_provider(struct world *world)
 {
     (void)world;
-    return result_of(sluice_exchange_wrap(NULL, NULL, 0, 1));
+    return result_of(CALL(sluice_exchange_wrap)(NULL, NULL, 0, 1));
 }
 
 int null_node(struct world *world)
 {
     (void)world;
-    return sluice_node_barrier(NULL, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE);
+    return CALL(sluice_node_barrier)(NULL, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE);
 }
 
 int null_node_endpoints(struct world *world)
 {
-    return sluice_prepared_node_endpoints(prepare_node(world), NULL, 1);
+    return CALL(sluice_prepared_node_endpoints)(prepare_node(world), NULL, 1);
 }
 
 int null_node_handshake(struct world *world)
 {
-    return result_of(sluice_prepared_node_handshake(prepare_node(world), NULL, 1));
+    return result_of(CALL(sluice_prepared_node_handshake)(prepare_node(world), NULL, 1));
 }
 
 int other_exchange(struct world *world)
 {
-    return sluice_exchange_barrier(something_else(world), DEADLINE);
+    return CALL(sluice_exchange_barrier)(something_else(world), DEADLINE);
 }
 
 int other_exchange_to_open_a_node(struct world *world)
 {
-    return result_of(sluice_node_open(world->sides.pds[0], something_else(world), NULL, DEADLINE));
+    return result_of(
+        CALL(sluice_node_open)(world->sides.pds[0], something_else(world), NULL, DEADLINE));
 }
 
 int other_node(struct world *world)
 {
-    return sluice_node_barrier_reset(something_else(world));
+    return CALL(sluice_node_barrier_reset)(something_else(world));
 }
 
 int multichannel_of_other_node(struct world *world)
 {
-    return result_of(sluice_node_multichannel(something_else(world)));
+    return result_of(CALL(sluice_node_multichannel)(something_else(world)));
 }
 
 int other_prepared_node(struct world *world)
 {
     struct sluice_node_endpoint endpoint;
-    return sluice_prepared_node_endpoints(something_else(world), &endpoint, 1);
+    return CALL(sluice_prepared_node_endpoints)(something_else(world), &endpoint, 1);
 }
 
 /* One that was closed may be anything by now: here it is bytes of an object that has ended. */
 int ended_node(struct world *world)
 {
-    return sluice_node_shutdown((struct sluice_node *)(void *)world->memory.bytes, DEADLINE);
+    return CALL(sluice_node_shutdown)((struct sluice_node *)(void *)world->memory.bytes, DEADLINE);
 }
 
 int close_other_exchange(struct world *world)
 {
-    sluice_exchange_close(something_else(world));
+    CALL(sluice_exchange_close)(something_else(world));
     return 0;
 }
 
 int close_other_node(struct world *world)
 {
-    sluice_node_close(something_else(world));
+    CALL(sluice_node_close)(something_else(world));
     return 0;
 }
 
 int close_multichannel_of_node(struct world *world)
 {
-    sluice_multichannel_close(sluice_node_multichannel(open_node(world)));
+    CALL(sluice_multichannel_close)(sluice_node_multichannel(open_node(world)));
     return 0;
 }
 
@@ -137,30 +138,30 @@ static struct sluice_node *open_node_on_device(void)
 int free_domain_of_node(struct world *world)
 {
     (void)world;
-    sluice_pd_free(sluice_node_pd(open_node_on_device()));
+    CALL(sluice_pd_free)(sluice_node_pd(open_node_on_device()));
     return 0;
 }
 
 int close_context_of_node(struct world *world)
 {
     (void)world;
-    sluice_context_close(sluice_node_context(open_node_on_device()));
+    CALL(sluice_context_close)(sluice_node_context(open_node_on_device()));
     return 0;
 }
 
 int exchange_of_node_without(struct world *world)
 {
-    return sluice_node_exchange(open_node(world)) == NULL ? -errno : 0;
+    return CALL(sluice_node_exchange)(open_node(world)) == NULL ? -errno : 0;
 }
 
 int shut_down_multichannel_of_node(struct world *world)
 {
-    return sluice_multichannel_shutdown(sluice_node_multichannel(open_node(world)), 0);
+    return CALL(sluice_multichannel_shutdown)(sluice_node_multichannel(open_node(world)), 0);
 }
 
 int free_other_prepared_node(struct world *world)
 {
-    sluice_prepared_node_free(something_else(world));
+    CALL(sluice_prepared_node_free)(something_else(world));
     return 0;
 }
 
@@ -168,20 +169,20 @@ int no_size_of_exchange(struct world *world)
 {
     const struct sluice_exchange_attr attr = {.rank = 0, .ranks = 1};
     (void)world;
-    return result_of(sluice_exchange_open(&attr, DEADLINE));
+    return result_of(CALL(sluice_exchange_open)(&attr, DEADLINE));
 }
 
 int wild_size_of_node(struct world *world)
 {
     const struct sluice_node_attr attr = {.size = 5000};
-    return result_of(sluice_node_prepare(world->sides.pds[0], 0, 1, &attr));
+    return result_of(CALL(sluice_node_prepare)(world->sides.pds[0], 0, 1, &attr));
 }
 
 static int open_with(uint32_t kind, uint32_t rank, uint32_t ranks)
 {
     const struct sluice_exchange_attr attr = {
         .size = sizeof(attr), .kind = kind, .rank = rank, .ranks = ranks};
-    return result_of(sluice_exchange_open(&attr, DEADLINE));
+    return result_of(CALL(sluice_exchange_open)(&attr, DEADLINE));
 }
 
 int kind_out_of_range(struct world *world)
@@ -205,53 +206,53 @@ int ranks_over_pmix(struct world *world)
 int barrier_out_of_range(struct world *world)
 {
     const struct sluice_node_attr attr = {.size = sizeof(attr), .barrier = 4};
-    return result_of(sluice_node_prepare(world->sides.pds[0], 0, 1, &attr));
+    return result_of(CALL(sluice_node_prepare)(world->sides.pds[0], 0, 1, &attr));
 }
 
 int reserved_field_of_provider(struct world *world)
 {
     const struct sluice_exchange_provider provider = {.size = sizeof(provider), .reserved = 1};
     (void)world;
-    return result_of(sluice_exchange_wrap(&provider, NULL, 0, 1));
+    return result_of(CALL(sluice_exchange_wrap)(&provider, NULL, 0, 1));
 }
 
 int negative_deadline_of_exchange(struct world *world)
 {
     (void)world;
-    return sluice_exchange_barrier(open_exchange(), -1);
+    return CALL(sluice_exchange_barrier)(open_exchange(), -1);
 }
 
 int negative_deadline_of_barrier(struct world *world)
 {
-    return sluice_node_barrier(open_node(world), NULL, 0, SLUICE_BARRIER_DEFAULT, -1);
+    return CALL(sluice_node_barrier)(open_node(world), NULL, 0, SLUICE_BARRIER_DEFAULT, -1);
 }
 
 int too_many_bytes_to_exchange(struct world *world)
 {
     (void)world;
-    return sluice_exchange_allgather(open_exchange(), NULL, NULL, SLUICE_EXCHANGE_MAX_BYTES + 1,
-                                     DEADLINE);
+    return CALL(sluice_exchange_allgather)(open_exchange(), NULL, NULL,
+                                           SLUICE_EXCHANGE_MAX_BYTES + 1, DEADLINE);
 }
 
 int no_ranks(struct world *world)
 {
-    return result_of(sluice_node_prepare(world->sides.pds[0], 0, 0, NULL));
+    return result_of(CALL(sluice_node_prepare)(world->sides.pds[0], 0, 0, NULL));
 }
 
 int wrong_number_of_ranks(struct world *world)
 {
     struct sluice_node_endpoint endpoints[2] = {{{0}}};
-    return result_of(sluice_prepared_node_handshake(prepare_node(world), endpoints, 2));
+    return result_of(CALL(sluice_prepared_node_handshake)(prepare_node(world), endpoints, 2));
 }
 
 int group_that_descends(struct world *world)
 {
     static const uint32_t ranks[] = {0, 0};
-    return sluice_node_barrier(open_node(world), ranks, 2, SLUICE_BARRIER_TREE, DEADLINE);
+    return CALL(sluice_node_barrier)(open_node(world), ranks, 2, SLUICE_BARRIER_TREE, DEADLINE);
 }
 
 int no_such_rank(struct world *world)
 {
     static const uint32_t ranks[] = {1};
-    return sluice_node_barrier(open_node(world), ranks, 1, SLUICE_BARRIER_TREE, DEADLINE);
+    return CALL(sluice_node_barrier)(open_node(world), ranks, 1, SLUICE_BARRIER_TREE, DEADLINE);
 }
