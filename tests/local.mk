@@ -264,6 +264,7 @@ guest_programs = \
 # ThreadSanitizer does itself; scripts/test runs the others under it.
 unthreaded_tests = \
 	%D%/test_choice \
+	%D%/test_descriptors \
 	%D%/test_environment \
 	%D%/test_exchange_hostile \
 	%D%/test_exchange_secret \
