@@ -182,6 +182,10 @@ START_TEST(lists_of_elements)
     desk.requests[1].sge_count = 1;
     desk.requests[1].sges = NULL;
     refused(&desk, -EINVAL, "");
+    desk.requests[1].sge_count = 0;
+    desk.requests[1].sge = desk.sges[1][0];
+    refused(&desk, -EINVAL, "element sge_count 0 forgotten");
+    desk.requests[1].sge = (struct sluice_sge){0};
     require_error(sluice_multichannel_send(desk.star.hub, 1, NULL, 1, DEADLINE), -EINVAL, "");
     require_error(sluice_multichannel_send(desk.star.hub, 1, desk.sges[0], 5, DEADLINE), -EINVAL,
                   "5 4");

@@ -363,10 +363,6 @@ START_TEST(list_goes_before_element)
         require_ok(sluice_multichannel_flush(desk.star.hub, DEADLINE));
         pattern_check(desk.far.bytes, count == 1 ? 96 : 128, 15 + count);
     }
-    /* Nor is it without any element. */
-    request.sges = NULL;
-    request.sge_count = 0;
-    require_ok(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL));
     desk_close(&desk);
 }
 END_TEST
@@ -409,6 +405,16 @@ START_TEST(forgotten_elements)
     request.sge_count = 0;
     request.sges = &sge;
     refused(&desk, &request, "sge_count 0");
+    /* An element and no count is no message of no bytes, whichever field of it is set. */
+    request.sges = NULL;
+    request.sge = sge;
+    refused(&desk, &request, "element sge_count 0 1 forgotten");
+    request.sge = (struct sluice_sge){.lkey = sge.lkey};
+    refused(&desk, &request, "element sge_count 0 1 forgotten");
+    request.sge = (struct sluice_sge){0};
+    require_ok(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL));
+    require_result(sluice_multichannel_post(desk.star.hub, &request, 1, DEADLINE, NULL), 1);
+    require_ok(sluice_multichannel_flush(desk.star.hub, DEADLINE));
     /* One that starts at 0, or is of no bytes, or needs no key, is none of them. */
     request = near_piece(&desk, SLUICE_OP_WRITE, 0);
     request.sge.length = 0;

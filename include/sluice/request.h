@@ -40,9 +40,10 @@ enum sluice_opcode {
  * One request. A zeroed struct is a valid start. Its local memory is a list of
  * SGEs, or, with sges NULL and sge_count 1, the one that is in it, so that a
  * list of requests needs no list of SGEs beside it. That one must then not be
- * all zeros (-EINVAL: it was forgotten), and is ignored otherwise. A message of
- * no bytes has sges NULL and sge_count 0; one of them alone is a mistake
- * (-EINVAL). SGEs together have at most 2^32 - 1 bytes (-EMSGSIZE).
+ * all zeros (-EINVAL: it was forgotten); with a list it is ignored. A message of
+ * no bytes has sges NULL, sge_count 0 and an sge of zeros; a list and a count of 0
+ * is a mistake, and so is an sge and a count of 0 (-EINVAL: the count was
+ * forgotten). SGEs together have at most 2^32 - 1 bytes (-EMSGSIZE).
  *
  * The SGE list and the struct are read before the call returns and may then go;
  * the memory that the SGEs name is in use until the request completes.

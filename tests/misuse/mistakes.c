@@ -340,6 +340,14 @@ static int list_of_no_elements(struct world *world)
     return submit(world);
 }
 
+static int element_without_count(struct world *world)
+{
+    world->request.sges = NULL;
+    world->request.sge_count = 0;
+    world->request.sge = world->sge;
+    return submit(world);
+}
+
 static int too_many_inline_bytes(struct world *world)
 {
     world->sge.length = WORLD_BYTES;
@@ -558,6 +566,8 @@ const struct mistake misuses[] = {
     {"EINVAL", "an element that was forgotten: all zeros", "sge zeros forgotten",
      forgotten_element},
     {"EINVAL", "a list of elements whose count is 0", "list sge_count 0", list_of_no_elements},
+    {"EINVAL", "an element in a request whose sge_count is 0", "sge_count 0 forgotten",
+     element_without_count},
     {"EMSGSIZE", "more inline bytes than max_inline", "4096 max_inline", too_many_inline_bytes},
     {"EMSGSIZE", "an element or a request of more than 2^32 - 1 bytes", "8589934590 2^32",
      request_too_long},
