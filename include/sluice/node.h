@@ -164,8 +164,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_allgather(struct sluice_node *nod
 
 /*
  * The same of a region of each rank: remotes has room for one handle a rank, and remotes[i]
- * is then of peer i. mr NULL: an empty handle, with which nothing is reached. -EINVAL also:
- * remotes is NULL, or mr is no region.
+ * is then of peer i. mr NULL: an empty handle, with which nothing is reached. A region
+ * without SLUICE_ACCESS_REMOTE_READ, or _WRITE, can be shared, but peers that read it, or
+ * write to it, fail with class access. -EINVAL also: remotes is NULL, or mr is no region.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_share_mr(struct sluice_node *node,
                                                         const struct sluice_mr *mr,
