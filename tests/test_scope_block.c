@@ -365,7 +365,7 @@ START_TEST(closed_inside)
                 desk.report.failed >= 1 && desk.report.count == 0,
             "error %d, posted %u, unseen %u, failed %u", desk.report.error, desk.report.posted,
             desk.report.unseen, desk.report.failed);
-    require(strstr(sluice_last_error(), "closed before the end of its scope"), "%s",
+    require(strstr(sluice_last_error(), "closed or reset before the end of its scope"), "%s",
             sluice_last_error());
     desk_close(&desk);
 }

@@ -200,8 +200,8 @@ static int work_error(const struct slu_engine *engine, const struct outcome *out
 {
     if (outcome->error != 0 && engine == NULL)
         return slu_fail(-outcome->error,
-                        "the channel was closed before the end of its scope: %u of %u requests "
-                        "failed unseen, first error: %s",
+                        "the channel was closed or reset before the end of its scope: %u of %u "
+                        "requests failed unseen, first error: %s",
                         outcome->failed, outcome->posted, strerror(-outcome->error));
     if (outcome->error != 0 && outcome->known)
         return slu_fail_completion(engine, &outcome->first, engine->scope.time);
