@@ -449,9 +449,10 @@ START_TEST(calls_with_lists)
     for (int i = 0; i < 3; i++) {
         await(desk.star.spokes[0], handles[i], SLUICE_CLASS_NONE);
     }
-    require_error(sluice_multichannel_send(hub, 0, NULL, 1, DEADLINE), -EINVAL, "NULL");
+    require_error(sluice_multichannel_send(hub, 0, NULL, 1, DEADLINE), -EINVAL,
+                  "sges must not be NULL sge_count 1");
     require_error(sluice_multichannel_send_unpolled(hub, 0, NULL, 1, DEADLINE, NULL), -EINVAL,
-                  "NULL");
+                  "sges must not be NULL sge_count 1");
     desk_close(&desk);
 }
 END_TEST

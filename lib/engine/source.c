@@ -96,14 +96,13 @@ static int check_sges(const struct slu_engine *engine, const struct sluice_reque
         return slu_misuse(EINVAL, "request %u has %u SGEs and a NULL list", i, request->sge_count);
     if (request->sges == NULL && request->sge_count == 1 && slu_sge_is_empty(&request->sge))
         return slu_misuse(EINVAL,
-                          "request %u has 1 SGE and a NULL list, and the element in it, sge, is "
-                          "all zeros: was it forgotten?",
+                          "request %u: sges must not be NULL for sge_count 1 (or, in a struct "
+                          "sluice_request, sge not all zeros): was it forgotten?",
                           i);
     /* As a message of no bytes it would succeed and move nothing. */
     if (request->sges == NULL && request->sge_count == 0 && !slu_sge_is_empty(&request->sge))
-        return slu_misuse(EINVAL,
-                          "request %u has an element in it, sge, and sge_count 0: was 1 forgotten?",
-                          i);
+        return slu_misuse(
+            EINVAL, "request %u has an element in it, sge, and sge_count 0: was 1 forgotten?", i);
     return 0;
 }
 
