@@ -85,7 +85,8 @@ static void miss_one(struct crew *crew, uint32_t rank)
         crew_meet(crew);
         require_error(sluice_node_barrier(node, NULL, 0, algorithm, DEADLINE), -ENOTCONN, "reset");
         require_error(sluice_node_barrier(node, &rank, 1, algorithm, DEADLINE), -ENOTCONN, "reset");
-        require_error(sluice_node_shutdown(node, DEADLINE), -ENOTCONN, "reset");
+        require_error(sluice_node_shutdown(node, DEADLINE), -ENOTCONN,
+                      "sluice_node_barrier_reset() sluice_node_close()");
         crew_mend(crew, rank);
         all_pass(crew, rank);
     }

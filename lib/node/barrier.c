@@ -88,7 +88,8 @@ int slu_node_may_meet(const struct sluice_node *node, uint32_t count, int64_t de
         return slu_fail(ENOTCONN, "the node was shut down");
     if (node->broken)
         return slu_fail(ENOTCONN, "the barriers of the node were broken before: all ranks that go "
-                                  "on must call sluice_node_barrier_reset()");
+                                  "on must call sluice_node_barrier_reset(); those that end, "
+                                  "sluice_node_close()");
     if (deadline == 0 && count > 1)
         return slu_fail(ETIMEDOUT, "the deadline is 0: nothing was said to other ranks");
     return 0;
