@@ -65,9 +65,11 @@ static void check_expired(const struct sluice_completion *completions, uint32_t 
         const struct sluice_completion *completion = &completions[i];
         require(completion->error == -ETIMEDOUT &&
                     completion->error_class == SLUICE_CLASS_TIMEOUT &&
-                    completion->status == SLUICE_STATUS_DEADLINE && completion->bytes == 0,
-                "completion %u: error %d, class %u, status %u, %llu bytes", i, completion->error,
-                completion->error_class, completion->status, (unsigned long long)completion->bytes);
+                    completion->status == SLUICE_STATUS_DEADLINE &&
+                    completion->cause == SLUICE_STATUS_DEADLINE && completion->bytes == 0,
+                "completion %u: error %d, class %u, status %u, cause %u, %llu bytes", i,
+                completion->error, completion->error_class, completion->status, completion->cause,
+                (unsigned long long)completion->bytes);
     }
 }
 

@@ -187,9 +187,9 @@ START_TEST(blocking_call_that_finds_no_room_fails_alone)
                        -ETIMEDOUT);
         for (uint32_t i = DEPTH; i < DEPTH + 2; i++) {
             const struct sluice_completion *late_one = &list.completions[i];
-            /* The peer itself had no error, so there is none to be its cause. */
-            require(late_one->error == -ETIMEDOUT && late_one->cause == 0, "%d, cause %u",
-                    late_one->error, late_one->cause);
+            /* The peer itself had no error, so the cause is that of the request. */
+            require(late_one->error == -ETIMEDOUT && late_one->cause == SLUICE_STATUS_DEADLINE,
+                    "%d, cause %u", late_one->error, late_one->cause);
             require(late_one->error_class == SLUICE_CLASS_TIMEOUT && late_one->user_data == 40 + i,
                     "class %u, user data %llu", late_one->error_class,
                     (unsigned long long)late_one->user_data);

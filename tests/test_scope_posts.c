@@ -283,8 +283,8 @@ START_TEST(request_without_room_fails_alone)
     struct sluice_scope *scope = sluice_multichannel_scope_begin(desk.star.hub, SLUICE_MS(30));
     require_ok(sluice_scope_post_receive(scope, 1, &desk.sges[9], 1, &desk.handles[9]));
     require_ok(sluice_scope_wait(scope, &desk.handles[9], 0, &completion));
-    require(completion.error == -ETIMEDOUT && completion.cause == 0, "error %d, cause %u",
-            completion.error, completion.cause);
+    require(completion.error == -ETIMEDOUT && completion.cause == SLUICE_STATUS_DEADLINE,
+            "error %d, cause %u", completion.error, completion.cause);
     require_ok(sluice_scope_end(scope, NULL));
     require_result(sluice_multichannel_peer_state(desk.star.hub, 1), SLUICE_STATE_READY);
     for (uint32_t i = 0; i < DEPTH; i++) {

@@ -84,7 +84,8 @@ struct sluice_completion {
                              refused because its peer was not connected */
     uint32_t error_class; /* enum sluice_error_class */
     uint32_t status;      /* enum sluice_status of this request */
-    uint32_t cause;       /* status of the first error of this peer; 0 if it had none */
+    uint32_t cause;       /* status of the first error of this peer; if it had none, that
+                             of this request */
     uint32_t vendor;      /* the device's own code, 0 if it gave none */
     uint32_t reserved[3]; /* written as 0 */
 };

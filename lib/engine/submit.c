@@ -50,9 +50,11 @@ void slu_refused(const struct slu_engine *engine, const struct slu_item *item, b
                           : -ENOTCONN,
         .error_class = late ? SLUICE_CLASS_TIMEOUT : SLUICE_CLASS_CANCELLED,
         .status = late ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_WR_FLUSH_ERR,
-        .cause = peer->cause_status,
         .vendor = peer->cause_vendor,
     };
+    /* No failure has a cause that says success. */
+    completion->cause =
+        peer->cause_status != SLUICE_STATUS_SUCCESS ? peer->cause_status : completion->status;
 }
 
 static bool call_ready(void *argument)
