@@ -3,9 +3,14 @@
  * The exchange over TCP: what each rank gives gets to all, whoever comes first;
  * and when a rank is late, missing, gone or of another mind, all are told.
  */
+#include <dlfcn.h>
+#include <netdb.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "exchange/ranks.h"
 #include "support/group.h"
@@ -491,6 +496,45 @@ START_TEST(a_root_that_others_know)
 }
 END_TEST
 
+static atomic_bool answered;
+
+/* In place of that of the C library: the name server of one name does not answer. */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                struct addrinfo **list)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
+    int64_t until = clock_now() + LONG;
+    memcpy(&real, &found, sizeof(real));
+    if (!host || strcmp(host, "no-answer.invalid") != 0) {
+        return real(host, port, hints, list);
+    }
+    while (!atomic_load(&answered) && clock_now() < until) {
+        usleep(1000);
+    }
+    return EAI_AGAIN;
+}
+
+/* Rank 0 does not need its name: it waits for no answer while all come, nor if nobody does. */
+START_TEST(a_root_of_which_no_answer_comes)
+{
+    struct parties parties;
+    char root[64];
+    parties_make(&parties, 3, LONG);
+    snprintf(root, sizeof(root), "no-answer.invalid:%u", parties.port);
+    parties.party[0].attr.root = root;
+    int64_t start = clock_now();
+    parties_run(&parties, NULL);
+    require_all_ok(&parties);
+    require(clock_now() - start < SOON, "%lld ns", (long long)(clock_now() - start));
+    start = clock_now();
+    require_null(sluice_exchange_open(&parties.party[0].attr, SLUICE_MS(50)), ETIMEDOUT,
+                 "ranks 1 and 2 did not come");
+    require(clock_now() - start < SOON, "%lld ns", (long long)(clock_now() - start));
+    atomic_store(&answered, true);
+}
+END_TEST
+
 /* The processes of a group, of which one is killed in the middle of a call. */
 static void be_killed(struct rank *rank)
 {
@@ -545,6 +589,7 @@ static void add(TCase *tcase)
     tcase_add_loop_test(tcase, a_root_of_another_host, 0, 2);
     tcase_add_loop_test(tcase, a_root_that_nobody_knows, 0, 2);
     tcase_add_test(tcase, a_root_that_others_know);
+    tcase_add_test(tcase, a_root_of_which_no_answer_comes);
     tcase_add_test(tcase, a_process_that_is_killed);
 }
 

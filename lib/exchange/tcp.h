@@ -169,7 +169,10 @@ int slu_tcp_place_parse(const char *root, struct tcp_place *place);
  * it is to be this place; NULL: nobody did.
  */
 int slu_tcp_listen(const struct tcp_place *place, const char *source);
-/* Why its host, if it is a name, has no address: in words, which are static; NULL: it has. */
+/*
+ * Why its host, if it is a name, has no address: in words, which are static; NULL: it has, or
+ * that is not known within a second. The text of this thread is lost.
+ */
 const char *slu_tcp_name_error(const struct tcp_place *place);
 /* The root with who named it, such as "node7:7471, of SLUICE_ROOT". */
 #define TCP_ROOT_TEXT 160
@@ -219,7 +222,6 @@ struct tcp {
     struct tcp_peer *peers;
     int epoll;
     int listener;         /* -1: none yet */
-    const char *unknown;  /* why its own name of the root has no address; NULL: it has */
     int accept_error;     /* why the last rank could not be let in; 0: it could */
     uint32_t given;       /* ranks that have given all that is waited for */
     uint32_t unsent;      /* ranks whose result is on its way */

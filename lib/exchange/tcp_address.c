@@ -12,9 +12,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "awaited.h"
 #include "tcp.h"
 
 #define BACKLOG 4096
+/* For what is only to make a text better. */
+#define NAME_TIME SLUICE_S(1)
+
+/* What a host knows of a name. */
+struct question {
+    struct slu_awaited awaited;
+    struct tcp_place place;
+    const char *why; /* it has no address; NULL: it has */
+};
 
 static bool is_port(const char *text)
 {
@@ -112,19 +122,36 @@ static int fail_listen(const struct tcp_place *place, int error, const char *sou
                     source != NULL ? source : "");
 }
 
-const char *slu_tcp_name_error(const struct tcp_place *place)
+/* In a thread of its own: a name server may not answer for long. */
+static int look_up(struct slu_awaited *awaited)
 {
+    struct question *question = slu_container_of(awaited, struct question, awaited);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *list;
-    int result;
+    int result = slu_fd_find_addresses(question->place.host, question->place.port, &hints, &list);
 
-    if (!is_for_all(place->host))
+    if (result == 0)
+        freeaddrinfo(list);
+    else
+        question->why = gai_strerror(result);
+    return 0;
+}
+
+const char *slu_tcp_name_error(const struct tcp_place *place)
+{
+    struct question *question = is_for_all(place->host) ? malloc(sizeof *question) : NULL;
+    const char *why = NULL;
+
+    if (question == NULL)
         return NULL;
-    result = slu_fd_find_addresses(place->host, place->port, &hints, &list);
-    if (result != 0)
-        return gai_strerror(result);
-    freeaddrinfo(list);
-    return NULL;
+    question->place = *place;
+    question->why = NULL;
+    slu_awaited_init(&question->awaited);
+    if (slu_awaited_start(&question->awaited, look_up) == 0 &&
+        slu_awaited_wait(&question->awaited, slu_after(NAME_TIME), "no answer") == 0)
+        why = question->why;
+    slu_awaited_drop(&question->awaited);
+    return why;
 }
 
 const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT])

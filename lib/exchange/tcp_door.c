@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What rank 0 must have before it lets anybody in: file descriptors, a port, a name. */
+/* What rank 0 must have before it lets anybody in: file descriptors, and a port. */
 #include "config.h"
 
 #include <dirent.h>
@@ -46,22 +46,6 @@ static int check_limit(const struct tcp *tcp)
                     (unsigned long long)limit.rlim_cur, (unsigned long long)(used + needed));
 }
 
-/*
- * Rank 0 does not need its name, but the others find it by that. On their hosts it may mean
- * something, so that this is not an error yet. Who comes meanwhile waits at the door.
- */
-static void look_up_own_name(struct tcp *tcp)
-{
-    char root[TCP_ROOT_TEXT];
-
-    tcp->unknown = tcp->place_count == 1 ? slu_tcp_name_error(&tcp->places[0]) : NULL;
-    if (tcp->unknown != NULL)
-        slu_log(SLUICE_LOG_WARN,
-                "rank 0 listens, but its own host does not know the root %s: %s; the other ranks "
-                "may not find it",
-                slu_tcp_root_text(tcp, root), tcp->unknown);
-}
-
 int slu_tcp_open_door(struct tcp *tcp)
 {
     int error = check_limit(tcp);
@@ -70,7 +54,5 @@ int slu_tcp_open_door(struct tcp *tcp)
         tcp->listener = slu_tcp_listen(&tcp->places[0], tcp->root_source);
     if (error == 0 && tcp->listener < 0)
         error = tcp->listener;
-    if (error == 0)
-        look_up_own_name(tcp);
     return error;
 }

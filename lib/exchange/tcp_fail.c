@@ -204,6 +204,7 @@ static int fail_start(struct sluice_exchange *exchange, const char *names, uint3
     const struct tcp *tcp = exchange->state;
     uint32_t refused = find_refused(tcp);
     char left[128], root[TCP_ROOT_TEXT];
+    const char *unknown = NULL;
 
     if (refused > 0)
         return fail_refused(exchange, names, refused);
@@ -211,13 +212,18 @@ static int fail_start(struct sluice_exchange *exchange, const char *names, uint3
         return fail_all(exchange, slu_fail(tcp->accept_error,
                                            "rank 0 could not let all ranks in: %s; missing: %s",
                                            strerrordesc_np(tcp->accept_error), names));
-    /* It is not the others who are to blame, if none of them could find us. */
-    if (tcp->unknown != NULL && !anybody_came(tcp))
+    /*
+     * It is not the others who are to blame, if none of them could find us. Rank 0 itself does not
+     * need its name, which may mean something on their hosts alone: it is not asked for before.
+     */
+    if (tcp->place_count == 1 && !anybody_came(tcp))
+        unknown = slu_tcp_name_error(&tcp->places[0]);
+    if (unknown != NULL)
         return fail_all(exchange,
                         slu_fail(ETIMEDOUT,
                                  "rank 0 cannot be found by its root %s, which its own host does "
                                  "not know: %s; nobody came before its deadline",
-                                 slu_tcp_root_text(tcp, root), tcp->unknown));
+                                 slu_tcp_root_text(tcp, root), unknown));
     return fail_all(exchange,
                     slu_fail(ETIMEDOUT, "%s did not come before the deadline of rank %u%s", names,
                              whose, name_left(tcp, left)));
