@@ -132,7 +132,12 @@ check 'a socket that is none is an error' fail 'SLUICE_MUNGE names this socket' 
   1 sh -c "SLUICE_MUNGE=/nowhere SLUICE_RANKS=2 exec $ranks"
 check 'so is a word that is none' fail "SLUICE_MUNGE is 'yes', must be no, or the path" \
   1 sh -c "SLUICE_MUNGE=yes SLUICE_RANKS=2 exec $ranks"
-# It never answers: no longer than munge is given, although the deadline is further off.
+# It never answers: nobody else is to blame, nor munge, if the deadline is nearer;
+late() {
+  timeout 60 "$launch" -n 1 sh -c "SLUICE_RANKS=2 exec $ranks late" >"$tmp/out" 2>&1
+  says 1 'munge: its daemon does not answer$' && says 0 'did not come'
+}
+# and no longer than munge is given, although the deadline is further off.
 stopped() {
   for id in $daemons; do
     kill -s STOP "$id"
@@ -140,6 +145,7 @@ stopped() {
   fail 'munge: its daemon does not answer.*SLUICE_MUNGE' 1 \
     sh -c "SLUICE_RANKS=2 exec $ranks"
   result=$?
+  late || result=1
   for id in $daemons; do
     kill -s CONT "$id"
   done

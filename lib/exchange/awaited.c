@@ -30,6 +30,7 @@ void slu_awaited_init(struct slu_awaited *awaited)
     awaited->holds = 2;
     awaited->ended = false;
     awaited->left = false;
+    awaited->wipe = NULL;
     awaited->error = 0;
 }
 
@@ -49,6 +50,8 @@ void slu_awaited_drop(struct slu_awaited *awaited)
     pthread_mutex_unlock(&awaited->lock);
     if (!last)
         return;
+    if (awaited->wipe != NULL)
+        awaited->wipe(awaited);
     pthread_cond_destroy(&awaited->ended_now);
     pthread_mutex_destroy(&awaited->lock);
     free(awaited);

@@ -15,7 +15,8 @@ struct slu_awaited {
     uint32_t holds;
     bool ended;
     bool left; /* who waits has gone: what it gave must not be touched any more */
-    int error; /* 0 or a negative errno value, with a text */
+    void (*wipe)(struct slu_awaited *awaited); /* before it is freed; NULL: nothing is to be */
+    int error;                                 /* 0 or a negative errno value, with a text */
     struct slu_text text;
 };
 

@@ -59,11 +59,11 @@ struct request {
 
 static int load_library(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER};
     static void *library;
     int error = 0;
 
-    pthread_mutex_lock(&lock);
+    slu_fork_lock(&lock);
     if (library == NULL) {
         void *loaded = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
@@ -81,7 +81,7 @@ static int load_library(void)
         else if (loaded != NULL)
             dlclose(loaded);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock.lock);
     return error;
 }
 
@@ -158,6 +158,14 @@ static int run(struct slu_awaited *awaited)
     return error;
 }
 
+/* By the last who holds it, however it ended. */
+static void wipe(struct slu_awaited *awaited)
+{
+    struct request *request = slu_container_of(awaited, struct request, awaited);
+
+    explicit_bzero(request->secret, sizeof request->secret);
+}
+
 /* The caller's request, of which it gets the answer. */
 static int ask(struct request *asked, int64_t until)
 {
@@ -169,6 +177,7 @@ static int ask(struct request *asked, int64_t until)
         return slu_fail(ENOMEM, "no memory to ask munge");
     *request = *asked;
     slu_awaited_init(&request->awaited);
+    request->awaited.wipe = wipe;
     error = slu_awaited_start(&request->awaited, run);
     if (error == 0)
         error = slu_awaited_wait(&request->awaited, limit < until ? limit : until,
@@ -176,7 +185,6 @@ static int ask(struct request *asked, int64_t until)
     if (error == 0) {
         memcpy(asked->secret, request->secret, sizeof asked->secret);
         memcpy(asked->credential, request->credential, sizeof asked->credential);
-        explicit_bzero(request->secret, sizeof request->secret);
     }
     slu_awaited_drop(&request->awaited);
     return error;
@@ -210,8 +218,10 @@ int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENT
     if (used <= 0)
         return used;
     error = slu_random(request.secret, sizeof request.secret);
-    if (error < 0)
+    if (error < 0) {
+        explicit_bzero(request.secret, sizeof request.secret);
         return error;
+    }
     slu_text_save(&before);
     error = ask(&request, until);
     if (error == 0) {
@@ -221,6 +231,9 @@ int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENT
     explicit_bzero(request.secret, sizeof request.secret);
     if (error == 0)
         return 1;
+    /* Whether munge is there is not known: no word of that, nor of others, when time is up. */
+    if (error == -ETIMEDOUT && slu_now() >= until)
+        return error;
     slu_text_save(&why);
     /* Who names it means it; else it is not there, as on most hosts. */
     if (request.socket[0] != '\0')
