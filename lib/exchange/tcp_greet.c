@@ -135,9 +135,12 @@ static void refuse_secret(struct tcp *tcp, struct greeting *greeting, struct new
 {
     char why[120] = "it did not prove that it knows the secret";
 
-    if (hello->secret != tcp->means)
+    if (hello->secret == TCP_NOTHING && tcp->means != TCP_NOTHING)
+        snprintf(why, sizeof why, "it has no secret, and rank 0 has %s",
+                 tcp->means == TCP_SECRET ? "one" : slu_secret_means(tcp->means));
+    else if (hello->secret != tcp->means)
         snprintf(why, sizeof why, "it has %s, and rank 0 has %s", slu_secret_means(hello->secret),
-                 slu_secret_means(tcp->means));
+                 tcp->means == TCP_NOTHING ? "no secret" : slu_secret_means(tcp->means));
 
     if (hello->rank < tcp->ranks) {
         tcp->peers[hello->rank].refused = true;

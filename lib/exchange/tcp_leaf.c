@@ -321,8 +321,8 @@ static int fail_attempt(const struct attempt *attempt)
                         "rank %u cannot find rank 0: this host does not know the root %s: %s; so "
                         "it was until the deadline",
                         tcp->rank, root, attempt->why);
-    return slu_fail(ETIMEDOUT, "rank 0 did not come to %s before the deadline of rank %u: %s", root,
-                    tcp->rank, attempt->why);
+    return slu_fail(ETIMEDOUT, "rank 0 did not come to %s%s before the deadline of rank %u: %s",
+                    root, tcp->root_source != NULL ? "," : "", tcp->rank, attempt->why);
 }
 
 static int find_root(struct sluice_exchange *exchange, int64_t until)
