@@ -209,6 +209,14 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch blames the rank that was killed' blames_the_killed
   check 'scripts/launch blames the lowest of the ranks that failed' blames_the_lowest
   check 'scripts/launch says what it needs' ends_with 2 'how many ranks' "$launch" $ranks
+  check 'scripts/launch names an option it does not know' ends_with 2 'unknown option -x; see --help' \
+    "$launch" -x $ranks
+  check 'scripts/launch quotes a number that is none' ends_with 2 "not 'x'" "$launch" -n x $ranks
+  check 'scripts/launch quotes a number of ranks that cannot be' ends_with 2 "not '0'" "$launch" -n 0 $ranks
+  check 'scripts/launch -nN' ends_with 0 '1 of 2' "$launch" -n2 -q sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS'
+  check 'scripts/launch --help tells all' ends_with 0 'libsodium needs\.$' "$launch" --help
+  check 'scripts/launch with all closed' ends_with 3 '' sh -c \
+    'exec "$1" -n 2 sh -c "exit 3" <&- >&- 2>&-' - "$launch"
   check 'scripts/launch without a program' ends_with 2 'which program' "$launch" -n 2
 else
   skip 'scripts/launch' 'no bash 5.1'
