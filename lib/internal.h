@@ -148,6 +148,7 @@ struct slu_living {
     uint32_t first_free_place; /* these three are name.c's */
     uint32_t place_count;
     _Atomic(void *) places[SLU_PLACE_LEVELS];
+    struct sluice_pd *pds; /* pd.c's: all of them */
 };
 union slu_living_page {
     struct slu_living living;

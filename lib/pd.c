@@ -12,26 +12,33 @@
 #include "engine/engine.h"
 #include "internal.h"
 
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sluice_pd *all; /* under all_lock, which comes before that of a domain */
+/* Of slu_living.pds, and before that of a domain. */
+static struct slu_fork_lock all_lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
+
+static void unlock_all(void)
+{
+    pthread_mutex_unlock(&all_lock.lock);
+}
 
 static void enter_all(struct sluice_pd *pd)
 {
-    pthread_mutex_lock(&all_lock);
-    pd->next = all;
-    all = pd;
-    pthread_mutex_unlock(&all_lock);
+    slu_fork_lock(&all_lock);
+    pd->next = slu_living.pds;
+    slu_living.pds = pd;
+    unlock_all();
 }
 
 static void leave_all(struct sluice_pd *pd)
 {
-    struct sluice_pd **at = &all;
+    struct sluice_pd **at = &slu_living.pds;
 
-    pthread_mutex_lock(&all_lock);
-    while (*at != pd)
+    slu_fork_lock(&all_lock);
+    /* A call that forked, in a function of the program's, goes on in the child with none. */
+    while (*at != NULL && *at != pd)
         at = &(*at)->next;
-    *at = pd->next;
-    pthread_mutex_unlock(&all_lock);
+    if (*at != NULL)
+        *at = pd->next;
+    unlock_all();
 }
 
 static bool share_keys(const struct sluice_pd *a, const struct sluice_pd *b)
@@ -48,10 +55,10 @@ bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey)
 {
     bool used = false;
 
-    pthread_mutex_lock(&all_lock);
-    for (struct sluice_pd *other = all; other != NULL && !used; other = other->next)
+    slu_fork_lock(&all_lock);
+    for (struct sluice_pd *other = slu_living.pds; other != NULL && !used; other = other->next)
         used = share_keys(pd, other) && slu_engines_use_key(other, lkey);
-    pthread_mutex_unlock(&all_lock);
+    unlock_all();
     return used;
 }
 

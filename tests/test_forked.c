@@ -295,6 +295,18 @@ static void *open_and_close(void *argument)
     return NULL;
 }
 
+/* The list of domains is locked for a moment in each of these calls. */
+static void *make_domains(void *argument)
+{
+    struct sluice_context *context = sluice_context_open(test_device(), NULL);
+    (void)argument;
+    while (!atomic_load(&stopped)) {
+        sluice_pd_free(sluice_pd_alloc(context));
+    }
+    sluice_context_close(context);
+    return NULL;
+}
+
 static void log_nothing(uint32_t level, const char *line, void *user)
 {
     (void)level;
@@ -308,11 +320,12 @@ static void log_nothing(uint32_t level, const char *line, void *user)
  */
 START_TEST(locks_are_free_in_a_child)
 {
-    pthread_t threads[2];
+    static void *(*const works[])(void *) = {open_and_close, open_and_close, make_domains};
+    pthread_t threads[COUNT(works)];
     require_ok(sluice_log_set(SLUICE_LOG_DEBUG, log_nothing, NULL));
     atomic_store(&stopped, false);
     for (size_t i = 0; i < COUNT(threads); i++) {
-        require_ok(pthread_create(&threads[i], NULL, open_and_close, NULL));
+        require_ok(pthread_create(&threads[i], NULL, works[i], NULL));
     }
     for (int i = 0; i < (short_run() ? 5 : 30); i++) {
         fflush(NULL);
