@@ -230,8 +230,8 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct
         return fail_alloc(err, length);
     struct soft_mr *made = make_mr(pd, pages.addr, length, access);
     if (made == NULL) {
-        slu_pages_unmap(&pages);
         slu_fd_close(fd);
+        slu_pages_unmap(&pages);
         return -ENOMEM;
     }
     made->memfd = fd;
@@ -246,9 +246,10 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
     remove_mr(&((struct soft_context *)base->pd->context)->keys, mr);
     for (unsigned time = 0; atomic_load_explicit(&mr->pins, memory_order_acquire) != 0; time++)
         slu_soft_pause(time);
-    slu_pages_unmap(&mr->pages);
+    /* Closed first: the pages go with what comes last, which takes time, and no lock here. */
     if (mr->memfd >= 0)
         slu_fd_close(mr->memfd);
+    slu_pages_unmap(&mr->pages);
     free(mr);
 }
 
