@@ -137,6 +137,17 @@ START_TEST(no_stream_is_taken_by_an_exchange)
 }
 END_TEST
 
+/* While the library makes a descriptor, it keeps the free ones for a moment. */
+static void open_as(int wanted)
+{
+    int64_t end = clock_now() + SLUICE_S(10);
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR)) != wanted) {
+        require(fd >= 0 && clock_now() < end, "%d is not the lowest, but %d", wanted, fd);
+        close(fd);
+    }
+}
+
 /* What the program puts there stays there, whatever the library does meanwhile. */
 static void use_streams(struct rank *rank)
 {
@@ -147,7 +158,7 @@ static void use_streams(struct rank *rank)
     }
     pair_open(&pair, NULL);
     for (int fd = 0; fd < STREAMS; fd++) {
-        require(open("/dev/null", O_RDWR) == fd, "%d is not the lowest", fd);
+        open_as(fd);
     }
     pair_works(&pair);
     pair_reset(&pair);

@@ -213,6 +213,15 @@ static void await_child(pid_t pid)
     require(WIFEXITED(status) && WEXITSTATUS(status) == 7, "the child ended with %#x", status);
 }
 
+/* What the parent has is out of reach in a child: a leak to sanitizers, which look in exit(3). */
+static _Noreturn void leave(void)
+{
+    if (SANITIZED) {
+        _exit(7);
+    }
+    exit(7);
+}
+
 START_TEST(objects_of_the_parent_are_none)
 {
     struct estate estate;
@@ -225,7 +234,7 @@ START_TEST(objects_of_the_parent_are_none)
         try_memory(&estate);
         try_ends(&estate);
         try_calls(&estate);
-        exit(7);
+        leave();
     }
     await_child(pid);
     estate_close(&estate);
@@ -267,12 +276,12 @@ START_TEST(a_child_makes_its_own)
             try_calls(&estate);
             try_ends(&own);
             use_own();
-            exit(7);
+            leave();
         }
         await_child(pid);
         try_ends(&estate);
         estate_close(&own);
-        exit(7);
+        leave();
     }
     await_child(pid);
     estate_close(&estate);

@@ -202,13 +202,13 @@ START_TEST(scopes_of_a_crowd)
             loops[i] = loop_open(desk.pair.sides.pds[0], 2, &attr);
             scopes[i] = sluice_multichannel_scope_begin(loops[i], DEADLINE);
             require(scopes[i], "%s", sluice_last_error());
-            require_ok(sluice_scope_post_send(scopes[i], 0, NULL, 0, NULL));
+            require_ok(sluice_scope_post_receive(scopes[i], 1, NULL, 0, NULL));
         }
         for (int i = 0; i < CROWD; i++) {
             if (round > 0) {
                 require_error(sluice_scope_end(old[i], NULL), -ESTALE, "ended");
             }
-            require_ok(sluice_scope_post_receive(scopes[i], 1, NULL, 0, NULL));
+            require_ok(sluice_scope_post_send(scopes[i], 0, NULL, 0, NULL));
         }
         for (int i = 0; i < CROWD; i++) {
             old[i] = scopes[i];
