@@ -34,9 +34,9 @@ struct soft_helper {
     pthread_t watcher; /* whoever of the two leads */
     bool watcher_tried;
     bool has_watcher;
-    atomic_bool watched;  /* the watcher looks, or cannot be had */
-    atomic_ullong turn;   /* odd: the leader may touch memory of the program's now */
-    pthread_cond_t watch; /* of lock: there have been turns */
+    atomic_bool watched;   /* the watcher looks, or cannot be had */
+    _Atomic uint64_t turn; /* odd: the leader may touch memory of the program's now */
+    pthread_cond_t watch;  /* of lock: there have been turns */
     atomic_bool stop;
     int epoll;
     int event;
