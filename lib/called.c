@@ -19,6 +19,9 @@
 /* How many functions that the program gave us the thread is in. */
 static _Thread_local int program_depth;
 
+/* It tells where the library is. */
+static const char here;
+
 /* A call may be the last instruction of its function: what returns there is behind it. */
 static bool find(const void *returns_to, Dl_info *found)
 {
@@ -49,15 +52,19 @@ const char *slu_called(void)
     const char *name = NULL;
     Dl_info own;
     Dl_info frame;
+    int first = 0;
     int count;
     int named = 0;
 
     slu_fd_guard(); /* the C library loads another one to walk the stack */
     count = backtrace(frames, MOST_FRAMES);
     slu_fd_unguard();
-    if (count == 0 || !find(frames[0], &own))
+    if (dladdr(&here, &own) == 0)
         return NULL;
-    for (int i = 1; i < count; i++) {
+    /* Sanitizers put themselves between us and the C library. */
+    while (first < count && (!find(frames[first], &frame) || frame.dli_fbase != own.dli_fbase))
+        first++;
+    for (int i = first; i < count; i++) {
         if (!find(frames[i], &frame) || frame.dli_fbase != own.dli_fbase)
             return program_depth == 0 || named == 1 ? name : NULL;
         name = frame.dli_sname;
