@@ -219,7 +219,7 @@ static void find_no_room(uint32_t peer)
     struct sluice_request request = write_of(peer, 9);
     int64_t start = fake.now;
     require_result(rig_submit(&rig, &request, 1, SLUICE_MS(5), completions), -ETIMEDOUT);
-    require_status(&completions[0], 9, SLUICE_STATUS_DEADLINE, SLUICE_STATUS_SUCCESS);
+    require_status(&completions[0], 9, SLUICE_STATUS_DEADLINE, SLUICE_STATUS_DEADLINE);
     require(fake.now - start >= SLUICE_MS(5) && fake.now - start < SLUICE_MS(10), "%lld ns",
             (long long)(fake.now - start));
     for (uint32_t i = 0; i < 2; i++) {
