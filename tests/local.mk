@@ -318,6 +318,8 @@ source_checks = \
 %C%_libtestsupport_la_SOURCES = \
 	%D%/support/crew.c \
 	%D%/support/crew.h \
+	%D%/support/fair.c \
+	%D%/support/fair.h \
 	%D%/support/fault.c \
 	%D%/support/fault.h \
 	%D%/support/group.c \

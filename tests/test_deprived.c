@@ -64,8 +64,8 @@ START_TEST(withdrawn_memory)
 {
     struct pair pair;
     struct memory memory;
-    size_t length = (size_t)(short_run() ? 8 : 64) << 20;
-    int rounds = short_run() ? 6 : 24;
+    size_t length = (size_t)(short_run() ? 8 : 32) << 20;
+    int rounds = short_run() ? 6 : 12;
     int refused = 0;
     sides_open(&pair.sides);
     memory_open(&memory, pair.sides.pds[0], length);

@@ -495,6 +495,9 @@ static void serve_bursts(struct joined *joined, struct rank *rank, uint32_t edge
     }
     while (!served.over) {
         int count = epoll_wait(epoll, events, CHANNELS + 1, (int)(DEADLINE / 1000000));
+        if (count < 0 && errno == EINTR) {
+            continue; /* the process was stopped, and goes on */
+        }
         require(count > 0, "a wake-up was lost after %u messages", served.messages);
         served.sleeps++;
         for (int i = 0; i < count; i++) {

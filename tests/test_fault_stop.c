@@ -263,11 +263,11 @@ static void stop_past_deadline(struct rank *rank)
     for (int i = 0; i < 3; i++) {
         if (rank->index == WORKER) {
             kill(traffic->pids[STOPPED], SIGSTOP);
-            int64_t start = clock_now();
+            int64_t start = fair_now();
             post_to_stopped(traffic, &tally, SLUICE_MS(100));
             tally_close_multichannel(&tally, traffic->mesh.all);
-            require(clock_now() - start < SLUICE_MS(1500) || !device_is_soft(), "%lld ms",
-                    (long long)(clock_now() - start) / 1000000);
+            require(fair_now() - start < SLUICE_MS(1500) || !device_is_soft(), "%lld ms",
+                    (long long)(fair_now() - start) / 1000000);
             struct sluice_error error = peer_error(traffic->mesh.all, STOPPED);
             require(error.error_class == SLUICE_CLASS_TIMEOUT &&
                         strstr(error.text, "deadline of 100 ms passed") &&
@@ -355,7 +355,7 @@ enum last { LAST_CONTEXT, LAST_DOMAIN, LAST_REGION, LASTS };
 static int64_t leave(struct mesh *mesh, struct memory *memory, enum last last)
 {
     sluice_multichannel_close(mesh->all);
-    int64_t start = clock_now();
+    int64_t start = fair_now();
     if (last != LAST_CONTEXT) {
         sluice_context_close(mesh->context);
     }
@@ -369,7 +369,7 @@ static int64_t leave(struct mesh *mesh, struct memory *memory, enum last last)
     if (last == LAST_CONTEXT) {
         sluice_context_close(mesh->context);
     }
-    return clock_now() - start;
+    return fair_now() - start;
 }
 
 /* All ends while the peer is stopped, in the middle of what is sent to it. */

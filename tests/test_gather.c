@@ -311,12 +311,12 @@ static int act(struct sluice_node *node, enum act what)
 static void disagree(struct crew *crew, uint32_t rank)
 {
     const enum act *acts = crew->argument;
-    int64_t start = clock_now();
+    int64_t start = fair_now();
     int result = act(crew->nodes[rank], acts[rank != 2]);
     require(result == -EPROTO, "rank %u, %d and %d: %d, %s", rank, acts[0], acts[1], result,
             sluice_last_error());
     require(strstr(sluice_last_error(), "rank"), "%s", sluice_last_error());
-    require(clock_now() - start < DEADLINE / 2, "rank %u", rank);
+    require(fair_now() - start < DEADLINE / 2, "rank %u", rank);
     crew_mend(crew, rank);
     give(crew, rank, 100, 1, false);
     require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, 0, DEADLINE));

@@ -104,7 +104,7 @@ static void meet(struct end *end, const char *place)
 /* Host 0 listens for a single connection, so the next test cannot take it for its own. */
 static int accept_other(const struct sockaddr_in *address)
 {
-    struct timeval limit = {.tv_sec = 30};
+    struct timeval limit = {.tv_sec = 200};
     int yes = 1;
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -119,7 +119,7 @@ static int accept_other(const struct sockaddr_in *address)
 
 static int connect_other(const struct sockaddr_in *address)
 {
-    int64_t end = clock_now() + SLUICE_S(30);
+    int64_t end = clock_now() + SLUICE_S(200);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     while (connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0) {
         require(clock_now() < end, "the other host does not come: %s", strerror(errno));
@@ -132,7 +132,7 @@ static int connect_other(const struct sockaddr_in *address)
 
 static void talk_open(struct end *end, int number)
 {
-    struct timeval limit = {.tv_sec = 30};
+    struct timeval limit = {.tv_sec = 200};
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = addresses[0]};
     address.sin_port = htons((uint16_t)(PORT + number));
     end->talk = this_host == 0 ? accept_other(&address) : connect_other(&address);
@@ -235,12 +235,12 @@ static uint32_t write_until_failure(struct end *end)
 {
     struct sluice_completion completions[BLOCKS];
     bool survives = end->failure->writer == SLUICE_CLASS_NONE;
-    int64_t start = clock_now();
+    int64_t start = fair_now();
     int64_t last = start;
     int64_t longest = 0;
     uint32_t round = 1;
     while (write_round(end, round, completions) == 0) {
-        int64_t now = clock_now();
+        int64_t now = fair_now();
         longest = now - last > longest ? now - last : longest;
         last = now;
         require(now - start < DEADLINE, "no failure, the longest pause was %lld ms",
@@ -252,7 +252,7 @@ static uint32_t write_until_failure(struct end *end)
         }
         round++;
     }
-    int64_t took = clock_now() - last;
+    int64_t took = fair_now() - last;
     int64_t budget = BUDGET(end->failure->ack_timeout);
     require(!survives, "round %u failed after %lld ms: %s", round, (long long)took / 1000000,
             sluice_last_error());

@@ -71,7 +71,7 @@ static void loop_open_all(struct loop *loop)
 static void loop_look(struct loop *loop, uint32_t wanted)
 {
     struct epoll_event events[64];
-    int64_t start = clock_now();
+    int64_t start = fair_now();
     memset(loop->is_ready, 0, sizeof(loop->is_ready));
     loop->ready = 0;
     while (loop->ready < wanted) {
@@ -80,7 +80,7 @@ static void loop_look(struct loop *loop, uint32_t wanted)
             loop->ready += !loop->is_ready[events[i].data.u32];
             loop->is_ready[events[i].data.u32] = true;
         }
-        require(clock_now() - start < DEADLINE, "%u of %u", loop->ready, wanted);
+        require(fair_now() - start < DEADLINE, "%u of %u", loop->ready, wanted);
     }
 }
 
@@ -154,9 +154,9 @@ static int count_threads(void)
 /* A thread that was joined takes a moment to vanish. */
 static void await_threads(int most)
 {
-    int64_t start = clock_now();
+    int64_t start = fair_now();
     while (count_threads() > most) {
-        require(clock_now() - start < DEADLINE, "%d threads, at most %d wanted", count_threads(),
+        require(fair_now() - start < DEADLINE, "%d threads, at most %d wanted", count_threads(),
                 most);
         let_pass(SLUICE_MS(1));
     }

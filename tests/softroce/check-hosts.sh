@@ -9,7 +9,7 @@
 runs() {
   text=$1
   shift
-  timeout 60 "$@" >"$tmp/out" 2>&1
+  timeout 200 "$@" >"$tmp/out" 2>&1
   status=$?
   cat "$tmp/out"
   echo "exit status $status"
@@ -18,7 +18,7 @@ runs() {
 
 in_guests() {
   here=$(cd "$srcdir" && pwd)
-  "$here/tests/softroce/run" --hosts 2 --timeout 240 --env "srcdir=$here" \
+  "$here/tests/softroce/run" --hosts 2 --timeout 900 --env "srcdir=$here" \
     --env SLUICE_DEVICE=rxe0 --env SLUICE_TEST_DEVICE=rxe0 --env TAP_EXIT=yes \
     sh "$here/tests/softroce/check-hosts.sh" >"$tmp/out" 2>"$tmp/err"
   status=$?
@@ -44,7 +44,7 @@ scatter() {
     head -c "$2" /dev/urandom >"$tmp/input"
     runs 'digests agree' examples/03-scatter-gather -l "$first:$port" -n 2 -r "$3" "$tmp/input"
   else
-    timeout 60 examples/03-scatter-gather -c "$first:$port"
+    timeout 200 examples/03-scatter-gather -c "$first:$port"
   fi
 }
 
@@ -66,13 +66,13 @@ of_four() {
   text=$2
   export SLUICE_RANKS=4 SLUICE_ROOT="$first:$1" SLUICE_JOB="two-hosts-$1"
   shift 2
-  SLUICE_RANK=$((2 * SOFTROCE_HOST + 1)) timeout 60 "$@" &
+  SLUICE_RANK=$((2 * SOFTROCE_HOST + 1)) timeout 200 "$@" &
   second=$!
   export SLUICE_RANK=$((2 * SOFTROCE_HOST))
   if [ "$SOFTROCE_HOST" = 0 ]; then
     runs "$text" "$@"
   else
-    timeout 60 "$@"
+    timeout 200 "$@"
   fi
   status=$?
   wait "$second" || status=1

@@ -212,7 +212,7 @@ static void describe_wait(struct hub *hub, unsigned seconds)
 
 static void run_hub(struct hub *hub, unsigned seconds)
 {
-    int64_t end = clock_now() + SLUICE_S(seconds);
+    int64_t end = clock_now() + PATIENCE * SLUICE_S(seconds);
     while (!hub->failure[0]) {
         struct pollfd fds[GROUP_MOST];
         uint32_t indices[GROUP_MOST];
@@ -228,7 +228,7 @@ static void run_hub(struct hub *hub, unsigned seconds)
             return;
         }
         if (left <= 0) {
-            describe_wait(hub, seconds);
+            describe_wait(hub, PATIENCE * seconds);
             return;
         }
         if (poll(fds, count, (int)(left / 1000000) + 1) < 0) {

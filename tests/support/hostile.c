@@ -222,13 +222,13 @@ void expect_failure(struct victim *victim, unsigned classes, const char *what)
 {
     struct sluice_multichannel *hub = victim->star.hub;
     struct sluice_completion completion;
-    int64_t start = clock_now();
+    int64_t start = fair_now();
     for (uint32_t i = 0; i < victim->posted; i++) {
         require(sluice_multichannel_wait(hub, &victim->handles[i], SLUICE_S(3), &completion) == 0,
                 "%s: request %u is still pending", what, i);
     }
     while (sluice_multichannel_peer_state(hub, 0) != SLUICE_STATE_FAILED) {
-        require(clock_now() - start < SLUICE_S(3), "%s: the channel does not fail", what);
+        require(fair_now() - start < SLUICE_S(3), "%s: the channel does not fail", what);
         let_pass(SLUICE_MS(1));
     }
     struct sluice_error error = peer_error(hub, 0);

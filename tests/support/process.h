@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fair.h"
+
 /* Open file descriptors of the process, but not the one that counts them. */
 int count_fds(void);
 /*

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fair.h"
 #include "group.h"
 
 static enum wire wire;
@@ -70,13 +71,15 @@ int run_cases(const char *name, const struct cases *cases, size_t count)
     for (size_t i = 0; i < count; i++) {
         TCase *tcase = tcase_create(cases[i].name);
         tcase_add_checked_fixture(tcase, cases[i].wire == WIRE_SELF ? use_self : use_tcp, NULL);
-        tcase_set_timeout(tcase, cases[i].seconds);
+        tcase_set_timeout(tcase, PATIENCE * cases[i].seconds);
         cases[i].add(tcase);
         suite_add_tcase(suite, tcase);
     }
     SRunner *runner = srunner_create(suite);
     srunner_set_tap(runner, "-");
+    fair_start();
     srunner_run_all(runner, CK_SILENT);
+    fair_stop();
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

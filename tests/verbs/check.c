@@ -36,9 +36,9 @@ uint32_t qpn_of(uint32_t i)
 
 void await_device(bool (*done)(const void *argument), const void *argument, const char *what)
 {
-    int64_t start = clock_now();
+    int64_t start = fair_now();
     while (!done(argument)) {
-        require(clock_now() - start < DEADLINE, "%s", what);
+        require(fair_now() - start < DEADLINE, "%s", what);
         let_pass(SLUICE_US(100));
     }
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A clock for what has to happen in time. It stands still while the machine gives
+ * the tests nothing at all (a host that stops its guests, memory that is slow to
+ * come, a frozen group of processes), for that is no fault of who is late. What a
+ * call must at least take is measured with clock_now().
+ */
+#ifndef SUPPORT_FAIR_H
+#define SUPPORT_FAIR_H
+
+#include <stdint.h>
+
+/*
+ * Starts the process that looks whether time is given, before all tests; it ends with
+ * its parent at the latest. Without it fair_now() is clock_now().
+ */
+void fair_start(void);
+void fair_stop(void);
+
+/* Nanoseconds, monotonic in each thread. */
+int64_t fair_now(void);
+
+/* A moment, or the time between two, on both clocks. */
+struct span {
+    int64_t real;
+    int64_t fair;
+};
+
+struct span span_begin(void);
+struct span span_between(struct span begin, struct span end);
+struct span span_since(struct span begin);
+
+/* It took at least so much real time, and less than so much of the fair. */
+#define require_took(span, least, most) check_took(__FILE__, __LINE__, span, least, most)
+void check_took(const char *file, int line, struct span took, int64_t least, int64_t most);
+
+#endif
