@@ -2,7 +2,6 @@
 /* What a test asks of the pretend device, and what it is told. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fake_device.h"
@@ -94,14 +93,6 @@ void *fake_alloc(size_t bytes)
         abort();
     }
     return memset(memory, 0, bytes);
-}
-
-int64_t fake_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 void fake_complain(const char *format, ...)

@@ -143,7 +143,6 @@ extern pthread_mutex_t fake_mutex;
 void fake_lock(void);
 void fake_unlock(void);
 void *fake_alloc(size_t bytes); /* zeroed; never fails */
-int64_t fake_now(void);
 /* Something that no program may do: stops it, unless misuse is tolerated. */
 void fake_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Counts the call. True if it is to fail: errno is set. */

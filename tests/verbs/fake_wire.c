@@ -102,6 +102,32 @@ void fake_wire_forget(struct fake_qp *qp)
     qp->rnr_waits = false;
 }
 
+/* How long the device sleeps at most while a timer runs, and twice that. */
+#define NAP INT64_C(5000000)
+#define CREDIT (2 * NAP)
+
+static int64_t real_time(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/*
+ * The clock of the device. It takes no notice of more than CREDIT between two looks:
+ * a process that stood still is no peer that gives no answer.
+ */
+static int64_t device_time(void)
+{
+    static int64_t looked, time;
+    int64_t now = real_time();
+
+    time += now - looked < CREDIT ? now - looked : CREDIT;
+    looked = now;
+    return time;
+}
+
 /* Time until a packet that was not acknowledged is sent again; 0: never. */
 static int64_t answer_time(const struct fake_qp *qp)
 {
@@ -158,7 +184,7 @@ static void await_receive(struct fake_qp *qp, int64_t now)
 
 static void serve(struct fake_qp *qp)
 {
-    int64_t now = fake_now();
+    int64_t now = device_time();
 
     if (qp->state == IBV_QPS_ERR) {
         flush(qp);
@@ -194,7 +220,7 @@ void fake_wire_hasten(struct fake_qp *qp)
 /* Wakes those whose time has come. Returns when the next one does, INT64_MAX for never. */
 static int64_t look_at_timers(void)
 {
-    int64_t now = fake_now(), next = INT64_MAX;
+    int64_t now = device_time(), next = INT64_MAX;
 
     for (struct fake_link *link = fake_qps.next; link != &fake_qps; link = link->next) {
         struct fake_qp *qp = fake_container_of(link, struct fake_qp, link);
@@ -209,14 +235,21 @@ static int64_t look_at_timers(void)
     return next;
 }
 
+/* Until that time of the device, which may be sooner than its timers: it looks again. */
 static void sleep_until(int64_t time)
 {
-    struct timespec until = {.tv_sec = time / 1000000000, .tv_nsec = time % 1000000000};
+    int64_t left, end;
+    struct timespec until;
 
-    if (time == INT64_MAX)
+    if (time == INT64_MAX) {
         pthread_cond_wait(&changed, &fake_mutex);
-    else
-        pthread_cond_timedwait(&changed, &fake_mutex, &until);
+        return;
+    }
+    left = time - device_time();
+    end = real_time() + (left < NAP ? left : NAP);
+    until.tv_sec = end / 1000000000;
+    until.tv_nsec = end % 1000000000;
+    pthread_cond_timedwait(&changed, &fake_mutex, &until);
 }
 
 static void *run(void *unused)
