@@ -428,7 +428,7 @@ START_TEST(a_lost_connection)
 {
     /* Of a device that hears nothing of it the loss is learned by asking. */
     const struct sluice_channel_attr channel = {
-        .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_MS(200)};
+        .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
     struct crew crew;
     crew_open(&crew, 3, &attr);
@@ -465,7 +465,7 @@ static void leave_for_another(struct crew *crew, uint32_t rank)
 START_TEST(a_loss_that_was_told)
 {
     const struct sluice_channel_attr channel = {
-        .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_MS(200)};
+        .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
     struct crew crew;
     crew_open(&crew, 3, &attr);
@@ -508,7 +508,7 @@ static void live_or_die(struct rank *rank)
 {
     const struct killing *killing = rank->argument;
     const struct sluice_channel_attr channel = {
-        .size = sizeof(channel), .ack_timeout = 16, .keepalive = SLUICE_MS(500)};
+        .size = sizeof(channel), .ack_timeout = 16, .keepalive = SLUICE_S(1)};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);

@@ -455,7 +455,7 @@ START_TEST(d5_all_that_are_missing)
     struct parties parties;
     char expected[4096] = "1";
     int fds[149];
-    parties_make(&parties, 2, SLUICE_S(1));
+    parties_make(&parties, 2, SLUICE_S(8));
     parties.party[0].attr.ranks = 400;
     parties.party[1].absent = true;
     require_ok(sluice_log_set(SLUICE_LOG_ERROR, keep_missing, NULL));
@@ -482,7 +482,7 @@ START_TEST(d5_no_file_descriptor)
     struct rlimit limit, low;
     uint8_t hello[HELLO];
     require_ok(sluice_log_set(SLUICE_LOG_NONE, NULL, NULL));
-    start_root(&parties, 3, SLUICE_S(1));
+    start_root(&parties, 3, SLUICE_S(5));
     int stranger = dial(parties.port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     close(join(&parties, 3, 2));

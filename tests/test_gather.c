@@ -516,7 +516,7 @@ static void live_or_die(struct rank *rank)
 {
     const bool *inside = rank->argument;
     const struct sluice_channel_attr channel = {
-        .size = sizeof(channel), .ack_timeout = 16, .keepalive = SLUICE_MS(500)};
+        .size = sizeof(channel), .ack_timeout = 16, .keepalive = SLUICE_S(1)};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);

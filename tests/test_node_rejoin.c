@@ -13,7 +13,7 @@
 
 /* Of a device that hears nothing of it the loss is learned by asking. */
 static const struct sluice_channel_attr watchful = {
-    .size = sizeof(watchful), .ack_timeout = 14, .keepalive = SLUICE_MS(500)};
+    .size = sizeof(watchful), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
 static const struct sluice_node_attr watchful_node = {.size = sizeof(watchful_node),
                                                       .channel = &watchful};
 
