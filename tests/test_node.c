@@ -3,6 +3,7 @@
  * Nodes from their making to their end: arguments, endpoints that are wrong in
  * every way, opening over an exchange, and the orderly end.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "support/crew.h"
@@ -208,6 +209,18 @@ START_TEST(unusable_endpoints)
 }
 END_TEST
 
+/* Of what the log says. */
+static char first_line[300];
+
+static void keep_first_line(uint32_t level, const char *line, void *user)
+{
+    (void)level;
+    (void)user;
+    if (!first_line[0]) {
+        snprintf(first_line, sizeof(first_line), "%s", line);
+    }
+}
+
 /* Of the endpoint that rank 1 made; the connection in it is of its own version. */
 START_TEST(endpoints_from_the_future)
 {
@@ -218,10 +231,10 @@ START_TEST(endpoints_from_the_future)
     } later[] = {
         {9, 0, true, NULL},
         {9, 1, true, NULL},
-        {2, 2, false, "from version this library knows version too old"},
-        {0, 2, false, "version wrote it"},
+        {2, 2, false, "rank 1: from version this library knows version too old"},
+        {0, 2, false, "rank 1: version wrote it"},
         {(uint8_t)-1, 0, true, NULL},
-        {(uint8_t)-2, (uint8_t)-1, false, "written by version this library knows version"},
+        {(uint8_t)-2, (uint8_t)-1, false, "rank 1: written by version this library knows version"},
     };
     for (size_t i = 0; i < COUNT(later); i++) {
         struct duo duo;
@@ -231,11 +244,19 @@ START_TEST(endpoints_from_the_future)
         endpoint->bytes[1] = (uint8_t)(endpoint->bytes[1] + later[i].readable);
         memset(endpoint->bytes + 300, 0x77, 16);
         node_endpoint_sign(endpoint);
+        first_line[0] = '\0';
+        require_ok(sluice_log_set(SLUICE_LOG_WARN, keep_first_line, NULL));
         struct sluice_node *nodes[2] = {duo_connect(&duo, 0), duo_connect(&duo, 1)};
+        require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
         require(nodes[0] && nodes[1], "%zu: %s", i, sluice_last_error());
+        require(later[i].usable == !first_line[0], "%zu: %s", i, first_line);
         struct sluice_multichannel *all = sluice_node_multichannel(nodes[0]);
         require_result(sluice_multichannel_peer_state(all, 1),
                        later[i].usable ? SLUICE_STATE_READY : SLUICE_STATE_FAILED);
+        if (!later[i].usable) {
+            require_result(peer_error(all, 1).error, -EPROTO);
+            require_words(first_line, later[i].words);
+        }
         sluice_node_close(nodes[0]);
         sluice_node_close(nodes[1]);
         duo_close(&duo);

@@ -162,11 +162,10 @@ void check_result(const char *file, int line, const char *call, int64_t got, int
             sluice_last_error());
 }
 
-void check_text(const char *file, int line, const char *call, const char *wanted)
+void check_words(const char *file, int line, const char *call, const char *text, const char *wanted)
 {
     char words[200];
     char *rest = NULL;
-    const char *text = sluice_last_error();
     const char *at = text;
     snprintf(words, sizeof(words), "%s", wanted);
     if (!*text) {
@@ -179,6 +178,11 @@ void check_text(const char *file, int line, const char *call, const char *wanted
         }
         at += strlen(word);
     }
+}
+
+void check_text(const char *file, int line, const char *call, const char *wanted)
+{
+    check_words(file, line, call, sluice_last_error(), wanted);
 }
 
 static int class_errno(enum sluice_error_class error_class)

@@ -82,6 +82,8 @@ struct sluice_gid_info gid_info(const struct sluice_device_list *list, uint32_t 
 void fail_at(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 void check_result(const char *file, int line, const char *call, int64_t got, int64_t wanted);
+void check_words(const char *file, int line, const char *call, const char *text,
+                 const char *wanted);
 void check_text(const char *file, int line, const char *call, const char *wanted);
 
 #define require(condition, format, ...)                                            \
@@ -99,6 +101,9 @@ void check_text(const char *file, int line, const char *call, const char *wanted
         require_result(call, wanted);                 \
         check_text(__FILE__, __LINE__, #call, words); \
     } while (0)
+
+/* The text holds the words, one after the other. */
+#define require_words(text, words) check_words(__FILE__, __LINE__, #text, text, words)
 
 /* The constructor fails so. */
 #define require_null(call, wanted, words)                                         \
