@@ -118,6 +118,7 @@ test_programs += \
 	%D%/test_verbs_choice \
 	%D%/test_verbs_devices \
 	%D%/test_verbs_events \
+	%D%/test_verbs_forked \
 	%D%/test_verbs_infiniband \
 	%D%/test_verbs_limits \
 	%D%/test_verbs_memory \
@@ -183,6 +184,17 @@ FAKE_LIBS = \
 	%D%/verbs/ports.h
 %C%_test_verbs_events_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 %C%_test_verbs_events_LDADD = $(FAKE_LIBS)
+
+# Opening and closing takes its time there.
+%C%_test_verbs_forked_SOURCES = \
+	%D%/test_verbs_forked.c \
+	%D%/verbs/check.c \
+	%D%/verbs/check.h
+%C%_test_verbs_forked_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+%C%_test_verbs_forked_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=ibv_open_device,--wrap=ibv_close_device \
+	-Wl,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel
+%C%_test_verbs_forked_LDADD = $(FAKE_LIBS)
 
 %C%_test_verbs_infiniband_SOURCES = \
 	%D%/test_verbs_infiniband.c \
@@ -276,6 +288,7 @@ unthreaded_tests = \
 	%D%/test_steady \
 	%D%/test_verbs_choice \
 	%D%/test_verbs_devices \
+	%D%/test_verbs_forked \
 	%D%/test_verbs_infiniband \
 	%D%/test_verbs_limits \
 	%D%/test_verbs_memory \

@@ -1,75 +1,93 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What libibverbs opens for us. Its descriptors are as our own are, see
- * descriptor.h: none is 0, 1 or 2, and a child of fork(2) closes them. What
+ * descriptor.h: none is 0, 1 or 2, and a child of fork(2) closes them. It can
+ * do so at any time: while libibverbs makes or closes one, nobody forks. What
  * the child has of the device's memory, if anything, is its provider's.
  */
 #include "config.h"
 
 #include "verbs.h"
 
+/* A lock of libibverbs is not to be taken, in a child, by a thread that it has not. */
+static void begin(void)
+{
+    slu_verbs_lock();
+    slu_fd_guard();
+}
+
+static void end(void)
+{
+    slu_fd_unguard();
+    slu_verbs_unlock();
+}
+
 struct ibv_device **slu_verbs_devices(int *count)
 {
     struct ibv_device **devices;
 
-    /* It has a lock of its own: a child is not to find that taken by a thread that it has not. */
-    slu_verbs_lock();
-    slu_fd_guard();
+    begin();
     devices = ibv_get_device_list(count);
-    slu_fd_unguard();
-    slu_verbs_unlock();
+    end();
     return devices;
 }
 
-static struct ibv_context *open_guarded(struct ibv_device *device)
+static int adopt_both(const struct ibv_context *ibv)
 {
-    struct ibv_context *ibv;
-
-    slu_fd_guard();
-    ibv = ibv_open_device(device);
-    slu_fd_unguard();
-    return ibv;
+    if (slu_fd_adopt(ibv->cmd_fd) != 0)
+        return -1;
+    if (slu_fd_adopt(ibv->async_fd) == 0)
+        return 0;
+    slu_fd_disown(ibv->cmd_fd);
+    return -1;
 }
 
 struct ibv_context *slu_verbs_device_open(struct ibv_device *device)
 {
-    struct ibv_context *ibv = open_guarded(device);
+    struct ibv_context *ibv;
 
-    if (!ibv)
-        return NULL;
-    if (slu_fd_adopt(ibv->cmd_fd) == 0) {
-        if (slu_fd_adopt(ibv->async_fd) == 0)
-            return ibv;
-        slu_fd_disown(ibv->cmd_fd);
+    begin();
+    ibv = ibv_open_device(device);
+    if (ibv && adopt_both(ibv) != 0) {
+        ibv_close_device(ibv);
+        ibv = NULL;
+        errno = ENOMEM;
     }
-    ibv_close_device(ibv);
-    errno = ENOMEM;
-    return NULL;
+    end();
+    return ibv;
 }
 
 int slu_verbs_device_close(struct ibv_context *ibv)
 {
+    int err;
+
+    slu_verbs_lock();
     slu_fd_disown(ibv->async_fd);
     slu_fd_disown(ibv->cmd_fd);
-    return ibv_close_device(ibv);
+    err = ibv_close_device(ibv);
+    slu_verbs_unlock();
+    return err;
 }
 
 struct ibv_comp_channel *slu_verbs_comp_channel(struct ibv_context *ibv)
 {
     struct ibv_comp_channel *channel;
 
-    slu_fd_guard();
+    begin();
     channel = ibv_create_comp_channel(ibv);
-    slu_fd_unguard();
-    if (!channel || slu_fd_adopt(channel->fd) == 0)
-        return channel;
-    ibv_destroy_comp_channel(channel);
-    errno = ENOMEM;
-    return NULL;
+    if (channel && slu_fd_adopt(channel->fd) != 0) {
+        ibv_destroy_comp_channel(channel);
+        channel = NULL;
+        errno = ENOMEM;
+    }
+    end();
+    return channel;
 }
 
 void slu_verbs_comp_channel_end(struct ibv_comp_channel *channel)
 {
+    slu_verbs_lock();
     slu_fd_disown(channel->fd);
     ibv_destroy_comp_channel(channel);
+    slu_verbs_unlock();
 }

@@ -227,7 +227,7 @@ void slu_verbs_comp_channel_end(struct ibv_comp_channel *channel);
 
 /* fork.c: makes fork(2) safe for memory that is registered later. */
 int slu_verbs_fork_init(void);
-/* While this is held, no other thread forks, nor has libibverbs look for devices. */
+/* While this is held, no other thread forks, nor has libibverbs open or look for anything. */
 void slu_verbs_lock(void);
 void slu_verbs_unlock(void);
 
