@@ -22,8 +22,9 @@
 #define WORD 64
 
 /*
- * Taken for as long as a system call that makes or closes one, and by fork(2):
- * a child knows exactly which of its descriptors are ours.
+ * Taken for as long as a system call that makes or closes one that is kept, none
+ * of which waits for anything, and by fork(2): a child knows exactly which of its
+ * descriptors are ours.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t *kept; /* a bit for each descriptor */
@@ -129,18 +130,16 @@ static void begin(void)
     guard();
 }
 
-/* fd was made since begin(), or could not be, with errno. */
-static int end(int fd, bool stays)
+/* fd was made since begin(), or could not be, with errno. It is kept. */
+static int end(int fd)
 {
     fd = lift(fd);
-    if (fd >= 0 && stays) {
-        if (reserve(fd)) {
-            keep(fd);
-        } else {
-            close(fd);
-            fd = -1;
-            errno = ENOMEM;
-        }
+    if (fd >= 0 && reserve(fd)) {
+        keep(fd);
+    } else if (fd >= 0) {
+        close(fd);
+        fd = -1;
+        errno = ENOMEM;
     }
     unguard();
     pthread_mutex_unlock(&lock);
@@ -150,31 +149,31 @@ static int end(int fd, bool stays)
 int slu_fd_stream(int family)
 {
     begin();
-    return end(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), true);
+    return end(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 int slu_fd_accept(int listener, struct sockaddr *address, socklen_t *length)
 {
     begin();
-    return end(accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC), true);
+    return end(accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
 int slu_fd_epoll(void)
 {
     begin();
-    return end(epoll_create1(EPOLL_CLOEXEC), true);
+    return end(epoll_create1(EPOLL_CLOEXEC));
 }
 
 int slu_fd_event(void)
 {
     begin();
-    return end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), true);
+    return end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 int slu_fd_memory(const char *name, unsigned flags)
 {
     begin();
-    return end(memfd_create(name, MFD_CLOEXEC | flags), true);
+    return end(memfd_create(name, MFD_CLOEXEC | flags));
 }
 
 void slu_fd_close(int fd)
@@ -214,10 +213,23 @@ void slu_fd_disown(int fd)
     pthread_mutex_unlock(&lock);
 }
 
+/* Without the lock: a path may be that of a server that does not answer. */
 int slu_fd_open(const char *path, int flags)
 {
-    begin();
-    return end(open(path, flags | O_CLOEXEC), false);
+    int fd;
+
+    slu_fd_guard();
+    fd = lift(open(path, flags | O_CLOEXEC));
+    slu_fd_unguard();
+    return fd;
+}
+
+static void close_unkept(int fd)
+{
+    int saved = errno;
+
+    close(fd);
+    errno = saved;
 }
 
 FILE *slu_fd_read_file(const char *path)
@@ -226,7 +238,7 @@ FILE *slu_fd_read_file(const char *path)
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 
     if (file == NULL && fd >= 0)
-        slu_fd_close(fd);
+        close_unkept(fd);
     return file;
 }
 
@@ -236,7 +248,7 @@ DIR *slu_fd_read_folder(const char *path)
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
 
     if (folder == NULL && fd >= 0)
-        slu_fd_close(fd);
+        close_unkept(fd);
     return folder;
 }
 

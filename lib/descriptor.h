@@ -36,7 +36,10 @@ void slu_fd_close(int fd);
 int slu_fd_adopt(int fd);
 void slu_fd_disown(int fd);
 
-/* To read something, and then close(2), fclose(3), closedir(3). flags beside O_CLOEXEC. */
+/*
+ * To read something, and then close(2), fclose(3), closedir(3). flags beside O_CLOEXEC.
+ * Whatever that waits for, nobody else does.
+ */
 int slu_fd_open(const char *path, int flags);
 FILE *slu_fd_read_file(const char *path);
 DIR *slu_fd_read_folder(const char *path);

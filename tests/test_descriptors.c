@@ -4,12 +4,17 @@
  * library in their place: what it, or a library of its, still writes to them
  * gets to no peer. A thread writes all the time.
  */
+#include "config.h"
+
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "exchange/ranks.h"
@@ -18,6 +23,9 @@
 #include "support/process.h"
 
 #define STREAMS 3
+
+static const struct sluice_exchange_attr alone = {
+    .size = sizeof(alone), .kind = SLUICE_EXCHANGE_TCP, .rank = 0, .ranks = 1};
 
 struct writer {
     pthread_t thread;
@@ -174,6 +182,69 @@ START_TEST(streams_of_the_program_stay)
 }
 END_TEST
 
+#define STUCK "/tmp/sluice-of-a-server-that-does-not-answer"
+
+static atomic_bool opening, answered, ended;
+
+/* In place of that of the C library: one path is on a server that does not answer. */
+int open(const char *path, int flags, ...)
+{
+    int (*real)(const char *, int, ...);
+    void *found = dlsym(RTLD_NEXT, "open");
+    int64_t until = clock_now() + SLUICE_S(20);
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    memcpy(&real, &found, sizeof(real));
+    if (strcmp(path, STUCK) != 0) {
+        return real(path, flags, mode);
+    }
+    atomic_store(&opening, true);
+    while (!atomic_load(&answered) && clock_now() < until) {
+        poll(NULL, 0, 1);
+    }
+    atomic_store(&ended, true);
+    errno = ENOENT;
+    return -1;
+}
+
+static void *open_stuck(void *argument)
+{
+    const struct sluice_exchange_attr *attr = argument;
+    require_null(sluice_exchange_open(attr, SLUICE_S(10)), EINVAL, STUCK);
+    return NULL;
+}
+
+/* Channels are made, work and end, and processes fork, as if it were not there. */
+START_TEST(who_opens_a_file_holds_up_nobody)
+{
+    struct sluice_exchange_attr attr = alone;
+    struct pair pair;
+    pthread_t thread;
+    int status;
+    attr.secret_file = _i == 0 ? STUCK : NULL;
+    attr.host_file = _i == 1 ? STUCK : NULL;
+    require_ok(pthread_create(&thread, NULL, open_stuck, &attr));
+    while (!atomic_load(&opening)) {
+        poll(NULL, 0, 1);
+    }
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    pair_close(&pair);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(7);
+    }
+    require(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7,
+            "the child ended with %#x", status);
+    require(!atomic_load(&ended), "all waited for the file");
+    atomic_store(&answered, true);
+    require_ok(pthread_join(thread, NULL));
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, no_stream_is_taken);
@@ -183,6 +254,12 @@ static void add_tests(TCase *tcase)
 static void add_exchange(TCase *tcase)
 {
     tcase_add_test(tcase, no_stream_is_taken_by_an_exchange);
+#ifdef HAVE_SODIUM
+    tcase_add_loop_test(tcase, who_opens_a_file_holds_up_nobody, 0, 1);
+#endif
+#ifdef HAVE_JANSSON
+    tcase_add_loop_test(tcase, who_opens_a_file_holds_up_nobody, 1, 2);
+#endif
 }
 
 int main(void)

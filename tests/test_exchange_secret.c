@@ -62,6 +62,13 @@ START_TEST(d3_files_of_secrets)
     parties.party[0].attr.secret_file = "/tmp";
     parties_run(&parties, NULL);
     party_require(&parties.party[0], -EACCES, "regular file" BY_ATTR);
+    /* Nobody writes to it. */
+    snprintf(path, sizeof(path), "/tmp/sluice-secret-%d", getpid());
+    require(mkfifo(path, 0600) == 0, "%s: %s", path, strerror(errno));
+    parties.party[0].attr.secret_file = path;
+    parties_run(&parties, NULL);
+    unlink(path);
+    party_require(&parties.party[0], -EACCES, "regular file" BY_ATTR);
     parties.party[0].attr.secret_file = "/nowhere/secret";
     parties_run(&parties, NULL);
     party_require(&parties.party[0], -EINVAL, "cannot open" BY_ATTR);

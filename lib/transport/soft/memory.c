@@ -181,6 +181,13 @@ static int map_whole(const struct slu_page_way *way, int fd, struct slu_pages *p
     return err;
 }
 
+/* Whatever pages it has got go before it: that takes time, and closing has a lock. */
+static void drop_memfd(const struct slu_page_way *way, int fd)
+{
+    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)way->length);
+    slu_fd_close(fd);
+}
+
 /* A positive errno value without a text: there may be another way. */
 static int map_memfd(const struct slu_page_way *way, int *fd, struct slu_pages *pages)
 {
@@ -192,7 +199,7 @@ static int map_memfd(const struct slu_page_way *way, int *fd, struct slu_pages *
     if (err == 0) {
         err = map_whole(way, *fd, pages);
         if (err != 0)
-            slu_fd_close(*fd);
+            drop_memfd(way, *fd);
     }
     return err;
 }
