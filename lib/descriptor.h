@@ -47,10 +47,19 @@ DIR *slu_fd_read_folder(const char *path);
 /*
  * Between these two, 0, 1 and 2 are taken if they were free, so that no other
  * library gets them for us: what stands there meanwhile can neither be read nor
- * written, as if it were closed. They may be nested, and long.
+ * written, as if it were closed. They may be nested, and from any thread, but are
+ * not for what may never end: a program that closed them to open others in their
+ * place would not get these.
  */
 void slu_fd_guard(void);
 void slu_fd_unguard(void);
+
+/*
+ * From now on the calling thread, which has to be one of ours, has descriptors of its
+ * own, and none of the process, if the kernel can do that (Linux 5.9): what other
+ * libraries open in it needs no guard. It calls nothing of this file any more.
+ */
+void slu_fd_go_apart(void);
 
 /* getaddrinfo(3) and getifaddrs(3), guarded. */
 int slu_fd_find_addresses(const char *host, const char *port, const struct addrinfo *hints,

@@ -14,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,6 +184,44 @@ START_TEST(streams_of_the_program_stay)
 }
 END_TEST
 
+/* A daemon that takes what is said to it, and says nothing. */
+static int listen_in_silence(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    require(fd >= STREAMS, "%d", fd);
+    require(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "%s", strerror(errno));
+    require_ok(listen(fd, 16));
+    return fd;
+}
+
+static void ask_munge(struct rank *rank)
+{
+    struct writer writer;
+    struct parties parties;
+    char path[80];
+    snprintf(path, sizeof(path), "/tmp/sluice-munge-%d", getpid());
+    require(rank->size == 1, "%u", rank->size);
+    struct pollfd listener = {.fd = listen_in_silence(path), .events = POLLIN};
+    setenv("SLUICE_MUNGE", path, 1);
+    parties_make(&parties, 2, SLUICE_MS(500));
+    parties.party[1].absent = true;
+    writer_open(&writer);
+    parties_run(&parties, NULL);
+    unlink(path);
+    party_require(&parties.party[0], -ETIMEDOUT, "munge does not answer");
+    require(poll(&listener, 1, 0) == 1, "nobody has asked");
+    /* Its thread is still there, and the streams are the program's. */
+    writer_close(&writer);
+}
+
+START_TEST(no_stream_is_kept_by_munge)
+{
+    group_run(1, ask_munge, NULL, 25);
+}
+END_TEST
+
 #define STUCK "/tmp/sluice-of-a-server-that-does-not-answer"
 
 static atomic_bool opening, answered, ended;
@@ -256,6 +296,10 @@ static void add_exchange(TCase *tcase)
     tcase_add_test(tcase, no_stream_is_taken_by_an_exchange);
 #ifdef HAVE_SODIUM
     tcase_add_loop_test(tcase, who_opens_a_file_holds_up_nobody, 0, 1);
+    /* Without it nobody asks a daemon. */
+    if (dlopen("libmunge.so.2", RTLD_NOW | RTLD_LOCAL)) {
+        tcase_add_test(tcase, no_stream_is_kept_by_munge);
+    }
 #endif
 #ifdef HAVE_JANSSON
     tcase_add_loop_test(tcase, who_opens_a_file_holds_up_nobody, 1, 2);

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -78,6 +79,15 @@ static void give_up_opening(const char *wrong, const char *text)
 START_TEST(init_without_end)
 {
     give_up_opening("init", "PMIx server did not answer deadline");
+}
+END_TEST
+
+/* It is not given the number of a stream while it is waited for, nor keeps that from the program. */
+START_TEST(init_without_end_or_input)
+{
+    close(STDIN_FILENO);
+    give_up_opening("init", "PMIx server did not answer deadline");
+    require(fcntl(STDIN_FILENO, F_GETFD) < 0, "something stands in place of the input");
 }
 END_TEST
 
@@ -242,6 +252,7 @@ END_TEST
 static void add(TCase *tcase)
 {
     tcase_add_test(tcase, init_without_end);
+    tcase_add_test(tcase, init_without_end_or_input);
     tcase_add_test(tcase, size_without_end);
     tcase_add_test(tcase, fence_without_end);
     tcase_add_test(tcase, get_without_end);

@@ -135,27 +135,31 @@ static int unseal(struct request *request, void *context)
     return result;
 }
 
+static int converse(struct request *request)
+{
+    void *context = munge.create();
+    int error = 0;
+
+    if (context == NULL)
+        return slu_fail(ENOMEM, "munge: no memory to ask its daemon");
+    if (request->socket[0] != '\0' && munge.set(context, OPT_SOCKET, request->socket) != SUCCESS)
+        error = slu_fail(ENOMEM, "munge: the socket %s cannot be set", request->socket);
+    if (error == 0)
+        error = request->seal ? seal(request, context) : unseal(request, context);
+    munge.destroy(context);
+    return error;
+}
+
 /* In a thread of its own. */
 static int run(struct slu_awaited *awaited)
 {
     struct request *request = slu_container_of(awaited, struct request, awaited);
-    void *context;
-    int error;
+    int error = load_library();
 
-    slu_fd_guard();
-    error = load_library();
-    context = error == 0 ? munge.create() : NULL;
-    if (error == 0 && context == NULL)
-        error = slu_fail(ENOMEM, "munge: no memory to ask its daemon");
-    if (error == 0 && request->socket[0] != '\0' &&
-        munge.set(context, OPT_SOCKET, request->socket) != SUCCESS)
-        error = slu_fail(ENOMEM, "munge: the socket %s cannot be set", request->socket);
-    if (error == 0)
-        error = request->seal ? seal(request, context) : unseal(request, context);
-    if (context != NULL)
-        munge.destroy(context);
-    slu_fd_unguard();
-    return error;
+    if (error < 0)
+        return error;
+    slu_fd_go_apart();
+    return converse(request);
 }
 
 /* By the last who holds it, however it ended. */
@@ -178,10 +182,13 @@ static int ask(struct request *asked, int64_t until)
     *request = *asked;
     slu_awaited_init(&request->awaited);
     request->awaited.wipe = wipe;
+    /* For what is opened before the thread goes apart, or if it cannot: while we wait. */
+    slu_fd_guard();
     error = slu_awaited_start(&request->awaited, run);
     if (error == 0)
         error = slu_awaited_wait(&request->awaited, limit < until ? limit : until,
                                  "munge: its daemon does not answer");
+    slu_fd_unguard();
     if (error == 0) {
         memcpy(asked->secret, request->secret, sizeof asked->secret);
         memcpy(asked->credential, request->credential, sizeof asked->credential);

@@ -103,9 +103,7 @@ static int run_init(struct slu_awaited *awaited)
     pmix_status_t status;
 
     (void)awaited;
-    slu_fd_guard();
     status = slu_pmix.init(&proc, NULL, 0);
-    slu_fd_unguard();
     pthread_mutex_lock(&lock);
     client = status == PMIX_SUCCESS;
     if (client)
@@ -166,14 +164,12 @@ int slu_pmix_check_process(void)
                     (int)none);
 }
 
-/* 0, and there is a client; who comes while it begins waits for the same. */
-int slu_pmix_begin(int64_t until)
+/* Who comes while it begins waits for the same. */
+static int await_client(int64_t until)
 {
     struct slu_awaited *awaited = NULL;
-    int error = slu_pmix_check_process();
+    int error = 0;
 
-    if (error < 0)
-        return error;
     pthread_mutex_lock(&lock);
     if (!client) {
         awaited = beginning;
@@ -188,6 +184,23 @@ int slu_pmix_begin(int64_t until)
         return error;
     error = slu_awaited_wait(awaited, until, "PMIx: its server did not answer before the deadline");
     slu_awaited_drop(awaited);
+    return error;
+}
+
+/*
+ * 0, and there is a client. What PMIx_Init() opens is opened under the guard of who waits
+ * for it, and not of the thread that calls it: that may never end, and a guard that stays
+ * would keep 0, 1 and 2 from the program.
+ */
+int slu_pmix_begin(int64_t until)
+{
+    int error = slu_pmix_check_process();
+
+    if (error < 0)
+        return error;
+    slu_fd_guard();
+    error = await_client(until);
+    slu_fd_unguard();
     return error;
 }
 

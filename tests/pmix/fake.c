@@ -17,6 +17,7 @@
 
 #ifdef HAVE_PMIX
 
+#include <fcntl.h>
 #include <pmix.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -77,6 +78,9 @@ SHOWN pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t ninf
     if (wrong("init")) {
         if (inits++ > 0) {
             fail("PMIx_Init() while another one is under way");
+        }
+        if (open("/", O_PATH | O_CLOEXEC) <= STDERR_FILENO) {
+            fail("PMIx_Init() gets a descriptor of a standard stream");
         }
         never_return();
     }
