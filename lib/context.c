@@ -164,7 +164,7 @@ int sluice_context_query(const struct sluice_context *context, struct sluice_con
     int error;
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_misuse(EINVAL, "not a context%s", slu_none_hint());
+        return slu_misuse(EINVAL, "not a context%s", slu_none_hint(context));
     error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_context_info");
     if (error < 0)
         return error;

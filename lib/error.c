@@ -16,12 +16,15 @@
 #include "internal.h"
 
 static _Thread_local struct slu_text last_error;
+static _Thread_local bool continues; /* the next text is of what came of the first failure */
 static bool misuse_aborts;
 static char misuse_ignored[64]; /* a value that is not known; empty: none */
 
 static void set_text(const char *format, va_list arguments)
 {
-    last_error.none = false;
+    if (!continues)
+        last_error.first[0] = '\0';
+    continues = false;
     vsnprintf(last_error.bytes, sizeof last_error.bytes, format, arguments);
 }
 
@@ -47,27 +50,32 @@ void *slu_fail_null(int err, const char *format, ...)
 
 void *slu_none(int error)
 {
-    last_error.none = true;
+    if (last_error.first[0] == '\0')
+        memcpy(last_error.first, last_error.bytes, sizeof last_error.first);
     errno = -error;
     return NULL;
 }
 
 void slu_made(void)
 {
-    last_error.none = false;
+    last_error.first[0] = '\0';
 }
 
-/* A program that looks at no result asks for one object after the other: the first text counts. */
-const char *slu_none_hint(void)
+/*
+ * A program that looks at no result asks for one object after the other, and uses them:
+ * the first text counts.
+ */
+const char *slu_none_hint(const void *object)
 {
     static const char earlier[] = "; earlier: ";
-    static _Thread_local char hint[sizeof earlier + sizeof last_error.bytes];
-    const char *cause = strstr(last_error.bytes, earlier);
+    static _Thread_local char hint[sizeof earlier + sizeof last_error.first];
 
-    if (!last_error.none)
+    if (object != NULL)
         return slu_fork_hint();
-    cause = cause != NULL ? cause + sizeof earlier - 1 : last_error.bytes;
-    snprintf(hint, sizeof hint, "%s%s", earlier, cause);
+    if (last_error.first[0] == '\0')
+        return "";
+    continues = true;
+    snprintf(hint, sizeof hint, "%s%s", earlier, last_error.first);
     return hint;
 }
 
@@ -144,7 +152,7 @@ bool slu_may_end(const void *object, uint32_t magic, const char *what)
         slu_misuse(EINVAL, "this %s has ended before", what);
     else
         slu_misuse(EINVAL, "not %s %s, or one that has ended before%s",
-                   strchr("aeiou", what[0]) != NULL ? "an" : "a", what, slu_none_hint());
+                   strchr("aeiou", what[0]) != NULL ? "an" : "a", what, slu_none_hint(object));
     return false;
 }
 

@@ -43,11 +43,12 @@ void *slu_none(int error);
 /* A constructor has made its object: no failure before it explains a NULL after it. */
 void slu_made(void);
 /*
- * For the ends of texts of what is no object: why it may be none, or "". If the
- * thread's last failure was of a constructor, that is its first cause, "; earlier: "
- * and its text.
+ * For the end of a text of what is no object, and that text is set next: why it may
+ * be none, or "". Of NULL, if the thread's last failure was of a constructor, that is
+ * "; earlier: " and the text of the first one, which is then kept for further NULLs;
+ * of something else, that it may be of the process that forked this one.
  */
-const char *slu_none_hint(void);
+const char *slu_none_hint(const void *object);
 /*
  * The same two for mistakes of the program, which no device, peer or load can
  * cause or cure; with SLUICE_MISUSE=abort they do not return, but name the call.
@@ -68,10 +69,12 @@ int slu_listed(int error);
 bool slu_may_end(const void *object, uint32_t magic, const char *what);
 /* It belongs to a node: to end it is a misuse, too. */
 void slu_refuse_owned(const char *what);
+#define SLU_TEXT_BYTES 320
 /* The thread's text, for calls that must clean up after a failure without losing its words. */
 struct slu_text {
-    char bytes[320];
-    bool none; /* of a constructor that returned NULL */
+    char bytes[SLU_TEXT_BYTES];
+    /* Of the first constructor that returned NULL, if bytes is of what came of it; or "". */
+    char first[SLU_TEXT_BYTES];
 };
 void slu_text_save(struct slu_text *text);
 void slu_text_restore(const struct slu_text *text);

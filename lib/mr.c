@@ -22,7 +22,7 @@
 static int check_arguments(const struct sluice_pd *pd, size_t length, uint32_t access)
 {
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_misuse(EINVAL, "a memory region needs a protection domain%s", slu_none_hint());
+        return slu_misuse(EINVAL, "a memory region needs a protection domain%s", slu_none_hint(pd));
     if (length == 0)
         return slu_misuse(EINVAL, "a memory region needs a length of at least 1 byte");
     if ((access & ~KNOWN_ACCESS) == SLUICE_MR_HUGE_PAGES)
@@ -164,9 +164,9 @@ struct sluice_mr *sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64
 static int not_a_region(const struct sluice_mr *mr)
 {
     if (mr == NULL)
-        return slu_misuse(EINVAL, "not a memory region, but NULL");
+        return slu_misuse(EINVAL, "not a memory region, but NULL%s", slu_none_hint(mr));
     return slu_misuse(EINVAL, "not a memory region, or one that was deregistered%s",
-                      slu_none_hint());
+                      slu_none_hint(mr));
 }
 
 int sluice_mr_deregister(struct sluice_mr *mr)

@@ -69,7 +69,7 @@ struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
 
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
         return slu_misuse_null(EINVAL, "a protection domain needs an open context%s",
-                               slu_none_hint());
+                               slu_none_hint(context));
     error = context->transport->transport->pd_alloc(context->transport, &transport);
     if (error < 0) {
         return slu_none(error);

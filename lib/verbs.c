@@ -99,28 +99,28 @@ static void *refuse(void)
 struct ibv_context *sluice_verbs_context(const struct sluice_context *context)
 {
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
-        return slu_misuse_null(EINVAL, "not a context%s", slu_none_hint());
+        return slu_misuse_null(EINVAL, "not a context%s", slu_none_hint(context));
     return context_of(context);
 }
 
 struct ibv_pd *sluice_verbs_pd(const struct sluice_pd *pd)
 {
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_misuse_null(EINVAL, "not a protection domain%s", slu_none_hint());
+        return slu_misuse_null(EINVAL, "not a protection domain%s", slu_none_hint(pd));
     return pd_of(pd);
 }
 
 struct ibv_mr *sluice_verbs_mr(const struct sluice_mr *mr)
 {
     if (mr == NULL || mr->magic != SLU_MAGIC_MR)
-        return slu_misuse_null(EINVAL, "not a memory region%s", slu_none_hint());
+        return slu_misuse_null(EINVAL, "not a memory region%s", slu_none_hint(mr));
     return mr_of(mr);
 }
 
 struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel)
 {
     if (!slu_is_channel(channel))
-        return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint());
+        return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint(channel));
     return qp_of(channel->engine, 0);
 }
 
@@ -128,7 +128,7 @@ struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *mu
                                             uint32_t peer)
 {
     if (!slu_is_multichannel(multichannel))
-        return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint());
+        return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint(multichannel));
     if (peer >= multichannel->engine->peer_count)
         return slu_misuse_null(ERANGE, "no peer %u: there are %u", peer,
                                multichannel->engine->peer_count);
@@ -147,7 +147,7 @@ struct sluice_pd *sluice_verbs_pd_wrap(struct sluice_context *context, struct ib
 {
     if (context == NULL || context->magic != SLU_MAGIC_CONTEXT)
         return slu_misuse_null(EINVAL, "a protection domain needs an open context%s",
-                               slu_none_hint());
+                               slu_none_hint(context));
     if (ibv == NULL)
         return slu_misuse_null(EINVAL, "no ibv_pd to wrap");
     return wrap_pd(context, ibv);

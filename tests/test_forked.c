@@ -111,6 +111,9 @@ static void try_calls(struct estate *estate)
     require_result(sluice_context_query(estate->pair.sides.contexts[0], &info), -EINVAL);
     require_result(is_none(sluice_pd_alloc(estate->pair.sides.contexts[0])), -EINVAL);
     require_result(is_none(sluice_mr_alloc(estate->pd, 1, 0)), -EINVAL);
+    /* It is not what became of the call before. */
+    require(strstr(sluice_last_error(), "domain; what was opened before fork(2) is the parent's"),
+            "%s", sluice_last_error());
     require_result(is_none(sluice_channel_prepare(estate->pd, NULL)), -EINVAL);
     require(!sluice_mr_addr(estate->mr) && sluice_mr_length(estate->mr) == 0, "%s", "a region");
     require_result(sluice_mr_sge(estate->memory.mr, 0, 1, &sge), -EINVAL);

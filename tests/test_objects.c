@@ -431,15 +431,64 @@ START_TEST(first_failure_of_a_chain)
     struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, NULL);
     require(!prepared && errno == EINVAL, "%s", strerror(errno));
     require_cause("a channel needs a protection domain", cause);
+    /* A call that makes no object tells of it, too, and those that follow do. */
     struct sluice_endpoint remote = {{0}};
+    require_result(sluice_prepared_channel_endpoint(prepared, &remote), -EINVAL);
+    require_cause("not a prepared channel", cause);
     struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &remote);
     require(!channel && errno == EINVAL, "%s", strerror(errno));
     require_cause("not a prepared channel (or its handshake was done before)", cause);
-    require_result(sluice_channel_send(channel, NULL, 0, DEADLINE), -EINVAL);
+    for (int i = 0; i < 2; i++) {
+        require_result(sluice_channel_send(channel, NULL, 0, DEADLINE), -EINVAL);
+        require_cause("not a channel", cause);
+    }
+    require_null(sluice_channel_reset(channel), EINVAL, "not a channel");
     require_cause("not a channel", cause);
-    /* That was no constructor: what is said of the next has nothing to do with the first. */
+    /* One that fails for a reason of its own has nothing to do with it. */
+    require_result(sluice_log_set(99, NULL, NULL), -EINVAL);
     require_result(sluice_channel_send(channel, NULL, 0, DEADLINE), -EINVAL);
     require(!strstr(sluice_last_error(), "earlier"), "%s", sluice_last_error());
+}
+END_TEST
+
+/* Whatever is asked of nothing. */
+START_TEST(first_failure_of_regions_and_nodes)
+{
+    char cause[320];
+    struct sluice_remote_mr remote;
+    struct sluice_sge sge;
+    require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device");
+    snprintf(cause, sizeof(cause), "%s", sluice_last_error());
+    require_result(sluice_mr_sge(NULL, 0, 1, &sge), -EINVAL);
+    require_cause("not a memory region, but NULL", cause);
+    require_result(sluice_mr_sge_at(NULL, &sge, 1, &sge), -EINVAL);
+    require_cause("not a memory region, but NULL", cause);
+    require_result(sluice_mr_remote(NULL, &remote), -EINVAL);
+    require_cause("not a memory region, but NULL", cause);
+    require_null(sluice_node_pd(NULL), EINVAL, "not a node");
+    require_cause("not a node", cause);
+    require_null(sluice_node_context(NULL), EINVAL, "not a node");
+    require_cause("not a node", cause);
+    require_null(sluice_node_exchange(NULL), EINVAL, "not a node");
+    require_cause("not a node", cause);
+}
+END_TEST
+
+/* What is given to a call is there, if it is the wrong thing: no NULL explains that. */
+START_TEST(first_failure_of_no_null)
+{
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    struct sluice_channel *other = (struct sluice_channel *)(void *)pd;
+    require(pd, "%s", sluice_last_error());
+    require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device");
+    require_result(sluice_channel_send(other, NULL, 0, DEADLINE), -EINVAL);
+    require(!strstr(sluice_last_error(), "earlier"), "%s", sluice_last_error());
+    require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device");
+    require_null(sluice_channel_scope_begin(other, DEADLINE), EINVAL, "not a channel");
+    require(!strstr(sluice_last_error(), "earlier"), "%s", sluice_last_error());
+    sluice_pd_free(pd);
+    sluice_context_close(context);
 }
 END_TEST
 
@@ -463,6 +512,8 @@ END_TEST
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, first_failure_of_a_chain);
+    tcase_add_test(tcase, first_failure_of_regions_and_nodes);
+    tcase_add_test(tcase, first_failure_of_no_null);
     tcase_add_test(tcase, failure_before_a_success);
     tcase_add_test(tcase, list_of_devices);
     tcase_add_test(tcase, query_of_a_context);

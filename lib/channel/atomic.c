@@ -14,7 +14,7 @@ int sluice_channel_compare_swap(struct sluice_channel *channel, const struct slu
                                      .operand = {expected, desired}};
 
     return slu_is_channel(channel) ? slu_submit_atomic(channel->engine, &request, remote, deadline)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_fetch_add(struct sluice_channel *channel, const struct sluice_sge *result,
@@ -25,5 +25,5 @@ int sluice_channel_fetch_add(struct sluice_channel *channel, const struct sluice
         .opcode = SLUICE_OP_FETCH_ADD, .sges = result, .sge_count = 1, .operand = {addend, 0}};
 
     return slu_is_channel(channel) ? slu_submit_atomic(channel->engine, &request, remote, deadline)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }

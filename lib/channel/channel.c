@@ -18,40 +18,40 @@ void sluice_channel_close(struct sluice_channel *channel)
 int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout)
 {
     return slu_is_channel(channel) ? slu_engine_shutdown(channel->engine, timeout)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_state(const struct sluice_channel *channel)
 {
     return slu_is_channel(channel) ? slu_peer_state(channel->engine, &channel->engine->peers[0])
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_error(const struct sluice_channel *channel, struct sluice_error *error)
 {
     return slu_is_channel(channel)
                ? slu_peer_first_error(channel->engine, &channel->engine->peers[0], error)
-               : slu_not_a_channel();
+               : slu_not_a_channel(channel);
 }
 
 int sluice_channel_wait_connected(struct sluice_channel *channel, int64_t timeout)
 {
     return slu_is_channel(channel)
                ? slu_wait_connected(channel->engine, &channel->engine->peers[0], timeout)
-               : slu_not_a_channel();
+               : slu_not_a_channel(channel);
 }
 
 int sluice_channel_query(const struct sluice_channel *channel, struct sluice_channel_info *info)
 {
     return slu_is_channel(channel)
                ? slu_peer_query(channel->engine, &channel->engine->peers[0], info)
-               : slu_not_a_channel();
+               : slu_not_a_channel(channel);
 }
 
 int sluice_channel_counters(const struct sluice_channel *channel, struct sluice_counters *counters)
 {
     return slu_is_channel(channel) ? slu_counters(channel->engine, NULL, counters)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_request *requests,
@@ -60,7 +60,7 @@ int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_re
     struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
 
     return slu_is_channel(channel) ? slu_submit(channel->engine, &source, deadline, completions)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_send(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -69,7 +69,7 @@ int sluice_channel_send(struct sluice_channel *channel, const struct sluice_sge 
     struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND, .sges = sges, .sge_count = sge_count};
 
     return slu_is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_send_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -82,7 +82,7 @@ int sluice_channel_send_immediate(struct sluice_channel *channel, const struct s
                              .sge_count = sge_count};
 
     return slu_is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_receive(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -93,7 +93,7 @@ int sluice_channel_receive(struct sluice_channel *channel, const struct sluice_s
 
     return slu_is_channel(channel)
                ? slu_submit_receive(channel->engine, 0, &wr, deadline, completion)
-               : slu_not_a_channel();
+               : slu_not_a_channel(channel);
 }
 
 int sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -103,7 +103,7 @@ int sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge
     struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
 
     return slu_is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_write_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -117,7 +117,7 @@ int sluice_channel_write_immediate(struct sluice_channel *channel, const struct 
                              .sge_count = sge_count};
 
     return slu_is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -126,12 +126,12 @@ int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge 
     struct slu_send_wr wr = {.opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
 
     return slu_is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 struct sluice_scope *sluice_channel_scope_begin(struct sluice_channel *channel, int64_t deadline)
 {
     if (!slu_is_channel(channel))
-        return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint());
+        return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint(channel));
     return slu_scope_begin(channel->engine, deadline);
 }

@@ -20,9 +20,9 @@ static inline bool slu_is_channel(const struct sluice_channel *channel)
     return channel != NULL && channel->magic == SLU_MAGIC_CHANNEL;
 }
 
-static inline int slu_not_a_channel(void)
+static inline int slu_not_a_channel(const struct sluice_channel *channel)
 {
-    return slu_misuse(EINVAL, "not a channel%s", slu_none_hint());
+    return slu_misuse(EINVAL, "not a channel%s", slu_none_hint(channel));
 }
 
 #endif

@@ -31,7 +31,7 @@ int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepa
                                      struct sluice_endpoint *endpoint)
 {
     if (!is_prepared(prepared))
-        return slu_misuse(EINVAL, "not a prepared channel%s", slu_none_hint());
+        return slu_misuse(EINVAL, "not a prepared channel%s", slu_none_hint(prepared));
     if (endpoint == NULL)
         return slu_misuse(EINVAL, "endpoint must not be NULL");
     slu_engine_enter(prepared->engine);
@@ -68,8 +68,9 @@ struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_
     int error;
 
     if (!is_prepared(prepared))
-        return slu_misuse_null(
-            EINVAL, "not a prepared channel (or its handshake was done before)%s", slu_none_hint());
+        return slu_misuse_null(EINVAL,
+                               "not a prepared channel (or its handshake was done before)%s",
+                               slu_none_hint(prepared));
     channel = calloc(1, sizeof *channel);
     error = channel != NULL ? connect_peer(prepared->engine, remote)
                             : slu_fail(ENOMEM, "no memory for a channel");
@@ -92,7 +93,7 @@ struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *chan
     int error;
 
     if (channel == NULL || channel->magic != SLU_MAGIC_CHANNEL)
-        return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint());
+        return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint(channel));
     error = slu_scope_check(channel->engine);
     if (error < 0) {
         sluice_channel_close(channel);
@@ -115,5 +116,6 @@ struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *chan
     prepared->engine = channel->engine;
     channel->magic = SLU_MAGIC_DEAD;
     free(channel);
+    slu_made();
     return prepared;
 }

@@ -9,14 +9,14 @@ int sluice_channel_post(struct sluice_channel *channel, const struct sluice_requ
 {
     return slu_is_channel(channel)
                ? slu_post_requests(channel->engine, requests, count, deadline, handles)
-               : slu_not_a_channel();
+               : slu_not_a_channel(channel);
 }
 
 static int post_one(struct sluice_channel *channel, const struct sluice_request *request,
                     int64_t deadline, struct sluice_handle *handle)
 {
     return slu_is_channel(channel) ? slu_post_one(channel->engine, request, deadline, handle)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 static int post_remote(struct sluice_channel *channel, struct sluice_request *request,
@@ -25,7 +25,7 @@ static int post_remote(struct sluice_channel *channel, struct sluice_request *re
 {
     return slu_is_channel(channel)
                ? slu_post_remote(channel->engine, request, remote, deadline, handle)
-               : slu_not_a_channel();
+               : slu_not_a_channel(channel);
 }
 
 int sluice_channel_send_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,
@@ -91,36 +91,38 @@ int sluice_channel_poll(struct sluice_channel *channel, struct sluice_completion
                         uint32_t count)
 {
     return slu_is_channel(channel) ? slu_poll(channel->engine, completions, count)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_next(struct sluice_channel *channel, int64_t timeout,
                         struct sluice_completion *completion)
 {
     return slu_is_channel(channel) ? slu_next(channel->engine, timeout, completion)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_wait(struct sluice_channel *channel, const struct sluice_handle *handle,
                         int64_t timeout, struct sluice_completion *completion)
 {
     return slu_is_channel(channel) ? slu_wait_handle(channel->engine, handle, timeout, completion)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_cancel(struct sluice_channel *channel, const struct sluice_handle *handle,
                           struct sluice_completion *completion)
 {
     return slu_is_channel(channel) ? slu_cancel(channel->engine, handle, completion)
-                                   : slu_not_a_channel();
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_detach(struct sluice_channel *channel, const struct sluice_handle *handle)
 {
-    return slu_is_channel(channel) ? slu_detach(channel->engine, handle) : slu_not_a_channel();
+    return slu_is_channel(channel) ? slu_detach(channel->engine, handle)
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_flush(struct sluice_channel *channel, int64_t timeout)
 {
-    return slu_is_channel(channel) ? slu_flush(channel->engine, timeout) : slu_not_a_channel();
+    return slu_is_channel(channel) ? slu_flush(channel->engine, timeout)
+                                   : slu_not_a_channel(channel);
 }

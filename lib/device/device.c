@@ -71,6 +71,7 @@ struct sluice_device_list *sluice_device_list_get(void)
         sluice_device_list_free(list);
         return slu_none(error);
     }
+    slu_made();
     return list;
 }
 
@@ -96,7 +97,7 @@ static int find_device(const struct sluice_device_list *list, uint32_t index,
                        const struct slu_device **device)
 {
     if (list == NULL)
-        return slu_misuse(EINVAL, "device list must not be NULL");
+        return slu_misuse(EINVAL, "device list must not be NULL%s", slu_none_hint(list));
     if (index >= list->count)
         return slu_fail(ERANGE, "device index %u is not in 0..%u", index, list->count - 1);
     *device = &list->devices[index];

@@ -147,7 +147,7 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     int error;
 
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
-        return slu_misuse_null(EINVAL, "a channel needs a protection domain%s", slu_none_hint());
+        return slu_misuse_null(EINVAL, "a channel needs a protection domain%s", slu_none_hint(pd));
     engine = calloc(1, sizeof *engine);
     if (engine == NULL)
         return slu_fail_null(ENOMEM, "no memory for a channel");

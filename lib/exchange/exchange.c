@@ -29,16 +29,17 @@ static bool is_exchange(const struct sluice_exchange *exchange)
     return exchange != NULL && exchange->magic == SLU_MAGIC_EXCHANGE;
 }
 
-static int not_exchange(void)
+static int not_exchange(const struct sluice_exchange *exchange)
 {
-    return slu_misuse(EINVAL, "not an exchange, or one that was closed before%s", slu_none_hint());
+    return slu_misuse(EINVAL, "not an exchange, or one that was closed before%s",
+                      slu_none_hint(exchange));
 }
 
 /* What all calls of all ranks check, before anything happens. */
 static int check_call(const struct sluice_exchange *exchange, int64_t deadline)
 {
     if (!is_exchange(exchange))
-        return not_exchange();
+        return not_exchange(exchange);
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     return 0;
@@ -287,7 +288,7 @@ int sluice_exchange_query(const struct sluice_exchange *exchange, struct sluice_
     int error;
 
     if (!is_exchange(exchange))
-        return not_exchange();
+        return not_exchange(exchange);
     error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_exchange_info");
     if (error < 0)
         return error;
@@ -389,7 +390,7 @@ int sluice_exchange_missing(const struct sluice_exchange *exchange, uint32_t *ra
                             uint32_t capacity)
 {
     if (!is_exchange(exchange))
-        return not_exchange();
+        return not_exchange(exchange);
     if (ranks == NULL && capacity > 0)
         return slu_misuse(EINVAL, "room for %u ranks must not be NULL", capacity);
     for (uint32_t i = 0; i < capacity && i < exchange->missing_count; i++)

@@ -17,7 +17,7 @@ int sluice_multichannel_compare_swap(struct sluice_multichannel *multichannel, u
 
     return slu_is_multichannel(multichannel)
                ? slu_submit_atomic(multichannel->engine, &request, remote, deadline)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_fetch_add(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -33,5 +33,5 @@ int sluice_multichannel_fetch_add(struct sluice_multichannel *multichannel, uint
 
     return slu_is_multichannel(multichannel)
                ? slu_submit_atomic(multichannel->engine, &request, remote, deadline)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }

@@ -11,7 +11,7 @@ int sluice_multichannel_submit(struct sluice_multichannel *multichannel,
     struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
 
     if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
+        return slu_not_a_multichannel(multichannel);
     return slu_submit(multichannel->engine, &source, deadline, completions);
 }
 
@@ -22,7 +22,7 @@ int sluice_multichannel_send(struct sluice_multichannel *multichannel, uint32_t 
 
     return slu_is_multichannel(multichannel)
                ? slu_submit_send(multichannel->engine, peer, &wr, deadline)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_send_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -37,7 +37,7 @@ int sluice_multichannel_send_immediate(struct sluice_multichannel *multichannel,
 
     return slu_is_multichannel(multichannel)
                ? slu_submit_send(multichannel->engine, peer, &wr, deadline)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_receive(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -48,7 +48,7 @@ int sluice_multichannel_receive(struct sluice_multichannel *multichannel, uint32
 
     return slu_is_multichannel(multichannel)
                ? slu_submit_receive(multichannel->engine, peer, &wr, deadline, completion)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_write(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -59,7 +59,7 @@ int sluice_multichannel_write(struct sluice_multichannel *multichannel, uint32_t
 
     return slu_is_multichannel(multichannel)
                ? slu_submit_remote(multichannel->engine, peer, &wr, remote, deadline)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -75,7 +75,7 @@ int sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel
 
     return slu_is_multichannel(multichannel)
                ? slu_submit_remote(multichannel->engine, peer, &wr, remote, deadline)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -86,13 +86,13 @@ int sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t 
 
     return slu_is_multichannel(multichannel)
                ? slu_submit_remote(multichannel->engine, peer, &wr, remote, deadline)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel *multichannel,
                                                      int64_t deadline)
 {
     if (!slu_is_multichannel(multichannel))
-        return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint());
+        return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint(multichannel));
     return slu_scope_begin(multichannel->engine, deadline);
 }

@@ -7,19 +7,19 @@
 int sluice_multichannel_fd(const struct sluice_multichannel *multichannel)
 {
     return slu_is_multichannel(multichannel) ? slu_fd(multichannel->engine)
-                                             : slu_not_a_multichannel();
+                                             : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_arm(struct sluice_multichannel *multichannel, int64_t *due)
 {
     return slu_is_multichannel(multichannel) ? slu_arm(multichannel->engine, due)
-                                             : slu_not_a_multichannel();
+                                             : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_wake(struct sluice_multichannel *multichannel)
 {
     if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
+        return slu_not_a_multichannel(multichannel);
     slu_wake(multichannel->engine);
     return 0;
 }

@@ -29,9 +29,9 @@ static inline bool slu_is_multichannel(const struct sluice_multichannel *multich
     return multichannel != NULL && multichannel->magic == SLU_MAGIC_MULTICHANNEL;
 }
 
-static inline int slu_not_a_multichannel(void)
+static inline int slu_not_a_multichannel(const struct sluice_multichannel *multichannel)
 {
-    return slu_misuse(EINVAL, "not a multichannel%s", slu_none_hint());
+    return slu_misuse(EINVAL, "not a multichannel%s", slu_none_hint(multichannel));
 }
 
 #endif

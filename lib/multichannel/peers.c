@@ -10,7 +10,7 @@
 static struct slu_peer *find_peer(const struct sluice_multichannel *multichannel, uint32_t peer)
 {
     if (!slu_is_multichannel(multichannel)) {
-        slu_not_a_multichannel();
+        slu_not_a_multichannel(multichannel);
         return NULL;
     }
     if (peer >= multichannel->engine->peer_count) {
@@ -47,7 +47,7 @@ void sluice_multichannel_close(struct sluice_multichannel *multichannel)
 int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t timeout)
 {
     if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
+        return slu_not_a_multichannel(multichannel);
     if (multichannel->owned)
         return fail_owned("sluice_node_shutdown()");
     return slu_engine_shutdown(multichannel->engine, timeout);
@@ -77,7 +77,7 @@ int sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel,
 {
     return slu_is_multichannel(multichannel)
                ? slu_wait_connected(multichannel->engine, NULL, timeout)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_peer_wait_connected(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -100,7 +100,7 @@ int sluice_multichannel_counters(const struct sluice_multichannel *multichannel,
                                  struct sluice_counters *counters)
 {
     return slu_is_multichannel(multichannel) ? slu_counters(multichannel->engine, NULL, counters)
-                                             : slu_not_a_multichannel();
+                                             : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_peer_counters(const struct sluice_multichannel *multichannel, uint32_t peer,

@@ -53,7 +53,7 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
                                            struct sluice_endpoint *endpoints, uint32_t count)
 {
     if (!is_prepared(prepared))
-        return slu_misuse(EINVAL, "not a prepared multichannel%s", slu_none_hint());
+        return slu_misuse(EINVAL, "not a prepared multichannel%s", slu_none_hint(prepared));
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (count != prepared->engine->peer_count)
@@ -94,7 +94,7 @@ sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prep
     if (!is_prepared(prepared))
         return slu_misuse_null(EINVAL,
                                "not a prepared multichannel (or its handshake was done before)%s",
-                               slu_none_hint());
+                               slu_none_hint(prepared));
     if (remotes == NULL)
         error = slu_misuse(EINVAL, "a handshake needs the peers' endpoints");
     else if (count != prepared->engine->peer_count)

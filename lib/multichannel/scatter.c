@@ -12,7 +12,7 @@ static int submit_list(struct sluice_multichannel *multichannel, uint32_t opcode
         .lists = {requests}, .counts = {count}, .opcodes = {opcode}, .count = count};
 
     if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
+        return slu_not_a_multichannel(multichannel);
     return slu_submit(multichannel->engine, &source, deadline, completions);
 }
 
@@ -56,7 +56,7 @@ int sluice_multichannel_scatter_gather(struct sluice_multichannel *multichannel,
                                 .count = send_count + receive_count};
 
     if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
+        return slu_not_a_multichannel(multichannel);
     if (receive_count > UINT32_MAX - send_count)
         return slu_misuse(EINVAL, "%u sends and %u receives are too many", send_count,
                           receive_count);
@@ -71,7 +71,7 @@ int sluice_multichannel_multicast_send(struct sluice_multichannel *multichannel,
     struct slu_source source = slu_multicast_send(request, peers, count);
 
     if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
+        return slu_not_a_multichannel(multichannel);
     return slu_submit(multichannel->engine, &source, deadline, completions);
 }
 
@@ -83,6 +83,6 @@ int sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel
     struct slu_source source = slu_multicast_write(request, remotes, count);
 
     if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
+        return slu_not_a_multichannel(multichannel);
     return slu_submit(multichannel->engine, &source, deadline, completions);
 }

@@ -10,7 +10,7 @@ int sluice_multichannel_post(struct sluice_multichannel *multichannel,
 {
     return slu_is_multichannel(multichannel)
                ? slu_post_requests(multichannel->engine, requests, count, deadline, handles)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 static int post_one(struct sluice_multichannel *multichannel, const struct sluice_request *request,
@@ -18,7 +18,7 @@ static int post_one(struct sluice_multichannel *multichannel, const struct sluic
 {
     return slu_is_multichannel(multichannel)
                ? slu_post_one(multichannel->engine, request, deadline, handle)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 static int post_remote(struct sluice_multichannel *multichannel, struct sluice_request *request,
@@ -27,7 +27,7 @@ static int post_remote(struct sluice_multichannel *multichannel, struct sluice_r
 {
     return slu_is_multichannel(multichannel)
                ? slu_post_remote(multichannel->engine, request, remote, deadline, handle)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_send_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -101,7 +101,7 @@ static int post_list(struct sluice_multichannel *multichannel, uint32_t opcode,
 
     return slu_is_multichannel(multichannel)
                ? slu_post(multichannel->engine, &source, deadline, handles)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_scatter_send_unpolled(struct sluice_multichannel *multichannel,
@@ -142,7 +142,7 @@ int sluice_multichannel_multicast_send_unpolled(struct sluice_multichannel *mult
     struct slu_source source = slu_multicast_send(request, peers, count);
 
     if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
+        return slu_not_a_multichannel(multichannel);
     return slu_post(multichannel->engine, &source, deadline, handles);
 }
 
@@ -155,7 +155,7 @@ int sluice_multichannel_multicast_write_unpolled(struct sluice_multichannel *mul
     struct slu_source source = slu_multicast_write(request, remotes, count);
 
     if (!slu_is_multichannel(multichannel))
-        return slu_not_a_multichannel();
+        return slu_not_a_multichannel(multichannel);
     return slu_post(multichannel->engine, &source, deadline, handles);
 }
 
@@ -163,14 +163,14 @@ int sluice_multichannel_poll(struct sluice_multichannel *multichannel,
                              struct sluice_completion *completions, uint32_t count)
 {
     return slu_is_multichannel(multichannel) ? slu_poll(multichannel->engine, completions, count)
-                                             : slu_not_a_multichannel();
+                                             : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_next(struct sluice_multichannel *multichannel, int64_t timeout,
                              struct sluice_completion *completion)
 {
     return slu_is_multichannel(multichannel) ? slu_next(multichannel->engine, timeout, completion)
-                                             : slu_not_a_multichannel();
+                                             : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_wait(struct sluice_multichannel *multichannel,
@@ -179,7 +179,7 @@ int sluice_multichannel_wait(struct sluice_multichannel *multichannel,
 {
     return slu_is_multichannel(multichannel)
                ? slu_wait_handle(multichannel->engine, handle, timeout, completion)
-               : slu_not_a_multichannel();
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_cancel(struct sluice_multichannel *multichannel,
@@ -187,18 +187,18 @@ int sluice_multichannel_cancel(struct sluice_multichannel *multichannel,
                                struct sluice_completion *completion)
 {
     return slu_is_multichannel(multichannel) ? slu_cancel(multichannel->engine, handle, completion)
-                                             : slu_not_a_multichannel();
+                                             : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_detach(struct sluice_multichannel *multichannel,
                                const struct sluice_handle *handle)
 {
     return slu_is_multichannel(multichannel) ? slu_detach(multichannel->engine, handle)
-                                             : slu_not_a_multichannel();
+                                             : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_flush(struct sluice_multichannel *multichannel, int64_t timeout)
 {
     return slu_is_multichannel(multichannel) ? slu_flush(multichannel->engine, timeout)
-                                             : slu_not_a_multichannel();
+                                             : slu_not_a_multichannel(multichannel);
 }

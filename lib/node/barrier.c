@@ -142,7 +142,7 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
     int error;
 
     if (!slu_is_node(node))
-        return slu_not_a_node();
+        return slu_not_a_node(node);
     if (algorithm > SLUICE_BARRIER_DISSEMINATION)
         return slu_misuse(EINVAL, "algorithm %u of a barrier: must be in 0..%d", algorithm,
                           SLUICE_BARRIER_DISSEMINATION);
@@ -169,7 +169,7 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
 int sluice_node_barrier_reset(struct sluice_node *node)
 {
     if (!slu_is_node(node))
-        return slu_not_a_node();
+        return slu_not_a_node(node);
     if (node->ended)
         return slu_fail(ENOTCONN, "the node was shut down");
     for (uint32_t i = 0; i < node->ranks; i++) {

@@ -282,7 +282,7 @@ static int gather(struct gathering *gathering)
 static int check(const struct sluice_node *node, int64_t deadline)
 {
     if (!slu_is_node(node))
-        return slu_not_a_node();
+        return slu_not_a_node(node);
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     return 0;

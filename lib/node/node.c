@@ -7,9 +7,9 @@
 #include "../exchange/exchange.h"
 #include "node.h"
 
-int slu_not_a_node(void)
+int slu_not_a_node(const struct sluice_node *node)
 {
-    return slu_misuse(EINVAL, "not a node%s", slu_none_hint());
+    return slu_misuse(EINVAL, "not a node%s", slu_none_hint(node));
 }
 
 void slu_belongings_own(const struct slu_belongings *own, bool owned)
@@ -57,35 +57,36 @@ void sluice_node_close(struct sluice_node *node)
 
 int64_t sluice_node_rank(const struct sluice_node *node)
 {
-    return slu_is_node(node) ? (int64_t)node->rank : slu_not_a_node();
+    return slu_is_node(node) ? (int64_t)node->rank : slu_not_a_node(node);
 }
 
 int64_t sluice_node_ranks(const struct sluice_node *node)
 {
-    return slu_is_node(node) ? (int64_t)node->ranks : slu_not_a_node();
+    return slu_is_node(node) ? (int64_t)node->ranks : slu_not_a_node(node);
 }
 
 struct sluice_multichannel *sluice_node_multichannel(struct sluice_node *node)
 {
     return slu_is_node(node) ? node->multichannel
-                             : slu_misuse_null(EINVAL, "not a node%s", slu_none_hint());
+                             : slu_misuse_null(EINVAL, "not a node%s", slu_none_hint(node));
 }
 
 struct sluice_pd *sluice_node_pd(const struct sluice_node *node)
 {
-    return slu_is_node(node) ? slu_node_engine(node)->pd : slu_misuse_null(EINVAL, "not a node");
+    return slu_is_node(node) ? slu_node_engine(node)->pd
+                             : slu_misuse_null(EINVAL, "not a node%s", slu_none_hint(node));
 }
 
 struct sluice_context *sluice_node_context(const struct sluice_node *node)
 {
     return slu_is_node(node) ? slu_node_engine(node)->pd->context
-                             : slu_misuse_null(EINVAL, "not a node");
+                             : slu_misuse_null(EINVAL, "not a node%s", slu_none_hint(node));
 }
 
 struct sluice_exchange *sluice_node_exchange(const struct sluice_node *node)
 {
     if (!slu_is_node(node))
-        return slu_misuse_null(EINVAL, "not a node");
+        return slu_misuse_null(EINVAL, "not a node%s", slu_none_hint(node));
     if (node->own.exchange == NULL)
         return slu_misuse_null(EINVAL, "the node did not open its exchange: it was given one, or "
                                        "was made without");
@@ -155,7 +156,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
     int error;
 
     if (!slu_is_node(node))
-        return slu_not_a_node();
+        return slu_not_a_node(node);
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     /* It would wait for the work of a scope, and end what that is posted to. */

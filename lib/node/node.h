@@ -139,7 +139,7 @@ static inline bool slu_is_node(const struct sluice_node *node)
 }
 
 /* "not a node", for those that return an error. */
-int slu_not_a_node(void);
+int slu_not_a_node(const struct sluice_node *node);
 /* What a node owns is ended by it alone; it is closed when it is not owned any more. */
 void slu_belongings_own(const struct slu_belongings *own, bool owned);
 void slu_belongings_close(const struct slu_belongings *own);

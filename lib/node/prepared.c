@@ -149,7 +149,7 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     int error;
 
     if (!is_prepared(prepared))
-        return slu_misuse(EINVAL, "not a prepared node%s", slu_none_hint());
+        return slu_misuse(EINVAL, "not a prepared node%s", slu_none_hint(prepared));
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (ranks != prepared->node->ranks)
@@ -252,7 +252,7 @@ struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *
 
     if (!is_prepared(prepared))
         return slu_misuse_null(EINVAL, "not a prepared node (or its handshake was done before)%s",
-                               slu_none_hint());
+                               slu_none_hint(prepared));
     if (remotes == NULL)
         error = slu_misuse(EINVAL, "a handshake needs the endpoints of all ranks");
     else if (ranks != prepared->node->ranks)

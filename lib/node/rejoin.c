@@ -20,7 +20,7 @@
 static int check_rank(const struct sluice_node *node, uint32_t rank)
 {
     if (!slu_is_node(node))
-        return slu_not_a_node();
+        return slu_not_a_node(node);
     if (rank >= node->ranks)
         return slu_misuse(EINVAL, "rank %u: there are ranks 0..%u", rank, node->ranks - 1);
     if (rank == node->rank)

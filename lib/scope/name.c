@@ -159,7 +159,7 @@ int slu_name_unknown(const struct sluice_scope *scope)
     if (place != NULL && generation > first_generation() &&
         generation <= atomic_load_explicit(&place->name, memory_order_relaxed) / GENERATION)
         return slu_misuse(ESTALE, "this scope has ended before");
-    return slu_misuse(EINVAL, "not a scope%s", slu_none_hint());
+    return slu_misuse(EINVAL, "not a scope%s", slu_none_hint(scope));
 }
 
 void slu_name_before_fork(void)

@@ -68,6 +68,7 @@ struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline
                                        .time = deadline,
                                        .deadline = slu_after(deadline)};
     engine->scope_object->report = NULL;
+    slu_made();
     return slu_name_open(engine->scope_object);
 }
 
