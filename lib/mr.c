@@ -188,11 +188,11 @@ int sluice_mr_deregister(struct sluice_mr *mr)
     return 0;
 }
 
-/* NULL, which is allowed, or what is no memory region has nothing of one. */
+/* For calls that return no error: what is no memory region has nothing of one. */
 static bool is_mr(const struct sluice_mr *mr)
 {
-    if (mr == NULL || mr->magic == SLU_MAGIC_MR)
-        return mr != NULL;
+    if (mr != NULL && mr->magic == SLU_MAGIC_MR)
+        return true;
     not_a_region(mr);
     return false;
 }

@@ -437,6 +437,7 @@ EXTRA_%C%_test_exchange_memory_DEPENDENCIES = %D%/pmix/libpmix.la
 %C%_test_misuse_SOURCES = \
 	%D%/misuse/mistakes.c \
 	%D%/misuse/mistakes.h \
+	%D%/misuse/objects.c \
 	%D%/misuse/ranks.c \
 	%D%/misuse/runtime.c \
 	%D%/test_misuse.c

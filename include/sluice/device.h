@@ -100,7 +100,7 @@ SLUICE_EXPORT void sluice_device_list_free(struct sluice_device_list *list);
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_device_list_free)
 struct sluice_device_list *sluice_device_list_get(void);
 
-/* Number of devices, at least 1. */
+/* Number of devices, at least 1; 0: list is NULL, which is misuse. */
 SLUICE_EXPORT uint32_t sluice_device_list_count(const struct sluice_device_list *list);
 
 /*

@@ -114,7 +114,7 @@ SLUICE_EXPORT int sluice_mr_deregister(struct sluice_mr *mr);
 
 /*
  * Address of the first byte; NULL for a dmabuf, which the program cannot reach by
- * it. Of what is no region: NULL and 0.
+ * it. Of what is no region: NULL and 0; it is misuse.
  */
 SLUICE_EXPORT void *sluice_mr_addr(const struct sluice_mr *mr);
 SLUICE_EXPORT size_t sluice_mr_length(const struct sluice_mr *mr);

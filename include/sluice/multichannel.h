@@ -67,7 +67,7 @@ sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel
  * or count is not the number of peers).
  */
 
-/* Number of peers; 0: not a multichannel. */
+/* Number of peers; 0: not a multichannel, which is misuse. */
 SLUICE_EXPORT uint32_t sluice_multichannel_peers(const struct sluice_multichannel *multichannel);
 
 /* enum sluice_peer_state of a peer; -EINVAL: no such peer. */

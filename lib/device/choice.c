@@ -368,7 +368,7 @@ int sluice_device_list_nearest(const struct sluice_device_list *list, uint32_t l
     int error;
 
     if (list == NULL)
-        return slu_misuse(EINVAL, "device list must not be NULL");
+        return slu_misuse(EINVAL, "device list must not be NULL%s", slu_none_hint(list));
     error = read_names(NULL, &wish);
     if (error < 0)
         return error;

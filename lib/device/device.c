@@ -87,9 +87,17 @@ void sluice_device_list_free(struct sluice_device_list *list)
     free(list);
 }
 
+static int not_a_list(const struct sluice_device_list *list)
+{
+    return slu_misuse(EINVAL, "device list must not be NULL%s", slu_none_hint(list));
+}
+
 uint32_t sluice_device_list_count(const struct sluice_device_list *list)
 {
-    return list == NULL ? 0 : list->count;
+    if (list != NULL)
+        return list->count;
+    not_a_list(list);
+    return 0;
 }
 
 /* Finds the device, once the arguments are known to be right. */
@@ -97,7 +105,7 @@ static int find_device(const struct sluice_device_list *list, uint32_t index,
                        const struct slu_device **device)
 {
     if (list == NULL)
-        return slu_misuse(EINVAL, "device list must not be NULL%s", slu_none_hint(list));
+        return not_a_list(list);
     if (index >= list->count)
         return slu_fail(ERANGE, "device index %u is not in 0..%u", index, list->count - 1);
     *device = &list->devices[index];

@@ -55,7 +55,10 @@ int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64
 
 uint32_t sluice_multichannel_peers(const struct sluice_multichannel *multichannel)
 {
-    return slu_is_multichannel(multichannel) ? multichannel->engine->peer_count : 0;
+    if (slu_is_multichannel(multichannel))
+        return multichannel->engine->peer_count;
+    slu_not_a_multichannel(multichannel);
+    return 0;
 }
 
 int sluice_multichannel_peer_state(const struct sluice_multichannel *multichannel, uint32_t peer)

@@ -4,159 +4,10 @@
 
 const char *called;
 
-static struct sluice_channel *not_a_channel(const struct world *world)
-{
-    return (struct sluice_channel *)(void *)world->pair.sides.pds[0];
-}
-
 static int submit(struct world *world)
 {
     return CALL(sluice_channel_submit)(world->pair.channels[0], &world->request, 1, DEADLINE,
                                        &world->completion);
-}
-
-/* NULL, and what is something else. */
-
-static int null_context(struct world *world)
-{
-    (void)world;
-    return result_of(CALL(sluice_pd_alloc)(NULL));
-}
-
-static int null_pd(struct world *world)
-{
-    return result_of(CALL(sluice_channel_prepare)(NULL, &world->attr));
-}
-
-static int null_endpoint(struct world *world)
-{
-    struct sluice_prepared_channel *prepared = sluice_channel_prepare(world->sides.pds[0], NULL);
-    return result_of(CALL(sluice_prepared_channel_handshake)(prepared, NULL));
-}
-
-static int null_result(struct world *world)
-{
-    return CALL(sluice_multichannel_peer_reset)(world->loop, 0, NULL);
-}
-
-static int null_list(struct world *world)
-{
-    return CALL(sluice_channel_submit)(world->pair.channels[0], NULL, 1, DEADLINE, NULL);
-}
-
-static int null_remote(struct world *world)
-{
-    return CALL(sluice_channel_write)(world->pair.channels[0], &world->sge, 1, NULL, DEADLINE);
-}
-
-static int null_handle(struct world *world)
-{
-    return CALL(sluice_channel_wait)(world->pair.channels[0], NULL, 0, &world->completion);
-}
-
-static int null_memory(struct world *world)
-{
-    return result_of(CALL(sluice_mr_register)(world->sides.pds[0], NULL, 8, 0));
-}
-
-static int null_device_list(struct world *world)
-{
-    struct sluice_device_info info = {.size = sizeof(info)};
-    (void)world;
-    return CALL(sluice_device_list_info)(NULL, 0, &info);
-}
-
-static int null_info(struct world *world)
-{
-    return CALL(sluice_context_query)(world->sides.contexts[0], NULL);
-}
-
-static int null_slice(struct world *world)
-{
-    return CALL(sluice_remote_mr_slice)(&world->remote, 0, 1, NULL);
-}
-
-static int null_unpack(struct world *world)
-{
-    return CALL(sluice_remote_mr_unpack)(NULL, &world->remote);
-}
-
-/* It returns nothing. */
-static int null_pack(struct world *world)
-{
-    CALL(sluice_remote_mr_pack)(&world->remote, NULL);
-    return 0;
-}
-
-static int null_to_pack(struct world *world)
-{
-    uint8_t bytes[SLUICE_REMOTE_MR_BYTES];
-    (void)world;
-    CALL(sluice_remote_mr_pack)(NULL, bytes);
-    return 0;
-}
-
-static int null_completions(struct world *world)
-{
-    return CALL(sluice_channel_poll)(world->pair.channels[0], NULL, 1);
-}
-
-static int length_of_other(struct world *world)
-{
-    return CALL(sluice_mr_length)((struct sluice_mr *)(void *)world->sides.pds[0]) == 0 ? -EINVAL
-                                                                                        : 0;
-}
-
-static int send_on_other(struct world *world)
-{
-    return CALL(sluice_channel_send)(not_a_channel(world), &world->sge, 1, DEADLINE);
-}
-
-static int state_of_other(struct world *world)
-{
-    return CALL(sluice_multichannel_peer_state)(
-        (struct sluice_multichannel *)(void *)world->pair.channels[0], 0);
-}
-
-static int counters_of_other(struct world *world)
-{
-    struct sluice_counters counters = {.size = sizeof(counters)};
-    return CALL(sluice_channel_counters)(not_a_channel(world), &counters);
-}
-
-static int sge_of_other(struct world *world)
-{
-    return CALL(sluice_mr_sge)((struct sluice_mr *)(void *)world->sides.pds[0], 0, 1, &world->sge);
-}
-
-static int close_other(struct world *world)
-{
-    CALL(sluice_channel_close)(not_a_channel(world));
-    return 0;
-}
-
-static int free_other(struct world *world)
-{
-    CALL(sluice_pd_free)((struct sluice_pd *)(void *)world->pair.channels[0]);
-    return 0;
-}
-
-static int close_other_context(struct world *world)
-{
-    CALL(sluice_context_close)((struct sluice_context *)(void *)world->pair.channels[0]);
-    return 0;
-}
-
-static int close_other_multichannel(struct world *world)
-{
-    CALL(sluice_multichannel_close)((struct sluice_multichannel *)(void *)world->pair.channels[0]);
-    return 0;
-}
-
-static int free_other_prepared(struct world *world)
-{
-    CALL(sluice_prepared_channel_free)((struct sluice_prepared_channel *)(void *)world->loop);
-    return 0;
 }
 
 /* Structs and their fields. */
@@ -485,12 +336,18 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_NULL, "handle NULL", null_handle},
     {"EINVAL", IS_NULL, "memory NULL", null_memory},
     {"EINVAL", IS_NULL, "device list NULL", null_device_list},
+    {"EINVAL", IS_NULL, "device list NULL", null_count_of_devices},
     {"EINVAL", IS_NULL, "sluice_context_info NULL", null_info},
     {"EINVAL", IS_NULL, "slice NULL", null_slice},
     {"EINVAL", IS_NULL, "bytes NULL", null_unpack},
     {NONE, IS_NULL, "bytes NULL", null_pack},
     {NONE, IS_NULL, "remote NULL", null_to_pack},
     {"EINVAL", IS_NULL, "completions NULL 1", null_completions},
+    {"EINVAL", IS_NULL, "not a memory region NULL", null_address},
+    {"EINVAL", IS_NULL, "not a memory region NULL", null_length},
+    {"EINVAL", IS_NULL, "not a memory region NULL", null_key},
+    {"EINVAL", IS_NULL, "not a memory region NULL", null_page_size},
+    {"EINVAL", IS_NULL, "not a multichannel", null_peers},
     {"EINVAL", IS_NULL, "not an exchange", null_exchange},
     {"EINVAL", IS_NULL, "buffers NULL", null_buffers},
     {"EINVAL", IS_NULL, "1 ranks NULL", null_missing},
@@ -501,6 +358,7 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_OTHER, "not a memory region", length_of_other},
     {"EINVAL", IS_OTHER, "not a channel", send_on_other},
     {"EINVAL", IS_OTHER, "not a multichannel", state_of_other},
+    {"EINVAL", IS_OTHER, "not a multichannel", peers_of_other},
     {"EINVAL", IS_OTHER, "not a channel", counters_of_other},
     {"EINVAL", IS_OTHER, "not a memory region", sge_of_other},
     {"EINVAL", IS_OTHER, "not an exchange", other_exchange},

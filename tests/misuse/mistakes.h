@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The errors of the list in sluice_errors(7), each with a call that is one of
- * it: misuse in mistakes.c and ranks.c, runtime errors in runtime.c.
+ * it: misuse in mistakes.c, objects.c and ranks.c, runtime errors in
+ * runtime.c.
  */
 #ifndef MISUSE_MISTAKES_H
 #define MISUSE_MISTAKES_H
@@ -44,6 +45,40 @@ extern const char *called;
 /* In the order of the page; their ends have no row. */
 extern const struct mistake misuses[];
 extern const struct mistake runtime_errors[];
+
+/* objects.c: mistakes with objects. */
+int null_context(struct world *world);
+int null_pd(struct world *world);
+int null_endpoint(struct world *world);
+int null_result(struct world *world);
+int null_list(struct world *world);
+int null_remote(struct world *world);
+int null_handle(struct world *world);
+int null_memory(struct world *world);
+int null_device_list(struct world *world);
+int null_info(struct world *world);
+int null_slice(struct world *world);
+int null_unpack(struct world *world);
+int null_pack(struct world *world);
+int null_to_pack(struct world *world);
+int null_completions(struct world *world);
+int null_address(struct world *world);
+int null_length(struct world *world);
+int null_key(struct world *world);
+int null_page_size(struct world *world);
+int null_peers(struct world *world);
+int peers_of_other(struct world *world);
+int null_count_of_devices(struct world *world);
+int length_of_other(struct world *world);
+int send_on_other(struct world *world);
+int state_of_other(struct world *world);
+int counters_of_other(struct world *world);
+int sge_of_other(struct world *world);
+int close_other(struct world *world);
+int free_other(struct world *world);
+int close_other_context(struct world *world);
+int close_other_multichannel(struct world *world);
+int free_other_prepared(struct world *world);
 
 /* ranks.c: mistakes with exchanges and nodes. */
 int null_exchange(struct world *world);
