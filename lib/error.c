@@ -219,8 +219,8 @@ static const struct {
     [SLUICE_CLASS_NONE] = {0, "none", ""},
     [SLUICE_CLASS_PEER_LOST] =
         {ECONNRESET, "peer lost",
-         "the peer closed or refused the connection (an endpoint that was swapped, "
-         "used before or is stale), its process or host is gone, or it asked for memory "
+         "the peer closed or refused the connection (an endpoint that was swapped or used "
+         "before, or is stale), its process or host is gone, or it asked for memory "
          "that our side refused"},
     [SLUICE_CLASS_TIMEOUT] = {ETIMEDOUT, "timeout",
                               "see whether the peer took part, or allow more time"},

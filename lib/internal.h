@@ -34,6 +34,9 @@ const char *slu_called(void);
 void slu_program_enter(void);
 void slu_program_leave(void);
 
+/* For texts: the end of a noun of which there are so many. */
+#define SLU_S(count) ((count) == 1 ? "" : "s")
+
 /* error.c: sets the thread's text and returns -err. err is positive. */
 int slu_fail(int err, const char *format, ...) SLU_PRINTF(2, 3);
 /* The same for constructors: sets errno as well and returns NULL. */

@@ -106,7 +106,7 @@ struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t 
     if (mr == NULL)
         return NULL;
     if (length > PTRDIFF_MAX)
-        error = slu_fail(ENOMEM, "no memory for a region of %zu bytes", length);
+        error = slu_fail(ENOMEM, "no memory for a region of %zu byte%s", length, SLU_S(length));
     else
         error = transport_of(pd)->mr_alloc(pd->transport, length, access, &mr->transport);
     return finish(mr, pd, error);
@@ -243,8 +243,9 @@ int sluice_mr_sge(const struct sluice_mr *mr, size_t offset, size_t length, stru
     if (sge == NULL)
         return slu_misuse(EINVAL, "sge must not be NULL");
     if (!holds_range(mr->transport, offset, length))
-        return slu_misuse(ERANGE, "bytes %zu to %zu + %zu are outside the region of %zu bytes",
-                          offset, offset, length, mr->transport->length);
+        return slu_misuse(ERANGE, "bytes %zu to %zu + %zu are outside the region of %zu byte%s",
+                          offset, offset, length, mr->transport->length,
+                          SLU_S(mr->transport->length));
     return fill_sge(mr->transport, offset, length, sge);
 }
 
@@ -260,8 +261,9 @@ int sluice_mr_sge_at(const struct sluice_mr *mr, const void *pointer, size_t len
     /* What is before the region has an offset that is beyond its end. */
     offset = (uintptr_t)pointer - mr->transport->iova;
     if (!holds_range(mr->transport, offset, length))
-        return slu_misuse(ERANGE, "%zu bytes at %#llx are outside the region of %zu bytes at %#llx",
-                          length, (unsigned long long)(uintptr_t)pointer, mr->transport->length,
+        return slu_misuse(ERANGE, "%zu byte%s at %#llx: outside the region of %zu byte%s at %#llx",
+                          length, SLU_S(length), (unsigned long long)(uintptr_t)pointer,
+                          mr->transport->length, SLU_S(mr->transport->length),
                           (unsigned long long)mr->transport->iova);
     return fill_sge(mr->transport, offset, length, sge);
 }

@@ -318,7 +318,8 @@ static void leave_work(struct crew *crew, uint32_t rank)
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     if (rank == 0) {
         require_ok(sluice_multichannel_send_unpolled(all, 2, &sge, 1, DEADLINE, NULL));
-        require_error(sluice_node_shutdown(node, SLUICE_MS(100)), -ETIMEDOUT, "sends to rank 2");
+        require_error(sluice_node_shutdown(node, SLUICE_MS(100)), -ETIMEDOUT,
+                      "1 send, write or read, to rank 2");
     } else {
         require_error(sluice_node_shutdown(node, DEADLINE), -ECANCELED,
                       "rank 0 gave up because of rank 2");

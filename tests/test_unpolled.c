@@ -408,7 +408,7 @@ START_TEST(flush_waits_and_loses_nothing)
     require_ok(sluice_multichannel_flush(star.hub, DEADLINE));
     /* The results are still there, and the connections too. */
     require_ok(sluice_multichannel_receive_unpolled(star.hub, 1, NULL, 0, SLUICE_FOREVER, &parked));
-    require_error(sluice_multichannel_flush(star.hub, SLUICE_MS(20)), -ETIMEDOUT, "1 receives");
+    require_error(sluice_multichannel_flush(star.hub, SLUICE_MS(20)), -ETIMEDOUT, "1 receive");
     require_result(sluice_multichannel_poll(star.hub, completions, 8), 6);
     for (uint32_t i = 0; i < 6; i++) {
         require_class(&completions[i], SLUICE_CLASS_NONE);

@@ -50,10 +50,11 @@ START_TEST(send_without_a_receive)
     pair_works(&pair);
     require_error(sluice_channel_send(pair.channels[0], NULL, 0, SHORT), -ETIMEDOUT,
                   "send to peer 0: deadline of 50 ms passed (timeout): the peer");
-    check_text(__FILE__, __LINE__, "send",
-               by_device("posted no receive for it, nor had this side: if both receives before",
-                         "heard last ago, posted no receive for it, nor had this side: if both",
-                         "was heard before: it posted no receive if both sides were sending"));
+    check_text(
+        __FILE__, __LINE__, "send",
+        by_device("posted no receive for it, nor had this side posted one; if both receives before",
+                  "heard last ago, posted no receive for it, nor had this side posted one; if both",
+                  "was heard before: it posted no receive if both sides were sending"));
     require_once("passed");
     require_once("timeout");
     require_once("posted no receive");
@@ -117,7 +118,7 @@ START_TEST(both_sides_were_sending)
                   "send to peer 0: deadline of 50 ms");
     check_text(__FILE__, __LINE__, "send",
                by_device("both sides were sending, and neither scatter_gather",
-                         "nor had this side: if both were sending, scatter_gather",
+                         "nor had this side posted one; if both were sending, scatter_gather",
                          "if both sides were sending, scatter_gather"));
     pair_close(&pair);
 }
@@ -339,8 +340,60 @@ START_TEST(scope_that_drops_failures)
 }
 END_TEST
 
+/* Soft has no vendor, nor does each failure of a device have a code: 0 is none. */
+START_TEST(codes_of_vendors)
+{
+    struct pair pair;
+    struct memory memory;
+    pair_open(&pair, NULL);
+    memory_open(&memory, pair.sides.pds[0], 8);
+    struct sluice_sge sge = memory_sge(&memory, 0, 8);
+    struct sluice_remote_mr remote = {.addr = sge.addr, .length = 8, .rkey = UINT32_C(0x123456)};
+    require_error(sluice_channel_write(pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES,
+                  "write to peer 0: remote access error (access");
+    struct sluice_error error = channel_error(pair.channels[0]);
+    require(error.vendor == 0 || !device_is_soft(), "soft has code %#x", error.vendor);
+    require((strstr(error.text, "vendor code") != NULL) == (error.vendor != 0), "%s", error.text);
+    require_same(pair.channels[0]);
+    memory_close(&memory);
+    pair_close(&pair);
+}
+END_TEST
+
+static void require_pending(struct sluice_channel *channel, const char *text)
+{
+    require_result(sluice_channel_flush(channel, 0), -ETIMEDOUT);
+    require(strcmp(sluice_last_error(), text) == 0, "%s", sluice_last_error());
+}
+
+/* One of them, and more. */
+START_TEST(what_is_pending)
+{
+    struct pair pair;
+    struct sluice_completion completion;
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    struct sluice_channel *channel = pair.channels[0];
+    require_ok(sluice_channel_receive_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_pending(channel, "still pending: 1 receive");
+    require_ok(sluice_channel_send_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_pending(channel, "still pending: 1 send, write or read, and 1 receive");
+    require_ok(sluice_channel_receive_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_send_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_pending(channel, "still pending: 2 sends, writes and reads, and 2 receives");
+    for (int i = 0; i < 2; i++) {
+        require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
+        require_ok(sluice_channel_next(channel, DEADLINE, &completion));
+    }
+    require_pending(channel, "still pending: 2 sends, writes and reads");
+    pair_close(&pair);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, codes_of_vendors);
+    tcase_add_test(tcase, what_is_pending);
     tcase_add_test(tcase, send_without_a_receive);
     tcase_add_test(tcase, send_without_a_receive_but_ours);
     tcase_add_test(tcase, peer_that_was_never_heard);

@@ -107,7 +107,7 @@ static int create_peers(struct slu_engine *engine)
 
     engine->peers = calloc(count, sizeof *engine->peers);
     if (engine->peers == NULL)
-        return slu_fail(ENOMEM, "no memory for %u peers", count);
+        return slu_fail(ENOMEM, "no memory for %u peer%s", count, SLU_S(count));
     error = name_peers(engine);
     for (uint32_t i = 0; i < count; i++)
         slu_peer_init(engine, &engine->peers[i]);

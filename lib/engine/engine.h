@@ -501,6 +501,9 @@ const char *slu_opcode_phrase(uint32_t opcode);
 /* "500 ms"; returns text. time is not negative. */
 #define SLU_DURATION_BYTES 32
 const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES]);
+/* "1 send, write or read, and 2 receives"; returns text. sends is all that is no receive. */
+#define SLU_PENDING_BYTES 64
+const char *slu_say_pending(uint32_t sends, uint32_t receives, char text[SLU_PENDING_BYTES]);
 /* A deadline, of which that time was given, is about to end the connection. */
 void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_t time);
 /* Fills in the text; all else is there. */

@@ -306,6 +306,8 @@ static int fail_late(const struct slu_engine *engine, const struct wait *wait)
 
     while (!engine->peers[i].probe.awaited)
         i++;
+    if (engine->awaited == 1)
+        return slu_fail(ETIMEDOUT, "peer %u has not answered yet", i);
     return slu_fail(ETIMEDOUT, "peer %u has not answered yet; %u of %u have not", i,
                     engine->awaited, wait->end - wait->first);
 }

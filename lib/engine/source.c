@@ -71,8 +71,9 @@ static int check_flags(const struct slu_engine *engine, const struct slu_item *i
                           item->opcode == SLUICE_OP_FETCH_ADD ? "one, the second must be 0"
                                                               : "none, both must be 0");
     if ((request->flags & SLUICE_INLINE) != 0 && item->bytes > engine->attr.max_inline)
-        return slu_misuse(EMSGSIZE, "request %u is inline with %llu bytes, max_inline is %u", i,
-                          (unsigned long long)item->bytes, engine->attr.max_inline);
+        return slu_misuse(EMSGSIZE, "request %u is inline with %llu byte%s, max_inline is %u", i,
+                          (unsigned long long)item->bytes, SLU_S(item->bytes),
+                          engine->attr.max_inline);
     return 0;
 }
 
@@ -218,7 +219,8 @@ int slu_source_check(const struct slu_engine *engine, const struct slu_source *s
                           source->opcodes[0] == SLUICE_OP_SEND ? "peers" : "remote regions");
     for (int list = 0; list < 2; list++)
         if (source->counts[list] > 0 && source->lists[list] == NULL)
-            return slu_misuse(EINVAL, "a list of %u requests is NULL", source->counts[list]);
+            return slu_misuse(EINVAL, "a list of %u request%s is NULL", source->counts[list],
+                              SLU_S(source->counts[list]));
     for (uint32_t i = 0; i < source->count; i++) {
         int error = SLU_LIKELY(is_plain(engine, source, i)) ? 0 : check_item(engine, source, i);
 

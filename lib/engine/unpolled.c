@@ -243,6 +243,7 @@ static bool all_complete(void *argument)
 
 int slu_flush(struct slu_engine *engine, int64_t timeout)
 {
+    char pending[SLU_PENDING_BYTES];
     int ready = slu_scope_check(engine);
 
     if (ready < 0)
@@ -252,9 +253,9 @@ int slu_flush(struct slu_engine *engine, int64_t timeout)
     slu_engine_enter(engine);
     ready = slu_wait_interruptible(engine, all_complete, engine, slu_after(timeout));
     if (ready == 0)
-        ready = slu_fail(ETIMEDOUT, "%u sends, writes and reads and %u receives are still pending",
-                         engine->pools[SLU_SEND_QUEUE].pending,
-                         engine->pools[SLU_RECEIVE_QUEUE].pending);
+        ready = slu_fail(ETIMEDOUT, "still pending: %s",
+                         slu_say_pending(engine->pools[SLU_SEND_QUEUE].pending,
+                                         engine->pools[SLU_RECEIVE_QUEUE].pending, pending));
     slu_engine_leave(engine);
     return ready > 0 ? 0 : ready;
 }

@@ -49,6 +49,20 @@ const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES])
     return text;
 }
 
+const char *slu_say_pending(uint32_t sends, uint32_t receives, char text[SLU_PENDING_BYTES])
+{
+    char received[24];
+
+    snprintf(received, sizeof received, "%u receive%s", receives, SLU_S(receives));
+    if (sends == 0)
+        snprintf(text, SLU_PENDING_BYTES, "%s", received);
+    else
+        snprintf(text, SLU_PENDING_BYTES, "%u %s%s%s", sends,
+                 sends == 1 ? "send, write or read" : "sends, writes and reads",
+                 receives > 0 ? ", and " : "", receives > 0 ? received : "");
+    return text;
+}
+
 void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_t time)
 {
     struct slu_late *late = &peer->late;
@@ -83,7 +97,9 @@ static void explain_unready(const struct slu_late *late, uint32_t opcode, char *
     else
         snprintf(text, size, "the peer%s posted no receive for %s%s", say_heard(late, heard),
                  own ? "it" : "what was sent before it",
-                 late->receives ? "" : ", nor had this side: if both were sending, " POST_FIRST);
+                 late->receives
+                     ? ""
+                     : ", nor had this side posted one; if both were sending, " POST_FIRST);
 }
 
 /* Of a transport that knows more than whether a request succeeded. */
@@ -157,7 +173,7 @@ static void say_status(const struct slu_peer *peer, const struct sluice_error *e
         say_late(&peer->late, error->opcode, text, size);
     else if (error->status == SLUICE_STATUS_RETRY_EXC_ERR && peer->loss != NULL)
         snprintf(text, size, "%s (%s)", peer->loss, error_class);
-    else if (error->opcode == SLUICE_OP_NONE)
+    else if (error->opcode == SLUICE_OP_NONE || error->vendor == 0)
         snprintf(text, size, "%s (%s): %s", name, error_class, hint);
     else
         snprintf(text, size, "%s (%s, vendor code %#x): %s", name, error_class, error->vendor,

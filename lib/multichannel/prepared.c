@@ -57,8 +57,8 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (count != prepared->engine->peer_count)
-        return slu_misuse(EINVAL, "room for %u endpoints, there are %u peers", count,
-                          prepared->engine->peer_count);
+        return slu_misuse(EINVAL, "room for %u endpoint%s, of %u peer%s", count, SLU_S(count),
+                          prepared->engine->peer_count, SLU_S(prepared->engine->peer_count));
     slu_engine_enter(prepared->engine);
     for (uint32_t i = 0; i < count; i++)
         slu_peer_endpoint(prepared->engine, &prepared->engine->peers[i], &endpoints[i]);
@@ -98,8 +98,8 @@ sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prep
     if (remotes == NULL)
         error = slu_misuse(EINVAL, "a handshake needs the peers' endpoints");
     else if (count != prepared->engine->peer_count)
-        error =
-            slu_misuse(EINVAL, "%u endpoints for %u peers", count, prepared->engine->peer_count);
+        error = slu_misuse(EINVAL, "%u endpoint%s for %u peer%s", count, SLU_S(count),
+                           prepared->engine->peer_count, SLU_S(prepared->engine->peer_count));
     if (error == 0) {
         multichannel = calloc(1, sizeof *multichannel);
         if (multichannel == NULL)

@@ -118,8 +118,8 @@ static int check_ranks(struct slu_group *group)
         }
     }
     if (!found)
-        return slu_misuse(EINVAL, "the group of %u ranks is without this one, rank %u",
-                          group->count, node->rank);
+        return slu_misuse(EINVAL, "the group of %u rank%s is without this one, rank %u",
+                          group->count, SLU_S(group->count), node->rank);
     return 0;
 }
 
@@ -128,7 +128,7 @@ static int check_group(struct slu_group *group)
     if (group->ranks != NULL)
         return check_ranks(group);
     if (group->count != 0 && group->count != group->node->ranks)
-        return slu_misuse(EINVAL, "a list of %u ranks is NULL", group->count);
+        return slu_misuse(EINVAL, "a list of %u rank%s is NULL", group->count, SLU_S(group->count));
     group->count = group->node->ranks;
     group->self = group->node->rank;
     return 0;

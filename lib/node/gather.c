@@ -173,8 +173,8 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
         slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank, name_kind(kind),
                  name_kind(gathering->kind));
     else
-        slu_fail(EPROTO, "rank %u gives %u bytes to an allgather, this rank %zu", rank,
-                 (uint32_t)theirs, gathering->bytes);
+        slu_fail(EPROTO, "rank %u gives %u byte%s to an allgather, this rank %zu", rank,
+                 (uint32_t)theirs, SLU_S((uint32_t)theirs), gathering->bytes);
     return slu_line_blame(group, group->node->rank, rank, -EPROTO);
 }
 

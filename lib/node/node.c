@@ -110,12 +110,12 @@ static bool is_flushed(void *argument)
     return flush->error < 0;
 }
 
-/* The rank whose work is still pending. */
-static uint32_t find_busy(const struct slu_engine *engine)
+/* The first rank, from this one on, whose work is still pending; or the number of all. */
+static uint32_t find_busy(const struct slu_engine *engine, uint32_t from)
 {
-    uint32_t i = 0;
+    uint32_t i = from;
 
-    while (i + 1 < engine->peer_count && engine->peers[i].posted[SLU_SEND_QUEUE].head == SLU_NONE)
+    while (i < engine->peer_count && engine->peers[i].posted[SLU_SEND_QUEUE].head == SLU_NONE)
         i++;
     return i;
 }
@@ -124,13 +124,15 @@ static int flush_sends(struct slu_group *group)
 {
     struct slu_engine *engine = group->node->multichannel->engine;
     struct flush flush = {.group = group};
+    char pending[SLU_PENDING_BYTES];
     uint32_t busy;
 
     if (slu_line_wait(group, is_flushed, &flush))
         return flush.error;
-    busy = find_busy(engine);
-    slu_fail(ETIMEDOUT, "%u sends, writes and reads are still pending, of them some to rank %u",
-             engine->pools[SLU_SEND_QUEUE].pending, busy);
+    busy = find_busy(engine, 0);
+    slu_fail(ETIMEDOUT, "still pending: %s, to rank %u%s",
+             slu_say_pending(engine->pools[SLU_SEND_QUEUE].pending, 0, pending), busy,
+             find_busy(engine, busy + 1) < engine->peer_count ? " and others" : "");
     return slu_line_blame(group, group->node->rank, busy, -ETIMEDOUT);
 }
 

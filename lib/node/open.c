@@ -174,7 +174,8 @@ static int open_together(struct opening *opening, struct sluice_prepared_node *p
         error = join(opening, prepared, error, node);
     } else {
         sluice_prepared_node_free(prepared);
-        slu_fail(ENOMEM, "no memory for the endpoints of %u ranks", opening->ranks);
+        slu_fail(ENOMEM, "no memory for the endpoints of %u rank%s", opening->ranks,
+                 SLU_S(opening->ranks));
         error = slu_exchange_abandon(opening->exchange);
     }
     free(opening->theirs);

@@ -62,7 +62,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     node->generation = 1;
     node->peers = calloc(ranks, sizeof *node->peers);
     if (node->peers == NULL)
-        return slu_fail(ENOMEM, "no memory for %u ranks", ranks);
+        return slu_fail(ENOMEM, "no memory for %u rank%s", ranks, SLU_S(ranks));
     /* For what barriers and allgathers write: one to each rank at a time, see line.c. */
     prepared->connections = slu_multichannel_prepare(pd, ranks, ranks, attr->channel);
     if (prepared->connections == NULL)
@@ -153,8 +153,8 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (ranks != prepared->node->ranks)
-        return slu_misuse(EINVAL, "room for %u endpoints, there are %u ranks", ranks,
-                          prepared->node->ranks);
+        return slu_misuse(EINVAL, "room for %u endpoint%s, of %u rank%s", ranks, SLU_S(ranks),
+                          prepared->node->ranks, SLU_S(prepared->node->ranks));
     error = sluice_mr_remote(prepared->node->lines, &lines);
     if (error < 0)
         return error;
@@ -171,8 +171,8 @@ int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
                          const struct slu_node_endpoint *endpoint)
 {
     if (endpoint->ranks != node->ranks)
-        return slu_fail(EPROTO, "endpoint %u is of a program of %u ranks, this one has %u", rank,
-                        endpoint->ranks, node->ranks);
+        return slu_fail(EPROTO, "endpoint %u is of a program of %u rank%s, this one has %u", rank,
+                        endpoint->ranks, SLU_S(endpoint->ranks), node->ranks);
     if (endpoint->from != rank)
         return slu_fail(EPROTO, "endpoint %u was made by rank %u: they are out of place", rank,
                         endpoint->from);
@@ -231,7 +231,8 @@ static int connect_ranks(struct sluice_prepared_node *prepared,
     int error;
 
     if (connections == NULL)
-        return slu_fail(ENOMEM, "no memory for the endpoints of %u ranks", node->ranks);
+        return slu_fail(ENOMEM, "no memory for the endpoints of %u rank%s", node->ranks,
+                        SLU_S(node->ranks));
     error = read_remotes(node, remotes, connections);
     if (error == 0) {
         node->multichannel =
@@ -256,7 +257,8 @@ struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *
     if (remotes == NULL)
         error = slu_misuse(EINVAL, "a handshake needs the endpoints of all ranks");
     else if (ranks != prepared->node->ranks)
-        error = slu_misuse(EINVAL, "%u endpoints for %u ranks", ranks, prepared->node->ranks);
+        error = slu_misuse(EINVAL, "%u endpoint%s for %u rank%s", ranks, SLU_S(ranks),
+                           prepared->node->ranks, SLU_S(prepared->node->ranks));
     else
         error = connect_ranks(prepared, remotes);
     if (error < 0)

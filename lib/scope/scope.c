@@ -202,16 +202,17 @@ static int work_error(const struct slu_engine *engine, const struct outcome *out
     if (outcome->error != 0 && engine == NULL)
         return slu_fail(-outcome->error,
                         "the channel was closed or reset before the end of its scope: %u of %u "
-                        "requests failed unseen, first error: %s",
-                        outcome->failed, outcome->posted, strerror(-outcome->error));
+                        "request%s failed unseen, first error: %s",
+                        outcome->failed, outcome->posted, SLU_S(outcome->posted),
+                        strerror(-outcome->error));
     if (outcome->error != 0 && outcome->known)
         return slu_fail_completion(engine, &outcome->first, engine->scope.time);
     if (outcome->error != 0)
-        return slu_fail(-outcome->error, "%u requests of the scope failed unseen, the first: %s",
-                        outcome->lost, strerror(-outcome->error));
+        return slu_fail(-outcome->error, "%u request%s of the scope failed unseen, the first: %s",
+                        outcome->lost, SLU_S(outcome->lost), strerror(-outcome->error));
     if (strict && outcome->unseen > 0)
-        return slu_fail(EBUSY, "%u of %u requests of the scope were left that nobody had looked at",
-                        outcome->unseen, outcome->posted);
+        return slu_fail(EBUSY, "nobody had looked at %u of the %u request%s of the scope",
+                        outcome->unseen, outcome->posted, SLU_S(outcome->posted));
     return 0;
 }
 
@@ -235,8 +236,8 @@ static void log_dropped(const struct outcome *outcome)
     slu_text_save(&text);
     slu_log(
         SLUICE_LOG_WARN,
-        "a scope without a report has ended: %u of its %u requests failed unseen, the first: %s",
-        outcome->failed, outcome->posted, text.bytes);
+        "a scope without a report has ended: %u of its %u request%s failed unseen, the first: %s",
+        outcome->failed, outcome->posted, SLU_S(outcome->posted), text.bytes);
     slu_text_restore(&text);
 }
 
