@@ -371,7 +371,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_next(struct sluice_channel *ch
  * Waits for one posted request; timeout 0 only looks. 0: it is complete, and
  * completion->error says how it ended; asking again gives the same answer
  * until its place is needed. -ETIMEDOUT: still pending. -EINTR: woken. -ESTALE:
- * a handle that is too old, detached, or not of this channel.
+ * a handle that is too old, detached, or not of this channel. -EINVAL: completion
+ * is NULL: without it a failure could not be told; sluice_channel_flush() waits
+ * and takes no result, sluice_channel_detach() drops one.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait(struct sluice_channel *channel,
                                                        const struct sluice_handle *handle,

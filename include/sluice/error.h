@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How things fail. A call that fails returns a negative errno value (a
- * constructor returns NULL and sets errno), and sluice_last_error() says in
- * words what failed, which object, and what to try. A request that fails has
- * a status, which is the field's own vocabulary, and an error class, which is
- * the same on every transport and device.
+ * constructor returns NULL and sets errno, which is unspecified when it returns
+ * an object), and sluice_last_error() says in words what failed, which object,
+ * and what to try. Calls that return no object leave errno alone. A request that
+ * fails has a status, which is the field's own vocabulary, and an error class,
+ * which is the same on every transport and device.
  *
  * Calls that are mistakes of the program say their name and abort it instead, if
  * SLUICE_MISUSE=abort is in the environment; sluice_errors(7) lists them.
