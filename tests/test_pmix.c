@@ -82,7 +82,7 @@ START_TEST(init_without_end)
 }
 END_TEST
 
-/* It is not given the number of a stream while it is waited for, nor keeps that from the program. */
+/* While it is waited for, it is given no stream's number; nor does it keep that afterwards. */
 START_TEST(init_without_end_or_input)
 {
     close(STDIN_FILENO);
