@@ -170,6 +170,13 @@ int slu_tcp_place_parse(const char *root, struct tcp_place *place);
  */
 int slu_tcp_listen(const struct tcp_place *place, const char *source);
 /*
+ * The addresses of its host, for freeaddrinfo(3): 0; -ENOENT: it has none, and why is the
+ * reason, static; -ETIMEDOUT: nobody has answered until then, as why says; -ENOMEM, with
+ * a text.
+ */
+int slu_tcp_find(const struct tcp_place *place, int64_t until, struct addrinfo **list,
+                 const char **why);
+/*
  * Why its host, if it is a name, has no address: in words, which are static; NULL: it has, or
  * that is not known within a second. The text of this thread is lost.
  */

@@ -23,7 +23,8 @@
 struct question {
     struct slu_awaited awaited;
     struct tcp_place place;
-    const char *why; /* it has no address; NULL: it has */
+    int result; /* as of getaddrinfo(3) */
+    struct addrinfo *list;
 };
 
 static bool is_port(const char *text)
@@ -122,36 +123,77 @@ static int fail_listen(const struct tcp_place *place, int error, const char *sou
                     source != NULL ? source : "");
 }
 
+static int look_up(const struct tcp_place *place, int flags, struct addrinfo **list)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+
+    *list = NULL;
+    return slu_fd_find_addresses(place->host, place->port, &hints, list);
+}
+
 /* In a thread of its own: a name server may not answer for long. */
-static int look_up(struct slu_awaited *awaited)
+static int answer(struct slu_awaited *awaited)
 {
     struct question *question = slu_container_of(awaited, struct question, awaited);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct addrinfo *list;
-    int result = slu_fd_find_addresses(question->place.host, question->place.port, &hints, &list);
 
-    if (result == 0)
-        freeaddrinfo(list);
-    else
-        question->why = gai_strerror(result);
+    question->result = look_up(&question->place, 0, &question->list);
     return 0;
+}
+
+/* An answer that came too late, or that nobody could hear. */
+static void forget_answer(struct slu_awaited *awaited)
+{
+    struct question *question = slu_container_of(awaited, struct question, awaited);
+
+    if (question->list != NULL)
+        freeaddrinfo(question->list);
+}
+
+int slu_tcp_find(const struct tcp_place *place, int64_t until, struct addrinfo **list,
+                 const char **why)
+{
+    struct question *question;
+    int error;
+
+    *why = NULL;
+    /* An address asks nobody. */
+    if (look_up(place, AI_NUMERICHOST, list) == 0)
+        return 0;
+    question = malloc(sizeof *question);
+    if (question == NULL)
+        return slu_fail(ENOMEM, "no memory to look for %.128s", place->host);
+    question->place = *place;
+    question->list = NULL;
+    slu_awaited_init(&question->awaited);
+    question->awaited.wipe = forget_answer;
+    error = slu_awaited_start(&question->awaited, answer);
+    if (error == 0)
+        error = slu_awaited_wait(&question->awaited, until, "no name server answers");
+    if (error == -ETIMEDOUT) {
+        *why = "no name server answers";
+    } else if (error == 0 && question->result != 0) {
+        *why = gai_strerror(question->result);
+        error = -ENOENT;
+    } else if (error == 0) {
+        *list = question->list;
+        question->list = NULL;
+    }
+    slu_awaited_drop(&question->awaited);
+    return error;
 }
 
 const char *slu_tcp_name_error(const struct tcp_place *place)
 {
-    struct question *question = is_for_all(place->host) ? malloc(sizeof *question) : NULL;
-    const char *why = NULL;
+    struct addrinfo *list;
+    const char *why;
+    int error;
 
-    if (question == NULL)
+    if (!is_for_all(place->host))
         return NULL;
-    question->place = *place;
-    question->why = NULL;
-    slu_awaited_init(&question->awaited);
-    if (slu_awaited_start(&question->awaited, look_up) == 0 &&
-        slu_awaited_wait(&question->awaited, slu_after(NAME_TIME), "no answer") == 0)
-        why = question->why;
-    slu_awaited_drop(&question->awaited);
-    return why;
+    error = slu_tcp_find(place, slu_after(NAME_TIME), &list, &why);
+    if (error == 0)
+        freeaddrinfo(list);
+    return error == -ENOENT ? why : NULL;
 }
 
 const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT])

@@ -274,13 +274,15 @@ static int try_address(struct attempt *attempt, const struct addrinfo *info)
 /* All addresses of a place. A name may get its addresses only when the host has come up. */
 static int try_place(struct attempt *attempt, const struct tcp_place *place)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *list;
-    int result = slu_fd_find_addresses(place->host, place->port, &hints, &list);
+    const char *why;
+    int result = slu_tcp_find(place, attempt->until, &list, &why);
 
-    attempt->unknown = result != 0;
-    if (result != 0)
-        return again(attempt, gai_strerror(result));
+    attempt->unknown = why != NULL;
+    if (why != NULL)
+        return again(attempt, why);
+    if (result < 0)
+        return result;
     result = AGAIN;
     for (const struct addrinfo *info = list; info != NULL && result == AGAIN; info = info->ai_next)
         result = try_address(attempt, info);
