@@ -344,6 +344,51 @@ START_TEST(peer_that_is_lost)
 }
 END_TEST
 
+/*
+ * Without an end of the wait for an acknowledgement a packet that is lost ends nothing,
+ * however few retries there are: it is sent again with what follows it.
+ */
+START_TEST(packet_that_is_lost)
+{
+    struct sluice_channel_attr attrs[] = {
+        {.size = sizeof(attrs[0]), .ack_timeout = 1, .retry_count = SLUICE_ZERO},
+        {.size = sizeof(attrs[0]), .ack_timeout = SLUICE_ZERO, .retry_count = SLUICE_ZERO}};
+    struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, NULL);
+    struct sluice_completion completion;
+    struct memory near, far;
+    struct pair pair;
+    pair_open(&pair, &attrs[_i]);
+    memory_open(&near, pair.sides.pds[0], 10);
+    memory_open(&far, pair.sides.pds[1], 10);
+    memset(near.bytes, 7, 10);
+    write.sge_count = 1;
+    write.sge = memory_sge(&near, 0, 10);
+    write.remote = memory_remote(&far, 0, 10);
+    fake_verbs_cut(qpn_of(0), true);
+    struct sluice_handle handle = post(pair.channels[0], &write);
+    int result = sluice_channel_wait(pair.channels[0], &handle, _i == 0 ? DEADLINE : SLUICE_MS(200),
+                                     &completion);
+    fake_verbs_cut(qpn_of(0), false);
+    if (_i == 0) {
+        require_result(result, 0);
+        require_class(&completion, SLUICE_CLASS_PEER_LOST);
+        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
+    } else {
+        require_result(result, -ETIMEDOUT);
+        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+        require_result(far.bytes[9], 0);
+        require_ok(sluice_channel_write(pair.channels[0], &write.sge, 1, &write.remote, DEADLINE));
+        await(pair.channels[0], handle, SLUICE_CLASS_NONE);
+        require_result(far.bytes[9], 7);
+        pair_works(&pair);
+    }
+    memory_close(&near);
+    memory_close(&far);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
 /* What is flushed in silence is not taken for done, and what was done is. */
 START_TEST(flush_that_is_told_in_part)
 {
@@ -437,6 +482,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, completions_of_a_queue_pair_that_is_gone, FAKE_LEAVE, FAKE_LATE + 1);
     tcase_add_test(tcase, order_among_peers);
     tcase_add_test(tcase, peer_that_is_lost);
+    tcase_add_loop_test(tcase, packet_that_is_lost, 0, 2);
     tcase_add_test(tcase, flush_that_is_told_in_part);
     tcase_add_test(tcase, receive_that_is_late);
     tcase_add_test(tcase, immediate_without_flag);

@@ -76,6 +76,9 @@ static void append(struct fake_qp *qp, enum fake_queue queue, struct fake_wqe *w
     work->count++;
     work->used++;
     work->posted++;
+    /* The peer misses what was lost before it, and says so: no timer is needed to send it again. */
+    if (queue == FAKE_SEND && qp->wake_at == INT64_MAX)
+        qp->wake_at = 0;
     fake_wire_wake(qp);
 }
 
