@@ -225,6 +225,7 @@ END_TEST
 #define STUCK "/tmp/sluice-of-a-server-that-does-not-answer"
 
 static atomic_bool opening, answered, ended;
+static atomic_uint memory_looks;
 
 /* In place of that of the C library: one path is on a server that does not answer. */
 int open(const char *path, int flags, ...)
@@ -237,6 +238,9 @@ int open(const char *path, int flags, ...)
     mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
     memcpy(&real, &found, sizeof(real));
+    if (strcmp(path, "/proc/meminfo") == 0) {
+        atomic_fetch_add(&memory_looks, 1);
+    }
     if (strcmp(path, STUCK) != 0) {
         return real(path, flags, mode);
     }
@@ -285,8 +289,40 @@ START_TEST(who_opens_a_file_holds_up_nobody)
 }
 END_TEST
 
+/* Files about memory that are read for an allocation. */
+static unsigned look_for(struct sluice_pd *pd, size_t length, uint32_t flags, int error)
+{
+    unsigned before = atomic_load(&memory_looks);
+    struct sluice_mr *mr = sluice_mr_alloc(pd, length, ACCESS_ALL | flags);
+    require_result(mr ? 0 : -errno, error);
+    if (mr) {
+        require_ok(sluice_mr_deregister(mr));
+    }
+    return atomic_load(&memory_looks) - before;
+}
+
+/* They are read once, however many ways there are to have the pages, and whether it fails. */
+START_TEST(what_memory_there_is_is_read_once)
+{
+    const size_t huge = (size_t)1 << 44;
+    struct pair pair;
+    if (!device_is_soft()) {
+        return;
+    }
+    pair_open(&pair, NULL);
+    struct sluice_pd *pd = pair.sides.pds[0];
+    unsigned once = look_for(pd, 4096, 0, 0);
+    require(once > 0, "nobody looked");
+    require_result(look_for(pd, (size_t)4 << 20, SLUICE_MR_HUGE_PAGES, 0), once);
+    require_result(look_for(pd, huge, 0, -ENOMEM), once);
+    require_result(look_for(pd, huge, SLUICE_MR_HUGE_PAGES, -ENOMEM), once);
+    pair_close(&pair);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, what_memory_there_is_is_read_once);
     tcase_add_test(tcase, no_stream_is_taken);
     tcase_add_test(tcase, streams_of_the_program_stay);
 }

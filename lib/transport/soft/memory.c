@@ -170,12 +170,13 @@ static bool may_be_so_long(size_t length)
 }
 
 /* Maps it and takes all its pages. Reserved ones are counted apart, and taken by mapping. */
-static int map_whole(const struct slu_page_way *way, int fd, struct slu_pages *pages)
+static int map_whole(const struct slu_page_way *way, int fd, struct soft_room *room,
+                     struct slu_pages *pages)
 {
     int err = slu_pages_map(way, fd, pages);
     if (err != 0 || way->kind == SLU_PAGES_RESERVED)
         return err;
-    err = slu_soft_reserve(fd, way->length);
+    err = slu_soft_reserve(fd, way->length, room);
     if (err != 0)
         slu_pages_unmap(pages);
     return err;
@@ -189,24 +190,28 @@ static void drop_memfd(const struct slu_page_way *way, int fd)
 }
 
 /* A positive errno value without a text: there may be another way. */
-static int map_memfd(const struct slu_page_way *way, int *fd, struct slu_pages *pages)
+static int map_memfd(const struct slu_page_way *way, struct soft_room *room, int *fd,
+                     struct slu_pages *pages)
 {
     if (!may_be_so_long(way->length))
         return EFBIG;
-    if (way->kind != SLU_PAGES_RESERVED && !slu_soft_has_room(way->length))
-        return ENOMEM;
+    if (way->kind != SLU_PAGES_RESERVED) {
+        if (room->what == NULL)
+            *room = slu_soft_room();
+        if (!slu_soft_fits(room, way->length))
+            return ENOMEM;
+    }
     int err = make_memfd(way, fd);
     if (err == 0) {
-        err = map_whole(way, *fd, pages);
+        err = map_whole(way, *fd, room, pages);
         if (err != 0)
             drop_memfd(way, *fd);
     }
     return err;
 }
 
-static int fail_alloc(int err, size_t length)
+static int fail_alloc(int err, size_t length, const struct soft_room *room)
 {
-    struct soft_room room = slu_soft_room();
     if (err == EMFILE || err == ENFILE)
         return slu_fail(err, "a memory region needs a file descriptor: %s", strerrordesc_np(err));
     if (err == EFBIG)
@@ -214,9 +219,9 @@ static int fail_alloc(int err, size_t length)
                         "no memory for a region of %zu bytes: it is that of a file, and ulimit -f "
                         "is less",
                         length);
-    if (err == ENOMEM && room.bytes != UINT64_MAX)
+    if (err == ENOMEM && room->what != NULL && room->bytes != UINT64_MAX)
         return slu_fail(ENOMEM, "no memory for a region of %zu bytes: %llu bytes are %s", length,
-                        (unsigned long long)room.bytes, room.what);
+                        (unsigned long long)room->bytes, room->what);
     return slu_fail(ENOMEM, "no memory for a region of %zu bytes: %s", length,
                     strerrordesc_np(err));
 }
@@ -225,16 +230,17 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct
 {
     struct slu_page_way ways[SLU_PAGE_WAYS];
     uint32_t count = slu_page_ways(length, (access & SLUICE_MR_HUGE_PAGES) != 0, true, ways);
+    struct soft_room room = {.what = NULL}; /* nobody has looked */
     struct slu_pages pages;
     int err = 0;
     int fd = -1;
     for (uint32_t i = 0; i < count; i++) {
-        err = map_memfd(&ways[i], &fd, &pages);
+        err = map_memfd(&ways[i], &room, &fd, &pages);
         if (err == 0)
             break;
     }
     if (err != 0)
-        return fail_alloc(err, length);
+        return fail_alloc(err, length, &room);
     struct soft_mr *made = make_mr(pd, pages.addr, length, access);
     if (made == NULL) {
         slu_fd_close(fd);

@@ -127,19 +127,29 @@ struct soft_room slu_soft_room(void)
     return room;
 }
 
-bool slu_soft_has_room(uint64_t length)
+bool slu_soft_fits(const struct soft_room *room, uint64_t length)
 {
-    uint64_t room = slu_soft_room().bytes;
     /* The kernel's number is an estimate, and the program needs some as well. */
-    return length <= room - room / 32;
+    return length <= room->bytes - room->bytes / 32;
 }
 
-int slu_soft_reserve(int fd, uint64_t length)
+/* Of length bytes so many are taken: whether there is room for the rest. */
+static bool look_again(uint64_t length, uint64_t taken, struct soft_room *room)
+{
+    struct soft_room left = slu_soft_room();
+    if (slu_soft_fits(&left, length - taken))
+        return true;
+    left.bytes += taken; /* which will be given back */
+    *room = left;
+    return false;
+}
+
+int slu_soft_reserve(int fd, uint64_t length, struct soft_room *room)
 {
     uint64_t ask = ASK_AGAIN; /* the caller has asked */
     uint64_t piece = PIECE;
     for (uint64_t offset = 0; offset < length;) {
-        if (offset >= ask && !slu_soft_has_room(length - offset))
+        if (offset >= ask && !look_again(length, offset, room))
             return ENOMEM;
         ask = offset >= ask ? offset + ASK_AGAIN : ask;
         uint64_t now = length - offset < piece ? length - offset : piece;
