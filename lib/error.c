@@ -61,6 +61,11 @@ void slu_made(void)
     last_error.first[0] = '\0';
 }
 
+const char *slu_first_failure(void)
+{
+    return last_error.first[0] != '\0' ? last_error.first : NULL;
+}
+
 /*
  * A program that looks at no result asks for one object after the other, and uses them:
  * the first text counts.

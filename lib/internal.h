@@ -52,6 +52,8 @@ void slu_made(void);
  * of something else, that it may be of the process that forked this one.
  */
 const char *slu_none_hint(const void *object);
+/* For a NULL that may be meant: the text of that first one, or NULL if there is none. */
+const char *slu_first_failure(void);
 /*
  * The same two for mistakes of the program, which no device, peer or load can
  * cause or cure; with SLUICE_MISUSE=abort they do not return, but name the call.

@@ -13,6 +13,8 @@
 #include "support/pair.h"
 #include "support/process.h"
 
+#define TEXT 2000
+
 /* What a launcher would tell a rank. */
 static void be_rank(uint32_t rank, uint32_t ranks, uint16_t port)
 {
@@ -200,8 +202,64 @@ START_TEST(a_rank_without_a_device)
 }
 END_TEST
 
+/* The lines of the log at level warn, one behind the other. */
+static void keep_lines(uint32_t level, const char *line, void *user)
+{
+    char *text = user;
+    size_t used = strlen(text);
+    if (level == SLUICE_LOG_WARN) {
+        snprintf(text + used, TEXT - used, "%s\n", line);
+    }
+}
+
+/* A node of one rank that is opened with these: the log has these words, or NULL: no such line. */
+static void open_with(struct sluice_pd *pd, struct sluice_exchange *exchange, const char *words)
+{
+    char text[TEXT] = "";
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, keep_lines, text));
+    struct sluice_node *node = sluice_node_open(pd, exchange, NULL, DEADLINE);
+    require(node, "%s", sluice_last_error());
+    sluice_node_close(node);
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
+    require(words ? strstr(text, words) != NULL : !strstr(text, "earlier"), "%s", text);
+}
+
+static struct sluice_pd *fail_to_open(void)
+{
+    struct sluice_pd *pd = sluice_pd_alloc(sluice_context_open("no-such-device", NULL));
+    require(!pd, "%s", "there is such a device");
+    return pd;
+}
+
+/* The node is opened all the same, but not without a word. */
+START_TEST(what_could_not_be_made_is_given)
+{
+    const struct sluice_exchange_attr wrong = {.size = sizeof(wrong), .kind = 99};
+    struct sides sides;
+    sides_open(&sides);
+    be_rank(0, 1, find_port());
+    open_with(NULL, NULL, NULL);
+    open_with(fail_to_open(), NULL,
+              "NULL for the exchange and the protection domain, and opens its own; earlier: no "
+              "device 'no-such-device'");
+    /* That was told, and a node was made since. */
+    open_with(NULL, NULL, NULL);
+    struct sluice_exchange *exchange = sluice_exchange_open(NULL, DEADLINE);
+    require(exchange, "%s", sluice_last_error());
+    open_with(fail_to_open(), exchange,
+              "NULL for the protection domain, and opens its own; earlier: no device");
+    open_with(sides.pds[0], sluice_exchange_open(&wrong, DEADLINE),
+              "NULL for the exchange, and opens its own; earlier: sluice_exchange_attr.kind is 99");
+    fail_to_open();
+    open_with(sides.pds[0], exchange, NULL);
+    sluice_exchange_close(exchange);
+    sides_close(&sides);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, what_could_not_be_made_is_given);
     tcase_add_test(tcase, nothing_is_given);
     tcase_add_test(tcase, a_domain_is_given);
     tcase_add_test(tcase, an_exchange_is_given);

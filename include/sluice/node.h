@@ -90,7 +90,8 @@ sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
  * environment says, see sluice_exchange_open(); and a protection domain on the
  * device that the host file names for this rank, or else that
  * sluice_context_open() takes without a name. What is given stays the caller's;
- * the exchange is not needed by the node.
+ * the exchange is not needed by the node. If NULL may be what a call returned that
+ * failed to make it, the log says so.
  *
  * NULL and errno: as the calls it is made of; a rank that is missing is named by
  * the text and by sluice_exchange_missing(). ENOENT: nothing says which rank this

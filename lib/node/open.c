@@ -251,6 +251,20 @@ static void give_up(struct opening *opening, struct sluice_node *node)
     slu_text_restore(&text);
 }
 
+/* NULL is what the program wants, or what became of a failure that it did not look at. */
+static void warn_of_none(const struct opening *opening)
+{
+    const char *first = slu_first_failure();
+    bool no_exchange = opening->exchange == NULL, no_pd = opening->pd == NULL;
+
+    if (first == NULL || (!no_exchange && !no_pd))
+        return;
+    slu_log(SLUICE_LOG_WARN,
+            "sluice_node_open() was given NULL for %s%s%s, and opens its own; earlier: %s",
+            no_exchange ? "the exchange" : "", no_exchange && no_pd ? " and " : "",
+            no_pd ? "the protection domain" : "", first);
+}
+
 struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchange *exchange,
                                      const struct sluice_node_attr *attr, int64_t deadline)
 {
@@ -260,6 +274,7 @@ struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchang
 
     if (deadline < 0)
         return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
+    warn_of_none(&opening);
     error = open_with_all(&opening, attr, deadline, &node);
     if (error < 0) {
         give_up(&opening, node);
