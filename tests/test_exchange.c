@@ -391,7 +391,7 @@ static void swap_blocks(struct seat *seat, size_t bytes)
     free(from);
 }
 
-/* In one round, in rounds of two blocks, and of one. */
+/* In one round, in rounds of two blocks, of one, and of parts of blocks. */
 static void swap_all(struct seat *seat)
 {
     swap_blocks(seat, 320);
@@ -400,6 +400,8 @@ static void swap_all(struct seat *seat)
     require(seat->gathers == 4, "%u gathers", seat->gathers);
     swap_blocks(seat, SLUICE_EXCHANGE_MAX_BYTES);
     require(seat->gathers == 9, "%u gathers", seat->gathers);
+    swap_blocks(seat, 700001);
+    require(seat->gathers == 13, "%u gathers", seat->gathers);
     require_ok(sluice_exchange_barrier(seat->exchange, LONG));
 }
 

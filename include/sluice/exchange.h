@@ -100,7 +100,11 @@ struct sluice_exchange_provider {
     void (*close)(void *argument);
 };
 
-/* An exchange of the program's own. NULL and errno: EINVAL, E2BIG, ENOMEM. */
+/*
+ * An exchange of the program's own. It has from the beginning what memory its calls
+ * take, of which no rank could tell the others that it has none: they would wait, as
+ * they do for one that has none to open a node. NULL and errno: EINVAL, E2BIG, ENOMEM.
+ */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_exchange_close)
 struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provider *provider,
                                              void *argument, uint32_t rank, uint32_t ranks);

@@ -21,8 +21,24 @@
 #define FIRST_ATTR_SIZE (offsetof(struct sluice_exchange_attr, job) + sizeof(const char *))
 #define FIRST_INFO_SIZE 144
 
-/* What an alltoall made of allgathers may take at once; it goes about in rounds. */
+/* Room for an alltoall made of allgathers, which goes about in rounds. */
 #define ROUND_BYTES ((size_t)16 << 20)
+
+/*
+ * Who has the same one is on the same host: it is the same kernel since it was
+ * started, and the same /dev/shm. So containers that cannot share memory count
+ * as hosts of their own, and those that can are one, whatever their names and
+ * networks are.
+ */
+struct host {
+    char kernel[64]; /* its boot id, or the host's name where it tells none */
+    uint64_t shm_device, shm_inode;
+};
+
+static size_t lesser(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 static bool is_exchange(const struct sluice_exchange *exchange)
 {
@@ -77,6 +93,17 @@ static int settle(struct sluice_exchange *exchange, int error, int saved_errno)
         exchange->broken = true;
     errno = saved_errno;
     return error;
+}
+
+bool slu_exchange_reserve(struct sluice_exchange *exchange)
+{
+    size_t bytes = sizeof(struct host);
+
+    if (exchange->provider->alltoall == NULL && ROUND_BYTES / exchange->ranks > bytes)
+        bytes = lesser(ROUND_BYTES / exchange->ranks, SLUICE_EXCHANGE_MAX_BYTES);
+    exchange->room = calloc(exchange->ranks, bytes);
+    exchange->room_bytes = bytes;
+    return exchange->room != NULL;
 }
 
 int slu_exchange_abandon(struct sluice_exchange *exchange)
@@ -277,6 +304,7 @@ void sluice_exchange_close(struct sluice_exchange *exchange)
     }
     exchange->provider->close(exchange);
     exchange->magic = SLU_MAGIC_DEAD;
+    free(exchange->room);
     free(exchange->missing);
     free(exchange);
     errno = saved;
@@ -316,42 +344,27 @@ int sluice_exchange_allgather(struct sluice_exchange *exchange, const void *own,
     return call_allgather(exchange, own, all, bytes, until);
 }
 
-/* How many blocks each rank gives in a round: the same in all ranks. */
-static uint32_t round_blocks(const struct sluice_exchange *exchange, size_t bytes)
-{
-    size_t blocks = ROUND_BYTES / exchange->ranks / bytes;
-
-    if (blocks > SLUICE_EXCHANGE_MAX_BYTES / bytes)
-        blocks = SLUICE_EXCHANGE_MAX_BYTES / bytes;
-    if (blocks > exchange->ranks)
-        blocks = exchange->ranks;
-    return blocks > 0 ? (uint32_t)blocks : 1;
-}
-
-/* In each round all ranks give what is for the next few, who take their own of it. */
+/*
+ * In each round all ranks give as much of what they have as there is room for, of which
+ * each takes what is in its own block.
+ */
 static int alltoall_in_rounds(struct sluice_exchange *exchange, const uint8_t *to, uint8_t *from,
                               size_t bytes, int64_t until)
 {
-    uint32_t most = round_blocks(exchange, bytes);
-    uint8_t *all = calloc(exchange->ranks, most * bytes);
+    size_t begin = exchange->rank * bytes, end = begin + bytes;
+    size_t whole = exchange->ranks * bytes;
     int error = 0;
 
-    if (all == NULL) {
-        slu_fail(ENOMEM, "no memory for %u blocks of %zu bytes of each of %u ranks", most, bytes,
-                 exchange->ranks);
-        return slu_exchange_abandon(exchange);
-    }
-    for (uint32_t first = 0; first < exchange->ranks && error == 0; first += most) {
-        uint32_t left = exchange->ranks - first;
-        uint32_t blocks = left < most ? left : most;
+    for (size_t first = 0; first < whole && error == 0; first += exchange->room_bytes) {
+        size_t given = lesser(exchange->room_bytes, whole - first);
+        size_t ours = first > begin ? first : begin;
+        size_t after = lesser(first + given, end);
 
-        error = call_allgather(exchange, to + first * bytes, all, blocks * bytes, until);
-        if (error < 0 || exchange->rank < first || exchange->rank - first >= blocks)
-            continue;
-        for (size_t i = 0; i < exchange->ranks; i++)
-            memcpy(from + i * bytes, all + (i * blocks + exchange->rank - first) * bytes, bytes);
+        error = call_allgather(exchange, to + first, exchange->room, given, until);
+        for (size_t i = 0; i < exchange->ranks && error == 0 && ours < after; i++)
+            memcpy(from + i * bytes + (ours - begin), exchange->room + i * given + (ours - first),
+                   after - ours);
     }
-    free(all);
     return error;
 }
 
@@ -398,17 +411,6 @@ int sluice_exchange_missing(const struct sluice_exchange *exchange, uint32_t *ra
     return (int)exchange->missing_count;
 }
 
-/*
- * Who has the same one is on the same host: it is the same kernel since it was
- * started, and the same /dev/shm. So containers that cannot share memory count
- * as hosts of their own, and those that can are one, whatever their names and
- * networks are.
- */
-struct host {
-    char kernel[64]; /* its boot id, or the host's name where it tells none */
-    uint64_t shm_device, shm_inode;
-};
-
 static void identify_host(struct host *host)
 {
     struct stat status;
@@ -434,7 +436,7 @@ int sluice_exchange_locality(struct sluice_exchange *exchange, uint32_t *local_r
 {
     int saved = errno;
     struct host own;
-    struct host *all;
+    struct host *made = NULL, *all;
     uint32_t before = 0, count = 0;
     int error = check_call(exchange, deadline);
 
@@ -444,7 +446,9 @@ int sluice_exchange_locality(struct sluice_exchange *exchange, uint32_t *local_r
         error = check_whole(exchange, deadline);
     if (error < 0)
         return error;
-    all = calloc(exchange->ranks, sizeof *all);
+    if (exchange->room == NULL)
+        made = calloc(exchange->ranks, sizeof *made);
+    all = exchange->room != NULL ? (struct host *)(void *)exchange->room : made;
     if (all == NULL) {
         slu_fail(ENOMEM, "no memory for the hosts of %u ranks", exchange->ranks);
         return slu_exchange_abandon(exchange);
@@ -458,7 +462,7 @@ int sluice_exchange_locality(struct sluice_exchange *exchange, uint32_t *local_r
         count += same;
         before += same && i < exchange->rank;
     }
-    free(all);
+    free(made);
     if (error < 0)
         return error;
     *local_rank = before;

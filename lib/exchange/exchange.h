@@ -19,13 +19,14 @@ struct slu_exchange_provider {
     uint32_t kind; /* enum sluice_exchange_kind */
     int (*allgather)(struct sluice_exchange *exchange, const void *own, void *all, size_t bytes,
                      int64_t until);
-    /* NULL: made of allgather. */
+    /* NULL: made of allgather, of an exchange that has reserved. */
     int (*alltoall)(struct sluice_exchange *exchange, const void *to, void *from, size_t bytes,
                     int64_t until);
     int (*barrier)(struct sluice_exchange *exchange, int64_t until);
     /*
      * This rank has no memory to make the call that all make: tells the others, who wait
-     * for it, with the thread's text if it can. NULL: nobody can be told.
+     * for it, with the thread's text if it can. NULL: nobody can be told, so that what the
+     * calls of an exchange take is there from its beginning (slu_exchange_reserve()).
      */
     void (*abandon)(struct sluice_exchange *exchange);
     void (*close)(struct sluice_exchange *exchange);
@@ -39,6 +40,8 @@ struct sluice_exchange {
     char device[64]; /* of this rank in the host file; empty: none */
     const struct slu_exchange_provider *provider;
     void *state;       /* the provider's */
+    uint8_t *room;     /* reserved for calls; NULL: they allocate what they need */
+    size_t room_bytes; /* of it for each rank */
     bool broken;       /* a call has failed */
     uint32_t *missing; /* ranks of the call that failed, ascending; or NULL */
     uint32_t missing_count;
@@ -106,6 +109,9 @@ int slu_pmi_find_root(struct slu_launch *launch, int64_t until);
 
 /* tcp.c: rank and ranks are set; sets provider and state. The launch's listener is gone then. */
 int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *launch, int64_t until);
+
+/* The memory that calls will take, with rank and provider set. False: there is none. */
+bool slu_exchange_reserve(struct sluice_exchange *exchange);
 
 /*
  * For a call that this rank has no memory for, before it has said anything: who waits for

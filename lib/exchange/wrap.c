@@ -164,16 +164,19 @@ struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provid
     exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL)
         return slu_fail_null(ENOMEM, "no memory for an exchange");
-    exchange->state = make_own(&known, argument, ranks);
-    if (exchange->state == NULL) {
-        free(exchange);
-        return slu_fail_null(ENOMEM, "no memory for an exchange");
-    }
-    exchange->provider = &((struct own *)exchange->state)->table;
     exchange->rank = rank;
     exchange->ranks = ranks;
-    snprintf(exchange->source, sizeof exchange->source, "the program");
-    exchange->magic = SLU_MAGIC_EXCHANGE;
-    slu_made();
-    return exchange;
+    exchange->state = make_own(&known, argument, ranks);
+    if (exchange->state != NULL) {
+        exchange->provider = &((struct own *)exchange->state)->table;
+        if (slu_exchange_reserve(exchange)) {
+            snprintf(exchange->source, sizeof exchange->source, "the program");
+            exchange->magic = SLU_MAGIC_EXCHANGE;
+            slu_made();
+            return exchange;
+        }
+    }
+    free(exchange->state);
+    free(exchange);
+    return slu_fail_null(ENOMEM, "no memory for an exchange of %u ranks", ranks);
 }
