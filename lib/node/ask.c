@@ -57,11 +57,11 @@ static bool may_ask(const struct sluice_node *node, uint32_t rank)
 static void ask(struct sluice_node *node, uint32_t rank)
 {
     uint64_t *answer = answer_of(node, rank);
-    const struct sluice_sge sge = {
-        .addr = (uintptr_t)answer, .length = WORD_BYTES, .lkey = sluice_mr_lkey(node->lines)};
     const struct sluice_request request = {.opcode = SLUICE_OP_READ,
                                            .peer = rank,
-                                           .sges = &sge,
+                                           .sge = {.addr = (uintptr_t)answer,
+                                                   .length = WORD_BYTES,
+                                                   .lkey = sluice_mr_lkey(node->lines)},
                                            .sge_count = 1,
                                            .remote = {.addr = state_addr(node, rank),
                                                       .length = WORD_BYTES,

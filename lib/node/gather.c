@@ -123,17 +123,16 @@ static void fill_slot(const struct gathering *gathering, size_t at, size_t lengt
 static void write_piece(struct sluice_node *node, uint32_t rank, size_t length)
 {
     const struct slu_rank *peer = &node->peers[rank];
-    const struct sluice_sge sge = {.addr = (uintptr_t)slot_of(node, node->rank) + SLU_SLOT_CALL_AT,
-                                   .length =
-                                       (uint32_t)(length + SLU_SLOT_DATA_AT - SLU_SLOT_CALL_AT),
-                                   .lkey = sluice_mr_lkey(node->lines)};
+    uint32_t bytes = (uint32_t)(length + SLU_SLOT_DATA_AT - SLU_SLOT_CALL_AT);
     const struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE,
         .peer = rank,
-        .sges = &sge,
+        .sge = {.addr = (uintptr_t)slot_of(node, node->rank) + SLU_SLOT_CALL_AT,
+                .length = bytes,
+                .lkey = sluice_mr_lkey(node->lines)},
         .sge_count = 1,
         .remote = {.addr = peer->addr + slu_slot_at(node->round) + SLU_SLOT_CALL_AT,
-                   .length = sge.length,
+                   .length = bytes,
                    .rkey = peer->rkey}};
 
     slu_line_post(node, &request);

@@ -105,12 +105,11 @@ uint64_t slu_line_write(struct sluice_node *node, uint32_t rank, uint32_t at, ui
 {
     const struct slu_rank *peer = &node->peers[rank];
     uint64_t value = htobe64(word);
-    struct sluice_sge sge = {.addr = (uintptr_t)&value, .length = WORD_BYTES};
     struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE,
         .peer = rank,
         .flags = SLUICE_INLINE,
-        .sges = &sge,
+        .sge = {.addr = (uintptr_t)&value, .length = WORD_BYTES},
         .sge_count = 1,
         .remote = {.addr = peer->addr + at, .length = WORD_BYTES, .rkey = peer->rkey}};
 
@@ -120,8 +119,8 @@ uint64_t slu_line_write(struct sluice_node *node, uint32_t rank, uint32_t at, ui
 
         __atomic_store_n(from, value, __ATOMIC_RELEASE);
         request.flags = 0;
-        sge.addr = (uintptr_t)from;
-        sge.lkey = sluice_mr_lkey(node->words);
+        request.sge.addr = (uintptr_t)from;
+        request.sge.lkey = sluice_mr_lkey(node->words);
     }
     return slu_line_post(node, &request);
 }
