@@ -29,6 +29,7 @@ test_programs = \
 	%D%/test_exchange \
 	%D%/test_exchange_hostile \
 	%D%/test_exchange_memory \
+	%D%/test_exchange_root \
 	%D%/test_exchange_secret \
 	%D%/test_exchange_tcp \
 	%D%/test_fault_close \
@@ -298,6 +299,7 @@ unthreaded_tests = \
 
 # What differs where libsodium and jansson are not; scripts/test runs them there, too.
 exchange_tests = \
+	%D%/test_exchange_root \
 	%D%/test_exchange_secret \
 	%D%/test_exchange_tcp \
 	%D%/test_host_file \
@@ -419,6 +421,9 @@ exchange_liar = \
 %C%_test_exchange_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=malloc
 %C%_test_exchange_memory_LDADD = $(LAUNCH_LIBS)
 EXTRA_%C%_test_exchange_memory_DEPENDENCIES = %D%/pmix/libpmix.la
+%C%_test_exchange_root_SOURCES = \
+	$(exchange_ranks) \
+	%D%/test_exchange_root.c
 %C%_test_exchange_secret_SOURCES = \
 	$(exchange_liar) \
 	$(exchange_ranks) \
