@@ -77,11 +77,11 @@ finish_all() {
 }
 
 # As rxe does it.
-for program in access arguments atomics attributes barriers barriers_broken barriers_mixed \
-  contention counters data deadlines devices elements endpoints errors event_loop fault_close \
-  fault_depth fault_fork fault_signals fault_unpolled gather inline memory misuse node node_alone \
-  node_open objects order partly path peers reset scope \
-  scope_block scope_posts scope_stale semantics submit threads unpolled waiting words wrap; do
+for program in access arguments atomics attributes barriers barriers_blame barriers_broken \
+  barriers_mixed contention counters data deadlines devices elements endpoints errors event_loop \
+  fault_close fault_depth fault_fork fault_signals fault_unpolled gather inline memory misuse \
+  node node_alone node_open objects order partly path peers reset scope scope_block scope_posts \
+  scope_stale semantics submit threads unpolled waiting words wrap; do
   later rxe 'tidy rxe eager hurry=8' $program
 done
 one_rank() {

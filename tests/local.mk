@@ -10,6 +10,7 @@ test_programs = \
 	%D%/test_atomics \
 	%D%/test_attributes \
 	%D%/test_barriers \
+	%D%/test_barriers_blame \
 	%D%/test_barriers_broken \
 	%D%/test_barriers_mixed \
 	%D%/test_choice \

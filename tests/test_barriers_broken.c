@@ -73,7 +73,7 @@ static void miss_one(struct crew *crew, uint32_t rank)
                           "rank 3 did not come");
         } else if (rank < 3) {
             require_error(sluice_node_barrier(node, NULL, 0, algorithm, 2 * DEADLINE), -ECANCELED,
-                          "rank 0 gave up because of rank 3");
+                          "rank 0 gave up because of rank 3: it did not come in time");
             require(fair_now() - start < AT_ONCE, "%lld ms",
                     (long long)(fair_now() - start) / 1000000);
         }
@@ -350,7 +350,7 @@ START_TEST(garbage)
         {MARK_AT, 0x00000002, 0, -EPROTO, "rank 1 mark"},
         {MARK_AT, 0xffffffff, 0, -EPROTO, "rank 1 mark"},
         {MARK_AT, 0, 5000, -EPROTO, "rank 1 mark"},
-        {MARK_AT, 0x00010000, 0, -ECANCELED, "rank 1 gave up because of rank 0"},
+        {MARK_AT, 0x00010000, 0, -ECANCELED, "rank 1 gave up because of this rank"},
         {MARK_AT, 0x00010001, 0, -ECANCELED, "rank 1 gave up its barriers"},
         {MARK_AT, 0x00010000, 3, -ECANCELED, "rank 1 has reset"},
     };

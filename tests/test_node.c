@@ -322,7 +322,8 @@ static void leave_work(struct crew *crew, uint32_t rank)
                       "1 send, write or read, to rank 2");
     } else {
         require_error(sluice_node_shutdown(node, DEADLINE), -ECANCELED,
-                      "rank 0 gave up because of rank 2");
+                      rank == 2 ? "rank 0 gave up because of this rank: it did not take"
+                                : "rank 0 gave up because of rank 2: it did not take");
     }
     crew_meet(crew);
     if (rank == 2) {

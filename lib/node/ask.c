@@ -152,6 +152,7 @@ int slu_ask_late(struct slu_group *group, uint32_t rank)
 {
     const char *name = slu_group_name(group);
     uint32_t culprit = rank;
+    enum slu_why why;
     enum verdict verdict;
 
     ask_all(group);
@@ -159,16 +160,19 @@ int slu_ask_late(struct slu_group *group, uint32_t rank)
     /* Who comes while we ask lets others leave, who are then outside, too. */
     if (verdict < SILENT || slu_line_look(group, rank) != 0) {
         culprit = rank;
+        why = SLU_WHY_UNHEARD;
         slu_fail(ETIMEDOUT,
                  "nothing was heard in time from rank %u, of %s of %u ranks; it may itself have "
                  "waited for another one",
                  culprit, group->gathering ? "an allgather" : "a barrier", group->count);
     } else if (verdict == SILENT) {
+        why = SLU_WHY_SILENT;
         slu_fail(ETIMEDOUT, "rank %u does not answer, and may not have come to the %s of %u ranks",
                  culprit, name, group->count);
     } else {
+        why = SLU_WHY_LATE;
         slu_fail(ETIMEDOUT, "rank %u did not come to the %s of %u ranks in time", culprit, name,
                  group->count);
     }
-    return slu_line_blame(group, group->node->rank, culprit, -ETIMEDOUT);
+    return slu_line_blame(group, group->node->rank, culprit, why, -ETIMEDOUT);
 }

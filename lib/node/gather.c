@@ -105,7 +105,7 @@ static int await_slot(struct slu_group *group)
     if (is_free(&freeing) || slu_line_wait(group, is_free, &freeing))
         return freeing.error;
     slu_fail(ETIMEDOUT, "rank %u has not taken what an allgather gave it before", freeing.busy);
-    return slu_line_blame(group, group->node->rank, freeing.busy, -ETIMEDOUT);
+    return slu_line_blame(group, group->node->rank, freeing.busy, SLU_WHY_FULL, -ETIMEDOUT);
 }
 
 static void fill_slot(const struct gathering *gathering, size_t at, size_t length)
@@ -174,7 +174,7 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
     else
         slu_fail(EPROTO, "rank %u gives %u byte%s to an allgather, this rank %zu", rank,
                  (uint32_t)theirs, SLU_S((uint32_t)theirs), gathering->bytes);
-    return slu_line_blame(group, group->node->rank, rank, -EPROTO);
+    return slu_line_blame(group, group->node->rank, rank, SLU_WHY_ELSEWHERE, -EPROTO);
 }
 
 /* The piece of a rank is here. */
@@ -247,7 +247,7 @@ static int unpack_all(struct gathering *gathering)
         if (sluice_remote_mr_unpack(packed, &handle.remote) < 0) {
             slu_text_save(&text);
             slu_fail(EPROTO, "what rank %u shares is of no use: %s", i, text.bytes);
-            return slu_line_blame(group, group->node->rank, i, -EPROTO);
+            return slu_line_blame(group, group->node->rank, i, SLU_WHY_NONSENSE, -EPROTO);
         }
         memcpy(at, &handle, sizeof handle);
     }

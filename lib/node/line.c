@@ -130,7 +130,29 @@ struct tell {
     struct sluice_node *node;
     uint32_t at;
     uint64_t word;
+    uint64_t why; /* goes before it, if there is room for both; 0: nothing does */
 };
+
+/* A peer that is stopped may take nothing for long: the mark is not to wait for the reason. */
+static bool has_room_for_two(const struct slu_engine *engine, uint32_t rank)
+{
+    const struct slu_pool *pool = &engine->pools[SLU_SEND_QUEUE];
+
+    return engine->peers[rank].free[SLU_SEND_QUEUE] > 1 && slu_pool_room(pool) > 1 &&
+           pool->free.head != SLU_NONE && pool->free.head != pool->free.tail;
+}
+
+/* There is room for one. */
+static void tell_rank(const struct tell *tell, uint32_t rank)
+{
+    struct sluice_node *node = tell->node;
+    struct slu_engine *engine = slu_node_engine(node);
+
+    if (tell->why != 0 && has_room_for_two(engine, rank))
+        slu_line_write(node, rank, SLU_FAREWELL_AT, tell->why);
+    if (slu_node_connected(node, rank) && slu_line_has_room(engine, rank))
+        node->peers[rank].told = slu_line_write(node, rank, tell->at, tell->word);
+}
 
 static bool is_told(const struct tell *tell, uint32_t rank)
 {
@@ -142,7 +164,7 @@ static bool is_told(const struct tell *tell, uint32_t rank)
     if (rank == node->rank || !slu_node_connected(node, rank))
         return true;
     if (peer->told == 0 && slu_line_has_room(engine, rank))
-        peer->told = slu_line_write(node, rank, tell->at, tell->word);
+        tell_rank(tell, rank);
     slot = slu_slot_find(engine, peer->told);
     return peer->told != 0 && (slot == NULL || slot->state != SLU_SLOT_PENDING);
 }
@@ -158,23 +180,26 @@ static bool all_told(void *argument)
 }
 
 /* Best effort, for a rank may be stopped, or lost. The text stays. */
-static void tell_all(struct sluice_node *node, uint32_t at, uint64_t word)
+static void tell_all(struct tell *tell)
 {
-    struct tell tell = {.node = node, .at = at, .word = word};
     struct slu_text text;
 
     slu_text_save(&text);
-    slu_wait(slu_node_engine(node), all_told, &tell, slu_now() + SLU_TELL_TIME);
+    slu_wait(slu_node_engine(tell->node), all_told, tell, slu_now() + SLU_TELL_TIME);
     slu_text_restore(&text);
 }
 
 void slu_line_give_up(const struct slu_group *group)
 {
     uint64_t word = slu_line_word(group->node, group->quitter << 16 | group->culprit);
+    struct tell tell = {.node = group->node,
+                        .at = SLU_MARK_AT,
+                        .word = group->disagreed ? word | DISAGREED : word,
+                        .why = slu_line_word(group->node, slu_why_word(group->why))};
 
     group->node->broken = true;
     slu_line_set_state(group->node, SLU_NODE_GAVE_UP);
-    tell_all(group->node, SLU_MARK_AT, group->disagreed ? word | DISAGREED : word);
+    tell_all(&tell);
 }
 
 /*
@@ -184,6 +209,7 @@ void slu_line_give_up(const struct slu_group *group)
 void slu_line_say_farewell(struct sluice_node *node)
 {
     const struct slu_engine *engine = slu_node_engine(node);
+    struct tell tell = {.node = node, .at = SLU_FAREWELL_AT};
     uint32_t lost = SLU_NONE;
 
     for (uint32_t i = 0; i < node->ranks; i++) {
@@ -195,26 +221,30 @@ void slu_line_say_farewell(struct sluice_node *node)
         if (lost == SLU_NONE || peer->failed_at < engine->peers[lost].failed_at)
             lost = i;
     }
-    if (lost != SLU_NONE && !node->broken)
-        tell_all(node, SLU_FAREWELL_AT, slu_line_word(node, lost));
+    if (lost == SLU_NONE || node->broken)
+        return;
+    tell.word = slu_line_word(node, lost);
+    tell_all(&tell);
 }
 
-int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, int error)
+int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why,
+                   int error)
 {
     group->quitter = quitter;
     group->culprit = culprit;
+    group->why = why;
     return error;
 }
 
 /* We are the first to give up, because of that rank. */
-static int blame(struct slu_group *group, uint32_t rank, int error)
+static int blame(struct slu_group *group, uint32_t rank, enum slu_why why, int error)
 {
-    return slu_line_blame(group, group->node->rank, rank, error);
+    return slu_line_blame(group, group->node->rank, rank, why, error);
 }
 
 int slu_line_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
 {
-    return blame(group, rank,
+    return blame(group, rank, SLU_WHY_NONSENSE,
                  slu_fail(EPROTO, "rank %u wrote %#llx as its %s, which no rank writes", rank,
                           (unsigned long long)word, what));
 }
@@ -223,7 +253,7 @@ int slu_line_fail_word(struct slu_group *group, uint32_t rank, const char *what,
 int slu_line_fail_reset(struct slu_group *group, uint32_t rank)
 {
     slu_fail(ECANCELED, "rank %u has reset its barriers, this rank has not", rank);
-    return slu_line_blame(group, rank, group->node->rank, -ECANCELED);
+    return slu_line_blame(group, rank, group->node->rank, SLU_WHY_NO_RESET, -ECANCELED);
 }
 
 bool slu_line_is_known(const struct sluice_node *node, uint64_t word)
@@ -237,11 +267,28 @@ bool slu_line_is_known(const struct sluice_node *node, uint64_t word)
 /* All ranks of a node that do not agree on a call learn so, whoever of them found it out. */
 static int fail_disagreed(struct slu_group *group, uint32_t quitter, uint32_t culprit)
 {
+    char names[2][SLU_RANK_BYTES];
+
     slu_fail(EPROTO,
-             "ranks %u and %u are in different calls, or do not agree on the bytes of an allgather",
-             quitter, culprit);
+             "%s and %s are in different calls, or do not agree on the bytes of an allgather",
+             slu_node_say_rank(group->node, quitter, names[0]),
+             slu_node_say_rank(group->node, culprit, names[1]));
     group->disagreed = true;
-    return slu_line_blame(group, quitter, culprit, -EPROTO);
+    return slu_line_blame(group, quitter, culprit, SLU_WHY_ELSEWHERE, -EPROTO);
+}
+
+static int fail_told(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why)
+{
+    char names[2][SLU_RANK_BYTES];
+
+    slu_node_say_rank(group->node, quitter, names[0]);
+    slu_node_say_rank(group->node, culprit, names[1]);
+    if (culprit == quitter)
+        slu_fail(ECANCELED, "%s gave up its barriers", names[0]);
+    else
+        slu_fail(ECANCELED, "%s gave up its barriers, because of %s%s", names[0], names[1],
+                 slu_why_words(why));
+    return slu_line_blame(group, quitter, culprit, why, -ECANCELED);
 }
 
 /* 0: the rank has not given up, as far as we know. */
@@ -260,11 +307,7 @@ static int look_at_mark(struct slu_group *group, uint32_t rank)
         return slu_line_fail_reset(group, rank);
     if (read != word)
         return fail_disagreed(group, quitter, culprit);
-    if (culprit == quitter)
-        slu_fail(ECANCELED, "rank %u gave up its barriers", quitter);
-    else
-        slu_fail(ECANCELED, "rank %u gave up its barriers, because of rank %u", quitter, culprit);
-    return slu_line_blame(group, quitter, culprit, -ECANCELED);
+    return fail_told(group, quitter, culprit, slu_why_read(node, rank));
 }
 
 int slu_line_marks(struct slu_group *group)
@@ -279,7 +322,7 @@ int slu_line_marks(struct slu_group *group)
 
 static int fail_other(struct slu_group *group, uint32_t rank)
 {
-    return blame(group, rank,
+    return blame(group, rank, SLU_WHY_ELSEWHERE,
                  slu_fail(EPROTO,
                           "rank %u is in another barrier than this rank: of other ranks, by "
                           "another algorithm, or at the end of its node",
@@ -334,7 +377,7 @@ static bool is_elsewhere(const struct slu_group *group, uint32_t rank)
 static int fail_elsewhere(struct slu_group *group, uint32_t rank)
 {
     group->disagreed = true;
-    return blame(group, rank,
+    return blame(group, rank, SLU_WHY_ELSEWHERE,
                  slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank,
                           group->gathering ? "a barrier, or ends its node," : "an allgather",
                           group->gathering ? "an allgather" : "a barrier, or ends its node"));
@@ -349,25 +392,39 @@ static uint32_t find_lost(const struct sluice_node *node, uint32_t rank)
     return word >> 32 == node->generation && lost < node->ranks ? lost : rank;
 }
 
+/* A deadline of ours, or a call of the program, ends a connection to a rank that is well. */
+static void say_end(uint32_t rank, int error, const struct sluice_error *cause)
+{
+    if (cause->status == SLUICE_STATUS_DEADLINE)
+        slu_fail(error, "a deadline that passed on this side ended the connection to rank %u: %s",
+                 rank, cause->text);
+    else if (cause->status == SLUICE_STATUS_WR_FLUSH_ERR)
+        slu_fail(error, "this side ended the connection to rank %u", rank);
+    else
+        slu_fail(error, "rank %u is lost: %s", rank, cause->text);
+}
+
 static int fail_lost(struct slu_group *group, uint32_t rank)
 {
     uint32_t lost = find_lost(group->node, rank);
     const struct slu_engine *engine = slu_node_engine(group->node);
     struct sluice_error cause;
+    char name[SLU_RANK_BYTES];
     int error = ECONNRESET;
 
     if (lost != rank) {
-        slu_fail(error, "rank %u has left, because it had lost rank %u", rank, lost);
+        slu_fail(error, "rank %u has left, because it had lost %s", rank,
+                 slu_node_say_rank(group->node, lost, name));
     } else if (slu_peer_error(engine, &engine->peers[rank], &cause)) {
         if (cause.error_class == SLUICE_CLASS_DEVICE)
             error = EIO;
-        slu_fail(error, "rank %u is lost: %s", rank, cause.text);
+        say_end(rank, error, &cause);
     } else if (engine->peers[rank].state == SLUICE_STATE_READY) {
         slu_fail(error, "rank %u is lost to barriers: its endpoint was unusable", rank);
     } else {
         slu_fail(error, "rank %u is not connected", rank);
     }
-    return blame(group, lost, -error);
+    return blame(group, lost, SLU_WHY_LOST, -error);
 }
 
 /* Only a rank whose part is still to come is missed: others may have left when they had all. */
@@ -502,7 +559,7 @@ static int await_room(struct slu_group *group, uint32_t rank)
         return posting.error;
     slu_fail(ETIMEDOUT, "no room came in the send queue of rank %u for the %s of %u ranks", rank,
              slu_group_name(group), group->count);
-    return blame(group, rank, -ETIMEDOUT);
+    return blame(group, rank, SLU_WHY_FULL, -ETIMEDOUT);
 }
 
 int slu_line_await_room(struct slu_group *group, uint32_t rank)

@@ -10,4 +10,5 @@ lib_libsluice_la_SOURCES += \
 	%D%/node.h \
 	%D%/open.c \
 	%D%/prepared.c \
-	%D%/rejoin.c
+	%D%/rejoin.c \
+	%D%/why.c

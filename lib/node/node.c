@@ -125,15 +125,17 @@ static int flush_sends(struct slu_group *group)
     struct slu_engine *engine = group->node->multichannel->engine;
     struct flush flush = {.group = group};
     char pending[SLU_PENDING_BYTES];
+    char name[SLU_RANK_BYTES];
     uint32_t busy;
 
     if (slu_line_wait(group, is_flushed, &flush))
         return flush.error;
     busy = find_busy(engine, 0);
-    slu_fail(ETIMEDOUT, "still pending: %s, to rank %u%s",
-             slu_say_pending(engine->pools[SLU_SEND_QUEUE].pending, 0, pending), busy,
+    slu_fail(ETIMEDOUT, "still pending: %s, to %s%s",
+             slu_say_pending(engine->pools[SLU_SEND_QUEUE].pending, 0, pending),
+             slu_node_say_rank(group->node, busy, name),
              find_busy(engine, busy + 1) < engine->peer_count ? " and others" : "");
-    return slu_line_blame(group, group->node->rank, busy, -ETIMEDOUT);
+    return slu_line_blame(group, group->node->rank, busy, SLU_WHY_FULL, -ETIMEDOUT);
 }
 
 /*

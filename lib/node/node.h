@@ -11,7 +11,8 @@
  *     8  the mark of a writer whose barriers are broken: the rank that gave up
  *        first, and the rank that it gave up for, 2 bytes each; the highest bit of
  *        all is set if these two do not agree on what is called
- *    16  of a writer that closed its node: the rank that it had lost before
+ *    16  of a writer that closed its node: the rank that it had lost before; or why
+ *        the barriers of one were broken, for which why.c has the words
  *    24  where the state of that rank is read to, see ask.c
  *    32  in the line that a rank has of itself, its state, for others to read
  *    64  two slots for the pieces of allgathers, in turns, see gather.c
@@ -49,6 +50,21 @@ enum slu_node_state {
     SLU_NODE_OUTSIDE,
     SLU_NODE_INSIDE,
     SLU_NODE_GAVE_UP, /* until a reset */
+};
+
+/* Why a rank gave up for another one; told to other ranks, so none of them changes. */
+enum slu_why {
+    SLU_WHY_UNKNOWN,
+    SLU_WHY_LATE,
+    SLU_WHY_SILENT,
+    SLU_WHY_UNHEARD,
+    SLU_WHY_FULL,
+    SLU_WHY_LOST,
+    SLU_WHY_RECONNECTED,
+    SLU_WHY_ELSEWHERE,
+    SLU_WHY_NO_RESET,
+    SLU_WHY_NONSENSE,
+    SLU_WHYS
 };
 
 _Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes each");
@@ -107,6 +123,7 @@ struct slu_group {
     uint16_t tag;   /* of its barrier, to tell it from others */
     int64_t until;
     uint32_t quitter, culprit; /* of a failure: who gave up first, and for whom */
+    enum slu_why why;          /* the same: what the culprit did */
     bool disagreed;            /* these two are in different calls, of which one is an allgather */
 };
 
@@ -229,8 +246,9 @@ int slu_line_look(struct slu_group *group, uint32_t rank);
 bool slu_line_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument);
 /* Looks whether a rank of the group has given up: -ECANCELED, or -EPROTO. */
 int slu_line_marks(struct slu_group *group);
-/* Says who is to blame, and returns the error. */
-int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, int error);
+/* Says who is to blame and why, and returns the error. */
+int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why,
+                   int error);
 /* A rank wrote what no rank writes; it has reset its barriers, and we have not. */
 int slu_line_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word);
 int slu_line_fail_reset(struct slu_group *group, uint32_t rank);
@@ -238,6 +256,17 @@ int slu_line_fail_reset(struct slu_group *group, uint32_t rank);
 void slu_line_give_up(const struct slu_group *group);
 /* At a close without a shutdown: tells all ranks which one was lost first, if any was. */
 void slu_line_say_farewell(struct sluice_node *node);
+
+/*
+ * why.c: the word for a reason, and the reason that a rank told beside its mark; what is
+ * said of it behind the culprit's name, static. And the name of a rank: "this rank" is us.
+ */
+uint32_t slu_why_word(enum slu_why why);
+enum slu_why slu_why_read(const struct sluice_node *node, uint32_t rank);
+const char *slu_why_words(enum slu_why why);
+#define SLU_RANK_BYTES 20
+const char *slu_node_say_rank(const struct sluice_node *node, uint32_t rank,
+                              char text[SLU_RANK_BYTES]);
 
 /* ask.c: the rank was not heard in time; finds out who is missing, and blames it. */
 int slu_ask_late(struct slu_group *group, uint32_t rank);

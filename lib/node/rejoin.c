@@ -47,7 +47,8 @@ static void forget(struct sluice_node *node, uint32_t rank)
 /* A barrier that others are in with us will not be. */
 static void break_barriers(struct sluice_node *node, uint32_t rank)
 {
-    const struct slu_group group = {.node = node, .quitter = node->rank, .culprit = rank};
+    const struct slu_group group = {
+        .node = node, .quitter = node->rank, .culprit = rank, .why = SLU_WHY_RECONNECTED};
 
     if (!node->broken)
         slu_line_give_up(&group);
