@@ -463,7 +463,7 @@ static void miss_in_scope(struct crew *crew, uint32_t rank)
         sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE);
     require(scope, "%s", sluice_last_error());
     if (rank == 0) {
-        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(100)), -ETIMEDOUT,
+        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(1)), -ETIMEDOUT,
                       "rank 2 did not come");
     } else if (rank == 1) {
         require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED, "rank 0");

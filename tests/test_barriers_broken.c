@@ -69,8 +69,8 @@ static void miss_one(struct crew *crew, uint32_t rank)
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
         int64_t start = fair_now();
         if (rank == 0) {
-            require_error(sluice_node_barrier(node, NULL, 0, algorithm, SLUICE_MS(200)), -ETIMEDOUT,
-                          "rank 3 did not come");
+            require_error(sluice_node_barrier(node, NULL, 0, algorithm, SLUICE_MS(1500)),
+                          -ETIMEDOUT, "rank 3 did not come");
         } else if (rank < 3) {
             require_error(sluice_node_barrier(node, NULL, 0, algorithm, 2 * DEADLINE), -ECANCELED,
                           "rank 0 gave up because of rank 3: it did not come in time");
@@ -108,7 +108,7 @@ static void miss_one_of_many(struct crew *crew, uint32_t rank)
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
         crew_meet(crew);
         if (rank < crew->count - 1) {
-            int result = sluice_node_barrier(node, NULL, 0, algorithm, SLUICE_MS(100));
+            int result = sluice_node_barrier(node, NULL, 0, algorithm, SLUICE_MS(1500));
             require(result == -ETIMEDOUT || result == -ECANCELED, "%d", result);
             require(strstr(sluice_last_error(),
                            result == -ETIMEDOUT ? "rank 7 did not come" : "because of rank 7"),
@@ -134,7 +134,7 @@ static void wait_in_a_ring(struct crew *crew, uint32_t rank)
     static const uint32_t groups[3][2] = {{0, 1}, {1, 2}, {0, 2}};
     struct sluice_node *node = crew->nodes[rank];
     if (rank == 0) {
-        require_error(sluice_node_barrier(node, groups[0], 2, 0, SLUICE_MS(200)), -ETIMEDOUT,
+        require_error(sluice_node_barrier(node, groups[0], 2, 0, SLUICE_MS(1500)), -ETIMEDOUT,
                       "heard rank 1 2 ranks may itself have waited");
     } else {
         require_error(sluice_node_barrier(node, groups[rank], 2, 0, DEADLINE), -ECANCELED,
@@ -158,7 +158,7 @@ static void miss_without_reads(struct crew *crew, uint32_t rank)
 {
     struct sluice_node *node = crew->nodes[rank];
     if (rank == 0) {
-        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(100)), -ETIMEDOUT,
+        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1000)), -ETIMEDOUT,
                       "heard rank 1 4 ranks may itself have waited");
     } else if (rank < 3) {
         require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED,

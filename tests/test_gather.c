@@ -347,7 +347,7 @@ static void miss_one(struct crew *crew, uint32_t rank)
     uint64_t own = rank, all[CREW_MAX];
     for (int turn = 0; turn < 3; turn++) {
         if (rank == 0) {
-            require_error(sluice_node_allgather(node, &own, all, 8, SLUICE_MS(200)), -ETIMEDOUT,
+            require_error(sluice_node_allgather(node, &own, all, 8, SLUICE_MS(1500)), -ETIMEDOUT,
                           "rank 3 did not come to the allgather of 4 ranks");
         } else if (rank < 3) {
             require_error(sluice_node_allgather(node, &own, all, 8, 2 * DEADLINE), -ECANCELED,

@@ -11,7 +11,7 @@
 #define MOST 40
 #define TAKEN 3
 /* For what never finds a receive. */
-#define SHORT SLUICE_MS(300)
+#define SHORT SLUICE_MS(600)
 
 /* A shallow queue, through which a long list is streamed; and messages are short. */
 static const struct sluice_channel_attr shallow = {
