@@ -4,7 +4,6 @@
  * the rank does for which they were given up. And a rank that is well is not called
  * lost because this side ended the connection.
  */
-#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,30 +55,11 @@ START_TEST(who_was_late_hears_why)
 }
 END_TEST
 
-static uint64_t number_at(const uint8_t *bytes, int count)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < count; i++) {
-        number = number << 8 | bytes[i];
-    }
-    return number;
-}
-
 /* Rank 1 writes a word of the first generation into its line at rank 0. */
 static void forge(struct crew *crew, uint32_t at, uint32_t value)
 {
-    const uint8_t *made = crew->made[0][1].bytes;
-    struct sluice_remote_mr remote = {.addr = number_at(made + 24, 8) + at,
-                                      .length = 8,
-                                      .rkey = (uint32_t)number_at(made + 20, 4)};
-    uint64_t word = htobe64(UINT64_C(1) << 32 | value);
-    struct memory memory;
-    memory_open(&memory, crew->pds[1], 8);
-    memcpy(memory.bytes, &word, 8);
-    struct sluice_sge sge = memory_sge(&memory, 0, 8);
-    require_ok(sluice_multichannel_write(sluice_node_multichannel(crew->nodes[1]), 0, &sge, 1,
-                                         &remote, DEADLINE));
-    memory_close(&memory);
+    uint64_t word = UINT64_C(1) << 32 | value;
+    crew_forge(crew, at, &word, 1);
 }
 
 /* What a rank says of its reason chooses one that is known, or none. */

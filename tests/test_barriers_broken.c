@@ -3,7 +3,6 @@
  * Barriers that fail: whose fault it was is told, to all and at once; a mistake in
  * the arguments breaks nothing; and what is broken can be mended.
  */
-#include <endian.h>
 #include <stdlib.h>
 
 #include "support/crew.h"
@@ -296,34 +295,10 @@ START_TEST(groups_that_fail)
 }
 END_TEST
 
-/* Where node to has the word that rank from writes: the form of endpoints is not secret. */
-static struct sluice_remote_mr find_word(const struct crew *crew, uint32_t to, uint32_t from,
-                                         uint32_t at)
-{
-    const uint8_t *bytes = crew->made[to][from].bytes;
-    struct sluice_remote_mr remote = {.length = 8};
-    for (int i = 20; i < 24; i++) {
-        remote.rkey = remote.rkey << 8 | bytes[i];
-    }
-    for (int i = 24; i < 32; i++) {
-        remote.addr = remote.addr << 8 | bytes[i];
-    }
-    remote.addr += at;
-    return remote;
-}
-
 /* Rank 1 writes a word into its line at rank 0. */
 static void forge(struct crew *crew, uint32_t at, uint64_t value)
 {
-    struct memory memory;
-    struct sluice_remote_mr remote = find_word(crew, 0, 1, at);
-    uint64_t word = htobe64(value);
-    memory_open(&memory, crew->pds[1], 8);
-    memcpy(memory.bytes, &word, 8);
-    struct sluice_sge sge = memory_sge(&memory, 0, 8);
-    require_ok(sluice_multichannel_write(sluice_node_multichannel(crew->nodes[1]), 0, &sge, 1,
-                                         &remote, DEADLINE));
-    memory_close(&memory);
+    crew_forge(crew, at, &value, 1);
 }
 
 #define COUNT_AT 0

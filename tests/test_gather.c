@@ -4,7 +4,6 @@
  * that run ahead, beside barriers and the program's own messages; and what fails, fails
  * for all, and can be mended.
  */
-#include <endian.h>
 #include <stdlib.h>
 
 #include "support/crew.h"
@@ -421,30 +420,6 @@ END_TEST
 #define SLOTS_AT 64
 #define SLOT_BYTES 256
 
-/* Rank 1 writes into its line at rank 0: the form of endpoints is not secret. */
-static void forge(struct crew *crew, uint32_t at, const uint64_t *words, uint32_t count)
-{
-    const uint8_t *bytes = crew->made[0][1].bytes;
-    struct sluice_remote_mr remote = {.length = 8 * count};
-    struct memory memory;
-    for (int i = 20; i < 24; i++) {
-        remote.rkey = remote.rkey << 8 | bytes[i];
-    }
-    for (int i = 24; i < 32; i++) {
-        remote.addr = remote.addr << 8 | bytes[i];
-    }
-    remote.addr += at;
-    memory_open(&memory, crew->pds[1], 8 * count);
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t word = htobe64(words[i]);
-        memcpy(memory.bytes + 8 * i, &word, 8);
-    }
-    struct sluice_sge sge = memory_sge(&memory, 0, 8 * count);
-    require_ok(sluice_multichannel_write(sluice_node_multichannel(crew->nodes[1]), 0, &sge, 1,
-                                         &remote, DEADLINE));
-    memory_close(&memory);
-}
-
 /* Rank 1 is hostile. Nothing it writes makes rank 0 hang, or read or write where it must not. */
 START_TEST(garbage)
 {
@@ -474,10 +449,10 @@ START_TEST(garbage)
     for (size_t i = 0; i < COUNT(wrong); i++) {
         const uint64_t words[2] = {
             (uint64_t)(generation + wrong[i].generation) << 32 | wrong[i].round, wrong[i].call};
-        forge(&crew, SLOTS_AT + SLOT_BYTES, words, 2);
+        crew_forge(&crew, SLOTS_AT + SLOT_BYTES, words, 2);
         require_error(sluice_node_allgather(crew.nodes[0], &own, all, 8, DEADLINE), wrong[i].error,
                       wrong[i].words);
-        forge(&crew, SLOTS_AT + SLOT_BYTES, nothing, 2);
+        crew_forge(&crew, SLOTS_AT + SLOT_BYTES, nothing, 2);
         require_ok(sluice_node_barrier_reset(crew.nodes[0]));
         require_ok(sluice_node_barrier_reset(crew.nodes[1]));
         generation++;
@@ -489,7 +464,7 @@ START_TEST(garbage)
     /* A handle that is none. */
     struct sluice_peer_remote_mr remotes[2];
     const uint64_t handle[6] = {(uint64_t)generation << 32 | 1, UINT64_C(2) << 56 | 32};
-    forge(&crew, SLOTS_AT + SLOT_BYTES, handle, 6);
+    crew_forge(&crew, SLOTS_AT + SLOT_BYTES, handle, 6);
     require_error(sluice_node_share_mr(crew.nodes[0], NULL, remotes, DEADLINE), -EPROTO,
                   "what rank 1 shares handle");
     crew_close(&crew);

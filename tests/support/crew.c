@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "crew.h"
 
+#include <endian.h>
 #include <stdlib.h>
 
 #include "pair.h"
@@ -87,6 +88,29 @@ void crew_mend(struct crew *crew, uint32_t rank)
     crew_meet(crew);
     require_ok(sluice_node_barrier_reset(crew->nodes[rank]));
     crew_meet(crew);
+}
+
+void crew_forge(struct crew *crew, uint32_t at, const uint64_t *words, uint32_t count)
+{
+    const uint8_t *bytes = crew->made[0][1].bytes;
+    struct sluice_remote_mr remote = {.length = 8 * count};
+    struct memory memory;
+    for (int i = 20; i < 24; i++) {
+        remote.rkey = remote.rkey << 8 | bytes[i];
+    }
+    for (int i = 24; i < 32; i++) {
+        remote.addr = remote.addr << 8 | bytes[i];
+    }
+    remote.addr += at;
+    memory_open(&memory, crew->pds[1], 8 * count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t word = htobe64(words[i]);
+        memcpy(memory.bytes + 8 * i, &word, 8);
+    }
+    struct sluice_sge sge = memory_sge(&memory, 0, 8 * count);
+    require_ok(sluice_multichannel_write(sluice_node_multichannel(crew->nodes[1]), 0, &sge, 1,
+                                         &remote, DEADLINE));
+    memory_close(&memory);
 }
 
 void node_endpoint_sign(struct sluice_node_endpoint *endpoint)

@@ -38,6 +38,12 @@ void node_meets(struct sluice_node *node, const uint32_t *ranks, uint32_t count)
 /* Those, allgathers, memory that all share, and messages of all to all: all must succeed. */
 void node_works(struct sluice_node *node, struct sluice_pd *pd);
 
+/*
+ * Rank 1 writes words into its line at rank 0, that many bytes from its begin: the form
+ * of endpoints is not secret.
+ */
+void crew_forge(struct crew *crew, uint32_t at, const uint64_t *words, uint32_t count);
+
 /* Writes the checksum into an endpoint that was changed. */
 void node_endpoint_sign(struct sluice_node_endpoint *endpoint);
 
