@@ -1,29 +1,7 @@
 # SPDX-License-Identifier: MIT
-# The library. One source or header a line, sorted.
+# The library: each folder adds what is in it.
 lib_LTLIBRARIES += %D%/libsluice.la
-%C%_libsluice_la_SOURCES = \
-	%D%/attr.c \
-	%D%/bytes.h \
-	%D%/called.c \
-	%D%/context.c \
-	%D%/descriptor.c \
-	%D%/descriptor.h \
-	%D%/endpoint.c \
-	%D%/endpoint.h \
-	%D%/environment.c \
-	%D%/environment.h \
-	%D%/error.c \
-	%D%/fork.c \
-	%D%/internal.h \
-	%D%/log.c \
-	%D%/mr.c \
-	%D%/pd.c \
-	%D%/random.c \
-	%D%/remote_mr.c \
-	%D%/time.c \
-	%D%/verbs.c \
-	%D%/version.c \
-	%D%/versions.h
+%C%_libsluice_la_SOURCES =
 
 # -version-info CURRENT:REVISION:AGE, changed once per release, from the top:
 #   any source changed:         REVISION + 1
@@ -43,11 +21,15 @@ EXTRA_%C%_libsluice_la_DEPENDENCIES = $(top_srcdir)/%D%/sluice.map
 EXTRA_DIST += %D%/sluice.map
 pkgconfig_DATA = %D%/sluice.pc
 
+include %D%/base/local.mk
 include %D%/channel/local.mk
 include %D%/device/local.mk
+include %D%/endpoint/local.mk
 include %D%/engine/local.mk
 include %D%/exchange/local.mk
+include %D%/memory/local.mk
 include %D%/multichannel/local.mk
 include %D%/node/local.mk
 include %D%/scope/local.mk
 include %D%/transport/local.mk
+include %D%/verbs/local.mk

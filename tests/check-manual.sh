@@ -302,7 +302,7 @@ unread_environment() {
   {
     grep -rhoE 'getenv\("[A-Za-z0-9_]+"\)' "$srcdir/lib"
     # The tables of our own variables and of those of launchers.
-    grep -hoE '= "[A-Z][A-Z0-9_]+"' "$srcdir/lib/environment.c" "$srcdir/lib/exchange/launch.c" \
+    grep -hoE '= "[A-Z][A-Z0-9_]+"' "$srcdir/lib/base/environment.c" "$srcdir/lib/exchange/launch.c" \
       "$srcdir/lib/device/local_rank.c"
   } | cut -d'"' -f2 | sort -u >"$tmp/read"
   sed -n 's/^\.It Ev \([A-Z0-9_]*\).*/\1/p' "$man/sluice_environment.7" | sort -u |

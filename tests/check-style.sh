@@ -61,7 +61,7 @@ no_license() {
   done <"$tmp/sh"
 }
 
-# What makes a descriptor is called where lib/descriptor.h says, and nowhere else.
+# What makes a descriptor is called where lib/base/descriptor.h says, and nowhere else.
 makers='accept|accept4|creat|dup|dup2|dup3|epoll_create|epoll_create1|eventfd|fanotify_init'
 makers="$makers|fopen|fopen64|freopen|getaddrinfo|getifaddrs|ibv_create_comp_channel"
 makers="$makers|ibv_get_device_list|ibv_open_device|if_indextoname|if_nameindex|if_nametoindex"
@@ -69,9 +69,9 @@ makers="$makers|inotify_init|inotify_init1|ioctl|memfd_create|mkostemp|mkstemp|o
 makers="$makers|pidfd_getfd|pidfd_open|pipe|pipe2|popen|pthread_setname_np|rdma_create_event_channel"
 makers="$makers|scandir|shm_open|signalfd|socket|socketpair|syscall|timerfd_create|tmpfile|userfaultfd"
 raw_descriptors() {
-  grep '^lib/' <"$tmp/c" | grep -v -x -e lib/descriptor.c -e lib/transport/verbs/open.c |
+  grep '^lib/' <"$tmp/c" | grep -v -x -e lib/base/descriptor.c -e lib/transport/verbs/open.c |
     xargs grep -n -E "(^|[^[:alnum:]_.>])($makers)\\(([^0-9]|[0-9][^)])" || true
-  xargs grep -n -E 'F_DUPFD|IBV_OPEN' <"$tmp/c" | grep '^lib/' | grep -v '^lib/descriptor.c:' || true
+  xargs grep -n -E 'F_DUPFD|IBV_OPEN' <"$tmp/c" | grep '^lib/' | grep -v '^lib/base/descriptor.c:' || true
 }
 
 trailing_space() {
@@ -93,7 +93,7 @@ check 'no function is over 80 lines' silent long_functions
 check 'no file is over 600 lines' silent long_files
 check 'every source is in a local.mk' silent unlisted
 check 'every source has its license line' silent no_license
-check 'no descriptor is made but as lib/descriptor.h says' silent raw_descriptors
+check 'no descriptor is made but as lib/base/descriptor.h says' silent raw_descriptors
 if have shellcheck; then
   check 'shellcheck finds nothing' xargs -a "$tmp/sh" shellcheck --exclude=SC1091,SC2317
 else

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "environment.h"
+#include "base/spelling.h"
 #include "support/suite.h"
 
 #define LINES 16

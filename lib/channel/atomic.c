@@ -2,7 +2,7 @@
 /* Blocking atomic operations of a channel. */
 #include "config.h"
 
-#include "channel.h"
+#include "channel/channel.h"
 
 int sluice_channel_compare_swap(struct sluice_channel *channel, const struct sluice_sge *result,
                                 const struct sluice_remote_mr *remote, uint64_t expected,

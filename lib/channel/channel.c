@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "channel.h"
+#include "channel/channel.h"
 
 void sluice_channel_close(struct sluice_channel *channel)
 {

@@ -3,7 +3,7 @@
 #ifndef SLU_CHANNEL_H
 #define SLU_CHANNEL_H
 
-#include "../engine/engine.h"
+#include "engine/engine.h"
 
 struct sluice_prepared_channel {
     uint32_t magic;

@@ -2,7 +2,7 @@
 /* Event loops on a channel, and waking it from other threads. */
 #include "config.h"
 
-#include "channel.h"
+#include "channel/channel.h"
 
 int sluice_channel_fd(const struct sluice_channel *channel)
 {

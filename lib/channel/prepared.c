@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "channel.h"
+#include "channel/channel.h"
 
 static bool is_prepared(const struct sluice_prepared_channel *prepared)
 {

@@ -2,7 +2,7 @@
 /* Unpolled work of a channel: posted without waiting, its results taken when the program likes. */
 #include "config.h"
 
-#include "channel.h"
+#include "channel/channel.h"
 
 int sluice_channel_post(struct sluice_channel *channel, const struct sluice_request *requests,
                         uint32_t count, int64_t deadline, struct sluice_handle *handles)

@@ -5,15 +5,15 @@
  */
 #include "config.h"
 
-#include "choice.h"
+#include "device/choice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../environment.h"
-#include "../internal.h"
-#include "device.h"
+#include "base/base.h"
+#include "base/environment.h"
+#include "device/device.h"
 
 #define SYSFS "/sys"
 /* Farther than every RDMA device: ranks on different transports cannot meet. */

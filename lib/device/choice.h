@@ -11,7 +11,7 @@
 
 #include <sluice/device.h>
 
-#include "near.h"
+#include "device/near.h"
 
 /* What is asked for. */
 struct slu_wish {

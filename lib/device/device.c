@@ -2,12 +2,13 @@
 /* The device list: a snapshot of what the transports offer. */
 #include "config.h"
 
-#include "device.h"
+#include "device/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../internal.h"
+#include "base/base.h"
+#include "transport/transport.h"
 
 /* Of the structs in version 0.1. */
 #define FIRST_DEVICE_SIZE 312

@@ -7,9 +7,9 @@
 
 #include <sluice/exchange.h>
 
-#include "../environment.h"
-#include "../internal.h"
-#include "choice.h"
+#include "base/base.h"
+#include "base/environment.h"
+#include "device/choice.h"
 
 /* PMIx has it as a key that a server is asked for, and not as a variable. */
 struct launcher {

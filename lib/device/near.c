@@ -2,7 +2,7 @@
 /* NUMA distances. Guarantee: a file that is not as the kernel writes it counts as not there. */
 #include "config.h"
 
-#include "near.h"
+#include "device/near.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../descriptor.h"
-#include "../environment.h"
+#include "base/descriptor.h"
+#include "base/environment.h"
 
 /* The kernel's are one byte almost everywhere; 0 is none. */
 #define FARTHEST 65535

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 
 uint64_t slu_next_tag(void)
 {
@@ -118,26 +118,20 @@ static int create_peers(struct slu_engine *engine)
     return error;
 }
 
-static void join_pd(struct slu_engine *engine)
+static bool uses_key(const struct slu_key_user *user, uint32_t lkey)
 {
-    struct sluice_pd *pd = engine->pd;
+    const struct slu_engine *engine = slu_container_of(user, struct slu_engine, key_user);
+    bool used = false;
 
-    pthread_mutex_lock(&pd->lock);
-    engine->next = pd->engines;
-    pd->engines = engine;
-    pthread_mutex_unlock(&pd->lock);
+    for (int queue = 0; queue < SLU_QUEUES && !used; queue++)
+        used = slu_pool_uses_key(&engine->pools[queue], engine->attr.max_sge, lkey);
+    return used;
 }
 
-static void leave_pd(struct slu_engine *engine)
+static void join_pd(struct slu_engine *engine)
 {
-    struct slu_engine **at = &engine->pd->engines;
-
-    pthread_mutex_lock(&engine->pd->lock);
-    while (*at != NULL && *at != engine)
-        at = &(*at)->next;
-    if (*at == engine)
-        *at = engine->next;
-    pthread_mutex_unlock(&engine->pd->lock);
+    engine->key_user.uses_key = uses_key;
+    slu_pd_enter(engine->pd, &engine->key_user);
 }
 
 struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
@@ -206,7 +200,7 @@ void slu_engine_destroy(struct slu_engine *engine)
         slu_engine_leave(engine);
     }
     slu_scope_destroy(engine);
-    leave_pd(engine);
+    slu_pd_leave(engine->pd, &engine->key_user);
     if (engine->cq != NULL)
         engine->transport->cq_destroy(engine->cq);
     if (engine->discarded > 0)
@@ -233,16 +227,4 @@ int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout)
     drain_all(engine);
     slu_engine_leave(engine);
     return idle ? 0 : slu_fail(ETIMEDOUT, "work was still pending, and was cancelled");
-}
-
-bool slu_engines_use_key(struct sluice_pd *pd, uint32_t lkey)
-{
-    bool used = false;
-
-    pthread_mutex_lock(&pd->lock);
-    for (struct slu_engine *engine = pd->engines; engine != NULL && !used; engine = engine->next)
-        for (int queue = 0; queue < SLU_QUEUES && !used; queue++)
-            used = slu_pool_uses_key(&engine->pools[queue], engine->attr.max_sge, lkey);
-    pthread_mutex_unlock(&pd->lock);
-    return used;
 }

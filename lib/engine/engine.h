@@ -20,11 +20,11 @@
 #ifndef SLU_ENGINE_H
 #define SLU_ENGINE_H
 
-#include "../internal.h"
-
 #include <sluice/counters.h>
 #include <sluice/multichannel.h>
 #include <sluice/scope.h>
+
+#include "device/pd.h"
 
 /* The two queues of a queue pair, and the pools of slots. */
 enum slu_queue { SLU_SEND_QUEUE = 0, SLU_RECEIVE_QUEUE = 1, SLU_QUEUES = 2 };
@@ -185,7 +185,7 @@ struct slu_scope {
 struct slu_engine {
     const struct slu_transport *transport;
     struct sluice_pd *pd;
-    struct slu_engine *next; /* of the protection domain */
+    struct slu_key_user key_user; /* of the protection domain */
     struct slu_cq *cq;
     struct slu_qp_attr attr;
     enum sluice_wait_mode wait_mode;
@@ -281,7 +281,6 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
 void slu_engine_destroy(struct slu_engine *engine);
 /* Each engine and each scope of the process has a tag of its own; 0 is nobody's. */
 uint64_t slu_next_tag(void);
-bool slu_engines_use_key(struct sluice_pd *pd, uint32_t lkey);
 int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout);
 
 /* peer.c: an empty peer without a queue pair; the same with one. */
@@ -572,6 +571,6 @@ static inline int slu_scope_check(const struct slu_engine *engine)
     return SLU_LIKELY(!engine->scope.open) ? 0 : slu_scope_in_use();
 }
 
-#include "inline.h"
+#include "engine/inline.h"
 
 #endif

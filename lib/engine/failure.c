@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /* The oldest of an owner; NULL if there is none. */
 static struct slu_failure *find_oldest(struct slu_engine *engine, enum slu_slot_owner owner)

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /* What the handles of the engine, or of its scope, have as their owner is the tag. */
 static int check_handle(uint64_t tag, const struct sluice_handle *handle)

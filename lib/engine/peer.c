@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
 {

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "engine.h"
+#include "engine/engine.h"
 
 #define CHAIN 16
 

@@ -17,7 +17,7 @@
 
 #include <stdio.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 
 #define PEER_BITS 16
 _Static_assert(SLUICE_MAX_PEERS <= 1 << PEER_BITS, "a probe's id names its peer");

@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "engine.h"
+#include "engine/engine.h"
 
 #define BATCH 32
 /* Under load the clock is looked at once in so many polls. */

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /* Of sluice_channel_info and sluice_error in version 0.1. */
 #define FIRST_INFO_SIZE 232

@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "engine.h"
+#include "engine/engine.h"
 
 #define INLINE inline __attribute__((always_inline))
 #define COLD __attribute__((noinline, cold))

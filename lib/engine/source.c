@@ -2,7 +2,7 @@
 /* Lists of requests: the checks that come before anything is posted. */
 #include "config.h"
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /* What programs have arrays of grows no more: later fields take the place of reserved ones. */
 _Static_assert(sizeof(struct sluice_request) == 128, "the stride of lists of requests");

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "engine.h"
+#include "engine/engine.h"
 
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion)

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /* What the first requests of a list need of the pools; what they need of peers is in the peers. */
 struct need {

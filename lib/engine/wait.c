@@ -13,7 +13,7 @@
 
 #include <poll.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /* The clock is looked at once in so many polls while a wait spins. */
 #define SPIN_POLLS 8

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 
 #define POST_FIRST "post receives before sends, as scatter_gather does"
 #define TAKE_PART "see whether the peer took part, or allow more time"

@@ -7,7 +7,7 @@
 #ifndef SLU_AWAITED_H
 #define SLU_AWAITED_H
 
-#include "../internal.h"
+#include "base/base.h"
 
 struct slu_awaited {
     pthread_mutex_t lock;

@@ -14,8 +14,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "../environment.h"
-#include "exchange.h"
+#include "base/environment.h"
+#include "exchange/exchange.h"
 
 /* In version 0.1. */
 #define FIRST_ATTR_SIZE (offsetof(struct sluice_exchange_attr, job) + sizeof(const char *))

@@ -9,8 +9,8 @@
 
 #include <limits.h>
 
-#include "../descriptor.h"
-#include "../internal.h"
+#include "base/base.h"
+#include "base/descriptor.h"
 
 #include <sluice/exchange.h>
 

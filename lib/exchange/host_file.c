@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "../environment.h"
-#include "exchange.h"
+#include "base/environment.h"
+#include "exchange/exchange.h"
 
 #ifndef HAVE_JANSSON
 

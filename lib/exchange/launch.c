@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../environment.h"
-#include "exchange.h"
+#include "base/spelling.h"
+#include "exchange/exchange.h"
 
 /* Where no port is told, rank 0 of a Slurm job listens on one of these, below those of clients. */
 #define SLURM_FIRST_PORT 20000

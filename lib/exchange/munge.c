@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../environment.h"
-#include "awaited.h"
-#include "tcp.h"
+#include "base/environment.h"
+#include "exchange/awaited.h"
+#include "exchange/tcp.h"
 
 #define LIBRARY "libmunge.so.2"
 /* For the daemon of this host, at most. */

@@ -25,9 +25,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../environment.h"
-#include "pmi.h"
-#include "tcp.h"
+#include "base/environment.h"
+#include "exchange/pmi.h"
+#include "exchange/tcp.h"
 
 #define NAME_BYTES 512
 #define VALUE_BYTES 1024

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../environment.h"
-#include "pmi.h"
-#include "tcp.h"
+#include "base/environment.h"
+#include "exchange/pmi.h"
+#include "exchange/tcp.h"
 
 static int fail_late(const struct pmi_talk *talk)
 {

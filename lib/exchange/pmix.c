@@ -14,7 +14,7 @@
  */
 #include "config.h"
 
-#include "pmix.h"
+#include "exchange/pmix.h"
 
 #ifndef HAVE_PMIX
 

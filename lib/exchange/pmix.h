@@ -6,8 +6,8 @@
 #ifndef SLU_EXCHANGE_PMIX_H
 #define SLU_EXCHANGE_PMIX_H
 
-#include "awaited.h"
-#include "exchange.h"
+#include "exchange/awaited.h"
+#include "exchange/exchange.h"
 
 /* 0, and there is a client of this process, which stays; or an error with a text. */
 int slu_pmix_begin(int64_t until);

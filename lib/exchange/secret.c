@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tcp.h"
+#include "exchange/tcp.h"
 
 #define SECRET_MIN 16
 #define SECRET_MAX 4096

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../environment.h"
-#include "tcp.h"
+#include "base/environment.h"
+#include "exchange/tcp.h"
 
 /* What came and nobody read would make the kernel drop what is still on its way to the peer. */
 static void hang_up(struct tcp_link *link)

@@ -23,8 +23,8 @@
 
 #include <sys/uio.h>
 
-#include "../endpoint.h"
-#include "exchange.h"
+#include "endpoint/endpoint.h"
+#include "exchange/exchange.h"
 
 #define TCP_VERSION 1
 

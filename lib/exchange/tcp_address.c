@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "awaited.h"
-#include "tcp.h"
+#include "exchange/awaited.h"
+#include "exchange/tcp.h"
 
 #define BACKLOG 4096
 /* For what is only to make a text better. */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "../descriptor.h"
-#include "tcp.h"
+#include "base/descriptor.h"
+#include "exchange/tcp.h"
 
 /* File descriptors in use below the limit; all of them if there is none to count with. */
 static uint64_t count_used(uint64_t limit)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "tcp.h"
+#include "exchange/tcp.h"
 
 #define EVENTS 64
 /* Of the ranks that a text names. */

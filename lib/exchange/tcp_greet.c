@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../bytes.h"
-#include "tcp.h"
+#include "base/bytes.h"
+#include "exchange/tcp.h"
 
 #define NEWCOMERS 256
 /* Full, a newcomer takes the place of one that has been silent for so long. */

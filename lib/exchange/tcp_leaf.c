@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../bytes.h"
-#include "tcp.h"
+#include "base/bytes.h"
+#include "exchange/tcp.h"
 
 #define FIRST_PAUSE SLUICE_MS(20)
 #define LAST_PAUSE SLUICE_MS(500)

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tcp.h"
+#include "exchange/tcp.h"
 
 void slu_tcp_link_open(struct tcp_link *link, int fd, const struct slu_address *peer)
 {

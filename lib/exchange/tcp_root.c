@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "tcp.h"
+#include "exchange/tcp.h"
 
 #define EVENTS 64
 /* What an alltoall holds at once, twice; it goes about in rounds of some ranks. */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../bytes.h"
-#include "tcp.h"
+#include "base/bytes.h"
+#include "exchange/tcp.h"
 
 static const uint8_t magic[8] = {'s', 'l', 'u', 'i', 'c', 'e', 0x0a, 0xe5};
 

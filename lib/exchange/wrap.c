@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exchange.h"
+#include "base/called.h"
+#include "exchange/exchange.h"
 
 /* In version 0.1. */
 #define FIRST_PROVIDER_SIZE \

@@ -2,7 +2,7 @@
 /* Blocking atomic operations with one peer of a multichannel. */
 #include "config.h"
 
-#include "multichannel.h"
+#include "multichannel/multichannel.h"
 
 int sluice_multichannel_compare_swap(struct sluice_multichannel *multichannel, uint32_t peer,
                                      const struct sluice_sge *result,

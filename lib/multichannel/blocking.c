@@ -2,7 +2,7 @@
 /* Blocking calls with one peer of a multichannel. */
 #include "config.h"
 
-#include "multichannel.h"
+#include "multichannel/multichannel.h"
 
 int sluice_multichannel_submit(struct sluice_multichannel *multichannel,
                                const struct sluice_request *requests, uint32_t count,

@@ -2,7 +2,7 @@
 /* Event loops on a multichannel, and waking it from other threads. */
 #include "config.h"
 
-#include "multichannel.h"
+#include "multichannel/multichannel.h"
 
 int sluice_multichannel_fd(const struct sluice_multichannel *multichannel)
 {

@@ -3,7 +3,7 @@
 #ifndef SLU_MULTICHANNEL_H
 #define SLU_MULTICHANNEL_H
 
-#include "../engine/engine.h"
+#include "engine/engine.h"
 
 struct sluice_prepared_multichannel {
     uint32_t magic;

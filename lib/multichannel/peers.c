@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "multichannel.h"
+#include "multichannel/multichannel.h"
 
 /* The peer, or NULL with a text. */
 static struct slu_peer *find_peer(const struct sluice_multichannel *multichannel, uint32_t peer)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "multichannel.h"
+#include "multichannel/multichannel.h"
 
 static bool is_prepared(const struct sluice_prepared_multichannel *prepared)
 {

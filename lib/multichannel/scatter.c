@@ -2,7 +2,7 @@
 /* Scatter, gather and multicast: lists of one operation, all of them a submit. */
 #include "config.h"
 
-#include "multichannel.h"
+#include "multichannel/multichannel.h"
 
 static int submit_list(struct sluice_multichannel *multichannel, uint32_t opcode,
                        const struct sluice_request *requests, uint32_t count, int64_t deadline,

@@ -2,7 +2,7 @@
 /* Unpolled work with one peer or many of a multichannel, and the results of all together. */
 #include "config.h"
 
-#include "multichannel.h"
+#include "multichannel/multichannel.h"
 
 int sluice_multichannel_post(struct sluice_multichannel *multichannel,
                              const struct sluice_request *requests, uint32_t count,

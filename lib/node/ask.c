@@ -14,7 +14,7 @@
 
 #include <endian.h>
 
-#include "node.h"
+#include "node/node.h"
 
 #define WORD_BYTES 8
 /* No rank has such a state. */

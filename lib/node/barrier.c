@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "node.h"
+#include "node/node.h"
 
 /* Up a binary tree, and down again. */
 static int run_tree(struct slu_group *group)

@@ -24,9 +24,9 @@
 
 #include <string.h>
 
-#include "../bytes.h"
-#include "../versions.h"
-#include "node.h"
+#include "base/bytes.h"
+#include "endpoint/versions.h"
+#include "node/node.h"
 
 #define VERSION 4
 #define READABLE 3

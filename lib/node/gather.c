@@ -19,7 +19,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "node.h"
+#include "node/node.h"
 
 enum kind { ALLGATHER = 1, SHARE_MR = 2 };
 

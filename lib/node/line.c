@@ -16,7 +16,7 @@
 #include <endian.h>
 #include <sched.h>
 
-#include "node.h"
+#include "node/node.h"
 
 #define WORD_BYTES 8
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "../exchange/exchange.h"
-#include "node.h"
+#include "exchange/exchange.h"
+#include "node/node.h"
 
 int slu_not_a_node(const struct sluice_node *node)
 {

@@ -25,7 +25,7 @@
 #ifndef SLU_NODE_H
 #define SLU_NODE_H
 
-#include "../multichannel/multichannel.h"
+#include "multichannel/multichannel.h"
 
 #include <sluice/node.h>
 

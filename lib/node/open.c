@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../exchange/exchange.h"
-#include "node.h"
+#include "exchange/exchange.h"
+#include "node/node.h"
 
 /* To tell of a failure, if no time is left. */
 #define TELL_TIME SLUICE_MS(100)

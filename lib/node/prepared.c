@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node.h"
+#include "node/node.h"
 
 #define WORD_BYTES 8
 /* In version 0.1. */

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "node.h"
+#include "node/node.h"
 
 static int check_rank(const struct sluice_node *node, uint32_t rank)
 {

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "node.h"
+#include "node/node.h"
 
 /* Of what is told, to tell it from a rank that was lost; no rank is so high. */
 #define IS_WHY (UINT32_C(1) << 31)

@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-#include "scope.h"
+#include "scope/scope.h"
 
 #define PLACE_BITS 20
 #define MAX_PLACES (UINT32_C(1) << PLACE_BITS)
@@ -32,15 +32,15 @@ _Static_assert(PLACE_BITS - FIRST_BITS + 1 == SLU_PLACE_LEVELS, "the last level 
 struct place {
     _Atomic uintptr_t name; /* of the last scope here */
     struct slu_scope_object *object;
-    uint32_t next_free;
+    uint32_t next_free; /* as slu_living.free_place */
 };
 
 /*
  * Of places that are of no engine, and of slu_living: places that were ever taken,
- * the first that is free, and each level, NULL if it is not there. In a child of
+ * the index + 1 of one that is free, or 0, and each level, NULL if it is not there. In a child of
  * fork(2) there are none, and no scope of its parent is found.
  */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
 
 static uintptr_t first_generation(void)
 {
@@ -92,16 +92,16 @@ int slu_name_reserve(struct slu_scope_object *object)
 {
     struct place *place = NULL;
 
-    pthread_mutex_lock(&lock);
-    if (slu_living.first_free_place != SLU_NONE) {
-        place = find_place(slu_living.first_free_place);
-        slu_living.first_free_place = place->next_free;
+    slu_fork_lock(&lock);
+    if (slu_living.free_place != 0) {
+        place = find_place(slu_living.free_place - 1);
+        slu_living.free_place = place->next_free;
     } else if (slu_living.place_count < MAX_PLACES) {
         place = add_place();
     }
     if (place != NULL)
         place->object = object;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock.lock);
     if (place == NULL)
         return slu_fail(ENOMEM, "no memory for the scopes of one more channel, or %u have them",
                         MAX_PLACES);
@@ -113,11 +113,11 @@ void slu_name_release(const struct slu_scope_object *object)
 {
     struct place *place = place_of(object->name);
 
-    pthread_mutex_lock(&lock);
+    slu_fork_lock(&lock);
     place->object = NULL;
-    place->next_free = slu_living.first_free_place;
-    slu_living.first_free_place = (uint32_t)(object->name / (OPEN << 1)) % MAX_PLACES;
-    pthread_mutex_unlock(&lock);
+    place->next_free = slu_living.free_place;
+    slu_living.free_place = (uint32_t)(object->name / (OPEN << 1)) % MAX_PLACES + 1;
+    pthread_mutex_unlock(&lock.lock);
 }
 
 struct sluice_scope *slu_name_open(struct slu_scope_object *object)
@@ -160,14 +160,4 @@ int slu_name_unknown(const struct sluice_scope *scope)
         generation <= atomic_load_explicit(&place->name, memory_order_relaxed) / GENERATION)
         return slu_misuse(ESTALE, "this scope has ended before");
     return slu_misuse(EINVAL, "not a scope%s", slu_none_hint(scope));
-}
-
-void slu_name_before_fork(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void slu_name_after_fork(void)
-{
-    pthread_mutex_unlock(&lock);
 }

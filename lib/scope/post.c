@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "scope.h"
+#include "scope/scope.h"
 
 static bool is_posted(void *argument)
 {

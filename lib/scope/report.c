@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "scope.h"
+#include "scope/scope.h"
 
 /* In the order of posting; a scope may post more than 2^32 requests. */
 static bool is_earlier(uint32_t one, uint32_t other)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scope.h"
+#include "scope/scope.h"
 
 /* In version 0.1. */
 #define FIRST_REPORT_SIZE 48

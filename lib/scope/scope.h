@@ -8,7 +8,7 @@
 #ifndef SLU_SCOPE_H
 #define SLU_SCOPE_H
 
-#include "../engine/engine.h"
+#include "engine/engine.h"
 
 /* What became of the work of a scope. */
 struct outcome {
@@ -39,9 +39,6 @@ void slu_name_release(const struct slu_scope_object *object);
 /* Names the next scope of the object; ends that name. */
 struct sluice_scope *slu_name_open(struct slu_scope_object *object);
 void slu_name_close(struct slu_scope_object *object);
-/* Around fork(2), after which the child knows no name. */
-void slu_name_before_fork(void);
-void slu_name_after_fork(void);
 
 /* Where the work of a scope goes: NULL if it is not open, or its channel was closed. */
 static inline struct slu_engine *slu_scope_engine(const struct sluice_scope *scope)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 # What the transports share. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
-	%D%/pages.c \
-	%D%/pages.h \
 	%D%/transport.c \
 	%D%/transport.h
 

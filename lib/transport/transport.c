@@ -2,7 +2,7 @@
 /* The transports that were built in, in order of preference. */
 #include "config.h"
 
-#include "transport.h"
+#include "transport/transport.h"
 
 const struct slu_transport *const slu_transports[] = {
 #ifdef HAVE_VERBS

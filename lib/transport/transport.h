@@ -28,7 +28,7 @@
 #include <sluice/context.h>
 #include <sluice/device.h>
 
-#include "endpoint.h"
+#include "endpoint/endpoint.h"
 
 struct slu_transport;
 

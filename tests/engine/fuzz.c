@@ -167,7 +167,7 @@ void fuzz_check_released(uint32_t key)
 {
     fake_require(fake.ledger[key].held == 0, "request %u is complete; the device holds %u of it",
                  key, fake.ledger[key].held);
-    fake_require(!slu_engines_use_key(fuzz.rig.pd, key), "key %u seems to be in use", key);
+    fake_require(!slu_pd_uses_key(fuzz.rig.pd, key), "key %u seems to be in use", key);
 }
 
 void fuzz_see_result(const struct sluice_completion *completion, enum owner owner)
@@ -342,7 +342,7 @@ static void do_look(void)
 static void check_keys(void)
 {
     for (uint32_t key = 1; key < fuzz.next; key++) {
-        fake_require(fake.ledger[key].held == 0 || slu_engines_use_key(fuzz.rig.pd, key),
+        fake_require(fake.ledger[key].held == 0 || slu_pd_uses_key(fuzz.rig.pd, key),
                      "key %u is in use, and could be deregistered", key);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The addresses of this host that peers are told of. */
-#include "helper.h"
+#include "transport/soft/helper.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -5,7 +5,7 @@
  * answers a frame of its own kind, whatever waits for a receive or for memory;
  * if its program is elsewhere, its helper thread does it.
  */
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 int slu_soft_qp_probe(struct slu_qp *base, uint64_t id)
 {

@@ -4,7 +4,7 @@
  * the processor's own, so that they are atomic against the program, too, and
  * against all that is reached through other contexts and processes.
  */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <endian.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The one device of the soft transport, its contexts, and the transport table. */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "environment.h"
+#include "base/environment.h"
 
 /* Takes the numeric address to listen on from the attributes or the environment. */
 static int parse_listen(const struct sluice_context_attr *attr, struct slu_address *listen)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copying between scatter/gather lists, and copying that readers may watch. */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * threads that bring a message, take it only while it is free, for a bounded
  * turn. See inbox.c for why nothing is left lying.
  */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 #define EVENTS 32
 /* Polls of a lone socket between two looks at the whole epoll set. */

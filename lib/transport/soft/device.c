@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The one device of the soft transport, which every host has. */
-#include "helper.h"
+#include "transport/soft/helper.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "device/device.h"
-#include "environment.h"
 
 /* Where peers will look for it, unless the program chooses an address. */
 static void describe_addresses(char *text, size_t size)

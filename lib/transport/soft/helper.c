@@ -17,7 +17,7 @@
  * Serving a CQ may touch memory of the program's, and so is a turn. The helper
  * holds one CQ at a time, so that a page that does not come stops no other one.
  */
-#include "helper.h"
+#include "transport/soft/helper.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
 
 #include <sys/epoll.h>
 
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 #define HELPER_HALF_OPEN 128
 #define HELPER_EVENTS 64

@@ -8,7 +8,7 @@
  * other. The pusher writes the inbox and reads owner and armed; the owner
  * writes owner (leaving) or armed (going to sleep) and reads the inbox.
  */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 /* True while this thread drains the inbox of a CQ that it only visits; and for a helper's. */
 static _Thread_local bool visiting;

@@ -13,7 +13,7 @@
  * by nobody if that is stopped as well: the program's memory then is in a state
  * in which no number of threads would be enough.
  */
-#include "helper.h"
+#include "transport/soft/helper.h"
 
 #include <string.h>
 #include <time.h>

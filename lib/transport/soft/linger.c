@@ -5,7 +5,7 @@
  * last; but it takes it back if something is left that we did not read. The end of
  * the context waits for no peer.
  */
-#include "helper.h"
+#include "transport/soft/helper.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
  * its queue pair, or, if it was a question (probe.c), it is answered. Everything
  * else is dropped and does not matter.
  */
-#include "helper.h"
+#include "transport/soft/helper.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

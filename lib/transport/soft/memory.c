@@ -7,7 +7,7 @@
  * peer touches the memory. What local keys name needs no pin: it is of posted
  * work, for which the engine refuses to deregister it.
  */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * two rounds, for a listener under siege may have to do that. Silence proves
  * nothing.
  */
-#include "helper.h"
+#include "transport/soft/helper.h"
 
 #include <poll.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * list of mappings. Touching the memory could kill the program, writing to it
  * would race with its other threads, and mincore(2) knows nothing of rights.
  */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Queue pairs: making, naming, connecting and ending them. A queue pair is
  * counted: messages on their way to or from it keep its memory after its end.
  */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 typedef int name_socket(int fd, struct sockaddr *address, socklen_t *length);
 

@@ -3,7 +3,7 @@
  * The two queues of a queue pair: posting, completing in order, matching, and
  * the one way into the error state.
  */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <endian.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * program. The kernel would rather kill a process than refuse what there is not:
  * so it is asked only for what it says there is, piece by piece.
  */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <fcntl.h>
 #include <stdio.h>

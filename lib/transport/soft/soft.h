@@ -31,9 +31,9 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
-#include "descriptor.h"
-#include "internal.h"
-#include "transport/pages.h"
+#include "base/base.h"
+#include "base/descriptor.h"
+#include "memory/pages.h"
 #include "transport/transport.h"
 
 #define SOFT_MAX_DEPTH 16384

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 /* The oldest send that is not complete; NULL if there is none. */
 static const struct soft_wqe *oldest_send(const struct soft_qp *qp)

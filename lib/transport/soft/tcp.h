@@ -3,8 +3,8 @@
 #ifndef SLU_SOFT_TCP_H
 #define SLU_SOFT_TCP_H
 
-#include "soft.h"
-#include "tcp_frame.h"
+#include "transport/soft/soft.h"
+#include "transport/soft/tcp_frame.h"
 
 /* Shared by the connections of a CQ: holds bytes only during one turn. */
 #define TCP_STAGING_BYTES (32 * 1024)

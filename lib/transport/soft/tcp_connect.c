@@ -4,7 +4,7 @@
  * somebody else answers is no better than one at which nobody does (hosts
  * share addresses such as 172.17.0.1): the next one is tried.
  */
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -4,7 +4,7 @@
  * sent now fails the queue pair with "bad response" and does nothing else.
  * Memory that the program has unmapped is no memory of its key any more.
  */
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 #include <string.h>
 

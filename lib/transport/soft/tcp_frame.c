@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The codec of the TCP wire. A header is believed in full or not at all. */
-#include "tcp_frame.h"
+#include "transport/soft/tcp_frame.h"
 
 #include <string.h>
 
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #define VERSION 1
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "endpoint.h"
+#include "endpoint/endpoint.h"
 
 #define TCP_HELLO_BYTES 64
 #define TCP_WELCOME_BYTES 16

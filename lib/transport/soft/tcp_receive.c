@@ -5,7 +5,7 @@
  * up before the turn ends; what is left of an incomplete frame is carried over
  * in the connection.
  */
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 #include <string.h>
 #include <sys/socket.h>

@@ -5,7 +5,7 @@
  * then new requests. What the socket did not take is built anew next time,
  * except a frame that it took in part.
  */
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 #include <string.h>
 #include <sys/epoll.h>

@@ -10,7 +10,7 @@
  * served, because a page fault has stopped the thread that serves it, the end of
  * the queue pair takes them back itself, but for one that is being executed.
  */
-#include "soft.h"
+#include "transport/soft/soft.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * says what it owes the peer, as far as that can be, and then ends the stream;
  * to the peer the end of the stream is the loss of its peer.
  */
-#include "tcp.h"
+#include "transport/soft/tcp.h"
 
 #include <stdlib.h>
 #include <string.h>

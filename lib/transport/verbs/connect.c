@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 #define LID_UNICAST_LAST 0xbfff
 #define QPN_MULTICAST 0xffffff

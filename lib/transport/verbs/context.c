@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 static struct ibv_device *find_device(struct ibv_device **devices, const char *name)
 {

@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 static struct slu_verbs_qp **bucket_of(struct slu_verbs_cq *cq, uint32_t qpn)
 {

@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 #define BATCH 32
 /* Acknowledging takes a lock, so events are acknowledged by the many. */

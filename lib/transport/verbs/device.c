@@ -17,7 +17,7 @@
 
 #include "device/device.h"
 #include "device/near.h"
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 /* What libibverbs, a provider and we have open at a time while we look at the devices. */
 #define FILES_NEEDED 6

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 /* An event as it is kept in a queue pair: 0 is none, so numbers are one higher. */
 #define KEPT(event) ((uint32_t)(event) + 1)

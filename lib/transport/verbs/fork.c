@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 static int turn_on(void)
 {

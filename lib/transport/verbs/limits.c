@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 /* The most that channel_attr.max_inline can ask for, and the least worth trying. */
 #define INLINE_MOST 1024

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 int slu_verbs_pd_alloc(struct slu_tcontext *base, struct slu_tpd **pd)
 {

@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 /* A lock of libibverbs is not to be taken, in a child, by a thread that it has not. */
 static void begin(void)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 /* A port takes some 0.4 ms to read, a queue pair is made as fast, and they come by the thousand. */
 #define PATH_LIFE SLUICE_MS(10)

@@ -9,7 +9,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 #define BATCH 16
 

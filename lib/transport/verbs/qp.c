@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 /* A port that changes more often while one queue pair is made never rests. */
 #define PATH_TRIES 8

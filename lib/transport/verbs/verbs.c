@@ -2,7 +2,7 @@
 /* The verbs transport: the table. The functions stand in the files beside. */
 #include "config.h"
 
-#include "verbs.h"
+#include "transport/verbs/verbs.h"
 
 const struct slu_transport slu_transport_verbs = {
     .name = "verbs",

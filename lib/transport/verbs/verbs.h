@@ -14,9 +14,10 @@
 
 #include <infiniband/verbs.h>
 
-#include "descriptor.h"
-#include "internal.h"
-#include "transport/pages.h"
+#include "base/base.h"
+#include "base/descriptor.h"
+#include "memory/pages.h"
+#include "transport/transport.h"
 
 /* Buckets of a queue's table of queue pairs, a power of two: qp numbers are nearly consecutive. */
 #define SLU_VERBS_BUCKETS 64

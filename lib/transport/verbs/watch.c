@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "descriptor.h"
-#include "verbs.h"
+#include "base/descriptor.h"
+#include "transport/verbs/verbs.h"
 
 static void *watch(void *argument)
 {

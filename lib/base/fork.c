@@ -11,12 +11,17 @@
  */
 #include "config.h"
 
+#include "base/fork.h"
+
+#include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "descriptor.h"
-#include "internal.h"
-#include "scope/scope.h"
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/object.h"
 
 /* Of Linux 4.14; C libraries learned of it later. */
 #ifndef MADV_WIPEONFORK
@@ -37,7 +42,6 @@ static void begin_life(void)
     /* Objects of each generation have others: letters that change, and the kind. */
     for (uint32_t i = 0; i < SLU_KINDS; i++)
         slu_living.magic[i] = UINT32_C(0x534c4300) + (generation << 16) + i + 1;
-    slu_living.first_free_place = SLU_NONE;
 }
 
 static void before_fork(void)
@@ -46,7 +50,6 @@ static void before_fork(void)
     for (struct slu_fork_lock *at = locks; at != NULL; at = at->next)
         if (at->waits)
             pthread_mutex_lock(&at->lock);
-    slu_name_before_fork();
     slu_log_before_fork();
     slu_fd_before_fork();
 }
@@ -55,7 +58,6 @@ static void in_parent(void)
 {
     slu_fd_in_parent();
     slu_log_in_parent();
-    slu_name_after_fork();
     for (struct slu_fork_lock *at = locks; at != NULL; at = at->next)
         if (at->waits)
             pthread_mutex_unlock(&at->lock);
@@ -70,7 +72,6 @@ static void in_child(void)
     begin_life();
     slu_fd_in_child();
     slu_log_in_child();
-    slu_name_after_fork();
     for (struct slu_fork_lock *at = locks; at != NULL; at = at->next) {
         /* Ours since before_fork(), or perhaps that of a thread that is not here. */
         if (at->waits)

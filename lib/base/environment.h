@@ -28,6 +28,10 @@ enum slu_variable {
 };
 
 const char *slu_env_name(enum slu_variable variable);
+/* It is for this. */
+const char *slu_env_what(enum slu_variable variable);
+/* What it may be, up to a NULL, and the place of its default. Of one of words. */
+const char *const *slu_env_words(enum slu_variable variable, uint32_t *preset);
 
 /* A variable of any name: what is set to nothing counts as not set, which is NULL. */
 const char *slu_getenv(const char *name);
@@ -35,9 +39,6 @@ const char *slu_env_value(enum slu_variable variable);
 
 /* The place of this value among the words of the variable, or -1. It never logs. */
 int slu_env_find_word(enum slu_variable variable, const char *value);
-
-/* The same of what it is set to, or its default; a word that is none is logged as an error. */
-uint32_t slu_env_word(enum slu_variable variable);
 
 /*
  * Those without a sane default: 1 and the value, 0 (not set), or -EINVAL with a text
@@ -49,8 +50,5 @@ int slu_env_text(enum slu_variable variable, const char **value);
 
 /* Decimal digits and nothing else, of low to high: 0, or -EINVAL without a text. */
 int slu_parse_number(const char *text, uint32_t low, uint32_t high, uint32_t *value);
-
-/* Once in a process: warns of each SLUICE_* that is not known, and names the nearest one. */
-void slu_env_check_names(void);
 
 #endif

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "pages.h"
+#include "memory/pages.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "descriptor.h"
+#include "base/descriptor.h"
 
 #define HUGE_FOLDER "/sys/kernel/mm/hugepages"
 #define TRANSPARENT_FOLDER "/sys/kernel/mm/transparent_hugepage/"

@@ -11,9 +11,8 @@
 
 #include <sluice/mr.h>
 
-#include "engine/engine.h"
-#include "internal.h"
-#include "transport/pages.h"
+#include "memory/mr.h"
+#include "memory/pages.h"
 
 #define KNOWN_ACCESS                                                                      \
     (SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ | \

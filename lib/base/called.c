@@ -7,12 +7,14 @@
  */
 #include "config.h"
 
+#include "base/called.h"
+
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include "descriptor.h"
-#include "internal.h"
+#include "base/descriptor.h"
 
 #define MOST_FRAMES 64 /* of the library and one of the program */
 

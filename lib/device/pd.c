@@ -7,10 +7,7 @@
 
 #include <stdlib.h>
 
-#include <sluice/pd.h>
-
-#include "engine/engine.h"
-#include "internal.h"
+#include "device/pd.h"
 
 /* Of slu_living.pds, and before that of a domain. */
 static struct slu_fork_lock all_lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
@@ -51,13 +48,44 @@ static bool share_keys(const struct sluice_pd *a, const struct sluice_pd *b)
            transport->pds_share_keys(a->transport, b->transport);
 }
 
+void slu_pd_enter(struct sluice_pd *pd, struct slu_key_user *user)
+{
+    pthread_mutex_lock(&pd->lock);
+    user->next = pd->users;
+    pd->users = user;
+    pthread_mutex_unlock(&pd->lock);
+}
+
+void slu_pd_leave(struct sluice_pd *pd, struct slu_key_user *user)
+{
+    struct slu_key_user **at = &pd->users;
+
+    pthread_mutex_lock(&pd->lock);
+    while (*at != NULL && *at != user)
+        at = &(*at)->next;
+    if (*at == user)
+        *at = user->next;
+    pthread_mutex_unlock(&pd->lock);
+}
+
+static bool has_user_of(struct sluice_pd *pd, uint32_t lkey)
+{
+    bool used = false;
+
+    pthread_mutex_lock(&pd->lock);
+    for (struct slu_key_user *user = pd->users; user != NULL && !used; user = user->next)
+        used = user->uses_key(user, lkey);
+    pthread_mutex_unlock(&pd->lock);
+    return used;
+}
+
 bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey)
 {
     bool used = false;
 
     slu_fork_lock(&all_lock);
     for (struct sluice_pd *other = slu_living.pds; other != NULL && !used; other = other->next)
-        used = share_keys(pd, other) && slu_engines_use_key(other, lkey);
+        used = share_keys(pd, other) && has_user_of(other, lkey);
     unlock_all();
     return used;
 }

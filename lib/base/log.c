@@ -2,15 +2,21 @@
 /* The log: one line at a time, to the program's function or to stderr. */
 #include "config.h"
 
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "environment.h"
-#include "internal.h"
+#include "base/called.h"
+#include "base/environment.h"
 
-static const char *const level_names[] = {"none", "error", "warn", "info", "debug"};
-#define LEVELS (sizeof level_names / sizeof level_names[0])
+static const char *const level_names[SLU_LOG_LEVELS] = {"none", "error", "warn", "info", "debug"};
 
 /*
  * The lock is held while a line is given out, so that two never mix; no fork(2)
@@ -58,19 +64,16 @@ static void read_environment(void)
         slu_say("sluice: SLUICE_LOG=%s is not none, error, warn, info or debug; using warn", value);
 }
 
-int sluice_log_set(uint32_t level, sluice_log_function new_function, void *user)
+void slu_log_set(enum sluice_log_level level, sluice_log_function new_function, void *user)
 {
-    if (level >= LEVELS)
-        return slu_misuse(EINVAL, "log level %u is not in 0..%zu", level, LEVELS - 1);
     pthread_once(&once, read_environment);
     pthread_mutex_lock(&lock);
     pthread_mutex_lock(&changing);
-    atomic_store(&threshold, level);
+    atomic_store(&threshold, (uint32_t)level);
     function = new_function;
     function_user = user;
     pthread_mutex_unlock(&changing);
     pthread_mutex_unlock(&lock);
-    return 0;
 }
 
 void slu_log(enum sluice_log_level level, const char *format, ...)

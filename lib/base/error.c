@@ -6,21 +6,18 @@
  */
 #include "config.h"
 
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "environment.h"
-#include "internal.h"
+#include <sluice/request.h>
+
+#include "base/error.h"
 
 static _Thread_local struct slu_text last_error;
 static _Thread_local bool continues; /* the next text is of what came of the first failure */
-static bool misuse_aborts;
-static char misuse_ignored[64]; /* a value that is not known; empty: none */
 
-static void set_text(const char *format, va_list arguments)
+void slu_set_text(const char *format, va_list arguments)
 {
     if (!continues)
         last_error.first[0] = '\0';
@@ -33,7 +30,7 @@ int slu_fail(int err, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    set_text(format, arguments);
+    slu_set_text(format, arguments);
     va_end(arguments);
     return -err;
 }
@@ -43,7 +40,7 @@ void *slu_fail_null(int err, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    set_text(format, arguments);
+    slu_set_text(format, arguments);
     va_end(arguments);
     return slu_none(-err);
 }
@@ -70,100 +67,16 @@ const char *slu_first_failure(void)
  * A program that looks at no result asks for one object after the other, and uses them:
  * the first text counts.
  */
-const char *slu_none_hint(const void *object)
+const char *slu_earlier_failure(void)
 {
     static const char earlier[] = "; earlier: ";
     static _Thread_local char hint[sizeof earlier + sizeof last_error.first];
 
-    if (object != NULL)
-        return slu_fork_hint();
     if (last_error.first[0] == '\0')
         return "";
     continues = true;
     snprintf(hint, sizeof hint, "%s%s", earlier, last_error.first);
     return hint;
-}
-
-static void read_environment(void)
-{
-    const char *value = slu_env_value(SLU_ENV_MISUSE);
-
-    if (value == NULL)
-        return;
-    misuse_aborts = slu_env_find_word(SLU_ENV_MISUSE, value) >= 0;
-    if (!misuse_aborts)
-        snprintf(misuse_ignored, sizeof misuse_ignored, "%s", value);
-}
-
-/* Once, of the first misuse, whose text stays whatever the program does with the line. */
-static void log_ignored(void)
-{
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
-    struct slu_text text;
-
-    if (atomic_flag_test_and_set(&logged))
-        return;
-    slu_text_save(&text);
-    slu_log(SLUICE_LOG_WARN, "SLUICE_MISUSE=%s is not abort, and is ignored", misuse_ignored);
-    slu_text_restore(&text);
-}
-
-/* What was just set as the text is a mistake of the program: stops here if it is so wished. */
-static void stop_at_misuse(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    const char *called;
-
-    pthread_once(&once, read_environment);
-    if (misuse_ignored[0] != '\0')
-        log_ignored();
-    if (!misuse_aborts)
-        return;
-    called = slu_called();
-    slu_say("sluice: misuse: %s%s%s", called != NULL ? called : "", called != NULL ? ": " : "",
-            last_error.bytes);
-    abort();
-}
-
-int slu_misuse(int err, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    set_text(format, arguments);
-    va_end(arguments);
-    stop_at_misuse();
-    return -err;
-}
-
-void *slu_misuse_null(int err, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    set_text(format, arguments);
-    va_end(arguments);
-    stop_at_misuse();
-    return slu_none(-err);
-}
-
-bool slu_may_end(const void *object, uint32_t magic, const char *what)
-{
-    if (object == NULL)
-        return false;
-    if (*(const uint32_t *)object == magic)
-        return true;
-    if (*(const uint32_t *)object == SLU_MAGIC_DEAD)
-        slu_misuse(EINVAL, "this %s has ended before", what);
-    else
-        slu_misuse(EINVAL, "not %s %s, or one that has ended before%s",
-                   strchr("aeiou", what[0]) != NULL ? "an" : "a", what, slu_none_hint(object));
-    return false;
-}
-
-void slu_refuse_owned(const char *what)
-{
-    slu_misuse(EINVAL, "the %s belongs to a node: it goes with sluice_node_close()", what);
 }
 
 const char *sluice_last_error(void)

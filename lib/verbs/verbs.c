@@ -8,6 +8,7 @@
 #include <sluice/verbs.h>
 
 #include "channel/channel.h"
+#include "memory/mr.h"
 #include "multichannel/multichannel.h"
 
 #ifdef HAVE_VERBS

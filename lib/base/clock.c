@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock: monotonic, in nanoseconds, and arithmetic that saturates. */
 #include "config.h"
 
-#include <time.h>
+#include "base/clock.h"
 
-#include "internal.h"
+#include <time.h>
 
 int64_t slu_now(void)
 {

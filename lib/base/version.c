@@ -4,8 +4,6 @@
 
 #include <sluice/version.h>
 
-#include "internal.h"
-
 const char *sluice_version(void)
 {
     return PACKAGE_VERSION " (" TRANSPORTS ")";

@@ -11,10 +11,10 @@
 
 #include <sluice/context.h>
 
+#include "base/spelling.h"
 #include "device/choice.h"
+#include "device/context.h"
 #include "device/device.h"
-#include "environment.h"
-#include "internal.h"
 
 /* Of sluice_context_attr in version 0.1: up to and with address. */
 #define FIRST_SIZE 24

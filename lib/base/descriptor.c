@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "descriptor.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -18,9 +18,12 @@
 
 #include <string.h>
 
-#include "bytes.h"
-#include "internal.h"
-#include "versions.h"
+#include <sluice/mr.h>
+
+#include "base/base.h"
+#include "base/bytes.h"
+#include "endpoint/endpoint.h"
+#include "endpoint/versions.h"
 
 #define VERSION 3
 #define READABLE 3

@@ -8,9 +8,12 @@
  */
 #include "config.h"
 
+#include "base/attr.h"
+
 #include <string.h>
 
-#include "internal.h"
+#include "base/error.h"
+#include "base/misuse.h"
 
 /* No struct is larger: such a size is what happened to be in the memory. */
 #define MOST 4096

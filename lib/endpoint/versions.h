@@ -20,7 +20,9 @@
 #ifndef SLU_VERSIONS_H
 #define SLU_VERSIONS_H
 
-#include "internal.h"
+#include <stdint.h>
+
+#include "base/error.h"
 
 /* What a reader knows of a form; what names it, with its article. */
 struct slu_versions {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Random bytes for keys, nonces and sequence numbers, from the kernel. */
 #include "config.h"
 
+#include "base/random.h"
+
+#include <errno.h>
 #include <sys/random.h>
 
-#include "internal.h"
+#include "base/error.h"
 
 int slu_random(void *bytes, size_t count)
 {

@@ -10,9 +10,9 @@
 
 #include <sluice/mr.h>
 
-#include "bytes.h"
-#include "internal.h"
-#include "versions.h"
+#include "base/base.h"
+#include "base/bytes.h"
+#include "endpoint/versions.h"
 
 #define TAG UINT32_C(0x534c4d52)
 #define VERSION 2

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The clock: CLOCK_MONOTONIC in nanoseconds, and arithmetic that saturates. */
+#ifndef SLU_CLOCK_H
+#define SLU_CLOCK_H
+
+#include <stdint.h>
+
+#include <sluice/time.h>
+
+int64_t slu_now(void);
+/* A relative time as an absolute one. */
+int64_t slu_after(int64_t relative);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What the compiler is told, and small change. */
+#ifndef SLU_MACROS_H
+#define SLU_MACROS_H
+
+#include <stddef.h>
+
+#define SLU_PRINTF(a, b) __attribute__((format(printf, a, b)))
+#define slu_container_of(pointer, type, member) \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+#define SLU_LIKELY(x) __builtin_expect(!!(x), 1)
+#define SLU_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* For texts: the end of a noun of which there are so many. */
+#define SLU_S(count) ((count) == 1 ? "" : "s")
+
+#endif

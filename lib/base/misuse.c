@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Mistakes of the program: told as every failure is, or the end of it, as SLUICE_MISUSE says. */
+#include "config.h"
+
+#include "base/misuse.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/called.h"
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/log.h"
+
+static bool misuse_aborts;
+static char misuse_ignored[64]; /* a value that is not known; empty: none */
+
+static void read_environment(void)
+{
+    const char *value = slu_env_value(SLU_ENV_MISUSE);
+
+    if (value == NULL)
+        return;
+    misuse_aborts = slu_env_find_word(SLU_ENV_MISUSE, value) >= 0;
+    if (!misuse_aborts)
+        snprintf(misuse_ignored, sizeof misuse_ignored, "%s", value);
+}
+
+/* Once, of the first misuse, whose text stays whatever the program does with the line. */
+static void log_ignored(void)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    struct slu_text text;
+
+    if (atomic_flag_test_and_set(&logged))
+        return;
+    slu_text_save(&text);
+    slu_log(SLUICE_LOG_WARN, "SLUICE_MISUSE=%s is not abort, and is ignored", misuse_ignored);
+    slu_text_restore(&text);
+}
+
+/* What was just set as the text is a mistake of the program: stops here if it is so wished. */
+static void stop_at_misuse(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const char *called;
+
+    pthread_once(&once, read_environment);
+    if (misuse_ignored[0] != '\0')
+        log_ignored();
+    if (!misuse_aborts)
+        return;
+    called = slu_called();
+    slu_say("sluice: misuse: %s%s%s", called != NULL ? called : "", called != NULL ? ": " : "",
+            sluice_last_error());
+    abort();
+}
+
+int slu_misuse(int err, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    slu_set_text(format, arguments);
+    va_end(arguments);
+    stop_at_misuse();
+    return -err;
+}
+
+void *slu_misuse_null(int err, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    slu_set_text(format, arguments);
+    va_end(arguments);
+    stop_at_misuse();
+    return slu_none(-err);
+}
+
+/* Of the log, which a mistake is told to. */
+int sluice_log_set(uint32_t level, sluice_log_function function, void *user)
+{
+    if (level >= SLU_LOG_LEVELS)
+        return slu_misuse(EINVAL, "log level %u is not in 0..%u", level, SLU_LOG_LEVELS - 1);
+    slu_log_set(level, function, user);
+    return 0;
+}

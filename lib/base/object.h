@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* What is common to all that a program holds: the first word tells whether it is there. */
+#ifndef SLU_OBJECT_H
+#define SLU_OBJECT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sluice_pd;
+
+enum slu_kind {
+    SLU_CONTEXT,
+    SLU_PD,
+    SLU_MR,
+    SLU_PREPARED_CHANNEL,
+    SLU_CHANNEL,
+    SLU_PREPARED_MULTICHANNEL,
+    SLU_MULTICHANNEL,
+    SLU_PREPARED_NODE,
+    SLU_NODE,
+    SLU_EXCHANGE,
+    SLU_KINDS
+};
+
+/*
+ * What is of this process and not of its parent: a child of fork(2) finds it
+ * wiped, without being asked. The page is its own; if those of the machine are
+ * larger, fork.c does it alone.
+ */
+#if defined(__x86_64__)
+#define SLU_LIVING_BYTES 4096
+#else
+#define SLU_LIVING_BYTES 65536
+#endif
+#define SLU_PLACE_LEVELS 15
+struct slu_living {
+    uint32_t magic[SLU_KINDS];
+    uint32_t free_place; /* these three are lib/scope/name.c's */
+    uint32_t place_count;
+    _Atomic(void *) places[SLU_PLACE_LEVELS];
+    struct sluice_pd *pds; /* lib/device/pd.c's: all of them */
+};
+union slu_living_page {
+    struct slu_living living;
+    uint8_t bytes[SLU_LIVING_BYTES];
+} __attribute__((aligned(SLU_LIVING_BYTES)));
+extern union slu_living_page slu_living_page;
+#define slu_living slu_living_page.living
+
+/*
+ * First word of every object a program holds. It catches what the compiler
+ * cannot follow: pointers kept in arrays, a wrong cast, an object used after
+ * its end (best effort); and objects of the process that forked this one.
+ */
+#define SLU_MAGIC_CONTEXT (slu_living.magic[SLU_CONTEXT])
+#define SLU_MAGIC_PD (slu_living.magic[SLU_PD])
+#define SLU_MAGIC_MR (slu_living.magic[SLU_MR])
+#define SLU_MAGIC_PREPARED_CHANNEL (slu_living.magic[SLU_PREPARED_CHANNEL])
+#define SLU_MAGIC_CHANNEL (slu_living.magic[SLU_CHANNEL])
+#define SLU_MAGIC_PREPARED_MULTICHANNEL (slu_living.magic[SLU_PREPARED_MULTICHANNEL])
+#define SLU_MAGIC_MULTICHANNEL (slu_living.magic[SLU_MULTICHANNEL])
+#define SLU_MAGIC_PREPARED_NODE (slu_living.magic[SLU_PREPARED_NODE])
+#define SLU_MAGIC_NODE (slu_living.magic[SLU_NODE])
+#define SLU_MAGIC_EXCHANGE (slu_living.magic[SLU_EXCHANGE])
+#define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
+
+/*
+ * For the end of a text of what is no object, and that text is set next: why it may
+ * be none, or "". Of NULL that is slu_earlier_failure(), of something else that it may
+ * be of the process that forked this one.
+ */
+const char *slu_none_hint(const void *object);
+/*
+ * For calls that end an object and return nothing: whether there is one, by its
+ * first word. NULL is none; something else is a misuse.
+ */
+bool slu_may_end(const void *object, uint32_t magic, const char *what);
+/* It belongs to a node: to end it is a misuse, too. */
+void slu_refuse_owned(const char *what);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who misspells a variable of the library, or a word in one, is told so. Tests and
+ * tools have variables of their own, which are let be.
+ */
+#include "config.h"
+
+#include "base/spelling.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define PREFIX "SLUICE_"
+#define PREFIX_LENGTH (sizeof PREFIX - 1)
+
+/* No name of the table is longer; a longer one is nowhere near. */
+#define LONGEST 31
+/*
+ * Two slips of the keyboard, and in a third of the letters after the prefix at most:
+ * more make another name.
+ */
+#define NEAR 2
+#define NEAR_SHARE 3
+
+/* Of the tests and the tools, which have no place in the table of the library. */
+static const char *const foreign[] = {"SLUICE_FAKE_", "SLUICE_FUZZ_", "SLUICE_TEST_"};
+
+/* "a, b or c" */
+static void list_words(const char *const *words, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int i = 0; words[i] != NULL && used < size; i++) {
+        const char *between = i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ";
+
+        used += (size_t)snprintf(text + used, size - used, "%s%s", between, words[i]);
+    }
+}
+
+uint32_t slu_env_word(enum slu_variable variable)
+{
+    uint32_t preset;
+    const char *const *words = slu_env_words(variable, &preset);
+    const char *value = slu_env_value(variable);
+    char allowed[80];
+    int found;
+
+    if (value == NULL)
+        return preset;
+    found = slu_env_find_word(variable, value);
+    if (found >= 0)
+        return (uint32_t)found;
+    list_words(words, allowed, sizeof allowed);
+    slu_log(SLUICE_LOG_ERROR, "%s (%s) is '%.64s', must be %s; using %s", slu_env_name(variable),
+            slu_env_what(variable), value, allowed, words[preset]);
+    return preset;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters must be put in, left out or changed to make the one of the other. */
+static uint32_t edit_distance(const char *from, size_t length, const char *to)
+{
+    uint32_t row[LONGEST + 1];
+    size_t columns = strlen(to);
+
+    for (size_t j = 0; j <= columns; j++)
+        row[j] = (uint32_t)j;
+    for (size_t i = 1; i <= length; i++) {
+        uint32_t diagonal = row[0];
+
+        row[0] = (uint32_t)i;
+        for (size_t j = 1; j <= columns; j++) {
+            uint32_t above = row[j];
+            uint32_t changed = diagonal + (from[i - 1] != to[j - 1]);
+
+            row[j] = least(changed, least(above, row[j - 1]) + 1);
+            diagonal = above;
+        }
+    }
+    return row[columns];
+}
+
+static const char *nearest(const char *name, size_t length)
+{
+    const char *found = NULL;
+    uint32_t best = NEAR + 1;
+
+    if (length > LONGEST)
+        return NULL;
+    for (uint32_t i = 0; i < SLU_ENV_COUNT; i++) {
+        uint32_t distance = edit_distance(name, length, slu_env_name(i));
+        size_t letters = strlen(slu_env_name(i)) - PREFIX_LENGTH;
+
+        if (distance < best && distance * NEAR_SHARE <= letters) {
+            best = distance;
+            found = slu_env_name(i);
+        }
+    }
+    return found;
+}
+
+static bool is_foreign(const char *entry)
+{
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        if (strncmp(entry, foreign[i], strlen(foreign[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool is_known(const char *name, size_t length)
+{
+    for (uint32_t i = 0; i < SLU_ENV_COUNT; i++)
+        if (strlen(slu_env_name(i)) == length && memcmp(slu_env_name(i), name, length) == 0)
+            return true;
+    return false;
+}
+
+void slu_env_check_names(void)
+{
+    /* Not pthread_once(): the program's log function may come back here. */
+    static atomic_flag checked = ATOMIC_FLAG_INIT;
+
+    if (atomic_flag_test_and_set(&checked) || environ == NULL)
+        return;
+    for (char **entry = environ; *entry != NULL; entry++) {
+        size_t length = strcspn(*entry, "=");
+        const char *meant;
+
+        if (strncmp(*entry, PREFIX, PREFIX_LENGTH) != 0 || is_foreign(*entry) ||
+            is_known(*entry, length))
+            continue;
+        meant = nearest(*entry, length);
+        slu_log(SLUICE_LOG_WARN, "%.*s is no variable of sluice%s%s%s",
+                (int)(length < 64 ? length : 64), *entry, meant != NULL ? "; was " : "",
+                meant != NULL ? meant : "", meant != NULL ? " meant?" : "");
+    }
+}

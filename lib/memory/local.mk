@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: MIT
+# Memory: regions, remote regions, pages. One source or header a line, sorted.
+lib_libsluice_la_SOURCES += \
+	%D%/mr.c \
+	%D%/mr.h \
+	%D%/pages.c \
+	%D%/pages.h \
+	%D%/remote_mr.c
