@@ -6,7 +6,7 @@
 # shellcheck disable=SC2016 # it is the shells of the ranks that see these variables
 . "${srcdir:-.}/tests/tap.sh"
 
-ranks=tests/launch/ranks
+ranks=tests/exchange/launch/ranks
 [ -x $ranks ] || skip_all "no $ranks was built"
 
 # Nothing of a launcher that started this script, and no sanitizer's word on what
@@ -245,7 +245,7 @@ compiler_of() {
 build_mpi() {
   # shellcheck disable=SC2086 # flags are words
   ./libtool --quiet --tag=CC --mode=link "$1" -Wall -Wextra -Werror $SANITIZE \
-    -I"$srcdir/include" -o "$2" "$srcdir/tests/launch/mpi.c" lib/libsluice.la
+    -I"$srcdir/include" -o "$2" "$srcdir/tests/exchange/launch/mpi.c" lib/libsluice.la
 }
 
 # Open MPI, which has a server of PMIx.
@@ -329,7 +329,7 @@ if ! have srun || ! PATH=$PATH:/usr/sbin have slurmd || ! PATH=$PATH:/usr/sbin h
 elif [ "$(id -u)" != 0 ]; then
   skip 'Slurm' 'slurmd needs root'
 else
-  timeout 300 "$srcdir/tests/launch/slurm" sh "$srcdir/tests/check-launch.sh" slurm \
+  timeout 300 "$srcdir/tests/exchange/launch/slurm" sh "$srcdir/tests/check-launch.sh" slurm \
     >"$tmp/slurm" 2>"$tmp/why" || status=$?
   if [ $status = 77 ]; then
     sed 's/^/# /' "$tmp/why"

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2016 # it is the shells of the ranks that see these variables
 . "${srcdir:-.}/tests/tap.sh"
 
-ranks=tests/launch/ranks
+ranks=tests/exchange/launch/ranks
 launch=$srcdir/scripts/launch
 [ -x $ranks ] || skip_all "no $ranks was built"
 { have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 501 ]'; } ||

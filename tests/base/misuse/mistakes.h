@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The errors of the list in sluice_errors(7), each with a call that is one of
+ * it: misuse in mistakes.c, objects.c and ranks.c, runtime errors in
+ * runtime.c.
+ */
+#ifndef MISUSE_MISTAKES_H
+#define MISUSE_MISTAKES_H
+
+#include "../../support/pair.h"
+
+#define WORLD_BYTES 4096
+
+/* What the calls are made with. */
+struct world {
+    struct sides sides;
+    struct pair pair;
+    struct sluice_channel_attr attr;
+    struct sluice_context_attr context_attr;
+    struct sluice_multichannel *loop; /* of 2 peers, connected to each other */
+    struct memory memory;
+    struct memory far; /* of the peer of the first channel */
+    struct sluice_sge sge;
+    struct sluice_remote_mr remote;
+    struct sluice_request request; /* a send */
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+};
+
+/* A row of the list, and a call that is one of it: its negative errno value. */
+struct mistake {
+    const char *name; /* of the errno value, as in the page */
+    const char *row;
+    const char *words; /* of the text */
+    int (*call)(struct world *world);
+};
+
+/* The public function that the mistake is made with, and the call of it. */
+extern const char *called;
+#define CALL(function) (called = #function, function)
+
+/* The name of the errno value 0. */
+#define NONE "none"
+
+/* In the order of the page; their ends have no row. */
+extern const struct mistake misuses[];
+extern const struct mistake runtime_errors[];
+
+/* objects.c: mistakes with objects. */
+int null_context(struct world *world);
+int null_pd(struct world *world);
+int null_endpoint(struct world *world);
+int null_result(struct world *world);
+int null_list(struct world *world);
+int null_remote(struct world *world);
+int null_handle(struct world *world);
+int null_memory(struct world *world);
+int null_device_list(struct world *world);
+int null_info(struct world *world);
+int null_slice(struct world *world);
+int null_unpack(struct world *world);
+int null_pack(struct world *world);
+int null_to_pack(struct world *world);
+int null_completions(struct world *world);
+int null_address(struct world *world);
+int null_length(struct world *world);
+int null_key(struct world *world);
+int null_page_size(struct world *world);
+int null_peers(struct world *world);
+int peers_of_other(struct world *world);
+int null_count_of_devices(struct world *world);
+int length_of_other(struct world *world);
+int send_on_other(struct world *world);
+int state_of_other(struct world *world);
+int counters_of_other(struct world *world);
+int sge_of_other(struct world *world);
+int close_other(struct world *world);
+int free_other(struct world *world);
+int close_other_context(struct world *world);
+int close_other_multichannel(struct world *world);
+int free_other_prepared(struct world *world);
+
+/* ranks.c: mistakes with exchanges and nodes. */
+int null_exchange(struct world *world);
+int null_buffers(struct world *world);
+int null_missing(struct world *world);
+int null_provider(struct world *world);
+int null_node(struct world *world);
+int null_node_endpoints(struct world *world);
+int null_node_handshake(struct world *world);
+int other_exchange(struct world *world);
+int other_exchange_to_open_a_node(struct world *world);
+int other_node(struct world *world);
+int multichannel_of_other_node(struct world *world);
+int other_prepared_node(struct world *world);
+int ended_node(struct world *world);
+int close_other_exchange(struct world *world);
+int close_other_node(struct world *world);
+int close_multichannel_of_node(struct world *world);
+int free_domain_of_node(struct world *world);
+int close_context_of_node(struct world *world);
+int exchange_of_node_without(struct world *world);
+int shut_down_multichannel_of_node(struct world *world);
+int free_other_prepared_node(struct world *world);
+int no_size_of_exchange(struct world *world);
+int wild_size_of_node(struct world *world);
+int kind_out_of_range(struct world *world);
+int rank_out_of_range(struct world *world);
+int ranks_over_pmix(struct world *world);
+int barrier_out_of_range(struct world *world);
+int reserved_field_of_provider(struct world *world);
+int negative_deadline_of_exchange(struct world *world);
+int negative_deadline_of_barrier(struct world *world);
+int too_many_bytes_to_exchange(struct world *world);
+int no_ranks(struct world *world);
+int wrong_number_of_ranks(struct world *world);
+int group_that_descends(struct world *world);
+int no_such_rank(struct world *world);
+
+static inline int result_of(const void *object)
+{
+    return object ? 0 : -errno;
+}
+
+/* On the first channel. */
+static inline struct sluice_scope *begin_scope(struct world *world)
+{
+    struct sluice_scope *scope = sluice_channel_scope_begin(world->pair.channels[0], DEADLINE);
+    require(scope, "%s", sluice_last_error());
+    return scope;
+}
+
+#endif

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+# The calls of channels and multichannels. One program, source or header a line, sorted.
+test_programs += \
+	tests/test_arguments \
+	tests/test_atomics \
+	tests/test_attributes \
+	tests/test_contention \
+	tests/test_data \
+	tests/test_elements \
+	tests/test_errors \
+	tests/test_event_loop \
+	tests/test_inline \
+	tests/test_objects \
+	tests/test_peers \
+	tests/test_reset \
+	tests/test_scale \
+	tests/test_scatter \
+	tests/test_semantics \
+	tests/test_submit \
+	tests/test_threads \
+	tests/test_unpolled_forms
+
+tests_test_arguments_SOURCES = %D%/test_arguments.c
+tests_test_atomics_SOURCES = %D%/test_atomics.c
+tests_test_attributes_SOURCES = %D%/test_attributes.c
+tests_test_contention_SOURCES = %D%/test_contention.c
+tests_test_data_SOURCES = %D%/test_data.c
+tests_test_elements_SOURCES = %D%/test_elements.c
+tests_test_errors_SOURCES = %D%/test_errors.c
+tests_test_event_loop_SOURCES = %D%/test_event_loop.c
+tests_test_inline_SOURCES = %D%/test_inline.c
+tests_test_objects_SOURCES = %D%/test_objects.c
+tests_test_peers_SOURCES = %D%/test_peers.c
+tests_test_reset_SOURCES = %D%/test_reset.c
+tests_test_scale_SOURCES = %D%/test_scale.c
+tests_test_scatter_SOURCES = %D%/test_scatter.c
+# One source or header a line, sorted.
+tests_test_semantics_SOURCES = \
+	%D%/semantics/desk.c \
+	%D%/semantics/desk.h \
+	%D%/semantics/handles.c \
+	%D%/semantics/peers.c \
+	%D%/test_semantics.c
+tests_test_submit_SOURCES = %D%/test_submit.c
+tests_test_threads_SOURCES = %D%/test_threads.c
+tests_test_unpolled_forms_SOURCES = %D%/test_unpolled_forms.c

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of edge cases work with, and their groups. */
+#ifndef SEMANTICS_DESK_H
+#define SEMANTICS_DESK_H
+
+#include "../../support/pair.h"
+
+#define PEERS 3
+#define DEPTH 4
+#define SLOT 16
+#define SLOTS 48
+
+/* A hub with short queues, memory on both sides, and writes from slot to slot. */
+struct desk {
+    struct star star;
+    struct memory near;
+    struct memory far;
+    struct sluice_sge sges[SLOTS];
+    struct sluice_request writes[SLOTS];
+    struct sluice_completion completions[SLOTS];
+    struct sluice_handle handles[SLOTS];
+    struct sluice_scope_report report;
+};
+
+void desk_open(struct desk *desk);
+void desk_close(struct desk *desk);
+/* Opens a scope of the hub. */
+struct sluice_scope *desk_begin(struct desk *desk);
+/* A slot of the peers' memory has been written, or has not. */
+void check_slot(const struct desk *desk, uint32_t slot, bool written);
+/* Polls the hub until so many completions came. */
+void poll_hub(struct desk *desk, uint32_t count);
+
+/* handles.c, peers.c */
+void add_handle_tests(TCase *tcase);
+void add_peer_tests(TCase *tcase);
+
+#endif

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attribute structs: each field out of range is refused with its name and its
+ * legal range, and structs of older and newer programs are understood. So are
+ * those of information, which the library writes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../support/pair.h"
+#include "../support/process.h"
+
+/* A field, a value that it may not have, and words of the text. */
+struct bad_field {
+    size_t offset;
+    uint32_t value;
+    const char *words;
+};
+
+#define FIELD(name) offsetof(struct sluice_channel_attr, name)
+
+static const struct bad_field bad_fields[] = {
+    {FIELD(flags), 4, "flags"},
+    {FIELD(flags), UINT32_C(1) << 31, "flags"},
+    {FIELD(send_depth), 16385, "send_depth 1 16384"},
+    {FIELD(receive_depth), 16385, "receive_depth 1 16384"},
+    {FIELD(send_depth), UINT32_MAX, "send_depth 1 16384"},
+    {FIELD(max_sge), 33, "max_sge 1 32"},
+    {FIELD(max_inline), 1025, "max_inline 1 1024 SLUICE_ZERO"},
+    {FIELD(max_sge), SLUICE_ZERO, "max_sge 1..32 (0: 4)"},
+    {FIELD(hop_limit), SLUICE_ZERO, "hop_limit 1..255 (0: 64)"},
+    {FIELD(retry_count), SLUICE_ZERO - 1, "retry_count 1..6"},
+    {FIELD(max_inline), SLUICE_ZERO - 1, "max_inline 1..1024"},
+    {FIELD(access), SLUICE_ACCESS_LOCAL_WRITE, "access"},
+    {FIELD(access), UINT32_C(1) << 30, "access"},
+    {FIELD(access), SLUICE_ACCESS_NONE | SLUICE_ACCESS_REMOTE_READ, "access"},
+    {FIELD(read_depth), 129, "read_depth 1 128"},
+    {FIELD(ack_timeout), 32, "ack_timeout 1 31"},
+    {FIELD(retry_count), 7, "retry_count 7 for ever 1 6"},
+    {FIELD(retry_count), 8, "retry_count 8 1 6"},
+    {FIELD(rnr_timer), 32, "rnr_timer 32 1 31"},
+    {FIELD(rnr_retry), 8, "rnr_retry 8 1 7"},
+    {FIELD(path_mtu), 255, "path_mtu 255 256 512 1024 2048 4096"},
+    {FIELD(path_mtu), 1, "path_mtu 1, 256"},
+    {FIELD(path_mtu), 1500, "path_mtu 1500"},
+    {FIELD(path_mtu), 8192, "path_mtu 8192 4096"},
+    {FIELD(pkey), 0x10000, "pkey 0x10000 0x1 0xffff"},
+    {FIELD(pkey), 0x8000, "pkey 0x8000 0x1 0xffff"},
+    {FIELD(service_level), 16, "service_level 16 0 15"},
+    {FIELD(traffic_class), 256, "traffic_class 256 0 255"},
+    {FIELD(flow_label), 0x100000, "flow_label 1048576 0 1048575"},
+    {FIELD(hop_limit), 256, "hop_limit 256 1 255"},
+    {FIELD(path_bits), 128, "path_bits 128 0 127"},
+    {FIELD(psn), 5, "psn 5 SLUICE_CHANNEL_PSN"}, /* which is not set */
+    {FIELD(wait_mode), 3, "wait_mode"},
+    {FIELD(reserved), 1, "reserved 1 0"},
+};
+
+START_TEST(channel_fields_out_of_range)
+{
+    const struct bad_field *bad = &bad_fields[_i];
+    struct sides sides;
+    struct sluice_channel_attr attr = {.size = sizeof(attr)};
+    sides_open(&sides);
+    int fds = count_fds();
+    memcpy((char *)&attr + bad->offset, &bad->value, sizeof(bad->value));
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, bad->words);
+    require_null(sluice_multichannel_prepare(sides.pds[0], 3, &attr), EINVAL, bad->words);
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+    sides_close(&sides);
+}
+END_TEST
+
+/* Durations, which are of one type. */
+START_TEST(channel_durations_out_of_range)
+{
+    static const struct {
+        size_t offset;
+        int64_t value;
+        const char *words;
+    } durations[] = {
+        {offsetof(struct sluice_channel_attr, spin_time), -1, "spin_time -1 1..1000000000"},
+        {offsetof(struct sluice_channel_attr, spin_time), INT64_MIN, "spin_time -9223"},
+        {offsetof(struct sluice_channel_attr, spin_time), SLUICE_S(1) + 1, "spin_time 1000000001"},
+        {offsetof(struct sluice_channel_attr, spin_time), SLUICE_FOREVER, "spin_time 9223"},
+        {offsetof(struct sluice_channel_attr, keepalive), -1, "keepalive -1 1000000..3600"},
+        {offsetof(struct sluice_channel_attr, keepalive), 999999, "keepalive 999999"},
+        {offsetof(struct sluice_channel_attr, keepalive), SLUICE_S(3600) + 1, "keepalive 36000"},
+        {offsetof(struct sluice_channel_attr, keepalive), SLUICE_FOREVER, "keepalive 9223"},
+    };
+    struct sides sides;
+    sides_open(&sides);
+    for (size_t i = 0; i < COUNT(durations); i++) {
+        struct sluice_channel_attr attr = {.size = sizeof(attr)};
+        memcpy((char *)&attr + durations[i].offset, &durations[i].value, sizeof(int64_t));
+        require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, durations[i].words);
+    }
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(channel_max_message_out_of_range)
+{
+    struct sides sides;
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = 4095};
+    sides_open(&sides);
+    uint64_t most = context_info(sides.contexts[0]).max_message;
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "max_message 4096");
+    attr.max_message = most + 1;
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "max_message 4096");
+    attr.max_message = most;
+    sluice_prepared_channel_free(sluice_channel_prepare(sides.pds[0], &attr));
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(channel_psn_out_of_range)
+{
+    struct sides sides;
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_CHANNEL_PSN, .psn = 0x1000000};
+    sides_open(&sides);
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "psn 16777216 0 16777215");
+    require_null(sluice_multichannel_prepare(sides.pds[0], 3, &attr), EINVAL, "psn");
+    sides_close(&sides);
+}
+END_TEST
+
+/* Every limit itself is legal. */
+START_TEST(channel_fields_at_their_limits)
+{
+    struct sluice_channel_attr least = {.size = sizeof(least),
+                                        .send_depth = 1,
+                                        .receive_depth = 1,
+                                        .max_sge = 1,
+                                        .max_inline = 1,
+                                        .access = SLUICE_ACCESS_NONE,
+                                        .read_depth = 1,
+                                        .ack_timeout = 1,
+                                        .retry_count = 1,
+                                        .rnr_timer = 1,
+                                        .rnr_retry = 1,
+                                        .flags = SLUICE_CHANNEL_PSN,
+                                        .psn = 0,
+                                        .path_mtu = 256,
+                                        .pkey = device_is_soft() ? 1 : 0x7fff,
+                                        .service_level = 1,
+                                        .traffic_class = 1,
+                                        .flow_label = 1,
+                                        .hop_limit = 1,
+                                        .wait_mode = SLUICE_WAIT_SPIN,
+                                        .spin_time = 1,
+                                        .max_message = 4096};
+    struct sluice_channel_attr most = {.size = sizeof(most),
+                                       /* On rxe what half a completion queue of 32767 holds. */
+                                       .send_depth = device_is_soft() ? 16384 : 16383,
+                                       .receive_depth = device_is_soft() ? 16384 : 16383,
+                                       .max_sge = 32,
+                                       .max_inline = device_is_soft() ? 1024 : 64,
+                                       .access = SLUICE_ACCESS_REMOTE_READ,
+                                       .read_depth = device_is_soft() ? 128 : 16,
+                                       .ack_timeout = 31,
+                                       .retry_count = 6,
+                                       .rnr_timer = 31,
+                                       .rnr_retry = 7,
+                                       .flags = SLUICE_CHANNEL_PSN | SLUICE_CHANNEL_GLOBAL,
+                                       .psn = 0xffffff,
+                                       .path_mtu = device_is_soft() ? 4096 : 1024,
+                                       .pkey = 0xffff,
+                                       .service_level = 15,
+                                       .traffic_class = 255,
+                                       .flow_label = 0xfffff,
+                                       .hop_limit = 255,
+                                       .path_bits = device_is_soft() ? 127 : 0,
+                                       .wait_mode = SLUICE_WAIT_EVENT,
+                                       .spin_time = SLUICE_S(1)};
+    struct pair pair;
+    pair_open(&pair, &least);
+    pair_works(&pair);
+    pair_close(&pair);
+    pair_open(&pair, &most);
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+/* The number 0, where 0 is the default. */
+START_TEST(channel_fields_that_are_zero)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr),
+                                       .max_inline = SLUICE_ZERO,
+                                       .ack_timeout = SLUICE_ZERO,
+                                       .retry_count = SLUICE_ZERO,
+                                       .rnr_timer = SLUICE_ZERO,
+                                       .rnr_retry = SLUICE_ZERO};
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    struct memory memory;
+    struct pair pair;
+    pair_open(&pair, &attr);
+    pair_works(&pair);
+    require_ok(sluice_channel_query(pair.channels[0], &info));
+    require(info.max_inline == 0 && info.ack_timeout == 0 && info.retry_count == 0 &&
+                info.rnr_timer == 0 && info.rnr_retry == 0,
+            "%u bytes, %u, %u, %u, %u", info.max_inline, info.ack_timeout, info.retry_count,
+            info.rnr_timer, info.rnr_retry);
+    memory_open(&memory, pair.sides.pds[0], 8);
+    struct sluice_sge sge = memory_sge(&memory, 0, 1);
+    struct sluice_request request = request_of(SLUICE_OP_SEND, 0, &sge);
+    request.flags = SLUICE_INLINE;
+    require_error(sluice_channel_submit(pair.channels[0], &request, 1, DEADLINE, NULL), -EMSGSIZE,
+                  "max_inline is 0");
+    memory_close(&memory);
+    pair_close(&pair);
+    struct sluice_multichannel *loop;
+    sides_open(&pair.sides);
+    loop = loop_open(pair.sides.pds[0], 2, &attr);
+    sluice_multichannel_close(loop);
+    sides_close(&pair.sides);
+}
+END_TEST
+
+/* Of a newer program: longer, and zero where we know nothing. */
+START_TEST(channel_attr_of_another_version)
+{
+    struct {
+        struct sluice_channel_attr attr;
+        uint32_t newer[4];
+    } longer = {.attr = {.size = sizeof(longer)}};
+    struct sluice_channel_attr shorter = {.size = sizeof(shorter) - 1};
+    struct sides sides;
+    sides_open(&sides);
+    struct sluice_prepared_channel *prepared = sluice_channel_prepare(sides.pds[0], &longer.attr);
+    require(prepared, "%s", sluice_last_error());
+    sluice_prepared_channel_free(prepared);
+    longer.newer[3] = 0x01000000;
+    require_null(sluice_channel_prepare(sides.pds[0], &longer.attr), E2BIG, "");
+    require_null(sluice_multichannel_prepare(sides.pds[0], 1, &longer.attr), E2BIG, "");
+    longer.newer[3] = 0;
+    longer.newer[0] = 1;
+    require_null(sluice_channel_prepare(sides.pds[0], &longer.attr), E2BIG, "");
+
+    /* None was ever shorter than that of 0.1, nor as short as a pointer. */
+    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
+    shorter.size = sizeof(&shorter);
+    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
+    shorter.size = 0;
+    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
+    shorter.size = 3;
+    require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(numbers_of_peers)
+{
+    struct sides sides;
+    sides_open(&sides);
+    require_null(sluice_multichannel_prepare(sides.pds[0], 0, NULL), EINVAL, "1 65536");
+    require_null(sluice_multichannel_prepare(sides.pds[0], SLUICE_MAX_PEERS + 1, NULL), EINVAL,
+                 "65536");
+    require_null(sluice_multichannel_prepare(sides.pds[0], UINT32_MAX, NULL), EINVAL, "65536");
+    require_null(sluice_multichannel_prepare(NULL, 1, NULL), EINVAL, "");
+    require_null(sluice_channel_prepare(NULL, NULL), EINVAL, "");
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(context_fields)
+{
+    struct {
+        struct sluice_context_attr attr;
+        uint64_t newer;
+    } longer = {.attr = {.size = sizeof(longer)}};
+    struct sluice_context_attr attr = {.size = sizeof(attr), .flags = 4};
+    const char *device = test_device();
+    require_null(sluice_context_open(device, &attr), EINVAL, "flags");
+    attr = (struct sluice_context_attr){.size = sizeof(attr), .gid_index = 1};
+    require_null(sluice_context_open(device, &attr), EINVAL,
+                 "gid_index 1 SLUICE_CONTEXT_GID_INDEX");
+    attr.flags = SLUICE_CONTEXT_GID_INDEX;
+    attr.gid_index = 256;
+    require_null(sluice_context_open(device, &attr), EINVAL, "gid_index 256 0 255");
+    attr = (struct sluice_context_attr){.size = 3};
+    require_null(sluice_context_open(device, &attr), EINVAL, "size");
+    struct sluice_context *context = sluice_context_open(device, &longer.attr);
+    require(context, "%s", sluice_last_error());
+    sluice_context_close(context);
+    longer.newer = 1;
+    require_null(sluice_context_open(device, &longer.attr), E2BIG, "");
+}
+END_TEST
+
+START_TEST(context_address)
+{
+    static const char *const wrong[] = {"nonsense", "1.2.3.4.5", "localhost", "127.0.0.1:1"};
+    struct sluice_context_attr attr = {.size = sizeof(attr)};
+    int fds = count_fds();
+    if (!device_is_soft()) {
+        return; /* it has none */
+    }
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        attr.address = wrong[i];
+        require_null(sluice_context_open("soft", &attr), EINVAL, "address");
+    }
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+    attr.address = "127.0.0.1";
+    struct sluice_context *context = sluice_context_open("soft", &attr);
+    require(context, "%s", sluice_last_error());
+    sluice_context_close(context);
+    /* The same from the environment, which the attribute overrides. */
+    setenv("SLUICE_TCP_ADDRESS", "nonsense", 1);
+    context = sluice_context_open("soft", &attr);
+    require(context, "%s", sluice_last_error());
+    sluice_context_close(context);
+    require_null(sluice_context_open("soft", NULL), EINVAL, "SLUICE_TCP_ADDRESS");
+    setenv("SLUICE_TCP_ADDRESS", "127.0.0.1", 1);
+    context = sluice_context_open("soft", NULL);
+    require(context, "%s", sluice_last_error());
+    sluice_context_close(context);
+    unsetenv("SLUICE_TCP_ADDRESS");
+}
+END_TEST
+
+START_TEST(unknown_device)
+{
+    int fds = count_fds();
+    require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device soft");
+    require_null(sluice_context_open("", NULL), EINVAL, "element 1 empty");
+    setenv("SLUICE_DEVICE", "neither-this", 1);
+    require_null(sluice_context_open(NULL, NULL), ENODEV, "neither-this soft");
+    unsetenv("SLUICE_DEVICE");
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+}
+END_TEST
+
+/* Whatever the library can tell something of. */
+struct told {
+    struct pair pair;
+    struct sluice_multichannel *loop;
+    struct sluice_device_list *list;
+    uint32_t with_gids; /* index of a device that has some, or the count */
+};
+
+static int tell_context(const struct told *told, void *info)
+{
+    return sluice_context_query(told->pair.sides.contexts[0], info);
+}
+
+static int tell_device(const struct told *told, void *info)
+{
+    return sluice_device_list_info(told->list, 0, info);
+}
+
+static int tell_port(const struct told *told, void *info)
+{
+    return sluice_device_list_port(told->list, sluice_device_list_count(told->list) - 1, 1, info);
+}
+
+static int tell_gid(const struct told *told, void *info)
+{
+    return sluice_device_list_gid(told->list, told->with_gids, 0, info);
+}
+
+static int tell_channel(const struct told *told, void *info)
+{
+    return sluice_channel_query(told->pair.channels[0], info);
+}
+
+static int tell_peer(const struct told *told, void *info)
+{
+    return sluice_multichannel_peer_query(told->loop, 1, info);
+}
+
+static int tell_error(const struct told *told, void *error)
+{
+    return sluice_channel_error(told->pair.channels[0], error);
+}
+
+static int tell_peer_error(const struct told *told, void *error)
+{
+    return sluice_multichannel_peer_error(told->loop, 1, error);
+}
+
+static int tell_counters(const struct told *told, void *counters)
+{
+    return sluice_channel_counters(told->pair.channels[0], counters);
+}
+
+static int tell_all_counters(const struct told *told, void *counters)
+{
+    return sluice_multichannel_counters(told->loop, counters);
+}
+
+static int tell_peer_counters(const struct told *told, void *counters)
+{
+    return sluice_multichannel_peer_counters(told->loop, 1, counters);
+}
+
+/* A struct, its size now and in the first release, and a call that writes it. */
+#define WRITTEN(name, first_size, call)              \
+    {                                                \
+#name, sizeof(struct name), first_size, call \
+    }
+static const struct written {
+    const char *name;
+    uint32_t size;
+    uint32_t first_size;
+    int (*call)(const struct told *told, void *info);
+} writtens[] = {
+    WRITTEN(sluice_context_info, 144, tell_context),
+    WRITTEN(sluice_device_info, 312, tell_device),
+    WRITTEN(sluice_port_info, 192, tell_port),
+    WRITTEN(sluice_gid_info, 116, tell_gid),
+    WRITTEN(sluice_channel_info, 232, tell_channel),
+    WRITTEN(sluice_channel_info, 232, tell_peer),
+    WRITTEN(sluice_error, 384, tell_error),
+    WRITTEN(sluice_error, 384, tell_peer_error),
+    WRITTEN(sluice_counters, 456, tell_counters),
+    WRITTEN(sluice_counters, 456, tell_all_counters),
+    WRITTEN(sluice_counters, 456, tell_peer_counters),
+};
+
+#define MOST 4096 /* no struct is larger */
+#define UNTOUCHED 0xcc
+
+static union {
+    uint32_t size;
+    uint64_t aligned;
+    uint8_t bytes[MOST + 64];
+} room;
+
+static void set_size(uint32_t size)
+{
+    memset(room.bytes, UNTOUCHED, sizeof(room.bytes));
+    room.size = size;
+}
+
+/* What is known is written, what is not is zero, and all behind that is as it was. */
+static void tell_with_size(const struct told *told, const struct written *written, uint32_t size)
+{
+    uint32_t known = size < written->size ? size : written->size;
+    set_size(size);
+    require_ok(written->call(told, &room));
+    require(room.size == size, "%s: %u, was %u", written->name, room.size, size);
+    for (uint32_t at = sizeof(size); at + 8 <= known; at += 4) {
+        uint32_t word;
+        memcpy(&word, room.bytes + at, sizeof(word));
+        require(word != UNTOUCHED * UINT32_C(0x01010101), "%s: byte %u", written->name, at);
+    }
+    value_check(room.bytes + known, size - known, 0);
+    value_check(room.bytes + size, sizeof(room.bytes) - size, UNTOUCHED);
+}
+
+static void refuse_size(const struct told *told, const struct written *written, uint32_t size,
+                        int error)
+{
+    char words[100];
+    snprintf(words, sizeof(words), "%s.size %u", written->name, size);
+    set_size(size);
+    require_error(written->call(told, &room), error, words);
+    require(room.size == size, "%s: %u, was %u", written->name, room.size, size);
+    value_check(room.bytes + sizeof(size), sizeof(room.bytes) - sizeof(size), UNTOUCHED);
+}
+
+static void open_told(struct told *told)
+{
+    memset(told, 0, sizeof(*told));
+    pair_open(&told->pair, NULL);
+    told->loop = loop_open(told->pair.sides.pds[0], 2, NULL);
+    told->list = sluice_device_list_get();
+    require(told->list, "%s", sluice_last_error());
+    uint32_t count = sluice_device_list_count(told->list);
+    while (told->with_gids < count && device_info(told->list, told->with_gids).gids == 0) {
+        told->with_gids++;
+    }
+}
+
+/* Programs that were built with an older or a newer header than the library. */
+START_TEST(information_of_another_version)
+{
+    struct told told;
+    open_told(&told);
+    for (size_t i = 0; i < COUNT(writtens); i++) {
+        const struct written *written = &writtens[i];
+        if (written->call != tell_gid || told.with_gids < sluice_device_list_count(told.list)) {
+            for (uint32_t size = written->first_size; size <= written->size + 24; size += 4) {
+                tell_with_size(&told, written, size);
+            }
+            tell_with_size(&told, written, written->size + 1);
+            tell_with_size(&told, written, MOST);
+        }
+        refuse_size(&told, written, 0, -EINVAL);
+        refuse_size(&told, written, sizeof(void *), -EINVAL);
+        refuse_size(&told, written, written->first_size - 1, -EINVAL);
+        refuse_size(&told, written, MOST + 1, -E2BIG);
+        refuse_size(&told, written, UINT32_MAX, -E2BIG);
+        require_error(written->call(&told, NULL), -EINVAL, written->name);
+    }
+    sluice_device_list_free(told.list);
+    sluice_multichannel_close(told.loop);
+    pair_close(&told.pair);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, channel_fields_out_of_range, 0, (int)COUNT(bad_fields));
+    tcase_add_test(tcase, channel_durations_out_of_range);
+    tcase_add_test(tcase, channel_max_message_out_of_range);
+    tcase_add_test(tcase, channel_psn_out_of_range);
+    tcase_add_test(tcase, channel_fields_at_their_limits);
+    tcase_add_test(tcase, channel_fields_that_are_zero);
+    tcase_add_test(tcase, channel_attr_of_another_version);
+    tcase_add_test(tcase, information_of_another_version);
+    tcase_add_test(tcase, numbers_of_peers);
+    tcase_add_test(tcase, context_fields);
+    tcase_add_test(tcase, context_address);
+    tcase_add_test(tcase, unknown_device);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {{"attributes", WIRE_SELF, 30, add_tests}};
+    return run_cases("attributes", cases, COUNT(cases));
+}

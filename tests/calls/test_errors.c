@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How requests fail: each ends once, with an error of the right class; the
+ * first one of a peer is kept as the cause; other peers do not notice.
+ */
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#define LENGTH 1000
+
+/* A star of 3, with memory. */
+struct desk {
+    struct star star;
+    struct memory near;
+    struct memory far;
+    struct sluice_sge near_sge;
+    struct sluice_sge far_sge;
+};
+
+static void desk_open(struct desk *desk)
+{
+    star_open(&desk->star, 3, NULL);
+    memory_open(&desk->near, desk->star.sides.pds[0], LENGTH);
+    memory_open(&desk->far, desk->star.sides.pds[1], LENGTH);
+    desk->near_sge = memory_sge(&desk->near, 0, LENGTH);
+    desk->far_sge = memory_sge(&desk->far, 0, LENGTH);
+}
+
+static void desk_close(struct desk *desk)
+{
+    star_works(&desk->star, 0);
+    star_works(&desk->star, 2);
+    memory_close(&desk->near);
+    memory_close(&desk->far);
+    star_close(&desk->star);
+}
+
+/* The status, class and cause of a request that was refused or cancelled. */
+static void require_cancelled(const struct sluice_completion *completion, uint32_t cause)
+{
+    require_class(completion, SLUICE_CLASS_CANCELLED);
+    require(completion->status == SLUICE_STATUS_WR_FLUSH_ERR && completion->cause == cause,
+            "status %u, cause %u, not %u", completion->status, completion->cause, cause);
+}
+
+START_TEST(receive_too_small)
+{
+    struct desk desk;
+    static const uint32_t lengths[] = {0, 1, 999};
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        desk_open(&desk);
+        struct sluice_sge sge = memory_sge(&desk.far, 0, lengths[i]);
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+        struct sluice_handle handle = post(desk.star.spokes[1], &receive);
+        require_result(sluice_multichannel_send(desk.star.hub, 1, &desk.near_sge, 1, DEADLINE),
+                       -EMSGSIZE);
+        await(desk.star.spokes[1], handle, SLUICE_CLASS_TRUNCATED);
+        require(peer_error(desk.star.hub, 1).error_class == SLUICE_CLASS_TRUNCATED, "%s",
+                peer_error(desk.star.hub, 1).text);
+        struct sluice_error error = channel_error(desk.star.spokes[1]);
+        require(error.error_class == SLUICE_CLASS_TRUNCATED && error.error == -EMSGSIZE &&
+                    error.opcode == SLUICE_OP_RECEIVE,
+                "%s", error.text);
+        require_result(sluice_channel_state(desk.star.spokes[1]), SLUICE_STATE_FAILED);
+        require_result(sluice_multichannel_peer_state(desk.star.hub, 1), SLUICE_STATE_FAILED);
+        value_check(desk.far.bytes + lengths[i], LENGTH - lengths[i], 0);
+        desk_close(&desk);
+    }
+}
+END_TEST
+
+/* Without a receive the deadline decides. */
+START_TEST(no_receive_until_the_deadline)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct span start = span_begin();
+    require_result(sluice_multichannel_send(desk.star.hub, 1, &desk.near_sge, 1, SLUICE_MS(100)),
+                   -ETIMEDOUT);
+    struct span took = span_since(start);
+    require_took(took, SLUICE_MS(100), SLUICE_MS(1400));
+    struct sluice_error error = peer_error(desk.star.hub, 1);
+    require(error.status == SLUICE_STATUS_DEADLINE && error.error_class == SLUICE_CLASS_TIMEOUT &&
+                error.opcode == SLUICE_OP_SEND,
+            "%s", error.text);
+    require_result(sluice_multichannel_peer_state(desk.star.hub, 1), SLUICE_STATE_FAILED);
+    desk_close(&desk);
+}
+END_TEST
+
+START_TEST(no_message_until_the_deadline)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct sluice_completion completion;
+    int64_t start = clock_now();
+    require_result(
+        sluice_channel_receive(desk.star.spokes[1], &desk.far_sge, 1, SLUICE_MS(50), &completion),
+        -ETIMEDOUT);
+    require(clock_now() - start >= SLUICE_MS(50), "%lld ns", (long long)(clock_now() - start));
+    require_class(&completion, SLUICE_CLASS_TIMEOUT);
+    require(completion.status == SLUICE_STATUS_DEADLINE, "%u", completion.status);
+    require(channel_error(desk.star.spokes[1]).status == SLUICE_STATUS_DEADLINE, "%s",
+            channel_error(desk.star.spokes[1]).text);
+    value_check(desk.far.bytes, LENGTH, 0);
+    desk_close(&desk);
+}
+END_TEST
+
+/* One late peer of a scatter: its request times out, the others have arrived. */
+START_TEST(one_late_peer_of_a_scatter)
+{
+    struct desk desk;
+    struct sluice_request requests[4];
+    struct sluice_completion completions[4];
+    struct sluice_handle handles[3];
+    desk_open(&desk);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &desk.far_sge);
+    handles[0] = post(desk.star.spokes[0], &receive);
+    handles[2] = post(desk.star.spokes[2], &receive);
+    for (uint32_t i = 0; i < 4; i++) {
+        requests[i] = request_of(SLUICE_OP_SEND, i % 3, &desk.near_sge);
+        requests[i].user_data = i;
+    }
+    requests[3].peer = 1;
+    require_result(
+        sluice_multichannel_scatter_send(desk.star.hub, requests, 4, SLUICE_MS(100), completions),
+        -ETIMEDOUT);
+    for (uint32_t i = 0; i < 4; i++) {
+        require(completions[i].user_data == i && completions[i].peer == requests[i].peer, "%u", i);
+    }
+    require_class(&completions[0], SLUICE_CLASS_NONE);
+    require_class(&completions[1], SLUICE_CLASS_TIMEOUT);
+    require_class(&completions[2], SLUICE_CLASS_NONE);
+    require_class(&completions[3], SLUICE_CLASS_TIMEOUT);
+    await(desk.star.spokes[0], handles[0], SLUICE_CLASS_NONE);
+    await(desk.star.spokes[2], handles[2], SLUICE_CLASS_NONE);
+    desk_close(&desk);
+}
+END_TEST
+
+/* When a deadline passes, the other work of that peer ends cancelled by it. */
+START_TEST(deadline_cancels_other_work_of_its_peer)
+{
+    struct desk desk;
+    struct sluice_handle parked[2];
+    struct sluice_completion completion;
+    desk_open(&desk);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i, &desk.near_sge);
+        require_result(sluice_multichannel_post(desk.star.hub, &receive, 1, DEADLINE, &parked[i]),
+                       1);
+    }
+    require_result(sluice_multichannel_send(desk.star.hub, 1, &desk.near_sge, 1, SLUICE_MS(30)),
+                   -ETIMEDOUT);
+    require_ok(sluice_multichannel_wait(desk.star.hub, &parked[1], 0, &completion));
+    require_cancelled(&completion, SLUICE_STATUS_DEADLINE);
+    /* That of another peer is still there. */
+    require_result(sluice_multichannel_wait(desk.star.hub, &parked[0], 0, &completion), -ETIMEDOUT);
+    require_ok(sluice_channel_send(desk.star.spokes[0], &desk.far_sge, 1, DEADLINE));
+    require_ok(sluice_multichannel_wait(desk.star.hub, &parked[0], DEADLINE, &completion));
+    require_class(&completion, SLUICE_CLASS_NONE);
+    desk_close(&desk);
+}
+END_TEST
+
+/* The deadline of unpolled work acts when the program calls. */
+START_TEST(deadline_of_unpolled_work)
+{
+    struct pair pair;
+    struct sluice_handle handle;
+    struct sluice_completion completion;
+    pair_open(&pair, NULL);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    require_result(sluice_channel_post(pair.channels[0], &receive, 1, SLUICE_MS(20), &handle), 1);
+    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+    require_ok(sluice_channel_wait(pair.channels[0], &handle, DEADLINE, &completion));
+    require_class(&completion, SLUICE_CLASS_TIMEOUT);
+    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
+    pair_close(&pair);
+}
+END_TEST
+
+/* A wait that times out changes nothing. */
+START_TEST(timeout_of_a_wait_is_harmless)
+{
+    struct pair pair;
+    struct sluice_completion completion;
+    pair_open(&pair, NULL);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_handle handle = post(pair.channels[0], &receive);
+    for (int i = 0; i < 5; i++) {
+        int64_t timeout = i == 0 ? 0 : SLUICE_MS(10);
+        int64_t start = clock_now();
+        memset(&completion, 0xcc, sizeof(completion));
+        require_result(sluice_channel_wait(pair.channels[0], &handle, timeout, &completion),
+                       -ETIMEDOUT);
+        value_check(&completion, sizeof(completion), 0xcc);
+        require(clock_now() - start >= timeout, "%lld ns", (long long)(clock_now() - start));
+        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+    }
+    require_ok(sluice_channel_send_immediate(pair.channels[1], NULL, 0, 77, DEADLINE));
+    completion = await(pair.channels[0], handle, SLUICE_CLASS_NONE);
+    require(completion.immediate == 77, "%u", completion.immediate);
+    pair_close(&pair);
+}
+END_TEST
+
+/* A failed peer refuses work, in each way to ask for it, and says why. */
+START_TEST(failed_peer_refuses_work)
+{
+    struct desk desk;
+    struct sluice_request requests[3];
+    struct sluice_completion completions[3];
+    struct sluice_handle handles[3];
+    desk_open(&desk);
+    struct sluice_multichannel *hub = desk.star.hub;
+    star_break(&desk.star, 1);
+    uint32_t cause = peer_error(hub, 1).status;
+    require_error(sluice_multichannel_send(hub, 1, &desk.near_sge, 1, DEADLINE), -ENOTCONN, "1");
+    require_error(sluice_multichannel_receive(hub, 1, &desk.near_sge, 1, DEADLINE, completions),
+                  -ENOTCONN, "1");
+    struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
+    for (uint32_t i = 0; i < 3; i++) {
+        requests[i] = request_of(SLUICE_OP_WRITE, i, &desk.near_sge);
+        requests[i].remote = remote;
+    }
+    require_result(sluice_multichannel_submit(hub, requests, 3, DEADLINE, completions), -ENOTCONN);
+    require_class(&completions[0], SLUICE_CLASS_NONE);
+    require_cancelled(&completions[1], cause);
+    require(completions[1].error == -ENOTCONN, "%d", completions[1].error);
+    require_class(&completions[2], SLUICE_CLASS_NONE);
+
+    memset(handles, 0xcc, sizeof(handles));
+    require_result(sluice_multichannel_post(hub, requests, 3, DEADLINE, handles), 1);
+    require_error(sluice_multichannel_post(hub, requests + 1, 2, DEADLINE, handles + 1), -ENOTCONN,
+                  "peer 1");
+    value_check(handles + 1, 2 * sizeof(handles[0]), 0xcc);
+    require_ok(sluice_multichannel_next(hub, DEADLINE, completions));
+    require_class(&completions[0], SLUICE_CLASS_NONE);
+    require_result(sluice_multichannel_next(hub, DEADLINE, completions), -ENOENT);
+
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(hub, DEADLINE);
+    require_result(sluice_scope_post(scope, requests, 3, handles), 3);
+    require_ok(sluice_scope_wait(scope, &handles[1], DEADLINE, &completions[1]));
+    require_cancelled(&completions[1], cause);
+    require_ok(sluice_scope_end(scope, NULL));
+    /* The cause is what it was. */
+    require(peer_error(hub, 1).status == cause, "%s", peer_error(hub, 1).text);
+    desk_close(&desk);
+}
+END_TEST
+
+/* The call returns the failure that matters, not the cancellations around it. */
+START_TEST(submit_returns_the_first_real_failure)
+{
+    struct desk desk;
+    struct sluice_request requests[4];
+    struct sluice_completion completions[4];
+    desk_open(&desk);
+    struct sluice_multichannel *hub = desk.star.hub;
+    struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
+    star_break(&desk.star, 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        requests[i] = request_of(SLUICE_OP_WRITE, 1, &desk.near_sge);
+        requests[i].remote = remote;
+    }
+    requests[0].peer = 0;                   /* refused: -ENOTCONN */
+    requests[1].opcode = SLUICE_OP_RECEIVE; /* cancelled, by the next */
+    requests[2].remote.rkey ^= 0x11111111;
+    require_result(sluice_multichannel_submit(hub, requests, 4, DEADLINE, completions), -EACCES);
+    require(completions[0].error == -ENOTCONN, "%d", completions[0].error);
+    require_class(&completions[2], SLUICE_CLASS_ACCESS);
+    require_cancelled(&completions[1], completions[2].status);
+    require_cancelled(&completions[3], completions[2].status);
+    value_check(desk.far.bytes, LENGTH, 0);
+    /* All are cancelled: the first of them. */
+    require_result(sluice_multichannel_submit(hub, requests, 4, DEADLINE, completions), -ENOTCONN);
+    memory_close(&desk.near);
+    memory_close(&desk.far);
+    star_close(&desk.star);
+}
+END_TEST
+
+/* The first error of a channel is kept, and returned with the flushes after it. */
+START_TEST(first_error_is_kept)
+{
+    struct pair pair;
+    struct memory memory;
+    struct sluice_handle handles[5];
+    struct sluice_error none = {.size = sizeof(none)};
+    pair_open(&pair, NULL);
+    memory_open(&memory, pair.sides.pds[0], 64);
+    require_ok(sluice_channel_error(pair.channels[0], &none));
+    require(none.status == 0 && none.error == 0 && none.error_class == 0, "%s", none.text);
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    struct sluice_request requests[5];
+    for (int i = 0; i < 5; i++) {
+        requests[i] = request_of(i == 0 ? SLUICE_OP_WRITE : SLUICE_OP_SEND, 0, &sge);
+    }
+    requests[0].remote =
+        (struct sluice_remote_mr){.addr = sge.addr, .length = 64, .rkey = 0x77777777};
+    requests[4].opcode = SLUICE_OP_RECEIVE;
+    require_result(sluice_channel_post(pair.channels[0], requests, 5, DEADLINE, handles), 5);
+    struct sluice_completion first = await(pair.channels[0], handles[0], SLUICE_CLASS_ACCESS);
+    for (int i = 1; i < 5; i++) {
+        struct sluice_completion completion =
+            await(pair.channels[0], handles[i], SLUICE_CLASS_CANCELLED);
+        require(completion.cause == first.status && completion.error == -ECANCELED, "%u, %d",
+                completion.cause, completion.error);
+    }
+    require_error(sluice_channel_send(pair.channels[0], &sge, 1, DEADLINE), -ENOTCONN, "");
+    struct sluice_error error = channel_error(pair.channels[0]);
+    require(error.status == first.status && error.opcode == SLUICE_OP_WRITE &&
+                error.error_class == SLUICE_CLASS_ACCESS && error.peer == 0,
+            "%s", error.text);
+    memory_close(&memory);
+    pair_close(&pair);
+}
+END_TEST
+
+/*
+ * Our end reaches the peer as well: its parked receive ends, whoever was to
+ * connect, and whether that had happened already.
+ */
+START_TEST(peer_of_a_closed_end_notices)
+{
+    if (!device_is_soft()) {
+        return; /* soft-RoCE does not say so to an idle peer */
+    }
+    for (int i = 0; i < 12; i++) {
+        struct pair pair;
+        struct sluice_completion completion;
+        pair_open(&pair, NULL);
+        if (i % 3 == 0) {
+            pair_works(&pair);
+        }
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+        struct sluice_handle handle = post(pair.channels[1], &receive);
+        sluice_channel_close(pair.channels[0]);
+        pair.channels[0] = NULL;
+        require_ok(sluice_channel_wait(pair.channels[1], &handle, DEADLINE / 2, &completion));
+        require_class(&completion, SLUICE_CLASS_PEER_LOST);
+        require_result(sluice_channel_state(pair.channels[1]), SLUICE_STATE_FAILED);
+        pair_close(&pair);
+    }
+}
+END_TEST
+
+/*
+ * With retries that end, the device gives up by itself; on soft, which has none,
+ * the deadline ends it. The class is the same, and nothing of it arrives.
+ */
+START_TEST(no_receive_until_the_last_retry)
+{
+    const struct sluice_channel_attr attr = {.size = sizeof(attr), .rnr_timer = 1, .rnr_retry = 2};
+    uint32_t status = device_is_soft() ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_RNR_RETRY_EXC_ERR;
+    struct memory memory;
+    struct pair pair;
+    pair_open(&pair, &attr);
+    memory_open(&memory, pair.sides.pds[0], 64);
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    int64_t deadline = device_is_soft() ? SLUICE_MS(100) : DEADLINE;
+    require_result(sluice_channel_send(pair.channels[0], &sge, 1, deadline), -ETIMEDOUT);
+    require(channel_error(pair.channels[0]).status == status, "%s",
+            channel_error(pair.channels[0]).text);
+    memory_close(&memory);
+    pair_close(&pair);
+}
+END_TEST
+
+/* Their queue pair is gone before anybody connects to it. */
+START_TEST(endpoint_of_nobody)
+{
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .ack_timeout = 12, .retry_count = 3};
+    struct sluice_endpoint ours, theirs;
+    struct sluice_handle handles[2];
+    struct sides sides;
+    sides_open(&sides);
+    struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], &attr, &ours);
+    sluice_prepared_channel_free(prepare_channel(sides.pds[1], &attr, &theirs));
+    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &theirs);
+    require(channel, "%s", sluice_last_error());
+    for (int i = 0; i < 2; i++) {
+        struct sluice_request request = request_of(SLUICE_OP_SEND, 0, NULL);
+        handles[i] = post(channel, &request);
+    }
+    await(channel, handles[0], SLUICE_CLASS_PEER_LOST);
+    await(channel, handles[1], SLUICE_CLASS_CANCELLED);
+    sluice_channel_close(channel);
+    sides_close(&sides);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, receive_too_small);
+    tcase_add_test(tcase, no_receive_until_the_deadline);
+    tcase_add_test(tcase, no_receive_until_the_last_retry);
+    tcase_add_test(tcase, no_message_until_the_deadline);
+    tcase_add_test(tcase, endpoint_of_nobody);
+    tcase_add_test(tcase, one_late_peer_of_a_scatter);
+    tcase_add_test(tcase, deadline_cancels_other_work_of_its_peer);
+    tcase_add_test(tcase, deadline_of_unpolled_work);
+    tcase_add_test(tcase, timeout_of_a_wait_is_harmless);
+    tcase_add_test(tcase, failed_peer_refuses_work);
+    tcase_add_test(tcase, submit_returns_the_first_real_failure);
+    tcase_add_test(tcase, first_error_is_kept);
+    tcase_add_test(tcase, peer_of_a_closed_end_notices);
+}
+
+int main(void)
+{
+    return run_on_wires("errors", 30, add_tests);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inline requests: the bytes are taken during the post from wherever they are,
+ * registered or not, and whatever the key of the elements is.
+ */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../support/pair.h"
+
+#define LENGTH 48
+
+static const struct sluice_channel_attr attr = {.size = sizeof(attr), .max_inline = 64};
+
+/* The forms in which a request may be given. */
+enum form { BLOCKING, UNPOLLED, UNPOLLED_LIST, SCOPED, FORMS };
+
+struct desk {
+    struct pair pair;
+    struct memory far;
+    uint32_t keys[3]; /* none, nonsense, and that of a region that is gone */
+};
+
+static void desk_open(struct desk *desk)
+{
+    struct memory gone;
+    pair_open(&desk->pair, &attr);
+    memory_open(&desk->far, desk->pair.sides.pds[1], LENGTH);
+    memory_open(&gone, desk->pair.sides.pds[0], LENGTH);
+    desk->keys[0] = 0;
+    desk->keys[1] = 0xdeadbeef;
+    desk->keys[2] = sluice_mr_lkey(gone.mr);
+    memory_close(&gone);
+}
+
+static void desk_close(struct desk *desk)
+{
+    memory_close(&desk->far);
+    pair_close(&desk->pair);
+}
+
+/* The same twice, of which the second may be overwritten as soon as the call returns. */
+static void run(struct desk *desk, enum form form, const struct sluice_request *request)
+{
+    struct sluice_channel *channel = desk->pair.channels[0];
+    struct sluice_request list[2] = {*request, *request};
+    struct sluice_scope *scope;
+    switch (form) {
+    case BLOCKING:
+        require_ok(sluice_channel_submit(channel, list, 2, DEADLINE, NULL));
+        break;
+    case UNPOLLED:
+        require_result(sluice_channel_post(channel, &list[0], 1, DEADLINE, NULL), 1);
+        require_result(sluice_channel_post(channel, &list[1], 1, DEADLINE, NULL), 1);
+        break;
+    case UNPOLLED_LIST:
+        require_result(sluice_channel_post(channel, list, 2, DEADLINE, NULL), 2);
+        break;
+    default:
+        scope = sluice_channel_scope_begin(channel, DEADLINE);
+        require(sluice_scope_post(scope, list, 2, NULL) >= 0, "%s", sluice_last_error());
+        require_ok(sluice_scope_end(scope, NULL));
+        break;
+    }
+}
+
+static void one_of_each(struct desk *desk, enum form form, uint32_t opcode, uint32_t lkey)
+{
+    uint8_t bytes[LENGTH];
+    struct sluice_handle handles[2];
+    uint64_t key = pattern_key(form, opcode, lkey);
+    struct sluice_request request = {
+        .opcode = opcode,
+        .flags = SLUICE_INLINE,
+        .sge_count = 1,
+        .sge = {.addr = (uintptr_t)bytes, .length = LENGTH, .lkey = lkey},
+        .remote = memory_remote(&desk->far, 0, LENGTH)};
+    pattern_fill(bytes, LENGTH, key);
+    memset(desk->far.bytes, 0, LENGTH);
+    for (int i = 0; opcode == SLUICE_OP_SEND && i < 2; i++) {
+        struct sluice_request receive = {
+            .opcode = SLUICE_OP_RECEIVE, .sge_count = 1, .sge = memory_sge(&desk->far, 0, LENGTH)};
+        handles[i] = post(desk->pair.channels[1], &receive);
+    }
+    run(desk, form, &request);
+    memset(bytes, 0xee, LENGTH);
+    require_ok(sluice_channel_flush(desk->pair.channels[0], DEADLINE));
+    for (int i = 0; opcode == SLUICE_OP_SEND && i < 2; i++) {
+        await(desk->pair.channels[1], handles[i], SLUICE_CLASS_NONE);
+    }
+    pattern_check(desk->far.bytes, LENGTH, key);
+}
+
+START_TEST(memory_that_is_not_registered)
+{
+    struct desk desk;
+    desk_open(&desk);
+    for (size_t i = 0; i < COUNT(desk.keys); i++) {
+        one_of_each(&desk, (enum form)_i, SLUICE_OP_SEND, desk.keys[i]);
+        one_of_each(&desk, (enum form)_i, SLUICE_OP_WRITE, desk.keys[i]);
+    }
+    desk_close(&desk);
+}
+END_TEST
+
+/* Without the flag it is the device that looks at the key. */
+START_TEST(the_same_without_the_flag)
+{
+    struct desk desk;
+    uint8_t bytes[LENGTH] = {0};
+    desk_open(&desk);
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_WRITE,
+        .sge_count = 1,
+        .sge = {.addr = (uintptr_t)bytes, .length = LENGTH, .lkey = desk.keys[_i]},
+        .remote = memory_remote(&desk.far, 0, LENGTH)};
+    struct sluice_completion completion;
+    int result = sluice_channel_submit(desk.pair.channels[0], &request, 1, DEADLINE, &completion);
+    require(result == completion.error, "%d, not %d", result, completion.error);
+    require_class(&completion, SLUICE_CLASS_LOCAL);
+    desk_close(&desk);
+}
+END_TEST
+
+/* From several places, of which one is of no bytes and nowhere. */
+START_TEST(several_elements)
+{
+    struct desk desk;
+    uint8_t bytes[LENGTH];
+    desk_open(&desk);
+    pattern_fill(bytes, LENGTH, 5);
+    struct sluice_sge sges[4] = {
+        {.addr = (uintptr_t)bytes, .length = 5, .lkey = 1},
+        {.addr = 0, .length = 0, .lkey = 0},
+        {.addr = (uintptr_t)bytes + 5, .length = 20, .lkey = UINT32_MAX},
+        {.addr = (uintptr_t)bytes + 25, .length = LENGTH - 25, .lkey = 0},
+    };
+    struct sluice_request request = {.opcode = SLUICE_OP_WRITE,
+                                     .flags = SLUICE_INLINE,
+                                     .sges = sges,
+                                     .sge_count = 4,
+                                     .remote = memory_remote(&desk.far, 0, LENGTH)};
+    run(&desk, (enum form)_i, &request);
+    memset(bytes, 0xee, LENGTH);
+    require_ok(sluice_channel_flush(desk.pair.channels[0], DEADLINE));
+    pattern_check(desk.far.bytes, LENGTH, 5);
+    /* Of none at all, and of one that is nowhere. */
+    request.sges = &sges[1];
+    request.sge_count = 1;
+    run(&desk, (enum form)_i, &request);
+    require_ok(sluice_channel_flush(desk.pair.channels[0], DEADLINE));
+    desk_close(&desk);
+}
+END_TEST
+
+/* The region may end, and the memory go, while the peer has not taken the message. */
+START_TEST(memory_that_goes_after_the_post)
+{
+    struct desk desk;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    desk_open(&desk);
+    uint8_t *bytes = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(bytes != MAP_FAILED, "%s", strerror(errno));
+    pattern_fill(bytes, LENGTH, 6);
+    struct sluice_mr *mr = sluice_mr_register(desk.pair.sides.pds[0], bytes, page, 0);
+    require(mr, "%s", sluice_last_error());
+    struct sluice_request send = {.opcode = SLUICE_OP_SEND, .flags = SLUICE_INLINE, .sge_count = 1};
+    require_ok(sluice_mr_sge_at(mr, bytes, LENGTH, &send.sge));
+    struct sluice_handle sent = post(desk.pair.channels[0], &send);
+    require_ok(sluice_mr_deregister(mr));
+    munmap(bytes, page);
+    struct sluice_sge in = memory_sge(&desk.far, 0, LENGTH);
+    require_ok(sluice_channel_receive(desk.pair.channels[1], &in, 1, DEADLINE, NULL));
+    await(desk.pair.channels[0], sent, SLUICE_CLASS_NONE);
+    pattern_check(desk.far.bytes, LENGTH, 6);
+    desk_close(&desk);
+}
+END_TEST
+
+static void add(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, memory_that_is_not_registered, 0, FORMS);
+    tcase_add_loop_test(tcase, the_same_without_the_flag, 0, 3);
+    tcase_add_loop_test(tcase, several_elements, 0, FORMS);
+    tcase_add_test(tcase, memory_that_goes_after_the_post);
+}
+
+int main(void)
+{
+    return run_on_wires("inline", 30, add);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* Peers that come late or not at all: waiting for one to be connected. */
+#include "../support/pair.h"
+#include "../support/process.h"
+
+/* So that a device sends again soon what a peer dropped. */
+#define QUICK .size = sizeof(struct sluice_channel_attr), .ack_timeout = 17 /* 0.5 s */
+
+/* One end is connected, the other is not yet. */
+struct half {
+    struct sides sides;
+    struct sluice_endpoint ours;
+    struct sluice_prepared_channel *late;
+    struct sluice_channel *channel;
+};
+
+static void half_open(struct half *half, const struct sluice_channel_attr *attr)
+{
+    struct sluice_endpoint theirs;
+    sides_open(&half->sides);
+    struct sluice_prepared_channel *prepared =
+        prepare_channel(half->sides.pds[0], attr, &half->ours);
+    half->late = prepare_channel(half->sides.pds[1], attr, &theirs);
+    half->channel = sluice_prepared_channel_handshake(prepared, &theirs);
+    require(half->channel, "%s", sluice_last_error());
+}
+
+static struct sluice_channel *half_complete(struct half *half)
+{
+    struct sluice_channel *peer = sluice_prepared_channel_handshake(half->late, &half->ours);
+    require(peer, "%s", sluice_last_error());
+    half->late = NULL;
+    return peer;
+}
+
+static void half_close(struct half *half, struct sluice_channel *peer)
+{
+    sluice_channel_close(half->channel);
+    sluice_channel_close(peer);
+    sluice_prepared_channel_free(half->late);
+    sides_close(&half->sides);
+}
+
+START_TEST(connected_peers_answer)
+{
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    struct pair pair;
+    struct star star;
+    pair_open(&pair, NULL);
+    for (int round = 0; round < 3; round++) {
+        require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
+        require_ok(sluice_channel_wait_connected(pair.channels[1], round > 0 ? 0 : DEADLINE));
+    }
+    pair_works(&pair);
+    /* It is nobody's work. */
+    require_ok(sluice_channel_counters(pair.channels[0], &counters));
+    require(counters.requests[SLUICE_OP_WRITE] == 0 && counters.requests[SLUICE_OP_READ] == 0 &&
+                counters.discarded == 0,
+            "%llu writes, %llu reads, %llu discarded",
+            (unsigned long long)counters.requests[SLUICE_OP_WRITE],
+            (unsigned long long)counters.requests[SLUICE_OP_READ],
+            (unsigned long long)counters.discarded);
+    pair_reset(&pair);
+    require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
+    pair_close(&pair);
+    star_open(&star, 5, NULL);
+    require_ok(sluice_multichannel_peer_wait_connected(star.hub, 4, DEADLINE));
+    require_ok(sluice_multichannel_wait_connected(star.hub, DEADLINE));
+    for (uint32_t i = 0; i < 5; i++) {
+        require_ok(sluice_multichannel_peer_wait_connected(star.hub, i, 0));
+        star_works(&star, i);
+    }
+    star_close(&star);
+}
+END_TEST
+
+/* Waiting in vain harms nothing, and the peer may come as late as it likes. */
+START_TEST(late_peer_is_awaited)
+{
+    const struct sluice_channel_attr attr = {QUICK};
+    struct half half;
+    half_open(&half, &attr);
+    for (int round = 0; round < 3; round++) {
+        int64_t start = clock_now();
+        require_error(sluice_channel_wait_connected(half.channel, SLUICE_MS(10)), -ETIMEDOUT,
+                      "peer 0 not answered");
+        require(clock_now() - start >= SLUICE_MS(10), "%lld ns", (long long)(clock_now() - start));
+        require_result(sluice_channel_wait_connected(half.channel, 0), -ETIMEDOUT);
+        require_result(sluice_channel_state(half.channel), SLUICE_STATE_READY);
+    }
+    struct sluice_channel *peer = half_complete(&half);
+    require_ok(sluice_channel_wait_connected(half.channel, DEADLINE));
+    require_ok(sluice_channel_wait_connected(peer, DEADLINE));
+    struct pair pair = {half.sides, {half.channel, peer}};
+    pair_works(&pair);
+    half_close(&half, peer);
+}
+END_TEST
+
+/* Asking now and then, as an event loop does, comes to an end too. */
+START_TEST(late_peer_is_polled_for)
+{
+    const struct sluice_channel_attr attr = {QUICK};
+    struct half half;
+    half_open(&half, &attr);
+    require_result(sluice_channel_wait_connected(half.channel, 0), -ETIMEDOUT);
+    struct sluice_channel *peer = half_complete(&half);
+    int result = -ETIMEDOUT;
+    for (int64_t start = clock_now(); result == -ETIMEDOUT && clock_now() - start < DEADLINE;) {
+        let_pass(SLUICE_MS(1));
+        result = sluice_channel_wait_connected(half.channel, 0);
+    }
+    require_ok(result);
+    half_close(&half, peer);
+}
+END_TEST
+
+/* The probe is beside the program's own depth, and goes before or behind its work. */
+START_TEST(probe_takes_nobody_s_place)
+{
+    const struct sluice_channel_attr attr = {QUICK, .send_depth = 1, .receive_depth = 1};
+    struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, NULL);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_handle handles[2];
+    struct half half;
+    half_open(&half, &attr);
+    require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(5)), -ETIMEDOUT);
+    handles[0] = post(half.channel, &write);
+    handles[1] = post(half.channel, &receive);
+    require_result(sluice_channel_post(half.channel, &write, 1, DEADLINE, NULL), -EAGAIN);
+    require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(5)), -ETIMEDOUT);
+    struct sluice_channel *peer = half_complete(&half);
+    require_ok(sluice_channel_wait_connected(half.channel, DEADLINE));
+    await(half.channel, handles[0], SLUICE_CLASS_NONE);
+    require_ok(sluice_channel_send(peer, NULL, 0, DEADLINE));
+    await(half.channel, handles[1], SLUICE_CLASS_NONE);
+    half_close(&half, peer);
+}
+END_TEST
+
+/* Those that are not connected are left out, those that have failed are the answer. */
+START_TEST(some_peers_are_missing)
+{
+    const struct sluice_channel_attr attr = {QUICK};
+    struct sluice_endpoint endpoint;
+    struct star star;
+    star_open(&star, 4, &attr);
+    star_break(&star, 2);
+    require_error(sluice_multichannel_wait_connected(star.hub, DEADLINE), -ENOTCONN,
+                  "peer 2 had failed before");
+    require_error(sluice_multichannel_peer_wait_connected(star.hub, 2, DEADLINE), -ENOTCONN,
+                  "peer 2");
+    require_ok(sluice_multichannel_peer_wait_connected(star.hub, 3, 0)); /* it was asked too */
+    require_ok(sluice_multichannel_peer_reset(star.hub, 2, &endpoint));
+    require_ok(sluice_multichannel_wait_connected(star.hub, DEADLINE));
+    require_error(sluice_multichannel_peer_wait_connected(star.hub, 2, DEADLINE), -ENOTCONN,
+                  "peer 2 handshake");
+    star_close(&star);
+}
+END_TEST
+
+/* The peer went without ever having come. */
+START_TEST(peer_is_gone)
+{
+    const struct sluice_channel_attr attr = {QUICK, .retry_count = 1};
+    for (int i = 0; i < (device_is_soft() ? 6 : 1); i++) {
+        struct half half;
+        half_open(&half, &attr);
+        sluice_prepared_channel_free(half.late);
+        half.late = NULL;
+        require_error(sluice_channel_wait_connected(half.channel, DEADLINE), -ECONNRESET, "peer 0");
+        struct sluice_error error = channel_error(half.channel);
+        require(error.error_class == SLUICE_CLASS_PEER_LOST && error.opcode == SLUICE_OP_NONE,
+                "class %u, opcode %u: %s", error.error_class, error.opcode, error.text);
+        require_result(sluice_channel_wait_connected(half.channel, DEADLINE), -ENOTCONN);
+        half_close(&half, NULL);
+    }
+}
+END_TEST
+
+/* Nobody waits for a probe: it is no work, and its peer is not to answer any more. */
+START_TEST(unanswered_probe_delays_nothing)
+{
+    const struct sluice_channel_attr attr = {QUICK, .keepalive = SLUICE_MS(50)};
+    struct sluice_endpoint endpoint;
+    for (int i = 0; i < 3; i++) {
+        struct half half;
+        half_open(&half, &attr);
+        require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(5)), -ETIMEDOUT);
+        int64_t start = fair_now();
+        if (i == 0) {
+            require_ok(sluice_channel_shutdown(half.channel, DEADLINE));
+            require_result(sluice_channel_wait_connected(half.channel, DEADLINE), -ENOTCONN);
+        } else if (i == 1) {
+            struct sluice_prepared_channel *prepared = sluice_channel_reset(half.channel);
+            require(prepared, "%s", sluice_last_error());
+            require_ok(sluice_prepared_channel_endpoint(prepared, &endpoint));
+            sluice_prepared_channel_free(prepared);
+            half.channel = NULL;
+        }
+        sluice_channel_close(half.channel);
+        half.channel = NULL;
+        require(fair_now() - start < SLUICE_MS(700), "%d took %lld ms", i,
+                (long long)(fair_now() - start) / 1000000);
+        half_close(&half, NULL);
+    }
+}
+END_TEST
+
+/* A peer whose memory is closed to us cannot be asked by a device; nor elsewhere, then. */
+START_TEST(peers_that_let_nobody_in)
+{
+    static const uint32_t rights[] = {SLUICE_ACCESS_NONE, SLUICE_ACCESS_REMOTE_READ,
+                                      SLUICE_ACCESS_REMOTE_WRITE};
+    for (size_t i = 0; i < COUNT(rights); i++) {
+        const struct sluice_channel_attr attr = {.size = sizeof(attr), .access = rights[i]};
+        struct pair pair;
+        pair_open(&pair, &attr);
+        if (rights[i] == SLUICE_ACCESS_NONE) {
+            require_error(sluice_channel_wait_connected(pair.channels[0], DEADLINE), -EOPNOTSUPP,
+                          "peer 0 read nor write");
+        } else {
+            require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
+        }
+        pair_works(&pair);
+        pair_close(&pair);
+    }
+    struct sluice_channel_attr closed = {.size = sizeof(closed), .access = SLUICE_ACCESS_NONE};
+    struct sluice_channel_attr careful = {.size = sizeof(careful), .keepalive = SLUICE_S(1)};
+    struct sluice_endpoint ours;
+    struct sluice_endpoint theirs;
+    struct sides sides;
+    sides_open(&sides);
+    struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], &careful, &ours);
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], &closed, &theirs);
+    require_null(sluice_prepared_channel_handshake(prepared, &theirs), EOPNOTSUPP,
+                 "read nor write");
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(wrong_arguments_and_places)
+{
+    static const int64_t wrong[] = {-1, 1, 999999, 3600000000001, SLUICE_FOREVER};
+    struct pair pair;
+    struct star star;
+    require_result(sluice_channel_wait_connected(NULL, 0), -EINVAL);
+    require_result(sluice_multichannel_wait_connected(NULL, 0), -EINVAL);
+    require_result(sluice_multichannel_peer_wait_connected(NULL, 0, 0), -EINVAL);
+    pair_open(&pair, NULL);
+    require_error(sluice_channel_wait_connected(pair.channels[0], -1), -EINVAL, "timeout -1");
+    struct sluice_scope *scope = sluice_channel_scope_begin(pair.channels[0], DEADLINE);
+    require_result(sluice_channel_wait_connected(pair.channels[0], 0), -EBUSY);
+    require_ok(sluice_scope_end(scope, NULL));
+    require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = wrong[i]};
+        require_null(sluice_channel_prepare(pair.sides.pds[0], &attr), EINVAL,
+                     "keepalive must be in 1000000..3600000000000");
+    }
+    pair_close(&pair);
+    star_open(&star, 2, NULL);
+    require_error(sluice_multichannel_peer_wait_connected(star.hub, 2, 0), -EINVAL, "peer 2");
+    require_result(sluice_multichannel_peer_wait_connected(star.hub, 1, -1), -EINVAL);
+    require_result(sluice_multichannel_wait_connected(star.hub, -1), -EINVAL);
+    star_close(&star);
+}
+END_TEST
+
+START_TEST(waiting_is_interrupted)
+{
+    const struct sluice_channel_attr attr = {QUICK};
+    struct half half;
+    half_open(&half, &attr);
+    require_ok(sluice_channel_wake(half.channel));
+    int64_t start = fair_now();
+    require_result(sluice_channel_wait_connected(half.channel, DEADLINE), -EINTR);
+    require(fair_now() - start < SLUICE_S(5), "%lld ms", (long long)(fair_now() - start) / 1000000);
+    require_result(sluice_channel_wait_connected(half.channel, SLUICE_MS(10)), -ETIMEDOUT);
+    struct sluice_channel *peer = half_complete(&half);
+    require_ok(sluice_channel_wait_connected(half.channel, DEADLINE));
+    half_close(&half, peer);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, connected_peers_answer);
+    tcase_add_test(tcase, late_peer_is_awaited);
+    tcase_add_test(tcase, late_peer_is_polled_for);
+    tcase_add_test(tcase, probe_takes_nobody_s_place);
+    tcase_add_test(tcase, some_peers_are_missing);
+    tcase_add_test(tcase, peer_is_gone);
+    tcase_add_test(tcase, unanswered_probe_delays_nothing);
+    tcase_add_test(tcase, peers_that_let_nobody_in);
+    tcase_add_test(tcase, wrong_arguments_and_places);
+    tcase_add_test(tcase, waiting_is_interrupted);
+}
+
+int main(void)
+{
+    return run_on_wires("peers", 60, add_tests);
+}

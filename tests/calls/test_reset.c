@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Making a connection new: what was in flight ends, nothing of the old one
+ * reaches the new one, and nothing is left behind. And closing it for good.
+ */
+#include "../support/pair.h"
+#include "../support/process.h"
+
+/* Nothing is left behind: no fd, no queue pair and no memory region of the device. */
+START_TEST(channel_is_reset_many_times)
+{
+    const int cycles = short_run() ? 100 : 1000;
+    struct sluice_error none = {.size = sizeof(none)};
+    struct memory memory;
+    struct pair pair;
+    pair_open(&pair, NULL);
+    memory_open(&memory, pair.sides.pds[0], 64);
+    pair_works(&pair);
+    int fds = count_fds();
+    int qps = count_objects("qp");
+    int mrs = count_objects("mr");
+    for (int cycle = 0; cycle < cycles; cycle++) {
+        pair_reset(&pair);
+        if (cycle % 10 == 0) {
+            pair_works(&pair);
+        }
+        require_ok(sluice_channel_error(pair.channels[0], &none));
+        require(settle_fds(fds) <= fds, "%d fds, were %d, cycle %d", count_fds(), fds, cycle);
+    }
+    require(device_is_soft() || (qps == 2 && mrs == 1), "%d queue pairs, %d regions", qps, mrs);
+    require(count_objects("qp") == qps, "%d queue pairs, were %d", count_objects("qp"), qps);
+    require(count_objects("mr") == mrs, "%d regions, were %d", count_objects("mr"), mrs);
+    memory_close(&memory);
+    pair_close(&pair);
+}
+END_TEST
+
+/* A failed channel, reset, knows nothing of its failure and refuses nothing. */
+START_TEST(failed_channel_is_reset)
+{
+    struct sluice_error none = {.size = sizeof(none)};
+    struct pair pair;
+    pair_open(&pair, NULL);
+    for (int cycle = 0; cycle < 3; cycle++) {
+        require_result(sluice_channel_receive(pair.channels[0], NULL, 0, SLUICE_MS(10), NULL),
+                       -ETIMEDOUT);
+        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
+        pair_reset(&pair);
+        require_ok(sluice_channel_error(pair.channels[0], &none));
+        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+        pair_works(&pair);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
+/* A channel that is reset with work in flight leaves buffers alone afterwards. */
+START_TEST(reset_with_work_in_flight)
+{
+    struct pair pair;
+    struct memory near;
+    struct memory far;
+    size_t length = (size_t)4 << 20;
+    pair_open(&pair, NULL);
+    for (int cycle = 0; cycle < 4; cycle++) {
+        memory_open(&near, pair.sides.pds[0], length);
+        memory_open(&far, pair.sides.pds[1], length);
+        struct sluice_sge near_sge = memory_sge(&near, 0, length);
+        struct sluice_sge far_sge = memory_sge(&far, 0, length);
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &near_sge);
+        struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far_sge);
+        if (cycle % 2 == 0) {
+            post(pair.channels[0], &receive);
+        }
+        post(pair.channels[1], &send);
+        int64_t start = fair_now();
+        pair_reset(&pair);
+        require(fair_now() - start < SLUICE_S(3), "%lld ms",
+                (long long)(fair_now() - start) / 1000000);
+        memset(near.bytes, 0x33, length);
+        pair_works(&pair);
+        value_check(near.bytes, length, 0x33);
+        memory_close(&near);
+        memory_close(&far);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
+/* Old handles are not those of the new connection. */
+START_TEST(handles_of_before_a_reset)
+{
+    struct star star;
+    struct sluice_completion completion;
+    struct sluice_endpoint ours;
+    struct sluice_handle handles[2];
+    star_open(&star, 2, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i, NULL);
+        require_result(sluice_multichannel_post(star.hub, &receive, 1, DEADLINE, &handles[i]), 1);
+    }
+    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
+    /* What was in flight with that peer has ended; with the other it has not. */
+    require_ok(sluice_multichannel_wait(star.hub, &handles[1], 0, &completion));
+    require_class(&completion, SLUICE_CLASS_CANCELLED);
+    require_result(sluice_multichannel_wait(star.hub, &handles[0], 0, &completion), -ETIMEDOUT);
+    require_ok(sluice_channel_send(star.spokes[0], NULL, 0, DEADLINE));
+    require_ok(sluice_multichannel_wait(star.hub, &handles[0], DEADLINE, &completion));
+    require_class(&completion, SLUICE_CLASS_NONE);
+    star_close(&star);
+}
+END_TEST
+
+START_TEST(peer_is_reset_many_times)
+{
+    struct star star;
+    star_open(&star, 3, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        star_works(&star, i);
+    }
+    int fds = count_fds();
+    for (int cycle = 0; cycle < 20; cycle++) {
+        if (cycle % 2 == 0) {
+            star_break(&star, 1);
+        }
+        star_reset(&star, 1);
+        for (uint32_t i = 0; i < 3; i++) {
+            star_works(&star, i);
+        }
+        require(settle_fds(fds) <= fds, "%d fds, were %d, cycle %d", count_fds(), fds, cycle);
+    }
+    star_close(&star);
+}
+END_TEST
+
+/* The end is at once, whatever is in flight, and no buffer is touched after it. */
+START_TEST(close_with_work_in_flight)
+{
+    struct memory memories[2];
+    struct pair pair;
+    size_t length = (size_t)8 << 20;
+    for (int first = 0; first < 2; first++) {
+        struct sluice_completion completion;
+        struct sluice_handle handles[2];
+        pair_open(&pair, NULL);
+        for (int i = 0; i < 2; i++) {
+            memory_open(&memories[i], pair.sides.pds[i], length);
+            struct sluice_sge sge = memory_sge(&memories[i], 0, length);
+            struct sluice_request request =
+                request_of(i == 0 ? SLUICE_OP_RECEIVE : SLUICE_OP_SEND, 0, &sge);
+            handles[i] = post(pair.channels[i], &request);
+        }
+        int64_t start = fair_now();
+        sluice_channel_close(pair.channels[first]);
+        require(fair_now() - start < SLUICE_MS(1500), "%lld ms",
+                (long long)(fair_now() - start) / 1000000);
+        pair.channels[first] = NULL;
+        memset(memories[first].bytes, 0x44, length);
+        /* The other end is told, or it was done already. */
+        require_ok(
+            sluice_channel_wait(pair.channels[!first], &handles[!first], DEADLINE, &completion));
+        /* A receive at rxe learns nothing: its deadline ends it. */
+        require(completion.error_class == SLUICE_CLASS_NONE ||
+                    completion.error_class == SLUICE_CLASS_PEER_LOST ||
+                    (completion.error_class == SLUICE_CLASS_TIMEOUT && !device_is_soft()),
+                "%s", sluice_error_class_name(completion.error_class));
+        value_check(memories[first].bytes, length, 0x44);
+        memory_close(&memories[0]);
+        memory_close(&memories[1]);
+        pair_close(&pair);
+    }
+}
+END_TEST
+
+/* After the orderly end no new work is taken; the peer sees it as gone. */
+START_TEST(shutdown_ends_the_connection)
+{
+    struct pair pair;
+    pair_open(&pair, NULL);
+    require_ok(sluice_channel_shutdown(pair.channels[0], DEADLINE));
+    require_result(sluice_channel_send(pair.channels[0], NULL, 0, DEADLINE), -ENOTCONN);
+    if (device_is_soft()) {
+        require_result(sluice_channel_receive(pair.channels[1], NULL, 0, DEADLINE, NULL),
+                       -ECONNRESET);
+    }
+    require_ok(sluice_channel_shutdown(pair.channels[0], 0));
+    pair_close(&pair);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, channel_is_reset_many_times);
+    tcase_add_test(tcase, failed_channel_is_reset);
+    tcase_add_test(tcase, reset_with_work_in_flight);
+    tcase_add_test(tcase, handles_of_before_a_reset);
+    tcase_add_test(tcase, peer_is_reset_many_times);
+    tcase_add_test(tcase, close_with_work_in_flight);
+    tcase_add_test(tcase, shutdown_ends_the_connection);
+}
+
+int main(void)
+{
+    return run_on_wires("reset", device_is_soft() ? 60 : 600, add_tests);
+}

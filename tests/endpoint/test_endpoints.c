@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Endpoints and handshakes: whatever the 256 bytes are, the handshake says
+ * what is wrong with them, consumes what it was given, and hurts nobody else.
+ */
+#include <stdlib.h>
+
+#include "../support/pair.h"
+#include "../support/process.h"
+
+/* The checksum of endpoints, to make ones that are wrong in one field only. */
+static void seal(struct sluice_endpoint *endpoint)
+{
+    uint32_t hash = UINT32_C(2166136261);
+    for (int i = 0; i < SLUICE_ENDPOINT_BYTES - 4; i++) {
+        hash = (hash ^ endpoint->bytes[i]) * UINT32_C(16777619);
+    }
+    for (int i = 0; i < 4; i++) {
+        endpoint->bytes[SLUICE_ENDPOINT_BYTES - 4 + i] = (uint8_t)(hash >> (24 - 8 * i));
+    }
+}
+
+/* A channel that shakes hands with this endpoint: NULL and this errno. */
+static void refuse(struct sluice_pd *pd, const struct sluice_endpoint *remote, int error,
+                   const char *words)
+{
+    struct sluice_endpoint ours;
+    struct sluice_prepared_channel *prepared = prepare_channel(pd, NULL, &ours);
+    require_null(sluice_prepared_channel_handshake(prepared, remote), error, words);
+}
+
+START_TEST(damaged_endpoints)
+{
+    struct sides sides;
+    struct sluice_endpoint good;
+    struct sluice_endpoint bad;
+    sides_open(&sides);
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &good);
+    memset(&bad, 0, sizeof(bad));
+    refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    int fds = count_fds(); /* with all that is made when it is first needed */
+    memset(&bad, 0xff, sizeof(bad));
+    refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    for (int i = 0; i < SLUICE_ENDPOINT_BYTES; i++) {
+        bad = good;
+        bad.bytes[i] ^= (uint8_t)(1 << (i % 8));
+        refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    }
+    unsigned seed = 12345;
+    for (int i = 0; i < 200; i++) {
+        for (int j = 0; j < SLUICE_ENDPOINT_BYTES; j++) {
+            bad.bytes[j] = (uint8_t)(rand_r(&seed) >> 7);
+        }
+        refuse(sides.pds[0], &bad, EPROTO, "endpoint");
+    }
+    refuse(sides.pds[0], NULL, EINVAL, "");
+    require_null(sluice_prepared_channel_handshake(NULL, &good), EINVAL, "");
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(endpoint_of_another_version)
+{
+    struct sides sides;
+    struct sluice_endpoint bad;
+    sides_open(&sides);
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
+    uint8_t version = bad.bytes[0];
+    static const struct {
+        int written, readable; /* after ours */
+        const char *words;
+    } wrong[] = {
+        {0, 1, "version version"},
+        {1, 1, "written by version from version this library knows version too old"},
+        {100, 50, "written by version from version this library knows version too old"},
+        {-1, -1, "written by version this library knows version too old"},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        bad.bytes[0] = (uint8_t)(version + wrong[i].written);
+        bad.bytes[1] = (uint8_t)(version + wrong[i].readable);
+        seal(&bad);
+        refuse(sides.pds[0], &bad, EPROTO, wrong[i].words);
+    }
+    bad.bytes[0] = bad.bytes[1] = 0;
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTO, "version 0");
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+/* Written by a later version, which says that this one can read it: what it added is let be. */
+START_TEST(endpoint_from_the_future)
+{
+    struct sides sides;
+    struct sluice_endpoint theirs[2];
+    struct sluice_prepared_channel *prepared[2];
+    struct sluice_channel *channels[2];
+    sides_open(&sides);
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(sides.pds[i], NULL, &theirs[1 - i]);
+    }
+    theirs[0].bytes[0] += 7;
+    /* Rights that nobody knows; and a byte that was not used. */
+    theirs[0].bytes[248] |= 0x80;
+    theirs[0].bytes[231] = 0x5a;
+    seal(&theirs[0]);
+    for (int i = 0; i < 2; i++) {
+        channels[i] = sluice_prepared_channel_handshake(prepared[i], &theirs[i]);
+        require(channels[i], "%s", sluice_last_error());
+    }
+    pair_works(&(struct pair){.sides = sides, .channels = {channels[0], channels[1]}});
+    sluice_channel_close(channels[0]);
+    sluice_channel_close(channels[1]);
+    sides_close(&sides);
+}
+END_TEST
+
+START_TEST(endpoint_of_another_transport)
+{
+    struct sides sides;
+    struct sluice_endpoint bad;
+    sides_open(&sides);
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &bad);
+    bad.bytes[3] = device_is_soft() ? 1 : 2;
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTOTYPE, "verbs");
+    bad.bytes[3] = 3;
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTO, "3");
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+/* With a right checksum, but made up before the addresses: no crash, and no hang later. */
+START_TEST(forged_endpoints)
+{
+    struct sides sides;
+    struct sluice_endpoint good;
+    struct sluice_endpoint ours;
+    unsigned seed = 4711;
+    sides_open(&sides);
+    if (!device_is_soft()) {
+        sides_close(&sides);
+        return; /* a device takes its time for each */
+    }
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], NULL, &good);
+    for (int i = 0; i < (short_run() ? 20 : 100); i++) {
+        struct sluice_endpoint bad = good;
+        for (int j = 0; j < 1 + i % 4; j++) {
+            bad.bytes[4 + rand_r(&seed) % 88] = (uint8_t)(rand_r(&seed) >> 7);
+        }
+        seal(&bad);
+        struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &ours);
+        struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &bad);
+        if (channel) {
+            int64_t start = fair_now();
+            int result = sluice_channel_send(channel, NULL, 0, SLUICE_MS(20));
+            require(result < 0, "forged endpoint %d", i);
+            require(fair_now() - start < SLUICE_S(2), "took %lld ms",
+                    (long long)(fair_now() - start) / 1000000);
+            sluice_channel_close(channel);
+        }
+    }
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+END_TEST
+
+/*
+ * The peer has gone before it ever shook hands: it shows in the first
+ * operation. Which side is to connect is a matter of chance, so many times.
+ */
+START_TEST(stale_endpoint)
+{
+    struct sides sides;
+    sides_open(&sides);
+    for (int i = 0; i < (device_is_soft() ? 8 : 1); i++) {
+        struct sluice_endpoint stale;
+        struct sluice_endpoint ours;
+        sluice_prepared_channel_free(prepare_channel(sides.pds[1], NULL, &stale));
+        struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &ours);
+        struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &stale);
+        require(channel, "%s", sluice_last_error());
+        require_error(sluice_channel_send(channel, NULL, 0, DEADLINE / 2), -ECONNRESET, "");
+        require_result(sluice_channel_state(channel), SLUICE_STATE_FAILED);
+        require(channel_error(channel).error_class == SLUICE_CLASS_PEER_LOST, "%s",
+                channel_error(channel).text);
+        sluice_channel_close(channel);
+    }
+    sides_close(&sides);
+}
+END_TEST
+
+/* Of 4 peers, two have endpoints that cannot be used: those come out failed. */
+START_TEST(unusable_peers_of_a_multichannel)
+{
+    struct sides sides;
+    struct sluice_endpoint ours[4];
+    struct sluice_endpoint theirs[4];
+    struct sluice_prepared_channel *prepared[4];
+    struct star star = {.peers = 4};
+    sides_open(&star.sides);
+    sides = star.sides;
+    struct sluice_prepared_multichannel *hub = sluice_multichannel_prepare(sides.pds[0], 4, NULL);
+    require(hub, "%s", sluice_last_error());
+    require_ok(sluice_prepared_multichannel_endpoints(hub, ours, 4));
+    for (uint32_t i = 0; i < 4; i++) {
+        prepared[i] = prepare_channel(sides.pds[1], NULL, &theirs[i]);
+    }
+    memset(&theirs[1], 0x5a, sizeof(theirs[1]));
+    theirs[2].bytes[3] = device_is_soft() ? 1 : 2;
+    seal(&theirs[2]);
+    star.hub = sluice_prepared_multichannel_handshake(hub, theirs, 4);
+    require(star.hub, "%s", sluice_last_error());
+    for (uint32_t i = 0; i < 4; i++) {
+        star.spokes[i] = sluice_prepared_channel_handshake(prepared[i], &ours[i]);
+        require(star.spokes[i], "%s", sluice_last_error());
+        require_result(sluice_multichannel_peer_state(star.hub, i),
+                       i == 1 || i == 2 ? SLUICE_STATE_FAILED : SLUICE_STATE_READY);
+    }
+    require(strstr(peer_error(star.hub, 1).text, "endpoint"), "%s", peer_error(star.hub, 1).text);
+    require(peer_error(star.hub, 2).text[0], "peer %d", 2);
+    struct sluice_error error = {.size = sizeof(error)};
+    require_ok(sluice_multichannel_peer_error(star.hub, 0, &error));
+    require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
+    star_works(&star, 0);
+    star_works(&star, 3);
+
+    /* And can be made new. */
+    struct sluice_endpoint endpoint;
+    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &endpoint));
+    sluice_channel_close(star.spokes[1]);
+    prepared[1] = prepare_channel(sides.pds[1], NULL, &theirs[1]);
+    require_ok(sluice_multichannel_peer_handshake(star.hub, 1, &theirs[1]));
+    star.spokes[1] = sluice_prepared_channel_handshake(prepared[1], &endpoint);
+    require(star.spokes[1], "%s", sluice_last_error());
+    star_works(&star, 1);
+    require_ok(sluice_multichannel_peer_error(star.hub, 1, &error));
+    star_close(&star);
+}
+END_TEST
+
+/* A server does not know its clients yet: endpoints of zeros, and they come later. */
+START_TEST(absent_peers_come_later)
+{
+    struct sluice_endpoint ours[2];
+    struct sluice_endpoint theirs[2] = {{{0}}};
+    struct star star = {.peers = 2};
+    sides_open(&star.sides);
+    struct sluice_prepared_multichannel *hub =
+        sluice_multichannel_prepare(star.sides.pds[0], 2, NULL);
+    require(hub, "%s", sluice_last_error());
+    require_ok(sluice_prepared_multichannel_endpoints(hub, ours, 2));
+    star.hub = sluice_prepared_multichannel_handshake(hub, theirs, 2);
+    require(star.hub, "%s", sluice_last_error());
+    for (uint32_t i = 0; i < 2; i++) {
+        struct sluice_error error = {.size = sizeof(error)};
+        require_result(sluice_multichannel_peer_state(star.hub, i), SLUICE_STATE_PREPARED);
+        require_ok(sluice_multichannel_peer_error(star.hub, i, &error));
+        require_error(sluice_multichannel_send(star.hub, i, NULL, 0, DEADLINE), -ENOTCONN,
+                      "connected");
+    }
+    for (uint32_t i = 2; i-- > 0;) {
+        struct sluice_prepared_channel *prepared =
+            prepare_channel(star.sides.pds[1], NULL, &theirs[i]);
+        require_ok(sluice_multichannel_peer_handshake(star.hub, i, &theirs[i]));
+        star.spokes[i] = sluice_prepared_channel_handshake(prepared, &ours[i]);
+        require(star.spokes[i], "%s", sluice_last_error());
+        star_works(&star, i);
+    }
+    star_close(&star);
+}
+END_TEST
+
+START_TEST(wrong_number_of_endpoints)
+{
+    struct sides sides;
+    struct sluice_endpoint endpoints[4];
+    static const uint32_t counts[] = {0, 2, 4, UINT32_MAX};
+    sides_open(&sides);
+    sluice_prepared_multichannel_free(sluice_multichannel_prepare(sides.pds[0], 3, NULL));
+    int fds = count_fds(); /* with all that is made when it is first needed */
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        struct sluice_prepared_multichannel *prepared =
+            sluice_multichannel_prepare(sides.pds[0], 3, NULL);
+        require(prepared, "%s", sluice_last_error());
+        memset(endpoints, 0xcc, sizeof(endpoints));
+        require_error(sluice_prepared_multichannel_endpoints(prepared, endpoints, counts[i]),
+                      -EINVAL, "3");
+        value_check(endpoints, sizeof(endpoints), 0xcc);
+        require_ok(sluice_prepared_multichannel_endpoints(prepared, endpoints, 3));
+        require_error(sluice_prepared_multichannel_endpoints(prepared, NULL, 3), -EINVAL, "");
+        require_null(sluice_prepared_multichannel_handshake(prepared, endpoints, counts[i]), EINVAL,
+                     "3");
+    }
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(sides.pds[0], 3, NULL);
+    require_null(sluice_prepared_multichannel_handshake(prepared, NULL, 3), EINVAL, "");
+    require_null(sluice_prepared_multichannel_handshake(NULL, endpoints, 3), EINVAL, "");
+    require_result(sluice_prepared_channel_endpoint(NULL, endpoints), -EINVAL);
+    require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
+    sides_close(&sides);
+}
+END_TEST
+
+/* A peer takes one handshake, after a reset. */
+START_TEST(handshakes_of_a_peer)
+{
+    struct star star;
+    struct sluice_endpoint ours;
+    struct sluice_endpoint theirs;
+    struct sluice_endpoint bad = {{0}};
+    star_open(&star, 3, NULL);
+    struct sluice_prepared_channel *peer = prepare_channel(star.sides.pds[1], NULL, &theirs);
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &theirs), -EINVAL, "1");
+    star_works(&star, 1);
+    memset(&ours, 0xcc, sizeof(ours));
+    require_error(sluice_multichannel_peer_reset(star.hub, 3, &ours), -EINVAL, "3");
+    value_check(&ours, sizeof(ours), 0xcc);
+    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
+    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_PREPARED);
+    require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, NULL), -EINVAL, "");
+    require_error(sluice_multichannel_peer_handshake(star.hub, 3, &theirs), -EINVAL, "3");
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &bad), -EPROTO, "endpoint");
+    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_FAILED);
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &theirs), -EINVAL, "");
+    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
+    require_ok(sluice_multichannel_peer_handshake(star.hub, 1, &theirs));
+    require_error(sluice_multichannel_peer_handshake(star.hub, 1, &theirs), -EINVAL, "");
+    sluice_channel_close(star.spokes[1]);
+    star.spokes[1] = sluice_prepared_channel_handshake(peer, &ours);
+    require(star.spokes[1], "%s", sluice_last_error());
+    for (uint32_t i = 0; i < 3; i++) {
+        star_works(&star, i);
+    }
+    star_close(&star);
+}
+END_TEST
+
+/* What a peer gave out before its reset is refused, and nothing has happened by that. */
+START_TEST(endpoint_of_before_a_reset)
+{
+    struct sluice_endpoint ours;
+    struct sluice_endpoint theirs[3];
+    struct star star = {.peers = 2};
+    struct sluice_endpoint hub_endpoints[2];
+    struct sluice_endpoint both[2] = {{{0}}};
+    sides_open(&star.sides);
+    struct sluice_prepared_multichannel *hub =
+        sluice_multichannel_prepare(star.sides.pds[0], 2, NULL);
+    require(hub, "%s", sluice_last_error());
+    require_ok(sluice_prepared_multichannel_endpoints(hub, hub_endpoints, 2));
+    struct sluice_prepared_channel *peer = prepare_channel(star.sides.pds[1], NULL, &theirs[0]);
+    both[0] = theirs[0];
+    star.hub = sluice_prepared_multichannel_handshake(hub, both, 2);
+    require(star.hub, "%s", sluice_last_error());
+    star.spokes[0] = sluice_prepared_channel_handshake(peer, &hub_endpoints[0]);
+    require(star.spokes[0], "%s", sluice_last_error());
+    star_works(&star, 0);
+    for (int i = 1; i < 3; i++) {
+        peer = sluice_channel_reset(star.spokes[0]);
+        require(peer, "%s", sluice_last_error());
+        require_ok(sluice_prepared_channel_endpoint(peer, &theirs[i]));
+        require_ok(sluice_multichannel_peer_reset(star.hub, 0, &ours));
+        for (int old = 0; old < i; old++) {
+            require_error(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[old]), -ESTALE,
+                          old == 0 && i == 2 ? "stale generation 1 generation 2" : "stale");
+            require_result(sluice_multichannel_peer_state(star.hub, 0), SLUICE_STATE_PREPARED);
+        }
+        require_ok(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[i]));
+        star.spokes[0] = sluice_prepared_channel_handshake(peer, &ours);
+        require(star.spokes[0], "%s", sluice_last_error());
+        star_works(&star, 0);
+    }
+    /* Who has taken its place is somebody else, whatever its generation is. */
+    sluice_channel_close(star.spokes[0]);
+    peer = prepare_channel(star.sides.pds[1], NULL, &theirs[0]);
+    require_ok(sluice_multichannel_peer_reset(star.hub, 0, &ours));
+    require_ok(sluice_multichannel_peer_handshake(star.hub, 0, &theirs[0]));
+    star.spokes[0] = sluice_prepared_channel_handshake(peer, &ours);
+    require(star.spokes[0], "%s", sluice_last_error());
+    star_works(&star, 0);
+    star_close(&star);
+}
+END_TEST
+
+/* A pair, and the endpoints that it is connected by. */
+static void open_with_endpoints(struct pair *pair, struct sluice_endpoint endpoints[2])
+{
+    struct sluice_prepared_channel *prepared[2];
+    sides_open(&pair->sides);
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(pair->sides.pds[i], NULL, &endpoints[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pair->channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
+        require(pair->channels[i], "%s", sluice_last_error());
+    }
+}
+
+/* Resets our end, which the peer's endpoint is stale for then. */
+static void reset_and_find_stale(struct pair *pair, const struct sluice_endpoint *theirs,
+                                 const char *words)
+{
+    struct sluice_endpoint again;
+    struct sluice_prepared_channel *prepared = sluice_channel_reset(pair->channels[0]);
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_channel_endpoint(prepared, &again));
+    require_null(sluice_prepared_channel_handshake(prepared, theirs), ESTALE, words);
+    pair->channels[0] = NULL;
+}
+
+/* A channel's handshake consumes, also then. */
+START_TEST(channel_refuses_a_stale_endpoint)
+{
+    struct sluice_endpoint endpoints[2];
+    struct pair pair;
+    open_with_endpoints(&pair, endpoints);
+    pair_works(&pair);
+    reset_and_find_stale(&pair, &endpoints[1], "stale generation 1 generation 1 reset");
+    pair_close(&pair);
+}
+END_TEST
+
+/* It answered, if only by a refusal, so its side of the connection is used up. */
+START_TEST(endpoint_of_a_peer_that_refused)
+{
+    struct sluice_endpoint endpoints[2];
+    struct memory near;
+    struct pair pair;
+    open_with_endpoints(&pair, endpoints);
+    memory_open(&near, pair.sides.pds[0], 64);
+    struct sluice_sge sge = memory_sge(&near, 0, 64);
+    struct sluice_remote_mr remote = {.addr = 4096, .length = 64, .rkey = 12345};
+    require_error(sluice_channel_write(pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES, "");
+    reset_and_find_stale(&pair, &endpoints[1], "stale");
+    memory_close(&near);
+    pair_close(&pair);
+}
+END_TEST
+
+/* A peer that had not come so far uses what it gave out, after all the patience of this side. */
+START_TEST(endpoint_of_a_late_peer)
+{
+    struct sluice_endpoint endpoints[2];
+    struct pair pair;
+    sides_open(&pair.sides);
+    struct sluice_prepared_channel *ours = prepare_channel(pair.sides.pds[0], NULL, &endpoints[0]);
+    struct sluice_prepared_channel *late = prepare_channel(pair.sides.pds[1], NULL, &endpoints[1]);
+    for (int i = 0; i < 2; i++) {
+        pair.channels[0] = sluice_prepared_channel_handshake(ours, &endpoints[1]);
+        require(pair.channels[0], "%s", sluice_last_error());
+        require_error(sluice_channel_wait_connected(pair.channels[0], SLUICE_MS(20)), -ETIMEDOUT,
+                      "not answered");
+        ours = sluice_channel_reset(pair.channels[0]);
+        require(ours, "%s", sluice_last_error());
+        pair.channels[0] = NULL;
+    }
+    require_ok(sluice_prepared_channel_endpoint(ours, &endpoints[0]));
+    pair.channels[0] = sluice_prepared_channel_handshake(ours, &endpoints[1]);
+    require(pair.channels[0], "%s", sluice_last_error());
+    pair.channels[1] = sluice_prepared_channel_handshake(late, &endpoints[0]);
+    require(pair.channels[1], "%s", sluice_last_error());
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+/* Each preparation has another endpoint. */
+START_TEST(endpoints_are_unique)
+{
+    struct sides sides;
+    struct sluice_endpoint endpoints[8];
+    struct sluice_prepared_channel *prepared[8];
+    sides_open(&sides);
+    for (int i = 0; i < 8; i++) {
+        prepared[i] = prepare_channel(sides.pds[i % 2], NULL, &endpoints[i]);
+        for (int j = 0; j < i; j++) {
+            require(memcmp(&endpoints[i], &endpoints[j], sizeof(endpoints[0])) != 0, "%d and %d", i,
+                    j);
+        }
+    }
+    for (int i = 0; i < 8; i++) {
+        sluice_prepared_channel_free(prepared[i]);
+    }
+    sides_close(&sides);
+}
+END_TEST
+
+/* A channel may be its own peer. */
+START_TEST(channel_to_itself)
+{
+    struct sides sides;
+    struct sluice_endpoint endpoint;
+    struct memory memory;
+    sides_open(&sides);
+    struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &endpoint);
+    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &endpoint);
+    require(channel, "%s", sluice_last_error());
+    memory_open(&memory, sides.pds[0], 2000);
+    pattern_fill(memory.bytes, 1000, 3);
+    struct sluice_sge sges[2] = {memory_sge(&memory, 0, 1000), memory_sge(&memory, 1000, 1000)};
+    struct sluice_request requests[2] = {request_of(SLUICE_OP_SEND, 0, &sges[0]),
+                                         request_of(SLUICE_OP_RECEIVE, 0, &sges[1])};
+    require_ok(sluice_channel_submit(channel, requests, 2, DEADLINE, NULL));
+    pattern_check(memory.bytes + 1000, 1000, 3);
+    memory_close(&memory);
+    sluice_channel_close(channel);
+    sides_close(&sides);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, damaged_endpoints);
+    tcase_add_test(tcase, endpoint_of_another_version);
+    tcase_add_test(tcase, endpoint_from_the_future);
+    tcase_add_test(tcase, endpoint_of_another_transport);
+    tcase_add_test(tcase, forged_endpoints);
+    tcase_add_test(tcase, stale_endpoint);
+    tcase_add_test(tcase, unusable_peers_of_a_multichannel);
+    tcase_add_test(tcase, absent_peers_come_later);
+    tcase_add_test(tcase, wrong_number_of_endpoints);
+    tcase_add_test(tcase, handshakes_of_a_peer);
+    tcase_add_test(tcase, endpoint_of_before_a_reset);
+    tcase_add_test(tcase, channel_refuses_a_stale_endpoint);
+    tcase_add_test(tcase, endpoint_of_a_peer_that_refused);
+    tcase_add_test(tcase, endpoint_of_a_late_peer);
+    tcase_add_test(tcase, endpoints_are_unique);
+    tcase_add_test(tcase, channel_to_itself);
+}
+
+int main(void)
+{
+    return run_on_wires("endpoints", 60, add_tests);
+}

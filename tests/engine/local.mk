@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+# The completion engine: slots, order, waiting, progress. One program, source or header a line, sorted.
+test_programs += \
+	tests/test_counters \
+	tests/test_deadlines \
+	tests/test_engine \
+	tests/test_handles \
+	tests/test_order \
+	tests/test_partly \
+	tests/test_progress \
+	tests/test_steady \
+	tests/test_unpolled \
+	tests/test_waiting \
+	tests/test_words
+
+# One source or header a line, sorted.
+tests_test_counters_SOURCES = \
+	%D%/counters/desk.c \
+	%D%/counters/desk.h \
+	%D%/counters/failures.c \
+	%D%/test_counters.c
+tests_test_deadlines_SOURCES = %D%/test_deadlines.c
+# The engine on a pretend device; engine/unwind.c makes its allocations fail. One
+# source or header a line, sorted.
+tests_test_engine_SOURCES = \
+	%D%/fake.c \
+	%D%/fake.h \
+	%D%/fake_queues.c \
+	%D%/fake_queues.h \
+	%D%/fuzz.c \
+	%D%/fuzz.h \
+	%D%/fuzz_scope.c \
+	%D%/fuzz_state.h \
+	%D%/fuzz_unpolled.c \
+	%D%/handles.c \
+	%D%/handles.h \
+	%D%/invariants.c \
+	%D%/invariants.h \
+	%D%/probes.c \
+	%D%/probes.h \
+	%D%/proof.c \
+	%D%/proof.h \
+	%D%/rig.c \
+	%D%/rig.h \
+	%D%/split.c \
+	%D%/split.h \
+	%D%/unwind.c \
+	%D%/unwind.h \
+	%D%/test_engine.c
+tests_test_engine_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+tests_test_engine_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
+tests_test_engine_LDADD = \
+	tests/libtestsupport.la \
+	tests/libobjects.la \
+	$(CHECK_LIBS)
+tests_test_handles_SOURCES = %D%/test_handles.c
+tests_test_order_SOURCES = %D%/test_order.c
+tests_test_partly_SOURCES = %D%/test_partly.c
+tests_test_progress_SOURCES = %D%/test_progress.c
+tests_test_steady_SOURCES = %D%/test_steady.c
+tests_test_unpolled_SOURCES = %D%/test_unpolled.c
+tests_test_waiting_SOURCES = %D%/test_waiting.c
+tests_test_words_SOURCES = %D%/test_words.c

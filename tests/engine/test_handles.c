@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handles of unpolled work: they may be asked again, cancelled, detached and
+ * dropped; they grow stale, and are never taken for another's.
+ */
+#include <stdlib.h>
+
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#define DEPTH 8
+
+static const struct sluice_channel_attr short_queues = {
+    .size = sizeof(short_queues), .send_depth = DEPTH, .receive_depth = DEPTH};
+
+static void send_messages(struct sluice_channel *channel, uint32_t count, uint32_t first)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        require_ok(sluice_channel_send_immediate(channel, NULL, 0, first + i, DEADLINE));
+    }
+}
+
+static struct sluice_handle post_receive(struct sluice_channel *channel)
+{
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    return post(channel, &receive);
+}
+
+START_TEST(handles_are_written_whole)
+{
+    struct pair pair;
+    struct sluice_handle handles[2];
+    pair_open(&pair, NULL);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_request receives[2] = {receive, receive};
+    memset(handles, 0xcc, sizeof(handles));
+    require_result(sluice_channel_post(pair.channels[0], receives, 2, DEADLINE, handles), 2);
+    require_result(sluice_channel_post(pair.channels[1], receives, 1, DEADLINE, &handles[1]), 1);
+    for (int i = 0; i < 2; i++) {
+        require(handles[i].reserved[0] == 0 && handles[i].reserved[1] == 0, "handle %d", i);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
+/* A handle of something that is complete, and seen. */
+static struct sluice_handle seen_receive(struct pair *pair)
+{
+    struct sluice_handle handle = post_receive(pair->channels[0]);
+    send_messages(pair->channels[1], 1, 0);
+    await(pair->channels[0], handle, SLUICE_CLASS_NONE);
+    return handle;
+}
+
+START_TEST(double_wait_gives_the_same_answer)
+{
+    struct pair pair;
+    struct sluice_completion again;
+    pair_open(&pair, NULL);
+    struct sluice_handle handle = post_receive(pair.channels[0]);
+    struct sluice_handle copy = handle;
+    send_messages(pair.channels[1], 1, 9);
+    struct sluice_completion completion = await(pair.channels[0], handle, SLUICE_CLASS_NONE);
+    for (int i = 0; i < 3; i++) {
+        memset(&again, 0xcc, sizeof(again));
+        require_ok(sluice_channel_wait(pair.channels[0], &copy, 0, &again));
+        require(memcmp(&again, &completion, sizeof(again)) == 0, "the answer changed%s", "");
+    }
+    /* What was waited for is not polled as well. */
+    require_result(sluice_channel_poll(pair.channels[0], &again, 1), 0);
+    require_error(sluice_channel_next(pair.channels[0], DEADLINE, &again), -ENOENT, "");
+    pair_close(&pair);
+}
+END_TEST
+
+/* What was polled can still be asked for, and is not polled twice. */
+START_TEST(handle_of_what_was_polled)
+{
+    struct pair pair;
+    struct sluice_completion polled;
+    struct sluice_completion waited;
+    pair_open(&pair, NULL);
+    struct sluice_handle handle = post_receive(pair.channels[0]);
+    send_messages(pair.channels[1], 1, 10);
+    require_ok(sluice_channel_next(pair.channels[0], DEADLINE, &polled));
+    require_ok(sluice_channel_wait(pair.channels[0], &handle, 0, &waited));
+    require(memcmp(&polled, &waited, sizeof(polled)) == 0, "the answer changed%s", "");
+    require_result(sluice_channel_poll(pair.channels[0], &waited, 1), 0);
+    pair_close(&pair);
+}
+END_TEST
+
+/* All calls with a handle call it stale, and write nothing. */
+static void require_stale(struct sluice_channel *channel, struct sluice_handle handle)
+{
+    struct sluice_completion completion;
+    memset(&completion, 0xcc, sizeof(completion));
+    require_error(sluice_channel_wait(channel, &handle, 0, &completion), -ESTALE, "handle");
+    require_error(sluice_channel_wait(channel, &handle, DEADLINE, &completion), -ESTALE, "handle");
+    require_error(sluice_channel_cancel(channel, &handle, &completion), -ESTALE, "handle");
+    require_error(sluice_channel_detach(channel, &handle), -ESTALE, "handle");
+    value_check(&completion, sizeof(completion), 0xcc);
+    require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
+}
+
+START_TEST(zero_foreign_and_forged_handles)
+{
+    struct pair pair;
+    struct sluice_handle nothing = {0};
+    pair_open(&pair, &short_queues);
+    struct sluice_handle seen = seen_receive(&pair);
+    struct sluice_handle pending = post_receive(pair.channels[0]);
+    require_stale(pair.channels[0], nothing);
+    nothing.owner = seen.owner;
+    require_stale(pair.channels[0], nothing);
+    require_stale(pair.channels[1], seen);
+    require_stale(pair.channels[1], pending);
+    struct sluice_handle forged = seen;
+    forged.id ^= UINT64_C(0x5a5a5a5a00);
+    require_stale(pair.channels[0], forged);
+    forged.id = UINT64_MAX;
+    require_stale(pair.channels[0], forged);
+    /* Nothing happened to what is pending. */
+    send_messages(pair.channels[1], 1, 3);
+    await(pair.channels[0], pending, SLUICE_CLASS_NONE);
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+START_TEST(handle_is_stale_when_its_place_was_taken)
+{
+    struct pair pair;
+    pair_open(&pair, &short_queues);
+    struct sluice_handle first = seen_receive(&pair);
+    for (uint32_t i = 0; i < 8 * DEPTH; i++) {
+        seen_receive(&pair);
+    }
+    require_stale(pair.channels[0], first);
+    pair_close(&pair);
+}
+END_TEST
+
+/* A new channel of the same end, at the same address for all one knows, knows nothing of it. */
+START_TEST(handle_of_a_closed_channel_is_foreign_to_the_next)
+{
+    struct pair pair;
+    pair_open(&pair, &short_queues);
+    struct sluice_handle seen = seen_receive(&pair);
+    struct sluice_handle pending = post_receive(pair.channels[0]);
+    sluice_channel_close(pair.channels[0]);
+    sluice_channel_close(pair.channels[1]);
+    pair_connect(&pair, &short_queues);
+    struct sluice_handle now = post_receive(pair.channels[0]);
+    require_stale(pair.channels[0], seen);
+    require_stale(pair.channels[0], pending);
+    send_messages(pair.channels[1], 1, 3);
+    await(pair.channels[0], now, SLUICE_CLASS_NONE);
+    pair_close(&pair);
+}
+END_TEST
+
+/* After a reset the old results can be had, and nothing of them mixes with the new ones. */
+START_TEST(handle_over_a_reset)
+{
+    struct star star;
+    struct sluice_completion completion;
+    struct sluice_handle before, after;
+    star_open(&star, 2, &short_queues);
+    require_ok(sluice_multichannel_receive_unpolled(star.hub, 0, NULL, 0, DEADLINE, &before));
+    star_reset(&star, 0);
+    require_ok(sluice_multichannel_wait(star.hub, &before, DEADLINE, &completion));
+    require_class(&completion, SLUICE_CLASS_CANCELLED);
+    require_ok(sluice_multichannel_receive_unpolled(star.hub, 0, NULL, 0, DEADLINE, &after));
+    require_result(sluice_multichannel_wait(star.hub, &after, 0, &completion), -ETIMEDOUT);
+    require_ok(sluice_multichannel_cancel(star.hub, &before, &completion));
+    require_class(&completion, SLUICE_CLASS_CANCELLED);
+    require_result(sluice_multichannel_peer_state(star.hub, 0), SLUICE_STATE_READY);
+    send_messages(star.spokes[0], 1, 5);
+    require_ok(sluice_multichannel_wait(star.hub, &after, DEADLINE, &completion));
+    require_class(&completion, SLUICE_CLASS_NONE);
+    star_close(&star);
+}
+END_TEST
+
+/* Nobody asks for them: the queue never fills up with what is complete. */
+START_TEST(dropped_handles_are_harmless)
+{
+    struct pair pair;
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_completion completions[4 * DEPTH];
+    pair_open(&pair, &short_queues);
+    for (uint32_t i = 0; i < 20 * DEPTH; i++) {
+        receive.user_data = i;
+        require_result(sluice_channel_post(pair.channels[0], &receive, 1, DEADLINE, NULL), 1);
+        send_messages(pair.channels[1], 1, i);
+    }
+    /* The newest are still to be had, oldest first. */
+    int count = 0;
+    uint64_t last = 0;
+    int got;
+    do {
+        got = sluice_channel_poll(pair.channels[0], completions, COUNT(completions));
+        for (int i = 0; i < got; i++) {
+            require(count == 0 || completions[i].user_data == last + 1, "%llu after %llu",
+                    (unsigned long long)completions[i].user_data, (unsigned long long)last);
+            require(completions[i].immediate == completions[i].user_data, "%u",
+                    completions[i].immediate);
+            last = completions[i].user_data;
+            count++;
+        }
+    } while (got > 0);
+    require(count > 0 && last == 20 * DEPTH - 1, "%d, last %llu", count, (unsigned long long)last);
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+/* Dropped failures are not forgotten as successes are. */
+START_TEST(dropped_failures_are_kept)
+{
+    struct star star;
+    struct sluice_request receives[4];
+    struct sluice_completion completions[8];
+    star_open(&star, 2, &short_queues);
+    for (uint32_t i = 0; i < 4; i++) {
+        receives[i] = request_of(SLUICE_OP_RECEIVE, 1, NULL);
+        receives[i].user_data = 40 + i;
+    }
+    require_result(sluice_multichannel_post(star.hub, receives, 4, DEADLINE, NULL), 4);
+    star_break(&star, 1);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    for (uint32_t i = 0; i < 10 * DEPTH; i++) {
+        require_result(sluice_multichannel_post(star.hub, &receive, 1, DEADLINE, NULL), 1);
+        send_messages(star.spokes[0], 1, i);
+    }
+    uint32_t failures = 0;
+    int got;
+    do {
+        got = sluice_multichannel_poll(star.hub, completions, COUNT(completions));
+        for (int i = 0; i < got; i++) {
+            failures += completions[i].error != 0;
+            require(completions[i].error == 0 || completions[i].user_data >= 40, "%llu",
+                    (unsigned long long)completions[i].user_data);
+        }
+    } while (got > 0);
+    require(failures == 4, "%u failures", failures);
+    star_close(&star);
+}
+END_TEST
+
+/* A detached request is done all the same, and its result is nobody's. */
+START_TEST(detached_request_goes_on)
+{
+    struct pair pair;
+    struct memory memory;
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    pair_open(&pair, &short_queues);
+    memory_open(&memory, pair.sides.pds[0], 1000);
+    struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
+    require_ok(sluice_channel_receive_unpolled(pair.channels[0], &sge, 1, DEADLINE, &handle));
+    require_ok(sluice_channel_detach(pair.channels[0], &handle));
+    require_stale(pair.channels[0], handle);
+    require_error(sluice_channel_next(pair.channels[0], DEADLINE, &completion), -ENOENT, "");
+    /* Its memory is in use until it ends, and flush tells. */
+    require_result(sluice_channel_flush(pair.channels[0], SLUICE_MS(10)), -ETIMEDOUT);
+    require_result(sluice_mr_deregister(memory.mr), -EBUSY);
+    struct memory far;
+    memory_open(&far, pair.sides.pds[1], 1000);
+    pattern_fill(far.bytes, far.length, 7);
+    struct sluice_sge far_sge = memory_sge(&far, 0, far.length);
+    require_ok(sluice_channel_send(pair.channels[1], &far_sge, 1, DEADLINE));
+    require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
+    pattern_check(memory.bytes, memory.length, 7);
+    require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 0);
+    require_stale(pair.channels[0], handle);
+    memory_close(&memory);
+    memory_close(&far);
+    pair_close(&pair);
+}
+END_TEST
+
+/* Complete and unseen, or seen already: it is forgotten at once. */
+START_TEST(detach_of_what_is_complete)
+{
+    struct pair pair;
+    struct sluice_completion completion;
+    pair_open(&pair, &short_queues);
+    struct sluice_handle unseen = post_receive(pair.channels[0]);
+    struct sluice_handle other = post_receive(pair.channels[0]);
+    send_messages(pair.channels[1], 2, 0);
+    require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
+    require_ok(sluice_channel_detach(pair.channels[0], &unseen));
+    require_stale(pair.channels[0], unseen);
+    require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 1);
+    require(completion.immediate == 1, "immediate %u", completion.immediate);
+    require_ok(sluice_channel_wait(pair.channels[0], &other, 0, &completion));
+    require_ok(sluice_channel_detach(pair.channels[0], &other));
+    require_stale(pair.channels[0], other);
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+/* Its failure still fails the peer, as it would another's; and only that peer. */
+START_TEST(detached_request_that_fails)
+{
+    struct star star;
+    struct memory near;
+    struct memory far;
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    star_open(&star, 2, &short_queues);
+    memory_open(&near, star.sides.pds[0], 8);
+    memory_open(&far, star.sides.pds[1], 8);
+    struct sluice_sge sge = memory_sge(&near, 0, 8);
+    struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
+    remote.rkey ^= 0x5a5a5a5a;
+    require_ok(
+        sluice_multichannel_write_unpolled(star.hub, 1, &sge, 1, &remote, DEADLINE, &handle));
+    require_ok(sluice_multichannel_detach(star.hub, &handle));
+    require_ok(sluice_multichannel_flush(star.hub, DEADLINE));
+    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_FAILED);
+    struct sluice_error error = peer_error(star.hub, 1);
+    require(error.error == -EACCES && error.opcode == SLUICE_OP_WRITE, "%s", error.text);
+    require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
+    require_error(sluice_multichannel_next(star.hub, DEADLINE, &completion), -ENOENT, "");
+    star_works(&star, 0);
+    star_reset(&star, 1);
+    star_works(&star, 1);
+    memory_close(&near);
+    memory_close(&far);
+    star_close(&star);
+}
+END_TEST
+
+/* Places come back, however many were let go, before their end or after it. */
+START_TEST(detached_requests_do_not_fill_the_pool)
+{
+    struct pair pair;
+    struct sluice_handle handle;
+    pair_open(&pair, &short_queues);
+    uint32_t rounds =
+        short_run() || !device_is_soft() || current_wire() == WIRE_TCP ? 2000 : 100000;
+    for (uint32_t i = 0; i < rounds; i++) {
+        require_ok(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, DEADLINE, &handle));
+        if (i % 2 == 0) {
+            require_ok(sluice_channel_detach(pair.channels[0], &handle));
+        }
+        send_messages(pair.channels[1], 1, i);
+        if (i % 2 == 1) {
+            require_ok(sluice_channel_detach(pair.channels[0], &handle));
+        }
+        if (i % DEPTH == DEPTH - 1) {
+            require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
+        }
+    }
+    /* The whole depth is there. */
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        require_ok(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, DEADLINE, NULL));
+    }
+    require_result(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, DEADLINE, NULL),
+                   -EAGAIN);
+    pair_close(&pair);
+}
+END_TEST
+
+static void require_cancelled(const struct sluice_completion *completion, uint64_t user_data)
+{
+    require_class(completion, SLUICE_CLASS_CANCELLED);
+    require(completion->status == SLUICE_STATUS_WR_FLUSH_ERR &&
+                completion->user_data == user_data && completion->bytes == 0,
+            "status %u, user data %llu", completion->status,
+            (unsigned long long)completion->user_data);
+}
+
+/* 100 transfers pass with a peer that has nothing to do with it. */
+static void require_bystander(struct star *star, uint32_t peer)
+{
+    for (uint32_t i = 0; i < 50; i++) {
+        star_works(star, peer);
+    }
+}
+
+/* Cancels one of two requests with peer 1, which are such; the other ends cancelled too. */
+static void cancel_pending(uint32_t opcode)
+{
+    struct star star;
+    struct memory memory;
+    struct sluice_completion completion;
+    struct sluice_request requests[3];
+    struct sluice_handle handles[3];
+    star_open(&star, 3, &short_queues);
+    memory_open(&memory, star.sides.pds[0], 1000);
+    struct sluice_sge sge = memory_sge(&memory, 0, memory.length);
+    for (uint32_t i = 0; i < 3; i++) {
+        requests[i] = request_of(opcode, i == 2 ? 2 : 1, &sge);
+        requests[i].user_data = 70 + i;
+    }
+    require_result(sluice_multichannel_post(star.hub, requests, 3, DEADLINE, handles), 3);
+    require_result(sluice_multichannel_wait(star.hub, &handles[1], SLUICE_MS(20), &completion),
+                   -ETIMEDOUT);
+    int64_t start = fair_now();
+    require_ok(sluice_multichannel_cancel(star.hub, &handles[1], &completion));
+    require(fair_now() - start < SLUICE_MS(1500), "%lld ms",
+            (long long)(fair_now() - start) / 1000000);
+    require_cancelled(&completion, 71);
+    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_FAILED);
+    struct sluice_error error = peer_error(star.hub, 1);
+    require(error.error_class == SLUICE_CLASS_CANCELLED &&
+                error.status == SLUICE_STATUS_WR_FLUSH_ERR,
+            "%s", error.text);
+    /* The other one of that peer has ended as well, and is not lost. */
+    require_ok(sluice_multichannel_next(star.hub, 0, &completion));
+    require_cancelled(&completion, 70);
+    /* Again: the same answer. */
+    require_ok(sluice_multichannel_cancel(star.hub, &handles[1], &completion));
+    require_cancelled(&completion, 71);
+    require_ok(sluice_multichannel_wait(star.hub, &handles[1], 0, &completion));
+    require_cancelled(&completion, 71);
+    /* The other peers know nothing of it, and what is pending with one still is. */
+    require_bystander(&star, 0);
+    require_result(sluice_multichannel_wait(star.hub, &handles[2], 0, &completion), -ETIMEDOUT);
+    require_ok(sluice_multichannel_cancel(star.hub, &handles[2], &completion));
+    require_cancelled(&completion, 72);
+    require_bystander(&star, 0);
+    for (uint32_t peer = 1; peer < 3; peer++) {
+        star_reset(&star, peer);
+        star_works(&star, peer);
+    }
+    /* No buffer is in use. */
+    memory_close(&memory);
+    star_close(&star);
+}
+
+/* Nobody takes it at the other end. */
+START_TEST(cancel_of_a_pending_send)
+{
+    cancel_pending(SLUICE_OP_SEND);
+}
+END_TEST
+
+START_TEST(cancel_of_a_parked_receive)
+{
+    cancel_pending(SLUICE_OP_RECEIVE);
+}
+END_TEST
+
+/* It is only seen: nothing happens to its peer. */
+START_TEST(cancel_of_what_is_complete)
+{
+    struct pair pair;
+    struct sluice_completion completion;
+    pair_open(&pair, &short_queues);
+    struct sluice_handle seen = seen_receive(&pair);
+    struct sluice_handle unseen = post_receive(pair.channels[0]);
+    send_messages(pair.channels[1], 1, 33);
+    require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
+    struct sluice_handle parked = post_receive(pair.channels[0]);
+    require_ok(sluice_channel_cancel(pair.channels[0], &unseen, &completion));
+    require_class(&completion, SLUICE_CLASS_NONE);
+    require(completion.immediate == 33, "immediate %u", completion.immediate);
+    require_ok(sluice_channel_cancel(pair.channels[0], &seen, &completion));
+    require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 0);
+    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+    send_messages(pair.channels[1], 1, 34);
+    await(pair.channels[0], parked, SLUICE_CLASS_NONE);
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+START_TEST(wrong_arguments)
+{
+    struct pair pair;
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    pair_open(&pair, NULL);
+    require_error(sluice_channel_cancel(pair.channels[0], NULL, &completion), -EINVAL, "handle");
+    require_error(sluice_channel_detach(pair.channels[0], NULL), -EINVAL, "handle");
+    handle = post_receive(pair.channels[0]);
+    require_error(sluice_channel_wait(pair.channels[0], &handle, -1, &completion), -EINVAL, "-1");
+    require_error(sluice_channel_wait(pair.channels[0], &handle, 0, NULL), -EINVAL, "completion");
+    require_error(sluice_channel_cancel(pair.channels[0], &handle, NULL), -EINVAL, "completion");
+    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+    require_result(sluice_channel_wait(pair.channels[0], &handle, 0, &completion), -ETIMEDOUT);
+    require_error(sluice_channel_cancel(NULL, &handle, &completion), -EINVAL, "channel");
+    require_error(sluice_channel_detach(NULL, &handle), -EINVAL, "channel");
+    require_error(sluice_multichannel_cancel(NULL, &handle, &completion), -EINVAL, "multichannel");
+    require_error(sluice_multichannel_detach(NULL, &handle), -EINVAL, "multichannel");
+    pair_close(&pair);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, handles_are_written_whole);
+    tcase_add_test(tcase, double_wait_gives_the_same_answer);
+    tcase_add_test(tcase, handle_of_what_was_polled);
+    tcase_add_test(tcase, zero_foreign_and_forged_handles);
+    tcase_add_test(tcase, handle_is_stale_when_its_place_was_taken);
+    tcase_add_test(tcase, handle_of_a_closed_channel_is_foreign_to_the_next);
+    tcase_add_test(tcase, handle_over_a_reset);
+    tcase_add_test(tcase, dropped_handles_are_harmless);
+    tcase_add_test(tcase, dropped_failures_are_kept);
+    tcase_add_test(tcase, detached_request_goes_on);
+    tcase_add_test(tcase, detach_of_what_is_complete);
+    tcase_add_test(tcase, detached_request_that_fails);
+    tcase_add_test(tcase, detached_requests_do_not_fill_the_pool);
+    tcase_add_test(tcase, cancel_of_a_pending_send);
+    tcase_add_test(tcase, cancel_of_a_parked_receive);
+    tcase_add_test(tcase, cancel_of_what_is_complete);
+    tcase_add_test(tcase, wrong_arguments);
+}
+
+int main(void)
+{
+    return run_on_wires("handles", 30, add_tests);
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unpolled work: a post takes as much of a list as there is room for and says
+ * how much, each request completes once, and results are polled, or waited for
+ * from any peer.
+ */
+#include "../support/pair.h"
+
+#define DEPTH 8
+
+static const struct sluice_channel_attr short_queues = {
+    .size = sizeof(short_queues), .send_depth = DEPTH, .receive_depth = DEPTH};
+
+/* Receives of nothing, with user data from first. */
+static void make_receives(struct sluice_request *requests, uint32_t count, uint64_t first)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        requests[i] = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+        requests[i].user_data = first + i;
+    }
+}
+
+static void send_messages(struct sluice_channel *channel, uint32_t count, uint32_t first)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        require_ok(sluice_channel_send_immediate(channel, NULL, 0, first + i, DEADLINE));
+    }
+}
+
+/* Polls until so many completions came. */
+static void poll_all(struct sluice_channel *channel, struct sluice_completion *completions,
+                     uint32_t count)
+{
+    uint32_t got = 0;
+    while (got < count) {
+        int result = sluice_channel_poll(channel, completions + got, count - got);
+        require(result >= 0, "%s", sluice_last_error());
+        got += (uint32_t)result;
+    }
+    require_result(sluice_channel_poll(channel, completions, 1), 0);
+}
+
+START_TEST(full_queue_takes_what_fits)
+{
+    struct pair pair;
+    struct sluice_request requests[DEPTH + 1];
+    struct sluice_handle handles[DEPTH + 1];
+    struct sluice_completion completions[DEPTH + 1];
+    pair_open(&pair, &short_queues);
+    struct sluice_channel *channel = pair.channels[0];
+    make_receives(requests, DEPTH + 1, 0);
+    memset(handles, 0xcc, sizeof(handles));
+    require_result(sluice_channel_post(channel, requests, DEPTH - 1, DEADLINE, handles), DEPTH - 1);
+    /* The first of the two has room; the other one's handle is left alone. */
+    require_result(
+        sluice_channel_post(channel, requests + DEPTH - 1, 2, DEADLINE, handles + DEPTH - 1), 1);
+    value_check(handles + DEPTH, sizeof(handles[0]), 0xcc);
+    require_error(sluice_channel_post(channel, requests + DEPTH, 1, DEADLINE, handles + DEPTH),
+                  -EAGAIN, "receive queue");
+    value_check(handles + DEPTH, sizeof(handles[0]), 0xcc);
+    /* Parked receives starve no send, and the queue is no error. */
+    require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_handle handle = post(pair.channels[1], &receive);
+    require_ok(sluice_channel_send(channel, NULL, 0, DEADLINE));
+    await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+
+    send_messages(pair.channels[1], DEPTH, 500);
+    poll_all(channel, completions, DEPTH);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        require_class(&completions[i], SLUICE_CLASS_NONE);
+        require(completions[i].user_data == i && completions[i].immediate == 500 + i,
+                "completion %u: user data %llu, immediate %u", i,
+                (unsigned long long)completions[i].user_data, completions[i].immediate);
+    }
+    /* Longer than the queue is deep. */
+    require_result(sluice_channel_post(channel, requests, DEPTH + 1, DEADLINE, NULL), DEPTH);
+    pair_close(&pair);
+}
+END_TEST
+
+/* The same with sends, which wait for receives that are not there. */
+START_TEST(full_send_queue_takes_what_fits)
+{
+    struct pair pair;
+    struct sluice_request sends[2 * DEPTH];
+    struct sluice_request receives[DEPTH];
+    struct sluice_completion completions[DEPTH];
+    pair_open(&pair, &short_queues);
+    for (uint32_t i = 0; i < 2 * DEPTH; i++) {
+        sends[i] = request_of(SLUICE_OP_SEND, 0, NULL);
+        sends[i].user_data = i;
+    }
+    make_receives(receives, DEPTH, 100);
+    require_result(sluice_channel_post(pair.channels[0], sends, 2 * DEPTH, DEADLINE, NULL), DEPTH);
+    require_error(sluice_channel_post(pair.channels[0], sends, 1, DEADLINE, NULL), -EAGAIN,
+                  "send queue");
+    require_result(sluice_channel_poll(pair.channels[0], completions, DEPTH), 0);
+    require_result(sluice_channel_post(pair.channels[1], receives, DEPTH, DEADLINE, NULL), DEPTH);
+    poll_all(pair.channels[0], completions, DEPTH);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        require_class(&completions[i], SLUICE_CLASS_NONE);
+        require(completions[i].user_data == i && completions[i].opcode == SLUICE_OP_SEND, "%u", i);
+    }
+    poll_all(pair.channels[1], completions, DEPTH);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        require(completions[i].user_data == 100 + i, "%u", i);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
+/* The list ends before the first request whose peer has no room; the rest is as it was. */
+START_TEST(list_stops_at_a_full_peer)
+{
+    struct star star;
+    struct sluice_request requests[2 * DEPTH];
+    struct sluice_handle handles[2 * DEPTH];
+    struct sluice_completion completion;
+    star_open(&star, 3, &short_queues);
+    /* Peer 1 has room for three more. */
+    make_receives(requests, DEPTH - 3, 900);
+    for (uint32_t i = 0; i < DEPTH - 3; i++) {
+        requests[i].peer = 1;
+    }
+    require_result(sluice_multichannel_post(star.hub, requests, DEPTH - 3, DEADLINE, NULL),
+                   DEPTH - 3);
+    make_receives(requests, 2 * DEPTH, 0);
+    for (uint32_t i = 0; i < 2 * DEPTH; i++) {
+        requests[i].peer = i % 3;
+    }
+    memset(handles, 0xcc, sizeof(handles));
+    /* 0 1 2 0 1 2 0 1 2 0, and then the fourth of peer 1. */
+    require_result(sluice_multichannel_post(star.hub, requests, 2 * DEPTH, DEADLINE, handles), 10);
+    value_check(handles + 10, (2 * DEPTH - 10) * sizeof(handles[0]), 0xcc);
+    require_error(
+        sluice_multichannel_post(star.hub, requests + 10, 2 * DEPTH - 10, DEADLINE, handles + 10),
+        -EAGAIN, "receive queue peer 1");
+    value_check(handles + 10, (2 * DEPTH - 10) * sizeof(handles[0]), 0xcc);
+    /* What was posted is pending, each at its peer. */
+    for (uint32_t i = 0; i < 10; i++) {
+        require_result(sluice_multichannel_wait(star.hub, &handles[i], 0, &completion), -ETIMEDOUT);
+    }
+    send_messages(star.spokes[0], 1, 0);
+    send_messages(star.spokes[2], 1, 2);
+    require_ok(sluice_multichannel_wait(star.hub, &handles[0], DEADLINE, &completion));
+    require_ok(sluice_multichannel_wait(star.hub, &handles[2], DEADLINE, &completion));
+    require(completion.user_data == 2 && completion.peer == 2, "%llu",
+            (unsigned long long)completion.user_data);
+    /* With room again it goes on where it stopped. */
+    send_messages(star.spokes[1], 3, 100);
+    for (uint32_t i = 0; i < 3; i++) {
+        require_ok(sluice_multichannel_next(star.hub, DEADLINE, &completion));
+        require(completion.user_data == 900 + i, "%llu", (unsigned long long)completion.user_data);
+    }
+    require_result(
+        sluice_multichannel_post(star.hub, requests + 10, 2 * DEPTH - 10, DEADLINE, handles + 10),
+        2 * DEPTH - 10);
+    star_close(&star);
+}
+END_TEST
+
+START_TEST(list_stops_at_a_failed_peer)
+{
+    struct star star;
+    struct sluice_request requests[6];
+    struct sluice_handle handles[6];
+    struct sluice_completion completion;
+    star_open(&star, 3, &short_queues);
+    star_break(&star, 2);
+    make_receives(requests, 6, 0);
+    for (uint32_t i = 0; i < 6; i++) {
+        requests[i].peer = i % 3;
+    }
+    memset(handles, 0xcc, sizeof(handles));
+    require_result(sluice_multichannel_post(star.hub, requests, 6, DEADLINE, handles), 2);
+    value_check(handles + 2, 4 * sizeof(handles[0]), 0xcc);
+    require_error(sluice_multichannel_post(star.hub, requests + 2, 4, DEADLINE, handles + 2),
+                  -ENOTCONN, "peer 2");
+    value_check(handles + 2, 4 * sizeof(handles[0]), 0xcc);
+    /* The program goes on behind it, and once it is new with it. */
+    require_result(sluice_multichannel_post(star.hub, requests + 3, 3, DEADLINE, handles + 3), 2);
+    star_reset(&star, 2);
+    require_result(sluice_multichannel_post(star.hub, requests + 5, 1, DEADLINE, handles + 5), 1);
+    for (uint32_t i = 0; i < 6; i++) {
+        if (i != 2) {
+            send_messages(star.spokes[i % 3], 1, i);
+            require_ok(sluice_multichannel_wait(star.hub, &handles[i], DEADLINE, &completion));
+            require(completion.user_data == i && completion.immediate == i, "%u: immediate %u", i,
+                    completion.immediate);
+        }
+    }
+    star_close(&star);
+}
+END_TEST
+
+/* What is wrong is found before anything is posted, wherever it stands. */
+START_TEST(unknown_peer_index_posts_nothing)
+{
+    struct star star;
+    struct sluice_request requests[DEPTH + 3];
+    struct sluice_handle handles[DEPTH + 3];
+    struct sluice_completion completion;
+    star_open(&star, 2, &short_queues);
+    make_receives(requests, DEPTH + 3, 0);
+    memset(handles, 0xcc, sizeof(handles));
+    /* Even behind what has no room, or a failed peer. */
+    requests[DEPTH + 2].peer = 2;
+    require_error(sluice_multichannel_post(star.hub, requests, DEPTH + 3, DEADLINE, handles),
+                  -EINVAL, "peer 2");
+    star_break(&star, 0);
+    require_error(sluice_multichannel_post(star.hub, requests, DEPTH + 3, DEADLINE, handles),
+                  -EINVAL, "peer 2");
+    value_check(handles, sizeof(handles), 0xcc);
+    require_error(sluice_multichannel_next(star.hub, DEADLINE, &completion), -ENOENT, "");
+    require_result(sluice_multichannel_post(star.hub, requests, 0, DEADLINE, handles), 0);
+    star_close(&star);
+}
+END_TEST
+
+/* Requests of one peer are posted in the order of the list. */
+START_TEST(duplicate_peers_are_posted_in_order)
+{
+    struct star star;
+    struct sluice_request receives[DEPTH];
+    struct sluice_completion completion;
+    star_open(&star, 2, &short_queues);
+    make_receives(receives, DEPTH, 0);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        receives[i].peer = i >= DEPTH / 2;
+    }
+    require_result(sluice_multichannel_post(star.hub, receives, DEPTH, DEADLINE, NULL), DEPTH);
+    send_messages(star.spokes[1], DEPTH / 2, DEPTH / 2);
+    send_messages(star.spokes[0], DEPTH / 2, 0);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        require_ok(sluice_multichannel_next(star.hub, DEADLINE, &completion));
+        require(completion.immediate == completion.user_data, "%u: immediate %u", i,
+                completion.immediate);
+    }
+    star_close(&star);
+}
+END_TEST
+
+/* A write of more parts than the queue is deep never fits; one of as many does. */
+START_TEST(request_of_too_many_parts)
+{
+    struct pair pair;
+    struct memory near;
+    struct memory far;
+    struct sluice_channel_attr attr = short_queues;
+    struct sluice_request requests[2];
+    struct sluice_handle handles[2];
+    attr.max_message = 4096;
+    pair_open(&pair, &attr);
+    memory_open(&near, pair.sides.pds[0], 4096 * (DEPTH + 1));
+    memory_open(&far, pair.sides.pds[1], 4096 * (DEPTH + 1));
+    pattern_fill(near.bytes, near.length, 4);
+    struct sluice_sge sges[2] = {memory_sge(&near, 0, 4096 * DEPTH),
+                                 memory_sge(&near, 0, near.length)};
+    for (uint32_t i = 0; i < 2; i++) {
+        requests[i] = request_of(SLUICE_OP_WRITE, 0, &sges[i]);
+        requests[i].remote = memory_remote(&far, 0, far.length);
+    }
+    require_result(sluice_channel_post(pair.channels[0], requests, 2, DEADLINE, handles), 1);
+    require_error(sluice_channel_post(pair.channels[0], requests + 1, 1, DEADLINE, handles + 1),
+                  -E2BIG, "write 36864 bytes 9 parts 8");
+    await(pair.channels[0], handles[0], SLUICE_CLASS_NONE);
+    pattern_check(far.bytes, sges[0].length, 4);
+    require_error(sluice_channel_write_unpolled(pair.channels[0], &sges[1], 1, &requests[1].remote,
+                                                DEADLINE, handles),
+                  -E2BIG, "");
+    pair_works(&pair);
+    memory_close(&near);
+    memory_close(&far);
+    pair_close(&pair);
+}
+END_TEST
+
+/* One poll for all peers; receive from any falls out. */
+START_TEST(poll_takes_from_any_peer)
+{
+    struct star star;
+    struct sluice_completion completion;
+    uint32_t order[] = {4, 2, 0, 3, 1};
+    star_open(&star, 5, NULL);
+    for (uint32_t i = 0; i < 5; i++) {
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i, NULL);
+        require_result(sluice_multichannel_post(star.hub, &receive, 1, DEADLINE, NULL), 1);
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        send_messages(star.spokes[order[i]], 1, 60 + order[i]);
+        int got;
+        do {
+            got = sluice_multichannel_poll(star.hub, &completion, 1);
+        } while (got == 0);
+        require(got == 1 && completion.peer == order[i] && completion.immediate == 60 + order[i],
+                "%d: peer %u, not %u", got, completion.peer, order[i]);
+    }
+    star_close(&star);
+}
+END_TEST
+
+/* The same with next, which waits. */
+START_TEST(next_receives_from_any_peer)
+{
+    enum { PEERS = 8, ROUNDS = 40 };
+    struct star star;
+    struct sluice_completion completion;
+    uint32_t seen[PEERS] = {0};
+    star_open(&star, PEERS, &short_queues);
+    for (uint32_t i = 0; i < PEERS * DEPTH; i++) {
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i % PEERS, NULL);
+        require_result(sluice_multichannel_post(star.hub, &receive, 1, DEADLINE, NULL), 1);
+    }
+    require_error(sluice_multichannel_next(star.hub, 0, &completion), -ETIMEDOUT, "");
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        /* Peer 0 talks more than all others, and yet nobody waits for it. */
+        send_messages(star.spokes[0], DEPTH - 1, round * 100);
+        for (uint32_t i = 1; i < PEERS; i++) {
+            send_messages(star.spokes[i], 1, round * 100);
+        }
+        uint32_t others = 0;
+        for (uint32_t i = 0; i < DEPTH - 1 + PEERS - 1; i++) {
+            require_ok(sluice_multichannel_next(star.hub, DEADLINE, &completion));
+            require_class(&completion, SLUICE_CLASS_NONE);
+            require(completion.immediate / 100 == round, "peer %u: %u in round %u", completion.peer,
+                    completion.immediate, round);
+            seen[completion.peer]++;
+            others += completion.peer != 0;
+            require_ok(sluice_multichannel_receive_unpolled(star.hub, completion.peer, NULL, 0,
+                                                            DEADLINE, NULL));
+        }
+        require(others == PEERS - 1, "%u of the others in round %u", others, round);
+    }
+    for (uint32_t i = 0; i < PEERS; i++) {
+        require(seen[i] == ROUNDS * (i == 0 ? DEPTH - 1 : 1), "peer %u: %u", i, seen[i]);
+    }
+    require_error(sluice_multichannel_next(star.hub, SLUICE_MS(5), &completion), -ETIMEDOUT, "");
+    star_close(&star);
+}
+END_TEST
+
+/* Results come in the order of completion, whoever they are of. */
+START_TEST(next_takes_the_oldest_first)
+{
+    struct star star;
+    struct sluice_completion completion;
+    uint32_t order[] = {4, 2, 0, 3, 1};
+    star_open(&star, 5, NULL);
+    for (uint32_t i = 0; i < 5; i++) {
+        require_ok(sluice_multichannel_receive_unpolled(star.hub, i, NULL, 0, DEADLINE, NULL));
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        send_messages(star.spokes[order[i]], 1, i);
+        /* It has been seen to come, and nobody has taken it. */
+        struct sluice_error error = {.size = sizeof(error)};
+        require_result(sluice_multichannel_flush(star.hub, SLUICE_MS(i == 4 ? 20000 : 5)),
+                       i == 4 ? 0 : -ETIMEDOUT);
+        require_result(sluice_multichannel_peer_error(star.hub, 0, &error), 0);
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        require_ok(sluice_multichannel_next(star.hub, 0, &completion));
+        require(completion.peer == order[i] && completion.immediate == i, "%u: peer %u, not %u", i,
+                completion.peer, order[i]);
+    }
+    star_close(&star);
+}
+END_TEST
+
+/* It would wait for ever, and says so at once, however long it may. */
+START_TEST(next_with_nothing_posted)
+{
+    struct pair pair;
+    struct sluice_completion completion;
+    pair_open(&pair, NULL);
+    memset(&completion, 0xcc, sizeof(completion));
+    require_error(sluice_channel_next(pair.channels[0], SLUICE_FOREVER, &completion), -ENOENT, "");
+    require_error(sluice_channel_next(pair.channels[0], 0, &completion), -ENOENT, "");
+    value_check(&completion, sizeof(completion), 0xcc);
+    /* What has failed is a result, and then there is nothing again. */
+    require_ok(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, SLUICE_MS(10), NULL));
+    require_ok(sluice_channel_next(pair.channels[0], SLUICE_FOREVER, &completion));
+    require_class(&completion, SLUICE_CLASS_TIMEOUT);
+    require_error(sluice_channel_next(pair.channels[0], SLUICE_FOREVER, &completion), -ENOENT, "");
+    require_error(sluice_channel_next(pair.channels[0], -1, &completion), -EINVAL, "-1");
+    require_error(sluice_channel_next(pair.channels[0], 0, NULL), -EINVAL, "completion");
+    require_error(sluice_channel_next(NULL, 0, &completion), -EINVAL, "channel");
+    require_error(sluice_multichannel_next(NULL, 0, &completion), -EINVAL, "multichannel");
+    pair_close(&pair);
+}
+END_TEST
+
+START_TEST(flush_waits_and_loses_nothing)
+{
+    struct star star;
+    struct sluice_request sends[6];
+    struct sluice_completion completions[8];
+    struct sluice_handle parked;
+    star_open(&star, 3, &short_queues);
+    require_ok(sluice_multichannel_flush(star.hub, 0));
+    for (uint32_t i = 0; i < 6; i++) {
+        sends[i] = request_of(SLUICE_OP_SEND, i % 3, NULL);
+        sends[i].user_data = i;
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+        post(star.spokes[i % 3], &receive);
+    }
+    require_result(sluice_multichannel_post(star.hub, sends, 6, DEADLINE, NULL), 6);
+    require_ok(sluice_multichannel_flush(star.hub, DEADLINE));
+    /* The results are still there, and the connections too. */
+    require_ok(sluice_multichannel_receive_unpolled(star.hub, 1, NULL, 0, SLUICE_FOREVER, &parked));
+    require_error(sluice_multichannel_flush(star.hub, SLUICE_MS(20)), -ETIMEDOUT, "1 receive");
+    require_result(sluice_multichannel_poll(star.hub, completions, 8), 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        require_class(&completions[i], SLUICE_CLASS_NONE);
+        require(completions[i].opcode == SLUICE_OP_SEND, "opcode %u", completions[i].opcode);
+    }
+    require_result(sluice_multichannel_wait(star.hub, &parked, 0, completions), -ETIMEDOUT);
+    send_messages(star.spokes[1], 1, 44);
+    require_ok(sluice_multichannel_flush(star.hub, DEADLINE));
+    require_ok(sluice_multichannel_wait(star.hub, &parked, 0, completions));
+    require(completions[0].immediate == 44, "%u", completions[0].immediate);
+    require_error(sluice_multichannel_flush(star.hub, -5), -EINVAL, "-5");
+    require_error(sluice_multichannel_flush(NULL, 0), -EINVAL, "multichannel");
+    require_error(sluice_channel_flush(NULL, 0), -EINVAL, "channel");
+    for (uint32_t i = 0; i < 3; i++) {
+        star_works(&star, i);
+    }
+    star_close(&star);
+}
+END_TEST
+
+/* Each request completes once: what is left ends cancelled, and is counted. */
+START_TEST(shutdown_completes_all)
+{
+    struct pair pair;
+    struct sluice_request receives[DEPTH];
+    struct sluice_completion completions[DEPTH];
+    pair_open(&pair, &short_queues);
+    make_receives(receives, DEPTH, 0);
+    require_result(sluice_channel_post(pair.channels[0], receives, DEPTH, DEADLINE, NULL), DEPTH);
+    send_messages(pair.channels[1], 3, 0);
+    require_result(sluice_channel_shutdown(pair.channels[0], SLUICE_MS(30)), -ETIMEDOUT);
+    poll_all(pair.channels[0], completions, DEPTH);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        require(completions[i].user_data == i, "%llu after %u",
+                (unsigned long long)completions[i].user_data, i);
+        require_class(&completions[i], i < 3 ? SLUICE_CLASS_NONE : SLUICE_CLASS_CANCELLED);
+    }
+    require_result(sluice_channel_post(pair.channels[0], receives, 1, DEADLINE, NULL), -ENOTCONN);
+    pair_close(&pair);
+}
+END_TEST
+
+START_TEST(shutdown_waits_for_work)
+{
+    struct star star;
+    struct sluice_request sends[6];
+    star_open(&star, 3, NULL);
+    for (uint32_t i = 0; i < 6; i++) {
+        sends[i] = request_of(SLUICE_OP_SEND, i % 3, NULL);
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+        post(star.spokes[i % 3], &receive);
+    }
+    require_result(sluice_multichannel_post(star.hub, sends, 6, DEADLINE, NULL), 6);
+    require_ok(sluice_multichannel_shutdown(star.hub, DEADLINE));
+    struct sluice_completion completions[7];
+    require_result(sluice_multichannel_poll(star.hub, completions, 7), 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        require_class(&completions[i], SLUICE_CLASS_NONE);
+    }
+    require_result(sluice_multichannel_send(star.hub, 0, NULL, 0, DEADLINE), -ENOTCONN);
+    star_close(&star);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, full_queue_takes_what_fits);
+    tcase_add_test(tcase, full_send_queue_takes_what_fits);
+    tcase_add_test(tcase, list_stops_at_a_full_peer);
+    tcase_add_test(tcase, list_stops_at_a_failed_peer);
+    tcase_add_test(tcase, unknown_peer_index_posts_nothing);
+    tcase_add_test(tcase, duplicate_peers_are_posted_in_order);
+    tcase_add_test(tcase, request_of_too_many_parts);
+    tcase_add_test(tcase, poll_takes_from_any_peer);
+    tcase_add_test(tcase, next_receives_from_any_peer);
+    tcase_add_test(tcase, next_takes_the_oldest_first);
+    tcase_add_test(tcase, next_with_nothing_posted);
+    tcase_add_test(tcase, flush_waits_and_loses_nothing);
+    tcase_add_test(tcase, shutdown_completes_all);
+    tcase_add_test(tcase, shutdown_waits_for_work);
+}
+
+int main(void)
+{
+    return run_on_wires("unpolled", 30, add_tests);
+}

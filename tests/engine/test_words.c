@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The words of failures: what failed, of whom, within which time and why; each
+ * said once, and whole.
+ */
+#include <stdio.h>
+
+#include "../support/group.h"
+#include "../support/pair.h"
+
+#define SHORT SLUICE_MS(50)
+
+/* How often a text has a word. */
+static int count_word(const char *text, const char *word)
+{
+    int count = 0;
+    for (; (text = strstr(text, word)) != NULL; text += strlen(word)) {
+        count++;
+    }
+    return count;
+}
+
+static void require_once(const char *word)
+{
+    require(count_word(sluice_last_error(), word) == 1, "'%s' in '%s'", word, sluice_last_error());
+}
+
+/* The channel's own text begins and goes on as that of the call. */
+static void require_same(const struct sluice_channel *channel)
+{
+    char text[400];
+    snprintf(text, sizeof(text), "%s", sluice_last_error());
+    struct sluice_error error = channel_error(channel);
+    require(strcmp(error.text, text) == 0, "'%s', not '%s'", error.text, text);
+}
+
+/* On soft a side knows what the other one waits for; a device keeps it to itself. */
+static const char *by_device(const char *soft_self, const char *soft_tcp, const char *verbs)
+{
+    if (!device_is_soft()) {
+        return verbs;
+    }
+    return current_wire() == WIRE_SELF ? soft_self : soft_tcp;
+}
+
+START_TEST(send_without_a_receive)
+{
+    struct pair pair;
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    require_error(sluice_channel_send(pair.channels[0], NULL, 0, SHORT), -ETIMEDOUT,
+                  "send to peer 0: deadline of 50 ms passed (timeout): the peer");
+    check_text(
+        __FILE__, __LINE__, "send",
+        by_device("posted no receive for it, nor had this side posted one; if both receives before",
+                  "heard last ago, posted no receive for it, nor had this side posted one; if both",
+                  "was heard before: it posted no receive if both sides were sending"));
+    require_once("passed");
+    require_once("timeout");
+    require_once("posted no receive");
+    require_same(pair.channels[0]);
+    pair_close(&pair);
+}
+END_TEST
+
+/* It had a receive posted itself, so nobody waits for it. */
+START_TEST(send_without_a_receive_but_ours)
+{
+    struct pair pair;
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    require_ok(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, DEADLINE, NULL));
+    require_error(sluice_channel_send(pair.channels[0], NULL, 0, SLUICE_US(20500)), -ETIMEDOUT,
+                  "send to peer 0: deadline of 20.5 ms passed posted no receive");
+    require(!strstr(sluice_last_error(), "both"), "%s", sluice_last_error());
+    pair_close(&pair);
+}
+END_TEST
+
+/* Several times, for chance decides which side of a TCP connection dials. */
+static void wait_for_nobody(int turn)
+{
+    struct sluice_endpoint ours, theirs;
+    struct sides sides;
+    sides_open(&sides);
+    struct sluice_prepared_channel *prepared = prepare_channel(sides.pds[0], NULL, &ours);
+    struct sluice_prepared_channel *absent = prepare_channel(sides.pds[1], NULL, &theirs);
+    struct sluice_channel *channel = sluice_prepared_channel_handshake(prepared, &theirs);
+    require(channel, "%s", sluice_last_error());
+    if (turn % 2 == 0) {
+        require_error(sluice_channel_receive(channel, NULL, 0, SHORT, NULL), -ETIMEDOUT,
+                      "receive from peer 0: deadline of 50 ms passed (timeout): never heard");
+    } else {
+        require_error(sluice_channel_send(channel, NULL, 0, SHORT), -ETIMEDOUT,
+                      "send to peer 0: deadline of 50 ms passed (timeout): never heard");
+    }
+    require_same(channel);
+    sluice_channel_close(channel);
+    sluice_prepared_channel_free(absent);
+    sides_close(&sides);
+}
+
+START_TEST(peer_that_was_never_heard)
+{
+    for (int turn = 0; turn < 8; turn++) {
+        wait_for_nobody(turn);
+    }
+}
+END_TEST
+
+START_TEST(both_sides_were_sending)
+{
+    struct pair pair;
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    require_ok(sluice_channel_send_unpolled(pair.channels[1], NULL, 0, DEADLINE, NULL));
+    require_error(sluice_channel_send(pair.channels[0], NULL, 0, SHORT), -ETIMEDOUT,
+                  "send to peer 0: deadline of 50 ms");
+    check_text(__FILE__, __LINE__, "send",
+               by_device("both sides were sending, and neither scatter_gather",
+                         "nor had this side posted one; if both were sending, scatter_gather",
+                         "if both sides were sending, scatter_gather"));
+    pair_close(&pair);
+}
+END_TEST
+
+START_TEST(receive_of_what_is_not_sent)
+{
+    struct pair pair;
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    require_error(sluice_channel_receive(pair.channels[0], NULL, 0, SHORT, NULL), -ETIMEDOUT,
+                  "receive from peer 0: deadline of 50 ms passed (timeout): the peer");
+    check_text(__FILE__, __LINE__, "receive",
+               by_device("peer sent nothing for it", "heard last ago, sent nothing for it",
+                         "heard before, but sent nothing for it"));
+    require_same(pair.channels[0]);
+    pair_close(&pair);
+}
+END_TEST
+
+/* What stands behind a send that waits is late because of it. */
+START_TEST(write_behind_a_send)
+{
+    struct pair pair;
+    struct memory near, far;
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    memory_open(&near, pair.sides.pds[0], 8);
+    memory_open(&far, pair.sides.pds[1], 8);
+    struct sluice_sge sge = memory_sge(&near, 0, 8);
+    struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
+    require_ok(sluice_channel_send_unpolled(pair.channels[0], NULL, 0, DEADLINE, NULL));
+    int result = sluice_channel_write(pair.channels[0], &sge, 1, &remote, SHORT);
+    if (device_is_soft()) {
+        require_error(result, -ETIMEDOUT,
+                      "write to peer 0: deadline of 50 ms no receive for what was sent before it");
+    } else {
+        require_error(result, -ETIMEDOUT, "write to peer 0: deadline of 50 ms was heard before");
+    }
+    memory_close(&near);
+    memory_close(&far);
+    pair_close(&pair);
+}
+END_TEST
+
+START_TEST(no_room_until_the_deadline)
+{
+    const struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 1};
+    struct pair pair;
+    pair_open(&pair, &attr);
+    pair_works(&pair);
+    require_ok(sluice_channel_send_unpolled(pair.channels[0], NULL, 0, DEADLINE, NULL));
+    require_error(sluice_channel_send(pair.channels[0], NULL, 0, SHORT), -ETIMEDOUT,
+                  "send to peer 0: the queues had no room for it within 50 ms not posted");
+    require_once("within");
+    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+    pair_close(&pair);
+}
+END_TEST
+
+/* What ended because of a late one says both, and the text is whole. */
+START_TEST(cancelled_by_a_late_one)
+{
+    struct pair pair;
+    struct sluice_completion completions[2];
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    require_ok(sluice_channel_receive_unpolled(pair.channels[0], NULL, 0, SHORT, NULL));
+    require_error(sluice_channel_send(pair.channels[0], NULL, 0, DEADLINE), -ECANCELED,
+                  "send to peer 0: first error of the peer: receive from peer 0: deadline of 50 ms "
+                  "passed sent nothing for it: more time");
+    require_result(sluice_channel_poll(pair.channels[0], completions, 2), 1);
+    require_error(
+        sluice_channel_send(pair.channels[0], NULL, 0, DEADLINE), -ENOTCONN,
+        "send to peer 0: refused first error of the peer: receive from peer 0: more time");
+    pair_close(&pair);
+}
+END_TEST
+
+START_TEST(prepositions)
+{
+    struct star star;
+    struct memory near, far;
+    star_open(&star, 4, NULL);
+    memory_open(&near, star.sides.pds[0], 8);
+    memory_open(&far, star.sides.pds[1], 8);
+    struct sluice_sge sge = memory_sge(&near, 0, 8);
+    struct sluice_remote_mr remote = memory_remote(&far, 0, 8);
+    remote.rkey ^= 0x5a5a5a5a;
+    require_error(sluice_multichannel_read(star.hub, 0, &sge, 1, &remote, DEADLINE), -EACCES,
+                  "read from peer 0: remote access error (access");
+    require_error(sluice_multichannel_write(star.hub, 1, &sge, 1, &remote, DEADLINE), -EACCES,
+                  "write to peer 1: remote access error (access");
+    if (context_info(star.sides.contexts[0]).atomics != SLUICE_ATOMICS_NONE) {
+        require_error(sluice_multichannel_fetch_add(star.hub, 2, &sge, &remote, 1, DEADLINE),
+                      -EACCES, "fetch-add at peer 2: remote access error (access");
+        require_error(sluice_multichannel_compare_swap(star.hub, 3, &sge, &remote, 1, 2, DEADLINE),
+                      -EACCES, "compare-swap at peer 3: remote access error (access");
+    }
+    struct sluice_error error = peer_error(star.hub, 0);
+    require(strncmp(error.text, "read from peer 0: remote access error", 37) == 0, "%s",
+            error.text);
+    memory_close(&near);
+    memory_close(&far);
+    star_close(&star);
+}
+END_TEST
+
+/* On soft no counter of a transport has anything to do with it. */
+START_TEST(peer_that_closed)
+{
+    struct pair pair;
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    struct sluice_handle handle = post(pair.channels[0], &receive);
+    sluice_channel_close(pair.channels[1]);
+    pair.channels[1] = NULL;
+    /* A device says nothing of it to a side that only waits. */
+    if (device_is_soft()) {
+        await(pair.channels[0], handle, SLUICE_CLASS_PEER_LOST);
+        struct sluice_error error = channel_error(pair.channels[0]);
+        require(strstr(error.text, "retry") == NULL && strstr(error.text, "closed") != NULL &&
+                    strstr(error.text, "receive from peer 0: the peer") == error.text &&
+                    error.error_class == SLUICE_CLASS_PEER_LOST &&
+                    error.status == SLUICE_STATUS_RETRY_EXC_ERR,
+                "status %u: %s", error.status, error.text);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
+static void die_or_mourn(struct rank *rank)
+{
+    struct mesh mesh;
+    mesh_open(&mesh, rank, NULL);
+    if (rank->index == 1) {
+        rank_barrier(rank);
+        rank_await_death(rank);
+    }
+    require_ok(sluice_multichannel_peer_wait_connected(mesh.all, 1, DEADLINE));
+    rank_barrier(rank);
+    rank_kill(rank, 1);
+    require_result(sluice_multichannel_receive(mesh.all, 1, NULL, 0, DEADLINE, NULL), -ECONNRESET);
+    check_text(__FILE__, __LINE__, "receive",
+               "receive from peer 1: the peer's process ended, or it closed (peer lost)");
+    require_once("peer lost");
+    require(!strstr(sluice_last_error(), "retry"), "%s", sluice_last_error());
+    mesh_close(&mesh);
+}
+
+/* Of another process. On a device nothing tells the end of a process from silence. */
+START_TEST(peer_that_was_killed)
+{
+    if (device_is_soft()) {
+        group_run(2, die_or_mourn, NULL, 60);
+    }
+}
+END_TEST
+
+static char logged[400];
+static int log_lines;
+
+static void keep_line(uint32_t level, const char *text, void *user)
+{
+    (void)user;
+    /* A device may have something to say as well. */
+    if (level == SLUICE_LOG_WARN && strstr(text, "a scope without")) {
+        snprintf(logged, sizeof(logged), "%s", text);
+        log_lines++;
+    }
+}
+
+static void leave_scope(struct star *star, const struct sluice_request *writes,
+                        struct sluice_scope_report *report)
+{
+    log_lines = 0;
+    SLUICE_SCOPE(scope, sluice_multichannel_scope_begin(star->hub, DEADLINE), report) {
+        require_result(sluice_scope_post(scope, writes, 3, NULL), 3);
+    }
+}
+
+START_TEST(scope_that_drops_failures)
+{
+    struct sluice_scope_report report = {.size = sizeof(report)};
+    struct sluice_request writes[3];
+    struct star star;
+    struct memory near, far;
+    star_open(&star, 3, NULL);
+    memory_open(&near, star.sides.pds[0], 8);
+    memory_open(&far, star.sides.pds[1], 8);
+    struct sluice_sge sge = memory_sge(&near, 0, 8);
+    for (uint32_t i = 0; i < 3; i++) {
+        writes[i] = request_of(SLUICE_OP_WRITE, i, &sge);
+        writes[i].remote = memory_remote(&far, 0, 8);
+    }
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, keep_line, NULL));
+    leave_scope(&star, writes, NULL);
+    require(log_lines == 0, "%s", logged);
+    writes[1].remote.rkey ^= 0x5a5a5a5a;
+    leave_scope(&star, writes, NULL);
+    require(log_lines == 1, "%d lines", log_lines);
+    require(strstr(logged, "1 of its 3 requests") && strstr(logged, "write to peer 1: remote acc"),
+            "%s", logged);
+    /* With one they are told. */
+    leave_scope(&star, writes, &report);
+    require(log_lines == 0 && report.error == -ENOTCONN && report.failed == 1, "%d, %s",
+            report.error, logged);
+    /* Nor is it silent when the block does not run. */
+    log_lines = 0;
+    SLUICE_SCOPE(scope, sluice_multichannel_scope_begin(star.hub, -1), NULL) {
+        fail_at(__FILE__, __LINE__, "the block ran");
+    }
+    require(log_lines == 1 && strstr(logged, "did not begin: deadline -1"), "%s", logged);
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
+    memory_close(&near);
+    memory_close(&far);
+    star_close(&star);
+}
+END_TEST
+
+/* Soft has no vendor, nor does each failure of a device have a code: 0 is none. */
+START_TEST(codes_of_vendors)
+{
+    struct pair pair;
+    struct memory memory;
+    pair_open(&pair, NULL);
+    memory_open(&memory, pair.sides.pds[0], 8);
+    struct sluice_sge sge = memory_sge(&memory, 0, 8);
+    struct sluice_remote_mr remote = {.addr = sge.addr, .length = 8, .rkey = UINT32_C(0x123456)};
+    require_error(sluice_channel_write(pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES,
+                  "write to peer 0: remote access error (access");
+    struct sluice_error error = channel_error(pair.channels[0]);
+    require(error.vendor == 0 || !device_is_soft(), "soft has code %#x", error.vendor);
+    require((strstr(error.text, "vendor code") != NULL) == (error.vendor != 0), "%s", error.text);
+    require_same(pair.channels[0]);
+    memory_close(&memory);
+    pair_close(&pair);
+}
+END_TEST
+
+static void require_pending(struct sluice_channel *channel, const char *text)
+{
+    require_result(sluice_channel_flush(channel, 0), -ETIMEDOUT);
+    require(strcmp(sluice_last_error(), text) == 0, "%s", sluice_last_error());
+}
+
+/* One of them, and more. */
+START_TEST(what_is_pending)
+{
+    struct pair pair;
+    struct sluice_completion completion;
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    struct sluice_channel *channel = pair.channels[0];
+    require_ok(sluice_channel_receive_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_pending(channel, "still pending: 1 receive");
+    require_ok(sluice_channel_send_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_pending(channel, "still pending: 1 send, write or read, and 1 receive");
+    require_ok(sluice_channel_receive_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_ok(sluice_channel_send_unpolled(channel, NULL, 0, DEADLINE, NULL));
+    require_pending(channel, "still pending: 2 sends, writes and reads, and 2 receives");
+    for (int i = 0; i < 2; i++) {
+        require_ok(sluice_channel_send(pair.channels[1], NULL, 0, DEADLINE));
+        require_ok(sluice_channel_next(channel, DEADLINE, &completion));
+    }
+    require_pending(channel, "still pending: 2 sends, writes and reads");
+    pair_close(&pair);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, codes_of_vendors);
+    tcase_add_test(tcase, what_is_pending);
+    tcase_add_test(tcase, send_without_a_receive);
+    tcase_add_test(tcase, send_without_a_receive_but_ours);
+    tcase_add_test(tcase, peer_that_was_never_heard);
+    tcase_add_test(tcase, both_sides_were_sending);
+    tcase_add_test(tcase, receive_of_what_is_not_sent);
+    tcase_add_test(tcase, write_behind_a_send);
+    tcase_add_test(tcase, no_room_until_the_deadline);
+    tcase_add_test(tcase, cancelled_by_a_late_one);
+    tcase_add_test(tcase, prepositions);
+    tcase_add_test(tcase, peer_that_closed);
+    tcase_add_test(tcase, peer_that_was_killed);
+    tcase_add_test(tcase, scope_that_drops_failures);
+}
+
+int main(void)
+{
+    return run_on_wires("words", 60, add_tests);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The root of an exchange over TCP: a place that rank 0 cannot listen at, or a
+ * name that a host does not know, or of which no name server tells it.
+ */
+#include <dlfcn.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ranks.h"
+#include "../support/process.h"
+
+#define LONG SLUICE_S(30)
+/* Of what must not take until a deadline of LONG. */
+#define SOON SLUICE_S(10)
+
+static void require_all_ok(const struct parties *parties)
+{
+    for (uint32_t i = 0; i < parties->count; i++) {
+        party_require(&parties->party[i], 0, "");
+    }
+}
+
+START_TEST(a_port_in_use)
+{
+    struct parties parties, others;
+    parties_make(&parties, 2, SLUICE_S(2));
+    parties.party[1].absent = true;
+    others = parties;
+    others.party[0].attr.root = _i == 0 ? others.root : NULL;
+    others.party[0].delay = SLUICE_MS(500);
+    if (_i == 1) {
+        setenv("SLUICE_ROOT", others.root, 1);
+    }
+    parties_start(&parties, NULL);
+    parties_run(&others, NULL);
+    parties_join(&parties);
+    unsetenv("SLUICE_ROOT");
+    party_require(&others.party[0], -EADDRINUSE,
+                  _i == 0 ? "port in use another port in sluice_exchange_attr.root"
+                          : "port in use another port in SLUICE_ROOT");
+    party_require(&parties.party[0], -ETIMEDOUT, "rank 1");
+}
+END_TEST
+
+/* An address of nobody: who reads of it is told where it is from. */
+START_TEST(a_root_of_another_host)
+{
+    struct parties parties;
+    parties_make(&parties, 2, SLUICE_S(2));
+    parties.party[1].absent = true;
+    parties.party[0].attr.root = _i == 0 ? "192.0.2.1:20000" : NULL;
+    if (_i == 1) {
+        setenv("SLUICE_ROOT", "192.0.2.1:20000", 1);
+    }
+    parties_run(&parties, NULL);
+    unsetenv("SLUICE_ROOT");
+    party_require(&parties.party[0], -EINVAL,
+                  _i == 0 ? "cannot listen at 192.0.2.1 20000 sluice_exchange_attr.root"
+                          : "cannot listen at 192.0.2.1 20000 SLUICE_ROOT");
+}
+END_TEST
+
+/* It is the name that is to blame, and who said it, and not the ranks that do not find it. */
+START_TEST(a_root_that_nobody_knows)
+{
+    struct parties parties;
+    parties_make(&parties, 3, SLUICE_S(1));
+    for (uint32_t i = 0; i < 3; i++) {
+        parties.party[i].attr.root = _i == 0 ? "no-such-host.invalid:20000" : NULL;
+    }
+    setenv("SLUICE_ROOT", "no-such-host.invalid:20000", 1);
+    parties_run(&parties, NULL);
+    unsetenv("SLUICE_ROOT");
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *words[] = {
+            "cannot be found no-such-host.invalid:20000, of sluice_exchange_attr.root, own host",
+            "rank 0 cannot be found root no-such-host.invalid:20000, of SLUICE_ROOT, own host",
+            "cannot find rank 0: no-such-host.invalid:20000, of sluice_exchange_attr.root:",
+            "cannot find rank 0: no-such-host.invalid:20000, of SLUICE_ROOT:"};
+        party_require(&parties.party[i], -ETIMEDOUT, words[(i > 0 ? 2 : 0) + _i]);
+    }
+}
+END_TEST
+
+/* A name that others know is no mistake of rank 0, which listens on all its addresses. */
+START_TEST(a_root_that_others_know)
+{
+    struct parties parties;
+    char other[64];
+    parties_make(&parties, 3, SLUICE_S(20));
+    snprintf(other, sizeof(other), "no-such-host.invalid:%u", parties.port);
+    parties.party[0].attr.root = other;
+    parties_run(&parties, NULL);
+    require_all_ok(&parties);
+}
+END_TEST
+
+static atomic_bool answered;
+
+/* In place of that of the C library: the name server of one name does not answer. */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                struct addrinfo **list)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
+    int64_t until = clock_now() + LONG;
+    memcpy(&real, &found, sizeof(real));
+    if (!host || strcmp(host, "no-answer.invalid") != 0 ||
+        (hints && hints->ai_flags & AI_NUMERICHOST)) {
+        return real(host, port, hints, list);
+    }
+    while (!atomic_load(&answered) && clock_now() < until) {
+        usleep(1000);
+    }
+    return EAI_AGAIN;
+}
+
+/* Rank 0 does not need its name: it waits for no answer while all come, nor if nobody does. */
+START_TEST(a_root_of_which_no_answer_comes)
+{
+    struct parties parties;
+    char root[64];
+    parties_make(&parties, 3, LONG);
+    snprintf(root, sizeof(root), "no-answer.invalid:%u", parties.port);
+    parties.party[0].attr.root = root;
+    int64_t start = fair_now();
+    parties_run(&parties, NULL);
+    require_all_ok(&parties);
+    require(fair_now() - start < SOON, "%lld ns", (long long)(fair_now() - start));
+    start = fair_now();
+    require_null(sluice_exchange_open(&parties.party[0].attr, SLUICE_MS(50)), ETIMEDOUT,
+                 "ranks 1 and 2 did not come");
+    require(fair_now() - start < SOON, "%lld ns", (long long)(fair_now() - start));
+    atomic_store(&answered, true);
+}
+END_TEST
+
+/* The other ranks need it: they say so when their time is up, and leave the question behind. */
+START_TEST(a_root_of_which_others_get_no_answer)
+{
+    struct parties parties;
+    parties_make(&parties, 2, SLUICE_MS(300));
+    parties.party[0].absent = true;
+    parties.party[1].attr.root = "no-answer.invalid:20000";
+    int64_t start = clock_now();
+    parties_run(&parties, NULL);
+    int64_t taken = clock_now() - start;
+    require(taken >= SLUICE_MS(300) && taken < SOON, "%lld ns", (long long)taken);
+    party_require(&parties.party[1], -ETIMEDOUT,
+                  "rank 1 cannot find rank 0: no-answer.invalid:20000, of "
+                  "sluice_exchange_attr.root: no name server answers; deadline");
+    /* It is answered all the same, and nobody hears it. */
+    atomic_store(&answered, true);
+}
+END_TEST
+
+static void add(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, a_port_in_use, 0, 2);
+    tcase_add_loop_test(tcase, a_root_of_another_host, 0, 2);
+    tcase_add_loop_test(tcase, a_root_that_nobody_knows, 0, 2);
+    tcase_add_test(tcase, a_root_that_others_know);
+    tcase_add_test(tcase, a_root_of_which_no_answer_comes);
+    tcase_add_test(tcase, a_root_of_which_others_get_no_answer);
+}
+
+int main(void)
+{
+    const struct cases cases[] = {{"root", WIRE_TCP, 60, add}};
+    return run_cases("exchange_root", cases, COUNT(cases));
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Secrets of an exchange over TCP: who does not know it does not get in, whatever
+ * it has heard, and the ranks go on; and what a file of a secret must be.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "liar.h"
+
+static void call(struct party *party)
+{
+    party_calls(party, 320);
+}
+
+static void write_secret(char path[40], const char *text, mode_t mode)
+{
+    strcpy(path, "/tmp/sluice-secret-XXXXXX");
+    int fd = mkstemp(path);
+    require(fd >= 0, "%m");
+    require(write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%m");
+    require(fchmod(fd, mode) == 0, "%m");
+    close(fd);
+}
+
+/* Whether the library can use any: it says so itself, before it looks for the file. */
+static bool has_secrets(void)
+{
+    struct sluice_exchange_attr attr = {.size = sizeof(attr), .kind = SLUICE_EXCHANGE_TCP};
+    attr.ranks = 1;
+    attr.secret_file = "/nowhere/secret";
+    return sluice_exchange_open(&attr, LONG) || errno != EOPNOTSUPP;
+}
+
+#define BY_ATTR " sluice_exchange_attr.secret_file"
+
+START_TEST(d3_files_of_secrets)
+{
+    static const struct {
+        const char *text;
+        mode_t mode;
+        int error;
+        const char *words;
+    } files[] = {{"sixteen bytes it", 0600, 0, ""},
+                 {"sixteen bytes it", 0400, 0, ""},
+                 {"fifteen bytes..", 0600, EINVAL, "15 bytes, can have 16 to 4096" BY_ATTR},
+                 {"sixteen bytes it", 0640, EACCES, "mode 0640" BY_ATTR},
+                 {"sixteen bytes it", 0602, EACCES, "mode 0602" BY_ATTR}};
+    struct parties parties;
+    char path[40];
+    for (size_t i = 0; i < COUNT(files); i++) {
+        write_secret(path, files[i].text, files[i].mode);
+        parties_make(&parties, 1, LONG);
+        parties.party[0].attr.secret_file = path;
+        parties_run(&parties, NULL);
+        unlink(path);
+        party_require(&parties.party[0], -files[i].error, files[i].words);
+    }
+    parties.party[0].attr.secret_file = "/tmp";
+    parties_run(&parties, NULL);
+    party_require(&parties.party[0], -EACCES, "regular file" BY_ATTR);
+    /* Nobody writes to it. */
+    snprintf(path, sizeof(path), "/tmp/sluice-secret-%d", getpid());
+    require(mkfifo(path, 0600) == 0, "%s: %s", path, strerror(errno));
+    parties.party[0].attr.secret_file = path;
+    parties_run(&parties, NULL);
+    unlink(path);
+    party_require(&parties.party[0], -EACCES, "regular file" BY_ATTR);
+    parties.party[0].attr.secret_file = "/nowhere/secret";
+    parties_run(&parties, NULL);
+    party_require(&parties.party[0], -EINVAL, "cannot open" BY_ATTR);
+    parties.party[0].attr.secret_file = NULL;
+    setenv("SLUICE_SECRET_FILE", "/nowhere/secret", 1);
+    parties_run(&parties, NULL);
+    unsetenv("SLUICE_SECRET_FILE");
+    party_require(&parties.party[0], -EINVAL, "cannot open /nowhere/secret SLUICE_SECRET_FILE");
+}
+END_TEST
+
+/* What root may read is not root's secret for it. */
+START_TEST(d3_owners_of_secrets)
+{
+    struct parties parties;
+    char path[40], words[120];
+    write_secret(path, "the secret of somebody", 0600);
+    parties_make(&parties, 1, LONG);
+    parties.party[0].attr.secret_file = path;
+    require(chown(path, 12345, (gid_t)-1) == 0, "%m");
+    parties_run(&parties, NULL);
+    snprintf(words, sizeof(words), "%s user 12345 user 0 root" BY_ATTR, path);
+    party_require(&parties.party[0], -EACCES, words);
+    require(chown(path, 0, 0) == 0, "%m");
+    parties.party[0].error = 0;
+    parties_run(&parties, NULL);
+    party_require(&parties.party[0], 0, "");
+    unlink(path);
+}
+END_TEST
+
+/* The wrong one fails, the others go on when the right one comes. */
+START_TEST(d3_a_wrong_secret)
+{
+    struct parties parties;
+    char right[40], wrong[40];
+    write_secret(right, "the secret of this run", 0600);
+    write_secret(wrong, "the secret of that run", 0600);
+    parties_make(&parties, 4, LONG);
+    for (uint32_t i = 0; i < 4; i++) {
+        parties.party[i].attr.secret_file = right;
+    }
+    parties.party[2].absent = true;
+    parties_start(&parties, call);
+    static struct party liar;
+    for (int i = 0; i < 2; i++) {
+        liar = parties.party[2];
+        liar.attr.secret_file = i == 0 ? wrong : NULL;
+        party_start(&liar, call);
+        pthread_join(liar.thread, NULL);
+        party_require(&liar, -EACCES, "secret");
+    }
+    party_start(&parties.party[2], call);
+    parties_join(&parties);
+    for (uint32_t i = 0; i < 4; i++) {
+        party_require(&parties.party[i], 0, "");
+    }
+    unlink(right);
+    unlink(wrong);
+}
+END_TEST
+
+/* Rank 0 with one and rank 1 without, the other way, and both with another. */
+START_TEST(d3_secrets_that_differ)
+{
+    static const char *const words[] = {"rank 0 has a secret, and rank 1 has none",
+                                        "rank 1 has a secret, and rank 0 has none",
+                                        "rank 1 refused secret"};
+    struct parties parties;
+    char one[40], other[40];
+    write_secret(one, "the secret of this run", 0600);
+    write_secret(other, "the secret of that run", 0600);
+    parties_make(&parties, 2, SLUICE_S(1));
+    parties.party[0].attr.secret_file = _i == 1 ? NULL : one;
+    parties.party[1].attr.secret_file = _i == 0 ? NULL : other;
+    parties_run(&parties, NULL);
+    party_require(&parties.party[0], -EACCES, words[_i]);
+    party_require(&parties.party[1], -EACCES, "secret");
+    unlink(one);
+    unlink(other);
+}
+END_TEST
+
+/* Passes bytes on in both directions until rank 1 has said what is due, and keeps all. */
+static void relay(int rank, int root, uint8_t kept[HELLO + PROOF], uint8_t kept_root[HELLO])
+{
+    require(hear(rank, kept, HELLO) == HELLO, "no hello of rank 1");
+    say(root, kept, HELLO);
+    require(hear(root, kept_root, HELLO) == HELLO, "no hello of rank 0");
+    say(rank, kept_root, HELLO);
+    require(hear(rank, kept + HELLO, PROOF) == PROOF, "no proof of rank 1");
+}
+
+START_TEST(d3_a_replayed_proof)
+{
+    struct parties parties;
+    char path[40], other[64];
+    uint8_t kept[HELLO + PROOF], bytes[HELLO];
+    uint16_t port = find_port();
+    write_secret(path, "the secret of this run", 0600);
+    parties_make(&parties, 2, LONG);
+    parties.party[0].attr.secret_file = parties.party[1].attr.secret_file = path;
+    struct party victim = parties.party[1];
+    snprintf(other, sizeof(other), "127.0.0.1:%u", port);
+    victim.attr.root = other;
+    victim.deadline = SLUICE_MS(300);
+    int listener = listen_at(port);
+    party_start(&parties.party[0], call);
+    party_start(&victim, call);
+    int rank = accept(listener, NULL, NULL);
+    int root = dial(parties.port);
+    relay(rank, root, kept, bytes);
+    close(root);
+    close(rank);
+    close(listener);
+    pthread_join(victim.thread, NULL);
+    party_require(&victim, -ETIMEDOUT, "rank 0");
+    /* The same hello is taken, but the proof was of another greeting. */
+    root = dial(parties.port);
+    say(root, kept, HELLO);
+    require(hear(root, bytes, HELLO) == HELLO && bytes[REFUSAL] == 0, "no hello");
+    say(root, kept + HELLO, PROOF);
+    require(hear(root, bytes, HELLO) == PROOF && bytes[3] == 3, "it was not refused");
+    close(root);
+    party_start(&parties.party[1], call);
+    parties_join(&parties);
+    party_require(&parties.party[0], 0, "");
+    party_require(&parties.party[1], 0, "");
+    unlink(path);
+}
+END_TEST
+
+/* Whoever answers has heard a good greeting, and says what rank 0 said in it. */
+START_TEST(d3_a_replayed_rank_0)
+{
+    struct parties parties;
+    char path[40], other[64];
+    uint8_t kept[HELLO + PROOF], root_said[HELLO + PROOF];
+    uint16_t port = find_port();
+    write_secret(path, "the secret of this run", 0600);
+    parties_make(&parties, 2, LONG);
+    parties.party[0].attr.secret_file = parties.party[1].attr.secret_file = path;
+    struct party victim = parties.party[1];
+    snprintf(other, sizeof(other), "127.0.0.1:%u", port);
+    victim.attr.root = other;
+    int listener = listen_at(port);
+    party_start(&parties.party[0], NULL);
+    party_start(&victim, NULL);
+    int rank = accept(listener, NULL, NULL);
+    int root = dial(parties.port);
+    relay(rank, root, kept, root_said);
+    say(root, kept + HELLO, PROOF);
+    require(hear(root, root_said + HELLO, PROOF) == PROOF, "no proof of rank 0");
+    require(root_said[HELLO + 3] == 0, "rank 1 was refused");
+    say(rank, root_said + HELLO, PROOF);
+    /* The greeting was a good one: it starts, which the victim does not hear of. */
+    pthread_join(parties.party[0].thread, NULL);
+    party_require(&parties.party[0], 0, "");
+    close(root);
+    close(rank);
+    pthread_join(victim.thread, NULL);
+    party_require(&victim, -ECONNRESET, "rank 0 gone");
+    victim.error = 0;
+    party_start(&victim, NULL);
+    rank = accept(listener, NULL, NULL);
+    require(hear(rank, kept, HELLO) == HELLO, "no hello of the new rank 1");
+    say(rank, root_said, HELLO + PROOF);
+    pthread_join(victim.thread, NULL);
+    party_require(&victim, -EACCES, "does not know the secret");
+    close(rank);
+    close(listener);
+    unlink(path);
+}
+END_TEST
+
+/* Whoever answers says what rank 1 says: its hello, or with a hello of its own the proof. */
+START_TEST(d3_what_rank_1_says_is_reflected)
+{
+    struct parties parties;
+    char path[40];
+    uint8_t hello[HELLO], proof[PROOF];
+    write_secret(path, "the secret of this run", 0600);
+    parties_make(&parties, 2, LONG);
+    parties.party[0].absent = true;
+    parties.party[1].attr.secret_file = path;
+    int listener = listen_at(parties.port);
+    parties_start(&parties, call);
+    int fd = accept(listener, NULL, NULL);
+    require(hear(fd, hello, HELLO) == HELLO, "no hello");
+    if (_i == 1) {
+        make_hello(hello, 2, 2, 0);
+        hello[SECRET] = 1;
+    }
+    say(fd, hello, HELLO);
+    if (_i == 1) {
+        require(hear(fd, proof, PROOF) == PROOF, "no proof");
+        say(fd, proof, PROOF);
+    }
+    parties_join(&parties);
+    party_require(&parties.party[1], _i == 0 ? -EPROTO : -EACCES,
+                  _i == 0 ? "no rank 0" : "does not know the secret");
+    close(fd);
+    close(listener);
+    unlink(path);
+}
+END_TEST
+
+static void add(TCase *tcase)
+{
+    tcase_add_test(tcase, d3_files_of_secrets);
+    if (geteuid() == 0) { /* nobody else can give a file away */
+        tcase_add_test(tcase, d3_owners_of_secrets);
+    }
+    tcase_add_test(tcase, d3_a_wrong_secret);
+    tcase_add_loop_test(tcase, d3_secrets_that_differ, 0, 3);
+    tcase_add_test(tcase, d3_a_replayed_proof);
+    tcase_add_test(tcase, d3_a_replayed_rank_0);
+    tcase_add_loop_test(tcase, d3_what_rank_1_says_is_reflected, 0, 2);
+}
+
+int main(void)
+{
+    const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add}};
+    /* What is refused is in the log. */
+    if (sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL) != 0) {
+        return EXIT_FAILURE;
+    }
+    if (!has_secrets()) {
+        puts("1..0 # SKIP built without libsodium");
+        return EXIT_SUCCESS;
+    }
+    return run_cases("exchange_secret", cases, COUNT(cases));
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What befalls a port while it is in use: its link goes down, its address goes.
+ * The program takes down the network interface behind a soft-RoCE device, so it
+ * runs only where that is nobody else's: in a guest, as root.
+ */
+#include <net/if.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../support/pair.h"
+
+#define ADDRESS "192.0.2.77"
+
+static char interface[IF_NAMESIZE];
+
+/* The interface behind the device; false if it has none that the kernel tells of. */
+static bool find_interface(void)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/parent", test_device());
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        return false;
+    }
+    bool found = fscanf(file, "%15s", interface) == 1;
+    fclose(file);
+    return found;
+}
+
+/* ip(8) with these arguments, of which %s is the interface. */
+static void ip(const char *format)
+{
+    char command[160];
+    int used = snprintf(command, sizeof(command), "PATH=$PATH:/usr/sbin:/sbin ip ");
+    snprintf(command + used, sizeof(command) - (size_t)used, format, interface);
+    require(system(command) == 0, "%s failed", command);
+}
+
+static bool port_is_active(void)
+{
+    struct sluice_device_list *list = sluice_device_list_get();
+    struct sluice_device_info info = {.size = sizeof(info)};
+    bool active = false;
+    for (uint32_t i = 0; i < sluice_device_list_count(list) && !active; i++) {
+        require_ok(sluice_device_list_info(list, i, &info));
+        active = strcmp(info.name, test_device()) == 0 && info.active;
+    }
+    sluice_device_list_free(list);
+    return active;
+}
+
+/* The kernel works on a change for a moment after ip has ended. */
+static void await_port(bool active)
+{
+    for (int i = 0; i < 500 && port_is_active() != active; i++) {
+        usleep(10000);
+    }
+    require(port_is_active() == active, "the port is not %s", active ? "active" : "down");
+}
+
+static void link_down(void)
+{
+    ip("link set %s down");
+    await_port(false);
+}
+
+static void link_up(void)
+{
+    ip("link set %s up");
+    await_port(true);
+}
+
+static void require_lost_port(const struct sluice_channel *channel, const char *words)
+{
+    for (int i = 0; i < 500 && sluice_channel_state(channel) == SLUICE_STATE_READY; i++) {
+        usleep(10000);
+    }
+    struct sluice_error error = channel_error(channel);
+    require(error.error_class == SLUICE_CLASS_DEVICE && error.error == -EIO, "%s", error.text);
+    require(error.status == SLUICE_STATUS_FATAL_ERR, "%s", error.text);
+    require(strstr(error.text, words), "no '%s' in: %s", words, error.text);
+}
+
+START_TEST(idle_channels_learn_that_the_port_went_down)
+{
+    struct pair first, second;
+    pair_open(&first, NULL);
+    pair_open(&second, NULL);
+    link_down();
+    for (int i = 0; i < 2; i++) {
+        require_lost_port(first.channels[i], "the port went down");
+        require_lost_port(second.channels[i], "the port went down");
+    }
+    require_null(sluice_channel_prepare(first.sides.pds[0], NULL), ENETDOWN, "not active");
+    link_up();
+    pair_close(&first);
+    pair_close(&second);
+}
+END_TEST
+
+START_TEST(a_request_of_a_port_that_is_down_fails_for_that)
+{
+    struct memory memory;
+    struct pair pair;
+    pair_open(&pair, NULL);
+    memory_open(&memory, pair.sides.pds[0], 64);
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    link_down();
+    require_result(sluice_channel_send(pair.channels[0], &sge, 1, DEADLINE), -EIO);
+    require_lost_port(pair.channels[0], "the port went down");
+    link_up();
+    memory_close(&memory);
+    pair_close(&pair);
+}
+END_TEST
+
+/* A wait that sleeps, in a thread of its own. */
+struct sleeper {
+    struct pair pair;
+    struct memory memory;
+    pthread_t thread;
+    int result;
+    struct sluice_completion completion;
+};
+
+static void *sleep_in_receive(void *argument)
+{
+    struct sleeper *sleeper = argument;
+    struct sluice_sge sge = memory_sge(&sleeper->memory, 0, 64);
+    sleeper->result =
+        sluice_channel_receive(sleeper->pair.channels[0], &sge, 1, DEADLINE, &sleeper->completion);
+    return NULL;
+}
+
+static void sleeper_start(struct sleeper *sleeper)
+{
+    const struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = SLUICE_WAIT_EVENT};
+    pair_open(&sleeper->pair, &attr);
+    memory_open(&sleeper->memory, sleeper->pair.sides.pds[0], 64);
+    require(pthread_create(&sleeper->thread, NULL, sleep_in_receive, sleeper) == 0, "no thread%s",
+            "");
+}
+
+/* Each of them is told, whichever reads the event. */
+static void wake_two(struct sleeper *sleepers)
+{
+    int64_t begun;
+    struct timespec now;
+    for (int i = 0; i < 2; i++) {
+        sleeper_start(&sleepers[i]);
+    }
+    usleep(200000); /* so that they sleep; if one does not yet, the test is only easier */
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    begun = now.tv_sec;
+    link_down();
+    for (int i = 0; i < 2; i++) {
+        pthread_join(sleepers[i].thread, NULL);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    require(now.tv_sec - begun < 10, "woken by the deadline only%s", "");
+    for (int i = 0; i < 2; i++) {
+        require_result(sleepers[i].result, -EIO);
+        require_class(&sleepers[i].completion, SLUICE_CLASS_DEVICE);
+    }
+    link_up();
+    for (int i = 0; i < 2; i++) {
+        memory_close(&sleepers[i].memory);
+        pair_close(&sleepers[i].pair);
+    }
+}
+
+START_TEST(all_sleepers_are_woken)
+{
+    struct sleeper sleepers[2];
+    wake_two(sleepers);
+}
+END_TEST
+
+START_TEST(a_reset_recovers_when_the_port_is_back)
+{
+    struct pair pair;
+    pair_open(&pair, NULL);
+    link_down();
+    link_up();
+    for (int i = 0; i < 2; i++) {
+        require_lost_port(pair.channels[i], "the port went down");
+    }
+    pair_reset(&pair);
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+/* Index of the GID with these words in its text. */
+static uint32_t find_gid(const char *words)
+{
+    struct sluice_device_list *list = sluice_device_list_get();
+    struct sluice_device_info info = {.size = sizeof(info)};
+    struct sluice_gid_info gid = {.size = sizeof(gid)};
+    uint32_t found = UINT32_MAX;
+    for (uint32_t i = 0; i < sluice_device_list_count(list); i++) {
+        require_ok(sluice_device_list_info(list, i, &info));
+        if (strcmp(info.name, test_device()) != 0) {
+            continue;
+        }
+        for (uint32_t n = 0; sluice_device_list_gid(list, i, n, &gid) == 0; n++) {
+            if (strstr(gid.text, words)) {
+                found = gid.index;
+            }
+        }
+    }
+    sluice_device_list_free(list);
+    return found;
+}
+
+static void await_gid(const char *words)
+{
+    for (int i = 0; i < 500 && find_gid(words) == UINT32_MAX; i++) {
+        usleep(10000);
+    }
+}
+
+static void connect_over(struct pair *pair, const char *address)
+{
+    await_gid(address);
+    const struct sluice_context_attr attr = {
+        .size = sizeof(attr),
+        .flags = SLUICE_CONTEXT_GID_INDEX,
+        .gid_index = find_gid(address),
+    };
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        pair->sides.contexts[i] = sluice_context_open(test_device(), &attr);
+        require(pair->sides.contexts[i], "%s: %s", address, sluice_last_error());
+        pair->sides.pds[i] = sluice_pd_alloc(pair->sides.contexts[i]);
+        require(pair->sides.pds[i], "%s", sluice_last_error());
+    }
+    pair_connect(pair, NULL);
+    pair_works(pair);
+}
+
+START_TEST(only_channels_of_a_lost_address_are_lost)
+{
+    struct pair stays, goes;
+    ip("address add " ADDRESS "/24 dev %s");
+    connect_over(&goes, ADDRESS);
+    pair_open(&stays, NULL);
+    ip("address del " ADDRESS "/24 dev %s");
+    require_lost_port(goes.channels[0], "lost the address");
+    require_lost_port(goes.channels[1], "lost the address");
+    pair_works(&stays);
+    pair_close(&stays);
+    pair_close(&goes);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, idle_channels_learn_that_the_port_went_down);
+    tcase_add_test(tcase, a_request_of_a_port_that_is_down_fails_for_that);
+    tcase_add_test(tcase, all_sleepers_are_woken);
+    tcase_add_test(tcase, a_reset_recovers_when_the_port_is_back);
+    tcase_add_test(tcase, only_channels_of_a_lost_address_are_lost);
+}
+
+int main(void)
+{
+    /* Set by the guest, whose network is nobody else's. */
+    if (device_is_soft() || !getenv("SOFTROCE_HOST") || !find_interface()) {
+        printf("1..0 # SKIP takes network interfaces down: runs in a guest alone\n");
+        return EXIT_SUCCESS;
+    }
+    const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add_tests}};
+    return run_cases("events", cases, COUNT(cases));
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Both sides end a connection at once, with work of all kinds on its way: both
+ * ends return soon, each request completes once, no buffer is touched
+ * afterwards, nothing is left, and others do not notice.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "../support/fault.h"
+
+#define EACH 4
+#define KINDS 4
+#define REQUESTS (EACH * KINDS)
+#define BYTES ((size_t)1 << 17)
+
+/* One side of a connection between two threads. */
+struct side {
+    pthread_t thread;
+    pthread_barrier_t *together;
+    struct sluice_channel **channel;
+    struct memory own;
+    struct sluice_sge sges[REQUESTS];
+    struct sluice_request requests[REQUESTS];
+    struct tally tally;
+    int64_t took;
+};
+
+/* What each side does at the same time. */
+typedef void end_side(struct side *side);
+
+/* All kinds, more of each than the other side will take. */
+static void post_all(struct side *side, const struct memory *theirs, uint32_t first)
+{
+    static const uint32_t kinds[KINDS] = {SLUICE_OP_SEND, SLUICE_OP_RECEIVE, SLUICE_OP_WRITE,
+                                          SLUICE_OP_READ};
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        side->sges[i] = memory_sge(&side->own, i * BYTES, BYTES);
+        side->requests[i] = request_of(kinds[i % KINDS], 0, &side->sges[i]);
+        side->requests[i].user_data = first + i;
+        if (kinds[i % KINDS] >= SLUICE_OP_WRITE) {
+            side->requests[i].remote = memory_remote(theirs, 0, BYTES);
+        }
+    }
+    tally_open(&side->tally, first, REQUESTS);
+    require_result(sluice_channel_post(*side->channel, side->requests, REQUESTS, DEADLINE, NULL),
+                   REQUESTS);
+}
+
+static void close_side(struct side *side)
+{
+    sluice_channel_close(*side->channel);
+    *side->channel = NULL;
+}
+
+static void shut_side(struct side *side)
+{
+    int result = sluice_channel_shutdown(*side->channel, SLUICE_MS(1));
+    require(result == 0 || result == -ETIMEDOUT, "%d: %s", result, sluice_last_error());
+    tally_close_channel(&side->tally, *side->channel);
+    close_side(side);
+}
+
+static void reset_side(struct side *side)
+{
+    struct sluice_endpoint endpoint;
+    struct sluice_prepared_channel *prepared = sluice_channel_reset(*side->channel);
+    *side->channel = NULL;
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_channel_endpoint(prepared, &endpoint));
+    sluice_prepared_channel_free(prepared);
+}
+
+struct task {
+    struct side *side;
+    end_side *end;
+};
+
+static void *end_together(void *argument)
+{
+    struct task *task = argument;
+    pthread_barrier_wait(task->side->together);
+    int64_t start = fair_now();
+    task->end(task->side);
+    task->side->took = fair_now() - start;
+    /* Its buffers are its own again. */
+    memset(task->side->own.bytes + REQUESTS * BYTES / 2, 0x77, REQUESTS * BYTES / 2);
+    return NULL;
+}
+
+static void end_both(struct star *star, uint32_t peer, end_side *end)
+{
+    pthread_barrier_t together;
+    struct pair pair = {.sides = star->sides};
+    struct side sides[2];
+    memset(sides, 0, sizeof(sides));
+    pair_connect(&pair, NULL);
+    pthread_barrier_init(&together, NULL, 2);
+    for (int i = 0; i < 2; i++) {
+        sides[i].channel = &pair.channels[i];
+        sides[i].together = &together;
+        memory_open(&sides[i].own, pair.sides.pds[i], REQUESTS * BYTES);
+    }
+    for (int i = 0; i < 2; i++) {
+        post_all(&sides[i], &sides[!i].own, 100 * (uint32_t)(i + 1));
+    }
+    struct task tasks[2] = {{&sides[0], end}, {&sides[1], end}};
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&sides[i].thread, NULL, end_together, &tasks[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(sides[i].thread, NULL);
+        require(sides[i].took < SLUICE_MS(1500) || SANITIZED || !device_is_soft(), "%lld ms",
+                (long long)sides[i].took / 1000000);
+    }
+    star_works(star, peer);
+    for (int i = 0; i < 2; i++) {
+        value_check(sides[i].own.bytes + REQUESTS * BYTES / 2, REQUESTS * BYTES / 2, 0x77);
+        memory_close(&sides[i].own);
+    }
+    pthread_barrier_destroy(&together);
+}
+
+/* Over and over, beside a connection of the same contexts that works on. */
+static void end_often(end_side *end)
+{
+    struct census census = {0};
+    struct star star;
+    star_open(&star, 2, NULL);
+    for (int i = 0; i < (short_run() ? 4 : 12); i++) {
+        end_both(&star, (uint32_t)i % 2, end);
+        if (i == 1) {
+            let_pass(SLUICE_MS(100));
+            census = census_take();
+        }
+    }
+    census_check(&census);
+    star_pass(&star, 0);
+    star_close(&star);
+}
+
+START_TEST(both_sides_close_at_once)
+{
+    end_often(close_side);
+}
+END_TEST
+
+START_TEST(both_sides_shut_down_at_once)
+{
+    end_often(shut_side);
+}
+END_TEST
+
+START_TEST(both_sides_reset_at_once)
+{
+    end_often(reset_side);
+}
+END_TEST
+
+/* All at once, with work on its way. */
+static void close_while_busy(struct rank *rank)
+{
+    struct mesh mesh;
+    struct memory memory;
+    struct sluice_remote_mr remotes[GROUP_MAX];
+    size_t length = (size_t)4 << 20;
+    mesh_open(&mesh, rank, NULL);
+    memory_open(&memory, mesh.pd, length);
+    mesh_share(rank, &memory, remotes);
+    struct sluice_sge sge = memory_sge(&memory, 0, length);
+    for (uint32_t i = 0; i < rank->size; i++) {
+        struct sluice_request requests[3] = {request_of(SLUICE_OP_READ, i, &sge),
+                                             request_of(SLUICE_OP_SEND, i, &sge),
+                                             request_of(SLUICE_OP_RECEIVE, i, &sge)};
+        requests[0].remote = remotes[i];
+        int result = sluice_multichannel_post(mesh.all, requests, 3, DEADLINE, NULL);
+        require(result > 0 || result == -ENOTCONN, "%d: %s", result, sluice_last_error());
+    }
+    int64_t start = fair_now();
+    sluice_multichannel_close(mesh.all);
+    /* Of an emulated device the time is that of other processes too. */
+    require(fair_now() - start < SLUICE_MS(1500) || !device_is_soft(), "%lld ms",
+            (long long)(fair_now() - start) / 1000000);
+    require_ok(sluice_mr_deregister(memory.mr));
+    memset(memory.bytes, 0x77, length);
+    rank_barrier(rank);
+    value_check(memory.bytes, length, 0x77);
+    memory_check_guards(&memory);
+    free(memory.whole);
+    sluice_pd_free(mesh.pd);
+    sluice_context_close(mesh.context);
+}
+
+START_TEST(all_close_at_once_while_busy)
+{
+    group_run(3, close_while_busy, NULL, 25);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, both_sides_close_at_once);
+    tcase_add_test(tcase, both_sides_shut_down_at_once);
+    tcase_add_test(tcase, both_sides_reset_at_once);
+}
+
+static void add_processes(TCase *tcase)
+{
+    tcase_add_test(tcase, all_close_at_once_while_busy);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {
+        {"self", WIRE_SELF, 40, add_tests},
+        {"tcp", WIRE_TCP, 40, add_tests},
+        {"processes", WIRE_TCP, 40, add_processes},
+    };
+    /* The pretend device has its peers within the process. */
+    return run_cases("fault_close", cases, COUNT(cases) - device_is_pretend());
+}

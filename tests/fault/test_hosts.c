@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The network between two hosts fails while one writes to the other: what each
+ * of them sees and how soon, that a short failure does no harm, and that the
+ * connection can be made new. The program runs on both, host 0 writes; it needs
+ * to be root on a network of its own, such as that of tests/softroce/run --hosts 2.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#define NETDEV "sluice0"
+/* Of the connection by which the hosts talk about a test; each test has its own. */
+#define PORT 18600
+
+/*
+ * Not much, for the virtual network does not lose what the other host does not
+ * take: it stops this one when a few hundred packets wait, and its retries too.
+ */
+#define BLOCK ((size_t)2000)
+#define BLOCKS 4
+/* Rounds of traffic before the failure. */
+#define WARM_UP 3
+
+/* So that a peer is given up after this time. */
+#define RETRY_COUNT 6
+#define BUDGET(ack_timeout) ((RETRY_COUNT + 1) * (INT64_C(4096) << (ack_timeout)))
+/*
+ * What else a host that shares two processors with another one may have to do.
+ * One round trip is tens of milliseconds, one program takes as long to start.
+ */
+#define SLACK SLUICE_S(2)
+
+enum failure_kind { LINK_DOWN, ADDRESS_REMOVED, BLACK_HOLE, SHORT_BLACK_HOLE, IDLE_BLACK_HOLE };
+
+/* Longer than it takes a packet that was lost to be sent again. */
+#define KEEPALIVE SLUICE_S(2)
+
+static const struct failure {
+    const char *begin;
+    const char *end;
+    uint32_t ack_timeout;
+    int64_t lasts;
+    enum sluice_error_class writer; /* what host 0 sees */
+    enum sluice_error_class failed; /* and host 1, whose network fails */
+    int64_t keepalive;
+} failures[] = {
+    [LINK_DOWN] = {"ip link set " NETDEV " down", "ip link set " NETDEV " up", 16,
+                   BUDGET(16) + SLACK, SLUICE_CLASS_PEER_LOST, SLUICE_CLASS_DEVICE, 0},
+    [ADDRESS_REMOVED] = {"ip address del $ADDRESS/24 dev " NETDEV,
+                         "ip address add $ADDRESS/24 dev " NETDEV, 16, BUDGET(16) + SLACK,
+                         SLUICE_CLASS_PEER_LOST, SLUICE_CLASS_DEVICE, 0},
+    [BLACK_HOLE] = {"tc qdisc replace dev " NETDEV " root netem loss 100%",
+                    "tc qdisc del dev " NETDEV " root", 16, BUDGET(16) + SLACK,
+                    SLUICE_CLASS_PEER_LOST, SLUICE_CLASS_NONE, 0},
+    [SHORT_BLACK_HOLE] = {"tc qdisc replace dev " NETDEV " root netem loss 100%",
+                          "tc qdisc del dev " NETDEV " root", 18, BUDGET(18) / 10,
+                          SLUICE_CLASS_NONE, SLUICE_CLASS_NONE, 0},
+    [IDLE_BLACK_HOLE] = {"tc qdisc replace dev " NETDEV " root netem loss 100%",
+                         "tc qdisc del dev " NETDEV " root", 18, 2 * KEEPALIVE + SLACK,
+                         SLUICE_CLASS_PEER_LOST, SLUICE_CLASS_PEER_LOST, KEEPALIVE},
+};
+
+/* One end of the running test. */
+struct end {
+    const struct failure *failure;
+    int talk;
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct memory memory;
+    struct sluice_channel *channel;
+    struct sluice_remote_mr remote; /* of host 0: the other's memory */
+};
+
+static int this_host;
+static struct in_addr addresses[2];
+
+static void tell(struct end *end, const void *bytes, size_t length)
+{
+    require(send(end->talk, bytes, length, MSG_NOSIGNAL) == (ssize_t)length, "%s", strerror(errno));
+}
+
+static void hear(struct end *end, const char *what, void *bytes, size_t length)
+{
+    ssize_t got = recv(end->talk, bytes, length, MSG_WAITALL);
+    require(got == (ssize_t)length, "%s: %s", what,
+            got < 0 ? strerror(errno) : "the other host has given up");
+}
+
+/* Both have come to this place. */
+static void meet(struct end *end, const char *place)
+{
+    char byte = 'm';
+    tell(end, &byte, 1);
+    hear(end, place, &byte, 1);
+}
+
+/* Host 0 listens for a single connection, so the next test cannot take it for its own. */
+static int accept_other(const struct sockaddr_in *address)
+{
+    struct timeval limit = {.tv_sec = 200};
+    int yes = 1;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    require_ok(bind(listener, (const struct sockaddr *)address, sizeof(*address)));
+    require_ok(listen(listener, 1));
+    int fd = accept(listener, NULL, NULL);
+    require(fd >= 0, "the other host does not come: %s", strerror(errno));
+    close(listener);
+    return fd;
+}
+
+static int connect_other(const struct sockaddr_in *address)
+{
+    int64_t end = clock_now() + SLUICE_S(200);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    while (connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0) {
+        require(clock_now() < end, "the other host does not come: %s", strerror(errno));
+        close(fd);
+        let_pass(SLUICE_MS(50));
+        fd = socket(AF_INET, SOCK_STREAM, 0);
+    }
+    return fd;
+}
+
+static void talk_open(struct end *end, int number)
+{
+    struct timeval limit = {.tv_sec = 200};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = addresses[0]};
+    address.sin_port = htons((uint16_t)(PORT + number));
+    end->talk = this_host == 0 ? accept_other(&address) : connect_other(&address);
+    setsockopt(end->talk, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
+/* Connects the prepared channel to that of the other host. */
+static void join(struct end *end, struct sluice_prepared_channel *prepared)
+{
+    struct sluice_endpoint endpoint;
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_channel_endpoint(prepared, &endpoint));
+    tell(end, &endpoint, sizeof(endpoint));
+    hear(end, "the endpoint", &endpoint, sizeof(endpoint));
+    end->channel = sluice_prepared_channel_handshake(prepared, &endpoint);
+    require(end->channel, "%s", sluice_last_error());
+    meet(end, "connected");
+}
+
+static void end_open(struct end *end, int number)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr)};
+    attr.ack_timeout = failures[number].ack_timeout;
+    attr.retry_count = RETRY_COUNT;
+    attr.keepalive = failures[number].keepalive;
+    end->failure = &failures[number];
+    talk_open(end, number);
+    end->context = open_context();
+    end->pd = sluice_pd_alloc(end->context);
+    require(end->pd, "%s", sluice_last_error());
+    memory_open(&end->memory, end->pd, BLOCKS * BLOCK);
+    join(end, sluice_channel_prepare(end->pd, &attr));
+    if (this_host == 0) {
+        hear(end, "the memory", &end->remote, sizeof(end->remote));
+    } else {
+        struct sluice_remote_mr own = memory_remote(&end->memory, 0, BLOCKS * BLOCK);
+        tell(end, &own, sizeof(own));
+    }
+}
+
+static void end_close(struct end *end)
+{
+    sluice_channel_close(end->channel);
+    memory_close(&end->memory);
+    sluice_pd_free(end->pd);
+    sluice_context_close(end->context);
+    close(end->talk);
+}
+
+/* Fills the other's memory with the pattern of the round; the result is that of the writes. */
+static int write_round(struct end *end, uint32_t round, struct sluice_completion *completions)
+{
+    struct sluice_sge sges[BLOCKS];
+    struct sluice_request requests[BLOCKS];
+    pattern_fill(end->memory.bytes, end->memory.length, round);
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        sges[i] = memory_sge(&end->memory, i * BLOCK, BLOCK);
+        requests[i] = request_of(SLUICE_OP_WRITE, 0, &sges[i]);
+        require_ok(sluice_remote_mr_slice(&end->remote, i * BLOCK, BLOCK, &requests[i].remote));
+    }
+    return sluice_channel_submit(end->channel, requests, BLOCKS, DEADLINE, completions);
+}
+
+/* The first write that failed lost its peer, and took those behind it along. */
+static void check_lost(const struct end *end, const struct sluice_completion *completions)
+{
+    struct sluice_error error = channel_error(end->channel);
+    uint32_t first = 0;
+    while (first < BLOCKS && completions[first].error == 0) {
+        first++;
+    }
+    require(first < BLOCKS, "all writes succeeded");
+    require_class(&completions[first], SLUICE_CLASS_PEER_LOST);
+    for (uint32_t i = first + 1; i < BLOCKS; i++) {
+        require_class(&completions[i], SLUICE_CLASS_CANCELLED);
+    }
+    require(error.error_class == SLUICE_CLASS_PEER_LOST, "%s", error.text);
+}
+
+/*
+ * Host 0 says nothing before host 1 does, for that is after the failure: TCP, which
+ * waits longer after each packet that is lost, has nothing to wait for then.
+ */
+static void await_network(struct end *end)
+{
+    char byte;
+    hear(end, "the end of the failure", &byte, 1);
+    tell(end, &byte, 1);
+}
+
+/* Has the other host said that its network works again? */
+static bool is_over(const struct end *end)
+{
+    char byte;
+    return recv(end->talk, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
+}
+
+/* Host 0. Returns the number of the last round that arrived. */
+static uint32_t write_until_failure(struct end *end)
+{
+    struct sluice_completion completions[BLOCKS];
+    bool survives = end->failure->writer == SLUICE_CLASS_NONE;
+    int64_t start = fair_now();
+    int64_t last = start;
+    int64_t longest = 0;
+    uint32_t round = 1;
+    while (write_round(end, round, completions) == 0) {
+        int64_t now = fair_now();
+        longest = now - last > longest ? now - last : longest;
+        last = now;
+        require(now - start < DEADLINE, "no failure, the longest pause was %lld ms",
+                (long long)longest / 1000000);
+        if (survives && is_over(end)) {
+            require(longest > end->failure->lasts / 2, "the longest pause was %lld ms",
+                    (long long)longest / 1000000);
+            return round;
+        }
+        round++;
+    }
+    int64_t took = fair_now() - last;
+    int64_t budget = BUDGET(end->failure->ack_timeout);
+    require(!survives, "round %u failed after %lld ms: %s", round, (long long)took / 1000000,
+            sluice_last_error());
+    check_lost(end, completions);
+    printf("# noticed after %lld ms\n", (long long)took / 1000000);
+    require(took < budget + budget / 5 + SLACK, "noticed after %lld ms, not within %lld",
+            (long long)took / 1000000, (long long)budget / 1000000);
+    return round - 1;
+}
+
+static void run_command(const char *command)
+{
+    require(system(command) == 0, "%s", command);
+}
+
+/* The first byte of the memory has the pattern of another round so often. */
+static void await_traffic(const struct end *end)
+{
+    const volatile uint8_t *bytes = end->memory.bytes;
+    int64_t limit = clock_now() + DEADLINE;
+    for (int changes = 0; changes < WARM_UP;) {
+        uint8_t before = bytes[0];
+        while (bytes[0] == before) {
+            require(clock_now() < limit, "%d rounds have come", changes);
+            let_pass(SLUICE_MS(1));
+        }
+        changes++;
+    }
+}
+
+/* Host 1: the channel fails with the class, or does not, until the failure is over. */
+static void check_failed(struct end *end, struct sluice_handle receive, int64_t over)
+{
+    struct sluice_completion completion;
+    int64_t left = over - clock_now();
+    int result = sluice_channel_wait(end->channel, &receive, left > 0 ? left : 0, &completion);
+    if (end->failure->failed == SLUICE_CLASS_NONE) {
+        require_result(result, -ETIMEDOUT);
+        require_result(sluice_channel_state(end->channel), SLUICE_STATE_READY);
+        return;
+    }
+    require_ok(result);
+    require(completion.error != 0, "a receive without a send");
+    struct sluice_error error = channel_error(end->channel);
+    require(error.error_class == end->failure->failed, "%s", error.text);
+}
+
+/* Whatever was found out is said when the network works again, so that the other hears it. */
+static void fail_network(struct end *end)
+{
+    struct sluice_sge sge = memory_sge(&end->memory, 0, BLOCK);
+    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+    struct sluice_handle receive = post(end->channel, &request);
+    await_traffic(end);
+    run_command(end->failure->begin);
+    int64_t over = clock_now() + end->failure->lasts;
+    check_failed(end, receive, over);
+    if (over > clock_now()) {
+        let_pass(over - clock_now());
+    }
+    run_command(end->failure->end);
+    meet(end, "the failure is over");
+}
+
+/* Both channels are made new, and the memory of host 1 is what host 0 wrote. */
+static void check_works_again(struct end *end)
+{
+    struct sluice_completion completions[BLOCKS];
+    join(end, sluice_channel_reset(end->channel));
+    if (this_host == 0) {
+        require_ok(write_round(end, 1000, completions));
+    }
+    meet(end, "written again");
+    pattern_check(end->memory.bytes, end->memory.length, 1000);
+}
+
+static void fail_and_recover(enum failure_kind kind)
+{
+    struct end end;
+    uint32_t round;
+    memset(&end, 0, sizeof(end));
+    end_open(&end, (int)kind);
+    if (this_host == 0) {
+        round = write_until_failure(&end);
+        await_network(&end);
+        tell(&end, &round, sizeof(round));
+    } else {
+        fail_network(&end);
+        hear(&end, "the last round", &round, sizeof(round));
+    }
+    if (end.failure->writer == SLUICE_CLASS_NONE) {
+        pattern_check(end.memory.bytes, end.memory.length, round);
+    }
+    meet(&end, "checked");
+    check_works_again(&end);
+    end_close(&end);
+}
+
+/*
+ * Host 1's network fails while neither side sends anything. Only keep-alive can
+ * tell them, and does so before the device has given up.
+ */
+static void idle_until_failure(struct end *end)
+{
+    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_completion completion;
+    require_ok(sluice_channel_wait_connected(end->channel, DEADLINE));
+    struct sluice_handle receive = post(end->channel, &request);
+    meet(end, "idle");
+    if (this_host == 1) {
+        run_command(end->failure->begin);
+    }
+    int64_t start = clock_now();
+    require_ok(sluice_channel_wait(end->channel, &receive, DEADLINE, &completion));
+    int64_t took = clock_now() - start;
+    require_class(&completion, SLUICE_CLASS_PEER_LOST);
+    struct sluice_error error = channel_error(end->channel);
+    require(strstr(error.text, "keep-alive"), "%s", error.text);
+    printf("# noticed after %lld ms\n", (long long)took / 1000000);
+    require(took < end->failure->lasts, "noticed after %lld ms", (long long)took / 1000000);
+    if (this_host == 1) {
+        if (took < end->failure->lasts) {
+            let_pass(end->failure->lasts - took);
+        }
+        run_command(end->failure->end);
+        meet(end, "the failure is over");
+    }
+}
+
+START_TEST(idle_survivors_are_told)
+{
+    struct end end;
+    memset(&end, 0, sizeof(end));
+    end_open(&end, IDLE_BLACK_HOLE);
+    idle_until_failure(&end);
+    if (this_host == 0) {
+        await_network(&end);
+    }
+    meet(&end, "checked");
+    check_works_again(&end);
+    end_close(&end);
+}
+END_TEST
+
+START_TEST(link_goes_down)
+{
+    fail_and_recover(LINK_DOWN);
+}
+END_TEST
+
+START_TEST(address_is_removed)
+{
+    fail_and_recover(ADDRESS_REMOVED);
+}
+END_TEST
+
+START_TEST(answers_are_lost)
+{
+    fail_and_recover(BLACK_HOLE);
+}
+END_TEST
+
+START_TEST(answers_are_lost_for_a_while)
+{
+    fail_and_recover(SHORT_BLACK_HOLE);
+}
+END_TEST
+
+static void add_cases(TCase *tcase)
+{
+    tcase_add_test(tcase, link_goes_down);
+    tcase_add_test(tcase, address_is_removed);
+    tcase_add_test(tcase, answers_are_lost);
+    tcase_add_test(tcase, answers_are_lost_for_a_while);
+    tcase_add_test(tcase, idle_survivors_are_told);
+}
+
+/* Sets which host this is, and the addresses of both; false if there are none. */
+static bool find_hosts(void)
+{
+    const char *host = getenv("SOFTROCE_HOST");
+    const char *list = getenv("SOFTROCE_HOSTS");
+    char texts[2][40];
+    if (!host || !list || sscanf(list, "%39s %39s", texts[0], texts[1]) != 2) {
+        return false;
+    }
+    this_host = strcmp(host, "0") != 0;
+    setenv("ADDRESS", texts[this_host], 1);
+    return inet_aton(texts[0], &addresses[0]) && inet_aton(texts[1], &addresses[1]);
+}
+
+int main(void)
+{
+    const struct cases cases[] = {{"hosts", WIRE_TCP, 90, add_cases}};
+    if (device_is_soft() || !find_hosts()) {
+        printf("1..0 # SKIP only on two hosts with a verbs device each: "
+               "tests/softroce/run --hosts 2\n");
+        return EXIT_SUCCESS;
+    }
+    return run_cases("hosts", cases, COUNT(cases));
+}

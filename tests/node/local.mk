@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+# Nodes, barriers and gathers. One program, source or header a line, sorted.
+test_programs += \
+	tests/test_barriers \
+	tests/test_barriers_blame \
+	tests/test_barriers_broken \
+	tests/test_barriers_mixed \
+	tests/test_gather \
+	tests/test_node \
+	tests/test_node_alone \
+	tests/test_node_open \
+	tests/test_node_rejoin
+
+tests_test_barriers_SOURCES = %D%/test_barriers.c
+tests_test_barriers_blame_SOURCES = %D%/test_barriers_blame.c
+tests_test_barriers_broken_SOURCES = %D%/test_barriers_broken.c
+tests_test_barriers_mixed_SOURCES = %D%/test_barriers_mixed.c
+tests_test_gather_SOURCES = %D%/test_gather.c
+tests_test_node_SOURCES = %D%/test_node.c
+tests_test_node_alone_SOURCES = \
+	$(exchange_ranks) \
+	%D%/test_node_alone.c
+tests_test_node_open_SOURCES = \
+	$(exchange_ranks) \
+	%D%/test_node_open.c
+tests_test_node_rejoin_SOURCES = %D%/test_node_rejoin.c

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Barriers that hold: nobody leaves before all have come, whatever the algorithm,
+ * the group and the order, and what was written before is there afterwards.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "../support/crew.h"
+#include "../support/pair.h"
+#include "../support/process.h"
+
+static const uint32_t algorithms[] = {SLUICE_BARRIER_DEFAULT, SLUICE_BARRIER_TREE,
+                                      SLUICE_BARRIER_CENTRAL, SLUICE_BARRIER_DISSEMINATION};
+static const uint32_t sizes[] = {1, 2, 3, 5, 8};
+
+/*
+ * Whether the processor time that a wait uses can be judged: a look at the queue of an
+ * emulated device takes many times as long, and so does everything under a sanitizer.
+ */
+static bool is_measured(void)
+{
+    return device_is_soft() && !SANITIZED;
+}
+
+static uint32_t rounds(void)
+{
+    if (!short_run() && !SANITIZED) {
+        return 1000;
+    }
+    return device_is_soft() ? 100 : 20;
+}
+
+/* The last barrier that each rank has come to. */
+static atomic_uint_fast32_t arrived[CREW_MAX];
+
+/* Comes to barrier number turn of the group, after which all of it have. */
+static void pass(struct crew *crew, uint32_t rank, const uint32_t *ranks, uint32_t count,
+                 uint32_t algorithm, uint32_t turn)
+{
+    atomic_store_explicit(&arrived[rank], turn, memory_order_relaxed);
+    int result = sluice_node_barrier(crew->nodes[rank], ranks, count, algorithm, DEADLINE);
+    require(result == 0, "rank %u, barrier %u: %s", rank, turn, sluice_last_error());
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t other = ranks ? ranks[i] : i;
+        require(atomic_load_explicit(&arrived[other], memory_order_relaxed) >= turn,
+                "rank %u left barrier %u before rank %u had come", rank, turn, other);
+    }
+}
+
+static void pass_all(struct crew *crew, uint32_t rank)
+{
+    const uint32_t *algorithm = crew->argument;
+    for (uint32_t turn = 1; turn <= rounds(); turn++) {
+        pass(crew, rank, NULL, crew->count, *algorithm, turn);
+    }
+}
+
+START_TEST(all_ranks)
+{
+    struct crew crew;
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        crew_open(&crew, sizes[i], NULL);
+        for (size_t k = 1; k < COUNT(algorithms); k++) {
+            memset(arrived, 0, sizeof(arrived));
+            crew.argument = &algorithms[k];
+            crew_run(&crew, pass_all);
+        }
+        crew_close(&crew);
+    }
+}
+END_TEST
+
+/* More than the words that ranks write to each other can count. */
+static void pass_often(struct crew *crew, uint32_t rank)
+{
+    for (uint32_t turn = 1; turn <= 70000; turn++) {
+        pass(crew, rank, NULL, crew->count, SLUICE_BARRIER_DISSEMINATION, turn);
+    }
+}
+
+START_TEST(counts_that_wrap)
+{
+    struct crew crew;
+    if (short_run() || SANITIZED) {
+        return;
+    }
+    memset(arrived, 0, sizeof(arrived));
+    crew_open(&crew, 2, NULL);
+    crew_run(&crew, pass_often);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Neither inline writes, nor room for more than one of them; and each way to wait. */
+START_TEST(attributes)
+{
+    static const uint32_t modes[] = {SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_EVENT, SLUICE_WAIT_SPIN};
+    struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .max_inline = 1, .send_depth = 1, .receive_depth = 1};
+    struct crew crew;
+    for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
+        const struct sluice_node_attr attr = {
+            .size = sizeof(attr), .barrier = algorithm, .channel = &channel};
+        /* Spinning ranks must not outnumber the processors. */
+        bool spins = modes[algorithm - 1] == SLUICE_WAIT_SPIN;
+        channel.wait_mode = modes[algorithm - 1];
+        crew_open(&crew, spins ? 2 : 4, &attr);
+        memset(arrived, 0, sizeof(arrived));
+        crew.argument = &algorithms[0];
+        crew_run(&crew, pass_all);
+        crew_close(&crew);
+    }
+}
+END_TEST
+
+/* Random groups that overlap, the same for all ranks, each with an algorithm of its own. */
+#define GROUPS 300
+struct plan {
+    uint32_t counts[GROUPS];
+    uint32_t algorithms[GROUPS];
+    uint32_t ranks[GROUPS][CREW_MAX];
+};
+
+static void make_plan(struct plan *plan, unsigned seed)
+{
+    uint32_t state = seed;
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        uint32_t members = 0;
+        while (members == 0) {
+            state = state * 1664525 + 1013904223;
+            members = state >> 24;
+        }
+        plan->algorithms[i] = state >> 16 & 3;
+        for (uint32_t rank = 0; rank < CREW_MAX; rank++) {
+            if (members >> rank & 1) {
+                plan->ranks[i][plan->counts[i]++] = rank;
+            }
+        }
+    }
+}
+
+static void follow_plan(struct crew *crew, uint32_t rank)
+{
+    const struct plan *plan = crew->argument;
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        for (uint32_t k = 0; k < plan->counts[i]; k++) {
+            if (plan->ranks[i][k] == rank) {
+                pass(crew, rank, plan->ranks[i], plan->counts[i], plan->algorithms[i], i + 1);
+            }
+        }
+    }
+}
+
+START_TEST(groups_that_overlap)
+{
+    static struct plan plan;
+    struct crew crew;
+    memset(&plan, 0, sizeof(plan));
+    memset(arrived, 0, sizeof(arrived));
+    make_plan(&plan, 20261121);
+    crew_open(&crew, CREW_MAX, NULL);
+    crew.argument = &plan;
+    crew_run(&crew, follow_plan);
+    crew_close(&crew);
+}
+END_TEST
+
+#define LATE SLUICE_MS(300)
+static void come_late(struct crew *crew, uint32_t rank)
+{
+    for (uint32_t turn = 1; turn <= 3; turn++) {
+        if (rank == 2) {
+            let_pass(LATE);
+        }
+        pass(crew, rank, NULL, crew->count, turn, turn);
+    }
+}
+
+/* The others wait for it, and sleep while they do. */
+START_TEST(a_late_rank)
+{
+    struct crew crew;
+    memset(arrived, 0, sizeof(arrived));
+    crew_open(&crew, 4, NULL);
+    int64_t start = clock_now();
+    int64_t used = cpu_used();
+    crew_run(&crew, come_late);
+    used = cpu_used() - used;
+    require(clock_now() - start >= 3 * LATE, "%lld ms", (long long)(clock_now() - start) / 1000000);
+    require(used < LATE || !is_measured(), "%lld ms of CPU time in 900", (long long)used / 1000000);
+    crew_close(&crew);
+}
+END_TEST
+
+/* A rank without time comes to no barrier, and makes good for it. */
+static void come_without_time(struct crew *crew, uint32_t rank)
+{
+    for (uint32_t turn = 1; turn <= 3; turn++) {
+        if (rank == turn) {
+            require_error(sluice_node_barrier(crew->nodes[rank], NULL, 0, turn, 0), -ETIMEDOUT,
+                          "deadline 0 nothing was said");
+            require_error(sluice_node_shutdown(crew->nodes[rank], 0), -ETIMEDOUT,
+                          "deadline 0 nothing was said");
+        }
+        pass(crew, rank, NULL, crew->count, turn, turn);
+    }
+}
+
+START_TEST(deadlines_of_zero)
+{
+    struct crew crew;
+    memset(arrived, 0, sizeof(arrived));
+    crew_open(&crew, 4, NULL);
+    crew_run(&crew, come_without_time);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Every rank writes to every other one, and finds what all wrote. */
+#define WRITTEN 256
+struct room {
+    struct memory in[CREW_MAX]; /* of each rank: block i is of rank i */
+    struct memory out[CREW_MAX];
+    uint32_t algorithm;
+};
+
+static void write_to_all(struct crew *crew, uint32_t rank, uint32_t turn)
+{
+    const struct room *room = crew->argument;
+    struct sluice_multichannel *all = sluice_node_multichannel(crew->nodes[rank]);
+    pattern_fill(room->out[rank].bytes, WRITTEN, pattern_key(rank, 0, turn));
+    struct sluice_sge sge = memory_sge(&room->out[rank], 0, WRITTEN);
+    for (uint32_t i = 0; i < crew->count; i++) {
+        struct sluice_remote_mr remote = memory_remote(&room->in[i], rank * WRITTEN, WRITTEN);
+        require_ok(sluice_multichannel_write(all, i, &sge, 1, &remote, DEADLINE));
+    }
+}
+
+static void write_and_look(struct crew *crew, uint32_t rank)
+{
+    const struct room *room = crew->argument;
+    for (uint32_t turn = 1; turn <= 50; turn++) {
+        write_to_all(crew, rank, turn);
+        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, room->algorithm, DEADLINE));
+        for (uint32_t i = 0; i < crew->count; i++) {
+            pattern_check(room->in[rank].bytes + i * WRITTEN, WRITTEN, pattern_key(i, 0, turn));
+        }
+        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, room->algorithm, DEADLINE));
+    }
+}
+
+START_TEST(what_was_written_is_there)
+{
+    struct room room;
+    struct crew crew;
+    crew_open(&crew, 5, NULL);
+    crew.argument = &room;
+    for (uint32_t i = 0; i < crew.count; i++) {
+        memory_open(&room.in[i], crew.pds[i], CREW_MAX * WRITTEN);
+        memory_open(&room.out[i], crew.pds[i], WRITTEN);
+    }
+    for (room.algorithm = 1; room.algorithm <= 3; room.algorithm++) {
+        crew_run(&crew, write_and_look);
+    }
+    for (uint32_t i = 0; i < crew.count; i++) {
+        memory_close(&room.in[i]);
+        memory_close(&room.out[i]);
+    }
+    crew_close(&crew);
+}
+END_TEST
+
+/* Two results, of a message around the ring, are what they were before the barriers. */
+static void keep_results(struct crew *crew, uint32_t rank)
+{
+    struct sluice_multichannel *all = sluice_node_multichannel(crew->nodes[rank]);
+    struct sluice_completion completions[3];
+    struct memory memory;
+    uint32_t next = (rank + 1) % crew->count;
+    uint32_t last = (rank + crew->count - 1) % crew->count;
+    memory_open(&memory, crew->pds[rank], 16);
+    struct sluice_sge in = memory_sge(&memory, 0, 8);
+    struct sluice_sge out = memory_sge(&memory, 8, 8);
+    memset(memory.bytes, (int)rank, 16);
+    struct sluice_request requests[2] = {request_of(SLUICE_OP_RECEIVE, last, &in),
+                                         request_of(SLUICE_OP_SEND, next, &out)};
+    requests[0].user_data = 70;
+    requests[1].user_data = 71;
+    require_result(sluice_multichannel_post(all, &requests[0], 1, DEADLINE, NULL), 1);
+    for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
+        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, algorithm, DEADLINE));
+    }
+    require_result(sluice_multichannel_post(all, &requests[1], 1, DEADLINE, NULL), 1);
+    for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
+        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, algorithm, DEADLINE));
+    }
+    uint32_t seen = 0;
+    for (int i = 0; i < 2; i++) {
+        require_ok(sluice_multichannel_next(all, DEADLINE, &completions[i]));
+        require_class(&completions[i], SLUICE_CLASS_NONE);
+        require(completions[i].bytes == 8, "%llu bytes", (unsigned long long)completions[i].bytes);
+        seen += (uint32_t)completions[i].user_data;
+    }
+    require(seen == 141, "%u", seen);
+    require_result(sluice_multichannel_next(all, 0, &completions[2]), -ENOENT);
+    value_check(memory.bytes, 8, (uint8_t)last);
+    memory_close(&memory);
+}
+
+#define FULL_DEPTH 4
+#define FULL_RANKS 3
+
+/* As many results as the queues are deep, which nobody looks at before the barriers. */
+static void keep_all_results(struct crew *crew, uint32_t rank)
+{
+    struct sluice_multichannel *all = sluice_node_multichannel(crew->nodes[rank]);
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    struct sluice_completion completion;
+    struct memory memory;
+    memory_open(&memory, crew->pds[rank], 16);
+    struct sluice_sge from = memory_sge(&memory, 0, 8);
+    struct sluice_remote_mr to = memory_remote(&memory, 8, 8);
+    for (uint32_t i = 0; i < FULL_DEPTH * FULL_RANKS; i++) {
+        int result = -EAGAIN;
+        while (result == -EAGAIN) {
+            result = sluice_multichannel_write_unpolled(all, rank, &from, 1, &to, DEADLINE, NULL);
+            require_ok(sluice_multichannel_poll(all, &completion, 0));
+        }
+        require_ok(result);
+    }
+    for (uint32_t turn = 0; turn < 30; turn++) {
+        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, turn % 4, DEADLINE));
+    }
+    for (uint32_t i = 0; i < FULL_DEPTH * FULL_RANKS; i++) {
+        require_ok(sluice_multichannel_next(all, DEADLINE, &completion));
+        require_class(&completion, SLUICE_CLASS_NONE);
+    }
+    require_result(sluice_multichannel_next(all, 0, &completion), -ENOENT);
+    require_ok(sluice_multichannel_counters(all, &counters));
+    require(counters.forgotten == 0, "%llu", (unsigned long long)counters.forgotten);
+    memory_close(&memory);
+}
+
+START_TEST(all_results_are_kept)
+{
+    const struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .send_depth = FULL_DEPTH, .receive_depth = FULL_DEPTH};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
+    struct crew crew;
+    crew_open(&crew, FULL_RANKS, &attr);
+    crew_run(&crew, keep_all_results);
+    crew_close(&crew);
+}
+END_TEST
+
+START_TEST(results_are_kept)
+{
+    struct crew crew;
+    crew_open(&crew, 3, NULL);
+    crew_run(&crew, keep_results);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Many more ranks than processors, in processes. */
+#define CROWD 64
+static void join_crowd(struct rank *rank)
+{
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    struct sluice_exchange *exchange = rank_exchange_open(rank);
+    const struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .send_depth = 8, .receive_depth = 8};
+    const struct sluice_node_attr attr = {
+        .size = sizeof(attr), .barrier = SLUICE_BARRIER_DISSEMINATION, .channel = &channel};
+    uint32_t turns = short_run() || SANITIZED ? 20 : 1000;
+    struct rusage usage;
+    struct sluice_node *node = sluice_node_open(pd, exchange, &attr, SLUICE_S(100));
+    require(node, "%s", sluice_last_error());
+    for (uint32_t i = 0; i < turns; i++) {
+        int result = sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(60));
+        require(result == 0, "barrier %u: %s", i, sluice_last_error());
+    }
+    rank_barrier(rank);
+    /* For a second all but one wait, and sleep: one that spins uses much of its processor. */
+    getrusage(RUSAGE_SELF, &usage);
+    int64_t before = cpu_used();
+    if (rank->index == 0) {
+        let_pass(SLUICE_S(1));
+    }
+    require_ok(sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(60)));
+    int64_t used = cpu_used() - before;
+    require(used < SLUICE_MS(150) || !is_measured(),
+            "%lld ms of CPU time in one second, %ld.%03ld before", (long long)used / 1000000,
+            (long)usage.ru_utime.tv_sec, (long)usage.ru_utime.tv_usec / 1000);
+    require_ok(sluice_node_shutdown(node, SLUICE_S(60)));
+    sluice_node_close(node);
+    sluice_exchange_close(exchange);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+
+START_TEST(a_crowd)
+{
+    bool small = SANITIZED || (short_run() && !device_is_soft());
+    group_run(small ? 8 : CROWD, join_crowd, NULL, 300);
+}
+END_TEST
+
+/* By each algorithm once. */
+static void meet(struct crew *crew, uint32_t rank)
+{
+    for (size_t i = 0; i < COUNT(algorithms); i++)
+        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, algorithms[i], DEADLINE));
+}
+
+/*
+ * Ranks meet in the midst of a scope, with work of it in flight and results of it that
+ * nobody has looked at, of which none is lost. Only its node must not end.
+ */
+static void meet_in_scope(struct crew *crew, uint32_t rank)
+{
+    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_multichannel *all = sluice_node_multichannel(node);
+    uint32_t next = (rank + 1) % crew->count, last = (rank + crew->count - 1) % crew->count;
+    struct sluice_handle handles[2];
+    struct sluice_completion completion;
+    struct memory memory;
+    memory_open(&memory, crew->pds[rank], 128);
+    struct sluice_sge in = memory_sge(&memory, 0, 64), out = memory_sge(&memory, 64, 64);
+    for (uint32_t turn = 0; turn < 10; turn++) {
+        struct sluice_scope_report report = {.size = sizeof(report)};
+        uint32_t own = rank, values[CREW_MAX];
+        struct sluice_scope *scope = sluice_multichannel_scope_begin(all, DEADLINE);
+        require(scope, "%s", sluice_last_error());
+        const struct sluice_request requests[2] = {
+            {.opcode = SLUICE_OP_RECEIVE, .peer = last, .sges = &in, .sge_count = 1},
+            {.opcode = SLUICE_OP_SEND, .peer = next, .sges = &out, .sge_count = 1}};
+        pattern_fill(memory.bytes + 64, 64, pattern_key(rank, next, turn));
+        require_result(sluice_scope_post(scope, requests, 2, handles), 2);
+        meet(crew, rank);
+        require_ok(sluice_node_allgather(node, &own, values, sizeof(own), DEADLINE));
+        require(values[last] == last, "%u", values[last]);
+        require_error(sluice_node_shutdown(node, DEADLINE), -EBUSY, "scope");
+        require_ok(sluice_scope_wait(scope, &handles[turn % 2], DEADLINE, &completion));
+        require_class(&completion, SLUICE_CLASS_NONE);
+        require_ok(sluice_scope_end(scope, &report));
+        require(report.posted == 2 && report.failed == 0 && report.unseen == 1, "%u, %u, %u",
+                report.posted, report.failed, report.unseen);
+        pattern_check(memory.bytes, 64, pattern_key(last, rank, turn));
+        meet(crew, rank);
+    }
+    memory_close(&memory);
+}
+
+/* A barrier that fails there leaves the scope as it is, and its deadline is its own. */
+static void miss_in_scope(struct crew *crew, uint32_t rank)
+{
+    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_scope *scope =
+        sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE);
+    require(scope, "%s", sluice_last_error());
+    if (rank == 0) {
+        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(1)), -ETIMEDOUT,
+                      "rank 2 did not come");
+    } else if (rank == 1) {
+        require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED, "rank 0");
+    }
+    crew_mend(crew, rank);
+    meet(crew, rank);
+    require_ok(sluice_scope_end(scope, NULL));
+}
+
+START_TEST(an_open_scope)
+{
+    const struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .send_depth = 2, .receive_depth = 2};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
+    struct crew crew;
+    for (int tight = 0; tight < 2; tight++) {
+        crew_open(&crew, 3, tight ? &attr : NULL);
+        crew_run(&crew, meet_in_scope);
+        crew_run(&crew, miss_in_scope);
+        crew_close(&crew);
+    }
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, all_ranks);
+    tcase_add_test(tcase, attributes);
+    tcase_add_test(tcase, groups_that_overlap);
+    tcase_add_test(tcase, a_late_rank);
+    tcase_add_test(tcase, deadlines_of_zero);
+    tcase_add_test(tcase, what_was_written_is_there);
+    tcase_add_test(tcase, results_are_kept);
+    tcase_add_test(tcase, all_results_are_kept);
+    tcase_add_test(tcase, an_open_scope);
+}
+
+static void add_self_tests(TCase *tcase)
+{
+    add_tests(tcase);
+    tcase_add_test(tcase, counts_that_wrap);
+}
+
+static void add_process_tests(TCase *tcase)
+{
+    if (!device_is_pretend()) {
+        tcase_add_test(tcase, a_crowd);
+    }
+}
+
+int main(void)
+{
+    const struct cases cases[] = {
+        {"self", WIRE_SELF, 240, add_self_tests},
+        {"tcp", WIRE_TCP, 240, add_tests},
+        {"processes", WIRE_TCP, 320, add_process_tests},
+    };
+    return run_cases("barriers", cases, COUNT(cases));
+}

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Barriers that fail: whose fault it was is told, to all and at once; a mistake in
+ * the arguments breaks nothing; and what is broken can be mended.
+ */
+#include <stdlib.h>
+
+#include "../support/crew.h"
+#include "../support/pair.h"
+#include "../support/process.h"
+
+/* Until another rank's failure is known here; a busy machine takes its time. */
+#define AT_ONCE SLUICE_S(5)
+
+static void all_pass(struct crew *crew, uint32_t rank)
+{
+    for (uint32_t algorithm = 0; algorithm <= 3; algorithm++) {
+        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, algorithm, DEADLINE));
+    }
+}
+
+START_TEST(wrong_lists)
+{
+    static const struct {
+        uint32_t ranks[3];
+        uint32_t count;
+        const char *words;
+    } wrong[] = {
+        {{0}, 0, "no ranks"},
+        {{1, 0}, 2, "ranks[1] is 0 after 1 strictly ascending"},
+        {{0, 0}, 2, "ranks[1] is 0 after 0"},
+        {{0, 1, 1}, 3, "ranks[2] is 1 after 1"},
+        {{0, 3}, 2, "ranks[1] is 3 ranks 0..2"},
+        {{0, UINT32_MAX}, 2, "ranks[1]"},
+        {{1}, 1, "without this one, rank 0"},
+        {{1, 2}, 2, "without this one, rank 0"},
+    };
+    struct crew crew;
+    crew_open(&crew, 3, NULL);
+    struct sluice_node *node = crew.nodes[0];
+    const uint32_t own = 0;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        for (uint32_t algorithm = 0; algorithm <= 3; algorithm++) {
+            require_error(
+                sluice_node_barrier(node, wrong[i].ranks, wrong[i].count, algorithm, DEADLINE),
+                -EINVAL, wrong[i].words);
+        }
+    }
+    require_error(sluice_node_barrier(node, NULL, 2, 0, DEADLINE), -EINVAL, "list of 2");
+    require_error(sluice_node_barrier(node, NULL, 0, 4, DEADLINE), -EINVAL, "algorithm 4 0..3");
+    require_error(sluice_node_barrier(node, NULL, 0, 0, -1), -EINVAL, "deadline -1");
+    require_error(sluice_node_barrier(node, NULL, 0, 0, 0), -ETIMEDOUT, "deadline is 0");
+    require_error(sluice_node_barrier(NULL, NULL, 0, 0, DEADLINE), -EINVAL, "not a node");
+    require_error(sluice_node_barrier_reset(NULL), -EINVAL, "not a node");
+    require_ok(sluice_node_barrier(node, &own, 1, 0, 0));
+    crew_run(&crew, all_pass);
+    crew_close(&crew);
+}
+END_TEST
+
+/*
+ * The last rank never comes; rank 0 gives up first, and the others with it. In the
+ * tree rank 0 waits for rank 1, which has come: it is not to blame.
+ */
+static void miss_one(struct crew *crew, uint32_t rank)
+{
+    struct sluice_node *node = crew->nodes[rank];
+    for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
+        int64_t start = fair_now();
+        if (rank == 0) {
+            require_error(sluice_node_barrier(node, NULL, 0, algorithm, SLUICE_MS(1500)),
+                          -ETIMEDOUT, "rank 3 did not come");
+        } else if (rank < 3) {
+            require_error(sluice_node_barrier(node, NULL, 0, algorithm, 2 * DEADLINE), -ECANCELED,
+                          "rank 0 gave up because of rank 3: it did not come in time");
+            require(fair_now() - start < AT_ONCE, "%lld ms",
+                    (long long)(fair_now() - start) / 1000000);
+        }
+        crew_meet(crew);
+        if (rank == 3) {
+            require_error(sluice_node_barrier(node, NULL, 0, algorithm, 2 * DEADLINE), -ECANCELED,
+                          "gave up");
+        }
+        crew_meet(crew);
+        require_error(sluice_node_barrier(node, NULL, 0, algorithm, DEADLINE), -ENOTCONN, "reset");
+        require_error(sluice_node_barrier(node, &rank, 1, algorithm, DEADLINE), -ENOTCONN, "reset");
+        require_error(sluice_node_shutdown(node, DEADLINE), -ENOTCONN,
+                      "sluice_node_barrier_reset() sluice_node_close()");
+        crew_mend(crew, rank);
+        all_pass(crew, rank);
+    }
+}
+
+START_TEST(a_rank_that_never_comes)
+{
+    struct crew crew;
+    crew_open(&crew, 4, NULL);
+    crew_run(&crew, miss_one);
+    crew_close(&crew);
+}
+END_TEST
+
+/* All but one time out together: none of them blames another. */
+static void miss_one_of_many(struct crew *crew, uint32_t rank)
+{
+    struct sluice_node *node = crew->nodes[rank];
+    for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
+        crew_meet(crew);
+        if (rank < crew->count - 1) {
+            int result = sluice_node_barrier(node, NULL, 0, algorithm, SLUICE_MS(1500));
+            require(result == -ETIMEDOUT || result == -ECANCELED, "%d", result);
+            require(strstr(sluice_last_error(),
+                           result == -ETIMEDOUT ? "rank 7 did not come" : "because of rank 7"),
+                    "rank %u, algorithm %u: %s", rank, algorithm, sluice_last_error());
+        }
+        crew_mend(crew, rank);
+    }
+    all_pass(crew, rank);
+}
+
+START_TEST(one_of_many_never_comes)
+{
+    struct crew crew;
+    crew_open(&crew, 8, NULL);
+    crew_run(&crew, miss_one_of_many);
+    crew_close(&crew);
+}
+END_TEST
+
+/* All have come, but each to another barrier: nobody is said to be missing. */
+static void wait_in_a_ring(struct crew *crew, uint32_t rank)
+{
+    static const uint32_t groups[3][2] = {{0, 1}, {1, 2}, {0, 2}};
+    struct sluice_node *node = crew->nodes[rank];
+    if (rank == 0) {
+        require_error(sluice_node_barrier(node, groups[0], 2, 0, SLUICE_MS(1500)), -ETIMEDOUT,
+                      "heard rank 1 2 ranks may itself have waited");
+    } else {
+        require_error(sluice_node_barrier(node, groups[rank], 2, 0, DEADLINE), -ECANCELED,
+                      "rank 0 gave up");
+    }
+    crew_mend(crew, rank);
+    all_pass(crew, rank);
+}
+
+START_TEST(a_ring_of_groups)
+{
+    struct crew crew;
+    crew_open(&crew, 3, NULL);
+    crew_run(&crew, wait_in_a_ring);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Where nobody may read, nobody is accused, and no connection is lost by trying. */
+static void miss_without_reads(struct crew *crew, uint32_t rank)
+{
+    struct sluice_node *node = crew->nodes[rank];
+    if (rank == 0) {
+        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1000)), -ETIMEDOUT,
+                      "heard rank 1 4 ranks may itself have waited");
+    } else if (rank < 3) {
+        require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED,
+                      "rank 0 gave up");
+    }
+    crew_mend(crew, rank);
+    all_pass(crew, rank);
+}
+
+START_TEST(no_reads)
+{
+    const struct sluice_channel_attr channel = {.size = sizeof(channel),
+                                                .access = SLUICE_ACCESS_REMOTE_WRITE};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
+    struct crew crew;
+    crew_open(&crew, 4, &attr);
+    crew_run(&crew, miss_without_reads);
+    crew_close(&crew);
+}
+END_TEST
+
+/* A question stands behind a message that nobody takes: it is not asked twice, and ends nothing. */
+static void ask_in_vain(struct crew *crew, uint32_t rank)
+{
+    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_multichannel *all = sluice_node_multichannel(node);
+    struct memory memory;
+    memory_open(&memory, crew->pds[rank], 64);
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    if (rank == 0) {
+        require_ok(sluice_multichannel_send_unpolled(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
+    }
+    for (int turn = 0; turn < 2; turn++) {
+        if (rank == 0) {
+            require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1)), -ETIMEDOUT,
+                          "rank 1 does not answer");
+        }
+        crew_mend(crew, rank);
+    }
+    if (rank == 1) {
+        require_ok(sluice_multichannel_receive(all, 0, &sge, 1, DEADLINE, NULL));
+    }
+    crew_mend(crew, rank);
+    all_pass(crew, rank);
+    crew_meet(crew);
+    /* Then it can be asked again: that is two questions in all. */
+    if (rank == 0) {
+        struct sluice_counters counters = {.size = sizeof(counters)};
+        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1)), -ETIMEDOUT,
+                      "rank 1 did not come");
+        require_ok(sluice_multichannel_counters(all, &counters));
+        require(counters.requests[SLUICE_OP_READ] == 2, "%llu questions",
+                (unsigned long long)counters.requests[SLUICE_OP_READ]);
+    }
+    crew_mend(crew, rank);
+    memory_close(&memory);
+}
+
+START_TEST(a_question_in_vain)
+{
+    struct crew crew;
+    crew_open(&crew, 2, NULL);
+    crew_run(&crew, ask_in_vain);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Rank 0 waits for room in a full queue, and sleeps, while rank 2 gives up. */
+static void wait_for_room(struct crew *crew, uint32_t rank)
+{
+    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_multichannel *all = sluice_node_multichannel(node);
+    struct memory memory;
+    memory_open(&memory, crew->pds[rank], 64);
+    struct sluice_sge sge = memory_sge(&memory, 0, 64);
+    int64_t start = fair_now();
+    if (rank == 0) {
+        require_ok(sluice_multichannel_send_unpolled(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
+        require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_DISSEMINATION, DEADLINE),
+                      -ECANCELED, "rank 2 gave up");
+        require(fair_now() - start < AT_ONCE, "%lld ms", (long long)(fair_now() - start) / 1000000);
+    } else if (rank == 2) {
+        require_error(
+            sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_DISSEMINATION, SLUICE_MS(100)),
+            -ETIMEDOUT, "rank 1 did not come");
+    }
+    crew_meet(crew);
+    if (rank == 1) {
+        require_ok(sluice_multichannel_receive(all, 0, &sge, 1, DEADLINE, NULL));
+    }
+    crew_mend(crew, rank);
+    all_pass(crew, rank);
+    memory_close(&memory);
+}
+
+START_TEST(no_room)
+{
+    const struct sluice_channel_attr channel = {.size = sizeof(channel), .send_depth = 1};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
+    struct crew crew;
+    crew_open(&crew, 3, &attr);
+    crew_run(&crew, wait_for_room);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Who was told by one group tells the next one; groups without such a rank go on. */
+static void spread(struct crew *crew, uint32_t rank)
+{
+    static const uint32_t first[] = {0, 1}, second[] = {1, 2}, apart[] = {3, 4};
+    struct sluice_node *node = crew->nodes[rank];
+    if (rank == 0) {
+        require_result(sluice_node_barrier(node, first, 2, 0, SLUICE_MS(1)), -ETIMEDOUT);
+    }
+    crew_meet(crew);
+    if (rank == 1) {
+        require_error(sluice_node_barrier(node, first, 2, 0, DEADLINE), -ECANCELED, "rank 0");
+    } else if (rank == 2) {
+        require_error(sluice_node_barrier(node, second, 2, 0, DEADLINE), -ECANCELED, "rank 0");
+    } else if (rank > 2) {
+        for (uint32_t i = 0; i < 20; i++) {
+            require_ok(sluice_node_barrier(node, apart, 2, i % 4, DEADLINE));
+        }
+    }
+    crew_mend(crew, rank);
+    all_pass(crew, rank);
+}
+
+START_TEST(groups_that_fail)
+{
+    struct crew crew;
+    crew_open(&crew, 5, NULL);
+    crew_run(&crew, spread);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Rank 1 writes a word into its line at rank 0. */
+static void forge(struct crew *crew, uint32_t at, uint64_t value)
+{
+    crew_forge(crew, at, &value, 1);
+}
+
+#define COUNT_AT 0
+#define MARK_AT 8
+
+/* Rank 1 is hostile. No word makes rank 0 leave early, hang, or read outside of its memory. */
+START_TEST(garbage)
+{
+    static const struct {
+        uint32_t at;
+        uint64_t low;       /* of the word */
+        int64_t generation; /* of it, after ours */
+        int error;
+        const char *words;
+    } wrong[] = {
+        {COUNT_AT, 3, 0, -EPROTO, "rank 1 count"},
+        {COUNT_AT, 0xffffffff, 0, -EPROTO, "rank 1 count"},
+        {COUNT_AT, 0x8000, 0, -EPROTO, "rank 1 count"},
+        {COUNT_AT, 0xdead0005, 0, -EPROTO, "rank 1 in another barrier"},
+        {COUNT_AT, 1, 100000, -EPROTO, "rank 1 count"},
+        {COUNT_AT, 1, 0xdeadbeef, -EPROTO, "rank 1 count"},
+        {COUNT_AT, 1, 1, -ECANCELED, "rank 1 has reset"},
+        {MARK_AT, 0x00020000, 0, -EPROTO, "rank 1 mark"},
+        {MARK_AT, 0x00000002, 0, -EPROTO, "rank 1 mark"},
+        {MARK_AT, 0xffffffff, 0, -EPROTO, "rank 1 mark"},
+        {MARK_AT, 0, 5000, -EPROTO, "rank 1 mark"},
+        {MARK_AT, 0x00010000, 0, -ECANCELED, "rank 1 gave up because of this rank"},
+        {MARK_AT, 0x00010001, 0, -ECANCELED, "rank 1 gave up its barriers"},
+        {MARK_AT, 0x00010000, 3, -ECANCELED, "rank 1 has reset"},
+    };
+    struct crew crew;
+    crew_open(&crew, 2, NULL);
+    int64_t generation = 1;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        int64_t start = fair_now();
+        uint64_t word = (uint64_t)(generation + wrong[i].generation) << 32 | wrong[i].low;
+        forge(&crew, wrong[i].at, word);
+        uint32_t algorithm = (uint32_t)i % 3 + 1;
+        require_error(sluice_node_barrier(crew.nodes[0], NULL, 0, algorithm, DEADLINE),
+                      wrong[i].error, wrong[i].words);
+        require(fair_now() - start < AT_ONCE, "case %zu", i);
+        /* In the last one rank 0 has notified it, of what may come before the mark does. */
+        int result = sluice_node_barrier(crew.nodes[1], NULL, 0, 0, DEADLINE);
+        require(result == -ECANCELED ||
+                    (result == -EPROTO && algorithm == SLUICE_BARRIER_DISSEMINATION),
+                "case %zu: %d, %s", i, result, sluice_last_error());
+        /* Such a rank must put its line in order before it goes on. */
+        forge(&crew, wrong[i].at, 0);
+        require_ok(sluice_node_barrier_reset(crew.nodes[0]));
+        require_ok(sluice_node_barrier_reset(crew.nodes[1]));
+        generation++;
+        crew_run(&crew, all_pass);
+    }
+    /* Of the time before. */
+    require_ok(sluice_node_barrier_reset(crew.nodes[0]));
+    require_ok(sluice_node_barrier_reset(crew.nodes[1]));
+    forge(&crew, COUNT_AT, (uint64_t)generation << 32 | 77);
+    forge(&crew, MARK_AT, (uint64_t)generation << 32 | 0x10000);
+    crew_run(&crew, all_pass);
+    /* And what goes backwards is as wrong as what is ahead. */
+    forge(&crew, COUNT_AT, 0);
+    require_error(sluice_node_barrier(crew.nodes[0], NULL, 0, 0, DEADLINE), -EPROTO,
+                  "rank 1 count");
+    crew_close(&crew);
+}
+END_TEST
+
+/* A peer that was never connected, or was ended by this side, is lost. */
+static void lose_rank(struct crew *crew, uint32_t rank)
+{
+    static const uint32_t rest[] = {0, 2};
+    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_endpoint unused;
+    /* Only who was heard is missed. */
+    all_pass(crew, rank);
+    crew_meet(crew);
+    if (rank == 1) {
+        struct sluice_multichannel *all = sluice_node_multichannel(node);
+        for (uint32_t i = 0; i < 3; i++) {
+            require_ok(sluice_multichannel_peer_reset(all, i, &unused));
+        }
+        crew_meet(crew);
+        require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECONNRESET,
+                      "rank 0 is not connected");
+    } else {
+        crew_meet(crew);
+        if (rank == 0) {
+            require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_CENTRAL, 2 * DEADLINE),
+                          -ECONNRESET, "rank 1 is lost");
+        } else {
+            require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_CENTRAL, 2 * DEADLINE),
+                          -ECANCELED, "rank 0 gave up because of rank 1");
+        }
+    }
+    crew_mend(crew, rank);
+    for (uint32_t algorithm = 1; algorithm <= 3 && rank != 1; algorithm++) {
+        require_ok(sluice_node_barrier(node, rest, 2, algorithm, DEADLINE));
+    }
+}
+
+START_TEST(a_lost_connection)
+{
+    /* Of a device that hears nothing of it the loss is learned by asking. */
+    const struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
+    struct crew crew;
+    crew_open(&crew, 3, &attr);
+    crew_run(&crew, lose_rank);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Rank 1 loses rank 2, learns of it by itself, and closes its node: it is not to blame. */
+static void leave_for_another(struct crew *crew, uint32_t rank)
+{
+    struct sluice_multichannel *all = sluice_node_multichannel(crew->nodes[rank]);
+    struct sluice_endpoint unused;
+    all_pass(crew, rank);
+    crew_meet(crew);
+    if (rank == 2) {
+        require_ok(sluice_multichannel_peer_reset(all, 1, &unused));
+    } else if (rank == 1) {
+        int64_t end = clock_now() + DEADLINE;
+        while (sluice_multichannel_peer_state(all, 2) != SLUICE_STATE_FAILED) {
+            struct sluice_completion completion;
+            require_ok(sluice_multichannel_poll(all, &completion, 1));
+            require(clock_now() < end, "rank 2 is not lost");
+            let_pass(SLUICE_MS(1));
+        }
+        sluice_node_close(crew->nodes[1]);
+        crew->nodes[1] = NULL;
+    } else {
+        require_error(sluice_node_barrier(crew->nodes[0], NULL, 0, 0, 2 * DEADLINE), -ECONNRESET,
+                      "rank 1 has left had lost rank 2");
+    }
+}
+
+START_TEST(a_loss_that_was_told)
+{
+    const struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
+    struct crew crew;
+    crew_open(&crew, 3, &attr);
+    crew_run(&crew, leave_for_another);
+    crew_close(&crew);
+}
+END_TEST
+
+/* The last rank is killed, outside of the barrier or in it. */
+struct killing {
+    uint32_t algorithm;
+    bool inside;
+};
+
+static void survive(struct rank *rank, struct sluice_node *node, const struct killing *killing)
+{
+    static const uint32_t living[] = {0, 1, 2};
+    if (rank->index == 0) {
+        let_pass(killing->inside ? SLUICE_MS(200) : 0);
+        rank_kill(rank, 3);
+    }
+    int64_t start = fair_now();
+    int result = sluice_node_barrier(node, NULL, 0, killing->algorithm, 2 * DEADLINE);
+    require(result == -ECONNRESET || result == -ECANCELED || (result == 0 && killing->inside),
+            "%d: %s", result, sluice_last_error());
+    if (result == -ECONNRESET) {
+        require(strstr(sluice_last_error(), "rank 3 is lost"), "%s", sluice_last_error());
+    }
+    require(fair_now() - start < AT_ONCE || !device_is_soft(), "%lld ms",
+            (long long)(fair_now() - start) / 1000000);
+    rank_barrier(rank);
+    require_ok(sluice_node_barrier_reset(node));
+    rank_barrier(rank);
+    for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
+        require_ok(sluice_node_barrier(node, living, 3, algorithm, DEADLINE));
+    }
+}
+
+static void live_or_die(struct rank *rank)
+{
+    const struct killing *killing = rank->argument;
+    const struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .ack_timeout = 16, .keepalive = SLUICE_S(1)};
+    const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    struct sluice_exchange *exchange = rank_exchange_open(rank);
+    struct sluice_node *node = sluice_node_open(pd, exchange, &attr, DEADLINE);
+    require(node, "%s", sluice_last_error());
+    rank_barrier(rank);
+    if (rank->index < 3) {
+        survive(rank, node, killing);
+    } else {
+        if (killing->inside) {
+            (void)!sluice_node_barrier(node, NULL, 0, killing->algorithm, 2 * DEADLINE);
+        }
+        rank_await_death(rank);
+    }
+    sluice_node_close(node);
+    sluice_exchange_close(exchange);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+
+START_TEST(a_rank_that_is_killed)
+{
+    for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
+        for (int inside = 0; inside < 2; inside++) {
+            const struct killing killing = {algorithm, inside};
+            group_run(4, live_or_die, &killing, 60);
+        }
+    }
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, wrong_lists);
+    tcase_add_test(tcase, a_rank_that_never_comes);
+    tcase_add_test(tcase, one_of_many_never_comes);
+    tcase_add_test(tcase, a_ring_of_groups);
+    tcase_add_test(tcase, no_reads);
+    tcase_add_test(tcase, a_question_in_vain);
+    tcase_add_test(tcase, no_room);
+    tcase_add_test(tcase, groups_that_fail);
+    tcase_add_test(tcase, garbage);
+    tcase_add_test(tcase, a_lost_connection);
+    tcase_add_test(tcase, a_loss_that_was_told);
+}
+
+static void add_process_tests(TCase *tcase)
+{
+    if (!device_is_pretend()) {
+        tcase_add_test(tcase, a_rank_that_is_killed);
+    }
+}
+
+int main(void)
+{
+    const struct cases cases[] = {
+        {"self", WIRE_SELF, 120, add_tests},
+        {"tcp", WIRE_TCP, 120, add_tests},
+        {"processes", WIRE_TCP, 240, add_process_tests},
+    };
+    return run_cases("barriers_broken", cases, COUNT(cases));
+}

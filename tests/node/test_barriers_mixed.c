@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranks that do not agree on what they are in: a barrier of other ranks, by another
+ * algorithm, or the end of the node. None may leave as if all had come.
+ */
+#include <stdatomic.h>
+
+#include "../support/crew.h"
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#define RANKS 4
+/* Until another rank's failure is known here; a busy machine takes its time. */
+#define AT_ONCE SLUICE_S(5)
+
+/* What rank 0 does, and what the others do. */
+struct mix {
+    uint32_t count;         /* of ranks 0, 1, ...; 0: all, by no list */
+    uint32_t algorithms[2]; /* of rank 0, and of the others */
+    bool ends;              /* rank 0 shuts down */
+};
+
+static atomic_uint found; /* ranks that met one that is elsewhere */
+
+static void meet_elsewhere(struct crew *crew, uint32_t rank)
+{
+    static const uint32_t ranks[RANKS] = {0, 1, 2, 3};
+    const struct mix *mix = crew->argument;
+    struct sluice_node *node = crew->nodes[rank];
+    int64_t start = fair_now();
+    int result;
+    if (rank == 0 && mix->ends) {
+        result = sluice_node_shutdown(node, DEADLINE);
+    } else if (rank == 0 && mix->count != 0) {
+        result = sluice_node_barrier(node, ranks, mix->count, mix->algorithms[0], DEADLINE);
+    } else {
+        result = sluice_node_barrier(node, NULL, 0, mix->algorithms[rank != 0], DEADLINE);
+    }
+    require(result == -EPROTO || result == -ECANCELED, "rank %u: %d, %s", rank, result,
+            sluice_last_error());
+    require(fair_now() - start < AT_ONCE, "rank %u", rank);
+    if (result == -EPROTO) {
+        require_error(result, -EPROTO, "rank in another barrier");
+        atomic_fetch_add(&found, 1);
+    }
+    crew_mend(crew, rank);
+    require_ok(sluice_node_barrier(node, NULL, 0, 0, DEADLINE));
+}
+
+static void try_mixes(const struct mix *mixes, size_t count)
+{
+    struct crew crew;
+    crew_open(&crew, RANKS, NULL);
+    for (size_t i = 0; i < count; i++) {
+        found = 0;
+        crew.argument = &mixes[i];
+        crew_run(&crew, meet_elsewhere);
+        require(found > 0, "mix %zu: nobody met another one", i);
+    }
+    crew_close(&crew);
+}
+
+START_TEST(other_ranks)
+{
+    static const struct mix mixes[] = {{2, {1, 1}, false}, {2, {2, 2}, false}, {2, {3, 3}, false},
+                                       {3, {1, 1}, false}, {3, {2, 2}, false}, {3, {3, 3}, false}};
+    try_mixes(mixes, COUNT(mixes));
+}
+END_TEST
+
+/* Of some that are not here each waits for another one in a circle, until its time is up. */
+START_TEST(other_algorithms)
+{
+    static const struct mix mixes[] = {
+        {0, {1, 2}, false}, {0, {2, 1}, false}, {0, {3, 1}, false}, {0, {3, 2}, false}};
+    try_mixes(mixes, COUNT(mixes));
+}
+END_TEST
+
+/* It would close while the others go on. */
+START_TEST(an_early_end)
+{
+    static const struct mix mixes[] = {{0, {0, 0}, true}, {0, {0, 1}, true}, {0, {0, 2}, true}};
+    try_mixes(mixes, COUNT(mixes));
+}
+END_TEST
+
+/* The list of all ranks is no other group than no list, nor the default algorithm another one. */
+static void say_it_otherwise(struct crew *crew, uint32_t rank)
+{
+    static const uint32_t ranks[RANKS] = {0, 1, 2, 3};
+    for (int i = 0; i < 10; i++) {
+        require_ok(sluice_node_barrier(crew->nodes[rank], rank % 2 ? ranks : NULL,
+                                       rank % 2 ? RANKS : 0, rank < 2 ? 0 : SLUICE_BARRIER_TREE,
+                                       DEADLINE));
+    }
+}
+
+START_TEST(the_same_in_other_words)
+{
+    struct crew crew;
+    crew_open(&crew, RANKS, NULL);
+    crew_run(&crew, say_it_otherwise);
+    crew_close(&crew);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, other_ranks);
+    tcase_add_test(tcase, other_algorithms);
+    tcase_add_test(tcase, an_early_end);
+    tcase_add_test(tcase, the_same_in_other_words);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {
+        {"self", WIRE_SELF, 60, add_tests},
+        {"tcp", WIRE_TCP, 60, add_tests},
+    };
+    return run_cases("barriers_mixed", cases, COUNT(cases));
+}

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranks that are lost and come again, to the same nodes of the others: barriers,
+ * allgathers and messages of all work as before, nothing of the old rank does, and
+ * what cannot be is refused.
+ */
+#include <endian.h>
+#include <stdlib.h>
+
+#include "../support/crew.h"
+#include "../support/pair.h"
+#include "../support/process.h"
+
+/* Of a device that hears nothing of it the loss is learned by asking. */
+static const struct sluice_channel_attr watchful = {
+    .size = sizeof(watchful), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
+static const struct sluice_node_attr watchful_node = {.size = sizeof(watchful_node),
+                                                      .channel = &watchful};
+
+/* A node that takes the place of a rank's own; what it is to connect to comes with the meeting. */
+static struct sluice_prepared_node *prepare_again(struct crew *crew, uint32_t rank,
+                                                  const struct sluice_node_attr *attr)
+{
+    sluice_node_close(crew->nodes[rank]);
+    crew->nodes[rank] = NULL;
+    struct sluice_prepared_node *prepared =
+        sluice_node_prepare(crew->pds[rank], rank, crew->count, attr);
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_node_endpoints(prepared, crew->made[rank], crew->count));
+    return prepared;
+}
+
+static void connect_again(struct crew *crew, uint32_t rank, struct sluice_prepared_node *prepared)
+{
+    struct sluice_node_endpoint remotes[CREW_MAX];
+    for (uint32_t i = 0; i < crew->count; i++) {
+        remotes[i] = crew->made[i][rank];
+    }
+    crew->nodes[rank] = sluice_prepared_node_handshake(prepared, remotes, crew->count);
+    require(crew->nodes[rank], "%s", sluice_last_error());
+}
+
+/* One that goes on resets a rank that comes again, and connects to it. */
+static void reset_again(struct crew *crew, uint32_t rank, uint32_t other)
+{
+    require_ok(sluice_node_peer_reset(crew->nodes[rank], other, &crew->made[rank][other]));
+}
+
+static void shake_again(struct crew *crew, uint32_t rank, uint32_t other)
+{
+    require_ok(sluice_node_peer_handshake(crew->nodes[rank], other, &crew->made[other][rank]));
+}
+
+/* Broken for all, the new one too, until all have reset. */
+static void mend_again(struct crew *crew, uint32_t rank)
+{
+    uint8_t value = 1, values[CREW_MAX];
+    require_error(sluice_node_barrier(crew->nodes[rank], NULL, 0, 0, DEADLINE), -ENOTCONN, "reset");
+    require_error(sluice_node_allgather(crew->nodes[rank], &value, values, 1, DEADLINE), -ENOTCONN,
+                  "reset");
+    crew_mend(crew, rank);
+}
+
+/* In the memory of another rank, as what this rank is to say in the next generation. */
+static void leave_garbage(const struct crew *crew, uint32_t rank, uint32_t to, uint32_t generation)
+{
+    static const uint32_t places[] = {0, 8, 16, 64, 64 + 256};
+    struct sluice_remote_mr line = {.length = 576};
+    const uint8_t *endpoint = crew->made[to][rank].bytes;
+    for (int i = 20; i < 24; i++) {
+        line.rkey = line.rkey << 8 | endpoint[i];
+    }
+    for (int i = 24; i < 32; i++) {
+        line.addr = line.addr << 8 | endpoint[i];
+    }
+    struct memory memory;
+    memory_open(&memory, crew->pds[rank], 8);
+    uint64_t word = htobe64((uint64_t)generation << 32 | 77);
+    memcpy(memory.bytes, &word, sizeof(word));
+    struct sluice_sge sge = memory_sge(&memory, 0, 8);
+    for (size_t i = 0; i < COUNT(places); i++) {
+        struct sluice_remote_mr place = line;
+        place.addr += places[i];
+        place.length = 8;
+        require_ok(sluice_multichannel_write(sluice_node_multichannel(crew->nodes[rank]), to, &sge,
+                                             1, &place, DEADLINE));
+    }
+    memory_close(&memory);
+}
+
+/* How those who go on learn of the loss, or what they do meanwhile. */
+enum meanwhile { AT_ONCE, IN_A_BARRIER, ALONE_FOR_LONG, MEANWHILES };
+
+static void await_loss(const struct crew *crew, uint32_t rank)
+{
+    int result = sluice_node_barrier(crew->nodes[rank], NULL, 0, 0, 2 * DEADLINE);
+    require(result == -ECONNRESET || result == -ECANCELED, "%d: %s", result, sluice_last_error());
+}
+
+/* Ranks that go on, in threads of which that of the lost rank only meets. */
+static void go_on_alone(struct crew *crew, uint32_t rank, uint32_t lost)
+{
+    const uint32_t living[2] = {lost == 0 ? 1 : 0, lost == 2 ? 1 : 2};
+    for (int turn = 0; turn < 5; turn++) {
+        crew_meet(crew);
+        if (rank != lost) {
+            require_ok(sluice_node_barrier_reset(crew->nodes[rank]));
+        }
+        crew_meet(crew);
+        if (rank != lost) {
+            node_meets(crew->nodes[rank], living, 2);
+        }
+    }
+}
+
+/* Each rank in turn comes again, also those for whom others have come again. */
+static void come_again_in_turns(struct crew *crew, uint32_t rank)
+{
+    uint32_t generation = 1;
+    for (uint32_t turn = 0; turn < (short_run() ? 3 : 9); turn++) {
+        uint32_t lost = (turn + 1) % 3;
+        enum meanwhile meanwhile = (enum meanwhile)((turn + turn / 3) % MEANWHILES);
+        struct sluice_prepared_node *prepared = NULL;
+        node_works(crew->nodes[rank], crew->pds[rank]);
+        crew_meet(crew);
+        if (rank == lost && meanwhile == AT_ONCE) {
+            leave_garbage(crew, rank, (lost + 1) % 3, generation + 1);
+        }
+        crew_meet(crew);
+        if (rank == lost) {
+            prepared = prepare_again(crew, rank, &watchful_node);
+        } else if (meanwhile != AT_ONCE) {
+            await_loss(crew, rank);
+        }
+        if (meanwhile == ALONE_FOR_LONG) {
+            go_on_alone(crew, rank, lost);
+            generation += 5;
+        }
+        if (rank != lost) {
+            reset_again(crew, rank, lost);
+        }
+        crew_meet(crew);
+        if (rank != lost) {
+            shake_again(crew, rank, lost);
+        } else {
+            connect_again(crew, rank, prepared);
+        }
+        mend_again(crew, rank);
+        generation++;
+    }
+    node_works(crew->nodes[rank], crew->pds[rank]);
+    require_ok(sluice_node_shutdown(crew->nodes[rank], DEADLINE));
+}
+
+START_TEST(each_rank_in_turn)
+{
+    struct crew crew;
+    crew_open(&crew, 3, &watchful_node);
+    crew_run(&crew, come_again_in_turns);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Ranks 1 and 2 of four, which know of each other that they are new. */
+static void come_again_together(struct crew *crew, uint32_t rank)
+{
+    bool lost = rank == 1 || rank == 2;
+    struct sluice_prepared_node *prepared = NULL;
+    for (int turn = 0; turn < 2; turn++) {
+        node_works(crew->nodes[rank], crew->pds[rank]);
+        crew_meet(crew);
+        if (lost) {
+            prepared = prepare_again(crew, rank, &watchful_node);
+        } else {
+            reset_again(crew, rank, 1);
+            reset_again(crew, rank, 2);
+        }
+        crew_meet(crew);
+        if (lost) {
+            connect_again(crew, rank, prepared);
+        } else {
+            shake_again(crew, rank, 1);
+            shake_again(crew, rank, 2);
+        }
+        mend_again(crew, rank);
+    }
+    node_works(crew->nodes[rank], crew->pds[rank]);
+}
+
+START_TEST(two_at_once)
+{
+    struct crew crew;
+    crew_open(&crew, 4, &watchful_node);
+    crew_run(&crew, come_again_together);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Rank 1 comes when rank 2 is not there, which comes later, and is new to it as to all. */
+static void come_again_one_by_one(struct crew *crew, uint32_t rank)
+{
+    static const uint32_t first[] = {0, 1, 3};
+    struct sluice_prepared_node *prepared = NULL;
+    node_works(crew->nodes[rank], crew->pds[rank]);
+    crew_meet(crew);
+    if (rank == 1) {
+        prepared = prepare_again(crew, rank, &watchful_node);
+    } else if (rank == 2) {
+        sluice_node_close(crew->nodes[2]);
+        crew->nodes[2] = NULL;
+        memset(&crew->made[2], 0, sizeof(crew->made[2]));
+    } else {
+        reset_again(crew, rank, 1);
+    }
+    crew_meet(crew);
+    if (rank == 1) {
+        connect_again(crew, rank, prepared);
+    } else if (rank != 2) {
+        shake_again(crew, rank, 1);
+    }
+    crew_meet(crew);
+    if (rank != 2) {
+        require_ok(sluice_node_barrier_reset(crew->nodes[rank]));
+    }
+    crew_meet(crew);
+    if (rank != 2) {
+        node_meets(crew->nodes[rank], first, 3);
+    }
+    crew_meet(crew);
+    if (rank == 2) {
+        prepared = prepare_again(crew, rank, &watchful_node);
+    } else {
+        reset_again(crew, rank, 2);
+    }
+    crew_meet(crew);
+    if (rank == 2) {
+        connect_again(crew, rank, prepared);
+    } else {
+        shake_again(crew, rank, 2);
+    }
+    mend_again(crew, rank);
+    node_works(crew->nodes[rank], crew->pds[rank]);
+}
+
+START_TEST(one_while_another_is_away)
+{
+    struct crew crew;
+    crew_open(&crew, 4, &watchful_node);
+    crew_run(&crew, come_again_one_by_one);
+    crew_close(&crew);
+}
+END_TEST
+
+/* Only the connection is lost: both sides make it new. */
+static void come_to_each_other(struct crew *crew, uint32_t rank)
+{
+    for (int turn = 0; turn < 3; turn++) {
+        node_works(crew->nodes[rank], crew->pds[rank]);
+        crew_meet(crew);
+        if (rank < 2) {
+            reset_again(crew, rank, 1 - rank);
+        }
+        crew_meet(crew);
+        if (rank < 2) {
+            shake_again(crew, rank, 1 - rank);
+        }
+        crew_meet(crew);
+        /* Who has no part in it was told. */
+        int result = sluice_node_barrier(crew->nodes[rank], NULL, 0, 0, DEADLINE);
+        require(result == (rank < 2 ? -ENOTCONN : -ECANCELED), "%d: %s", result,
+                sluice_last_error());
+        mend_again(crew, rank);
+    }
+    node_works(crew->nodes[rank], crew->pds[rank]);
+}
+
+START_TEST(two_that_live)
+{
+    struct crew crew;
+    crew_open(&crew, 3, &watchful_node);
+    crew_run(&crew, come_to_each_other);
+    crew_close(&crew);
+}
+END_TEST
+
+/* A rank that waits for one that has begun to make a third one new does not wait in vain. */
+static void wait_in_vain(struct crew *crew, uint32_t rank)
+{
+    static const uint32_t others[] = {0, 2};
+    if (rank == 2) {
+        int64_t start = fair_now();
+        require_error(sluice_node_barrier(crew->nodes[2], others, 2, 0, 2 * DEADLINE), -ECANCELED,
+                      "rank 0 gave up because of rank 1");
+        require(fair_now() - start < DEADLINE, "%lld", (long long)(fair_now() - start));
+    } else if (rank == 0) {
+        let_pass(SLUICE_MS(50));
+        reset_again(crew, 0, 1);
+    }
+    crew_meet(crew);
+    if (rank == 0) {
+        require_ok(sluice_node_barrier_reset(crew->nodes[0]));
+        require_error(
+            sluice_node_barrier(crew->nodes[0], NULL, 0, SLUICE_BARRIER_CENTRAL, DEADLINE),
+            -ECONNRESET, "rank 1 is not connected");
+    }
+}
+
+START_TEST(others_are_told)
+{
+    struct crew crew;
+    crew_open(&crew, 3, NULL);
+    crew_run(&crew, wait_in_vain);
+    crew_close(&crew);
+}
+END_TEST
+
+static void check_state(const struct crew *crew, uint32_t rank, int state)
+{
+    require_result(sluice_multichannel_peer_state(sluice_node_multichannel(crew->nodes[0]), rank),
+                   state);
+}
+
+START_TEST(wrong_arguments)
+{
+    struct crew crew;
+    crew_open(&crew, 2, NULL);
+    struct sluice_node *node = crew.nodes[0];
+    struct sluice_node_endpoint ours, zeros = {{0}};
+    const struct sluice_node_endpoint *theirs = &crew.made[1][0];
+    require_error(sluice_node_peer_reset(NULL, 1, &ours), -EINVAL, "not a node");
+    require_error(sluice_node_peer_reset(node, 2, &ours), -EINVAL, "rank 2 0..1");
+    require_error(sluice_node_peer_reset(node, UINT32_MAX, &ours), -EINVAL, "0..1");
+    require_error(sluice_node_peer_reset(node, 0, &ours), -EINVAL, "rank 0 is this one");
+    require_error(sluice_node_peer_reset(node, 1, NULL), -EINVAL, "endpoint NULL");
+    require_error(sluice_node_peer_handshake(NULL, 1, theirs), -EINVAL, "not a node");
+    require_error(sluice_node_peer_handshake(node, 2, theirs), -EINVAL, "rank 2 0..1");
+    require_error(sluice_node_peer_handshake(node, 0, theirs), -EINVAL, "rank 0 is this one");
+    require_error(sluice_node_peer_handshake(node, 1, NULL), -EINVAL, "endpoint rank 1");
+    require_error(sluice_node_peer_handshake(node, 1, theirs), -EINVAL, "rank 1 is connected");
+    struct sluice_scope *scope =
+        sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE);
+    require(scope, "%s", sluice_last_error());
+    require_error(sluice_node_peer_reset(node, 1, &ours), -EBUSY, "scope");
+    require_error(sluice_node_peer_handshake(node, 1, theirs), -EBUSY, "scope");
+    require_ok(sluice_scope_end(scope, NULL));
+    check_state(&crew, 1, SLUICE_STATE_READY);
+    /* Nothing of that has harmed it. */
+    crew_run(&crew, come_to_each_other);
+    require_ok(sluice_node_peer_reset(node, 1, &ours));
+    require_error(sluice_node_peer_handshake(node, 1, &zeros), -EPROTO, "endpoint of a node");
+    check_state(&crew, 1, SLUICE_STATE_PREPARED);
+    crew_close(&crew);
+}
+END_TEST
+
+static void shut_down(struct crew *crew, uint32_t rank)
+{
+    require_ok(sluice_node_shutdown(crew->nodes[rank], DEADLINE));
+}
+
+START_TEST(after_a_shutdown)
+{
+    struct crew crew;
+    struct sluice_node_endpoint ours;
+    crew_open(&crew, 2, NULL);
+    crew_run(&crew, shut_down);
+    require_error(sluice_node_peer_reset(crew.nodes[0], 1, &ours), -ENOTCONN, "shut down");
+    require_error(sluice_node_peer_handshake(crew.nodes[0], 1, &crew.made[1][0]), -ENOTCONN,
+                  "shut down");
+    crew_close(&crew);
+}
+END_TEST
+
+/* Of another rank, for another rank, of another attempt; then the right one is still taken. */
+static void refuse_endpoints(struct crew *crew, uint32_t rank)
+{
+    struct sluice_prepared_node *prepared = NULL;
+    struct sluice_node_endpoint old = crew->made[1][0], spoilt;
+    node_works(crew->nodes[rank], crew->pds[rank]);
+    crew_meet(crew);
+    if (rank == 1) {
+        prepared = prepare_again(crew, rank, NULL);
+    } else {
+        reset_again(crew, rank, 1);
+    }
+    crew_meet(crew);
+    if (rank == 0) {
+        struct sluice_node *node = crew->nodes[0];
+        require_error(sluice_node_peer_handshake(node, 1, &old), -ESTALE, "stale");
+        require_error(sluice_node_peer_handshake(node, 1, &crew->made[2][0]), -EPROTO,
+                      "endpoint 1 made by rank 2");
+        require_error(sluice_node_peer_handshake(node, 1, &crew->made[1][2]), -EPROTO,
+                      "endpoint 1 is for rank 2");
+        spoilt = crew->made[1][0];
+        spoilt.bytes[100] ^= 1;
+        require_error(sluice_node_peer_handshake(node, 1, &spoilt), -EPROTO, "checksum");
+        spoilt = crew->made[1][0];
+        spoilt.bytes[292] = 0x80;
+        node_endpoint_sign(&spoilt);
+        require_error(sluice_node_peer_handshake(node, 1, &spoilt), -EPROTO, "generation");
+        check_state(crew, 1, SLUICE_STATE_PREPARED);
+    }
+    crew_meet(crew);
+    if (rank == 1) {
+        connect_again(crew, rank, prepared);
+    } else {
+        shake_again(crew, rank, 1);
+    }
+    mend_again(crew, rank);
+    node_works(crew->nodes[rank], crew->pds[rank]);
+    crew_meet(crew);
+    /* What rank 0 gave rank 2 for the first connection, and for the one after it. */
+    if (rank == 2) {
+        old = crew->made[0][2];
+        reset_again(crew, 2, 0);
+        require_error(sluice_node_peer_handshake(crew->nodes[2], 0, &old), -ESTALE, "stale");
+    }
+    crew_meet(crew);
+    if (rank == 0) {
+        reset_again(crew, 0, 2);
+    }
+    crew_meet(crew);
+    if (rank != 1) {
+        shake_again(crew, rank, 2 - rank);
+    }
+    crew_mend(crew, rank);
+    node_works(crew->nodes[rank], crew->pds[rank]);
+}
+
+START_TEST(endpoints_that_are_refused)
+{
+    struct crew crew;
+    crew_open(&crew, 3, NULL);
+    crew_run(&crew, refuse_endpoints);
+    crew_close(&crew);
+}
+END_TEST
+
+/*
+ * Processes: ranks 0 to 2 of the group are those of the node, one of which is killed;
+ * the next of the others, that wait, takes its place.
+ */
+#define NODE_RANKS 3
+#define SPARES 2
+
+struct killing {
+    uint32_t algorithm;
+    bool inside;
+};
+
+static struct sluice_node *replace(struct rank *rank, struct sluice_pd *pd, uint32_t as,
+                                   const uint32_t places[NODE_RANKS])
+{
+    struct sluice_node_endpoint made[NODE_RANKS], remotes[NODE_RANKS];
+    struct sluice_node_endpoint blocks[GROUP_MAX] = {{{0}}}, received[GROUP_MAX];
+    struct sluice_prepared_node *prepared = sluice_node_prepare(pd, as, NODE_RANKS, &watchful_node);
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_node_endpoints(prepared, made, NODE_RANKS));
+    for (uint32_t i = 0; i < NODE_RANKS; i++) {
+        blocks[places[i]] = made[i];
+    }
+    rank_exchange(rank, blocks, received, sizeof(blocks[0]));
+    for (uint32_t i = 0; i < NODE_RANKS; i++) {
+        remotes[i] = received[places[i]];
+    }
+    struct sluice_node *node = sluice_prepared_node_handshake(prepared, remotes, NODE_RANKS);
+    require(node, "%s", sluice_last_error());
+    return node;
+}
+
+static void take_back(struct rank *rank, struct sluice_node *node, uint32_t lost, uint32_t spare)
+{
+    struct sluice_node_endpoint blocks[GROUP_MAX] = {{{0}}}, received[GROUP_MAX];
+    require_ok(sluice_node_peer_reset(node, lost, &blocks[spare]));
+    rank_exchange(rank, blocks, received, sizeof(blocks[0]));
+    require_ok(sluice_node_peer_handshake(node, lost, &received[spare]));
+}
+
+/* Who has no node, because it waits for its turn, exchanges nothing of use. */
+static void look_on(struct rank *rank)
+{
+    struct sluice_node_endpoint blocks[GROUP_MAX] = {{{0}}}, received[GROUP_MAX];
+    rank_exchange(rank, blocks, received, sizeof(blocks[0]));
+}
+
+/* Rank 0 kills who is rank 1, before a barrier or in it; all others learn of it there. */
+static void lose_rank(struct rank *rank, struct sluice_node *node, uint32_t victim)
+{
+    const struct killing *killing = rank->argument;
+    if (rank->index == victim) {
+        if (killing->inside) {
+            (void)!sluice_node_barrier(node, NULL, 0, killing->algorithm, 2 * DEADLINE);
+        }
+        rank_await_death(rank);
+    }
+    if (rank->index == 0) {
+        let_pass(killing->inside ? SLUICE_MS(50) : 0);
+        rank_kill(rank, victim);
+    }
+    int result = sluice_node_barrier(node, NULL, 0, killing->algorithm, 2 * DEADLINE);
+    require(result == -ECONNRESET || result == -ECANCELED || (result == 0 && killing->inside),
+            "%d: %s", result, sluice_last_error());
+}
+
+static void die_and_come_again(struct rank *rank)
+{
+    uint32_t places[NODE_RANKS] = {0, 1, 2};
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    struct sluice_node *node = NULL;
+    if (rank->index < NODE_RANKS) {
+        node = replace(rank, pd, rank->index, places);
+    } else {
+        look_on(rank);
+    }
+    rank_barrier(rank);
+    for (uint32_t i = 0; i < SPARES; i++) {
+        uint32_t spare = NODE_RANKS + i, victim = places[1];
+        if (node != NULL) {
+            node_works(node, pd);
+        }
+        rank_barrier(rank);
+        if (node != NULL) {
+            lose_rank(rank, node, victim);
+        }
+        rank_barrier(rank);
+        places[1] = spare;
+        if (node != NULL) {
+            take_back(rank, node, 1, spare);
+        } else if (rank->index == spare) {
+            node = replace(rank, pd, 1, places);
+        } else {
+            look_on(rank);
+        }
+        rank_barrier(rank);
+        if (node != NULL) {
+            require_ok(sluice_node_barrier_reset(node));
+        }
+        rank_barrier(rank);
+    }
+    if (node != NULL) {
+        node_works(node, pd);
+        require_ok(sluice_node_shutdown(node, DEADLINE));
+    }
+    sluice_node_close(node);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+}
+
+START_TEST(a_process_that_was_killed)
+{
+    for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
+        for (int inside = 0; inside < 2; inside++) {
+            const struct killing killing = {algorithm, inside};
+            group_run(NODE_RANKS + SPARES, die_and_come_again, &killing, 80);
+        }
+    }
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, each_rank_in_turn);
+    tcase_add_test(tcase, two_at_once);
+    tcase_add_test(tcase, one_while_another_is_away);
+    tcase_add_test(tcase, two_that_live);
+    tcase_add_test(tcase, others_are_told);
+    tcase_add_test(tcase, wrong_arguments);
+    tcase_add_test(tcase, after_a_shutdown);
+    tcase_add_test(tcase, endpoints_that_are_refused);
+}
+
+static void add_process_tests(TCase *tcase)
+{
+    if (!device_is_pretend()) {
+        tcase_add_test(tcase, a_process_that_was_killed);
+    }
+}
+
+int main(void)
+{
+    const struct cases cases[] = {
+        {"self", WIRE_SELF, 120, add_tests},
+        {"tcp", WIRE_TCP, 120, add_tests},
+        {"processes", WIRE_TCP, 500, add_process_tests},
+    };
+    return run_cases("node_rejoin", cases, COUNT(cases));
+}

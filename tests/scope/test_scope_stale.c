@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scopes that have ended: whoever still asks for one is told so, and no other
+ * scope is touched, be it of the same channel or not, and be the channel there
+ * or not.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#define LENGTH 100
+/* More than have their places from the start. */
+#define CROWD 150
+
+/* Two pairs, and writes of the first. */
+struct desk {
+    struct pair pair;
+    struct pair other;
+    struct memory near;
+    struct memory far;
+    struct sluice_sge sge;
+    struct sluice_remote_mr remote;
+    struct sluice_scope_report report;
+};
+
+static void desk_open(struct desk *desk)
+{
+    memset(desk, 0, sizeof(*desk));
+    pair_open(&desk->pair, NULL);
+    pair_open(&desk->other, NULL);
+    memory_open(&desk->near, desk->pair.sides.pds[0], LENGTH);
+    memory_open(&desk->far, desk->pair.sides.pds[1], LENGTH);
+    desk->sge = memory_sge(&desk->near, 0, LENGTH);
+    desk->remote = memory_remote(&desk->far, 0, LENGTH);
+    desk->report.size = sizeof(desk->report);
+}
+
+static void desk_close(struct desk *desk)
+{
+    memory_close(&desk->near);
+    memory_close(&desk->far);
+    pair_close(&desk->other);
+    pair_close(&desk->pair);
+}
+
+static struct sluice_scope *begin(struct sluice_channel *channel)
+{
+    struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
+    require(scope, "%s", sluice_last_error());
+    return scope;
+}
+
+/* The compiler is not to know that it has ended. */
+static struct sluice_scope *begin_and_end(struct sluice_channel *channel)
+{
+    struct sluice_scope *scope = begin(channel);
+    struct sluice_scope *volatile kept = scope;
+    require_ok(sluice_scope_end(scope, NULL));
+    return kept;
+}
+
+/* Each call for it is refused so. */
+static void check_refused(struct desk *desk, struct sluice_scope *volatile scope, int error)
+{
+    const char *words = error == -ESTALE ? "scope has ended" : "not a scope";
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
+    struct sluice_handle handle = {.id = 77};
+    struct sluice_completion completion;
+    struct sluice_scope_report report = {.size = sizeof(report), .said = -EDOM, .posted = 7};
+    require_error(sluice_scope_post(scope, &send, 1, &handle), error, words);
+    require_error(sluice_scope_post_send(scope, 0, NULL, 0, &handle), error, words);
+    require_error(sluice_scope_post_write(scope, 0, &desk->sge, 1, &desk->remote, &handle), error,
+                  words);
+    require_error(sluice_scope_post_scatter_send(scope, &send, 1, &handle), error, words);
+    require_error(sluice_scope_post_multicast_send(scope, &send, &send.peer, 1, &handle), error,
+                  words);
+    require(handle.id == 77, "a handle was written: %llu", (unsigned long long)handle.id);
+    require_error(sluice_scope_poll(scope, &completion, 1), error, words);
+    require_error(sluice_scope_wait(scope, &handle, 0, &completion), error, words);
+    require_error(sluice_scope_end(scope, &report), error, words);
+    require_error(sluice_scope_end(scope, NULL), error, words);
+    require(report.posted == 7 && report.error == 0, "%u posted", report.posted);
+    require_null(sluice_scope_attach(scope, &report), -error, words);
+    require(report.error == error && report.posted == 0, "%d", report.error);
+}
+
+/* It is open, and has posted nothing so far; what is posted now is done at its end. */
+static void check_untouched(struct desk *desk, struct sluice_scope *scope)
+{
+    require_ok(sluice_scope_post_write(scope, 0, &desk->sge, 1, &desk->remote, NULL));
+    require_ok(sluice_scope_end(scope, &desk->report));
+    require(desk->report.posted == 1 && desk->report.unseen == 1, "%u posted", desk->report.posted);
+}
+
+START_TEST(ended_twice_on_one_channel)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct sluice_scope *old = begin_and_end(desk.pair.channels[0]);
+    check_refused(&desk, old, -ESTALE);
+    struct sluice_scope *scope = begin(desk.pair.channels[0]);
+    require(scope != old, "%p", (void *)old);
+    check_refused(&desk, old, -ESTALE);
+    check_untouched(&desk, scope);
+    pair_works(&desk.pair);
+    desk_close(&desk);
+}
+END_TEST
+
+START_TEST(ended_twice_beside_another_channel)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct sluice_scope *first = begin(desk.pair.channels[0]);
+    struct sluice_scope *old = begin_and_end(desk.other.channels[0]);
+    struct sluice_scope *second = begin(desk.pair.channels[1]);
+    check_refused(&desk, old, -ESTALE);
+    check_untouched(&desk, first);
+    require_ok(sluice_scope_end(second, NULL));
+    pair_works(&desk.pair);
+    desk_close(&desk);
+}
+END_TEST
+
+/* The channel is gone, and the next one may have what it left. */
+START_TEST(ended_before_the_close)
+{
+    struct desk desk;
+    desk_open(&desk);
+    for (int closed_first = 0; closed_first < 2; closed_first++) {
+        struct sluice_scope *scope = begin(desk.other.channels[0]);
+        struct sluice_scope *volatile old = scope;
+        if (!closed_first) {
+            require_ok(sluice_scope_end(scope, NULL));
+        }
+        sluice_channel_close(desk.other.channels[0]);
+        if (closed_first) {
+            require_ok(sluice_scope_end(scope, NULL));
+        }
+        sluice_channel_close(desk.other.channels[1]);
+        check_refused(&desk, old, -ESTALE);
+        pair_connect(&desk.other, NULL);
+        check_refused(&desk, old, -ESTALE);
+        struct sluice_scope *next[] = {begin(desk.other.channels[0]),
+                                       begin(desk.other.channels[1])};
+        check_refused(&desk, old, -ESTALE);
+        require_ok(sluice_scope_end(next[0], NULL));
+        require_ok(sluice_scope_end(next[1], NULL));
+    }
+    desk_close(&desk);
+}
+END_TEST
+
+/* It is told from all that come after it, and not from the last few alone. */
+START_TEST(ended_long_ago)
+{
+    const int scopes = short_run() ? 2000 : 300000;
+    struct desk desk;
+    desk_open(&desk);
+    struct sluice_scope *old = begin_and_end(desk.pair.channels[0]);
+    for (int i = 0; i < scopes; i++) {
+        struct sluice_scope *scope = begin(desk.pair.channels[i % 2]);
+        require(scope != old, "after %d", i);
+        require_ok(sluice_scope_end(scope, NULL));
+    }
+    struct sluice_scope *scope = begin(desk.pair.channels[0]);
+    check_refused(&desk, old, -ESTALE);
+    check_untouched(&desk, scope);
+    desk_close(&desk);
+}
+END_TEST
+
+START_TEST(what_was_never_a_scope)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct sluice_scope *scope = begin(desk.pair.channels[0]);
+    void *others[] = {&desk,     desk.pair.channels[0], (void *)1,
+                      (void *)8, (void *)UINTPTR_MAX,   (char *)&desk + 1};
+    for (size_t i = 0; i < COUNT(others); i++) {
+        check_refused(&desk, others[i], -EINVAL);
+    }
+    require_error(sluice_scope_poll(NULL, NULL, 0), -EINVAL, "not a scope");
+    check_untouched(&desk, scope);
+    desk_close(&desk);
+}
+END_TEST
+
+/* All of them at once, and the places of those that have closed go to others. */
+START_TEST(scopes_of_a_crowd)
+{
+    struct desk desk;
+    struct sluice_multichannel *loops[CROWD];
+    struct sluice_scope *scopes[CROWD];
+    struct sluice_scope *volatile old[CROWD];
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 2, .receive_depth = 2};
+    desk_open(&desk);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < CROWD; i++) {
+            loops[i] = loop_open(desk.pair.sides.pds[0], 2, &attr);
+            scopes[i] = sluice_multichannel_scope_begin(loops[i], DEADLINE);
+            require(scopes[i], "%s", sluice_last_error());
+            require_ok(sluice_scope_post_receive(scopes[i], 1, NULL, 0, NULL));
+        }
+        for (int i = 0; i < CROWD; i++) {
+            if (round > 0) {
+                require_error(sluice_scope_end(old[i], NULL), -ESTALE, "ended");
+            }
+            require_ok(sluice_scope_post_send(scopes[i], 0, NULL, 0, NULL));
+        }
+        for (int i = 0; i < CROWD; i++) {
+            old[i] = scopes[i];
+            require_ok(sluice_scope_end(scopes[i], &desk.report));
+            require(desk.report.posted == 2, "%d: %u posted", i, desk.report.posted);
+            require_error(sluice_scope_end(old[i], NULL), -ESTALE, "ended");
+            sluice_multichannel_close(loops[i]);
+        }
+    }
+    desk_close(&desk);
+}
+END_TEST
+
+struct worker {
+    pthread_t thread;
+    struct sluice_channel *channel;
+    _Atomic(struct sluice_scope *) ended; /* its last one */
+    struct worker *other;
+};
+
+/* Opens scopes, and asks for what another thread has ended meanwhile. */
+static void *ask_for_others(void *argument)
+{
+    struct worker *worker = argument;
+    for (int i = 0; i < (short_run() ? 500 : 20000); i++) {
+        atomic_store_explicit(&worker->ended, begin_and_end(worker->channel), memory_order_relaxed);
+        struct sluice_scope *scope = begin(worker->channel);
+        struct sluice_scope *old =
+            atomic_load_explicit(&worker->other->ended, memory_order_relaxed);
+        if (old) {
+            require_error(sluice_scope_end(old, NULL), -ESTALE, "ended");
+        }
+        require_ok(sluice_scope_end(scope, NULL));
+    }
+    return NULL;
+}
+
+START_TEST(ended_by_other_threads)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct worker workers[2] = {{.channel = desk.pair.channels[0], .other = &workers[1]},
+                                {.channel = desk.other.channels[0], .other = &workers[0]}};
+    for (int i = 0; i < 2; i++) {
+        require(pthread_create(&workers[i].thread, NULL, ask_for_others, &workers[i]) == 0, "%d",
+                i);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(workers[i].thread, NULL);
+    }
+    desk_close(&desk);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, ended_twice_on_one_channel);
+    tcase_add_test(tcase, ended_twice_beside_another_channel);
+    tcase_add_test(tcase, ended_before_the_close);
+    tcase_add_test(tcase, ended_long_ago);
+    tcase_add_test(tcase, what_was_never_a_scope);
+    tcase_add_test(tcase, scopes_of_a_crowd);
+    tcase_add_test(tcase, ended_by_other_threads);
+}
+
+int main(void)
+{
+    return run_on_wires("scope_stale", 60, add_tests);
+}

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT
+# The soft transport. One program, source or header a line, sorted.
+test_programs += \
+	tests/test_deprived \
+	tests/test_hostile \
+	tests/test_listener
+
+tests_test_deprived_SOURCES = %D%/test_deprived.c
+tests_test_hostile_SOURCES = %D%/test_hostile.c
+tests_test_listener_SOURCES = %D%/test_listener.c

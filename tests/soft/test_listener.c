@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who is met where connections are made, on the soft transport's TCP wire: a
+ * peer that answers nonsense, and visitors of our own listener that are none.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../support/hostile.h"
+#include "../support/process.h"
+
+/* The victim connects to us, and we are no polite host. */
+START_TEST(hostile_listener)
+{
+    static const struct {
+        const char *text;
+        size_t length;
+    } answers[] = {
+        {"", 0},
+        {"S", 1},
+        {"HTTP/1.1 400 Bad Request\r\n\r\n", 28},
+        {"sluice\0\1\0\0\0\115\0\0\0\0", 16},
+        {"SLUICE\0\2\0\0\0\115\0\0\0\0", 16},
+        {"SLUICE\0\1\0\0\0\116\0\0\0\0", 16},
+        {"SLUICE\0\1\0\0\0\0\0\0\0\0", 16},
+        {"SLUICE\0\1\0\0\0\115\0\0\0\1", 16},
+        {"SLUICE\0\1\0\0\0\115\0\0\0\0\377garbage in the place of a frame......", 53},
+    };
+    struct victim victim;
+    victim_open(&victim, 0);
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        int64_t start = fair_now();
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+        require_ok(sluice_multichannel_peer_reset(victim.star.hub, 0, &victim.endpoint));
+        reset_hostile(&victim);
+        require_ok(sluice_multichannel_peer_handshake(victim.star.hub, 0, &victim.forged));
+        victim.posted = 1;
+        require_result(
+            sluice_multichannel_post(victim.star.hub, &receive, 1, DEADLINE, &victim.handles[0]),
+            1);
+        while (sluice_multichannel_peer_state(victim.star.hub, 0) != SLUICE_STATE_FAILED) {
+            struct pollfd waiting = {.fd = victim.listener, .events = POLLIN};
+            require(fair_now() - start < SLUICE_S(5), "answer %zu: no failure", i);
+            if (poll(&waiting, 1, 1) > 0) {
+                uint8_t hello[64];
+                int fd = accept(victim.listener, NULL, NULL);
+                require(hear(fd, hello, 64), "no hello: %s", strerror(errno));
+                say(fd, answers[i].text, answers[i].length);
+                close(fd);
+            }
+        }
+        expect_untouched(&victim, ENDED, "listener");
+    }
+    victim_close(&victim);
+}
+END_TEST
+
+/* What knocks at a listener before, and instead of, a right hello. */
+START_TEST(garbage_at_the_listener)
+{
+    struct victim victim;
+    struct sluice_endpoint endpoint;
+    uint8_t hello[64];
+    int scan[200];
+    victim_open(&victim, 0xff);
+    struct sluice_prepared_channel *prepared =
+        prepare_channel(victim.star.sides.pds[0], NULL, &endpoint);
+    encode_hello(hello, &endpoint, &victim.forged);
+    for (int i = 0; i < 7; i++) {
+        static const char *const texts[] = {"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
+                                            "\26\3\1\2\0\1\0\1\374\3\3 a client hello of TLS", "s"};
+        uint8_t bad[64];
+        char answer;
+        int fd = dial(&endpoint);
+        memcpy(bad, hello, sizeof(bad));
+        bad[i == 3 ? 20 : i == 4 ? 7 : i == 5 ? 8 : 63] ^= 1; /* nonce, magic, number, tail */
+        say(fd, i < 3 ? (const void *)texts[i] : bad, i < 3 ? strlen(texts[i]) : sizeof(bad));
+        if (i == 2) {
+            shutdown(fd, SHUT_WR);
+        }
+        ssize_t got = recv(fd, &answer, 1, 0);
+        require(got == 0 || (got < 0 && errno == ECONNRESET), "it answers garbage %d: %s", i,
+                strerror(errno));
+        close(fd);
+    }
+    int64_t cpu = cpu_used();
+    for (size_t i = 0; i < COUNT(scan); i++) {
+        scan[i] = dial(&endpoint);
+    }
+    int64_t start = fair_now();
+    struct pair pair = {.sides = victim.star.sides};
+    for (int i = 0; i < 6; i++) { /* which of them connects is a matter of chance */
+        pair_connect(&pair, NULL);
+        pair_works(&pair);
+        sluice_channel_close(pair.channels[0]);
+        sluice_channel_close(pair.channels[1]);
+    }
+    require(fair_now() - start < SLUICE_S(5), "a good peer had to wait for %lld ms",
+            (long long)(fair_now() - start) / 1000000);
+    require(cpu_used() - cpu < SLUICE_S(1), "%lld ms of CPU",
+            (long long)(cpu_used() - cpu) / 1000000);
+    for (size_t i = 0; i < COUNT(scan); i++) {
+        close(scan[i]);
+    }
+    sluice_prepared_channel_free(prepared);
+    star_works(&victim.star, 1);
+    victim_close(&victim);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, hostile_listener);
+    tcase_add_test(tcase, garbage_at_the_listener);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add_tests}};
+    if (!device_is_soft()) {
+        puts("1..0 # SKIP the wire is that of the soft transport");
+        return EXIT_SUCCESS;
+    }
+    return run_cases("listener", cases, COUNT(cases));
+}

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The path of a connection: what was asked for, by hand or by default, what
+ * both sides agreed on, and that this is what the library tells.
+ */
+#include "config.h"
+
+#include <stdio.h>
+
+#include <sluice/verbs.h>
+
+#include "../support/pair.h"
+
+#ifdef HAVE_VERBS
+#include <infiniband/verbs.h>
+#endif
+
+static struct sluice_channel_info channel_info(const struct sluice_channel *channel)
+{
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    require_ok(sluice_channel_query(channel, &info));
+    require(memchr(info.address, 0, sizeof(info.address)) &&
+                memchr(info.remote_address, 0, sizeof(info.remote_address)),
+            "an address is not terminated");
+    return info;
+}
+
+#define require_number(info, field, wanted)                                                 \
+    require((info).field == (wanted), #field " is %llu, not %llu", (long long)(info).field, \
+            (long long)(wanted))
+
+/* Two contexts or one; the ends with attributes of their own. */
+static void connect_unlike(struct pair *pair, const struct sluice_channel_attr attrs[2])
+{
+    struct sluice_endpoint endpoints[2];
+    struct sluice_prepared_channel *prepared[2];
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(pair->sides.pds[i], &attrs[i], &endpoints[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pair->channels[i] = sluice_prepared_channel_handshake(prepared[i], &endpoints[!i]);
+        require(pair->channels[i], "%s", sluice_last_error());
+    }
+}
+
+/* What each side tells of the other is what the other tells of itself. */
+static void check_mirrored(const struct sluice_channel_info infos[2])
+{
+    for (int i = 0; i < 2; i++) {
+        require_number(infos[i], remote_qpn, infos[!i].qpn);
+        require_number(infos[i], remote_psn, infos[!i].psn);
+        require_number(infos[i], path_mtu, infos[!i].path_mtu);
+        require_number(infos[i], remote_read_depth, infos[!i].read_depth);
+        require_number(infos[i], level, infos[!i].level);
+        require(strcmp(infos[i].remote_address, infos[!i].address) == 0, "'%s' and '%s'",
+                infos[i].remote_address, infos[!i].address);
+        require(infos[i].qpn > 0 && infos[i].address[0] != 0, "queue pair %u at '%s'", infos[i].qpn,
+                infos[i].address);
+    }
+}
+
+static void query_both(const struct pair *pair, struct sluice_channel_info infos[2])
+{
+    for (int i = 0; i < 2; i++) {
+        infos[i] = channel_info(pair->channels[i]);
+    }
+    check_mirrored(infos);
+}
+
+START_TEST(defaults)
+{
+    struct pair pair;
+    struct sluice_channel_info infos[2];
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    query_both(&pair, infos);
+    struct sluice_context_info context = context_info(pair.sides.contexts[0]);
+    for (int i = 0; i < 2; i++) {
+        require_number(infos[i], send_depth, 128);
+        require_number(infos[i], receive_depth, 128);
+        require_number(infos[i], max_sge, 4);
+        require_number(infos[i], max_inline, 64);
+        require_number(infos[i], max_message, context.max_message);
+        require_number(infos[i], read_depth, 16);
+        require_number(infos[i], remote_read_depth, 16);
+        require_number(infos[i], service_level, 0);
+        require_number(infos[i], traffic_class, 0);
+        require_number(infos[i], flow_label, 0);
+        require_number(infos[i], port, context.port);
+        require_number(infos[i], path_mtu, context.active_mtu);
+        require_number(infos[i], gid_index,
+                       context.link_layer == SLUICE_LINK_ETHERNET ? context.gid_index : -1);
+        require_number(infos[i], hop_limit, context.link_layer == SLUICE_LINK_ETHERNET ? 64 : 0);
+        require_number(infos[i], ack_timeout, device_is_soft() ? 0 : 18);
+        require_number(infos[i], retry_count, device_is_soft() ? 0 : 6);
+        require_number(infos[i], rnr_timer, device_is_soft() ? 0 : 12);
+        require_number(infos[i], rnr_retry, device_is_soft() ? 0 : 7);
+        require_number(infos[i], pkey, device_is_soft() ? 0 : 0xffff);
+    }
+    if (!device_is_soft()) {
+        require_number(infos[0], level, SLUICE_LEVEL_NIC);
+        require(infos[0].psn != infos[1].psn, "both sides begin with packet %u", infos[0].psn);
+    } else if (current_wire() == WIRE_SELF) {
+        require_number(infos[0], level, SLUICE_LEVEL_MEMORY);
+    } else {
+        require_number(infos[0], level, SLUICE_LEVEL_TCP);
+        require(strstr(infos[0].address, " port "), "%s", infos[0].address);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
+/* All that can be chosen. */
+static const struct sluice_channel_attr chosen = {.size = sizeof(chosen),
+                                                  .flags =
+                                                      SLUICE_CHANNEL_PSN | SLUICE_CHANNEL_GLOBAL,
+                                                  .send_depth = 7,
+                                                  .receive_depth = 9,
+                                                  .max_sge = 3,
+                                                  .max_inline = 17,
+                                                  .read_depth = 4,
+                                                  .max_message = 8192,
+                                                  .path_mtu = 512,
+                                                  .pkey = 0x7fff,
+                                                  .service_level = 3,
+                                                  .traffic_class = 104,
+                                                  .flow_label = 0x12345,
+                                                  .hop_limit = 2,
+                                                  .psn = 0xabcdef,
+                                                  .ack_timeout = 17,
+                                                  .retry_count = 5,
+                                                  .rnr_timer = 1,
+                                                  .rnr_retry = 6};
+
+/* At one end; the other has the defaults. */
+START_TEST(chosen_values_are_used)
+{
+    struct pair pair;
+    struct sluice_channel_info infos[2];
+    struct sluice_channel_attr attrs[2] = {chosen, {.size = sizeof(attrs[1])}};
+    sides_open(&pair.sides);
+    connect_unlike(&pair, attrs);
+    pair_works(&pair);
+    query_both(&pair, infos);
+    require_number(infos[0], send_depth, 7);
+    require_number(infos[0], receive_depth, 9);
+    require_number(infos[0], max_sge, 3);
+    require_number(infos[0], max_inline, 17);
+    require_number(infos[0], max_message, 8192);
+    require_number(infos[0], read_depth, 4);
+    require_number(infos[1], read_depth, 4);
+    require_number(infos[1], send_depth, 128);
+    /* Soft has no use for the rest. */
+    bool used = !device_is_soft();
+    require_number(infos[0], psn, used ? 0xabcdef : 0);
+    require_number(infos[0], path_mtu, used ? 512 : 0);
+    require_number(infos[0], pkey, used ? 0xffff : 0); /* the full member of the partition */
+    require_number(infos[0], service_level, used ? 3 : 0);
+    require_number(infos[0], traffic_class, used ? 104 : 0);
+    require_number(infos[0], flow_label, used ? 0x12345 : 0);
+    require_number(infos[0], hop_limit, used ? 2 : 0);
+    require_number(infos[0], ack_timeout, used ? 17 : 0);
+    require_number(infos[0], retry_count, used ? 5 : 0);
+    require_number(infos[0], rnr_timer, used ? 1 : 0);
+    require_number(infos[0], rnr_retry, used ? 6 : 0);
+    require_number(infos[1], hop_limit, used ? 64 : 0);
+    pair_close(&pair);
+}
+END_TEST
+
+#ifdef HAVE_VERBS
+
+/* The same, as the device tells it; PSNs are counted on, so before any traffic. */
+START_TEST(device_tells_the_chosen_values)
+{
+    struct pair pair;
+    struct sluice_channel_attr attrs[2] = {chosen, {.size = sizeof(attrs[1])}};
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+    if (device_is_soft()) {
+        return; /* it has none of them */
+    }
+    sides_open(&pair.sides);
+    connect_unlike(&pair, attrs);
+    struct ibv_qp *qp = sluice_verbs_channel_qp(pair.channels[0]);
+    require(qp, "%s", sluice_last_error());
+    require_ok(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+    require_number(attr, qp_state, IBV_QPS_RTS);
+    require_number(attr, path_mtu, IBV_MTU_512);
+    require_number(attr, sq_psn, 0xabcdef);
+    require_number(attr, rq_psn, channel_info(pair.channels[1]).psn);
+    require_number(attr, dest_qp_num, channel_info(pair.channels[1]).qpn);
+    require_number(attr, pkey_index, 0);
+    require_number(attr, port_num, 1);
+    require_number(attr, timeout, 17);
+    require_number(attr, retry_cnt, 5);
+    require_number(attr, rnr_retry, 6);
+    require_number(attr, min_rnr_timer, 1);
+    require_number(attr, max_rd_atomic, 4);
+    require_number(attr, max_dest_rd_atomic, 4);
+    require_number(attr, ah_attr.is_global, 1);
+    require_number(attr, ah_attr.grh.sgid_index, channel_info(pair.channels[0]).gid_index);
+    require_number(attr, ah_attr.grh.traffic_class, 104);
+    require_number(attr, ah_attr.grh.flow_label, 0x12345);
+    /* On RoCE the kernel puts that of the route in the place of the hop limit. */
+    require(attr.ah_attr.grh.hop_limit > 0, "%u", attr.ah_attr.grh.hop_limit);
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+#endif
+
+/* A PSN that is given is that of each connection, one that is not is another one each time. */
+START_TEST(sequence_numbers_of_resets)
+{
+    struct pair pair;
+    struct sluice_channel_info first[2];
+    struct sluice_channel_info second[2];
+    struct sluice_channel_attr attrs[2] = {
+        {.size = sizeof(attrs[0]), .flags = SLUICE_CHANNEL_PSN, .psn = 0xfffffe},
+        {.size = sizeof(attrs[1])}};
+    sides_open(&pair.sides);
+    connect_unlike(&pair, attrs);
+    pair_works(&pair);
+    query_both(&pair, first);
+    pair_reset(&pair);
+    pair_works(&pair);
+    query_both(&pair, second);
+    require_number(second[0], psn, first[0].psn);
+    if (!device_is_soft()) {
+        require_number(second[0], psn, 0xfffffe);
+        require(second[1].psn != first[1].psn, "packet %u again", first[1].psn);
+        require(second[0].qpn != first[0].qpn, "queue pair %u again", first[0].qpn);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
+START_TEST(peers_of_a_multichannel)
+{
+    struct star star;
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .read_depth = 3};
+    struct sluice_endpoint endpoint;
+    star_open(&star, 3, &attr);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct sluice_channel_info infos[2] = {{.size = sizeof(infos[0])}};
+        star_works(&star, i);
+        require_ok(sluice_multichannel_peer_query(star.hub, i, &infos[0]));
+        infos[1] = channel_info(star.spokes[i]);
+        check_mirrored(infos);
+        require_number(infos[0], read_depth, 3);
+    }
+    /* Not connected: our own number, and nothing of a peer. */
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &endpoint));
+    require_ok(sluice_multichannel_peer_query(star.hub, 1, &info));
+    require_number(info, level, 0);
+    require_number(info, read_depth, 0);
+    require_number(info, remote_qpn, 0);
+    require_number(info, path_mtu, 0);
+    require_number(info, gid_index, -1);
+    require_number(info, send_depth, 128);
+    require(info.qpn > 0 && info.remote_address[0] == 0, "%u, '%s'", info.qpn, info.remote_address);
+    star_close(&star);
+}
+END_TEST
+
+START_TEST(query_arguments)
+{
+    struct star star;
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    star_open(&star, 2, NULL);
+    require_error(sluice_channel_query(NULL, &info), -EINVAL, "channel");
+    require_error(sluice_channel_query(star.spokes[0], NULL), -EINVAL, "info");
+    require_error(sluice_multichannel_peer_query(NULL, 0, &info), -EINVAL, "multichannel");
+    require_error(sluice_multichannel_peer_query(star.hub, 2, &info), -EINVAL, "peer 2");
+    require_error(sluice_multichannel_peer_query(star.hub, 0, NULL), -EINVAL, "info");
+    memset(&info, 0x5a, sizeof(info));
+    info.size = sizeof(info) - 1;
+    require_error(sluice_channel_query(star.spokes[0], &info), -EINVAL, "size");
+    require_error(sluice_multichannel_peer_query(star.hub, 0, &info), -EINVAL, "size");
+    value_check(&info.level, sizeof(info) - sizeof(info.size), 0x5a);
+    star_close(&star);
+}
+END_TEST
+
+/* A channel that failed is described all the same. */
+START_TEST(query_of_a_failed_channel)
+{
+    struct pair pair;
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    struct sluice_channel_info before = channel_info(pair.channels[0]);
+    require_result(sluice_channel_receive(pair.channels[0], NULL, 0, SLUICE_MS(1), NULL),
+                   -ETIMEDOUT);
+    struct sluice_channel_info after = channel_info(pair.channels[0]);
+    require_number(after, qpn, before.qpn);
+    require_number(after, remote_qpn, before.remote_qpn);
+    require_number(after, level, before.level);
+    require_number(after, read_depth, before.read_depth);
+    pair_close(&pair);
+}
+END_TEST
+
+START_TEST(context_description)
+{
+    struct sluice_context *context = open_context();
+    struct sluice_context_info info = context_info(context);
+    require(info.max_inline >= 64, "%u", info.max_inline);
+    require(info.numa_node >= -1, "%d", info.numa_node);
+    if (device_is_soft()) {
+        require_number(info, port, 0);
+        require_number(info, link_layer, SLUICE_LINK_NONE);
+        require_number(info, active_mtu, 0);
+        require_number(info, gid_index, -1);
+        require_number(info, numa_node, -1);
+    } else {
+        require_number(info, port, 1);
+        require(info.link_layer == SLUICE_LINK_ETHERNET ||
+                    info.link_layer == SLUICE_LINK_INFINIBAND,
+                "%u", info.link_layer);
+        require(info.active_mtu >= 256 && info.active_mtu <= 4096, "%u", info.active_mtu);
+        require(info.gid_index >= 0, "%d", info.gid_index);
+    }
+    sluice_context_close(context);
+}
+END_TEST
+
+/* Whatever the kernel needs for it, it is there when the first context asks for it. */
+START_TEST(fork_support)
+{
+    struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
+    struct pair pair;
+    for (int i = 0; i < 2; i++) {
+        pair.sides.contexts[i] = sluice_context_open(test_device(), &attr);
+        require(pair.sides.contexts[i], "%s", sluice_last_error());
+        pair.sides.pds[i] = sluice_pd_alloc(pair.sides.contexts[i]);
+        require(pair.sides.pds[i], "%s", sluice_last_error());
+    }
+    pair_connect(&pair, NULL);
+    pair_works(&pair);
+    pair_close(&pair);
+}
+END_TEST
+
+/* A context with an entry of the GID table; NULL with errno and text. */
+static struct sluice_context *open_gid(uint32_t index)
+{
+    struct sluice_context_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_CONTEXT_GID_INDEX, .gid_index = index};
+    return sluice_context_open(test_device(), &attr);
+}
+
+static void open_side(struct sides *sides, int side, uint32_t index)
+{
+    sides->contexts[side] = open_gid(index);
+    require(sides->contexts[side], "%s", sluice_last_error());
+    sides->pds[side] = sluice_pd_alloc(sides->contexts[side]);
+    require(sides->pds[side], "%s", sluice_last_error());
+}
+
+/* The GIDs of port 1 of the device under test; none on soft, and where there is no RoCE. */
+#define GIDS 32
+struct gids {
+    uint32_t table; /* length of the whole table */
+    uint32_t count;
+    struct sluice_gid_info gids[GIDS];
+};
+
+static void add_gids(struct gids *gids, const struct sluice_device_list *list, uint32_t device)
+{
+    struct sluice_device_info info = {.size = sizeof(info)};
+    struct sluice_port_info port = {.size = sizeof(port)};
+    require_ok(sluice_device_list_info(list, device, &info));
+    if (strcmp(info.name, test_device()) != 0) {
+        return;
+    }
+    require_ok(sluice_device_list_port(list, device, 1, &port));
+    if (port.link_layer != SLUICE_LINK_ETHERNET) {
+        return;
+    }
+    gids->table = port.gid_table;
+    for (uint32_t i = 0; i < info.gids && gids->count < GIDS; i++) {
+        struct sluice_gid_info *gid = &gids->gids[gids->count];
+        gid->size = sizeof(*gid);
+        require_ok(sluice_device_list_gid(list, device, i, gid));
+        gids->count += gid->port == 1 && gid->index < 256;
+    }
+}
+
+static struct gids find_gids(void)
+{
+    struct gids gids = {0};
+    struct sluice_device_list *list = sluice_device_list_get();
+    require(list, "%s", sluice_last_error());
+    for (uint32_t i = 0; i < sluice_device_list_count(list); i++) {
+        add_gids(&gids, list, i);
+    }
+    sluice_device_list_free(list);
+    return gids;
+}
+
+/* In the guest, 0 is the link-local IPv6 address and 1 is IPv4. */
+START_TEST(each_gid_carries_data)
+{
+    struct gids gids = find_gids();
+    for (uint32_t i = 0; i < gids.count; i++) {
+        struct pair pair;
+        struct sluice_channel_info infos[2];
+        open_side(&pair.sides, 0, gids.gids[i].index);
+        open_side(&pair.sides, 1, gids.gids[i].index);
+        require_number(context_info(pair.sides.contexts[0]), gid_index,
+                       (int32_t)gids.gids[i].index);
+        pair_connect(&pair, NULL);
+        pair_works(&pair);
+        query_both(&pair, infos);
+        require_number(infos[0], gid_index, (int32_t)gids.gids[i].index);
+        require(strcmp(infos[0].address, gids.gids[i].text) == 0, "%s, not %s", infos[0].address,
+                gids.gids[i].text);
+        pair_close(&pair);
+    }
+}
+END_TEST
+
+/* RoCE v1, v2 over IPv4 and v2 over IPv6 do not go together. */
+static bool unlike(const struct sluice_gid_info *a, const struct sluice_gid_info *b)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    bool both_v2 = a->type == SLUICE_GID_ROCE_V2 && b->type == SLUICE_GID_ROCE_V2;
+    bool a_is_ipv4 = memcmp(a->gid, mapped, sizeof(mapped)) == 0;
+    bool b_is_ipv4 = memcmp(b->gid, mapped, sizeof(mapped)) == 0;
+    return a->type != b->type || (both_v2 && a_is_ipv4 != b_is_ipv4);
+}
+
+static void refuse_gids(const struct sluice_gid_info *first, const struct sluice_gid_info *second)
+{
+    struct sides sides;
+    struct sluice_endpoint ours;
+    struct sluice_endpoint theirs;
+    char words[200];
+    open_side(&sides, 0, first->index);
+    open_side(&sides, 1, second->index);
+    struct sluice_prepared_channel *prepared[2] = {prepare_channel(sides.pds[0], NULL, &ours),
+                                                   prepare_channel(sides.pds[1], NULL, &theirs)};
+    snprintf(words, sizeof(words), "%s another kind %s", second->text, first->text);
+    require_null(sluice_prepared_channel_handshake(prepared[0], &theirs), EPROTO, words);
+    snprintf(words, sizeof(words), "%s another kind %s", first->text, second->text);
+    require_null(sluice_prepared_channel_handshake(prepared[1], &ours), EPROTO, words);
+    sides_close(&sides);
+}
+
+START_TEST(gids_of_unlike_kinds)
+{
+    struct gids gids = find_gids();
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i + 1 < gids.count; i++) {
+        if (unlike(&gids.gids[i], &gids.gids[i + 1])) {
+            refuse_gids(&gids.gids[i], &gids.gids[i + 1]);
+            refused++;
+        }
+    }
+    /* Of the devices that we know. */
+    require(refused > 0 || strcmp(test_device(), "rxe0") != 0, "all %u alike", gids.count);
+}
+END_TEST
+
+START_TEST(gids_that_are_not_there)
+{
+    struct gids gids = find_gids();
+    uint32_t free = 0;
+    char words[100];
+    if (device_is_soft()) {
+        struct sluice_context *context = open_gid(255);
+        require(context, "%s", sluice_last_error());
+        sluice_context_close(context);
+    }
+    if (gids.count == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < gids.count; i++) {
+        free = gids.gids[i].index >= free ? gids.gids[i].index + 1 : free;
+    }
+    snprintf(words, sizeof(words), "gid_index %u port 1 empty %u %s", free, gids.gids[0].index,
+             gids.gids[0].text);
+    if (free < gids.table) {
+        require_null(open_gid(free), EADDRNOTAVAIL, words);
+    }
+    snprintf(words, sizeof(words), "gid_index 255 0..%u %u %s", gids.table - 1, gids.gids[0].index,
+             gids.gids[0].text);
+    if (gids.table < 255) {
+        require_null(open_gid(255), EINVAL, words);
+    }
+}
+END_TEST
+
+/* Legal numbers that this port has no use for. */
+START_TEST(what_the_port_has_not)
+{
+    struct sides sides;
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .path_mtu = 4096};
+    char words[80];
+    sides_open(&sides);
+    uint32_t mtu = context_info(sides.contexts[0]).active_mtu;
+    if (device_is_soft() || mtu == 4096) {
+        sides_close(&sides);
+        return;
+    }
+    snprintf(words, sizeof(words), "path_mtu 4096 port 1 %u", mtu);
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, words);
+    attr = (struct sluice_channel_attr){.size = sizeof(attr), .pkey = 0x1234};
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "pkey 0x1234 port 1 0xffff");
+    attr = (struct sluice_channel_attr){.size = sizeof(attr), .path_bits = 1};
+    require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "path_bits 1 port 1 0..0");
+    sides_close(&sides);
+}
+END_TEST
+
+/* Each side may ask for less than the other. */
+START_TEST(smaller_mtu_holds)
+{
+    for (uint32_t mtu = 256; mtu <= 1024; mtu *= 2) {
+        for (int side = 0; side < 2; side++) {
+            struct pair pair;
+            struct sluice_channel_info infos[2];
+            struct sluice_channel_attr attrs[2] = {{.size = sizeof(attrs[0]), .path_mtu = 1024},
+                                                   {.size = sizeof(attrs[1]), .path_mtu = 1024}};
+            attrs[side].path_mtu = mtu;
+            sides_open(&pair.sides);
+            connect_unlike(&pair, attrs);
+            pair_works(&pair);
+            query_both(&pair, infos);
+            require_number(infos[0], path_mtu, device_is_soft() ? 0 : mtu);
+            pair_close(&pair);
+        }
+    }
+}
+END_TEST
+
+/* Reads in flight: what one side may start and the other can answer, each way. */
+START_TEST(smaller_read_depth_holds)
+{
+    struct pair pair;
+    struct sluice_channel_info infos[2];
+    struct sluice_channel_attr attrs[2] = {{.size = sizeof(attrs[0]), .read_depth = 8},
+                                           {.size = sizeof(attrs[1]), .read_depth = 2}};
+    sides_open(&pair.sides);
+    connect_unlike(&pair, attrs);
+    pair_works(&pair);
+    query_both(&pair, infos);
+    require_number(infos[0], read_depth, 2);
+    require_number(infos[1], read_depth, 2);
+    pair_close(&pair);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, defaults);
+    tcase_add_test(tcase, chosen_values_are_used);
+#ifdef HAVE_VERBS
+    tcase_add_test(tcase, device_tells_the_chosen_values);
+#endif
+    tcase_add_test(tcase, sequence_numbers_of_resets);
+    tcase_add_test(tcase, peers_of_a_multichannel);
+    tcase_add_test(tcase, query_arguments);
+    tcase_add_test(tcase, query_of_a_failed_channel);
+    tcase_add_test(tcase, context_description);
+    tcase_add_test(tcase, fork_support);
+    tcase_add_test(tcase, each_gid_carries_data);
+    tcase_add_test(tcase, gids_of_unlike_kinds);
+    tcase_add_test(tcase, gids_that_are_not_there);
+    tcase_add_test(tcase, what_the_port_has_not);
+    tcase_add_test(tcase, smaller_mtu_holds);
+    tcase_add_test(tcase, smaller_read_depth_holds);
+}
+
+int main(void)
+{
+    return run_on_wires("path", 60, add_tests);
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asynchronous events: each becomes an error of the channels that it concerns,
+ * once, wherever the program is meanwhile; the others go on.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "../support/process.h"
+#include "check.h"
+#include "ports.h"
+
+/* Events that some devices give to the side that was asked for what may not be. */
+static bool is_of_peer(enum ibv_event_type event)
+{
+    return event == IBV_EVENT_QP_REQ_ERR || event == IBV_EVENT_QP_ACCESS_ERR;
+}
+
+static enum sluice_error_class class_of(enum ibv_event_type event)
+{
+    return is_of_peer(event) ? SLUICE_CLASS_PEER_LOST : SLUICE_CLASS_DEVICE;
+}
+
+static uint32_t status_of(enum ibv_event_type event)
+{
+    return is_of_peer(event) ? SLUICE_STATUS_RETRY_EXC_ERR : SLUICE_STATUS_FATAL_ERR;
+}
+
+/* What is said of a failure by an event. */
+static void check_event(const struct sluice_error *error, enum ibv_event_type event)
+{
+    require(error->status == status_of(event) && error->error_class == class_of(event) &&
+                error->vendor == (uint32_t)event && error->opcode == SLUICE_OP_NONE,
+            "status %u, class %u, error %d, vendor %u, opcode %u: %s", error->status,
+            error->error_class, error->error, error->vendor, error->opcode, error->text);
+}
+
+static bool all_are_told(const void *argument)
+{
+    (void)argument;
+    return fake_verbs_unread_events() == 0 && fake_verbs_unacked_events() == 0;
+}
+
+/* The thread that reads them may be about to acknowledge the last one. */
+static void check_told(void)
+{
+    await_device(all_are_told, NULL, "events that are read and acknowledged");
+}
+
+static const enum ibv_event_type qp_events[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR,
+                                                IBV_EVENT_QP_ACCESS_ERR};
+
+/* Of one peer of three, with or without the queue pair failing; it is told by its state. */
+START_TEST(event_of_a_queue_pair)
+{
+    enum ibv_event_type event = qp_events[_i / 2];
+    struct star star;
+    star_open(&star, 3, NULL);
+    require(fake_verbs_qp_event(qpn_of(1), event, _i % 2), "no queue pair");
+    require_result(sluice_multichannel_peer_state(star.hub, 1), SLUICE_STATE_FAILED);
+    check_told();
+    struct sluice_error error = peer_error(star.hub, 1);
+    check_event(&error, event);
+    require_result(sluice_multichannel_peer_state(star.hub, 0), SLUICE_STATE_READY);
+    star_works(&star, 0);
+    star_works(&star, 2);
+    require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN);
+    star_reset(&star, 1);
+    star_works(&star, 1);
+    star_close(&star);
+    check_nothing_left();
+}
+END_TEST
+
+/* Work that is in flight then: the first request says what happened, the others that it did. */
+START_TEST(event_with_work_in_flight)
+{
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_handle handles[3];
+    struct sluice_completion completion;
+    struct pair pair;
+    pair_open(&pair, NULL);
+    for (int i = 0; i < 3; i++) {
+        handles[i] = post(pair.channels[0], &receive);
+    }
+    require(fake_verbs_qp_event(qpn_of(0), qp_events[_i / 2], _i % 2), "no queue pair");
+    int64_t start = fair_now();
+    require_ok(sluice_channel_wait(pair.channels[0], &handles[0], DEADLINE, &completion));
+    require_class(&completion, class_of(qp_events[_i / 2]));
+    require(completion.vendor == (uint32_t)qp_events[_i / 2] &&
+                completion.status == status_of(qp_events[_i / 2]),
+            "vendor %u, status %u", completion.vendor, completion.status);
+    for (int i = 1; i < 3; i++) {
+        await(pair.channels[0], handles[i], SLUICE_CLASS_CANCELLED);
+    }
+    require(fair_now() - start < SLUICE_MS(900), "%lld ms",
+            (long long)(fair_now() - start) / 1000000);
+    check_told();
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* Two channels of one context, and two of another one of the same device. */
+struct four {
+    struct sides sides;
+    struct pair near, far;
+};
+
+static void four_open(struct four *four)
+{
+    for (int i = 0; i < 2; i++) {
+        open_side(&four->sides, i, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        four->near.sides.contexts[i] = four->sides.contexts[0];
+        four->near.sides.pds[i] = four->sides.pds[0];
+        four->far.sides.contexts[i] = four->sides.contexts[1];
+        four->far.sides.pds[i] = four->sides.pds[1];
+    }
+    pair_connect(&four->near, NULL);
+    pair_connect(&four->far, NULL);
+}
+
+static void four_close(struct four *four)
+{
+    for (int i = 0; i < 2; i++) {
+        sluice_channel_close(four->near.channels[i]);
+        sluice_channel_close(four->far.channels[i]);
+        sluice_pd_free(four->sides.pds[i]);
+        sluice_context_close(four->sides.contexts[i]);
+    }
+    check_nothing_left();
+}
+
+/* All of the context for good; a program that opens the device again is well. */
+START_TEST(device_that_failed)
+{
+    struct sluice_endpoint endpoint;
+    struct pair pair;
+    pair_open(&pair, NULL);
+    struct sluice_prepared_channel *prepared = prepare_channel(pair.sides.pds[0], NULL, &endpoint);
+    require(fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL), "nobody was told");
+    for (int i = 0; i < 2; i++) {
+        require_result(sluice_channel_state(pair.channels[i]), SLUICE_STATE_FAILED);
+        struct sluice_error error = channel_error(pair.channels[i]);
+        require(error.status == SLUICE_STATUS_FATAL_ERR &&
+                    error.error_class == SLUICE_CLASS_DEVICE && strstr(error.text, "fake0"),
+                "%s", error.text);
+        require_result(sluice_channel_send(pair.channels[i], NULL, 0, DEADLINE), -ENOTCONN);
+    }
+    require_null(sluice_prepared_channel_handshake(prepared, &endpoint), EIO, "failed");
+    require_null(sluice_channel_reset(pair.channels[0]), EIO, "failed");
+    pair.channels[0] = NULL;
+    require_null(sluice_channel_prepare(pair.sides.pds[0], NULL), EIO, "failed");
+    check_told();
+    pair_close(&pair);
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* Another context, on a port of its own, is not concerned. */
+START_TEST(port_that_went_down)
+{
+    struct sides sides;
+    struct pair pairs[2];
+    fake_verbs.device[0].ports = 2;
+    open_ports(&sides, 2);
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < 2; j++) {
+            pairs[i].sides.contexts[j] = sides.contexts[i];
+            pairs[i].sides.pds[j] = sides.pds[i];
+        }
+        pair_connect(&pairs[i], NULL);
+    }
+    fake_verbs_lock();
+    PORT1->state = IBV_PORT_DOWN;
+    fake_verbs_unlock();
+    fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
+    for (int i = 0; i < 2; i++) {
+        require_result(sluice_channel_state(pairs[0].channels[i]), SLUICE_STATE_FAILED);
+        struct sluice_error error = channel_error(pairs[0].channels[i]);
+        check_event(&error, IBV_EVENT_PORT_ERR);
+        require_result(sluice_channel_state(pairs[1].channels[i]), SLUICE_STATE_READY);
+    }
+    pair_works(&pairs[1]);
+    require_null(sluice_channel_prepare(sides.pds[0], NULL), ENETDOWN, "port 1 fake0 down");
+    fake_verbs_lock();
+    PORT1->state = IBV_PORT_ACTIVE;
+    fake_verbs_unlock();
+    fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ACTIVE);
+    for (int i = 0; i < 2; i++) {
+        sluice_channel_close(pairs[0].channels[i]);
+    }
+    pair_connect(&pairs[0], NULL);
+    for (int i = 0; i < 2; i++) {
+        pair_works(&pairs[i]);
+        require_result(sluice_channel_state(pairs[i].channels[0]), SLUICE_STATE_READY);
+    }
+    check_told();
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < 2; j++) {
+            sluice_channel_close(pairs[i].channels[j]);
+        }
+    }
+    sides_close(&sides);
+    check_nothing_left();
+}
+END_TEST
+
+/* All peers of the multichannel whose queue it is, and nobody else. */
+START_TEST(completion_queue_that_failed)
+{
+    struct star star;
+    star_open(&star, 3, NULL);
+    require(fake_verbs_cq_event(qpn_of(1)), "no queue pair");
+    for (uint32_t i = 0; i < 3; i++) {
+        require_result(sluice_multichannel_peer_state(star.hub, i), SLUICE_STATE_FAILED);
+        struct sluice_error error = peer_error(star.hub, i);
+        require(error.status == SLUICE_STATUS_FATAL_ERR && error.error_class == SLUICE_CLASS_DEVICE,
+                "%s", error.text);
+        require_result(sluice_channel_state(star.spokes[i]), SLUICE_STATE_READY);
+    }
+    check_told();
+    star_close(&star);
+    check_nothing_left();
+}
+END_TEST
+
+/* The address goes that the channels use, or another one. */
+START_TEST(gid_that_went)
+{
+    bool ours = _i == 0;
+    struct four four;
+    four_open(&four);
+    clear_gid(PORT1, ours ? 3 : 1);
+    fake_verbs_port_event(0, 1, IBV_EVENT_GID_CHANGE);
+    for (int i = 0; i < 2; i++) {
+        require_result(sluice_channel_state(four.near.channels[i]),
+                       ours ? SLUICE_STATE_FAILED : SLUICE_STATE_READY);
+        if (ours) {
+            struct sluice_error error = channel_error(four.near.channels[i]);
+            check_event(&error, IBV_EVENT_GID_CHANGE);
+        }
+    }
+    if (!ours) {
+        pair_works(&four.near);
+        pair_works(&four.far);
+    } else {
+        /* The next best address serves as well. */
+        for (int i = 0; i < 2; i++) {
+            sluice_channel_close(four.near.channels[i]);
+        }
+        pair_connect(&four.near, NULL);
+        pair_works(&four.near);
+    }
+    four_close(&four);
+}
+END_TEST
+
+START_TEST(lid_that_changed)
+{
+    bool ours = _i == 0;
+    struct pair pair;
+    PORT1->link_layer = IBV_LINK_LAYER_INFINIBAND;
+    PORT1->lid = 7;
+    PORT1->gid[0].type = 1 + IBV_GID_TYPE_IB;
+    pair_open(&pair, NULL);
+    pair_works(&pair);
+    fake_verbs_lock();
+    PORT1->lid = ours ? 9 : 7;
+    fake_verbs_unlock();
+    fake_verbs_port_event(0, 1, IBV_EVENT_LID_CHANGE);
+    for (int i = 0; i < 2; i++) {
+        require_result(sluice_channel_state(pair.channels[i]),
+                       ours ? SLUICE_STATE_FAILED : SLUICE_STATE_READY);
+    }
+    if (ours) {
+        struct sluice_error error = channel_error(pair.channels[0]);
+        check_event(&error, IBV_EVENT_LID_CHANGE);
+    } else {
+        pair_works(&pair);
+    }
+    check_told();
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* Events that tell of no failure leave all as it is, also by the hundred. */
+START_TEST(events_that_are_no_failures)
+{
+    static const enum ibv_event_type of_port[] = {
+        IBV_EVENT_PORT_ACTIVE,       IBV_EVENT_GID_CHANGE, IBV_EVENT_PKEY_CHANGE,
+        IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_SM_CHANGE,  IBV_EVENT_LID_CHANGE};
+    struct four four;
+    four_open(&four);
+    uint32_t qpn = qpn_of(0);
+    for (int i = 0; i < 100; i++) {
+        fake_verbs_port_event(0, 1, of_port[i % (int)COUNT(of_port)]);
+        fake_verbs_port_event(0, 2, IBV_EVENT_PORT_ERR); /* not the one that they use */
+        fake_verbs_qp_event(qpn, IBV_EVENT_COMM_EST, false);
+        fake_verbs_qp_event(qpn, IBV_EVENT_SQ_DRAINED, false);
+    }
+    pair_works(&four.near);
+    pair_works(&four.far);
+    for (int i = 0; i < 2; i++) {
+        require_result(sluice_channel_state(four.near.channels[i]), SLUICE_STATE_READY);
+        require_result(sluice_channel_state(four.far.channels[i]), SLUICE_STATE_READY);
+    }
+    check_told();
+    four_close(&four);
+}
+END_TEST
+
+/* A burst, of which the first is the reason; and it is told once. */
+START_TEST(burst)
+{
+    struct pair pair;
+    struct sluice_completion completion;
+    pair_open(&pair, NULL);
+    for (int i = 0; i < 5; i++) {
+        fake_verbs_qp_event(qpn_of(0), qp_events[(i + 1) % 3], true);
+        fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
+    }
+    struct sluice_error error = channel_error(pair.channels[0]);
+    check_event(&error, qp_events[1]);
+    check_told();
+    for (int i = 0; i < 5; i++) {
+        fake_verbs_qp_event(qpn_of(0), qp_events[0], true);
+        require_result(sluice_channel_poll(pair.channels[0], &completion, 1), 0);
+    }
+    error = channel_error(pair.channels[0]);
+    check_event(&error, qp_events[1]);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* Reading them is interrupted; or the device has gone and says so. */
+START_TEST(reading_is_interrupted)
+{
+    struct pair pair;
+    pair_open(&pair, NULL);
+    fake_verbs_qp_event(qpn_of(0), IBV_EVENT_QP_FATAL, false);
+    fake_verbs_fail(1, FAKE_CALL(FAKE_GET_ASYNC_EVENT), EINTR);
+    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
+    require(fake_verbs_failed(), "it was not");
+    require_result(sluice_channel_state(pair.channels[1]), SLUICE_STATE_READY);
+    fake_verbs_fail(1, FAKE_CALL(FAKE_GET_ASYNC_EVENT), ENODEV);
+    require_result(sluice_channel_state(pair.channels[1]), SLUICE_STATE_FAILED);
+    struct sluice_error error = channel_error(pair.channels[1]);
+    require(error.error_class == SLUICE_CLASS_DEVICE, "%s", error.text);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* Objects end with events unread, which go with them. */
+START_TEST(unread_events_at_the_end)
+{
+    struct pair pair;
+    for (int i = 0; i < 3; i++) {
+        pair_open(&pair, NULL);
+        fake_verbs_cq_event(qpn_of(0));
+        fake_verbs_qp_event(qpn_of(0), IBV_EVENT_QP_FATAL, true);
+        fake_verbs_qp_event(qpn_of(1), IBV_EVENT_QP_ACCESS_ERR, false);
+        fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
+        fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL);
+        pair_close(&pair);
+        check_nothing_left();
+    }
+}
+END_TEST
+
+/* A thread that waits for its receive, as long as it takes. */
+struct sleeper {
+    pthread_t thread;
+    struct sluice_channel *channel;
+    struct sluice_completion completion;
+    atomic_int state; /* 1: it is about to wait; 2: done */
+    int64_t took;
+    int result;
+};
+
+static void *sleep_on_channel(void *argument)
+{
+    struct sleeper *sleeper = argument;
+    int64_t start = fair_now();
+    atomic_store(&sleeper->state, 1);
+    sleeper->result =
+        sluice_channel_receive(sleeper->channel, NULL, 0, DEADLINE, &sleeper->completion);
+    sleeper->took = fair_now() - start;
+    atomic_store(&sleeper->state, 2);
+    return NULL;
+}
+
+static void put_to_sleep(struct sleeper *sleeper, struct sluice_channel *channel)
+{
+    *sleeper = (struct sleeper){.channel = channel};
+    require_ok(pthread_create(&sleeper->thread, NULL, sleep_on_channel, sleeper));
+    while (atomic_load(&sleeper->state) == 0) {
+        let_pass(SLUICE_MS(1));
+    }
+    let_pass(SLUICE_MS(20));
+}
+
+/*
+ * Two threads sleep on queues of their own. An event of the one wakes it, and not
+ * the other one; whoever of the two, or a third, reads it.
+ */
+START_TEST(sleepers_are_woken)
+{
+    struct four four;
+    struct sleeper concerned, other;
+    four_open(&four);
+    put_to_sleep(&concerned, four.near.channels[0]);
+    put_to_sleep(&other, four.near.channels[1]);
+    fake_verbs_qp_event(qpn_of(0), IBV_EVENT_QP_FATAL, false);
+    if (_i == 1) {
+        struct sluice_endpoint endpoint;
+        sluice_prepared_channel_free(prepare_channel(four.sides.pds[0], NULL, &endpoint));
+    }
+    pthread_join(concerned.thread, NULL);
+    require_result(concerned.result, -EIO);
+    require_class(&concerned.completion, SLUICE_CLASS_DEVICE);
+    require(concerned.took < SLUICE_S(2), "%lld ms", (long long)concerned.took / 1000000);
+    require(atomic_load(&other.state) == 1, "the other one woke as well: %d", other.result);
+    fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL);
+    pthread_join(other.thread, NULL);
+    require_result(other.result, -EIO);
+    require(other.took < SLUICE_S(3), "%lld ms", (long long)other.took / 1000000);
+    /* The other context hears of it too. */
+    require_result(sluice_channel_state(four.far.channels[0]), SLUICE_STATE_FAILED);
+    check_told();
+    four_close(&four);
+}
+END_TEST
+
+/* A device that is gone says so for ever; an event loop hears it once. */
+START_TEST(dead_device_in_an_event_loop)
+{
+    struct pair pair;
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_completion completion;
+    int seen = 0;
+    pair_open(&pair, NULL);
+    struct sluice_channel *channel = pair.channels[0];
+    struct pollfd fd = {.fd = sluice_channel_fd(channel), .events = POLLIN};
+    post(channel, &receive);
+    require_result(sluice_channel_arm(channel, NULL), 0);
+    fake_verbs_port_event(0, 0, IBV_EVENT_DEVICE_FATAL);
+    /* Nobody reads this one. */
+    fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
+    require(poll(&fd, 1, 1000) == 1, "the loop is not told");
+    for (int i = 0; i < 10; i++) {
+        while (sluice_channel_poll(channel, &completion, 1) == 1) {
+            require_class(&completion, SLUICE_CLASS_DEVICE);
+            seen++;
+        }
+        if (sluice_channel_arm(channel, NULL) == 0) {
+            break;
+        }
+    }
+    require(seen == 1, "%d", seen);
+    require_result(sluice_channel_arm(channel, NULL), 0);
+    require(poll(&fd, 1, 100) == 0, "the loop cannot sleep");
+    require_ok(sluice_channel_wake(channel));
+    require(poll(&fd, 1, 0) == 1, "nor be woken");
+    pair_close(&pair);
+}
+END_TEST
+
+/* The target of a bad request hears of it, as on some devices. */
+START_TEST(event_of_a_bad_request)
+{
+    struct star star;
+    fake_verbs.responder_events = true;
+    star_open(&star, 3, NULL);
+    star_break(&star, 1);
+    require_result(sluice_channel_state(star.spokes[1]), SLUICE_STATE_FAILED);
+    struct sluice_error error = channel_error(star.spokes[1]);
+    check_event(&error, IBV_EVENT_QP_ACCESS_ERR);
+    star_works(&star, 0);
+    star_works(&star, 2);
+    star_reset(&star, 1);
+    star_works(&star, 1);
+    check_told();
+    star_close(&star);
+    check_nothing_left();
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, event_of_a_queue_pair, 0, 2 * (int)COUNT(qp_events));
+    tcase_add_loop_test(tcase, event_with_work_in_flight, 0, 2 * (int)COUNT(qp_events));
+    tcase_add_test(tcase, device_that_failed);
+    tcase_add_test(tcase, port_that_went_down);
+    tcase_add_test(tcase, completion_queue_that_failed);
+    tcase_add_loop_test(tcase, gid_that_went, 0, 2);
+    tcase_add_loop_test(tcase, lid_that_changed, 0, 2);
+    tcase_add_test(tcase, events_that_are_no_failures);
+    tcase_add_test(tcase, burst);
+    tcase_add_test(tcase, reading_is_interrupted);
+    tcase_add_test(tcase, unread_events_at_the_end);
+    tcase_add_loop_test(tcase, sleepers_are_woken, 0, 2);
+    tcase_add_test(tcase, dead_device_in_an_event_loop);
+    tcase_add_test(tcase, event_of_a_bad_request);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {{"events", WIRE_SELF, 60, add_tests}};
+    return run_verbs("verbs_events", cases, COUNT(cases));
+}

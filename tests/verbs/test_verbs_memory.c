@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory regions on a pretend RDMA device: dmabuf, which neither rxe nor soft
+ * can register, and what becomes of memory when the driver refuses it.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ports.h"
+
+#define PAGE 4096
+#define OFFSET (3 * PAGE + 100)
+#define LENGTH 5000
+#define FILE_LENGTH (8 * PAGE)
+
+/* A file that the device takes for a dmabuf, and our own view of it. */
+struct dmabuf {
+    int fd;
+    uint8_t *bytes;
+};
+
+static struct dmabuf dmabuf_open(void)
+{
+    struct dmabuf dmabuf = {.fd = memfd_create("dmabuf", MFD_CLOEXEC)};
+    require(dmabuf.fd >= 0 && ftruncate(dmabuf.fd, FILE_LENGTH) == 0, "%s", strerror(errno));
+    dmabuf.bytes = mmap(NULL, FILE_LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf.fd, 0);
+    require(dmabuf.bytes != MAP_FAILED, "%s", strerror(errno));
+    memset(dmabuf.bytes, 0xa5, FILE_LENGTH);
+    return dmabuf;
+}
+
+/* Nothing beside the piece was touched. */
+static void dmabuf_close(struct dmabuf *dmabuf)
+{
+    value_check(dmabuf->bytes, OFFSET, 0xa5);
+    value_check(dmabuf->bytes + OFFSET + LENGTH, FILE_LENGTH - OFFSET - LENGTH, 0xa5);
+    munmap(dmabuf->bytes, FILE_LENGTH);
+    if (dmabuf->fd >= 0) {
+        close(dmabuf->fd);
+    }
+}
+
+static const uint64_t iovas[] = {
+    100,                             /* the first page: there may well be nothing there */
+    OFFSET,                          /* what libibverbs would say of it */
+    UINT64_C(0x7f0000000000) + 100,  /* as of a GPU */
+    UINT64_MAX - 2 * PAGE + 1 + 100, /* the last ones */
+};
+
+static struct sluice_mr *register_piece(struct sluice_pd *pd, struct dmabuf *dmabuf, uint64_t iova)
+{
+    struct sluice_mr *mr =
+        sluice_mr_register_dmabuf(pd, dmabuf->fd, OFFSET, LENGTH, iova, ACCESS_ALL);
+    require(mr, "%s", sluice_last_error());
+    close(dmabuf->fd);
+    dmabuf->fd = -1;
+    require(!sluice_mr_addr(mr) && sluice_mr_page_size(mr) == 0, "%p, pages of %zu",
+            sluice_mr_addr(mr), sluice_mr_page_size(mr));
+    require_number(sluice_mr_length(mr), LENGTH);
+    return mr;
+}
+
+/* Elements and handles count from the iova, whatever libibverbs says of the region. */
+static void check_addressing(const struct sluice_mr *mr, uint64_t iova)
+{
+    struct sluice_remote_mr remote;
+    struct sluice_sge sge;
+    require_ok(sluice_mr_remote(mr, &remote));
+    require_number(remote.addr, iova);
+    require_number(remote.length, LENGTH);
+    require_ok(sluice_mr_sge(mr, 7, LENGTH - 7, &sge));
+    require_number(sge.addr, iova + 7);
+    require_number(sge.length, LENGTH - 7);
+    require_number(sge.lkey, sluice_mr_lkey(mr));
+    require_error(sluice_mr_sge(mr, 7, LENGTH - 6, &sge), -ERANGE, "outside");
+    const uint8_t *at = (const uint8_t *)(uintptr_t)iova;
+    require_ok(sluice_mr_sge_at(mr, at + 7, LENGTH - 7, &sge));
+    require_number(sge.addr, iova + 7);
+    require_error(sluice_mr_sge_at(mr, at + 7, LENGTH - 6, &sge), -ERANGE, "outside");
+}
+
+START_TEST(dmabuf_is_read_and_written)
+{
+    uint64_t iova = iovas[_i];
+    struct pair pair;
+    struct memory host;
+    struct sluice_sge sges[2];
+    struct sluice_remote_mr remote;
+    struct dmabuf dmabuf = dmabuf_open();
+    fake_verbs.dmabuf = true;
+    pair_open(&pair, NULL);
+    memory_open(&host, pair.sides.pds[0], LENGTH);
+    /* As the target of a peer. */
+    struct sluice_mr *far = register_piece(pair.sides.pds[1], &dmabuf, iova);
+    check_addressing(far, iova);
+    pattern_fill(host.bytes, LENGTH, 1);
+    sges[0] = memory_sge(&host, 0, LENGTH);
+    require_ok(sluice_mr_remote(far, &remote));
+    require_ok(sluice_channel_write(pair.channels[0], sges, 1, &remote, DEADLINE));
+    pattern_check(dmabuf.bytes + OFFSET, LENGTH, 1);
+    pattern_fill(dmabuf.bytes + OFFSET, LENGTH, 2);
+    require_ok(sluice_channel_read(pair.channels[0], sges, 1, &remote, DEADLINE));
+    pattern_check(host.bytes, LENGTH, 2);
+    require_ok(sluice_mr_deregister(far));
+    dmabuf_close(&dmabuf);
+    /* As our own memory, in two pieces: a receive lands in it, and it is sent. */
+    dmabuf = dmabuf_open();
+    struct sluice_mr *near = register_piece(pair.sides.pds[1], &dmabuf, iova);
+    require_ok(sluice_mr_sge(near, 0, 10, &sges[0]));
+    require_ok(sluice_mr_sge(near, 10, LENGTH - 10, &sges[1]));
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, sges);
+    receive.sge_count = 2;
+    struct sluice_handle handle = post(pair.channels[1], &receive);
+    require_error(sluice_mr_deregister(near), -EBUSY, "posted");
+    struct sluice_sge from = memory_sge(&host, 0, LENGTH);
+    require_ok(sluice_channel_send(pair.channels[0], &from, 1, DEADLINE));
+    await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+    pattern_check(dmabuf.bytes + OFFSET, LENGTH, 2);
+    require_ok(sluice_mr_deregister(near));
+    dmabuf_close(&dmabuf);
+    memory_close(&host);
+    pair_close(&pair);
+    require_number(fake_verbs_alive(), 0);
+}
+END_TEST
+
+/* How a driver refuses a dmabuf, and what is made of it. */
+struct refusal {
+    int error;
+    int wanted;
+    const char *words;
+};
+
+START_TEST(dmabuf_that_is_refused)
+{
+    static const struct refusal refusals[] = {
+        {EOPNOTSUPP, EOPNOTSUPP, "fake0 dmabuf driver"},
+        {EPROTONOSUPPORT, EOPNOTSUPP, "fake0 dmabuf kernel"},
+        {ENOSYS, EOPNOTSUPP, "fake0 dmabuf"},
+        {EINVAL, EINVAL, "fake0 no dmabuf"},
+        {ENOMEM, ENOMEM, "5000 bytes dmabuf fake0"},
+        {EACCES, EACCES, "Permission denied"},
+    };
+    struct sides sides;
+    struct dmabuf dmabuf = dmabuf_open();
+    sides_open(&sides);
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        fake_verbs_fail(1, FAKE_CALL(FAKE_REG_DMABUF_MR), refusals[i].error);
+        require_null(sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, LENGTH, 100, 0),
+                     refusals[i].wanted, refusals[i].words);
+    }
+    /* Too short: the kernel only says that it is invalid. */
+    fake_verbs_fail(1, FAKE_CALL(FAKE_REG_DMABUF_MR), EINVAL);
+    require_null(sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, FILE_LENGTH, 100, 0),
+                 EINVAL, "32768 bytes offset 0x3064 beyond 32768");
+    require_number(fake_verbs.live.mrs, 0);
+    sides_close(&sides);
+    dmabuf_close(&dmabuf);
+}
+END_TEST
+
+/* The heap is not of interest, which after a fork may grow by another mapping. */
+static long count_mappings(void)
+{
+    char line[512];
+    long count = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    require(maps, "%s", strerror(errno));
+    while (fgets(line, sizeof(line), maps)) {
+        count += strstr(line, "[heap]") == NULL;
+    }
+    fclose(maps);
+    return count;
+}
+
+/* Whichever way to get memory the driver refuses, the next one is tried; the last answer counts. */
+START_TEST(memory_that_is_refused)
+{
+    struct sides sides;
+    sides_open(&sides);
+    struct sluice_pd *pd = sides.pds[0];
+    require_ok(sluice_mr_deregister(sluice_mr_alloc(pd, LENGTH, SLUICE_MR_HUGE_PAGES)));
+    require_error(sluice_mr_remote(NULL, NULL), -EINVAL, "");
+    char text[400];
+    snprintf(text, sizeof(text), "%s", sluice_last_error());
+    /* With transparent pages there are two ways at least. */
+    bool two = access("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", R_OK) == 0;
+    long mappings = count_mappings();
+    fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), EFAULT);
+    struct sluice_mr *mr = sluice_mr_alloc(pd, LENGTH, SLUICE_MR_HUGE_PAGES);
+    require((mr != NULL) == two, "%d ways: %s", 1 + two, sluice_last_error());
+    if (mr) {
+        value_check(sluice_mr_addr(mr), LENGTH, 0);
+        require(strcmp(text, sluice_last_error()) == 0, "%s", sluice_last_error());
+    }
+    require_ok(sluice_mr_deregister(mr));
+    fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), EPERM);
+    require_null(sluice_mr_alloc(pd, LENGTH, 0), EPERM, "5000 fake0");
+    fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), ENOMEM);
+    require_null(sluice_mr_alloc(pd, LENGTH, 0), ENOMEM, "ulimit -l");
+    fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), EPERM);
+    require_null(sluice_mr_register(pd, text, sizeof(text), 0), EPERM, "400 fake0");
+    require_number(fake_verbs.live.mrs, 0);
+    require(SANITIZED || count_mappings() == mappings, "%ld mappings, were %ld", count_mappings(),
+            mappings);
+    sides_close(&sides);
+}
+END_TEST
+
+/* Memory that the device does not let go of is given to nobody else. */
+START_TEST(memory_that_is_kept)
+{
+    struct sides sides;
+    sides_open(&sides);
+    struct sluice_mr *mr = sluice_mr_alloc(sides.pds[0], LENGTH, ACCESS_ALL);
+    require(mr, "%s", sluice_last_error());
+    uint8_t *bytes = sluice_mr_addr(mr);
+    require_ok(sluice_log_set(SLUICE_LOG_NONE, NULL, NULL)); /* it is an error in the log */
+    fake_verbs.tolerate_misuse = true; /* the protection domain then has a child */
+    fake_verbs_fail(1, FAKE_CALL(FAKE_DEREG_MR), EIO);
+    require_ok(sluice_mr_deregister(mr));
+    memset(bytes, 1, LENGTH); /* still mapped: this would kill the program */
+    require_number(fake_verbs.live.mrs, 1);
+    sides_close(&sides);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, dmabuf_is_read_and_written, 0, (int)COUNT(iovas));
+    tcase_add_test(tcase, dmabuf_that_is_refused);
+    tcase_add_test(tcase, memory_that_is_refused);
+    tcase_add_test(tcase, memory_that_is_kept);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {{"memory", WIRE_SELF, 30, add_tests}};
+    /* Whatever device other programs are to test. */
+    setenv("SLUICE_TEST_DEVICE", "fake0", 1);
+    return run_cases("verbs_memory", cases, COUNT(cases));
+}

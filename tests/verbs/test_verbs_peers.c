@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Probes on a device: what they take of it, what becomes of them, and a peer that
+ * is silent because nothing arrives, or because the device tells us nothing.
+ */
+#include "../support/process.h"
+#include "check.h"
+
+#define KEEPALIVE SLUICE_MS(60)
+/* Two times that, and what else the host has to do. */
+#define NOTICED (2 * KEEPALIVE + SLUICE_MS(500))
+
+static const struct sluice_channel_attr watchful = {.size = sizeof(watchful),
+                                                    .keepalive = KEEPALIVE};
+
+static struct fake_qp_info qp_info(uint32_t i)
+{
+    struct fake_qp_info info;
+    require(fake_verbs_qp(i, &info), "no queue pair %u", i);
+    return info;
+}
+
+/* A pair of which both ends have been heard. */
+static void open_pair(struct pair *pair, const struct sluice_channel_attr *attr)
+{
+    pair_open(pair, attr);
+    for (int i = 0; i < 2; i++) {
+        require_ok(sluice_channel_wait_connected(pair->channels[i], DEADLINE));
+    }
+}
+
+/* The link is cut, or the device withholds what it has to say. */
+START_TEST(silent_peer_is_lost)
+{
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_handle handles[2];
+    struct pair pair;
+    open_pair(&pair, &watchful);
+    for (int i = 0; i < 2; i++) {
+        handles[i] = post(pair.channels[0], &receive);
+    }
+    if (_i == 0) {
+        fake_verbs_cut(qpn_of(0), true);
+    } else {
+        fake_verbs_hold(qpn_of(0));
+    }
+    struct span start = span_begin();
+    int64_t most = NOTICED + (_i == 0 ? 0 : SLUICE_S(1)); /* what is withheld is drained */
+    await(pair.channels[0], handles[0], SLUICE_CLASS_PEER_LOST);
+    await(pair.channels[0], handles[1], SLUICE_CLASS_CANCELLED);
+    struct span took = span_since(start);
+    require_took(took, KEEPALIVE / 2, most);
+    struct sluice_error error = channel_error(pair.channels[0]);
+    require(error.status == SLUICE_STATUS_RETRY_EXC_ERR && strstr(error.text, "60 ms"), "%s",
+            error.text);
+    require_result(sluice_channel_wait_connected(pair.channels[0], DEADLINE), -ENOTCONN);
+    fake_verbs_release(0);
+    pair_reset(&pair);
+    require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
+    pair_works(&pair);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* A probe that the device keeps is waited for by nobody, and harms nothing when it comes. */
+START_TEST(withheld_probe_delays_nothing)
+{
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    struct pair pair;
+    fake_verbs.orphans = (enum fake_orphans)(_i % 3);
+    pair_open(&pair, NULL);
+    for (int round = 0; round < 3; round++) {
+        fake_verbs_hold(qpn_of(0));
+        require_result(sluice_channel_wait_connected(pair.channels[0], SLUICE_MS(5)), -ETIMEDOUT);
+        await_held(qpn_of(0), FAKE_SEND, 1);
+        int64_t start = fair_now();
+        if (round == 1) {
+            require_ok(sluice_channel_shutdown(pair.channels[0], DEADLINE));
+        }
+        pair_reset(&pair);
+        require(fair_now() - start < SLUICE_MS(700), "%lld ms",
+                (long long)(fair_now() - start) / 1000000);
+        fake_verbs_release(0);
+    }
+    pair_works(&pair);
+    require_ok(sluice_channel_counters(pair.channels[0], &counters));
+    require(counters.discarded == (fake_verbs.orphans == FAKE_LATE ? 3 : 0), "%llu discarded",
+            (unsigned long long)counters.discarded);
+    /* What has succeeded is an answer too, until it is made new. */
+    fake_verbs_hold(qpn_of(0));
+    require_ok(sluice_channel_wait_connected(pair.channels[0], 0));
+    fake_verbs_release(0);
+    pair_reset(&pair);
+    fake_verbs_hold(qpn_of(0));
+    require_result(sluice_channel_wait_connected(pair.channels[0], SLUICE_MS(5)), -ETIMEDOUT);
+    int64_t start = fair_now();
+    sluice_channel_close(pair.channels[0]);
+    pair.channels[0] = NULL;
+    require(fair_now() - start < SLUICE_MS(700), "%lld ms",
+            (long long)(fair_now() - start) / 1000000);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* What the driver or the device says of a probe is what is said of the peer. */
+START_TEST(probe_that_fails_names_the_cause)
+{
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct pair pair;
+    pair_open(&pair, NULL);
+    struct sluice_handle handle = post(pair.channels[0], &receive);
+    fake_verbs_end(qpn_of(0), FAKE_SEND, 1, IBV_WC_REM_ACCESS_ERR, 77);
+    require_error(sluice_channel_wait_connected(pair.channels[0], DEADLINE), -EACCES,
+                  "peer 0 remote access error");
+    struct sluice_error error = channel_error(pair.channels[0]);
+    require(error.vendor == 77 && error.status == SLUICE_STATUS_REM_ACCESS_ERR &&
+                error.opcode == SLUICE_OP_NONE,
+            "vendor %u, status %u, opcode %u", error.vendor, error.status, error.opcode);
+    struct sluice_completion completion = await(pair.channels[0], handle, SLUICE_CLASS_ACCESS);
+    require(completion.vendor == 77, "vendor %u", completion.vendor);
+    pair_reset(&pair);
+    fake_verbs_refuse(qpn_of(0), FAKE_SEND, 1, 0, ENOMEM);
+    require_error(sluice_channel_wait_connected(pair.channels[0], DEADLINE), -EIO,
+                  "peer 0 refused");
+    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
+    pair_reset(&pair);
+    require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
+    pair_works(&pair);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* The send queue has one place more than the program asked for, of what the device has. */
+START_TEST(probe_has_a_place_of_its_own)
+{
+    static struct sluice_request writes[64];
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 64};
+    struct pair pair;
+    fake_verbs.device[0].max_qp_wr = 64;
+    sides_open(&pair.sides);
+    struct sluice_context_info info = context_info(pair.sides.contexts[0]);
+    require(info.max_send_depth == 63 && info.max_receive_depth == 64, "depths %u and %u",
+            info.max_send_depth, info.max_receive_depth);
+    require_null(sluice_channel_prepare(pair.sides.pds[0], &attr), EINVAL, "send_depth 64 1..63");
+    attr.send_depth = 63;
+    pair_connect(&pair, &attr);
+    require(qp_info(0).init.cap.max_send_wr == 64, "%u", qp_info(0).init.cap.max_send_wr);
+    fake_verbs_hold(qpn_of(0));
+    for (uint32_t i = 0; i < COUNT(writes); i++) {
+        writes[i] = request_of(SLUICE_OP_WRITE, 0, NULL);
+    }
+    require_result(sluice_channel_post(pair.channels[0], writes, 63, DEADLINE, NULL), 63);
+    require_result(sluice_channel_wait_connected(pair.channels[0], SLUICE_MS(5)), -ETIMEDOUT);
+    await_held(qpn_of(0), FAKE_SEND, 64);
+    require_result(sluice_channel_post(pair.channels[0], writes, 1, DEADLINE, NULL), -EAGAIN);
+    fake_verbs_release(0);
+    require_ok(sluice_channel_wait_connected(pair.channels[0], DEADLINE));
+    pair_works(&pair);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* Where the device has few completion entries, not all peers are asked at a time; but all are. */
+START_TEST(many_peers_on_a_small_queue)
+{
+    struct sides sides;
+    sides_open(&sides);
+    sides_close(&sides);
+    fake_verbs.device[0].max_cqe = 64;
+    fake_verbs.device[0].max_cq = 2;
+    sides_open(&sides);
+    struct sluice_multichannel *all = make_loop(sides.pds[0], 40, NULL);
+    require(all, "%s", sluice_last_error());
+    require_ok(sluice_multichannel_wait_connected(all, DEADLINE));
+    for (uint32_t i = 0; i < 40; i++) {
+        require_ok(sluice_multichannel_peer_wait_connected(all, i, 0));
+        require(qp_info(i).posted[FAKE_SEND] == 1, "peer %u was asked %u times", i,
+                qp_info(i).posted[FAKE_SEND]);
+    }
+    sluice_multichannel_close(all);
+    sides_close(&sides);
+    check_nothing_left();
+}
+END_TEST
+
+/* While a request is in flight, the device tells of a lost peer: it is not asked. */
+START_TEST(busy_peers_are_not_asked)
+{
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
+    struct sluice_completion completion;
+    struct pair pair;
+    open_pair(&pair, &watchful);
+    let_pass(2 * KEEPALIVE);
+    uint32_t before = qp_info(0).posted[FAKE_SEND];
+    /* Nobody takes it; the first probe that is due may have come before it. */
+    struct sluice_handle handle = post(pair.channels[0], &send);
+    require_result(sluice_channel_wait(pair.channels[0], &handle, 6 * KEEPALIVE, &completion),
+                   -ETIMEDOUT);
+    uint32_t busy = qp_info(0).posted[FAKE_SEND] - before;
+    require(busy <= 2, "%u requests", busy);
+    require_ok(sluice_channel_receive(pair.channels[1], NULL, 0, DEADLINE, NULL));
+    await(pair.channels[0], handle, SLUICE_CLASS_NONE);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    handle = post(pair.channels[0], &receive);
+    require_result(sluice_channel_wait(pair.channels[0], &handle, 6 * KEEPALIVE, &completion),
+                   -ETIMEDOUT);
+    uint32_t idle = qp_info(0).posted[FAKE_SEND] - before - busy;
+    require(idle >= 2 && idle <= 8, "%u probes", idle);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_checked_fixture(tcase, fake_verbs_reset, NULL);
+    tcase_add_loop_test(tcase, silent_peer_is_lost, 0, 2);
+    tcase_add_loop_test(tcase, withheld_probe_delays_nothing, 0, 3);
+    tcase_add_test(tcase, probe_that_fails_names_the_cause);
+    tcase_add_test(tcase, probe_has_a_place_of_its_own);
+    tcase_add_test(tcase, many_peers_on_a_small_queue);
+    tcase_add_test(tcase, busy_peers_are_not_asked);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {
+        {"self", WIRE_SELF, 60, add_tests},
+        {"tcp", WIRE_TCP, 60, add_tests},
+    };
+    return run_verbs("verbs peers", cases, COUNT(cases));
+}

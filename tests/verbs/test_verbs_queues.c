@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Completion queues of a device with small ones: as many as it takes, none of
+ * which ever overruns (the pretend device would stop the program), and of which
+ * the program sees nothing. And queues that fail.
+ */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "../support/process.h"
+#include "check.h"
+
+#define PEERS 100
+#define DEPTH 16
+/* Of the completion queue that a peer needs: for what it has in flight, and for a probe. */
+#define PLACES (2 * DEPTH + 1)
+
+static const struct sluice_channel_attr shallow = {
+    .size = sizeof(shallow), .send_depth = DEPTH, .receive_depth = DEPTH};
+
+/* Queues there are for completions of queue pairs; none of them was ever too full. */
+static uint32_t check_queues(uint32_t limit)
+{
+    struct fake_cq_info info;
+    uint32_t count = 0;
+    for (; fake_verbs_cq(count, &info); count++) {
+        require(info.depth <= limit && info.most <= info.depth, "queue %u: %u of %u, most %u",
+                count, info.depth, limit, info.most);
+    }
+    return count;
+}
+
+struct crowd {
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct sluice_multichannel *all;
+    struct memory memory;
+};
+
+static void crowd_open(struct crowd *crowd, uint32_t peers)
+{
+    crowd->context = open_context();
+    crowd->pd = sluice_pd_alloc(crowd->context);
+    require(crowd->pd, "%s", sluice_last_error());
+    crowd->all = make_loop(crowd->pd, peers, &shallow);
+    require(crowd->all, "%s", sluice_last_error());
+    memory_open(&crowd->memory, crowd->pd, (size_t)peers * 16);
+}
+
+static void crowd_close(struct crowd *crowd)
+{
+    memory_close(&crowd->memory);
+    sluice_multichannel_close(crowd->all);
+    sluice_pd_free(crowd->pd);
+    sluice_context_close(crowd->context);
+    check_nothing_left();
+}
+
+/* As many sends and receives of each peer as there is room for, or more. */
+static void flood(struct crowd *crowd, uint32_t peers, uint32_t each)
+{
+    static struct sluice_request sends[PEERS * 2 * DEPTH], receives[PEERS * 2 * DEPTH];
+    static struct sluice_sge from[PEERS], to[PEERS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < peers; i++) {
+        from[i] = memory_sge(&crowd->memory, (size_t)i * 16, 8);
+        to[i] = memory_sge(&crowd->memory, (size_t)i * 16 + 8, 8);
+        pattern_fill(crowd->memory.bytes + (size_t)i * 16, 8, pattern_key(i, i ^ 1, 1));
+    }
+    for (uint32_t j = 0; j < each; j++) {
+        for (uint32_t i = 0; i < peers; i++, count++) {
+            sends[count] = request_of(SLUICE_OP_SEND, i, &from[i]);
+            receives[count] = request_of(SLUICE_OP_RECEIVE, i, &to[i]);
+        }
+    }
+    require_ok(sluice_multichannel_scatter_gather(crowd->all, sends, count, receives, count,
+                                                  DEADLINE, NULL));
+    for (uint32_t i = 0; i < peers; i++) {
+        pattern_check(crowd->memory.bytes + (size_t)i * 16 + 8, 8, pattern_key(i ^ 1, i, 1));
+    }
+}
+
+static const int limits[] = {PLACES, PLACES + 1, 2 * PLACES - 1, 2 * PLACES, 100, 32767};
+
+START_TEST(crowd_on_small_queues)
+{
+    uint32_t limit = (uint32_t)limits[_i];
+    struct crowd crowd;
+    fake_verbs.device[0].max_cqe = limits[_i];
+    crowd_open(&crowd, PEERS);
+    uint32_t queues = check_queues(limit);
+    require(queues >= (PEERS * PLACES + limit - 1) / limit && queues <= PEERS, "%u queues", queues);
+    flood(&crowd, PEERS, 1);
+    flood(&crowd, PEERS, 2 * DEPTH);
+    check_queues(limit);
+    require(fake_verbs.live.channels == 1, "%u completion channels", fake_verbs.live.channels);
+    crowd_close(&crowd);
+}
+END_TEST
+
+/* All completions come at once: there is a place for each. */
+START_TEST(completions_all_at_once)
+{
+    static struct sluice_request requests[PEERS * DEPTH];
+    static struct sluice_completion completions[PEERS * DEPTH];
+    static struct sluice_handle handles[PEERS * DEPTH];
+    uint32_t limit = (uint32_t)limits[_i];
+    struct crowd crowd;
+    uint32_t last[PEERS] = {0};
+    fake_verbs.device[0].max_cqe = limits[_i];
+    crowd_open(&crowd, PEERS);
+    fake_verbs_hold(0);
+    for (uint32_t i = 0; i < COUNT(requests); i++) {
+        requests[i] = request_of(SLUICE_OP_WRITE, i % PEERS, NULL);
+        requests[i].user_data = 1 + i / PEERS;
+    }
+    require_result(
+        sluice_multichannel_post(crowd.all, requests, COUNT(requests), DEADLINE, handles),
+        COUNT(requests));
+    for (uint32_t i = 0; i < PEERS; i++) {
+        await_held(qpn_of(i), FAKE_SEND, 1);
+    }
+    require_result(sluice_multichannel_poll(crowd.all, completions, COUNT(completions)), 0);
+    let_pass(SLUICE_MS(20));
+    fake_verbs_release(0);
+    uint32_t seen = 0;
+    for (int64_t start = fair_now(); seen < COUNT(requests);) {
+        int got = sluice_multichannel_poll(crowd.all, completions, COUNT(completions));
+        require(got >= 0 && fair_now() - start < DEADLINE, "%d, %u seen", got, seen);
+        for (int i = 0; i < got; i++, seen++) {
+            require_class(&completions[i], SLUICE_CLASS_NONE);
+            require(completions[i].user_data == ++last[completions[i].peer],
+                    "request %llu of peer %u, not %u", (unsigned long long)completions[i].user_data,
+                    completions[i].peer, last[completions[i].peer]);
+        }
+    }
+    check_queues(limit);
+    crowd_close(&crowd);
+}
+END_TEST
+
+/* A peer that is made new again and again takes no more places than it had. */
+START_TEST(resets_on_small_queues)
+{
+    struct sluice_endpoint endpoints[2];
+    struct crowd crowd;
+    fake_verbs.device[0].max_cqe = limits[_i];
+    fake_verbs.orphans = (enum fake_orphans)(_i % 2);
+    crowd_open(&crowd, 20);
+    uint32_t queues = fake_verbs.live.cqs;
+    int fds = count_fds();
+    for (uint32_t cycle = 0; cycle < 1000; cycle++) {
+        uint32_t peer = cycle * 7 % 20 & ~UINT32_C(1);
+        struct sluice_request request = request_of(SLUICE_OP_WRITE, peer, NULL);
+        struct sluice_handle handle;
+        require_result(sluice_multichannel_post(crowd.all, &request, 1, DEADLINE, &handle), 1);
+        for (uint32_t i = 0; i < 2; i++) {
+            require_ok(sluice_multichannel_peer_reset(crowd.all, peer + i, &endpoints[i]));
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+            require_ok(sluice_multichannel_peer_handshake(crowd.all, peer + i, &endpoints[!i]));
+        }
+        if (cycle % 50 == 0) {
+            flood(&crowd, 20, DEPTH);
+        }
+        require(fake_verbs.live.qps == 20 && fake_verbs.live.cqs == queues &&
+                    fake_verbs.live.mrs == 1,
+                "cycle %u: %u queue pairs, %u queues, were %u", cycle, fake_verbs.live.qps,
+                fake_verbs.live.cqs, queues);
+    }
+    require(count_fds() == fds, "%d fds, were %d", count_fds(), fds);
+    check_queues((uint32_t)limits[_i]);
+    crowd_close(&crowd);
+}
+END_TEST
+
+/* All sends and receives that there is room for, held. */
+static void fill_peer(struct crowd *crowd, uint32_t peer)
+{
+    struct sluice_request requests[2 * DEPTH];
+    struct sluice_handle handles[2 * DEPTH];
+    for (uint32_t i = 0; i < 2 * DEPTH; i++) {
+        requests[i] = request_of(i % 2 ? SLUICE_OP_WRITE : SLUICE_OP_RECEIVE, peer, NULL);
+    }
+    require_result(
+        sluice_multichannel_post(crowd->all, requests, 2 * DEPTH, SLUICE_FOREVER, handles),
+        2 * DEPTH);
+    require_result(sluice_multichannel_peer_wait_connected(crowd->all, peer, 0), -ETIMEDOUT);
+}
+
+/*
+ * A queue pair ends with as many completions as can be on the queue, where some
+ * devices leave them; then all others have as many, and so has the next one of
+ * the peer. There is room for all, as the first ones were taken away.
+ */
+START_TEST(places_of_a_queue_pair_that_is_gone)
+{
+    struct sluice_endpoint ours;
+    struct crowd crowd;
+    fake_verbs.device[0].max_cqe = 4 * PLACES;
+    fake_verbs.orphans = (enum fake_orphans)_i;
+    crowd_open(&crowd, 4);
+    fake_verbs_hold(0);
+    for (uint32_t i = 0; i < 4; i++) {
+        fill_peer(&crowd, i);
+    }
+    require_ok(sluice_multichannel_peer_reset(crowd.all, 0, &ours));
+    require_ok(sluice_multichannel_peer_handshake(crowd.all, 0, &ours));
+    fill_peer(&crowd, 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t qpn = qpn_of(i);
+        require(fake_verbs_qp_event(qpn, IBV_EVENT_COMM_EST, true), "no queue pair");
+        await_held(qpn, FAKE_SEND, DEPTH + 1);
+        await_held(qpn, FAKE_RECEIVE, DEPTH);
+    }
+    fake_verbs_release(0);
+    struct fake_cq_info info;
+    require(fake_verbs_cq(0, &info) && info.count == info.depth && info.depth == 4 * PLACES,
+            "%u of %u places are taken", info.count, info.depth);
+    crowd_close(&crowd);
+}
+END_TEST
+
+/* The first error is the reason, wherever the completions of a peer come. */
+START_TEST(first_error_on_small_queues)
+{
+    struct sluice_request requests[3];
+    struct sluice_handle handles[3];
+    struct pair pair;
+    struct memory memory;
+    fake_verbs.device[0].max_cqe = 128;
+    fake_verbs.eager = _i == 1;
+    for (int cycle = 0; cycle < 30; cycle++) {
+        pair_open(&pair, NULL);
+        memory_open(&memory, pair.sides.pds[0], 8);
+        struct sluice_sge sge = memory_sge(&memory, 0, 8);
+        requests[0] = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+        requests[1] = request_of(SLUICE_OP_WRITE, 0, &sge);
+        requests[2] = request_of(SLUICE_OP_SEND, 0, &sge);
+        requests[1].remote = memory_remote(&memory, 0, 8);
+        requests[1].remote.rkey ^= 0x5a5a5a00;
+        require_result(sluice_channel_post(pair.channels[0], requests, 3, DEADLINE, handles), 3);
+        struct sluice_completion completion =
+            await(pair.channels[0], handles[1], SLUICE_CLASS_ACCESS);
+        require(completion.cause == completion.status, "cause %u", completion.cause);
+        completion = await(pair.channels[0], handles[0], SLUICE_CLASS_CANCELLED);
+        require(completion.cause == SLUICE_STATUS_REM_ACCESS_ERR, "cause %u", completion.cause);
+        await(pair.channels[0], handles[2], SLUICE_CLASS_CANCELLED);
+        struct sluice_error error = channel_error(pair.channels[0]);
+        require(error.status == SLUICE_STATUS_REM_ACCESS_ERR, "%s", error.text);
+        memory_close(&memory);
+        pair_close(&pair);
+    }
+    check_nothing_left();
+}
+END_TEST
+
+/* A multichannel on queues of 65, which depths of 32 and 16 do not fill. */
+struct uneven {
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct memory memory;
+    struct sluice_sge sge;
+    struct sluice_multichannel *all;
+};
+
+#define UNEVEN_PEERS 6
+
+static void uneven_open(struct uneven *uneven, uint32_t wait_mode)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = 32, .receive_depth = 16, .wait_mode = wait_mode};
+    fake_verbs.device[0].max_cqe = 65;
+    uneven->context = open_context();
+    uneven->pd = sluice_pd_alloc(uneven->context);
+    require(uneven->pd, "%s", sluice_last_error());
+    memory_open(&uneven->memory, uneven->pd, 8);
+    uneven->sge = memory_sge(&uneven->memory, 0, 8);
+    uneven->all = make_loop(uneven->pd, UNEVEN_PEERS, &attr);
+    require(uneven->all, "%s", sluice_last_error());
+}
+
+static void uneven_close(struct uneven *uneven)
+{
+    sluice_multichannel_close(uneven->all);
+    memory_close(&uneven->memory);
+    sluice_pd_free(uneven->pd);
+    sluice_context_close(uneven->context);
+    check_nothing_left();
+}
+
+/* A receive, a write that must fail, and a send behind it; the write is the reason for all. */
+static void fail_peer(struct uneven *uneven, uint32_t peer)
+{
+    struct sluice_request requests[3] = {request_of(SLUICE_OP_RECEIVE, peer, &uneven->sge),
+                                         request_of(SLUICE_OP_WRITE, peer, &uneven->sge),
+                                         request_of(SLUICE_OP_SEND, peer, &uneven->sge)};
+    struct sluice_completion completions[3];
+    requests[1].remote = memory_remote(&uneven->memory, 0, 8);
+    requests[1].remote.rkey ^= 0x5a5a5a00;
+    require_result(sluice_multichannel_submit(uneven->all, requests, 3, DEADLINE, completions),
+                   -EACCES);
+    require_class(&completions[0], SLUICE_CLASS_CANCELLED);
+    require_class(&completions[1], SLUICE_CLASS_ACCESS);
+    require_class(&completions[2], SLUICE_CLASS_CANCELLED);
+    for (int i = 0; i < 3; i++) {
+        require(completions[i].cause == SLUICE_STATUS_REM_ACCESS_ERR, "cause %u",
+                completions[i].cause);
+    }
+}
+
+START_TEST(first_error_on_many_queues)
+{
+    static const uint32_t modes[] = {SLUICE_WAIT_SPIN, SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_EVENT};
+    for (int cycle = 0; cycle < 20; cycle++) {
+        struct uneven uneven;
+        uneven_open(&uneven, modes[_i]);
+        for (uint32_t peer = 0; peer < UNEVEN_PEERS; peer += 2) {
+            fail_peer(&uneven, peer);
+        }
+        uneven_close(&uneven);
+    }
+}
+END_TEST
+
+/* It comes after the queues were found empty, and before one is armed. */
+START_TEST(first_error_before_arming)
+{
+    for (uint32_t peer = 0; peer < UNEVEN_PEERS; peer += 2) {
+        struct uneven uneven;
+        uneven_open(&uneven, SLUICE_WAIT_EVENT);
+        fake_verbs_hold(0);
+        fake_verbs_lock();
+        fake_verbs.release_at_arm = true;
+        fake_verbs_unlock();
+        fail_peer(&uneven, peer);
+        fake_verbs_release(0);
+        uneven_close(&uneven);
+    }
+}
+END_TEST
+
+/* It is there when a peer is reset that shares the queues. */
+START_TEST(first_error_before_a_reset)
+{
+    for (uint32_t peer = 0; peer < UNEVEN_PEERS; peer += 2) {
+        for (uint32_t other = 1; other < UNEVEN_PEERS; other += 2) {
+            struct sluice_request requests[2];
+            struct sluice_handle handles[2];
+            struct sluice_completion completion;
+            struct sluice_endpoint endpoint;
+            struct uneven uneven;
+            fake_verbs.eager = true;
+            uneven_open(&uneven, SLUICE_WAIT_ADAPTIVE);
+            requests[0] = request_of(SLUICE_OP_RECEIVE, peer, &uneven.sge);
+            requests[1] = request_of(SLUICE_OP_WRITE, peer, &uneven.sge);
+            requests[1].remote = memory_remote(&uneven.memory, 0, 8);
+            requests[1].remote.rkey ^= 0x5a5a5a00;
+            require_result(sluice_multichannel_post(uneven.all, requests, 2, DEADLINE, handles), 2);
+            require_ok(sluice_multichannel_peer_reset(uneven.all, other, &endpoint));
+            require_ok(sluice_multichannel_wait(uneven.all, &handles[1], DEADLINE, &completion));
+            require_class(&completion, SLUICE_CLASS_ACCESS);
+            require_ok(sluice_multichannel_wait(uneven.all, &handles[0], DEADLINE, &completion));
+            require_class(&completion, SLUICE_CLASS_CANCELLED);
+            uneven_close(&uneven);
+        }
+    }
+}
+END_TEST
+
+/* The device has no more queues: it is said, and what there is stays well. */
+START_TEST(device_without_more_queues)
+{
+    struct crowd crowd;
+    fake_verbs.device[0].max_cqe = 2 * PLACES;
+    fake_verbs.device[0].max_cq = 12;
+    crowd_open(&crowd, 20);
+    require_null(make_loop(crowd.pd, 20, &shallow), ENOMEM, "completion queue fake0");
+    flood(&crowd, 20, 4);
+    crowd_close(&crowd);
+}
+END_TEST
+
+/* Polling it fails, or arming it: its peers fail, those of another queue do not. */
+START_TEST(queue_that_fails)
+{
+    static const struct sluice_channel_attr asleep = {.size = sizeof(asleep),
+                                                      .wait_mode = SLUICE_WAIT_EVENT};
+    struct pair pairs[2];
+    struct sluice_completion completion = {0};
+    for (int i = 0; i < 2; i++) {
+        pair_open(&pairs[i], &asleep);
+    }
+    struct fake_cq_info info;
+    require(fake_verbs_cq(0, &info), "no queue");
+    fake_verbs_fail(1, FAKE_CALL(_i == 0 ? FAKE_POLL_CQ : FAKE_REQ_NOTIFY_CQ), EIO);
+    require_result(sluice_channel_receive(pairs[0].channels[0], NULL, 0, DEADLINE, &completion),
+                   -EIO);
+    require_class(&completion, SLUICE_CLASS_DEVICE);
+    struct sluice_error error = channel_error(pairs[0].channels[0]);
+    require(error.error_class == SLUICE_CLASS_DEVICE && strstr(error.text, "queue"), "%s",
+            error.text);
+    require_result(sluice_channel_send(pairs[0].channels[0], NULL, 0, DEADLINE), -ENOTCONN);
+    pair_works(&pairs[1]);
+    for (int i = 0; i < 2; i++) {
+        pair_close(&pairs[i]);
+    }
+    check_nothing_left();
+}
+END_TEST
+
+#define ROUNDS 500
+
+struct player {
+    struct sluice_channel *channel;
+    bool first;
+};
+
+static void *play(void *argument)
+{
+    const struct player *player = argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (player->first) {
+            require_ok(sluice_channel_send(player->channel, NULL, 0, DEADLINE));
+        }
+        require_ok(sluice_channel_receive(player->channel, NULL, 0, DEADLINE, NULL));
+        if (!player->first) {
+            require_ok(sluice_channel_send(player->channel, NULL, 0, DEADLINE));
+        }
+    }
+    return NULL;
+}
+
+/* Two that always sleep wake each other, each time, on one queue or on several. */
+START_TEST(sleep_misses_nothing)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .wait_mode = SLUICE_WAIT_EVENT, .rnr_timer = 1};
+    struct fake_cq_info info;
+    struct pair pair;
+    pthread_t thread;
+    fake_verbs.device[0].max_cqe = _i == 0 ? 32767 : 128;
+    pair_open(&pair, &attr);
+    struct player players[2] = {{pair.channels[0], true}, {pair.channels[1], false}};
+    int64_t start = fair_now();
+    require_ok(pthread_create(&thread, NULL, play, &players[1]));
+    play(&players[0]);
+    pthread_join(thread, NULL);
+    require(fair_now() - start < SLUICE_S(15), "%lld ms",
+            (long long)(fair_now() - start) / 1000000);
+    require(fake_verbs_cq(0, &info) && info.events > 0, "nobody slept");
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, crowd_on_small_queues, 0, (int)COUNT(limits));
+    tcase_add_loop_test(tcase, completions_all_at_once, 0, (int)COUNT(limits));
+    tcase_add_loop_test(tcase, resets_on_small_queues, 0, (int)COUNT(limits));
+    tcase_add_loop_test(tcase, places_of_a_queue_pair_that_is_gone, FAKE_LEAVE, FAKE_PURGE + 1);
+    tcase_add_loop_test(tcase, first_error_on_small_queues, 0, 2);
+    tcase_add_loop_test(tcase, first_error_on_many_queues, 0, 3);
+    tcase_add_test(tcase, first_error_before_arming);
+    tcase_add_test(tcase, first_error_before_a_reset);
+    tcase_add_test(tcase, device_without_more_queues);
+    tcase_add_loop_test(tcase, queue_that_fails, 0, 2);
+    tcase_add_loop_test(tcase, sleep_misses_nothing, 0, 2);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {{"queues", WIRE_SELF, 60, add_tests}};
+    return run_verbs("verbs_queues", cases, COUNT(cases));
+}

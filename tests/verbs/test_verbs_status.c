@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a device can say of a request, and what a program hears: each status of
+ * each operation, with the device's own code; posts that are refused; and
+ * completions that come late, out of order among peers, or not at all.
+ */
+#include "../support/process.h"
+#include "check.h"
+
+#define VENDOR 0x51ce00
+
+enum { SEND, RECEIVE, WRITE, READ, OPERATIONS };
+
+static const uint32_t opcodes[OPERATIONS] = {SLUICE_OP_SEND, SLUICE_OP_RECEIVE, SLUICE_OP_WRITE,
+                                             SLUICE_OP_READ};
+
+#define ALL_OF(class)              \
+    {                              \
+        class, class, class, class \
+    }
+
+/* As sluice_errors(7) has them; what is not named there is of the device. */
+static enum sluice_error_class expected_class(enum ibv_wc_status status, int operation)
+{
+    static const struct {
+        enum ibv_wc_status status;
+        enum sluice_error_class classes[OPERATIONS];
+    } table[] = {
+        {IBV_WC_LOC_LEN_ERR,
+         {SLUICE_CLASS_LOCAL, SLUICE_CLASS_TRUNCATED, SLUICE_CLASS_LOCAL, SLUICE_CLASS_LOCAL}},
+        {IBV_WC_LOC_QP_OP_ERR,
+         {SLUICE_CLASS_LOCAL, SLUICE_CLASS_TRUNCATED, SLUICE_CLASS_LOCAL, SLUICE_CLASS_LOCAL}},
+        {IBV_WC_LOC_PROT_ERR, ALL_OF(SLUICE_CLASS_LOCAL)},
+        {IBV_WC_WR_FLUSH_ERR, ALL_OF(SLUICE_CLASS_PEER_LOST)}, /* without a reason before it */
+        {IBV_WC_BAD_RESP_ERR, ALL_OF(SLUICE_CLASS_PROTOCOL)},
+        {IBV_WC_LOC_ACCESS_ERR, ALL_OF(SLUICE_CLASS_LOCAL)},
+        {IBV_WC_REM_INV_REQ_ERR,
+         {SLUICE_CLASS_TRUNCATED, SLUICE_CLASS_ACCESS, SLUICE_CLASS_ACCESS, SLUICE_CLASS_ACCESS}},
+        {IBV_WC_REM_ACCESS_ERR, ALL_OF(SLUICE_CLASS_ACCESS)},
+        {IBV_WC_REM_OP_ERR,
+         {SLUICE_CLASS_TRUNCATED, SLUICE_CLASS_ACCESS, SLUICE_CLASS_ACCESS, SLUICE_CLASS_ACCESS}},
+        {IBV_WC_RETRY_EXC_ERR, ALL_OF(SLUICE_CLASS_PEER_LOST)},
+        {IBV_WC_RNR_RETRY_EXC_ERR, ALL_OF(SLUICE_CLASS_TIMEOUT)},
+    };
+    for (size_t i = 0; i < COUNT(table); i++) {
+        if (table[i].status == status) {
+            return table[i].classes[operation];
+        }
+    }
+    return SLUICE_CLASS_DEVICE;
+}
+
+/* One request of the class and one that was cancelled by it, and nothing else. */
+static void check_counted(const struct sluice_channel *channel, enum sluice_error_class wanted)
+{
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    require_ok(sluice_channel_counters(channel, &counters));
+    counters.failed[wanted]--;
+    counters.failed[SLUICE_CLASS_CANCELLED]--;
+    for (uint32_t i = 0; i < COUNT(counters.failed); i++) {
+        require(counters.failed[i] == 0, "%lld more of class %s", (long long)counters.failed[i],
+                sluice_error_class_name(i));
+    }
+    for (uint32_t i = 0; i < COUNT(counters.requests); i++) {
+        require(counters.requests[i] == 0, "%llu of opcode %u",
+                (unsigned long long)counters.requests[i], i);
+    }
+}
+
+/* The request, and one more of the kind behind it. */
+static void one_status(enum ibv_wc_status status, int operation)
+{
+    enum fake_queue queue = operation == RECEIVE ? FAKE_RECEIVE : FAKE_SEND;
+    enum sluice_error_class wanted = expected_class(status, operation);
+    bool silent = status == IBV_WC_WR_FLUSH_ERR;
+    uint32_t vendor = VENDOR + (uint32_t)status;
+    struct pair pair;
+    struct memory memory;
+    struct sluice_handle handles[2];
+    pair_open(&pair, NULL);
+    memory_open(&memory, pair.sides.pds[0], 200);
+    struct sluice_sge sge = memory_sge(&memory, 0, 100);
+    struct sluice_request requests[2];
+    for (int i = 0; i < 2; i++) {
+        requests[i] = request_of(opcodes[operation], 0, &sge);
+        if (operation == WRITE || operation == READ) {
+            requests[i].remote = memory_remote(&memory, 100, 100);
+        }
+    }
+    fake_verbs_end(qpn_of(0), queue, 1, status, vendor);
+    require_result(sluice_channel_post(pair.channels[0], requests, 2, DEADLINE, handles), 2);
+    if (operation == RECEIVE) {
+        require(sluice_channel_send(pair.channels[1], &sge, 1, DEADLINE) < 0, "status %d", status);
+    }
+    struct sluice_completion completion = await(pair.channels[0], handles[0], wanted);
+    require(completion.status == (silent ? SLUICE_STATUS_RETRY_EXC_ERR : (uint32_t)status) &&
+                completion.vendor == vendor && completion.cause == completion.status,
+            "status %u, vendor code %#x, cause %u; of %d", completion.status, completion.vendor,
+            completion.cause, status);
+    struct sluice_error error = channel_error(pair.channels[0]);
+    require(error.status == completion.status && error.vendor == vendor &&
+                error.error_class == wanted && error.opcode == opcodes[operation],
+            "status %u, vendor code %#x, class %u, opcode %u; of %d", error.status, error.vendor,
+            error.error_class, error.opcode, status);
+    completion = await(pair.channels[0], handles[1], SLUICE_CLASS_CANCELLED);
+    require(completion.cause == error.status, "cause %u", completion.cause);
+    check_counted(pair.channels[0], wanted);
+    memory_close(&memory);
+    pair_close(&pair);
+    check_nothing_left();
+}
+
+START_TEST(each_status_of_each_operation)
+{
+    for (int status = IBV_WC_SUCCESS + 1; status <= IBV_WC_TM_RNDV_INCOMPLETE; status++) {
+        one_status((enum ibv_wc_status)status, _i);
+    }
+    one_status((enum ibv_wc_status)63, _i);
+}
+END_TEST
+
+/* A list that takes three doorbells. */
+#define LIST 40
+#define DOORBELL 16
+
+struct list {
+    struct sluice_handle handles[LIST];
+    uint32_t ended[LIST]; /* how often */
+    struct sluice_completion completions[LIST];
+};
+
+/* Takes what there is until all have ended, and makes sure that there is no more. */
+static void take_all(struct sluice_channel *channel, struct list *list)
+{
+    struct sluice_completion taken[7];
+    int64_t start = fair_now();
+    for (uint32_t count = 0; count < LIST;) {
+        int got = sluice_channel_poll(channel, taken, COUNT(taken));
+        require(got >= 0 && fair_now() - start < DEADLINE, "%d, %u of %d", got, count, LIST);
+        for (int i = 0; i < got; i++, count++) {
+            uint64_t index = taken[i].user_data;
+            require(index < LIST && list->ended[index]++ == 0, "request %llu",
+                    (unsigned long long)index);
+            list->completions[index] = taken[i];
+        }
+    }
+    let_pass(SLUICE_MS(20));
+    require_result(sluice_channel_poll(channel, taken, COUNT(taken)), 0);
+}
+
+/*
+ * The doorbell-th post is refused at its k-th request: what came before was
+ * taken, and is done or flushed; it is that request which is said to be refused,
+ * and the rest is cancelled. Some devices do all of it the same: of the rest, what
+ * they did may be told as done. Each is told once.
+ */
+static void one_refusal(int operation, uint32_t doorbell, uint32_t k, bool runs)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = LIST, .receive_depth = LIST};
+    enum fake_queue queue = operation == RECEIVE ? FAKE_RECEIVE : FAKE_SEND;
+    uint32_t refused = (doorbell - 1) * DOORBELL + (k ? k - 1 : 0);
+    struct sluice_request requests[LIST];
+    struct list list = {.ended = {0}};
+    struct pair pair;
+    struct memory memory;
+    fake_verbs.refused_runs = runs;
+    pair_open(&pair, &attr);
+    memory_open(&memory, pair.sides.pds[0], 200);
+    struct sluice_sge sge = memory_sge(&memory, 0, 100);
+    for (uint32_t i = 0; i < LIST; i++) {
+        requests[i] = request_of(opcodes[operation], 0, &sge);
+        requests[i].user_data = i;
+        if (operation == WRITE || operation == READ) {
+            requests[i].remote = memory_remote(&memory, 100, 100);
+        }
+    }
+    fake_verbs_refuse(qpn_of(0), queue, doorbell, k, EXDEV);
+    require_result(sluice_channel_post(pair.channels[0], requests, LIST, DEADLINE, list.handles),
+                   LIST);
+    take_all(pair.channels[0], &list);
+    for (uint32_t i = 0; i < LIST; i++) {
+        const struct sluice_completion *completion = &list.completions[i];
+        bool well = completion->error_class == SLUICE_CLASS_NONE;
+        bool cancelled = completion->error_class == SLUICE_CLASS_CANCELLED;
+        bool device = completion->error_class == SLUICE_CLASS_DEVICE && completion->error == -EIO;
+        require(i == refused ? device : cancelled || (well && (i < refused || runs)),
+                "doorbell %u, request %u: request %u is of class %s", doorbell, k, i,
+                sluice_error_class_name(completion->error_class));
+    }
+    struct sluice_error error = channel_error(pair.channels[0]);
+    require(error.opcode == opcodes[operation] && strstr(error.text, "refused") &&
+                strstr(error.text, strerror(EXDEV)),
+            "%s", error.text);
+    memory_close(&memory);
+    pair_close(&pair);
+    check_nothing_left();
+}
+
+START_TEST(posts_that_are_refused)
+{
+    static const uint32_t places[] = {0, 1, 2, 7, DOORBELL};
+    for (int runs = 0; runs < 2; runs++) {
+        for (uint32_t doorbell = 1; doorbell <= 2; doorbell++) {
+            for (size_t i = 0; i < COUNT(places); i++) {
+                one_refusal(_i, doorbell, places[i], runs);
+            }
+        }
+    }
+}
+END_TEST
+
+/* A list of many rings few bells, and no request asks for more than there is. */
+START_TEST(one_doorbell_for_many)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = LIST};
+    struct sluice_request requests[LIST];
+    struct list list = {.ended = {0}};
+    struct fake_qp_info before, after;
+    struct pair pair;
+    pair_open(&pair, &attr);
+    for (uint32_t i = 0; i < LIST; i++) {
+        requests[i] = request_of(SLUICE_OP_WRITE, 0, NULL);
+        requests[i].user_data = i;
+    }
+    require(fake_verbs_qp(0, &before), "no queue pair");
+    require_result(sluice_channel_post(pair.channels[0], requests, LIST, DEADLINE, list.handles),
+                   LIST);
+    require(fake_verbs_qp(0, &after), "no queue pair");
+    require(after.doorbells - before.doorbells == (LIST + DOORBELL - 1) / DOORBELL, "%u doorbells",
+            after.doorbells - before.doorbells);
+    take_all(pair.channels[0], &list);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* The device says nothing: the drain bound ends it, and what it says later is nobody's. */
+START_TEST(completions_that_are_held)
+{
+    struct star star;
+    struct sluice_completion completion;
+    fake_verbs.orphans = (enum fake_orphans)_i;
+    star_open(&star, 3, NULL);
+    uint32_t qpn = qpn_of(1);
+    fake_verbs_hold(qpn);
+    struct span start = span_begin();
+    require_result(sluice_multichannel_write(star.hub, 1, NULL, 0, &(struct sluice_remote_mr){0},
+                                             SLUICE_MS(30)),
+                   -ETIMEDOUT);
+    struct span took = span_since(start);
+    require_took(took, SLUICE_MS(1000), SLUICE_MS(1800));
+    require_result(fake_verbs_held(qpn, FAKE_SEND), 0); /* the queue pair is gone */
+    star_works(&star, 0);
+    fake_verbs_release(qpn);
+    require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
+    star_works(&star, 2);
+    star_reset(&star, 1);
+    star_works(&star, 1);
+    star_close(&star);
+    check_nothing_left();
+}
+END_TEST
+
+/* A queue pair is reset while the queue holds completions of it, and of others. */
+START_TEST(completions_of_a_queue_pair_that_is_gone)
+{
+    struct star star;
+    struct sluice_handle handles[3];
+    struct sluice_completion completion;
+    struct sluice_endpoint ours;
+    fake_verbs.orphans = (enum fake_orphans)_i;
+    fake_verbs.eager = true;
+    star_open(&star, 3, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct sluice_request request = request_of(SLUICE_OP_WRITE, i, NULL);
+        require_result(sluice_multichannel_post(star.hub, &request, 1, DEADLINE, &handles[i]), 1);
+    }
+    require_ok(sluice_multichannel_peer_reset(star.hub, 1, &ours));
+    /* It had been done, and says so. */
+    for (uint32_t i = 0; i < 3; i++) {
+        require_ok(sluice_multichannel_wait(star.hub, &handles[i], DEADLINE, &completion));
+        require(completion.peer == i, "peer %u", completion.peer);
+        require_class(&completion, SLUICE_CLASS_NONE);
+    }
+    require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
+    star_works(&star, 0);
+    star_works(&star, 2);
+    star_close(&star);
+    check_nothing_left();
+}
+END_TEST
+
+/* Peers end in an order of their own; each one's requests in that of the posts. */
+START_TEST(order_among_peers)
+{
+    static const uint32_t order[] = {2, 0, 1, 1, 2, 0};
+    struct star star;
+    struct sluice_completion completion;
+    uint32_t next[3] = {0, 0, 0};
+    star_open(&star, 3, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        fake_verbs_hold(qpn_of(i));
+        for (uint32_t j = 0; j < 2; j++) {
+            struct sluice_request request = request_of(SLUICE_OP_WRITE, i, NULL);
+            struct sluice_handle handle;
+            request.user_data = j;
+            require_result(sluice_multichannel_post(star.hub, &request, 1, DEADLINE, &handle), 1);
+        }
+        await_held(qpn_of(i), FAKE_SEND, 2);
+    }
+    for (size_t i = 0; i < COUNT(order); i++) {
+        require_result(sluice_multichannel_poll(star.hub, &completion, 1), 0);
+        fake_verbs_release_some(qpn_of(order[i]), FAKE_SEND, 1);
+        require_result(sluice_multichannel_poll(star.hub, &completion, 1), 1);
+        require(completion.peer == order[i] && completion.user_data == next[order[i]]++,
+                "request %llu of peer %u", (unsigned long long)completion.user_data,
+                completion.peer);
+    }
+    fake_verbs_release(0);
+    star_close(&star);
+    check_nothing_left();
+}
+END_TEST
+
+/* Nobody answers: after the time that the attributes give, not before. */
+START_TEST(peer_that_is_lost)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .ack_timeout = 14, .retry_count = 2}; /* 67 ms, three times */
+    struct star star;
+    star_open(&star, 3, &attr);
+    fake_verbs_cut(qpn_of(1), true);
+    struct span start = span_begin();
+    require_result(sluice_multichannel_send(star.hub, 1, NULL, 0, DEADLINE), -ECONNRESET);
+    struct span took = span_since(start);
+    require_took(took, SLUICE_MS(200), SLUICE_MS(600));
+    struct sluice_error error = peer_error(star.hub, 1);
+    require(error.status == SLUICE_STATUS_RETRY_EXC_ERR && error.vendor == 0x81, "%s", error.text);
+    star_works(&star, 0);
+    star_works(&star, 2);
+    star_close(&star);
+    check_nothing_left();
+}
+END_TEST
+
+/*
+ * Without an end of the wait for an acknowledgement a packet that is lost ends nothing,
+ * however few retries there are: it is sent again with what follows it.
+ */
+START_TEST(packet_that_is_lost)
+{
+    struct sluice_channel_attr attrs[] = {
+        {.size = sizeof(attrs[0]), .ack_timeout = 1, .retry_count = SLUICE_ZERO},
+        {.size = sizeof(attrs[0]), .ack_timeout = SLUICE_ZERO, .retry_count = SLUICE_ZERO}};
+    struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, NULL);
+    struct sluice_completion completion;
+    struct memory near, far;
+    struct pair pair;
+    pair_open(&pair, &attrs[_i]);
+    memory_open(&near, pair.sides.pds[0], 10);
+    memory_open(&far, pair.sides.pds[1], 10);
+    memset(near.bytes, 7, 10);
+    write.sge_count = 1;
+    write.sge = memory_sge(&near, 0, 10);
+    write.remote = memory_remote(&far, 0, 10);
+    fake_verbs_cut(qpn_of(0), true);
+    struct sluice_handle handle = post(pair.channels[0], &write);
+    int result = sluice_channel_wait(pair.channels[0], &handle, _i == 0 ? DEADLINE : SLUICE_MS(200),
+                                     &completion);
+    fake_verbs_cut(qpn_of(0), false);
+    if (_i == 0) {
+        require_result(result, 0);
+        require_class(&completion, SLUICE_CLASS_PEER_LOST);
+        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
+    } else {
+        require_result(result, -ETIMEDOUT);
+        require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+        require_result(far.bytes[9], 0);
+        require_ok(sluice_channel_write(pair.channels[0], &write.sge, 1, &write.remote, DEADLINE));
+        await(pair.channels[0], handle, SLUICE_CLASS_NONE);
+        require_result(far.bytes[9], 7);
+        pair_works(&pair);
+    }
+    memory_close(&near);
+    memory_close(&far);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* What is flushed in silence is not taken for done, and what was done is. */
+START_TEST(flush_that_is_told_in_part)
+{
+    struct pair pair;
+    struct memory near;
+    struct memory far;
+    struct fake_qp_info info;
+    struct sluice_request requests[4];
+    struct sluice_completion completions[4];
+    fake_verbs.silent_flush = true;
+    pair_open(&pair, NULL);
+    memory_open(&near, pair.sides.pds[0], 40);
+    memory_open(&far, pair.sides.pds[1], 40);
+    memset(near.bytes, 7, 40);
+    for (uint32_t done = 0; done <= 2; done += 2) {
+        for (uint32_t i = 0; i < 4; i++) {
+            requests[i] = request_of(i < 2 ? SLUICE_OP_WRITE : SLUICE_OP_SEND, 0, NULL);
+            requests[i].sge_count = 1;
+            requests[i].sge = memory_sge(&near, (size_t)i * 10, 10);
+            requests[i].remote = memory_remote(&far, (size_t)i * 10, 10);
+        }
+        fake_verbs_cut(qpn_of(0), done == 0);
+        require_result(
+            sluice_channel_submit(pair.channels[0], requests, 4, SLUICE_MS(200), completions),
+            -ETIMEDOUT);
+        for (uint32_t i = 0; i < 4; i++) {
+            require_class(&completions[i], i < done ? SLUICE_CLASS_NONE : SLUICE_CLASS_TIMEOUT);
+            value_check(far.bytes + (size_t)i * 10, 10, i < done ? 7 : 0);
+        }
+        require(fake_verbs_qp(0, &info) && info.signaled == info.posted[FAKE_SEND] &&
+                    info.posted[FAKE_SEND] == 4,
+                "%u of %u are signalled", info.signaled, info.posted[FAKE_SEND]);
+        pair_reset(&pair);
+    }
+    memory_close(&near);
+    memory_close(&far);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* A receive that comes late is waited for, as often as the attributes say. */
+START_TEST(receive_that_is_late)
+{
+    struct sluice_channel_attr patient = {.size = sizeof(patient), .rnr_timer = 1};
+    struct sluice_channel_attr impatient = {
+        .size = sizeof(impatient), .rnr_timer = 1, .rnr_retry = 3};
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct pair pair;
+    pair_open(&pair, &patient);
+    struct sluice_handle handle = post(pair.channels[0], &send);
+    let_pass(SLUICE_MS(30));
+    post(pair.channels[1], &receive);
+    await(pair.channels[0], handle, SLUICE_CLASS_NONE);
+    pair_close(&pair);
+    pair_open(&pair, &impatient);
+    handle = post(pair.channels[0], &send);
+    struct sluice_completion completion = await(pair.channels[0], handle, SLUICE_CLASS_TIMEOUT);
+    require(completion.status == SLUICE_STATUS_RNR_RETRY_EXC_ERR, "%u", completion.status);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+/* Some providers tell of immediate data by the opcode only. */
+START_TEST(immediate_without_flag)
+{
+    struct pair pair;
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    fake_verbs.flags_without_imm = true;
+    pair_open(&pair, NULL);
+    struct sluice_handle handle = post(pair.channels[1], &receive);
+    require_ok(sluice_channel_write_immediate(pair.channels[0], NULL, 0,
+                                              &(struct sluice_remote_mr){0}, 0x01020304, DEADLINE));
+    struct sluice_completion completion = await(pair.channels[1], handle, SLUICE_CLASS_NONE);
+    require(completion.flags == (SLUICE_IMMEDIATE | SLUICE_WRITTEN) &&
+                completion.immediate == 0x01020304,
+            "flags %u, immediate %#x", completion.flags, completion.immediate);
+    pair_close(&pair);
+    check_nothing_left();
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, each_status_of_each_operation, 0, OPERATIONS);
+    tcase_add_loop_test(tcase, posts_that_are_refused, 0, OPERATIONS);
+    tcase_add_test(tcase, one_doorbell_for_many);
+    tcase_add_loop_test(tcase, completions_that_are_held, FAKE_LEAVE, FAKE_LATE + 1);
+    tcase_add_loop_test(tcase, completions_of_a_queue_pair_that_is_gone, FAKE_LEAVE, FAKE_LATE + 1);
+    tcase_add_test(tcase, order_among_peers);
+    tcase_add_test(tcase, peer_that_is_lost);
+    tcase_add_loop_test(tcase, packet_that_is_lost, 0, 2);
+    tcase_add_test(tcase, flush_that_is_told_in_part);
+    tcase_add_test(tcase, receive_that_is_late);
+    tcase_add_test(tcase, immediate_without_flag);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {{"status", WIRE_SELF, 60, add_tests}};
+    return run_verbs("verbs_status", cases, COUNT(cases));
+}
