@@ -385,15 +385,15 @@ check_c() {
 }
 
 # Commands run in a folder that has what they name.
-mkdir "$tmp/blocks" "$tmp/desk"
-mkdir "$tmp/desk/bin"
-ln -s "$(cd "$srcdir" && pwd)/scripts/launch" "$tmp/desk/bin/sluice-launch"
+mkdir "$tmp/blocks" "$tmp/fixture"
+mkdir "$tmp/fixture/bin"
+ln -s "$(cd "$srcdir" && pwd)/scripts/launch" "$tmp/fixture/bin/sluice-launch"
 # Without libsodium there are no secrets, which scripts/launch would make.
 grep -q '^#define HAVE_SODIUM 1' config.h 2>/dev/null || export SLUICE_SECRET_FILE=
 
 run_commands() {
-  ln -sf "$(pwd)/$2" "$tmp/desk/program"
-  (cd "$tmp/desk" && PATH=$tmp/desk/bin:$PATH SLUICE_DEVICE=soft timeout 60 sh -e "$1")
+  ln -sf "$(pwd)/$2" "$tmp/fixture/program"
+  (cd "$tmp/fixture" && PATH=$tmp/fixture/bin:$PATH SLUICE_DEVICE=soft timeout 60 sh -e "$1")
 }
 
 check_shell() {

@@ -77,8 +77,6 @@ source_checks = \
 
 # What the test programs share. One source or header a line, sorted.
 %C%_libtestsupport_la_SOURCES = \
-	%D%/support/crew.c \
-	%D%/support/crew.h \
 	%D%/support/fair.c \
 	%D%/support/fair.h \
 	%D%/support/fault.c \
@@ -93,6 +91,8 @@ source_checks = \
 	%D%/support/pair.h \
 	%D%/support/process.c \
 	%D%/support/process.h \
+	%D%/support/ranks.c \
+	%D%/support/ranks.h \
 	%D%/support/suite.c \
 	%D%/support/suite.h \
 	%D%/support/words.c \

@@ -123,7 +123,7 @@ struct slu_probe {
     uint64_t successes; /* requests of the peer that had succeeded when it was looked at last */
     uint32_t access;    /* that the peer gives us */
     bool answered;      /* the peer was heard since it was connected */
-    bool excused;       /* keep-alive: the answer may have come while the program was away */
+    bool probe_grace;   /* keep-alive: the answer may have come while the program was away */
     bool awaited;       /* by a wait for the peer to be connected */
 };
 
@@ -146,12 +146,12 @@ struct slu_peer {
     int64_t failed_at;
     uint64_t failed_in; /* number of the call during which it failed */
     uint32_t cause_status, cause_opcode, cause_vendor;
-    bool cause_inferred;  /* it failed without saying why: a real reason may follow */
-    bool cause_untold;    /* it came with no request: the first that fails tells it */
-    int connect_error;    /* it never got ready: why */
-    char reason[160];     /* what the driver said of it, or of a post it refused */
-    const char *loss;     /* why it is lost, if the transport knows; static */
-    struct slu_late late; /* if the cause is a deadline */
+    bool cause_inferred;      /* it failed without saying why: a real reason may follow */
+    bool async_error_pending; /* it came with no request: the first that fails tells it */
+    int connect_error;        /* it never got ready: why */
+    char reason[160];         /* what the driver said of it, or of a post it refused */
+    const char *loss;         /* why it is lost, if the transport knows; static */
+    struct slu_late late;     /* if the cause is a deadline */
 
     struct slu_probe probe;
 
@@ -490,8 +490,8 @@ int slu_call_finish(struct slu_call *call, struct slu_slot *slot);
  * before there was room for it (expired), or because of its peer's state. It is
  * counted.
  */
-void slu_refused(const struct slu_engine *engine, const struct slu_item *item, bool expired,
-                 int64_t deadline, struct sluice_completion *completion);
+void slu_complete_unposted(const struct slu_engine *engine, const struct slu_item *item,
+                           bool expired, int64_t deadline, struct sluice_completion *completion);
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
 

@@ -144,7 +144,7 @@ int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,
 }
 
 /* Nobody will ask for its result. One that is pending goes on, and is free at its end. */
-static void let_go(struct slu_engine *engine, struct slu_slot *slot)
+static void detach_slot(struct slu_engine *engine, struct slu_slot *slot)
 {
     if (slot->state == SLU_SLOT_DONE)
         slu_slot_seen(engine, slot);
@@ -165,7 +165,7 @@ int slu_detach(struct slu_engine *engine, const struct sluice_handle *handle)
     slot = find_slot(engine, handle->id);
     kept = slu_failure_drop(engine, handle->id);
     if (slot != NULL)
-        let_go(engine, slot);
+        detach_slot(engine, slot);
     else if (!kept)
         error = fail_stale();
     slu_engine_leave(engine);

@@ -144,7 +144,7 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
         peer->cause_status = status;
         peer->cause_opcode = opcode;
         peer->cause_vendor = vendor;
-        peer->cause_inferred = peer->cause_untold = false;
+        peer->cause_inferred = peer->async_error_pending = false;
         peer->reason[0] = '\0';
     }
     if (peer->state == SLUICE_STATE_FAILED)
@@ -178,7 +178,7 @@ void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint3
         return;
     slu_peer_fail(engine, peer, status, SLUICE_OP_NONE, vendor);
     snprintf(peer->reason, sizeof peer->reason, "%s", reason);
-    peer->cause_untold = first;
+    peer->async_error_pending = first;
     peer->cause_inferred = inferred;
 }
 

@@ -248,7 +248,7 @@ static struct slu_slot *take_slot(struct chain *chain, const struct slu_item *it
     return slot;
 }
 
-static void aim_chain(struct chain *chain, struct slu_peer *peer)
+static void chain_set_peer(struct chain *chain, struct slu_peer *peer)
 {
     if (chain->count == CHAIN || chain->peer != peer)
         flush_chain(chain);
@@ -296,7 +296,7 @@ static void refuse_item(struct slu_call *call, const struct slu_item *item, uint
     struct sluice_completion completion;
     uint64_t id;
 
-    slu_refused(engine, item, call->expired, call->deadline, &completion);
+    slu_complete_unposted(engine, item, call->expired, call->deadline, &completion);
     if (call->owner == SLU_OWNER_CALL) {
         slu_call_result(call, index, &completion);
         return;
@@ -312,7 +312,7 @@ static bool post_item(struct chain *chain, const struct slu_item *item, uint32_t
     struct slu_slot *slot;
     uint64_t offset;
 
-    aim_chain(chain, peer);
+    chain_set_peer(chain, peer);
     if (peer->state != SLUICE_STATE_READY || chain->call->expired) {
         refuse_item(chain->call, item, index);
         return true;
@@ -389,7 +389,7 @@ static bool resume_peer(struct chain *chain, struct slu_peer *peer)
     uint32_t index = stall->index;
     struct slu_item item;
 
-    aim_chain(chain, peer);
+    chain_set_peer(chain, peer);
     if (stall->slot != SLU_NONE) {
         slu_source_item(source, index, &item);
         if (!resume_parts(chain, &item))
@@ -449,7 +449,7 @@ static struct slu_slot *post_owned_item(struct chain *chain, const struct slu_it
     bool whole = slu_item_parts(chain->engine, item) == 1;
     struct slu_slot *slot;
 
-    aim_chain(chain, &chain->engine->peers[item->peer]);
+    chain_set_peer(chain, &chain->engine->peers[item->peer]);
     if (whole && chain->peer->state == SLUICE_STATE_READY)
         return post_whole(chain, item, index);
     slot = take_slot(chain, item, index);

@@ -113,7 +113,7 @@ static bool ask(struct slu_engine *engine, struct slu_peer *peer)
         return false;
     engine->probe_room--;
     probe->id = next_id(engine, peer);
-    probe->excused = false;
+    probe->probe_grace = false;
     error = engine->transport->qp_probe(peer->qp, probe->id);
     if (error < 0) {
         slu_peer_fail_alone(engine, peer, SLUICE_STATUS_GENERAL_ERR, (uint32_t)-error, false,
@@ -215,9 +215,9 @@ static void judge(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
     struct slu_probe *probe = &peer->probe;
     uint32_t signs = take_signs(engine, peer);
     /* Who comes late to look may find the answer still on its way to us. */
-    bool late = now - probe->due > engine->keepalive && !probe->excused;
+    bool late = now - probe->due > engine->keepalive && !probe->probe_grace;
 
-    probe->excused |= late;
+    probe->probe_grace |= late;
     if (probe->answered && signs == 0 && !late)
         lose_peer(engine, peer);
     else

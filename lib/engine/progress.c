@@ -51,7 +51,8 @@ static inline void end_slot(struct slu_engine *engine, struct slu_peer *peer, st
  * Sends complete in order. One that was done, or failed for a reason of its own,
  * proves that those before it were done, should they not have been reported.
  */
-static void prove_earlier(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot)
+static void retire_unsignaled(struct slu_engine *engine, struct slu_peer *peer,
+                              struct slu_slot *slot)
 {
     struct slu_pool *pool = &engine->pools[SLU_SEND_QUEUE];
 
@@ -68,7 +69,7 @@ static void prove_earlier(struct slu_engine *engine, struct slu_peer *peer, stru
  * One that was flushed proves nothing. Those before it that were not reported
  * may be done or not, in time or not: they are cancelled when their peer is drained.
  */
-static void pass_earlier(struct slu_engine *engine, const struct slu_slot *slot)
+static void mark_unknown(struct slu_engine *engine, const struct slu_slot *slot)
 {
     struct slu_slot *slots = engine->pools[SLU_SEND_QUEUE].slots;
 
@@ -81,15 +82,15 @@ static void pass_earlier(struct slu_engine *engine, const struct slu_slot *slot)
  * unless that one knows better. When a port is down, devices give one of two
  * statuses that only mean that the request failed.
  */
-static void tell_cause(struct slu_peer *peer, struct slu_slot *slot)
+static void assign_async_error(struct slu_peer *peer, struct slu_slot *slot)
 {
     bool vague = slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR ||
                  (!peer->cause_inferred && (slot->result.status == SLUICE_STATUS_RETRY_EXC_ERR ||
                                             slot->result.status == SLUICE_STATUS_LOC_QP_OP_ERR));
 
-    if (!peer->cause_untold || !vague)
+    if (!peer->async_error_pending || !vague)
         return;
-    peer->cause_untold = false;
+    peer->async_error_pending = false;
     slot->result.status = peer->cause_status;
     slot->result.vendor = peer->cause_vendor;
 }
@@ -112,7 +113,7 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
         slot->result.status = status;
         slot->result.vendor = wc->vendor;
     }
-    tell_cause(peer, slot);
+    assign_async_error(peer, slot);
     slu_peer_fail(engine, peer, status, slot->result.opcode, wc->vendor);
     peer->cause_inferred |= inferred;
 }
@@ -138,9 +139,9 @@ static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
     peer = &engine->peers[slot->result.peer];
     if (queue == SLU_SEND_QUEUE && slot->prev != SLU_NONE) {
         if (wc->status == SLUICE_STATUS_WR_FLUSH_ERR)
-            pass_earlier(engine, slot);
+            mark_unknown(engine, slot);
         else
-            prove_earlier(engine, peer, slot);
+            retire_unsignaled(engine, peer, slot);
     }
     return_credit(peer, &engine->pools[queue], slot, queue);
     if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
@@ -165,7 +166,7 @@ static void abandon_queue(struct slu_engine *engine, struct slu_peer *peer, enum
             return_credit(peer, pool, slot, queue);
         if (slot->result.status == SLUICE_STATUS_SUCCESS)
             slot->result.status = SLUICE_STATUS_WR_FLUSH_ERR;
-        tell_cause(peer, slot);
+        assign_async_error(peer, slot);
         /* The call that posts its parts has yet to see that no more will follow. */
         if (!slot->unfinished)
             end_slot(engine, peer, slot, queue);
@@ -272,7 +273,8 @@ static int take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int c
  * Of the slot that a call waits for alone: its success, if it is the next to end
  * of its queue, is seen at once, and passes by the list of what is done.
  */
-static inline bool sees(struct slu_engine *engine, struct slu_slot *slot, const struct slu_wc *wc)
+static inline bool complete_awaited(struct slu_engine *engine, struct slu_slot *slot,
+                                    const struct slu_wc *wc)
 {
     enum slu_queue queue = slu_slot_queue(slot);
     struct slu_pool *pool = &engine->pools[queue];
@@ -323,7 +325,9 @@ static inline int poll_one(struct slu_engine *engine, struct slu_slot *slot)
 
     if (SLU_LIKELY(count == 0))
         return 0;
-    return SLU_LIKELY(count == 1) && sees(engine, slot, &wc) ? 1 : take_batch(engine, &wc, count);
+    return SLU_LIKELY(count == 1) && complete_awaited(engine, slot, &wc)
+               ? 1
+               : take_batch(engine, &wc, count);
 }
 
 int slu_poll_for(struct slu_engine *engine, struct slu_slot *slot)

@@ -31,8 +31,8 @@ void slu_call_result(struct slu_call *call, uint32_t index,
  * A peer that failed before the call refuses it (ENOTCONN); one that failed
  * during the call cancels what was not posted yet, unless the deadline was it.
  */
-void slu_refused(const struct slu_engine *engine, const struct slu_item *item, bool expired,
-                 int64_t deadline, struct sluice_completion *completion)
+void slu_complete_unposted(const struct slu_engine *engine, const struct slu_item *item,
+                           bool expired, int64_t deadline, struct sluice_completion *completion)
 {
     struct slu_peer *peer = &engine->peers[item->peer];
     bool during = peer->state == SLUICE_STATE_FAILED && peer->failed_in == engine->call_number;

@@ -163,7 +163,7 @@ static struct tcp_peer *hand_over(struct tcp *tcp, struct greeting *greeting,
     return peer;
 }
 
-/* One that is of our job, but of another mind: nobody can go on. */
+/* One of our job with another rank, size or call than it must have: nobody can go on. */
 static int fail_admission(struct sluice_exchange *exchange, struct greeting *greeting,
                           struct newcomer *newcomer, const struct tcp_hello *hello)
 {
@@ -187,7 +187,7 @@ static int fail_admission(struct sluice_exchange *exchange, struct greeting *gre
 }
 
 /* A rank that was let in has hung up: it is one that has yet to come. */
-static void let_go(struct tcp *tcp, struct greeting *greeting, uint32_t rank)
+static void rank_disconnected(struct tcp *tcp, struct greeting *greeting, uint32_t rank)
 {
     struct tcp_peer *peer = &tcp->peers[rank];
     char text[TCP_ADDRESS_TEXT];
@@ -230,7 +230,7 @@ static int admit(struct sluice_exchange *exchange, struct greeting *greeting,
         return 0;
     }
     if (peer->done && has_ended(peer->link.fd))
-        let_go(tcp, greeting, hello->rank);
+        rank_disconnected(tcp, greeting, hello->rank);
     if (peer->done) {
         if (!newcomer->held)
             hold(tcp, greeting, newcomer);
@@ -408,7 +408,7 @@ static int hear_joined(struct sluice_exchange *exchange, struct greeting *greeti
     if (peer->link.fd < 0)
         return 0;
     if (slu_tcp_link_receive(&peer->link) < 0) {
-        let_go(tcp, greeting, rank);
+        rank_disconnected(tcp, greeting, rank);
         return 0;
     }
     if (peer->link.want > 0)
@@ -507,7 +507,7 @@ static bool is_complete(struct tcp *tcp, struct greeting *greeting)
         return false;
     for (uint32_t i = 1; i < tcp->ranks; i++)
         if (has_ended(tcp->peers[i].link.fd))
-            let_go(tcp, greeting, i);
+            rank_disconnected(tcp, greeting, i);
     return greeting->joined == tcp->ranks - 1;
 }
 

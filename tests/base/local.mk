@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The ground floor, and what the library may do to its process. One program, source or header a line, sorted.
+# The ground floor, and what the library may do to its process.
+# One program, source or header a line, sorted.
 test_programs += \
 	tests/test_descriptors \
 	tests/test_environment \
@@ -8,7 +9,7 @@ test_programs += \
 	tests/test_process
 
 tests_test_descriptors_SOURCES = \
-	$(exchange_ranks) \
+	$(exchange_parties) \
 	%D%/test_descriptors.c
 tests_test_environment_SOURCES = %D%/test_environment.c
 tests_test_environment_CPPFLAGS = $(LAUNCH_CPPFLAGS)

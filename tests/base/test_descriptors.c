@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../exchange/ranks.h"
+#include "../exchange/parties.h"
 #include "../support/group.h"
 #include "../support/pair.h"
 #include "../support/process.h"

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/spelling.h"
 #include "../support/suite.h"
+#include "base/spelling.h"
 
 #define LINES 16
 

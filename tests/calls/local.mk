@@ -36,8 +36,8 @@ tests_test_scale_SOURCES = %D%/test_scale.c
 tests_test_scatter_SOURCES = %D%/test_scatter.c
 # One source or header a line, sorted.
 tests_test_semantics_SOURCES = \
-	%D%/semantics/desk.c \
-	%D%/semantics/desk.h \
+	%D%/semantics/fixture.c \
+	%D%/semantics/fixture.h \
 	%D%/semantics/handles.c \
 	%D%/semantics/peers.c \
 	%D%/test_semantics.c

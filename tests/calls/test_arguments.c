@@ -8,7 +8,7 @@
 #include "../support/pair.h"
 
 /* A star, a good request to peer 0, and one to peer 1 that a test spoils. */
-struct desk {
+struct fixture {
     struct star star;
     struct memory near;
     struct memory far;
@@ -16,50 +16,50 @@ struct desk {
     struct sluice_request requests[2];
 };
 
-static void desk_open(struct desk *desk)
+static void fixture_open(struct fixture *fixture)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .max_sge = 4, .max_inline = 32, .max_message = 4096};
-    star_open(&desk->star, 2, &attr);
-    memory_open(&desk->near, desk->star.sides.pds[0], 10000);
-    memory_open(&desk->far, desk->star.sides.pds[1], 10000);
-    pattern_fill(desk->near.bytes, desk->near.length, 8);
+    star_open(&fixture->star, 2, &attr);
+    memory_open(&fixture->near, fixture->star.sides.pds[0], 10000);
+    memory_open(&fixture->far, fixture->star.sides.pds[1], 10000);
+    pattern_fill(fixture->near.bytes, fixture->near.length, 8);
     for (uint32_t i = 0; i < 2; i++) {
-        memory_split(&desk->near, 0, 100, desk->sges[i], 8);
-        desk->sges[i][0] = memory_sge(&desk->near, 0, 64);
-        desk->requests[i] = request_of(SLUICE_OP_WRITE, i, desk->sges[i]);
-        desk->requests[i].remote = memory_remote(&desk->far, 0, 64);
+        memory_split(&fixture->near, 0, 100, fixture->sges[i], 8);
+        fixture->sges[i][0] = memory_sge(&fixture->near, 0, 64);
+        fixture->requests[i] = request_of(SLUICE_OP_WRITE, i, fixture->sges[i]);
+        fixture->requests[i].remote = memory_remote(&fixture->far, 0, 64);
     }
 }
 
 /* Nothing arrived, and both peers work. */
-static void desk_close(struct desk *desk)
+static void fixture_close(struct fixture *fixture)
 {
     struct sluice_completion completion;
-    value_check(desk->far.bytes, desk->far.length, 0);
-    require_result(sluice_multichannel_poll(desk->star.hub, &completion, 1), 0);
-    star_works(&desk->star, 0);
-    star_works(&desk->star, 1);
-    memory_close(&desk->near);
-    memory_close(&desk->far);
-    star_close(&desk->star);
+    value_check(fixture->far.bytes, fixture->far.length, 0);
+    require_result(sluice_multichannel_poll(fixture->star.hub, &completion, 1), 0);
+    star_works(&fixture->star, 0);
+    star_works(&fixture->star, 1);
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    star_close(&fixture->star);
 }
 
 /* Each way to give the list refuses it so. */
-static void refused(struct desk *desk, int error, const char *words)
+static void refused(struct fixture *fixture, int error, const char *words)
 {
     struct sluice_completion completions[2];
     struct sluice_handle handles[2];
-    struct sluice_multichannel *hub = desk->star.hub;
+    struct sluice_multichannel *hub = fixture->star.hub;
     memset(completions, 0xcc, sizeof(completions));
     memset(handles, 0xcc, sizeof(handles));
-    require_error(sluice_multichannel_submit(hub, desk->requests, 2, DEADLINE, completions), error,
-                  words);
-    require_error(sluice_multichannel_post(hub, desk->requests, 2, DEADLINE, handles), error,
+    require_error(sluice_multichannel_submit(hub, fixture->requests, 2, DEADLINE, completions),
+                  error, words);
+    require_error(sluice_multichannel_post(hub, fixture->requests, 2, DEADLINE, handles), error,
                   words);
     struct sluice_scope *scope = sluice_multichannel_scope_begin(hub, DEADLINE);
     require(scope, "%s", sluice_last_error());
-    require_error(sluice_scope_post(scope, desk->requests, 2, handles), error, words);
+    require_error(sluice_scope_post(scope, fixture->requests, 2, handles), error, words);
     struct sluice_scope_report report = {.size = sizeof(report)};
     require_ok(sluice_scope_end(scope, &report));
     require(report.posted == 0, "%u posted", report.posted);
@@ -70,178 +70,182 @@ static void refused(struct desk *desk, int error, const char *words)
 
 START_TEST(unknown_peer)
 {
-    struct desk desk;
-    struct sluice_sge *sge = desk.sges[1];
-    desk_open(&desk);
-    desk.requests[1].peer = 2;
-    refused(&desk, -EINVAL, "2");
-    desk.requests[1].peer = UINT32_MAX;
-    refused(&desk, -EINVAL, "4294967295");
-    struct sluice_multichannel *hub = desk.star.hub;
+    struct fixture fixture;
+    struct sluice_sge *sge = fixture.sges[1];
+    fixture_open(&fixture);
+    fixture.requests[1].peer = 2;
+    refused(&fixture, -EINVAL, "2");
+    fixture.requests[1].peer = UINT32_MAX;
+    refused(&fixture, -EINVAL, "4294967295");
+    struct sluice_multichannel *hub = fixture.star.hub;
     require_error(sluice_multichannel_send(hub, 9, sge, 1, DEADLINE), -EINVAL, "9");
     require_error(sluice_multichannel_receive(hub, 9, sge, 1, DEADLINE, NULL), -EINVAL, "9");
-    require_error(sluice_multichannel_write(hub, 9, sge, 1, &desk.requests[0].remote, DEADLINE),
+    require_error(sluice_multichannel_write(hub, 9, sge, 1, &fixture.requests[0].remote, DEADLINE),
                   -EINVAL, "9");
     require_error(sluice_multichannel_peer_state(hub, 9), -EINVAL, "9");
     struct sluice_error error = {.size = sizeof(error)};
     require_error(sluice_multichannel_peer_error(hub, 9, &error), -EINVAL, "9");
     /* A channel has one peer. */
-    desk.requests[1].peer = 1;
-    require_error(sluice_channel_submit(desk.star.spokes[0], &desk.requests[1], 1, DEADLINE, NULL),
-                  -EINVAL, "1");
-    desk_close(&desk);
+    fixture.requests[1].peer = 1;
+    require_error(
+        sluice_channel_submit(fixture.star.spokes[0], &fixture.requests[1], 1, DEADLINE, NULL),
+        -EINVAL, "1");
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(unknown_operation)
 {
     static const uint32_t opcodes[] = {SLUICE_OP_NONE, 5, 77, UINT32_MAX};
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     for (size_t i = 0; i < COUNT(opcodes); i++) {
-        desk.requests[1].opcode = opcodes[i];
+        fixture.requests[1].opcode = opcodes[i];
         struct sluice_completion completion;
         memset(&completion, 0xcc, sizeof(completion));
-        require_error(sluice_multichannel_submit(desk.star.hub, desk.requests, 2, DEADLINE, NULL),
-                      -EINVAL, "1");
-        require_error(sluice_multichannel_post(desk.star.hub, desk.requests, 2, DEADLINE, NULL),
-                      -EINVAL, "1");
+        require_error(
+            sluice_multichannel_submit(fixture.star.hub, fixture.requests, 2, DEADLINE, NULL),
+            -EINVAL, "1");
+        require_error(
+            sluice_multichannel_post(fixture.star.hub, fixture.requests, 2, DEADLINE, NULL),
+            -EINVAL, "1");
     }
     /* A list of one kind takes no other. */
-    desk.requests[1].opcode = SLUICE_OP_SEND;
+    fixture.requests[1].opcode = SLUICE_OP_SEND;
     require_error(
-        sluice_multichannel_scatter_write(desk.star.hub, desk.requests, 2, DEADLINE, NULL), -EINVAL,
-        "send");
-    require_error(sluice_multichannel_gather_read(desk.star.hub, desk.requests, 2, DEADLINE, NULL),
-                  -EINVAL, "write");
-    desk_close(&desk);
+        sluice_multichannel_scatter_write(fixture.star.hub, fixture.requests, 2, DEADLINE, NULL),
+        -EINVAL, "send");
+    require_error(
+        sluice_multichannel_gather_read(fixture.star.hub, fixture.requests, 2, DEADLINE, NULL),
+        -EINVAL, "write");
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(unknown_flags)
 {
-    struct desk desk;
-    desk_open(&desk);
-    desk.requests[1].flags = UINT32_C(1) << 4;
-    refused(&desk, -EINVAL, "flags");
-    desk.requests[1].flags = UINT32_C(1) << 31;
-    refused(&desk, -EINVAL, "flags");
+    struct fixture fixture;
+    fixture_open(&fixture);
+    fixture.requests[1].flags = UINT32_C(1) << 4;
+    refused(&fixture, -EINVAL, "flags");
+    fixture.requests[1].flags = UINT32_C(1) << 31;
+    refused(&fixture, -EINVAL, "flags");
     /* Known ones that the operation does not have. */
-    desk.requests[1].opcode = SLUICE_OP_READ;
-    desk.requests[1].flags = SLUICE_IMMEDIATE;
-    refused(&desk, -EINVAL, "read");
-    desk.requests[1].flags = SLUICE_INLINE;
-    refused(&desk, -EINVAL, "read");
-    desk.requests[1].opcode = SLUICE_OP_RECEIVE;
-    refused(&desk, -EINVAL, "receive");
-    desk_close(&desk);
+    fixture.requests[1].opcode = SLUICE_OP_READ;
+    fixture.requests[1].flags = SLUICE_IMMEDIATE;
+    refused(&fixture, -EINVAL, "read");
+    fixture.requests[1].flags = SLUICE_INLINE;
+    refused(&fixture, -EINVAL, "read");
+    fixture.requests[1].opcode = SLUICE_OP_RECEIVE;
+    refused(&fixture, -EINVAL, "receive");
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(reserved_fields)
 {
-    struct desk desk;
-    desk_open(&desk);
-    desk.requests[1].reserved = 1;
-    refused(&desk, -EINVAL, "reserved");
-    desk.requests[1].reserved = 0;
-    desk.requests[1].extension = &desk;
-    refused(&desk, -EINVAL, "extension");
-    desk.requests[1].extension = NULL;
+    struct fixture fixture;
+    fixture_open(&fixture);
+    fixture.requests[1].reserved = 1;
+    refused(&fixture, -EINVAL, "reserved");
+    fixture.requests[1].reserved = 0;
+    fixture.requests[1].extension = &fixture;
+    refused(&fixture, -EINVAL, "extension");
+    fixture.requests[1].extension = NULL;
     for (int i = 0; i < 2; i++) {
-        desk.requests[1].reserved2[i] = UINT64_C(1) << 63;
-        refused(&desk, -EINVAL, "reserved2");
-        desk.requests[1].reserved2[i] = 0;
+        fixture.requests[1].reserved2[i] = UINT64_C(1) << 63;
+        refused(&fixture, -EINVAL, "reserved2");
+        fixture.requests[1].reserved2[i] = 0;
     }
-    desk.requests[1].operand[0] = 1;
-    refused(&desk, -EINVAL, "operand");
-    desk.requests[1].operand[0] = 0;
-    desk.requests[1].operand[1] = UINT64_C(1) << 63;
-    refused(&desk, -EINVAL, "operand");
-    desk.requests[1].operand[1] = 0;
+    fixture.requests[1].operand[0] = 1;
+    refused(&fixture, -EINVAL, "operand");
+    fixture.requests[1].operand[0] = 0;
+    fixture.requests[1].operand[1] = UINT64_C(1) << 63;
+    refused(&fixture, -EINVAL, "operand");
+    fixture.requests[1].operand[1] = 0;
     for (int i = 0; i < 3; i++) {
-        desk.requests[1].remote.reserved[i] = 1;
-        refused(&desk, -EINVAL, "remote.reserved");
-        require_error(sluice_multichannel_write(desk.star.hub, 1, desk.sges[1], 1,
-                                                &desk.requests[1].remote, DEADLINE),
+        fixture.requests[1].remote.reserved[i] = 1;
+        refused(&fixture, -EINVAL, "remote.reserved");
+        require_error(sluice_multichannel_write(fixture.star.hub, 1, fixture.sges[1], 1,
+                                                &fixture.requests[1].remote, DEADLINE),
                       -EINVAL, "remote.reserved");
-        desk.requests[1].remote.reserved[i] = 0;
+        fixture.requests[1].remote.reserved[i] = 0;
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(lists_of_elements)
 {
-    struct desk desk;
-    desk_open(&desk);
-    desk.requests[1].sge_count = 5;
-    refused(&desk, -EINVAL, "5 4");
-    desk.requests[1].sge_count = UINT32_MAX;
-    refused(&desk, -EINVAL, "4");
-    desk.requests[1].sge_count = 1;
-    desk.requests[1].sges = NULL;
-    refused(&desk, -EINVAL, "");
-    desk.requests[1].sge_count = 0;
-    desk.requests[1].sge = desk.sges[1][0];
-    refused(&desk, -EINVAL, "element sge_count 0 forgotten");
-    desk.requests[1].sge = (struct sluice_sge){0};
-    require_error(sluice_multichannel_send(desk.star.hub, 1, NULL, 1, DEADLINE), -EINVAL, "");
-    require_error(sluice_multichannel_send(desk.star.hub, 1, desk.sges[0], 5, DEADLINE), -EINVAL,
-                  "5 4");
-    desk_close(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    fixture.requests[1].sge_count = 5;
+    refused(&fixture, -EINVAL, "5 4");
+    fixture.requests[1].sge_count = UINT32_MAX;
+    refused(&fixture, -EINVAL, "4");
+    fixture.requests[1].sge_count = 1;
+    fixture.requests[1].sges = NULL;
+    refused(&fixture, -EINVAL, "");
+    fixture.requests[1].sge_count = 0;
+    fixture.requests[1].sge = fixture.sges[1][0];
+    refused(&fixture, -EINVAL, "element sge_count 0 forgotten");
+    fixture.requests[1].sge = (struct sluice_sge){0};
+    require_error(sluice_multichannel_send(fixture.star.hub, 1, NULL, 1, DEADLINE), -EINVAL, "");
+    require_error(sluice_multichannel_send(fixture.star.hub, 1, fixture.sges[0], 5, DEADLINE),
+                  -EINVAL, "5 4");
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(lengths)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     /* One byte more than a message may have, and than an inline one may have. */
-    desk.sges[1][0] = memory_sge(&desk.near, 0, 4097);
-    desk.requests[1].opcode = SLUICE_OP_SEND;
-    refused(&desk, -EMSGSIZE, "4097 4096");
-    desk.sges[1][0] = memory_sge(&desk.near, 0, 33);
-    desk.requests[1].flags = SLUICE_INLINE;
-    refused(&desk, -EMSGSIZE, "33 32");
-    desk.requests[1].opcode = SLUICE_OP_WRITE;
-    refused(&desk, -EMSGSIZE, "33 32");
+    fixture.sges[1][0] = memory_sge(&fixture.near, 0, 4097);
+    fixture.requests[1].opcode = SLUICE_OP_SEND;
+    refused(&fixture, -EMSGSIZE, "4097 4096");
+    fixture.sges[1][0] = memory_sge(&fixture.near, 0, 33);
+    fixture.requests[1].flags = SLUICE_INLINE;
+    refused(&fixture, -EMSGSIZE, "33 32");
+    fixture.requests[1].opcode = SLUICE_OP_WRITE;
+    refused(&fixture, -EMSGSIZE, "33 32");
     /* More than 4 GiB, by two elements. */
-    desk.requests[1].flags = 0;
-    desk.requests[1].sge_count = 2;
-    desk.sges[1][0].length = desk.sges[1][1].length = UINT32_MAX;
-    desk.requests[1].remote.length = UINT64_MAX - desk.requests[1].remote.addr;
-    refused(&desk, -EMSGSIZE, "");
-    desk_close(&desk);
+    fixture.requests[1].flags = 0;
+    fixture.requests[1].sge_count = 2;
+    fixture.sges[1][0].length = fixture.sges[1][1].length = UINT32_MAX;
+    fixture.requests[1].remote.length = UINT64_MAX - fixture.requests[1].remote.addr;
+    refused(&fixture, -EMSGSIZE, "");
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(remote_ranges)
 {
     static const uint32_t opcodes[] = {SLUICE_OP_WRITE, SLUICE_OP_READ};
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     for (size_t i = 0; i < COUNT(opcodes); i++) {
-        desk.requests[1].opcode = opcodes[i];
-        desk.requests[1].remote = memory_remote(&desk.far, 0, 63);
-        refused(&desk, -ERANGE, "64 63");
-        desk.requests[1].remote.length = 0;
-        refused(&desk, -ERANGE, "64");
+        fixture.requests[1].opcode = opcodes[i];
+        fixture.requests[1].remote = memory_remote(&fixture.far, 0, 63);
+        refused(&fixture, -ERANGE, "64 63");
+        fixture.requests[1].remote.length = 0;
+        refused(&fixture, -ERANGE, "64");
     }
-    require_error(sluice_multichannel_read(desk.star.hub, 1, desk.sges[1], 1,
-                                           &desk.requests[1].remote, DEADLINE),
+    require_error(sluice_multichannel_read(fixture.star.hub, 1, fixture.sges[1], 1,
+                                           &fixture.requests[1].remote, DEADLINE),
                   -ERANGE, "64");
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(elements_outside_their_region)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_sge sge;
     memset(&sge, 0xcc, sizeof(sge));
-    desk_open(&desk);
-    struct sluice_mr *mr = desk.near.mr;
+    fixture_open(&fixture);
+    struct sluice_mr *mr = fixture.near.mr;
     require_error(sluice_mr_sge(mr, 0, 10001, &sge), -ERANGE, "10001 10000");
     require_error(sluice_mr_sge(mr, 1, 10000, &sge), -ERANGE, "10000");
     require_error(sluice_mr_sge(mr, 10001, 0, &sge), -ERANGE, "10001");
@@ -253,20 +257,20 @@ START_TEST(elements_outside_their_region)
     value_check(&sge, sizeof(sge), 0xcc);
     require_ok(sluice_mr_sge(mr, 10000, 0, &sge));
     require_ok(sluice_mr_sge(mr, 9999, 1, &sge));
-    require(sge.addr == (uint64_t)(uintptr_t)desk.near.bytes + 9999 && sge.length == 1, "length %u",
-            sge.length);
-    desk_close(&desk);
+    require(sge.addr == (uint64_t)(uintptr_t)fixture.near.bytes + 9999 && sge.length == 1,
+            "length %u", sge.length);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(elements_by_address)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_sge sge, same;
     memset(&sge, 0xcc, sizeof(sge));
-    desk_open(&desk);
-    struct sluice_mr *mr = desk.near.mr;
-    uint8_t *bytes = desk.near.bytes;
+    fixture_open(&fixture);
+    struct sluice_mr *mr = fixture.near.mr;
+    uint8_t *bytes = fixture.near.bytes;
     require_error(sluice_mr_sge_at(mr, bytes, 10001, &sge), -ERANGE, "10001 10000");
     require_error(sluice_mr_sge_at(mr, bytes + 1, 10000, &sge), -ERANGE, "outside");
     require_error(sluice_mr_sge_at(mr, bytes - 1, 1, &sge), -ERANGE, "outside");
@@ -282,7 +286,7 @@ START_TEST(elements_by_address)
     require_ok(sluice_mr_sge_at(mr, bytes + 17, 1000, &sge));
     require_ok(sluice_mr_sge(mr, 17, 1000, &same));
     require(memcmp(&sge, &same, sizeof(sge)) == 0, "length %u", sge.length);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -316,64 +320,65 @@ END_TEST
 
 START_TEST(negative_times)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
     struct sluice_handle handle = {0};
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    require_error(sluice_multichannel_submit(hub, desk.requests, 2, -1, NULL), -EINVAL, "deadline");
-    require_error(sluice_multichannel_post(hub, desk.requests, 2, INT64_MIN, &handle), -EINVAL,
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    require_error(sluice_multichannel_submit(hub, fixture.requests, 2, -1, NULL), -EINVAL,
                   "deadline");
-    require_error(sluice_multichannel_send(hub, 0, desk.sges[0], 1, -1), -EINVAL, "deadline");
-    require_error(sluice_channel_receive(desk.star.spokes[0], NULL, 0, -1, NULL), -EINVAL,
+    require_error(sluice_multichannel_post(hub, fixture.requests, 2, INT64_MIN, &handle), -EINVAL,
+                  "deadline");
+    require_error(sluice_multichannel_send(hub, 0, fixture.sges[0], 1, -1), -EINVAL, "deadline");
+    require_error(sluice_channel_receive(fixture.star.spokes[0], NULL, 0, -1, NULL), -EINVAL,
                   "deadline");
     require_error(sluice_multichannel_wait(hub, &handle, -1, &completion), -EINVAL, "timeout");
     require_error(sluice_multichannel_shutdown(hub, -1), -EINVAL, "timeout");
     require_null(sluice_multichannel_scope_begin(hub, -1), EINVAL, "deadline");
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A list of no requests is no work: 0, and nothing is looked at or written. */
 START_TEST(empty_lists)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completions[2];
     struct sluice_handle handle;
     memset(completions, 0xcc, sizeof(completions));
     memset(&handle, 0xcc, sizeof(handle));
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
     require_ok(sluice_multichannel_submit(hub, NULL, 0, DEADLINE, completions));
-    require_ok(sluice_multichannel_submit(hub, desk.requests, 0, DEADLINE, NULL));
+    require_ok(sluice_multichannel_submit(hub, fixture.requests, 0, DEADLINE, NULL));
     require_ok(sluice_multichannel_scatter_send(hub, NULL, 0, DEADLINE, completions));
     require_ok(sluice_multichannel_scatter_write(hub, NULL, 0, DEADLINE, completions));
     require_ok(sluice_multichannel_gather_receive(hub, NULL, 0, DEADLINE, completions));
     require_ok(sluice_multichannel_gather_read(hub, NULL, 0, DEADLINE, completions));
     require_ok(sluice_multichannel_scatter_gather(hub, NULL, 0, NULL, 0, DEADLINE, completions));
     require_ok(
-        sluice_multichannel_multicast_send(hub, desk.requests, NULL, 0, DEADLINE, completions));
+        sluice_multichannel_multicast_send(hub, fixture.requests, NULL, 0, DEADLINE, completions));
     require_ok(
-        sluice_multichannel_multicast_write(hub, desk.requests, NULL, 0, DEADLINE, completions));
+        sluice_multichannel_multicast_write(hub, fixture.requests, NULL, 0, DEADLINE, completions));
     require_ok(sluice_multichannel_post(hub, NULL, 0, DEADLINE, &handle));
-    require_ok(sluice_channel_submit(desk.star.spokes[0], NULL, 0, DEADLINE, completions));
-    require_ok(sluice_channel_post(desk.star.spokes[0], NULL, 0, DEADLINE, &handle));
+    require_ok(sluice_channel_submit(fixture.star.spokes[0], NULL, 0, DEADLINE, completions));
+    require_ok(sluice_channel_post(fixture.star.spokes[0], NULL, 0, DEADLINE, &handle));
     require_result(sluice_multichannel_poll(hub, completions, 0), 0);
     value_check(completions, sizeof(completions), 0xcc);
     value_check(&handle, sizeof(handle), 0xcc);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(scatter_gather_lists)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completions[2];
     memset(completions, 0xcc, sizeof(completions));
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, desk.sges[0]);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, desk.sges[1]);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, fixture.sges[0]);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, fixture.sges[1]);
     require_error(
         sluice_multichannel_scatter_gather(hub, &send, 1, &send, 1, DEADLINE, completions), -EINVAL,
         "send");
@@ -390,21 +395,21 @@ START_TEST(scatter_gather_lists)
         sluice_multichannel_scatter_gather(hub, &send, 1, &receive, 1, DEADLINE, completions),
         -EINVAL, "5");
     value_check(completions, sizeof(completions), 0xcc);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(multicast_lists)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completions[2];
     uint32_t peers[2] = {0, 2};
     struct sluice_peer_remote_mr remotes[2] = {{0}};
     memset(completions, 0xcc, sizeof(completions));
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, desk.sges[0]);
-    struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, desk.sges[0]);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, fixture.sges[0]);
+    struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, fixture.sges[0]);
     require_error(sluice_multichannel_multicast_send(hub, &send, peers, 2, DEADLINE, completions),
                   -EINVAL, "2");
     require_error(sluice_multichannel_multicast_send(hub, &write, peers, 1, DEADLINE, completions),
@@ -413,7 +418,7 @@ START_TEST(multicast_lists)
                   -EINVAL, "");
     require_error(sluice_multichannel_multicast_send(hub, NULL, peers, 1, DEADLINE, completions),
                   -EINVAL, "");
-    remotes[0].remote = remotes[1].remote = memory_remote(&desk.far, 0, 64);
+    remotes[0].remote = remotes[1].remote = memory_remote(&fixture.far, 0, 64);
     remotes[1].peer = 7;
     require_error(
         sluice_multichannel_multicast_write(hub, &write, remotes, 2, DEADLINE, completions),
@@ -431,37 +436,39 @@ START_TEST(multicast_lists)
     require_error(sluice_multichannel_multicast_write(hub, &write, NULL, 1, DEADLINE, completions),
                   -EINVAL, "");
     value_check(completions, sizeof(completions), 0xcc);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(null_arguments_of_calls)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
     struct sluice_handle handle = {0};
     struct sluice_error error = {.size = sizeof(error)};
     struct sluice_error small = {.size = 4};
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    struct sluice_channel *spoke = desk.star.spokes[0];
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_channel *spoke = fixture.star.spokes[0];
     require_error(sluice_multichannel_submit(hub, NULL, 1, DEADLINE, NULL), -EINVAL, "");
-    require_error(sluice_multichannel_submit(NULL, desk.requests, 1, DEADLINE, NULL), -EINVAL, "");
+    require_error(sluice_multichannel_submit(NULL, fixture.requests, 1, DEADLINE, NULL), -EINVAL,
+                  "");
     require_error(sluice_multichannel_post(hub, NULL, 1, DEADLINE, NULL), -EINVAL, "");
-    require_error(sluice_multichannel_post(NULL, desk.requests, 1, DEADLINE, NULL), -EINVAL, "");
+    require_error(sluice_multichannel_post(NULL, fixture.requests, 1, DEADLINE, NULL), -EINVAL, "");
     require_error(sluice_multichannel_poll(hub, NULL, 1), -EINVAL, "");
     require_error(sluice_multichannel_poll(NULL, &completion, 1), -EINVAL, "");
     require_error(sluice_multichannel_wait(hub, NULL, 0, &completion), -EINVAL, "");
     require_error(sluice_multichannel_wait(NULL, &handle, 0, &completion), -EINVAL, "");
-    require_error(sluice_multichannel_write(hub, 0, desk.sges[0], 1, NULL, DEADLINE), -EINVAL, "");
+    require_error(sluice_multichannel_write(hub, 0, fixture.sges[0], 1, NULL, DEADLINE), -EINVAL,
+                  "");
     require_error(sluice_multichannel_peer_error(hub, 0, NULL), -EINVAL, "");
     require_error(sluice_multichannel_peer_error(hub, 0, &small), -EINVAL, "size");
     require_error(sluice_multichannel_peer_reset(hub, 0, NULL), -EINVAL, "");
     require_error(sluice_multichannel_peer_state(NULL, 0), -EINVAL, "");
     require_result(sluice_multichannel_peers(NULL), 0);
-    require_error(sluice_channel_send(NULL, desk.sges[0], 1, DEADLINE), -EINVAL, "");
-    require_error(sluice_channel_write(spoke, desk.sges[0], 1, NULL, DEADLINE), -EINVAL, "");
-    require_error(sluice_channel_read(spoke, desk.sges[0], 1, NULL, DEADLINE), -EINVAL, "");
+    require_error(sluice_channel_send(NULL, fixture.sges[0], 1, DEADLINE), -EINVAL, "");
+    require_error(sluice_channel_write(spoke, fixture.sges[0], 1, NULL, DEADLINE), -EINVAL, "");
+    require_error(sluice_channel_read(spoke, fixture.sges[0], 1, NULL, DEADLINE), -EINVAL, "");
     require_error(sluice_channel_wait(spoke, NULL, 0, &completion), -EINVAL, "");
     require_error(sluice_channel_poll(spoke, NULL, 1), -EINVAL, "");
     require_error(sluice_channel_state(NULL), -EINVAL, "");
@@ -470,10 +477,10 @@ START_TEST(null_arguments_of_calls)
     require_error(sluice_channel_error(spoke, &small), -EINVAL, "size");
     require_error(sluice_channel_shutdown(NULL, 0), -EINVAL, "");
     require_null(sluice_channel_scope_begin(NULL, DEADLINE), EINVAL, "");
-    require_error(sluice_scope_post(NULL, desk.requests, 1, NULL), -EINVAL, "");
+    require_error(sluice_scope_post(NULL, fixture.requests, 1, NULL), -EINVAL, "");
     require_error(sluice_scope_wait(NULL, &handle, 0, &completion), -EINVAL, "");
     require_result(sluice_scope_end(NULL, NULL), 0);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 

@@ -12,63 +12,64 @@
 START_TEST(fetch_add_values)
 {
     static const uint64_t addends[] = {1, 0, UINT64_MAX, UINT64_C(1) << 63, 0x1122334455667788};
-    struct desk desk;
-    desk_open(&desk, NULL, ACCESS);
-    struct sluice_sge sge = result_sge(&desk, 2);
-    struct sluice_remote_mr remote = word_of(&desk, 3);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL, ACCESS);
+    struct sluice_sge sge = result_sge(&fixture, 2);
+    struct sluice_remote_mr remote = word_of(&fixture, 3);
     uint64_t value = START + 3;
     for (size_t i = 0; i < COUNT(addends); i++) {
-        desk.results[2] = 0;
-        require_ok(
-            sluice_multichannel_fetch_add(desk.star.hub, 1, &sge, &remote, addends[i], DEADLINE));
-        require_word(desk.results[2], value, "the old value");
+        fixture.results[2] = 0;
+        require_ok(sluice_multichannel_fetch_add(fixture.star.hub, 1, &sge, &remote, addends[i],
+                                                 DEADLINE));
+        require_word(fixture.results[2], value, "the old value");
         value += addends[i];
-        require_word(desk.words[3], value, "the new value");
+        require_word(fixture.words[3], value, "the new value");
     }
     require_word(value, START + 3 + 0x9122334455667788, "the sum");
 
-    struct sluice_request request = add_request(&desk, 3, &sge, 5);
+    struct sluice_request request = add_request(&fixture, 3, &sge, 5);
     struct sluice_completion completion = {0};
-    require_ok(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, &completion));
+    require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
     require(completion.bytes == 8 && completion.opcode == SLUICE_OP_FETCH_ADD &&
                 completion.peer == 1 && completion.user_data == request.user_data,
             "%llu bytes, opcode %u, peer %u", (unsigned long long)completion.bytes,
             completion.opcode, completion.peer);
-    require_word(desk.results[2], value, "the old value");
-    require_word(desk.words[3], value + 5, "the new value");
-    check_others(&desk, 1 << 3);
-    desk_close(&desk);
+    require_word(fixture.results[2], value, "the old value");
+    require_word(fixture.words[3], value + 5, "the new value");
+    check_others(&fixture, 1 << 3);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(compare_swap_values)
 {
-    struct desk desk;
-    desk_open(&desk, NULL, ACCESS);
-    struct sluice_sge sge = result_sge(&desk, 0);
-    struct sluice_remote_mr remote = word_of(&desk, 7);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL, ACCESS);
+    struct sluice_sge sge = result_sge(&fixture, 0);
+    struct sluice_remote_mr remote = word_of(&fixture, 7);
     /* As expected, and then it differs in one bit, each in turn. */
-    require_ok(sluice_multichannel_compare_swap(desk.star.hub, 1, &sge, &remote, START + 7, ~START,
-                                                DEADLINE));
-    require_word(desk.results[0], START + 7, "the old value");
-    require_word(desk.words[7], ~START, "the new value");
+    require_ok(sluice_multichannel_compare_swap(fixture.star.hub, 1, &sge, &remote, START + 7,
+                                                ~START, DEADLINE));
+    require_word(fixture.results[0], START + 7, "the old value");
+    require_word(fixture.words[7], ~START, "the new value");
     for (int bit = 0; bit < 64; bit += short_run() ? 9 : 1) {
-        desk.results[0] = 0;
-        require_ok(sluice_multichannel_compare_swap(
-            desk.star.hub, 1, &sge, &remote, ~START ^ UINT64_C(1) << bit, (uint64_t)bit, DEADLINE));
-        require_word(desk.results[0], ~START, "the old value");
-        require_word(desk.words[7], ~START, "the value that was not as expected");
+        fixture.results[0] = 0;
+        require_ok(sluice_multichannel_compare_swap(fixture.star.hub, 1, &sge, &remote,
+                                                    ~START ^ UINT64_C(1) << bit, (uint64_t)bit,
+                                                    DEADLINE));
+        require_word(fixture.results[0], ~START, "the old value");
+        require_word(fixture.words[7], ~START, "the value that was not as expected");
     }
-    struct sluice_request request = swap_request(&desk, 7, &sge, ~START, 0);
+    struct sluice_request request = swap_request(&fixture, 7, &sge, ~START, 0);
     struct sluice_completion completion = {0};
-    require_ok(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, &completion));
+    require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
     require(completion.bytes == 8 && completion.opcode == SLUICE_OP_COMPARE_SWAP,
             "%llu bytes, opcode %u", (unsigned long long)completion.bytes, completion.opcode);
-    require_word(desk.words[7], 0, "the new value");
-    check_others(&desk, 1 << 7);
-    desk_close(&desk);
+    require_word(fixture.words[7], 0, "the new value");
+    check_others(&fixture, 1 << 7);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -159,10 +160,10 @@ static const struct mistake mistakes[] = {
     {-EINVAL, "operand", .operands = 1},
 };
 
-static void check_mistake(struct desk *desk, uint32_t opcode, const struct mistake *mistake)
+static void check_mistake(struct fixture *fixture, uint32_t opcode, const struct mistake *mistake)
 {
-    struct sluice_sge sges[2] = {result_sge(desk, 0), result_sge(desk, 1)};
-    struct sluice_request request = add_request(desk, 2, sges, 1);
+    struct sluice_sge sges[2] = {result_sge(fixture, 0), result_sge(fixture, 1)};
+    struct sluice_request request = add_request(fixture, 2, sges, 1);
     request.opcode = opcode;
     request.operand[1] = mistake->operands;
     request.flags = mistake->flags;
@@ -178,7 +179,7 @@ static void check_mistake(struct desk *desk, uint32_t opcode, const struct mista
     }
     struct sluice_completion completion = {.user_data = 99};
     struct sluice_handle handle;
-    struct sluice_multichannel *hub = desk->star.hub;
+    struct sluice_multichannel *hub = fixture->star.hub;
     require_error(sluice_multichannel_submit(hub, &request, 1, DEADLINE, &completion),
                   mistake->error, mistake->words);
     require(completion.user_data == 99, "a completion was written");
@@ -196,19 +197,19 @@ static void check_mistake(struct desk *desk, uint32_t opcode, const struct mista
 
 START_TEST(wrong_arguments)
 {
-    struct desk desk;
-    desk_open(&desk, NULL, ACCESS);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL, ACCESS);
     for (size_t i = 0; i < COUNT(mistakes); i++) {
-        check_mistake(&desk, SLUICE_OP_FETCH_ADD, &mistakes[i]);
+        check_mistake(&fixture, SLUICE_OP_FETCH_ADD, &mistakes[i]);
         /* Which has two operands. */
         if (mistakes[i].operands == 0) {
-            check_mistake(&desk, SLUICE_OP_COMPARE_SWAP, &mistakes[i]);
+            check_mistake(&fixture, SLUICE_OP_COMPARE_SWAP, &mistakes[i]);
         }
     }
-    struct sluice_sge sge = result_sge(&desk, 0);
-    struct sluice_remote_mr remote = word_of(&desk, 0);
-    struct sluice_channel *spoke = desk.star.spokes[1];
-    struct sluice_multichannel *hub = desk.star.hub;
+    struct sluice_sge sge = result_sge(&fixture, 0);
+    struct sluice_remote_mr remote = word_of(&fixture, 0);
+    struct sluice_channel *spoke = fixture.star.spokes[1];
+    struct sluice_multichannel *hub = fixture.star.hub;
     require_error(sluice_channel_fetch_add(spoke, NULL, &remote, 1, DEADLINE), -EINVAL, "NULL");
     require_error(sluice_channel_fetch_add(spoke, &sge, NULL, 1, DEADLINE), -EINVAL, "NULL");
     require_error(sluice_channel_compare_swap(spoke, NULL, &remote, 1, 2, DEADLINE), -EINVAL,
@@ -231,89 +232,89 @@ START_TEST(wrong_arguments)
     require_error(sluice_multichannel_submit(hub, &write, 1, DEADLINE, NULL), -EINVAL, "operand");
     require_error(sluice_multichannel_post(hub, &write, 1, DEADLINE, NULL), -EINVAL, "operand");
     require_result(sluice_multichannel_peer_state(hub, 1), SLUICE_STATE_READY);
-    check_others(&desk, 0);
-    value_check(desk.near.bytes, BYTES, 0);
-    star_works(&desk.star, 1);
-    desk_close(&desk);
+    check_others(&fixture, 0);
+    value_check(fixture.near.bytes, BYTES, 0);
+    star_works(&fixture.star, 1);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* It ends so, the peer with it, and no word changes on either side. */
-static void refused(struct desk *desk, const struct sluice_sge *sge,
+static void refused(struct fixture *fixture, const struct sluice_sge *sge,
                     const struct sluice_remote_mr *remote, enum sluice_error_class error_class,
                     int kind)
 {
     struct sluice_completion completion = {0};
-    struct sluice_request request = add_request(desk, 0, sge, 1);
+    struct sluice_request request = add_request(fixture, 0, sge, 1);
     if (kind == 1) {
         request.opcode = SLUICE_OP_COMPARE_SWAP;
         request.operand[0] = START;
         request.operand[1] = 1;
     }
     request.remote = *remote;
-    int result = sluice_multichannel_submit(desk->star.hub, &request, 1, DEADLINE, &completion);
+    int result = sluice_multichannel_submit(fixture->star.hub, &request, 1, DEADLINE, &completion);
     require_class(&completion, error_class);
     require(result == completion.error, "%d, not %d", result, completion.error);
-    require_result(sluice_multichannel_peer_state(desk->star.hub, 1), SLUICE_STATE_FAILED);
-    struct sluice_error error = peer_error(desk->star.hub, 1);
+    require_result(sluice_multichannel_peer_state(fixture->star.hub, 1), SLUICE_STATE_FAILED);
+    struct sluice_error error = peer_error(fixture->star.hub, 1);
     require(error.error_class == error_class && error.opcode == request.opcode, "class %u of %u",
             error.error_class, error.opcode);
-    check_others(desk, error_class == SLUICE_CLASS_LOCAL && !device_is_soft());
-    value_check(desk->near.bytes, BYTES, 0);
+    check_others(fixture, error_class == SLUICE_CLASS_LOCAL && !device_is_soft());
+    value_check(fixture->near.bytes, BYTES, 0);
 }
 
 /* A region that may be read and written, but not so; forged keys, addresses and ranges. */
 START_TEST(no_right_in_the_region)
 {
-    struct desk desk;
-    desk_open(&desk, NULL, ACCESS_ALL);
-    struct sluice_sge sge = result_sge(&desk, 0);
-    struct sluice_remote_mr remote = word_of(&desk, 0);
-    refused(&desk, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
-    desk_close(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL, ACCESS_ALL);
+    struct sluice_sge sge = result_sge(&fixture, 0);
+    struct sluice_remote_mr remote = word_of(&fixture, 0);
+    refused(&fixture, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(forged_regions)
 {
     static const int64_t shifts[] = {-8, BYTES, BYTES + 4096, INT64_MIN};
-    struct desk desk;
-    desk_open(&desk, NULL, ACCESS);
-    struct sluice_sge sge = result_sge(&desk, 0);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL, ACCESS);
+    struct sluice_sge sge = result_sge(&fixture, 0);
     for (size_t i = 0; i < COUNT(shifts); i++) {
-        struct sluice_remote_mr remote = word_of(&desk, 0);
+        struct sluice_remote_mr remote = word_of(&fixture, 0);
         remote.addr += (uint64_t)shifts[i];
-        refused(&desk, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
-        star_reset(&desk.star, 1);
+        refused(&fixture, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
+        star_reset(&fixture.star, 1);
     }
-    struct sluice_remote_mr remote = word_of(&desk, 0);
+    struct sluice_remote_mr remote = word_of(&fixture, 0);
     remote.rkey ^= 0x5a5a5a5a;
-    refused(&desk, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
-    star_reset(&desk.star, 1);
-    star_works(&desk.star, 1);
-    desk_close(&desk);
+    refused(&fixture, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
+    star_reset(&fixture.star, 1);
+    star_works(&fixture.star, 1);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The last word of a region that is no multiple of 8 long. */
 START_TEST(end_of_the_region)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct memory odd;
-    desk_open(&desk, NULL, ACCESS);
-    memory_open_at(&odd, desk.star.sides.pds[1], 20, ACCESS, 0);
+    fixture_open(&fixture, NULL, ACCESS);
+    memory_open_at(&odd, fixture.star.sides.pds[1], 20, ACCESS, 0);
     memset(odd.bytes, 0x77, 20);
-    struct sluice_sge sge = result_sge(&desk, 0);
+    struct sluice_sge sge = result_sge(&fixture, 0);
     struct sluice_remote_mr remote = memory_remote(&odd, 8, 12);
-    require_ok(sluice_multichannel_fetch_add(desk.star.hub, 1, &sge, &remote, 0, DEADLINE));
-    require_word(desk.results[0], 0x7777777777777777, "the old value");
-    desk.results[0] = 0;
+    require_ok(sluice_multichannel_fetch_add(fixture.star.hub, 1, &sge, &remote, 0, DEADLINE));
+    require_word(fixture.results[0], 0x7777777777777777, "the old value");
+    fixture.results[0] = 0;
     remote.addr += 8;
     remote.length = 8;
-    refused(&desk, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
+    refused(&fixture, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
     value_check(odd.bytes, 20, 0x77);
     memory_close(&odd);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -323,13 +324,13 @@ START_TEST(no_right_of_the_channel)
     static const uint32_t rights[] = {SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE,
                                       SLUICE_ACCESS_NONE};
     for (size_t i = 0; i < COUNT(rights); i++) {
-        struct desk desk;
+        struct fixture fixture;
         struct sluice_channel_attr attr = {.size = sizeof(attr), .access = rights[i]};
-        desk_open(&desk, &attr, ACCESS);
-        struct sluice_sge sge = result_sge(&desk, 0);
-        struct sluice_remote_mr remote = word_of(&desk, 0);
-        refused(&desk, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
-        desk_close(&desk);
+        fixture_open(&fixture, &attr, ACCESS);
+        struct sluice_sge sge = result_sge(&fixture, 0);
+        struct sluice_remote_mr remote = word_of(&fixture, 0);
+        refused(&fixture, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
+        fixture_close(&fixture);
     }
 }
 END_TEST
@@ -337,23 +338,23 @@ END_TEST
 /* And one that lets it do nothing else. */
 START_TEST(right_for_nothing_else)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .access = SLUICE_ACCESS_REMOTE_ATOMIC};
     struct sluice_completion completion;
-    desk_open(&desk, &attr, SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC);
-    struct sluice_sge sge = result_sge(&desk, 0);
-    struct sluice_remote_mr remote = word_of(&desk, 1);
-    require_ok(sluice_multichannel_fetch_add(desk.star.hub, 1, &sge, &remote, 0, DEADLINE));
-    require_word(desk.results[0], START + 1, "the old value");
-    desk.results[0] = 0;
+    fixture_open(&fixture, &attr, SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC);
+    struct sluice_sge sge = result_sge(&fixture, 0);
+    struct sluice_remote_mr remote = word_of(&fixture, 1);
+    require_ok(sluice_multichannel_fetch_add(fixture.star.hub, 1, &sge, &remote, 0, DEADLINE));
+    require_word(fixture.results[0], START + 1, "the old value");
+    fixture.results[0] = 0;
     struct sluice_request request = request_of(_i == 0 ? SLUICE_OP_WRITE : SLUICE_OP_READ, 1, &sge);
     request.remote = remote;
-    require_result(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, &completion),
+    require_result(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, &completion),
                    -EACCES);
     require_class(&completion, SLUICE_CLASS_ACCESS);
-    check_others(&desk, 0);
-    value_check(desk.near.bytes, BYTES, 0);
-    desk_close(&desk);
+    check_others(&fixture, 0);
+    value_check(fixture.near.bytes, BYTES, 0);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -363,23 +364,24 @@ END_TEST
  */
 START_TEST(no_place_for_the_result)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct memory mute;
-    desk_open(&desk, NULL, ACCESS);
-    memory_open_at(&mute, desk.star.sides.pds[0], 8, SLUICE_ACCESS_REMOTE_READ, 0);
+    fixture_open(&fixture, NULL, ACCESS);
+    memory_open_at(&mute, fixture.star.sides.pds[0], 8, SLUICE_ACCESS_REMOTE_READ, 0);
     memset(mute.bytes, 0, 8);
-    struct sluice_remote_mr remote = word_of(&desk, 0);
-    struct sluice_sge bad[] = {memory_sge(&mute, 0, 8), result_sge(&desk, 0), result_sge(&desk, 0)};
+    struct sluice_remote_mr remote = word_of(&fixture, 0);
+    struct sluice_sge bad[] = {memory_sge(&mute, 0, 8), result_sge(&fixture, 0),
+                               result_sge(&fixture, 0)};
     bad[1].lkey ^= 0x5a5a5a5a;
     bad[2].addr += BYTES;
     for (size_t i = 0; i < COUNT(bad); i++) {
-        refused(&desk, &bad[i], &remote, SLUICE_CLASS_LOCAL, _i);
-        desk.words[0] = START;
+        refused(&fixture, &bad[i], &remote, SLUICE_CLASS_LOCAL, _i);
+        fixture.words[0] = START;
         value_check(mute.bytes, 8, 0);
-        star_reset(&desk.star, 1);
+        star_reset(&fixture.star, 1);
     }
     memory_close(&mute);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -408,94 +410,95 @@ END_TEST
 /* Each sees what those before it left, in one list: a write, an addition, a read, and so on. */
 START_TEST(mixed_in_order)
 {
-    struct desk desk;
-    desk_open(&desk, NULL, ACCESS);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL, ACCESS);
     struct sluice_completion completions[WORDS];
     struct sluice_request requests[WORDS];
     struct sluice_sge sges[WORDS];
     for (uint32_t i = 0; i < WORDS; i++) {
-        sges[i] = result_sge(&desk, i);
+        sges[i] = result_sge(&fixture, i);
     }
     for (int round = 0; round < (short_run() ? 20 : 200); round++) {
         uint64_t value = (uint64_t)round << 32;
-        memset(desk.near.bytes, 0, BYTES);
-        desk.results[0] = value;
+        memset(fixture.near.bytes, 0, BYTES);
+        fixture.results[0] = value;
         requests[0] = request_of(SLUICE_OP_WRITE, 1, &sges[0]);
-        requests[1] = add_request(&desk, 0, &sges[1], 10);
+        requests[1] = add_request(&fixture, 0, &sges[1], 10);
         requests[2] = request_of(SLUICE_OP_READ, 1, &sges[2]);
-        requests[3] = swap_request(&desk, 0, &sges[3], value + 10, value + 20);
-        requests[4] = add_request(&desk, 0, &sges[4], 1);
+        requests[3] = swap_request(&fixture, 0, &sges[3], value + 10, value + 20);
+        requests[4] = add_request(&fixture, 0, &sges[4], 1);
         requests[5] = request_of(SLUICE_OP_READ, 1, &sges[5]);
-        requests[6] = swap_request(&desk, 0, &sges[6], value, 0);
+        requests[6] = swap_request(&fixture, 0, &sges[6], value, 0);
         requests[7] = request_of(SLUICE_OP_READ, 1, &sges[7]);
         for (uint32_t i = 0; i < WORDS; i++) {
-            requests[i].remote = word_of(&desk, 0);
+            requests[i].remote = word_of(&fixture, 0);
             /* Devices keep the order without it, but need not. */
             if (i > 0 && (round % 2 == 0 || !device_is_soft())) {
                 requests[i].flags = SLUICE_FENCE;
             }
         }
         require_ok(
-            sluice_multichannel_submit(desk.star.hub, requests, WORDS, DEADLINE, completions));
-        require_word(desk.results[1], value, "what it was written to");
-        require_word(desk.results[2], value + 10, "the sum");
-        require_word(desk.results[3], value + 10, "the sum that was expected");
-        require_word(desk.results[4], value + 20, "what it was exchanged for");
-        require_word(desk.results[5], value + 21, "the second sum");
-        require_word(desk.results[6], value + 21, "the second sum that was not expected");
-        require_word(desk.results[7], value + 21, "the second sum that stays");
+            sluice_multichannel_submit(fixture.star.hub, requests, WORDS, DEADLINE, completions));
+        require_word(fixture.results[1], value, "what it was written to");
+        require_word(fixture.results[2], value + 10, "the sum");
+        require_word(fixture.results[3], value + 10, "the sum that was expected");
+        require_word(fixture.results[4], value + 20, "what it was exchanged for");
+        require_word(fixture.results[5], value + 21, "the second sum");
+        require_word(fixture.results[6], value + 21, "the second sum that was not expected");
+        require_word(fixture.results[7], value + 21, "the second sum that stays");
         for (uint32_t i = 0; i < WORDS; i++) {
             require_class(&completions[i], SLUICE_CLASS_NONE);
         }
     }
-    check_others(&desk, 1);
-    desk_close(&desk);
+    check_others(&fixture, 1);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* What an atomic operation brings is sent on by a write that waits for it. */
 START_TEST(fence_passes_the_result_on)
 {
-    struct desk desk;
-    desk_open(&desk, NULL, ACCESS);
-    struct sluice_sge sge = result_sge(&desk, 0);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL, ACCESS);
+    struct sluice_sge sge = result_sge(&fixture, 0);
     uint64_t value = START;
     for (int round = 0; round < (short_run() ? 20 : 200); round++) {
         bool add = round % 2 == 0;
-        struct sluice_request requests[2] = {add ? add_request(&desk, 0, &sge, 9)
-                                                 : swap_request(&desk, 0, &sge, value, value + 9),
-                                             request_of(SLUICE_OP_WRITE, 1, &sge)};
+        struct sluice_request requests[2] = {
+            add ? add_request(&fixture, 0, &sge, 9)
+                : swap_request(&fixture, 0, &sge, value, value + 9),
+            request_of(SLUICE_OP_WRITE, 1, &sge)};
         requests[1].flags = SLUICE_FENCE;
-        requests[1].remote = word_of(&desk, 5);
-        desk.results[0] = 0;
-        require_ok(sluice_multichannel_submit(desk.star.hub, requests, 2, DEADLINE, NULL));
-        require_word(desk.words[5], value, "the old value that was sent on");
+        requests[1].remote = word_of(&fixture, 5);
+        fixture.results[0] = 0;
+        require_ok(sluice_multichannel_submit(fixture.star.hub, requests, 2, DEADLINE, NULL));
+        require_word(fixture.words[5], value, "the old value that was sent on");
         value += 9;
     }
-    require_word(desk.words[0], value, "the sum");
-    check_others(&desk, 1 << 0 | 1 << 5);
-    desk_close(&desk);
+    require_word(fixture.words[0], value, "the sum");
+    check_others(&fixture, 1 << 0 | 1 << 5);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A large read before, a large write after: the word is between them. */
 START_TEST(among_large_transfers)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct memory near, far;
     size_t length = (size_t)(short_run() ? 1 : 8) << 20;
-    desk_open(&desk, NULL, ACCESS);
-    memory_open(&near, desk.star.sides.pds[0], 2 * length);
-    memory_open_at(&far, desk.star.sides.pds[1], length, ACCESS, 0);
+    fixture_open(&fixture, NULL, ACCESS);
+    memory_open(&near, fixture.star.sides.pds[0], 2 * length);
+    memory_open_at(&far, fixture.star.sides.pds[1], length, ACCESS, 0);
     struct sluice_remote_mr remote = memory_remote(&far, 0, length);
     struct sluice_remote_mr last = memory_remote(&far, length - 8, 8);
-    struct sluice_sge sges[] = {memory_sge(&near, 0, length), result_sge(&desk, 0),
-                                memory_sge(&near, length, length), result_sge(&desk, 1)};
+    struct sluice_sge sges[] = {memory_sge(&near, 0, length), result_sge(&fixture, 0),
+                                memory_sge(&near, length, length), result_sge(&fixture, 1)};
     for (int round = 0; round < 4; round++) {
         uint64_t word;
         struct sluice_request requests[4] = {
-            request_of(SLUICE_OP_READ, 1, &sges[0]), add_request(&desk, 0, &sges[1], 1),
-            request_of(SLUICE_OP_WRITE, 1, &sges[2]), add_request(&desk, 0, &sges[3], 1)};
+            request_of(SLUICE_OP_READ, 1, &sges[0]), add_request(&fixture, 0, &sges[1], 1),
+            request_of(SLUICE_OP_WRITE, 1, &sges[2]), add_request(&fixture, 0, &sges[3], 1)};
         requests[0].remote = requests[2].remote = remote;
         requests[1].remote = requests[3].remote = last;
         /* Without one, a write may come before what an earlier read sees. */
@@ -503,16 +506,16 @@ START_TEST(among_large_transfers)
         requests[1].flags = device_is_soft() ? 0 : SLUICE_FENCE;
         pattern_fill(far.bytes, length, pattern_key(1, 2, (uint32_t)round));
         pattern_fill(near.bytes + length, length, pattern_key(2, 1, (uint32_t)round));
-        require_ok(sluice_multichannel_submit(desk.star.hub, requests, 4, DEADLINE, NULL));
+        require_ok(sluice_multichannel_submit(fixture.star.hub, requests, 4, DEADLINE, NULL));
         pattern_check(near.bytes, length, pattern_key(1, 2, (uint32_t)round));
         memcpy(&word, near.bytes + length - 8, 8);
-        require_word(desk.results[0], word, "the last word of the read");
+        require_word(fixture.results[0], word, "the last word of the read");
         memcpy(&word, near.bytes + 2 * length - 8, 8);
-        require_word(desk.results[1], word, "the last word of the write");
+        require_word(fixture.results[1], word, "the last word of the write");
     }
     memory_close(&near);
     memory_close(&far);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -521,19 +524,19 @@ START_TEST(more_than_read_depth)
 {
     static const uint32_t depths[] = {1, 2, 16};
     for (size_t i = 0; i < COUNT(depths); i++) {
-        struct desk desk;
+        struct fixture fixture;
         struct memory results;
         struct sluice_channel_attr attr = {
             .size = sizeof(attr), .read_depth = depths[i], .send_depth = 32};
         enum { REQUESTS = 200 };
         static struct sluice_request requests[REQUESTS];
         static struct sluice_sge sges[REQUESTS];
-        desk_open(&desk, &attr, ACCESS);
-        memory_open(&results, desk.star.sides.pds[0], REQUESTS * sizeof(uint64_t));
+        fixture_open(&fixture, &attr, ACCESS);
+        memory_open(&results, fixture.star.sides.pds[0], REQUESTS * sizeof(uint64_t));
         uint64_t *old = (uint64_t *)(void *)results.bytes;
         for (uint32_t j = 0; j < REQUESTS; j++) {
             sges[j] = memory_sge(&results, j * sizeof(uint64_t), sizeof(uint64_t));
-            requests[j] = add_request(&desk, 0, &sges[j], 3);
+            requests[j] = add_request(&fixture, 0, &sges[j], 3);
             if (j % 7 == 6) {
                 requests[j].opcode = SLUICE_OP_READ;
                 requests[j].operand[0] = 0;
@@ -542,15 +545,16 @@ START_TEST(more_than_read_depth)
                 requests[j].flags = SLUICE_FENCE;
             }
         }
-        require_ok(sluice_multichannel_submit(desk.star.hub, requests, REQUESTS, DEADLINE, NULL));
+        require_ok(
+            sluice_multichannel_submit(fixture.star.hub, requests, REQUESTS, DEADLINE, NULL));
         uint64_t value = START;
         for (uint32_t j = 0; j < REQUESTS; j++) {
             require_word(old[j], value, "an old value");
             value += j % 7 == 6 ? 0 : 3;
         }
-        require_word(desk.words[0], value, "the sum");
+        require_word(fixture.words[0], value, "the sum");
         memory_close(&results);
-        desk_close(&desk);
+        fixture_close(&fixture);
     }
 }
 END_TEST

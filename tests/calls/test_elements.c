@@ -14,30 +14,30 @@ static const struct sluice_channel_attr attr = {
     .size = sizeof(attr), .max_message = MESSAGE, .max_inline = 64};
 
 /* Near memory is the hub's, far memory that of its peers; piece i is with peer i. */
-struct desk {
+struct fixture {
     struct star star;
     struct memory near;
     struct memory far;
     bool atomics;
 };
 
-static void desk_open(struct desk *desk)
+static void fixture_open(struct fixture *fixture)
 {
     uint32_t access = ACCESS_ALL;
-    star_open(&desk->star, PEERS, &attr);
-    desk->atomics = context_info(desk->star.sides.contexts[1]).atomics != SLUICE_ATOMICS_NONE;
-    if (desk->atomics) {
+    star_open(&fixture->star, PEERS, &attr);
+    fixture->atomics = context_info(fixture->star.sides.contexts[1]).atomics != SLUICE_ATOMICS_NONE;
+    if (fixture->atomics) {
         access |= SLUICE_ACCESS_REMOTE_ATOMIC;
     }
-    memory_open(&desk->near, desk->star.sides.pds[0], LONG);
-    memory_open_at(&desk->far, desk->star.sides.pds[1], LONG, access, 0);
+    memory_open(&fixture->near, fixture->star.sides.pds[0], LONG);
+    memory_open_at(&fixture->far, fixture->star.sides.pds[1], LONG, access, 0);
 }
 
-static void desk_close(struct desk *desk)
+static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&desk->near);
-    memory_close(&desk->far);
-    star_close(&desk->star);
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    star_close(&fixture->star);
 }
 
 /* A request that has its element in it. */
@@ -47,17 +47,19 @@ static struct sluice_request own(uint32_t opcode, uint32_t peer, struct sluice_s
         .opcode = opcode, .peer = peer, .sge_count = 1, .sge = sge, .user_data = 7000 + peer};
 }
 
-static struct sluice_request near_piece(const struct desk *desk, uint32_t opcode, uint32_t peer)
+static struct sluice_request near_piece(const struct fixture *fixture, uint32_t opcode,
+                                        uint32_t peer)
 {
-    struct sluice_request request = own(opcode, peer, memory_sge(&desk->near, peer * PIECE, PIECE));
-    request.remote = memory_remote(&desk->far, peer * PIECE, PIECE);
+    struct sluice_request request =
+        own(opcode, peer, memory_sge(&fixture->near, peer * PIECE, PIECE));
+    request.remote = memory_remote(&fixture->far, peer * PIECE, PIECE);
     return request;
 }
 
-static void ask_all(const struct desk *desk, uint32_t opcode, struct sluice_request *requests)
+static void ask_all(const struct fixture *fixture, uint32_t opcode, struct sluice_request *requests)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
-        requests[i] = near_piece(desk, opcode, i);
+        requests[i] = near_piece(fixture, opcode, i);
     }
 }
 
@@ -78,301 +80,303 @@ static void check(const struct memory *memory, uint32_t operation)
 }
 
 /* Each spoke does its part with an element of its own. */
-static void post_far(struct desk *desk, uint32_t opcode, struct sluice_handle *handles)
+static void post_far(struct fixture *fixture, uint32_t opcode, struct sluice_handle *handles)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
-        struct sluice_request request = own(opcode, 0, memory_sge(&desk->far, i * PIECE, PIECE));
-        handles[i] = post(desk->star.spokes[i], &request);
+        struct sluice_request request = own(opcode, 0, memory_sge(&fixture->far, i * PIECE, PIECE));
+        handles[i] = post(fixture->star.spokes[i], &request);
     }
 }
 
-static void await_far(struct desk *desk, const struct sluice_handle *handles)
+static void await_far(struct fixture *fixture, const struct sluice_handle *handles)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
         struct sluice_completion completion =
-            await(desk->star.spokes[i], handles[i], SLUICE_CLASS_NONE);
+            await(fixture->star.spokes[i], handles[i], SLUICE_CLASS_NONE);
         require(completion.bytes == PIECE, "%llu bytes", (unsigned long long)completion.bytes);
     }
 }
 
 START_TEST(blocking_lists)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request requests[PEERS];
     struct sluice_completion completions[PEERS];
     struct sluice_handle handles[PEERS];
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
 
-    fill(&desk.near, &desk.far, 1);
-    post_far(&desk, SLUICE_OP_RECEIVE, handles);
-    ask_all(&desk, SLUICE_OP_SEND, requests);
+    fill(&fixture.near, &fixture.far, 1);
+    post_far(&fixture, SLUICE_OP_RECEIVE, handles);
+    ask_all(&fixture, SLUICE_OP_SEND, requests);
     require_ok(sluice_multichannel_scatter_send(hub, requests, PEERS, DEADLINE, completions));
-    await_far(&desk, handles);
-    check(&desk.far, 1);
-    fill(&desk.far, &desk.near, 2);
-    post_far(&desk, SLUICE_OP_SEND, handles);
-    ask_all(&desk, SLUICE_OP_RECEIVE, requests);
+    await_far(&fixture, handles);
+    check(&fixture.far, 1);
+    fill(&fixture.far, &fixture.near, 2);
+    post_far(&fixture, SLUICE_OP_SEND, handles);
+    ask_all(&fixture, SLUICE_OP_RECEIVE, requests);
     require_ok(sluice_multichannel_gather_receive(hub, requests, PEERS, DEADLINE, completions));
-    await_far(&desk, handles);
-    check(&desk.near, 2);
-    fill(&desk.near, &desk.far, 3);
-    ask_all(&desk, SLUICE_OP_WRITE, requests);
+    await_far(&fixture, handles);
+    check(&fixture.near, 2);
+    fill(&fixture.near, &fixture.far, 3);
+    ask_all(&fixture, SLUICE_OP_WRITE, requests);
     require_ok(sluice_multichannel_scatter_write(hub, requests, PEERS, DEADLINE, NULL));
-    check(&desk.far, 3);
-    fill(&desk.far, &desk.near, 4);
-    ask_all(&desk, SLUICE_OP_READ, requests);
+    check(&fixture.far, 3);
+    fill(&fixture.far, &fixture.near, 4);
+    ask_all(&fixture, SLUICE_OP_READ, requests);
     require_ok(sluice_multichannel_submit(hub, requests, PEERS, DEADLINE, completions));
-    check(&desk.near, 4);
+    check(&fixture.near, 4);
     for (uint32_t i = 0; i < PEERS; i++) {
         require(completions[i].bytes == PIECE && completions[i].user_data == 7000 + i, "%u", i);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(sends_and_receives_together)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request receives[PEERS];
     struct sluice_request sends[PEERS];
     struct sluice_handle handles[PEERS];
-    desk_open(&desk);
-    fill(&desk.far, &desk.near, 5);
-    post_far(&desk, SLUICE_OP_RECEIVE, handles);
-    ask_all(&desk, SLUICE_OP_SEND, sends);
-    ask_all(&desk, SLUICE_OP_RECEIVE, receives);
+    fixture_open(&fixture);
+    fill(&fixture.far, &fixture.near, 5);
+    post_far(&fixture, SLUICE_OP_RECEIVE, handles);
+    ask_all(&fixture, SLUICE_OP_SEND, sends);
+    ask_all(&fixture, SLUICE_OP_RECEIVE, receives);
     for (uint32_t i = 0; i < PEERS; i++) {
         struct sluice_request answer =
-            own(SLUICE_OP_SEND, 0, memory_sge(&desk.far, i * PIECE, PIECE));
+            own(SLUICE_OP_SEND, 0, memory_sge(&fixture.far, i * PIECE, PIECE));
         sends[i].sge = (struct sluice_sge){0};
         sends[i].sge_count = 0;
-        post(desk.star.spokes[i], &answer);
+        post(fixture.star.spokes[i], &answer);
     }
-    require_ok(sluice_multichannel_scatter_gather(desk.star.hub, sends, PEERS, receives, PEERS,
+    require_ok(sluice_multichannel_scatter_gather(fixture.star.hub, sends, PEERS, receives, PEERS,
                                                   DEADLINE, NULL));
-    check(&desk.near, 5);
+    check(&fixture.near, 5);
     for (uint32_t i = 0; i < PEERS; i++) {
-        require_ok(sluice_channel_flush(desk.star.spokes[i], DEADLINE));
+        require_ok(sluice_channel_flush(fixture.star.spokes[i], DEADLINE));
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(multicasts)
 {
     static const uint32_t peers[PEERS] = {0, 1, 2, 3};
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_peer_remote_mr remotes[PEERS];
     struct sluice_handle handles[PEERS];
-    desk_open(&desk);
-    struct sluice_request request = own(SLUICE_OP_SEND, 0, memory_sge(&desk.near, 0, PIECE));
+    fixture_open(&fixture);
+    struct sluice_request request = own(SLUICE_OP_SEND, 0, memory_sge(&fixture.near, 0, PIECE));
 
-    fill(&desk.near, &desk.far, 6);
-    post_far(&desk, SLUICE_OP_RECEIVE, handles);
-    require_ok(
-        sluice_multichannel_multicast_send(desk.star.hub, &request, peers, PEERS, DEADLINE, NULL));
-    await_far(&desk, handles);
+    fill(&fixture.near, &fixture.far, 6);
+    post_far(&fixture, SLUICE_OP_RECEIVE, handles);
+    require_ok(sluice_multichannel_multicast_send(fixture.star.hub, &request, peers, PEERS,
+                                                  DEADLINE, NULL));
+    await_far(&fixture, handles);
     for (uint32_t i = 0; i < PEERS; i++) {
-        pattern_check(desk.far.bytes + i * PIECE, PIECE, pattern_key(0, 0, 6));
+        pattern_check(fixture.far.bytes + i * PIECE, PIECE, pattern_key(0, 0, 6));
         remotes[i] = (struct sluice_peer_remote_mr){
-            .peer = i, .remote = memory_remote(&desk.far, i * PIECE, PIECE)};
+            .peer = i, .remote = memory_remote(&fixture.far, i * PIECE, PIECE)};
     }
-    memset(desk.far.bytes, 0, desk.far.length);
+    memset(fixture.far.bytes, 0, fixture.far.length);
     request.opcode = SLUICE_OP_WRITE;
-    require_ok(sluice_multichannel_multicast_write(desk.star.hub, &request, remotes, PEERS,
+    require_ok(sluice_multichannel_multicast_write(fixture.star.hub, &request, remotes, PEERS,
                                                    DEADLINE, NULL));
     for (uint32_t i = 0; i < PEERS; i++) {
-        pattern_check(desk.far.bytes + i * PIECE, PIECE, pattern_key(0, 0, 6));
+        pattern_check(fixture.far.bytes + i * PIECE, PIECE, pattern_key(0, 0, 6));
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* What was posted is read before the call returns. */
 START_TEST(unpolled_lists)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request requests[PEERS];
     struct sluice_handle handles[PEERS];
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
 
-    fill(&desk.near, &desk.far, 7);
-    ask_all(&desk, SLUICE_OP_WRITE, requests);
+    fill(&fixture.near, &fixture.far, 7);
+    ask_all(&fixture, SLUICE_OP_WRITE, requests);
     require_result(sluice_multichannel_post(hub, requests, PEERS, DEADLINE, NULL), PEERS);
     memset(requests, 0xff, sizeof(requests));
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
-    check(&desk.far, 7);
-    fill(&desk.far, &desk.near, 8);
-    ask_all(&desk, SLUICE_OP_READ, requests);
+    check(&fixture.far, 7);
+    fill(&fixture.far, &fixture.near, 8);
+    ask_all(&fixture, SLUICE_OP_READ, requests);
     for (uint32_t i = 0; i < PEERS; i++) {
         require_result(sluice_multichannel_post(hub, &requests[i], 1, DEADLINE, NULL), 1);
     }
     memset(requests, 0xff, sizeof(requests));
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
-    check(&desk.near, 8);
-    fill(&desk.near, &desk.far, 9);
-    post_far(&desk, SLUICE_OP_RECEIVE, handles);
-    ask_all(&desk, SLUICE_OP_NONE, requests);
+    check(&fixture.near, 8);
+    fill(&fixture.near, &fixture.far, 9);
+    post_far(&fixture, SLUICE_OP_RECEIVE, handles);
+    ask_all(&fixture, SLUICE_OP_NONE, requests);
     require_result(sluice_multichannel_scatter_send_unpolled(hub, requests, PEERS, DEADLINE, NULL),
                    PEERS);
     memset(requests, 0xff, sizeof(requests));
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
-    await_far(&desk, handles);
-    check(&desk.far, 9);
-    desk_close(&desk);
+    await_far(&fixture, handles);
+    check(&fixture.far, 9);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(scopes)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request requests[PEERS];
-    desk_open(&desk);
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(desk.star.hub, DEADLINE);
-    fill(&desk.near, &desk.far, 10);
-    ask_all(&desk, SLUICE_OP_WRITE, requests);
+    fixture_open(&fixture);
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture.star.hub, DEADLINE);
+    fill(&fixture.near, &fixture.far, 10);
+    ask_all(&fixture, SLUICE_OP_WRITE, requests);
     require(sluice_scope_post(scope, requests, PEERS / 2, NULL) >= 0, "%s", sluice_last_error());
     require(sluice_scope_post_scatter_write(scope, requests + PEERS / 2, PEERS / 2, NULL) >= 0,
             "%s", sluice_last_error());
     memset(requests, 0xff, sizeof(requests));
     require_ok(sluice_scope_end(scope, NULL));
-    check(&desk.far, 10);
-    desk_close(&desk);
+    check(&fixture.far, 10);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A write and a read that are longer than a message are done in parts. */
 START_TEST(in_parts)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_handle handle;
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    struct sluice_request request = own(SLUICE_OP_WRITE, 1, memory_sge(&desk.near, 0, LONG));
-    request.remote = memory_remote(&desk.far, 0, LONG);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_request request = own(SLUICE_OP_WRITE, 1, memory_sge(&fixture.near, 0, LONG));
+    request.remote = memory_remote(&fixture.far, 0, LONG);
 
-    pattern_fill(desk.near.bytes, LONG, 11);
+    pattern_fill(fixture.near.bytes, LONG, 11);
     require_ok(sluice_multichannel_submit(hub, &request, 1, DEADLINE, NULL));
-    pattern_check(desk.far.bytes, LONG, 11);
-    pattern_fill(desk.far.bytes, LONG, 12);
+    pattern_check(fixture.far.bytes, LONG, 11);
+    pattern_fill(fixture.far.bytes, LONG, 12);
     request.opcode = SLUICE_OP_READ;
     require_result(sluice_multichannel_post(hub, &request, 1, DEADLINE, &handle), 1);
     require_ok(sluice_multichannel_flush(hub, DEADLINE));
-    pattern_check(desk.near.bytes, LONG, 12);
-    pattern_fill(desk.near.bytes, LONG, 13);
+    pattern_check(fixture.near.bytes, LONG, 12);
+    pattern_fill(fixture.near.bytes, LONG, 13);
     request.opcode = SLUICE_OP_WRITE;
     struct sluice_scope *scope = sluice_multichannel_scope_begin(hub, DEADLINE);
     require(sluice_scope_post(scope, &request, 1, NULL) >= 0, "%s", sluice_last_error());
     require_ok(sluice_scope_end(scope, NULL));
-    pattern_check(desk.far.bytes, LONG, 13);
-    desk_close(&desk);
+    pattern_check(fixture.far.bytes, LONG, 13);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(atomic_operations)
 {
-    struct desk desk;
+    struct fixture fixture;
     uint64_t *word, *old;
-    desk_open(&desk);
-    struct sluice_request request = own(SLUICE_OP_FETCH_ADD, 1, memory_sge(&desk.near, 8, 8));
-    request.remote = memory_remote(&desk.far, 16, 8);
+    fixture_open(&fixture);
+    struct sluice_request request = own(SLUICE_OP_FETCH_ADD, 1, memory_sge(&fixture.near, 8, 8));
+    request.remote = memory_remote(&fixture.far, 16, 8);
     request.operand[0] = 5;
-    word = (uint64_t *)(void *)(desk.far.bytes + 16);
-    old = (uint64_t *)(void *)(desk.near.bytes + 8);
+    word = (uint64_t *)(void *)(fixture.far.bytes + 16);
+    old = (uint64_t *)(void *)(fixture.near.bytes + 8);
     *word = 100;
-    if (!desk.atomics) {
-        require_error(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL),
+    if (!fixture.atomics) {
+        require_error(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL),
                       -EOPNOTSUPP, "");
-        desk_close(&desk);
+        fixture_close(&fixture);
         return;
     }
-    require_ok(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL));
+    require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL));
     require(*word == 105 && *old == 100, "%llu", (unsigned long long)*word);
-    require_result(sluice_multichannel_post(desk.star.hub, &request, 1, DEADLINE, NULL), 1);
-    require_ok(sluice_multichannel_flush(desk.star.hub, DEADLINE));
+    require_result(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL), 1);
+    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
     require(*word == 110 && *old == 105, "%llu", (unsigned long long)*word);
     request.sge.length = 4;
-    require_error(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL), -EINVAL,
-                  "8 4");
+    require_error(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL),
+                  -EINVAL, "8 4");
     request.sge.length = 8;
     request.sge.addr += 4;
-    require_error(sluice_multichannel_post(desk.star.hub, &request, 1, DEADLINE, NULL), -EINVAL,
+    require_error(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL), -EINVAL,
                   "multiple of 8");
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(inline_message)
 {
-    struct desk desk;
-    desk_open(&desk);
-    struct sluice_request request = own(SLUICE_OP_WRITE, 2, memory_sge(&desk.near, 0, 64));
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_request request = own(SLUICE_OP_WRITE, 2, memory_sge(&fixture.near, 0, 64));
     request.flags = SLUICE_INLINE;
-    request.remote = memory_remote(&desk.far, 0, 64);
-    pattern_fill(desk.near.bytes, 64, 14);
-    require_result(sluice_multichannel_post(desk.star.hub, &request, 1, DEADLINE, NULL), 1);
-    memset(desk.near.bytes, 0, 64);
-    require_ok(sluice_multichannel_flush(desk.star.hub, DEADLINE));
-    pattern_check(desk.far.bytes, 64, 14);
+    request.remote = memory_remote(&fixture.far, 0, 64);
+    pattern_fill(fixture.near.bytes, 64, 14);
+    require_result(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL), 1);
+    memset(fixture.near.bytes, 0, 64);
+    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
+    pattern_check(fixture.far.bytes, 64, 14);
     request.sge.length = 65;
     request.remote.length = 65;
-    require_error(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL), -EMSGSIZE,
-                  "65 64");
-    desk_close(&desk);
+    require_error(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL),
+                  -EMSGSIZE, "65 64");
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A region is held by what names it, wherever the name stood. */
 START_TEST(posted_element_holds_its_region)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     struct sluice_request requests[2] = {
-        own(SLUICE_OP_RECEIVE, 0, memory_sge(&desk.far, 0, PIECE)),
-        own(SLUICE_OP_RECEIVE, 0, memory_sge(&desk.far, PIECE, PIECE))};
+        own(SLUICE_OP_RECEIVE, 0, memory_sge(&fixture.far, 0, PIECE)),
+        own(SLUICE_OP_RECEIVE, 0, memory_sge(&fixture.far, PIECE, PIECE))};
     for (uint32_t count = 1; count <= 2; count++) {
-        require_result(sluice_channel_post(desk.star.spokes[0], requests, count, DEADLINE, NULL),
+        require_result(sluice_channel_post(fixture.star.spokes[0], requests, count, DEADLINE, NULL),
                        count);
-        require_error(sluice_mr_deregister(desk.far.mr), -EBUSY, "posted");
+        require_error(sluice_mr_deregister(fixture.far.mr), -EBUSY, "posted");
         for (uint32_t i = 0; i < count; i++) {
-            require_ok(sluice_multichannel_send(desk.star.hub, 0, NULL, 0, DEADLINE));
+            require_ok(sluice_multichannel_send(fixture.star.hub, 0, NULL, 0, DEADLINE));
         }
-        require_ok(sluice_channel_flush(desk.star.spokes[0], DEADLINE));
+        require_ok(sluice_channel_flush(fixture.star.spokes[0], DEADLINE));
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* With a list, the request's own element is not looked at. */
 START_TEST(list_goes_before_element)
 {
-    struct desk desk;
-    desk_open(&desk);
-    struct sluice_sge sges[2] = {memory_sge(&desk.near, 0, 100), memory_sge(&desk.near, 100, 28)};
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_sge sges[2] = {memory_sge(&fixture.near, 0, 100),
+                                 memory_sge(&fixture.near, 100, 28)};
     struct sluice_request request = own(
         SLUICE_OP_WRITE, 0, (struct sluice_sge){.addr = 1, .length = UINT32_MAX, .lkey = 12345});
-    request.remote = memory_remote(&desk.far, 0, 128);
+    request.remote = memory_remote(&fixture.far, 0, 128);
     request.sges = sges;
     for (uint32_t count = 1; count <= 2; count++) {
-        pattern_fill(desk.near.bytes, 128, 15 + count);
+        pattern_fill(fixture.near.bytes, 128, 15 + count);
         request.sge_count = count;
-        require_ok(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL));
-        require_result(sluice_multichannel_post(desk.star.hub, &request, 1, DEADLINE, NULL), 1);
-        require_ok(sluice_multichannel_flush(desk.star.hub, DEADLINE));
-        pattern_check(desk.far.bytes, count == 1 ? 96 : 128, 15 + count);
+        require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL));
+        require_result(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL), 1);
+        require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
+        pattern_check(fixture.far.bytes, count == 1 ? 96 : 128, 15 + count);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* All calls that take requests refuse this one, with these words. */
-static void refused(struct desk *desk, const struct sluice_request *request, const char *words)
+static void refused(struct fixture *fixture, const struct sluice_request *request,
+                    const char *words)
 {
-    struct sluice_multichannel *hub = desk->star.hub;
+    struct sluice_multichannel *hub = fixture->star.hub;
     struct sluice_request send = *request;
-    struct sluice_request list[2] = {near_piece(desk, SLUICE_OP_WRITE, 0), *request};
+    struct sluice_request list[2] = {near_piece(fixture, SLUICE_OP_WRITE, 0), *request};
     const uint32_t peers[1] = {0};
     send.opcode = SLUICE_OP_SEND;
 
@@ -386,57 +390,57 @@ static void refused(struct desk *desk, const struct sluice_request *request, con
     struct sluice_scope *scope = sluice_multichannel_scope_begin(hub, DEADLINE);
     require_error(sluice_scope_post(scope, request, 1, NULL), -EINVAL, words);
     require_ok(sluice_scope_end(scope, NULL));
-    value_check(desk->far.bytes, desk->far.length, 0);
+    value_check(fixture->far.bytes, fixture->far.length, 0);
 }
 
 START_TEST(forgotten_elements)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_sge sge;
-    desk_open(&desk);
-    memset(desk.near.bytes, 1, desk.near.length);
-    struct sluice_request request = near_piece(&desk, SLUICE_OP_WRITE, 0);
+    fixture_open(&fixture);
+    memset(fixture.near.bytes, 1, fixture.near.length);
+    struct sluice_request request = near_piece(&fixture, SLUICE_OP_WRITE, 0);
     sge = request.sge;
     request.sge = (struct sluice_sge){0};
-    refused(&desk, &request, "sge zeros forgotten");
+    refused(&fixture, &request, "sge zeros forgotten");
     request.sge_count = 2;
     request.sge = sge;
-    refused(&desk, &request, "2 NULL");
+    refused(&fixture, &request, "2 NULL");
     request.sge_count = 0;
     request.sges = &sge;
-    refused(&desk, &request, "sge_count 0");
+    refused(&fixture, &request, "sge_count 0");
     /* An element and no count is no message of no bytes, whichever field of it is set. */
     request.sges = NULL;
     request.sge = sge;
-    refused(&desk, &request, "element sge_count 0 1 forgotten");
+    refused(&fixture, &request, "element sge_count 0 1 forgotten");
     request.sge = (struct sluice_sge){.lkey = sge.lkey};
-    refused(&desk, &request, "element sge_count 0 1 forgotten");
+    refused(&fixture, &request, "element sge_count 0 1 forgotten");
     request.sge = (struct sluice_sge){0};
-    require_ok(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL));
-    require_result(sluice_multichannel_post(desk.star.hub, &request, 1, DEADLINE, NULL), 1);
-    require_ok(sluice_multichannel_flush(desk.star.hub, DEADLINE));
+    require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL));
+    require_result(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL), 1);
+    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
     /* One that starts at 0, or is of no bytes, or needs no key, is none of them. */
-    request = near_piece(&desk, SLUICE_OP_WRITE, 0);
+    request = near_piece(&fixture, SLUICE_OP_WRITE, 0);
     request.sge.length = 0;
     request.sge.lkey = 0;
-    require_ok(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL));
-    value_check(desk.far.bytes, desk.far.length, 0);
-    desk_close(&desk);
+    require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL));
+    value_check(fixture.far.bytes, fixture.far.length, 0);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A call that is given a list and its length is no request: with length 0 it ignores the list. */
 START_TEST(calls_with_lists)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_handle handles[3];
     struct sluice_sge sge = {.addr = 1, .length = UINT32_MAX, .lkey = 12345};
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    struct sluice_remote_mr remote = memory_remote(&desk.far, 0, PIECE);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, PIECE);
     for (int i = 0; i < 3; i++) {
-        require_ok(
-            sluice_channel_receive_unpolled(desk.star.spokes[0], &sge, 0, DEADLINE, &handles[i]));
+        require_ok(sluice_channel_receive_unpolled(fixture.star.spokes[0], &sge, 0, DEADLINE,
+                                                   &handles[i]));
     }
     require_ok(sluice_multichannel_send(hub, 0, &sge, 0, DEADLINE));
     require_ok(sluice_multichannel_send_unpolled(hub, 0, &sge, 0, DEADLINE, NULL));
@@ -447,13 +451,13 @@ START_TEST(calls_with_lists)
     require_error(sluice_scope_post_send(scope, 0, NULL, 1, NULL), -EINVAL, "NULL");
     require_ok(sluice_scope_end(scope, NULL));
     for (int i = 0; i < 3; i++) {
-        await(desk.star.spokes[0], handles[i], SLUICE_CLASS_NONE);
+        await(fixture.star.spokes[0], handles[i], SLUICE_CLASS_NONE);
     }
     require_error(sluice_multichannel_send(hub, 0, NULL, 1, DEADLINE), -EINVAL,
                   "sges must not be NULL sge_count 1");
     require_error(sluice_multichannel_send_unpolled(hub, 0, NULL, 1, DEADLINE, NULL), -EINVAL,
                   "sges must not be NULL sge_count 1");
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 

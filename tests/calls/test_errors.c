@@ -9,7 +9,7 @@
 #define LENGTH 1000
 
 /* A star of 3, with memory. */
-struct desk {
+struct fixture {
     struct star star;
     struct memory near;
     struct memory far;
@@ -17,22 +17,22 @@ struct desk {
     struct sluice_sge far_sge;
 };
 
-static void desk_open(struct desk *desk)
+static void fixture_open(struct fixture *fixture)
 {
-    star_open(&desk->star, 3, NULL);
-    memory_open(&desk->near, desk->star.sides.pds[0], LENGTH);
-    memory_open(&desk->far, desk->star.sides.pds[1], LENGTH);
-    desk->near_sge = memory_sge(&desk->near, 0, LENGTH);
-    desk->far_sge = memory_sge(&desk->far, 0, LENGTH);
+    star_open(&fixture->star, 3, NULL);
+    memory_open(&fixture->near, fixture->star.sides.pds[0], LENGTH);
+    memory_open(&fixture->far, fixture->star.sides.pds[1], LENGTH);
+    fixture->near_sge = memory_sge(&fixture->near, 0, LENGTH);
+    fixture->far_sge = memory_sge(&fixture->far, 0, LENGTH);
 }
 
-static void desk_close(struct desk *desk)
+static void fixture_close(struct fixture *fixture)
 {
-    star_works(&desk->star, 0);
-    star_works(&desk->star, 2);
-    memory_close(&desk->near);
-    memory_close(&desk->far);
-    star_close(&desk->star);
+    star_works(&fixture->star, 0);
+    star_works(&fixture->star, 2);
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    star_close(&fixture->star);
 }
 
 /* The status, class and cause of a request that was refused or cancelled. */
@@ -45,26 +45,27 @@ static void require_cancelled(const struct sluice_completion *completion, uint32
 
 START_TEST(receive_too_small)
 {
-    struct desk desk;
+    struct fixture fixture;
     static const uint32_t lengths[] = {0, 1, 999};
     for (size_t i = 0; i < COUNT(lengths); i++) {
-        desk_open(&desk);
-        struct sluice_sge sge = memory_sge(&desk.far, 0, lengths[i]);
+        fixture_open(&fixture);
+        struct sluice_sge sge = memory_sge(&fixture.far, 0, lengths[i]);
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
-        struct sluice_handle handle = post(desk.star.spokes[1], &receive);
-        require_result(sluice_multichannel_send(desk.star.hub, 1, &desk.near_sge, 1, DEADLINE),
-                       -EMSGSIZE);
-        await(desk.star.spokes[1], handle, SLUICE_CLASS_TRUNCATED);
-        require(peer_error(desk.star.hub, 1).error_class == SLUICE_CLASS_TRUNCATED, "%s",
-                peer_error(desk.star.hub, 1).text);
-        struct sluice_error error = channel_error(desk.star.spokes[1]);
+        struct sluice_handle handle = post(fixture.star.spokes[1], &receive);
+        require_result(
+            sluice_multichannel_send(fixture.star.hub, 1, &fixture.near_sge, 1, DEADLINE),
+            -EMSGSIZE);
+        await(fixture.star.spokes[1], handle, SLUICE_CLASS_TRUNCATED);
+        require(peer_error(fixture.star.hub, 1).error_class == SLUICE_CLASS_TRUNCATED, "%s",
+                peer_error(fixture.star.hub, 1).text);
+        struct sluice_error error = channel_error(fixture.star.spokes[1]);
         require(error.error_class == SLUICE_CLASS_TRUNCATED && error.error == -EMSGSIZE &&
                     error.opcode == SLUICE_OP_RECEIVE,
                 "%s", error.text);
-        require_result(sluice_channel_state(desk.star.spokes[1]), SLUICE_STATE_FAILED);
-        require_result(sluice_multichannel_peer_state(desk.star.hub, 1), SLUICE_STATE_FAILED);
-        value_check(desk.far.bytes + lengths[i], LENGTH - lengths[i], 0);
-        desk_close(&desk);
+        require_result(sluice_channel_state(fixture.star.spokes[1]), SLUICE_STATE_FAILED);
+        require_result(sluice_multichannel_peer_state(fixture.star.hub, 1), SLUICE_STATE_FAILED);
+        value_check(fixture.far.bytes + lengths[i], LENGTH - lengths[i], 0);
+        fixture_close(&fixture);
     }
 }
 END_TEST
@@ -72,60 +73,61 @@ END_TEST
 /* Without a receive the deadline decides. */
 START_TEST(no_receive_until_the_deadline)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     struct span start = span_begin();
-    require_result(sluice_multichannel_send(desk.star.hub, 1, &desk.near_sge, 1, SLUICE_MS(100)),
-                   -ETIMEDOUT);
+    require_result(
+        sluice_multichannel_send(fixture.star.hub, 1, &fixture.near_sge, 1, SLUICE_MS(100)),
+        -ETIMEDOUT);
     struct span took = span_since(start);
     require_took(took, SLUICE_MS(100), SLUICE_MS(1400));
-    struct sluice_error error = peer_error(desk.star.hub, 1);
+    struct sluice_error error = peer_error(fixture.star.hub, 1);
     require(error.status == SLUICE_STATUS_DEADLINE && error.error_class == SLUICE_CLASS_TIMEOUT &&
                 error.opcode == SLUICE_OP_SEND,
             "%s", error.text);
-    require_result(sluice_multichannel_peer_state(desk.star.hub, 1), SLUICE_STATE_FAILED);
-    desk_close(&desk);
+    require_result(sluice_multichannel_peer_state(fixture.star.hub, 1), SLUICE_STATE_FAILED);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(no_message_until_the_deadline)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     struct sluice_completion completion;
     int64_t start = clock_now();
-    require_result(
-        sluice_channel_receive(desk.star.spokes[1], &desk.far_sge, 1, SLUICE_MS(50), &completion),
-        -ETIMEDOUT);
+    require_result(sluice_channel_receive(fixture.star.spokes[1], &fixture.far_sge, 1,
+                                          SLUICE_MS(50), &completion),
+                   -ETIMEDOUT);
     require(clock_now() - start >= SLUICE_MS(50), "%lld ns", (long long)(clock_now() - start));
     require_class(&completion, SLUICE_CLASS_TIMEOUT);
     require(completion.status == SLUICE_STATUS_DEADLINE, "%u", completion.status);
-    require(channel_error(desk.star.spokes[1]).status == SLUICE_STATUS_DEADLINE, "%s",
-            channel_error(desk.star.spokes[1]).text);
-    value_check(desk.far.bytes, LENGTH, 0);
-    desk_close(&desk);
+    require(channel_error(fixture.star.spokes[1]).status == SLUICE_STATUS_DEADLINE, "%s",
+            channel_error(fixture.star.spokes[1]).text);
+    value_check(fixture.far.bytes, LENGTH, 0);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* One late peer of a scatter: its request times out, the others have arrived. */
 START_TEST(one_late_peer_of_a_scatter)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request requests[4];
     struct sluice_completion completions[4];
     struct sluice_handle handles[3];
-    desk_open(&desk);
-    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &desk.far_sge);
-    handles[0] = post(desk.star.spokes[0], &receive);
-    handles[2] = post(desk.star.spokes[2], &receive);
+    fixture_open(&fixture);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &fixture.far_sge);
+    handles[0] = post(fixture.star.spokes[0], &receive);
+    handles[2] = post(fixture.star.spokes[2], &receive);
     for (uint32_t i = 0; i < 4; i++) {
-        requests[i] = request_of(SLUICE_OP_SEND, i % 3, &desk.near_sge);
+        requests[i] = request_of(SLUICE_OP_SEND, i % 3, &fixture.near_sge);
         requests[i].user_data = i;
     }
     requests[3].peer = 1;
-    require_result(
-        sluice_multichannel_scatter_send(desk.star.hub, requests, 4, SLUICE_MS(100), completions),
-        -ETIMEDOUT);
+    require_result(sluice_multichannel_scatter_send(fixture.star.hub, requests, 4, SLUICE_MS(100),
+                                                    completions),
+                   -ETIMEDOUT);
     for (uint32_t i = 0; i < 4; i++) {
         require(completions[i].user_data == i && completions[i].peer == requests[i].peer, "%u", i);
     }
@@ -133,34 +135,36 @@ START_TEST(one_late_peer_of_a_scatter)
     require_class(&completions[1], SLUICE_CLASS_TIMEOUT);
     require_class(&completions[2], SLUICE_CLASS_NONE);
     require_class(&completions[3], SLUICE_CLASS_TIMEOUT);
-    await(desk.star.spokes[0], handles[0], SLUICE_CLASS_NONE);
-    await(desk.star.spokes[2], handles[2], SLUICE_CLASS_NONE);
-    desk_close(&desk);
+    await(fixture.star.spokes[0], handles[0], SLUICE_CLASS_NONE);
+    await(fixture.star.spokes[2], handles[2], SLUICE_CLASS_NONE);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* When a deadline passes, the other work of that peer ends cancelled by it. */
 START_TEST(deadline_cancels_other_work_of_its_peer)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_handle parked[2];
     struct sluice_completion completion;
-    desk_open(&desk);
+    fixture_open(&fixture);
     for (uint32_t i = 0; i < 2; i++) {
-        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i, &desk.near_sge);
-        require_result(sluice_multichannel_post(desk.star.hub, &receive, 1, DEADLINE, &parked[i]),
-                       1);
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, i, &fixture.near_sge);
+        require_result(
+            sluice_multichannel_post(fixture.star.hub, &receive, 1, DEADLINE, &parked[i]), 1);
     }
-    require_result(sluice_multichannel_send(desk.star.hub, 1, &desk.near_sge, 1, SLUICE_MS(30)),
-                   -ETIMEDOUT);
-    require_ok(sluice_multichannel_wait(desk.star.hub, &parked[1], 0, &completion));
+    require_result(
+        sluice_multichannel_send(fixture.star.hub, 1, &fixture.near_sge, 1, SLUICE_MS(30)),
+        -ETIMEDOUT);
+    require_ok(sluice_multichannel_wait(fixture.star.hub, &parked[1], 0, &completion));
     require_cancelled(&completion, SLUICE_STATUS_DEADLINE);
     /* That of another peer is still there. */
-    require_result(sluice_multichannel_wait(desk.star.hub, &parked[0], 0, &completion), -ETIMEDOUT);
-    require_ok(sluice_channel_send(desk.star.spokes[0], &desk.far_sge, 1, DEADLINE));
-    require_ok(sluice_multichannel_wait(desk.star.hub, &parked[0], DEADLINE, &completion));
+    require_result(sluice_multichannel_wait(fixture.star.hub, &parked[0], 0, &completion),
+                   -ETIMEDOUT);
+    require_ok(sluice_channel_send(fixture.star.spokes[0], &fixture.far_sge, 1, DEADLINE));
+    require_ok(sluice_multichannel_wait(fixture.star.hub, &parked[0], DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -209,20 +213,20 @@ END_TEST
 /* A failed peer refuses work, in each way to ask for it, and says why. */
 START_TEST(failed_peer_refuses_work)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request requests[3];
     struct sluice_completion completions[3];
     struct sluice_handle handles[3];
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    star_break(&desk.star, 1);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    star_break(&fixture.star, 1);
     uint32_t cause = peer_error(hub, 1).status;
-    require_error(sluice_multichannel_send(hub, 1, &desk.near_sge, 1, DEADLINE), -ENOTCONN, "1");
-    require_error(sluice_multichannel_receive(hub, 1, &desk.near_sge, 1, DEADLINE, completions),
+    require_error(sluice_multichannel_send(hub, 1, &fixture.near_sge, 1, DEADLINE), -ENOTCONN, "1");
+    require_error(sluice_multichannel_receive(hub, 1, &fixture.near_sge, 1, DEADLINE, completions),
                   -ENOTCONN, "1");
-    struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
+    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
     for (uint32_t i = 0; i < 3; i++) {
-        requests[i] = request_of(SLUICE_OP_WRITE, i, &desk.near_sge);
+        requests[i] = request_of(SLUICE_OP_WRITE, i, &fixture.near_sge);
         requests[i].remote = remote;
     }
     require_result(sluice_multichannel_submit(hub, requests, 3, DEADLINE, completions), -ENOTCONN);
@@ -247,22 +251,22 @@ START_TEST(failed_peer_refuses_work)
     require_ok(sluice_scope_end(scope, NULL));
     /* The cause is what it was. */
     require(peer_error(hub, 1).status == cause, "%s", peer_error(hub, 1).text);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The call returns the failure that matters, not the cancellations around it. */
 START_TEST(submit_returns_the_first_real_failure)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request requests[4];
     struct sluice_completion completions[4];
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
-    star_break(&desk.star, 0);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
+    star_break(&fixture.star, 0);
     for (uint32_t i = 0; i < 4; i++) {
-        requests[i] = request_of(SLUICE_OP_WRITE, 1, &desk.near_sge);
+        requests[i] = request_of(SLUICE_OP_WRITE, 1, &fixture.near_sge);
         requests[i].remote = remote;
     }
     requests[0].peer = 0;                   /* refused: -ENOTCONN */
@@ -273,12 +277,12 @@ START_TEST(submit_returns_the_first_real_failure)
     require_class(&completions[2], SLUICE_CLASS_ACCESS);
     require_cancelled(&completions[1], completions[2].status);
     require_cancelled(&completions[3], completions[2].status);
-    value_check(desk.far.bytes, LENGTH, 0);
+    value_check(fixture.far.bytes, LENGTH, 0);
     /* All are cancelled: the first of them. */
     require_result(sluice_multichannel_submit(hub, requests, 4, DEADLINE, completions), -ENOTCONN);
-    memory_close(&desk.near);
-    memory_close(&desk.far);
-    star_close(&desk.star);
+    memory_close(&fixture.near);
+    memory_close(&fixture.far);
+    star_close(&fixture.star);
 }
 END_TEST
 

@@ -15,34 +15,34 @@ static const struct sluice_channel_attr attr = {.size = sizeof(attr), .max_inlin
 /* The forms in which a request may be given. */
 enum form { BLOCKING, UNPOLLED, UNPOLLED_LIST, SCOPED, FORMS };
 
-struct desk {
+struct fixture {
     struct pair pair;
     struct memory far;
     uint32_t keys[3]; /* none, nonsense, and that of a region that is gone */
 };
 
-static void desk_open(struct desk *desk)
+static void fixture_open(struct fixture *fixture)
 {
     struct memory gone;
-    pair_open(&desk->pair, &attr);
-    memory_open(&desk->far, desk->pair.sides.pds[1], LENGTH);
-    memory_open(&gone, desk->pair.sides.pds[0], LENGTH);
-    desk->keys[0] = 0;
-    desk->keys[1] = 0xdeadbeef;
-    desk->keys[2] = sluice_mr_lkey(gone.mr);
+    pair_open(&fixture->pair, &attr);
+    memory_open(&fixture->far, fixture->pair.sides.pds[1], LENGTH);
+    memory_open(&gone, fixture->pair.sides.pds[0], LENGTH);
+    fixture->keys[0] = 0;
+    fixture->keys[1] = 0xdeadbeef;
+    fixture->keys[2] = sluice_mr_lkey(gone.mr);
     memory_close(&gone);
 }
 
-static void desk_close(struct desk *desk)
+static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&desk->far);
-    pair_close(&desk->pair);
+    memory_close(&fixture->far);
+    pair_close(&fixture->pair);
 }
 
 /* The same twice, of which the second may be overwritten as soon as the call returns. */
-static void run(struct desk *desk, enum form form, const struct sluice_request *request)
+static void run(struct fixture *fixture, enum form form, const struct sluice_request *request)
 {
-    struct sluice_channel *channel = desk->pair.channels[0];
+    struct sluice_channel *channel = fixture->pair.channels[0];
     struct sluice_request list[2] = {*request, *request};
     struct sluice_scope *scope;
     switch (form) {
@@ -64,7 +64,7 @@ static void run(struct desk *desk, enum form form, const struct sluice_request *
     }
 }
 
-static void one_of_each(struct desk *desk, enum form form, uint32_t opcode, uint32_t lkey)
+static void one_of_each(struct fixture *fixture, enum form form, uint32_t opcode, uint32_t lkey)
 {
     uint8_t bytes[LENGTH];
     struct sluice_handle handles[2];
@@ -74,60 +74,62 @@ static void one_of_each(struct desk *desk, enum form form, uint32_t opcode, uint
         .flags = SLUICE_INLINE,
         .sge_count = 1,
         .sge = {.addr = (uintptr_t)bytes, .length = LENGTH, .lkey = lkey},
-        .remote = memory_remote(&desk->far, 0, LENGTH)};
+        .remote = memory_remote(&fixture->far, 0, LENGTH)};
     pattern_fill(bytes, LENGTH, key);
-    memset(desk->far.bytes, 0, LENGTH);
+    memset(fixture->far.bytes, 0, LENGTH);
     for (int i = 0; opcode == SLUICE_OP_SEND && i < 2; i++) {
-        struct sluice_request receive = {
-            .opcode = SLUICE_OP_RECEIVE, .sge_count = 1, .sge = memory_sge(&desk->far, 0, LENGTH)};
-        handles[i] = post(desk->pair.channels[1], &receive);
+        struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE,
+                                         .sge_count = 1,
+                                         .sge = memory_sge(&fixture->far, 0, LENGTH)};
+        handles[i] = post(fixture->pair.channels[1], &receive);
     }
-    run(desk, form, &request);
+    run(fixture, form, &request);
     memset(bytes, 0xee, LENGTH);
-    require_ok(sluice_channel_flush(desk->pair.channels[0], DEADLINE));
+    require_ok(sluice_channel_flush(fixture->pair.channels[0], DEADLINE));
     for (int i = 0; opcode == SLUICE_OP_SEND && i < 2; i++) {
-        await(desk->pair.channels[1], handles[i], SLUICE_CLASS_NONE);
+        await(fixture->pair.channels[1], handles[i], SLUICE_CLASS_NONE);
     }
-    pattern_check(desk->far.bytes, LENGTH, key);
+    pattern_check(fixture->far.bytes, LENGTH, key);
 }
 
 START_TEST(memory_that_is_not_registered)
 {
-    struct desk desk;
-    desk_open(&desk);
-    for (size_t i = 0; i < COUNT(desk.keys); i++) {
-        one_of_each(&desk, (enum form)_i, SLUICE_OP_SEND, desk.keys[i]);
-        one_of_each(&desk, (enum form)_i, SLUICE_OP_WRITE, desk.keys[i]);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    for (size_t i = 0; i < COUNT(fixture.keys); i++) {
+        one_of_each(&fixture, (enum form)_i, SLUICE_OP_SEND, fixture.keys[i]);
+        one_of_each(&fixture, (enum form)_i, SLUICE_OP_WRITE, fixture.keys[i]);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* Without the flag it is the device that looks at the key. */
 START_TEST(the_same_without_the_flag)
 {
-    struct desk desk;
+    struct fixture fixture;
     uint8_t bytes[LENGTH] = {0};
-    desk_open(&desk);
+    fixture_open(&fixture);
     struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE,
         .sge_count = 1,
-        .sge = {.addr = (uintptr_t)bytes, .length = LENGTH, .lkey = desk.keys[_i]},
-        .remote = memory_remote(&desk.far, 0, LENGTH)};
+        .sge = {.addr = (uintptr_t)bytes, .length = LENGTH, .lkey = fixture.keys[_i]},
+        .remote = memory_remote(&fixture.far, 0, LENGTH)};
     struct sluice_completion completion;
-    int result = sluice_channel_submit(desk.pair.channels[0], &request, 1, DEADLINE, &completion);
+    int result =
+        sluice_channel_submit(fixture.pair.channels[0], &request, 1, DEADLINE, &completion);
     require(result == completion.error, "%d, not %d", result, completion.error);
     require_class(&completion, SLUICE_CLASS_LOCAL);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* From several places, of which one is of no bytes and nowhere. */
 START_TEST(several_elements)
 {
-    struct desk desk;
+    struct fixture fixture;
     uint8_t bytes[LENGTH];
-    desk_open(&desk);
+    fixture_open(&fixture);
     pattern_fill(bytes, LENGTH, 5);
     struct sluice_sge sges[4] = {
         {.addr = (uintptr_t)bytes, .length = 5, .lkey = 1},
@@ -139,41 +141,41 @@ START_TEST(several_elements)
                                      .flags = SLUICE_INLINE,
                                      .sges = sges,
                                      .sge_count = 4,
-                                     .remote = memory_remote(&desk.far, 0, LENGTH)};
-    run(&desk, (enum form)_i, &request);
+                                     .remote = memory_remote(&fixture.far, 0, LENGTH)};
+    run(&fixture, (enum form)_i, &request);
     memset(bytes, 0xee, LENGTH);
-    require_ok(sluice_channel_flush(desk.pair.channels[0], DEADLINE));
-    pattern_check(desk.far.bytes, LENGTH, 5);
+    require_ok(sluice_channel_flush(fixture.pair.channels[0], DEADLINE));
+    pattern_check(fixture.far.bytes, LENGTH, 5);
     /* Of none at all, and of one that is nowhere. */
     request.sges = &sges[1];
     request.sge_count = 1;
-    run(&desk, (enum form)_i, &request);
-    require_ok(sluice_channel_flush(desk.pair.channels[0], DEADLINE));
-    desk_close(&desk);
+    run(&fixture, (enum form)_i, &request);
+    require_ok(sluice_channel_flush(fixture.pair.channels[0], DEADLINE));
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The region may end, and the memory go, while the peer has not taken the message. */
 START_TEST(memory_that_goes_after_the_post)
 {
-    struct desk desk;
+    struct fixture fixture;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    desk_open(&desk);
+    fixture_open(&fixture);
     uint8_t *bytes = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(bytes != MAP_FAILED, "%s", strerror(errno));
     pattern_fill(bytes, LENGTH, 6);
-    struct sluice_mr *mr = sluice_mr_register(desk.pair.sides.pds[0], bytes, page, 0);
+    struct sluice_mr *mr = sluice_mr_register(fixture.pair.sides.pds[0], bytes, page, 0);
     require(mr, "%s", sluice_last_error());
     struct sluice_request send = {.opcode = SLUICE_OP_SEND, .flags = SLUICE_INLINE, .sge_count = 1};
     require_ok(sluice_mr_sge_at(mr, bytes, LENGTH, &send.sge));
-    struct sluice_handle sent = post(desk.pair.channels[0], &send);
+    struct sluice_handle sent = post(fixture.pair.channels[0], &send);
     require_ok(sluice_mr_deregister(mr));
     munmap(bytes, page);
-    struct sluice_sge in = memory_sge(&desk.far, 0, LENGTH);
-    require_ok(sluice_channel_receive(desk.pair.channels[1], &in, 1, DEADLINE, NULL));
-    await(desk.pair.channels[0], sent, SLUICE_CLASS_NONE);
-    pattern_check(desk.far.bytes, LENGTH, 6);
-    desk_close(&desk);
+    struct sluice_sge in = memory_sge(&fixture.far, 0, LENGTH);
+    require_ok(sluice_channel_receive(fixture.pair.channels[1], &in, 1, DEADLINE, NULL));
+    await(fixture.pair.channels[0], sent, SLUICE_CLASS_NONE);
+    pattern_check(fixture.far.bytes, LENGTH, 6);
+    fixture_close(&fixture);
 }
 END_TEST
 

@@ -10,7 +10,7 @@
 #define PEERS 1000
 #define BLOCK 256
 
-struct desk {
+struct fixture {
     struct sluice_sge sges[2 * PEERS];
     struct sluice_request requests[2 * PEERS];
     struct sluice_completion completions[2 * PEERS];
@@ -19,35 +19,36 @@ struct desk {
 /* Each peer i sends block i to its partner i ^ 1, and writes and reads it. */
 static void use_all_peers(struct sluice_multichannel *loop, struct memory *out, struct memory *in)
 {
-    struct desk *desk = calloc(1, sizeof(*desk));
-    require(desk, "%d peers", PEERS);
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    require(fixture, "%d peers", PEERS);
     for (uint32_t i = 0; i < PEERS; i++) {
-        desk->sges[i] = memory_sge(out, (size_t)i * BLOCK, BLOCK);
-        desk->sges[PEERS + i] = memory_sge(in, (size_t)(i ^ 1) * BLOCK, BLOCK);
-        desk->requests[i] = request_of(SLUICE_OP_NONE, i, &desk->sges[i]);
-        desk->requests[PEERS + i] = request_of(SLUICE_OP_NONE, i, &desk->sges[PEERS + i]);
+        fixture->sges[i] = memory_sge(out, (size_t)i * BLOCK, BLOCK);
+        fixture->sges[PEERS + i] = memory_sge(in, (size_t)(i ^ 1) * BLOCK, BLOCK);
+        fixture->requests[i] = request_of(SLUICE_OP_NONE, i, &fixture->sges[i]);
+        fixture->requests[PEERS + i] = request_of(SLUICE_OP_NONE, i, &fixture->sges[PEERS + i]);
     }
     pattern_fill(out->bytes, out->length, 1);
-    require_ok(sluice_multichannel_scatter_gather(
-        loop, desk->requests, PEERS, desk->requests + PEERS, PEERS, DEADLINE, desk->completions));
+    require_ok(sluice_multichannel_scatter_gather(loop, fixture->requests, PEERS,
+                                                  fixture->requests + PEERS, PEERS, DEADLINE,
+                                                  fixture->completions));
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
-        require_class(&desk->completions[i], SLUICE_CLASS_NONE);
-        require(desk->completions[i].peer == i % PEERS, "%u", i);
+        require_class(&fixture->completions[i], SLUICE_CLASS_NONE);
+        require(fixture->completions[i].peer == i % PEERS, "%u", i);
     }
     pattern_check(in->bytes, in->length, 1);
 
     pattern_fill(out->bytes, out->length, 2);
     for (uint32_t i = 0; i < PEERS; i++) {
-        desk->requests[i].remote = memory_remote(in, (size_t)i * BLOCK, BLOCK);
+        fixture->requests[i].remote = memory_remote(in, (size_t)i * BLOCK, BLOCK);
     }
-    require_ok(sluice_multichannel_scatter_write(loop, desk->requests, PEERS, DEADLINE,
-                                                 desk->completions));
+    require_ok(sluice_multichannel_scatter_write(loop, fixture->requests, PEERS, DEADLINE,
+                                                 fixture->completions));
     pattern_check(in->bytes, in->length, 2);
     memset(out->bytes, 0, out->length);
-    require_ok(
-        sluice_multichannel_gather_read(loop, desk->requests, PEERS, DEADLINE, desk->completions));
+    require_ok(sluice_multichannel_gather_read(loop, fixture->requests, PEERS, DEADLINE,
+                                               fixture->completions));
     pattern_check(out->bytes, out->length, 2);
-    free(desk);
+    free(fixture);
 }
 
 static void connect_thousand(struct rank *rank)

@@ -9,7 +9,7 @@
 #include "../support/pair.h"
 
 /* What a rank works with: block i of both memories is to and from rank i. */
-struct desk {
+struct fixture {
     struct rank *rank;
     struct mesh mesh;
     struct memory out;
@@ -22,7 +22,7 @@ struct desk {
     struct sluice_completion completions[4 * GROUP_MAX];
 };
 
-typedef void operation(struct desk *desk);
+typedef void operation(struct fixture *fixture);
 
 static const size_t sizes[] = {0, 1, 8, 4096, 65537, 1 << 20, (8 << 20) + 1};
 
@@ -35,94 +35,95 @@ static size_t size_count(uint32_t ranks)
     return ranks <= 2 ? COUNT(sizes) : ranks <= 3 ? COUNT(sizes) - 1 : COUNT(sizes) - 2;
 }
 
-static uint64_t key_of(const struct desk *desk, uint32_t from, uint32_t to)
+static uint64_t key_of(const struct fixture *fixture, uint32_t from, uint32_t to)
 {
-    return pattern_key(from, to, (uint32_t)desk->size);
+    return pattern_key(from, to, (uint32_t)fixture->size);
 }
 
-static void fill_blocks(struct desk *desk)
+static void fill_blocks(struct fixture *fixture)
 {
-    for (uint32_t i = 0; i < desk->rank->size; i++) {
-        pattern_fill(desk->out.bytes + i * desk->size, desk->size,
-                     key_of(desk, desk->rank->index, i));
+    for (uint32_t i = 0; i < fixture->rank->size; i++) {
+        pattern_fill(fixture->out.bytes + i * fixture->size, fixture->size,
+                     key_of(fixture, fixture->rank->index, i));
     }
-    memset(desk->in.bytes, 0, desk->rank->size * desk->size);
+    memset(fixture->in.bytes, 0, fixture->rank->size * fixture->size);
 }
 
-static void check_blocks(const struct desk *desk)
+static void check_blocks(const struct fixture *fixture)
 {
-    for (uint32_t i = 0; i < desk->rank->size; i++) {
-        pattern_check(desk->in.bytes + i * desk->size, desk->size,
-                      key_of(desk, i, desk->rank->index));
-        pattern_check(desk->out.bytes + i * desk->size, desk->size,
-                      key_of(desk, desk->rank->index, i));
+    for (uint32_t i = 0; i < fixture->rank->size; i++) {
+        pattern_check(fixture->in.bytes + i * fixture->size, fixture->size,
+                      key_of(fixture, i, fixture->rank->index));
+        pattern_check(fixture->out.bytes + i * fixture->size, fixture->size,
+                      key_of(fixture, fixture->rank->index, i));
     }
-    memory_check_guards(&desk->out);
-    memory_check_guards(&desk->in);
+    memory_check_guards(&fixture->out);
+    memory_check_guards(&fixture->in);
 }
 
 /* Request number at: with block peer of out or in. */
-static void ask(struct desk *desk, uint32_t at, uint32_t opcode, uint32_t peer)
+static void ask(struct fixture *fixture, uint32_t at, uint32_t opcode, uint32_t peer)
 {
     uint32_t to_us = opcode == SLUICE_OP_RECEIVE || opcode == SLUICE_OP_READ;
-    desk->sges[at] = memory_sge(to_us ? &desk->in : &desk->out, peer * desk->size, desk->size);
-    desk->requests[at] = request_of(opcode, peer, &desk->sges[at]);
-    desk->requests[at].user_data = 100 + at;
+    fixture->sges[at] =
+        memory_sge(to_us ? &fixture->in : &fixture->out, peer * fixture->size, fixture->size);
+    fixture->requests[at] = request_of(opcode, peer, &fixture->sges[at]);
+    fixture->requests[at].user_data = 100 + at;
     const struct sluice_remote_mr *remote =
-        opcode == SLUICE_OP_WRITE ? &desk->remote_ins[peer] : &desk->remote_outs[peer];
+        opcode == SLUICE_OP_WRITE ? &fixture->remote_ins[peer] : &fixture->remote_outs[peer];
     if (opcode == SLUICE_OP_WRITE || opcode == SLUICE_OP_READ) {
-        require_ok(sluice_remote_mr_slice(remote, desk->rank->index * desk->size, desk->size,
-                                          &desk->requests[at].remote));
+        require_ok(sluice_remote_mr_slice(remote, fixture->rank->index * fixture->size,
+                                          fixture->size, &fixture->requests[at].remote));
     }
 }
 
-static void ask_all(struct desk *desk, uint32_t at, uint32_t opcode)
+static void ask_all(struct fixture *fixture, uint32_t at, uint32_t opcode)
 {
-    for (uint32_t i = 0; i < desk->rank->size; i++) {
-        ask(desk, at + i, opcode, i);
+    for (uint32_t i = 0; i < fixture->rank->size; i++) {
+        ask(fixture, at + i, opcode, i);
     }
 }
 
-static void check_results(const struct desk *desk, uint32_t count)
+static void check_results(const struct fixture *fixture, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const struct sluice_completion *completion = &desk->completions[i];
+        const struct sluice_completion *completion = &fixture->completions[i];
         require_class(completion, SLUICE_CLASS_NONE);
-        require(completion->user_data == 100 + i && completion->peer == desk->requests[i].peer &&
-                    completion->opcode == desk->requests[i].opcode &&
-                    completion->bytes == desk->size && completion->flags == 0,
+        require(completion->user_data == 100 + i && completion->peer == fixture->requests[i].peer &&
+                    completion->opcode == fixture->requests[i].opcode &&
+                    completion->bytes == fixture->size && completion->flags == 0,
                 "completion %u: user data %llu, peer %u, opcode %u, bytes %llu", i,
                 (unsigned long long)completion->user_data, completion->peer, completion->opcode,
                 (unsigned long long)completion->bytes);
     }
 }
 
-/* Opens a desk in this rank and does the operation in each size. */
+/* Opens a fixture in this rank and does the operation in each size. */
 static void work(struct rank *rank)
 {
     operation *const *operate = rank->argument;
-    struct desk *desk = calloc(1, sizeof(*desk));
-    require(desk, "%u", rank->index);
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    require(fixture, "%u", rank->index);
     size_t count = size_count(rank->size);
     size_t whole = sizes[count - 1] * rank->size;
-    desk->rank = rank;
-    mesh_open(&desk->mesh, rank, NULL);
-    memory_open(&desk->out, desk->mesh.pd, whole);
-    memory_open(&desk->in, desk->mesh.pd, whole);
-    mesh_share(rank, &desk->out, desk->remote_outs);
-    mesh_share(rank, &desk->in, desk->remote_ins);
+    fixture->rank = rank;
+    mesh_open(&fixture->mesh, rank, NULL);
+    memory_open(&fixture->out, fixture->mesh.pd, whole);
+    memory_open(&fixture->in, fixture->mesh.pd, whole);
+    mesh_share(rank, &fixture->out, fixture->remote_outs);
+    mesh_share(rank, &fixture->in, fixture->remote_ins);
     for (size_t i = 0; i < count; i++) {
-        desk->size = sizes[i];
-        fill_blocks(desk);
-        mesh_barrier(&desk->mesh, rank);
-        (*operate)(desk);
-        mesh_barrier(&desk->mesh, rank);
-        check_blocks(desk);
+        fixture->size = sizes[i];
+        fill_blocks(fixture);
+        mesh_barrier(&fixture->mesh, rank);
+        (*operate)(fixture);
+        mesh_barrier(&fixture->mesh, rank);
+        check_blocks(fixture);
     }
-    memory_close(&desk->in);
-    memory_close(&desk->out);
-    mesh_close(&desk->mesh);
-    free(desk);
+    memory_close(&fixture->in);
+    memory_close(&fixture->out);
+    mesh_close(&fixture->mesh);
+    free(fixture);
 }
 
 static void run_in_processes(operation *operate)
@@ -133,189 +134,192 @@ static void run_in_processes(operation *operate)
     }
 }
 
-static void do_scatter_gather(struct desk *desk)
+static void do_scatter_gather(struct fixture *fixture)
 {
-    uint32_t n = desk->rank->size;
-    ask_all(desk, 0, SLUICE_OP_SEND);
-    ask_all(desk, n, SLUICE_OP_RECEIVE);
-    require_ok(sluice_multichannel_scatter_gather(
-        desk->mesh.all, desk->requests, n, desk->requests + n, n, DEADLINE, desk->completions));
-    check_results(desk, 2 * n);
+    uint32_t n = fixture->rank->size;
+    ask_all(fixture, 0, SLUICE_OP_SEND);
+    ask_all(fixture, n, SLUICE_OP_RECEIVE);
+    require_ok(sluice_multichannel_scatter_gather(fixture->mesh.all, fixture->requests, n,
+                                                  fixture->requests + n, n, DEADLINE,
+                                                  fixture->completions));
+    check_results(fixture, 2 * n);
 }
 
-static void do_scatter_write(struct desk *desk)
+static void do_scatter_write(struct fixture *fixture)
 {
-    ask_all(desk, 0, SLUICE_OP_WRITE);
-    require_ok(sluice_multichannel_scatter_write(desk->mesh.all, desk->requests, desk->rank->size,
-                                                 DEADLINE, desk->completions));
-    check_results(desk, desk->rank->size);
+    ask_all(fixture, 0, SLUICE_OP_WRITE);
+    require_ok(sluice_multichannel_scatter_write(
+        fixture->mesh.all, fixture->requests, fixture->rank->size, DEADLINE, fixture->completions));
+    check_results(fixture, fixture->rank->size);
 }
 
-static void do_gather_read(struct desk *desk)
+static void do_gather_read(struct fixture *fixture)
 {
-    ask_all(desk, 0, SLUICE_OP_READ);
-    require_ok(sluice_multichannel_gather_read(desk->mesh.all, desk->requests, desk->rank->size,
-                                               DEADLINE, desk->completions));
-    check_results(desk, desk->rank->size);
+    ask_all(fixture, 0, SLUICE_OP_READ);
+    require_ok(sluice_multichannel_gather_read(
+        fixture->mesh.all, fixture->requests, fixture->rank->size, DEADLINE, fixture->completions));
+    check_results(fixture, fixture->rank->size);
 }
 
 /* Takes n unpolled completions, in whatever order they come. */
-static void take(struct desk *desk, struct sluice_handle *handles, uint32_t count)
+static void take(struct fixture *fixture, struct sluice_handle *handles, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        require_ok(
-            sluice_multichannel_wait(desk->mesh.all, &handles[i], DEADLINE, &desk->completions[i]));
+        require_ok(sluice_multichannel_wait(fixture->mesh.all, &handles[i], DEADLINE,
+                                            &fixture->completions[i]));
     }
-    check_results(desk, count);
+    check_results(fixture, count);
 }
 
 /* All post their receives, and then all block in a scatter; and the other way round. */
-static void do_scatter_then_gather(struct desk *desk)
+static void do_scatter_then_gather(struct fixture *fixture)
 {
     struct sluice_handle handles[GROUP_MAX];
-    uint32_t n = desk->rank->size;
-    ask_all(desk, 0, SLUICE_OP_RECEIVE);
-    require_result(sluice_multichannel_post(desk->mesh.all, desk->requests, n, DEADLINE, handles),
-                   n);
-    ask_all(desk, n, SLUICE_OP_SEND);
-    require_ok(sluice_multichannel_scatter_send(desk->mesh.all, desk->requests + n, n, DEADLINE,
-                                                desk->completions));
-    take(desk, handles, n);
-    check_blocks(desk);
-    memset(desk->in.bytes, 0, n * desk->size);
-    mesh_barrier(&desk->mesh, desk->rank);
+    uint32_t n = fixture->rank->size;
+    ask_all(fixture, 0, SLUICE_OP_RECEIVE);
+    require_result(
+        sluice_multichannel_post(fixture->mesh.all, fixture->requests, n, DEADLINE, handles), n);
+    ask_all(fixture, n, SLUICE_OP_SEND);
+    require_ok(sluice_multichannel_scatter_send(fixture->mesh.all, fixture->requests + n, n,
+                                                DEADLINE, fixture->completions));
+    take(fixture, handles, n);
+    check_blocks(fixture);
+    memset(fixture->in.bytes, 0, n * fixture->size);
+    mesh_barrier(&fixture->mesh, fixture->rank);
 
-    ask_all(desk, 0, SLUICE_OP_SEND);
-    require_result(sluice_multichannel_post(desk->mesh.all, desk->requests, n, DEADLINE, handles),
-                   n);
+    ask_all(fixture, 0, SLUICE_OP_SEND);
+    require_result(
+        sluice_multichannel_post(fixture->mesh.all, fixture->requests, n, DEADLINE, handles), n);
     struct sluice_request sends[GROUP_MAX];
-    memcpy(sends, desk->requests, n * sizeof(sends[0]));
-    ask_all(desk, 0, SLUICE_OP_RECEIVE);
+    memcpy(sends, fixture->requests, n * sizeof(sends[0]));
+    ask_all(fixture, 0, SLUICE_OP_RECEIVE);
     for (uint32_t i = 0; i < n; i++) {
-        desk->requests[i].opcode = SLUICE_OP_NONE;
+        fixture->requests[i].opcode = SLUICE_OP_NONE;
     }
-    require_ok(sluice_multichannel_gather_receive(desk->mesh.all, desk->requests, n, DEADLINE,
-                                                  desk->completions));
+    require_ok(sluice_multichannel_gather_receive(fixture->mesh.all, fixture->requests, n, DEADLINE,
+                                                  fixture->completions));
     for (uint32_t i = 0; i < n; i++) {
-        desk->requests[i].opcode = SLUICE_OP_RECEIVE;
+        fixture->requests[i].opcode = SLUICE_OP_RECEIVE;
     }
-    check_results(desk, n);
-    memcpy(desk->requests, sends, n * sizeof(sends[0]));
-    take(desk, handles, n);
+    check_results(fixture, n);
+    memcpy(fixture->requests, sends, n * sizeof(sends[0]));
+    take(fixture, handles, n);
 }
 
 /* The main job of many programs: rank 0 scatters, all work, rank 0 gathers. */
-static void do_root(struct desk *desk)
+static void do_root(struct fixture *fixture)
 {
-    struct sluice_multichannel *all = desk->mesh.all;
-    uint32_t n = desk->rank->size;
+    struct sluice_multichannel *all = fixture->mesh.all;
+    uint32_t n = fixture->rank->size;
     struct sluice_sge sge;
-    if (desk->rank->index == 0) {
-        ask_all(desk, 0, SLUICE_OP_SEND);
-        ask_all(desk, n, SLUICE_OP_RECEIVE);
-        require_ok(sluice_multichannel_scatter_send(all, desk->requests + 1, n - 1, DEADLINE,
-                                                    desk->completions + 1));
-        require_ok(sluice_multichannel_gather_receive(all, desk->requests + n + 1, n - 1, DEADLINE,
-                                                      desk->completions + n + 1));
+    if (fixture->rank->index == 0) {
+        ask_all(fixture, 0, SLUICE_OP_SEND);
+        ask_all(fixture, n, SLUICE_OP_RECEIVE);
+        require_ok(sluice_multichannel_scatter_send(all, fixture->requests + 1, n - 1, DEADLINE,
+                                                    fixture->completions + 1));
+        require_ok(sluice_multichannel_gather_receive(all, fixture->requests + n + 1, n - 1,
+                                                      DEADLINE, fixture->completions + n + 1));
         for (uint32_t i = 1; i < n; i++) {
-            require_class(&desk->completions[i], SLUICE_CLASS_NONE);
-            require_class(&desk->completions[n + i], SLUICE_CLASS_NONE);
+            require_class(&fixture->completions[i], SLUICE_CLASS_NONE);
+            require_class(&fixture->completions[n + i], SLUICE_CLASS_NONE);
         }
-        memcpy(desk->in.bytes, desk->out.bytes, desk->size);
+        memcpy(fixture->in.bytes, fixture->out.bytes, fixture->size);
     } else {
-        sge = memory_sge(&desk->in, 0, desk->size);
+        sge = memory_sge(&fixture->in, 0, fixture->size);
         require_ok(sluice_multichannel_receive(all, 0, &sge, 1, DEADLINE, NULL));
-        sge = memory_sge(&desk->out, 0, desk->size);
+        sge = memory_sge(&fixture->out, 0, fixture->size);
         require_ok(sluice_multichannel_send(all, 0, &sge, 1, DEADLINE));
         for (uint32_t i = 1; i < n; i++) {
-            pattern_fill(desk->in.bytes + i * desk->size, desk->size,
-                         key_of(desk, i, desk->rank->index));
+            pattern_fill(fixture->in.bytes + i * fixture->size, fixture->size,
+                         key_of(fixture, i, fixture->rank->index));
         }
     }
 }
 
 /* Everybody sends its block 0 to all. */
-static void do_multicast_send(struct desk *desk)
+static void do_multicast_send(struct fixture *fixture)
 {
     struct sluice_handle handles[GROUP_MAX];
     uint32_t peers[GROUP_MAX];
-    uint32_t n = desk->rank->size;
-    ask_all(desk, 0, SLUICE_OP_RECEIVE);
-    require_result(sluice_multichannel_post(desk->mesh.all, desk->requests, n, DEADLINE, handles),
-                   n);
+    uint32_t n = fixture->rank->size;
+    ask_all(fixture, 0, SLUICE_OP_RECEIVE);
+    require_result(
+        sluice_multichannel_post(fixture->mesh.all, fixture->requests, n, DEADLINE, handles), n);
     for (uint32_t i = 0; i < n; i++) {
         peers[i] = n - 1 - i;
     }
-    ask(desk, n, SLUICE_OP_SEND, 0);
-    require_ok(sluice_multichannel_multicast_send(desk->mesh.all, &desk->requests[n], peers, n,
-                                                  DEADLINE, desk->completions));
+    ask(fixture, n, SLUICE_OP_SEND, 0);
+    require_ok(sluice_multichannel_multicast_send(fixture->mesh.all, &fixture->requests[n], peers,
+                                                  n, DEADLINE, fixture->completions));
     for (uint32_t i = 0; i < n; i++) {
-        require_class(&desk->completions[i], SLUICE_CLASS_NONE);
-        require(desk->completions[i].peer == peers[i], "%u", desk->completions[i].peer);
+        require_class(&fixture->completions[i], SLUICE_CLASS_NONE);
+        require(fixture->completions[i].peer == peers[i], "%u", fixture->completions[i].peer);
     }
-    take(desk, handles, n);
+    take(fixture, handles, n);
     for (uint32_t i = 0; i < n; i++) {
-        pattern_check(desk->in.bytes + i * desk->size, desk->size, key_of(desk, i, 0));
-        pattern_fill(desk->in.bytes + i * desk->size, desk->size,
-                     key_of(desk, i, desk->rank->index));
+        pattern_check(fixture->in.bytes + i * fixture->size, fixture->size, key_of(fixture, i, 0));
+        pattern_fill(fixture->in.bytes + i * fixture->size, fixture->size,
+                     key_of(fixture, i, fixture->rank->index));
     }
 }
 
-static void do_multicast_write(struct desk *desk)
+static void do_multicast_write(struct fixture *fixture)
 {
     struct sluice_peer_remote_mr remotes[GROUP_MAX] = {{0}};
-    uint32_t n = desk->rank->size;
+    uint32_t n = fixture->rank->size;
     for (uint32_t i = 0; i < n; i++) {
         remotes[i].peer = n - 1 - i;
-        require_ok(sluice_remote_mr_slice(&desk->remote_ins[n - 1 - i],
-                                          desk->rank->index * desk->size, desk->size,
+        require_ok(sluice_remote_mr_slice(&fixture->remote_ins[n - 1 - i],
+                                          fixture->rank->index * fixture->size, fixture->size,
                                           &remotes[i].remote));
     }
-    ask(desk, 0, SLUICE_OP_WRITE, 0);
-    desk->requests[0].opcode = SLUICE_OP_NONE;
-    require_ok(sluice_multichannel_multicast_write(desk->mesh.all, &desk->requests[0], remotes, n,
-                                                   DEADLINE, desk->completions));
+    ask(fixture, 0, SLUICE_OP_WRITE, 0);
+    fixture->requests[0].opcode = SLUICE_OP_NONE;
+    require_ok(sluice_multichannel_multicast_write(fixture->mesh.all, &fixture->requests[0],
+                                                   remotes, n, DEADLINE, fixture->completions));
     for (uint32_t i = 0; i < n; i++) {
-        require_class(&desk->completions[i], SLUICE_CLASS_NONE);
-        require(desk->completions[i].peer == remotes[i].peer, "%u", desk->completions[i].peer);
+        require_class(&fixture->completions[i], SLUICE_CLASS_NONE);
+        require(fixture->completions[i].peer == remotes[i].peer, "%u",
+                fixture->completions[i].peer);
     }
-    mesh_barrier(&desk->mesh, desk->rank);
+    mesh_barrier(&fixture->mesh, fixture->rank);
     for (uint32_t i = 0; i < n; i++) {
-        pattern_check(desk->in.bytes + i * desk->size, desk->size, key_of(desk, i, 0));
-        pattern_fill(desk->in.bytes + i * desk->size, desk->size,
-                     key_of(desk, i, desk->rank->index));
+        pattern_check(fixture->in.bytes + i * fixture->size, fixture->size, key_of(fixture, i, 0));
+        pattern_fill(fixture->in.bytes + i * fixture->size, fixture->size,
+                     key_of(fixture, i, fixture->rank->index));
     }
 }
 
 /* One list of all kinds, the sends before the receives that their peers wait for. */
-static void do_submit(struct desk *desk)
+static void do_submit(struct fixture *fixture)
 {
     static const uint32_t mixed[] = {SLUICE_OP_SEND, SLUICE_OP_READ, SLUICE_OP_RECEIVE};
     struct memory again;
-    uint32_t n = desk->rank->size;
+    uint32_t n = fixture->rank->size;
     uint32_t at = 0;
-    memory_open(&again, desk->mesh.pd, n * desk->size + 1);
+    memory_open(&again, fixture->mesh.pd, n * fixture->size + 1);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t kind = 0; kind < COUNT(mixed); kind++) {
-            ask(desk, at, mixed[kind], i);
+            ask(fixture, at, mixed[kind], i);
             if (mixed[kind] == SLUICE_OP_READ) {
-                desk->sges[at] = memory_sge(&again, i * desk->size, desk->size);
+                fixture->sges[at] = memory_sge(&again, i * fixture->size, fixture->size);
             }
             at++;
         }
     }
-    require_ok(sluice_multichannel_submit(desk->mesh.all, desk->requests, at, DEADLINE,
-                                          desk->completions));
-    check_results(desk, at);
-    check_blocks(desk);
-    require(n * desk->size == 0 || memcmp(again.bytes, desk->in.bytes, n * desk->size) == 0,
+    require_ok(sluice_multichannel_submit(fixture->mesh.all, fixture->requests, at, DEADLINE,
+                                          fixture->completions));
+    check_results(fixture, at);
+    check_blocks(fixture);
+    require(n * fixture->size == 0 ||
+                memcmp(again.bytes, fixture->in.bytes, n * fixture->size) == 0,
             "what was read is not what was received%s", "");
     memory_close(&again);
-    mesh_barrier(&desk->mesh, desk->rank);
-    memset(desk->in.bytes, 0, n * desk->size);
-    mesh_barrier(&desk->mesh, desk->rank);
-    ask_all(desk, 0, SLUICE_OP_WRITE);
-    require_ok(sluice_multichannel_submit(desk->mesh.all, desk->requests, n, DEADLINE, NULL));
+    mesh_barrier(&fixture->mesh, fixture->rank);
+    memset(fixture->in.bytes, 0, n * fixture->size);
+    mesh_barrier(&fixture->mesh, fixture->rank);
+    ask_all(fixture, 0, SLUICE_OP_WRITE);
+    require_ok(sluice_multichannel_submit(fixture->mesh.all, fixture->requests, n, DEADLINE, NULL));
 }
 
 START_TEST(scatter_gather_of_all_to_all)

@@ -33,142 +33,142 @@
  * semantics/peers.c. A completion queue that fails is tested where one can be made to fail:
  * dead_queue_is_logged_once of test_engine, queue_that_fails of test_verbs_queues.
  */
-#include "semantics/desk.h"
 #include "../support/process.h"
+#include "semantics/fixture.h"
 
 START_TEST(unknown_peer_index)
 {
-    struct desk desk;
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    desk.writes[2].peer = PEERS;
-    memset(desk.completions, 0xcc, sizeof(desk.completions));
-    require_error(sluice_multichannel_submit(hub, desk.writes, 3, DEADLINE, desk.completions),
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    fixture.writes[2].peer = PEERS;
+    memset(fixture.completions, 0xcc, sizeof(fixture.completions));
+    require_error(sluice_multichannel_submit(hub, fixture.writes, 3, DEADLINE, fixture.completions),
                   -EINVAL, "request 2 peer 3");
     require_error(
-        sluice_multichannel_scatter_write(hub, desk.writes, 3, DEADLINE, desk.completions), -EINVAL,
-        "request 2 peer 3");
-    require_error(sluice_multichannel_post(hub, desk.writes, 3, DEADLINE, desk.handles), -EINVAL,
+        sluice_multichannel_scatter_write(hub, fixture.writes, 3, DEADLINE, fixture.completions),
+        -EINVAL, "request 2 peer 3");
+    require_error(sluice_multichannel_post(hub, fixture.writes, 3, DEADLINE, fixture.handles),
+                  -EINVAL, "request 2 peer 3");
+    value_check(fixture.completions, sizeof(fixture.completions), 0xcc);
+    struct sluice_scope *scope = fixture_begin(&fixture);
+    require_error(sluice_scope_post(scope, fixture.writes, 3, fixture.handles), -EINVAL,
                   "request 2 peer 3");
-    value_check(desk.completions, sizeof(desk.completions), 0xcc);
-    struct sluice_scope *scope = desk_begin(&desk);
-    require_error(sluice_scope_post(scope, desk.writes, 3, desk.handles), -EINVAL,
-                  "request 2 peer 3");
-    require_ok(sluice_scope_end(scope, &desk.report));
-    require(desk.report.posted == 0, "%u", desk.report.posted);
-    require_result(sluice_multichannel_poll(hub, desk.completions, 1), 0);
-    value_check(desk.far.bytes, desk.far.length, 0);
-    desk_close(&desk);
+    require_ok(sluice_scope_end(scope, &fixture.report));
+    require(fixture.report.posted == 0, "%u", fixture.report.posted);
+    require_result(sluice_multichannel_poll(hub, fixture.completions, 1), 0);
+    value_check(fixture.far.bytes, fixture.far.length, 0);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(empty_list)
 {
-    struct desk desk;
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
     require_ok(sluice_multichannel_submit(hub, NULL, 0, 0, NULL));
     require_ok(sluice_multichannel_scatter_send(hub, NULL, 0, 0, NULL));
     require_ok(sluice_multichannel_gather_receive(hub, NULL, 0, 0, NULL));
     require_ok(sluice_multichannel_multicast_send(hub, NULL, NULL, 0, 0, NULL));
     require_result(sluice_multichannel_post(hub, NULL, 0, 0, NULL), 0);
-    struct sluice_scope *scope = desk_begin(&desk);
+    struct sluice_scope *scope = fixture_begin(&fixture);
     require_result(sluice_scope_post(scope, NULL, 0, NULL), 0);
-    require_ok(sluice_scope_end(scope, &desk.report));
-    require(desk.report.posted == 0, "%u", desk.report.posted);
+    require_ok(sluice_scope_end(scope, &fixture.report));
+    require(fixture.report.posted == 0, "%u", fixture.report.posted);
     /* Not even one that nobody would take. */
     sluice_multichannel_shutdown(hub, 0);
     require_ok(sluice_multichannel_scatter_send(hub, NULL, 0, 0, NULL));
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(empty_sge_list)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_request write = request_of(SLUICE_OP_WRITE, 1, NULL);
-    struct sluice_handle handle = post(desk.star.spokes[1], &receive);
-    require_ok(sluice_multichannel_send(desk.star.hub, 1, NULL, 0, DEADLINE));
-    struct sluice_completion completion = await(desk.star.spokes[1], handle, SLUICE_CLASS_NONE);
+    struct sluice_handle handle = post(fixture.star.spokes[1], &receive);
+    require_ok(sluice_multichannel_send(fixture.star.hub, 1, NULL, 0, DEADLINE));
+    struct sluice_completion completion = await(fixture.star.spokes[1], handle, SLUICE_CLASS_NONE);
     require(completion.bytes == 0, "%llu", (unsigned long long)completion.bytes);
-    require_ok(sluice_multichannel_submit(desk.star.hub, &write, 1, DEADLINE, &completion));
+    require_ok(sluice_multichannel_submit(fixture.star.hub, &write, 1, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(duplicate_peers_in_a_list)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     /* All to one place of one peer, one after the other: the last one stays. */
     for (uint32_t i = 0; i < 10; i++) {
-        desk.writes[i].peer = 1;
-        desk.writes[i].remote = desk.writes[0].remote;
+        fixture.writes[i].peer = 1;
+        fixture.writes[i].remote = fixture.writes[0].remote;
     }
-    require_ok(sluice_multichannel_scatter_write(desk.star.hub, desk.writes, 10, DEADLINE,
-                                                 desk.completions));
-    require(memcmp(desk.far.bytes, desk.near.bytes + 9 * SLOT, SLOT) == 0, "slot %u", 9);
+    require_ok(sluice_multichannel_scatter_write(fixture.star.hub, fixture.writes, 10, DEADLINE,
+                                                 fixture.completions));
+    require(memcmp(fixture.far.bytes, fixture.near.bytes + 9 * SLOT, SLOT) == 0, "slot %u", 9);
     for (uint32_t i = 0; i < 10; i++) {
-        require(desk.completions[i].user_data == 100 + i, "%u", i);
+        require(fixture.completions[i].user_data == 100 + i, "%u", i);
     }
-    struct sluice_scope *scope = desk_begin(&desk);
-    require_result(sluice_scope_post_scatter_write(scope, desk.writes, 8, NULL), 8);
+    struct sluice_scope *scope = fixture_begin(&fixture);
+    require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 8, NULL), 8);
     require_ok(sluice_scope_end(scope, NULL));
-    require(memcmp(desk.far.bytes, desk.near.bytes + 7 * SLOT, SLOT) == 0, "slot %u", 7);
-    desk_close(&desk);
+    require(memcmp(fixture.far.bytes, fixture.near.bytes + 7 * SLOT, SLOT) == 0, "slot %u", 7);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* Peer 1 has failed. */
-static void break_one(struct desk *desk)
+static void break_one(struct fixture *fixture)
 {
-    star_break(&desk->star, 1);
+    star_break(&fixture->star, 1);
 }
 
 START_TEST(scoped_list_fails_midway)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
-    desk_open(&desk);
-    break_one(&desk);
-    struct sluice_scope *scope = desk_begin(&desk);
-    require_result(sluice_scope_post_scatter_write(scope, desk.writes, 9, desk.handles), 9);
+    fixture_open(&fixture);
+    break_one(&fixture);
+    struct sluice_scope *scope = fixture_begin(&fixture);
+    require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 9, fixture.handles), 9);
     /* The places of the first are needed by the last: what is asked for is among these. */
     for (uint32_t i = 9 - PEERS; i < 9; i++) {
-        require_ok(sluice_scope_wait(scope, &desk.handles[i], DEADLINE, &completion));
+        require_ok(sluice_scope_wait(scope, &fixture.handles[i], DEADLINE, &completion));
         require(completion.user_data == 100 + i, "%u", i);
         require_class(&completion, i % PEERS == 1 ? SLUICE_CLASS_CANCELLED : SLUICE_CLASS_NONE);
         require(completion.error == (i % PEERS == 1 ? -ENOTCONN : 0), "%d", completion.error);
     }
-    require_result(sluice_scope_end(scope, &desk.report), -ENOTCONN);
-    require(desk.report.posted == 9 && desk.report.failed == 2 && desk.report.count == 2,
-            "posted %u, failed %u", desk.report.posted, desk.report.failed);
-    require(desk.completions[0].user_data == 101 && desk.completions[1].user_data == 104, "%llu",
-            (unsigned long long)desk.completions[0].user_data);
+    require_result(sluice_scope_end(scope, &fixture.report), -ENOTCONN);
+    require(fixture.report.posted == 9 && fixture.report.failed == 2 && fixture.report.count == 2,
+            "posted %u, failed %u", fixture.report.posted, fixture.report.failed);
+    require(fixture.completions[0].user_data == 101 && fixture.completions[1].user_data == 104,
+            "%llu", (unsigned long long)fixture.completions[0].user_data);
     for (uint32_t i = 0; i < 9; i++) {
-        check_slot(&desk, i, i % PEERS != 1);
+        check_slot(&fixture, i, i % PEERS != 1);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(blocking_list_fails_midway)
 {
-    struct desk desk;
-    desk_open(&desk);
-    break_one(&desk);
-    memset(desk.completions, 0xcc, sizeof(desk.completions));
-    require_result(sluice_multichannel_scatter_write(desk.star.hub, desk.writes, 9, DEADLINE,
-                                                     desk.completions),
+    struct fixture fixture;
+    fixture_open(&fixture);
+    break_one(&fixture);
+    memset(fixture.completions, 0xcc, sizeof(fixture.completions));
+    require_result(sluice_multichannel_scatter_write(fixture.star.hub, fixture.writes, 9, DEADLINE,
+                                                     fixture.completions),
                    -ENOTCONN);
     for (uint32_t i = 0; i < 9; i++) {
-        require(desk.completions[i].user_data == 100 + i, "%u", i);
-        require_class(&desk.completions[i],
+        require(fixture.completions[i].user_data == 100 + i, "%u", i);
+        require_class(&fixture.completions[i],
                       i % PEERS == 1 ? SLUICE_CLASS_CANCELLED : SLUICE_CLASS_NONE);
-        check_slot(&desk, i, i % PEERS != 1);
+        check_slot(&fixture, i, i % PEERS != 1);
     }
     /* A peer that never sends is waited for until the deadline, and no longer. */
     struct sluice_request receives[PEERS];
@@ -176,125 +176,128 @@ START_TEST(blocking_list_fails_midway)
         receives[i] = request_of(SLUICE_OP_RECEIVE, i, NULL);
     }
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
-    post(desk.star.spokes[0], &send);
+    post(fixture.star.spokes[0], &send);
     int64_t start = fair_now();
-    require_result(sluice_multichannel_gather_receive(desk.star.hub, receives, PEERS,
-                                                      SLUICE_MS(200), desk.completions),
+    require_result(sluice_multichannel_gather_receive(fixture.star.hub, receives, PEERS,
+                                                      SLUICE_MS(200), fixture.completions),
                    -ETIMEDOUT);
     int64_t took = fair_now() - start;
     require(took < SLUICE_MS(1600), "%lld ms", (long long)took / 1000000);
-    require_class(&desk.completions[0], SLUICE_CLASS_NONE);
-    require_class(&desk.completions[1], SLUICE_CLASS_CANCELLED);
-    require_class(&desk.completions[2], SLUICE_CLASS_TIMEOUT);
-    desk_close(&desk);
+    require_class(&fixture.completions[0], SLUICE_CLASS_NONE);
+    require_class(&fixture.completions[1], SLUICE_CLASS_CANCELLED);
+    require_class(&fixture.completions[2], SLUICE_CLASS_TIMEOUT);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(unpolled_list_fails_midway)
 {
-    struct desk desk;
-    desk_open(&desk);
-    break_one(&desk);
-    memset(desk.handles, 0xcc, sizeof(desk.handles));
-    require_result(sluice_multichannel_post(desk.star.hub, desk.writes, 6, DEADLINE, desk.handles),
-                   1);
-    value_check(&desk.handles[1], sizeof(desk.handles[0]), 0xcc);
-    require_ok(
-        sluice_multichannel_wait(desk.star.hub, &desk.handles[0], DEADLINE, &desk.completions[0]));
-    require_class(&desk.completions[0], SLUICE_CLASS_NONE);
-    require_error(
-        sluice_multichannel_post(desk.star.hub, desk.writes + 1, 5, DEADLINE, desk.handles + 1),
-        -ENOTCONN, "peer 1");
-    value_check(&desk.handles[1], sizeof(desk.handles[0]), 0xcc);
-    require_result(sluice_multichannel_poll(desk.star.hub, desk.completions, 1), 0);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    break_one(&fixture);
+    memset(fixture.handles, 0xcc, sizeof(fixture.handles));
+    require_result(
+        sluice_multichannel_post(fixture.star.hub, fixture.writes, 6, DEADLINE, fixture.handles),
+        1);
+    value_check(&fixture.handles[1], sizeof(fixture.handles[0]), 0xcc);
+    require_ok(sluice_multichannel_wait(fixture.star.hub, &fixture.handles[0], DEADLINE,
+                                        &fixture.completions[0]));
+    require_class(&fixture.completions[0], SLUICE_CLASS_NONE);
+    require_error(sluice_multichannel_post(fixture.star.hub, fixture.writes + 1, 5, DEADLINE,
+                                           fixture.handles + 1),
+                  -ENOTCONN, "peer 1");
+    value_check(&fixture.handles[1], sizeof(fixture.handles[0]), 0xcc);
+    require_result(sluice_multichannel_poll(fixture.star.hub, fixture.completions, 1), 0);
     for (uint32_t i = 0; i < 6; i++) {
-        check_slot(&desk, i, i == 0);
+        check_slot(&fixture, i, i == 0);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(completion_of_a_scatter_fails)
 {
-    struct desk desk;
-    desk_open(&desk);
-    desk.writes[4].remote.rkey ^= 0x33333333;
-    require_error(sluice_multichannel_scatter_write(desk.star.hub, desk.writes, 9, DEADLINE,
-                                                    desk.completions),
+    struct fixture fixture;
+    fixture_open(&fixture);
+    fixture.writes[4].remote.rkey ^= 0x33333333;
+    require_error(sluice_multichannel_scatter_write(fixture.star.hub, fixture.writes, 9, DEADLINE,
+                                                    fixture.completions),
                   -EACCES, "write peer 1");
     for (uint32_t i = 0; i < 9; i++) {
-        require_class(&desk.completions[i], i == 4   ? SLUICE_CLASS_ACCESS
-                                            : i == 7 ? SLUICE_CLASS_CANCELLED
-                                                     : SLUICE_CLASS_NONE);
-        require(desk.completions[i].peer == i % PEERS, "%u", desk.completions[i].peer);
-        check_slot(&desk, i, i != 4 && i != 7);
+        require_class(&fixture.completions[i], i == 4   ? SLUICE_CLASS_ACCESS
+                                               : i == 7 ? SLUICE_CLASS_CANCELLED
+                                                        : SLUICE_CLASS_NONE);
+        require(fixture.completions[i].peer == i % PEERS, "%u", fixture.completions[i].peer);
+        check_slot(&fixture, i, i != 4 && i != 7);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(scope_exit_order)
 {
-    struct desk desk;
-    desk_open(&desk);
-    desk.writes[4].remote.rkey ^= 0x33333333; /* and with it, write 7 to the same peer */
-    desk.writes[2].remote.rkey ^= 0x33333333; /* and with it, writes 5 and 8 */
-    struct sluice_scope *scope = desk_begin(&desk);
-    require_result(sluice_scope_post_scatter_write(scope, desk.writes, 9, NULL), 9);
-    desk.report.said = -EDOM;
-    require_result(sluice_scope_end(scope, &desk.report), -EDOM);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    fixture.writes[4].remote.rkey ^= 0x33333333; /* and with it, write 7 to the same peer */
+    fixture.writes[2].remote.rkey ^= 0x33333333; /* and with it, writes 5 and 8 */
+    struct sluice_scope *scope = fixture_begin(&fixture);
+    require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 9, NULL), 9);
+    fixture.report.said = -EDOM;
+    require_result(sluice_scope_end(scope, &fixture.report), -EDOM);
     static const uint32_t failed[] = {2, 4, 5, 7, 8};
-    require(desk.report.count == COUNT(failed) && desk.report.said == -EDOM, "%u",
-            desk.report.count);
+    require(fixture.report.count == COUNT(failed) && fixture.report.said == -EDOM, "%u",
+            fixture.report.count);
     for (uint32_t i = 0; i < COUNT(failed); i++) {
-        require(desk.completions[i].user_data == 100 + failed[i], "failure %u is of request %llu",
-                i, (unsigned long long)desk.completions[i].user_data - 100);
+        require(fixture.completions[i].user_data == 100 + failed[i],
+                "failure %u is of request %llu", i,
+                (unsigned long long)fixture.completions[i].user_data - 100);
     }
     for (uint32_t i = 0; i < 9; i++) {
-        check_slot(&desk, i, i < 2 || i == 3 || i == 6);
+        check_slot(&fixture, i, i < 2 || i == 3 || i == 6);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(polled_error_is_delivered)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
-    desk_open(&desk);
-    desk.writes[1].remote.rkey ^= 0x33333333;
-    struct sluice_scope *scope = desk_begin(&desk);
-    require_result(sluice_scope_post_scatter_write(scope, desk.writes, 3, desk.handles), 3);
-    require_ok(sluice_scope_wait(scope, &desk.handles[1], DEADLINE, &completion));
+    fixture_open(&fixture);
+    fixture.writes[1].remote.rkey ^= 0x33333333;
+    struct sluice_scope *scope = fixture_begin(&fixture);
+    require_result(sluice_scope_post_scatter_write(scope, fixture.writes, 3, fixture.handles), 3);
+    require_ok(sluice_scope_wait(scope, &fixture.handles[1], DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_ACCESS);
-    require_ok(sluice_scope_end(scope, &desk.report));
-    require(desk.report.failed == 0 && desk.report.unseen == 2, "%u", desk.report.unseen);
-    desk_close(&desk);
+    require_ok(sluice_scope_end(scope, &fixture.report));
+    require(fixture.report.failed == 0 && fixture.report.unseen == 2, "%u", fixture.report.unseen);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(strict_scope)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
-    desk_open(&desk);
+    fixture_open(&fixture);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
-    desk.report.flags = SLUICE_SCOPE_STRICT;
-    struct sluice_scope *scope = desk_begin(&desk);
-    require_result(sluice_scope_post(scope, &receive, 1, desk.handles), 1);
-    require_result(sluice_scope_post(scope, desk.writes, 3, desk.handles + 1), 3);
+    fixture.report.flags = SLUICE_SCOPE_STRICT;
+    struct sluice_scope *scope = fixture_begin(&fixture);
+    require_result(sluice_scope_post(scope, &receive, 1, fixture.handles), 1);
+    require_result(sluice_scope_post(scope, fixture.writes, 3, fixture.handles + 1), 3);
     /* A look that finds nothing yet does not count. */
-    require_result(sluice_scope_wait(scope, &desk.handles[0], 0, &completion), -ETIMEDOUT);
-    require_ok(sluice_scope_wait(scope, &desk.handles[2], DEADLINE, &completion));
-    post(desk.star.spokes[0], &send);
-    require_error(sluice_scope_end(scope, &desk.report), -EBUSY, "3 of 4");
-    require(desk.report.unseen == 3 && desk.report.failed == 0 && desk.report.error == -EBUSY, "%u",
-            desk.report.unseen);
+    require_result(sluice_scope_wait(scope, &fixture.handles[0], 0, &completion), -ETIMEDOUT);
+    require_ok(sluice_scope_wait(scope, &fixture.handles[2], DEADLINE, &completion));
+    post(fixture.star.spokes[0], &send);
+    require_error(sluice_scope_end(scope, &fixture.report), -EBUSY, "3 of 4");
+    require(fixture.report.unseen == 3 && fixture.report.failed == 0 &&
+                fixture.report.error == -EBUSY,
+            "%u", fixture.report.unseen);
     for (uint32_t i = 0; i < 3; i++) {
-        check_slot(&desk, i, true);
+        check_slot(&fixture, i, true);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 

@@ -13,7 +13,7 @@ static const struct sluice_channel_attr short_queues = {
     .size = sizeof(short_queues), .send_depth = DEPTH, .receive_depth = DEPTH};
 
 /* A hub and its peers; near memory is the hub's, far memory that of all its peers, a piece each. */
-struct desk {
+struct fixture {
     struct star star;
     struct memory near;
     struct memory far;
@@ -23,34 +23,34 @@ struct desk {
     bool atomics;
 };
 
-static void desk_open(struct desk *desk)
+static void fixture_open(struct fixture *fixture)
 {
     uint32_t access = ACCESS_ALL;
-    star_open(&desk->star, PEERS, &short_queues);
-    desk->atomics = context_info(desk->star.sides.contexts[1]).atomics != SLUICE_ATOMICS_NONE;
-    if (desk->atomics) {
+    star_open(&fixture->star, PEERS, &short_queues);
+    fixture->atomics = context_info(fixture->star.sides.contexts[1]).atomics != SLUICE_ATOMICS_NONE;
+    if (fixture->atomics) {
         access |= SLUICE_ACCESS_REMOTE_ATOMIC;
     }
-    memory_open_at(&desk->near, desk->star.sides.pds[0], PEERS * LENGTH, ACCESS_ALL, 0);
-    memory_open_at(&desk->far, desk->star.sides.pds[1], PEERS * LENGTH, access, 0);
+    memory_open_at(&fixture->near, fixture->star.sides.pds[0], PEERS * LENGTH, ACCESS_ALL, 0);
+    memory_open_at(&fixture->far, fixture->star.sides.pds[1], PEERS * LENGTH, access, 0);
     for (uint32_t i = 0; i < PEERS; i++) {
-        desk->near_sges[i] = memory_sge(&desk->near, i * LENGTH, LENGTH);
-        desk->far_sges[i] = memory_sge(&desk->far, i * LENGTH, LENGTH);
-        desk->remotes[i] = memory_remote(&desk->far, i * LENGTH, LENGTH);
+        fixture->near_sges[i] = memory_sge(&fixture->near, i * LENGTH, LENGTH);
+        fixture->far_sges[i] = memory_sge(&fixture->far, i * LENGTH, LENGTH);
+        fixture->remotes[i] = memory_remote(&fixture->far, i * LENGTH, LENGTH);
     }
 }
 
-static void desk_close(struct desk *desk)
+static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&desk->near);
-    memory_close(&desk->far);
-    star_close(&desk->star);
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    star_close(&fixture->star);
 }
 
-static void clear(struct desk *desk)
+static void clear(struct fixture *fixture)
 {
-    memset(desk->near.bytes, 0, desk->near.length);
-    memset(desk->far.bytes, 0, desk->far.length);
+    memset(fixture->near.bytes, 0, fixture->near.length);
+    memset(fixture->far.bytes, 0, fixture->far.length);
 }
 
 /* Piece i of a memory has the pattern that its peer is to get, or that it gave. */
@@ -69,11 +69,11 @@ static void check(const struct memory *memory, uint32_t operation)
 }
 
 /* It ends well. */
-static void await_hub(struct desk *desk, struct sluice_handle handle, uint32_t peer,
+static void await_hub(struct fixture *fixture, struct sluice_handle handle, uint32_t peer,
                       uint32_t opcode)
 {
     struct sluice_completion completion;
-    require_ok(sluice_multichannel_wait(desk->star.hub, &handle, DEADLINE, &completion));
+    require_ok(sluice_multichannel_wait(fixture->star.hub, &handle, DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
     require(completion.peer == peer && completion.opcode == opcode, "peer %u, opcode %u",
             completion.peer, completion.opcode);
@@ -81,99 +81,101 @@ static void await_hub(struct desk *desk, struct sluice_handle handle, uint32_t p
 
 START_TEST(messages_with_a_channel)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_handle handles[2];
     struct sluice_completion completion;
-    desk_open(&desk);
-    struct sluice_channel *spoke = desk.star.spokes[0];
-    fill(&desk.near, 1);
-    require_ok(sluice_channel_receive_unpolled(spoke, desk.far_sges, 1, DEADLINE, &handles[0]));
-    require_ok(sluice_multichannel_send(desk.star.hub, 0, desk.near_sges, 1, DEADLINE));
+    fixture_open(&fixture);
+    struct sluice_channel *spoke = fixture.star.spokes[0];
+    fill(&fixture.near, 1);
+    require_ok(sluice_channel_receive_unpolled(spoke, fixture.far_sges, 1, DEADLINE, &handles[0]));
+    require_ok(sluice_multichannel_send(fixture.star.hub, 0, fixture.near_sges, 1, DEADLINE));
     completion = await(spoke, handles[0], SLUICE_CLASS_NONE);
     require(completion.bytes == LENGTH && completion.opcode == SLUICE_OP_RECEIVE, "%llu bytes",
             (unsigned long long)completion.bytes);
-    pattern_check(desk.far.bytes, LENGTH, pattern_key(0, 0, 1));
-    clear(&desk);
+    pattern_check(fixture.far.bytes, LENGTH, pattern_key(0, 0, 1));
+    clear(&fixture);
 
-    fill(&desk.far, 2);
-    require_ok(sluice_channel_send_unpolled(spoke, desk.far_sges, 1, DEADLINE, &handles[1]));
-    require_ok(
-        sluice_multichannel_receive(desk.star.hub, 0, desk.near_sges, 1, DEADLINE, &completion));
+    fill(&fixture.far, 2);
+    require_ok(sluice_channel_send_unpolled(spoke, fixture.far_sges, 1, DEADLINE, &handles[1]));
+    require_ok(sluice_multichannel_receive(fixture.star.hub, 0, fixture.near_sges, 1, DEADLINE,
+                                           &completion));
     completion = await(spoke, handles[1], SLUICE_CLASS_NONE);
     require(completion.bytes == LENGTH && completion.opcode == SLUICE_OP_SEND, "%llu bytes",
             (unsigned long long)completion.bytes);
-    pattern_check(desk.near.bytes, LENGTH, pattern_key(0, 0, 2));
-    desk_close(&desk);
+    pattern_check(fixture.near.bytes, LENGTH, pattern_key(0, 0, 2));
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The hub's memory is the remote one here. */
 START_TEST(one_sided_with_a_channel)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_handle handle;
-    desk_open(&desk);
-    struct sluice_channel *spoke = desk.star.spokes[0];
-    struct sluice_remote_mr remote = memory_remote(&desk.near, 0, LENGTH);
-    fill(&desk.far, 3);
-    require_ok(sluice_channel_write_unpolled(spoke, desk.far_sges, 1, &remote, DEADLINE, &handle));
+    fixture_open(&fixture);
+    struct sluice_channel *spoke = fixture.star.spokes[0];
+    struct sluice_remote_mr remote = memory_remote(&fixture.near, 0, LENGTH);
+    fill(&fixture.far, 3);
+    require_ok(
+        sluice_channel_write_unpolled(spoke, fixture.far_sges, 1, &remote, DEADLINE, &handle));
     await(spoke, handle, SLUICE_CLASS_NONE);
-    pattern_check(desk.near.bytes, LENGTH, pattern_key(0, 0, 3));
-    clear(&desk);
+    pattern_check(fixture.near.bytes, LENGTH, pattern_key(0, 0, 3));
+    clear(&fixture);
 
-    fill(&desk.near, 4);
-    require_ok(sluice_channel_read_unpolled(spoke, desk.far_sges, 1, &remote, DEADLINE, &handle));
+    fill(&fixture.near, 4);
+    require_ok(
+        sluice_channel_read_unpolled(spoke, fixture.far_sges, 1, &remote, DEADLINE, &handle));
     await(spoke, handle, SLUICE_CLASS_NONE);
-    pattern_check(desk.far.bytes, LENGTH, pattern_key(0, 0, 4));
-    desk_close(&desk);
+    pattern_check(fixture.far.bytes, LENGTH, pattern_key(0, 0, 4));
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(one_peer_of_a_multichannel)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_handle handles[PEERS], theirs[PEERS];
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    fill(&desk.near, 1);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    fill(&fixture.near, 1);
     for (uint32_t i = 0; i < PEERS; i++) {
-        require_ok(sluice_channel_receive_unpolled(desk.star.spokes[i], &desk.far_sges[i], 1,
+        require_ok(sluice_channel_receive_unpolled(fixture.star.spokes[i], &fixture.far_sges[i], 1,
                                                    DEADLINE, &theirs[i]));
-        require_ok(sluice_multichannel_send_unpolled(hub, i, &desk.near_sges[i], 1, DEADLINE,
+        require_ok(sluice_multichannel_send_unpolled(hub, i, &fixture.near_sges[i], 1, DEADLINE,
                                                      &handles[i]));
     }
     for (uint32_t i = 0; i < PEERS; i++) {
-        await_hub(&desk, handles[i], i, SLUICE_OP_SEND);
-        await(desk.star.spokes[i], theirs[i], SLUICE_CLASS_NONE);
+        await_hub(&fixture, handles[i], i, SLUICE_OP_SEND);
+        await(fixture.star.spokes[i], theirs[i], SLUICE_CLASS_NONE);
     }
-    check(&desk.far, 1);
-    clear(&desk);
+    check(&fixture.far, 1);
+    clear(&fixture);
 
-    fill(&desk.far, 2);
+    fill(&fixture.far, 2);
     for (uint32_t i = 0; i < PEERS; i++) {
-        require_ok(sluice_multichannel_receive_unpolled(hub, i, &desk.near_sges[i], 1, DEADLINE,
+        require_ok(sluice_multichannel_receive_unpolled(hub, i, &fixture.near_sges[i], 1, DEADLINE,
                                                         &handles[i]));
-        require_ok(sluice_channel_send(desk.star.spokes[i], &desk.far_sges[i], 1, DEADLINE));
-        await_hub(&desk, handles[i], i, SLUICE_OP_RECEIVE);
+        require_ok(sluice_channel_send(fixture.star.spokes[i], &fixture.far_sges[i], 1, DEADLINE));
+        await_hub(&fixture, handles[i], i, SLUICE_OP_RECEIVE);
     }
-    check(&desk.near, 2);
-    clear(&desk);
+    check(&fixture.near, 2);
+    clear(&fixture);
 
-    fill(&desk.near, 3);
+    fill(&fixture.near, 3);
     for (uint32_t i = 0; i < PEERS; i++) {
-        require_ok(sluice_multichannel_write_unpolled(hub, i, &desk.near_sges[i], 1,
-                                                      &desk.remotes[i], DEADLINE, &handles[i]));
-        await_hub(&desk, handles[i], i, SLUICE_OP_WRITE);
+        require_ok(sluice_multichannel_write_unpolled(hub, i, &fixture.near_sges[i], 1,
+                                                      &fixture.remotes[i], DEADLINE, &handles[i]));
+        await_hub(&fixture, handles[i], i, SLUICE_OP_WRITE);
     }
-    check(&desk.far, 3);
-    memset(desk.near.bytes, 0, desk.near.length);
+    check(&fixture.far, 3);
+    memset(fixture.near.bytes, 0, fixture.near.length);
     for (uint32_t i = 0; i < PEERS; i++) {
-        require_ok(sluice_multichannel_read_unpolled(hub, i, &desk.near_sges[i], 1,
-                                                     &desk.remotes[i], DEADLINE, &handles[i]));
-        await_hub(&desk, handles[i], i, SLUICE_OP_READ);
+        require_ok(sluice_multichannel_read_unpolled(hub, i, &fixture.near_sges[i], 1,
+                                                     &fixture.remotes[i], DEADLINE, &handles[i]));
+        await_hub(&fixture, handles[i], i, SLUICE_OP_READ);
     }
-    check(&desk.near, 3);
-    desk_close(&desk);
+    check(&fixture.near, 3);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -187,34 +189,34 @@ static uint64_t word(const struct memory *memory, size_t offset)
 /* Without atomics on the device, they are refused before anything is posted. */
 START_TEST(atomics)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_handle handle;
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    struct sluice_sge result = memory_sge(&desk.near, 8, 8);
-    struct sluice_remote_mr remote = memory_remote(&desk.far, 16, 8);
-    if (!desk.atomics) {
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_sge result = memory_sge(&fixture.near, 8, 8);
+    struct sluice_remote_mr remote = memory_remote(&fixture.far, 16, 8);
+    if (!fixture.atomics) {
         require_error(
             sluice_multichannel_fetch_add_unpolled(hub, 1, &result, &remote, 1, DEADLINE, &handle),
             -EOPNOTSUPP, "");
         require_error(sluice_multichannel_compare_swap_unpolled(hub, 1, &result, &remote, 1, 2,
                                                                 DEADLINE, &handle),
                       -EOPNOTSUPP, "");
-        desk_close(&desk);
+        fixture_close(&fixture);
         return;
     }
-    clear(&desk);
+    clear(&fixture);
     require_ok(
         sluice_multichannel_fetch_add_unpolled(hub, 1, &result, &remote, 41, DEADLINE, &handle));
-    await_hub(&desk, handle, 1, SLUICE_OP_FETCH_ADD);
-    require(word(&desk.near, 8) == 0 && word(&desk.far, 16) == 41, "%llu",
-            (unsigned long long)word(&desk.far, 16));
+    await_hub(&fixture, handle, 1, SLUICE_OP_FETCH_ADD);
+    require(word(&fixture.near, 8) == 0 && word(&fixture.far, 16) == 41, "%llu",
+            (unsigned long long)word(&fixture.far, 16));
     require_ok(sluice_multichannel_compare_swap_unpolled(hub, 1, &result, &remote, 41, 77, DEADLINE,
                                                          &handle));
-    await_hub(&desk, handle, 1, SLUICE_OP_COMPARE_SWAP);
-    require(word(&desk.near, 8) == 41 && word(&desk.far, 16) == 77, "%llu",
-            (unsigned long long)word(&desk.far, 16));
-    desk_close(&desk);
+    await_hub(&fixture, handle, 1, SLUICE_OP_COMPARE_SWAP);
+    require(word(&fixture.near, 8) == 41 && word(&fixture.far, 16) == 77, "%llu",
+            (unsigned long long)word(&fixture.far, 16));
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -258,127 +260,128 @@ START_TEST(atomics_of_a_channel)
 }
 END_TEST
 
-static void make_list(struct desk *desk, struct sluice_request *requests)
+static void make_list(struct fixture *fixture, struct sluice_request *requests)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
-        requests[i] = request_of(SLUICE_OP_NONE, i, &desk->near_sges[i]);
-        requests[i].remote = desk->remotes[i];
+        requests[i] = request_of(SLUICE_OP_NONE, i, &fixture->near_sges[i]);
+        requests[i].remote = fixture->remotes[i];
     }
 }
 
-static void await_list(struct desk *desk, const struct sluice_handle *handles, uint32_t opcode)
+static void await_list(struct fixture *fixture, const struct sluice_handle *handles,
+                       uint32_t opcode)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
-        await_hub(desk, handles[i], i, opcode);
+        await_hub(fixture, handles[i], i, opcode);
     }
 }
 
-static void receive_all(struct desk *desk, struct sluice_handle *theirs)
+static void receive_all(struct fixture *fixture, struct sluice_handle *theirs)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
-        require_ok(sluice_channel_receive_unpolled(desk->star.spokes[i], &desk->far_sges[i], 1,
-                                                   DEADLINE, &theirs[i]));
+        require_ok(sluice_channel_receive_unpolled(fixture->star.spokes[i], &fixture->far_sges[i],
+                                                   1, DEADLINE, &theirs[i]));
     }
 }
 
-static void await_all(struct desk *desk, const struct sluice_handle *theirs)
+static void await_all(struct fixture *fixture, const struct sluice_handle *theirs)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
-        await(desk->star.spokes[i], theirs[i], SLUICE_CLASS_NONE);
+        await(fixture->star.spokes[i], theirs[i], SLUICE_CLASS_NONE);
     }
 }
 
 START_TEST(lists)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request requests[PEERS];
     struct sluice_handle handles[PEERS], theirs[PEERS];
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    make_list(&desk, requests);
-    fill(&desk.near, 1);
-    receive_all(&desk, theirs);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    make_list(&fixture, requests);
+    fill(&fixture.near, 1);
+    receive_all(&fixture, theirs);
     require_result(
         sluice_multichannel_scatter_send_unpolled(hub, requests, PEERS, DEADLINE, handles), PEERS);
-    await_list(&desk, handles, SLUICE_OP_SEND);
-    await_all(&desk, theirs);
-    check(&desk.far, 1);
-    clear(&desk);
+    await_list(&fixture, handles, SLUICE_OP_SEND);
+    await_all(&fixture, theirs);
+    check(&fixture.far, 1);
+    clear(&fixture);
 
-    fill(&desk.near, 2);
+    fill(&fixture.near, 2);
     require_result(
         sluice_multichannel_scatter_write_unpolled(hub, requests, PEERS, DEADLINE, handles), PEERS);
-    await_list(&desk, handles, SLUICE_OP_WRITE);
-    check(&desk.far, 2);
-    memset(desk.near.bytes, 0, desk.near.length);
+    await_list(&fixture, handles, SLUICE_OP_WRITE);
+    check(&fixture.far, 2);
+    memset(fixture.near.bytes, 0, fixture.near.length);
     require_result(
         sluice_multichannel_gather_read_unpolled(hub, requests, PEERS, DEADLINE, handles), PEERS);
-    await_list(&desk, handles, SLUICE_OP_READ);
-    check(&desk.near, 2);
-    clear(&desk);
+    await_list(&fixture, handles, SLUICE_OP_READ);
+    check(&fixture.near, 2);
+    clear(&fixture);
 
-    fill(&desk.far, 3);
+    fill(&fixture.far, 3);
     require_result(
         sluice_multichannel_gather_receive_unpolled(hub, requests, PEERS, DEADLINE, handles),
         PEERS);
     for (uint32_t i = 0; i < PEERS; i++) {
-        require_ok(sluice_channel_send(desk.star.spokes[i], &desk.far_sges[i], 1, DEADLINE));
+        require_ok(sluice_channel_send(fixture.star.spokes[i], &fixture.far_sges[i], 1, DEADLINE));
     }
-    await_list(&desk, handles, SLUICE_OP_RECEIVE);
-    check(&desk.near, 3);
-    desk_close(&desk);
+    await_list(&fixture, handles, SLUICE_OP_RECEIVE);
+    check(&fixture.near, 3);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(multicasts)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_handle handles[PEERS], theirs[PEERS];
     struct sluice_peer_remote_mr remotes[PEERS];
     const uint32_t peers[PEERS] = {2, 0, 3, 1};
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    struct sluice_request request = request_of(SLUICE_OP_NONE, 99, &desk.near_sges[0]);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_request request = request_of(SLUICE_OP_NONE, 99, &fixture.near_sges[0]);
     for (uint32_t i = 0; i < PEERS; i++) {
         remotes[i] =
-            (struct sluice_peer_remote_mr){.peer = peers[i], .remote = desk.remotes[peers[i]]};
+            (struct sluice_peer_remote_mr){.peer = peers[i], .remote = fixture.remotes[peers[i]]};
     }
-    pattern_fill(desk.near.bytes, LENGTH, 5);
-    receive_all(&desk, theirs);
+    pattern_fill(fixture.near.bytes, LENGTH, 5);
+    receive_all(&fixture, theirs);
     require_result(
         sluice_multichannel_multicast_send_unpolled(hub, &request, peers, PEERS, DEADLINE, handles),
         PEERS);
     for (uint32_t i = 0; i < PEERS; i++) {
-        await_hub(&desk, handles[i], peers[i], SLUICE_OP_SEND);
-        await(desk.star.spokes[i], theirs[i], SLUICE_CLASS_NONE);
-        pattern_check(desk.far.bytes + i * LENGTH, LENGTH, 5);
+        await_hub(&fixture, handles[i], peers[i], SLUICE_OP_SEND);
+        await(fixture.star.spokes[i], theirs[i], SLUICE_CLASS_NONE);
+        pattern_check(fixture.far.bytes + i * LENGTH, LENGTH, 5);
     }
-    memset(desk.far.bytes, 0, desk.far.length);
+    memset(fixture.far.bytes, 0, fixture.far.length);
     require_result(sluice_multichannel_multicast_write_unpolled(hub, &request, remotes, PEERS,
                                                                 DEADLINE, handles),
                    PEERS);
     for (uint32_t i = 0; i < PEERS; i++) {
-        await_hub(&desk, handles[i], peers[i], SLUICE_OP_WRITE);
-        pattern_check(desk.far.bytes + peers[i] * LENGTH, LENGTH, 5);
+        await_hub(&fixture, handles[i], peers[i], SLUICE_OP_WRITE);
+        pattern_check(fixture.far.bytes + peers[i] * LENGTH, LENGTH, 5);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* All forms of lists end before a peer that has failed, and say so if it is the first. */
 START_TEST(lists_stop_at_a_failed_peer)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request requests[PEERS];
     struct sluice_handle handles[PEERS];
     struct sluice_peer_remote_mr remotes[PEERS];
     const uint32_t peers[PEERS] = {0, 1, 2, 3};
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    make_list(&desk, requests);
-    star_break(&desk.star, 2);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    make_list(&fixture, requests);
+    star_break(&fixture.star, 2);
     for (uint32_t i = 0; i < PEERS; i++) {
-        remotes[i] = (struct sluice_peer_remote_mr){.peer = i, .remote = desk.remotes[i]};
+        remotes[i] = (struct sluice_peer_remote_mr){.peer = i, .remote = fixture.remotes[i]};
     }
     memset(handles, 0xcc, sizeof(handles));
     for (uint32_t from = 0; from < 3; from += 2) {
@@ -405,56 +408,58 @@ START_TEST(lists_stop_at_a_failed_peer)
         value_check(handles + 2, 2 * sizeof(handles[0]), 0xcc);
     }
     require_error(
-        sluice_multichannel_send_unpolled(hub, 2, desk.near_sges, 1, DEADLINE, handles + 2),
+        sluice_multichannel_send_unpolled(hub, 2, fixture.near_sges, 1, DEADLINE, handles + 2),
         -ENOTCONN, "peer 2");
     value_check(handles + 2, 2 * sizeof(handles[0]), 0xcc);
     require_result(sluice_multichannel_shutdown(hub, 0), -ETIMEDOUT);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(full_queues_and_no_handles)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
     struct sluice_handle handle;
     memset(&handle, 0xcc, sizeof(handle));
     for (uint32_t i = 0; i < DEPTH; i++) {
         require_ok(sluice_multichannel_receive_unpolled(hub, 3, NULL, 0, DEADLINE, NULL));
-        require_ok(sluice_channel_receive_unpolled(desk.star.spokes[0], NULL, 0, DEADLINE, NULL));
+        require_ok(
+            sluice_channel_receive_unpolled(fixture.star.spokes[0], NULL, 0, DEADLINE, NULL));
     }
     require_error(sluice_multichannel_receive_unpolled(hub, 3, NULL, 0, DEADLINE, &handle), -EAGAIN,
                   "peer 3");
-    require_error(sluice_channel_receive_unpolled(desk.star.spokes[0], NULL, 0, DEADLINE, &handle),
-                  -EAGAIN, "receive queue");
+    require_error(
+        sluice_channel_receive_unpolled(fixture.star.spokes[0], NULL, 0, DEADLINE, &handle),
+        -EAGAIN, "receive queue");
     value_check(&handle, sizeof(handle), 0xcc);
     /* What has no handle is polled. */
     require_ok(sluice_multichannel_send_unpolled(hub, 0, NULL, 0, DEADLINE, NULL));
     require_ok(sluice_multichannel_next(hub, DEADLINE, &completion));
     require(completion.opcode == SLUICE_OP_SEND && completion.peer == 0, "opcode %u",
             completion.opcode);
-    require_ok(sluice_channel_next(desk.star.spokes[0], DEADLINE, &completion));
+    require_ok(sluice_channel_next(fixture.star.spokes[0], DEADLINE, &completion));
     require(completion.opcode == SLUICE_OP_RECEIVE, "opcode %u", completion.opcode);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(wrong_arguments)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_request requests[PEERS];
     struct sluice_handle handles[PEERS];
     struct sluice_completion completion;
     const uint32_t peers[2] = {0, PEERS};
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    struct sluice_channel *spoke = desk.star.spokes[0];
-    const struct sluice_sge *sge = desk.near_sges;
-    make_list(&desk, requests);
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    struct sluice_channel *spoke = fixture.star.spokes[0];
+    const struct sluice_sge *sge = fixture.near_sges;
+    make_list(&fixture, requests);
     memset(handles, 0xcc, sizeof(handles));
-    struct sluice_remote_mr narrow = memory_remote(&desk.far, 0, LENGTH - 1);
+    struct sluice_remote_mr narrow = memory_remote(&fixture.far, 0, LENGTH - 1);
     require_error(sluice_channel_write_unpolled(spoke, sge, 1, NULL, DEADLINE, handles), -EINVAL,
                   "write remote");
     require_error(sluice_channel_read_unpolled(spoke, sge, 1, NULL, DEADLINE, handles), -EINVAL,
@@ -492,7 +497,7 @@ START_TEST(wrong_arguments)
     value_check(handles, sizeof(handles), 0xcc);
     require_error(sluice_multichannel_next(hub, 0, &completion), -ENOENT, "");
     require_error(sluice_channel_next(spoke, 0, &completion), -ENOENT, "");
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 

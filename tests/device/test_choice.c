@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../support/suite.h"
 #include "device/choice.h"
 #include "device/device.h"
-#include "../support/suite.h"
 
 /*
  * Made up: a (port 1 active), b (its second port active), c (none active), d (both

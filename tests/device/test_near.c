@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../support/suite.h"
 #include "device/choice.h"
 #include "device/device.h"
 #include "near/machine.h"
-#include "../support/suite.h"
 
 #define RANKS 16
 

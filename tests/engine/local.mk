@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The completion engine: slots, order, waiting, progress. One program, source or header a line, sorted.
+# The completion engine: slots, order, waiting, progress.
+# One program, source or header a line, sorted.
 test_programs += \
 	tests/test_counters \
 	tests/test_deadlines \
@@ -15,8 +16,8 @@ test_programs += \
 
 # One source or header a line, sorted.
 tests_test_counters_SOURCES = \
-	%D%/counters/desk.c \
-	%D%/counters/desk.h \
+	%D%/counters/fixture.c \
+	%D%/counters/fixture.h \
 	%D%/counters/failures.c \
 	%D%/test_counters.c
 tests_test_deadlines_SOURCES = %D%/test_deadlines.c

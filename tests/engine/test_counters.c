@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "counters/desk.h"
+#include "counters/fixture.h"
 
 #define OPERATIONS 100
 /* Longer reads and writes are split. */
@@ -24,14 +24,14 @@ static uint64_t sum(const uint64_t *values, size_t count)
 START_TEST(counters_start_at_zero)
 {
     const struct sluice_counters none = {0};
-    struct desk desk;
-    desk_open(&desk, NULL);
-    struct sluice_counters counters = read_channel(desk.pair.channels[0]);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    struct sluice_counters counters = read_channel(fixture.pair.channels[0]);
     require_counters(counters, &none);
     require(counters.discarded == 0 && counters.sleeps == 0 && counters.wakes == 0,
             "%llu discarded, %llu sleeps, %llu wakes", (unsigned long long)counters.discarded,
             (unsigned long long)counters.sleeps, (unsigned long long)counters.wakes);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -58,79 +58,79 @@ END_TEST
 /* Each operation, blocking, moves its own counts and no others. */
 START_TEST(blocking_operations)
 {
-    struct desk desk;
-    desk_open(&desk, NULL);
-    struct sluice_channel *channel = desk.pair.channels[0];
-    struct sluice_sge near = sge_of(&desk, 0, 1000);
-    struct sluice_sge far = sge_of(&desk, 1, 2000);
-    struct sluice_remote_mr remote = memory_remote(&desk.memories[1], 0, DESK_BYTES);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    struct sluice_channel *channel = fixture.pair.channels[0];
+    struct sluice_sge near = sge_of(&fixture, 0, 1000);
+    struct sluice_sge far = sge_of(&fixture, 1, 2000);
+    struct sluice_remote_mr remote = memory_remote(&fixture.memories[1], 0, FIXTURE_BYTES);
 
     struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &far);
-    struct sluice_handle handle = post(desk.pair.channels[1], &request);
-    desk_check(&desk);
+    struct sluice_handle handle = post(fixture.pair.channels[1], &request);
+    fixture_check(&fixture);
     require_ok(sluice_channel_send(channel, &near, 1, DEADLINE));
-    expect(&desk.wanted[0], SLUICE_OP_SEND, 1000);
-    await(desk.pair.channels[1], handle, SLUICE_CLASS_NONE);
-    expect(&desk.wanted[1], SLUICE_OP_RECEIVE, 1000); /* of the message, not the buffer */
-    desk_check(&desk);
+    expect(&fixture.wanted[0], SLUICE_OP_SEND, 1000);
+    await(fixture.pair.channels[1], handle, SLUICE_CLASS_NONE);
+    expect(&fixture.wanted[1], SLUICE_OP_RECEIVE, 1000); /* of the message, not the buffer */
+    fixture_check(&fixture);
     require_ok(sluice_channel_write(channel, &near, 1, &remote, DEADLINE));
-    expect(&desk.wanted[0], SLUICE_OP_WRITE, 1000);
-    desk_check(&desk);
+    expect(&fixture.wanted[0], SLUICE_OP_WRITE, 1000);
+    fixture_check(&fixture);
     near.length = 77;
     require_ok(sluice_channel_read(channel, &near, 1, &remote, DEADLINE));
-    expect(&desk.wanted[0], SLUICE_OP_READ, 77);
-    desk_check(&desk);
+    expect(&fixture.wanted[0], SLUICE_OP_READ, 77);
+    fixture_check(&fixture);
 
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far);
-    handle = post(desk.pair.channels[1], &send);
+    handle = post(fixture.pair.channels[1], &send);
     near.length = 3000;
     require_ok(sluice_channel_receive(channel, &near, 1, DEADLINE, NULL));
-    expect(&desk.wanted[0], SLUICE_OP_RECEIVE, 2000);
-    await(desk.pair.channels[1], handle, SLUICE_CLASS_NONE);
-    expect(&desk.wanted[1], SLUICE_OP_SEND, 2000);
-    desk_check(&desk);
+    expect(&fixture.wanted[0], SLUICE_OP_RECEIVE, 2000);
+    await(fixture.pair.channels[1], handle, SLUICE_CLASS_NONE);
+    expect(&fixture.wanted[1], SLUICE_OP_SEND, 2000);
+    fixture_check(&fixture);
     require_ok(sluice_channel_write(channel, NULL, 0, &remote, DEADLINE));
-    expect(&desk.wanted[0], SLUICE_OP_WRITE, 0);
-    desk_check(&desk);
-    desk_close(&desk);
+    expect(&fixture.wanted[0], SLUICE_OP_WRITE, 0);
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* They count as operations of 8 bytes, where the device has them. */
 START_TEST(atomic_operations)
 {
-    struct desk desk;
-    desk_open(&desk, NULL);
-    if (context_info(desk.pair.sides.contexts[0]).atomics != SLUICE_ATOMICS_NONE) {
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    if (context_info(fixture.pair.sides.contexts[0]).atomics != SLUICE_ATOMICS_NONE) {
         struct memory word;
-        memory_open_at(&word, desk.pair.sides.pds[1], 8, ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC,
-                       0);
-        struct sluice_sge near = sge_of(&desk, 0, 8);
+        memory_open_at(&word, fixture.pair.sides.pds[1], 8,
+                       ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC, 0);
+        struct sluice_sge near = sge_of(&fixture, 0, 8);
         struct sluice_remote_mr remote = memory_remote(&word, 0, 8);
-        require_ok(sluice_channel_fetch_add(desk.pair.channels[0], &near, &remote, 5, DEADLINE));
-        expect(&desk.wanted[0], SLUICE_OP_FETCH_ADD, 8);
-        desk_check(&desk);
+        require_ok(sluice_channel_fetch_add(fixture.pair.channels[0], &near, &remote, 5, DEADLINE));
+        expect(&fixture.wanted[0], SLUICE_OP_FETCH_ADD, 8);
+        fixture_check(&fixture);
         /* One that finds another value has done its work as well. */
         for (uint64_t expected = 5; expected < 7; expected++) {
-            require_ok(sluice_channel_compare_swap(desk.pair.channels[0], &near, &remote, expected,
-                                                   9, DEADLINE));
-            expect(&desk.wanted[0], SLUICE_OP_COMPARE_SWAP, 8);
-            desk_check(&desk);
+            require_ok(sluice_channel_compare_swap(fixture.pair.channels[0], &near, &remote,
+                                                   expected, 9, DEADLINE));
+            expect(&fixture.wanted[0], SLUICE_OP_COMPARE_SWAP, 8);
+            fixture_check(&fixture);
         }
         memory_close(&word);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The ways to ask for work. */
 enum way { BLOCKING, LISTED, UNPOLLED, SCOPED, WAYS };
 
-static void do_write(struct desk *desk, enum way way, size_t length)
+static void do_write(struct fixture *fixture, enum way way, size_t length)
 {
-    struct sluice_channel *channel = desk->pair.channels[0];
-    struct sluice_sge sge = sge_of(desk, 0, length);
-    struct sluice_request write = write_of(desk, &sge);
+    struct sluice_channel *channel = fixture->pair.channels[0];
+    struct sluice_sge sge = sge_of(fixture, 0, length);
+    struct sluice_request write = write_of(fixture, &sge);
     struct sluice_scope *scope;
     switch (way) {
     case BLOCKING:
@@ -150,18 +150,18 @@ static void do_write(struct desk *desk, enum way way, size_t length)
         require_ok(sluice_scope_end(scope, NULL));
         break;
     }
-    expect(&desk->wanted[0], SLUICE_OP_WRITE, length);
+    expect(&fixture->wanted[0], SLUICE_OP_WRITE, length);
 }
 
 /* A message from one side, as the way says, to a receive that was posted before. */
-static void do_message(struct desk *desk, enum way way, int from, size_t length)
+static void do_message(struct fixture *fixture, enum way way, int from, size_t length)
 {
-    struct sluice_channel *channel = desk->pair.channels[from];
-    struct sluice_sge sge = sge_of(desk, from, length);
-    struct sluice_sge whole = sge_of(desk, !from, DESK_BYTES);
+    struct sluice_channel *channel = fixture->pair.channels[from];
+    struct sluice_sge sge = sge_of(fixture, from, length);
+    struct sluice_sge whole = sge_of(fixture, !from, FIXTURE_BYTES);
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &sge);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &whole);
-    struct sluice_handle handle = post(desk->pair.channels[!from], &receive);
+    struct sluice_handle handle = post(fixture->pair.channels[!from], &receive);
     struct sluice_scope *scope;
     switch (way) {
     case BLOCKING:
@@ -179,63 +179,63 @@ static void do_message(struct desk *desk, enum way way, int from, size_t length)
         require_ok(sluice_scope_end(scope, NULL));
         break;
     }
-    await(desk->pair.channels[!from], handle, SLUICE_CLASS_NONE);
-    expect(&desk->wanted[from], SLUICE_OP_SEND, length);
-    expect(&desk->wanted[!from], SLUICE_OP_RECEIVE, length);
+    await(fixture->pair.channels[!from], handle, SLUICE_CLASS_NONE);
+    expect(&fixture->wanted[from], SLUICE_OP_SEND, length);
+    expect(&fixture->wanted[!from], SLUICE_OP_RECEIVE, length);
 }
 
 /* Of 100 random operations the sums are known, however they were asked for. */
 START_TEST(sums_of_random_operations)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = MESSAGE};
-    struct desk desk;
-    desk_open(&desk, &attr);
+    struct fixture fixture;
+    fixture_open(&fixture, &attr);
     srand(4711);
     for (int i = 0; i < OPERATIONS; i++) {
         enum way way = (enum way)(rand() % WAYS);
         if (rand() % 2) {
-            do_write(&desk, way, (size_t)rand() % DESK_BYTES);
+            do_write(&fixture, way, (size_t)rand() % FIXTURE_BYTES);
         } else {
-            do_message(&desk, way, rand() % 2, (size_t)rand() % (MESSAGE + 1));
+            do_message(&fixture, way, rand() % 2, (size_t)rand() % (MESSAGE + 1));
         }
-        desk_check(&desk);
+        fixture_check(&fixture);
     }
-    struct sluice_counters counters = read_channel(desk.pair.channels[0]);
+    struct sluice_counters counters = read_channel(fixture.pair.channels[0]);
     uint64_t done = sum(counters.requests, COUNT(counters.requests));
     require(done == OPERATIONS, "%llu of %d", (unsigned long long)done, OPERATIONS);
     require(counters.bytes[SLUICE_OP_WRITE] > (uint64_t)OPERATIONS / 10 * MESSAGE, "%llu",
             (unsigned long long)counters.bytes[SLUICE_OP_WRITE]);
     require(counters.polls >= OPERATIONS / 2, "%llu polls", (unsigned long long)counters.polls);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* What the library asks of a peer on its own account is nobody's request. */
 START_TEST(signs_of_life_are_not_counted)
 {
-    struct desk desk;
-    desk_open(&desk, NULL);
-    require_ok(sluice_channel_wait_connected(desk.pair.channels[0], DEADLINE));
-    desk_check(&desk);
-    require(read_channel(desk.pair.channels[0]).discarded == 0, "%llu",
-            (unsigned long long)read_channel(desk.pair.channels[0]).discarded);
-    desk_close(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    require_ok(sluice_channel_wait_connected(fixture.pair.channels[0], DEADLINE));
+    fixture_check(&fixture);
+    require(read_channel(fixture.pair.channels[0]).discarded == 0, "%llu",
+            (unsigned long long)read_channel(fixture.pair.channels[0]).discarded);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* What nobody waits for is counted all the same, when it is found. */
 START_TEST(detached_work_is_counted)
 {
-    struct desk desk;
-    desk_open(&desk, NULL);
-    struct sluice_sge sge = sge_of(&desk, 0, 300);
-    struct sluice_request write = write_of(&desk, &sge);
-    struct sluice_handle handle = post(desk.pair.channels[0], &write);
-    require_ok(sluice_channel_detach(desk.pair.channels[0], &handle));
-    require_ok(sluice_channel_flush(desk.pair.channels[0], DEADLINE));
-    expect(&desk.wanted[0], SLUICE_OP_WRITE, 300);
-    desk_check(&desk);
-    desk_close(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    struct sluice_sge sge = sge_of(&fixture, 0, 300);
+    struct sluice_request write = write_of(&fixture, &sge);
+    struct sluice_handle handle = post(fixture.pair.channels[0], &write);
+    require_ok(sluice_channel_detach(fixture.pair.channels[0], &handle));
+    require_ok(sluice_channel_flush(fixture.pair.channels[0], DEADLINE));
+    expect(&fixture.wanted[0], SLUICE_OP_WRITE, 300);
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -246,53 +246,53 @@ START_TEST(full_queues)
         .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH, .max_message = MESSAGE};
     struct sluice_request requests[5 * DEPTH];
     struct sluice_handle handles[DEPTH];
-    struct desk desk;
-    desk_open(&desk, &attr);
-    struct sluice_channel *channel = desk.pair.channels[0];
-    struct sluice_sge sge = sge_of(&desk, 0, 10);
-    struct sluice_sge long_sge = sge_of(&desk, 0, DESK_BYTES);
+    struct fixture fixture;
+    fixture_open(&fixture, &attr);
+    struct sluice_channel *channel = fixture.pair.channels[0];
+    struct sluice_sge sge = sge_of(&fixture, 0, 10);
+    struct sluice_sge long_sge = sge_of(&fixture, 0, FIXTURE_BYTES);
     for (int i = 0; i < 5 * DEPTH; i++) {
-        requests[i] = write_of(&desk, &sge);
-        expect(&desk.wanted[0], SLUICE_OP_WRITE, 10);
+        requests[i] = write_of(&fixture, &sge);
+        expect(&fixture.wanted[0], SLUICE_OP_WRITE, 10);
     }
     require_ok(sluice_channel_submit(channel, requests, 5 * DEPTH, DEADLINE, NULL));
-    desk.wanted[0].queue_full++;
-    desk_check(&desk);
+    fixture.wanted[0].queue_full++;
+    fixture_check(&fixture);
     /* One that is split into more parts than fit. */
     requests[0].sges = &long_sge;
     require_ok(sluice_channel_submit(channel, requests, 1, DEADLINE, NULL));
-    expect(&desk.wanted[0], SLUICE_OP_WRITE, DESK_BYTES);
-    desk.wanted[0].queue_full++;
-    desk_check(&desk);
+    expect(&fixture.wanted[0], SLUICE_OP_WRITE, FIXTURE_BYTES);
+    fixture.wanted[0].queue_full++;
+    fixture_check(&fixture);
     /* In a scope the post waits. */
     struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
     require_result(sluice_scope_post(scope, requests + 1, DEPTH, NULL), DEPTH);
     require_result(sluice_scope_post(scope, requests + 1, DEPTH + 1, NULL), DEPTH + 1);
     require_ok(sluice_scope_end(scope, NULL));
     for (int i = 0; i < 2 * DEPTH + 1; i++) {
-        expect(&desk.wanted[0], SLUICE_OP_WRITE, 10);
+        expect(&fixture.wanted[0], SLUICE_OP_WRITE, 10);
     }
-    require(read_channel(channel).queue_full > desk.wanted[0].queue_full, "%llu",
+    require(read_channel(channel).queue_full > fixture.wanted[0].queue_full, "%llu",
             (unsigned long long)read_channel(channel).queue_full);
-    desk.wanted[0].queue_full = read_channel(channel).queue_full;
-    desk_check(&desk);
+    fixture.wanted[0].queue_full = read_channel(channel).queue_full;
+    fixture_check(&fixture);
     /* An unpolled post takes what fits, and then nothing. */
     for (int i = 0; i < 5 * DEPTH; i++) {
         requests[i] = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     }
     require_result(sluice_channel_post(channel, requests, DEPTH - 1, DEADLINE, handles), DEPTH - 1);
-    desk_check(&desk);
+    fixture_check(&fixture);
     require_result(sluice_channel_post(channel, requests, 2, DEADLINE, handles + DEPTH - 1), 1);
-    desk.wanted[0].queue_full++;
-    desk_check(&desk);
+    fixture.wanted[0].queue_full++;
+    fixture_check(&fixture);
     require_result(sluice_channel_post(channel, requests, 1, DEADLINE, NULL), -EAGAIN);
     require_result(sluice_channel_receive_unpolled(channel, &sge, 1, DEADLINE, NULL), -EAGAIN);
-    desk.wanted[0].queue_full += 2;
-    desk_check(&desk);
+    fixture.wanted[0].queue_full += 2;
+    fixture_check(&fixture);
     require_result(sluice_channel_shutdown(channel, 0), -ETIMEDOUT);
-    desk.wanted[0].failed[SLUICE_CLASS_CANCELLED] += DEPTH;
-    desk_check(&desk);
-    desk_close(&desk);
+    fixture.wanted[0].failed[SLUICE_CLASS_CANCELLED] += DEPTH;
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -301,42 +301,42 @@ START_TEST(forgotten_results)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = DEPTH};
     struct sluice_completion completions[3 * DEPTH];
-    struct desk desk;
-    desk_open(&desk, &attr);
-    struct sluice_channel *channel = desk.pair.channels[0];
-    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    struct fixture fixture;
+    fixture_open(&fixture, &attr);
+    struct sluice_channel *channel = fixture.pair.channels[0];
+    struct sluice_sge sge = sge_of(&fixture, 0, 10);
     for (uint32_t i = 0; i < 3 * DEPTH; i++) {
-        struct sluice_request write = write_of(&desk, &sge);
+        struct sluice_request write = write_of(&fixture, &sge);
         post(channel, &write);
         require_ok(sluice_channel_flush(channel, DEADLINE));
-        expect(&desk.wanted[0], SLUICE_OP_WRITE, 10);
-        desk.wanted[0].forgotten = i < DEPTH ? 0 : i + 1 - DEPTH;
-        desk_check(&desk);
+        expect(&fixture.wanted[0], SLUICE_OP_WRITE, 10);
+        fixture.wanted[0].forgotten = i < DEPTH ? 0 : i + 1 - DEPTH;
+        fixture_check(&fixture);
     }
     require_result(sluice_channel_poll(channel, completions, 3 * DEPTH), DEPTH);
-    desk_check(&desk);
-    desk_close(&desk);
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* What was counted before is still there, and resets are counted themselves. */
 START_TEST(counters_stay_over_resets)
 {
-    struct desk desk;
-    desk_open(&desk, NULL);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
     for (int cycle = 0; cycle < 3; cycle++) {
-        do_write(&desk, BLOCKING, 1234);
-        do_message(&desk, UNPOLLED, 1, 99);
-        struct sluice_counters before = read_channel(desk.pair.channels[0]);
-        fail_write(&desk, false);
-        pair_reset(&desk.pair);
-        desk.wanted[0].resets++;
-        desk.wanted[1].resets++;
-        desk_check(&desk);
-        require(read_channel(desk.pair.channels[0]).polls >= before.polls, "%llu",
+        do_write(&fixture, BLOCKING, 1234);
+        do_message(&fixture, UNPOLLED, 1, 99);
+        struct sluice_counters before = read_channel(fixture.pair.channels[0]);
+        fail_write(&fixture, false);
+        pair_reset(&fixture.pair);
+        fixture.wanted[0].resets++;
+        fixture.wanted[1].resets++;
+        fixture_check(&fixture);
+        require(read_channel(fixture.pair.channels[0]).polls >= before.polls, "%llu",
                 (unsigned long long)before.polls);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -347,9 +347,9 @@ START_TEST(sleeps_and_polls)
     for (size_t i = 0; i < COUNT(modes); i++) {
         struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = modes[i]};
         struct sluice_completion completion;
-        struct desk desk;
-        desk_open(&desk, &attr);
-        struct sluice_channel *channel = desk.pair.channels[0];
+        struct fixture fixture;
+        fixture_open(&fixture, &attr);
+        struct sluice_channel *channel = fixture.pair.channels[0];
         struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
         struct sluice_handle handle = post(channel, &receive);
         struct sluice_counters before = read_channel(channel);
@@ -365,7 +365,7 @@ START_TEST(sleeps_and_polls)
                 (unsigned long long)after.polls);
         require_result(sluice_channel_poll(channel, &completion, 1), 0);
         require(read_channel(channel).polls > after.polls, "%llu", (unsigned long long)after.polls);
-        desk_close(&desk);
+        fixture_close(&fixture);
     }
 }
 END_TEST
@@ -373,9 +373,9 @@ END_TEST
 START_TEST(wakes)
 {
     struct sluice_completion completion;
-    struct desk desk;
-    desk_open(&desk, NULL);
-    struct sluice_channel *channel = desk.pair.channels[0];
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    struct sluice_channel *channel = fixture.pair.channels[0];
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handle = post(channel, &receive);
     for (int i = 0; i < 2; i++) {
@@ -389,7 +389,7 @@ START_TEST(wakes)
     require_result(sluice_channel_poll(channel, &completion, 1), 0);
     require(read_channel(channel).wakes == 2, "%llu",
             (unsigned long long)read_channel(channel).wakes);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "../support/pair.h"
 #include "fuzz.h"
 #include "handles.h"
 #include "invariants.h"
@@ -17,7 +18,6 @@
 #include "rig.h"
 #include "split.h"
 #include "unwind.h"
-#include "../support/pair.h"
 
 /* However many busy polls there were since the clock was looked at. */
 START_TEST(work_done_in_time_is_not_judged_late)

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "ranks.h"
+#include "parties.h"
 
 #define LONG SLUICE_S(30)
 #define SOON SLUICE_S(10)

@@ -15,25 +15,25 @@ test_programs += \
 tests_test_exchange_SOURCES = %D%/test_exchange.c
 tests_test_exchange_hostile_SOURCES = \
 	$(exchange_liar) \
-	$(exchange_ranks) \
+	$(exchange_parties) \
 	%D%/test_exchange_hostile.c
 tests_test_exchange_memory_SOURCES = \
 	$(exchange_liar) \
-	$(exchange_ranks) \
+	$(exchange_parties) \
 	%D%/test_exchange_memory.c
 tests_test_exchange_memory_CPPFLAGS = $(PMIX_TEST_CPPFLAGS)
 tests_test_exchange_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=malloc
 tests_test_exchange_memory_LDADD = $(LAUNCH_LIBS)
 EXTRA_tests_test_exchange_memory_DEPENDENCIES = %D%/pmix/libpmix.la
 tests_test_exchange_root_SOURCES = \
-	$(exchange_ranks) \
+	$(exchange_parties) \
 	%D%/test_exchange_root.c
 tests_test_exchange_secret_SOURCES = \
 	$(exchange_liar) \
-	$(exchange_ranks) \
+	$(exchange_parties) \
 	%D%/test_exchange_secret.c
 tests_test_exchange_tcp_SOURCES = \
-	$(exchange_ranks) \
+	$(exchange_parties) \
 	%D%/test_exchange_tcp.c
 tests_test_host_file_SOURCES = %D%/test_host_file.c
 tests_test_host_file_CPPFLAGS = $(LAUNCH_CPPFLAGS)
@@ -47,9 +47,9 @@ tests_test_pmix_CPPFLAGS = $(PMIX_TEST_CPPFLAGS)
 tests_test_pmix_DEPENDENCIES = $(TEST_LIBS) %D%/pmix/libpmix.la
 
 # Ranks in threads, on the loopback. One source or header a line, sorted.
-exchange_ranks = \
-	%D%/ranks.c \
-	%D%/ranks.h
+exchange_parties = \
+	%D%/parties.c \
+	%D%/parties.h
 exchange_liar = \
 	%D%/liar.c \
 	%D%/liar.h

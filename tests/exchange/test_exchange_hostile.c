@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "liar.h"
 #include "../support/process.h"
+#include "liar.h"
 
 static void call(struct party *party)
 {

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "liar.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "liar.h"
 
 #define RANKS 3
 

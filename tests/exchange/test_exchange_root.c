@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ranks.h"
 #include "../support/process.h"
+#include "parties.h"
 
 #define LONG SLUICE_S(30)
 /* Of what must not take until a deadline of LONG. */

@@ -9,9 +9,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "ranks.h"
 #include "../support/group.h"
 #include "../support/process.h"
+#include "parties.h"
 
 #define LONG SLUICE_S(30)
 /* Of what must not take until a deadline of LONG. */

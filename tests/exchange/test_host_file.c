@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exchange/exchange.h"
 #include "../support/suite.h"
+#include "exchange/exchange.h"
 
 #ifdef HAVE_JANSSON
 

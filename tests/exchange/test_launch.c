@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "exchange/exchange.h"
 #include "../support/suite.h"
+#include "exchange/exchange.h"
 
 /* All that is looked at, and "NAME=VALUE" of what a test sets. */
 static const char *const looked_at[] = {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Faults of processes, hosts and links, and long runs with them. One program, source or header a line, sorted.
+# Faults of processes, hosts and links, and long runs with them.
+# One program, source or header a line, sorted.
 test_programs += \
 	tests/test_fault_close \
 	tests/test_fault_depth \

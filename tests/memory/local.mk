@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Memory: regions, and that requests touch nothing else. One program, source or header a line, sorted.
+# Memory: regions, and that requests touch nothing else.
+# One program, source or header a line, sorted.
 test_programs += \
 	tests/test_access \
 	tests/test_memory

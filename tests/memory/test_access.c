@@ -10,31 +10,31 @@
 #define LENGTH 4096
 
 /* Peer 1 of the hub is asked for what it must refuse; peer 0 looks on. */
-struct desk {
+struct fixture {
     struct star star;
     struct memory near;
     struct memory far;
 };
 
-static void desk_open(struct desk *desk, uint32_t far_access)
+static void fixture_open(struct fixture *fixture, uint32_t far_access)
 {
-    star_open(&desk->star, 2, NULL);
-    memory_open(&desk->near, desk->star.sides.pds[0], LENGTH);
-    memory_open_at(&desk->far, desk->star.sides.pds[1], LENGTH, far_access, 0);
-    pattern_fill(desk->near.bytes, LENGTH, 1);
-    pattern_fill(desk->far.bytes, LENGTH, 2);
+    star_open(&fixture->star, 2, NULL);
+    memory_open(&fixture->near, fixture->star.sides.pds[0], LENGTH);
+    memory_open_at(&fixture->far, fixture->star.sides.pds[1], LENGTH, far_access, 0);
+    pattern_fill(fixture->near.bytes, LENGTH, 1);
+    pattern_fill(fixture->far.bytes, LENGTH, 2);
 }
 
-static void desk_close(struct desk *desk)
+static void fixture_close(struct fixture *fixture)
 {
-    star_works(&desk->star, 0);
-    memory_close(&desk->near);
-    memory_close(&desk->far);
-    star_close(&desk->star);
+    star_works(&fixture->star, 0);
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    star_close(&fixture->star);
 }
 
 /* Asks peer 1: the request fails, the peer is failed with this as its cause. */
-static void refused(struct desk *desk, uint32_t opcode, uint32_t flags,
+static void refused(struct fixture *fixture, uint32_t opcode, uint32_t flags,
                     const struct sluice_sge *sge, const struct sluice_remote_mr *remote,
                     enum sluice_error_class error_class)
 {
@@ -45,50 +45,50 @@ static void refused(struct desk *desk, uint32_t opcode, uint32_t flags,
     if (remote) {
         request.remote = *remote;
     }
-    int result = sluice_multichannel_submit(desk->star.hub, &request, 1, DEADLINE, &completion);
+    int result = sluice_multichannel_submit(fixture->star.hub, &request, 1, DEADLINE, &completion);
     require_class(&completion, error_class);
     require(result == completion.error, "%d, not %d", result, completion.error);
     require(completion.peer == 1 && completion.user_data == request.user_data, "peer %u",
             completion.peer);
-    require_result(sluice_multichannel_peer_state(desk->star.hub, 1), SLUICE_STATE_FAILED);
-    struct sluice_error error = peer_error(desk->star.hub, 1);
+    require_result(sluice_multichannel_peer_state(fixture->star.hub, 1), SLUICE_STATE_FAILED);
+    struct sluice_error error = peer_error(fixture->star.hub, 1);
     require(error.error_class == error_class && error.status == completion.status &&
                 error.opcode == opcode && error.error == result,
             "status %u, class %u, opcode %u: %s", error.status, error.error_class, error.opcode,
             error.text);
     require(strstr(error.text, "1"), "the peer is not in '%s'", error.text);
-    pattern_check(desk->near.bytes, LENGTH, 1);
-    pattern_check(desk->far.bytes, LENGTH, 2);
-    memory_check_guards(&desk->near);
-    memory_check_guards(&desk->far);
+    pattern_check(fixture->near.bytes, LENGTH, 1);
+    pattern_check(fixture->far.bytes, LENGTH, 2);
+    memory_check_guards(&fixture->near);
+    memory_check_guards(&fixture->far);
 }
 
 /* Peer 1 is made new between two faults. */
-static void mend(struct desk *desk)
+static void mend(struct fixture *fixture)
 {
     struct sluice_endpoint ours;
     struct sluice_endpoint theirs;
-    sluice_channel_close(desk->star.spokes[1]);
+    sluice_channel_close(fixture->star.spokes[1]);
     struct sluice_prepared_channel *prepared =
-        prepare_channel(desk->star.sides.pds[1], NULL, &theirs);
-    require_ok(sluice_multichannel_peer_reset(desk->star.hub, 1, &ours));
-    require_ok(sluice_multichannel_peer_handshake(desk->star.hub, 1, &theirs));
-    desk->star.spokes[1] = sluice_prepared_channel_handshake(prepared, &ours);
-    require(desk->star.spokes[1], "%s", sluice_last_error());
-    star_works(&desk->star, 1);
+        prepare_channel(fixture->star.sides.pds[1], NULL, &theirs);
+    require_ok(sluice_multichannel_peer_reset(fixture->star.hub, 1, &ours));
+    require_ok(sluice_multichannel_peer_handshake(fixture->star.hub, 1, &theirs));
+    fixture->star.spokes[1] = sluice_prepared_channel_handshake(prepared, &ours);
+    require(fixture->star.spokes[1], "%s", sluice_last_error());
+    star_works(&fixture->star, 1);
 }
 
-static void refuse_all_kinds(struct desk *desk, const struct sluice_sge *sge,
+static void refuse_all_kinds(struct fixture *fixture, const struct sluice_sge *sge,
                              const struct sluice_remote_mr *remote)
 {
-    refused(desk, SLUICE_OP_WRITE, 0, sge, remote, SLUICE_CLASS_ACCESS);
-    mend(desk);
-    refused(desk, SLUICE_OP_READ, 0, sge, remote, SLUICE_CLASS_ACCESS);
-    mend(desk);
+    refused(fixture, SLUICE_OP_WRITE, 0, sge, remote, SLUICE_CLASS_ACCESS);
+    mend(fixture);
+    refused(fixture, SLUICE_OP_READ, 0, sge, remote, SLUICE_CLASS_ACCESS);
+    mend(fixture);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
-    post(desk->star.spokes[1], &receive);
-    refused(desk, SLUICE_OP_WRITE, SLUICE_IMMEDIATE, sge, remote, SLUICE_CLASS_ACCESS);
-    mend(desk);
+    post(fixture->star.spokes[1], &receive);
+    refused(fixture, SLUICE_OP_WRITE, SLUICE_IMMEDIATE, sge, remote, SLUICE_CLASS_ACCESS);
+    mend(fixture);
 }
 
 /* The length was forged, or the address: one byte outside is enough. */
@@ -101,85 +101,85 @@ START_TEST(remote_range_overrun)
         {1, LENGTH}, {-1, LENGTH},    {-1, 1},         {LENGTH, 1},       {LENGTH - 7, 8},
         {-8, 8},     {LENGTH + 9, 8}, {INT64_MAX, 64}, {-LENGTH, LENGTH}, {LENGTH, LENGTH},
     };
-    struct desk desk;
-    desk_open(&desk, ACCESS_ALL);
+    struct fixture fixture;
+    fixture_open(&fixture, ACCESS_ALL);
     for (size_t i = 0; i < COUNT(ranges); i += short_run() ? 3 : 1) {
-        struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
-        struct sluice_sge sge = memory_sge(&desk.near, 0, ranges[i].length);
+        struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
+        struct sluice_sge sge = memory_sge(&fixture.near, 0, ranges[i].length);
         remote.addr += (uint64_t)ranges[i].shift;
-        refuse_all_kinds(&desk, &sge, &remote);
+        refuse_all_kinds(&fixture, &sge, &remote);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The end of the range wraps: found before it is posted, or by the peer. */
 START_TEST(remote_range_wraps)
 {
-    struct desk desk;
-    desk_open(&desk, ACCESS_ALL);
-    struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
-    struct sluice_sge sge = memory_sge(&desk.near, 0, 64);
+    struct fixture fixture;
+    fixture_open(&fixture, ACCESS_ALL);
+    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
+    struct sluice_sge sge = memory_sge(&fixture.near, 0, 64);
     for (uint64_t back = 1; back <= 64; back += 21) {
         remote.addr = UINT64_MAX - back + 1;
-        int result = sluice_multichannel_write(desk.star.hub, 1, &sge, 1, &remote, DEADLINE);
+        int result = sluice_multichannel_write(fixture.star.hub, 1, &sge, 1, &remote, DEADLINE);
         require(result == -ERANGE || result == -EINVAL || result == -EACCES, "%d", result);
         if (result == -EACCES) {
-            mend(&desk);
+            mend(&fixture);
         }
     }
-    pattern_check(desk.far.bytes, LENGTH, 2);
-    desk_close(&desk);
+    pattern_check(fixture.far.bytes, LENGTH, 2);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(wrong_remote_keys)
 {
     static const uint32_t changes[] = {1, 0x80, 0x100, 0x10000, 0x80000000, 0xffffffff};
-    struct desk desk;
-    desk_open(&desk, ACCESS_ALL);
-    struct sluice_sge sge = memory_sge(&desk.near, 0, 64);
+    struct fixture fixture;
+    fixture_open(&fixture, ACCESS_ALL);
+    struct sluice_sge sge = memory_sge(&fixture.near, 0, 64);
     for (size_t i = 0; i < COUNT(changes); i += short_run() ? 2 : 1) {
-        struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
+        struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
         remote.rkey ^= changes[i];
-        refuse_all_kinds(&desk, &sge, &remote);
+        refuse_all_kinds(&fixture, &sge, &remote);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The key of a region that is no more, though its memory is. */
 START_TEST(stale_remote_key)
 {
-    struct desk desk;
-    desk_open(&desk, ACCESS_ALL);
-    struct sluice_sge sge = memory_sge(&desk.near, 0, 64);
+    struct fixture fixture;
+    fixture_open(&fixture, ACCESS_ALL);
+    struct sluice_sge sge = memory_sge(&fixture.near, 0, 64);
     struct sluice_mr *mr =
-        sluice_mr_register(desk.star.sides.pds[1], desk.far.bytes, LENGTH, ACCESS_ALL);
+        sluice_mr_register(fixture.star.sides.pds[1], fixture.far.bytes, LENGTH, ACCESS_ALL);
     struct sluice_remote_mr remote;
     require_ok(sluice_mr_remote(mr, &remote));
-    require_ok(sluice_multichannel_read(desk.star.hub, 1, &sge, 1, &remote, DEADLINE));
-    pattern_fill(desk.near.bytes, LENGTH, 1);
+    require_ok(sluice_multichannel_read(fixture.star.hub, 1, &sge, 1, &remote, DEADLINE));
+    pattern_fill(fixture.near.bytes, LENGTH, 1);
     require_ok(sluice_mr_deregister(mr));
-    refuse_all_kinds(&desk, &sge, &remote);
-    desk_close(&desk);
+    refuse_all_kinds(&fixture, &sge, &remote);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A region of another protection domain is none of this connection's. */
 START_TEST(key_of_another_domain)
 {
-    struct desk desk;
-    desk_open(&desk, ACCESS_ALL);
-    struct sluice_pd *pd = sluice_pd_alloc(desk.star.sides.contexts[1]);
-    struct sluice_sge sge = memory_sge(&desk.near, 0, 64);
-    struct sluice_mr *mr = sluice_mr_register(pd, desk.far.bytes, LENGTH, ACCESS_ALL);
+    struct fixture fixture;
+    fixture_open(&fixture, ACCESS_ALL);
+    struct sluice_pd *pd = sluice_pd_alloc(fixture.star.sides.contexts[1]);
+    struct sluice_sge sge = memory_sge(&fixture.near, 0, 64);
+    struct sluice_mr *mr = sluice_mr_register(pd, fixture.far.bytes, LENGTH, ACCESS_ALL);
     struct sluice_remote_mr remote;
     require_ok(sluice_mr_remote(mr, &remote));
-    refuse_all_kinds(&desk, &sge, &remote);
+    refuse_all_kinds(&fixture, &sge, &remote);
     require_ok(sluice_mr_deregister(mr));
     sluice_pd_free(pd);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -195,28 +195,28 @@ START_TEST(rights_of_remote_region)
         {SLUICE_ACCESS_REMOTE_READ, false, true},
         {SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE, true, false},
     };
-    struct desk desk;
+    struct fixture fixture;
     for (size_t i = 0; i < COUNT(rights); i++) {
-        desk_open(&desk, rights[i].access);
-        struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
-        struct sluice_sge sge = memory_sge(&desk.near, 0, LENGTH);
+        fixture_open(&fixture, rights[i].access);
+        struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
+        struct sluice_sge sge = memory_sge(&fixture.near, 0, LENGTH);
         if (!rights[i].may_write) {
-            refused(&desk, SLUICE_OP_WRITE, 0, &sge, &remote, SLUICE_CLASS_ACCESS);
-            mend(&desk);
+            refused(&fixture, SLUICE_OP_WRITE, 0, &sge, &remote, SLUICE_CLASS_ACCESS);
+            mend(&fixture);
         }
         if (!rights[i].may_read) {
-            refused(&desk, SLUICE_OP_READ, 0, &sge, &remote, SLUICE_CLASS_ACCESS);
-            mend(&desk);
+            refused(&fixture, SLUICE_OP_READ, 0, &sge, &remote, SLUICE_CLASS_ACCESS);
+            mend(&fixture);
         }
         if (rights[i].may_read) {
-            require_ok(sluice_multichannel_read(desk.star.hub, 1, &sge, 1, &remote, DEADLINE));
-            pattern_check(desk.near.bytes, LENGTH, 2);
+            require_ok(sluice_multichannel_read(fixture.star.hub, 1, &sge, 1, &remote, DEADLINE));
+            pattern_check(fixture.near.bytes, LENGTH, 2);
         }
         if (rights[i].may_write) {
-            require_ok(sluice_multichannel_write(desk.star.hub, 1, &sge, 1, &remote, DEADLINE));
-            pattern_check(desk.far.bytes, LENGTH, 1);
+            require_ok(sluice_multichannel_write(fixture.star.hub, 1, &sge, 1, &remote, DEADLINE));
+            pattern_check(fixture.far.bytes, LENGTH, 1);
         }
-        desk_close(&desk);
+        fixture_close(&fixture);
     }
 }
 END_TEST
@@ -258,25 +258,25 @@ END_TEST
 /* No byte needs no key: a write of none is a sign of life. */
 START_TEST(writes_of_no_bytes_need_no_key)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_remote_mr nowhere = {.addr = 0x1000, .length = 0, .rkey = 0xdeadbeef};
-    desk_open(&desk, 0);
+    fixture_open(&fixture, 0);
     struct sluice_request request = request_of(SLUICE_OP_WRITE, 1, NULL);
     request.remote = nowhere;
-    require_ok(sluice_multichannel_submit(desk.star.hub, &request, 1, DEADLINE, NULL));
-    pattern_check(desk.far.bytes, LENGTH, 2);
-    star_works(&desk.star, 1);
-    desk_close(&desk);
+    require_ok(sluice_multichannel_submit(fixture.star.hub, &request, 1, DEADLINE, NULL));
+    pattern_check(fixture.far.bytes, LENGTH, 2);
+    star_works(&fixture.star, 1);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* Elements that were made by hand, and wrongly. */
 START_TEST(local_elements_outside_their_region)
 {
-    struct desk desk;
-    desk_open(&desk, ACCESS_ALL);
-    struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
-    struct sluice_sge good = memory_sge(&desk.near, 0, LENGTH);
+    struct fixture fixture;
+    fixture_open(&fixture, ACCESS_ALL);
+    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
+    struct sluice_sge good = memory_sge(&fixture.near, 0, LENGTH);
     struct sluice_sge bad[] = {good, good, good, good, good};
     bad[0].addr += 1;
     bad[1].addr -= 1;
@@ -285,59 +285,59 @@ START_TEST(local_elements_outside_their_region)
     bad[4].lkey ^= 0x01010101;
     /* A device may have sent the packets before the one byte that is outside. */
     for (size_t i = device_is_soft() ? 0 : 1; i < COUNT(bad); i++) {
-        refused(&desk, SLUICE_OP_WRITE, 0, &bad[i], &remote, SLUICE_CLASS_LOCAL);
-        mend(&desk);
-        refused(&desk, SLUICE_OP_READ, 0, &bad[i], &remote, SLUICE_CLASS_LOCAL);
-        mend(&desk);
-        refused(&desk, SLUICE_OP_SEND, 0, &bad[i], NULL, SLUICE_CLASS_LOCAL);
-        mend(&desk);
+        refused(&fixture, SLUICE_OP_WRITE, 0, &bad[i], &remote, SLUICE_CLASS_LOCAL);
+        mend(&fixture);
+        refused(&fixture, SLUICE_OP_READ, 0, &bad[i], &remote, SLUICE_CLASS_LOCAL);
+        mend(&fixture);
+        refused(&fixture, SLUICE_OP_SEND, 0, &bad[i], NULL, SLUICE_CLASS_LOCAL);
+        mend(&fixture);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* Where nothing may be written, no read may land and no receive. */
 START_TEST(local_region_without_write)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct memory constant;
-    desk_open(&desk, ACCESS_ALL);
-    memory_open_at(&constant, desk.star.sides.pds[0], LENGTH, 0, 0);
-    struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
+    fixture_open(&fixture, ACCESS_ALL);
+    memory_open_at(&constant, fixture.star.sides.pds[0], LENGTH, 0, 0);
+    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
     struct sluice_sge sge = memory_sge(&constant, 0, LENGTH);
-    refused(&desk, SLUICE_OP_READ, 0, &sge, &remote, SLUICE_CLASS_LOCAL);
-    mend(&desk);
+    refused(&fixture, SLUICE_OP_READ, 0, &sge, &remote, SLUICE_CLASS_LOCAL);
+    mend(&fixture);
 
-    struct sluice_sge far_sge = memory_sge(&desk.far, 0, 64);
+    struct sluice_sge far_sge = memory_sge(&fixture.far, 0, 64);
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far_sge);
-    struct sluice_handle handle = post(desk.star.spokes[1], &send);
+    struct sluice_handle handle = post(fixture.star.spokes[1], &send);
     /* rxe has one status, LOC_QP_OP_ERR, for this and for a receive that is too small. */
-    refused(&desk, SLUICE_OP_RECEIVE, 0, &sge, NULL,
+    refused(&fixture, SLUICE_OP_RECEIVE, 0, &sge, NULL,
             device_is_soft() ? SLUICE_CLASS_LOCAL : SLUICE_CLASS_TRUNCATED);
     struct sluice_completion completion = {0};
-    require_ok(sluice_channel_wait(desk.star.spokes[1], &handle, DEADLINE, &completion));
+    require_ok(sluice_channel_wait(fixture.star.spokes[1], &handle, DEADLINE, &completion));
     require(completion.error != 0, "the send succeeded%s", "");
     value_check(constant.bytes, LENGTH, 0);
     memory_close(&constant);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The key of a region that is no more. */
 START_TEST(stale_local_key)
 {
-    struct desk desk;
-    desk_open(&desk, ACCESS_ALL);
-    struct sluice_remote_mr remote = memory_remote(&desk.far, 0, LENGTH);
+    struct fixture fixture;
+    fixture_open(&fixture, ACCESS_ALL);
+    struct sluice_remote_mr remote = memory_remote(&fixture.far, 0, LENGTH);
     struct sluice_mr *mr =
-        sluice_mr_register(desk.star.sides.pds[0], desk.near.bytes, LENGTH, ACCESS_ALL);
+        sluice_mr_register(fixture.star.sides.pds[0], fixture.near.bytes, LENGTH, ACCESS_ALL);
     struct sluice_sge sge;
     require_ok(sluice_mr_sge(mr, 0, 64, &sge));
     require_ok(sluice_mr_deregister(mr));
-    refused(&desk, SLUICE_OP_WRITE, 0, &sge, &remote, SLUICE_CLASS_LOCAL);
-    mend(&desk);
-    refused(&desk, SLUICE_OP_READ, 0, &sge, &remote, SLUICE_CLASS_LOCAL);
-    desk_close(&desk);
+    refused(&fixture, SLUICE_OP_WRITE, 0, &sge, &remote, SLUICE_CLASS_LOCAL);
+    mend(&fixture);
+    refused(&fixture, SLUICE_OP_READ, 0, &sge, &remote, SLUICE_CLASS_LOCAL);
+    fixture_close(&fixture);
 }
 END_TEST
 

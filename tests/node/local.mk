@@ -18,9 +18,9 @@ tests_test_barriers_mixed_SOURCES = %D%/test_barriers_mixed.c
 tests_test_gather_SOURCES = %D%/test_gather.c
 tests_test_node_SOURCES = %D%/test_node.c
 tests_test_node_alone_SOURCES = \
-	$(exchange_ranks) \
+	$(exchange_parties) \
 	%D%/test_node_alone.c
 tests_test_node_open_SOURCES = \
-	$(exchange_ranks) \
+	$(exchange_parties) \
 	%D%/test_node_open.c
 tests_test_node_rejoin_SOURCES = %D%/test_node_rejoin.c

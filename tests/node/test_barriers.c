@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "../support/crew.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "../support/ranks.h"
 
 static const uint32_t algorithms[] = {SLUICE_BARRIER_DEFAULT, SLUICE_BARRIER_TREE,
                                       SLUICE_BARRIER_CENTRAL, SLUICE_BARRIER_DISSEMINATION};
@@ -33,63 +33,63 @@ static uint32_t rounds(void)
 }
 
 /* The last barrier that each rank has come to. */
-static atomic_uint_fast32_t arrived[CREW_MAX];
+static atomic_uint_fast32_t arrived[RANKS_MAX];
 
 /* Comes to barrier number turn of the group, after which all of it have. */
-static void pass(struct crew *crew, uint32_t rank, const uint32_t *ranks, uint32_t count,
+static void pass(struct ranks *ranks, uint32_t rank, const uint32_t *group, uint32_t count,
                  uint32_t algorithm, uint32_t turn)
 {
     atomic_store_explicit(&arrived[rank], turn, memory_order_relaxed);
-    int result = sluice_node_barrier(crew->nodes[rank], ranks, count, algorithm, DEADLINE);
+    int result = sluice_node_barrier(ranks->nodes[rank], group, count, algorithm, DEADLINE);
     require(result == 0, "rank %u, barrier %u: %s", rank, turn, sluice_last_error());
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t other = ranks ? ranks[i] : i;
+        uint32_t other = group ? group[i] : i;
         require(atomic_load_explicit(&arrived[other], memory_order_relaxed) >= turn,
                 "rank %u left barrier %u before rank %u had come", rank, turn, other);
     }
 }
 
-static void pass_all(struct crew *crew, uint32_t rank)
+static void pass_all(struct ranks *ranks, uint32_t rank)
 {
-    const uint32_t *algorithm = crew->argument;
+    const uint32_t *algorithm = ranks->argument;
     for (uint32_t turn = 1; turn <= rounds(); turn++) {
-        pass(crew, rank, NULL, crew->count, *algorithm, turn);
+        pass(ranks, rank, NULL, ranks->count, *algorithm, turn);
     }
 }
 
 START_TEST(all_ranks)
 {
-    struct crew crew;
+    struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        crew_open(&crew, sizes[i], NULL);
+        ranks_open(&ranks, sizes[i], NULL);
         for (size_t k = 1; k < COUNT(algorithms); k++) {
             memset(arrived, 0, sizeof(arrived));
-            crew.argument = &algorithms[k];
-            crew_run(&crew, pass_all);
+            ranks.argument = &algorithms[k];
+            ranks_run(&ranks, pass_all);
         }
-        crew_close(&crew);
+        ranks_close(&ranks);
     }
 }
 END_TEST
 
 /* More than the words that ranks write to each other can count. */
-static void pass_often(struct crew *crew, uint32_t rank)
+static void pass_often(struct ranks *ranks, uint32_t rank)
 {
     for (uint32_t turn = 1; turn <= 70000; turn++) {
-        pass(crew, rank, NULL, crew->count, SLUICE_BARRIER_DISSEMINATION, turn);
+        pass(ranks, rank, NULL, ranks->count, SLUICE_BARRIER_DISSEMINATION, turn);
     }
 }
 
 START_TEST(counts_that_wrap)
 {
-    struct crew crew;
+    struct ranks ranks;
     if (short_run() || SANITIZED) {
         return;
     }
     memset(arrived, 0, sizeof(arrived));
-    crew_open(&crew, 2, NULL);
-    crew_run(&crew, pass_often);
-    crew_close(&crew);
+    ranks_open(&ranks, 2, NULL);
+    ranks_run(&ranks, pass_often);
+    ranks_close(&ranks);
 }
 END_TEST
 
@@ -99,18 +99,18 @@ START_TEST(attributes)
     static const uint32_t modes[] = {SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_EVENT, SLUICE_WAIT_SPIN};
     struct sluice_channel_attr channel = {
         .size = sizeof(channel), .max_inline = 1, .send_depth = 1, .receive_depth = 1};
-    struct crew crew;
+    struct ranks ranks;
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
         const struct sluice_node_attr attr = {
             .size = sizeof(attr), .barrier = algorithm, .channel = &channel};
         /* Spinning ranks must not outnumber the processors. */
         bool spins = modes[algorithm - 1] == SLUICE_WAIT_SPIN;
         channel.wait_mode = modes[algorithm - 1];
-        crew_open(&crew, spins ? 2 : 4, &attr);
+        ranks_open(&ranks, spins ? 2 : 4, &attr);
         memset(arrived, 0, sizeof(arrived));
-        crew.argument = &algorithms[0];
-        crew_run(&crew, pass_all);
-        crew_close(&crew);
+        ranks.argument = &algorithms[0];
+        ranks_run(&ranks, pass_all);
+        ranks_close(&ranks);
     }
 }
 END_TEST
@@ -120,7 +120,7 @@ END_TEST
 struct plan {
     uint32_t counts[GROUPS];
     uint32_t algorithms[GROUPS];
-    uint32_t ranks[GROUPS][CREW_MAX];
+    uint32_t ranks[GROUPS][RANKS_MAX];
 };
 
 static void make_plan(struct plan *plan, unsigned seed)
@@ -133,7 +133,7 @@ static void make_plan(struct plan *plan, unsigned seed)
             members = state >> 24;
         }
         plan->algorithms[i] = state >> 16 & 3;
-        for (uint32_t rank = 0; rank < CREW_MAX; rank++) {
+        for (uint32_t rank = 0; rank < RANKS_MAX; rank++) {
             if (members >> rank & 1) {
                 plan->ranks[i][plan->counts[i]++] = rank;
             }
@@ -141,13 +141,13 @@ static void make_plan(struct plan *plan, unsigned seed)
     }
 }
 
-static void follow_plan(struct crew *crew, uint32_t rank)
+static void follow_plan(struct ranks *ranks, uint32_t rank)
 {
-    const struct plan *plan = crew->argument;
+    const struct plan *plan = ranks->argument;
     for (uint32_t i = 0; i < GROUPS; i++) {
         for (uint32_t k = 0; k < plan->counts[i]; k++) {
             if (plan->ranks[i][k] == rank) {
-                pass(crew, rank, plan->ranks[i], plan->counts[i], plan->algorithms[i], i + 1);
+                pass(ranks, rank, plan->ranks[i], plan->counts[i], plan->algorithms[i], i + 1);
             }
         }
     }
@@ -156,131 +156,131 @@ static void follow_plan(struct crew *crew, uint32_t rank)
 START_TEST(groups_that_overlap)
 {
     static struct plan plan;
-    struct crew crew;
+    struct ranks ranks;
     memset(&plan, 0, sizeof(plan));
     memset(arrived, 0, sizeof(arrived));
     make_plan(&plan, 20261121);
-    crew_open(&crew, CREW_MAX, NULL);
-    crew.argument = &plan;
-    crew_run(&crew, follow_plan);
-    crew_close(&crew);
+    ranks_open(&ranks, RANKS_MAX, NULL);
+    ranks.argument = &plan;
+    ranks_run(&ranks, follow_plan);
+    ranks_close(&ranks);
 }
 END_TEST
 
 #define LATE SLUICE_MS(300)
-static void come_late(struct crew *crew, uint32_t rank)
+static void come_late(struct ranks *ranks, uint32_t rank)
 {
     for (uint32_t turn = 1; turn <= 3; turn++) {
         if (rank == 2) {
             let_pass(LATE);
         }
-        pass(crew, rank, NULL, crew->count, turn, turn);
+        pass(ranks, rank, NULL, ranks->count, turn, turn);
     }
 }
 
 /* The others wait for it, and sleep while they do. */
 START_TEST(a_late_rank)
 {
-    struct crew crew;
+    struct ranks ranks;
     memset(arrived, 0, sizeof(arrived));
-    crew_open(&crew, 4, NULL);
+    ranks_open(&ranks, 4, NULL);
     int64_t start = clock_now();
     int64_t used = cpu_used();
-    crew_run(&crew, come_late);
+    ranks_run(&ranks, come_late);
     used = cpu_used() - used;
     require(clock_now() - start >= 3 * LATE, "%lld ms", (long long)(clock_now() - start) / 1000000);
     require(used < LATE || !is_measured(), "%lld ms of CPU time in 900", (long long)used / 1000000);
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* A rank without time comes to no barrier, and makes good for it. */
-static void come_without_time(struct crew *crew, uint32_t rank)
+static void come_without_time(struct ranks *ranks, uint32_t rank)
 {
     for (uint32_t turn = 1; turn <= 3; turn++) {
         if (rank == turn) {
-            require_error(sluice_node_barrier(crew->nodes[rank], NULL, 0, turn, 0), -ETIMEDOUT,
+            require_error(sluice_node_barrier(ranks->nodes[rank], NULL, 0, turn, 0), -ETIMEDOUT,
                           "deadline 0 nothing was said");
-            require_error(sluice_node_shutdown(crew->nodes[rank], 0), -ETIMEDOUT,
+            require_error(sluice_node_shutdown(ranks->nodes[rank], 0), -ETIMEDOUT,
                           "deadline 0 nothing was said");
         }
-        pass(crew, rank, NULL, crew->count, turn, turn);
+        pass(ranks, rank, NULL, ranks->count, turn, turn);
     }
 }
 
 START_TEST(deadlines_of_zero)
 {
-    struct crew crew;
+    struct ranks ranks;
     memset(arrived, 0, sizeof(arrived));
-    crew_open(&crew, 4, NULL);
-    crew_run(&crew, come_without_time);
-    crew_close(&crew);
+    ranks_open(&ranks, 4, NULL);
+    ranks_run(&ranks, come_without_time);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Every rank writes to every other one, and finds what all wrote. */
 #define WRITTEN 256
 struct room {
-    struct memory in[CREW_MAX]; /* of each rank: block i is of rank i */
-    struct memory out[CREW_MAX];
+    struct memory in[RANKS_MAX]; /* of each rank: block i is of rank i */
+    struct memory out[RANKS_MAX];
     uint32_t algorithm;
 };
 
-static void write_to_all(struct crew *crew, uint32_t rank, uint32_t turn)
+static void write_to_all(struct ranks *ranks, uint32_t rank, uint32_t turn)
 {
-    const struct room *room = crew->argument;
-    struct sluice_multichannel *all = sluice_node_multichannel(crew->nodes[rank]);
+    const struct room *room = ranks->argument;
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
     pattern_fill(room->out[rank].bytes, WRITTEN, pattern_key(rank, 0, turn));
     struct sluice_sge sge = memory_sge(&room->out[rank], 0, WRITTEN);
-    for (uint32_t i = 0; i < crew->count; i++) {
+    for (uint32_t i = 0; i < ranks->count; i++) {
         struct sluice_remote_mr remote = memory_remote(&room->in[i], rank * WRITTEN, WRITTEN);
         require_ok(sluice_multichannel_write(all, i, &sge, 1, &remote, DEADLINE));
     }
 }
 
-static void write_and_look(struct crew *crew, uint32_t rank)
+static void write_and_look(struct ranks *ranks, uint32_t rank)
 {
-    const struct room *room = crew->argument;
+    const struct room *room = ranks->argument;
     for (uint32_t turn = 1; turn <= 50; turn++) {
-        write_to_all(crew, rank, turn);
-        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, room->algorithm, DEADLINE));
-        for (uint32_t i = 0; i < crew->count; i++) {
+        write_to_all(ranks, rank, turn);
+        require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, room->algorithm, DEADLINE));
+        for (uint32_t i = 0; i < ranks->count; i++) {
             pattern_check(room->in[rank].bytes + i * WRITTEN, WRITTEN, pattern_key(i, 0, turn));
         }
-        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, room->algorithm, DEADLINE));
+        require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, room->algorithm, DEADLINE));
     }
 }
 
 START_TEST(what_was_written_is_there)
 {
     struct room room;
-    struct crew crew;
-    crew_open(&crew, 5, NULL);
-    crew.argument = &room;
-    for (uint32_t i = 0; i < crew.count; i++) {
-        memory_open(&room.in[i], crew.pds[i], CREW_MAX * WRITTEN);
-        memory_open(&room.out[i], crew.pds[i], WRITTEN);
+    struct ranks ranks;
+    ranks_open(&ranks, 5, NULL);
+    ranks.argument = &room;
+    for (uint32_t i = 0; i < ranks.count; i++) {
+        memory_open(&room.in[i], ranks.pds[i], RANKS_MAX * WRITTEN);
+        memory_open(&room.out[i], ranks.pds[i], WRITTEN);
     }
     for (room.algorithm = 1; room.algorithm <= 3; room.algorithm++) {
-        crew_run(&crew, write_and_look);
+        ranks_run(&ranks, write_and_look);
     }
-    for (uint32_t i = 0; i < crew.count; i++) {
+    for (uint32_t i = 0; i < ranks.count; i++) {
         memory_close(&room.in[i]);
         memory_close(&room.out[i]);
     }
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Two results, of a message around the ring, are what they were before the barriers. */
-static void keep_results(struct crew *crew, uint32_t rank)
+static void keep_results(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_multichannel *all = sluice_node_multichannel(crew->nodes[rank]);
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
     struct sluice_completion completions[3];
     struct memory memory;
-    uint32_t next = (rank + 1) % crew->count;
-    uint32_t last = (rank + crew->count - 1) % crew->count;
-    memory_open(&memory, crew->pds[rank], 16);
+    uint32_t next = (rank + 1) % ranks->count;
+    uint32_t last = (rank + ranks->count - 1) % ranks->count;
+    memory_open(&memory, ranks->pds[rank], 16);
     struct sluice_sge in = memory_sge(&memory, 0, 8);
     struct sluice_sge out = memory_sge(&memory, 8, 8);
     memset(memory.bytes, (int)rank, 16);
@@ -290,11 +290,11 @@ static void keep_results(struct crew *crew, uint32_t rank)
     requests[1].user_data = 71;
     require_result(sluice_multichannel_post(all, &requests[0], 1, DEADLINE, NULL), 1);
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
-        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, algorithm, DEADLINE));
+        require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, algorithm, DEADLINE));
     }
     require_result(sluice_multichannel_post(all, &requests[1], 1, DEADLINE, NULL), 1);
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
-        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, algorithm, DEADLINE));
+        require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, algorithm, DEADLINE));
     }
     uint32_t seen = 0;
     for (int i = 0; i < 2; i++) {
@@ -313,13 +313,13 @@ static void keep_results(struct crew *crew, uint32_t rank)
 #define FULL_RANKS 3
 
 /* As many results as the queues are deep, which nobody looks at before the barriers. */
-static void keep_all_results(struct crew *crew, uint32_t rank)
+static void keep_all_results(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_multichannel *all = sluice_node_multichannel(crew->nodes[rank]);
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
     struct sluice_counters counters = {.size = sizeof(counters)};
     struct sluice_completion completion;
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 16);
+    memory_open(&memory, ranks->pds[rank], 16);
     struct sluice_sge from = memory_sge(&memory, 0, 8);
     struct sluice_remote_mr to = memory_remote(&memory, 8, 8);
     for (uint32_t i = 0; i < FULL_DEPTH * FULL_RANKS; i++) {
@@ -331,7 +331,7 @@ static void keep_all_results(struct crew *crew, uint32_t rank)
         require_ok(result);
     }
     for (uint32_t turn = 0; turn < 30; turn++) {
-        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, turn % 4, DEADLINE));
+        require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, turn % 4, DEADLINE));
     }
     for (uint32_t i = 0; i < FULL_DEPTH * FULL_RANKS; i++) {
         require_ok(sluice_multichannel_next(all, DEADLINE, &completion));
@@ -348,19 +348,19 @@ START_TEST(all_results_are_kept)
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .send_depth = FULL_DEPTH, .receive_depth = FULL_DEPTH};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct crew crew;
-    crew_open(&crew, FULL_RANKS, &attr);
-    crew_run(&crew, keep_all_results);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, FULL_RANKS, &attr);
+    ranks_run(&ranks, keep_all_results);
+    ranks_close(&ranks);
 }
 END_TEST
 
 START_TEST(results_are_kept)
 {
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
-    crew_run(&crew, keep_results);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
+    ranks_run(&ranks, keep_results);
+    ranks_close(&ranks);
 }
 END_TEST
 
@@ -410,29 +410,29 @@ START_TEST(a_crowd)
 END_TEST
 
 /* By each algorithm once. */
-static void meet(struct crew *crew, uint32_t rank)
+static void meet(struct ranks *ranks, uint32_t rank)
 {
     for (size_t i = 0; i < COUNT(algorithms); i++)
-        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, algorithms[i], DEADLINE));
+        require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, algorithms[i], DEADLINE));
 }
 
 /*
  * Ranks meet in the midst of a scope, with work of it in flight and results of it that
  * nobody has looked at, of which none is lost. Only its node must not end.
  */
-static void meet_in_scope(struct crew *crew, uint32_t rank)
+static void meet_in_scope(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_multichannel *all = sluice_node_multichannel(node);
-    uint32_t next = (rank + 1) % crew->count, last = (rank + crew->count - 1) % crew->count;
+    uint32_t next = (rank + 1) % ranks->count, last = (rank + ranks->count - 1) % ranks->count;
     struct sluice_handle handles[2];
     struct sluice_completion completion;
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 128);
+    memory_open(&memory, ranks->pds[rank], 128);
     struct sluice_sge in = memory_sge(&memory, 0, 64), out = memory_sge(&memory, 64, 64);
     for (uint32_t turn = 0; turn < 10; turn++) {
         struct sluice_scope_report report = {.size = sizeof(report)};
-        uint32_t own = rank, values[CREW_MAX];
+        uint32_t own = rank, values[RANKS_MAX];
         struct sluice_scope *scope = sluice_multichannel_scope_begin(all, DEADLINE);
         require(scope, "%s", sluice_last_error());
         const struct sluice_request requests[2] = {
@@ -440,7 +440,7 @@ static void meet_in_scope(struct crew *crew, uint32_t rank)
             {.opcode = SLUICE_OP_SEND, .peer = next, .sges = &out, .sge_count = 1}};
         pattern_fill(memory.bytes + 64, 64, pattern_key(rank, next, turn));
         require_result(sluice_scope_post(scope, requests, 2, handles), 2);
-        meet(crew, rank);
+        meet(ranks, rank);
         require_ok(sluice_node_allgather(node, &own, values, sizeof(own), DEADLINE));
         require(values[last] == last, "%u", values[last]);
         require_error(sluice_node_shutdown(node, DEADLINE), -EBUSY, "scope");
@@ -450,15 +450,15 @@ static void meet_in_scope(struct crew *crew, uint32_t rank)
         require(report.posted == 2 && report.failed == 0 && report.unseen == 1, "%u, %u, %u",
                 report.posted, report.failed, report.unseen);
         pattern_check(memory.bytes, 64, pattern_key(last, rank, turn));
-        meet(crew, rank);
+        meet(ranks, rank);
     }
     memory_close(&memory);
 }
 
 /* A barrier that fails there leaves the scope as it is, and its deadline is its own. */
-static void miss_in_scope(struct crew *crew, uint32_t rank)
+static void miss_in_scope(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_scope *scope =
         sluice_multichannel_scope_begin(sluice_node_multichannel(node), DEADLINE);
     require(scope, "%s", sluice_last_error());
@@ -468,8 +468,8 @@ static void miss_in_scope(struct crew *crew, uint32_t rank)
     } else if (rank == 1) {
         require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED, "rank 0");
     }
-    crew_mend(crew, rank);
-    meet(crew, rank);
+    ranks_reset(ranks, rank);
+    meet(ranks, rank);
     require_ok(sluice_scope_end(scope, NULL));
 }
 
@@ -478,12 +478,12 @@ START_TEST(an_open_scope)
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .send_depth = 2, .receive_depth = 2};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct crew crew;
+    struct ranks ranks;
     for (int tight = 0; tight < 2; tight++) {
-        crew_open(&crew, 3, tight ? &attr : NULL);
-        crew_run(&crew, meet_in_scope);
-        crew_run(&crew, miss_in_scope);
-        crew_close(&crew);
+        ranks_open(&ranks, 3, tight ? &attr : NULL);
+        ranks_run(&ranks, meet_in_scope);
+        ranks_run(&ranks, miss_in_scope);
+        ranks_close(&ranks);
     }
 }
 END_TEST

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../support/crew.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "../support/ranks.h"
 
 #define MARK_AT 8
 #define WHY_AT 16
@@ -22,17 +22,17 @@ static const char *reason_of(const char *text)
 }
 
 /* Rank 0 waits for rank 1 alone, so it gives up for that one; then all hear of it. */
-static void come_late(struct crew *crew, uint32_t rank)
+static void come_late(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t first[] = {0, 1};
     static char told[TEXT];
     char wanted[TEXT];
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     if (rank == 0) {
         require_result(sluice_node_barrier(node, first, 2, 0, SLUICE_MS(200)), -ETIMEDOUT);
         snprintf(told, sizeof(told), "%s", sluice_last_error());
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank > 0) {
         require_result(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED);
         snprintf(wanted, sizeof(wanted), "rank 0 gave up its barriers, because of %s%s",
@@ -40,26 +40,26 @@ static void come_late(struct crew *crew, uint32_t rank)
         require(strcmp(sluice_last_error(), wanted) == 0, "'%s', not '%s'", sluice_last_error(),
                 wanted);
     }
-    crew_mend(crew, rank);
+    ranks_reset(ranks, rank);
     node_meets(node, NULL, 0);
 }
 
 START_TEST(who_was_late_hears_why)
 {
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
     for (int turn = 0; turn < 3; turn++) {
-        crew_run(&crew, come_late);
+        ranks_run(&ranks, come_late);
     }
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Rank 1 writes a word of the first generation into its line at rank 0. */
-static void forge(struct crew *crew, uint32_t at, uint32_t value)
+static void forge(struct ranks *ranks, uint32_t at, uint32_t value)
 {
     uint64_t word = UINT64_C(1) << 32 | value;
-    crew_forge(crew, at, &word, 1);
+    ranks_forge(ranks, at, &word, 1);
 }
 
 /* What a rank says of its reason chooses one that is known, or none. */
@@ -77,14 +77,14 @@ START_TEST(reasons_that_are_none)
         {0xffffffff, "rank 1 gave up its barriers, because of this rank"},
     };
     for (size_t i = 0; i < COUNT(reasons); i++) {
-        struct crew crew;
-        crew_open(&crew, 2, NULL);
-        forge(&crew, WHY_AT, reasons[i].why);
-        forge(&crew, MARK_AT, 0x00010000);
-        require_result(sluice_node_barrier(crew.nodes[0], NULL, 0, 0, DEADLINE), -ECANCELED);
+        struct ranks ranks;
+        ranks_open(&ranks, 2, NULL);
+        forge(&ranks, WHY_AT, reasons[i].why);
+        forge(&ranks, MARK_AT, 0x00010000);
+        require_result(sluice_node_barrier(ranks.nodes[0], NULL, 0, 0, DEADLINE), -ECANCELED);
         require(strcmp(sluice_last_error(), reasons[i].text) == 0, "%#x: %s", reasons[i].why,
                 sluice_last_error());
-        crew_close(&crew);
+        ranks_close(&ranks);
     }
 }
 END_TEST
@@ -92,45 +92,45 @@ END_TEST
 /* The peer is there: what ended is this side's patience. */
 START_TEST(a_deadline_of_our_own)
 {
-    struct crew crew;
-    crew_open(&crew, 2, NULL);
-    struct sluice_multichannel *all = sluice_node_multichannel(crew.nodes[0]);
+    struct ranks ranks;
+    ranks_open(&ranks, 2, NULL);
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks.nodes[0]);
     require_result(sluice_multichannel_send(all, 1, NULL, 0, SLUICE_MS(50)), -ETIMEDOUT);
-    require_error(sluice_node_barrier(crew.nodes[0], NULL, 0, 0, DEADLINE), -ECONNRESET,
+    require_error(sluice_node_barrier(ranks.nodes[0], NULL, 0, 0, DEADLINE), -ECONNRESET,
                   "a deadline that passed on this side ended the connection to rank 1: send to "
                   "peer 1: deadline of 50 ms passed");
     require(!strstr(sluice_last_error(), "lost"), "%s", sluice_last_error());
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 
 START_TEST(a_cancel_of_our_own)
 {
-    struct crew crew;
+    struct ranks ranks;
     struct sluice_handle handle;
     struct sluice_completion completion;
-    crew_open(&crew, 2, NULL);
-    struct sluice_multichannel *all = sluice_node_multichannel(crew.nodes[0]);
+    ranks_open(&ranks, 2, NULL);
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks.nodes[0]);
     require_ok(sluice_multichannel_receive_unpolled(all, 1, NULL, 0, DEADLINE, &handle));
     require_ok(sluice_multichannel_cancel(all, &handle, &completion));
-    require_result(sluice_node_barrier(crew.nodes[0], NULL, 0, 0, DEADLINE), -ECONNRESET);
+    require_result(sluice_node_barrier(ranks.nodes[0], NULL, 0, 0, DEADLINE), -ECONNRESET);
     require(strcmp(sluice_last_error(), "this side ended the connection to rank 1") == 0, "%s",
             sluice_last_error());
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Its own work to itself, of which no other rank is to blame. */
 START_TEST(work_with_itself)
 {
-    struct crew crew;
-    crew_open(&crew, 1, NULL);
-    struct sluice_multichannel *all = sluice_node_multichannel(crew.nodes[0]);
+    struct ranks ranks;
+    ranks_open(&ranks, 1, NULL);
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks.nodes[0]);
     require_ok(sluice_multichannel_send_unpolled(all, 0, NULL, 0, DEADLINE, NULL));
-    require_result(sluice_node_shutdown(crew.nodes[0], SLUICE_MS(50)), -ETIMEDOUT);
+    require_result(sluice_node_shutdown(ranks.nodes[0], SLUICE_MS(50)), -ETIMEDOUT);
     require(strcmp(sluice_last_error(), "still pending: 1 send, write or read, to this rank") == 0,
             "%s", sluice_last_error());
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 

@@ -5,17 +5,17 @@
  */
 #include <stdlib.h>
 
-#include "../support/crew.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "../support/ranks.h"
 
 /* Until another rank's failure is known here; a busy machine takes its time. */
 #define AT_ONCE SLUICE_S(5)
 
-static void all_pass(struct crew *crew, uint32_t rank)
+static void all_pass(struct ranks *ranks, uint32_t rank)
 {
     for (uint32_t algorithm = 0; algorithm <= 3; algorithm++) {
-        require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, algorithm, DEADLINE));
+        require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, algorithm, DEADLINE));
     }
 }
 
@@ -35,9 +35,9 @@ START_TEST(wrong_lists)
         {{1}, 1, "without this one, rank 0"},
         {{1, 2}, 2, "without this one, rank 0"},
     };
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
-    struct sluice_node *node = crew.nodes[0];
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
+    struct sluice_node *node = ranks.nodes[0];
     const uint32_t own = 0;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         for (uint32_t algorithm = 0; algorithm <= 3; algorithm++) {
@@ -53,8 +53,8 @@ START_TEST(wrong_lists)
     require_error(sluice_node_barrier(NULL, NULL, 0, 0, DEADLINE), -EINVAL, "not a node");
     require_error(sluice_node_barrier_reset(NULL), -EINVAL, "not a node");
     require_ok(sluice_node_barrier(node, &own, 1, 0, 0));
-    crew_run(&crew, all_pass);
-    crew_close(&crew);
+    ranks_run(&ranks, all_pass);
+    ranks_close(&ranks);
 }
 END_TEST
 
@@ -62,9 +62,9 @@ END_TEST
  * The last rank never comes; rank 0 gives up first, and the others with it. In the
  * tree rank 0 waits for rank 1, which has come: it is not to blame.
  */
-static void miss_one(struct crew *crew, uint32_t rank)
+static void miss_one(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
         int64_t start = fair_now();
         if (rank == 0) {
@@ -76,62 +76,62 @@ static void miss_one(struct crew *crew, uint32_t rank)
             require(fair_now() - start < AT_ONCE, "%lld ms",
                     (long long)(fair_now() - start) / 1000000);
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         if (rank == 3) {
             require_error(sluice_node_barrier(node, NULL, 0, algorithm, 2 * DEADLINE), -ECANCELED,
                           "gave up");
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         require_error(sluice_node_barrier(node, NULL, 0, algorithm, DEADLINE), -ENOTCONN, "reset");
         require_error(sluice_node_barrier(node, &rank, 1, algorithm, DEADLINE), -ENOTCONN, "reset");
         require_error(sluice_node_shutdown(node, DEADLINE), -ENOTCONN,
                       "sluice_node_barrier_reset() sluice_node_close()");
-        crew_mend(crew, rank);
-        all_pass(crew, rank);
+        ranks_reset(ranks, rank);
+        all_pass(ranks, rank);
     }
 }
 
 START_TEST(a_rank_that_never_comes)
 {
-    struct crew crew;
-    crew_open(&crew, 4, NULL);
-    crew_run(&crew, miss_one);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 4, NULL);
+    ranks_run(&ranks, miss_one);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* All but one time out together: none of them blames another. */
-static void miss_one_of_many(struct crew *crew, uint32_t rank)
+static void miss_one_of_many(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
-        crew_meet(crew);
-        if (rank < crew->count - 1) {
+        ranks_meet(ranks);
+        if (rank < ranks->count - 1) {
             int result = sluice_node_barrier(node, NULL, 0, algorithm, SLUICE_MS(1500));
             require(result == -ETIMEDOUT || result == -ECANCELED, "%d", result);
             require(strstr(sluice_last_error(),
                            result == -ETIMEDOUT ? "rank 7 did not come" : "because of rank 7"),
                     "rank %u, algorithm %u: %s", rank, algorithm, sluice_last_error());
         }
-        crew_mend(crew, rank);
+        ranks_reset(ranks, rank);
     }
-    all_pass(crew, rank);
+    all_pass(ranks, rank);
 }
 
 START_TEST(one_of_many_never_comes)
 {
-    struct crew crew;
-    crew_open(&crew, 8, NULL);
-    crew_run(&crew, miss_one_of_many);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 8, NULL);
+    ranks_run(&ranks, miss_one_of_many);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* All have come, but each to another barrier: nobody is said to be missing. */
-static void wait_in_a_ring(struct crew *crew, uint32_t rank)
+static void wait_in_a_ring(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t groups[3][2] = {{0, 1}, {1, 2}, {0, 2}};
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     if (rank == 0) {
         require_error(sluice_node_barrier(node, groups[0], 2, 0, SLUICE_MS(1500)), -ETIMEDOUT,
                       "heard rank 1 2 ranks may itself have waited");
@@ -139,23 +139,23 @@ static void wait_in_a_ring(struct crew *crew, uint32_t rank)
         require_error(sluice_node_barrier(node, groups[rank], 2, 0, DEADLINE), -ECANCELED,
                       "rank 0 gave up");
     }
-    crew_mend(crew, rank);
-    all_pass(crew, rank);
+    ranks_reset(ranks, rank);
+    all_pass(ranks, rank);
 }
 
 START_TEST(a_ring_of_groups)
 {
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
-    crew_run(&crew, wait_in_a_ring);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
+    ranks_run(&ranks, wait_in_a_ring);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Where nobody may read, nobody is accused, and no connection is lost by trying. */
-static void miss_without_reads(struct crew *crew, uint32_t rank)
+static void miss_without_reads(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     if (rank == 0) {
         require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1000)), -ETIMEDOUT,
                       "heard rank 1 4 ranks may itself have waited");
@@ -163,8 +163,8 @@ static void miss_without_reads(struct crew *crew, uint32_t rank)
         require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED,
                       "rank 0 gave up");
     }
-    crew_mend(crew, rank);
-    all_pass(crew, rank);
+    ranks_reset(ranks, rank);
+    all_pass(ranks, rank);
 }
 
 START_TEST(no_reads)
@@ -172,20 +172,20 @@ START_TEST(no_reads)
     const struct sluice_channel_attr channel = {.size = sizeof(channel),
                                                 .access = SLUICE_ACCESS_REMOTE_WRITE};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct crew crew;
-    crew_open(&crew, 4, &attr);
-    crew_run(&crew, miss_without_reads);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 4, &attr);
+    ranks_run(&ranks, miss_without_reads);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* A question stands behind a message that nobody takes: it is not asked twice, and ends nothing. */
-static void ask_in_vain(struct crew *crew, uint32_t rank)
+static void ask_in_vain(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_multichannel *all = sluice_node_multichannel(node);
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 64);
+    memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     if (rank == 0) {
         require_ok(sluice_multichannel_send_unpolled(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
@@ -195,14 +195,14 @@ static void ask_in_vain(struct crew *crew, uint32_t rank)
             require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1)), -ETIMEDOUT,
                           "rank 1 does not answer");
         }
-        crew_mend(crew, rank);
+        ranks_reset(ranks, rank);
     }
     if (rank == 1) {
         require_ok(sluice_multichannel_receive(all, 0, &sge, 1, DEADLINE, NULL));
     }
-    crew_mend(crew, rank);
-    all_pass(crew, rank);
-    crew_meet(crew);
+    ranks_reset(ranks, rank);
+    all_pass(ranks, rank);
+    ranks_meet(ranks);
     /* Then it can be asked again: that is two questions in all. */
     if (rank == 0) {
         struct sluice_counters counters = {.size = sizeof(counters)};
@@ -212,26 +212,26 @@ static void ask_in_vain(struct crew *crew, uint32_t rank)
         require(counters.requests[SLUICE_OP_READ] == 2, "%llu questions",
                 (unsigned long long)counters.requests[SLUICE_OP_READ]);
     }
-    crew_mend(crew, rank);
+    ranks_reset(ranks, rank);
     memory_close(&memory);
 }
 
 START_TEST(a_question_in_vain)
 {
-    struct crew crew;
-    crew_open(&crew, 2, NULL);
-    crew_run(&crew, ask_in_vain);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 2, NULL);
+    ranks_run(&ranks, ask_in_vain);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Rank 0 waits for room in a full queue, and sleeps, while rank 2 gives up. */
-static void wait_for_room(struct crew *crew, uint32_t rank)
+static void wait_for_room(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_multichannel *all = sluice_node_multichannel(node);
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 64);
+    memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     int64_t start = fair_now();
     if (rank == 0) {
@@ -244,12 +244,12 @@ static void wait_for_room(struct crew *crew, uint32_t rank)
             sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_DISSEMINATION, SLUICE_MS(100)),
             -ETIMEDOUT, "rank 1 did not come");
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 1) {
         require_ok(sluice_multichannel_receive(all, 0, &sge, 1, DEADLINE, NULL));
     }
-    crew_mend(crew, rank);
-    all_pass(crew, rank);
+    ranks_reset(ranks, rank);
+    all_pass(ranks, rank);
     memory_close(&memory);
 }
 
@@ -257,22 +257,22 @@ START_TEST(no_room)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .send_depth = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct crew crew;
-    crew_open(&crew, 3, &attr);
-    crew_run(&crew, wait_for_room);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, &attr);
+    ranks_run(&ranks, wait_for_room);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Who was told by one group tells the next one; groups without such a rank go on. */
-static void spread(struct crew *crew, uint32_t rank)
+static void spread(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t first[] = {0, 1}, second[] = {1, 2}, apart[] = {3, 4};
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     if (rank == 0) {
         require_result(sluice_node_barrier(node, first, 2, 0, SLUICE_MS(1)), -ETIMEDOUT);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 1) {
         require_error(sluice_node_barrier(node, first, 2, 0, DEADLINE), -ECANCELED, "rank 0");
     } else if (rank == 2) {
@@ -282,23 +282,23 @@ static void spread(struct crew *crew, uint32_t rank)
             require_ok(sluice_node_barrier(node, apart, 2, i % 4, DEADLINE));
         }
     }
-    crew_mend(crew, rank);
-    all_pass(crew, rank);
+    ranks_reset(ranks, rank);
+    all_pass(ranks, rank);
 }
 
 START_TEST(groups_that_fail)
 {
-    struct crew crew;
-    crew_open(&crew, 5, NULL);
-    crew_run(&crew, spread);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 5, NULL);
+    ranks_run(&ranks, spread);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Rank 1 writes a word into its line at rank 0. */
-static void forge(struct crew *crew, uint32_t at, uint64_t value)
+static void forge(struct ranks *ranks, uint32_t at, uint64_t value)
 {
-    crew_forge(crew, at, &value, 1);
+    ranks_forge(ranks, at, &value, 1);
 }
 
 #define COUNT_AT 0
@@ -329,62 +329,62 @@ START_TEST(garbage)
         {MARK_AT, 0x00010001, 0, -ECANCELED, "rank 1 gave up its barriers"},
         {MARK_AT, 0x00010000, 3, -ECANCELED, "rank 1 has reset"},
     };
-    struct crew crew;
-    crew_open(&crew, 2, NULL);
+    struct ranks ranks;
+    ranks_open(&ranks, 2, NULL);
     int64_t generation = 1;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         int64_t start = fair_now();
         uint64_t word = (uint64_t)(generation + wrong[i].generation) << 32 | wrong[i].low;
-        forge(&crew, wrong[i].at, word);
+        forge(&ranks, wrong[i].at, word);
         uint32_t algorithm = (uint32_t)i % 3 + 1;
-        require_error(sluice_node_barrier(crew.nodes[0], NULL, 0, algorithm, DEADLINE),
+        require_error(sluice_node_barrier(ranks.nodes[0], NULL, 0, algorithm, DEADLINE),
                       wrong[i].error, wrong[i].words);
         require(fair_now() - start < AT_ONCE, "case %zu", i);
         /* In the last one rank 0 has notified it, of what may come before the mark does. */
-        int result = sluice_node_barrier(crew.nodes[1], NULL, 0, 0, DEADLINE);
+        int result = sluice_node_barrier(ranks.nodes[1], NULL, 0, 0, DEADLINE);
         require(result == -ECANCELED ||
                     (result == -EPROTO && algorithm == SLUICE_BARRIER_DISSEMINATION),
                 "case %zu: %d, %s", i, result, sluice_last_error());
         /* Such a rank must put its line in order before it goes on. */
-        forge(&crew, wrong[i].at, 0);
-        require_ok(sluice_node_barrier_reset(crew.nodes[0]));
-        require_ok(sluice_node_barrier_reset(crew.nodes[1]));
+        forge(&ranks, wrong[i].at, 0);
+        require_ok(sluice_node_barrier_reset(ranks.nodes[0]));
+        require_ok(sluice_node_barrier_reset(ranks.nodes[1]));
         generation++;
-        crew_run(&crew, all_pass);
+        ranks_run(&ranks, all_pass);
     }
     /* Of the time before. */
-    require_ok(sluice_node_barrier_reset(crew.nodes[0]));
-    require_ok(sluice_node_barrier_reset(crew.nodes[1]));
-    forge(&crew, COUNT_AT, (uint64_t)generation << 32 | 77);
-    forge(&crew, MARK_AT, (uint64_t)generation << 32 | 0x10000);
-    crew_run(&crew, all_pass);
+    require_ok(sluice_node_barrier_reset(ranks.nodes[0]));
+    require_ok(sluice_node_barrier_reset(ranks.nodes[1]));
+    forge(&ranks, COUNT_AT, (uint64_t)generation << 32 | 77);
+    forge(&ranks, MARK_AT, (uint64_t)generation << 32 | 0x10000);
+    ranks_run(&ranks, all_pass);
     /* And what goes backwards is as wrong as what is ahead. */
-    forge(&crew, COUNT_AT, 0);
-    require_error(sluice_node_barrier(crew.nodes[0], NULL, 0, 0, DEADLINE), -EPROTO,
+    forge(&ranks, COUNT_AT, 0);
+    require_error(sluice_node_barrier(ranks.nodes[0], NULL, 0, 0, DEADLINE), -EPROTO,
                   "rank 1 count");
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* A peer that was never connected, or was ended by this side, is lost. */
-static void lose_rank(struct crew *crew, uint32_t rank)
+static void lose_rank(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t rest[] = {0, 2};
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_endpoint unused;
     /* Only who was heard is missed. */
-    all_pass(crew, rank);
-    crew_meet(crew);
+    all_pass(ranks, rank);
+    ranks_meet(ranks);
     if (rank == 1) {
         struct sluice_multichannel *all = sluice_node_multichannel(node);
         for (uint32_t i = 0; i < 3; i++) {
             require_ok(sluice_multichannel_peer_reset(all, i, &unused));
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECONNRESET,
                       "rank 0 is not connected");
     } else {
-        crew_meet(crew);
+        ranks_meet(ranks);
         if (rank == 0) {
             require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_CENTRAL, 2 * DEADLINE),
                           -ECONNRESET, "rank 1 is lost");
@@ -393,7 +393,7 @@ static void lose_rank(struct crew *crew, uint32_t rank)
                           -ECANCELED, "rank 0 gave up because of rank 1");
         }
     }
-    crew_mend(crew, rank);
+    ranks_reset(ranks, rank);
     for (uint32_t algorithm = 1; algorithm <= 3 && rank != 1; algorithm++) {
         require_ok(sluice_node_barrier(node, rest, 2, algorithm, DEADLINE));
     }
@@ -405,20 +405,20 @@ START_TEST(a_lost_connection)
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct crew crew;
-    crew_open(&crew, 3, &attr);
-    crew_run(&crew, lose_rank);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, &attr);
+    ranks_run(&ranks, lose_rank);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Rank 1 loses rank 2, learns of it by itself, and closes its node: it is not to blame. */
-static void leave_for_another(struct crew *crew, uint32_t rank)
+static void leave_for_another(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_multichannel *all = sluice_node_multichannel(crew->nodes[rank]);
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
     struct sluice_endpoint unused;
-    all_pass(crew, rank);
-    crew_meet(crew);
+    all_pass(ranks, rank);
+    ranks_meet(ranks);
     if (rank == 2) {
         require_ok(sluice_multichannel_peer_reset(all, 1, &unused));
     } else if (rank == 1) {
@@ -429,10 +429,10 @@ static void leave_for_another(struct crew *crew, uint32_t rank)
             require(clock_now() < end, "rank 2 is not lost");
             let_pass(SLUICE_MS(1));
         }
-        sluice_node_close(crew->nodes[1]);
-        crew->nodes[1] = NULL;
+        sluice_node_close(ranks->nodes[1]);
+        ranks->nodes[1] = NULL;
     } else {
-        require_error(sluice_node_barrier(crew->nodes[0], NULL, 0, 0, 2 * DEADLINE), -ECONNRESET,
+        require_error(sluice_node_barrier(ranks->nodes[0], NULL, 0, 0, 2 * DEADLINE), -ECONNRESET,
                       "rank 1 has left had lost rank 2");
     }
 }
@@ -442,10 +442,10 @@ START_TEST(a_loss_that_was_told)
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct crew crew;
-    crew_open(&crew, 3, &attr);
-    crew_run(&crew, leave_for_another);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, &attr);
+    ranks_run(&ranks, leave_for_another);
+    ranks_close(&ranks);
 }
 END_TEST
 

@@ -5,9 +5,9 @@
  */
 #include <stdatomic.h>
 
-#include "../support/crew.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "../support/ranks.h"
 
 #define RANKS 4
 /* Until another rank's failure is known here; a busy machine takes its time. */
@@ -22,17 +22,17 @@ struct mix {
 
 static atomic_uint found; /* ranks that met one that is elsewhere */
 
-static void meet_elsewhere(struct crew *crew, uint32_t rank)
+static void meet_elsewhere(struct ranks *ranks, uint32_t rank)
 {
-    static const uint32_t ranks[RANKS] = {0, 1, 2, 3};
-    const struct mix *mix = crew->argument;
-    struct sluice_node *node = crew->nodes[rank];
+    static const uint32_t all[RANKS] = {0, 1, 2, 3};
+    const struct mix *mix = ranks->argument;
+    struct sluice_node *node = ranks->nodes[rank];
     int64_t start = fair_now();
     int result;
     if (rank == 0 && mix->ends) {
         result = sluice_node_shutdown(node, DEADLINE);
     } else if (rank == 0 && mix->count != 0) {
-        result = sluice_node_barrier(node, ranks, mix->count, mix->algorithms[0], DEADLINE);
+        result = sluice_node_barrier(node, all, mix->count, mix->algorithms[0], DEADLINE);
     } else {
         result = sluice_node_barrier(node, NULL, 0, mix->algorithms[rank != 0], DEADLINE);
     }
@@ -43,21 +43,21 @@ static void meet_elsewhere(struct crew *crew, uint32_t rank)
         require_error(result, -EPROTO, "rank in another barrier");
         atomic_fetch_add(&found, 1);
     }
-    crew_mend(crew, rank);
+    ranks_reset(ranks, rank);
     require_ok(sluice_node_barrier(node, NULL, 0, 0, DEADLINE));
 }
 
 static void try_mixes(const struct mix *mixes, size_t count)
 {
-    struct crew crew;
-    crew_open(&crew, RANKS, NULL);
+    struct ranks ranks;
+    ranks_open(&ranks, RANKS, NULL);
     for (size_t i = 0; i < count; i++) {
         found = 0;
-        crew.argument = &mixes[i];
-        crew_run(&crew, meet_elsewhere);
+        ranks.argument = &mixes[i];
+        ranks_run(&ranks, meet_elsewhere);
         require(found > 0, "mix %zu: nobody met another one", i);
     }
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 
 START_TEST(other_ranks)
@@ -86,11 +86,11 @@ START_TEST(an_early_end)
 END_TEST
 
 /* The list of all ranks is no other group than no list, nor the default algorithm another one. */
-static void say_it_otherwise(struct crew *crew, uint32_t rank)
+static void say_it_otherwise(struct ranks *ranks, uint32_t rank)
 {
-    static const uint32_t ranks[RANKS] = {0, 1, 2, 3};
+    static const uint32_t all[RANKS] = {0, 1, 2, 3};
     for (int i = 0; i < 10; i++) {
-        require_ok(sluice_node_barrier(crew->nodes[rank], rank % 2 ? ranks : NULL,
+        require_ok(sluice_node_barrier(ranks->nodes[rank], rank % 2 ? all : NULL,
                                        rank % 2 ? RANKS : 0, rank < 2 ? 0 : SLUICE_BARRIER_TREE,
                                        DEADLINE));
     }
@@ -98,10 +98,10 @@ static void say_it_otherwise(struct crew *crew, uint32_t rank)
 
 START_TEST(the_same_in_other_words)
 {
-    struct crew crew;
-    crew_open(&crew, RANKS, NULL);
-    crew_run(&crew, say_it_otherwise);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, RANKS, NULL);
+    ranks_run(&ranks, say_it_otherwise);
+    ranks_close(&ranks);
 }
 END_TEST
 

@@ -6,107 +6,107 @@
  */
 #include <stdlib.h>
 
-#include "../support/crew.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "../support/ranks.h"
 
 static const uint32_t sizes[] = {1, 2, 3, 8};
 static const size_t lengths[] = {0, 1, 7, 8, 32, 239, 240, 241, 480, 481, 5000};
 
 /* Gives a value that tells who gave it in which turn, and checks those of all. */
-static void give(struct crew *crew, uint32_t rank, size_t length, uint32_t turn, bool in_place)
+static void give(struct ranks *ranks, uint32_t rank, size_t length, uint32_t turn, bool in_place)
 {
-    uint8_t *all = malloc(crew->count * length + 1);
+    uint8_t *all = malloc(ranks->count * length + 1);
     uint8_t *own = in_place ? all + rank * length : malloc(length + 1);
     require(all && own, "%zu bytes", length);
-    memset(all, 0xee, crew->count * length + 1);
+    memset(all, 0xee, ranks->count * length + 1);
     pattern_fill(own, length, pattern_key(rank, turn, 0));
-    int result = sluice_node_allgather(crew->nodes[rank], own, all, length, DEADLINE);
+    int result = sluice_node_allgather(ranks->nodes[rank], own, all, length, DEADLINE);
     require(result == 0, "rank %u, turn %u: %s", rank, turn, sluice_last_error());
-    for (uint32_t i = 0; i < crew->count; i++) {
+    for (uint32_t i = 0; i < ranks->count; i++) {
         pattern_check(all + i * length, length, pattern_key(i, turn, 0));
     }
-    value_check(all + crew->count * length, 1, 0xee);
+    value_check(all + ranks->count * length, 1, 0xee);
     if (!in_place) {
         free(own);
     }
     free(all);
 }
 
-static void give_all_lengths(struct crew *crew, uint32_t rank)
+static void give_all_lengths(struct ranks *ranks, uint32_t rank)
 {
     for (uint32_t turn = 0; turn < (short_run() ? 2U : 5U); turn++) {
         for (size_t i = 0; i < COUNT(lengths); i++) {
-            give(crew, rank, lengths[i], turn, (turn + i) % 2);
+            give(ranks, rank, lengths[i], turn, (turn + i) % 2);
         }
     }
-    give(crew, rank, SLUICE_NODE_ALLGATHER_BYTES, 0, false);
+    give(ranks, rank, SLUICE_NODE_ALLGATHER_BYTES, 0, false);
 }
 
 START_TEST(lengths_of_values)
 {
-    struct crew crew;
+    struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        crew_open(&crew, sizes[i], NULL);
-        crew_run(&crew, give_all_lengths);
-        crew_close(&crew);
+        ranks_open(&ranks, sizes[i], NULL);
+        ranks_run(&ranks, give_all_lengths);
+        ranks_close(&ranks);
     }
 }
 END_TEST
 
 /* Without a pause, so that some ranks are a call ahead of others. */
-static void give_often(struct crew *crew, uint32_t rank)
+static void give_often(struct ranks *ranks, uint32_t rank)
 {
     for (uint32_t turn = 0; turn < (device_is_soft() && !short_run() ? 300U : 30U); turn++) {
-        give(crew, rank, 16, turn, false);
+        give(ranks, rank, 16, turn, false);
     }
 }
 
 START_TEST(ranks_that_run_ahead)
 {
-    struct crew crew;
+    struct ranks ranks;
     for (size_t i = 1; i < COUNT(sizes); i++) {
-        crew_open(&crew, sizes[i], NULL);
-        crew_run(&crew, give_often);
-        crew_close(&crew);
+        ranks_open(&ranks, sizes[i], NULL);
+        ranks_run(&ranks, give_often);
+        ranks_close(&ranks);
     }
 }
 END_TEST
 
 /* A rank without time does not begin, and makes good for it. */
-static void give_without_time(struct crew *crew, uint32_t rank)
+static void give_without_time(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_peer_remote_mr remotes[CREW_MAX];
+    struct sluice_peer_remote_mr remotes[RANKS_MAX];
     uint8_t own = 7;
-    uint8_t all[CREW_MAX];
-    for (uint32_t turn = 0; turn < crew->count; turn++) {
+    uint8_t all[RANKS_MAX];
+    for (uint32_t turn = 0; turn < ranks->count; turn++) {
         if (rank == turn) {
-            require_error(sluice_node_allgather(crew->nodes[rank], &own, all, 1, 0), -ETIMEDOUT,
+            require_error(sluice_node_allgather(ranks->nodes[rank], &own, all, 1, 0), -ETIMEDOUT,
                           "deadline 0 nothing was said");
-            require_error(sluice_node_share_mr(crew->nodes[rank], NULL, remotes, 0), -ETIMEDOUT,
+            require_error(sluice_node_share_mr(ranks->nodes[rank], NULL, remotes, 0), -ETIMEDOUT,
                           "deadline 0 nothing was said");
         }
-        give(crew, rank, 16, turn, false);
+        give(ranks, rank, 16, turn, false);
     }
 }
 
-static void give_alone(struct crew *crew, uint32_t rank)
+static void give_alone(struct ranks *ranks, uint32_t rank)
 {
     uint8_t own = 7;
     uint8_t all = 0;
-    require_ok(sluice_node_allgather(crew->nodes[rank], &own, &all, 1, 0));
+    require_ok(sluice_node_allgather(ranks->nodes[rank], &own, &all, 1, 0));
     require(all == 7, "%u", all);
 }
 
 START_TEST(deadlines_of_zero)
 {
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
-    crew_run(&crew, give_without_time);
-    crew_close(&crew);
-    crew_open(&crew, 1, NULL);
-    crew_run(&crew, give_alone);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
+    ranks_run(&ranks, give_without_time);
+    ranks_close(&ranks);
+    ranks_open(&ranks, 1, NULL);
+    ranks_run(&ranks, give_alone);
+    ranks_close(&ranks);
 }
 END_TEST
 
@@ -117,35 +117,35 @@ START_TEST(attributes)
     struct sluice_channel_attr channel = {
         .size = sizeof(channel), .max_inline = 1, .send_depth = 1, .receive_depth = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct crew crew;
+    struct ranks ranks;
     for (size_t i = 0; i < COUNT(modes); i++) {
         channel.wait_mode = modes[i];
         /* Spinning ranks must not outnumber the processors. */
-        crew_open(&crew, modes[i] == SLUICE_WAIT_SPIN ? 2 : 4, &attr);
-        crew_run(&crew, give_all_lengths);
-        crew_run(&crew, give_often);
-        crew_close(&crew);
+        ranks_open(&ranks, modes[i] == SLUICE_WAIT_SPIN ? 2 : 4, &attr);
+        ranks_run(&ranks, give_all_lengths);
+        ranks_run(&ranks, give_often);
+        ranks_close(&ranks);
     }
 }
 END_TEST
 
 /* Barriers of all and of some between the calls, and a message to each rank around them. */
-static void mix(struct crew *crew, uint32_t rank)
+static void mix(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t pairs[2][2] = {{0, 1}, {2, 3}};
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_multichannel *all = sluice_node_multichannel(node);
-    uint32_t next = (rank + 1) % crew->count, last = (rank + crew->count - 1) % crew->count;
+    uint32_t next = (rank + 1) % ranks->count, last = (rank + ranks->count - 1) % ranks->count;
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 128);
+    memory_open(&memory, ranks->pds[rank], 128);
     struct sluice_sge in = memory_sge(&memory, 0, 64), out = memory_sge(&memory, 64, 64);
     struct sluice_handle handle;
     struct sluice_completion completion;
     for (uint32_t turn = 0; turn < 30; turn++) {
         require_ok(sluice_multichannel_receive_unpolled(all, last, &in, 1, DEADLINE, &handle));
-        give(crew, rank, turn * 16, turn, false);
+        give(ranks, rank, turn * 16, turn, false);
         require_ok(sluice_node_barrier(node, pairs[rank / 2], 2, turn % 4, DEADLINE));
-        give(crew, rank, 8, turn, true);
+        give(ranks, rank, 8, turn, true);
         require_ok(sluice_node_barrier(node, NULL, 0, (turn + 1) % 4, DEADLINE));
         pattern_fill(memory.bytes + 64, 64, pattern_key(rank, next, turn));
         require_ok(sluice_multichannel_send(all, next, &out, 1, DEADLINE));
@@ -159,23 +159,23 @@ static void mix(struct crew *crew, uint32_t rank)
 
 START_TEST(beside_barriers_and_messages)
 {
-    struct crew crew;
-    crew_open(&crew, 4, NULL);
-    crew_run(&crew, mix);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 4, NULL);
+    ranks_run(&ranks, mix);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* No result that the program has left for later is lost to an allgather. */
-static void leave_results(struct crew *crew, uint32_t rank)
+static void leave_results(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_multichannel *all = sluice_node_multichannel(crew->nodes[rank]);
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
     struct sluice_handle handles[2];
     struct sluice_completion completion;
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 64);
-    struct sluice_peer_remote_mr remotes[CREW_MAX];
-    require_ok(sluice_node_share_mr(crew->nodes[rank], memory.mr, remotes, DEADLINE));
+    memory_open(&memory, ranks->pds[rank], 64);
+    struct sluice_peer_remote_mr remotes[RANKS_MAX];
+    require_ok(sluice_node_share_mr(ranks->nodes[rank], memory.mr, remotes, DEADLINE));
     require_ok(sluice_multichannel_flush(all, DEADLINE));
     struct sluice_sge sge = memory_sge(&memory, 0, 8);
     for (uint32_t i = 0; i < 2; i++) {
@@ -184,13 +184,13 @@ static void leave_results(struct crew *crew, uint32_t rank)
                                                       DEADLINE, &handles[i]));
     }
     for (uint32_t turn = 0; turn < 10; turn++) {
-        give(crew, rank, 500, turn, false);
+        give(ranks, rank, 500, turn, false);
     }
     for (uint32_t i = 0; i < 2; i++) {
         require_ok(sluice_multichannel_wait(all, &handles[i], DEADLINE, &completion));
         require_class(&completion, SLUICE_CLASS_NONE);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     memory_close(&memory);
 }
 
@@ -198,29 +198,29 @@ START_TEST(results_left_for_later)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .send_depth = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct crew crew;
-    crew_open(&crew, 3, &attr);
-    crew_run(&crew, leave_results);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, &attr);
+    ranks_run(&ranks, leave_results);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* With the handles each rank writes its block into the memory of all that share one. */
-static void write_to_all(struct crew *crew, uint32_t rank)
+static void write_to_all(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_multichannel *all = sluice_node_multichannel(node);
-    struct sluice_peer_remote_mr remotes[CREW_MAX];
-    bool shares = rank != 1 || crew->count == 1;
+    struct sluice_peer_remote_mr remotes[RANKS_MAX];
+    bool shares = rank != 1 || ranks->count == 1;
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], (CREW_MAX + 1) * 64);
+    memory_open(&memory, ranks->pds[rank], (RANKS_MAX + 1) * 64);
     memset(remotes, 0xff, sizeof(remotes));
     for (int turn = 0; turn < 3; turn++) {
         require_ok(sluice_node_share_mr(node, shares ? memory.mr : NULL, remotes, DEADLINE));
     }
-    struct sluice_sge sge = memory_sge(&memory, CREW_MAX * 64, 64);
-    pattern_fill(memory.bytes + CREW_MAX * 64, 64, pattern_key(rank, 0, 0));
-    for (uint32_t i = 0; i < crew->count; i++) {
+    struct sluice_sge sge = memory_sge(&memory, RANKS_MAX * 64, 64);
+    pattern_fill(memory.bytes + RANKS_MAX * 64, 64, pattern_key(rank, 0, 0));
+    for (uint32_t i = 0; i < ranks->count; i++) {
         struct sluice_remote_mr slice;
         require(remotes[i].peer == i && remotes[i].reserved == 0, "handle %u", i);
         if (i == 1) {
@@ -232,37 +232,37 @@ static void write_to_all(struct crew *crew, uint32_t rank)
         require_ok(sluice_multichannel_write(all, i, &sge, 1, &slice, DEADLINE));
     }
     require_ok(sluice_node_barrier(node, NULL, 0, 0, DEADLINE));
-    for (uint32_t i = 0; i < crew->count && shares; i++) {
+    for (uint32_t i = 0; i < ranks->count && shares; i++) {
         pattern_check(memory.bytes + i * 64, 64, pattern_key(i, 0, 0));
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     memory_close(&memory);
 }
 
 START_TEST(shared_regions)
 {
-    struct crew crew;
+    struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        crew_open(&crew, sizes[i], NULL);
-        crew_run(&crew, write_to_all);
-        crew_close(&crew);
+        ranks_open(&ranks, sizes[i], NULL);
+        ranks_run(&ranks, write_to_all);
+        ranks_close(&ranks);
     }
 }
 END_TEST
 
-static void still_works(struct crew *crew, uint32_t rank)
+static void still_works(struct ranks *ranks, uint32_t rank)
 {
-    give(crew, rank, 300, 7, false);
-    require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, 0, DEADLINE));
+    give(ranks, rank, 300, 7, false);
+    require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, DEADLINE));
 }
 
 START_TEST(arguments)
 {
-    struct crew crew;
+    struct ranks ranks;
     struct sluice_peer_remote_mr remotes[2];
     uint8_t own[8] = {0}, all[16];
-    crew_open(&crew, 2, NULL);
-    struct sluice_node *node = crew.nodes[0];
+    ranks_open(&ranks, 2, NULL);
+    struct sluice_node *node = ranks.nodes[0];
     require_error(sluice_node_allgather(NULL, own, all, 8, DEADLINE), -EINVAL, "not a node");
     require_error(sluice_node_allgather(node, NULL, all, 8, DEADLINE), -EINVAL, "8 bytes NULL");
     require_error(sluice_node_allgather(node, own, NULL, 8, DEADLINE), -EINVAL, "8 bytes NULL");
@@ -277,8 +277,8 @@ START_TEST(arguments)
     require_error(
         sluice_node_share_mr(node, (const struct sluice_mr *)(const void *)node, remotes, DEADLINE),
         -EINVAL, "region");
-    crew_run(&crew, still_works);
-    crew_close(&crew);
+    ranks_run(&ranks, still_works);
+    ranks_close(&ranks);
 }
 END_TEST
 
@@ -287,8 +287,8 @@ enum act { GIVE_8, GIVE_16, SHARE, BARRIER, DISSEMINATE, CENTRAL, END };
 
 static int act(struct sluice_node *node, enum act what)
 {
-    struct sluice_peer_remote_mr remotes[CREW_MAX];
-    uint8_t own[16] = {0}, all[16 * CREW_MAX];
+    struct sluice_peer_remote_mr remotes[RANKS_MAX];
+    uint8_t own[16] = {0}, all[16 * RANKS_MAX];
     switch (what) {
     case GIVE_8:
         return sluice_node_allgather(node, own, all, 8, DEADLINE);
@@ -307,18 +307,18 @@ static int act(struct sluice_node *node, enum act what)
     }
 }
 
-static void disagree(struct crew *crew, uint32_t rank)
+static void disagree(struct ranks *ranks, uint32_t rank)
 {
-    const enum act *acts = crew->argument;
+    const enum act *acts = ranks->argument;
     int64_t start = fair_now();
-    int result = act(crew->nodes[rank], acts[rank != 2]);
+    int result = act(ranks->nodes[rank], acts[rank != 2]);
     require(result == -EPROTO, "rank %u, %d and %d: %d, %s", rank, acts[0], acts[1], result,
             sluice_last_error());
     require(strstr(sluice_last_error(), "rank"), "%s", sluice_last_error());
     require(fair_now() - start < DEADLINE / 2, "rank %u", rank);
-    crew_mend(crew, rank);
-    give(crew, rank, 100, 1, false);
-    require_ok(sluice_node_barrier(crew->nodes[rank], NULL, 0, 0, DEADLINE));
+    ranks_reset(ranks, rank);
+    give(ranks, rank, 100, 1, false);
+    require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, DEADLINE));
 }
 
 /* Everybody is told that it is a mistake of the program, whoever found it out. */
@@ -329,21 +329,21 @@ START_TEST(ranks_that_disagree)
         {BARRIER, GIVE_8},     {GIVE_8, BARRIER}, {SHARE, CENTRAL}, {CENTRAL, SHARE},
         {DISSEMINATE, GIVE_8}, {END, GIVE_8},     {GIVE_8, END},
     };
-    struct crew crew;
-    crew_open(&crew, 4, NULL);
+    struct ranks ranks;
+    ranks_open(&ranks, 4, NULL);
     for (size_t i = 0; i < COUNT(mixes); i++) {
-        crew.argument = mixes[i];
-        crew_run(&crew, disagree);
+        ranks.argument = mixes[i];
+        ranks_run(&ranks, disagree);
     }
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* The last rank does not come; the others are told by the first that gives up. */
-static void miss_one(struct crew *crew, uint32_t rank)
+static void miss_one(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
-    uint64_t own = rank, all[CREW_MAX];
+    struct sluice_node *node = ranks->nodes[rank];
+    uint64_t own = rank, all[RANKS_MAX];
     for (int turn = 0; turn < 3; turn++) {
         if (rank == 0) {
             require_error(sluice_node_allgather(node, &own, all, 8, SLUICE_MS(1500)), -ETIMEDOUT,
@@ -352,36 +352,36 @@ static void miss_one(struct crew *crew, uint32_t rank)
             require_error(sluice_node_allgather(node, &own, all, 8, 2 * DEADLINE), -ECANCELED,
                           "rank 0 gave up because of rank 3");
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         if (rank == 3) {
             require_error(sluice_node_allgather(node, &own, all, 8, 2 * DEADLINE), -ECANCELED,
                           "gave up");
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         require_error(sluice_node_allgather(node, &own, all, 8, DEADLINE), -ENOTCONN, "reset");
         require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ENOTCONN, "reset");
-        crew_mend(crew, rank);
-        still_works(crew, rank);
+        ranks_reset(ranks, rank);
+        still_works(ranks, rank);
     }
 }
 
 START_TEST(a_rank_that_never_comes)
 {
-    struct crew crew;
-    crew_open(&crew, 4, NULL);
-    crew_run(&crew, miss_one);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 4, NULL);
+    ranks_run(&ranks, miss_one);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* A piece stands behind a message that nobody takes; the memory it is in is used again later. */
-static void give_in_vain(struct crew *crew, uint32_t rank)
+static void give_in_vain(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_multichannel *all = sluice_node_multichannel(node);
     uint64_t own = rank, values[2];
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 64);
+    memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     if (rank == 0) {
         require_ok(sluice_multichannel_send_unpolled(all, 1, &sge, 1, SLUICE_FOREVER, NULL));
@@ -392,14 +392,14 @@ static void give_in_vain(struct crew *crew, uint32_t rank)
         require(result == -ETIMEDOUT || result == -ECANCELED ||
                     (rank == 0 && turn == 0 && result == 0),
                 "%d: %s", result, sluice_last_error());
-        crew_mend(crew, rank);
+        ranks_reset(ranks, rank);
     }
     if (rank == 1) {
         require_ok(sluice_multichannel_receive(all, 0, &sge, 1, DEADLINE, NULL));
     }
-    crew_mend(crew, rank);
-    give_often(crew, rank);
-    crew_meet(crew);
+    ranks_reset(ranks, rank);
+    give_often(ranks, rank);
+    ranks_meet(ranks);
     memory_close(&memory);
 }
 
@@ -407,13 +407,13 @@ START_TEST(a_piece_in_vain)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .max_inline = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct crew crew;
-    crew_open(&crew, 2, NULL);
-    crew_run(&crew, give_in_vain);
-    crew_close(&crew);
-    crew_open(&crew, 2, &attr);
-    crew_run(&crew, give_in_vain);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 2, NULL);
+    ranks_run(&ranks, give_in_vain);
+    ranks_close(&ranks);
+    ranks_open(&ranks, 2, &attr);
+    ranks_run(&ranks, give_in_vain);
+    ranks_close(&ranks);
 }
 END_TEST
 
@@ -442,32 +442,32 @@ START_TEST(garbage)
         {0, 1, UINT64_C(2) << 56 | 32, -EPROTO, "rank 1 is in sluice_node_share_mr()"},
     };
     static const uint64_t nothing[2];
-    struct crew crew;
-    crew_open(&crew, 2, NULL);
+    struct ranks ranks;
+    ranks_open(&ranks, 2, NULL);
     int64_t generation = 1;
     uint64_t own = 1, all[2];
     for (size_t i = 0; i < COUNT(wrong); i++) {
         const uint64_t words[2] = {
             (uint64_t)(generation + wrong[i].generation) << 32 | wrong[i].round, wrong[i].call};
-        crew_forge(&crew, SLOTS_AT + SLOT_BYTES, words, 2);
-        require_error(sluice_node_allgather(crew.nodes[0], &own, all, 8, DEADLINE), wrong[i].error,
+        ranks_forge(&ranks, SLOTS_AT + SLOT_BYTES, words, 2);
+        require_error(sluice_node_allgather(ranks.nodes[0], &own, all, 8, DEADLINE), wrong[i].error,
                       wrong[i].words);
-        crew_forge(&crew, SLOTS_AT + SLOT_BYTES, nothing, 2);
-        require_ok(sluice_node_barrier_reset(crew.nodes[0]));
-        require_ok(sluice_node_barrier_reset(crew.nodes[1]));
+        ranks_forge(&ranks, SLOTS_AT + SLOT_BYTES, nothing, 2);
+        require_ok(sluice_node_barrier_reset(ranks.nodes[0]));
+        require_ok(sluice_node_barrier_reset(ranks.nodes[1]));
         generation++;
-        crew_run(&crew, still_works);
-        require_ok(sluice_node_barrier_reset(crew.nodes[0]));
-        require_ok(sluice_node_barrier_reset(crew.nodes[1]));
+        ranks_run(&ranks, still_works);
+        require_ok(sluice_node_barrier_reset(ranks.nodes[0]));
+        require_ok(sluice_node_barrier_reset(ranks.nodes[1]));
         generation++;
     }
     /* A handle that is none. */
     struct sluice_peer_remote_mr remotes[2];
     const uint64_t handle[6] = {(uint64_t)generation << 32 | 1, UINT64_C(2) << 56 | 32};
-    crew_forge(&crew, SLOTS_AT + SLOT_BYTES, handle, 6);
-    require_error(sluice_node_share_mr(crew.nodes[0], NULL, remotes, DEADLINE), -EPROTO,
+    ranks_forge(&ranks, SLOTS_AT + SLOT_BYTES, handle, 6);
+    require_error(sluice_node_share_mr(ranks.nodes[0], NULL, remotes, DEADLINE), -EPROTO,
                   "what rank 1 shares handle");
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 

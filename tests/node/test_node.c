@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../support/crew.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "../support/ranks.h"
 
 START_TEST(arguments)
 {
@@ -67,19 +67,19 @@ END_TEST
 
 START_TEST(what_a_node_is)
 {
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
     for (uint32_t i = 0; i < 3; i++) {
-        require(sluice_node_pd(crew.nodes[i]) == crew.pds[i], "another domain");
-        require(sluice_node_context(crew.nodes[i]) == crew.contexts[i], "another context");
-        require_null(sluice_node_exchange(crew.nodes[i]), EINVAL, "did not open its exchange");
-        require_result(sluice_node_rank(crew.nodes[i]), i);
-        require_result(sluice_node_ranks(crew.nodes[i]), 3);
-        require_result(sluice_multichannel_peers(sluice_node_multichannel(crew.nodes[i])), 3);
+        require(sluice_node_pd(ranks.nodes[i]) == ranks.pds[i], "another domain");
+        require(sluice_node_context(ranks.nodes[i]) == ranks.contexts[i], "another context");
+        require_null(sluice_node_exchange(ranks.nodes[i]), EINVAL, "did not open its exchange");
+        require_result(sluice_node_rank(ranks.nodes[i]), i);
+        require_result(sluice_node_ranks(ranks.nodes[i]), 3);
+        require_result(sluice_multichannel_peers(sluice_node_multichannel(ranks.nodes[i])), 3);
         require_ok(
-            sluice_multichannel_wait_connected(sluice_node_multichannel(crew.nodes[i]), DEADLINE));
+            sluice_multichannel_wait_connected(sluice_node_multichannel(ranks.nodes[i]), DEADLINE));
     }
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 
@@ -264,14 +264,14 @@ START_TEST(endpoints_from_the_future)
 }
 END_TEST
 
-static void stop_at_different_times(struct crew *crew, uint32_t rank)
+static void stop_at_different_times(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_multichannel *all = sluice_node_multichannel(node);
     struct sluice_completion completion;
     struct memory memory;
-    uint32_t next = (rank + 1) % crew->count;
-    memory_open(&memory, crew->pds[rank], 64);
+    uint32_t next = (rank + 1) % ranks->count;
+    memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     /* One receive that nobody will fill. */
     require_ok(sluice_multichannel_receive_unpolled(all, next, &sge, 1, DEADLINE, NULL));
@@ -285,7 +285,7 @@ static void stop_at_different_times(struct crew *crew, uint32_t rank)
     require_error(sluice_node_barrier_reset(node), -ENOTCONN, "shut down");
     require_error(sluice_node_shutdown(node, DEADLINE), -ENOTCONN, "shut down");
     sluice_node_close(node);
-    crew->nodes[rank] = NULL;
+    ranks->nodes[rank] = NULL;
     memory_close(&memory);
 }
 
@@ -293,13 +293,13 @@ static void stop_at_different_times(struct crew *crew, uint32_t rank)
 START_TEST(orderly_end)
 {
     static const uint32_t sizes[] = {1, 2, 3, 5, 8};
-    struct crew crew;
+    struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
             const struct sluice_node_attr attr = {.size = sizeof(attr), .barrier = algorithm};
-            crew_open(&crew, sizes[i], &attr);
-            crew_run(&crew, stop_at_different_times);
-            crew_close(&crew);
+            ranks_open(&ranks, sizes[i], &attr);
+            ranks_run(&ranks, stop_at_different_times);
+            ranks_close(&ranks);
         }
     }
 }
@@ -309,12 +309,12 @@ END_TEST
  * Rank 0 sends to rank 2, which takes it only when it is late for rank 0. What
  * stands behind the message cannot reach it, so it learns of that from rank 1.
  */
-static void leave_work(struct crew *crew, uint32_t rank)
+static void leave_work(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_multichannel *all = sluice_node_multichannel(node);
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 64);
+    memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     if (rank == 0) {
         require_ok(sluice_multichannel_send_unpolled(all, 2, &sge, 1, DEADLINE, NULL));
@@ -325,22 +325,22 @@ static void leave_work(struct crew *crew, uint32_t rank)
                       rank == 2 ? "rank 0 gave up because of this rank: it did not take"
                                 : "rank 0 gave up because of rank 2: it did not take");
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 2) {
         require_ok(sluice_multichannel_receive(all, 0, &sge, 1, DEADLINE, NULL));
     }
-    crew_mend(crew, rank);
+    ranks_reset(ranks, rank);
     require_ok(sluice_node_shutdown(node, DEADLINE));
-    crew_meet(crew);
+    ranks_meet(ranks);
     memory_close(&memory);
 }
 
 START_TEST(an_end_that_fails)
 {
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
-    crew_run(&crew, leave_work);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
+    ranks_run(&ranks, leave_work);
+    ranks_close(&ranks);
 }
 END_TEST
 
@@ -348,12 +348,12 @@ END_TEST
  * The other way round: rank 0 waits for its work, and sleeps, while rank 1 is the
  * one that gives up. The mark that tells of it wakes nobody.
  */
-static void wait_for_work(struct crew *crew, uint32_t rank)
+static void wait_for_work(struct ranks *ranks, uint32_t rank)
 {
-    struct sluice_node *node = crew->nodes[rank];
+    struct sluice_node *node = ranks->nodes[rank];
     struct sluice_multichannel *all = sluice_node_multichannel(node);
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 64);
+    memory_open(&memory, ranks->pds[rank], 64);
     struct sluice_sge sge = memory_sge(&memory, 0, 64);
     int64_t start = fair_now();
     if (rank == 0) {
@@ -364,37 +364,37 @@ static void wait_for_work(struct crew *crew, uint32_t rank)
     } else if (rank == 1) {
         require_error(sluice_node_shutdown(node, SLUICE_MS(100)), -ETIMEDOUT, "barrier of 3 ranks");
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 2) {
         require_ok(sluice_multichannel_receive(all, 0, &sge, 1, DEADLINE, NULL));
     }
-    crew_mend(crew, rank);
+    ranks_reset(ranks, rank);
     require_ok(sluice_node_shutdown(node, DEADLINE));
-    crew_meet(crew);
+    ranks_meet(ranks);
     memory_close(&memory);
 }
 
 START_TEST(an_end_that_fails_elsewhere)
 {
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
-    crew_run(&crew, wait_for_work);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
+    ranks_run(&ranks, wait_for_work);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* The multichannel is the node's: the program cannot end it. */
 START_TEST(an_owned_multichannel)
 {
-    struct crew crew;
-    crew_open(&crew, 2, NULL);
-    sluice_multichannel_close(sluice_node_multichannel(crew.nodes[0]));
+    struct ranks ranks;
+    ranks_open(&ranks, 2, NULL);
+    sluice_multichannel_close(sluice_node_multichannel(ranks.nodes[0]));
     require(strstr(sluice_last_error(), "sluice_node_close()"), "%s", sluice_last_error());
-    struct sluice_multichannel *all = sluice_node_multichannel(crew.nodes[0]);
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks.nodes[0]);
     require_error(sluice_multichannel_shutdown(all, 0), -EINVAL, "sluice_node_shutdown()");
     require_result(sluice_multichannel_peer_state(all, 1), SLUICE_STATE_READY);
-    crew_run(&crew, stop_at_different_times);
-    crew_close(&crew);
+    ranks_run(&ranks, stop_at_different_times);
+    ranks_close(&ranks);
 }
 END_TEST
 

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../exchange/ranks.h"
-#include "../support/crew.h"
+#include "../exchange/parties.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "../support/ranks.h"
 
 #define TEXT 2000
 

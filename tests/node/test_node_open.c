@@ -5,10 +5,10 @@
  */
 #include <errno.h>
 
-#include "../exchange/ranks.h"
-#include "../support/crew.h"
+#include "../exchange/parties.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "../support/ranks.h"
 
 #define LONG SLUICE_S(60)
 /* A busy machine takes its time. */

@@ -7,9 +7,9 @@
 #include <endian.h>
 #include <stdlib.h>
 
-#include "../support/crew.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "../support/ranks.h"
 
 /* Of a device that hears nothing of it the loss is learned by asking. */
 static const struct sluice_channel_attr watchful = {
@@ -18,55 +18,57 @@ static const struct sluice_node_attr watchful_node = {.size = sizeof(watchful_no
                                                       .channel = &watchful};
 
 /* A node that takes the place of a rank's own; what it is to connect to comes with the meeting. */
-static struct sluice_prepared_node *prepare_again(struct crew *crew, uint32_t rank,
+static struct sluice_prepared_node *prepare_again(struct ranks *ranks, uint32_t rank,
                                                   const struct sluice_node_attr *attr)
 {
-    sluice_node_close(crew->nodes[rank]);
-    crew->nodes[rank] = NULL;
+    sluice_node_close(ranks->nodes[rank]);
+    ranks->nodes[rank] = NULL;
     struct sluice_prepared_node *prepared =
-        sluice_node_prepare(crew->pds[rank], rank, crew->count, attr);
+        sluice_node_prepare(ranks->pds[rank], rank, ranks->count, attr);
     require(prepared, "%s", sluice_last_error());
-    require_ok(sluice_prepared_node_endpoints(prepared, crew->made[rank], crew->count));
+    require_ok(sluice_prepared_node_endpoints(prepared, ranks->made[rank], ranks->count));
     return prepared;
 }
 
-static void connect_again(struct crew *crew, uint32_t rank, struct sluice_prepared_node *prepared)
+static void connect_again(struct ranks *ranks, uint32_t rank, struct sluice_prepared_node *prepared)
 {
-    struct sluice_node_endpoint remotes[CREW_MAX];
-    for (uint32_t i = 0; i < crew->count; i++) {
-        remotes[i] = crew->made[i][rank];
+    struct sluice_node_endpoint remotes[RANKS_MAX];
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        remotes[i] = ranks->made[i][rank];
     }
-    crew->nodes[rank] = sluice_prepared_node_handshake(prepared, remotes, crew->count);
-    require(crew->nodes[rank], "%s", sluice_last_error());
+    ranks->nodes[rank] = sluice_prepared_node_handshake(prepared, remotes, ranks->count);
+    require(ranks->nodes[rank], "%s", sluice_last_error());
 }
 
 /* One that goes on resets a rank that comes again, and connects to it. */
-static void reset_again(struct crew *crew, uint32_t rank, uint32_t other)
+static void reset_again(struct ranks *ranks, uint32_t rank, uint32_t other)
 {
-    require_ok(sluice_node_peer_reset(crew->nodes[rank], other, &crew->made[rank][other]));
+    require_ok(sluice_node_peer_reset(ranks->nodes[rank], other, &ranks->made[rank][other]));
 }
 
-static void shake_again(struct crew *crew, uint32_t rank, uint32_t other)
+static void shake_again(struct ranks *ranks, uint32_t rank, uint32_t other)
 {
-    require_ok(sluice_node_peer_handshake(crew->nodes[rank], other, &crew->made[other][rank]));
+    require_ok(sluice_node_peer_handshake(ranks->nodes[rank], other, &ranks->made[other][rank]));
 }
 
 /* Broken for all, the new one too, until all have reset. */
-static void mend_again(struct crew *crew, uint32_t rank)
+static void mend_again(struct ranks *ranks, uint32_t rank)
 {
-    uint8_t value = 1, values[CREW_MAX];
-    require_error(sluice_node_barrier(crew->nodes[rank], NULL, 0, 0, DEADLINE), -ENOTCONN, "reset");
-    require_error(sluice_node_allgather(crew->nodes[rank], &value, values, 1, DEADLINE), -ENOTCONN,
+    uint8_t value = 1, values[RANKS_MAX];
+    require_error(sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, DEADLINE), -ENOTCONN,
                   "reset");
-    crew_mend(crew, rank);
+    require_error(sluice_node_allgather(ranks->nodes[rank], &value, values, 1, DEADLINE), -ENOTCONN,
+                  "reset");
+    ranks_reset(ranks, rank);
 }
 
 /* In the memory of another rank, as what this rank is to say in the next generation. */
-static void leave_garbage(const struct crew *crew, uint32_t rank, uint32_t to, uint32_t generation)
+static void leave_garbage(const struct ranks *ranks, uint32_t rank, uint32_t to,
+                          uint32_t generation)
 {
     static const uint32_t places[] = {0, 8, 16, 64, 64 + 256};
     struct sluice_remote_mr line = {.length = 576};
-    const uint8_t *endpoint = crew->made[to][rank].bytes;
+    const uint8_t *endpoint = ranks->made[to][rank].bytes;
     for (int i = 20; i < 24; i++) {
         line.rkey = line.rkey << 8 | endpoint[i];
     }
@@ -74,7 +76,7 @@ static void leave_garbage(const struct crew *crew, uint32_t rank, uint32_t to, u
         line.addr = line.addr << 8 | endpoint[i];
     }
     struct memory memory;
-    memory_open(&memory, crew->pds[rank], 8);
+    memory_open(&memory, ranks->pds[rank], 8);
     uint64_t word = htobe64((uint64_t)generation << 32 | 77);
     memcpy(memory.bytes, &word, sizeof(word));
     struct sluice_sge sge = memory_sge(&memory, 0, 8);
@@ -82,7 +84,7 @@ static void leave_garbage(const struct crew *crew, uint32_t rank, uint32_t to, u
         struct sluice_remote_mr place = line;
         place.addr += places[i];
         place.length = 8;
-        require_ok(sluice_multichannel_write(sluice_node_multichannel(crew->nodes[rank]), to, &sge,
+        require_ok(sluice_multichannel_write(sluice_node_multichannel(ranks->nodes[rank]), to, &sge,
                                              1, &place, DEADLINE));
     }
     memory_close(&memory);
@@ -91,242 +93,242 @@ static void leave_garbage(const struct crew *crew, uint32_t rank, uint32_t to, u
 /* How those who go on learn of the loss, or what they do meanwhile. */
 enum meanwhile { AT_ONCE, IN_A_BARRIER, ALONE_FOR_LONG, MEANWHILES };
 
-static void await_loss(const struct crew *crew, uint32_t rank)
+static void await_loss(const struct ranks *ranks, uint32_t rank)
 {
-    int result = sluice_node_barrier(crew->nodes[rank], NULL, 0, 0, 2 * DEADLINE);
+    int result = sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, 2 * DEADLINE);
     require(result == -ECONNRESET || result == -ECANCELED, "%d: %s", result, sluice_last_error());
 }
 
 /* Ranks that go on, in threads of which that of the lost rank only meets. */
-static void go_on_alone(struct crew *crew, uint32_t rank, uint32_t lost)
+static void go_on_alone(struct ranks *ranks, uint32_t rank, uint32_t lost)
 {
     const uint32_t living[2] = {lost == 0 ? 1 : 0, lost == 2 ? 1 : 2};
     for (int turn = 0; turn < 5; turn++) {
-        crew_meet(crew);
+        ranks_meet(ranks);
         if (rank != lost) {
-            require_ok(sluice_node_barrier_reset(crew->nodes[rank]));
+            require_ok(sluice_node_barrier_reset(ranks->nodes[rank]));
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         if (rank != lost) {
-            node_meets(crew->nodes[rank], living, 2);
+            node_meets(ranks->nodes[rank], living, 2);
         }
     }
 }
 
 /* Each rank in turn comes again, also those for whom others have come again. */
-static void come_again_in_turns(struct crew *crew, uint32_t rank)
+static void come_again_in_turns(struct ranks *ranks, uint32_t rank)
 {
     uint32_t generation = 1;
     for (uint32_t turn = 0; turn < (short_run() ? 3 : 9); turn++) {
         uint32_t lost = (turn + 1) % 3;
         enum meanwhile meanwhile = (enum meanwhile)((turn + turn / 3) % MEANWHILES);
         struct sluice_prepared_node *prepared = NULL;
-        node_works(crew->nodes[rank], crew->pds[rank]);
-        crew_meet(crew);
+        node_works(ranks->nodes[rank], ranks->pds[rank]);
+        ranks_meet(ranks);
         if (rank == lost && meanwhile == AT_ONCE) {
-            leave_garbage(crew, rank, (lost + 1) % 3, generation + 1);
+            leave_garbage(ranks, rank, (lost + 1) % 3, generation + 1);
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         if (rank == lost) {
-            prepared = prepare_again(crew, rank, &watchful_node);
+            prepared = prepare_again(ranks, rank, &watchful_node);
         } else if (meanwhile != AT_ONCE) {
-            await_loss(crew, rank);
+            await_loss(ranks, rank);
         }
         if (meanwhile == ALONE_FOR_LONG) {
-            go_on_alone(crew, rank, lost);
+            go_on_alone(ranks, rank, lost);
             generation += 5;
         }
         if (rank != lost) {
-            reset_again(crew, rank, lost);
+            reset_again(ranks, rank, lost);
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         if (rank != lost) {
-            shake_again(crew, rank, lost);
+            shake_again(ranks, rank, lost);
         } else {
-            connect_again(crew, rank, prepared);
+            connect_again(ranks, rank, prepared);
         }
-        mend_again(crew, rank);
+        mend_again(ranks, rank);
         generation++;
     }
-    node_works(crew->nodes[rank], crew->pds[rank]);
-    require_ok(sluice_node_shutdown(crew->nodes[rank], DEADLINE));
+    node_works(ranks->nodes[rank], ranks->pds[rank]);
+    require_ok(sluice_node_shutdown(ranks->nodes[rank], DEADLINE));
 }
 
 START_TEST(each_rank_in_turn)
 {
-    struct crew crew;
-    crew_open(&crew, 3, &watchful_node);
-    crew_run(&crew, come_again_in_turns);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, &watchful_node);
+    ranks_run(&ranks, come_again_in_turns);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Ranks 1 and 2 of four, which know of each other that they are new. */
-static void come_again_together(struct crew *crew, uint32_t rank)
+static void come_again_together(struct ranks *ranks, uint32_t rank)
 {
     bool lost = rank == 1 || rank == 2;
     struct sluice_prepared_node *prepared = NULL;
     for (int turn = 0; turn < 2; turn++) {
-        node_works(crew->nodes[rank], crew->pds[rank]);
-        crew_meet(crew);
+        node_works(ranks->nodes[rank], ranks->pds[rank]);
+        ranks_meet(ranks);
         if (lost) {
-            prepared = prepare_again(crew, rank, &watchful_node);
+            prepared = prepare_again(ranks, rank, &watchful_node);
         } else {
-            reset_again(crew, rank, 1);
-            reset_again(crew, rank, 2);
+            reset_again(ranks, rank, 1);
+            reset_again(ranks, rank, 2);
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         if (lost) {
-            connect_again(crew, rank, prepared);
+            connect_again(ranks, rank, prepared);
         } else {
-            shake_again(crew, rank, 1);
-            shake_again(crew, rank, 2);
+            shake_again(ranks, rank, 1);
+            shake_again(ranks, rank, 2);
         }
-        mend_again(crew, rank);
+        mend_again(ranks, rank);
     }
-    node_works(crew->nodes[rank], crew->pds[rank]);
+    node_works(ranks->nodes[rank], ranks->pds[rank]);
 }
 
 START_TEST(two_at_once)
 {
-    struct crew crew;
-    crew_open(&crew, 4, &watchful_node);
-    crew_run(&crew, come_again_together);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 4, &watchful_node);
+    ranks_run(&ranks, come_again_together);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Rank 1 comes when rank 2 is not there, which comes later, and is new to it as to all. */
-static void come_again_one_by_one(struct crew *crew, uint32_t rank)
+static void come_again_one_by_one(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t first[] = {0, 1, 3};
     struct sluice_prepared_node *prepared = NULL;
-    node_works(crew->nodes[rank], crew->pds[rank]);
-    crew_meet(crew);
+    node_works(ranks->nodes[rank], ranks->pds[rank]);
+    ranks_meet(ranks);
     if (rank == 1) {
-        prepared = prepare_again(crew, rank, &watchful_node);
+        prepared = prepare_again(ranks, rank, &watchful_node);
     } else if (rank == 2) {
-        sluice_node_close(crew->nodes[2]);
-        crew->nodes[2] = NULL;
-        memset(&crew->made[2], 0, sizeof(crew->made[2]));
+        sluice_node_close(ranks->nodes[2]);
+        ranks->nodes[2] = NULL;
+        memset(&ranks->made[2], 0, sizeof(ranks->made[2]));
     } else {
-        reset_again(crew, rank, 1);
+        reset_again(ranks, rank, 1);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 1) {
-        connect_again(crew, rank, prepared);
+        connect_again(ranks, rank, prepared);
     } else if (rank != 2) {
-        shake_again(crew, rank, 1);
+        shake_again(ranks, rank, 1);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank != 2) {
-        require_ok(sluice_node_barrier_reset(crew->nodes[rank]));
+        require_ok(sluice_node_barrier_reset(ranks->nodes[rank]));
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank != 2) {
-        node_meets(crew->nodes[rank], first, 3);
+        node_meets(ranks->nodes[rank], first, 3);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 2) {
-        prepared = prepare_again(crew, rank, &watchful_node);
+        prepared = prepare_again(ranks, rank, &watchful_node);
     } else {
-        reset_again(crew, rank, 2);
+        reset_again(ranks, rank, 2);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 2) {
-        connect_again(crew, rank, prepared);
+        connect_again(ranks, rank, prepared);
     } else {
-        shake_again(crew, rank, 2);
+        shake_again(ranks, rank, 2);
     }
-    mend_again(crew, rank);
-    node_works(crew->nodes[rank], crew->pds[rank]);
+    mend_again(ranks, rank);
+    node_works(ranks->nodes[rank], ranks->pds[rank]);
 }
 
 START_TEST(one_while_another_is_away)
 {
-    struct crew crew;
-    crew_open(&crew, 4, &watchful_node);
-    crew_run(&crew, come_again_one_by_one);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 4, &watchful_node);
+    ranks_run(&ranks, come_again_one_by_one);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Only the connection is lost: both sides make it new. */
-static void come_to_each_other(struct crew *crew, uint32_t rank)
+static void come_to_each_other(struct ranks *ranks, uint32_t rank)
 {
     for (int turn = 0; turn < 3; turn++) {
-        node_works(crew->nodes[rank], crew->pds[rank]);
-        crew_meet(crew);
+        node_works(ranks->nodes[rank], ranks->pds[rank]);
+        ranks_meet(ranks);
         if (rank < 2) {
-            reset_again(crew, rank, 1 - rank);
+            reset_again(ranks, rank, 1 - rank);
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         if (rank < 2) {
-            shake_again(crew, rank, 1 - rank);
+            shake_again(ranks, rank, 1 - rank);
         }
-        crew_meet(crew);
+        ranks_meet(ranks);
         /* Who has no part in it was told. */
-        int result = sluice_node_barrier(crew->nodes[rank], NULL, 0, 0, DEADLINE);
+        int result = sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, DEADLINE);
         require(result == (rank < 2 ? -ENOTCONN : -ECANCELED), "%d: %s", result,
                 sluice_last_error());
-        mend_again(crew, rank);
+        mend_again(ranks, rank);
     }
-    node_works(crew->nodes[rank], crew->pds[rank]);
+    node_works(ranks->nodes[rank], ranks->pds[rank]);
 }
 
 START_TEST(two_that_live)
 {
-    struct crew crew;
-    crew_open(&crew, 3, &watchful_node);
-    crew_run(&crew, come_to_each_other);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, &watchful_node);
+    ranks_run(&ranks, come_to_each_other);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* A rank that waits for one that has begun to make a third one new does not wait in vain. */
-static void wait_in_vain(struct crew *crew, uint32_t rank)
+static void wait_in_vain(struct ranks *ranks, uint32_t rank)
 {
     static const uint32_t others[] = {0, 2};
     if (rank == 2) {
         int64_t start = fair_now();
-        require_error(sluice_node_barrier(crew->nodes[2], others, 2, 0, 2 * DEADLINE), -ECANCELED,
+        require_error(sluice_node_barrier(ranks->nodes[2], others, 2, 0, 2 * DEADLINE), -ECANCELED,
                       "rank 0 gave up because of rank 1");
         require(fair_now() - start < DEADLINE, "%lld", (long long)(fair_now() - start));
     } else if (rank == 0) {
         let_pass(SLUICE_MS(50));
-        reset_again(crew, 0, 1);
+        reset_again(ranks, 0, 1);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 0) {
-        require_ok(sluice_node_barrier_reset(crew->nodes[0]));
+        require_ok(sluice_node_barrier_reset(ranks->nodes[0]));
         require_error(
-            sluice_node_barrier(crew->nodes[0], NULL, 0, SLUICE_BARRIER_CENTRAL, DEADLINE),
+            sluice_node_barrier(ranks->nodes[0], NULL, 0, SLUICE_BARRIER_CENTRAL, DEADLINE),
             -ECONNRESET, "rank 1 is not connected");
     }
 }
 
 START_TEST(others_are_told)
 {
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
-    crew_run(&crew, wait_in_vain);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
+    ranks_run(&ranks, wait_in_vain);
+    ranks_close(&ranks);
 }
 END_TEST
 
-static void check_state(const struct crew *crew, uint32_t rank, int state)
+static void check_state(const struct ranks *ranks, uint32_t rank, int state)
 {
-    require_result(sluice_multichannel_peer_state(sluice_node_multichannel(crew->nodes[0]), rank),
+    require_result(sluice_multichannel_peer_state(sluice_node_multichannel(ranks->nodes[0]), rank),
                    state);
 }
 
 START_TEST(wrong_arguments)
 {
-    struct crew crew;
-    crew_open(&crew, 2, NULL);
-    struct sluice_node *node = crew.nodes[0];
+    struct ranks ranks;
+    ranks_open(&ranks, 2, NULL);
+    struct sluice_node *node = ranks.nodes[0];
     struct sluice_node_endpoint ours, zeros = {{0}};
-    const struct sluice_node_endpoint *theirs = &crew.made[1][0];
+    const struct sluice_node_endpoint *theirs = &ranks.made[1][0];
     require_error(sluice_node_peer_reset(NULL, 1, &ours), -EINVAL, "not a node");
     require_error(sluice_node_peer_reset(node, 2, &ours), -EINVAL, "rank 2 0..1");
     require_error(sluice_node_peer_reset(node, UINT32_MAX, &ours), -EINVAL, "0..1");
@@ -343,96 +345,96 @@ START_TEST(wrong_arguments)
     require_error(sluice_node_peer_reset(node, 1, &ours), -EBUSY, "scope");
     require_error(sluice_node_peer_handshake(node, 1, theirs), -EBUSY, "scope");
     require_ok(sluice_scope_end(scope, NULL));
-    check_state(&crew, 1, SLUICE_STATE_READY);
+    check_state(&ranks, 1, SLUICE_STATE_READY);
     /* Nothing of that has harmed it. */
-    crew_run(&crew, come_to_each_other);
+    ranks_run(&ranks, come_to_each_other);
     require_ok(sluice_node_peer_reset(node, 1, &ours));
     require_error(sluice_node_peer_handshake(node, 1, &zeros), -EPROTO, "endpoint of a node");
-    check_state(&crew, 1, SLUICE_STATE_PREPARED);
-    crew_close(&crew);
+    check_state(&ranks, 1, SLUICE_STATE_PREPARED);
+    ranks_close(&ranks);
 }
 END_TEST
 
-static void shut_down(struct crew *crew, uint32_t rank)
+static void shut_down(struct ranks *ranks, uint32_t rank)
 {
-    require_ok(sluice_node_shutdown(crew->nodes[rank], DEADLINE));
+    require_ok(sluice_node_shutdown(ranks->nodes[rank], DEADLINE));
 }
 
 START_TEST(after_a_shutdown)
 {
-    struct crew crew;
+    struct ranks ranks;
     struct sluice_node_endpoint ours;
-    crew_open(&crew, 2, NULL);
-    crew_run(&crew, shut_down);
-    require_error(sluice_node_peer_reset(crew.nodes[0], 1, &ours), -ENOTCONN, "shut down");
-    require_error(sluice_node_peer_handshake(crew.nodes[0], 1, &crew.made[1][0]), -ENOTCONN,
+    ranks_open(&ranks, 2, NULL);
+    ranks_run(&ranks, shut_down);
+    require_error(sluice_node_peer_reset(ranks.nodes[0], 1, &ours), -ENOTCONN, "shut down");
+    require_error(sluice_node_peer_handshake(ranks.nodes[0], 1, &ranks.made[1][0]), -ENOTCONN,
                   "shut down");
-    crew_close(&crew);
+    ranks_close(&ranks);
 }
 END_TEST
 
 /* Of another rank, for another rank, of another attempt; then the right one is still taken. */
-static void refuse_endpoints(struct crew *crew, uint32_t rank)
+static void refuse_endpoints(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_prepared_node *prepared = NULL;
-    struct sluice_node_endpoint old = crew->made[1][0], spoilt;
-    node_works(crew->nodes[rank], crew->pds[rank]);
-    crew_meet(crew);
+    struct sluice_node_endpoint old = ranks->made[1][0], spoilt;
+    node_works(ranks->nodes[rank], ranks->pds[rank]);
+    ranks_meet(ranks);
     if (rank == 1) {
-        prepared = prepare_again(crew, rank, NULL);
+        prepared = prepare_again(ranks, rank, NULL);
     } else {
-        reset_again(crew, rank, 1);
+        reset_again(ranks, rank, 1);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 0) {
-        struct sluice_node *node = crew->nodes[0];
+        struct sluice_node *node = ranks->nodes[0];
         require_error(sluice_node_peer_handshake(node, 1, &old), -ESTALE, "stale");
-        require_error(sluice_node_peer_handshake(node, 1, &crew->made[2][0]), -EPROTO,
+        require_error(sluice_node_peer_handshake(node, 1, &ranks->made[2][0]), -EPROTO,
                       "endpoint 1 made by rank 2");
-        require_error(sluice_node_peer_handshake(node, 1, &crew->made[1][2]), -EPROTO,
+        require_error(sluice_node_peer_handshake(node, 1, &ranks->made[1][2]), -EPROTO,
                       "endpoint 1 is for rank 2");
-        spoilt = crew->made[1][0];
+        spoilt = ranks->made[1][0];
         spoilt.bytes[100] ^= 1;
         require_error(sluice_node_peer_handshake(node, 1, &spoilt), -EPROTO, "checksum");
-        spoilt = crew->made[1][0];
+        spoilt = ranks->made[1][0];
         spoilt.bytes[292] = 0x80;
         node_endpoint_sign(&spoilt);
         require_error(sluice_node_peer_handshake(node, 1, &spoilt), -EPROTO, "generation");
-        check_state(crew, 1, SLUICE_STATE_PREPARED);
+        check_state(ranks, 1, SLUICE_STATE_PREPARED);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 1) {
-        connect_again(crew, rank, prepared);
+        connect_again(ranks, rank, prepared);
     } else {
-        shake_again(crew, rank, 1);
+        shake_again(ranks, rank, 1);
     }
-    mend_again(crew, rank);
-    node_works(crew->nodes[rank], crew->pds[rank]);
-    crew_meet(crew);
+    mend_again(ranks, rank);
+    node_works(ranks->nodes[rank], ranks->pds[rank]);
+    ranks_meet(ranks);
     /* What rank 0 gave rank 2 for the first connection, and for the one after it. */
     if (rank == 2) {
-        old = crew->made[0][2];
-        reset_again(crew, 2, 0);
-        require_error(sluice_node_peer_handshake(crew->nodes[2], 0, &old), -ESTALE, "stale");
+        old = ranks->made[0][2];
+        reset_again(ranks, 2, 0);
+        require_error(sluice_node_peer_handshake(ranks->nodes[2], 0, &old), -ESTALE, "stale");
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank == 0) {
-        reset_again(crew, 0, 2);
+        reset_again(ranks, 0, 2);
     }
-    crew_meet(crew);
+    ranks_meet(ranks);
     if (rank != 1) {
-        shake_again(crew, rank, 2 - rank);
+        shake_again(ranks, rank, 2 - rank);
     }
-    crew_mend(crew, rank);
-    node_works(crew->nodes[rank], crew->pds[rank]);
+    ranks_reset(ranks, rank);
+    node_works(ranks->nodes[rank], ranks->pds[rank]);
 }
 
 START_TEST(endpoints_that_are_refused)
 {
-    struct crew crew;
-    crew_open(&crew, 3, NULL);
-    crew_run(&crew, refuse_endpoints);
-    crew_close(&crew);
+    struct ranks ranks;
+    ranks_open(&ranks, 3, NULL);
+    ranks_run(&ranks, refuse_endpoints);
+    ranks_close(&ranks);
 }
 END_TEST
 

@@ -10,7 +10,7 @@
 #define SLOTS 8
 
 /* Writes from one side to the other: what has arrived tells whether a scope was drained. */
-struct desk {
+struct fixture {
     struct pair pair;
     struct memory near;
     struct memory far;
@@ -20,78 +20,79 @@ struct desk {
     struct sluice_scope_report report;
 };
 
-static void desk_open(struct desk *desk)
+static void fixture_open(struct fixture *fixture)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 3, .receive_depth = 3};
-    memset(desk, 0, sizeof(*desk));
-    pair_open(&desk->pair, &attr);
-    memory_open(&desk->near, desk->pair.sides.pds[0], SLOTS * SLOT);
-    memory_open(&desk->far, desk->pair.sides.pds[1], SLOTS * SLOT);
-    pattern_fill(desk->near.bytes, desk->near.length, 1);
+    memset(fixture, 0, sizeof(*fixture));
+    pair_open(&fixture->pair, &attr);
+    memory_open(&fixture->near, fixture->pair.sides.pds[0], SLOTS * SLOT);
+    memory_open(&fixture->far, fixture->pair.sides.pds[1], SLOTS * SLOT);
+    pattern_fill(fixture->near.bytes, fixture->near.length, 1);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        desk->sges[i] = memory_sge(&desk->near, (size_t)i * SLOT, SLOT);
-        desk->remotes[i] = memory_remote(&desk->far, (size_t)i * SLOT, SLOT);
+        fixture->sges[i] = memory_sge(&fixture->near, (size_t)i * SLOT, SLOT);
+        fixture->remotes[i] = memory_remote(&fixture->far, (size_t)i * SLOT, SLOT);
     }
-    desk->report.size = sizeof(desk->report);
-    desk->report.failures = desk->failures;
-    desk->report.capacity = SLOTS;
+    fixture->report.size = sizeof(fixture->report);
+    fixture->report.failures = fixture->failures;
+    fixture->report.capacity = SLOTS;
 }
 
-static void desk_close(struct desk *desk)
+static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&desk->near);
-    memory_close(&desk->far);
-    pair_close(&desk->pair);
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    pair_close(&fixture->pair);
 }
 
-static struct sluice_scope *begin(struct desk *desk)
+static struct sluice_scope *begin(struct fixture *fixture)
 {
-    return sluice_channel_scope_begin(desk->pair.channels[0], DEADLINE);
+    return sluice_channel_scope_begin(fixture->pair.channels[0], DEADLINE);
 }
 
-static void write_slots(struct desk *desk, struct sluice_scope *scope, uint32_t count)
+static void write_slots(struct fixture *fixture, struct sluice_scope *scope, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        require_ok(sluice_scope_post_write(scope, 0, &desk->sges[i], 1, &desk->remotes[i], NULL));
+        require_ok(
+            sluice_scope_post_write(scope, 0, &fixture->sges[i], 1, &fixture->remotes[i], NULL));
     }
 }
 
 /* The scope of so many writes has ended, all is there, and the channel is free again. */
-static void check_drained(struct desk *desk, uint32_t posted)
+static void check_drained(struct fixture *fixture, uint32_t posted)
 {
-    require(desk->report.posted == posted && desk->report.error == 0 && desk->report.failed == 0 &&
-                desk->report.unseen == posted,
-            "posted %u, error %d, failed %u, unseen %u", desk->report.posted, desk->report.error,
-            desk->report.failed, desk->report.unseen);
-    pattern_check(desk->far.bytes, (size_t)posted * SLOT, 1);
-    memset(desk->far.bytes, 0, desk->far.length);
-    pair_works(&desk->pair);
+    require(fixture->report.posted == posted && fixture->report.error == 0 &&
+                fixture->report.failed == 0 && fixture->report.unseen == posted,
+            "posted %u, error %d, failed %u, unseen %u", fixture->report.posted,
+            fixture->report.error, fixture->report.failed, fixture->report.unseen);
+    pattern_check(fixture->far.bytes, (size_t)posted * SLOT, 1);
+    memset(fixture->far.bytes, 0, fixture->far.length);
+    pair_works(&fixture->pair);
 }
 
 START_TEST(left_by_its_end)
 {
-    struct desk desk;
+    struct fixture fixture;
     int runs = 0;
-    desk_open(&desk);
-    SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
-        write_slots(&desk, scope, SLOTS);
+    fixture_open(&fixture);
+    SLUICE_SCOPE(scope, begin(&fixture), &fixture.report) {
+        write_slots(&fixture, scope, SLOTS);
         runs++;
     }
     require(runs == 1, "%d", runs);
-    check_drained(&desk, SLOTS);
-    desk_close(&desk);
+    check_drained(&fixture, SLOTS);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* Both leave the scope, and not the loop around it. */
 START_TEST(left_by_break_and_continue)
 {
-    struct desk desk;
+    struct fixture fixture;
     int after = 0;
-    desk_open(&desk);
+    fixture_open(&fixture);
     for (uint32_t i = 1; i <= 4; i++) {
-        SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
-            write_slots(&desk, scope, i);
+        SLUICE_SCOPE(scope, begin(&fixture), &fixture.report) {
+            write_slots(&fixture, scope, i);
             if (i % 2 == 0) {
                 break;
             }
@@ -100,18 +101,18 @@ START_TEST(left_by_break_and_continue)
             }
             fail_at(__FILE__, __LINE__, "the block went on");
         }
-        check_drained(&desk, i);
+        check_drained(&fixture, i);
         after++;
     }
     require(after == 4, "%d", after);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
-static int return_from_block(struct desk *desk)
+static int return_from_block(struct fixture *fixture)
 {
-    SLUICE_SCOPE(scope, begin(desk), &desk->report) {
-        write_slots(desk, scope, 5);
+    SLUICE_SCOPE(scope, begin(fixture), &fixture->report) {
+        write_slots(fixture, scope, 5);
         return 42;
     }
     return -1;
@@ -119,22 +120,22 @@ static int return_from_block(struct desk *desk)
 
 START_TEST(left_by_return)
 {
-    struct desk desk;
-    desk_open(&desk);
-    require_result(return_from_block(&desk), 42);
-    check_drained(&desk, 5);
-    desk_close(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    require_result(return_from_block(&fixture), 42);
+    check_drained(&fixture, 5);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(left_by_goto)
 {
-    struct desk desk;
+    struct fixture fixture;
     int tries = 0;
-    desk_open(&desk);
+    fixture_open(&fixture);
 again:
-    SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
-        write_slots(&desk, scope, 4);
+    SLUICE_SCOPE(scope, begin(&fixture), &fixture.report) {
+        write_slots(&fixture, scope, 4);
         if (++tries < 3) {
             goto again;
         }
@@ -143,16 +144,16 @@ again:
     fail_at(__FILE__, __LINE__, "the block was left by its end");
 out:
     require(tries == 3, "%d", tries);
-    check_drained(&desk, 4);
-    desk_close(&desk);
+    check_drained(&fixture, 4);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The inner one is of another channel; leaving the function leaves both, the inner one first. */
-static int leave_two(struct desk *desk, struct desk *other, int way)
+static int leave_two(struct fixture *fixture, struct fixture *other, int way)
 {
-    SLUICE_SCOPE(outer, begin(desk), &desk->report) {
-        write_slots(desk, outer, 3);
+    SLUICE_SCOPE(outer, begin(fixture), &fixture->report) {
+        write_slots(fixture, outer, 3);
         SLUICE_SCOPE(inner, begin(other), &other->report) {
             write_slots(other, inner, 6);
             if (way == 0) {
@@ -165,8 +166,8 @@ static int leave_two(struct desk *desk, struct desk *other, int way)
                 break;
             }
         }
-        require(other->report.posted == 6 && desk->report.posted == 0, "%u, %u",
-                other->report.posted, desk->report.posted);
+        require(other->report.posted == 6 && fixture->report.posted == 0, "%u, %u",
+                other->report.posted, fixture->report.posted);
         pattern_check(other->far.bytes, (size_t)6 * SLOT, 1);
     }
     return 2;
@@ -177,197 +178,200 @@ out:
 START_TEST(nested_scopes)
 {
     static const int results[] = {1, 3, 2, 2};
-    struct desk desk;
-    struct desk other;
-    desk_open(&desk);
-    desk_open(&other);
+    struct fixture fixture;
+    struct fixture other;
+    fixture_open(&fixture);
+    fixture_open(&other);
     for (int way = 0; way < 4; way++) {
-        desk.report.posted = other.report.posted = 0;
-        require_result(leave_two(&desk, &other, way), results[way]);
-        check_drained(&desk, 3);
+        fixture.report.posted = other.report.posted = 0;
+        require_result(leave_two(&fixture, &other, way), results[way]);
+        check_drained(&fixture, 3);
         check_drained(&other, 6);
     }
-    desk_close(&other);
-    desk_close(&desk);
+    fixture_close(&other);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A scope inside of one of the same channel does not begin, and the block of it does not run. */
 START_TEST(nested_scopes_of_one_channel)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_scope_report inner_report = {.size = sizeof(inner_report), .posted = 9};
-    desk_open(&desk);
-    SLUICE_SCOPE(outer, begin(&desk), &desk.report) {
-        write_slots(&desk, outer, 1);
-        SLUICE_SCOPE(inner, begin(&desk), &inner_report) {
+    fixture_open(&fixture);
+    SLUICE_SCOPE(outer, begin(&fixture), &fixture.report) {
+        write_slots(&fixture, outer, 1);
+        SLUICE_SCOPE(inner, begin(&fixture), &inner_report) {
             fail_at(__FILE__, __LINE__, "the block runs, with %p", (void *)inner);
         }
         require(inner_report.error == -EBUSY && inner_report.posted == 0, "%d, %u",
                 inner_report.error, inner_report.posted);
-        write_slots(&desk, outer, 2);
+        write_slots(&fixture, outer, 2);
     }
-    require(desk.report.posted == 3 && desk.report.error == 0, "%d", desk.report.error);
-    desk_close(&desk);
+    require(fixture.report.posted == 3 && fixture.report.error == 0, "%d", fixture.report.error);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(begin_that_fails)
 {
-    struct desk desk;
-    desk_open(&desk);
-    memset(desk.failures, 0xcc, sizeof(desk.failures));
-    desk.report.posted = desk.report.unseen = desk.report.count = 7;
-    desk.report.said = -ENOENT;
-    SLUICE_SCOPE(scope, sluice_channel_scope_begin(desk.pair.channels[0], -1), &desk.report) {
+    struct fixture fixture;
+    fixture_open(&fixture);
+    memset(fixture.failures, 0xcc, sizeof(fixture.failures));
+    fixture.report.posted = fixture.report.unseen = fixture.report.count = 7;
+    fixture.report.said = -ENOENT;
+    SLUICE_SCOPE(scope, sluice_channel_scope_begin(fixture.pair.channels[0], -1), &fixture.report) {
         fail_at(__FILE__, __LINE__, "the block runs, with %p", (void *)scope);
     }
-    require(desk.report.error == -EINVAL && desk.report.posted == 0 && desk.report.unseen == 0 &&
-                desk.report.count == 0 && desk.report.said == -ENOENT,
-            "error %d, posted %u", desk.report.error, desk.report.posted);
-    value_check(desk.failures, sizeof(desk.failures), 0xcc);
+    require(fixture.report.error == -EINVAL && fixture.report.posted == 0 &&
+                fixture.report.unseen == 0 && fixture.report.count == 0 &&
+                fixture.report.said == -ENOENT,
+            "error %d, posted %u", fixture.report.error, fixture.report.posted);
+    value_check(fixture.failures, sizeof(fixture.failures), 0xcc);
     SLUICE_SCOPE(scope, sluice_channel_scope_begin(NULL, DEADLINE), NULL) {
         fail_at(__FILE__, __LINE__, "the block runs, with %p", (void *)scope);
     }
     /* Without a reason there is one all the same. */
     errno = 0;
-    desk.report.error = 0;
-    SLUICE_SCOPE(scope, NULL, &desk.report) {
+    fixture.report.error = 0;
+    SLUICE_SCOPE(scope, NULL, &fixture.report) {
         fail_at(__FILE__, __LINE__, "the block runs, with %p", (void *)scope);
     }
-    require(desk.report.error == -EINVAL, "%d", desk.report.error);
-    desk_close(&desk);
+    require(fixture.report.error == -EINVAL, "%d", fixture.report.error);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* It is refused before anything is posted, and the scope is not left open. */
 START_TEST(report_that_is_wrong)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     struct sluice_scope_report wrong[] = {{.size = 0}, {.size = sizeof(wrong[0]), .flags = 2}};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         wrong[i].posted = 7;
-        SLUICE_SCOPE(scope, begin(&desk), &wrong[i]) {
+        SLUICE_SCOPE(scope, begin(&fixture), &wrong[i]) {
             fail_at(__FILE__, __LINE__, "the block runs, with %p", (void *)scope);
         }
         require(wrong[i].error == -EINVAL && wrong[i].posted == 7, "%d", wrong[i].error);
         require(strstr(sluice_last_error(), i == 0 ? "size 0" : "flags is 0x2"), "%s",
                 sluice_last_error());
     }
-    SLUICE_SCOPE(scope, begin(&desk), NULL) {
-        write_slots(&desk, scope, 1);
+    SLUICE_SCOPE(scope, begin(&fixture), NULL) {
+        write_slots(&fixture, scope, 1);
     }
-    pattern_check(desk.far.bytes, SLOT, 1);
-    desk_close(&desk);
+    pattern_check(fixture.far.bytes, SLOT, 1);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A program of a later version: what it has more must be zero, and is. */
 START_TEST(report_of_a_later_version)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct {
         struct sluice_scope_report report;
         uint64_t more, guard;
     } later = {.report = {.size = sizeof(later.report) + sizeof(later.more)}, .guard = 7};
-    desk_open(&desk);
+    fixture_open(&fixture);
     for (uint64_t more = 0; more < 2; more++) {
-        struct sluice_scope *scope = begin(&desk);
+        struct sluice_scope *scope = begin(&fixture);
         later.more = more;
         later.report.posted = 99;
-        write_slots(&desk, scope, 5);
+        write_slots(&fixture, scope, 5);
         require_result(sluice_scope_end(scope, &later.report), more == 0 ? 0 : -E2BIG);
         require(later.report.posted == (more == 0 ? 5 : 99), "%u", later.report.posted);
         require(later.more == more && later.guard == 7, "written behind%s", "");
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(what_the_block_says)
 {
-    struct desk desk;
-    desk_open(&desk);
-    desk.remotes[1].rkey ^= 0x33333333;
-    SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
-        write_slots(&desk, scope, 3);
-        desk.report.said = -EXDEV;
+    struct fixture fixture;
+    fixture_open(&fixture);
+    fixture.remotes[1].rkey ^= 0x33333333;
+    SLUICE_SCOPE(scope, begin(&fixture), &fixture.report) {
+        write_slots(&fixture, scope, 3);
+        fixture.report.said = -EXDEV;
     }
-    require(desk.report.error == -EXDEV && desk.report.said == -EXDEV && desk.report.failed == 2 &&
-                desk.report.count == 2,
-            "error %d, failed %u", desk.report.error, desk.report.failed);
-    require_class(&desk.failures[0], SLUICE_CLASS_ACCESS);
-    require_class(&desk.failures[1], SLUICE_CLASS_CANCELLED);
-    desk_close(&desk);
+    require(fixture.report.error == -EXDEV && fixture.report.said == -EXDEV &&
+                fixture.report.failed == 2 && fixture.report.count == 2,
+            "error %d, failed %u", fixture.report.error, fixture.report.failed);
+    require_class(&fixture.failures[0], SLUICE_CLASS_ACCESS);
+    require_class(&fixture.failures[1], SLUICE_CLASS_CANCELLED);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The report of the end that is written by hand; the block finds nothing left to end. */
 START_TEST(ended_by_hand)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_scope_report own = {.size = sizeof(own)};
-    desk_open(&desk);
-    struct sluice_scope *scope = sluice_scope_attach(begin(&desk), &desk.report);
-    write_slots(&desk, scope, 2);
+    fixture_open(&fixture);
+    struct sluice_scope *scope = sluice_scope_attach(begin(&fixture), &fixture.report);
+    write_slots(&fixture, scope, 2);
     require_ok(sluice_scope_end(scope, &own));
-    require(own.posted == 2 && desk.report.posted == 0, "%u", desk.report.posted);
-    scope = sluice_scope_attach(begin(&desk), &desk.report);
-    write_slots(&desk, scope, 1);
+    require(own.posted == 2 && fixture.report.posted == 0, "%u", fixture.report.posted);
+    scope = sluice_scope_attach(begin(&fixture), &fixture.report);
+    write_slots(&fixture, scope, 1);
     require_ok(sluice_scope_end(scope, NULL));
-    require(desk.report.posted == 1 && desk.report.unseen == 1, "%u", desk.report.posted);
+    require(fixture.report.posted == 1 && fixture.report.unseen == 1, "%u", fixture.report.posted);
     /* A report is of one scope. */
-    desk.report.posted = 99;
-    require_ok(sluice_scope_end(begin(&desk), NULL));
-    require(desk.report.posted == 99, "%u", desk.report.posted);
-    desk_close(&desk);
+    fixture.report.posted = 99;
+    require_ok(sluice_scope_end(begin(&fixture), NULL));
+    require(fixture.report.posted == 99, "%u", fixture.report.posted);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The deadline passes while the block computes. */
 START_TEST(deadline_passes_inside)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     int64_t start = fair_now();
-    SLUICE_SCOPE(scope, sluice_channel_scope_begin(desk.pair.channels[0], SLUICE_MS(20)),
-                 &desk.report) {
+    SLUICE_SCOPE(scope, sluice_channel_scope_begin(fixture.pair.channels[0], SLUICE_MS(20)),
+                 &fixture.report) {
         require_ok(sluice_scope_post_receive(scope, 0, NULL, 0, NULL));
         let_pass(SLUICE_MS(40));
         continue;
     }
     int64_t took = fair_now() - start;
     require(took < SLUICE_MS(1500), "%lld ms", (long long)took / 1000000);
-    require(desk.report.error == -ETIMEDOUT && desk.report.count == 1, "%d", desk.report.error);
-    require_class(&desk.failures[0], SLUICE_CLASS_TIMEOUT);
-    desk_close(&desk);
+    require(fixture.report.error == -ETIMEDOUT && fixture.report.count == 1, "%d",
+            fixture.report.error);
+    require_class(&fixture.failures[0], SLUICE_CLASS_TIMEOUT);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A channel that is closed takes its scope with it; what is left is to end, and tells of it. */
 START_TEST(closed_inside)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
     struct sluice_handle handle;
-    desk_open(&desk);
-    SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
-        write_slots(&desk, scope, 2);
+    fixture_open(&fixture);
+    SLUICE_SCOPE(scope, begin(&fixture), &fixture.report) {
+        write_slots(&fixture, scope, 2);
         require_ok(sluice_scope_post_receive(scope, 0, NULL, 0, &handle));
-        sluice_channel_close(desk.pair.channels[0]);
-        desk.pair.channels[0] = NULL;
+        sluice_channel_close(fixture.pair.channels[0]);
+        fixture.pair.channels[0] = NULL;
         require_error(sluice_scope_post_receive(scope, 0, NULL, 0, NULL), -EINVAL, "closed");
         require_error(sluice_scope_wait(scope, &handle, 0, &completion), -EINVAL, "closed");
         require_error(sluice_scope_poll(scope, &completion, 1), -EINVAL, "closed");
     }
-    require(desk.report.error == -ECANCELED && desk.report.posted == 3 && desk.report.unseen == 3 &&
-                desk.report.failed >= 1 && desk.report.count == 0,
-            "error %d, posted %u, unseen %u, failed %u", desk.report.error, desk.report.posted,
-            desk.report.unseen, desk.report.failed);
+    require(fixture.report.error == -ECANCELED && fixture.report.posted == 3 &&
+                fixture.report.unseen == 3 && fixture.report.failed >= 1 &&
+                fixture.report.count == 0,
+            "error %d, posted %u, unseen %u, failed %u", fixture.report.error,
+            fixture.report.posted, fixture.report.unseen, fixture.report.failed);
     require(strstr(sluice_last_error(), "closed or reset before the end of its scope"), "%s",
             sluice_last_error());
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -381,36 +385,36 @@ static int end_early(struct sluice_scope *scope)
 /* A scope that was begun after it is none of the block's, which leaves it alone. */
 START_TEST(ended_inside_and_another_begun)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_scope *second = NULL;
     struct sluice_scope_report own = {.size = sizeof(own)};
-    desk_open(&desk);
-    SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
-        write_slots(&desk, scope, 2);
+    fixture_open(&fixture);
+    SLUICE_SCOPE(scope, begin(&fixture), &fixture.report) {
+        write_slots(&fixture, scope, 2);
         require_ok(end_early(scope));
-        require(desk.report.posted == 2, "%u", desk.report.posted);
-        second = begin(&desk);
+        require(fixture.report.posted == 2, "%u", fixture.report.posted);
+        second = begin(&fixture);
         require(second, "%s", sluice_last_error());
-        write_slots(&desk, second, 1);
+        write_slots(&fixture, second, 1);
     }
     require(strstr(sluice_last_error(), "scope has ended"), "%s", sluice_last_error());
-    require_error(sluice_channel_send(desk.pair.channels[0], NULL, 0, 0), -EBUSY, "scope");
-    write_slots(&desk, second, 3);
+    require_error(sluice_channel_send(fixture.pair.channels[0], NULL, 0, 0), -EBUSY, "scope");
+    write_slots(&fixture, second, 3);
     require_ok(sluice_scope_end(second, &own));
     require(own.posted == 4, "%u", own.posted);
-    check_drained(&desk, 2);
-    desk_close(&desk);
+    check_drained(&fixture, 2);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* 1 if its block ran. */
-static int end_and_close(struct desk *desk)
+static int end_and_close(struct fixture *fixture)
 {
-    SLUICE_SCOPE(scope, begin(desk), &desk->report) {
-        write_slots(desk, scope, 3);
+    SLUICE_SCOPE(scope, begin(fixture), &fixture->report) {
+        write_slots(fixture, scope, 3);
         require_ok(end_early(scope));
-        sluice_channel_close(desk->pair.channels[0]);
-        desk->pair.channels[0] = NULL;
+        sluice_channel_close(fixture->pair.channels[0]);
+        fixture->pair.channels[0] = NULL;
         return 1;
     }
     return 0;
@@ -419,78 +423,82 @@ static int end_and_close(struct desk *desk)
 /* Nothing of the channel is looked at when the block is left. */
 START_TEST(ended_and_closed_inside)
 {
-    struct desk desk;
-    desk_open(&desk);
-    require_result(end_and_close(&desk), 1);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    require_result(end_and_close(&fixture), 1);
     require(strstr(sluice_last_error(), "scope has ended"), "%s", sluice_last_error());
-    require(desk.report.posted == 3 && desk.report.error == 0, "%u", desk.report.posted);
-    pattern_check(desk.far.bytes, (size_t)3 * SLOT, 1);
-    desk_close(&desk);
+    require(fixture.report.posted == 3 && fixture.report.error == 0, "%u", fixture.report.posted);
+    pattern_check(fixture.far.bytes, (size_t)3 * SLOT, 1);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The same, after which the channel's end is known to the scope alone. */
 START_TEST(closed_and_ended_inside)
 {
-    struct desk desk;
-    desk_open(&desk);
-    SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
+    struct fixture fixture;
+    fixture_open(&fixture);
+    SLUICE_SCOPE(scope, begin(&fixture), &fixture.report) {
         require_ok(sluice_scope_post_receive(scope, 0, NULL, 0, NULL));
-        sluice_channel_close(desk.pair.channels[0]);
-        sluice_channel_close(desk.pair.channels[1]);
+        sluice_channel_close(fixture.pair.channels[0]);
+        sluice_channel_close(fixture.pair.channels[1]);
         require_error(end_early(scope), -ECANCELED, "closed");
-        pair_connect(&desk.pair, NULL);
+        pair_connect(&fixture.pair, NULL);
     }
-    require(desk.report.error == -ECANCELED && desk.report.failed == 1, "%d", desk.report.error);
+    require(fixture.report.error == -ECANCELED && fixture.report.failed == 1, "%d",
+            fixture.report.error);
     require(strstr(sluice_last_error(), "scope has ended"), "%s", sluice_last_error());
-    pair_works(&desk.pair);
-    desk_close(&desk);
+    pair_works(&fixture.pair);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* All was complete when it was closed: that is no failure. */
 START_TEST(closed_when_all_was_done)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
     struct sluice_handle handle;
-    desk_open(&desk);
-    struct sluice_scope *scope = begin(&desk);
-    require_ok(sluice_scope_post_write(scope, 0, &desk.sges[0], 1, &desk.remotes[0], &handle));
+    fixture_open(&fixture);
+    struct sluice_scope *scope = begin(&fixture);
+    require_ok(
+        sluice_scope_post_write(scope, 0, &fixture.sges[0], 1, &fixture.remotes[0], &handle));
     require_ok(sluice_scope_wait(scope, &handle, DEADLINE, &completion));
-    sluice_channel_close(desk.pair.channels[0]);
-    desk.pair.channels[0] = NULL;
-    require_ok(sluice_scope_end(scope, &desk.report));
-    require(desk.report.posted == 1 && desk.report.unseen == 0, "%u", desk.report.unseen);
-    desk_close(&desk);
+    sluice_channel_close(fixture.pair.channels[0]);
+    fixture.pair.channels[0] = NULL;
+    require_ok(sluice_scope_end(scope, &fixture.report));
+    require(fixture.report.posted == 1 && fixture.report.unseen == 0, "%u", fixture.report.unseen);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* Of a multichannel too, whose reset of a peer is refused; a channel's always consumes it. */
 START_TEST(reset_inside)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct star star;
     struct sluice_endpoint endpoint;
-    desk_open(&desk);
+    fixture_open(&fixture);
     star_open(&star, 2, NULL);
-    SLUICE_SCOPE(scope, sluice_multichannel_scope_begin(star.hub, DEADLINE), &desk.report) {
+    SLUICE_SCOPE(scope, sluice_multichannel_scope_begin(star.hub, DEADLINE), &fixture.report) {
         require_ok(sluice_scope_post_receive(scope, 1, NULL, 0, NULL));
         require_error(sluice_multichannel_peer_reset(star.hub, 0, &endpoint), -EBUSY, "scope");
         sluice_multichannel_close(star.hub);
         star.hub = NULL;
     }
-    require(desk.report.error == -ECANCELED && desk.report.failed == 1, "%d", desk.report.error);
+    require(fixture.report.error == -ECANCELED && fixture.report.failed == 1, "%d",
+            fixture.report.error);
     star_close(&star);
 
-    SLUICE_SCOPE(scope, begin(&desk), &desk.report) {
+    SLUICE_SCOPE(scope, begin(&fixture), &fixture.report) {
         require_ok(sluice_scope_post_receive(scope, 0, NULL, 0, NULL));
-        struct sluice_channel *channel = desk.pair.channels[0];
-        desk.pair.channels[0] = NULL;
+        struct sluice_channel *channel = fixture.pair.channels[0];
+        fixture.pair.channels[0] = NULL;
         require_null(sluice_channel_reset(channel), EBUSY, "scope");
     }
-    require(desk.report.error == -ECANCELED && desk.report.failed == 1, "%d", desk.report.error);
-    desk_close(&desk);
+    require(fixture.report.error == -ECANCELED && fixture.report.failed == 1, "%d",
+            fixture.report.error);
+    fixture_close(&fixture);
 }
 END_TEST
 

@@ -12,7 +12,7 @@
 #define SLOTS 60
 
 /* Slot i of the hub's memory, and of that which all its peers share. */
-struct desk {
+struct fixture {
     struct star star;
     struct memory near;
     struct memory far;
@@ -24,332 +24,339 @@ struct desk {
     struct sluice_scope_report report;
 };
 
-static void desk_open(struct desk *desk)
+static void fixture_open(struct fixture *fixture)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH};
-    memset(desk, 0, sizeof(*desk));
-    star_open(&desk->star, PEERS, &attr);
-    struct sluice_context_info info = context_info(desk->star.sides.contexts[0]);
+    memset(fixture, 0, sizeof(*fixture));
+    star_open(&fixture->star, PEERS, &attr);
+    struct sluice_context_info info = context_info(fixture->star.sides.contexts[0]);
     uint32_t access =
         info.atomics != SLUICE_ATOMICS_NONE ? ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC : ACCESS_ALL;
-    memory_open(&desk->near, desk->star.sides.pds[0], SLOTS * SLOT);
-    memory_open_at(&desk->far, desk->star.sides.pds[1], SLOTS * SLOT, access, 0);
-    pattern_fill(desk->near.bytes, desk->near.length, 1);
-    pattern_fill(desk->far.bytes, desk->far.length, 2);
+    memory_open(&fixture->near, fixture->star.sides.pds[0], SLOTS * SLOT);
+    memory_open_at(&fixture->far, fixture->star.sides.pds[1], SLOTS * SLOT, access, 0);
+    pattern_fill(fixture->near.bytes, fixture->near.length, 1);
+    pattern_fill(fixture->far.bytes, fixture->far.length, 2);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        desk->sges[i] = memory_sge(&desk->near, (size_t)i * SLOT, SLOT);
-        desk->far_sges[i] = memory_sge(&desk->far, (size_t)i * SLOT, SLOT);
-        desk->requests[i] = request_of(SLUICE_OP_NONE, i % PEERS, &desk->sges[i]);
-        desk->requests[i].remote = memory_remote(&desk->far, (size_t)i * SLOT, SLOT);
-        desk->requests[i].user_data = 100 + i;
+        fixture->sges[i] = memory_sge(&fixture->near, (size_t)i * SLOT, SLOT);
+        fixture->far_sges[i] = memory_sge(&fixture->far, (size_t)i * SLOT, SLOT);
+        fixture->requests[i] = request_of(SLUICE_OP_NONE, i % PEERS, &fixture->sges[i]);
+        fixture->requests[i].remote = memory_remote(&fixture->far, (size_t)i * SLOT, SLOT);
+        fixture->requests[i].user_data = 100 + i;
     }
-    desk->report.size = sizeof(desk->report);
-    desk->report.failures = desk->failures;
-    desk->report.capacity = SLOTS;
+    fixture->report.size = sizeof(fixture->report);
+    fixture->report.failures = fixture->failures;
+    fixture->report.capacity = SLOTS;
 }
 
-static void desk_close(struct desk *desk)
+static void fixture_close(struct fixture *fixture)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
-        star_works(&desk->star, i);
+        star_works(&fixture->star, i);
     }
-    memory_close(&desk->near);
-    memory_close(&desk->far);
-    star_close(&desk->star);
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    star_close(&fixture->star);
 }
 
-static struct sluice_scope *begin(struct desk *desk)
+static struct sluice_scope *begin(struct fixture *fixture)
 {
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(desk->star.hub, DEADLINE);
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture->star.hub, DEADLINE);
     require(scope, "%s", sluice_last_error());
     return scope;
 }
 
-static void end(struct desk *desk, struct sluice_scope *scope, uint32_t posted)
+static void end(struct fixture *fixture, struct sluice_scope *scope, uint32_t posted)
 {
-    require_ok(sluice_scope_end(scope, &desk->report));
-    require(desk->report.posted == posted, "%u, not %u", desk->report.posted, posted);
+    require_ok(sluice_scope_end(scope, &fixture->report));
+    require(fixture->report.posted == posted, "%u, not %u", fixture->report.posted, posted);
 }
 
 /* Slot i of the one side has come to slot j of the other. */
-static void check_slot(const struct desk *desk, uint32_t near, uint32_t far)
+static void check_slot(const struct fixture *fixture, uint32_t near, uint32_t far)
 {
-    require(memcmp(desk->near.bytes + near * SLOT, desk->far.bytes + far * SLOT, SLOT) == 0,
+    require(memcmp(fixture->near.bytes + near * SLOT, fixture->far.bytes + far * SLOT, SLOT) == 0,
             "slots %u and %u", near, far);
 }
 
-static void wait_for(struct desk *desk, struct sluice_scope *scope, uint32_t index, uint32_t opcode,
-                     uint32_t peer, uint64_t user_data)
+static void wait_for(struct fixture *fixture, struct sluice_scope *scope, uint32_t index,
+                     uint32_t opcode, uint32_t peer, uint64_t user_data)
 {
     struct sluice_completion completion;
-    require_ok(sluice_scope_wait(scope, &desk->handles[index], DEADLINE, &completion));
+    require_ok(sluice_scope_wait(scope, &fixture->handles[index], DEADLINE, &completion));
     require_class(&completion, SLUICE_CLASS_NONE);
     require(completion.opcode == opcode && completion.peer == peer &&
-                completion.user_data == user_data && completion.bytes == desk->sges[index].length,
+                completion.user_data == user_data &&
+                completion.bytes == fixture->sges[index].length,
             "handle %u: opcode %u, peer %u, user data %llu, %llu bytes", index, completion.opcode,
             completion.peer, (unsigned long long)completion.user_data,
             (unsigned long long)completion.bytes);
 }
 
 /* What a peer does for the hub. */
-static void post_to_hub(struct desk *desk, uint32_t peer, uint32_t opcode, uint32_t slot)
+static void post_to_hub(struct fixture *fixture, uint32_t peer, uint32_t opcode, uint32_t slot)
 {
-    struct sluice_request request = request_of(opcode, 0, &desk->far_sges[slot]);
-    post(desk->star.spokes[peer], &request);
+    struct sluice_request request = request_of(opcode, 0, &fixture->far_sges[slot]);
+    post(fixture->star.spokes[peer], &request);
 }
 
 START_TEST(one_by_one)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     for (int with_handles = 0; with_handles < 2; with_handles++) {
-        struct sluice_handle *handles = with_handles ? desk.handles : NULL;
-        pattern_fill(desk.near.bytes, desk.near.length, 3 + (uint64_t)with_handles);
-        post_to_hub(&desk, 1, SLUICE_OP_RECEIVE, 0);
-        post_to_hub(&desk, 2, SLUICE_OP_SEND, 1);
-        struct sluice_scope *scope = begin(&desk);
+        struct sluice_handle *handles = with_handles ? fixture.handles : NULL;
+        pattern_fill(fixture.near.bytes, fixture.near.length, 3 + (uint64_t)with_handles);
+        post_to_hub(&fixture, 1, SLUICE_OP_RECEIVE, 0);
+        post_to_hub(&fixture, 2, SLUICE_OP_SEND, 1);
+        struct sluice_scope *scope = begin(&fixture);
         require_ok(
-            sluice_scope_post_receive(scope, 2, &desk.sges[1], 1, handles ? &handles[1] : NULL));
-        require_ok(sluice_scope_post_send(scope, 1, &desk.sges[0], 1, handles));
-        require_ok(sluice_scope_post_write(scope, 0, &desk.sges[2], 1, &desk.requests[2].remote,
+            sluice_scope_post_receive(scope, 2, &fixture.sges[1], 1, handles ? &handles[1] : NULL));
+        require_ok(sluice_scope_post_send(scope, 1, &fixture.sges[0], 1, handles));
+        require_ok(sluice_scope_post_write(scope, 0, &fixture.sges[2], 1,
+                                           &fixture.requests[2].remote,
                                            handles ? &handles[2] : NULL));
-        require_ok(sluice_scope_post_read(scope, 2, &desk.sges[3], 1, &desk.requests[3].remote,
+        require_ok(sluice_scope_post_read(scope, 2, &fixture.sges[3], 1,
+                                          &fixture.requests[3].remote,
                                           handles ? &handles[3] : NULL));
         if (with_handles) {
-            wait_for(&desk, scope, 0, SLUICE_OP_SEND, 1, 0);
-            wait_for(&desk, scope, 1, SLUICE_OP_RECEIVE, 2, 0);
-            wait_for(&desk, scope, 2, SLUICE_OP_WRITE, 0, 0);
-            wait_for(&desk, scope, 3, SLUICE_OP_READ, 2, 0);
+            wait_for(&fixture, scope, 0, SLUICE_OP_SEND, 1, 0);
+            wait_for(&fixture, scope, 1, SLUICE_OP_RECEIVE, 2, 0);
+            wait_for(&fixture, scope, 2, SLUICE_OP_WRITE, 0, 0);
+            wait_for(&fixture, scope, 3, SLUICE_OP_READ, 2, 0);
         }
-        end(&desk, scope, 4);
-        require(desk.report.unseen == (with_handles ? 0 : 4), "%u", desk.report.unseen);
+        end(&fixture, scope, 4);
+        require(fixture.report.unseen == (with_handles ? 0 : 4), "%u", fixture.report.unseen);
         for (uint32_t i = 0; i < 4; i++) {
-            check_slot(&desk, i, i);
+            check_slot(&fixture, i, i);
         }
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(atomics)
 {
-    struct desk desk;
-    desk_open(&desk);
-    uint64_t *words = (uint64_t *)(void *)desk.far.bytes;
-    uint64_t *results = (uint64_t *)(void *)desk.near.bytes;
-    const struct sluice_remote_mr *remote = &desk.requests[0].remote;
-    struct sluice_context_info info = context_info(desk.star.sides.contexts[0]);
-    struct sluice_scope *scope = begin(&desk);
-    desk.sges[0].length = desk.sges[1].length = 8;
+    struct fixture fixture;
+    fixture_open(&fixture);
+    uint64_t *words = (uint64_t *)(void *)fixture.far.bytes;
+    uint64_t *results = (uint64_t *)(void *)fixture.near.bytes;
+    const struct sluice_remote_mr *remote = &fixture.requests[0].remote;
+    struct sluice_context_info info = context_info(fixture.star.sides.contexts[0]);
+    struct sluice_scope *scope = begin(&fixture);
+    fixture.sges[0].length = fixture.sges[1].length = 8;
     words[0] = 40;
     if (info.atomics == SLUICE_ATOMICS_NONE) {
-        require_result(sluice_scope_post_fetch_add(scope, 1, &desk.sges[0], remote, 2, NULL),
+        require_result(sluice_scope_post_fetch_add(scope, 1, &fixture.sges[0], remote, 2, NULL),
                        -EOPNOTSUPP);
-        end(&desk, scope, 0);
-        desk_close(&desk);
+        end(&fixture, scope, 0);
+        fixture_close(&fixture);
         return;
     }
-    require_error(sluice_scope_post_fetch_add(scope, 1, &desk.sges[2], remote, 2, NULL), -EINVAL,
+    require_error(sluice_scope_post_fetch_add(scope, 1, &fixture.sges[2], remote, 2, NULL), -EINVAL,
                   "8");
-    require_ok(sluice_scope_post_fetch_add(scope, 1, &desk.sges[0], remote, 2, &desk.handles[0]));
-    wait_for(&desk, scope, 0, SLUICE_OP_FETCH_ADD, 1, 0);
     require_ok(
-        sluice_scope_post_compare_swap(scope, 2, &desk.sges[1], remote, 42, 7, &desk.handles[1]));
-    wait_for(&desk, scope, 1, SLUICE_OP_COMPARE_SWAP, 2, 0);
-    end(&desk, scope, 2);
+        sluice_scope_post_fetch_add(scope, 1, &fixture.sges[0], remote, 2, &fixture.handles[0]));
+    wait_for(&fixture, scope, 0, SLUICE_OP_FETCH_ADD, 1, 0);
+    require_ok(sluice_scope_post_compare_swap(scope, 2, &fixture.sges[1], remote, 42, 7,
+                                              &fixture.handles[1]));
+    wait_for(&fixture, scope, 1, SLUICE_OP_COMPARE_SWAP, 2, 0);
+    end(&fixture, scope, 2);
     require(results[0] == 40 && results[1 * SLOT / 8] == 42 && words[0] == 7, "%llu, %llu, %llu",
             (unsigned long long)results[0], (unsigned long long)results[1 * SLOT / 8],
             (unsigned long long)words[0]);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(lists_of_sends_and_receives)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     for (uint32_t i = 0; i < PEERS; i++) {
-        post_to_hub(&desk, i, SLUICE_OP_RECEIVE, i);
-        post_to_hub(&desk, i, SLUICE_OP_SEND, PEERS + i);
+        post_to_hub(&fixture, i, SLUICE_OP_RECEIVE, i);
+        post_to_hub(&fixture, i, SLUICE_OP_SEND, PEERS + i);
     }
-    struct sluice_scope *scope = begin(&desk);
-    require_result(
-        sluice_scope_post_gather_receive(scope, desk.requests + PEERS, PEERS, desk.handles + PEERS),
-        PEERS);
-    require_result(sluice_scope_post_scatter_send(scope, desk.requests, PEERS, desk.handles),
+    struct sluice_scope *scope = begin(&fixture);
+    require_result(sluice_scope_post_gather_receive(scope, fixture.requests + PEERS, PEERS,
+                                                    fixture.handles + PEERS),
+                   PEERS);
+    require_result(sluice_scope_post_scatter_send(scope, fixture.requests, PEERS, fixture.handles),
                    PEERS);
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
-        wait_for(&desk, scope, i, i < PEERS ? SLUICE_OP_SEND : SLUICE_OP_RECEIVE, i % PEERS,
+        wait_for(&fixture, scope, i, i < PEERS ? SLUICE_OP_SEND : SLUICE_OP_RECEIVE, i % PEERS,
                  100 + i);
-        check_slot(&desk, i, i);
+        check_slot(&fixture, i, i);
     }
-    end(&desk, scope, 2 * PEERS);
-    desk_close(&desk);
+    end(&fixture, scope, 2 * PEERS);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* Far more than the queues have room for. */
 START_TEST(lists_of_writes_and_reads)
 {
-    struct desk desk;
-    desk_open(&desk);
-    struct sluice_scope *scope = begin(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_scope *scope = begin(&fixture);
     uint32_t half = SLOTS / 2;
-    require_result(sluice_scope_post_scatter_write(scope, desk.requests, half, NULL), half);
-    require_result(sluice_scope_post_gather_read(scope, desk.requests + half, half, desk.handles),
-                   half);
-    end(&desk, scope, SLOTS);
+    require_result(sluice_scope_post_scatter_write(scope, fixture.requests, half, NULL), half);
+    require_result(
+        sluice_scope_post_gather_read(scope, fixture.requests + half, half, fixture.handles), half);
+    end(&fixture, scope, SLOTS);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        check_slot(&desk, i, i);
+        check_slot(&fixture, i, i);
     }
-    pattern_check(desk.far.bytes, half * SLOT, 1);
-    desk_close(&desk);
+    pattern_check(fixture.far.bytes, half * SLOT, 1);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(multicasts)
 {
-    struct desk desk;
+    struct fixture fixture;
     uint32_t peers[SLOTS];
     struct sluice_peer_remote_mr remotes[SLOTS];
-    desk_open(&desk);
+    fixture_open(&fixture);
     memset(remotes, 0, sizeof(remotes));
     for (uint32_t i = 0; i < SLOTS; i++) {
         peers[i] = PEERS - 1 - i % PEERS;
         remotes[i].peer = peers[i];
-        remotes[i].remote = desk.requests[i].remote;
+        remotes[i].remote = fixture.requests[i].remote;
     }
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
-        post_to_hub(&desk, i % PEERS, SLUICE_OP_RECEIVE, i);
+        post_to_hub(&fixture, i % PEERS, SLUICE_OP_RECEIVE, i);
     }
-    struct sluice_scope *scope = begin(&desk);
-    require_result(
-        sluice_scope_post_multicast_send(scope, &desk.requests[7], peers, 2 * PEERS, desk.handles),
-        2 * PEERS);
+    struct sluice_scope *scope = begin(&fixture);
+    require_result(sluice_scope_post_multicast_send(scope, &fixture.requests[7], peers, 2 * PEERS,
+                                                    fixture.handles),
+                   2 * PEERS);
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
-        wait_for(&desk, scope, i, SLUICE_OP_SEND, peers[i], 107);
+        wait_for(&fixture, scope, i, SLUICE_OP_SEND, peers[i], 107);
     }
     for (uint32_t i = 0; i < 2 * PEERS; i++) {
-        check_slot(&desk, 7, i);
+        check_slot(&fixture, 7, i);
     }
-    require_result(
-        sluice_scope_post_multicast_write(scope, &desk.requests[9], remotes, SLOTS, desk.handles),
-        SLOTS);
-    end(&desk, scope, 2 * PEERS + SLOTS);
+    require_result(sluice_scope_post_multicast_write(scope, &fixture.requests[9], remotes, SLOTS,
+                                                     fixture.handles),
+                   SLOTS);
+    end(&fixture, scope, 2 * PEERS + SLOTS);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        check_slot(&desk, 9, i);
+        check_slot(&fixture, 9, i);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A peer that takes nothing holds back no other one, even if the list names it first. */
 START_TEST(full_queue_holds_back_no_other)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     for (uint32_t i = 0; i < 20; i++) {
-        desk.requests[i].opcode = i < 10 ? SLUICE_OP_RECEIVE : SLUICE_OP_WRITE;
-        desk.requests[i].peer = i < 10 ? 0 : i < 15 ? 1 : 2;
+        fixture.requests[i].opcode = i < 10 ? SLUICE_OP_RECEIVE : SLUICE_OP_WRITE;
+        fixture.requests[i].peer = i < 10 ? 0 : i < 15 ? 1 : 2;
     }
     struct sluice_scope *scope =
-        sluice_multichannel_scope_begin(desk.star.hub, SLUICE_MS(short_run() ? 1000 : 200));
-    require_result(sluice_scope_post(scope, desk.requests, 20, desk.handles), 20);
-    require_result(sluice_scope_end(scope, &desk.report), -ETIMEDOUT);
-    require(desk.report.posted == 20 && desk.report.failed == 10 && desk.report.count == 10,
-            "posted %u, failed %u", desk.report.posted, desk.report.failed);
+        sluice_multichannel_scope_begin(fixture.star.hub, SLUICE_MS(short_run() ? 1000 : 200));
+    require_result(sluice_scope_post(scope, fixture.requests, 20, fixture.handles), 20);
+    require_result(sluice_scope_end(scope, &fixture.report), -ETIMEDOUT);
+    require(fixture.report.posted == 20 && fixture.report.failed == 10 &&
+                fixture.report.count == 10,
+            "posted %u, failed %u", fixture.report.posted, fixture.report.failed);
     for (uint32_t i = 0; i < 10; i++) {
-        require(desk.failures[i].user_data == 100 + i, "%llu",
-                (unsigned long long)desk.failures[i].user_data);
-        require_class(&desk.failures[i], SLUICE_CLASS_TIMEOUT);
-        check_slot(&desk, 10 + i, 10 + i);
+        require(fixture.failures[i].user_data == 100 + i, "%llu",
+                (unsigned long long)fixture.failures[i].user_data);
+        require_class(&fixture.failures[i], SLUICE_CLASS_TIMEOUT);
+        check_slot(&fixture, 10 + i, 10 + i);
     }
-    star_reset(&desk.star, 0);
-    desk_close(&desk);
+    star_reset(&fixture.star, 0);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* Other work fills the queue until the deadline: it is not the peer's fault, which stays. */
 START_TEST(request_without_room_fails_alone)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
-    desk_open(&desk);
+    fixture_open(&fixture);
     for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(sluice_multichannel_receive_unpolled(desk.star.hub, 1, &desk.sges[i], 1,
+        require_ok(sluice_multichannel_receive_unpolled(fixture.star.hub, 1, &fixture.sges[i], 1,
                                                         DEADLINE, NULL));
     }
-    struct sluice_scope *scope = sluice_multichannel_scope_begin(desk.star.hub, SLUICE_MS(30));
-    require_ok(sluice_scope_post_receive(scope, 1, &desk.sges[9], 1, &desk.handles[9]));
-    require_ok(sluice_scope_wait(scope, &desk.handles[9], 0, &completion));
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture.star.hub, SLUICE_MS(30));
+    require_ok(sluice_scope_post_receive(scope, 1, &fixture.sges[9], 1, &fixture.handles[9]));
+    require_ok(sluice_scope_wait(scope, &fixture.handles[9], 0, &completion));
     require(completion.error == -ETIMEDOUT && completion.cause == SLUICE_STATUS_DEADLINE,
             "error %d, cause %u", completion.error, completion.cause);
     require_ok(sluice_scope_end(scope, NULL));
-    require_result(sluice_multichannel_peer_state(desk.star.hub, 1), SLUICE_STATE_READY);
+    require_result(sluice_multichannel_peer_state(fixture.star.hub, 1), SLUICE_STATE_READY);
     for (uint32_t i = 0; i < DEPTH; i++) {
-        post_to_hub(&desk, 1, SLUICE_OP_SEND, i);
+        post_to_hub(&fixture, 1, SLUICE_OP_SEND, i);
     }
-    require_ok(sluice_multichannel_flush(desk.star.hub, DEADLINE));
-    desk_close(&desk);
+    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* Nothing is posted, of lists and of single ones. */
 START_TEST(wrong_arguments)
 {
-    struct desk desk;
+    struct fixture fixture;
     uint32_t peers[] = {0, 1, PEERS};
     struct sluice_peer_remote_mr remotes[2] = {{.peer = 0, .reserved = 0}, {.peer = 7}};
-    desk_open(&desk);
-    const struct sluice_remote_mr *remote = &desk.requests[0].remote;
-    struct sluice_scope *scope = begin(&desk);
+    fixture_open(&fixture);
+    const struct sluice_remote_mr *remote = &fixture.requests[0].remote;
+    struct sluice_scope *scope = begin(&fixture);
     remotes[0].remote = remotes[1].remote = *remote;
-    desk.requests[2].peer = PEERS;
-    require_error(sluice_scope_post_send(scope, PEERS, desk.sges, 1, NULL), -EINVAL, "peer 3");
+    fixture.requests[2].peer = PEERS;
+    require_error(sluice_scope_post_send(scope, PEERS, fixture.sges, 1, NULL), -EINVAL, "peer 3");
     require_error(sluice_scope_post_receive(scope, 0, NULL, 2, NULL), -EINVAL, "NULL");
-    require_error(sluice_scope_post_write(scope, 0, desk.sges, 1, NULL, NULL), -EINVAL, "write");
-    require_error(sluice_scope_post_read(scope, 0, desk.sges, 1, NULL, NULL), -EINVAL, "read");
-    require_error(sluice_scope_post_read(scope, 0, desk.sges, 2, remote, NULL), -ERANGE, "128 64");
-    require_error(sluice_scope_post_scatter_send(scope, desk.requests, 3, NULL), -EINVAL,
+    require_error(sluice_scope_post_write(scope, 0, fixture.sges, 1, NULL, NULL), -EINVAL, "write");
+    require_error(sluice_scope_post_read(scope, 0, fixture.sges, 1, NULL, NULL), -EINVAL, "read");
+    require_error(sluice_scope_post_read(scope, 0, fixture.sges, 2, remote, NULL), -ERANGE,
+                  "128 64");
+    require_error(sluice_scope_post_scatter_send(scope, fixture.requests, 3, NULL), -EINVAL,
                   "request 2 peer 3");
     require_error(sluice_scope_post_gather_receive(scope, NULL, 3, NULL), -EINVAL, "NULL");
-    desk.requests[1].opcode = SLUICE_OP_SEND;
-    require_error(sluice_scope_post_scatter_write(scope, desk.requests, 2, NULL), -EINVAL,
+    fixture.requests[1].opcode = SLUICE_OP_SEND;
+    require_error(sluice_scope_post_scatter_write(scope, fixture.requests, 2, NULL), -EINVAL,
                   "request 1 send write");
-    require_error(sluice_scope_post_gather_read(scope, desk.requests, 2, NULL), -EINVAL,
+    require_error(sluice_scope_post_gather_read(scope, fixture.requests, 2, NULL), -EINVAL,
                   "request 1 send read");
-    require_error(sluice_scope_post_multicast_send(scope, desk.requests, peers, 3, NULL), -EINVAL,
-                  "peer 3");
-    require_error(sluice_scope_post_multicast_send(scope, desk.requests, NULL, 3, NULL), -EINVAL,
+    require_error(sluice_scope_post_multicast_send(scope, fixture.requests, peers, 3, NULL),
+                  -EINVAL, "peer 3");
+    require_error(sluice_scope_post_multicast_send(scope, fixture.requests, NULL, 3, NULL), -EINVAL,
                   "NULL");
-    require_error(sluice_scope_post_multicast_write(scope, desk.requests, remotes, 2, NULL),
+    require_error(sluice_scope_post_multicast_write(scope, fixture.requests, remotes, 2, NULL),
                   -EINVAL, "peer 7");
-    require_error(sluice_scope_post_multicast_write(scope, desk.requests, NULL, 2, NULL), -EINVAL,
-                  "NULL");
-    require_error(sluice_scope_post_fetch_add(scope, 0, desk.sges, NULL, 1, NULL), -EINVAL,
+    require_error(sluice_scope_post_multicast_write(scope, fixture.requests, NULL, 2, NULL),
+                  -EINVAL, "NULL");
+    require_error(sluice_scope_post_fetch_add(scope, 0, fixture.sges, NULL, 1, NULL), -EINVAL,
                   "fetch");
     require_result(sluice_scope_post_multicast_send(scope, NULL, NULL, 0, NULL), 0);
     require_result(sluice_scope_post_gather_read(scope, NULL, 0, NULL), 0);
-    end(&desk, scope, 0);
-    require_error(sluice_scope_post_send(scope, 0, desk.sges, 1, NULL), -ESTALE, "scope has ended");
-    require_error(sluice_scope_poll(scope, desk.failures, 1), -ESTALE, "scope has ended");
+    end(&fixture, scope, 0);
+    require_error(sluice_scope_post_send(scope, 0, fixture.sges, 1, NULL), -ESTALE,
+                  "scope has ended");
+    require_error(sluice_scope_poll(scope, fixture.failures, 1), -ESTALE, "scope has ended");
     require_error(sluice_scope_end(scope, NULL), -ESTALE, "scope has ended");
-    pattern_check(desk.near.bytes, desk.near.length, 1);
-    pattern_check(desk.far.bytes, desk.far.length, 2);
-    desk_close(&desk);
+    pattern_check(fixture.near.bytes, fixture.near.length, 1);
+    pattern_check(fixture.far.bytes, fixture.far.length, 2);
+    fixture_close(&fixture);
 }
 END_TEST
 
 #define refused(call) require_error(call, -EBUSY, "scope")
 
-static void check_channel_is_busy(struct sluice_channel *channel, struct desk *desk,
+static void check_channel_is_busy(struct sluice_channel *channel, struct fixture *fixture,
                                   struct sluice_handle *handle)
 {
-    struct sluice_sge *sges = desk->sges;
-    const struct sluice_remote_mr *remote = &desk->requests[0].remote;
+    struct sluice_sge *sges = fixture->sges;
+    const struct sluice_remote_mr *remote = &fixture->requests[0].remote;
     struct sluice_completion completion;
-    struct sluice_sge word = memory_sge(&desk->near, 0, 8);
+    struct sluice_sge word = memory_sge(&fixture->near, 0, 8);
     refused(sluice_channel_send(channel, sges, 1, DEADLINE));
     refused(sluice_channel_send_immediate(channel, sges, 1, 5, DEADLINE));
     refused(sluice_channel_receive(channel, sges, 1, DEADLINE, &completion));
@@ -358,10 +365,10 @@ static void check_channel_is_busy(struct sluice_channel *channel, struct desk *d
     refused(sluice_channel_read(channel, sges, 1, remote, DEADLINE));
     refused(sluice_channel_compare_swap(channel, &word, remote, 1, 2, DEADLINE));
     refused(sluice_channel_fetch_add(channel, &word, remote, 1, DEADLINE));
-    refused(sluice_channel_submit(channel, desk->requests, 1, DEADLINE, &completion));
+    refused(sluice_channel_submit(channel, fixture->requests, 1, DEADLINE, &completion));
     refused(sluice_channel_submit(channel, NULL, 0, DEADLINE, NULL));
-    refused(sluice_channel_post(channel, desk->requests, 1, DEADLINE, NULL));
-    refused(sluice_channel_post(channel, desk->requests, 3, DEADLINE, NULL));
+    refused(sluice_channel_post(channel, fixture->requests, 1, DEADLINE, NULL));
+    refused(sluice_channel_post(channel, fixture->requests, 3, DEADLINE, NULL));
     refused(sluice_channel_send_unpolled(channel, sges, 1, DEADLINE, NULL));
     refused(sluice_channel_receive_unpolled(channel, sges, 1, DEADLINE, NULL));
     refused(sluice_channel_write_unpolled(channel, sges, 1, remote, DEADLINE, NULL));
@@ -381,37 +388,37 @@ static void check_channel_is_busy(struct sluice_channel *channel, struct desk *d
 /* What only looks is allowed, and nothing that was refused has happened. */
 START_TEST(channel_is_busy)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_channel_info info = {.size = sizeof(info)};
     struct sluice_counters counters = {.size = sizeof(counters)};
     struct sluice_error error = {.size = sizeof(error)};
-    desk_open(&desk);
-    struct sluice_channel *channel = desk.star.spokes[1];
+    fixture_open(&fixture);
+    struct sluice_channel *channel = fixture.star.spokes[1];
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     receive.user_data = 5;
     struct sluice_handle handle = post(channel, &receive);
     struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
-    desk.requests[0].opcode = SLUICE_OP_WRITE;
-    check_channel_is_busy(channel, &desk, &handle);
+    fixture.requests[0].opcode = SLUICE_OP_WRITE;
+    check_channel_is_busy(channel, &fixture, &handle);
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
     require_result(sluice_channel_error(channel, &error), 0);
     require_ok(sluice_channel_query(channel, &info));
     require_ok(sluice_channel_counters(channel, &counters));
     require(sluice_channel_fd(channel) >= 0, "%s", sluice_last_error());
     require_ok(sluice_channel_wake(channel));
-    require_ok(sluice_scope_end(scope, &desk.report));
-    require(desk.report.posted == 0, "%u", desk.report.posted);
-    require_ok(sluice_multichannel_send(desk.star.hub, 1, NULL, 0, DEADLINE));
+    require_ok(sluice_scope_end(scope, &fixture.report));
+    require(fixture.report.posted == 0, "%u", fixture.report.posted);
+    require_ok(sluice_multichannel_send(fixture.star.hub, 1, NULL, 0, DEADLINE));
     require(await(channel, handle, SLUICE_CLASS_NONE).user_data == 5, "%u", 5);
-    pattern_check(desk.near.bytes, desk.near.length, 1);
-    pattern_check(desk.far.bytes, desk.far.length, 2);
-    desk_close(&desk);
+    pattern_check(fixture.near.bytes, fixture.near.length, 1);
+    pattern_check(fixture.far.bytes, fixture.far.length, 2);
+    fixture_close(&fixture);
 }
 END_TEST
 
-static void check_lists_are_busy(struct sluice_multichannel *hub, struct desk *desk)
+static void check_lists_are_busy(struct sluice_multichannel *hub, struct fixture *fixture)
 {
-    struct sluice_request *requests = desk->requests;
+    struct sluice_request *requests = fixture->requests;
     uint32_t peer = 1;
     struct sluice_peer_remote_mr remote = {.peer = 1, .remote = requests[0].remote};
     refused(sluice_multichannel_submit(hub, requests, 0, DEADLINE, NULL));
@@ -433,22 +440,22 @@ static void check_lists_are_busy(struct sluice_multichannel *hub, struct desk *d
 
 START_TEST(multichannel_is_busy)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_endpoint endpoint = {{0}};
     struct sluice_completion completion;
     struct sluice_handle handle = {0};
-    desk_open(&desk);
-    struct sluice_multichannel *hub = desk.star.hub;
-    const struct sluice_remote_mr *remote = &desk.requests[0].remote;
-    struct sluice_scope *scope = begin(&desk);
-    check_lists_are_busy(hub, &desk);
-    refused(sluice_multichannel_send(hub, 1, desk.sges, 1, DEADLINE));
-    refused(sluice_multichannel_receive(hub, 1, desk.sges, 1, DEADLINE, NULL));
-    refused(sluice_multichannel_write(hub, 1, desk.sges, 1, remote, DEADLINE));
-    refused(sluice_multichannel_read(hub, 1, desk.sges, 1, remote, DEADLINE));
-    refused(sluice_multichannel_read_unpolled(hub, 1, desk.sges, 1, remote, DEADLINE, NULL));
-    desk.requests[0].opcode = SLUICE_OP_READ;
-    refused(sluice_multichannel_post(hub, desk.requests, 1, DEADLINE, NULL));
+    fixture_open(&fixture);
+    struct sluice_multichannel *hub = fixture.star.hub;
+    const struct sluice_remote_mr *remote = &fixture.requests[0].remote;
+    struct sluice_scope *scope = begin(&fixture);
+    check_lists_are_busy(hub, &fixture);
+    refused(sluice_multichannel_send(hub, 1, fixture.sges, 1, DEADLINE));
+    refused(sluice_multichannel_receive(hub, 1, fixture.sges, 1, DEADLINE, NULL));
+    refused(sluice_multichannel_write(hub, 1, fixture.sges, 1, remote, DEADLINE));
+    refused(sluice_multichannel_read(hub, 1, fixture.sges, 1, remote, DEADLINE));
+    refused(sluice_multichannel_read_unpolled(hub, 1, fixture.sges, 1, remote, DEADLINE, NULL));
+    fixture.requests[0].opcode = SLUICE_OP_READ;
+    refused(sluice_multichannel_post(hub, fixture.requests, 1, DEADLINE, NULL));
     refused(sluice_multichannel_poll(hub, &completion, 1));
     refused(sluice_multichannel_wait(hub, &handle, 0, &completion));
     refused(sluice_multichannel_next(hub, 0, &completion));
@@ -459,36 +466,36 @@ START_TEST(multichannel_is_busy)
     for (uint32_t i = 0; i < PEERS; i++) {
         require_result(sluice_multichannel_peer_state(hub, i), SLUICE_STATE_READY);
     }
-    end(&desk, scope, 0);
-    pattern_check(desk.near.bytes, desk.near.length, 1);
-    pattern_check(desk.far.bytes, desk.far.length, 2);
-    desk_close(&desk);
+    end(&fixture, scope, 0);
+    pattern_check(fixture.near.bytes, fixture.near.length, 1);
+    pattern_check(fixture.far.bytes, fixture.far.length, 2);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* A wake ends the wait for one request, and nothing else of a scope. */
 START_TEST(woken_in_a_scope)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
-    desk_open(&desk);
-    struct sluice_scope *scope = begin(&desk);
-    require_ok(sluice_scope_post_receive(scope, 1, &desk.sges[0], 1, &desk.handles[0]));
-    require_ok(sluice_multichannel_wake(desk.star.hub));
-    require_result(sluice_scope_wait(scope, &desk.handles[0], DEADLINE, &completion), -EINTR);
+    fixture_open(&fixture);
+    struct sluice_scope *scope = begin(&fixture);
+    require_ok(sluice_scope_post_receive(scope, 1, &fixture.sges[0], 1, &fixture.handles[0]));
+    require_ok(sluice_multichannel_wake(fixture.star.hub));
+    require_result(sluice_scope_wait(scope, &fixture.handles[0], DEADLINE, &completion), -EINTR);
     /* Once; and nothing is lost. */
-    require_result(sluice_scope_wait(scope, &desk.handles[0], SLUICE_MS(5), &completion),
+    require_result(sluice_scope_wait(scope, &fixture.handles[0], SLUICE_MS(5), &completion),
                    -ETIMEDOUT);
-    post_to_hub(&desk, 1, SLUICE_OP_SEND, 0);
-    wait_for(&desk, scope, 0, SLUICE_OP_RECEIVE, 1, 0);
-    check_slot(&desk, 0, 0);
-    require_ok(sluice_multichannel_wake(desk.star.hub));
-    require_result(sluice_scope_post_scatter_write(scope, desk.requests, SLOTS, NULL), SLOTS);
-    end(&desk, scope, SLOTS + 1);
+    post_to_hub(&fixture, 1, SLUICE_OP_SEND, 0);
+    wait_for(&fixture, scope, 0, SLUICE_OP_RECEIVE, 1, 0);
+    check_slot(&fixture, 0, 0);
+    require_ok(sluice_multichannel_wake(fixture.star.hub));
+    require_result(sluice_scope_post_scatter_write(scope, fixture.requests, SLOTS, NULL), SLOTS);
+    end(&fixture, scope, SLOTS + 1);
     for (uint32_t i = 1; i < SLOTS; i++) {
-        check_slot(&desk, i, i);
+        check_slot(&fixture, i, i);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 

@@ -15,7 +15,7 @@
 #define CROWD 150
 
 /* Two pairs, and writes of the first. */
-struct desk {
+struct fixture {
     struct pair pair;
     struct pair other;
     struct memory near;
@@ -25,24 +25,24 @@ struct desk {
     struct sluice_scope_report report;
 };
 
-static void desk_open(struct desk *desk)
+static void fixture_open(struct fixture *fixture)
 {
-    memset(desk, 0, sizeof(*desk));
-    pair_open(&desk->pair, NULL);
-    pair_open(&desk->other, NULL);
-    memory_open(&desk->near, desk->pair.sides.pds[0], LENGTH);
-    memory_open(&desk->far, desk->pair.sides.pds[1], LENGTH);
-    desk->sge = memory_sge(&desk->near, 0, LENGTH);
-    desk->remote = memory_remote(&desk->far, 0, LENGTH);
-    desk->report.size = sizeof(desk->report);
+    memset(fixture, 0, sizeof(*fixture));
+    pair_open(&fixture->pair, NULL);
+    pair_open(&fixture->other, NULL);
+    memory_open(&fixture->near, fixture->pair.sides.pds[0], LENGTH);
+    memory_open(&fixture->far, fixture->pair.sides.pds[1], LENGTH);
+    fixture->sge = memory_sge(&fixture->near, 0, LENGTH);
+    fixture->remote = memory_remote(&fixture->far, 0, LENGTH);
+    fixture->report.size = sizeof(fixture->report);
 }
 
-static void desk_close(struct desk *desk)
+static void fixture_close(struct fixture *fixture)
 {
-    memory_close(&desk->near);
-    memory_close(&desk->far);
-    pair_close(&desk->other);
-    pair_close(&desk->pair);
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    pair_close(&fixture->other);
+    pair_close(&fixture->pair);
 }
 
 static struct sluice_scope *begin(struct sluice_channel *channel)
@@ -62,7 +62,7 @@ static struct sluice_scope *begin_and_end(struct sluice_channel *channel)
 }
 
 /* Each call for it is refused so. */
-static void check_refused(struct desk *desk, struct sluice_scope *volatile scope, int error)
+static void check_refused(struct fixture *fixture, struct sluice_scope *volatile scope, int error)
 {
     const char *words = error == -ESTALE ? "scope has ended" : "not a scope";
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
@@ -71,8 +71,8 @@ static void check_refused(struct desk *desk, struct sluice_scope *volatile scope
     struct sluice_scope_report report = {.size = sizeof(report), .said = -EDOM, .posted = 7};
     require_error(sluice_scope_post(scope, &send, 1, &handle), error, words);
     require_error(sluice_scope_post_send(scope, 0, NULL, 0, &handle), error, words);
-    require_error(sluice_scope_post_write(scope, 0, &desk->sge, 1, &desk->remote, &handle), error,
-                  words);
+    require_error(sluice_scope_post_write(scope, 0, &fixture->sge, 1, &fixture->remote, &handle),
+                  error, words);
     require_error(sluice_scope_post_scatter_send(scope, &send, 1, &handle), error, words);
     require_error(sluice_scope_post_multicast_send(scope, &send, &send.peer, 1, &handle), error,
                   words);
@@ -87,69 +87,70 @@ static void check_refused(struct desk *desk, struct sluice_scope *volatile scope
 }
 
 /* It is open, and has posted nothing so far; what is posted now is done at its end. */
-static void check_untouched(struct desk *desk, struct sluice_scope *scope)
+static void check_untouched(struct fixture *fixture, struct sluice_scope *scope)
 {
-    require_ok(sluice_scope_post_write(scope, 0, &desk->sge, 1, &desk->remote, NULL));
-    require_ok(sluice_scope_end(scope, &desk->report));
-    require(desk->report.posted == 1 && desk->report.unseen == 1, "%u posted", desk->report.posted);
+    require_ok(sluice_scope_post_write(scope, 0, &fixture->sge, 1, &fixture->remote, NULL));
+    require_ok(sluice_scope_end(scope, &fixture->report));
+    require(fixture->report.posted == 1 && fixture->report.unseen == 1, "%u posted",
+            fixture->report.posted);
 }
 
 START_TEST(ended_twice_on_one_channel)
 {
-    struct desk desk;
-    desk_open(&desk);
-    struct sluice_scope *old = begin_and_end(desk.pair.channels[0]);
-    check_refused(&desk, old, -ESTALE);
-    struct sluice_scope *scope = begin(desk.pair.channels[0]);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_scope *old = begin_and_end(fixture.pair.channels[0]);
+    check_refused(&fixture, old, -ESTALE);
+    struct sluice_scope *scope = begin(fixture.pair.channels[0]);
     require(scope != old, "%p", (void *)old);
-    check_refused(&desk, old, -ESTALE);
-    check_untouched(&desk, scope);
-    pair_works(&desk.pair);
-    desk_close(&desk);
+    check_refused(&fixture, old, -ESTALE);
+    check_untouched(&fixture, scope);
+    pair_works(&fixture.pair);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(ended_twice_beside_another_channel)
 {
-    struct desk desk;
-    desk_open(&desk);
-    struct sluice_scope *first = begin(desk.pair.channels[0]);
-    struct sluice_scope *old = begin_and_end(desk.other.channels[0]);
-    struct sluice_scope *second = begin(desk.pair.channels[1]);
-    check_refused(&desk, old, -ESTALE);
-    check_untouched(&desk, first);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_scope *first = begin(fixture.pair.channels[0]);
+    struct sluice_scope *old = begin_and_end(fixture.other.channels[0]);
+    struct sluice_scope *second = begin(fixture.pair.channels[1]);
+    check_refused(&fixture, old, -ESTALE);
+    check_untouched(&fixture, first);
     require_ok(sluice_scope_end(second, NULL));
-    pair_works(&desk.pair);
-    desk_close(&desk);
+    pair_works(&fixture.pair);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* The channel is gone, and the next one may have what it left. */
 START_TEST(ended_before_the_close)
 {
-    struct desk desk;
-    desk_open(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture);
     for (int closed_first = 0; closed_first < 2; closed_first++) {
-        struct sluice_scope *scope = begin(desk.other.channels[0]);
+        struct sluice_scope *scope = begin(fixture.other.channels[0]);
         struct sluice_scope *volatile old = scope;
         if (!closed_first) {
             require_ok(sluice_scope_end(scope, NULL));
         }
-        sluice_channel_close(desk.other.channels[0]);
+        sluice_channel_close(fixture.other.channels[0]);
         if (closed_first) {
             require_ok(sluice_scope_end(scope, NULL));
         }
-        sluice_channel_close(desk.other.channels[1]);
-        check_refused(&desk, old, -ESTALE);
-        pair_connect(&desk.other, NULL);
-        check_refused(&desk, old, -ESTALE);
-        struct sluice_scope *next[] = {begin(desk.other.channels[0]),
-                                       begin(desk.other.channels[1])};
-        check_refused(&desk, old, -ESTALE);
+        sluice_channel_close(fixture.other.channels[1]);
+        check_refused(&fixture, old, -ESTALE);
+        pair_connect(&fixture.other, NULL);
+        check_refused(&fixture, old, -ESTALE);
+        struct sluice_scope *next[] = {begin(fixture.other.channels[0]),
+                                       begin(fixture.other.channels[1])};
+        check_refused(&fixture, old, -ESTALE);
         require_ok(sluice_scope_end(next[0], NULL));
         require_ok(sluice_scope_end(next[1], NULL));
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -157,49 +158,49 @@ END_TEST
 START_TEST(ended_long_ago)
 {
     const int scopes = short_run() ? 2000 : 300000;
-    struct desk desk;
-    desk_open(&desk);
-    struct sluice_scope *old = begin_and_end(desk.pair.channels[0]);
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_scope *old = begin_and_end(fixture.pair.channels[0]);
     for (int i = 0; i < scopes; i++) {
-        struct sluice_scope *scope = begin(desk.pair.channels[i % 2]);
+        struct sluice_scope *scope = begin(fixture.pair.channels[i % 2]);
         require(scope != old, "after %d", i);
         require_ok(sluice_scope_end(scope, NULL));
     }
-    struct sluice_scope *scope = begin(desk.pair.channels[0]);
-    check_refused(&desk, old, -ESTALE);
-    check_untouched(&desk, scope);
-    desk_close(&desk);
+    struct sluice_scope *scope = begin(fixture.pair.channels[0]);
+    check_refused(&fixture, old, -ESTALE);
+    check_untouched(&fixture, scope);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(what_was_never_a_scope)
 {
-    struct desk desk;
-    desk_open(&desk);
-    struct sluice_scope *scope = begin(desk.pair.channels[0]);
-    void *others[] = {&desk,     desk.pair.channels[0], (void *)1,
-                      (void *)8, (void *)UINTPTR_MAX,   (char *)&desk + 1};
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_scope *scope = begin(fixture.pair.channels[0]);
+    void *others[] = {&fixture,  fixture.pair.channels[0], (void *)1,
+                      (void *)8, (void *)UINTPTR_MAX,      (char *)&fixture + 1};
     for (size_t i = 0; i < COUNT(others); i++) {
-        check_refused(&desk, others[i], -EINVAL);
+        check_refused(&fixture, others[i], -EINVAL);
     }
     require_error(sluice_scope_poll(NULL, NULL, 0), -EINVAL, "not a scope");
-    check_untouched(&desk, scope);
-    desk_close(&desk);
+    check_untouched(&fixture, scope);
+    fixture_close(&fixture);
 }
 END_TEST
 
 /* All of them at once, and the places of those that have closed go to others. */
 START_TEST(scopes_of_a_crowd)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_multichannel *loops[CROWD];
     struct sluice_scope *scopes[CROWD];
     struct sluice_scope *volatile old[CROWD];
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 2, .receive_depth = 2};
-    desk_open(&desk);
+    fixture_open(&fixture);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < CROWD; i++) {
-            loops[i] = loop_open(desk.pair.sides.pds[0], 2, &attr);
+            loops[i] = loop_open(fixture.pair.sides.pds[0], 2, &attr);
             scopes[i] = sluice_multichannel_scope_begin(loops[i], DEADLINE);
             require(scopes[i], "%s", sluice_last_error());
             require_ok(sluice_scope_post_receive(scopes[i], 1, NULL, 0, NULL));
@@ -212,13 +213,13 @@ START_TEST(scopes_of_a_crowd)
         }
         for (int i = 0; i < CROWD; i++) {
             old[i] = scopes[i];
-            require_ok(sluice_scope_end(scopes[i], &desk.report));
-            require(desk.report.posted == 2, "%d: %u posted", i, desk.report.posted);
+            require_ok(sluice_scope_end(scopes[i], &fixture.report));
+            require(fixture.report.posted == 2, "%d: %u posted", i, fixture.report.posted);
             require_error(sluice_scope_end(old[i], NULL), -ESTALE, "ended");
             sluice_multichannel_close(loops[i]);
         }
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -248,10 +249,10 @@ static void *ask_for_others(void *argument)
 
 START_TEST(ended_by_other_threads)
 {
-    struct desk desk;
-    desk_open(&desk);
-    struct worker workers[2] = {{.channel = desk.pair.channels[0], .other = &workers[1]},
-                                {.channel = desk.other.channels[0], .other = &workers[0]}};
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct worker workers[2] = {{.channel = fixture.pair.channels[0], .other = &workers[1]},
+                                {.channel = fixture.other.channels[0], .other = &workers[0]}};
     for (int i = 0; i < 2; i++) {
         require(pthread_create(&workers[i].thread, NULL, ask_for_others, &workers[i]) == 0, "%d",
                 i);
@@ -259,7 +260,7 @@ START_TEST(ended_by_other_threads)
     for (int i = 0; i < 2; i++) {
         pthread_join(workers[i].thread, NULL);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 #include "words.h"
 
-void desk_open(struct desk *desk, const struct sluice_channel_attr *attr, uint32_t access)
+void fixture_open(struct fixture *fixture, const struct sluice_channel_attr *attr, uint32_t access)
 {
-    star_open(&desk->star, 2, attr);
-    memory_open(&desk->near, desk->star.sides.pds[0], BYTES);
-    memory_open_at(&desk->far, desk->star.sides.pds[1], BYTES, access, 0);
-    desk->results = (uint64_t *)(void *)desk->near.bytes;
-    desk->words = (uint64_t *)(void *)desk->far.bytes;
+    star_open(&fixture->star, 2, attr);
+    memory_open(&fixture->near, fixture->star.sides.pds[0], BYTES);
+    memory_open_at(&fixture->far, fixture->star.sides.pds[1], BYTES, access, 0);
+    fixture->results = (uint64_t *)(void *)fixture->near.bytes;
+    fixture->words = (uint64_t *)(void *)fixture->far.bytes;
     for (int i = 0; i < WORDS; i++) {
-        desk->words[i] = START + (uint64_t)i;
-        desk->results[i] = 0;
+        fixture->words[i] = START + (uint64_t)i;
+        fixture->results[i] = 0;
     }
 }
 
-void desk_close(struct desk *desk)
+void fixture_close(struct fixture *fixture)
 {
-    star_works(&desk->star, 0);
-    memory_close(&desk->near);
-    memory_close(&desk->far);
-    star_close(&desk->star);
+    star_works(&fixture->star, 0);
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    star_close(&fixture->star);
 }
 
-struct sluice_sge result_sge(const struct desk *desk, uint32_t index)
+struct sluice_sge result_sge(const struct fixture *fixture, uint32_t index)
 {
-    return memory_sge(&desk->near, index * sizeof(uint64_t), sizeof(uint64_t));
+    return memory_sge(&fixture->near, index * sizeof(uint64_t), sizeof(uint64_t));
 }
 
-struct sluice_remote_mr word_of(const struct desk *desk, uint32_t index)
+struct sluice_remote_mr word_of(const struct fixture *fixture, uint32_t index)
 {
-    return memory_remote(&desk->far, index * sizeof(uint64_t), sizeof(uint64_t));
+    return memory_remote(&fixture->far, index * sizeof(uint64_t), sizeof(uint64_t));
 }
 
 void require_word(uint64_t got, uint64_t wanted, const char *what)
@@ -38,31 +38,31 @@ void require_word(uint64_t got, uint64_t wanted, const char *what)
             (unsigned long long)wanted);
 }
 
-void check_others(const struct desk *desk, uint32_t touched)
+void check_others(const struct fixture *fixture, uint32_t touched)
 {
     for (uint32_t i = 0; i < WORDS; i++) {
         if ((touched >> i & 1) == 0) {
-            require_word(desk->words[i], START + i, "a word beside");
+            require_word(fixture->words[i], START + i, "a word beside");
         }
     }
-    memory_check_guards(&desk->near);
-    memory_check_guards(&desk->far);
+    memory_check_guards(&fixture->near);
+    memory_check_guards(&fixture->far);
 }
 
-struct sluice_request add_request(const struct desk *desk, uint32_t word,
+struct sluice_request add_request(const struct fixture *fixture, uint32_t word,
                                   const struct sluice_sge *result, uint64_t addend)
 {
     struct sluice_request request = request_of(SLUICE_OP_FETCH_ADD, 1, result);
-    request.remote = word_of(desk, word);
+    request.remote = word_of(fixture, word);
     request.operand[0] = addend;
     return request;
 }
 
-struct sluice_request swap_request(const struct desk *desk, uint32_t word,
+struct sluice_request swap_request(const struct fixture *fixture, uint32_t word,
                                    const struct sluice_sge *result, uint64_t expected,
                                    uint64_t desired)
 {
-    struct sluice_request request = add_request(desk, word, result, expected);
+    struct sluice_request request = add_request(fixture, word, result, expected);
     request.opcode = SLUICE_OP_COMPARE_SWAP;
     request.operand[1] = desired;
     return request;

@@ -11,7 +11,7 @@
 #define START UINT64_C(0x0123456789abcdef)
 
 /* Word i is START + i, and the results are 0. The hub asks peer 1; peer 0 looks on. */
-struct desk {
+struct fixture {
     struct star star;
     struct memory near;
     struct memory far;
@@ -19,21 +19,21 @@ struct desk {
     uint64_t *words;
 };
 
-void desk_open(struct desk *desk, const struct sluice_channel_attr *attr, uint32_t access);
+void fixture_open(struct fixture *fixture, const struct sluice_channel_attr *attr, uint32_t access);
 /* Checks that peer 0 works. */
-void desk_close(struct desk *desk);
+void fixture_close(struct fixture *fixture);
 
-struct sluice_sge result_sge(const struct desk *desk, uint32_t index);
-struct sluice_remote_mr word_of(const struct desk *desk, uint32_t index);
-struct sluice_request add_request(const struct desk *desk, uint32_t word,
+struct sluice_sge result_sge(const struct fixture *fixture, uint32_t index);
+struct sluice_remote_mr word_of(const struct fixture *fixture, uint32_t index);
+struct sluice_request add_request(const struct fixture *fixture, uint32_t word,
                                   const struct sluice_sge *result, uint64_t addend);
-struct sluice_request swap_request(const struct desk *desk, uint32_t word,
+struct sluice_request swap_request(const struct fixture *fixture, uint32_t word,
                                    const struct sluice_sge *result, uint64_t expected,
                                    uint64_t desired);
 
 void require_word(uint64_t got, uint64_t wanted, const char *what);
 /* All words but those of the mask are what they were. */
-void check_others(const struct desk *desk, uint32_t touched);
+void check_others(const struct fixture *fixture, uint32_t touched);
 bool device_has_atomics(void);
 
 #endif

@@ -211,16 +211,16 @@ START_TEST(atomics_of_the_device)
     } kinds[] = {{IBV_ATOMIC_HCA, SLUICE_ATOMICS_DEVICE}, {IBV_ATOMIC_GLOB, SLUICE_ATOMICS_GLOBAL}};
     const int all = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        struct desk desk;
+        struct fixture fixture;
         fake_verbs.device[0].atomic_cap = kinds[i].has;
-        desk_open(&desk, NULL, ACCESS);
-        require_number(context_info(desk.star.sides.contexts[0]).atomics, kinds[i].told);
+        fixture_open(&fixture, NULL, ACCESS);
+        require_number(context_info(fixture.star.sides.contexts[0]).atomics, kinds[i].told);
         require_number(changes_of(0).init.qp_access_flags, all);
-        struct sluice_sge sge = result_sge(&desk, 0);
-        struct sluice_remote_mr remote = word_of(&desk, 0);
-        require_ok(sluice_multichannel_fetch_add(desk.star.hub, 1, &sge, &remote, 1, DEADLINE));
-        require_word(desk.results[0], START, "the old value");
-        desk_close(&desk);
+        struct sluice_sge sge = result_sge(&fixture, 0);
+        struct sluice_remote_mr remote = word_of(&fixture, 0);
+        require_ok(sluice_multichannel_fetch_add(fixture.star.hub, 1, &sge, &remote, 1, DEADLINE));
+        require_word(fixture.results[0], START, "the old value");
+        fixture_close(&fixture);
         check_nothing_left();
     }
 }
@@ -229,29 +229,29 @@ END_TEST
 /* Without them nothing is asked of it that it cannot do, and all else works. */
 START_TEST(no_atomics)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .access = SLUICE_ACCESS_REMOTE_ATOMIC};
     fake_verbs.device[0].atomic_cap = IBV_ATOMIC_NONE;
-    desk_open(&desk, NULL, ACCESS_ALL);
-    struct sluice_pd *pd = desk.star.sides.pds[0];
-    struct sluice_sge sge = result_sge(&desk, 0);
-    struct sluice_remote_mr remote = word_of(&desk, 0);
-    require_number(context_info(desk.star.sides.contexts[0]).atomics, SLUICE_ATOMICS_NONE);
+    fixture_open(&fixture, NULL, ACCESS_ALL);
+    struct sluice_pd *pd = fixture.star.sides.pds[0];
+    struct sluice_sge sge = result_sge(&fixture, 0);
+    struct sluice_remote_mr remote = word_of(&fixture, 0);
+    require_number(context_info(fixture.star.sides.contexts[0]).atomics, SLUICE_ATOMICS_NONE);
     require_number(changes_of(0).init.qp_access_flags,
                    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
-    require_error(sluice_multichannel_fetch_add(desk.star.hub, 1, &sge, &remote, 1, DEADLINE),
+    require_error(sluice_multichannel_fetch_add(fixture.star.hub, 1, &sge, &remote, 1, DEADLINE),
                   -EOPNOTSUPP, "fake0");
     require_error(
-        sluice_multichannel_compare_swap(desk.star.hub, 1, &sge, &remote, START, 1, DEADLINE),
+        sluice_multichannel_compare_swap(fixture.star.hub, 1, &sge, &remote, START, 1, DEADLINE),
         -EOPNOTSUPP, "compare-swap");
-    struct sluice_request request = add_request(&desk, 0, &sge, 1);
-    require_error(sluice_multichannel_post(desk.star.hub, &request, 1, DEADLINE, NULL), -EOPNOTSUPP,
-                  "fetch-add");
+    struct sluice_request request = add_request(&fixture, 0, &sge, 1);
+    require_error(sluice_multichannel_post(fixture.star.hub, &request, 1, DEADLINE, NULL),
+                  -EOPNOTSUPP, "fetch-add");
     require_null(sluice_channel_prepare(pd, &attr), EOPNOTSUPP, "REMOTE_ATOMIC");
     require_null(sluice_mr_alloc(pd, 8, ACCESS), EOPNOTSUPP, "REMOTE_ATOMIC");
-    check_others(&desk, 0);
-    star_works(&desk.star, 1);
-    desk_close(&desk);
+    check_others(&fixture, 0);
+    star_works(&fixture.star, 1);
+    fixture_close(&fixture);
     check_nothing_left();
 }
 END_TEST

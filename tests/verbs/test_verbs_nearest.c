@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/near.h"
 #include "../device/near/machine.h"
 #include "check.h"
+#include "device/near.h"
 
 struct ibv_device **__real_ibv_get_device_list(int *count);
 struct ibv_device **__wrap_ibv_get_device_list(int *count);

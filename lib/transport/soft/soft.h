@@ -203,7 +203,7 @@ struct soft_qp {
     const struct soft_wire *wire; /* NULL until connected */
     uint32_t cause;               /* in error: status of the oldest unfinished send */
     bool caused;                  /* it has been given */
-    bool deaf;                    /* self: the peer has failed, its requests go back */
+    bool recv_closed;             /* self: the peer has failed, its requests go back */
     bool asking;                  /* a probe of the engine waits for the peer */
     bool greeted;                 /* self: the peer is connected to us */
     const char *loss;             /* why the peer was lost, or NULL */

@@ -256,7 +256,7 @@ static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *
         end_receive(wqe, to, status, target.own);
     respond(&wqe->message, status);
     if (source != SLUICE_STATUS_SUCCESS)
-        to->deaf = true;
+        to->recv_closed = true;
     else if (status != SLUICE_STATUS_SUCCESS) {
         slu_soft_note_loss(to, SOFT_LOSS_REFUSED);
         slu_soft_qp_fail(to, SLUICE_STATUS_WR_FLUSH_ERR, false);
@@ -286,7 +286,7 @@ static bool handle(struct soft_message *message)
         bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
     else if (message->kind == SOFT_HELLO)
         greet(message);
-    else if (to->deaf || slu_soft_in_error(from))
+    else if (to->recv_closed || slu_soft_in_error(from))
         bounce(message, SLUICE_STATUS_WR_FLUSH_ERR);
     else if (!execute((struct soft_wqe *)message, from, to))
         return disclaim(message), false;

@@ -1,67 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 /* What messages carry, and how peers are connected and fail. */
-#include "desk.h"
+#include "fixture.h"
 
 START_TEST(immediate_of_a_receive)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
-    desk_open(&desk);
+    fixture_open(&fixture);
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     for (int with = 0; with < 2; with++) {
         send.flags = with ? SLUICE_IMMEDIATE : 0;
         send.immediate = with ? 0x01020304 : 0;
-        struct sluice_handle handle = post(desk.star.spokes[0], &send);
-        require_ok(sluice_multichannel_receive(desk.star.hub, 0, NULL, 0, DEADLINE, &completion));
+        struct sluice_handle handle = post(fixture.star.spokes[0], &send);
+        require_ok(
+            sluice_multichannel_receive(fixture.star.hub, 0, NULL, 0, DEADLINE, &completion));
         require(completion.flags == send.flags && completion.immediate == send.immediate,
                 "flags %x, immediate %x", completion.flags, completion.immediate);
-        await(desk.star.spokes[0], handle, SLUICE_CLASS_NONE);
+        await(fixture.star.spokes[0], handle, SLUICE_CLASS_NONE);
     }
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(bytes_of_sends_and_writes)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_completion completion;
-    desk_open(&desk);
-    struct sluice_sge far = memory_sge(&desk.far, 0, 100);
+    fixture_open(&fixture);
+    struct sluice_sge far = memory_sge(&fixture.far, 0, 100);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &far);
-    struct sluice_request send = request_of(SLUICE_OP_SEND, 2, desk.sges);
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 2, fixture.sges);
     send.sge_count = 3;
-    struct sluice_handle handle = post(desk.star.spokes[2], &receive);
-    require_ok(sluice_multichannel_submit(desk.star.hub, &send, 1, DEADLINE, &completion));
+    struct sluice_handle handle = post(fixture.star.spokes[2], &receive);
+    require_ok(sluice_multichannel_submit(fixture.star.hub, &send, 1, DEADLINE, &completion));
     require(completion.bytes == 3 * SLOT, "%llu", (unsigned long long)completion.bytes);
-    completion = await(desk.star.spokes[2], handle, SLUICE_CLASS_NONE);
+    completion = await(fixture.star.spokes[2], handle, SLUICE_CLASS_NONE);
     require(completion.bytes == 3 * SLOT, "%llu", (unsigned long long)completion.bytes);
-    require_ok(sluice_multichannel_submit(desk.star.hub, desk.writes, 1, DEADLINE, &completion));
+    require_ok(
+        sluice_multichannel_submit(fixture.star.hub, fixture.writes, 1, DEADLINE, &completion));
     require(completion.bytes == SLOT, "%llu", (unsigned long long)completion.bytes);
-    desk.writes[0].opcode = SLUICE_OP_READ;
-    require_ok(sluice_multichannel_submit(desk.star.hub, desk.writes, 1, DEADLINE, &completion));
+    fixture.writes[0].opcode = SLUICE_OP_READ;
+    require_ok(
+        sluice_multichannel_submit(fixture.star.hub, fixture.writes, 1, DEADLINE, &completion));
     require(completion.bytes == SLOT, "%llu", (unsigned long long)completion.bytes);
-    desk.writes[0].remote.rkey ^= 0x33333333;
-    require_result(sluice_multichannel_submit(desk.star.hub, desk.writes, 1, DEADLINE, &completion),
-                   -EACCES);
+    fixture.writes[0].remote.rkey ^= 0x33333333;
+    require_result(
+        sluice_multichannel_submit(fixture.star.hub, fixture.writes, 1, DEADLINE, &completion),
+        -EACCES);
     require(completion.bytes == 0, "%llu", (unsigned long long)completion.bytes);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(sges_beyond_their_memory)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_sge sge = {.addr = 7};
-    desk_open(&desk);
-    size_t length = desk.near.length;
-    require_result(sluice_mr_sge(desk.near.mr, 0, length + 1, &sge), -ERANGE);
-    require_result(sluice_mr_sge(desk.near.mr, length, 1, &sge), -ERANGE);
-    require_result(sluice_mr_sge(desk.near.mr, SIZE_MAX, 2, &sge), -ERANGE);
-    int result = sluice_mr_sge(desk.near.mr, 0, (size_t)UINT32_MAX + 1, &sge);
+    fixture_open(&fixture);
+    size_t length = fixture.near.length;
+    require_result(sluice_mr_sge(fixture.near.mr, 0, length + 1, &sge), -ERANGE);
+    require_result(sluice_mr_sge(fixture.near.mr, length, 1, &sge), -ERANGE);
+    require_result(sluice_mr_sge(fixture.near.mr, SIZE_MAX, 2, &sge), -ERANGE);
+    int result = sluice_mr_sge(fixture.near.mr, 0, (size_t)UINT32_MAX + 1, &sge);
     require(result == -ERANGE || result == -EMSGSIZE, "%d", result);
     require(sge.addr == 7, "it was written");
-    require_ok(sluice_mr_sge(desk.near.mr, length, 0, &sge));
-    desk_close(&desk);
+    require_ok(sluice_mr_sge(fixture.near.mr, length, 0, &sge));
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -86,10 +90,10 @@ END_TEST
 
 START_TEST(handshake_fails_for_one_peer)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_endpoint endpoints[2];
-    desk_open(&desk);
-    struct sluice_pd *pd = desk.star.sides.pds[0];
+    fixture_open(&fixture);
+    struct sluice_pd *pd = fixture.star.sides.pds[0];
     struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, 2, NULL);
     require(prepared, "%s", sluice_last_error());
     require_ok(sluice_prepared_multichannel_endpoints(prepared, endpoints, 2));
@@ -104,11 +108,11 @@ START_TEST(handshake_fails_for_one_peer)
     struct memory own;
     memory_open(&own, pd, SLOT);
     struct sluice_remote_mr remote = memory_remote(&own, 0, SLOT);
-    require_ok(sluice_multichannel_write(both, 1, desk.sges, 1, &remote, DEADLINE));
-    require(memcmp(own.bytes, desk.near.bytes, SLOT) == 0, "slot %u", 0);
+    require_ok(sluice_multichannel_write(both, 1, fixture.sges, 1, &remote, DEADLINE));
+    require(memcmp(own.bytes, fixture.near.bytes, SLOT) == 0, "slot %u", 0);
     memory_close(&own);
     sluice_multichannel_close(both);
-    desk_close(&desk);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -125,30 +129,30 @@ END_TEST
 
 START_TEST(error_after_an_error)
 {
-    struct desk desk;
-    desk_open(&desk);
-    desk.writes[1].remote.rkey ^= 0x33333333;
+    struct fixture fixture;
+    fixture_open(&fixture);
+    fixture.writes[1].remote.rkey ^= 0x33333333;
     for (uint32_t i = 0; i < 8; i++) {
-        desk.writes[i].peer = 1;
+        fixture.writes[i].peer = 1;
     }
-    require_result(sluice_multichannel_scatter_write(desk.star.hub, desk.writes, 8, DEADLINE,
-                                                     desk.completions),
+    require_result(sluice_multichannel_scatter_write(fixture.star.hub, fixture.writes, 8, DEADLINE,
+                                                     fixture.completions),
                    -EACCES);
-    struct sluice_error first = peer_error(desk.star.hub, 1);
+    struct sluice_error first = peer_error(fixture.star.hub, 1);
     require(first.error_class == SLUICE_CLASS_ACCESS && first.opcode == SLUICE_OP_WRITE, "%s",
             first.text);
     for (uint32_t i = 2; i < 8; i++) {
-        require_class(&desk.completions[i], SLUICE_CLASS_CANCELLED);
-        require(desk.completions[i].cause == first.status, "%u", desk.completions[i].cause);
+        require_class(&fixture.completions[i], SLUICE_CLASS_CANCELLED);
+        require(fixture.completions[i].cause == first.status, "%u", fixture.completions[i].cause);
     }
-    require_error(sluice_multichannel_send(desk.star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN,
+    require_error(sluice_multichannel_send(fixture.star.hub, 1, NULL, 0, DEADLINE), -ENOTCONN,
                   "peer 1 write");
-    struct sluice_error later = peer_error(desk.star.hub, 1);
+    struct sluice_error later = peer_error(fixture.star.hub, 1);
     require(memcmp(&first, &later, sizeof(first)) == 0, "%s", later.text);
     /* And it can be made good. */
-    star_reset(&desk.star, 1);
-    star_works(&desk.star, 1);
-    desk_close(&desk);
+    star_reset(&fixture.star, 1);
+    star_works(&fixture.star, 1);
+    fixture_close(&fixture);
 }
 END_TEST
 

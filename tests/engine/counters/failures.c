@@ -1,68 +1,68 @@
 /* SPDX-License-Identifier: MIT */
 /* One failure of each class that a program can cause, and work that is refused. */
-#include "desk.h"
+#include "fixture.h"
 
 /* Of an RDMA device that finds its peer gone: it asks again so often, so fast. */
 #define ACK_TIMEOUT 14
 
 START_TEST(failure_of_access)
 {
-    struct desk desk;
+    struct fixture fixture;
     struct sluice_handle handles[2];
-    desk_open(&desk, NULL);
-    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    fixture_open(&fixture, NULL);
+    struct sluice_sge sge = sge_of(&fixture, 0, 10);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     for (int i = 0; i < 2; i++) {
-        handles[i] = post(desk.pair.channels[0], &receive);
+        handles[i] = post(fixture.pair.channels[0], &receive);
     }
-    fail_write(&desk, false);
+    fail_write(&fixture, false);
     /* What was in flight besides ends cancelled. */
     for (int i = 0; i < 2; i++) {
-        await(desk.pair.channels[0], handles[i], SLUICE_CLASS_CANCELLED);
-        desk.wanted[0].failed[SLUICE_CLASS_CANCELLED]++;
+        await(fixture.pair.channels[0], handles[i], SLUICE_CLASS_CANCELLED);
+        fixture.wanted[0].failed[SLUICE_CLASS_CANCELLED]++;
     }
-    desk_check(&desk);
-    desk_close(&desk);
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(failure_of_local_memory)
 {
-    struct desk desk;
-    desk_open(&desk, NULL);
-    fail_write(&desk, true);
-    desk_check(&desk);
-    desk_close(&desk);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    fail_write(&fixture, true);
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(failure_by_deadline)
 {
-    struct desk desk;
-    desk_open(&desk, NULL);
-    require_result(sluice_channel_receive(desk.pair.channels[0], NULL, 0, SLUICE_MS(20), NULL),
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    require_result(sluice_channel_receive(fixture.pair.channels[0], NULL, 0, SLUICE_MS(20), NULL),
                    -ETIMEDOUT);
-    desk.wanted[0].failed[SLUICE_CLASS_TIMEOUT]++;
-    desk_check(&desk);
-    desk_close(&desk);
+    fixture.wanted[0].failed[SLUICE_CLASS_TIMEOUT]++;
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(failure_by_truncation)
 {
-    struct desk desk;
-    desk_open(&desk, NULL);
-    struct sluice_sge near = sge_of(&desk, 0, 100);
-    struct sluice_sge far = sge_of(&desk, 1, 99);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    struct sluice_sge near = sge_of(&fixture, 0, 100);
+    struct sluice_sge far = sge_of(&fixture, 1, 99);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &far);
-    struct sluice_handle handle = post(desk.pair.channels[1], &receive);
-    require_result(sluice_channel_send(desk.pair.channels[0], &near, 1, DEADLINE), -EMSGSIZE);
-    await(desk.pair.channels[1], handle, SLUICE_CLASS_TRUNCATED);
+    struct sluice_handle handle = post(fixture.pair.channels[1], &receive);
+    require_result(sluice_channel_send(fixture.pair.channels[0], &near, 1, DEADLINE), -EMSGSIZE);
+    await(fixture.pair.channels[1], handle, SLUICE_CLASS_TRUNCATED);
     for (int i = 0; i < 2; i++) {
-        desk.wanted[i].failed[SLUICE_CLASS_TRUNCATED]++;
+        fixture.wanted[i].failed[SLUICE_CLASS_TRUNCATED]++;
     }
-    desk_check(&desk);
-    desk_close(&desk);
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -70,19 +70,19 @@ START_TEST(failure_by_loss_of_the_peer)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .ack_timeout = ACK_TIMEOUT, .retry_count = 1};
-    struct desk desk;
-    desk_open(&desk, &attr);
-    sluice_channel_close(desk.pair.channels[1]);
-    desk.pair.channels[1] = NULL;
-    struct sluice_sge sge = sge_of(&desk, 0, 10);
-    struct sluice_request write = write_of(&desk, &sge);
+    struct fixture fixture;
+    fixture_open(&fixture, &attr);
+    sluice_channel_close(fixture.pair.channels[1]);
+    fixture.pair.channels[1] = NULL;
+    struct sluice_sge sge = sge_of(&fixture, 0, 10);
+    struct sluice_request write = write_of(&fixture, &sge);
     /* Submitted, because a blocking call may find that the channel has failed already. */
     struct sluice_completion completion;
-    int result = sluice_channel_submit(desk.pair.channels[0], &write, 1, DEADLINE, &completion);
+    int result = sluice_channel_submit(fixture.pair.channels[0], &write, 1, DEADLINE, &completion);
     require(result == -ECONNRESET, "%d: %s", result, sluice_last_error());
-    desk.wanted[0].failed[SLUICE_CLASS_PEER_LOST]++;
-    require_counters(read_channel(desk.pair.channels[0]), &desk.wanted[0]);
-    desk_close(&desk);
+    fixture.wanted[0].failed[SLUICE_CLASS_PEER_LOST]++;
+    require_counters(read_channel(fixture.pair.channels[0]), &fixture.wanted[0]);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -90,30 +90,30 @@ END_TEST
 START_TEST(refused_work)
 {
     struct sluice_completion completions[3];
-    struct desk desk;
-    desk_open(&desk, NULL);
-    fail_write(&desk, false);
-    struct sluice_channel *channel = desk.pair.channels[0];
-    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    fail_write(&fixture, false);
+    struct sluice_channel *channel = fixture.pair.channels[0];
+    struct sluice_sge sge = sge_of(&fixture, 0, 10);
     struct sluice_request writes[3];
     for (int i = 0; i < 3; i++) {
-        writes[i] = write_of(&desk, &sge);
+        writes[i] = write_of(&fixture, &sge);
     }
     require_result(sluice_channel_send(channel, &sge, 1, DEADLINE), -ENOTCONN);
-    desk.wanted[0].refused++;
-    desk_check(&desk);
+    fixture.wanted[0].refused++;
+    fixture_check(&fixture);
     require_result(sluice_channel_submit(channel, writes, 3, DEADLINE, completions), -ENOTCONN);
-    desk.wanted[0].refused += 3;
-    desk_check(&desk);
+    fixture.wanted[0].refused += 3;
+    fixture_check(&fixture);
     require_result(sluice_channel_post(channel, writes, 3, DEADLINE, NULL), -ENOTCONN);
-    desk.wanted[0].refused++;
-    desk_check(&desk);
+    fixture.wanted[0].refused++;
+    fixture_check(&fixture);
     struct sluice_scope *scope = sluice_channel_scope_begin(channel, DEADLINE);
     require_result(sluice_scope_post(scope, writes, 2, NULL), 2);
     require_result(sluice_scope_end(scope, NULL), -ENOTCONN);
-    desk.wanted[0].refused += 2;
-    desk_check(&desk);
-    desk_close(&desk);
+    fixture.wanted[0].refused += 2;
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 
@@ -121,22 +121,22 @@ END_TEST
 START_TEST(work_that_found_no_room)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_depth = 1};
-    struct desk desk;
-    desk_open(&desk, &attr);
-    struct sluice_channel *channel = desk.pair.channels[0];
-    struct sluice_sge sge = sge_of(&desk, 0, 10);
+    struct fixture fixture;
+    fixture_open(&fixture, &attr);
+    struct sluice_channel *channel = fixture.pair.channels[0];
+    struct sluice_sge sge = sge_of(&fixture, 0, 10);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     struct sluice_handle handle = post(channel, &receive);
     require_result(sluice_channel_receive(channel, &sge, 1, SLUICE_MS(10), NULL), -ETIMEDOUT);
-    desk.wanted[0].refused++;
-    desk.wanted[0].queue_full++;
-    desk_check(&desk);
-    require_ok(sluice_channel_send(desk.pair.channels[1], NULL, 0, DEADLINE));
-    expect(&desk.wanted[1], SLUICE_OP_SEND, 0);
+    fixture.wanted[0].refused++;
+    fixture.wanted[0].queue_full++;
+    fixture_check(&fixture);
+    require_ok(sluice_channel_send(fixture.pair.channels[1], NULL, 0, DEADLINE));
+    expect(&fixture.wanted[1], SLUICE_OP_SEND, 0);
     await(channel, handle, SLUICE_CLASS_NONE);
-    expect(&desk.wanted[0], SLUICE_OP_RECEIVE, 0);
-    desk_check(&desk);
-    desk_close(&desk);
+    expect(&fixture.wanted[0], SLUICE_OP_RECEIVE, 0);
+    fixture_check(&fixture);
+    fixture_close(&fixture);
 }
 END_TEST
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks of an exchange over TCP in threads of one process, on the loopback. */
-#ifndef EXCHANGE_RANKS_H
-#define EXCHANGE_RANKS_H
+#ifndef EXCHANGE_PARTIES_H
+#define EXCHANGE_PARTIES_H
 
 #include <pthread.h>
 

@@ -11,7 +11,7 @@
 #define SLOTS 48
 
 /* A hub with short queues, memory on both sides, and writes from slot to slot. */
-struct desk {
+struct fixture {
     struct star star;
     struct memory near;
     struct memory far;
@@ -22,14 +22,14 @@ struct desk {
     struct sluice_scope_report report;
 };
 
-void desk_open(struct desk *desk);
-void desk_close(struct desk *desk);
+void fixture_open(struct fixture *fixture);
+void fixture_close(struct fixture *fixture);
 /* Opens a scope of the hub. */
-struct sluice_scope *desk_begin(struct desk *desk);
+struct sluice_scope *fixture_begin(struct fixture *fixture);
 /* A slot of the peers' memory has been written, or has not. */
-void check_slot(const struct desk *desk, uint32_t slot, bool written);
+void check_slot(const struct fixture *fixture, uint32_t slot, bool written);
 /* Polls the hub until so many completions came. */
-void poll_hub(struct desk *desk, uint32_t count);
+void poll_hub(struct fixture *fixture, uint32_t count);
 
 /* handles.c, peers.c */
 void add_handle_tests(TCase *tcase);

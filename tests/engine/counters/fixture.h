@@ -5,7 +5,7 @@
 
 #include "../../support/pair.h"
 
-#define DESK_BYTES 65536
+#define FIXTURE_BYTES 65536
 
 struct sluice_counters read_channel(const struct sluice_channel *channel);
 struct sluice_counters read_all(const struct sluice_multichannel *multichannel);
@@ -16,23 +16,23 @@ void check_counters(const char *file, int line, struct sluice_counters got,
 #define require_counters(got, wanted) check_counters(__FILE__, __LINE__, got, wanted)
 
 /* A pair with memory on both sides. */
-struct desk {
+struct fixture {
     struct pair pair;
     struct memory memories[2];
     struct sluice_counters wanted[2]; /* of both ends */
 };
 
-void desk_open(struct desk *desk, const struct sluice_channel_attr *attr);
+void fixture_open(struct fixture *fixture, const struct sluice_channel_attr *attr);
 /* Both ends have counted what is wanted. */
-void desk_check(const struct desk *desk);
-void desk_close(struct desk *desk);
+void fixture_check(const struct fixture *fixture);
+void fixture_close(struct fixture *fixture);
 /* The first bytes of a side; a write from the first side to the second. */
-struct sluice_sge sge_of(const struct desk *desk, int side, size_t length);
-struct sluice_request write_of(const struct desk *desk, const struct sluice_sge *sge);
+struct sluice_sge sge_of(const struct fixture *fixture, int side, size_t length);
+struct sluice_request write_of(const struct fixture *fixture, const struct sluice_sge *sge);
 /* One request more that succeeds. */
 void expect(struct sluice_counters *wanted, uint32_t opcode, uint64_t bytes);
 /* Makes the first end fail so, with one request of the class. */
-void fail_write(struct desk *desk, bool local);
+void fail_write(struct fixture *fixture, bool local);
 
 /* failures.c: tests of work that fails, and of work that is refused. */
 void add_failures(TCase *tcase);

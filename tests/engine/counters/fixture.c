@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "desk.h"
+#include "fixture.h"
 
 struct sluice_counters read_channel(const struct sluice_channel *channel)
 {
@@ -50,38 +50,38 @@ void check_counters(const char *file, int line, struct sluice_counters got,
                 (unsigned long long)wanted->forgotten, (unsigned long long)wanted->resets);
     }
 }
-void desk_open(struct desk *desk, const struct sluice_channel_attr *attr)
+void fixture_open(struct fixture *fixture, const struct sluice_channel_attr *attr)
 {
-    memset(desk, 0, sizeof(*desk));
-    pair_open(&desk->pair, attr);
+    memset(fixture, 0, sizeof(*fixture));
+    pair_open(&fixture->pair, attr);
     for (int i = 0; i < 2; i++) {
-        memory_open(&desk->memories[i], desk->pair.sides.pds[i], DESK_BYTES);
+        memory_open(&fixture->memories[i], fixture->pair.sides.pds[i], FIXTURE_BYTES);
     }
 }
 
-void desk_check(const struct desk *desk)
+void fixture_check(const struct fixture *fixture)
 {
     for (int i = 0; i < 2; i++) {
-        require_counters(read_channel(desk->pair.channels[i]), &desk->wanted[i]);
+        require_counters(read_channel(fixture->pair.channels[i]), &fixture->wanted[i]);
     }
 }
 
-void desk_close(struct desk *desk)
+void fixture_close(struct fixture *fixture)
 {
-    memory_close(&desk->memories[0]);
-    memory_close(&desk->memories[1]);
-    pair_close(&desk->pair);
+    memory_close(&fixture->memories[0]);
+    memory_close(&fixture->memories[1]);
+    pair_close(&fixture->pair);
 }
 
-struct sluice_sge sge_of(const struct desk *desk, int side, size_t length)
+struct sluice_sge sge_of(const struct fixture *fixture, int side, size_t length)
 {
-    return memory_sge(&desk->memories[side], 0, length);
+    return memory_sge(&fixture->memories[side], 0, length);
 }
 
-struct sluice_request write_of(const struct desk *desk, const struct sluice_sge *sge)
+struct sluice_request write_of(const struct fixture *fixture, const struct sluice_sge *sge)
 {
     struct sluice_request request = request_of(SLUICE_OP_WRITE, 0, sge);
-    request.remote = memory_remote(&desk->memories[1], 0, DESK_BYTES);
+    request.remote = memory_remote(&fixture->memories[1], 0, FIXTURE_BYTES);
     return request;
 }
 
@@ -91,16 +91,16 @@ void expect(struct sluice_counters *wanted, uint32_t opcode, uint64_t bytes)
     wanted->bytes[opcode] += bytes;
 }
 
-void fail_write(struct desk *desk, bool local)
+void fail_write(struct fixture *fixture, bool local)
 {
-    struct sluice_sge sge = sge_of(desk, 0, 100);
-    struct sluice_remote_mr remote = memory_remote(&desk->memories[1], 0, 100);
+    struct sluice_sge sge = sge_of(fixture, 0, 100);
+    struct sluice_remote_mr remote = memory_remote(&fixture->memories[1], 0, 100);
     if (local) {
         sge.lkey ^= 0x5a5a5a5a;
     } else {
         remote.rkey ^= 0x5a5a5a5a;
     }
-    require_result(sluice_channel_write(desk->pair.channels[0], &sge, 1, &remote, DEADLINE),
+    require_result(sluice_channel_write(fixture->pair.channels[0], &sge, 1, &remote, DEADLINE),
                    local ? -EFAULT : -EACCES);
-    desk->wanted[0].failed[local ? SLUICE_CLASS_LOCAL : SLUICE_CLASS_ACCESS]++;
+    fixture->wanted[0].failed[local ? SLUICE_CLASS_LOCAL : SLUICE_CLASS_ACCESS]++;
 }

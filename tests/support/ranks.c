@@ -1,98 +1,98 @@
 /* SPDX-License-Identifier: MIT */
-#include "crew.h"
+#include "ranks.h"
 
 #include <endian.h>
 #include <stdlib.h>
 
 #include "pair.h"
 
-static void prepare_all(struct crew *crew, const struct sluice_node_attr *attr,
-                        struct sluice_prepared_node *prepared[CREW_MAX])
+static void prepare_all(struct ranks *ranks, const struct sluice_node_attr *attr,
+                        struct sluice_prepared_node *prepared[RANKS_MAX])
 {
-    for (uint32_t i = 0; i < crew->count; i++) {
+    for (uint32_t i = 0; i < ranks->count; i++) {
         bool own = i == 0 || current_wire() == WIRE_TCP;
-        crew->contexts[i] = own ? open_context() : crew->contexts[0];
-        crew->pds[i] = sluice_pd_alloc(crew->contexts[i]);
-        require(crew->pds[i], "%s", sluice_last_error());
-        prepared[i] = sluice_node_prepare(crew->pds[i], i, crew->count, attr);
+        ranks->contexts[i] = own ? open_context() : ranks->contexts[0];
+        ranks->pds[i] = sluice_pd_alloc(ranks->contexts[i]);
+        require(ranks->pds[i], "%s", sluice_last_error());
+        prepared[i] = sluice_node_prepare(ranks->pds[i], i, ranks->count, attr);
         require(prepared[i], "rank %u: %s", i, sluice_last_error());
-        require_ok(sluice_prepared_node_endpoints(prepared[i], crew->made[i], crew->count));
+        require_ok(sluice_prepared_node_endpoints(prepared[i], ranks->made[i], ranks->count));
     }
 }
 
-void crew_open(struct crew *crew, uint32_t count, const struct sluice_node_attr *attr)
+void ranks_open(struct ranks *ranks, uint32_t count, const struct sluice_node_attr *attr)
 {
-    struct sluice_prepared_node *prepared[CREW_MAX];
-    struct sluice_node_endpoint remotes[CREW_MAX];
-    require(count <= CREW_MAX, "%u ranks", count);
-    memset(crew, 0, sizeof(*crew));
-    crew->count = count;
-    require(pthread_barrier_init(&crew->meeting, NULL, count) == 0, "%u ranks", count);
-    prepare_all(crew, attr, prepared);
+    struct sluice_prepared_node *prepared[RANKS_MAX];
+    struct sluice_node_endpoint remotes[RANKS_MAX];
+    require(count <= RANKS_MAX, "%u ranks", count);
+    memset(ranks, 0, sizeof(*ranks));
+    ranks->count = count;
+    require(pthread_barrier_init(&ranks->meeting, NULL, count) == 0, "%u ranks", count);
+    prepare_all(ranks, attr, prepared);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t j = 0; j < count; j++) {
-            remotes[j] = crew->made[j][i];
+            remotes[j] = ranks->made[j][i];
         }
-        crew->nodes[i] = sluice_prepared_node_handshake(prepared[i], remotes, count);
-        require(crew->nodes[i], "rank %u: %s", i, sluice_last_error());
+        ranks->nodes[i] = sluice_prepared_node_handshake(prepared[i], remotes, count);
+        require(ranks->nodes[i], "rank %u: %s", i, sluice_last_error());
     }
 }
 
-void crew_close(struct crew *crew)
+void ranks_close(struct ranks *ranks)
 {
-    for (uint32_t i = 0; i < crew->count; i++) {
-        sluice_node_close(crew->nodes[i]);
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        sluice_node_close(ranks->nodes[i]);
     }
-    for (uint32_t i = 0; i < crew->count; i++) {
-        sluice_pd_free(crew->pds[i]);
-        if (i == 0 || crew->contexts[i] != crew->contexts[0]) {
-            sluice_context_close(crew->contexts[i]);
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        sluice_pd_free(ranks->pds[i]);
+        if (i == 0 || ranks->contexts[i] != ranks->contexts[0]) {
+            sluice_context_close(ranks->contexts[i]);
         }
     }
-    pthread_barrier_destroy(&crew->meeting);
+    pthread_barrier_destroy(&ranks->meeting);
 }
 
 struct hand {
-    struct crew *crew;
+    struct ranks *ranks;
     uint32_t rank;
-    void (*function)(struct crew *crew, uint32_t rank);
+    void (*function)(struct ranks *ranks, uint32_t rank);
 };
 
 static void *lend(void *argument)
 {
     const struct hand *hand = argument;
-    hand->function(hand->crew, hand->rank);
+    hand->function(hand->ranks, hand->rank);
     return NULL;
 }
 
-void crew_run(struct crew *crew, void (*function)(struct crew *crew, uint32_t rank))
+void ranks_run(struct ranks *ranks, void (*function)(struct ranks *ranks, uint32_t rank))
 {
-    struct hand hands[CREW_MAX];
-    pthread_t threads[CREW_MAX];
-    for (uint32_t i = 0; i < crew->count; i++) {
-        hands[i] = (struct hand){crew, i, function};
+    struct hand hands[RANKS_MAX];
+    pthread_t threads[RANKS_MAX];
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        hands[i] = (struct hand){ranks, i, function};
         require(pthread_create(&threads[i], NULL, lend, &hands[i]) == 0, "rank %u", i);
     }
-    for (uint32_t i = 0; i < crew->count; i++) {
+    for (uint32_t i = 0; i < ranks->count; i++) {
         pthread_join(threads[i], NULL);
     }
 }
 
-void crew_meet(struct crew *crew)
+void ranks_meet(struct ranks *ranks)
 {
-    pthread_barrier_wait(&crew->meeting);
+    pthread_barrier_wait(&ranks->meeting);
 }
 
-void crew_mend(struct crew *crew, uint32_t rank)
+void ranks_reset(struct ranks *ranks, uint32_t rank)
 {
-    crew_meet(crew);
-    require_ok(sluice_node_barrier_reset(crew->nodes[rank]));
-    crew_meet(crew);
+    ranks_meet(ranks);
+    require_ok(sluice_node_barrier_reset(ranks->nodes[rank]));
+    ranks_meet(ranks);
 }
 
-void crew_forge(struct crew *crew, uint32_t at, const uint64_t *words, uint32_t count)
+void ranks_forge(struct ranks *ranks, uint32_t at, const uint64_t *words, uint32_t count)
 {
-    const uint8_t *bytes = crew->made[0][1].bytes;
+    const uint8_t *bytes = ranks->made[0][1].bytes;
     struct sluice_remote_mr remote = {.length = 8 * count};
     struct memory memory;
     for (int i = 20; i < 24; i++) {
@@ -102,13 +102,13 @@ void crew_forge(struct crew *crew, uint32_t at, const uint64_t *words, uint32_t 
         remote.addr = remote.addr << 8 | bytes[i];
     }
     remote.addr += at;
-    memory_open(&memory, crew->pds[1], 8 * count);
+    memory_open(&memory, ranks->pds[1], 8 * count);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t word = htobe64(words[i]);
         memcpy(memory.bytes + 8 * i, &word, 8);
     }
     struct sluice_sge sge = memory_sge(&memory, 0, 8 * count);
-    require_ok(sluice_multichannel_write(sluice_node_multichannel(crew->nodes[1]), 0, &sge, 1,
+    require_ok(sluice_multichannel_write(sluice_node_multichannel(ranks->nodes[1]), 0, &sge, 1,
                                          &remote, DEADLINE));
     memory_close(&memory);
 }
@@ -137,7 +137,7 @@ void node_meets(struct sluice_node *node, const uint32_t *ranks, uint32_t count)
 static void values_pass(struct sluice_node *node)
 {
     uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
-    uint8_t own[VALUE], all[CREW_MAX * VALUE];
+    uint8_t own[VALUE], all[RANKS_MAX * VALUE];
     for (uint64_t round = 0; round < 3; round++) {
         pattern_fill(own, VALUE, pattern_key(rank, 0, round));
         require_ok(sluice_node_allgather(node, own, all, VALUE, DEADLINE));
@@ -151,7 +151,7 @@ static void values_pass(struct sluice_node *node)
 static void shares_pass(struct sluice_node *node, struct sluice_pd *pd)
 {
     uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
-    struct sluice_peer_remote_mr remotes[CREW_MAX];
+    struct sluice_peer_remote_mr remotes[RANKS_MAX];
     struct sluice_remote_mr place;
     struct memory memory;
     memory_open(&memory, pd, 8 * (size_t)ranks + 8);
@@ -176,16 +176,16 @@ static void shares_pass(struct sluice_node *node, struct sluice_pd *pd)
 static void messages_pass(struct sluice_node *node, struct sluice_pd *pd)
 {
     uint32_t rank = (uint32_t)sluice_node_rank(node), ranks = (uint32_t)sluice_node_ranks(node);
-    struct sluice_sge sges[2 * CREW_MAX];
-    struct sluice_request sends[CREW_MAX], receives[CREW_MAX];
+    struct sluice_sge sges[2 * RANKS_MAX];
+    struct sluice_request sends[RANKS_MAX], receives[RANKS_MAX];
     struct memory memory;
     memory_open(&memory, pd, 8 * (size_t)ranks + 8);
     memset(memory.bytes + 8 * (size_t)ranks, (int)rank + 1, 8);
     for (uint32_t i = 0; i < ranks; i++) {
         sges[i] = memory_sge(&memory, 8 * (size_t)ranks, 8);
-        sges[CREW_MAX + i] = memory_sge(&memory, 8 * (size_t)i, 8);
+        sges[RANKS_MAX + i] = memory_sge(&memory, 8 * (size_t)i, 8);
         sends[i] = request_of(SLUICE_OP_SEND, i, &sges[i]);
-        receives[i] = request_of(SLUICE_OP_RECEIVE, i, &sges[CREW_MAX + i]);
+        receives[i] = request_of(SLUICE_OP_RECEIVE, i, &sges[RANKS_MAX + i]);
     }
     require_ok(sluice_multichannel_scatter_gather(sluice_node_multichannel(node), sends, ranks,
                                                   receives, ranks, DEADLINE, NULL));

@@ -3,35 +3,35 @@
  * Nodes within one process, each with a thread, on the wire of the running test;
  * and an exchange among the processes of a group.
  */
-#ifndef SUPPORT_CREW_H
-#define SUPPORT_CREW_H
+#ifndef SUPPORT_RANKS_H
+#define SUPPORT_RANKS_H
 
 #include <pthread.h>
 
 #include "group.h"
 
-#define CREW_MAX 8
+#define RANKS_MAX 8
 
-struct crew {
+struct ranks {
     uint32_t count;
-    struct sluice_context *contexts[CREW_MAX]; /* on the self wire all are the first */
-    struct sluice_pd *pds[CREW_MAX];
-    struct sluice_node *nodes[CREW_MAX];
+    struct sluice_context *contexts[RANKS_MAX]; /* on the self wire all are the first */
+    struct sluice_pd *pds[RANKS_MAX];
+    struct sluice_node *nodes[RANKS_MAX];
     /* made[i][j] is what rank i made for rank j. */
-    struct sluice_node_endpoint made[CREW_MAX][CREW_MAX];
+    struct sluice_node_endpoint made[RANKS_MAX][RANKS_MAX];
     const void *argument; /* the test's */
     pthread_barrier_t meeting;
 };
 
-void crew_open(struct crew *crew, uint32_t count, const struct sluice_node_attr *attr);
+void ranks_open(struct ranks *ranks, uint32_t count, const struct sluice_node_attr *attr);
 /* What was not closed by the test is closed. */
-void crew_close(struct crew *crew);
+void ranks_close(struct ranks *ranks);
 /* Calls the function in a thread for each rank, and waits for all. */
-void crew_run(struct crew *crew, void (*function)(struct crew *crew, uint32_t rank));
+void ranks_run(struct ranks *ranks, void (*function)(struct ranks *ranks, uint32_t rank));
 /* A barrier of the threads, which knows nothing of the library. */
-void crew_meet(struct crew *crew);
+void ranks_meet(struct ranks *ranks);
 /* All reset their barriers, between two meetings. */
-void crew_mend(struct crew *crew, uint32_t rank);
+void ranks_reset(struct ranks *ranks, uint32_t rank);
 
 /* All of the ranks call it: barriers of them, by each algorithm; NULL and 0: of all. */
 void node_meets(struct sluice_node *node, const uint32_t *ranks, uint32_t count);
@@ -42,7 +42,7 @@ void node_works(struct sluice_node *node, struct sluice_pd *pd);
  * Rank 1 writes words into its line at rank 0, that many bytes from its begin: the form
  * of endpoints is not secret.
  */
-void crew_forge(struct crew *crew, uint32_t at, const uint64_t *words, uint32_t count);
+void ranks_forge(struct ranks *ranks, uint32_t at, const uint64_t *words, uint32_t count);
 
 /* Writes the checksum into an endpoint that was changed. */
 void node_endpoint_sign(struct sluice_node_endpoint *endpoint);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ranks.h"
+#include "parties.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
