@@ -22,7 +22,9 @@
  *
  * Before two ranks have a channel, they talk over a stream socket: rank 0 gives
  * the other its rank (a byte) and takes its endpoint, gives an endpoint, and takes
- * a byte when the other has connected. Its last word is a byte when all is well.
+ * a byte when the other has connected. When all is well the other says with a byte that
+ * it is done, and then rank 0: what was received is not yet known to have arrived where
+ * it was sent, and a channel that closes acknowledges nothing any more.
  * With -l these are TCP connections with whoever comes: for networks that you trust.
  */
 #include <errno.h>
@@ -136,7 +138,8 @@ static int run_worker(int socket)
     channel = sluice_prepared_channel_handshake(prepared, &endpoint);
     if (channel == NULL)
         complain(rank, "handshake");
-    else if (give(socket, &rank, 1) == 0 && work(channel, mr, rank) == 0)
+    else if (give(socket, &rank, 1) == 0 && work(channel, mr, rank) == 0 &&
+             give(socket, &rank, 1) == 0)
         result = take(socket, &rank, 1); /* until then rank 0 may need the channel */
 close:
     sluice_channel_close(channel);
@@ -164,14 +167,14 @@ static int exchange(const struct job *job, const struct sluice_endpoint *ours,
     return 0;
 }
 
-/* A message to a worker that is not ready yet would be late by a second. */
-static int await_workers(const struct job *job)
+/* Each worker says when it has connected, and when it is done. */
+static int await_workers(const struct job *job, const char *what)
 {
     char byte;
 
     for (uint32_t rank = 1; rank < job->processes; rank++)
         if (take(job->workers.sockets[rank], &byte, 1) != 0) {
-            fprintf(stderr, "03-scatter-gather: rank %u did not connect\n", rank);
+            fprintf(stderr, "03-scatter-gather: rank %u did not %s\n", rank, what);
             return -1;
         }
     return 0;
@@ -197,7 +200,7 @@ static struct sluice_multichannel *connect_all(const struct job *job, struct slu
     multichannel = sluice_prepared_multichannel_handshake(prepared, theirs, job->processes);
     if (multichannel == NULL)
         complain(0, "handshake");
-    else if (await_workers(job) != 0) {
+    else if (await_workers(job, "connect") != 0) { /* what came before would be late by 1 s */
         sluice_multichannel_close(multichannel);
         multichannel = NULL;
     }
@@ -347,6 +350,8 @@ static int run_rank0(struct job *job, struct sluice_context *context, struct slu
     result = scatter_and_gather(job, multichannel);
     clock_gettime(CLOCK_MONOTONIC, &end);
     seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    if (result == 0)
+        result = await_workers(job, "finish");
     result = workers_end(&job->workers, result);
     if (result == 0)
         printf("scattered, digested and gathered in %.3f s: %.0f MB/s\n", seconds,

@@ -248,12 +248,18 @@ START_TEST(long_list_in_a_scope)
 }
 END_TEST
 
-/* Takes one message, and ends. */
+/*
+ * Takes one message, and ends. Devices complete a receive before they acknowledge the
+ * message, and a queue pair that is gone acknowledges nothing: a write of its own, there
+ * and back, gives it the time.
+ */
 static void *take_one_and_end(void *argument)
 {
     struct fixture *fixture = argument;
     struct sluice_sge sge = memory_sge(&fixture->far, 0, LENGTH);
+    struct sluice_remote_mr back = memory_remote(&fixture->near, 2 * LENGTH, LENGTH);
     require_ok(sluice_channel_receive(fixture->pair.channels[1], &sge, 1, DEADLINE, NULL));
+    require_ok(sluice_channel_write(fixture->pair.channels[1], &sge, 1, &back, DEADLINE));
     sluice_channel_close(fixture->pair.channels[1]);
     fixture->pair.channels[1] = NULL;
     return NULL;
