@@ -4,6 +4,7 @@
 # license line on top, and what shellcheck says.
 . "${srcdir:-.}/tests/tap.sh"
 
+build=$(pwd)
 cd "$srcdir" || exit 99
 for folder in include lib tests tools examples bench; do
   [ -d $folder ] && find $folder -name '*.[ch]'
@@ -74,6 +75,25 @@ raw_descriptors() {
   xargs grep -n -E 'F_DUPFD|IBV_OPEN' <"$tmp/c" | grep '^lib/' | grep -v '^lib/base/descriptor.c:' || true
 }
 
+# sizeof(type), but sizeof expression. Not yet so: tests, bench, examples, the soft transport.
+parted_sizeof() {
+  types='struct|union|enum|const|unsigned|signed|void|bool|char|short|int|long|float|double|_Atomic|[a-z0-9_]*_t'
+  dialect | xargs grep -n -P "\\bsizeof\\((?!\\(|($types)\\b)" || true
+}
+
+# Declarations stand at the head of a block, as the compiler sees them.
+late_declarations() {
+  dialect | grep '\.c$' | while read -r file; do
+    # shellcheck disable=SC2086 # a compiler may come with options
+    ${CC:-cc} -std=gnu11 -fsyntax-only -Wdeclaration-after-statement -DHAVE_CONFIG_H -I"$build" -Ilib -Iinclude \
+      ${VERBS_CFLAGS:-} "$file" 2>&1 | grep 'Wdeclaration-after-statement' || true
+  done
+}
+
+dialect() {
+  grep '^lib/' <"$tmp/c" | grep -v '^lib/transport/soft/'
+}
+
 trailing_space() {
   cat "$tmp/c" "$tmp/sh" | xargs grep -n '[[:blank:]]$' || true
 }
@@ -93,6 +113,12 @@ check 'no function is over 80 lines' silent long_functions
 check 'no file is over 600 lines' silent long_files
 check 'every source is in a local.mk' silent unlisted
 check 'every source has its license line' silent no_license
+check 'sizeof has parentheses around types alone' silent parted_sizeof
+if [ -f "$build/config.h" ]; then
+  check 'no declaration follows a statement' silent late_declarations
+else
+  skip 'no declaration follows a statement' 'not in a build tree'
+fi
 check 'no descriptor is made but as lib/base/descriptor.h says' silent raw_descriptors
 if have shellcheck; then
   check 'shellcheck finds nothing' xargs -a "$tmp/sh" shellcheck --exclude=SC1091,SC2317

@@ -17,14 +17,14 @@ static bool is_zero_gid(const uint8_t gid[16])
 {
     static const uint8_t zero[16];
 
-    return memcmp(gid, zero, sizeof(zero)) == 0;
+    return memcmp(gid, zero, sizeof zero) == 0;
 }
 
 static bool is_ipv4_gid(const uint8_t gid[16])
 {
     struct in6_addr address;
 
-    memcpy(&address, gid, sizeof(address));
+    memcpy(&address, gid, sizeof address);
     return IN6_IS_ADDR_V4MAPPED(&address);
 }
 
@@ -160,7 +160,7 @@ static struct slu_verbs_link negotiate(const struct slu_verbs_qp *qp,
         .access = remote->access,
     };
 
-    memcpy(link.gid, remote->verbs.gid, sizeof(link.gid));
+    memcpy(link.gid, remote->verbs.gid, sizeof link.gid);
     return link;
 }
 
@@ -181,7 +181,7 @@ static struct ibv_ah_attr address_of(const struct slu_verbs_qp *qp, uint8_t port
     ah.grh.hop_limit = (uint8_t)qp->attr.hop_limit;
     ah.grh.traffic_class = (uint8_t)qp->attr.traffic_class;
     ah.grh.flow_label = qp->attr.flow_label;
-    memcpy(ah.grh.dgid.raw, link->gid, sizeof(ah.grh.dgid.raw));
+    memcpy(ah.grh.dgid.raw, link->gid, sizeof ah.grh.dgid.raw);
     return ah;
 }
 

@@ -26,9 +26,9 @@ static struct ibv_device *find_device(struct ibv_device **devices, const char *n
 int slu_verbs_open_errno(const struct ibv_device *device)
 {
     int code = slu_verbs_errno(-1);
-    char node[sizeof("/dev/infiniband/") + IBV_SYSFS_NAME_MAX];
+    char node[sizeof "/dev/infiniband/" + IBV_SYSFS_NAME_MAX];
 
-    snprintf(node, sizeof(node), "/dev/infiniband/%s", device->dev_name);
+    snprintf(node, sizeof node, "/dev/infiniband/%s", device->dev_name);
     return access(node, R_OK | W_OK) && errno == EACCES ? EACCES : code;
 }
 
@@ -132,7 +132,7 @@ static int make_context(struct ibv_context *ibv, bool wrapped,
                         const struct sluice_context_attr *attr, struct slu_tcontext **context)
 {
     const char *device = ibv_get_device_name(ibv->device);
-    struct slu_verbs_context *made = calloc(1, sizeof(*made));
+    struct slu_verbs_context *made = calloc(1, sizeof *made);
     int err;
 
     if (!made)
@@ -142,7 +142,7 @@ static int make_context(struct ibv_context *ibv, bool wrapped,
     made->wrapped = wrapped;
     made->base.transport = &slu_transport_verbs;
     made->base.level = SLUICE_LEVEL_NIC;
-    snprintf(made->base.device, sizeof(made->base.device), "%s", device);
+    snprintf(made->base.device, sizeof made->base.device, "%s", device);
     err = prepare_context(made, attr);
     if (!err)
         err = slu_verbs_events_open(made);

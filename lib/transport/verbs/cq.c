@@ -84,7 +84,7 @@ static int next_vector(struct slu_verbs_context *context)
 static int add_part(struct slu_verbs_cq *cq, uint32_t entries)
 {
     struct slu_verbs_context *context = slu_verbs_context_of(cq->base.context);
-    size_t size = (cq->part_count + 1) * sizeof(*cq->parts);
+    size_t size = (cq->part_count + 1) * sizeof *cq->parts;
     struct slu_verbs_part *grown = realloc(cq->parts, size);
     struct ibv_cq *ibv;
 
@@ -196,7 +196,7 @@ int slu_verbs_cq_create(struct slu_tcontext *base, uint32_t depth, struct slu_cq
     err = slu_verbs_watch_start(context);
     if (err)
         return err;
-    made = calloc(1, sizeof(*made));
+    made = calloc(1, sizeof *made);
     if (!made)
         return slu_fail(ENOMEM, "no memory for a completion queue");
     made->base.context = base;

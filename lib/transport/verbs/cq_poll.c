@@ -64,12 +64,12 @@ bool slu_verbs_cq_reserve_held(struct slu_verbs_cq *cq, uint32_t count)
     struct ibv_wc *grown;
 
     if (cq->held_first > 0)
-        memmove(cq->held, cq->held + cq->held_first, cq->held_count * sizeof(*cq->held));
+        memmove(cq->held, cq->held + cq->held_first, cq->held_count * sizeof *cq->held);
     cq->held_first = 0;
     if (needed <= cq->held_capacity)
         return true;
     needed = needed > 2 * cq->held_capacity ? needed : 2 * cq->held_capacity;
-    grown = realloc(cq->held, needed * sizeof(*grown));
+    grown = realloc(cq->held, needed * sizeof *grown);
     if (!grown)
         return false;
     cq->held = grown;
@@ -271,7 +271,7 @@ void slu_verbs_cq_wake(struct slu_cq *base)
 {
     const uint64_t one = 1;
     int saved = errno;
-    ssize_t written = write(slu_verbs_cq_of(base)->wake_fd, &one, sizeof(one));
+    ssize_t written = write(slu_verbs_cq_of(base)->wake_fd, &one, sizeof one);
 
     (void)written;
     errno = saved;

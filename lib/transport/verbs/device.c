@@ -63,7 +63,7 @@ static uint32_t lane_speed(uint8_t active_speed)
 {
     static const uint32_t speeds[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
 
-    for (uint32_t bit = 0; bit < sizeof(speeds) / sizeof(speeds[0]); bit++) {
+    for (uint32_t bit = 0; bit < sizeof speeds / sizeof speeds[0]; bit++) {
         if (active_speed == 1U << bit)
             return speeds[bit];
     }
@@ -125,8 +125,8 @@ static void fill_port(struct sluice_port_info *port, const struct ibv_port_attr 
     port->gid_table = attr->gid_tbl_len > 0 ? (uint32_t)attr->gid_tbl_len : 0;
     port->pkey_table = attr->pkey_tbl_len;
     port->max_message = attr->max_msg_sz;
-    snprintf(port->description, sizeof(port->description), "%s, %s",
-             ibv_port_state_str(attr->state), is_ethernet(attr) ? "Ethernet" : "InfiniBand");
+    snprintf(port->description, sizeof port->description, "%s, %s", ibv_port_state_str(attr->state),
+             is_ethernet(attr) ? "Ethernet" : "InfiniBand");
 }
 
 /* Returns the most entries that the GID tables of all ports can have together. */
@@ -140,7 +140,7 @@ static uint32_t read_ports(struct ibv_context *ibv, struct slu_device *device)
         int err = ibv_query_port(ibv, (uint8_t)port->port, &attr);
 
         if (err) {
-            snprintf(port->description, sizeof(port->description), "cannot be queried: %s",
+            snprintf(port->description, sizeof port->description, "cannot be queried: %s",
                      strerror(slu_verbs_errno(err)));
             continue;
         }
@@ -169,12 +169,12 @@ static void name_interface(const struct ibv_gid_entry *entries, struct slu_devic
         return;
     for (uint32_t i = at; i-- > 0;) {
         if (entries[i].ndev_ifindex == entries[at].ndev_ifindex) {
-            memcpy(gid->interface, device->gids[i].interface, sizeof(gid->interface));
+            memcpy(gid->interface, device->gids[i].interface, sizeof gid->interface);
             return;
         }
     }
     if (slu_fd_interface_name(entries[at].ndev_ifindex, name))
-        snprintf(gid->interface, sizeof(gid->interface), "%s", name);
+        snprintf(gid->interface, sizeof gid->interface, "%s", name);
 }
 
 static int compare_entries(const void *left, const void *right)
@@ -192,14 +192,14 @@ static int fill_gids(struct slu_device *device, struct ibv_gid_entry *entries, u
 
     if (err)
         return err;
-    qsort(entries, count, sizeof(*entries), compare_entries);
+    qsort(entries, count, sizeof *entries, compare_entries);
     for (uint32_t i = 0; i < count; i++) {
         struct sluice_gid_info *gid = &device->gids[i];
 
         gid->port = entries[i].port_num;
         gid->index = entries[i].gid_index;
         gid->type = gid_type_of(entries[i].gid_type);
-        memcpy(gid->gid, entries[i].gid.raw, sizeof(gid->gid));
+        memcpy(gid->gid, entries[i].gid.raw, sizeof gid->gid);
         slu_verbs_gid_text(entries[i].gid.raw, entries[i].gid_type, gid->text);
         name_interface(entries, device, i);
     }
@@ -215,7 +215,7 @@ static int read_gids(struct ibv_context *ibv, struct slu_device *device, uint32_
 
     if (most == 0)
         return 0;
-    entries = calloc(most, sizeof(*entries));
+    entries = calloc(most, sizeof *entries);
     if (!entries)
         return slu_fail(ENOMEM, "no memory for the GID table of %s", device->info.name);
     count = ibv_query_gid_table(ibv, entries, most, 0);
@@ -242,9 +242,9 @@ static void describe_path(struct ibv_context *ibv, struct slu_device *device,
     char address[SLU_VERBS_ADDRESS_CHARS], kept[512];
     struct slu_verbs_path path;
 
-    snprintf(kept, sizeof(kept), "%s", sluice_last_error());
+    snprintf(kept, sizeof kept, "%s", sluice_last_error());
     if (slu_verbs_path_read(ibv, (uint8_t)port->port, gid_entries, &path)) {
-        snprintf(rest, sizeof(port->description) - used, ", %s", sluice_last_error());
+        snprintf(rest, sizeof port->description - used, ", %s", sluice_last_error());
         /* Nothing has failed: the program keeps the text of its last failure. */
         slu_fail(0, "%s", kept);
         return;
@@ -253,10 +253,10 @@ static void describe_path(struct ibv_context *ibv, struct slu_device *device,
     if (path.has_gid)
         mark_gid(device, port->port, path.gid.gid_index);
     if (path.link_layer == IBV_LINK_LAYER_INFINIBAND && path.lid)
-        snprintf(address, sizeof(address), "LID %u", path.lid);
+        snprintf(address, sizeof address, "LID %u", path.lid);
     else
         slu_verbs_gid_text(path.gid.gid.raw, path.gid.gid_type, address);
-    snprintf(rest, sizeof(port->description) - used, ", %s", address);
+    snprintf(rest, sizeof port->description - used, ", %s", address);
 }
 
 /* The device is what its first active port is, or else its first one. */
@@ -271,7 +271,7 @@ static void summarize(struct slu_device *device)
         }
     }
     device->info.active = shown->active;
-    snprintf(device->info.description, sizeof(device->info.description), "port %u %.110s",
+    snprintf(device->info.description, sizeof device->info.description, "port %u %.110s",
              shown->port, shown->description);
 }
 
@@ -283,15 +283,15 @@ static int describe_open(struct ibv_context *ibv, struct slu_device *device)
     int err = ibv_query_device(ibv, &attr);
 
     if (err) {
-        snprintf(info->description, sizeof(info->description), "cannot be queried: %s",
+        snprintf(info->description, sizeof info->description, "cannot be queried: %s",
                  strerror(slu_verbs_errno(err)));
         return 0;
     }
     info->vendor_id = attr.vendor_id;
     info->vendor_part = attr.vendor_part_id;
-    snprintf(info->firmware, sizeof(info->firmware), "%.*s", (int)sizeof(attr.fw_ver), attr.fw_ver);
+    snprintf(info->firmware, sizeof info->firmware, "%.*s", (int)sizeof attr.fw_ver, attr.fw_ver);
     if (attr.phys_port_cnt == 0) {
-        snprintf(info->description, sizeof(info->description), "has no port");
+        snprintf(info->description, sizeof info->description, "has no port");
         return 0;
     }
     err = slu_device_add_ports(device, attr.phys_port_cnt);
@@ -318,7 +318,7 @@ static int describe_device(struct ibv_device *ibv_device, struct slu_device *dev
     info->numa_node = slu_verbs_numa_node(ibv_device);
     info->guid = be64toh(ibv_get_device_guid(ibv_device));
     if (ibv_device->transport_type != IBV_TRANSPORT_IB) {
-        snprintf(info->description, sizeof(info->description),
+        snprintf(info->description, sizeof info->description,
                  "neither InfiniBand nor RoCE: not supported");
         return 0;
     }
@@ -327,7 +327,7 @@ static int describe_device(struct ibv_device *ibv_device, struct slu_device *dev
         err = slu_verbs_open_errno(ibv_device);
         if (err == EMFILE || err == ENFILE)
             return fail_files(err);
-        snprintf(info->description, sizeof(info->description), "cannot be opened: %s",
+        snprintf(info->description, sizeof info->description, "cannot be opened: %s",
                  strerror(err));
         return 0;
     }

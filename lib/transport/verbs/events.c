@@ -100,7 +100,7 @@ static bool has_gid(const struct slu_verbs_context *context, const struct ibv_gi
     if (err)
         return slu_verbs_errno(err) != ENODATA;
     return now.gid_type == wanted->gid_type &&
-           memcmp(now.gid.raw, wanted->gid.raw, sizeof(now.gid.raw)) == 0;
+           memcmp(now.gid.raw, wanted->gid.raw, sizeof now.gid.raw) == 0;
 }
 
 /* Addresses come and go; only connections that use one which has gone are concerned. */
@@ -112,7 +112,7 @@ static void check_gids(struct slu_verbs_context *context)
     for (struct slu_verbs_qp *qp = context->qps; qp; qp = qp->context_next) {
         if (!atomic_load(&qp->uses_gid))
             continue;
-        if (!looked_at || memcmp(looked_at, &qp->path.gid, sizeof(*looked_at)) != 0)
+        if (!looked_at || memcmp(looked_at, &qp->path.gid, sizeof *looked_at) != 0)
             there = has_gid(context, &qp->path.gid);
         looked_at = &qp->path.gid;
         if (!there)
@@ -361,7 +361,7 @@ static bool take_event(struct slu_verbs_qp *qp, struct slu_alert *alert)
     alert->vendor = kept - 1;
     alert->status = status_of((enum ibv_event_type)alert->vendor);
     alert->inferred = is_of_qp((enum ibv_event_type)alert->vendor);
-    snprintf(alert->reason, sizeof(alert->reason), "%s (%s, port %u)",
+    snprintf(alert->reason, sizeof alert->reason, "%s (%s, port %u)",
              reason_of((enum ibv_event_type)alert->vendor), context->base.device, context->port);
     return true;
 }

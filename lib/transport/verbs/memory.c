@@ -15,7 +15,7 @@
 int slu_verbs_pd_alloc(struct slu_tcontext *base, struct slu_tpd **pd)
 {
     struct slu_verbs_context *context = slu_verbs_context_of(base);
-    struct slu_verbs_pd *made = calloc(1, sizeof(*made));
+    struct slu_verbs_pd *made = calloc(1, sizeof *made);
     int err;
 
     if (!made)
@@ -34,7 +34,7 @@ int slu_verbs_pd_alloc(struct slu_tcontext *base, struct slu_tpd **pd)
 
 int slu_verbs_pd_wrap(struct slu_tcontext *base, struct ibv_pd *ibv, struct slu_tpd **pd)
 {
-    struct slu_verbs_pd *made = calloc(1, sizeof(*made));
+    struct slu_verbs_pd *made = calloc(1, sizeof *made);
 
     if (!made)
         return slu_fail(ENOMEM, "no memory for a protection domain");
@@ -100,7 +100,7 @@ static int fail_register(int err, const void *addr, size_t length, const char *d
 static int try_register(struct slu_tpd *base, void *addr, size_t length, uint32_t access,
                         struct slu_verbs_mr **mr)
 {
-    struct slu_verbs_mr *made = calloc(1, sizeof(*made));
+    struct slu_verbs_mr *made = calloc(1, sizeof *made);
     int err;
 
     if (!made)
@@ -208,7 +208,7 @@ static int fail_dmabuf(int err, const struct slu_dmabuf *dmabuf, const char *dev
 int slu_verbs_mr_register_dmabuf(struct slu_tpd *base, const struct slu_dmabuf *dmabuf,
                                  uint32_t access, struct slu_tmr **mr)
 {
-    struct slu_verbs_mr *made = calloc(1, sizeof(*made));
+    struct slu_verbs_mr *made = calloc(1, sizeof *made);
     int err;
 
     if (!made)

@@ -35,7 +35,7 @@ static enum scope scope_of(const union ibv_gid *gid)
 {
     struct in6_addr address;
 
-    memcpy(&address, gid->raw, sizeof(address));
+    memcpy(&address, gid->raw, sizeof address);
     if (IN6_IS_ADDR_V4MAPPED(&address))
         return scope_of_ipv4(gid->raw + 12);
     if (IN6_IS_ADDR_LOOPBACK(&address))
@@ -89,7 +89,7 @@ static void list_gids(const struct ibv_gid_entry *entries, size_t count, uint8_t
 
         if (entries[i].port_num != port)
             continue;
-        if (!first && used + sizeof(gid) + 16 > size) {
+        if (!first && used + sizeof gid + 16 > size) {
             snprintf(text + used, size - used, "; ...");
             return;
         }
@@ -116,7 +116,7 @@ static int fail_gid(const char *device, uint8_t port, uint32_t index, uint32_t t
 {
     char list[200];
 
-    list_gids(entries, count, port, list, sizeof(list));
+    list_gids(entries, count, port, list, sizeof list);
     if (table > 0 && index >= table)
         return slu_fail(EINVAL, "gid_index %u: port %u of %s has indices 0..%u; there is %s", index,
                         port, device, table - 1, list);
@@ -133,7 +133,7 @@ static int choose_gid(struct ibv_context *ibv, uint8_t port, uint32_t gid_entrie
                       int32_t index, struct slu_verbs_path *path)
 {
     const char *device = ibv_get_device_name(ibv->device);
-    struct ibv_gid_entry *entries = calloc(gid_entries ? gid_entries : 1, sizeof(*entries));
+    struct ibv_gid_entry *entries = calloc(gid_entries ? gid_entries : 1, sizeof *entries);
     const struct ibv_gid_entry *chosen;
     ssize_t count;
     int err = 0;
@@ -167,11 +167,11 @@ void slu_verbs_gid_text(const uint8_t gid[16], uint32_t type, char text[SLU_VERB
     char ip[INET6_ADDRSTRLEN] = "?";
     struct in6_addr address;
 
-    memcpy(&address, gid, sizeof(address));
+    memcpy(&address, gid, sizeof address);
     if (IN6_IS_ADDR_V4MAPPED(&address))
-        inet_ntop(AF_INET, gid + 12, ip, sizeof(ip));
+        inet_ntop(AF_INET, gid + 12, ip, sizeof ip);
     else
-        inet_ntop(AF_INET6, gid, ip, sizeof(ip));
+        inet_ntop(AF_INET6, gid, ip, sizeof ip);
     snprintf(text, SLU_VERBS_ADDRESS_CHARS, "%s %s", kind, ip);
 }
 
@@ -284,12 +284,12 @@ static int fail_pkey(const struct slu_verbs_qp *qp, struct ibv_context *ibv, uin
     char list[120] = "nothing that can be read";
     size_t used = 0;
 
-    for (uint16_t i = 0; i < qp->path.pkey_entries && used + 16 < sizeof(list); i++) {
+    for (uint16_t i = 0; i < qp->path.pkey_entries && used + 16 < sizeof list; i++) {
         uint16_t pkey = read_pkey(ibv, port, i);
 
         if (pkey)
             used +=
-                (size_t)snprintf(list + used, sizeof(list) - used, "%s%#x", used ? ", " : "", pkey);
+                (size_t)snprintf(list + used, sizeof list - used, "%s%#x", used ? ", " : "", pkey);
     }
     return slu_fail(EINVAL, "sluice_channel_attr.pkey is %#x, the table of port %u of %s has %s",
                     qp->attr.pkey, port, qp->base.pd->context->device, list);

@@ -71,7 +71,7 @@ static int choose_psn(struct slu_verbs_qp *qp)
         qp->psn = qp->attr.psn;
         return 0;
     }
-    err = slu_random(&qp->psn, sizeof(qp->psn));
+    err = slu_random(&qp->psn, sizeof qp->psn);
     if (err)
         return slu_fail(-err, "no random number for a queue pair: %s", strerror(-err));
     qp->psn &= 0xffffff;
@@ -148,7 +148,7 @@ int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_
 
     if (err)
         return err;
-    made = calloc(1, sizeof(*made));
+    made = calloc(1, sizeof *made);
     if (!made)
         return slu_fail(ENOMEM, "no memory for a queue pair");
     made->base = (struct slu_qp){.pd = pd, .cq = cq};
@@ -175,7 +175,7 @@ void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpo
     endpoint->initiator_depth = qp->attr.read_depth;
     endpoint->responder_depth = qp->attr.read_depth;
     endpoint->max_message = qp->attr.max_message;
-    memset(&endpoint->verbs, 0, sizeof(endpoint->verbs));
+    memset(&endpoint->verbs, 0, sizeof endpoint->verbs);
     endpoint->verbs.lid = path->lid | qp->attr.path_bits;
     endpoint->verbs.link_layer = path->link_layer;
     endpoint->verbs.port = slu_verbs_context_of(base->pd->context)->port;
@@ -183,7 +183,7 @@ void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpo
     endpoint->verbs.global = slu_verbs_wants_grh(qp);
     if (path->has_gid) {
         endpoint->verbs.gid_type = path->gid.gid_type;
-        memcpy(endpoint->verbs.gid, path->gid.gid.raw, sizeof(endpoint->verbs.gid));
+        memcpy(endpoint->verbs.gid, path->gid.gid.raw, sizeof endpoint->verbs.gid);
     }
 }
 
@@ -218,7 +218,7 @@ static void query_link(const struct slu_verbs_qp *qp, struct sluice_channel_info
     info->remote_qpn = link->qpn;
     info->remote_psn = link->psn;
     info->path_mtu = link->mtu;
-    describe_address(info->remote_address, sizeof(info->remote_address), infiniband, link->lid,
+    describe_address(info->remote_address, sizeof info->remote_address, infiniband, link->lid,
                      link->global ? link->gid : NULL, link->gid_type);
     if (!link->global)
         return;
@@ -245,7 +245,7 @@ void slu_verbs_qp_query(const struct slu_qp *base, struct sluice_channel_info *i
     info->retry_count = qp->attr.retry_count;
     info->rnr_timer = qp->attr.rnr_timer;
     info->rnr_retry = qp->attr.rnr_retry;
-    describe_address(info->address, sizeof(info->address), infiniband,
+    describe_address(info->address, sizeof info->address, infiniband,
                      path->lid | qp->attr.path_bits, by_gid ? path->gid.gid.raw : NULL,
                      path->gid.gid_type);
     if (qp->link.qpn)

@@ -90,7 +90,7 @@ void slu_verbs_watch_stop(struct slu_verbs_context *context)
 
     if (!context->watch.runs)
         return;
-    written = write(context->watch.stop_fd, &one, sizeof(one));
+    written = write(context->watch.stop_fd, &one, sizeof one);
     (void)written; /* the counter is empty */
     pthread_join(context->watch.thread, NULL);
     slu_fd_close(context->watch.stop_fd);
