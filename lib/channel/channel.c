@@ -2,55 +2,51 @@
 /* Channels: the public calls, each a thin wrapper around the engine. */
 #include "config.h"
 
-#include <stdlib.h>
-
 #include "channel/channel.h"
 
 void sluice_channel_close(struct sluice_channel *channel)
 {
-    if (!slu_may_end(channel, SLU_MAGIC_CHANNEL, "channel"))
-        return;
-    channel->magic = SLU_MAGIC_DEAD;
-    slu_engine_destroy(channel->engine);
-    free(channel);
+    if (slu_may_end(channel, SLU_MAGIC_CHANNEL, "channel"))
+        slu_channel_destroy(&channel->base);
 }
 
 int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout)
 {
-    return slu_is_channel(channel) ? slu_engine_shutdown(channel->engine, timeout)
+    return slu_is_channel(channel) ? slu_engine_shutdown(channel->base.engine, timeout)
                                    : slu_not_a_channel(channel);
 }
 
 int sluice_channel_state(const struct sluice_channel *channel)
 {
-    return slu_is_channel(channel) ? slu_peer_state(channel->engine, &channel->engine->peers[0])
-                                   : slu_not_a_channel(channel);
+    return slu_is_channel(channel)
+               ? slu_peer_state(channel->base.engine, &channel->base.engine->peers[0])
+               : slu_not_a_channel(channel);
 }
 
 int sluice_channel_error(const struct sluice_channel *channel, struct sluice_error *error)
 {
     return slu_is_channel(channel)
-               ? slu_peer_first_error(channel->engine, &channel->engine->peers[0], error)
+               ? slu_peer_first_error(channel->base.engine, &channel->base.engine->peers[0], error)
                : slu_not_a_channel(channel);
 }
 
 int sluice_channel_wait_connected(struct sluice_channel *channel, int64_t timeout)
 {
     return slu_is_channel(channel)
-               ? slu_wait_connected(channel->engine, &channel->engine->peers[0], timeout)
+               ? slu_wait_connected(channel->base.engine, &channel->base.engine->peers[0], timeout)
                : slu_not_a_channel(channel);
 }
 
 int sluice_channel_query(const struct sluice_channel *channel, struct sluice_channel_info *info)
 {
     return slu_is_channel(channel)
-               ? slu_peer_query(channel->engine, &channel->engine->peers[0], info)
+               ? slu_peer_query(channel->base.engine, &channel->base.engine->peers[0], info)
                : slu_not_a_channel(channel);
 }
 
 int sluice_channel_counters(const struct sluice_channel *channel, struct sluice_counters *counters)
 {
-    return slu_is_channel(channel) ? slu_counters(channel->engine, NULL, counters)
+    return slu_is_channel(channel) ? slu_counters(channel->base.engine, NULL, counters)
                                    : slu_not_a_channel(channel);
 }
 
@@ -59,79 +55,56 @@ int sluice_channel_submit(struct sluice_channel *channel, const struct sluice_re
 {
     struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
 
-    return slu_is_channel(channel) ? slu_submit(channel->engine, &source, deadline, completions)
-                                   : slu_not_a_channel(channel);
+    return slu_is_channel(channel)
+               ? slu_submit(channel->base.engine, &source, deadline, completions)
+               : slu_not_a_channel(channel);
 }
 
 int sluice_channel_send(struct sluice_channel *channel, const struct sluice_sge *sges,
                         uint32_t sge_count, int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND, .sges = sges, .sge_count = sge_count};
-
-    return slu_is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
-                                   : slu_not_a_channel(channel);
+    return slu_channel_send(slu_engine_of(channel), 0, sges, sge_count, NULL, deadline);
 }
 
 int sluice_channel_send_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
                                   uint32_t sge_count, uint32_t immediate, int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND,
-                             .flags = SLUICE_IMMEDIATE,
-                             .immediate = immediate,
-                             .sges = sges,
-                             .sge_count = sge_count};
-
-    return slu_is_channel(channel) ? slu_submit_send(channel->engine, 0, &wr, deadline)
-                                   : slu_not_a_channel(channel);
+    return slu_channel_send(slu_engine_of(channel), 0, sges, sge_count, &immediate, deadline);
 }
 
 int sluice_channel_receive(struct sluice_channel *channel, const struct sluice_sge *sges,
                            uint32_t sge_count, int64_t deadline,
                            struct sluice_completion *completion)
 {
-    struct slu_receive_wr wr = {.sges = sges, .sge_count = sge_count};
-
-    return slu_is_channel(channel)
-               ? slu_submit_receive(channel->engine, 0, &wr, deadline, completion)
-               : slu_not_a_channel(channel);
+    return slu_channel_receive(slu_engine_of(channel), 0, sges, sge_count, deadline, completion);
 }
 
 int sluice_channel_write(struct sluice_channel *channel, const struct sluice_sge *sges,
                          uint32_t sge_count, const struct sluice_remote_mr *remote,
                          int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
-
-    return slu_is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
-                                   : slu_not_a_channel(channel);
+    return slu_channel_move(slu_engine_of(channel), SLUICE_OP_WRITE, 0, sges, sge_count, remote,
+                            NULL, deadline);
 }
 
 int sluice_channel_write_immediate(struct sluice_channel *channel, const struct sluice_sge *sges,
                                    uint32_t sge_count, const struct sluice_remote_mr *remote,
                                    uint32_t immediate, int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE,
-                             .flags = SLUICE_IMMEDIATE,
-                             .immediate = immediate,
-                             .sges = sges,
-                             .sge_count = sge_count};
-
-    return slu_is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
-                                   : slu_not_a_channel(channel);
+    return slu_channel_move(slu_engine_of(channel), SLUICE_OP_WRITE, 0, sges, sge_count, remote,
+                            &immediate, deadline);
 }
 
 int sluice_channel_read(struct sluice_channel *channel, const struct sluice_sge *sges,
                         uint32_t sge_count, const struct sluice_remote_mr *remote, int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
-
-    return slu_is_channel(channel) ? slu_submit_remote(channel->engine, 0, &wr, remote, deadline)
-                                   : slu_not_a_channel(channel);
+    return slu_channel_move(slu_engine_of(channel), SLUICE_OP_READ, 0, sges, sge_count, remote,
+                            NULL, deadline);
 }
 
 struct sluice_scope *sluice_channel_scope_begin(struct sluice_channel *channel, int64_t deadline)
 {
     if (!slu_is_channel(channel))
         return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint(channel));
-    return slu_scope_begin(channel->engine, deadline);
+    return slu_scope_begin(channel->base.engine, deadline);
 }

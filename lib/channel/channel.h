@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* The objects of a channel: a magic word and an engine with one peer. */
+/* The objects of a channel: an engine with one peer. */
 #ifndef SLU_CHANNEL_H
 #define SLU_CHANNEL_H
 
-#include "engine/engine.h"
+#include "channel/object.h"
 
 struct sluice_prepared_channel {
-    uint32_t magic;
-    struct slu_engine *engine;
+    struct slu_channel base;
 };
 
 struct sluice_channel {
-    uint32_t magic;
-    struct slu_engine *engine;
+    struct slu_channel base;
 };
 
 static inline bool slu_is_channel(const struct sluice_channel *channel)
 {
-    return channel != NULL && channel->magic == SLU_MAGIC_CHANNEL;
+    return SLU_LIKELY(channel != NULL && channel->base.magic == SLU_MAGIC_CHANNEL);
 }
 
 static inline int slu_not_a_channel(const struct sluice_channel *channel)
 {
     return slu_misuse(EINVAL, "not a channel%s", slu_none_hint(channel));
+}
+
+/* NULL with a text if it is no channel. */
+static inline struct slu_engine *slu_engine_of(const struct sluice_channel *channel)
+{
+    if (slu_is_channel(channel))
+        return channel->base.engine;
+    slu_not_a_channel(channel);
+    return NULL;
 }
 
 #endif

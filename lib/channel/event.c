@@ -6,18 +6,19 @@
 
 int sluice_channel_fd(const struct sluice_channel *channel)
 {
-    return slu_is_channel(channel) ? slu_fd(channel->engine) : slu_not_a_channel(channel);
+    return slu_is_channel(channel) ? slu_fd(channel->base.engine) : slu_not_a_channel(channel);
 }
 
 int sluice_channel_arm(struct sluice_channel *channel, int64_t *due)
 {
-    return slu_is_channel(channel) ? slu_arm(channel->engine, due) : slu_not_a_channel(channel);
+    return slu_is_channel(channel) ? slu_arm(channel->base.engine, due)
+                                   : slu_not_a_channel(channel);
 }
 
 int sluice_channel_wake(struct sluice_channel *channel)
 {
     if (!slu_is_channel(channel))
         return slu_not_a_channel(channel);
-    slu_wake(channel->engine);
+    slu_wake(channel->base.engine);
     return 0;
 }

@@ -5,5 +5,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/channel.c \
 	%D%/channel.h \
 	%D%/event.c \
+	%D%/object.c \
+	%D%/object.h \
 	%D%/prepared.c \
 	%D%/unpolled.c

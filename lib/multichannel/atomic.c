@@ -9,15 +9,8 @@ int sluice_multichannel_compare_swap(struct sluice_multichannel *multichannel, u
                                      const struct sluice_remote_mr *remote, uint64_t expected,
                                      uint64_t desired, int64_t deadline)
 {
-    struct sluice_request request = {.opcode = SLUICE_OP_COMPARE_SWAP,
-                                     .peer = peer,
-                                     .sges = result,
-                                     .sge_count = 1,
-                                     .operand = {expected, desired}};
-
-    return slu_is_multichannel(multichannel)
-               ? slu_submit_atomic(multichannel->engine, &request, remote, deadline)
-               : slu_not_a_multichannel(multichannel);
+    return slu_channel_atomic(slu_engine_of_many(multichannel), SLUICE_OP_COMPARE_SWAP, peer,
+                              result, remote, expected, desired, deadline);
 }
 
 int sluice_multichannel_fetch_add(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -25,13 +18,6 @@ int sluice_multichannel_fetch_add(struct sluice_multichannel *multichannel, uint
                                   const struct sluice_remote_mr *remote, uint64_t addend,
                                   int64_t deadline)
 {
-    struct sluice_request request = {.opcode = SLUICE_OP_FETCH_ADD,
-                                     .peer = peer,
-                                     .sges = result,
-                                     .sge_count = 1,
-                                     .operand = {addend, 0}};
-
-    return slu_is_multichannel(multichannel)
-               ? slu_submit_atomic(multichannel->engine, &request, remote, deadline)
-               : slu_not_a_multichannel(multichannel);
+    return slu_channel_atomic(slu_engine_of_many(multichannel), SLUICE_OP_FETCH_ADD, peer, result,
+                              remote, addend, 0, deadline);
 }

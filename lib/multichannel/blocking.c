@@ -12,54 +12,38 @@ int sluice_multichannel_submit(struct sluice_multichannel *multichannel,
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    return slu_submit(multichannel->engine, &source, deadline, completions);
+    return slu_submit(multichannel->base.engine, &source, deadline, completions);
 }
 
 int sluice_multichannel_send(struct sluice_multichannel *multichannel, uint32_t peer,
                              const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND, .sges = sges, .sge_count = sge_count};
-
-    return slu_is_multichannel(multichannel)
-               ? slu_submit_send(multichannel->engine, peer, &wr, deadline)
-               : slu_not_a_multichannel(multichannel);
+    return slu_channel_send(slu_engine_of_many(multichannel), peer, sges, sge_count, NULL,
+                            deadline);
 }
 
 int sluice_multichannel_send_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
                                        const struct sluice_sge *sges, uint32_t sge_count,
                                        uint32_t immediate, int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND,
-                             .flags = SLUICE_IMMEDIATE,
-                             .immediate = immediate,
-                             .sges = sges,
-                             .sge_count = sge_count};
-
-    return slu_is_multichannel(multichannel)
-               ? slu_submit_send(multichannel->engine, peer, &wr, deadline)
-               : slu_not_a_multichannel(multichannel);
+    return slu_channel_send(slu_engine_of_many(multichannel), peer, sges, sge_count, &immediate,
+                            deadline);
 }
 
 int sluice_multichannel_receive(struct sluice_multichannel *multichannel, uint32_t peer,
                                 const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline,
                                 struct sluice_completion *completion)
 {
-    struct slu_receive_wr wr = {.sges = sges, .sge_count = sge_count};
-
-    return slu_is_multichannel(multichannel)
-               ? slu_submit_receive(multichannel->engine, peer, &wr, deadline, completion)
-               : slu_not_a_multichannel(multichannel);
+    return slu_channel_receive(slu_engine_of_many(multichannel), peer, sges, sge_count, deadline,
+                               completion);
 }
 
 int sluice_multichannel_write(struct sluice_multichannel *multichannel, uint32_t peer,
                               const struct sluice_sge *sges, uint32_t sge_count,
                               const struct sluice_remote_mr *remote, int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
-
-    return slu_is_multichannel(multichannel)
-               ? slu_submit_remote(multichannel->engine, peer, &wr, remote, deadline)
-               : slu_not_a_multichannel(multichannel);
+    return slu_channel_move(slu_engine_of_many(multichannel), SLUICE_OP_WRITE, peer, sges,
+                            sge_count, remote, NULL, deadline);
 }
 
 int sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -67,26 +51,16 @@ int sluice_multichannel_write_immediate(struct sluice_multichannel *multichannel
                                         const struct sluice_remote_mr *remote, uint32_t immediate,
                                         int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_WRITE,
-                             .flags = SLUICE_IMMEDIATE,
-                             .immediate = immediate,
-                             .sges = sges,
-                             .sge_count = sge_count};
-
-    return slu_is_multichannel(multichannel)
-               ? slu_submit_remote(multichannel->engine, peer, &wr, remote, deadline)
-               : slu_not_a_multichannel(multichannel);
+    return slu_channel_move(slu_engine_of_many(multichannel), SLUICE_OP_WRITE, peer, sges,
+                            sge_count, remote, &immediate, deadline);
 }
 
 int sluice_multichannel_read(struct sluice_multichannel *multichannel, uint32_t peer,
                              const struct sluice_sge *sges, uint32_t sge_count,
                              const struct sluice_remote_mr *remote, int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
-
-    return slu_is_multichannel(multichannel)
-               ? slu_submit_remote(multichannel->engine, peer, &wr, remote, deadline)
-               : slu_not_a_multichannel(multichannel);
+    return slu_channel_move(slu_engine_of_many(multichannel), SLUICE_OP_READ, peer, sges, sge_count,
+                            remote, NULL, deadline);
 }
 
 struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel *multichannel,
@@ -94,5 +68,5 @@ struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel 
 {
     if (!slu_is_multichannel(multichannel))
         return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint(multichannel));
-    return slu_scope_begin(multichannel->engine, deadline);
+    return slu_scope_begin(multichannel->base.engine, deadline);
 }

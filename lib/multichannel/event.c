@@ -6,13 +6,13 @@
 
 int sluice_multichannel_fd(const struct sluice_multichannel *multichannel)
 {
-    return slu_is_multichannel(multichannel) ? slu_fd(multichannel->engine)
+    return slu_is_multichannel(multichannel) ? slu_fd(multichannel->base.engine)
                                              : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_arm(struct sluice_multichannel *multichannel, int64_t *due)
 {
-    return slu_is_multichannel(multichannel) ? slu_arm(multichannel->engine, due)
+    return slu_is_multichannel(multichannel) ? slu_arm(multichannel->base.engine, due)
                                              : slu_not_a_multichannel(multichannel);
 }
 
@@ -20,6 +20,6 @@ int sluice_multichannel_wake(struct sluice_multichannel *multichannel)
 {
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    slu_wake(multichannel->engine);
+    slu_wake(multichannel->base.engine);
     return 0;
 }

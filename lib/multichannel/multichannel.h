@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The objects of a multichannel: a magic word and an engine with many peers. */
+/* The objects of a multichannel: an engine with many peers. */
 #ifndef SLU_MULTICHANNEL_H
 #define SLU_MULTICHANNEL_H
 
-#include "engine/engine.h"
+#include "channel/object.h"
 
 struct sluice_prepared_multichannel {
-    uint32_t magic;
-    struct slu_engine *engine;
+    struct slu_channel base;
 };
 
 struct sluice_multichannel {
-    uint32_t magic;
-    bool owned; /* by a node, which alone ends it */
-    struct slu_engine *engine;
+    struct slu_channel base;
 };
 
 /* prepared.c: as sluice_multichannel_prepare(), with slots to spare as slu_engine_create() has. */
@@ -21,17 +18,23 @@ struct sluice_prepared_multichannel *
 slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
                          const struct sluice_channel_attr *attr);
 
-/* peers.c: as sluice_multichannel_close(), whoever owns it. */
-void slu_multichannel_destroy(struct sluice_multichannel *multichannel);
-
 static inline bool slu_is_multichannel(const struct sluice_multichannel *multichannel)
 {
-    return multichannel != NULL && multichannel->magic == SLU_MAGIC_MULTICHANNEL;
+    return SLU_LIKELY(multichannel != NULL && multichannel->base.magic == SLU_MAGIC_MULTICHANNEL);
 }
 
 static inline int slu_not_a_multichannel(const struct sluice_multichannel *multichannel)
 {
     return slu_misuse(EINVAL, "not a multichannel%s", slu_none_hint(multichannel));
+}
+
+/* NULL with a text if it is no multichannel. */
+static inline struct slu_engine *slu_engine_of_many(const struct sluice_multichannel *multichannel)
+{
+    if (slu_is_multichannel(multichannel))
+        return multichannel->base.engine;
+    slu_not_a_multichannel(multichannel);
+    return NULL;
 }
 
 #endif

@@ -2,8 +2,6 @@
 /* The peers of a multichannel: state, first error, and being made new. */
 #include "config.h"
 
-#include <stdlib.h>
-
 #include "multichannel/multichannel.h"
 
 /* The peer, or NULL with a text. */
@@ -13,12 +11,12 @@ static struct slu_peer *find_peer(const struct sluice_multichannel *multichannel
         slu_not_a_multichannel(multichannel);
         return NULL;
     }
-    if (peer >= multichannel->engine->peer_count) {
+    if (peer >= multichannel->base.engine->peer_count) {
         slu_misuse(EINVAL, "peer %u: there are peers 0..%u", peer,
-                   multichannel->engine->peer_count - 1);
+                   multichannel->base.engine->peer_count - 1);
         return NULL;
     }
-    return &multichannel->engine->peers[peer];
+    return &multichannel->base.engine->peers[peer];
 }
 
 /* Its node would go on with what is gone, or no more. */
@@ -27,36 +25,29 @@ static int fail_owned(const char *node_call)
     return slu_misuse(EINVAL, "the multichannel belongs to a node: use %s", node_call);
 }
 
-void slu_multichannel_destroy(struct sluice_multichannel *multichannel)
-{
-    multichannel->magic = SLU_MAGIC_DEAD;
-    slu_engine_destroy(multichannel->engine);
-    free(multichannel);
-}
-
 void sluice_multichannel_close(struct sluice_multichannel *multichannel)
 {
     if (!slu_may_end(multichannel, SLU_MAGIC_MULTICHANNEL, "multichannel"))
         return;
-    if (multichannel->owned)
+    if (multichannel->base.owned)
         fail_owned("sluice_node_close()");
     else
-        slu_multichannel_destroy(multichannel);
+        slu_channel_destroy(&multichannel->base);
 }
 
 int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t timeout)
 {
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    if (multichannel->owned)
+    if (multichannel->base.owned)
         return fail_owned("sluice_node_shutdown()");
-    return slu_engine_shutdown(multichannel->engine, timeout);
+    return slu_engine_shutdown(multichannel->base.engine, timeout);
 }
 
 uint32_t sluice_multichannel_peers(const struct sluice_multichannel *multichannel)
 {
     if (slu_is_multichannel(multichannel))
-        return multichannel->engine->peer_count;
+        return multichannel->base.engine->peer_count;
     slu_not_a_multichannel(multichannel);
     return 0;
 }
@@ -65,7 +56,7 @@ int sluice_multichannel_peer_state(const struct sluice_multichannel *multichanne
 {
     struct slu_peer *found = find_peer(multichannel, peer);
 
-    return found != NULL ? slu_peer_state(multichannel->engine, found) : -EINVAL;
+    return found != NULL ? slu_peer_state(multichannel->base.engine, found) : -EINVAL;
 }
 
 int sluice_multichannel_peer_error(const struct sluice_multichannel *multichannel, uint32_t peer,
@@ -73,13 +64,13 @@ int sluice_multichannel_peer_error(const struct sluice_multichannel *multichanne
 {
     struct slu_peer *found = find_peer(multichannel, peer);
 
-    return found != NULL ? slu_peer_first_error(multichannel->engine, found, error) : -EINVAL;
+    return found != NULL ? slu_peer_first_error(multichannel->base.engine, found, error) : -EINVAL;
 }
 
 int sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel, int64_t timeout)
 {
     return slu_is_multichannel(multichannel)
-               ? slu_wait_connected(multichannel->engine, NULL, timeout)
+               ? slu_wait_connected(multichannel->base.engine, NULL, timeout)
                : slu_not_a_multichannel(multichannel);
 }
 
@@ -88,7 +79,7 @@ int sluice_multichannel_peer_wait_connected(struct sluice_multichannel *multicha
 {
     struct slu_peer *found = find_peer(multichannel, peer);
 
-    return found != NULL ? slu_wait_connected(multichannel->engine, found, timeout) : -EINVAL;
+    return found != NULL ? slu_wait_connected(multichannel->base.engine, found, timeout) : -EINVAL;
 }
 
 int sluice_multichannel_peer_query(const struct sluice_multichannel *multichannel, uint32_t peer,
@@ -96,14 +87,15 @@ int sluice_multichannel_peer_query(const struct sluice_multichannel *multichanne
 {
     struct slu_peer *found = find_peer(multichannel, peer);
 
-    return found != NULL ? slu_peer_query(multichannel->engine, found, info) : -EINVAL;
+    return found != NULL ? slu_peer_query(multichannel->base.engine, found, info) : -EINVAL;
 }
 
 int sluice_multichannel_counters(const struct sluice_multichannel *multichannel,
                                  struct sluice_counters *counters)
 {
-    return slu_is_multichannel(multichannel) ? slu_counters(multichannel->engine, NULL, counters)
-                                             : slu_not_a_multichannel(multichannel);
+    return slu_is_multichannel(multichannel)
+               ? slu_counters(multichannel->base.engine, NULL, counters)
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_peer_counters(const struct sluice_multichannel *multichannel, uint32_t peer,
@@ -111,47 +103,37 @@ int sluice_multichannel_peer_counters(const struct sluice_multichannel *multicha
 {
     struct slu_peer *found = find_peer(multichannel, peer);
 
-    return found != NULL ? slu_counters(multichannel->engine, found, counters) : -EINVAL;
+    return found != NULL ? slu_counters(multichannel->base.engine, found, counters) : -EINVAL;
 }
 
 int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,
                                    struct sluice_endpoint *endpoint)
 {
     struct slu_peer *found = find_peer(multichannel, peer);
-    int error;
 
     if (found == NULL)
         return -EINVAL;
     if (endpoint == NULL)
         return slu_misuse(EINVAL, "endpoint must not be NULL");
-    if (multichannel->engine->scope.open)
+    if (multichannel->base.engine->scope.open)
         return slu_scope_in_use();
-    slu_engine_enter(multichannel->engine);
-    error = slu_peer_reset(multichannel->engine, found);
-    if (error == 0)
-        slu_peer_endpoint(multichannel->engine, found, endpoint);
-    slu_engine_leave(multichannel->engine);
-    return error;
+    return slu_channel_reset(&multichannel->base, peer, endpoint);
 }
 
 int sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,
                                        const struct sluice_endpoint *remote)
 {
     struct slu_peer *found = find_peer(multichannel, peer);
-    int error;
 
     if (found == NULL)
         return -EINVAL;
     if (remote == NULL)
         return slu_misuse(EINVAL, "a handshake needs the peer's endpoint");
-    if (multichannel->engine->scope.open)
+    if (multichannel->base.engine->scope.open)
         return slu_scope_in_use();
     if (found->state == SLUICE_STATE_FAILED)
         return slu_fail(EINVAL, "peer %u has failed: reset it first", peer);
     if (found->state != SLUICE_STATE_PREPARED)
         return slu_misuse(EINVAL, "peer %u is connected: reset it first", peer);
-    slu_engine_enter(multichannel->engine);
-    error = slu_peer_connect(multichannel->engine, found, remote);
-    slu_engine_leave(multichannel->engine);
-    return error;
+    return slu_channel_connect(&multichannel->base, peer, remote);
 }

@@ -2,35 +2,23 @@
 /* Prepared multichannels: many queue pairs with an endpoint each. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "multichannel/multichannel.h"
 
 static bool is_prepared(const struct sluice_prepared_multichannel *prepared)
 {
-    return prepared != NULL && prepared->magic == SLU_MAGIC_PREPARED_MULTICHANNEL;
+    return prepared != NULL && prepared->base.magic == SLU_MAGIC_PREPARED_MULTICHANNEL;
 }
 
 struct sluice_prepared_multichannel *
 slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
                          const struct sluice_channel_attr *attr)
 {
-    struct sluice_prepared_multichannel *prepared;
-
     if (peers == 0 || peers > SLUICE_MAX_PEERS)
         return slu_misuse_null(EINVAL, "a multichannel of %u peers: must be in 1..%d", peers,
                                SLUICE_MAX_PEERS);
-    prepared = calloc(1, sizeof *prepared);
-    if (prepared == NULL)
-        return slu_fail_null(ENOMEM, "no memory for a multichannel");
-    prepared->engine = slu_engine_create(pd, peers, spare, attr);
-    if (prepared->engine == NULL) {
-        free(prepared);
-        return NULL;
-    }
-    prepared->magic = SLU_MAGIC_PREPARED_MULTICHANNEL;
-    return prepared;
+    return (void *)slu_channel_create(SLU_MAGIC_PREPARED_MULTICHANNEL, pd, peers, spare, attr);
 }
 
 struct sluice_prepared_multichannel *
@@ -42,11 +30,8 @@ sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
 
 void sluice_prepared_multichannel_free(struct sluice_prepared_multichannel *prepared)
 {
-    if (!slu_may_end(prepared, SLU_MAGIC_PREPARED_MULTICHANNEL, "prepared multichannel"))
-        return;
-    prepared->magic = SLU_MAGIC_DEAD;
-    slu_engine_destroy(prepared->engine);
-    free(prepared);
+    if (slu_may_end(prepared, SLU_MAGIC_PREPARED_MULTICHANNEL, "prepared multichannel"))
+        slu_channel_destroy(&prepared->base);
 }
 
 int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel *prepared,
@@ -56,13 +41,14 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
         return slu_misuse(EINVAL, "not a prepared multichannel%s", slu_none_hint(prepared));
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
-    if (count != prepared->engine->peer_count)
+    if (count != prepared->base.engine->peer_count)
         return slu_misuse(EINVAL, "room for %u endpoint%s, of %u peer%s", count, SLU_S(count),
-                          prepared->engine->peer_count, SLU_S(prepared->engine->peer_count));
-    slu_engine_enter(prepared->engine);
+                          prepared->base.engine->peer_count,
+                          SLU_S(prepared->base.engine->peer_count));
+    slu_engine_enter(prepared->base.engine);
     for (uint32_t i = 0; i < count; i++)
-        slu_peer_endpoint(prepared->engine, &prepared->engine->peers[i], &endpoints[i]);
-    slu_engine_leave(prepared->engine);
+        slu_peer_endpoint(prepared->base.engine, &prepared->base.engine->peers[i], &endpoints[i]);
+    slu_engine_leave(prepared->base.engine);
     return 0;
 }
 
@@ -88,7 +74,6 @@ struct sluice_multichannel *
 sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prepared,
                                        const struct sluice_endpoint *remotes, uint32_t count)
 {
-    struct sluice_multichannel *multichannel = NULL;
     int error = 0;
 
     if (!is_prepared(prepared))
@@ -97,23 +82,16 @@ sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prep
                                slu_none_hint(prepared));
     if (remotes == NULL)
         error = slu_misuse(EINVAL, "a handshake needs the peers' endpoints");
-    else if (count != prepared->engine->peer_count)
-        error = slu_misuse(EINVAL, "%u endpoint%s for %u peer%s", count, SLU_S(count),
-                           prepared->engine->peer_count, SLU_S(prepared->engine->peer_count));
-    if (error == 0) {
-        multichannel = calloc(1, sizeof *multichannel);
-        if (multichannel == NULL)
-            error = slu_fail(ENOMEM, "no memory for a multichannel");
-    }
+    else if (count != prepared->base.engine->peer_count)
+        error =
+            slu_misuse(EINVAL, "%u endpoint%s for %u peer%s", count, SLU_S(count),
+                       prepared->base.engine->peer_count, SLU_S(prepared->base.engine->peer_count));
     if (error < 0) {
-        sluice_prepared_multichannel_free(prepared);
+        slu_channel_destroy(&prepared->base);
         return slu_none(error);
     }
-    connect_peers(prepared->engine, remotes);
-    multichannel->magic = SLU_MAGIC_MULTICHANNEL;
-    multichannel->engine = prepared->engine;
-    prepared->magic = SLU_MAGIC_DEAD;
-    free(prepared);
+    connect_peers(prepared->base.engine, remotes);
+    prepared->base.magic = SLU_MAGIC_MULTICHANNEL;
     slu_made();
-    return multichannel;
+    return (void *)prepared;
 }

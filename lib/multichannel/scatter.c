@@ -13,7 +13,7 @@ static int submit_list(struct sluice_multichannel *multichannel, uint32_t opcode
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    return slu_submit(multichannel->engine, &source, deadline, completions);
+    return slu_submit(multichannel->base.engine, &source, deadline, completions);
 }
 
 int sluice_multichannel_scatter_send(struct sluice_multichannel *multichannel,
@@ -60,7 +60,7 @@ int sluice_multichannel_scatter_gather(struct sluice_multichannel *multichannel,
     if (receive_count > UINT32_MAX - send_count)
         return slu_misuse(EINVAL, "%u sends and %u receives are too many", send_count,
                           receive_count);
-    return slu_submit(multichannel->engine, &source, deadline, completions);
+    return slu_submit(multichannel->base.engine, &source, deadline, completions);
 }
 
 int sluice_multichannel_multicast_send(struct sluice_multichannel *multichannel,
@@ -72,7 +72,7 @@ int sluice_multichannel_multicast_send(struct sluice_multichannel *multichannel,
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    return slu_submit(multichannel->engine, &source, deadline, completions);
+    return slu_submit(multichannel->base.engine, &source, deadline, completions);
 }
 
 int sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel,
@@ -84,5 +84,5 @@ int sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    return slu_submit(multichannel->engine, &source, deadline, completions);
+    return slu_submit(multichannel->base.engine, &source, deadline, completions);
 }

@@ -9,24 +9,7 @@ int sluice_multichannel_post(struct sluice_multichannel *multichannel,
                              int64_t deadline, struct sluice_handle *handles)
 {
     return slu_is_multichannel(multichannel)
-               ? slu_post_requests(multichannel->engine, requests, count, deadline, handles)
-               : slu_not_a_multichannel(multichannel);
-}
-
-static int post_one(struct sluice_multichannel *multichannel, const struct sluice_request *request,
-                    int64_t deadline, struct sluice_handle *handle)
-{
-    return slu_is_multichannel(multichannel)
-               ? slu_post_one(multichannel->engine, request, deadline, handle)
-               : slu_not_a_multichannel(multichannel);
-}
-
-static int post_remote(struct sluice_multichannel *multichannel, struct sluice_request *request,
-                       const struct sluice_remote_mr *remote, int64_t deadline,
-                       struct sluice_handle *handle)
-{
-    return slu_is_multichannel(multichannel)
-               ? slu_post_remote(multichannel->engine, request, remote, deadline, handle)
+               ? slu_post_requests(multichannel->base.engine, requests, count, deadline, handles)
                : slu_not_a_multichannel(multichannel);
 }
 
@@ -34,18 +17,16 @@ int sluice_multichannel_send_unpolled(struct sluice_multichannel *multichannel, 
                                       const struct sluice_sge *sges, uint32_t sge_count,
                                       int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = slu_request_of(SLUICE_OP_SEND, peer, sges, sge_count);
-
-    return post_one(multichannel, &request, deadline, handle);
+    return slu_channel_post(slu_engine_of_many(multichannel), SLUICE_OP_SEND, peer, sges, sge_count,
+                            deadline, handle);
 }
 
 int sluice_multichannel_receive_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
                                          const struct sluice_sge *sges, uint32_t sge_count,
                                          int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = slu_request_of(SLUICE_OP_RECEIVE, peer, sges, sge_count);
-
-    return post_one(multichannel, &request, deadline, handle);
+    return slu_channel_post(slu_engine_of_many(multichannel), SLUICE_OP_RECEIVE, peer, sges,
+                            sge_count, deadline, handle);
 }
 
 int sluice_multichannel_write_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -53,9 +34,8 @@ int sluice_multichannel_write_unpolled(struct sluice_multichannel *multichannel,
                                        const struct sluice_remote_mr *remote, int64_t deadline,
                                        struct sluice_handle *handle)
 {
-    struct sluice_request request = slu_request_of(SLUICE_OP_WRITE, peer, sges, sge_count);
-
-    return post_remote(multichannel, &request, remote, deadline, handle);
+    return slu_channel_post_remote(slu_engine_of_many(multichannel), SLUICE_OP_WRITE, peer, sges,
+                                   sge_count, remote, 0, 0, deadline, handle);
 }
 
 int sluice_multichannel_read_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -63,9 +43,8 @@ int sluice_multichannel_read_unpolled(struct sluice_multichannel *multichannel, 
                                       const struct sluice_remote_mr *remote, int64_t deadline,
                                       struct sluice_handle *handle)
 {
-    struct sluice_request request = slu_request_of(SLUICE_OP_READ, peer, sges, sge_count);
-
-    return post_remote(multichannel, &request, remote, deadline, handle);
+    return slu_channel_post_remote(slu_engine_of_many(multichannel), SLUICE_OP_READ, peer, sges,
+                                   sge_count, remote, 0, 0, deadline, handle);
 }
 
 int sluice_multichannel_compare_swap_unpolled(struct sluice_multichannel *multichannel,
@@ -74,11 +53,8 @@ int sluice_multichannel_compare_swap_unpolled(struct sluice_multichannel *multic
                                               uint64_t expected, uint64_t desired, int64_t deadline,
                                               struct sluice_handle *handle)
 {
-    struct sluice_request request = slu_request_of(SLUICE_OP_COMPARE_SWAP, peer, result, 1);
-
-    request.operand[0] = expected;
-    request.operand[1] = desired;
-    return post_remote(multichannel, &request, remote, deadline, handle);
+    return slu_channel_post_remote(slu_engine_of_many(multichannel), SLUICE_OP_COMPARE_SWAP, peer,
+                                   result, 1, remote, expected, desired, deadline, handle);
 }
 
 int sluice_multichannel_fetch_add_unpolled(struct sluice_multichannel *multichannel, uint32_t peer,
@@ -86,10 +62,8 @@ int sluice_multichannel_fetch_add_unpolled(struct sluice_multichannel *multichan
                                            const struct sluice_remote_mr *remote, uint64_t addend,
                                            int64_t deadline, struct sluice_handle *handle)
 {
-    struct sluice_request request = slu_request_of(SLUICE_OP_FETCH_ADD, peer, result, 1);
-
-    request.operand[0] = addend;
-    return post_remote(multichannel, &request, remote, deadline, handle);
+    return slu_channel_post_remote(slu_engine_of_many(multichannel), SLUICE_OP_FETCH_ADD, peer,
+                                   result, 1, remote, addend, 0, deadline, handle);
 }
 
 static int post_list(struct sluice_multichannel *multichannel, uint32_t opcode,
@@ -100,7 +74,7 @@ static int post_list(struct sluice_multichannel *multichannel, uint32_t opcode,
         .lists = {requests}, .counts = {count}, .opcodes = {opcode}, .count = count};
 
     return slu_is_multichannel(multichannel)
-               ? slu_post(multichannel->engine, &source, deadline, handles)
+               ? slu_post(multichannel->base.engine, &source, deadline, handles)
                : slu_not_a_multichannel(multichannel);
 }
 
@@ -143,7 +117,7 @@ int sluice_multichannel_multicast_send_unpolled(struct sluice_multichannel *mult
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    return slu_post(multichannel->engine, &source, deadline, handles);
+    return slu_post(multichannel->base.engine, &source, deadline, handles);
 }
 
 int sluice_multichannel_multicast_write_unpolled(struct sluice_multichannel *multichannel,
@@ -156,21 +130,23 @@ int sluice_multichannel_multicast_write_unpolled(struct sluice_multichannel *mul
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    return slu_post(multichannel->engine, &source, deadline, handles);
+    return slu_post(multichannel->base.engine, &source, deadline, handles);
 }
 
 int sluice_multichannel_poll(struct sluice_multichannel *multichannel,
                              struct sluice_completion *completions, uint32_t count)
 {
-    return slu_is_multichannel(multichannel) ? slu_poll(multichannel->engine, completions, count)
-                                             : slu_not_a_multichannel(multichannel);
+    return slu_is_multichannel(multichannel)
+               ? slu_poll(multichannel->base.engine, completions, count)
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_next(struct sluice_multichannel *multichannel, int64_t timeout,
                              struct sluice_completion *completion)
 {
-    return slu_is_multichannel(multichannel) ? slu_next(multichannel->engine, timeout, completion)
-                                             : slu_not_a_multichannel(multichannel);
+    return slu_is_multichannel(multichannel)
+               ? slu_next(multichannel->base.engine, timeout, completion)
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_wait(struct sluice_multichannel *multichannel,
@@ -178,7 +154,7 @@ int sluice_multichannel_wait(struct sluice_multichannel *multichannel,
                              struct sluice_completion *completion)
 {
     return slu_is_multichannel(multichannel)
-               ? slu_wait_handle(multichannel->engine, handle, timeout, completion)
+               ? slu_wait_handle(multichannel->base.engine, handle, timeout, completion)
                : slu_not_a_multichannel(multichannel);
 }
 
@@ -186,19 +162,20 @@ int sluice_multichannel_cancel(struct sluice_multichannel *multichannel,
                                const struct sluice_handle *handle,
                                struct sluice_completion *completion)
 {
-    return slu_is_multichannel(multichannel) ? slu_cancel(multichannel->engine, handle, completion)
-                                             : slu_not_a_multichannel(multichannel);
+    return slu_is_multichannel(multichannel)
+               ? slu_cancel(multichannel->base.engine, handle, completion)
+               : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_detach(struct sluice_multichannel *multichannel,
                                const struct sluice_handle *handle)
 {
-    return slu_is_multichannel(multichannel) ? slu_detach(multichannel->engine, handle)
+    return slu_is_multichannel(multichannel) ? slu_detach(multichannel->base.engine, handle)
                                              : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_flush(struct sluice_multichannel *multichannel, int64_t timeout)
 {
-    return slu_is_multichannel(multichannel) ? slu_flush(multichannel->engine, timeout)
+    return slu_is_multichannel(multichannel) ? slu_flush(multichannel->base.engine, timeout)
                                              : slu_not_a_multichannel(multichannel);
 }

@@ -154,7 +154,7 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
     if (error < 0 || group.count == 1)
         return error;
     group.until = slu_after(deadline);
-    engine = node->multichannel->engine;
+    engine = slu_node_engine(node);
     slu_engine_enter(engine);
     slu_line_set_state(node, SLU_NODE_INSIDE);
     error = slu_barrier_run(&group, algorithm != 0 ? algorithm : node->algorithm);

@@ -49,7 +49,7 @@ void sluice_node_close(struct sluice_node *node)
         slu_engine_leave(slu_node_engine(node));
     }
     own = node->own;
-    slu_multichannel_destroy(node->multichannel);
+    slu_channel_destroy(&node->multichannel->base);
     slu_node_free(node);
     slu_belongings_own(&own, false);
     slu_belongings_close(&own);
@@ -102,7 +102,7 @@ struct flush {
 static bool is_flushed(void *argument)
 {
     struct flush *flush = argument;
-    const struct slu_engine *engine = flush->group->node->multichannel->engine;
+    const struct slu_engine *engine = slu_node_engine(flush->group->node);
 
     if (engine->pools[SLU_SEND_QUEUE].pending == 0)
         return true;
@@ -122,7 +122,7 @@ static uint32_t find_busy(const struct slu_engine *engine, uint32_t from)
 
 static int flush_sends(struct slu_group *group)
 {
-    struct slu_engine *engine = group->node->multichannel->engine;
+    struct slu_engine *engine = slu_node_engine(group->node);
     struct flush flush = {.group = group};
     char pending[SLU_PENDING_BYTES];
     char name[SLU_RANK_BYTES];
@@ -172,7 +172,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
     group.count = node->ranks;
     group.self = node->rank;
     group.until = slu_after(deadline);
-    engine = node->multichannel->engine;
+    engine = slu_node_engine(node);
     slu_engine_enter(engine);
     slu_line_set_state(node, SLU_NODE_INSIDE);
     error = await_all(&group);

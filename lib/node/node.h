@@ -140,7 +140,7 @@ static inline uint32_t slu_group_rank(const struct slu_group *group, uint32_t po
 
 static inline struct slu_engine *slu_node_engine(const struct sluice_node *node)
 {
-    return node->multichannel->engine;
+    return node->multichannel->base.engine;
 }
 
 /* A connection that was made new does not help where the first endpoint was of no use. */

@@ -67,7 +67,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     prepared->connections = slu_multichannel_prepare(pd, ranks, ranks, attr->channel);
     if (prepared->connections == NULL)
         return -errno;
-    return create_memory(node, pd, prepared->connections->engine);
+    return create_memory(node, pd, prepared->connections->base.engine);
 }
 
 /* It may be given up because of a failure, whose words are to stay. */
@@ -158,7 +158,7 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     error = sluice_mr_remote(prepared->node->lines, &lines);
     if (error < 0)
         return error;
-    engine = prepared->connections->engine;
+    engine = prepared->connections->base.engine;
     slu_engine_enter(engine);
     for (uint32_t i = 0; i < ranks; i++)
         slu_node_describe(prepared->node, engine, &lines, i, &endpoints[i]);
@@ -265,7 +265,7 @@ struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *
         return fail_prepared(prepared, error);
     node = prepared->node;
     node->magic = SLU_MAGIC_NODE;
-    node->multichannel->owned = true;
+    node->multichannel->base.owned = true;
     prepared->node = NULL;
     destroy(prepared);
     slu_made();

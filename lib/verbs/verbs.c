@@ -122,7 +122,7 @@ struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel)
 {
     if (!slu_is_channel(channel))
         return slu_misuse_null(EINVAL, "not a channel%s", slu_none_hint(channel));
-    return qp_of(channel->engine, 0);
+    return qp_of(channel->base.engine, 0);
 }
 
 struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *multichannel,
@@ -130,10 +130,10 @@ struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *mu
 {
     if (!slu_is_multichannel(multichannel))
         return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint(multichannel));
-    if (peer >= multichannel->engine->peer_count)
+    if (peer >= multichannel->base.engine->peer_count)
         return slu_misuse_null(ERANGE, "no peer %u: there are %u", peer,
-                               multichannel->engine->peer_count);
-    return qp_of(multichannel->engine, peer);
+                               multichannel->base.engine->peer_count);
+    return qp_of(multichannel->base.engine, peer);
 }
 
 struct sluice_context *sluice_verbs_context_wrap(struct ibv_context *ibv,

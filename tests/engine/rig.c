@@ -9,7 +9,7 @@
 void rig_attach(struct rig *rig, struct sluice_multichannel *channel)
 {
     rig->channel = channel;
-    rig->engine = channel->engine;
+    rig->engine = channel->base.engine;
 }
 
 void rig_open(struct rig *rig, uint32_t peers, uint32_t depth)

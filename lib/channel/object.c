@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What prepared channels, channels, prepared multichannels and multichannels have in common. */
+#include "config.h"
+
+#include "channel/object.h"
+
+#include <stdlib.h>
+
+struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uint32_t peers,
+                                       uint32_t spare, const struct sluice_channel_attr *attr)
+{
+    struct slu_channel *object = calloc(1, sizeof *object);
+
+    if (object == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a %schannel",
+                             magic == SLU_MAGIC_PREPARED_CHANNEL ? "" : "multi");
+    object->engine = slu_engine_create(pd, peers, spare, attr);
+    if (object->engine == NULL) {
+        free(object);
+        return NULL;
+    }
+    object->magic = magic;
+    return object;
+}
+
+void slu_channel_destroy(struct slu_channel *object)
+{
+    object->magic = SLU_MAGIC_DEAD;
+    slu_engine_destroy(object->engine);
+    free(object);
+}
+
+int slu_channel_connect(struct slu_channel *object, uint32_t peer,
+                        const struct sluice_endpoint *remote)
+{
+    struct slu_engine *engine = object->engine;
+    int error;
+
+    slu_engine_enter(engine);
+    error = slu_peer_connect(engine, &engine->peers[peer], remote);
+    slu_engine_leave(engine);
+    return error;
+}
+
+int slu_channel_reset(struct slu_channel *object, uint32_t peer, struct sluice_endpoint *endpoint)
+{
+    struct slu_engine *engine = object->engine;
+    int error;
+
+    slu_engine_enter(engine);
+    error = slu_peer_reset(engine, &engine->peers[peer]);
+    if (error == 0 && endpoint != NULL)
+        slu_peer_endpoint(engine, &engine->peers[peer], endpoint);
+    slu_engine_leave(engine);
+    return error;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a channel and a multichannel are, prepared or connected: one struct, with an
+ * engine of one peer or of many. The magic word tells which of the four it is, and is
+ * all that a handshake and a reset change of it.
+ */
+#ifndef SLU_CHANNEL_OBJECT_H
+#define SLU_CHANNEL_OBJECT_H
+
+#include "engine/engine.h"
+
+struct slu_channel {
+    uint32_t magic;
+    bool owned; /* by a node, which alone ends it */
+    struct slu_engine *engine;
+};
+
+/* NULL with a text and errno. spare is of slu_engine_create(). */
+struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uint32_t peers,
+                                       uint32_t spare, const struct sluice_channel_attr *attr);
+void slu_channel_destroy(struct slu_channel *object);
+
+/* With the engine entered meanwhile: what a handshake and a reset do with one peer. */
+int slu_channel_connect(struct slu_channel *object, uint32_t peer,
+                        const struct sluice_endpoint *remote);
+/* endpoint: where its new one goes, or NULL. */
+int slu_channel_reset(struct slu_channel *object, uint32_t peer, struct sluice_endpoint *endpoint);
+
+/*
+ * The bodies of the calls for one peer. The engine is NULL if the program gave no such
+ * object, which has a text then; immediate is NULL if there is none.
+ */
+static inline int slu_channel_send(struct slu_engine *engine, uint32_t peer,
+                                   const struct sluice_sge *sges, uint32_t sge_count,
+                                   const uint32_t *immediate, int64_t deadline)
+{
+    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND,
+                             .flags = immediate != NULL ? SLUICE_IMMEDIATE : 0,
+                             .immediate = immediate != NULL ? *immediate : 0,
+                             .sges = sges,
+                             .sge_count = sge_count};
+
+    return SLU_LIKELY(engine != NULL) ? slu_submit_send(engine, peer, &wr, deadline) : -EINVAL;
+}
+
+static inline int slu_channel_receive(struct slu_engine *engine, uint32_t peer,
+                                      const struct sluice_sge *sges, uint32_t sge_count,
+                                      int64_t deadline, struct sluice_completion *completion)
+{
+    struct slu_receive_wr wr = {.sges = sges, .sge_count = sge_count};
+
+    return SLU_LIKELY(engine != NULL) ? slu_submit_receive(engine, peer, &wr, deadline, completion)
+                                      : -EINVAL;
+}
+
+/* A write or a read. */
+static inline int slu_channel_move(struct slu_engine *engine, uint32_t opcode, uint32_t peer,
+                                   const struct sluice_sge *sges, uint32_t sge_count,
+                                   const struct sluice_remote_mr *remote, const uint32_t *immediate,
+                                   int64_t deadline)
+{
+    struct slu_send_wr wr = {.opcode = opcode,
+                             .flags = immediate != NULL ? SLUICE_IMMEDIATE : 0,
+                             .immediate = immediate != NULL ? *immediate : 0,
+                             .sges = sges,
+                             .sge_count = sge_count};
+
+    return SLU_LIKELY(engine != NULL) ? slu_submit_remote(engine, peer, &wr, remote, deadline)
+                                      : -EINVAL;
+}
+
+static inline int slu_channel_atomic(struct slu_engine *engine, uint32_t opcode, uint32_t peer,
+                                     const struct sluice_sge *result,
+                                     const struct sluice_remote_mr *remote, uint64_t first,
+                                     uint64_t second, int64_t deadline)
+{
+    struct sluice_request request = {
+        .opcode = opcode, .peer = peer, .sges = result, .sge_count = 1, .operand = {first, second}};
+
+    return SLU_LIKELY(engine != NULL) ? slu_submit_atomic(engine, &request, remote, deadline)
+                                      : -EINVAL;
+}
+
+static inline int slu_channel_post(struct slu_engine *engine, uint32_t opcode, uint32_t peer,
+                                   const struct sluice_sge *sges, uint32_t sge_count,
+                                   int64_t deadline, struct sluice_handle *handle)
+{
+    struct sluice_request request = slu_request_of(opcode, peer, sges, sge_count);
+
+    return SLU_LIKELY(engine != NULL) ? slu_post_one(engine, &request, deadline, handle) : -EINVAL;
+}
+
+/* The same of what goes to a remote region; first and second are operands of an atomic operation. */
+static inline int slu_channel_post_remote(struct slu_engine *engine, uint32_t opcode, uint32_t peer,
+                                          const struct sluice_sge *sges, uint32_t sge_count,
+                                          const struct sluice_remote_mr *remote, uint64_t first,
+                                          uint64_t second, int64_t deadline,
+                                          struct sluice_handle *handle)
+{
+    struct sluice_request request = slu_request_of(opcode, peer, sges, sge_count);
+
+    request.operand[0] = first;
+    request.operand[1] = second;
+    return SLU_LIKELY(engine != NULL) ? slu_post_remote(engine, &request, remote, deadline, handle)
+                                      : -EINVAL;
+}
+
+#endif
