@@ -14,6 +14,11 @@
  *   run_post_wait     the same by handle
  *   run_scatter_send  8 bytes to each of 8 peers, in one call
  *   run_list_send     8 bytes 8 times to one peer, in one call
+ *   run_post_late     unpolled send, and polls, of which the third gives the result
+ *   run_list_poll     unpolled sends to 8 peers in one call, and the poll that takes their results
+ *   run_scatter_gather  8 bytes to and from each of 8 peers, in one call
+ *   run_multicast     the same 8 bytes to 8 peers, in one call
+ *   run_scope         a scope with sends to 8 peers, posted in one call, which nobody looks at
  *
  * The cases are names of functions, which is how callgrind is told to count only
  * while one runs; they, hand_out() and succeed_...() are not the library's. It is
@@ -261,6 +266,7 @@ struct set {
     struct sluice_sge sge;
     struct sluice_remote_mr remote;
     struct sluice_request requests[PEERS];
+    struct sluice_request receives[PEERS];
     struct sluice_request list[PEERS]; /* all to peer 0 */
 };
 
@@ -344,6 +350,71 @@ static int run_list_send(struct set *set, uint32_t count)
     return 0;
 }
 
+static int run_post_late(struct set *set, uint32_t count)
+{
+    struct sluice_completion completion;
+    int taken;
+
+    empty_polls = 2;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_channel_post(set->channel, set->requests, 1, DEADLINE, NULL) != 1)
+            return -1;
+        do
+            taken = sluice_channel_poll(set->channel, &completion, 1);
+        while (taken == 0);
+        if (taken != 1 || completion.error != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_list_poll(struct set *set, uint32_t count)
+{
+    struct sluice_completion completions[PEERS];
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_multichannel_post(set->multichannel, set->requests, PEERS, DEADLINE, NULL) !=
+                PEERS ||
+            sluice_multichannel_poll(set->multichannel, completions, PEERS) != PEERS)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_scatter_gather(struct set *set, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_multichannel_scatter_gather(set->multichannel, set->requests, PEERS,
+                                               set->receives, PEERS, DEADLINE, NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_multicast(struct set *set, uint32_t count)
+{
+    static const uint32_t peers[PEERS] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_multichannel_multicast_send(set->multichannel, set->requests, peers, PEERS,
+                                               DEADLINE, NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_scope(struct set *set, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct sluice_scope *scope = sluice_multichannel_scope_begin(set->multichannel, DEADLINE);
+
+        if (sluice_scope_post(scope, set->requests, PEERS, NULL) != PEERS ||
+            sluice_scope_end(scope, NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct set *set, uint32_t count);
@@ -356,6 +427,11 @@ static const struct {
     {"run_post_wait", run_post_wait},
     {"run_scatter_send", run_scatter_send},
     {"run_list_send", run_list_send},
+    {"run_post_late", run_post_late},
+    {"run_list_poll", run_list_poll},
+    {"run_scatter_gather", run_scatter_gather},
+    {"run_multicast", run_multicast},
+    {"run_scope", run_scope},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -388,6 +464,8 @@ static int run_case(struct sluice_pd *pd, int (*run)(struct set *, uint32_t), ui
         for (uint32_t i = 0; i < PEERS; i++) {
             set.requests[i] = (struct sluice_request){
                 .opcode = SLUICE_OP_SEND, .peer = i, .sges = &set.sge, .sge_count = 1};
+            set.receives[i] = set.requests[i];
+            set.receives[i].opcode = SLUICE_OP_RECEIVE;
             set.list[i] = set.requests[0];
         }
         result = run(&set, count);
