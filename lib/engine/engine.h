@@ -322,10 +322,14 @@ static inline uint32_t slu_peer_index(const struct slu_engine *engine, const str
 {
     return (uint32_t)(peer - engine->peers);
 }
+static inline bool slu_peer_has_posted(const struct slu_peer *peer, enum slu_queue queue)
+{
+    return peer->posted[queue].head != SLU_NONE;
+}
 static inline bool slu_peer_busy(const struct slu_peer *peer)
 {
-    return peer->posted[SLU_SEND_QUEUE].head != SLU_NONE ||
-           peer->posted[SLU_RECEIVE_QUEUE].head != SLU_NONE;
+    return slu_peer_has_posted(peer, SLU_SEND_QUEUE) ||
+           slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE);
 }
 
 /* slot.c; inline.h has the rest of it */
@@ -450,6 +454,10 @@ static inline bool slu_nothing_pends(const struct slu_engine *engine)
     return engine->pools[SLU_SEND_QUEUE].pending == 0 &&
            engine->pools[SLU_RECEIVE_QUEUE].pending == 0;
 }
+static inline uint32_t slu_count_pending(const struct slu_engine *engine, enum slu_queue queue)
+{
+    return engine->pools[queue].pending;
+}
 static inline enum slu_queue slu_opcode_queue(uint32_t opcode)
 {
     return opcode == SLUICE_OP_RECEIVE ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE;
@@ -476,6 +484,17 @@ void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct s
 void slu_post_owned(struct slu_engine *engine, const struct slu_source *source, uint32_t from,
                     uint32_t count, enum slu_queue queue, enum slu_slot_owner owner, int64_t time,
                     int64_t deadline, struct sluice_handle *handles);
+
+/*
+ * detached.c: requests of our own beside the program's, which nobody sees the end of and
+ * which cost the program no result. The engine is entered.
+ */
+/* Whether so many can be posted to a peer now. */
+bool slu_has_room(const struct slu_engine *engine, uint32_t peer, uint32_t count);
+/* Posts one send, write or read, for which there is room; its id. */
+uint64_t slu_post_detached(struct slu_engine *engine, const struct sluice_request *request);
+/* Whether the request with that id, or 0, is in flight. */
+bool slu_is_pending(struct slu_engine *engine, uint64_t id);
 
 /* submit.c */
 int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,

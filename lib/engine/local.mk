@@ -3,6 +3,7 @@
 lib_libsluice_la_SOURCES += \
 	%D%/attr.c \
 	%D%/counters.c \
+	%D%/detached.c \
 	%D%/engine.c \
 	%D%/engine.h \
 	%D%/failure.c \

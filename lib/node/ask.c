@@ -68,14 +68,12 @@ static void ask(struct sluice_node *node, uint32_t rank)
                                                       .rkey = node->peers[rank].rkey}};
 
     __atomic_store_n(answer, NO_ANSWER, __ATOMIC_RELEASE);
-    node->peers[rank].asked = slu_line_post(node, &request);
+    node->peers[rank].asked = slu_post_detached(slu_node_engine(node), &request);
 }
 
 static bool is_pending(struct sluice_node *node, uint32_t rank)
 {
-    const struct slu_slot *slot = slu_slot_find(slu_node_engine(node), node->peers[rank].asked);
-
-    return slot != NULL && slot->state == SLU_SLOT_PENDING;
+    return slu_is_pending(slu_node_engine(node), node->peers[rank].asked);
 }
 
 /* Whether nothing more is to be waited for. */
@@ -85,7 +83,7 @@ static bool is_asked(struct sluice_node *node, uint32_t rank)
 
     if (rank == node->rank || !may_ask(node, rank))
         return true;
-    if (peer->asked == 0 && slu_line_has_room(slu_node_engine(node), rank))
+    if (peer->asked == 0 && slu_has_room(slu_node_engine(node), rank, 1))
         ask(node, rank);
     return peer->asked != 0 && !is_pending(node, rank);
 }

@@ -80,10 +80,7 @@ struct freeing {
 
 static bool is_taken(const struct sluice_node *node, uint32_t rank)
 {
-    uint64_t id = node->peers[rank].given[node->round % 2];
-    const struct slu_slot *slot = slu_slot_find(slu_node_engine(node), id);
-
-    return id == 0 || slot == NULL || slot->state != SLU_SLOT_PENDING;
+    return !slu_is_pending(slu_node_engine(node), node->peers[rank].given[node->round % 2]);
 }
 
 static bool is_free(void *argument)
@@ -135,7 +132,7 @@ static void write_piece(struct sluice_node *node, uint32_t rank, size_t length)
                    .length = bytes,
                    .rkey = peer->rkey}};
 
-    slu_line_post(node, &request);
+    slu_post_detached(slu_node_engine(node), &request);
 }
 
 static int give(struct slu_group *group, uint32_t rank, size_t length)

@@ -54,41 +54,6 @@ void slu_line_set_state(struct sluice_node *node, enum slu_node_state state)
     __atomic_store_n((uint64_t *)word, htobe64(slu_line_word(node, state)), __ATOMIC_RELEASE);
 }
 
-/*
- * As long as notifications are in flight, another one must not take the place of a
- * result that the program has not seen: there are slots to spare for so many as there
- * are ranks. If none is, a program that has left all slots to results has more of them
- * than its queues are deep, and was told that the oldest may go.
- */
-bool slu_line_has_room(const struct slu_engine *engine, uint32_t rank)
-{
-    const struct slu_pool *pool = &engine->pools[SLU_SEND_QUEUE];
-
-    return engine->peers[rank].free[SLU_SEND_QUEUE] > 0 && slu_pool_room(pool) > 0 &&
-           (pool->free.head != SLU_NONE || engine->detached == 0);
-}
-
-/* It may be the last request to that rank, if it did not fail at once. */
-static uint64_t last_posted(const struct slu_engine *engine, uint32_t rank)
-{
-    uint32_t last = engine->peers[rank].posted[SLU_SEND_QUEUE].tail;
-
-    return engine->peers[rank].posted[SLU_SEND_QUEUE].head != SLU_NONE
-               ? engine->pools[SLU_SEND_QUEUE].slots[last].id
-               : SLU_QUEUE_BIT;
-}
-
-uint64_t slu_line_post(struct sluice_node *node, const struct sluice_request *request)
-{
-    struct slu_engine *engine = slu_node_engine(node);
-    const struct slu_source source = {.lists = {request}, .counts = {1}, .count = 1};
-
-    engine->detached++;
-    slu_post_owned(engine, &source, 0, 1, SLU_SEND_QUEUE, SLU_OWNER_NOBODY, SLUICE_FOREVER,
-                   SLUICE_FOREVER, NULL);
-    return last_posted(engine, request->peer);
-}
-
 /* Which of the words that ranks write to others it is. */
 static size_t index_word(uint32_t at)
 {
@@ -122,7 +87,7 @@ uint64_t slu_line_write(struct sluice_node *node, uint32_t rank, uint32_t at, ui
         request.sge.addr = (uintptr_t)from;
         request.sge.lkey = sluice_mr_lkey(node->words);
     }
-    return slu_line_post(node, &request);
+    return slu_post_detached(slu_node_engine(node), &request);
 }
 
 /* Telling all ranks that our barriers are broken, or why we leave. */
@@ -133,24 +98,18 @@ struct tell {
     uint64_t why; /* goes before it, if there is room for both; 0: nothing does */
 };
 
-/* A peer that is stopped may take nothing for long: the mark is not to wait for the reason. */
-static bool has_room_for_two(const struct slu_engine *engine, uint32_t rank)
-{
-    const struct slu_pool *pool = &engine->pools[SLU_SEND_QUEUE];
-
-    return engine->peers[rank].free[SLU_SEND_QUEUE] > 1 && slu_pool_room(pool) > 1 &&
-           pool->free.head != SLU_NONE && pool->free.head != pool->free.tail;
-}
-
-/* There is room for one. */
+/*
+ * There is room for one. A peer that is stopped may take nothing for long: the mark
+ * is not to wait for the reason.
+ */
 static void tell_rank(const struct tell *tell, uint32_t rank)
 {
     struct sluice_node *node = tell->node;
     struct slu_engine *engine = slu_node_engine(node);
 
-    if (tell->why != 0 && has_room_for_two(engine, rank))
+    if (tell->why != 0 && slu_has_room(engine, rank, 2))
         slu_line_write(node, rank, SLU_FAREWELL_AT, tell->why);
-    if (slu_node_connected(node, rank) && slu_line_has_room(engine, rank))
+    if (slu_node_connected(node, rank) && slu_has_room(engine, rank, 1))
         node->peers[rank].told = slu_line_write(node, rank, tell->at, tell->word);
 }
 
@@ -159,14 +118,12 @@ static bool is_told(const struct tell *tell, uint32_t rank)
     struct sluice_node *node = tell->node;
     struct slu_engine *engine = slu_node_engine(node);
     struct slu_rank *peer = &node->peers[rank];
-    const struct slu_slot *slot;
 
     if (rank == node->rank || !slu_node_connected(node, rank))
         return true;
-    if (peer->told == 0 && slu_line_has_room(engine, rank))
+    if (peer->told == 0 && slu_has_room(engine, rank, 1))
         tell_rank(tell, rank);
-    slot = slu_slot_find(engine, peer->told);
-    return peer->told != 0 && (slot == NULL || slot->state != SLU_SLOT_PENDING);
+    return peer->told != 0 && !slu_is_pending(engine, peer->told);
 }
 
 static bool all_told(void *argument)
@@ -545,7 +502,7 @@ static bool may_post(void *argument)
     struct slu_engine *engine = slu_node_engine(posting->group->node);
 
     if (!slu_node_connected(posting->group->node, posting->rank) ||
-        slu_line_has_room(engine, posting->rank))
+        slu_has_room(engine, posting->rank, 1))
         return true;
     posting->error = slu_line_marks(posting->group);
     return posting->error < 0;
@@ -567,7 +524,7 @@ int slu_line_await_room(struct slu_group *group, uint32_t rank)
     struct sluice_node *node = group->node;
     int error = 0;
 
-    if (SLU_UNLIKELY(!slu_line_has_room(slu_node_engine(node), rank)))
+    if (SLU_UNLIKELY(!slu_has_room(slu_node_engine(node), rank, 1)))
         error = await_room(group, rank);
     if (error == 0 && slu_node_connected(node, rank))
         return 0;

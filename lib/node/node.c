@@ -104,7 +104,7 @@ static bool is_flushed(void *argument)
     struct flush *flush = argument;
     const struct slu_engine *engine = slu_node_engine(flush->group->node);
 
-    if (engine->pools[SLU_SEND_QUEUE].pending == 0)
+    if (slu_count_pending(engine, SLU_SEND_QUEUE) == 0)
         return true;
     flush->error = slu_line_marks(flush->group);
     return flush->error < 0;
@@ -115,7 +115,7 @@ static uint32_t find_busy(const struct slu_engine *engine, uint32_t from)
 {
     uint32_t i = from;
 
-    while (i < engine->peer_count && engine->peers[i].posted[SLU_SEND_QUEUE].head == SLU_NONE)
+    while (i < engine->peer_count && !slu_peer_has_posted(&engine->peers[i], SLU_SEND_QUEUE))
         i++;
     return i;
 }
@@ -132,7 +132,7 @@ static int flush_sends(struct slu_group *group)
         return flush.error;
     busy = find_busy(engine, 0);
     slu_fail(ETIMEDOUT, "still pending: %s, to %s%s",
-             slu_say_pending(engine->pools[SLU_SEND_QUEUE].pending, 0, pending),
+             slu_say_pending(slu_count_pending(engine, SLU_SEND_QUEUE), 0, pending),
              slu_node_say_rank(group->node, busy, name),
              find_busy(engine, busy + 1) < engine->peer_count ? " and others" : "");
     return slu_line_blame(group, group->node->rank, busy, SLU_WHY_FULL, -ETIMEDOUT);

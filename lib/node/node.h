@@ -214,9 +214,6 @@ bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
 uint64_t slu_line_read(const struct sluice_node *node, uint32_t rank, uint32_t at);
 /* Our own state, for those that ask. */
 void slu_line_set_state(struct sluice_node *node, enum slu_node_state state);
-/* Whether a request of ours may go to a rank, and posts it: its id. */
-bool slu_line_has_room(const struct slu_engine *engine, uint32_t rank);
-uint64_t slu_line_post(struct sluice_node *node, const struct sluice_request *request);
 /* Waits until there is room for a request to a rank: 0; or it is lost, ... */
 int slu_line_await_room(struct slu_group *group, uint32_t rank);
 /* The same, and writes a word into our line there. There is room, and the rank is ready. */
