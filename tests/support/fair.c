@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fair.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -12,80 +14,130 @@
 #include "process.h"
 #include "suite.h"
 
-/* How often it looks, and how much of the time between two looks counts. */
+/* How often they look, and how much of the time between two looks counts. */
 #define TICK INT64_C(5000000)
 #define CREDIT (4 * TICK)
 
+/* The first processors of those that this process may use. */
+#define WATCHERS 8
+
 /* Shared with all tests, which are forked later. */
 struct ticks {
-    _Atomic int64_t seen;     /* on the clock, when it last looked */
-    _Atomic int64_t withheld; /* since it began */
-    atomic_uint turn;         /* odd while the others change */
+    pthread_mutex_t lock;
+    atomic_int watchers;
+    _Atomic int64_t seen[WATCHERS]; /* on the clock, when each last looked */
+    _Atomic int64_t counted;        /* what was withheld until then has been added */
+    _Atomic int64_t withheld;       /* since it began */
+    atomic_uint turn;               /* odd while the others change */
 };
 
 static struct ticks *ticks;
-static pid_t watcher;
+static pid_t watchers[WATCHERS];
 
-static void look(void)
+/* Since when there is a processor that gives nothing; what is counted is over. */
+static int64_t withheld_since(void)
 {
-    int64_t now = clock_now();
-    int64_t late = now - ticks->seen - CREDIT;
-    ticks->turn++;
-    ticks->withheld += late > 0 ? late : 0;
-    ticks->seen = now;
-    ticks->turn++;
+    int64_t first = ticks->seen[0];
+    for (int i = 1; i < ticks->watchers; i++) {
+        int64_t seen = ticks->seen[i];
+        first = seen < first ? seen : first;
+    }
+    return first + CREDIT > ticks->counted ? first + CREDIT : ticks->counted;
 }
 
-static _Noreturn void watch(pid_t parent)
+static void look(int watcher)
 {
+    int64_t now, since;
+    pthread_mutex_lock(&ticks->lock);
+    now = clock_now();
+    since = withheld_since();
+    ticks->turn++;
+    if (since < now) {
+        ticks->withheld += now - since;
+        ticks->counted = now;
+    }
+    ticks->seen[watcher] = now;
+    ticks->turn++;
+    pthread_mutex_unlock(&ticks->lock);
+}
+
+static _Noreturn void watch(pid_t parent, int watcher, int processor)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)processor, &set);
+    sched_setaffinity(0, sizeof(set), &set);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (getppid() == parent) {
         let_pass(TICK);
-        look();
+        look(watcher);
     }
     _exit(0);
+}
+
+static struct ticks *make_ticks(void)
+{
+    pthread_mutexattr_t attr;
+    struct ticks *made =
+        mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED) {
+        return NULL;
+    }
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&made->lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+    return made;
 }
 
 void fair_start(void)
 {
     pid_t parent = getpid();
-    void *page =
-        mmap(NULL, sizeof(*ticks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) {
+    cpu_set_t usable;
+    struct ticks *made = make_ticks();
+    if (!made || sched_getaffinity(0, sizeof(usable), &usable) != 0) {
         return;
     }
-    ticks = page;
-    ticks->seen = clock_now();
-    watcher = fork();
-    if (watcher == 0) {
-        watch(parent);
+    ticks = made;
+    for (int processor = 0; processor < CPU_SETSIZE && ticks->watchers < WATCHERS; processor++) {
+        int watcher = ticks->watchers;
+        if (!CPU_ISSET((size_t)processor, &usable)) {
+            continue;
+        }
+        ticks->seen[watcher] = clock_now();
+        watchers[watcher] = fork();
+        if (watchers[watcher] == 0) {
+            watch(parent, watcher, processor);
+        } else if (watchers[watcher] > 0) {
+            ticks->watchers++;
+        }
     }
 }
 
 void fair_stop(void)
 {
-    if (watcher > 0) {
-        kill(watcher, SIGKILL);
-        waitpid(watcher, NULL, 0);
+    for (int i = 0; ticks && i < ticks->watchers; i++) {
+        kill(watchers[i], SIGKILL);
+        waitpid(watchers[i], NULL, 0);
     }
-    watcher = 0;
+    ticks = NULL;
 }
 
 int64_t fair_now(void)
 {
-    int64_t seen, withheld;
+    int64_t since, withheld;
     unsigned turn;
-    if (!ticks || watcher < 0) {
+    if (!ticks || ticks->watchers == 0) {
         return clock_now();
     }
     do {
         turn = ticks->turn;
-        seen = ticks->seen;
+        since = withheld_since();
         withheld = ticks->withheld;
     } while (turn % 2 != 0 || turn != ticks->turn);
     int64_t now = clock_now();
-    /* If it is late itself, it has not counted that yet. */
-    return (now < seen + CREDIT ? now : seen + CREDIT) - withheld;
+    /* If they are late themselves, they have not counted that yet. */
+    return (now < since ? now : since) - withheld;
 }
 
 struct span span_begin(void)

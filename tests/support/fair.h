@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A clock for what has to happen in time. It stands still while the machine gives
- * the tests nothing at all (a host that stops its guests, memory that is slow to
- * come, a frozen group of processes), for that is no fault of who is late. What a
- * call must at least take is measured with clock_now().
+ * A clock for what has to happen in time. It stands still while the machine, or one
+ * of its processors, gives the tests nothing at all (a host that stops its guests,
+ * memory that is slow to come, a frozen group of processes), for that is no fault of
+ * who is late. What a call must at least take is measured with clock_now().
  */
 #ifndef SUPPORT_FAIR_H
 #define SUPPORT_FAIR_H
@@ -11,8 +11,9 @@
 #include <stdint.h>
 
 /*
- * Starts the process that looks whether time is given, before all tests; it ends with
- * its parent at the latest. Without it fair_now() is clock_now().
+ * Starts the processes, one on each processor, that look whether time is given, before
+ * all tests; they end with their parent at the latest. Without them fair_now() is
+ * clock_now().
  */
 void fair_start(void);
 void fair_stop(void);
