@@ -6,6 +6,7 @@
 #
 #   check-examples.sh [DEVICE [TEST PROGRAM...]]
 #
+# With a colon and a word behind it, of a program only the group of tests of that name.
 # On soft, 03-scatter-gather is also run with all kinds of input, with wrong
 # arguments, with ranks that come by TCP, and while its processes are killed; and
 # the benchmarks are run.
@@ -359,13 +360,21 @@ if [ "$device" = soft ]; then
   check 'bench/scale with no peers' refuses 2 usage bench/scale 0
 fi
 
-# How long each took tells what to leave out of scripts/test, or to shorten.
+# How long each took tells what scripts/test can have in the guest, or what to shorten.
 for program in "$@"; do
   begun=$(date +%s)
+  case $program in
+    *:*) export CK_RUN_CASE="${program#*:}" ;;
+    *) unset CK_RUN_CASE ;;
+  esac
+  program=${program%%:*}
   timeout 300 "$program" >"$tmp/out" 2>"$tmp/err" </dev/null
   status=$?
   echo "# ${program##*/} took $(($(date +%s) - begun)) s"
   sed 's/^/# /' "$tmp/err"
   pass_on "${program##*/}" $status "$tmp/out"
+  if [ "${CK_RUN_CASE:-}" ] && ! grep -q -E '^(not )?ok ' "$tmp/out"; then
+    check "${program##*/} has a group of tests that is called $CK_RUN_CASE" false
+  fi
 done
 finish

@@ -43,6 +43,18 @@ unthreaded_tests = \
 	%D%/test_verbs_path \
 	%D%/test_verbs_status
 
+# Those that wait for long, which scripts/test --quick leaves to the others.
+long_tests = \
+	%D%/test_exchange_hostile \
+	%D%/test_soak \
+	%D%/test_waiting
+
+# What it runs of the checks.
+quick_checks = \
+	%D%/check-headers.sh \
+	%D%/check-style.sh \
+	%D%/check-symbols.sh
+
 # What differs where libsodium and jansson are not; scripts/test runs them there, too.
 exchange_tests = \
 	%D%/test_exchange_root \
@@ -133,6 +145,7 @@ EXTRA_DIST += \
 	%D%/softroce/check-hosts.sh \
 	%D%/softroce/check-run.sh \
 	%D%/softroce/check-static.sh \
+	%D%/softroce/chosen \
 	%D%/softroce/guest \
 	%D%/softroce/image \
 	%D%/softroce/run \

@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "../support/pair.h"
+#include "../support/process.h"
 
 #define ADDRESS "192.0.2.77"
 
@@ -55,8 +55,8 @@ static bool port_is_active(void)
 /* The kernel works on a change for a moment after ip has ended. */
 static void await_port(bool active)
 {
-    for (int i = 0; i < 500 && port_is_active() != active; i++) {
-        usleep(10000);
+    for (int64_t end = clock_now() + DEADLINE; clock_now() < end && port_is_active() != active;) {
+        let_pass(SLUICE_MS(10));
     }
     require(port_is_active() == active, "the port is not %s", active ? "active" : "down");
 }
@@ -75,8 +75,9 @@ static void link_up(void)
 
 static void require_lost_port(const struct sluice_channel *channel, const char *words)
 {
-    for (int i = 0; i < 500 && sluice_channel_state(channel) == SLUICE_STATE_READY; i++) {
-        usleep(10000);
+    int64_t end = clock_now() + DEADLINE;
+    while (clock_now() < end && sluice_channel_state(channel) == SLUICE_STATE_READY) {
+        let_pass(SLUICE_MS(10));
     }
     struct sluice_error error = channel_error(channel);
     require(error.error_class == SLUICE_CLASS_DEVICE && error.error == -EIO, "%s", error.text);
@@ -147,20 +148,16 @@ static void sleeper_start(struct sleeper *sleeper)
 /* Each of them is told, whichever reads the event. */
 static void wake_two(struct sleeper *sleepers)
 {
-    int64_t begun;
-    struct timespec now;
     for (int i = 0; i < 2; i++) {
         sleeper_start(&sleepers[i]);
     }
-    usleep(200000); /* so that they sleep; if one does not yet, the test is only easier */
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    begun = now.tv_sec;
+    let_pass(SLUICE_MS(200)); /* so that they sleep; if one does not yet, it is only easier */
+    int64_t begun = fair_now();
     link_down();
     for (int i = 0; i < 2; i++) {
         pthread_join(sleepers[i].thread, NULL);
     }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    require(now.tv_sec - begun < 10, "woken by the deadline only%s", "");
+    require(fair_now() - begun < DEADLINE / 2, "woken by the deadline only%s", "");
     for (int i = 0; i < 2; i++) {
         require_result(sleepers[i].result, -EIO);
         require_class(&sleepers[i].completion, SLUICE_CLASS_DEVICE);
@@ -218,8 +215,9 @@ static uint32_t find_gid(const char *words)
 
 static void await_gid(const char *words)
 {
-    for (int i = 0; i < 500 && find_gid(words) == UINT32_MAX; i++) {
-        usleep(10000);
+    for (int64_t end = clock_now() + DEADLINE;
+         clock_now() < end && find_gid(words) == UINT32_MAX;) {
+        let_pass(SLUICE_MS(10));
     }
 }
 

@@ -9,8 +9,6 @@
 
 #include "../support/fault.h"
 
-static const struct sluice_channel_attr impatient = {.size = sizeof(impatient), .ack_timeout = 16};
-
 /* Ranks 0 and 1 stay; each other one leaves in a round of its own. */
 #define FIRST_LEAVER 2
 
@@ -156,7 +154,7 @@ static void run_round(struct rank *rank, uint32_t leaver)
 {
     struct flight *flight = calloc(1, sizeof(*flight));
     require(flight, "%u", leaver);
-    mesh_open(&flight->mesh, rank, &impatient);
+    mesh_open(&flight->mesh, rank, NULL);
     memory_open(&flight->memory, flight->mesh.pd, 2 * MESSAGES * BYTES);
     if (leaver % 2 == 0) {
         lose_scatterer(flight, rank, leaver);

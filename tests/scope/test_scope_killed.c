@@ -30,15 +30,13 @@ static void outlive_victim(struct rank *rank, struct mesh *mesh, struct memory *
 
 static void lose_a_peer(struct rank *rank)
 {
-    static const struct sluice_channel_attr impatient = {.size = sizeof(impatient),
-                                                         .ack_timeout = 16};
     struct sluice_completion failures[12];
     struct sluice_scope_report report = {
         .size = sizeof(report), .failures = failures, .capacity = COUNT(failures)};
     struct sluice_remote_mr remotes[GROUP_MAX];
     struct memory memory;
     struct mesh mesh;
-    mesh_open(&mesh, rank, &impatient);
+    mesh_open(&mesh, rank, NULL);
     memory_open(&memory, mesh.pd, 2 * BIG);
     pattern_fill(memory.bytes + BIG, BIG, 7);
     mesh_share(rank, &memory, remotes);

@@ -48,7 +48,8 @@ wrong_arguments() {
   refuses 'not 1 or 2 hosts: 3' --hosts 3 true &&
     refuses '--netem needs --hosts 2' --netem 'loss 1%' true &&
     refuses '--hosts 2 needs a command' --hosts 2 &&
-    refuses '--hosts needs a value' --hosts
+    refuses '--hosts needs a value' --hosts &&
+    refuses '--chosen is of the suite' --chosen true
 }
 
 # This folder is none that has a suite.
