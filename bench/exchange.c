@@ -26,6 +26,8 @@
 
 #include <sluice.h>
 
+#include "numbers.h"
+
 #define BYTES 320
 #define ROUNDS 5
 #define STACK ((size_t)256 << 10)
@@ -178,20 +180,14 @@ static int measure(uint32_t ranks)
 
 int main(int argc, char **argv)
 {
-    uint32_t ranks[16] = {16, 64, 256, 1000};
+    uint32_t ranks[MOST_NUMBERS] = {16, 64, 256, 1000};
     int count = argc > 1 ? argc - 1 : 4, result = EXIT_SUCCESS;
     struct rlimit limit;
 
-    for (int i = 1; i < argc; i++) {
-        char *rest;
-        unsigned long value = strtoul(argv[i], &rest, 10);
-
-        if (i > 16 || *rest != '\0' || value < 2 || value > SLUICE_MAX_RANKS) {
-            fprintf(stderr, "usage: exchange [RANKS]...\nup to 16 numbers of 2 to %d ranks\n",
-                    SLUICE_MAX_RANKS);
-            return 2;
-        }
-        ranks[i - 1] = (uint32_t)value;
+    if (!read_numbers(argc, argv, 2, SLUICE_MAX_RANKS, ranks)) {
+        fprintf(stderr, "usage: exchange [RANKS]...\nup to %d numbers of 2 to %d ranks\n",
+                MOST_NUMBERS, SLUICE_MAX_RANKS);
+        return 2;
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Benchmarks, built by make, not installed.
 noinst_PROGRAMS += %D%/exchange
+%C%_exchange_SOURCES = %D%/exchange.c %D%/numbers.h
 %C%_exchange_LDADD = lib/libsluice.la
 
 noinst_PROGRAMS += %D%/pingpong
@@ -8,6 +9,7 @@ noinst_PROGRAMS += %D%/pingpong
 %C%_pingpong_LDADD = lib/libsluice.la
 
 noinst_PROGRAMS += %D%/scale
+%C%_scale_SOURCES = %D%/numbers.h %D%/scale.c
 %C%_scale_LDADD = lib/libsluice.la
 
 noinst_PROGRAMS += %D%/stream

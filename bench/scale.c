@@ -23,6 +23,8 @@
 
 #include <sluice.h>
 
+#include "numbers.h"
+
 #define DEPTH 16
 #define ROUNDS 11
 #define DEADLINE SLUICE_S(60)
@@ -183,19 +185,13 @@ static int measure_apart(uint32_t peers)
 
 int main(int argc, char **argv)
 {
-    uint32_t peers[16] = {10, 100, 1000};
+    uint32_t peers[MOST_NUMBERS] = {10, 100, 1000};
     int count = argc > 1 ? argc - 1 : 3, result = EXIT_SUCCESS;
 
-    for (int i = 1; i < argc; i++) {
-        char *rest;
-        unsigned long value = strtoul(argv[i], &rest, 10);
-
-        if (i > 16 || *rest != '\0' || value < 1 || value > SLUICE_MAX_PEERS) {
-            fprintf(stderr, "usage: scale [PEERS]...\nup to 16 numbers of 1 to %d peers\n",
-                    SLUICE_MAX_PEERS);
-            return 2;
-        }
-        peers[i - 1] = (uint32_t)value;
+    if (!read_numbers(argc, argv, 1, SLUICE_MAX_PEERS, peers)) {
+        fprintf(stderr, "usage: scale [PEERS]...\nup to %d numbers of 1 to %d peers\n",
+                MOST_NUMBERS, SLUICE_MAX_PEERS);
+        return 2;
     }
     printf(" peers      handshake       a peer    heap a peer  resident a peer    fds"
            "  scatter+gather\n");

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers in network byte order, of 1 to 8 bytes: each returns where the next one goes. */
+/* Numbers in network byte order, of 1 to 8 bytes, and checksums. */
 #ifndef SLU_BYTES_H
 #define SLU_BYTES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+/* Each of the two returns where the next number is. */
 static inline uint8_t *slu_put(uint8_t *at, uint64_t value, int bytes)
 {
     for (int i = bytes - 1; i >= 0; i--)
@@ -18,6 +20,23 @@ static inline const uint8_t *slu_get(const uint8_t *at, uint64_t *value, int byt
     while (bytes-- > 0)
         *value = *value << 8 | *at++;
     return at;
+}
+
+/* FNV-1a, against accidents and not against attackers: begins with the basis, and adds to it. */
+#define SLU_HASH_BASIS UINT32_C(2166136261)
+
+static inline uint32_t slu_hash(uint32_t hash, uint32_t value)
+{
+    return (hash ^ value) * UINT32_C(16777619);
+}
+
+static inline uint32_t slu_checksum(const uint8_t *bytes, size_t count)
+{
+    uint32_t hash = SLU_HASH_BASIS;
+
+    for (size_t i = 0; i < count; i++)
+        hash = slu_hash(hash, bytes[i]);
+    return hash;
 }
 
 #endif

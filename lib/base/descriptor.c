@@ -248,6 +248,16 @@ FILE *slu_fd_read_file(const char *path)
     return file;
 }
 
+void slu_fd_read_text(const char *path, char *text, size_t size)
+{
+    int fd = slu_fd_open(path, O_RDONLY);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, size - 1);
+
+    text[got > 0 ? got : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
 DIR *slu_fd_read_folder(const char *path)
 {
     int fd = slu_fd_open(path, O_RDONLY | O_DIRECTORY);

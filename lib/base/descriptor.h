@@ -43,6 +43,8 @@ void slu_fd_disown(int fd);
 int slu_fd_open(const char *path, int flags);
 FILE *slu_fd_read_file(const char *path);
 DIR *slu_fd_read_folder(const char *path);
+/* What a small file of the kernel begins with, as a string; empty if there is no such file. */
+void slu_fd_read_text(const char *path, char *text, size_t size);
 
 /*
  * Between these two, 0, 1 and 2 are taken if they were free, so that no other

@@ -11,6 +11,11 @@
 #define SLU_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SLU_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+static inline size_t slu_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* For texts: the end of a noun of which there are so many. */
 #define SLU_S(count) ((count) == 1 ? "" : "s")
 

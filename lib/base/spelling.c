@@ -63,28 +63,23 @@ uint32_t slu_env_word(enum slu_variable variable)
     return preset;
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* How many letters must be put in, left out or changed to make the one of the other. */
-static uint32_t edit_distance(const char *from, size_t length, const char *to)
+static size_t edit_distance(const char *from, size_t length, const char *to)
 {
-    uint32_t row[LONGEST + 1];
+    size_t row[LONGEST + 1];
     size_t columns = strlen(to);
 
     for (size_t j = 0; j <= columns; j++)
-        row[j] = (uint32_t)j;
+        row[j] = j;
     for (size_t i = 1; i <= length; i++) {
-        uint32_t diagonal = row[0];
+        size_t diagonal = row[0];
 
-        row[0] = (uint32_t)i;
+        row[0] = i;
         for (size_t j = 1; j <= columns; j++) {
-            uint32_t above = row[j];
-            uint32_t changed = diagonal + (from[i - 1] != to[j - 1]);
+            size_t above = row[j];
+            size_t changed = diagonal + (from[i - 1] != to[j - 1]);
 
-            row[j] = least(changed, least(above, row[j - 1]) + 1);
+            row[j] = slu_least(changed, slu_least(above, row[j - 1]) + 1);
             diagonal = above;
         }
     }
@@ -94,12 +89,12 @@ static uint32_t edit_distance(const char *from, size_t length, const char *to)
 static const char *nearest(const char *name, size_t length)
 {
     const char *found = NULL;
-    uint32_t best = NEAR + 1;
+    size_t best = NEAR + 1;
 
     if (length > LONGEST)
         return NULL;
     for (uint32_t i = 0; i < SLU_ENV_COUNT; i++) {
-        uint32_t distance = edit_distance(name, length, slu_env_name(i));
+        size_t distance = edit_distance(name, length, slu_env_name(i));
         size_t letters = strlen(slu_env_name(i)) - PREFIX_LENGTH;
 
         if (distance < best && distance * NEAR_SHARE <= letters) {

@@ -90,7 +90,7 @@ static inline int slu_channel_post(struct slu_engine *engine, uint32_t opcode, u
     return SLU_LIKELY(engine != NULL) ? slu_post_one(engine, &request, deadline, handle) : -EINVAL;
 }
 
-/* The same of what goes to a remote region; first and second are what an atomic one takes. */
+/* The same to a remote region; first and second are the operands of an atomic operation. */
 static inline int slu_channel_post_remote(struct slu_engine *engine, uint32_t opcode, uint32_t peer,
                                           const struct sluice_sge *sges, uint32_t sge_count,
                                           const struct sluice_remote_mr *remote, uint64_t first,

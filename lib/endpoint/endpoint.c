@@ -64,15 +64,6 @@ static void get_bytes(struct cursor *at, uint8_t *bytes, size_t count)
     at->in += count;
 }
 
-static uint32_t checksum(const uint8_t *bytes)
-{
-    uint32_t hash = UINT32_C(2166136261);
-
-    for (int i = 0; i < CHECKSUM_AT; i++)
-        hash = (hash ^ bytes[i]) * UINT32_C(16777619);
-    return hash;
-}
-
 static void put_verbs(struct cursor *at, const struct slu_endpoint *endpoint)
 {
     put(at, endpoint->verbs.lid, 4);
@@ -148,7 +139,7 @@ void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endp
     put(&at, endpoint->generation, 8);
     put(&at, endpoint->access, 4);
     at.out = wire->bytes + CHECKSUM_AT;
-    put(&at, checksum(wire->bytes), 4);
+    put(&at, slu_checksum(wire->bytes, CHECKSUM_AT), 4);
 }
 
 static int check_common(const struct slu_endpoint *endpoint)
@@ -183,7 +174,7 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
     uint32_t version = (uint32_t)get(&at, 1);
     int error;
 
-    if (get(&sum, 4) != checksum(wire->bytes))
+    if (get(&sum, 4) != slu_checksum(wire->bytes, CHECKSUM_AT))
         return slu_fail(EPROTO, "these 256 bytes are not an endpoint, or were damaged on the way "
                                 "(checksum differs)");
     error = slu_versions_check(&known, version, (uint32_t)get(&at, 1));

@@ -39,24 +39,13 @@ static size_t base_page(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The first line of a small file; empty if there is none. */
-static void read_line(const char *path, char *line, size_t size)
-{
-    int fd = slu_fd_open(path, O_RDONLY);
-    ssize_t got = fd < 0 ? 0 : read(fd, line, size - 1);
-
-    line[got > 0 ? got : 0] = '\0';
-    if (fd >= 0)
-        close(fd);
-}
-
 /* Of a transparent huge page; 0: the kernel has none. */
 static size_t transparent_page(void)
 {
     char line[32];
     size_t page;
 
-    read_line(TRANSPARENT_FOLDER "hpage_pmd_size", line, sizeof line);
+    slu_fd_read_text(TRANSPARENT_FOLDER "hpage_pmd_size", line, sizeof line);
     page = (size_t)strtoull(line, NULL, 10);
     return (page & (page - 1)) == 0 && page > base_page() ? page : 0;
 }
@@ -65,8 +54,8 @@ static bool transparent_allowed(bool shared)
 {
     char line[128];
 
-    read_line(shared ? TRANSPARENT_FOLDER "shmem_enabled" : TRANSPARENT_FOLDER "enabled", line,
-              sizeof line);
+    slu_fd_read_text(shared ? TRANSPARENT_FOLDER "shmem_enabled" : TRANSPARENT_FOLDER "enabled",
+                     line, sizeof line);
     return line[0] != '\0' && !strstr(line, "[never]") && !strstr(line, "[deny]");
 }
 

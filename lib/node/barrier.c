@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "base/bytes.h"
 #include "node/node.h"
 
 /* Up a binary tree, and down again. */
@@ -56,13 +57,13 @@ static int run_dissemination(struct slu_group *group)
     return error;
 }
 
-/* What all ranks of a barrier have in common, and those of others hardly ever (FNV-1a). */
+/* What all ranks of a barrier have in common, and those of others hardly ever. */
 static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
 {
-    uint32_t hash = 2166136261U ^ (algorithm << 1 | group->ending);
+    uint32_t hash = SLU_HASH_BASIS ^ (algorithm << 1 | group->ending);
 
     for (uint32_t i = 0; i < group->count; i++)
-        hash = (hash ^ slu_group_rank(group, i)) * 16777619U;
+        hash = slu_hash(hash, slu_group_rank(group, i));
     return (uint16_t)(hash >> 16 ^ hash);
 }
 
