@@ -141,8 +141,8 @@ int slu_env_text(enum slu_variable variable, const char **value)
     if (text == NULL)
         return 0;
     if (strlen(text) > known->high)
-        return slu_fail(EINVAL, "%s (%s) has %zu bytes, can have %u", known->name, known->what,
-                        strlen(text), known->high);
+        return slu_fail(EINVAL, "%s (%s) has %zu bytes, can have at most %u", known->name,
+                        known->what, strlen(text), known->high);
     *value = text;
     return 1;
 }

@@ -254,7 +254,7 @@ static void choose_candidate(const struct sluice_device_list *list, const struct
     choice->port = port_of(wish, taken);
     if (taken->port != 0 && taken->port != choice->port)
         slu_log(SLUICE_LOG_WARN,
-                "%s names port %u of %s, the attributes name port %u, which is taken", wish->source,
+                "%s names port %u of %s, the attributes name port %u, which is used", wish->source,
                 taken->port, list->devices[taken->index].info.name, choice->port);
     log_passed_over(list, candidates, choice);
 }

@@ -6,13 +6,11 @@
  */
 #include "config.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "base/environment.h"
 #include "exchange/exchange.h"
@@ -34,11 +32,6 @@ struct host {
     char kernel[64]; /* its boot id, or the host's name where it tells none */
     uint64_t shm_device, shm_inode;
 };
-
-static size_t lesser(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static bool is_exchange(const struct sluice_exchange *exchange)
 {
@@ -65,10 +58,11 @@ static int check_bytes(const struct sluice_exchange *exchange, const void *from,
                        size_t bytes)
 {
     if (bytes > SLUICE_EXCHANGE_MAX_BYTES)
-        return slu_misuse(EINVAL, "%zu bytes for each rank, can be 0 to %u", bytes,
+        return slu_misuse(EINVAL, "%zu bytes for each rank: must be 0 to %u", bytes,
                           SLUICE_EXCHANGE_MAX_BYTES);
     if (bytes > SIZE_MAX / exchange->ranks)
-        return slu_misuse(EINVAL, "%zu bytes of each of %u ranks are more than memory can be",
+        return slu_misuse(EINVAL,
+                          "%zu bytes of each of %u ranks are more than the address space has",
                           bytes, exchange->ranks);
     if (bytes > 0 && (from == NULL || to == NULL))
         return slu_misuse(EINVAL, "the buffers of %zu bytes for each rank must not be NULL", bytes);
@@ -100,7 +94,7 @@ bool slu_exchange_reserve(struct sluice_exchange *exchange)
     size_t bytes = sizeof(struct host);
 
     if (exchange->provider->alltoall == NULL && ROUND_BYTES / exchange->ranks > bytes)
-        bytes = lesser(ROUND_BYTES / exchange->ranks, SLUICE_EXCHANGE_MAX_BYTES);
+        bytes = slu_least(ROUND_BYTES / exchange->ranks, SLUICE_EXCHANGE_MAX_BYTES);
     exchange->room = calloc(exchange->ranks, bytes);
     exchange->room_bytes = bytes;
     return exchange->room != NULL;
@@ -206,7 +200,7 @@ static int fail_after_pmix(int error, const char *pmix)
     struct slu_text text;
 
     slu_text_save(&text);
-    return slu_fail(-error, "%s; before TCP was tried: %s", text.bytes, pmix);
+    return slu_fail(-error, "%s; PMIx was tried first: %s", text.bytes, pmix);
 }
 
 static int open_over_tcp(struct sluice_exchange *exchange, struct slu_launch *launch, int64_t until)
@@ -356,9 +350,9 @@ static int alltoall_in_rounds(struct sluice_exchange *exchange, const uint8_t *t
     int error = 0;
 
     for (size_t first = 0; first < whole && error == 0; first += exchange->room_bytes) {
-        size_t given = lesser(exchange->room_bytes, whole - first);
+        size_t given = slu_least(exchange->room_bytes, whole - first);
         size_t ours = first > begin ? first : begin;
-        size_t after = lesser(first + given, end);
+        size_t after = slu_least(first + given, end);
 
         error = call_allgather(exchange, to + first, exchange->room, given, until);
         for (size_t i = 0; i < exchange->ranks && error == 0 && ours < after; i++)
@@ -415,15 +409,10 @@ static void identify_host(struct host *host)
 {
     struct stat status;
     struct utsname name;
-    ssize_t got = -1;
-    int fd = slu_fd_open("/proc/sys/kernel/random/boot_id", O_RDONLY);
 
     memset(host, 0, sizeof *host);
-    if (fd >= 0) {
-        got = read(fd, host->kernel, sizeof host->kernel - 1);
-        close(fd);
-    }
-    if (got <= 0 && uname(&name) == 0)
+    slu_fd_read_text("/proc/sys/kernel/random/boot_id", host->kernel, sizeof host->kernel);
+    if (host->kernel[0] == '\0' && uname(&name) == 0)
         memcpy(host->kernel, name.nodename, strnlen(name.nodename, sizeof host->kernel - 1));
     if (stat("/dev/shm", &status) == 0) {
         host->shm_device = status.st_dev;

@@ -67,8 +67,8 @@ static int read_text(struct host_file *file)
         error =
             slu_fail(EINVAL, "host file %.128s cannot be read: %s", file->path, strerror(errno));
     } else if (!S_ISREG(status.st_mode) || status.st_size > MOST_BYTES) {
-        error = slu_fail(EINVAL, "host file %.128s is no file of at most %lld bytes", file->path,
-                         (long long)MOST_BYTES);
+        error = slu_fail(EINVAL, "host file %.128s is not a regular file of at most %lld bytes",
+                         file->path, (long long)MOST_BYTES);
     } else {
         file->text = calloc(1, (size_t)status.st_size + 1);
         if (file->text == NULL)
@@ -233,7 +233,7 @@ static int parse(struct host_file *file)
                         file->path);
     file->count = json_array_size(hosts);
     if (file->count == 0 || file->count > SLUICE_MAX_RANKS)
-        return slu_fail(EINVAL, "host file %.128s: there are %zu hosts, can be 1 to %u", file->path,
+        return slu_fail(EINVAL, "host file %.128s: %zu hosts: must be 1 to %u", file->path,
                         file->count, SLUICE_MAX_RANKS);
     file->hosts = calloc(file->count, sizeof *file->hosts);
     if (file->hosts == NULL)

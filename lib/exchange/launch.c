@@ -152,7 +152,8 @@ static int pick_text(const char *given, const char *field, enum slu_variable var
     int error = 0;
 
     if (given != NULL && strlen(given) >= size)
-        return slu_misuse(EINVAL, "%s has %zu bytes, can have %zu", field, strlen(given), size - 1);
+        return slu_misuse(EINVAL, "%s has %zu bytes, can have at most %zu", field, strlen(given),
+                          size - 1);
     *source = field;
     if (given == NULL || *given == '\0') {
         given = NULL;
@@ -220,8 +221,8 @@ static int pick_kind(const struct sluice_exchange_attr *attr, struct slu_launch 
                           attr->kind);
     if (attr->kind == SLUICE_EXCHANGE_PMIX && field != NULL)
         return slu_misuse(EINVAL,
-                          "sluice_exchange_attr.%s is of no use over PMIx, whose server tells "
-                          "all: leave it 0, or set kind to TCP or AUTO",
+                          "sluice_exchange_attr.%s has no meaning over PMIx, whose server knows "
+                          "all of it: leave it 0, or set kind to TCP or AUTO",
                           field);
     /* The words of the variable are in the order of the enum. */
     launch->kind = attr->kind != SLUICE_EXCHANGE_AUTO ? attr->kind : slu_env_word(SLU_ENV_EXCHANGE);
@@ -328,14 +329,14 @@ static void report_contradictions(const struct launcher *taken, const struct slu
 
     if (text != NULL && (slu_parse_number(text, 0, SLUICE_MAX_RANKS - 1, &pair.rank) < 0 ||
                          pair.rank != launch->rank))
-        slu_log(SLUICE_LOG_WARN, "PMIX_RANK is %.64s, %s is %u, which is taken", text, taken->rank,
+        slu_log(SLUICE_LOG_WARN, "PMIX_RANK is %.64s, %s is %u, which is used", text, taken->rank,
                 launch->rank);
     slu_text_save(&kept);
     for (const struct launcher *other = taken + 1; other < launchers + LAUNCHERS; other++)
         if (read_launcher(other, &pair) == 1 &&
             (pair.rank != launch->rank || pair.ranks != launch->ranks))
             slu_log(other->inherited ? SLUICE_LOG_INFO : SLUICE_LOG_WARN,
-                    "%s and %s say rank %u of %u, %s and %s say %u of %u, which is taken",
+                    "%s and %s say rank %u of %u, %s and %s say %u of %u, which is used",
                     other->rank, other->ranks, pair.rank, pair.ranks, taken->rank, taken->ranks,
                     launch->rank, launch->ranks);
     slu_text_restore(&kept);

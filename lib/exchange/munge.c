@@ -104,7 +104,7 @@ static int seal(struct request *request, void *context)
     free(credential);
     if (length < sizeof request->credential)
         return 0;
-    return slu_fail(EACCES, "munge: a credential has %zu bytes, can have %zu", length,
+    return slu_fail(EACCES, "munge: a credential has %zu bytes, can have at most %zu", length,
                     sizeof request->credential - 1);
 }
 
@@ -247,7 +247,7 @@ int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENT
         return slu_fail(error == -ENOMEM ? ENOMEM : EACCES, "%s; SLUICE_MUNGE names this socket",
                         why.bytes);
     slu_text_restore(&before);
-    slu_log(SLUICE_LOG_INFO, "an exchange does without munge: %s", why.bytes);
+    slu_log(SLUICE_LOG_INFO, "munge is not used: %s", why.bytes);
     return 0;
 }
 
@@ -261,7 +261,7 @@ int slu_munge_unseal(const char credential[TCP_CREDENTIAL_BYTES], uint8_t secret
     if (used < 0)
         return used;
     if (strnlen(credential, TCP_CREDENTIAL_BYTES) == TCP_CREDENTIAL_BYTES)
-        return slu_fail(EACCES, "munge: the credential of rank 0 has no end");
+        return slu_fail(EACCES, "munge: the credential of rank 0 is not terminated");
     memcpy(request.credential, credential, TCP_CREDENTIAL_BYTES);
     error = ask(&request, until);
     if (error == 0)

@@ -152,14 +152,14 @@ static int begin_client(struct pmi_talk *talk)
     int error;
 
     if (mpi_initialized())
-        return slu_fail(EINVAL, "nothing says where rank 0 is: the PMI server that would is "
-                                "MPI's, which is initialised; use sluice_exchange_open_mpi(), "
+        return slu_fail(EINVAL, "nothing says where rank 0 is: MPI, which is initialised, uses the "
+                                "PMI server; use sluice_exchange_open_mpi(), "
                                 "or set SLUICE_ROOT to its host:port");
     if (client.process != 0 && client.process != getpid())
         return slu_fail(ECONNRESET, "PMI: the server is that of the process that forked this one");
     if (client.broken)
-        return slu_fail(ECONNRESET, "PMI: to open an exchange has failed before in this process, "
-                                    "which is out of step with its server since");
+        return slu_fail(ECONNRESET, "PMI: an earlier attempt to open an exchange failed in this "
+                                    "process and left it out of step with its server");
     error = find_socket();
     talk->fd = client.fd;
     if (error < 0 || client.process != 0)
@@ -337,7 +337,8 @@ static int get_root(struct slu_launch *launch, struct pmi_talk *talk, const char
     if (error == 0)
         error = slu_pmi_word(talk, "value", value, sizeof value);
     if (error == 0 && read_value(launch, value) < 0)
-        error = slu_fail(EPROTO, "PMI: %s, which rank 0 has put, is no address of its", key);
+        error =
+            slu_fail(EPROTO, "PMI: the value of %s, which rank 0 has put, is not host:port", key);
     explicit_bzero(value, sizeof value);
     return error;
 }

@@ -422,8 +422,8 @@ static int read_ranks(struct question *question)
     free(value);
     if (question->ranks == 0 || question->ranks > SLUICE_MAX_RANKS ||
         slu_pmix_self.rank >= question->ranks)
-        return slu_fail(EINVAL, "PMIx: rank %u of %u, can be of 1 to %u", slu_pmix_self.rank,
-                        question->ranks, SLUICE_MAX_RANKS);
+        return slu_fail(EINVAL, "PMIx: rank %u of %u: there must be 1 to %u ranks",
+                        slu_pmix_self.rank, question->ranks, SLUICE_MAX_RANKS);
     return 0;
 }
 
@@ -455,8 +455,8 @@ static int enter(struct pmix_state *state)
     state->all = slu_pmix_self;
     state->all.rank = PMIX_RANK_WILDCARD;
     if (busy)
-        return slu_fail(EBUSY, "PMIx: this process has an exchange over it already, which is to "
-                               "be closed first, and one at a time is all that it can have");
+        return slu_fail(EBUSY, "PMIx: this process has an exchange over PMIx already, and can have "
+                               "only one at a time: close it first");
     return 0;
 }
 

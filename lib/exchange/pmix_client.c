@@ -211,7 +211,7 @@ int slu_pmix_answers(int64_t until)
     int error = slu_pmix_begin(until);
 
     if (error == -ENOENT || error == -EOPNOTSUPP)
-        slu_log(SLUICE_LOG_WARN, "%s; PMIX_RANK is set, but this rank goes over TCP",
+        slu_log(SLUICE_LOG_WARN, "%s; PMIX_RANK is set, but this rank uses TCP",
                 sluice_last_error());
     return error;
 }

@@ -93,8 +93,8 @@ static int fail_without_place(const struct tcp *tcp, const struct slu_launch *la
     return slu_fail(EINVAL,
                     "nothing says where rank 0 of %u ranks is: set sluice_exchange_attr.root or "
                     "SLUICE_ROOT to its host:port%s%s%s",
-                    tcp->ranks, other ? "; PMIx, of which sluice_exchange_attr." : "",
-                    other ? launch->tcp_field : "", other ? " is not, was not asked" : "");
+                    tcp->ranks, other ? "; PMIx was not asked, because sluice_exchange_attr." : "",
+                    other ? launch->tcp_field : "", other ? " is set" : "");
 }
 
 /* One place as it was told, or those that rank 0 has put where all find it. */
@@ -140,13 +140,13 @@ static void warn_of_strangers(const struct tcp *tcp)
         return;
     if (slu_secret_supported())
         slu_log(SLUICE_LOG_WARN,
-                "nothing proves that who comes to rank 0 at %.128s is of this job: give all ranks "
-                "a file with a secret by SLUICE_SECRET_FILE",
+                "nothing proves that those who connect to rank 0 at %.128s belong to this job: "
+                "give all ranks a file with a secret by SLUICE_SECRET_FILE",
                 tcp->root);
     else
         slu_log(SLUICE_LOG_WARN,
-                "nothing proves that who comes to rank 0 at %.128s is of this job, for this "
-                "library was built without libsodium, and can have no secret",
+                "nothing proves that those who connect to rank 0 at %.128s belong to this job: "
+                "this library was built without libsodium, and can have no secret",
                 tcp->root);
 }
 

@@ -119,7 +119,7 @@ static int fail_listen(const struct tcp_place *place, int error, const char *sou
                         place->port, place->host);
     return slu_fail(error == EADDRNOTAVAIL || error == EACCES ? EINVAL : error,
                     "rank 0 cannot listen at %.128s, port %s: %s%s%s", place->host, place->port,
-                    strerrordesc_np(error), source != NULL ? "; that place is of " : "",
+                    strerrordesc_np(error), source != NULL ? "; it is named by " : "",
                     source != NULL ? source : "");
 }
 
@@ -152,6 +152,7 @@ static void forget_answer(struct slu_awaited *awaited)
 int slu_tcp_find(const struct tcp_place *place, int64_t until, struct addrinfo **list,
                  const char **why)
 {
+    static const char silent[] = "no name server answers";
     struct question *question;
     int error;
 
@@ -168,9 +169,9 @@ int slu_tcp_find(const struct tcp_place *place, int64_t until, struct addrinfo *
     question->awaited.wipe = forget_answer;
     error = slu_awaited_start(&question->awaited, answer);
     if (error == 0)
-        error = slu_awaited_wait(&question->awaited, until, "no name server answers");
+        error = slu_awaited_wait(&question->awaited, until, silent);
     if (error == -ETIMEDOUT) {
-        *why = "no name server answers";
+        *why = silent;
     } else if (error == 0 && question->result != 0) {
         *why = gai_strerror(question->result);
         error = -ENOENT;

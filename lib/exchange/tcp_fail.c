@@ -210,7 +210,7 @@ static int fail_start(struct sluice_exchange *exchange, const char *names, uint3
         return fail_refused(exchange, names, refused);
     if (tcp->accept_error != 0)
         return fail_all(exchange, slu_fail(tcp->accept_error,
-                                           "rank 0 could not let all ranks in: %s; missing: %s",
+                                           "rank 0 could not accept all ranks: %s; missing: %s",
                                            strerrordesc_np(tcp->accept_error), names));
     /*
      * It is not the others who are to blame, if none of them could find us. Rank 0 itself does not
@@ -219,11 +219,10 @@ static int fail_start(struct sluice_exchange *exchange, const char *names, uint3
     if (tcp->place_count == 1 && !anybody_came(tcp))
         unknown = slu_tcp_name_error(&tcp->places[0]);
     if (unknown != NULL)
-        return fail_all(exchange,
-                        slu_fail(ETIMEDOUT,
-                                 "rank 0 cannot be found by its root %s, which its own host does "
-                                 "not know: %s; nobody came before its deadline",
-                                 slu_tcp_root_text(tcp, root), unknown));
+        return fail_all(exchange, slu_fail(ETIMEDOUT,
+                                           "the host of rank 0 cannot resolve its own root %s: %s; "
+                                           "no rank came before the deadline",
+                                           slu_tcp_root_text(tcp, root), unknown));
     return fail_all(exchange,
                     slu_fail(ETIMEDOUT, "%s did not come before the deadline of rank %u%s", names,
                              whose, name_left(tcp, left)));
@@ -311,7 +310,7 @@ int slu_tcp_fail_interrupted(struct sluice_exchange *exchange, uint8_t type, uin
 
     if (slu_tcp_frame_decode(peer->header, &frame) == 0 && frame.type == TCP_GAVE_UP)
         return slu_tcp_fail_deadline(exchange, type, rank);
-    return slu_tcp_fail(exchange, slu_fail(EPROTO, "%srank %u at %s sent what is not expected",
+    return slu_tcp_fail(exchange, slu_fail(EPROTO, "%srank %u at %s sent something unexpected",
                                            name_call(tcp, type, call), rank,
                                            slu_tcp_address_text(&peer->link.peer, address)));
 }

@@ -117,8 +117,8 @@ static int check_hello(struct attempt *attempt)
         theirs.rank != 0 || (tcp->place_count > 1 && strcmp(theirs.job, tcp->job) != 0)) {
         /* One of many addresses may be that of another host here. */
         if (tcp->place_count > 1)
-            return again(attempt, "who answers is no rank 0 of this job");
-        return slu_fail(EPROTO, "who answers at %s is no rank 0 of an exchange", tcp->root);
+            return again(attempt, "what answers is not rank 0 of this job");
+        return slu_fail(EPROTO, "what answers at %s is not rank 0 of an exchange", tcp->root);
     }
     if (theirs.refusal != TCP_ACCEPTED)
         return fail_refused(tcp, &theirs);
@@ -166,7 +166,7 @@ static int prove(struct attempt *attempt, int64_t until)
         return slu_fail(EACCES, "rank 0 at %s has another secret than rank %u", tcp->root,
                         tcp->rank);
     if (!slu_secret_equal(mac, theirs + 8))
-        return slu_fail(EACCES, "who answers at %s does not know the secret of rank %u", tcp->root,
+        return slu_fail(EACCES, "what answers at %s does not know the secret of rank %u", tcp->root,
                         tcp->rank);
     return 0;
 }
@@ -320,8 +320,8 @@ static int fail_attempt(const struct attempt *attempt)
     slu_tcp_root_text(tcp, root);
     if (attempt->unknown)
         return slu_fail(ETIMEDOUT,
-                        "rank %u cannot find rank 0: this host does not know the root %s: %s; so "
-                        "it was until the deadline",
+                        "rank %u cannot find rank 0: until the deadline this host could not "
+                        "resolve the root %s: %s",
                         tcp->rank, root, attempt->why);
     return slu_fail(ETIMEDOUT, "rank 0 did not come to %s%s before the deadline of rank %u: %s",
                     root, tcp->root_source != NULL ? "," : "", tcp->rank, attempt->why);
@@ -378,7 +378,7 @@ static int check_reply(struct sluice_exchange *exchange, const uint8_t head[TCP_
     struct tcp_frame frame;
 
     if (slu_tcp_frame_decode(head, &frame) < 0)
-        return slu_fail(EPROTO, "rank 0 at %s sent what is no frame", tcp->root);
+        return slu_fail(EPROTO, "rank 0 at %s sent something that is not a frame", tcp->root);
     if (frame.type == TCP_VERDICT && slu_tcp_verdict_possible(frame.bytes, tcp->ranks))
         return hear_verdict(exchange, (size_t)frame.bytes);
     if (frame.type != call->type || frame.sequence != tcp->sequence || frame.bytes != call->bytes)

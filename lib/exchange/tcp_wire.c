@@ -172,7 +172,7 @@ int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, uint64_t *present, 
     at = slu_get(at, &missing, 4);
     if (error >= WIRE_ERRORS || length > TCP_TEXT_MAX || missing > ranks ||
         count != TCP_VERDICT_HEAD + length + 4 * missing)
-        return slu_fail(EPROTO, "rank 0 sent a verdict that is none");
+        return slu_fail(EPROTO, "rank 0 sent a malformed verdict");
     for (size_t i = 0; i < length; i++)
         text[i] = at[i] >= ' ' && at[i] < 0x7f ? (char)at[i] : '?';
     text[length] = '\0';

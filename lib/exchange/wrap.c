@@ -118,9 +118,9 @@ static int check_provider(const struct sluice_exchange_provider *known, uint32_t
     if (known->allgather == NULL)
         return slu_misuse(EINVAL, "sluice_exchange_provider.allgather must not be NULL");
     if (ranks == 0 || ranks > SLUICE_MAX_RANKS)
-        return slu_misuse(EINVAL, "%u ranks, can be 1 to %u", ranks, SLUICE_MAX_RANKS);
+        return slu_misuse(EINVAL, "%u ranks: must be 1 to %u", ranks, SLUICE_MAX_RANKS);
     if (rank >= ranks)
-        return slu_misuse(EINVAL, "rank %u is none of %u ranks", rank, ranks);
+        return slu_misuse(EINVAL, "rank %u: there are ranks 0..%u", rank, ranks - 1);
     return 0;
 }
 

@@ -36,7 +36,7 @@ static int check_arguments(const struct sluice_pd *pd, size_t length, uint32_t a
     if ((access & SLUICE_ACCESS_LOCAL_WRITE) == 0)
         return slu_misuse(EINVAL, "access REMOTE_ATOMIC needs LOCAL_WRITE as well");
     if (pd->context->transport->atomics == SLUICE_ATOMICS_NONE)
-        return slu_fail(EOPNOTSUPP, "device %s has no atomic operations, and no REMOTE_ATOMIC",
+        return slu_fail(EOPNOTSUPP, "access REMOTE_ATOMIC: device %s has no atomic operations",
                         pd->context->transport->device);
     return 0;
 }
@@ -118,11 +118,12 @@ static int check_dmabuf(const struct slu_dmabuf *dmabuf)
     uint64_t last = dmabuf->length - 1;
 
     if (dmabuf->offset + dmabuf->length < dmabuf->length)
-        return slu_misuse(EINVAL, "%zu bytes of a dmabuf at offset %#llx wrap", dmabuf->length,
-                          (unsigned long long)dmabuf->offset);
+        return slu_misuse(EINVAL,
+                          "%zu bytes of a dmabuf at offset %#llx wrap around the address space",
+                          dmabuf->length, (unsigned long long)dmabuf->offset);
     if (dmabuf->iova + last < dmabuf->iova)
-        return slu_misuse(EINVAL, "%zu bytes at iova %#llx wrap", dmabuf->length,
-                          (unsigned long long)dmabuf->iova);
+        return slu_misuse(EINVAL, "%zu bytes at iova %#llx wrap around the address space",
+                          dmabuf->length, (unsigned long long)dmabuf->iova);
     if (dmabuf->offset % page != dmabuf->iova % page)
         return slu_misuse(
             EINVAL,

@@ -42,8 +42,8 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (count != prepared->base.engine->peer_count)
-        return slu_misuse(EINVAL, "room for %u endpoint%s, of %u peer%s", count, SLU_S(count),
-                          prepared->base.engine->peer_count,
+        return slu_misuse(EINVAL, "room for %u endpoint%s, but there are %u peer%s", count,
+                          SLU_S(count), prepared->base.engine->peer_count,
                           SLU_S(prepared->base.engine->peer_count));
     slu_engine_enter(prepared->base.engine);
     for (uint32_t i = 0; i < count; i++)

@@ -45,15 +45,6 @@
 #define LARGEST_GENERATION INT32_MAX
 #define CHECKSUM_AT (sizeof(struct sluice_node_endpoint) - 4)
 
-static uint32_t checksum(const uint8_t *bytes)
-{
-    uint32_t hash = UINT32_C(2166136261);
-
-    for (size_t i = 0; i < CHECKSUM_AT; i++)
-        hash = (hash ^ bytes[i]) * UINT32_C(16777619);
-    return hash;
-}
-
 static uint8_t *put_head(uint8_t *at, uint32_t readable, uint32_t what)
 {
     at = slu_put(at, VERSION, 1);
@@ -78,7 +69,7 @@ void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
            sizeof endpoint->connection.bytes);
     at = slu_put(wire->bytes + LINE_BYTES_AT, endpoint->line_bytes, 4);
     slu_put(at, endpoint->generation, 4);
-    slu_put(wire->bytes + CHECKSUM_AT, checksum(wire->bytes), 4);
+    slu_put(wire->bytes + CHECKSUM_AT, slu_checksum(wire->bytes, CHECKSUM_AT), 4);
 }
 
 static uint32_t get(const uint8_t **at, int bytes)
@@ -101,7 +92,7 @@ static int read_head(const uint8_t **at, uint32_t *what)
     const uint8_t *bytes = *at, *sum = bytes + CHECKSUM_AT;
     uint32_t written, readable;
 
-    if (get32(&sum) != checksum(bytes))
+    if (get32(&sum) != slu_checksum(bytes, CHECKSUM_AT))
         return slu_fail(EPROTO,
                         "these %d bytes are not the endpoint of a node, or were damaged on "
                         "the way (checksum differs)",
@@ -134,12 +125,13 @@ int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
     decoded.line_bytes = get32(&at);
     decoded.generation = get32(&at);
     if (decoded.line_bytes < SLU_LINE_BYTES || decoded.line_bytes % 8 != 0)
-        return slu_fail(EPROTO,
-                        "endpoint has lines of %u bytes, must be a multiple of 8 from %d on",
-                        decoded.line_bytes, SLU_LINE_BYTES);
+        return slu_fail(
+            EPROTO,
+            "endpoint has notification blocks of %u bytes, must be a multiple of 8 and at least %d",
+            decoded.line_bytes, SLU_LINE_BYTES);
     if (decoded.addr == 0 || decoded.addr % 8 != 0 ||
         decoded.addr + (decoded.line_bytes - 1) < decoded.addr)
-        return slu_fail(EPROTO, "endpoint has its words at address %#llx",
+        return slu_fail(EPROTO, "endpoint has its notification words at address %#llx",
                         (unsigned long long)decoded.addr);
     if (decoded.generation > LARGEST_GENERATION)
         return slu_fail(EPROTO, "endpoint has barriers of generation %u, can be 0 to %d",
@@ -158,7 +150,7 @@ void slu_node_failure_encode(const struct slu_node_failure *failure,
     at = put_head(at, READABLE, FAILURE);
     slu_put(at, (uint32_t)failure->error, 4);
     memcpy(wire->bytes + FAILURE_TEXT_AT, failure->text, strlen(failure->text));
-    slu_put(wire->bytes + CHECKSUM_AT, checksum(wire->bytes), 4);
+    slu_put(wire->bytes + CHECKSUM_AT, slu_checksum(wire->bytes, CHECKSUM_AT), 4);
 }
 
 bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,

@@ -243,7 +243,7 @@ static int unpack_all(struct gathering *gathering)
         memcpy(packed, at, sizeof packed);
         if (sluice_remote_mr_unpack(packed, &handle.remote) < 0) {
             slu_text_save(&text);
-            slu_fail(EPROTO, "what rank %u shares is of no use: %s", i, text.bytes);
+            slu_fail(EPROTO, "rank %u shares no valid handle: %s", i, text.bytes);
             return slu_line_blame(group, group->node->rank, i, SLU_WHY_NONSENSE, -EPROTO);
         }
         memcpy(at, &handle, sizeof handle);
@@ -298,7 +298,7 @@ int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, 
     if (error < 0)
         return error;
     if (bytes > SLUICE_NODE_ALLGATHER_BYTES)
-        return slu_misuse(EINVAL, "%zu bytes for each rank, can be 0 to %d", bytes,
+        return slu_misuse(EINVAL, "%zu bytes for each rank: must be 0 to %d", bytes,
                           SLUICE_NODE_ALLGATHER_BYTES);
     if (bytes > 0 && (own == NULL || all == NULL))
         return slu_misuse(EINVAL, "the buffers of %zu bytes for each rank must not be NULL", bytes);

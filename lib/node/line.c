@@ -377,7 +377,7 @@ static int fail_lost(struct slu_group *group, uint32_t rank)
             error = EIO;
         say_end(rank, error, &cause);
     } else if (engine->peers[rank].state == SLUICE_STATE_READY) {
-        slu_fail(error, "rank %u is lost to barriers: its endpoint was unusable", rank);
+        slu_fail(error, "rank %u cannot take part in barriers: its endpoint was unusable", rank);
     } else {
         slu_fail(error, "rank %u is not connected", rank);
     }

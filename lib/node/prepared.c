@@ -153,8 +153,8 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     if (endpoints == NULL)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (ranks != prepared->node->ranks)
-        return slu_misuse(EINVAL, "room for %u endpoint%s, of %u rank%s", ranks, SLU_S(ranks),
-                          prepared->node->ranks, SLU_S(prepared->node->ranks));
+        return slu_misuse(EINVAL, "room for %u endpoint%s, but there are %u rank%s", ranks,
+                          SLU_S(ranks), prepared->node->ranks, SLU_S(prepared->node->ranks));
     error = sluice_mr_remote(prepared->node->lines, &lines);
     if (error < 0)
         return error;
@@ -174,15 +174,16 @@ int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
         return slu_fail(EPROTO, "endpoint %u is of a program of %u rank%s, this one has %u", rank,
                         endpoint->ranks, SLU_S(endpoint->ranks), node->ranks);
     if (endpoint->from != rank)
-        return slu_fail(EPROTO, "endpoint %u was made by rank %u: they are out of place", rank,
-                        endpoint->from);
+        return slu_fail(EPROTO,
+                        "endpoint %u was made by rank %u: they must be in the order of the ranks",
+                        rank, endpoint->from);
     if (endpoint->to != node->rank)
         return slu_fail(EPROTO, "endpoint %u is for rank %u, this is rank %u", rank, endpoint->to,
                         node->rank);
     if (endpoint->algorithm != node->algorithm)
         return slu_fail(EPROTO,
-                        "sluice_node_attr.barrier of rank %u comes to %u, and to %u here: all "
-                        "ranks must agree",
+                        "sluice_node_attr.barrier of rank %u stands for algorithm %u, here for %u: "
+                        "all ranks must agree",
                         rank, endpoint->algorithm, node->algorithm);
     return 0;
 }

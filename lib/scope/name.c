@@ -103,8 +103,10 @@ int slu_name_reserve(struct slu_scope_object *object)
         place->object = object;
     pthread_mutex_unlock(&lock.lock);
     if (place == NULL)
-        return slu_fail(ENOMEM, "no memory for the scopes of one more channel, or %u have them",
-                        MAX_PLACES);
+        return slu_fail(
+            ENOMEM,
+            "no memory for the scopes of one more channel, or %u channels have scopes already",
+            MAX_PLACES);
     object->name = atomic_load_explicit(&place->name, memory_order_relaxed);
     return 0;
 }

@@ -131,8 +131,8 @@ struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *mu
     if (!slu_is_multichannel(multichannel))
         return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint(multichannel));
     if (peer >= multichannel->base.engine->peer_count)
-        return slu_misuse_null(ERANGE, "no peer %u: there are %u", peer,
-                               multichannel->base.engine->peer_count);
+        return slu_misuse_null(ERANGE, "peer %u: there are peers 0..%u", peer,
+                               multichannel->base.engine->peer_count - 1);
     return qp_of(multichannel->base.engine, peer);
 }
 

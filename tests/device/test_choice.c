@@ -179,7 +179,7 @@ START_TEST(port_of_the_attributes)
 {
     expect_at("d:1", 2, "d:2 d:2 d:2 d:2 d:2 d:2");
     require(warnings == 1 && strstr(last_warning, "SLUICE_DEVICE names port 1 of d") &&
-                strstr(last_warning, "port 2, which is taken"),
+                strstr(last_warning, "port 2, which is used"),
             "%s", last_warning);
     expect_at("d:2", 2, "d:2 d:2 d:2 d:2 d:2 d:2");
     require(warnings == 0, "%s", last_warning);

@@ -158,12 +158,12 @@ START_TEST(d2_frames_to_rank_0)
         uint8_t type, zero;
         uint64_t sequence, bytes;
         const char *words;
-    } wrong[] = {{0, 0, 1, 8, "rank 1 not expected"},
-                 {8, 0, 1, 8, "rank 1 not expected"},
-                 {255, 0, 1, 8, "rank 1 not expected"},
-                 {VERDICT, 0, 1, 8, "rank 1 not expected"},
-                 {1, 0, 1, 8, "rank 1 not expected"},
-                 {ALLGATHER, 1, 1, 8, "rank 1 not expected"},
+    } wrong[] = {{0, 0, 1, 8, "rank 1 sent something unexpected"},
+                 {8, 0, 1, 8, "rank 1 sent something unexpected"},
+                 {255, 0, 1, 8, "rank 1 sent something unexpected"},
+                 {VERDICT, 0, 1, 8, "rank 1 sent something unexpected"},
+                 {1, 0, 1, 8, "rank 1 sent something unexpected"},
+                 {ALLGATHER, 1, 1, 8, "rank 1 sent something unexpected"},
                  {ALLTOALL, 0, 1, 8, "rank 1 call 1, alltoall of 8 rank 0 allgather of 8"},
                  {BARRIER, 0, 1, 0, "rank 1 call 1, barrier of 0 rank 0 allgather of 8"},
                  {ALLGATHER, 0, 2, 8, "rank 1 call 2, rank 0 call 1"},
@@ -218,14 +218,14 @@ START_TEST(d2_hellos_of_rank_0)
         uint8_t value;
         int error;
         const char *words;
-    } wrong[] = {{0, 'H', EPROTO, "no rank 0"},         {7, 0, EPROTO, "no rank 0"},
-                 {VERSION + 1, 2, EPROTO, "version 2"}, {ROLE, 1, EPROTO, "no rank 0"},
-                 {ROLE, 7, EPROTO, "no rank 0"},        {SECRET, 1, EACCES, "has a secret"},
-                 {SECRET, 3, EPROTO, "no rank 0"},      {REFUSAL, 1, EPROTO, "version"},
+    } wrong[] = {{0, 'H', EPROTO, "not rank 0"},        {7, 0, EPROTO, "not rank 0"},
+                 {VERSION + 1, 2, EPROTO, "version 2"}, {ROLE, 1, EPROTO, "not rank 0"},
+                 {ROLE, 7, EPROTO, "not rank 0"},       {SECRET, 1, EACCES, "has a secret"},
+                 {SECRET, 3, EPROTO, "not rank 0"},     {REFUSAL, 1, EPROTO, "version"},
                  {REFUSAL, 2, EPROTO, "job"},           {REFUSAL, 3, EACCES, "secret"},
-                 {REFUSAL, 4, EPROTO, "no rank 0"},     {ZERO, 1, EPROTO, "no rank 0"},
-                 {RANK + 3, 1, EPROTO, "no rank 0"},    {JOB, 'x', EPROTO, "job \"x\""},
-                 {JOB + 63, 'x', EPROTO, "no rank 0"},  {END, 1, EPROTO, "no rank 0"}};
+                 {REFUSAL, 4, EPROTO, "not rank 0"},    {ZERO, 1, EPROTO, "not rank 0"},
+                 {RANK + 3, 1, EPROTO, "not rank 0"},   {JOB, 'x', EPROTO, "job \"x\""},
+                 {JOB + 63, 'x', EPROTO, "not rank 0"}, {END, 1, EPROTO, "not rank 0"}};
     static const size_t lengths[] = {0, 1, 9, 64, 127};
     uint8_t hello[HELLO];
     for (size_t i = 0; i < COUNT(wrong); i++) {
@@ -233,7 +233,7 @@ START_TEST(d2_hellos_of_rank_0)
         hello[wrong[i].offset] = wrong[i].value;
         answer(hello, HELLO, true, -wrong[i].error, wrong[i].words);
     }
-    answer("HTTP/1.1 400 Bad Request\r\n\r\n", 28, true, -EPROTO, "no rank 0");
+    answer("HTTP/1.1 400 Bad Request\r\n\r\n", 28, true, -EPROTO, "not rank 0");
     make_hello(hello, 2, 2, 0);
     for (size_t i = 0; i < COUNT(lengths); i++) {
         answer(hello, lengths[i], false, -ETIMEDOUT, "rank 0 did not come");
@@ -257,8 +257,8 @@ START_TEST(d2_frames_of_rank_0)
 {
     /* Error, length of the text, ranks that were missing. */
     uint8_t verdict[12 + 4 + 4] = {0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 1, 'l', 'a', '\x1b', 'e', 0};
-    answer_call(0, 1, 8, "", 0, -EPROTO, "no frame");
-    answer_call(9, 1, 8, "", 0, -EPROTO, "no frame");
+    answer_call(0, 1, 8, "", 0, -EPROTO, "not a frame");
+    answer_call(9, 1, 8, "", 0, -EPROTO, "not a frame");
     answer_call(BARRIER, 1, 0, "", 0, -EPROTO, "answers allgather with barrier");
     answer_call(ALLGATHER, 2, 8, "", 0, -EPROTO, "call 1, call 2");
     answer_call(ALLGATHER, 1, 9, "", 0, -EPROTO, "8 bytes 9 bytes");
@@ -266,12 +266,12 @@ START_TEST(d2_frames_of_rank_0)
     answer_call(VERDICT, 1, UINT32_MAX, "", 0, -EPROTO, "verdict");
     answer_call(VERDICT, 1, 11, "", 0, -EPROTO, "verdict");
     answer_call(VERDICT, 1, 20, verdict, 10, -ECONNRESET, "rank 0 gone");
-    answer_call(VERDICT, 1, 19, verdict, 19, -EPROTO, "verdict that is none");
+    answer_call(VERDICT, 1, 19, verdict, 19, -EPROTO, "malformed verdict");
     answer_call(VERDICT, 1, 20, verdict, 20, -ETIMEDOUT, "la?e");
     put(verdict + 8, UINT32_MAX, 4);
-    answer_call(VERDICT, 1, 20, verdict, 20, -EPROTO, "verdict that is none");
+    answer_call(VERDICT, 1, 20, verdict, 20, -EPROTO, "malformed verdict");
     put(verdict, 99, 4);
-    answer_call(VERDICT, 1, 20, verdict, 20, -EPROTO, "verdict that is none");
+    answer_call(VERDICT, 1, 20, verdict, 20, -EPROTO, "malformed verdict");
 }
 END_TEST
 
@@ -496,7 +496,7 @@ START_TEST(d5_no_file_descriptor)
     say(fd, hello, HELLO);
     parties_join(&parties);
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%m");
-    party_require(&parties.party[0], -EMFILE, "could not let all ranks in missing: ranks 1 and 2");
+    party_require(&parties.party[0], -EMFILE, "could not accept all ranks missing: ranks 1 and 2");
     close(fd);
     close(stranger);
 }

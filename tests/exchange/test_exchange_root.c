@@ -78,8 +78,9 @@ START_TEST(a_root_that_nobody_knows)
     unsetenv("SLUICE_ROOT");
     for (uint32_t i = 0; i < 3; i++) {
         const char *words[] = {
-            "cannot be found no-such-host.invalid:20000, of sluice_exchange_attr.root, own host",
-            "rank 0 cannot be found root no-such-host.invalid:20000, of SLUICE_ROOT, own host",
+            "host of rank 0 cannot resolve root no-such-host.invalid:20000, of "
+            "sluice_exchange_attr.root:",
+            "host of rank 0 cannot resolve root no-such-host.invalid:20000, of SLUICE_ROOT:",
             "cannot find rank 0: no-such-host.invalid:20000, of sluice_exchange_attr.root:",
             "cannot find rank 0: no-such-host.invalid:20000, of SLUICE_ROOT:"};
         party_require(&parties.party[i], -ETIMEDOUT, words[(i > 0 ? 2 : 0) + _i]);

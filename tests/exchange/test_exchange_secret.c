@@ -269,7 +269,7 @@ START_TEST(d3_what_rank_1_says_is_reflected)
     }
     parties_join(&parties);
     party_require(&parties.party[1], _i == 0 ? -EPROTO : -EACCES,
-                  _i == 0 ? "no rank 0" : "does not know the secret");
+                  _i == 0 ? "not rank 0" : "does not know the secret");
     close(fd);
     close(listener);
     unlink(path);

@@ -131,9 +131,11 @@ START_TEST(endpoints_of_others)
         uint8_t value;
         const char *words;
     } wrong[] = {
-        {7, 0, "endpoint 1 made by rank 0"},     {7, 2, "endpoint 1 made by rank 2"},
-        {11, 1, "endpoint 1 is for rank 1"},     {15, 3, "endpoint 1 program of 3 ranks"},
-        {19, 3, "barrier of rank 1 comes to 3"},
+        {7, 0, "endpoint 1 made by rank 0"},
+        {7, 2, "endpoint 1 made by rank 2"},
+        {11, 1, "endpoint 1 is for rank 1"},
+        {15, 3, "endpoint 1 program of 3 ranks"},
+        {19, 3, "barrier of rank 1 stands for algorithm 3"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
         struct duo duo;
@@ -186,7 +188,7 @@ static void connect_unusable(void (*spoil)(struct sluice_node_endpoint *endpoint
     require_ok(sluice_node_barrier_reset(node));
     require_error(sluice_node_barrier(node, NULL, 0, 0, known ? SLUICE_MS(1) : DEADLINE),
                   known ? -ETIMEDOUT : -ECONNRESET,
-                  known ? "rank 1" : "rank 1 is lost to barriers");
+                  known ? "rank 1" : "rank 1 cannot take part in barriers");
     require_result(sluice_multichannel_peer_state(all, 1), SLUICE_STATE_READY);
     sluice_prepared_channel_free(channel);
     sluice_node_close(node);

@@ -104,7 +104,7 @@ START_TEST(each_peer_has_its_queue_pair)
     struct ibv_qp *last = sluice_verbs_multichannel_qp(star.hub, 2);
     require(first && last && first != last, "%s", sluice_last_error());
     require(first->send_cq == last->send_cq, "completion queues differ%s", "");
-    require_null(sluice_verbs_multichannel_qp(star.hub, 3), ERANGE, "no peer 3 are 3");
+    require_null(sluice_verbs_multichannel_qp(star.hub, 3), ERANGE, "peer 3: there are peers 0..2");
     star_close(&star);
 }
 END_TEST

@@ -40,7 +40,8 @@ static int check_numbers(const struct slu_endpoint *remote)
         return slu_fail(EPROTO, "the endpoint names queue pair %u: none can have that number",
                         remote->qpn);
     if (remote->psn > 0xffffff)
-        return slu_fail(EPROTO, "the endpoint names packet %u: above 2^24", remote->psn);
+        return slu_fail(EPROTO, "the endpoint has packet sequence number %u: above 24 bits",
+                        remote->psn);
     if (!is_mtu(remote->mtu))
         return slu_fail(EPROTO, "the endpoint names an MTU of %u bytes: not 256 to 4096",
                         remote->mtu);

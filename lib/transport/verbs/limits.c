@@ -64,7 +64,7 @@ static uint32_t known(const struct slu_verbs_context *context, const char *what,
 {
     if (reported > 0)
         return (uint32_t)reported;
-    slu_log(SLUICE_LOG_INFO, "device %s does not say %s: %u is taken", context->base.device, what,
+    slu_log(SLUICE_LOG_INFO, "device %s does not say %s: %u is assumed", context->base.device, what,
             otherwise);
     return otherwise;
 }
