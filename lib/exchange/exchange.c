@@ -81,7 +81,7 @@ static int check_whole(const struct sluice_exchange *exchange, int64_t deadline)
 }
 
 /* After a call of the provider: a failure is for good, and errno is the program's. */
-static int settle(struct sluice_exchange *exchange, int error, int saved_errno)
+static int end_call(struct sluice_exchange *exchange, int error, int saved_errno)
 {
     if (error < 0)
         exchange->broken = true;
@@ -124,7 +124,8 @@ static int call_allgather(struct sluice_exchange *exchange, const void *own, voi
 {
     int saved = errno;
 
-    return settle(exchange, exchange->provider->allgather(exchange, own, all, bytes, until), saved);
+    return end_call(exchange, exchange->provider->allgather(exchange, own, all, bytes, until),
+                    saved);
 }
 
 static int call_alltoall(struct sluice_exchange *exchange, const void *to, void *from, size_t bytes,
@@ -132,14 +133,15 @@ static int call_alltoall(struct sluice_exchange *exchange, const void *to, void 
 {
     int saved = errno;
 
-    return settle(exchange, exchange->provider->alltoall(exchange, to, from, bytes, until), saved);
+    return end_call(exchange, exchange->provider->alltoall(exchange, to, from, bytes, until),
+                    saved);
 }
 
 static int call_barrier(struct sluice_exchange *exchange, int64_t until)
 {
     int saved = errno;
 
-    return settle(exchange, exchange->provider->barrier(exchange, until), saved);
+    return end_call(exchange, exchange->provider->barrier(exchange, until), saved);
 }
 
 void slu_exchange_set_missing(struct sluice_exchange *exchange, const uint64_t *present)

@@ -132,7 +132,7 @@ static int use_munge(struct tcp *tcp, int64_t until)
 }
 
 /* Once in a process, and by one rank of a job: that it is open to all who find it. */
-static void warn_of_strangers(const struct tcp *tcp)
+static void warn_unauthenticated(const struct tcp *tcp)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
 
@@ -171,7 +171,7 @@ static int prepare(struct tcp *tcp, const struct slu_launch *launch, int64_t unt
     if (error == 0 && tcp->means == TCP_NOTHING)
         error = use_munge(tcp, until);
     if (error == 0)
-        warn_of_strangers(tcp);
+        warn_unauthenticated(tcp);
     return error;
 }
 

@@ -8,7 +8,7 @@
  *
  * A question has no deadline, as a notification has none: it must not end the
  * connection of a rank that is only stopped. So an answer may come at any later
- * time, into the line of its rank, and a rank is not asked again before.
+ * time, into the block of its rank, and a rank is not asked again before.
  */
 #include "config.h"
 
@@ -29,19 +29,19 @@ enum verdict {
 
 static uint64_t *answer_of(const struct sluice_node *node, uint32_t rank)
 {
-    char *lines = sluice_mr_addr(node->lines);
-    void *word = lines + (size_t)rank * SLU_LINE_BYTES + SLU_ANSWER_AT;
+    char *blocks = sluice_mr_addr(node->blocks);
+    void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + SLU_ANSWER_AT;
 
     return word;
 }
 
-/* What we have there is our line; the state is in the line that the rank has of itself. */
+/* What we have there is our block; the state is in the block that the rank has of itself. */
 static uint64_t state_addr(const struct sluice_node *node, uint32_t rank)
 {
     const struct slu_rank *peer = &node->peers[rank];
 
-    return peer->addr + (uint64_t)rank * peer->line_bytes -
-           (uint64_t)node->rank * peer->line_bytes + SLU_STATE_AT;
+    return peer->addr + (uint64_t)rank * peer->block_bytes -
+           (uint64_t)node->rank * peer->block_bytes + SLU_STATE_AT;
 }
 
 /* A read that it does not permit would end the connection. */
@@ -61,7 +61,7 @@ static void ask(struct sluice_node *node, uint32_t rank)
                                            .peer = rank,
                                            .sge = {.addr = (uintptr_t)answer,
                                                    .length = WORD_BYTES,
-                                                   .lkey = sluice_mr_lkey(node->lines)},
+                                                   .lkey = sluice_mr_lkey(node->blocks)},
                                            .sge_count = 1,
                                            .remote = {.addr = state_addr(node, rank),
                                                       .length = WORD_BYTES,
@@ -113,7 +113,7 @@ static void ask_all(struct slu_group *group)
 }
 
 /* A rank that has given up had come. One of another generation is not where we are. */
-static enum verdict judge(struct sluice_node *node, uint32_t rank)
+static enum verdict classify(struct sluice_node *node, uint32_t rank)
 {
     uint64_t word = be64toh(sluice_load_acquire64(answer_of(node, rank)));
     uint32_t state = (uint32_t)word;
@@ -136,7 +136,7 @@ static enum verdict find_culprit(const struct slu_group *group, uint32_t *culpri
 
     for (uint32_t i = 0; i < group->count; i++) {
         uint32_t rank = slu_group_rank(group, i);
-        enum verdict verdict = judge(group->node, rank);
+        enum verdict verdict = classify(group->node, rank);
 
         if (verdict > worst) {
             worst = verdict;
@@ -156,7 +156,7 @@ int slu_ask_late(struct slu_group *group, uint32_t rank)
     ask_all(group);
     verdict = find_culprit(group, &culprit);
     /* Who comes while we ask lets others leave, who are then outside, too. */
-    if (verdict < SILENT || slu_line_look(group, rank) != 0) {
+    if (verdict < SILENT || slu_notify_look(group, rank) != 0) {
         culprit = rank;
         why = SLU_WHY_UNHEARD;
         slu_fail(ETIMEDOUT,
@@ -172,5 +172,5 @@ int slu_ask_late(struct slu_group *group, uint32_t rank)
         slu_fail(ETIMEDOUT, "rank %u did not come to the %s of %u ranks in time", culprit, name,
                  group->count);
     }
-    return slu_line_blame(group, group->node->rank, culprit, why, -ETIMEDOUT);
+    return slu_notify_blame(group, group->node->rank, culprit, why, -ETIMEDOUT);
 }

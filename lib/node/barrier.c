@@ -19,13 +19,13 @@ static int run_tree(struct slu_group *group)
     int error = 0;
 
     for (uint64_t child = first; child < end && error == 0; child++)
-        error = slu_line_await(group, (uint32_t)child);
+        error = slu_notify_await(group, (uint32_t)child);
     if (error == 0 && group->self != 0)
-        error = slu_line_notify(group, parent);
+        error = slu_notify(group, parent);
     if (error == 0 && group->self != 0)
-        error = slu_line_await(group, parent);
+        error = slu_notify_await(group, parent);
     for (uint64_t child = first; child < end && error == 0; child++)
-        error = slu_line_notify(group, (uint32_t)child);
+        error = slu_notify(group, (uint32_t)child);
     return error;
 }
 
@@ -34,13 +34,13 @@ static int run_central(struct slu_group *group)
     int error = 0;
 
     if (group->self != 0) {
-        error = slu_line_notify(group, 0);
-        return error == 0 ? slu_line_await(group, 0) : error;
+        error = slu_notify(group, 0);
+        return error == 0 ? slu_notify_await(group, 0) : error;
     }
     for (uint32_t i = 1; i < group->count && error == 0; i++)
-        error = slu_line_await(group, i);
+        error = slu_notify_await(group, i);
     for (uint32_t i = 1; i < group->count && error == 0; i++)
-        error = slu_line_notify(group, i);
+        error = slu_notify(group, i);
     return error;
 }
 
@@ -50,9 +50,9 @@ static int run_dissemination(struct slu_group *group)
     int error = 0;
 
     for (uint32_t distance = 1; distance < group->count && error == 0; distance *= 2) {
-        error = slu_line_notify(group, (group->self + distance) % group->count);
+        error = slu_notify(group, (group->self + distance) % group->count);
         if (error == 0)
-            error = slu_line_await(group, (group->self + group->count - distance) % group->count);
+            error = slu_notify_await(group, (group->self + group->count - distance) % group->count);
     }
     return error;
 }
@@ -73,7 +73,7 @@ static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
  */
 int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
 {
-    int error = slu_line_marks(group);
+    int error = slu_notify_marks(group);
 
     if (error < 0)
         return error;
@@ -157,12 +157,12 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
     group.until = slu_after(deadline);
     engine = slu_node_engine(node);
     slu_engine_enter(engine);
-    slu_line_set_state(node, SLU_NODE_INSIDE);
+    slu_notify_set_state(node, SLU_NODE_INSIDE);
     error = slu_barrier_run(&group, algorithm != 0 ? algorithm : node->algorithm);
     if (error < 0)
-        slu_line_give_up(&group);
+        slu_notify_give_up(&group);
     else
-        slu_line_set_state(node, SLU_NODE_OUTSIDE);
+        slu_notify_set_state(node, SLU_NODE_OUTSIDE);
     slu_engine_leave(engine);
     return error;
 }
@@ -183,7 +183,7 @@ int sluice_node_barrier_reset(struct sluice_node *node)
     node->round = 0;
     node->generation++;
     node->reset_at = slu_now();
-    slu_line_set_state(node, SLU_NODE_OUTSIDE);
+    slu_notify_set_state(node, SLU_NODE_OUTSIDE);
     node->broken = false;
     return 0;
 }

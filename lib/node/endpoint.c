@@ -6,9 +6,9 @@
  *     0  written by version (1 byte), readable from version (1), what it is (2)
  *     4  maker, rank it is for, number of ranks, the maker's algorithm of barriers (4
  *        each)
- *    20  remote key (4) and address (8) of the line for that rank
+ *    20  remote key (4) and address (8) of the block for that rank
  *    32  the endpoint of the connection (256)
- *   288  bytes from one line to the next (4)
+ *   288  bytes from one block to the next (4)
  *   292  generation of the maker's barriers, which are broken until a reset; 0: they begin
  *        (4; since version 4, and only who knows of it can read one that is not 0)
  *   316  checksum of all before it: FNV-1a, against accidents, not attackers
@@ -40,7 +40,7 @@
 /* Of errno. */
 #define LARGEST_ERROR 4095
 #define CONNECTION_AT 32
-#define LINE_BYTES_AT (CONNECTION_AT + SLUICE_ENDPOINT_BYTES)
+#define BLOCK_BYTES_AT (CONNECTION_AT + SLUICE_ENDPOINT_BYTES)
 /* A mark uses the highest bit of a generation for something else. */
 #define LARGEST_GENERATION INT32_MAX
 #define CHECKSUM_AT (sizeof(struct sluice_node_endpoint) - 4)
@@ -67,7 +67,7 @@ void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
     slu_put(at, endpoint->addr, 8);
     memcpy(wire->bytes + CONNECTION_AT, endpoint->connection.bytes,
            sizeof endpoint->connection.bytes);
-    at = slu_put(wire->bytes + LINE_BYTES_AT, endpoint->line_bytes, 4);
+    at = slu_put(wire->bytes + BLOCK_BYTES_AT, endpoint->block_bytes, 4);
     slu_put(at, endpoint->generation, 4);
     slu_put(wire->bytes + CHECKSUM_AT, slu_checksum(wire->bytes, CHECKSUM_AT), 4);
 }
@@ -121,16 +121,16 @@ int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
     decoded.algorithm = get32(&at);
     decoded.rkey = get32(&at);
     slu_get(at, &decoded.addr, 8);
-    at = wire->bytes + LINE_BYTES_AT;
-    decoded.line_bytes = get32(&at);
+    at = wire->bytes + BLOCK_BYTES_AT;
+    decoded.block_bytes = get32(&at);
     decoded.generation = get32(&at);
-    if (decoded.line_bytes < SLU_LINE_BYTES || decoded.line_bytes % 8 != 0)
+    if (decoded.block_bytes < SLU_BLOCK_BYTES || decoded.block_bytes % 8 != 0)
         return slu_fail(
             EPROTO,
             "endpoint has notification blocks of %u bytes, must be a multiple of 8 and at least %d",
-            decoded.line_bytes, SLU_LINE_BYTES);
+            decoded.block_bytes, SLU_BLOCK_BYTES);
     if (decoded.addr == 0 || decoded.addr % 8 != 0 ||
-        decoded.addr + (decoded.line_bytes - 1) < decoded.addr)
+        decoded.addr + (decoded.block_bytes - 1) < decoded.addr)
         return slu_fail(EPROTO, "endpoint has its notification words at address %#llx",
                         (unsigned long long)decoded.addr);
     if (decoded.generation > LARGEST_GENERATION)

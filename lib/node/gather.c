@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allgathers over the node itself: each rank writes its value into its lines at
+ * Allgathers over the node itself: each rank writes its value into its blocks at
  * all others, in pieces, of which each is a round. First the bytes of a piece are
  * written, and what call it is of, and then the number of the round, which so
  * never appears before them.
@@ -8,7 +8,7 @@
  * Two slots, used in turns, are enough: a rank begins a round when it has the
  * pieces of all others for the round before, so all have begun that one, and have
  * taken what they were given for those before it. What a rank writes from is its
- * own line, whose slots nobody writes into; it is used again when all writes from
+ * own block, whose slots nobody writes into; it is used again when all writes from
  * it have ended, whatever became of the round.
  *
  * What a rank says of its call must be what we say of ours, to the bit: no number
@@ -38,30 +38,30 @@ _Static_assert(sizeof(struct sluice_peer_remote_mr) >= SLUICE_REMOTE_MR_BYTES,
 
 bool slu_gather_has_piece(const struct sluice_node *node, uint32_t rank, uint32_t round)
 {
-    return slu_line_read(node, rank, slu_slot_at(round)) == slu_line_word(node, round);
+    return slu_notify_read(node, rank, slu_slot_at(round)) == slu_notify_word(node, round);
 }
 
 int slu_gather_look(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;
-    uint64_t word = slu_line_read(node, rank, slu_slot_at(node->round));
-    bool known = slu_line_is_known(node, word);
+    uint64_t word = slu_notify_read(node, rank, slu_slot_at(node->round));
+    bool known = slu_notify_is_known(node, word);
 
-    if (word == slu_line_word(node, node->round))
+    if (word == slu_notify_word(node, node->round))
         return 1;
-    if (word == slu_line_word(node, node->round - 2) ||
+    if (word == slu_notify_word(node, node->round - 2) ||
         (known && word >> 32 < node->generation && node->round <= 2))
         return 0;
     if (known && word >> 32 > node->generation)
-        return slu_line_fail_reset(group, rank);
-    return slu_line_fail_word(group, rank, "piece of an allgather", word);
+        return slu_notify_fail_reset(group, rank);
+    return slu_notify_fail_word(group, rank, "piece of an allgather", word);
 }
 
 static uint8_t *slot_of(const struct sluice_node *node, uint32_t rank)
 {
-    uint8_t *lines = sluice_mr_addr(node->lines);
+    uint8_t *blocks = sluice_mr_addr(node->blocks);
 
-    return lines + (size_t)rank * SLU_LINE_BYTES + slu_slot_at(node->round);
+    return blocks + (size_t)rank * SLU_BLOCK_BYTES + slu_slot_at(node->round);
 }
 
 /* The kind of the call, which of its pieces this is, and the bytes of a value. */
@@ -91,7 +91,7 @@ static bool is_free(void *argument)
         freeing->busy++;
     if (freeing->busy == freeing->group->count)
         return true;
-    freeing->error = slu_line_marks(freeing->group);
+    freeing->error = slu_notify_marks(freeing->group);
     return freeing->error < 0;
 }
 
@@ -99,10 +99,10 @@ static int await_slot(struct slu_group *group)
 {
     struct freeing freeing = {.group = group};
 
-    if (is_free(&freeing) || slu_line_wait(group, is_free, &freeing))
+    if (is_free(&freeing) || slu_notify_wait(group, is_free, &freeing))
         return freeing.error;
     slu_fail(ETIMEDOUT, "rank %u has not taken what an allgather gave it before", freeing.busy);
-    return slu_line_blame(group, group->node->rank, freeing.busy, SLU_WHY_FULL, -ETIMEDOUT);
+    return slu_notify_blame(group, group->node->rank, freeing.busy, SLU_WHY_FULL, -ETIMEDOUT);
 }
 
 static void fill_slot(const struct gathering *gathering, size_t at, size_t length)
@@ -126,7 +126,7 @@ static void write_piece(struct sluice_node *node, uint32_t rank, size_t length)
         .peer = rank,
         .sge = {.addr = (uintptr_t)slot_of(node, node->rank) + SLU_SLOT_CALL_AT,
                 .length = bytes,
-                .lkey = sluice_mr_lkey(node->lines)},
+                .lkey = sluice_mr_lkey(node->blocks)},
         .sge_count = 1,
         .remote = {.addr = peer->addr + slu_slot_at(node->round) + SLU_SLOT_CALL_AT,
                    .length = bytes,
@@ -138,16 +138,16 @@ static void write_piece(struct sluice_node *node, uint32_t rank, size_t length)
 static int give(struct slu_group *group, uint32_t rank, size_t length)
 {
     struct sluice_node *node = group->node;
-    int error = slu_line_await_room(group, rank);
+    int error = slu_notify_await_room(group, rank);
 
     if (error < 0)
         return error;
     write_piece(node, rank, length);
-    error = slu_line_await_room(group, rank);
+    error = slu_notify_await_room(group, rank);
     if (error < 0)
         return error;
     node->peers[rank].given[node->round % 2] =
-        slu_line_write(node, rank, slu_slot_at(node->round), slu_line_word(node, node->round));
+        slu_notify_write(node, rank, slu_slot_at(node->round), slu_notify_word(node, node->round));
     return 0;
 }
 
@@ -163,7 +163,7 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
     uint64_t kind = theirs >> 56;
 
     if (kind != ALLGATHER && kind != SHARE_MR)
-        return slu_line_fail_word(group, rank, "call", theirs);
+        return slu_notify_fail_word(group, rank, "call", theirs);
     group->disagreed = true;
     if (kind != gathering->kind)
         slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank, name_kind(kind),
@@ -171,7 +171,7 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
     else
         slu_fail(EPROTO, "rank %u gives %u byte%s to an allgather, this rank %zu", rank,
                  (uint32_t)theirs, SLU_S((uint32_t)theirs), gathering->bytes);
-    return slu_line_blame(group, group->node->rank, rank, SLU_WHY_ELSEWHERE, -EPROTO);
+    return slu_notify_blame(group, group->node->rank, rank, SLU_WHY_ELSEWHERE, -EPROTO);
 }
 
 /* The piece of a rank is here. */
@@ -205,7 +205,7 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
     for (uint32_t i = 1; i < group->count && error == 0; i++) {
         uint32_t rank = (group->self + i) % group->count;
 
-        error = slu_line_await_rank(group, rank);
+        error = slu_notify_await_rank(group, rank);
         if (error == 0)
             error = take(gathering, rank, at, length);
     }
@@ -215,7 +215,7 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
 /* A value of no bytes is a piece as well. */
 static int run_rounds(struct gathering *gathering)
 {
-    int error = slu_line_marks(&gathering->group);
+    int error = slu_notify_marks(&gathering->group);
     size_t at = 0;
 
     while (error == 0) {
@@ -244,7 +244,7 @@ static int unpack_all(struct gathering *gathering)
         if (sluice_remote_mr_unpack(packed, &handle.remote) < 0) {
             slu_text_save(&text);
             slu_fail(EPROTO, "rank %u shares no valid handle: %s", i, text.bytes);
-            return slu_line_blame(group, group->node->rank, i, SLU_WHY_NONSENSE, -EPROTO);
+            return slu_notify_blame(group, group->node->rank, i, SLU_WHY_INVALID, -EPROTO);
         }
         memcpy(at, &handle, sizeof handle);
     }
@@ -262,15 +262,15 @@ static int gather(struct gathering *gathering)
     if (gathering->bytes > 0)
         memmove(gathering->all + node->rank * gathering->stride, gathering->own, gathering->bytes);
     slu_engine_enter(slu_node_engine(node));
-    slu_line_set_state(node, SLU_NODE_INSIDE);
+    slu_notify_set_state(node, SLU_NODE_INSIDE);
     if (node->ranks > 1)
         error = run_rounds(gathering);
     if (error == 0 && gathering->kind == SHARE_MR)
         error = unpack_all(gathering);
     if (error < 0)
-        slu_line_give_up(&gathering->group);
+        slu_notify_give_up(&gathering->group);
     else
-        slu_line_set_state(node, SLU_NODE_OUTSIDE);
+        slu_notify_set_state(node, SLU_NODE_OUTSIDE);
     slu_engine_leave(slu_node_engine(node));
     return error;
 }

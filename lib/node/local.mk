@@ -5,9 +5,9 @@ lib_libsluice_la_SOURCES += \
 	%D%/barrier.c \
 	%D%/endpoint.c \
 	%D%/gather.c \
-	%D%/line.c \
 	%D%/node.c \
 	%D%/node.h \
+	%D%/notify.c \
 	%D%/open.c \
 	%D%/prepared.c \
 	%D%/rejoin.c \

@@ -32,7 +32,7 @@ void slu_node_free(struct sluice_node *node)
 {
     node->magic = SLU_MAGIC_DEAD;
     sluice_mr_deregister(node->words);
-    sluice_mr_deregister(node->lines);
+    sluice_mr_deregister(node->blocks);
     free(node->peers);
     free(node);
 }
@@ -45,7 +45,7 @@ void sluice_node_close(struct sluice_node *node)
         return;
     if (!node->ended && !slu_node_engine(node)->scope.open) {
         slu_engine_enter(slu_node_engine(node));
-        slu_line_say_farewell(node);
+        slu_notify_say_farewell(node);
         slu_engine_leave(slu_node_engine(node));
     }
     own = node->own;
@@ -106,7 +106,7 @@ static bool is_flushed(void *argument)
 
     if (slu_count_pending(engine, SLU_SEND_QUEUE) == 0)
         return true;
-    flush->error = slu_line_marks(flush->group);
+    flush->error = slu_notify_marks(flush->group);
     return flush->error < 0;
 }
 
@@ -128,14 +128,14 @@ static int flush_sends(struct slu_group *group)
     char name[SLU_RANK_BYTES];
     uint32_t busy;
 
-    if (slu_line_wait(group, is_flushed, &flush))
+    if (slu_notify_wait(group, is_flushed, &flush))
         return flush.error;
     busy = find_busy(engine, 0);
     slu_fail(ETIMEDOUT, "still pending: %s, to %s%s",
              slu_say_pending(slu_count_pending(engine, SLU_SEND_QUEUE), 0, pending),
              slu_node_say_rank(group->node, busy, name),
              find_busy(engine, busy + 1) < engine->peer_count ? " and others" : "");
-    return slu_line_blame(group, group->node->rank, busy, SLU_WHY_FULL, -ETIMEDOUT);
+    return slu_notify_blame(group, group->node->rank, busy, SLU_WHY_FULL, -ETIMEDOUT);
 }
 
 /*
@@ -174,12 +174,12 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
     group.until = slu_after(deadline);
     engine = slu_node_engine(node);
     slu_engine_enter(engine);
-    slu_line_set_state(node, SLU_NODE_INSIDE);
+    slu_notify_set_state(node, SLU_NODE_INSIDE);
     error = await_all(&group);
     if (error < 0)
-        slu_line_give_up(&group);
+        slu_notify_give_up(&group);
     else
-        slu_line_set_state(node, SLU_NODE_OUTSIDE);
+        slu_notify_set_state(node, SLU_NODE_OUTSIDE);
     slu_engine_leave(engine);
     if (error < 0)
         return error;

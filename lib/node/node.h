@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node: a multichannel whose peer i is rank i, and a line of memory for each
- * rank, into which that rank alone is meant to write.
+ * A node: a multichannel whose peer i is rank i, and a block of notification
+ * words for each rank, into which that rank alone is meant to write.
  *
- * A line has words of 8 bytes, in network byte order. Each has the generation of
+ * A block has words of 8 bytes, in network byte order. Each has the generation of
  * its writer's barriers, which a reset raises, in its upper half:
  *
  *     0  the tag of the barrier that the writer is in, and how often it has notified
@@ -14,7 +14,7 @@
  *    16  of a writer that closed its node: the rank that it had lost before; or why
  *        the barriers of one were broken, for which why.c has the words
  *    24  where the state of that rank is read to, see ask.c
- *    32  in the line that a rank has of itself, its state, for others to read
+ *    32  in the block that a rank has of itself, its state, for others to read
  *    64  two slots for the pieces of allgathers, in turns, see gather.c
  *
  * The count of notifications stays beside the mark, so that a barrier that was
@@ -36,14 +36,14 @@
 #define SLU_PIECE_BYTES (SLU_SLOT_BYTES - SLU_SLOT_DATA_AT)
 
 #define SLU_SLOTS_AT 64
-#define SLU_LINE_BYTES (SLU_SLOTS_AT + 2 * SLU_SLOT_BYTES)
+#define SLU_BLOCK_BYTES (SLU_SLOTS_AT + 2 * SLU_SLOT_BYTES)
 #define SLU_COUNT_AT 0
 #define SLU_MARK_AT 8
 #define SLU_FAREWELL_AT 16
 #define SLU_ANSWER_AT 24
 #define SLU_STATE_AT 32
 /* That ranks write to others: at 0, 8 and 16, and at the heads of the two slots. */
-#define SLU_LINE_WORDS 5
+#define SLU_BLOCK_WORDS 5
 
 /* What a rank says of its barriers, to those that ask. */
 enum slu_node_state {
@@ -63,7 +63,7 @@ enum slu_why {
     SLU_WHY_RECONNECTED,
     SLU_WHY_ELSEWHERE,
     SLU_WHY_NO_RESET,
-    SLU_WHY_NONSENSE,
+    SLU_WHY_INVALID,
     SLU_WHYS
 };
 
@@ -71,15 +71,15 @@ _Static_assert(SLUICE_MAX_PEERS <= 1 << 16, "a mark names ranks with 2 bytes eac
 
 /* What barriers know of a rank. */
 struct slu_rank {
-    uint64_t addr; /* of our line there; 0: it gave none that is of use */
+    uint64_t addr; /* of our block there; 0: it gave none that is of use */
     uint32_t rkey;
-    uint32_t line_bytes; /* from one line there to the next */
-    uint16_t notified;   /* how often we notified it in this generation, modulo 2^16 */
-    uint16_t awaited;    /* how often we waited for it, the same */
-    bool seen;           /* it notified us in this generation */
-    uint64_t told;       /* id of the request that told it that our barriers broke; 0: none did */
-    uint64_t asked;      /* id of the last request that read its state; 0: none did */
-    uint64_t given[2];   /* ids of the last pieces that were written to it, by slot; 0: none was */
+    uint32_t block_bytes; /* from one block there to the next */
+    uint16_t notified;    /* how often we notified it in this generation, modulo 2^16 */
+    uint16_t awaited;     /* how often we waited for it, the same */
+    bool seen;            /* it notified us in this generation */
+    uint64_t told;        /* id of the request that told it that our barriers broke; 0: none did */
+    uint64_t asked;       /* id of the last request that read its state; 0: none did */
+    uint64_t given[2];    /* ids of the last pieces that were written to it, by slot; 0: none was */
 };
 
 /* What a node opened by itself, and closes; or NULL. */
@@ -99,7 +99,7 @@ struct sluice_node {
     bool ended;       /* by a shutdown */
     int64_t reset_at; /* when its barriers were reset last */
     struct sluice_multichannel *multichannel;
-    struct sluice_mr *lines;
+    struct sluice_mr *blocks;
     /* What is written from, where that cannot be inline: all counts, all marks, ... Or NULL. */
     struct sluice_mr *words;
     struct slu_rank *peers;
@@ -167,10 +167,10 @@ void slu_node_free(struct sluice_node *node);
 struct slu_node_endpoint {
     uint32_t from, to, ranks; /* maker, rank it is for, and how many there are */
     uint32_t algorithm;       /* enum sluice_barrier of the maker's node */
-    uint64_t addr;            /* of the line for that rank */
+    uint64_t addr;            /* of the block for that rank */
     uint32_t rkey;
-    uint32_t line_bytes; /* from one line to the next */
-    uint32_t generation; /* of the maker's barriers, which need a reset; 0: they begin */
+    uint32_t block_bytes; /* from one block to the next */
+    uint32_t generation;  /* of the maker's barriers, which need a reset; 0: they begin */
     struct sluice_endpoint connection;
 };
 void slu_node_endpoint_encode(const struct slu_node_endpoint *endpoint,
@@ -185,7 +185,7 @@ int slu_node_endpoint_decode(const struct sluice_node_endpoint *wire,
  * -EPROTO; and takes it over.
  */
 void slu_node_describe(const struct sluice_node *node, const struct slu_engine *engine,
-                       const struct sluice_remote_mr *lines, uint32_t rank,
+                       const struct sluice_remote_mr *blocks, uint32_t rank,
                        struct sluice_node_endpoint *wire);
 int slu_node_check_place(const struct sluice_node *node, uint32_t rank,
                          const struct slu_node_endpoint *endpoint);
@@ -205,54 +205,54 @@ bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
                              struct slu_node_failure *failure);
 
 /*
- * line.c, with the engine entered. What fails is 0, or a negative errno value with
+ * notify.c, with the engine entered. What fails is 0, or a negative errno value with
  * a text, and the group says who is to blame.
  */
 /* How long it may take to give up in good order: to ask, and to tell. */
 #define SLU_TELL_TIME SLUICE_MS(100)
-/* A word of the line that a rank has here. */
-uint64_t slu_line_read(const struct sluice_node *node, uint32_t rank, uint32_t at);
+/* A word of the block that a rank has here. */
+uint64_t slu_notify_read(const struct sluice_node *node, uint32_t rank, uint32_t at);
 /* Our own state, for those that ask. */
-void slu_line_set_state(struct sluice_node *node, enum slu_node_state state);
+void slu_notify_set_state(struct sluice_node *node, enum slu_node_state state);
 /* Waits until there is room for a request to a rank: 0; or it is lost, ... */
-int slu_line_await_room(struct slu_group *group, uint32_t rank);
-/* The same, and writes a word into our line there. There is room, and the rank is ready. */
-uint64_t slu_line_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word);
+int slu_notify_await_room(struct slu_group *group, uint32_t rank);
+/* The same, and writes a word into our block there. There is room, and the rank is ready. */
+uint64_t slu_notify_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word);
 /* A word of this generation. */
-static inline uint64_t slu_line_word(const struct sluice_node *node, uint32_t low)
+static inline uint64_t slu_notify_word(const struct sluice_node *node, uint32_t low)
 {
     return (uint64_t)node->generation << 32 | low;
 }
 /* Whether a word can be of a generation; that it is of ours, an earlier or a later one is seen. */
-bool slu_line_is_known(const struct sluice_node *node, uint64_t word);
+bool slu_notify_is_known(const struct sluice_node *node, uint64_t word);
 /* Notifies the rank at a position. */
-int slu_line_notify(struct slu_group *group, uint32_t position);
+int slu_notify(struct slu_group *group, uint32_t position);
 /* By how many notifications a rank is ahead of what we waited for, by its word: UINT16_MAX
-   if one is missing, 0, 1 in its next barrier; or more, of one that writes nonsense. */
-static inline uint16_t slu_line_ahead(const struct slu_rank *peer, uint64_t word)
+   if one is missing, 0, 1 in its next barrier; or more, of one that writes invalid words. */
+static inline uint16_t slu_notify_ahead(const struct slu_rank *peer, uint64_t word)
 {
     return (uint16_t)((uint16_t)word - peer->awaited);
 }
 /* Waits until the rank at a position has notified us once more. */
-int slu_line_await(struct slu_group *group, uint32_t position);
+int slu_notify_await(struct slu_group *group, uint32_t position);
 /* Waits until what the group waits for from a rank has come. */
-int slu_line_await_rank(struct slu_group *group, uint32_t rank);
+int slu_notify_await_rank(struct slu_group *group, uint32_t rank);
 /* Whether what the group waits for from a rank has come: 1, 0, or an error. */
-int slu_line_look(struct slu_group *group, uint32_t rank);
+int slu_notify_look(struct slu_group *group, uint32_t rank);
 /* As slu_wait(), for what a passive write may end: gets up by itself. False: the time is up. */
-bool slu_line_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument);
+bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument);
 /* Looks whether a rank of the group has given up: -ECANCELED, or -EPROTO. */
-int slu_line_marks(struct slu_group *group);
+int slu_notify_marks(struct slu_group *group);
 /* Says who is to blame and why, and returns the error. */
-int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why,
-                   int error);
+int slu_notify_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why,
+                     int error);
 /* A rank wrote what no rank writes; it has reset its barriers, and we have not. */
-int slu_line_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word);
-int slu_line_fail_reset(struct slu_group *group, uint32_t rank);
+int slu_notify_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word);
+int slu_notify_fail_reset(struct slu_group *group, uint32_t rank);
 /* After a failure: the barriers of the node are broken, and all ranks are told. The text stays. */
-void slu_line_give_up(const struct slu_group *group);
+void slu_notify_give_up(const struct slu_group *group);
 /* At a close without a shutdown: tells all ranks which one was lost first, if any was. */
-void slu_line_say_farewell(struct sluice_node *node);
+void slu_notify_say_farewell(struct sluice_node *node);
 
 /*
  * why.c: the word for a reason, and the reason that a rank told beside its mark; what is

@@ -71,8 +71,8 @@ static int choose_error(int error, const struct slu_text *text, int result)
 }
 
 /* error is what came of preparing, which is NULL if that failed. */
-static int trade_endpoints(const struct opening *opening,
-                           const struct sluice_prepared_node *prepared, int error)
+static int exchange_endpoints(const struct opening *opening,
+                              const struct sluice_prepared_node *prepared, int error)
 {
     struct slu_text text;
     int result;
@@ -91,7 +91,7 @@ static int trade_endpoints(const struct opening *opening,
 }
 
 /* Some have failed, as all know: now they say why. */
-static int trade_reasons(const struct opening *opening, int error)
+static int exchange_reasons(const struct opening *opening, int error)
 {
     int result;
 
@@ -119,7 +119,7 @@ static int agree(const struct opening *opening, int error)
         failed = all[i];
     if (result == 0 && failed != 0) {
         slu_text_restore(&text);
-        result = trade_reasons(opening, error);
+        result = exchange_reasons(opening, error);
     }
     return choose_error(error, &text, result);
 }
@@ -154,7 +154,7 @@ static int check_ranks(const struct sluice_node *node)
 static int join(const struct opening *opening, struct sluice_prepared_node *prepared, int error,
                 struct sluice_node **node)
 {
-    error = trade_endpoints(opening, prepared, error);
+    error = exchange_endpoints(opening, prepared, error);
     if (error < 0) {
         sluice_prepared_node_free(prepared);
         return error;

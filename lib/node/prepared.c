@@ -37,14 +37,14 @@ static int create_memory(struct sluice_node *node, struct sluice_pd *pd,
     if ((engine->attr.access & SLUICE_ACCESS_REMOTE_WRITE) == 0)
         return slu_misuse(EINVAL, "sluice_channel_attr.access of a node has no REMOTE_WRITE, which "
                                   "its barriers need");
-    node->lines = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_LINE_BYTES,
-                                  SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE |
-                                      SLUICE_ACCESS_REMOTE_READ);
-    if (node->lines == NULL)
+    node->blocks = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_BLOCK_BYTES,
+                                   SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE |
+                                       SLUICE_ACCESS_REMOTE_READ);
+    if (node->blocks == NULL)
         return slu_listed(-errno);
     if (engine->attr.max_inline >= WORD_BYTES)
         return 0;
-    node->words = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_LINE_WORDS * WORD_BYTES, 0);
+    node->words = sluice_mr_alloc(pd, (size_t)node->ranks * SLU_BLOCK_WORDS * WORD_BYTES, 0);
     return node->words != NULL ? 0 : slu_listed(-errno);
 }
 
@@ -63,7 +63,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     node->peers = calloc(ranks, sizeof *node->peers);
     if (node->peers == NULL)
         return slu_fail(ENOMEM, "no memory for %u rank%s", ranks, SLU_S(ranks));
-    /* For what barriers and allgathers write: one to each rank at a time, see line.c. */
+    /* For what barriers and allgathers write: one to each rank at a time, see notify.c. */
     prepared->connections = slu_multichannel_prepare(pd, ranks, ranks, attr->channel);
     if (prepared->connections == NULL)
         return -errno;
@@ -124,16 +124,16 @@ void sluice_prepared_node_free(struct sluice_prepared_node *prepared)
 
 /* Barriers that have begun are broken now: who reads this must be of their generation. */
 void slu_node_describe(const struct sluice_node *node, const struct slu_engine *engine,
-                       const struct sluice_remote_mr *lines, uint32_t rank,
+                       const struct sluice_remote_mr *blocks, uint32_t rank,
                        struct sluice_node_endpoint *wire)
 {
     struct slu_node_endpoint endpoint = {.from = node->rank,
                                          .to = rank,
                                          .ranks = node->ranks,
                                          .algorithm = node->algorithm,
-                                         .addr = lines->addr + (uint64_t)rank * SLU_LINE_BYTES,
-                                         .rkey = lines->rkey,
-                                         .line_bytes = SLU_LINE_BYTES,
+                                         .addr = blocks->addr + (uint64_t)rank * SLU_BLOCK_BYTES,
+                                         .rkey = blocks->rkey,
+                                         .block_bytes = SLU_BLOCK_BYTES,
                                          .generation =
                                              node->multichannel != NULL ? node->generation : 0};
 
@@ -144,7 +144,7 @@ void slu_node_describe(const struct sluice_node *node, const struct slu_engine *
 int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
                                    struct sluice_node_endpoint *endpoints, uint32_t ranks)
 {
-    struct sluice_remote_mr lines;
+    struct sluice_remote_mr blocks;
     struct slu_engine *engine;
     int error;
 
@@ -155,13 +155,13 @@ int sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
     if (ranks != prepared->node->ranks)
         return slu_misuse(EINVAL, "room for %u endpoint%s, but there are %u rank%s", ranks,
                           SLU_S(ranks), prepared->node->ranks, SLU_S(prepared->node->ranks));
-    error = sluice_mr_remote(prepared->node->lines, &lines);
+    error = sluice_mr_remote(prepared->node->blocks, &blocks);
     if (error < 0)
         return error;
     engine = prepared->connections->base.engine;
     slu_engine_enter(engine);
     for (uint32_t i = 0; i < ranks; i++)
-        slu_node_describe(prepared->node, engine, &lines, i, &endpoints[i]);
+        slu_node_describe(prepared->node, engine, &blocks, i, &endpoints[i]);
     slu_engine_leave(engine);
     return 0;
 }
@@ -194,13 +194,13 @@ void slu_node_learn(struct sluice_node *node, uint32_t rank,
 {
     node->peers[rank].addr = endpoint->addr;
     node->peers[rank].rkey = endpoint->rkey;
-    node->peers[rank].line_bytes = endpoint->line_bytes;
+    node->peers[rank].block_bytes = endpoint->block_bytes;
     if (endpoint->generation == 0)
         return;
     if (endpoint->generation > node->generation)
         node->generation = endpoint->generation;
     node->broken = true;
-    slu_line_set_state(node, SLU_NODE_GAVE_UP);
+    slu_notify_set_state(node, SLU_NODE_GAVE_UP);
 }
 
 /* An endpoint that is unusable becomes one of a connection that is: the peer comes out failed. */

@@ -38,9 +38,9 @@ static int check_use(const struct sluice_node *node)
 /* It has no connection. */
 static void forget(struct sluice_node *node, uint32_t rank)
 {
-    char *lines = sluice_mr_addr(node->lines);
+    char *blocks = sluice_mr_addr(node->blocks);
 
-    memset(lines + (size_t)rank * SLU_LINE_BYTES, 0, SLU_LINE_BYTES);
+    memset(blocks + (size_t)rank * SLU_BLOCK_BYTES, 0, SLU_BLOCK_BYTES);
     node->peers[rank] = (struct slu_rank){0};
 }
 
@@ -51,11 +51,11 @@ static void break_barriers(struct sluice_node *node, uint32_t rank)
         .node = node, .quitter = node->rank, .culprit = rank, .why = SLU_WHY_RECONNECTED};
 
     if (!node->broken)
-        slu_line_give_up(&group);
+        slu_notify_give_up(&group);
 }
 
 /* Whatever becomes of the new connection, the old one is gone. */
-static int reset(struct sluice_node *node, uint32_t rank, const struct sluice_remote_mr *lines,
+static int reset(struct sluice_node *node, uint32_t rank, const struct sluice_remote_mr *blocks,
                  struct sluice_node_endpoint *endpoint)
 {
     struct slu_engine *engine = slu_node_engine(node);
@@ -64,14 +64,14 @@ static int reset(struct sluice_node *node, uint32_t rank, const struct sluice_re
     forget(node, rank);
     break_barriers(node, rank);
     if (error == 0)
-        slu_node_describe(node, engine, lines, rank, endpoint);
+        slu_node_describe(node, engine, blocks, rank, endpoint);
     return error;
 }
 
 int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank,
                            struct sluice_node_endpoint *endpoint)
 {
-    struct sluice_remote_mr lines;
+    struct sluice_remote_mr blocks;
     int error = check_rank(node, rank);
 
     if (error == 0 && endpoint == NULL)
@@ -79,11 +79,11 @@ int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank,
     if (error == 0)
         error = check_use(node);
     if (error == 0)
-        error = sluice_mr_remote(node->lines, &lines);
+        error = sluice_mr_remote(node->blocks, &blocks);
     if (error < 0)
         return error;
     slu_engine_enter(slu_node_engine(node));
-    error = reset(node, rank, &lines, endpoint);
+    error = reset(node, rank, &blocks, endpoint);
     slu_engine_leave(slu_node_engine(node));
     return error;
 }

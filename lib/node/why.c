@@ -23,7 +23,7 @@ static const char *const words[SLU_WHYS] = {
     [SLU_WHY_RECONNECTED] = ": the connection to it was made new",
     [SLU_WHY_ELSEWHERE] = ": it was in another call",
     [SLU_WHY_NO_RESET] = ": it had not reset its barriers",
-    [SLU_WHY_NONSENSE] = ": it wrote what no rank writes",
+    [SLU_WHY_INVALID] = ": it wrote what no rank writes",
 };
 
 uint32_t slu_why_word(enum slu_why why)
@@ -33,7 +33,7 @@ uint32_t slu_why_word(enum slu_why why)
 
 enum slu_why slu_why_read(const struct sluice_node *node, uint32_t rank)
 {
-    uint64_t word = slu_line_read(node, rank, SLU_FAREWELL_AT);
+    uint64_t word = slu_notify_read(node, rank, SLU_FAREWELL_AT);
     uint32_t low = (uint32_t)word;
 
     if (word >> 32 != node->generation || (low & IS_WHY) == 0 || (low & ~IS_WHY) >= SLU_WHYS)

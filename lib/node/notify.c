@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines: a rank notifies another one by writing a word there, and waits for the
- * other's word in its own memory. Nothing that a peer writes is believed.
+ * Notification words: a rank notifies another one by writing its word there, and waits
+ * for the other's word in its own memory. Nothing that a peer writes is believed.
  *
  * In every algorithm a rank notifies another one at most once in a barrier, and
  * it leaves no barrier that the other has not entered. So it is ahead of what is
@@ -20,7 +20,7 @@
 
 #define WORD_BYTES 8
 
-/* A rank that is ahead of us by so many resets has not been heeded; by more it writes nonsense. */
+/* A rank that is ahead of us by so many resets is one that we missed; by more it writes invalid words. */
 #define GENERATIONS_AHEAD 1024
 
 /* Of a mark; no generation is so high. */
@@ -38,27 +38,27 @@
 #define FIRST_NAP INT64_C(20000)
 #define LONGEST_NAP SLUICE_MS(1)
 
-uint64_t slu_line_read(const struct sluice_node *node, uint32_t rank, uint32_t at)
+uint64_t slu_notify_read(const struct sluice_node *node, uint32_t rank, uint32_t at)
 {
-    const char *lines = sluice_mr_addr(node->lines);
-    const void *word = lines + (size_t)rank * SLU_LINE_BYTES + at;
+    const char *blocks = sluice_mr_addr(node->blocks);
+    const void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + at;
 
     return be64toh(sluice_load_acquire64(word));
 }
 
-void slu_line_set_state(struct sluice_node *node, enum slu_node_state state)
+void slu_notify_set_state(struct sluice_node *node, enum slu_node_state state)
 {
-    char *lines = sluice_mr_addr(node->lines);
-    void *word = lines + (size_t)node->rank * SLU_LINE_BYTES + SLU_STATE_AT;
+    char *blocks = sluice_mr_addr(node->blocks);
+    void *word = blocks + (size_t)node->rank * SLU_BLOCK_BYTES + SLU_STATE_AT;
 
-    __atomic_store_n((uint64_t *)word, htobe64(slu_line_word(node, state)), __ATOMIC_RELEASE);
+    __atomic_store_n((uint64_t *)word, htobe64(slu_notify_word(node, state)), __ATOMIC_RELEASE);
 }
 
 /* Which of the words that ranks write to others it is. */
 static size_t index_word(uint32_t at)
 {
     return at < SLU_SLOTS_AT ? at / WORD_BYTES
-                             : SLU_LINE_WORDS - 2 + (at - SLU_SLOTS_AT) / SLU_SLOT_BYTES;
+                             : SLU_BLOCK_WORDS - 2 + (at - SLU_SLOTS_AT) / SLU_SLOT_BYTES;
 }
 
 /*
@@ -66,7 +66,7 @@ static size_t index_word(uint32_t at)
  * read from memory, perhaps when it is already that of the next barrier: then we
  * have entered that one, and what we wrote before has arrived.
  */
-uint64_t slu_line_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word)
+uint64_t slu_notify_write(struct sluice_node *node, uint32_t rank, uint32_t at, uint64_t word)
 {
     const struct slu_rank *peer = &node->peers[rank];
     uint64_t value = htobe64(word);
@@ -108,9 +108,9 @@ static void tell_rank(const struct tell *tell, uint32_t rank)
     struct slu_engine *engine = slu_node_engine(node);
 
     if (tell->why != 0 && slu_has_room(engine, rank, 2))
-        slu_line_write(node, rank, SLU_FAREWELL_AT, tell->why);
+        slu_notify_write(node, rank, SLU_FAREWELL_AT, tell->why);
     if (slu_node_connected(node, rank) && slu_has_room(engine, rank, 1))
-        node->peers[rank].told = slu_line_write(node, rank, tell->at, tell->word);
+        node->peers[rank].told = slu_notify_write(node, rank, tell->at, tell->word);
 }
 
 static bool is_told(const struct tell *tell, uint32_t rank)
@@ -146,16 +146,16 @@ static void tell_all(struct tell *tell)
     slu_text_restore(&text);
 }
 
-void slu_line_give_up(const struct slu_group *group)
+void slu_notify_give_up(const struct slu_group *group)
 {
-    uint64_t word = slu_line_word(group->node, group->quitter << 16 | group->culprit);
+    uint64_t word = slu_notify_word(group->node, group->quitter << 16 | group->culprit);
     struct tell tell = {.node = group->node,
                         .at = SLU_MARK_AT,
                         .word = group->disagreed ? word | DISAGREED : word,
-                        .why = slu_line_word(group->node, slu_why_word(group->why))};
+                        .why = slu_notify_word(group->node, slu_why_word(group->why))};
 
     group->node->broken = true;
-    slu_line_set_state(group->node, SLU_NODE_GAVE_UP);
+    slu_notify_set_state(group->node, SLU_NODE_GAVE_UP);
     tell_all(&tell);
 }
 
@@ -163,7 +163,7 @@ void slu_line_give_up(const struct slu_group *group)
  * Who was told that our barriers are broken knows more than this says; and a loss
  * of before a reset is known to all that go on.
  */
-void slu_line_say_farewell(struct sluice_node *node)
+void slu_notify_say_farewell(struct sluice_node *node)
 {
     const struct slu_engine *engine = slu_node_engine(node);
     struct tell tell = {.node = node, .at = SLU_FAREWELL_AT};
@@ -180,12 +180,12 @@ void slu_line_say_farewell(struct sluice_node *node)
     }
     if (lost == SLU_NONE || node->broken)
         return;
-    tell.word = slu_line_word(node, lost);
+    tell.word = slu_notify_word(node, lost);
     tell_all(&tell);
 }
 
-int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why,
-                   int error)
+int slu_notify_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why,
+                     int error)
 {
     group->quitter = quitter;
     group->culprit = culprit;
@@ -196,24 +196,24 @@ int slu_line_blame(struct slu_group *group, uint32_t quitter, uint32_t culprit, 
 /* We are the first to give up, because of that rank. */
 static int blame(struct slu_group *group, uint32_t rank, enum slu_why why, int error)
 {
-    return slu_line_blame(group, group->node->rank, rank, why, error);
+    return slu_notify_blame(group, group->node->rank, rank, why, error);
 }
 
-int slu_line_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
+int slu_notify_fail_word(struct slu_group *group, uint32_t rank, const char *what, uint64_t word)
 {
-    return blame(group, rank, SLU_WHY_NONSENSE,
+    return blame(group, rank, SLU_WHY_INVALID,
                  slu_fail(EPROTO, "rank %u wrote %#llx as its %s, which no rank writes", rank,
                           (unsigned long long)word, what));
 }
 
 /* It goes on with barriers of which we know nothing. */
-int slu_line_fail_reset(struct slu_group *group, uint32_t rank)
+int slu_notify_fail_reset(struct slu_group *group, uint32_t rank)
 {
     slu_fail(ECANCELED, "rank %u has reset its barriers, this rank has not", rank);
-    return slu_line_blame(group, rank, group->node->rank, SLU_WHY_NO_RESET, -ECANCELED);
+    return slu_notify_blame(group, rank, group->node->rank, SLU_WHY_NO_RESET, -ECANCELED);
 }
 
-bool slu_line_is_known(const struct sluice_node *node, uint64_t word)
+bool slu_notify_is_known(const struct sluice_node *node, uint64_t word)
 {
     uint64_t generation = word >> 32;
 
@@ -231,7 +231,7 @@ static int fail_disagreed(struct slu_group *group, uint32_t quitter, uint32_t cu
              slu_node_say_rank(group->node, quitter, names[0]),
              slu_node_say_rank(group->node, culprit, names[1]));
     group->disagreed = true;
-    return slu_line_blame(group, quitter, culprit, SLU_WHY_ELSEWHERE, -EPROTO);
+    return slu_notify_blame(group, quitter, culprit, SLU_WHY_ELSEWHERE, -EPROTO);
 }
 
 static int fail_told(struct slu_group *group, uint32_t quitter, uint32_t culprit, enum slu_why why)
@@ -245,29 +245,29 @@ static int fail_told(struct slu_group *group, uint32_t quitter, uint32_t culprit
     else
         slu_fail(ECANCELED, "%s gave up its barriers, because of %s%s", names[0], names[1],
                  slu_why_words(why));
-    return slu_line_blame(group, quitter, culprit, why, -ECANCELED);
+    return slu_notify_blame(group, quitter, culprit, why, -ECANCELED);
 }
 
 /* 0: the rank has not given up, as far as we know. */
 static int look_at_mark(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;
-    uint64_t read = slu_line_read(node, rank, SLU_MARK_AT), word = read & ~DISAGREED;
+    uint64_t read = slu_notify_read(node, rank, SLU_MARK_AT), word = read & ~DISAGREED;
     uint32_t quitter = (uint32_t)word >> 16;
     uint32_t culprit = (uint32_t)word & 0xffff;
 
-    if (SLU_LIKELY(word >> 32 < node->generation && slu_line_is_known(node, word)))
+    if (SLU_LIKELY(word >> 32 < node->generation && slu_notify_is_known(node, word)))
         return 0;
-    if (!slu_line_is_known(node, word) || quitter >= node->ranks || culprit >= node->ranks)
-        return slu_line_fail_word(group, rank, "mark", read);
+    if (!slu_notify_is_known(node, word) || quitter >= node->ranks || culprit >= node->ranks)
+        return slu_notify_fail_word(group, rank, "mark", read);
     if (word >> 32 > node->generation)
-        return slu_line_fail_reset(group, rank);
+        return slu_notify_fail_reset(group, rank);
     if (read != word)
         return fail_disagreed(group, quitter, culprit);
     return fail_told(group, quitter, culprit, slu_why_read(node, rank));
 }
 
-int slu_line_marks(struct slu_group *group)
+int slu_notify_marks(struct slu_group *group)
 {
     int error = 0;
 
@@ -294,23 +294,23 @@ static int look_at_count(struct slu_group *group, uint32_t rank)
 {
     const struct sluice_node *node = group->node;
     struct slu_rank *peer = &node->peers[rank];
-    uint64_t word = slu_line_read(node, rank, SLU_COUNT_AT);
-    uint16_t ahead = slu_line_ahead(peer, word);
+    uint64_t word = slu_notify_read(node, rank, SLU_COUNT_AT);
+    uint16_t ahead = slu_notify_ahead(peer, word);
 
-    if (word >> 32 < node->generation && slu_line_is_known(node, word) && !peer->seen)
+    if (word >> 32 < node->generation && slu_notify_is_known(node, word) && !peer->seen)
         return 0;
-    if (word >> 32 > node->generation && slu_line_is_known(node, word))
-        return slu_line_fail_reset(group, rank);
+    if (word >> 32 > node->generation && slu_notify_is_known(node, word))
+        return slu_notify_fail_reset(group, rank);
     /* One is missing, none is, or it is in the next barrier already. */
     if (word >> 32 != node->generation || (uint16_t)(ahead + 1) > 2)
-        return slu_line_fail_word(group, rank, "count", word);
+        return slu_notify_fail_word(group, rank, "count", word);
     peer->seen = true;
     if (ahead == 0 && (uint16_t)(word >> 16) != group->tag)
         return fail_other(group, rank);
     return ahead != UINT16_MAX;
 }
 
-int slu_line_look(struct slu_group *group, uint32_t rank)
+int slu_notify_look(struct slu_group *group, uint32_t rank)
 {
     return SLU_UNLIKELY(group->gathering) ? slu_gather_look(group, rank)
                                           : look_at_count(group, rank);
@@ -327,8 +327,8 @@ static bool is_elsewhere(const struct slu_group *group, uint32_t rank)
 
     if (!group->gathering)
         return slu_gather_has_piece(node, rank, node->round + 1);
-    word = slu_line_read(node, rank, SLU_COUNT_AT);
-    return word >> 32 == node->generation && slu_line_ahead(&node->peers[rank], word) == 1;
+    word = slu_notify_read(node, rank, SLU_COUNT_AT);
+    return word >> 32 == node->generation && slu_notify_ahead(&node->peers[rank], word) == 1;
 }
 
 static int fail_elsewhere(struct slu_group *group, uint32_t rank)
@@ -343,7 +343,7 @@ static int fail_elsewhere(struct slu_group *group, uint32_t rank)
 /* A rank that has closed its node may have said that it had lost another one: which, or itself. */
 static uint32_t find_lost(const struct sluice_node *node, uint32_t rank)
 {
-    uint64_t word = slu_line_read(node, rank, SLU_FAREWELL_AT);
+    uint64_t word = slu_notify_read(node, rank, SLU_FAREWELL_AT);
     uint32_t lost = (uint32_t)word;
 
     return word >> 32 == node->generation && lost < node->ranks ? lost : rank;
@@ -398,13 +398,13 @@ static int look_around(struct slu_group *group, uint32_t rank)
 {
     bool lost = is_lost(group->node, rank);
     bool elsewhere = is_elsewhere(group, rank);
-    int error = slu_line_marks(group);
+    int error = slu_notify_marks(group);
     int arrived;
 
     if (SLU_LIKELY(error == 0 && !lost && !elsewhere))
         return 0;
     /* What was written before any of these, or before the end of a connection, is there by now. */
-    arrived = slu_line_look(group, rank);
+    arrived = slu_notify_look(group, rank);
     if (arrived != 0)
         return arrived;
     if (error == 0)
@@ -423,7 +423,7 @@ static int64_t next_nap(int64_t nap)
     return nap + nap / 4 < LONGEST_NAP ? nap + nap / 4 : LONGEST_NAP;
 }
 
-int slu_line_await_rank(struct slu_group *group, uint32_t rank)
+int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
     int64_t spin_until = 0, yield_until = 0, nap = FIRST_NAP;
@@ -431,7 +431,7 @@ int slu_line_await_rank(struct slu_group *group, uint32_t rank)
     int result;
 
     for (uint32_t polls = 1;; polls++) {
-        result = slu_line_look(group, rank);
+        result = slu_notify_look(group, rank);
         if (result == 0) {
             slu_progress(engine);
             if (polls % SPIN_POLLS != 0)
@@ -459,15 +459,15 @@ int slu_line_await_rank(struct slu_group *group, uint32_t rank)
     }
 }
 
-int slu_line_await(struct slu_group *group, uint32_t position)
+int slu_notify_await(struct slu_group *group, uint32_t position)
 {
     uint32_t rank = slu_group_rank(group, position);
 
     group->node->peers[rank].awaited++;
-    return slu_line_await_rank(group, rank);
+    return slu_notify_await_rank(group, rank);
 }
 
-bool slu_line_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument)
+bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
     int64_t spin_until = 0, nap = FIRST_NAP;
@@ -504,7 +504,7 @@ static bool may_post(void *argument)
     if (!slu_node_connected(posting->group->node, posting->rank) ||
         slu_has_room(engine, posting->rank, 1))
         return true;
-    posting->error = slu_line_marks(posting->group);
+    posting->error = slu_notify_marks(posting->group);
     return posting->error < 0;
 }
 
@@ -512,14 +512,14 @@ static int await_room(struct slu_group *group, uint32_t rank)
 {
     struct posting posting = {.group = group, .rank = rank};
 
-    if (slu_line_wait(group, may_post, &posting))
+    if (slu_notify_wait(group, may_post, &posting))
         return posting.error;
     slu_fail(ETIMEDOUT, "no room came in the send queue of rank %u for the %s of %u ranks", rank,
              slu_group_name(group), group->count);
     return blame(group, rank, SLU_WHY_FULL, -ETIMEDOUT);
 }
 
-int slu_line_await_room(struct slu_group *group, uint32_t rank)
+int slu_notify_await_room(struct slu_group *group, uint32_t rank)
 {
     struct sluice_node *node = group->node;
     int error = 0;
@@ -529,21 +529,21 @@ int slu_line_await_room(struct slu_group *group, uint32_t rank)
     if (error == 0 && slu_node_connected(node, rank))
         return 0;
     if (error == 0)
-        error = slu_line_marks(group);
+        error = slu_notify_marks(group);
     return error < 0 ? error : fail_lost(group, rank);
 }
 
-int slu_line_notify(struct slu_group *group, uint32_t position)
+int slu_notify(struct slu_group *group, uint32_t position)
 {
     struct sluice_node *node = group->node;
     uint32_t rank = slu_group_rank(group, position);
     struct slu_rank *peer = &node->peers[rank];
-    int error = slu_line_await_room(group, rank);
+    int error = slu_notify_await_room(group, rank);
 
     if (error < 0)
         return error;
     peer->notified++;
-    slu_line_write(node, rank, SLU_COUNT_AT,
-                   slu_line_word(node, (uint32_t)group->tag << 16 | peer->notified));
+    slu_notify_write(node, rank, SLU_COUNT_AT,
+                     slu_notify_word(node, (uint32_t)group->tag << 16 | peer->notified));
     return 0;
 }
