@@ -198,8 +198,8 @@ SLUICE_REDECLARE_END
 /*
  * The orderly end: waits until all posted work is complete, then refuses new
  * work and ends the connection. The object stays until sluice_channel_close().
- * This timeout does act: 0: all work had completed; -ETIMEDOUT: the rest was
- * cancelled. Either way the channel is failed then, with status WR_FLUSH_ERR.
+ * Unlike others this timeout ends work: 0: all work had completed; -ETIMEDOUT: the
+ * rest was cancelled. Either way the channel has failed then, with status WR_FLUSH_ERR.
  */
 SLUICE_EXPORT int sluice_channel_shutdown(struct sluice_channel *channel, int64_t timeout);
 
@@ -221,15 +221,15 @@ SLUICE_EXPORT int sluice_channel_state(const struct sluice_channel *channel);
 /*
  * Writes the first error of the channel; set error->size first (see sluice(7)).
  * 1: there is one. 0: there is none, and *error says so. -EINVAL: not a channel,
- * NULL, or too small a size. -E2BIG: a size of no struct.
+ * NULL, or too small a size. -E2BIG: a size above 4096.
  */
 SLUICE_EXPORT int sluice_channel_error(const struct sluice_channel *channel,
                                        struct sluice_error *error);
 
 /*
- * Describes the channel: what was negotiated, and what the defaults came to.
+ * Describes the channel: what was negotiated, and the values of the defaults.
  * Set info->size first (see sluice(7)). -EINVAL: not a channel, NULL, or too small
- * a size. -E2BIG: a size of no struct.
+ * a size. -E2BIG: a size above 4096.
  */
 SLUICE_EXPORT int sluice_channel_query(const struct sluice_channel *channel,
                                        struct sluice_channel_info *info);
@@ -307,8 +307,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *
  * returns how many, at least 1; 0 only if count is 0. The deadline acts when the
  * program calls the library. handles is NULL or has count entries, of which as
  * many are written as were posted; requests without handles are seen through
- * sluice_channel_poll() all the same. A list goes on after its first requests,
- * as many as were returned.
+ * sluice_channel_poll() all the same. To post the rest of a list, call again with
+ * what follows those.
  *
  * Results wait to be looked at; when their places are needed, the oldest
  * successes are forgotten, and of the failures the last 64 are kept.

@@ -90,7 +90,7 @@ struct sluice_context *sluice_context_open(const char *device,
 
 /*
  * Describes the context. Set info->size first (see sluice(7)). -EINVAL: not a
- * context, NULL or too small a size. -E2BIG: a size of no struct.
+ * context, NULL or too small a size. -E2BIG: a size above 4096.
  */
 SLUICE_EXPORT int sluice_context_query(const struct sluice_context *context,
                                        struct sluice_context_info *info);

@@ -37,7 +37,7 @@ struct sluice_counters {
     uint64_t discarded;    /* completions of the device that belong to no request; not by peer */
     uint64_t polls;        /* of the device's completion queue; not by peer */
     uint64_t sleeps;       /* of waits that had spun enough; not by peer */
-    uint64_t wakes;        /* by sluice_channel_wake() and its like, that were heeded; not by
+    uint64_t wakes;        /* by sluice_channel_wake() and its like, that took effect; not by
                               peer */
 };
 
@@ -45,7 +45,7 @@ struct sluice_counters {
  * Writes the counters of a channel; of a multichannel, all peers together; of
  * one peer, without what is not by peer, which is 0 then. Set counters->size
  * first (see sluice(7)). -EINVAL: not such an object, no such peer, NULL, or too
- * small a size. -E2BIG: a size of no struct.
+ * small a size. -E2BIG: a size above 4096.
  */
 SLUICE_EXPORT int sluice_channel_counters(const struct sluice_channel *channel,
                                           struct sluice_counters *counters);

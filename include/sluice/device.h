@@ -34,7 +34,7 @@ enum sluice_port_state {
     SLUICE_PORT_INIT = 2,        /* no subnet manager has set it up yet */
     SLUICE_PORT_ARMED = 3,       /* set up, and not active yet */
     SLUICE_PORT_ACTIVE = 4,      /* it carries data */
-    SLUICE_PORT_ACTIVE_DEFER = 5 /* it was active, and its link is being mended */
+    SLUICE_PORT_ACTIVE_DEFER = 5 /* it was active, and its link is recovering */
 };
 
 /* Kind of an entry of the GID table, which says how packets with it look. */
@@ -106,7 +106,7 @@ SLUICE_EXPORT uint32_t sluice_device_list_count(const struct sluice_device_list 
 /*
  * Describes the device at the index, 0 to count - 1. Set info->size first (see
  * sluice(7)). -ERANGE: no such index. -EINVAL: NULL argument or too small a size.
- * -E2BIG: a size of no struct.
+ * -E2BIG: a size above 4096.
  */
 SLUICE_EXPORT int sluice_device_list_info(const struct sluice_device_list *list, uint32_t index,
                                           struct sluice_device_info *info);

@@ -31,7 +31,7 @@ enum sluice_status {
     SLUICE_STATUS_LOC_QP_OP_ERR = 2,      /* local queue pair inconsistency */
     SLUICE_STATUS_LOC_PROT_ERR = 4,       /* local SGE outside its memory region */
     SLUICE_STATUS_WR_FLUSH_ERR = 5,       /* the queue pair was in error */
-    SLUICE_STATUS_BAD_RESP_ERR = 7,       /* the peer answered nonsense */
+    SLUICE_STATUS_BAD_RESP_ERR = 7,       /* the peer sent an invalid response */
     SLUICE_STATUS_LOC_ACCESS_ERR = 8,     /* local memory without the right */
     SLUICE_STATUS_REM_INV_REQ_ERR = 9,    /* the peer found the request invalid */
     SLUICE_STATUS_REM_ACCESS_ERR = 10,    /* remote key, range or right refused */

@@ -7,8 +7,8 @@
  *
  * A call blocks until all ranks have made it, or its deadline passes. Then it
  * fails, sluice_exchange_missing() names the ranks that were not there, and the
- * exchange is of no more use: all later calls fail with -ENOTCONN. But with a
- * deadline of 0 nothing is begun and nothing is broken: -ETIMEDOUT. One thread at
+ * exchange is broken: all later calls fail with -ENOTCONN. With a deadline of 0,
+ * however, nothing is begun and nothing is broken: -ETIMEDOUT. One thread at
  * a time uses an exchange; different exchanges are independent, but over PMIx a
  * process has one at a time.
  */
@@ -41,8 +41,8 @@ enum sluice_exchange_kind {
 /*
  * Where the others are. What is 0 or NULL is taken from the environment, see
  * sluice_environment(7): from variables of SLUICE_*, then from those of the
- * launcher, then from the host file. All but size and kind is of TCP; what is given is
- * heeded, or the call fails: with kind PMIX, or SLUICE_EXCHANGE=pmix, nothing of it can be.
+ * launcher, then from the host file. All fields but size and kind are for TCP; with kind
+ * PMIX, or SLUICE_EXCHANGE=pmix, the call fails if one of them is given.
  */
 struct sluice_exchange_attr {
     uint32_t size;           /* set to sizeof(struct sluice_exchange_attr) */
@@ -66,7 +66,7 @@ struct sluice_exchange_info {
                         there is no host file or it names none, or if SLUICE_DEVICE is set */
 };
 
-/* Gives it up; what is in flight is lost. NULL is allowed. The others notice in their next call. */
+/* Ends it; what is in flight is lost. NULL is allowed. The others notice in their next call. */
 SLUICE_EXPORT void sluice_exchange_close(struct sluice_exchange *exchange);
 
 /*
@@ -74,7 +74,7 @@ SLUICE_EXPORT void sluice_exchange_close(struct sluice_exchange *exchange);
  * the environment. NULL and errno on failure: EINVAL (of attr or the environment:
  * what the text names), ENOENT (nothing says which rank this is), ETIMEDOUT (a
  * rank did not come: the text names it), EACCES (the secret is another one, or
- * others may read its file, or own it), EPROTO (who answered is no rank of this
+ * others may read its file, or own it), EPROTO (what answered is not of this
  * job, or of another version), EEXIST (two processes say that they are this rank),
  * E2BIG (a field that is not known is set), EADDRINUSE, ECONNRESET (rank 0 was
  * there and is gone), EBUSY (PMIx: there is one already), ENOTCONN (PMIx: the
@@ -101,21 +101,21 @@ struct sluice_exchange_provider {
 };
 
 /*
- * An exchange of the program's own. It has from the beginning what memory its calls
- * take, of which no rank could tell the others that it has none: they would wait, as
- * they do for one that has none to open a node. NULL and errno: EINVAL, E2BIG, ENOMEM.
+ * An exchange of the program's own. The memory of its calls is allocated here, because
+ * a rank that ran out of memory later could not tell the others, which would wait. So
+ * they do if one has no memory to open a node. NULL and errno: EINVAL, E2BIG, ENOMEM.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_exchange_close)
 struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provider *provider,
                                              void *argument, uint32_t rank, uint32_t ranks);
 
-/* -EINVAL: NULL, or too small a size; -E2BIG: a size of no struct. */
+/* -EINVAL: NULL, or too small a size; -E2BIG: a size above 4096. */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_query(const struct sluice_exchange *exchange,
                                                          struct sluice_exchange_info *info);
 
 /*
- * Each rank gives bytes, 0 to SLUICE_EXCHANGE_MAX_BYTES, at own; all has room for
- * ranks times so many, and then has those of rank i at i * bytes. 0; -EINVAL;
+ * Each rank gives bytes, 0 to SLUICE_EXCHANGE_MAX_BYTES, at own. all has room for
+ * ranks * bytes, and what rank i gave is then at i * bytes. 0; -EINVAL;
  * -ETIMEDOUT: the deadline passed; -ECONNRESET: a rank is gone; -EPROTO: the ranks
  * do not agree on the call or its bytes; -ENOTCONN: it had failed before;
  * -ENOMEM: this rank, or another one, cannot take part; or what the provider said.
@@ -124,7 +124,7 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_allgather(struct sluice_excha
                                                              const void *own, void *all,
                                                              size_t bytes, int64_t deadline);
 
-/* The same, with other bytes for each rank: those for rank i are at to + i * bytes. */
+/* The same, but each rank is given a part of its own: that for rank i is at to + i * bytes. */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_alltoall(struct sluice_exchange *exchange,
                                                             const void *to, void *from,
                                                             size_t bytes, int64_t deadline);

@@ -79,10 +79,10 @@ SLUICE_EXPORT int sluice_multichannel_peer_error(const struct sluice_multichanne
                                                  uint32_t peer, struct sluice_error *error);
 
 /*
- * As sluice_channel_wait_connected(): until all peers that are not prepared were
- * heard or have failed, or that one peer. The first that has failed is the
- * answer, else -ETIMEDOUT names the first that was not heard yet. -ENOTCONN also:
- * that peer is prepared, and its handshake still to come.
+ * As sluice_channel_wait_connected(), for one peer, or for all that are not in state
+ * prepared: until each was heard or has failed. Returns the error of the first that
+ * has failed; else -ETIMEDOUT, and the text names the first that was not heard yet.
+ * -ENOTCONN also: the one peer is prepared, and its handshake still to come.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel, int64_t timeout);
@@ -97,9 +97,9 @@ SLUICE_EXPORT int sluice_multichannel_peer_query(const struct sluice_multichanne
 /*
  * Ends the connection to one peer, in whatever state it is, and prepares a new
  * one; writes its endpoint. Its work in flight is drained, at most 1 s, and
- * ends cancelled. -EINVAL: no such peer, or NULL; -EBUSY: a scope is open;
- * nothing happened. What
- * sluice_channel_prepare() fails with: the peer is failed and *endpoint untouched.
+ * ends cancelled. -EINVAL: no such peer, or NULL; -EBUSY: a scope is open: nothing
+ * happened. Errors of sluice_channel_prepare(): the peer has failed, and *endpoint
+ * is untouched.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,

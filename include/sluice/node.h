@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node: one rank of a program of many, connected to all ranks, itself among
- * them, by a multichannel whose peer i is rank i; barriers among them, and small
- * values that all give to all.
+ * A node: one rank of a program of many, with a multichannel that connects it to all
+ * ranks, itself among them: peer i is rank i. It also has barriers, and allgathers of
+ * small values.
  *
  * Threads, blocking, deadlines and argument errors are as in channel.h.
  */
@@ -26,9 +26,9 @@ struct sluice_node;
 /* The most that a rank gives in sluice_node_allgather(). */
 #define SLUICE_NODE_ALLGATHER_BYTES 65536
 
-/* How a barrier of n ranks goes about; what it promises is the same. */
+/* The algorithm of a barrier of n ranks; all algorithms promise the same. */
 enum sluice_barrier {
-    SLUICE_BARRIER_DEFAULT = 0,      /* what the node has; of a node: the tree */
+    SLUICE_BARRIER_DEFAULT = 0,      /* that of the node; in sluice_node_attr: the tree */
     SLUICE_BARRIER_TREE = 1,         /* up and down a binary tree: 2 log2 n steps, 2 n writes */
     SLUICE_BARRIER_CENTRAL = 2,      /* through the first rank of the group: 2 steps, 2 n writes */
     SLUICE_BARRIER_DISSEMINATION = 3 /* all at once: log2 n steps, n log2 n writes */
@@ -40,7 +40,7 @@ struct sluice_node_attr {
     const struct sluice_channel_attr *channel; /* of all connections; NULL: all defaults */
 };
 
-/* What rank i needs of us to connect: an endpoint, and where the barriers' words are. */
+/* What rank i needs of us: an endpoint, and where the notification words of barriers are. */
 #define SLUICE_NODE_ENDPOINT_BYTES 320
 struct sluice_node_endpoint {
     uint8_t bytes[SLUICE_NODE_ENDPOINT_BYTES];
@@ -86,18 +86,18 @@ sluice_prepared_node_endpoints(const struct sluice_prepared_node *prepared,
 /*
  * All of it: prepares, gives the endpoints to each other over the exchange,
  * connects, and waits until all ranks are connected. All ranks call it. What is
- * NULL the node opens, has, and closes with itself: the exchange as the
+ * NULL the node opens by itself, and closes when it is closed: the exchange as the
  * environment says, see sluice_exchange_open(); and a protection domain on the
  * device that the host file names for this rank, or else that
- * sluice_context_open() takes without a name. What is given stays the caller's;
- * the exchange is not needed by the node. If NULL may be what a call returned that
- * failed to make it, the log says so.
+ * sluice_context_open() takes without a name. What is given stays the caller's; the
+ * node does not need the exchange afterwards. If the last call that makes an object
+ * has failed, so that a NULL may be its result, the log says so.
  *
  * NULL and errno: as the calls it is made of; a rank that is missing is named by
  * the text and by sluice_exchange_missing(). ENOENT: nothing says which rank this
  * is; the text says what to do. ECANCELED: another rank could not open its device
- * or its node; the text has its reason. Then an exchange that was given is still
- * of use.
+ * or its node; the text has its reason. Then an exchange that was given can still
+ * be used.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_node_close)
 struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchange *exchange,
@@ -127,15 +127,14 @@ SLUICE_EXPORT struct sluice_exchange *sluice_node_exchange(const struct sluice_n
 /*
  * Returns when all ranks of the group have called it: count ranks, strictly
  * ascending, this one among them; ranks NULL: all of the node. Groups may
- * overlap; what two of them have in common must meet in the same order. What a
- * rank wrote to another one is there when the barrier returns if that rank had seen
- * its completion before it came; unpolled work has none until it is asked for, see
- * sluice_multichannel_flush().
+ * overlap; ranks that are in two of them must enter these in the same order. What a
+ * rank wrote to another one is there when the barrier returns if the writer had seen
+ * the completion of the write before it came. Unpolled work has completed only when
+ * that was asked for, see sluice_multichannel_flush().
  *
- * 0; -EINVAL: a list that is not ascending, has a rank that is none, or not this
- * one, or no such algorithm, or -ETIMEDOUT for a deadline of 0: then nothing
- * happened. All else breaks the barriers
- * of the node until sluice_node_barrier_reset(): -ETIMEDOUT, if not all came
+ * 0; -EINVAL: a list that is not ascending, names a rank that does not exist, or lacks
+ * this one, or no such algorithm, or -ETIMEDOUT for a deadline of 0: then nothing
+ * happened. All else breaks the barriers of the node until sluice_node_barrier_reset(): -ETIMEDOUT, if not all came
  * before the deadline (the text names the first that is missing, which all ranks
  * of the group are asked for within a tenth of a second; or, where that cannot be
  * found out, the one that was waited for, and says so), of which the others of the
@@ -149,11 +148,11 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier(struct sluice_node *node,
                                                        uint32_t algorithm, int64_t deadline);
 
 /*
- * Each rank gives bytes, 0 to SLUICE_NODE_ALLGATHER_BYTES, at own; all has room for as
- * many times that as there are ranks, and then has those of rank i at i * bytes. own
- * may be its place in all. All ranks call it, in the same order as barriers of all, and
- * with the same bytes. It is made of writes into memory of the node's: no receive of the
- * program's is used. What a rank had written before it came is there as after a barrier.
+ * Each rank gives bytes, 0 to SLUICE_NODE_ALLGATHER_BYTES, at own. all has room for
+ * ranks * bytes, and what rank i gave is then at i * bytes; own may be its place there.
+ * All ranks call it with the same bytes, and in the same order as barriers of all. It
+ * consists of writes into memory of the node: it uses no receive of the program. What a
+ * rank had written before it came is there as after a barrier.
  *
  * 0; -EINVAL: a buffer is NULL, or too many bytes, or -ETIMEDOUT for a deadline of 0: then
  * nothing happened. All else is as of sluice_node_barrier(), and breaks the barriers as
@@ -164,8 +163,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_allgather(struct sluice_node *nod
                                                          void *all, size_t bytes, int64_t deadline);
 
 /*
- * The same of a region of each rank: remotes has room for one handle a rank, and remotes[i]
- * is then of peer i. mr NULL: an empty handle, with which nothing is reached. A region
+ * The same for the handle of a region of each rank: remotes has room for one a rank, and
+ * remotes[i] is then of peer i. mr NULL: an empty handle, which reaches nothing. A region
  * without SLUICE_ACCESS_REMOTE_READ, or _WRITE, can be shared, but peers that read it, or
  * write to it, fail with class access. -EINVAL also: remotes is NULL, or mr is no region.
  */
@@ -175,19 +174,19 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_share_mr(struct sluice_node *node
                                                         int64_t deadline);
 
 /*
- * Mends the barriers after a failure: all ranks that are to go on call it, the
- * same number of times, and none uses a barrier before all have returned, which
- * an exchange can see to. What is late of the time before is ignored.
+ * Makes barriers work again after a failure. All ranks that are to go on call it, the
+ * same number of times, and none uses a barrier before all have returned; an exchange
+ * can make sure of that. Notifications from before that come late are ignored.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier_reset(struct sluice_node *node);
 
 /*
- * For a rank that is to come again, mostly as a process that was started anew: ends the
- * connection to it, in whatever state it is, forgets all that it wrote for barriers, and
- * prepares a new connection; writes the endpoint that goes to it. Each rank that goes on
- * calls it, having reset its barriers as often as the others. The barriers of the node
- * break, and all are told, who may still be in a barrier that we have left. The new
- * process makes a node as ever, in steps; zeros are no endpoint, of a rank that is away.
+ * For a rank that comes again, mostly as a new process. Ends the connection to it, in
+ * whatever state it is, forgets what it wrote for barriers, prepares a new connection,
+ * and writes the endpoint that goes to that rank. Each rank that goes on calls it; by
+ * then all of these have reset their barriers equally often. The barriers of the node
+ * break, and all ranks are told, since some may still be in one. The new process prepares
+ * its node in steps; zeros in place of an endpoint stand for a rank that is not there.
  *
  * 0; -EINVAL: no such rank, this one, or NULL; -EBUSY: a scope is open; -ENOTCONN: the node
  * was shut down; nothing happened. Else as sluice_multichannel_peer_reset().

@@ -54,7 +54,7 @@ struct sluice_scope_report {
  * neither -ECANCELED nor -ENOTCONN, or else the first); else, if the end is
  * strict, -EBUSY if anything was not looked at; else 0. -ESTALE: it had ended
  * before. -EINVAL: not a scope, or the report has too small a size or wrong
- * flags, -E2BIG: it has a size of no struct, see sluice(7); with a wrong report
+ * flags, -E2BIG: its size is above 4096, see sluice(7); with a wrong report
  * the scope has ended all the same.
  */
 SLUICE_EXPORT int sluice_scope_end(struct sluice_scope *scope, struct sluice_scope_report *report);
@@ -74,8 +74,8 @@ struct sluice_scope *sluice_multichannel_scope_begin(struct sluice_multichannel 
  * The scope fills this report if its end is given none; the report must be
  * there until then. Returns the scope. If scope is NULL, because it could not
  * begin, report->error is -errno. If the report has a wrong size or flags, the
- * scope has ended, report->error says so, and NULL is returned. Nor is a
- * scope returned that has ended before: -ESTALE, or that is none: -EINVAL.
+ * scope has ended, report->error says so, and NULL is returned. NULL is also the
+ * answer for a scope that has ended before (ESTALE) and for what is no scope (EINVAL).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_scope_end)
 struct sluice_scope *sluice_scope_attach(struct sluice_scope *scope,

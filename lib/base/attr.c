@@ -32,8 +32,7 @@ static int check_size(uint32_t size, uint32_t known, uint32_t first_size, const 
         return slu_misuse(EINVAL, "%s.size %u is too small: set it to sizeof(struct %s), %u", name,
                           size, name, known);
     if (size > MOST)
-        return slu_misuse(E2BIG, "%s.size %u: no such struct is so large; is it initialised?", name,
-                          size);
+        return slu_misuse(E2BIG, "%s.size is %u, above %u: is it initialised?", name, size, MOST);
     return 0;
 }
 
