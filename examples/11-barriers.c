@@ -2,7 +2,7 @@
 /*
  * Barriers: the three algorithms side by side, groups of ranks that have barriers
  * of their own, a rank that is late, and one that is too late, after which all
- * mend their barriers and go on.
+ * reset their barriers and go on.
  *
  *   11-barriers [-n RANKS]
  *
@@ -143,12 +143,12 @@ static int give_up(const struct party *party, struct sluice_node *node,
         printf("rank %" PRIu32 ": %s\n", party->rank, sluice_last_error());
     if (result != (party->rank == 0 ? -ETIMEDOUT : -ECANCELED))
         return complain(party, "a barrier that should fail");
-    /* Mended when all have reset theirs. */
+    /* They work again when all have reset theirs. */
     if (sluice_node_barrier_reset(node) != 0 || sluice_exchange_barrier(exchange, DEADLINE) != 0 ||
         sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE) != 0)
-        return complain(party, "mend the barriers");
+        return complain(party, "reset the barriers");
     if (party->rank == 0)
-        printf("and the barriers are mended\n");
+        printf("and the barriers work again\n");
     return 0;
 }
 

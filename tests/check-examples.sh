@@ -346,7 +346,7 @@ if [ "$device" = soft ]; then
   for ranks in 1 2 3 8; do
     check "examples/11-barriers with $ranks ranks" runs dissemination examples/11-barriers -n $ranks
   done
-  check 'examples/11-barriers mends its barriers' runs 'are mended' examples/11-barriers
+  check 'examples/11-barriers resets its barriers' runs 'work again' examples/11-barriers
   check 'examples/11-barriers with no ranks' refuses 2 usage examples/11-barriers -n 0
   check_kmeans
   check 'bench/pingpong' runs 'one way' bench/pingpong

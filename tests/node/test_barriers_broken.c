@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Barriers that fail: whose fault it was is told, to all and at once; a mistake in
- * the arguments breaks nothing; and what is broken can be mended.
+ * the arguments breaks nothing; and what is broken can be reset.
  */
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /*
  * Values and handles that all ranks of a node give to all: of any length, with ranks
  * that run ahead, beside barriers and the program's own messages; and what fails, fails
- * for all, and can be mended.
+ * for all, and a reset cures it.
  */
 #include <stdlib.h>
 
