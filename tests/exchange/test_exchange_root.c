@@ -153,8 +153,8 @@ START_TEST(a_root_of_which_others_get_no_answer)
     int64_t taken = clock_now() - start;
     require(taken >= SLUICE_MS(300) && taken < SOON, "%lld ns", (long long)taken);
     party_require(&parties.party[1], -ETIMEDOUT,
-                  "rank 1 cannot find rank 0: no-answer.invalid:20000, of "
-                  "sluice_exchange_attr.root: no name server answers; deadline");
+                  "rank 1 cannot find rank 0: deadline no-answer.invalid:20000, of "
+                  "sluice_exchange_attr.root: no name server answers");
     /* It is answered all the same, and nobody hears it. */
     atomic_store(&answered, true);
 }

@@ -466,7 +466,7 @@ START_TEST(garbage)
     const uint64_t handle[6] = {(uint64_t)generation << 32 | 1, UINT64_C(2) << 56 | 32};
     ranks_forge(&ranks, SLOTS_AT + SLOT_BYTES, handle, 6);
     require_error(sluice_node_share_mr(ranks.nodes[0], NULL, remotes, DEADLINE), -EPROTO,
-                  "what rank 1 shares handle");
+                  "rank 1 shares no valid handle");
     ranks_close(&ranks);
 }
 END_TEST
