@@ -338,7 +338,7 @@ static int get_root(struct slu_launch *launch, struct pmi_talk *talk, const char
         error = slu_pmi_word(talk, "value", value, sizeof value);
     if (error == 0 && read_value(launch, value) < 0)
         error =
-            slu_fail(EPROTO, "PMI: the value of %s, which rank 0 has put, is not host:port", key);
+            slu_fail(EPROTO, "PMI: the value of %s, which rank 0 has put, is not an address", key);
     explicit_bzero(value, sizeof value);
     return error;
 }

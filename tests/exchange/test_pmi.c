@@ -370,21 +370,21 @@ static const struct {
     {{"cmd=get kvs", "cmd=get_result rc=0 value=" TEXT_512 TEXT_512 "\n"},
      EPROTO,
      "value more than 1023"},
-    {{"cmd=get kvs", "cmd=get_result rc=0 value=unknown\n"}, EPROTO, "sluice-0 no address"},
-    {{"cmd=get kvs", "cmd=get_result rc=0 value=2/80/-/127.0.0.1\n"}, EPROTO, "no address"},
-    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/0/-/127.0.0.1\n"}, EPROTO, "no address"},
-    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/65536/-/127.0.0.1\n"}, EPROTO, "no address"},
-    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/80/-/\n"}, EPROTO, "no address"},
-    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/80/-/localhost\n"}, EPROTO, "no address"},
-    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/80//127.0.0.1\n"}, EPROTO, "no address"},
+    {{"cmd=get kvs", "cmd=get_result rc=0 value=unknown\n"}, EPROTO, "sluice-0 not an address"},
+    {{"cmd=get kvs", "cmd=get_result rc=0 value=2/80/-/127.0.0.1\n"}, EPROTO, "not an address"},
+    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/0/-/127.0.0.1\n"}, EPROTO, "not an address"},
+    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/65536/-/127.0.0.1\n"}, EPROTO, "not an address"},
+    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/80/-/\n"}, EPROTO, "not an address"},
+    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/80/-/localhost\n"}, EPROTO, "not an address"},
+    {{"cmd=get kvs", "cmd=get_result rc=0 value=1/80//127.0.0.1\n"}, EPROTO, "not an address"},
     {{"cmd=get kvs", "cmd=get_result rc=0 value=1/80/" TEXT_64 "/127.0.0.1\n"},
      EPROTO,
-     "no address"},
+     "not an address"},
     {{"cmd=get kvs", "cmd=get_result rc=0 "
                      "value=1/80/-/127.1.0.1,127.1.0.2,127.1.0.3,127.1.0.4,"
                      "127.1.0.5,127.1.0.6,127.1.0.7,127.1.0.8,127.1.0.9\n"},
      EPROTO,
-     "no address"},
+     "not an address"},
     /* All is well but rank 0, which is not there: the first of its addresses is named. */
     {{"cmd=get kvs", "cmd=get_result rc=0 value=1/9/-/127.0.0.1,::1\n"},
      ETIMEDOUT,
@@ -456,7 +456,7 @@ START_TEST(d3_pmi_fd_that_is_no_socket)
     snprintf(text, sizeof(text), "%d", fds[0]);
     close(fds[1]);
     open_alone(text, ECONNRESET, "hung up cmd=init");
-    open_alone(text, ECONNRESET, "failed before");
+    open_alone(text, ECONNRESET, "earlier attempt failed");
 }
 END_TEST
 

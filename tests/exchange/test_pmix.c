@@ -137,8 +137,8 @@ START_TEST(one_at_a_time)
     struct sluice_exchange *exchange;
     start("");
     exchange = open_well();
-    require_null(sluice_exchange_open(NULL, LIMIT), EBUSY, "PMIx already closed");
-    require_null(open_as(SLUICE_EXCHANGE_PMIX, LIMIT), EBUSY, "PMIx already closed");
+    require_null(sluice_exchange_open(NULL, LIMIT), EBUSY, "PMIx already close it first");
+    require_null(open_as(SLUICE_EXCHANGE_PMIX, LIMIT), EBUSY, "PMIx already close it first");
     require_error(sluice_exchange_barrier(exchange, 0), -ETIMEDOUT, "no rank was told");
     check_calls(exchange);
     sluice_exchange_close(exchange);
