@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The compiler catches misuse: each tests/typestate/wrong-*.c names the warning
-# that gcc must give, and no other; each right-*.c compiles in silence.
+# The compiler catches misuse: each part of a tests/typestate/wrong-*.c, which #ifdef
+# begins, is a program, and names the warning that gcc must give, and no other; each
+# right-*.c compiles in silence.
 . "${srcdir:-.}/tests/tap.sh"
 
 programs=$srcdir/tests/typestate
@@ -24,32 +25,40 @@ warnings_of() {
   sed -n 's/.*warning: .*\[\(-W[a-z-]*\).*\]$/\1/p' "$tmp/gcc.out" | sort -u
 }
 
+programs_of() {
+  sed -n 's,^#ifdef \([A-Z0-9_]*\) /\* expect: .*,\1,p' "$1"
+}
+
+# expected_of FILE PROGRAM
 expected_of() {
-  sed -n 's,.*/\* expect: \(.*\) \*/.*,\1,p' "$1" | tr ' ' '\n' | sort -u
+  sed -n "s,^#ifdef $2 /\\* expect: \\(.*\\) \\*/,\\1,p" "$1" | tr ' ' '\n' | sort -u
 }
 
 gives_what_it_should() {
-  expected=$(expected_of "$1")
+  expected=$(expected_of "$1" "$2")
   case $expected in -Wanalyzer-*) analyzer=-fanalyzer ;; *) analyzer= ;; esac
-  given=$(warnings_of "$1" "$analyzer")
+  given=$(warnings_of "$1" "-D$2 $analyzer")
   echo "expected: ${expected:-none}, given: ${given:-none}"
   [ -n "$expected" ] && [ "$given" = "$expected" ]
 }
 
 known() {
-  for warning in $(expected_of "$1"); do
+  for warning in $(expected_of "$1" "$2"); do
     # shellcheck disable=SC2086 # as above
     $gcc -Werror "$warning" -E -x c /dev/null >/dev/null 2>&1 || return 1
   done
 }
 
 for file in "$programs"/wrong-*.c; do
-  name=$(basename "$file" .c)
-  if known "$file"; then
-    check "$name: $(expected_of "$file" | tr '\n' ' ')" gives_what_it_should "$file"
-  else
-    skip "$name" "this gcc has no $(expected_of "$file")"
-  fi
+  for program in $(programs_of "$file"); do
+    name=$(basename "$file" .c)-$(echo "$program" | tr _A-Z -a-z)
+    if known "$file" "$program"; then
+      check "$name: $(expected_of "$file" "$program" | tr '\n' ' ')" \
+        gives_what_it_should "$file" "$program"
+    else
+      skip "$name" "this gcc has no $(expected_of "$file" "$program")"
+    fi
+  done
 done
 
 for file in "$programs"/right-*.c; do
