@@ -47,7 +47,7 @@ static const char *find_line(const struct lines *lines, const char *words)
     return NULL;
 }
 
-START_TEST(nothing_is_not_set)
+TEST(nothing_is_not_set)
 {
     struct lines lines;
     const char *text = "kept";
@@ -63,9 +63,8 @@ START_TEST(nothing_is_not_set)
     require_result(slu_env_word(SLU_ENV_EXCHANGE), 0);
     require(lines.count == 0, "%s", lines.texts[0]);
 }
-END_TEST
 
-START_TEST(numbers)
+TEST(numbers)
 {
     static const char *const wrong[] = {"-1",  "+1",  "1 ",         " 1",
                                         "0x1", "1.0", "one",        "65536",
@@ -92,9 +91,8 @@ START_TEST(numbers)
     require_result(slu_env_number(SLU_ENV_RANKS, &number), 1);
     require_result(number, 65536);
 }
-END_TEST
 
-START_TEST(words)
+TEST(words)
 {
     struct lines lines;
     start(&lines);
@@ -111,9 +109,8 @@ START_TEST(words)
                 strstr(lines.texts[0], "auto, tcp or pmix; using auto"),
             "%s", lines.texts[0]);
 }
-END_TEST
 
-START_TEST(texts)
+TEST(texts)
 {
     struct lines lines;
     const char *text = NULL;
@@ -129,9 +126,8 @@ START_TEST(texts)
     setenv("SLUICE_JOB", job, 1);
     require_error(slu_env_text(SLU_ENV_JOB, &text), -EINVAL, "SLUICE_JOB 64 63");
 }
-END_TEST
 
-START_TEST(misspelt_names)
+TEST(misspelt_names)
 {
     struct lines lines;
     start(&lines);
@@ -167,19 +163,9 @@ START_TEST(misspelt_names)
     slu_env_check_names();
     require_result(lines.count, 6);
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_test(tcase, nothing_is_not_set);
-    tcase_add_test(tcase, numbers);
-    tcase_add_test(tcase, words);
-    tcase_add_test(tcase, texts);
-    tcase_add_test(tcase, misspelt_names);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"environment", WIRE_SELF, 30, add}};
-    return run_cases("environment", cases, COUNT(cases));
+    static const struct tests cases[] = {{"environment", WIRE_SELF, 30}};
+    return run_groups("environment", cases, COUNT(cases));
 }

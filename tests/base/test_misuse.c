@@ -136,7 +136,7 @@ static void require_returned(const struct mistake *mistake, const struct ending 
     require(strstr(ending->text, "sluice: misuse: "), "%s", ending->text);
 }
 
-START_TEST(misuse_is_returned_or_aborts)
+TEST(misuse_is_returned_or_aborts)
 {
     for (size_t i = 0; misuses[i].row; i++) {
         struct ending returned = run(&misuses[i], "");
@@ -149,16 +149,14 @@ START_TEST(misuse_is_returned_or_aborts)
                 aborted.text, returned.text);
     }
 }
-END_TEST
 
-START_TEST(runtime_errors_do_not_abort)
+TEST(runtime_errors_do_not_abort)
 {
     for (size_t i = 0; runtime_errors[i].row; i++) {
         struct ending ending = run(&runtime_errors[i], "abort");
         require_returned(&runtime_errors[i], &ending);
     }
 }
-END_TEST
 
 static int two_mistakes(struct world *world)
 {
@@ -167,7 +165,7 @@ static int two_mistakes(struct world *world)
 }
 
 /* The log says so, once, and the calls return. */
-START_TEST(another_value_is_ignored)
+TEST(another_value_is_ignored)
 {
     static const struct mistake mistake = {"EINVAL", "two mistakes", "timeout -1", two_mistakes};
     struct ending ending = run(&mistake, "Abort");
@@ -177,7 +175,6 @@ START_TEST(another_value_is_ignored)
     require(first, "%s", ending.text);
     require(!strstr(first + 1, "SLUICE_MISUSE=Abort"), "%s", ending.text);
 }
-END_TEST
 
 static void fail_in_turn(uint32_t level, const char *line, void *user)
 {
@@ -194,7 +191,7 @@ static int mistake_within_a_mistake(struct world *world)
 }
 
 /* A function of the log must not call the library; one that does gets its error all the same. */
-START_TEST(log_of_an_ignored_value_may_fail)
+TEST(log_of_an_ignored_value_may_fail)
 {
     static const struct mistake mistake = {"EINVAL", "a mistake of the log", "timeout -1",
                                            mistake_within_a_mistake};
@@ -202,7 +199,6 @@ START_TEST(log_of_an_ignored_value_may_fail)
     require_returned(&mistake, &ending);
     require(strstr(ending.text, "SLUICE_MISUSE=1"), "%s", ending.text);
 }
-END_TEST
 
 static int unused_allgather(void *argument, const void *own, void *all, size_t bytes,
                             int64_t deadline)
@@ -253,7 +249,7 @@ static int mistake_that_ends_a_call(struct world *world)
 }
 
 /* It was the call of the program's function, and not the one that called that. */
-START_TEST(call_within_a_call_is_named)
+TEST(call_within_a_call_is_named)
 {
     static const struct mistake mistakes[] = {
         {"EINVAL", "a mistake of a provider", "not a channel", mistake_within_a_call},
@@ -268,7 +264,6 @@ START_TEST(call_within_a_call_is_named)
         require(named || (unnamed && (i == 1 || !calls_are_named())), "%s", ending.text);
     }
 }
-END_TEST
 
 /* Functions of any type take zeros: each argument is a number or an address. */
 static void call_with_nothing(const void *name)
@@ -281,7 +276,7 @@ static void call_with_nothing(const void *name)
 }
 
 /* That of most functions is misuse. */
-START_TEST(all_functions_are_named)
+TEST(all_functions_are_named)
 {
     char line[200];
     char name[100];
@@ -308,7 +303,6 @@ START_TEST(all_functions_are_named)
     fclose(map);
     require(!calls_are_named() || named > functions / 2, "%d of %d functions", named, functions);
 }
-END_TEST
 
 /* A row of the page, "<errno> Ta <what>", or false. */
 static bool parse_row(const char *line, char *name, char *row)
@@ -338,7 +332,7 @@ static size_t count_rows(const struct mistake *mistakes)
 }
 
 /* The lists above are those of the manual, neither more nor less. */
-START_TEST(lists_are_those_of_the_manual)
+TEST(lists_are_those_of_the_manual)
 {
     size_t rows[2] = {0, 0};
     char line[300];
@@ -365,20 +359,8 @@ START_TEST(lists_are_those_of_the_manual)
     require(rows[0] == count_rows(misuses), "%zu rows of misuse", rows[0]);
     require(rows[1] == count_rows(runtime_errors), "%zu rows of runtime errors", rows[1]);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, misuse_is_returned_or_aborts);
-    tcase_add_test(tcase, runtime_errors_do_not_abort);
-    tcase_add_test(tcase, another_value_is_ignored);
-    tcase_add_test(tcase, log_of_an_ignored_value_may_fail);
-    tcase_add_test(tcase, call_within_a_call_is_named);
-    tcase_add_test(tcase, all_functions_are_named);
-    tcase_add_test(tcase, lists_are_those_of_the_manual);
-}
 
 int main(void)
 {
-    return run_on_wires("misuse", device_is_soft() ? 120 : 600, add_tests);
+    return run_tests("misuse", device_is_soft() ? 120 : 600);
 }

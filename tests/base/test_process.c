@@ -16,7 +16,7 @@
 #include "../support/process.h"
 
 /* All signals that can be blocked are, in each thread but the program's own. */
-START_TEST(library_threads_block_signals)
+TEST(library_threads_block_signals)
 {
     struct pair pair;
     unsigned long long all = 0;
@@ -53,10 +53,9 @@ START_TEST(library_threads_block_signals)
     require(checked > 0 || !device_is_soft() || current_wire() == WIRE_SELF, "%u threads", checked);
     pair_close(&pair);
 }
-END_TEST
 
 /* Calls that succeed leave errno alone. */
-START_TEST(errno_is_kept)
+TEST(errno_is_kept)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -83,7 +82,6 @@ START_TEST(errno_is_kept)
     pair.channels[0] = pair.channels[1] = NULL;
     pair_close(&pair);
 }
-END_TEST
 
 /* Nothing is written to stdout, and no signal action or mask of ours is changed. */
 static void use_with_own_stdout(struct rank *rank)
@@ -116,14 +114,13 @@ static void use_with_own_stdout(struct rank *rank)
     require(!sigismember(&mask, SIGTERM) && !sigismember(&mask, SIGPIPE), "mask %d", SIGTERM);
 }
 
-START_TEST(process_is_left_alone)
+TEST(process_is_left_alone)
 {
     group_run(1, use_with_own_stdout, NULL, 20);
 }
-END_TEST
 
 /* Every fd is closed on exec. */
-START_TEST(fds_are_closed_on_exec)
+TEST(fds_are_closed_on_exec)
 {
     bool ours[1024] = {false};
     struct pair pair;
@@ -138,7 +135,6 @@ START_TEST(fds_are_closed_on_exec)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* A connection on which nothing happens costs nothing, waited for or not. */
 static void be_idle(struct rank *rank)
@@ -165,11 +161,10 @@ static void be_idle(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(idle_costs_no_cpu)
+TEST(idle_costs_no_cpu, .group = "processes")
 {
     group_run(2, be_idle, NULL, 20);
 }
-END_TEST
 
 /* Leaves so many fd numbers free; UINT32_MAX: as many as usual. */
 static void leave_fds(unsigned count)
@@ -261,32 +256,17 @@ static void run_out_of_fds(struct rank *rank)
     pair_close(&pair);
 }
 
-START_TEST(no_fd_is_left)
+TEST(no_fd_is_left, .group = "processes")
 {
     group_run(1, run_out_of_fds, NULL, 40);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, library_threads_block_signals);
-    tcase_add_test(tcase, errno_is_kept);
-    tcase_add_test(tcase, process_is_left_alone);
-    tcase_add_test(tcase, fds_are_closed_on_exec);
-}
-
-static void add_processes(TCase *tcase)
-{
-    tcase_add_test(tcase, idle_costs_no_cpu);
-    tcase_add_test(tcase, no_fd_is_left);
 }
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 30, add_tests},
-        {"tcp", WIRE_TCP, 30, add_tests},
-        {"processes", WIRE_TCP, 60, add_processes},
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 30},
+        {"tcp", WIRE_TCP, 30},
+        {"processes", WIRE_TCP, 60},
     };
-    return run_cases("process", cases, COUNT(cases));
+    return run_groups("process", cases, COUNT(cases));
 }

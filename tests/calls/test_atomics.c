@@ -9,7 +9,7 @@
 #include "../support/words.h"
 
 /* With each kind of call: old value back, new value there, and modulo 2^64. */
-START_TEST(fetch_add_values)
+TEST(fetch_add_values)
 {
     static const uint64_t addends[] = {1, 0, UINT64_MAX, UINT64_C(1) << 63, 0x1122334455667788};
     struct fixture fixture;
@@ -40,9 +40,8 @@ START_TEST(fetch_add_values)
     check_others(&fixture, 1 << 3);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(compare_swap_values)
+TEST(compare_swap_values)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL, ACCESS);
@@ -71,10 +70,9 @@ START_TEST(compare_swap_values)
     check_others(&fixture, 1 << 7);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* From the other side: a channel; and unpolled, one alone and several at once. */
-START_TEST(channel_and_unpolled)
+TEST(channel_and_unpolled)
 {
     struct pair pair;
     struct memory near, far;
@@ -127,7 +125,6 @@ START_TEST(channel_and_unpolled)
     memory_close(&far);
     pair_close(&pair);
 }
-END_TEST
 
 /* A mistake of the caller's, and the words that tell it. */
 struct mistake {
@@ -195,7 +192,7 @@ static void check_mistake(struct fixture *fixture, uint32_t opcode, const struct
     require_error(result, mistake->error, mistake->words);
 }
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments, .times = 2)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL, ACCESS);
@@ -237,7 +234,6 @@ START_TEST(wrong_arguments)
     star_works(&fixture.star, 1);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* It ends so, the peer with it, and no word changes on either side. */
 static void refused(struct fixture *fixture, const struct sluice_sge *sge,
@@ -264,7 +260,7 @@ static void refused(struct fixture *fixture, const struct sluice_sge *sge,
 }
 
 /* A region that may be read and written, but not so; forged keys, addresses and ranges. */
-START_TEST(no_right_in_the_region)
+TEST(no_right_in_the_region, .times = 2)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL, ACCESS_ALL);
@@ -273,9 +269,8 @@ START_TEST(no_right_in_the_region)
     refused(&fixture, &sge, &remote, SLUICE_CLASS_ACCESS, _i);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(forged_regions)
+TEST(forged_regions, .times = 2)
 {
     static const int64_t shifts[] = {-8, BYTES, BYTES + 4096, INT64_MIN};
     struct fixture fixture;
@@ -294,10 +289,9 @@ START_TEST(forged_regions)
     star_works(&fixture.star, 1);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The last word of a region that is no multiple of 8 long. */
-START_TEST(end_of_the_region)
+TEST(end_of_the_region, .times = 2)
 {
     struct fixture fixture;
     struct memory odd;
@@ -316,10 +310,9 @@ START_TEST(end_of_the_region)
     memory_close(&odd);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A channel that lets its peer read and write, or nothing. */
-START_TEST(no_right_of_the_channel)
+TEST(no_right_of_the_channel, .times = 2)
 {
     static const uint32_t rights[] = {SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE,
                                       SLUICE_ACCESS_NONE};
@@ -333,10 +326,9 @@ START_TEST(no_right_of_the_channel)
         fixture_close(&fixture);
     }
 }
-END_TEST
 
 /* And one that lets it do nothing else. */
-START_TEST(right_for_nothing_else)
+TEST(right_for_nothing_else, .times = 2)
 {
     struct fixture fixture;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .access = SLUICE_ACCESS_REMOTE_ATOMIC};
@@ -356,13 +348,12 @@ START_TEST(right_for_nothing_else)
     value_check(fixture.near.bytes, BYTES, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
 /*
  * The place for the old value is wrong. The peer's word is not touched either,
  * but by devices that look at the place only when the old value comes.
  */
-START_TEST(no_place_for_the_result)
+TEST(no_place_for_the_result, .times = 2)
 {
     struct fixture fixture;
     struct memory mute;
@@ -383,10 +374,9 @@ START_TEST(no_place_for_the_result)
     memory_close(&mute);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* What may be registered, and what a channel may allow. */
-START_TEST(rights)
+TEST(rights)
 {
     struct sides sides;
     uint64_t word = 0;
@@ -405,10 +395,9 @@ START_TEST(rights)
     require_ok(sluice_mr_deregister(mr));
     sides_close(&sides);
 }
-END_TEST
 
 /* Each sees what those before it left, in one list: a write, an addition, a read, and so on. */
-START_TEST(mixed_in_order)
+TEST(mixed_in_order)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL, ACCESS);
@@ -453,10 +442,9 @@ START_TEST(mixed_in_order)
     check_others(&fixture, 1);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* What an atomic operation brings is sent on by a write that waits for it. */
-START_TEST(fence_passes_the_result_on)
+TEST(fence_passes_the_result_on)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL, ACCESS);
@@ -479,10 +467,9 @@ START_TEST(fence_passes_the_result_on)
     check_others(&fixture, 1 << 0 | 1 << 5);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A large read before, a large write after: the word is between them. */
-START_TEST(among_large_transfers)
+TEST(among_large_transfers)
 {
     struct fixture fixture;
     struct memory near, far;
@@ -517,10 +504,9 @@ START_TEST(among_large_transfers)
     memory_close(&far);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* More than are in flight at a time: as many as agreed, one after the other. */
-START_TEST(more_than_read_depth)
+TEST(more_than_read_depth)
 {
     static const uint32_t depths[] = {1, 2, 16};
     for (size_t i = 0; i < COUNT(depths); i++) {
@@ -557,26 +543,6 @@ START_TEST(more_than_read_depth)
         fixture_close(&fixture);
     }
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, fetch_add_values);
-    tcase_add_test(tcase, compare_swap_values);
-    tcase_add_test(tcase, channel_and_unpolled);
-    tcase_add_loop_test(tcase, wrong_arguments, 0, 2);
-    tcase_add_loop_test(tcase, no_right_in_the_region, 0, 2);
-    tcase_add_loop_test(tcase, forged_regions, 0, 2);
-    tcase_add_loop_test(tcase, end_of_the_region, 0, 2);
-    tcase_add_loop_test(tcase, no_right_of_the_channel, 0, 2);
-    tcase_add_loop_test(tcase, right_for_nothing_else, 0, 2);
-    tcase_add_loop_test(tcase, no_place_for_the_result, 0, 2);
-    tcase_add_test(tcase, rights);
-    tcase_add_test(tcase, mixed_in_order);
-    tcase_add_test(tcase, fence_passes_the_result_on);
-    tcase_add_test(tcase, among_large_transfers);
-    tcase_add_test(tcase, more_than_read_depth);
-}
 
 int main(void)
 {
@@ -584,5 +550,5 @@ int main(void)
         puts("1..0 # SKIP the device has no atomic operations");
         return EXIT_SUCCESS;
     }
-    return run_on_wires("atomics", 100, add_tests);
+    return run_tests("atomics", 100);
 }

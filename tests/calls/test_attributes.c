@@ -56,7 +56,7 @@ static const struct bad_field bad_fields[] = {
     {FIELD(reserved), 1, "reserved 1 0"},
 };
 
-START_TEST(channel_fields_out_of_range)
+TEST(channel_fields_out_of_range, .times = COUNT(bad_fields))
 {
     const struct bad_field *bad = &bad_fields[_i];
     struct sides sides;
@@ -69,10 +69,9 @@ START_TEST(channel_fields_out_of_range)
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
     sides_close(&sides);
 }
-END_TEST
 
 /* Durations, which are of one type. */
-START_TEST(channel_durations_out_of_range)
+TEST(channel_durations_out_of_range)
 {
     static const struct {
         size_t offset;
@@ -97,9 +96,8 @@ START_TEST(channel_durations_out_of_range)
     }
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(channel_max_message_out_of_range)
+TEST(channel_max_message_out_of_range)
 {
     struct sides sides;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = 4095};
@@ -112,9 +110,8 @@ START_TEST(channel_max_message_out_of_range)
     sluice_prepared_channel_free(sluice_channel_prepare(sides.pds[0], &attr));
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(channel_psn_out_of_range)
+TEST(channel_psn_out_of_range)
 {
     struct sides sides;
     struct sluice_channel_attr attr = {
@@ -124,10 +121,9 @@ START_TEST(channel_psn_out_of_range)
     require_null(sluice_multichannel_prepare(sides.pds[0], 3, &attr), EINVAL, "psn");
     sides_close(&sides);
 }
-END_TEST
 
 /* Every limit itself is legal. */
-START_TEST(channel_fields_at_their_limits)
+TEST(channel_fields_at_their_limits)
 {
     struct sluice_channel_attr least = {.size = sizeof(least),
                                         .send_depth = 1,
@@ -182,10 +178,9 @@ START_TEST(channel_fields_at_their_limits)
     pair_works(&pair);
     pair_close(&pair);
 }
-END_TEST
 
 /* The number 0, where 0 is the default. */
-START_TEST(channel_fields_that_are_zero)
+TEST(channel_fields_that_are_zero)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr),
                                        .max_inline = SLUICE_ZERO,
@@ -217,10 +212,9 @@ START_TEST(channel_fields_that_are_zero)
     sluice_multichannel_close(loop);
     sides_close(&pair.sides);
 }
-END_TEST
 
 /* Of a newer program: longer, and zero where we know nothing. */
-START_TEST(channel_attr_of_another_version)
+TEST(channel_attr_of_another_version)
 {
     struct {
         struct sluice_channel_attr attr;
@@ -249,9 +243,8 @@ START_TEST(channel_attr_of_another_version)
     require_null(sluice_channel_prepare(sides.pds[0], &shorter), EINVAL, "size");
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(numbers_of_peers)
+TEST(numbers_of_peers)
 {
     struct sides sides;
     sides_open(&sides);
@@ -263,9 +256,8 @@ START_TEST(numbers_of_peers)
     require_null(sluice_channel_prepare(NULL, NULL), EINVAL, "");
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(context_fields)
+TEST(context_fields)
 {
     struct {
         struct sluice_context_attr attr;
@@ -288,9 +280,8 @@ START_TEST(context_fields)
     longer.newer = 1;
     require_null(sluice_context_open(device, &longer.attr), E2BIG, "");
 }
-END_TEST
 
-START_TEST(context_address)
+TEST(context_address)
 {
     static const char *const wrong[] = {"nonsense", "1.2.3.4.5", "localhost", "127.0.0.1:1"};
     struct sluice_context_attr attr = {.size = sizeof(attr)};
@@ -319,9 +310,8 @@ START_TEST(context_address)
     sluice_context_close(context);
     unsetenv("SLUICE_TCP_ADDRESS");
 }
-END_TEST
 
-START_TEST(unknown_device)
+TEST(unknown_device)
 {
     int fds = count_fds();
     require_null(sluice_context_open("no-such-device", NULL), ENODEV, "no-such-device soft");
@@ -331,7 +321,6 @@ START_TEST(unknown_device)
     unsetenv("SLUICE_DEVICE");
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
 }
-END_TEST
 
 /* Whatever the library can tell something of. */
 struct told {
@@ -476,7 +465,7 @@ static void open_told(struct told *told)
 }
 
 /* Programs that were built with an older or a newer header than the library. */
-START_TEST(information_of_another_version)
+TEST(information_of_another_version)
 {
     struct told told;
     open_told(&told);
@@ -500,26 +489,9 @@ START_TEST(information_of_another_version)
     sluice_multichannel_close(told.loop);
     pair_close(&told.pair);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, channel_fields_out_of_range, 0, (int)COUNT(bad_fields));
-    tcase_add_test(tcase, channel_durations_out_of_range);
-    tcase_add_test(tcase, channel_max_message_out_of_range);
-    tcase_add_test(tcase, channel_psn_out_of_range);
-    tcase_add_test(tcase, channel_fields_at_their_limits);
-    tcase_add_test(tcase, channel_fields_that_are_zero);
-    tcase_add_test(tcase, channel_attr_of_another_version);
-    tcase_add_test(tcase, information_of_another_version);
-    tcase_add_test(tcase, numbers_of_peers);
-    tcase_add_test(tcase, context_fields);
-    tcase_add_test(tcase, context_address);
-    tcase_add_test(tcase, unknown_device);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"attributes", WIRE_SELF, 30, add_tests}};
-    return run_cases("attributes", cases, COUNT(cases));
+    static const struct tests cases[] = {{"attributes", WIRE_SELF, 30}};
+    return run_groups("attributes", cases, COUNT(cases));
 }

@@ -91,7 +91,7 @@ static void *add_ones(void *argument)
 }
 
 /* Where the device promises it, the processor adds as well. */
-START_TEST(threads_add)
+TEST(threads_add)
 {
     struct adder adders[ADDERS];
     struct sides sides;
@@ -117,7 +117,6 @@ START_TEST(threads_add)
     require_word(sum, n * (n - 1) / 2, "the sum of what they found");
     close_adders(adders, &sides, &far);
 }
-END_TEST
 
 /* Takes a lock, adds to the number behind it by hand, and releases it. */
 static void *add_locked(void *argument)
@@ -145,7 +144,7 @@ static void *add_locked(void *argument)
     return NULL;
 }
 
-START_TEST(threads_lock)
+TEST(threads_lock)
 {
     struct adder adders[ADDERS];
     struct sides sides;
@@ -159,7 +158,6 @@ START_TEST(threads_lock)
     require_word(words[1], (uint64_t)rounds * ADDERS, "the number behind the lock");
     close_adders(adders, &sides, &far);
 }
-END_TEST
 
 /* Processes: all add to a word of rank 0, which does nothing for it. */
 #define LIST 50
@@ -206,34 +204,22 @@ static void add_in_ranks(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(processes_add)
+TEST(processes_add, .group = "processes")
 {
     group_run(3, add_in_ranks, NULL, 100);
-}
-END_TEST
-
-static void add_threads(TCase *tcase)
-{
-    tcase_add_test(tcase, threads_add);
-    tcase_add_test(tcase, threads_lock);
-}
-
-static void add_processes(TCase *tcase)
-{
-    tcase_add_test(tcase, processes_add);
 }
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 100, add_threads},
-        {"tcp", WIRE_TCP, 100, add_threads},
-        {"processes", WIRE_TCP, 120, add_processes},
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 100},
+        {"tcp", WIRE_TCP, 100},
+        {"processes", WIRE_TCP, 120},
     };
     if (!device_has_atomics()) {
         puts("1..0 # SKIP the device has no atomic operations");
         return EXIT_SUCCESS;
     }
     /* The queue pairs of a pretend device are all of one process. */
-    return run_cases("contention", cases, COUNT(cases) - (getenv("SLUICE_FAKE_VERBS") != NULL));
+    return run_groups("contention", cases, COUNT(cases) - (getenv("SLUICE_FAKE_VERBS") != NULL));
 }

@@ -125,7 +125,7 @@ static void send_one(struct transfer *transfer, size_t size, const uint32_t *imm
     verify(transfer, size, key);
 }
 
-START_TEST(send_and_receive)
+TEST(send_and_receive)
 {
     struct transfer transfer;
     transfer_open(&transfer, GREATEST);
@@ -134,9 +134,8 @@ START_TEST(send_and_receive)
     }
     transfer_close(&transfer);
 }
-END_TEST
 
-START_TEST(send_with_immediate)
+TEST(send_with_immediate)
 {
     struct transfer transfer;
     transfer_open(&transfer, GREATEST);
@@ -146,7 +145,6 @@ START_TEST(send_with_immediate)
     }
     transfer_close(&transfer);
 }
-END_TEST
 
 static void write_one(struct transfer *transfer, size_t size)
 {
@@ -158,7 +156,7 @@ static void write_one(struct transfer *transfer, size_t size)
     verify(transfer, size, key);
 }
 
-START_TEST(write_to_memory)
+TEST(write_to_memory)
 {
     struct transfer transfer;
     transfer_open(&transfer, GREATEST);
@@ -167,7 +165,6 @@ START_TEST(write_to_memory)
     }
     transfer_close(&transfer);
 }
-END_TEST
 
 static void write_immediate_one(struct transfer *transfer, size_t size, uint32_t immediate)
 {
@@ -184,7 +181,7 @@ static void write_immediate_one(struct transfer *transfer, size_t size, uint32_t
     verify(transfer, size, key);
 }
 
-START_TEST(write_with_immediate)
+TEST(write_with_immediate)
 {
     struct transfer transfer;
     transfer_open(&transfer, GREATEST);
@@ -193,7 +190,6 @@ START_TEST(write_with_immediate)
     }
     transfer_close(&transfer);
 }
-END_TEST
 
 /* The reader's memory is the target of the transfer; it pulls from the source. */
 static void read_one(struct transfer *transfer, size_t size)
@@ -206,7 +202,7 @@ static void read_one(struct transfer *transfer, size_t size)
     verify(transfer, size, key);
 }
 
-START_TEST(read_from_memory)
+TEST(read_from_memory)
 {
     struct transfer transfer;
     transfer_open(&transfer, GREATEST);
@@ -215,9 +211,8 @@ START_TEST(read_from_memory)
     }
     transfer_close(&transfer);
 }
-END_TEST
 
-START_TEST(lists_of_elements)
+TEST(lists_of_elements)
 {
     static const size_t list_sizes[] = {0, 1, 64, 4097, 65537, (1 << 20) + 5};
     struct transfer transfer;
@@ -234,10 +229,9 @@ START_TEST(lists_of_elements)
     }
     transfer_close(&transfer);
 }
-END_TEST
 
 /* The pieces of the two sides need not be the same. */
-START_TEST(lists_of_different_pieces)
+TEST(lists_of_different_pieces)
 {
     struct transfer transfer;
     transfer_open(&transfer, 1 << 20);
@@ -259,10 +253,9 @@ START_TEST(lists_of_different_pieces)
     }
     transfer_close(&transfer);
 }
-END_TEST
 
 /* A receive that is longer than the message: the rest stays as it was. */
-START_TEST(receive_longer_than_message)
+TEST(receive_longer_than_message)
 {
     struct transfer transfer;
     transfer_open(&transfer, 70000);
@@ -282,10 +275,9 @@ START_TEST(receive_longer_than_message)
     }
     transfer_close(&transfer);
 }
-END_TEST
 
 /* Memory of sluice_mr_alloc() carries data as well. */
-START_TEST(allocated_memory)
+TEST(allocated_memory)
 {
     struct pair pair;
     struct sluice_mr *mrs[2];
@@ -310,10 +302,9 @@ START_TEST(allocated_memory)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* A long message in each direction at the same time, by unpolled work. */
-START_TEST(both_directions_at_once)
+TEST(both_directions_at_once)
 {
     struct pair pair;
     struct memory memories[2];
@@ -340,23 +331,8 @@ START_TEST(both_directions_at_once)
     }
     pair_close(&pair);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, send_and_receive);
-    tcase_add_test(tcase, send_with_immediate);
-    tcase_add_test(tcase, write_to_memory);
-    tcase_add_test(tcase, write_with_immediate);
-    tcase_add_test(tcase, read_from_memory);
-    tcase_add_test(tcase, lists_of_elements);
-    tcase_add_test(tcase, lists_of_different_pieces);
-    tcase_add_test(tcase, receive_longer_than_message);
-    tcase_add_test(tcase, allocated_memory);
-    tcase_add_test(tcase, both_directions_at_once);
-}
 
 int main(void)
 {
-    return run_on_wires("data", 60, add_tests);
+    return run_tests("data", 60);
 }

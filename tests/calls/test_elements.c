@@ -97,7 +97,7 @@ static void await_far(struct fixture *fixture, const struct sluice_handle *handl
     }
 }
 
-START_TEST(blocking_lists)
+TEST(blocking_lists)
 {
     struct fixture fixture;
     struct sluice_request requests[PEERS];
@@ -131,9 +131,8 @@ START_TEST(blocking_lists)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(sends_and_receives_together)
+TEST(sends_and_receives_together)
 {
     struct fixture fixture;
     struct sluice_request receives[PEERS];
@@ -159,9 +158,8 @@ START_TEST(sends_and_receives_together)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(multicasts)
+TEST(multicasts)
 {
     static const uint32_t peers[PEERS] = {0, 1, 2, 3};
     struct fixture fixture;
@@ -189,10 +187,9 @@ START_TEST(multicasts)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* What was posted is read before the call returns. */
-START_TEST(unpolled_lists)
+TEST(unpolled_lists)
 {
     struct fixture fixture;
     struct sluice_request requests[PEERS];
@@ -225,9 +222,8 @@ START_TEST(unpolled_lists)
     check(&fixture.far, 9);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(scopes)
+TEST(scopes)
 {
     struct fixture fixture;
     struct sluice_request requests[PEERS];
@@ -243,10 +239,9 @@ START_TEST(scopes)
     check(&fixture.far, 10);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A write and a read that are longer than a message are done in parts. */
-START_TEST(in_parts)
+TEST(in_parts)
 {
     struct fixture fixture;
     struct sluice_handle handle;
@@ -271,9 +266,8 @@ START_TEST(in_parts)
     pattern_check(fixture.far.bytes, LONG, 13);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(atomic_operations)
+TEST(atomic_operations)
 {
     struct fixture fixture;
     uint64_t *word, *old;
@@ -304,9 +298,8 @@ START_TEST(atomic_operations)
                   "multiple of 8");
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(inline_message)
+TEST(inline_message)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -324,10 +317,9 @@ START_TEST(inline_message)
                   -EMSGSIZE, "65 64");
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A region is held by what names it, wherever the name stood. */
-START_TEST(posted_element_holds_its_region)
+TEST(posted_element_holds_its_region)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -345,10 +337,9 @@ START_TEST(posted_element_holds_its_region)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* With a list, the request's own element is not looked at. */
-START_TEST(list_goes_before_element)
+TEST(list_goes_before_element)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -368,7 +359,6 @@ START_TEST(list_goes_before_element)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* All calls that take requests refuse this one, with these words. */
 static void refused(struct fixture *fixture, const struct sluice_request *request,
@@ -393,7 +383,7 @@ static void refused(struct fixture *fixture, const struct sluice_request *reques
     value_check(fixture->far.bytes, fixture->far.length, 0);
 }
 
-START_TEST(forgotten_elements)
+TEST(forgotten_elements)
 {
     struct fixture fixture;
     struct sluice_sge sge;
@@ -427,10 +417,9 @@ START_TEST(forgotten_elements)
     value_check(fixture.far.bytes, fixture.far.length, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A call that is given a list and its length is no request: with length 0 it ignores the list. */
-START_TEST(calls_with_lists)
+TEST(calls_with_lists)
 {
     struct fixture fixture;
     struct sluice_handle handles[3];
@@ -459,25 +448,8 @@ START_TEST(calls_with_lists)
                   "sges must not be NULL sge_count 1");
     fixture_close(&fixture);
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_test(tcase, blocking_lists);
-    tcase_add_test(tcase, sends_and_receives_together);
-    tcase_add_test(tcase, multicasts);
-    tcase_add_test(tcase, unpolled_lists);
-    tcase_add_test(tcase, scopes);
-    tcase_add_test(tcase, in_parts);
-    tcase_add_test(tcase, atomic_operations);
-    tcase_add_test(tcase, inline_message);
-    tcase_add_test(tcase, posted_element_holds_its_region);
-    tcase_add_test(tcase, list_goes_before_element);
-    tcase_add_test(tcase, forgotten_elements);
-    tcase_add_test(tcase, calls_with_lists);
-}
 
 int main(void)
 {
-    return run_on_wires("elements", 30, add);
+    return run_tests("elements", 30);
 }

@@ -43,7 +43,7 @@ static void require_cancelled(const struct sluice_completion *completion, uint32
             "status %u, cause %u, not %u", completion->status, completion->cause, cause);
 }
 
-START_TEST(receive_too_small)
+TEST(receive_too_small)
 {
     struct fixture fixture;
     static const uint32_t lengths[] = {0, 1, 999};
@@ -68,10 +68,9 @@ START_TEST(receive_too_small)
         fixture_close(&fixture);
     }
 }
-END_TEST
 
 /* Without a receive the deadline decides. */
-START_TEST(no_receive_until_the_deadline)
+TEST(no_receive_until_the_deadline)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -88,9 +87,8 @@ START_TEST(no_receive_until_the_deadline)
     require_result(sluice_multichannel_peer_state(fixture.star.hub, 1), SLUICE_STATE_FAILED);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(no_message_until_the_deadline)
+TEST(no_message_until_the_deadline)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -107,10 +105,9 @@ START_TEST(no_message_until_the_deadline)
     value_check(fixture.far.bytes, LENGTH, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* One late peer of a scatter: its request times out, the others have arrived. */
-START_TEST(one_late_peer_of_a_scatter)
+TEST(one_late_peer_of_a_scatter)
 {
     struct fixture fixture;
     struct sluice_request requests[4];
@@ -140,10 +137,9 @@ START_TEST(one_late_peer_of_a_scatter)
     await(fixture.star.spokes[2], handles[2], SLUICE_CLASS_NONE);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* When a deadline passes, the other work of that peer ends cancelled by it. */
-START_TEST(deadline_cancels_other_work_of_its_peer)
+TEST(deadline_cancels_other_work_of_its_peer)
 {
     struct fixture fixture;
     struct sluice_handle parked[2];
@@ -167,10 +163,9 @@ START_TEST(deadline_cancels_other_work_of_its_peer)
     require_class(&completion, SLUICE_CLASS_NONE);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The deadline of unpolled work acts when the program calls. */
-START_TEST(deadline_of_unpolled_work)
+TEST(deadline_of_unpolled_work)
 {
     struct pair pair;
     struct sluice_handle handle;
@@ -184,10 +179,9 @@ START_TEST(deadline_of_unpolled_work)
     require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_FAILED);
     pair_close(&pair);
 }
-END_TEST
 
 /* A wait that times out changes nothing. */
-START_TEST(timeout_of_a_wait_is_harmless)
+TEST(timeout_of_a_wait_is_harmless)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -209,10 +203,9 @@ START_TEST(timeout_of_a_wait_is_harmless)
     require(completion.immediate == 77, "%u", completion.immediate);
     pair_close(&pair);
 }
-END_TEST
 
 /* A failed peer refuses work, in each way to ask for it, and says why. */
-START_TEST(failed_peer_refuses_work)
+TEST(failed_peer_refuses_work)
 {
     struct fixture fixture;
     struct sluice_request requests[3];
@@ -254,10 +247,9 @@ START_TEST(failed_peer_refuses_work)
     require(peer_error(hub, 1).status == cause, "%s", peer_error(hub, 1).text);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The call returns the failure that matters, not the cancellations around it. */
-START_TEST(submit_returns_the_first_real_failure)
+TEST(submit_returns_the_first_real_failure)
 {
     struct fixture fixture;
     struct sluice_request requests[4];
@@ -285,10 +277,9 @@ START_TEST(submit_returns_the_first_real_failure)
     memory_close(&fixture.far);
     star_close(&fixture.star);
 }
-END_TEST
 
 /* The first error of a channel is kept, and returned with the flushes after it. */
-START_TEST(first_error_is_kept)
+TEST(first_error_is_kept)
 {
     struct pair pair;
     struct memory memory;
@@ -322,13 +313,12 @@ START_TEST(first_error_is_kept)
     memory_close(&memory);
     pair_close(&pair);
 }
-END_TEST
 
 /*
  * Our end reaches the peer as well: its parked receive ends, whoever was to
  * connect, and whether that had happened already.
  */
-START_TEST(peer_of_a_closed_end_notices)
+TEST(peer_of_a_closed_end_notices)
 {
     if (!device_is_soft()) {
         return; /* soft-RoCE does not say so to an idle peer */
@@ -350,13 +340,12 @@ START_TEST(peer_of_a_closed_end_notices)
         pair_close(&pair);
     }
 }
-END_TEST
 
 /*
  * With retries that end, the device gives up by itself; on soft, which has none,
  * the deadline ends it. The class is the same, and nothing of it arrives.
  */
-START_TEST(no_receive_until_the_last_retry)
+TEST(no_receive_until_the_last_retry)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .rnr_timer = 1, .rnr_retry = 2};
     uint32_t status = device_is_soft() ? SLUICE_STATUS_DEADLINE : SLUICE_STATUS_RNR_RETRY_EXC_ERR;
@@ -372,10 +361,9 @@ START_TEST(no_receive_until_the_last_retry)
     memory_close(&memory);
     pair_close(&pair);
 }
-END_TEST
 
 /* Their queue pair is gone before anybody connects to it. */
-START_TEST(endpoint_of_nobody)
+TEST(endpoint_of_nobody)
 {
     const struct sluice_channel_attr attr = {
         .size = sizeof(attr), .ack_timeout = 12, .retry_count = 3};
@@ -396,26 +384,8 @@ START_TEST(endpoint_of_nobody)
     sluice_channel_close(channel);
     sides_close(&sides);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, receive_too_small);
-    tcase_add_test(tcase, no_receive_until_the_deadline);
-    tcase_add_test(tcase, no_receive_until_the_last_retry);
-    tcase_add_test(tcase, no_message_until_the_deadline);
-    tcase_add_test(tcase, endpoint_of_nobody);
-    tcase_add_test(tcase, one_late_peer_of_a_scatter);
-    tcase_add_test(tcase, deadline_cancels_other_work_of_its_peer);
-    tcase_add_test(tcase, deadline_of_unpolled_work);
-    tcase_add_test(tcase, timeout_of_a_wait_is_harmless);
-    tcase_add_test(tcase, failed_peer_refuses_work);
-    tcase_add_test(tcase, submit_returns_the_first_real_failure);
-    tcase_add_test(tcase, first_error_is_kept);
-    tcase_add_test(tcase, peer_of_a_closed_end_notices);
-}
 
 int main(void)
 {
-    return run_on_wires("errors", 30, add_tests);
+    return run_tests("errors", 30);
 }

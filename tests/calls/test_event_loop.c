@@ -56,7 +56,7 @@ static struct sluice_completion loop_once(struct sluice_channel *channel)
     return completion;
 }
 
-START_TEST(fds_are_what_they_should_be)
+TEST(fds_are_what_they_should_be)
 {
     struct pair pair;
     int64_t due = 0;
@@ -75,10 +75,9 @@ START_TEST(fds_are_what_they_should_be)
     require_result(sluice_channel_arm(pair.channels[0], NULL), 0);
     pair_close(&pair);
 }
-END_TEST
 
 /* Nothing: quiet. A message: readable, once armed, until it was polled. */
-START_TEST(a_message_makes_the_fd_readable)
+TEST(a_message_makes_the_fd_readable)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -95,10 +94,9 @@ START_TEST(a_message_makes_the_fd_readable)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* A send ends because the peer received, and the peer writes and reads all by itself. */
-START_TEST(own_requests_make_the_fd_readable)
+TEST(own_requests_make_the_fd_readable)
 {
     struct pair pair;
     struct memory memory;
@@ -126,10 +124,9 @@ START_TEST(own_requests_make_the_fd_readable)
     memory_close(&other);
     pair_close(&pair);
 }
-END_TEST
 
 /* Another call has taken it from the device already: no fd would tell. */
-START_TEST(what_nobody_has_seen_forbids_to_sleep)
+TEST(what_nobody_has_seen_forbids_to_sleep)
 {
     struct pair pair;
     int64_t due = 7;
@@ -148,7 +145,6 @@ START_TEST(what_nobody_has_seen_forbids_to_sleep)
     require_result(settle(channel), 1);
     pair_close(&pair);
 }
-END_TEST
 
 static void post_two(const struct star *star, uint32_t peer)
 {
@@ -159,7 +155,7 @@ static void post_two(const struct star *star, uint32_t peer)
 }
 
 /* A failure that was put aside, because its slot was needed, is to be seen as well. */
-START_TEST(an_old_failure_forbids_to_sleep)
+TEST(an_old_failure_forbids_to_sleep)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_depth = 2};
     struct sluice_completion completion;
@@ -181,10 +177,9 @@ START_TEST(an_old_failure_forbids_to_sleep)
     } while (sluice_multichannel_arm(star.hub, NULL) == 1);
     star_close(&star);
 }
-END_TEST
 
 /* A deadline needs a call to the library to act: arm says when. */
-START_TEST(arming_tells_of_deadlines)
+TEST(arming_tells_of_deadlines)
 {
     struct pair pair;
     int64_t due = 0;
@@ -212,9 +207,8 @@ START_TEST(arming_tells_of_deadlines)
     require_result(settle(channel), 0);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_wake_makes_the_fd_readable_until_the_next_poll)
+TEST(a_wake_makes_the_fd_readable_until_the_next_poll)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -241,10 +235,9 @@ START_TEST(a_wake_makes_the_fd_readable_until_the_next_poll)
     require_result(settle(channel), 0);
     pair_close(&pair);
 }
-END_TEST
 
 /* In a scope the results of the scope count, and no others. */
-START_TEST(a_scope_may_be_waited_for_in_a_loop)
+TEST(a_scope_may_be_waited_for_in_a_loop)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -270,10 +263,9 @@ START_TEST(a_scope_may_be_waited_for_in_a_loop)
     require_ok(sluice_scope_end(scope, NULL));
     pair_close(&pair);
 }
-END_TEST
 
 /* Its last result seen, a channel that has failed leaves the event loop alone. */
-START_TEST(a_failed_channel_is_quiet)
+TEST(a_failed_channel_is_quiet)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -296,9 +288,8 @@ START_TEST(a_failed_channel_is_quiet)
     require(used < (SANITIZED ? SLUICE_MS(60) : SLUICE_MS(20)), "%lld ns", (long long)used);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(an_idle_epoll_takes_no_cpu)
+TEST(an_idle_epoll_takes_no_cpu, .times = 2)
 {
     struct star star;
     struct epoll_event event = {.events = EPOLLIN | (_i ? EPOLLET : 0)};
@@ -326,7 +317,6 @@ START_TEST(an_idle_epoll_takes_no_cpu)
     close(epoll);
     star_close(&star);
 }
-END_TEST
 
 /*
  * Two processes, joined by several channels and a multichannel. One sends, a few
@@ -529,39 +519,19 @@ static void run_loop(struct rank *rank)
     part(&joined);
 }
 
-START_TEST(no_wakeup_of_another_process_is_lost)
+TEST(no_wakeup_of_another_process_is_lost, .times = 2, .group = "processes")
 {
     const uint32_t edge = _i ? EPOLLET : 0;
     group_run(2, run_loop, &edge, 60);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, fds_are_what_they_should_be);
-    tcase_add_test(tcase, a_message_makes_the_fd_readable);
-    tcase_add_test(tcase, own_requests_make_the_fd_readable);
-    tcase_add_test(tcase, what_nobody_has_seen_forbids_to_sleep);
-    tcase_add_test(tcase, an_old_failure_forbids_to_sleep);
-    tcase_add_test(tcase, arming_tells_of_deadlines);
-    tcase_add_test(tcase, a_wake_makes_the_fd_readable_until_the_next_poll);
-    tcase_add_test(tcase, a_scope_may_be_waited_for_in_a_loop);
-    tcase_add_test(tcase, a_failed_channel_is_quiet);
-    tcase_add_loop_test(tcase, an_idle_epoll_takes_no_cpu, 0, 2);
-}
-
-static void add_process_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, no_wakeup_of_another_process_is_lost, 0, 2);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"self", WIRE_SELF, 60, add_tests},
-        {"tcp", WIRE_TCP, 60, add_tests},
-        {"processes", WIRE_TCP, 120, add_process_tests},
+    const struct tests cases[] = {
+        {"self", WIRE_SELF, 60},
+        {"tcp", WIRE_TCP, 60},
+        {"processes", WIRE_TCP, 120},
     };
     /* The pretend device of check-verbs.sh is one of a single process. */
-    return run_cases("event_loop", cases, COUNT(cases) - (getenv("SLUICE_FAKE_VERBS") != NULL));
+    return run_groups("event_loop", cases, COUNT(cases) - (getenv("SLUICE_FAKE_VERBS") != NULL));
 }

@@ -92,7 +92,7 @@ static void one_of_each(struct fixture *fixture, enum form form, uint32_t opcode
     pattern_check(fixture->far.bytes, LENGTH, key);
 }
 
-START_TEST(memory_that_is_not_registered)
+TEST(memory_that_is_not_registered, .times = FORMS)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -102,10 +102,9 @@ START_TEST(memory_that_is_not_registered)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Without the flag it is the device that looks at the key. */
-START_TEST(the_same_without_the_flag)
+TEST(the_same_without_the_flag, .times = 3)
 {
     struct fixture fixture;
     uint8_t bytes[LENGTH] = {0};
@@ -122,10 +121,9 @@ START_TEST(the_same_without_the_flag)
     require_class(&completion, SLUICE_CLASS_LOCAL);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* From several places, of which one is of no bytes and nowhere. */
-START_TEST(several_elements)
+TEST(several_elements, .times = FORMS)
 {
     struct fixture fixture;
     uint8_t bytes[LENGTH];
@@ -153,10 +151,9 @@ START_TEST(several_elements)
     require_ok(sluice_channel_flush(fixture.pair.channels[0], DEADLINE));
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The region may end, and the memory go, while the peer has not taken the message. */
-START_TEST(memory_that_goes_after_the_post)
+TEST(memory_that_goes_after_the_post)
 {
     struct fixture fixture;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -177,17 +174,8 @@ START_TEST(memory_that_goes_after_the_post)
     pattern_check(fixture.far.bytes, LENGTH, 6);
     fixture_close(&fixture);
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, memory_that_is_not_registered, 0, FORMS);
-    tcase_add_loop_test(tcase, the_same_without_the_flag, 0, 3);
-    tcase_add_loop_test(tcase, several_elements, 0, FORMS);
-    tcase_add_test(tcase, memory_that_goes_after_the_post);
-}
 
 int main(void)
 {
-    return run_on_wires("inline", 30, add);
+    return run_tests("inline", 30);
 }

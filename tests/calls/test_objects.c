@@ -11,7 +11,7 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 
-START_TEST(list_of_devices)
+TEST(list_of_devices, .group = "objects")
 {
     struct sluice_device_info info = {.size = sizeof(info)};
     struct sluice_device_list *list = sluice_device_list_get();
@@ -39,9 +39,8 @@ START_TEST(list_of_devices)
     sluice_device_list_free(list);
     sluice_device_list_free(NULL);
 }
-END_TEST
 
-START_TEST(query_of_a_context)
+TEST(query_of_a_context, .group = "objects")
 {
     struct sluice_context *context = open_context();
     struct sluice_context_info info = context_info(context);
@@ -58,10 +57,9 @@ START_TEST(query_of_a_context)
     require_error(sluice_context_query(NULL, &info), -EINVAL, "");
     sluice_context_close(context);
 }
-END_TEST
 
 /* The name may come from the environment; soft is the last resort. */
-START_TEST(device_of_the_environment)
+TEST(device_of_the_environment, .group = "objects")
 {
     setenv("SLUICE_DEVICE", "soft", 1);
     struct sluice_context *context = sluice_context_open(NULL, NULL);
@@ -73,9 +71,8 @@ START_TEST(device_of_the_environment)
     require(context, "%s", sluice_last_error());
     sluice_context_close(context);
 }
-END_TEST
 
-START_TEST(null_objects)
+TEST(null_objects, .group = "objects")
 {
     sluice_context_close(NULL);
     sluice_pd_free(NULL);
@@ -91,10 +88,9 @@ START_TEST(null_objects)
     struct sluice_remote_mr remote;
     require_result(sluice_mr_remote(NULL, &remote), -EINVAL);
 }
-END_TEST
 
 /* Parents may go first: their children keep them. */
-START_TEST(closing_in_any_order)
+TEST(closing_in_any_order)
 {
     int fds = count_fds();
     for (int order = 0; order < 4; order++) {
@@ -137,10 +133,9 @@ START_TEST(closing_in_any_order)
     }
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
 }
-END_TEST
 
 /* Each object can be made and unmade again and again, and leaves nothing. */
-START_TEST(nothing_leaks)
+TEST(nothing_leaks)
 {
     int fds = count_fds();
     for (int i = 0; i < 20; i++) {
@@ -158,9 +153,8 @@ START_TEST(nothing_leaks)
     }
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
 }
-END_TEST
 
-START_TEST(regions)
+TEST(regions, .group = "objects")
 {
     struct sides sides;
     static uint8_t bytes[100];
@@ -186,9 +180,8 @@ START_TEST(regions)
     require_null(sluice_mr_alloc(pd, SIZE_MAX / 2, ACCESS_ALL), ENOMEM, "");
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(memory_that_cannot_be_registered)
+TEST(memory_that_cannot_be_registered, .group = "objects")
 {
     struct sides sides;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -214,9 +207,8 @@ START_TEST(memory_that_cannot_be_registered)
     munmap(pages, 3 * page);
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(allocated_regions)
+TEST(allocated_regions, .group = "objects")
 {
     static const size_t lengths[] = {1, 4095, 4096, 4097, 1 << 20};
     struct sides sides;
@@ -239,9 +231,8 @@ START_TEST(allocated_regions)
     }
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(slices_of_remote_memory)
+TEST(slices_of_remote_memory, .group = "objects")
 {
     struct sluice_remote_mr remote = {.addr = 1000, .length = 100, .rkey = 5};
     struct sluice_remote_mr slice;
@@ -259,9 +250,8 @@ START_TEST(slices_of_remote_memory)
     require_ok(sluice_remote_mr_slice(&slice, 5, 15, &slice));
     require(slice.addr == 1015 && slice.length == 15, "%llu", (unsigned long long)slice.addr);
 }
-END_TEST
 
-START_TEST(packed_remote_memory)
+TEST(packed_remote_memory, .group = "objects")
 {
     struct sluice_remote_mr remote = {
         .addr = UINT64_C(0x123456789abcdef0), .length = UINT64_C(0x1020304050), .rkey = 0xfedcba98};
@@ -302,10 +292,9 @@ START_TEST(packed_remote_memory)
     memset(bytes, 0xff, sizeof(bytes));
     require_error(sluice_remote_mr_unpack(bytes, &untouched), -EPROTO, "");
 }
-END_TEST
 
 /* Nothing that could be taken for a handle is left behind. */
-START_TEST(packing_nothing)
+TEST(packing_nothing, .group = "objects")
 {
     struct sluice_remote_mr remote = {.addr = 1000, .length = 100, .rkey = 5};
     struct sluice_remote_mr back;
@@ -320,9 +309,8 @@ START_TEST(packing_nothing)
     value_check(bytes, sizeof(bytes), 0);
     require_error(sluice_remote_mr_unpack(bytes, &back), -EPROTO, "");
 }
-END_TEST
 
-START_TEST(packed_range_that_wraps)
+TEST(packed_range_that_wraps, .group = "objects")
 {
     struct sluice_remote_mr remote = {.addr = UINT64_MAX - 10, .length = 12};
     struct sluice_remote_mr back;
@@ -333,9 +321,8 @@ START_TEST(packed_range_that_wraps)
     sluice_remote_mr_pack(&remote, bytes);
     require_ok(sluice_remote_mr_unpack(bytes, &back));
 }
-END_TEST
 
-START_TEST(version_and_names)
+TEST(version_and_names, .group = "objects")
 {
     char version[32];
     snprintf(version, sizeof(version), "%d.%d.%d", SLUICE_VERSION_MAJOR, SLUICE_VERSION_MINOR,
@@ -353,7 +340,6 @@ START_TEST(version_and_names)
     require(sluice_status_name(UINT32_MAX) && sluice_error_class_name(UINT32_MAX), "%u",
             UINT32_MAX);
 }
-END_TEST
 
 struct log_seen {
     uint32_t lines;
@@ -367,7 +353,7 @@ static void count_line(uint32_t level, const char *line, void *user)
     seen->worst = level > seen->worst ? level : seen->worst;
 }
 
-START_TEST(log_function)
+TEST(log_function, .group = "objects")
 {
     struct log_seen seen = {0};
     require_ok(sluice_log_set(SLUICE_LOG_DEBUG, count_line, &seen));
@@ -388,10 +374,9 @@ START_TEST(log_function)
     require_error(sluice_log_set(5, count_line, &seen), -EINVAL, "level");
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
 }
-END_TEST
 
 /* A call that succeeds leaves the text of the last failure alone. */
-START_TEST(last_error)
+TEST(last_error, .group = "objects")
 {
     char text[500];
     struct sluice_remote_mr remote = {.addr = 1000, .length = 100};
@@ -402,7 +387,6 @@ START_TEST(last_error)
     require(strcmp(text, sluice_last_error()) == 0, "%s", sluice_last_error());
     sluice_context_close(context);
 }
-END_TEST
 
 /* The last text is these words, and then what failed at first. */
 static void require_cause(const char *words, const char *cause)
@@ -416,7 +400,7 @@ static void require_cause(const char *words, const char *cause)
 }
 
 /* A program that looks at the last result alone is told of the first mistake. */
-START_TEST(first_failure_of_a_chain)
+TEST(first_failure_of_a_chain, .group = "objects")
 {
     char cause[320];
     struct sluice_context *context = sluice_context_open("no-such-device", NULL);
@@ -449,10 +433,9 @@ START_TEST(first_failure_of_a_chain)
     require_result(sluice_channel_send(channel, NULL, 0, DEADLINE), -EINVAL);
     require(!strstr(sluice_last_error(), "earlier"), "%s", sluice_last_error());
 }
-END_TEST
 
 /* Whatever is asked of nothing. */
-START_TEST(first_failure_of_regions_and_nodes)
+TEST(first_failure_of_regions_and_nodes, .group = "objects")
 {
     char cause[320];
     struct sluice_remote_mr remote;
@@ -472,10 +455,9 @@ START_TEST(first_failure_of_regions_and_nodes)
     require_null(sluice_node_exchange(NULL), EINVAL, "not a node");
     require_cause("not a node", cause);
 }
-END_TEST
 
 /* What is given to a call is there, if it is the wrong thing: no NULL explains that. */
-START_TEST(first_failure_of_no_null)
+TEST(first_failure_of_no_null, .group = "objects")
 {
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
@@ -490,10 +472,9 @@ START_TEST(first_failure_of_no_null)
     sluice_pd_free(pd);
     sluice_context_close(context);
 }
-END_TEST
 
 /* What was mended since, and what another thread did, explains nothing. */
-START_TEST(failure_before_a_success)
+TEST(failure_before_a_success, .group = "objects")
 {
     struct sluice_context *context = sluice_context_open("no-such-device", NULL);
     require(!context, "%s", "it is there");
@@ -507,42 +488,13 @@ START_TEST(failure_before_a_success)
     sluice_pd_free(pd);
     sluice_context_close(context);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, first_failure_of_a_chain);
-    tcase_add_test(tcase, first_failure_of_regions_and_nodes);
-    tcase_add_test(tcase, first_failure_of_no_null);
-    tcase_add_test(tcase, failure_before_a_success);
-    tcase_add_test(tcase, list_of_devices);
-    tcase_add_test(tcase, query_of_a_context);
-    tcase_add_test(tcase, device_of_the_environment);
-    tcase_add_test(tcase, null_objects);
-    tcase_add_test(tcase, regions);
-    tcase_add_test(tcase, memory_that_cannot_be_registered);
-    tcase_add_test(tcase, allocated_regions);
-    tcase_add_test(tcase, slices_of_remote_memory);
-    tcase_add_test(tcase, packed_remote_memory);
-    tcase_add_test(tcase, packing_nothing);
-    tcase_add_test(tcase, packed_range_that_wraps);
-    tcase_add_test(tcase, version_and_names);
-    tcase_add_test(tcase, log_function);
-    tcase_add_test(tcase, last_error);
-}
-
-static void add_lives(TCase *tcase)
-{
-    tcase_add_test(tcase, closing_in_any_order);
-    tcase_add_test(tcase, nothing_leaks);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"objects", WIRE_SELF, 30, add_tests},
-        {"self", WIRE_SELF, 30, add_lives},
-        {"tcp", WIRE_TCP, 30, add_lives},
+    static const struct tests cases[] = {
+        {"objects", WIRE_SELF, 30},
+        {"self", WIRE_SELF, 30},
+        {"tcp", WIRE_TCP, 30},
     };
-    return run_cases("objects", cases, COUNT(cases));
+    return run_groups("objects", cases, COUNT(cases));
 }

@@ -41,7 +41,7 @@ static void half_close(struct half *half, struct sluice_channel *peer)
     sides_close(&half->sides);
 }
 
-START_TEST(connected_peers_answer)
+TEST(connected_peers_answer)
 {
     struct sluice_counters counters = {.size = sizeof(counters)};
     struct pair pair;
@@ -72,10 +72,9 @@ START_TEST(connected_peers_answer)
     }
     star_close(&star);
 }
-END_TEST
 
 /* Waiting in vain harms nothing, and the peer may come as late as it likes. */
-START_TEST(late_peer_is_awaited)
+TEST(late_peer_is_awaited)
 {
     const struct sluice_channel_attr attr = {QUICK};
     struct half half;
@@ -95,10 +94,9 @@ START_TEST(late_peer_is_awaited)
     pair_works(&pair);
     half_close(&half, peer);
 }
-END_TEST
 
 /* Asking now and then, as an event loop does, comes to an end too. */
-START_TEST(late_peer_is_polled_for)
+TEST(late_peer_is_polled_for)
 {
     const struct sluice_channel_attr attr = {QUICK};
     struct half half;
@@ -113,10 +111,9 @@ START_TEST(late_peer_is_polled_for)
     require_ok(result);
     half_close(&half, peer);
 }
-END_TEST
 
 /* The probe is beside the program's own depth, and goes before or behind its work. */
-START_TEST(probe_takes_nobody_s_place)
+TEST(probe_takes_nobody_s_place)
 {
     const struct sluice_channel_attr attr = {QUICK, .send_depth = 1, .receive_depth = 1};
     struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, NULL);
@@ -136,10 +133,9 @@ START_TEST(probe_takes_nobody_s_place)
     await(half.channel, handles[1], SLUICE_CLASS_NONE);
     half_close(&half, peer);
 }
-END_TEST
 
 /* Those that are not connected are left out, those that have failed are the answer. */
-START_TEST(some_peers_are_missing)
+TEST(some_peers_are_missing)
 {
     const struct sluice_channel_attr attr = {QUICK};
     struct sluice_endpoint endpoint;
@@ -157,10 +153,9 @@ START_TEST(some_peers_are_missing)
                   "peer 2 handshake");
     star_close(&star);
 }
-END_TEST
 
 /* The peer went without ever having come. */
-START_TEST(peer_is_gone)
+TEST(peer_is_gone)
 {
     const struct sluice_channel_attr attr = {QUICK, .retry_count = 1};
     for (int i = 0; i < (device_is_soft() ? 6 : 1); i++) {
@@ -176,10 +171,9 @@ START_TEST(peer_is_gone)
         half_close(&half, NULL);
     }
 }
-END_TEST
 
 /* Nobody waits for a probe: it is no work, and its peer is not to answer any more. */
-START_TEST(unanswered_probe_delays_nothing)
+TEST(unanswered_probe_delays_nothing)
 {
     const struct sluice_channel_attr attr = {QUICK, .keepalive = SLUICE_MS(50)};
     struct sluice_endpoint endpoint;
@@ -205,10 +199,9 @@ START_TEST(unanswered_probe_delays_nothing)
         half_close(&half, NULL);
     }
 }
-END_TEST
 
 /* A peer whose memory is closed to us cannot be asked by a device; nor elsewhere, then. */
-START_TEST(peers_that_let_nobody_in)
+TEST(peers_that_let_nobody_in)
 {
     static const uint32_t rights[] = {SLUICE_ACCESS_NONE, SLUICE_ACCESS_REMOTE_READ,
                                       SLUICE_ACCESS_REMOTE_WRITE};
@@ -238,9 +231,8 @@ START_TEST(peers_that_let_nobody_in)
     sluice_prepared_channel_free(peer);
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(wrong_arguments_and_places)
+TEST(wrong_arguments_and_places)
 {
     static const int64_t wrong[] = {-1, 1, 999999, 3600000000001, SLUICE_FOREVER};
     struct pair pair;
@@ -266,9 +258,8 @@ START_TEST(wrong_arguments_and_places)
     require_result(sluice_multichannel_wait_connected(star.hub, -1), -EINVAL);
     star_close(&star);
 }
-END_TEST
 
-START_TEST(waiting_is_interrupted)
+TEST(waiting_is_interrupted)
 {
     const struct sluice_channel_attr attr = {QUICK};
     struct half half;
@@ -282,23 +273,8 @@ START_TEST(waiting_is_interrupted)
     require_ok(sluice_channel_wait_connected(half.channel, DEADLINE));
     half_close(&half, peer);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, connected_peers_answer);
-    tcase_add_test(tcase, late_peer_is_awaited);
-    tcase_add_test(tcase, late_peer_is_polled_for);
-    tcase_add_test(tcase, probe_takes_nobody_s_place);
-    tcase_add_test(tcase, some_peers_are_missing);
-    tcase_add_test(tcase, peer_is_gone);
-    tcase_add_test(tcase, unanswered_probe_delays_nothing);
-    tcase_add_test(tcase, peers_that_let_nobody_in);
-    tcase_add_test(tcase, wrong_arguments_and_places);
-    tcase_add_test(tcase, waiting_is_interrupted);
-}
 
 int main(void)
 {
-    return run_on_wires("peers", 60, add_tests);
+    return run_tests("peers", 60);
 }

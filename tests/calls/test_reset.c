@@ -7,7 +7,7 @@
 #include "../support/process.h"
 
 /* Nothing is left behind: no fd, no queue pair and no memory region of the device. */
-START_TEST(channel_is_reset_many_times)
+TEST(channel_is_reset_many_times)
 {
     const int cycles = short_run() ? 100 : 1000;
     struct sluice_error none = {.size = sizeof(none)};
@@ -33,10 +33,9 @@ START_TEST(channel_is_reset_many_times)
     memory_close(&memory);
     pair_close(&pair);
 }
-END_TEST
 
 /* A failed channel, reset, knows nothing of its failure and refuses nothing. */
-START_TEST(failed_channel_is_reset)
+TEST(failed_channel_is_reset)
 {
     struct sluice_error none = {.size = sizeof(none)};
     struct pair pair;
@@ -52,10 +51,9 @@ START_TEST(failed_channel_is_reset)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* A channel that is reset with work in flight leaves buffers alone afterwards. */
-START_TEST(reset_with_work_in_flight)
+TEST(reset_with_work_in_flight)
 {
     struct pair pair;
     struct memory near;
@@ -85,10 +83,9 @@ START_TEST(reset_with_work_in_flight)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* Old handles are not those of the new connection. */
-START_TEST(handles_of_before_a_reset)
+TEST(handles_of_before_a_reset)
 {
     struct star star;
     struct sluice_completion completion;
@@ -109,9 +106,8 @@ START_TEST(handles_of_before_a_reset)
     require_class(&completion, SLUICE_CLASS_NONE);
     star_close(&star);
 }
-END_TEST
 
-START_TEST(peer_is_reset_many_times)
+TEST(peer_is_reset_many_times)
 {
     struct star star;
     star_open(&star, 3, NULL);
@@ -131,10 +127,9 @@ START_TEST(peer_is_reset_many_times)
     }
     star_close(&star);
 }
-END_TEST
 
 /* The end is at once, whatever is in flight, and no buffer is touched after it. */
-START_TEST(close_with_work_in_flight)
+TEST(close_with_work_in_flight)
 {
     struct memory memories[2];
     struct pair pair;
@@ -172,10 +167,9 @@ START_TEST(close_with_work_in_flight)
         pair_close(&pair);
     }
 }
-END_TEST
 
 /* After the orderly end no new work is taken; the peer sees it as gone. */
-START_TEST(shutdown_ends_the_connection)
+TEST(shutdown_ends_the_connection)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -188,20 +182,8 @@ START_TEST(shutdown_ends_the_connection)
     require_ok(sluice_channel_shutdown(pair.channels[0], 0));
     pair_close(&pair);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, channel_is_reset_many_times);
-    tcase_add_test(tcase, failed_channel_is_reset);
-    tcase_add_test(tcase, reset_with_work_in_flight);
-    tcase_add_test(tcase, handles_of_before_a_reset);
-    tcase_add_test(tcase, peer_is_reset_many_times);
-    tcase_add_test(tcase, close_with_work_in_flight);
-    tcase_add_test(tcase, shutdown_ends_the_connection);
-}
 
 int main(void)
 {
-    return run_on_wires("reset", device_is_soft() ? 60 : 600, add_tests);
+    return run_tests("reset", device_is_soft() ? 60 : 600);
 }

@@ -82,11 +82,10 @@ static void connect_thousand(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(thousand_peers_in_one_process)
+TEST(thousand_peers_in_one_process)
 {
     group_run(1, connect_thousand, NULL, 40);
 }
-END_TEST
 
 #define FULL_PEERS 300
 #define FULL_DEPTH 128
@@ -111,7 +110,7 @@ static void fill_queue(struct sluice_multichannel *loop, uint32_t peer, struct m
  * All queues full at once: more completions than one queue of some devices has
  * room for (32,767 on soft-RoCE), and none may be lost.
  */
-START_TEST(queues_of_all_peers_can_be_full)
+TEST(queues_of_all_peers_can_be_full)
 {
     const struct sluice_channel_attr attr = {
         .size = sizeof(attr), .send_depth = FULL_DEPTH, .receive_depth = FULL_DEPTH};
@@ -144,16 +143,9 @@ START_TEST(queues_of_all_peers_can_be_full)
     sluice_pd_free(pd);
     sluice_context_close(context);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, thousand_peers_in_one_process);
-    tcase_add_test(tcase, queues_of_all_peers_can_be_full);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"self", WIRE_SELF, 50, add_tests}};
-    return run_cases("scale", cases, COUNT(cases));
+    static const struct tests cases[] = {{"self", WIRE_SELF, 50}};
+    return run_groups("scale", cases, COUNT(cases));
 }

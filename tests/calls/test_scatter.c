@@ -322,56 +322,48 @@ static void do_submit(struct fixture *fixture)
     require_ok(sluice_multichannel_submit(fixture->mesh.all, fixture->requests, n, DEADLINE, NULL));
 }
 
-START_TEST(scatter_gather_of_all_to_all)
+TEST(scatter_gather_of_all_to_all, .group = "processes")
 {
     run_in_processes(do_scatter_gather);
 }
-END_TEST
 
-START_TEST(scatter_send_and_gather_receive)
+TEST(scatter_send_and_gather_receive, .group = "processes")
 {
     run_in_processes(do_scatter_then_gather);
 }
-END_TEST
 
-START_TEST(one_rank_scatters_and_gathers)
+TEST(one_rank_scatters_and_gathers, .group = "processes")
 {
     run_in_processes(do_root);
 }
-END_TEST
 
-START_TEST(scatter_write_of_all_to_all)
+TEST(scatter_write_of_all_to_all, .group = "processes")
 {
     run_in_processes(do_scatter_write);
 }
-END_TEST
 
-START_TEST(gather_read_of_all_from_all)
+TEST(gather_read_of_all_from_all, .group = "processes")
 {
     run_in_processes(do_gather_read);
 }
-END_TEST
 
-START_TEST(multicast_send_of_all_to_all)
+TEST(multicast_send_of_all_to_all, .group = "processes")
 {
     run_in_processes(do_multicast_send);
 }
-END_TEST
 
-START_TEST(multicast_write_of_all_to_all)
+TEST(multicast_write_of_all_to_all, .group = "processes")
 {
     run_in_processes(do_multicast_write);
 }
-END_TEST
 
-START_TEST(submit_of_all_kinds)
+TEST(submit_of_all_kinds, .group = "processes")
 {
     run_in_processes(do_submit);
 }
-END_TEST
 
 /* 16 peers within the process, and 8 rounds. */
-START_TEST(sixteen_peers)
+TEST(sixteen_peers)
 {
     struct star star;
     struct memory out;
@@ -410,31 +402,13 @@ START_TEST(sixteen_peers)
     memory_close(&out);
     star_close(&star);
 }
-END_TEST
-
-static void add_processes(TCase *tcase)
-{
-    tcase_add_test(tcase, scatter_gather_of_all_to_all);
-    tcase_add_test(tcase, scatter_send_and_gather_receive);
-    tcase_add_test(tcase, one_rank_scatters_and_gathers);
-    tcase_add_test(tcase, scatter_write_of_all_to_all);
-    tcase_add_test(tcase, gather_read_of_all_from_all);
-    tcase_add_test(tcase, multicast_send_of_all_to_all);
-    tcase_add_test(tcase, multicast_write_of_all_to_all);
-    tcase_add_test(tcase, submit_of_all_kinds);
-}
-
-static void add_star(TCase *tcase)
-{
-    tcase_add_test(tcase, sixteen_peers);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"processes", WIRE_TCP, 120, add_processes},
-        {"self", WIRE_SELF, 30, add_star},
-        {"tcp", WIRE_TCP, 30, add_star},
+    static const struct tests cases[] = {
+        {"processes", WIRE_TCP, 120},
+        {"self", WIRE_SELF, 30},
+        {"tcp", WIRE_TCP, 30},
     };
-    return run_cases("scatter", cases, COUNT(cases));
+    return run_groups("scatter", cases, COUNT(cases));
 }

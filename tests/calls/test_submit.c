@@ -176,7 +176,7 @@ static void check_mix(const struct twins *twins)
     }
 }
 
-START_TEST(mixed_list_to_five_peers_streams)
+TEST(mixed_list_to_five_peers_streams)
 {
     struct twins *twins = twins_open(&shallow, (size_t)ALL * BYTES);
     make_mix(twins);
@@ -187,10 +187,9 @@ START_TEST(mixed_list_to_five_peers_streams)
     check_mix(twins);
     twins_close(twins);
 }
-END_TEST
 
 /* The arrays are only read: they serve again, on this connection and with results or without. */
-START_TEST(the_same_list_is_submitted_again)
+TEST(the_same_list_is_submitted_again)
 {
     struct twins *twins = twins_open(&shallow, (size_t)ALL * BYTES);
     struct sluice_request *requests = malloc(sizeof(twins->near.requests));
@@ -213,7 +212,6 @@ START_TEST(the_same_list_is_submitted_again)
     free(sges);
     twins_close(twins);
 }
-END_TEST
 
 /*
  * One peer never does its part; its requests stand first in the list. Those of
@@ -263,17 +261,15 @@ static void hold_up(uint32_t opcode)
     twins_close(twins);
 }
 
-START_TEST(peer_that_never_receives_holds_up_no_other)
+TEST(peer_that_never_receives_holds_up_no_other)
 {
     hold_up(SLUICE_OP_SEND);
 }
-END_TEST
 
-START_TEST(peer_that_never_sends_holds_up_no_other)
+TEST(peer_that_never_sends_holds_up_no_other)
 {
     hold_up(SLUICE_OP_RECEIVE);
 }
-END_TEST
 
 /* More parts than the queue is deep, among others, and for all peers at once. */
 #define MESSAGE 4096
@@ -327,13 +323,12 @@ static void split(uint32_t depth)
     twins_close(twins);
 }
 
-START_TEST(long_reads_and_writes_are_split_in_a_list)
+TEST(long_reads_and_writes_are_split_in_a_list)
 {
     for (uint32_t depth = 1; depth <= 5; depth++) {
         split(depth);
     }
 }
-END_TEST
 
 /* What may be wrong with a request, in the order of the checks. */
 enum wrong {
@@ -403,7 +398,7 @@ static int spoil(struct sluice_request *request, enum wrong wrong, struct sluice
 }
 
 /* Ten good requests of all kinds and to all peers, and a bad one at the end. */
-START_TEST(one_wrong_request_refuses_all_of_them)
+TEST(one_wrong_request_refuses_all_of_them)
 {
     static const uint32_t kinds[] = {SLUICE_OP_SEND, SLUICE_OP_WRITE};
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = MESSAGE};
@@ -459,10 +454,9 @@ START_TEST(one_wrong_request_refuses_all_of_them)
             "");
     twins_close(twins);
 }
-END_TEST
 
 /* Peers that are not connected, or have failed: theirs are refused, the others are done. */
-START_TEST(requests_to_peers_that_are_gone_are_refused_alone)
+TEST(requests_to_peers_that_are_gone_are_refused_alone)
 {
     struct twins *twins = twins_open(&shallow, (size_t)ALL * BYTES);
     struct side *near = &twins->near;
@@ -494,10 +488,9 @@ START_TEST(requests_to_peers_that_are_gone_are_refused_alone)
     }
     twins_close(twins);
 }
-END_TEST
 
 /* The one deadline is of the list, however many requests there are and whenever they are posted. */
-START_TEST(the_deadline_is_of_the_whole_list)
+TEST(the_deadline_is_of_the_whole_list)
 {
     struct twins *twins = twins_open(&shallow, (size_t)ALL * BYTES);
     struct side *near = &twins->near;
@@ -517,31 +510,16 @@ START_TEST(the_deadline_is_of_the_whole_list)
     }
     twins_close(twins);
 }
-END_TEST
 
-START_TEST(empty_list_is_done)
+TEST(empty_list_is_done)
 {
     struct twins *twins = twins_open(&shallow, BYTES);
     require_ok(sluice_multichannel_submit(twins->near.all, NULL, 0, DEADLINE, NULL));
     require_ok(sluice_multichannel_submit(twins->near.all, twins->near.requests, 0, 0, NULL));
     twins_close(twins);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, mixed_list_to_five_peers_streams);
-    tcase_add_test(tcase, the_same_list_is_submitted_again);
-    tcase_add_test(tcase, peer_that_never_receives_holds_up_no_other);
-    tcase_add_test(tcase, peer_that_never_sends_holds_up_no_other);
-    tcase_add_test(tcase, long_reads_and_writes_are_split_in_a_list);
-    tcase_add_test(tcase, one_wrong_request_refuses_all_of_them);
-    tcase_add_test(tcase, requests_to_peers_that_are_gone_are_refused_alone);
-    tcase_add_test(tcase, the_deadline_is_of_the_whole_list);
-    tcase_add_test(tcase, empty_list_is_done);
-}
 
 int main(void)
 {
-    return run_on_wires("submit", 40, add_tests);
+    return run_tests("submit", 40);
 }

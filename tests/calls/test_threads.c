@@ -156,23 +156,20 @@ static void run_threads(void *(*function)(void *))
     sides_close(&sides);
 }
 
-START_TEST(ping_pong_between_threads)
+TEST(ping_pong_between_threads)
 {
     run_threads(ping_pong);
 }
-END_TEST
 
-START_TEST(writes_between_threads)
+TEST(writes_between_threads)
 {
     run_threads(write_and_tell);
 }
-END_TEST
 
-START_TEST(lists_between_threads)
+TEST(lists_between_threads)
 {
     run_threads(exchange_lists);
 }
-END_TEST
 
 /* Each thread has a text of its own. */
 static void *fail_alone(void *argument)
@@ -189,7 +186,7 @@ static void *fail_alone(void *argument)
     return NULL;
 }
 
-START_TEST(texts_of_threads)
+TEST(texts_of_threads)
 {
     struct worker workers[4];
     for (int i = 0; i < 4; i++) {
@@ -200,7 +197,6 @@ START_TEST(texts_of_threads)
         pthread_join(workers[i].thread, NULL);
     }
 }
-END_TEST
 
 /* Contexts are opened and closed by many threads at a time. */
 static void *open_and_close(void *argument)
@@ -216,7 +212,7 @@ static void *open_and_close(void *argument)
     return NULL;
 }
 
-START_TEST(contexts_of_threads)
+TEST(contexts_of_threads)
 {
     struct worker workers[4];
     for (int i = 0; i < 4; i++) {
@@ -228,18 +224,8 @@ START_TEST(contexts_of_threads)
         pthread_join(workers[i].thread, NULL);
     }
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, ping_pong_between_threads);
-    tcase_add_test(tcase, writes_between_threads);
-    tcase_add_test(tcase, lists_between_threads);
-    tcase_add_test(tcase, texts_of_threads);
-    tcase_add_test(tcase, contexts_of_threads);
-}
 
 int main(void)
 {
-    return run_on_wires("threads", 60, add_tests);
+    return run_tests("threads", 60);
 }

@@ -101,7 +101,7 @@ static void expect(const char *names, const char *wanted)
     expect_at(names, 0, wanted);
 }
 
-START_TEST(one_name)
+TEST(one_name)
 {
     expect("a", "a a a a a a");
     expect("d:2", "d:2 d:2 d:2 d:2 d:2 d:2");
@@ -112,9 +112,8 @@ START_TEST(one_name)
     expect("a:2", "a:2 a:2 a:2 a:2 a:2 a:2");
     require(warnings == 0 && notes == 0, "%s", last_warning);
 }
-END_TEST
 
-START_TEST(nearest_in_the_order_of_the_list)
+TEST(nearest_in_the_order_of_the_list)
 {
     expect("a,d", "a d a d a d");
     expect("d,a", "d a d a d a");
@@ -125,9 +124,8 @@ START_TEST(nearest_in_the_order_of_the_list)
     /* One that is named twice counts twice. */
     expect("a,a,d", "a a d a a d");
 }
-END_TEST
 
-START_TEST(active_before_near)
+TEST(active_before_near)
 {
     expect("c,b", "b b b b b b");
     require(warnings == 0 && notes == 1, "%u, %u", warnings, notes);
@@ -139,10 +137,9 @@ START_TEST(active_before_near)
     expect("c,b:1", "b:1 b:1 b:1 b:1 b:1 b:1");
     expect("c:1,c:2", "c:1 c:2 c:1 c:2 c:1 c:2");
 }
-END_TEST
 
 /* Ranks on soft and on RDMA could not meet: it is for hosts where nothing else is left. */
-START_TEST(soft_is_the_last)
+TEST(soft_is_the_last)
 {
     expect("soft,a", "a a a a a a");
     expect("soft,a,d", "a d a d a d");
@@ -153,9 +150,8 @@ START_TEST(soft_is_the_last)
     require(warnings == 1 && strstr(last_warning, "c is passed over"), "%s", last_warning);
     expect("x,soft", "soft soft soft soft soft soft");
 }
-END_TEST
 
-START_TEST(any)
+TEST(any)
 {
     expect(NULL, "a d a d a d");
     list.devices[0].info.active = 0;
@@ -172,10 +168,9 @@ START_TEST(any)
     require_error(choose(NULL, 0, 0, &choice), -ENODEV, "any");
     list.count = 5;
 }
-END_TEST
 
 /* The program's port goes before that of the list, and is what must be active. */
-START_TEST(port_of_the_attributes)
+TEST(port_of_the_attributes)
 {
     expect_at("d:1", 2, "d:2 d:2 d:2 d:2 d:2 d:2");
     require(warnings == 1 && strstr(last_warning, "SLUICE_DEVICE names port 1 of d") &&
@@ -191,9 +186,8 @@ START_TEST(port_of_the_attributes)
     /* Not soft, where the port would count for nothing: opening fails, and says why. */
     expect_at(NULL, 3, "a:3 d:3 a:3 d:3 a:3 d:3");
 }
-END_TEST
 
-START_TEST(devices_of_other_hosts)
+TEST(devices_of_other_hosts)
 {
     struct slu_choice choice;
     expect("x,a,d", "a d a d a d");
@@ -207,9 +201,8 @@ START_TEST(devices_of_other_hosts)
     /* Names are whole. */
     require_error(choose("A,aa,sof,softy", 0, 0, &choice), -ENODEV, "SLUICE_DEVICE");
 }
-END_TEST
 
-START_TEST(wrong_lists)
+TEST(wrong_lists)
 {
     static const struct {
         const char *names, *words;
@@ -243,7 +236,6 @@ START_TEST(wrong_lists)
     expect("a:255,123456789012345678901234567890123456789012345678901234567890123:255,d",
            "d d d d d d");
 }
-END_TEST
 
 static const char *const looked_at[] = {
     "SLUICE_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -287,7 +279,7 @@ static void refuse_rank(const char *words, const char *text)
     require_error(slu_local_rank(&rank, &source), -EINVAL, text);
 }
 
-START_TEST(local_ranks)
+TEST(local_ranks)
 {
     expect_rank("", 0, NULL);
     expect_rank("SLUICE_LOCAL_RANK=3", 3, "SLUICE_LOCAL_RANK");
@@ -309,9 +301,8 @@ START_TEST(local_ranks)
     expect_rank("SLURM_LOCALID=0 LOCAL_RANK=4 WORLD_SIZE=5", 4, "LOCAL_RANK");
     expect_rank("SLUICE_LOCAL_RANK= SLURM_LOCALID=3", 3, "SLURM_LOCALID");
 }
-END_TEST
 
-START_TEST(wrong_local_ranks)
+TEST(wrong_local_ranks)
 {
     refuse_rank("SLUICE_LOCAL_RANK=65536", "SLUICE_LOCAL_RANK '65536' 0 to 65535");
     refuse_rank("SLUICE_LOCAL_RANK=-1", "SLUICE_LOCAL_RANK '-1'");
@@ -320,10 +311,9 @@ START_TEST(wrong_local_ranks)
     refuse_rank("MPI_LOCALRANKID=-1", "MPI_LOCALRANKID '-1'");
     refuse_rank("SLURM_LOCALID=65536", "SLURM_LOCALID '65536'");
 }
-END_TEST
 
 /* Where one device is named the rank does not matter, and is not looked at. */
-START_TEST(local_rank_of_no_use)
+TEST(local_rank_of_no_use)
 {
     struct slu_choice choice;
     set_environment("SLUICE_LOCAL_RANK=x");
@@ -337,10 +327,9 @@ START_TEST(local_rank_of_no_use)
     require_result(sluice_device_list_nearest(&list, 5), 3);
     set_environment("");
 }
-END_TEST
 
 /* No longer than the table of variables has it. */
-START_TEST(long_list)
+TEST(long_list)
 {
     static char names[4100];
     memset(names, 'x', sizeof(names) - 1);
@@ -358,27 +347,10 @@ START_TEST(long_list)
     require(warnings == 103, "%u", warnings);
     set_environment("");
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_checked_fixture(tcase, make_devices, free_devices);
-    tcase_add_test(tcase, one_name);
-    tcase_add_test(tcase, nearest_in_the_order_of_the_list);
-    tcase_add_test(tcase, active_before_near);
-    tcase_add_test(tcase, soft_is_the_last);
-    tcase_add_test(tcase, any);
-    tcase_add_test(tcase, port_of_the_attributes);
-    tcase_add_test(tcase, devices_of_other_hosts);
-    tcase_add_test(tcase, wrong_lists);
-    tcase_add_test(tcase, local_ranks);
-    tcase_add_test(tcase, wrong_local_ranks);
-    tcase_add_test(tcase, local_rank_of_no_use);
-    tcase_add_test(tcase, long_list);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"choice", WIRE_SELF, 30, add}};
-    return run_cases("choice", cases, COUNT(cases));
+    static const struct tests cases[] = {{"choice", WIRE_SELF, 30}};
+    each_test(make_devices, free_devices);
+    return run_groups("choice", cases, COUNT(cases));
 }

@@ -112,7 +112,7 @@ static void check_gids(const struct sluice_device_list *list, uint32_t index,
     }
 }
 
-START_TEST(everything_agrees)
+TEST(everything_agrees)
 {
     struct found found = find();
     uint32_t count = sluice_device_list_count(found.list);
@@ -137,9 +137,8 @@ START_TEST(everything_agrees)
     }
     sluice_device_list_free(found.list);
 }
-END_TEST
 
-START_TEST(soft_is_always_there)
+TEST(soft_is_always_there)
 {
     struct found found = find();
     uint32_t last = sluice_device_list_count(found.list) - 1;
@@ -162,10 +161,9 @@ START_TEST(soft_is_always_there)
     require(strstr(port.description, "127.0.0.9"), "%s", port.description);
     sluice_device_list_free(found.list);
 }
-END_TEST
 
 /* What a context then has and uses. */
-START_TEST(context_is_as_listed)
+TEST(context_is_as_listed)
 {
     struct found found = find();
     require(found.info.active == 1, "%s", found.info.description);
@@ -192,7 +190,6 @@ START_TEST(context_is_as_listed)
     sluice_context_close(context);
     sluice_device_list_free(found.list);
 }
-END_TEST
 
 /* A file of the device in sysfs; false if there is none. */
 static bool read_sysfs(const char *file, char *text, size_t size)
@@ -273,7 +270,7 @@ static uint32_t gids_in_sysfs(const struct sluice_port_info *port)
     return count;
 }
 
-START_TEST(sysfs_says_the_same)
+TEST(sysfs_says_the_same)
 {
     char guid[30];
     char text[100];
@@ -307,9 +304,8 @@ START_TEST(sysfs_says_the_same)
     }
     sluice_device_list_free(found.list);
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
     struct found found = find();
     uint32_t count = sluice_device_list_count(found.list);
@@ -341,10 +337,9 @@ START_TEST(wrong_arguments)
                   "sluice_gid_info.size");
     sluice_device_list_free(found.list);
 }
-END_TEST
 
 /* Looking leaves nothing open, and the text of the last failure alone. */
-START_TEST(looking_changes_nothing)
+TEST(looking_changes_nothing)
 {
     char text[500];
     int fds = count_fds();
@@ -356,7 +351,6 @@ START_TEST(looking_changes_nothing)
     require(count_fds() == fds, "%d fds, were %d", count_fds(), fds);
     require(strcmp(text, sluice_last_error()) == 0, "%s", sluice_last_error());
 }
-END_TEST
 
 /* How a list ended that was asked for with few file descriptors. */
 enum outcome { OUT_WHOLE = 10, OUT_REFUSED, OUT_SHORT, OUT_OTHER, OUT_SPOILT };
@@ -420,7 +414,7 @@ static int run_with_few_files(int left)
  * Whoever lacks file descriptors hears just that, and never that the device is
  * not there; the software transport is there without.
  */
-START_TEST(few_file_descriptors)
+TEST(few_file_descriptors)
 {
     bool rdma = access("/sys/class/infiniband", F_OK) == 0;
     if (!rdma && !device_is_soft()) {
@@ -434,10 +428,9 @@ START_TEST(few_file_descriptors)
         require(!refused || left < 8, "%d left: outcome %d", left, outcome);
     }
 }
-END_TEST
 
 /* Whatever the host has: the call answers as the open does, for each rank. */
-START_TEST(nearest_is_what_is_opened)
+TEST(nearest_is_what_is_opened)
 {
     struct sluice_device_list *list = sluice_device_list_get();
     char both[140];
@@ -468,25 +461,12 @@ START_TEST(nearest_is_what_is_opened)
     sluice_device_list_free(list);
     require_error(sluice_device_list_nearest(NULL, 0), -EINVAL, "device list NULL");
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, everything_agrees);
-    tcase_add_test(tcase, soft_is_always_there);
-    tcase_add_test(tcase, context_is_as_listed);
-    tcase_add_test(tcase, sysfs_says_the_same);
-    tcase_add_test(tcase, wrong_arguments);
-    tcase_add_test(tcase, looking_changes_nothing);
-    tcase_add_test(tcase, nearest_is_what_is_opened);
-    tcase_add_test(tcase, few_file_descriptors);
-}
 
 int main(int argc, char **argv)
 {
-    static const struct cases cases[] = {{"devices", WIRE_SELF, 60, add_tests}};
+    static const struct tests cases[] = {{"devices", WIRE_SELF, 60}};
     if (argc == 3 && strcmp(argv[1], "files") == 0) {
         return list_with_few_files(atoi(argv[2]));
     }
-    return run_cases("devices", cases, COUNT(cases));
+    return run_groups("devices", cases, COUNT(cases));
 }

@@ -172,7 +172,7 @@ static void check_ranks(const char *name, const struct sluice_device_list *list,
     require(strchr(wanted, (int)('0' + last)), "%s: %u", name, last);
 }
 
-START_TEST(whole_distribution)
+TEST(whole_distribution, .times = COUNT(puzzles))
 {
     const struct puzzle *puzzle = &puzzles[_i];
     struct machine machine = puzzle->machine;
@@ -188,10 +188,9 @@ START_TEST(whole_distribution)
     free_list(&list);
     machine_remove(&machine);
 }
-END_TEST
 
 /* Without any CPU nothing is known, and all are equally near. */
-START_TEST(no_affinity)
+TEST(no_affinity)
 {
     struct machine machine = puzzles[3].machine;
     struct sluice_device_list list;
@@ -206,9 +205,8 @@ START_TEST(no_affinity)
     free_list(&list);
     machine_remove(&machine);
 }
-END_TEST
 
-START_TEST(distances)
+TEST(distances)
 {
     struct machine machine = {
         .nodes = {{0, "0-3", "10 11 255"}, {5, "4-7", "12 10 15"}, {1023, "8-11", "40 16 10"}}};
@@ -228,7 +226,6 @@ START_TEST(distances)
     read_near(&machine, 3, 4, &near);
     require_result(slu_near_distance(&near, 0), SLU_NEAR_UNKNOWN);
 }
-END_TEST
 
 static const char *const nonsense[] = {
     "x",        "-",        "0-",
@@ -245,7 +242,7 @@ static const char *const nonsense[] = {
 };
 
 /* Of the first node either file is not as the kernel writes it: it counts as not there. */
-START_TEST(nonsense_of_a_node)
+TEST(nonsense_of_a_node)
 {
     static const char *const files[] = {"devices/system/node/node0/cpulist",
                                         "devices/system/node/node0/distance"};
@@ -271,9 +268,8 @@ START_TEST(nonsense_of_a_node)
         machine_remove(&machine);
     }
 }
-END_TEST
 
-START_TEST(nonsense_of_a_device)
+TEST(nonsense_of_a_device)
 {
     static const char *const more[] = {"", "-2", "1024", "2147483648", "4294967296", "4294967295"};
     struct machine machine = puzzles[3].machine;
@@ -299,10 +295,9 @@ START_TEST(nonsense_of_a_device)
     machine_remove(&machine);
     require_result(slu_near_node(path), -1);
 }
-END_TEST
 
 /* Folders beside those of the nodes, and files of that name. */
-START_TEST(other_names)
+TEST(other_names)
 {
     struct machine machine = puzzles[3].machine;
     struct slu_near near;
@@ -322,10 +317,9 @@ START_TEST(other_names)
     require_result(slu_near_distance(&near, 0), SLU_NEAR_UNKNOWN);
     machine_remove(&machine);
 }
-END_TEST
 
 /* Of the thread that asks, and not of its process. */
-START_TEST(own_affinity)
+TEST(own_affinity)
 {
     cpu_set_t before, one;
     struct slu_cpus cpus;
@@ -345,21 +339,9 @@ START_TEST(own_affinity)
             "%d CPUs", CPU_COUNT_S(sizeof(cpus), cpus.sets));
     sched_setaffinity(0, sizeof(before), &before);
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, whole_distribution, 0, (int)COUNT(puzzles));
-    tcase_add_test(tcase, no_affinity);
-    tcase_add_test(tcase, distances);
-    tcase_add_test(tcase, nonsense_of_a_node);
-    tcase_add_test(tcase, nonsense_of_a_device);
-    tcase_add_test(tcase, other_names);
-    tcase_add_test(tcase, own_affinity);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"near", WIRE_SELF, 30, add}};
-    return run_cases("near", cases, COUNT(cases));
+    static const struct tests cases[] = {{"near", WIRE_SELF, 30}};
+    return run_groups("near", cases, COUNT(cases));
 }

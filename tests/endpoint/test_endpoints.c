@@ -29,7 +29,7 @@ static void refuse(struct sluice_pd *pd, const struct sluice_endpoint *remote, i
     require_null(sluice_prepared_channel_handshake(prepared, remote), error, words);
 }
 
-START_TEST(damaged_endpoints)
+TEST(damaged_endpoints)
 {
     struct sides sides;
     struct sluice_endpoint good;
@@ -59,9 +59,8 @@ START_TEST(damaged_endpoints)
     sluice_prepared_channel_free(peer);
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(endpoint_of_another_version)
+TEST(endpoint_of_another_version)
 {
     struct sides sides;
     struct sluice_endpoint bad;
@@ -89,10 +88,9 @@ START_TEST(endpoint_of_another_version)
     sluice_prepared_channel_free(peer);
     sides_close(&sides);
 }
-END_TEST
 
 /* Written by a later version, which says that this one can read it: what it added is let be. */
-START_TEST(endpoint_from_the_future)
+TEST(endpoint_from_the_future)
 {
     struct sides sides;
     struct sluice_endpoint theirs[2];
@@ -116,9 +114,8 @@ START_TEST(endpoint_from_the_future)
     sluice_channel_close(channels[1]);
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(endpoint_of_another_transport)
+TEST(endpoint_of_another_transport)
 {
     struct sides sides;
     struct sluice_endpoint bad;
@@ -133,10 +130,9 @@ START_TEST(endpoint_of_another_transport)
     sluice_prepared_channel_free(peer);
     sides_close(&sides);
 }
-END_TEST
 
 /* With a right checksum, but made up before the addresses: no crash, and no hang later. */
-START_TEST(forged_endpoints)
+TEST(forged_endpoints)
 {
     struct sides sides;
     struct sluice_endpoint good;
@@ -168,13 +164,12 @@ START_TEST(forged_endpoints)
     sluice_prepared_channel_free(peer);
     sides_close(&sides);
 }
-END_TEST
 
 /*
  * The peer has gone before it ever shook hands: it shows in the first
  * operation. Which side is to connect is a matter of chance, so many times.
  */
-START_TEST(stale_endpoint)
+TEST(stale_endpoint)
 {
     struct sides sides;
     sides_open(&sides);
@@ -193,10 +188,9 @@ START_TEST(stale_endpoint)
     }
     sides_close(&sides);
 }
-END_TEST
 
 /* Of 4 peers, two have endpoints that cannot be used: those come out failed. */
-START_TEST(unusable_peers_of_a_multichannel)
+TEST(unusable_peers_of_a_multichannel)
 {
     struct sides sides;
     struct sluice_endpoint ours[4];
@@ -242,10 +236,9 @@ START_TEST(unusable_peers_of_a_multichannel)
     require_ok(sluice_multichannel_peer_error(star.hub, 1, &error));
     star_close(&star);
 }
-END_TEST
 
 /* A server does not know its clients yet: endpoints of zeros, and they come later. */
-START_TEST(absent_peers_come_later)
+TEST(absent_peers_come_later)
 {
     struct sluice_endpoint ours[2];
     struct sluice_endpoint theirs[2] = {{{0}}};
@@ -274,9 +267,8 @@ START_TEST(absent_peers_come_later)
     }
     star_close(&star);
 }
-END_TEST
 
-START_TEST(wrong_number_of_endpoints)
+TEST(wrong_number_of_endpoints)
 {
     struct sides sides;
     struct sluice_endpoint endpoints[4];
@@ -305,10 +297,9 @@ START_TEST(wrong_number_of_endpoints)
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
     sides_close(&sides);
 }
-END_TEST
 
 /* A peer takes one handshake, after a reset. */
-START_TEST(handshakes_of_a_peer)
+TEST(handshakes_of_a_peer)
 {
     struct star star;
     struct sluice_endpoint ours;
@@ -340,10 +331,9 @@ START_TEST(handshakes_of_a_peer)
     }
     star_close(&star);
 }
-END_TEST
 
 /* What a peer gave out before its reset is refused, and nothing has happened by that. */
-START_TEST(endpoint_of_before_a_reset)
+TEST(endpoint_of_before_a_reset)
 {
     struct sluice_endpoint ours;
     struct sluice_endpoint theirs[3];
@@ -387,7 +377,6 @@ START_TEST(endpoint_of_before_a_reset)
     star_works(&star, 0);
     star_close(&star);
 }
-END_TEST
 
 /* A pair, and the endpoints that it is connected by. */
 static void open_with_endpoints(struct pair *pair, struct sluice_endpoint endpoints[2])
@@ -416,7 +405,7 @@ static void reset_and_find_stale(struct pair *pair, const struct sluice_endpoint
 }
 
 /* A channel's handshake consumes, also then. */
-START_TEST(channel_refuses_a_stale_endpoint)
+TEST(channel_refuses_a_stale_endpoint)
 {
     struct sluice_endpoint endpoints[2];
     struct pair pair;
@@ -425,10 +414,9 @@ START_TEST(channel_refuses_a_stale_endpoint)
     reset_and_find_stale(&pair, &endpoints[1], "stale generation 1 generation 1 reset");
     pair_close(&pair);
 }
-END_TEST
 
 /* It answered, if only by a refusal, so its side of the connection is used up. */
-START_TEST(endpoint_of_a_peer_that_refused)
+TEST(endpoint_of_a_peer_that_refused)
 {
     struct sluice_endpoint endpoints[2];
     struct memory near;
@@ -442,10 +430,9 @@ START_TEST(endpoint_of_a_peer_that_refused)
     memory_close(&near);
     pair_close(&pair);
 }
-END_TEST
 
 /* A peer that had not come so far uses what it gave out, after all the patience of this side. */
-START_TEST(endpoint_of_a_late_peer)
+TEST(endpoint_of_a_late_peer)
 {
     struct sluice_endpoint endpoints[2];
     struct pair pair;
@@ -469,10 +456,9 @@ START_TEST(endpoint_of_a_late_peer)
     pair_works(&pair);
     pair_close(&pair);
 }
-END_TEST
 
 /* Each preparation has another endpoint. */
-START_TEST(endpoints_are_unique)
+TEST(endpoints_are_unique)
 {
     struct sides sides;
     struct sluice_endpoint endpoints[8];
@@ -490,10 +476,9 @@ START_TEST(endpoints_are_unique)
     }
     sides_close(&sides);
 }
-END_TEST
 
 /* A channel may be its own peer. */
-START_TEST(channel_to_itself)
+TEST(channel_to_itself)
 {
     struct sides sides;
     struct sluice_endpoint endpoint;
@@ -513,29 +498,8 @@ START_TEST(channel_to_itself)
     sluice_channel_close(channel);
     sides_close(&sides);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, damaged_endpoints);
-    tcase_add_test(tcase, endpoint_of_another_version);
-    tcase_add_test(tcase, endpoint_from_the_future);
-    tcase_add_test(tcase, endpoint_of_another_transport);
-    tcase_add_test(tcase, forged_endpoints);
-    tcase_add_test(tcase, stale_endpoint);
-    tcase_add_test(tcase, unusable_peers_of_a_multichannel);
-    tcase_add_test(tcase, absent_peers_come_later);
-    tcase_add_test(tcase, wrong_number_of_endpoints);
-    tcase_add_test(tcase, handshakes_of_a_peer);
-    tcase_add_test(tcase, endpoint_of_before_a_reset);
-    tcase_add_test(tcase, channel_refuses_a_stale_endpoint);
-    tcase_add_test(tcase, endpoint_of_a_peer_that_refused);
-    tcase_add_test(tcase, endpoint_of_a_late_peer);
-    tcase_add_test(tcase, endpoints_are_unique);
-    tcase_add_test(tcase, channel_to_itself);
-}
 
 int main(void)
 {
-    return run_on_wires("endpoints", 60, add_tests);
+    return run_tests("endpoints", 60);
 }

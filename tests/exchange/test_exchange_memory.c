@@ -110,7 +110,7 @@ static void run_soon(struct parties *parties, void (*function)(struct party *par
     require(fair_now() - start < SOON, "%lld ms", (long long)(fair_now() - start) / 1000000);
 }
 
-START_TEST(each_rank_of_tcp)
+TEST(each_rank_of_tcp, .group = "tcp")
 {
     struct parties parties;
     char words[80];
@@ -127,9 +127,8 @@ START_TEST(each_rank_of_tcp)
         }
     }
 }
-END_TEST
 
-START_TEST(rank_0_of_tcp_without_words)
+TEST(rank_0_of_tcp_without_words, .group = "tcp")
 {
     struct parties parties;
     poor = 0;
@@ -140,9 +139,8 @@ START_TEST(rank_0_of_tcp_without_words)
         party_require(&parties.party[i], -ECONNRESET, "rank 0 gone");
     }
 }
-END_TEST
 
-START_TEST(alltoall_of_rank_0)
+TEST(alltoall_of_rank_0, .group = "tcp")
 {
     struct parties parties;
     for (poor = 1; poor <= 2; poor++) {
@@ -152,7 +150,6 @@ START_TEST(alltoall_of_rank_0)
         }
     }
 }
-END_TEST
 
 static void open_node(struct party *party)
 {
@@ -171,7 +168,7 @@ static void open_node(struct party *party)
     sluice_context_close(context);
 }
 
-START_TEST(node_of_each_rank)
+TEST(node_of_each_rank, .group = "tcp")
 {
     struct parties parties;
     char words[40];
@@ -183,7 +180,6 @@ START_TEST(node_of_each_rank)
         }
     }
 }
-END_TEST
 
 static unsigned gathers;
 
@@ -208,7 +204,7 @@ static struct sluice_exchange *wrap_gather(void)
     return exchange;
 }
 
-START_TEST(functions_of_the_program)
+TEST(functions_of_the_program, .group = "tcp")
 {
     uint64_t to[RANKS] = {0}, from[RANKS];
     uint32_t rank, ranks;
@@ -238,7 +234,6 @@ START_TEST(functions_of_the_program)
         require(has_failed(), "%u", number);
     }
 }
-END_TEST
 
 /* What the pretend libpmix has seen. */
 static unsigned (*count_fences)(void);
@@ -256,7 +251,7 @@ static struct sluice_exchange *open_pmix(const char *wrong)
 
 #define NO_MEMORY 3
 
-START_TEST(pmix)
+TEST(pmix, .group = "pmix")
 {
     bool more = true;
     uint64_t own = 7, all[2];
@@ -282,10 +277,9 @@ START_TEST(pmix)
     }
     require(told >= 3, "%u", told);
 }
-END_TEST
 
 /* One fence is in store, so that a barrier needs no memory; it is used once. */
-START_TEST(barrier_of_pmix)
+TEST(barrier_of_pmix, .group = "pmix")
 {
     struct sluice_exchange *exchange = open_pmix("");
     fail_allocation(1);
@@ -296,9 +290,8 @@ START_TEST(barrier_of_pmix)
     require_broken(exchange);
     sluice_exchange_close(exchange);
 }
-END_TEST
 
-START_TEST(locality_of_pmix)
+TEST(locality_of_pmix, .group = "pmix")
 {
     uint32_t rank, ranks;
     struct sluice_exchange *exchange = open_pmix("");
@@ -311,10 +304,9 @@ START_TEST(locality_of_pmix)
     require_broken(exchange);
     sluice_exchange_close(exchange);
 }
-END_TEST
 
 /* The other rank says so. */
-START_TEST(another_rank_of_pmix)
+TEST(another_rank_of_pmix, .group = "pmix")
 {
     uint64_t own = 7, all[2];
     struct sluice_exchange *exchange = open_pmix("memory");
@@ -323,10 +315,9 @@ START_TEST(another_rank_of_pmix)
     require_broken(exchange);
     sluice_exchange_close(exchange);
 }
-END_TEST
 
 /* Who has failed on its own before it met the others has not counted the exchange. */
-START_TEST(opening_over_pmix)
+TEST(opening_over_pmix, .group = "pmix")
 {
     const struct sluice_exchange_attr attr = {.size = sizeof(attr), .kind = SLUICE_EXCHANGE_PMIX};
     sluice_exchange_close(open_pmix(""));
@@ -349,30 +340,10 @@ START_TEST(opening_over_pmix)
         require(number < 20, "it has no end");
     }
 }
-END_TEST
-
-static void add_tcp(TCase *tcase)
-{
-    tcase_add_test(tcase, each_rank_of_tcp);
-    tcase_add_test(tcase, rank_0_of_tcp_without_words);
-    tcase_add_test(tcase, alltoall_of_rank_0);
-    tcase_add_test(tcase, node_of_each_rank);
-    tcase_add_test(tcase, functions_of_the_program);
-}
-
-static void add_pmix(TCase *tcase)
-{
-    tcase_add_test(tcase, pmix);
-    tcase_add_test(tcase, barrier_of_pmix);
-    tcase_add_test(tcase, locality_of_pmix);
-    tcase_add_test(tcase, another_rank_of_pmix);
-    tcase_add_test(tcase, opening_over_pmix);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"tcp", WIRE_TCP, 90, add_tcp},
-                                         {"pmix", WIRE_SELF, 60, add_pmix}};
+    static const struct tests cases[] = {{"tcp", WIRE_TCP, 90}, {"pmix", WIRE_SELF, 60}};
     size_t count = 1;
 #ifdef HAVE_PMIX
     void *fake = dlopen(FAKE_PMIX, RTLD_NOW | RTLD_LOCAL);
@@ -386,5 +357,5 @@ int main(void)
         return EXIT_FAILURE;
     }
 #endif
-    return run_cases("exchange_memory", cases, count);
+    return run_groups("exchange_memory", cases, count);
 }

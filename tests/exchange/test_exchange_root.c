@@ -25,7 +25,7 @@ static void require_all_ok(const struct parties *parties)
     }
 }
 
-START_TEST(a_port_in_use)
+TEST(a_port_in_use, .times = 2)
 {
     struct parties parties, others;
     parties_make(&parties, 2, SLUICE_S(2));
@@ -45,10 +45,9 @@ START_TEST(a_port_in_use)
                           : "port in use another port in SLUICE_ROOT");
     party_require(&parties.party[0], -ETIMEDOUT, "rank 1");
 }
-END_TEST
 
 /* An address of nobody: who reads of it is told where it is from. */
-START_TEST(a_root_of_another_host)
+TEST(a_root_of_another_host, .times = 2)
 {
     struct parties parties;
     parties_make(&parties, 2, SLUICE_S(2));
@@ -63,10 +62,9 @@ START_TEST(a_root_of_another_host)
                   _i == 0 ? "cannot listen at 192.0.2.1 20000 sluice_exchange_attr.root"
                           : "cannot listen at 192.0.2.1 20000 SLUICE_ROOT");
 }
-END_TEST
 
 /* It is the name that is to blame, and who said it, and not the ranks that do not find it. */
-START_TEST(a_root_that_nobody_knows)
+TEST(a_root_that_nobody_knows, .times = 2)
 {
     struct parties parties;
     parties_make(&parties, 3, SLUICE_S(1));
@@ -86,10 +84,9 @@ START_TEST(a_root_that_nobody_knows)
         party_require(&parties.party[i], -ETIMEDOUT, words[(i > 0 ? 2 : 0) + _i]);
     }
 }
-END_TEST
 
 /* A name that others know is no mistake of rank 0, which listens on all its addresses. */
-START_TEST(a_root_that_others_know)
+TEST(a_root_that_others_know)
 {
     struct parties parties;
     char other[64];
@@ -99,7 +96,6 @@ START_TEST(a_root_that_others_know)
     parties_run(&parties, NULL);
     require_all_ok(&parties);
 }
-END_TEST
 
 static atomic_bool answered;
 
@@ -122,7 +118,7 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
 }
 
 /* Rank 0 does not need its name: it waits for no answer while all come, nor if nobody does. */
-START_TEST(a_root_of_which_no_answer_comes)
+TEST(a_root_of_which_no_answer_comes)
 {
     struct parties parties;
     char root[64];
@@ -139,10 +135,9 @@ START_TEST(a_root_of_which_no_answer_comes)
     require(fair_now() - start < SOON, "%lld ns", (long long)(fair_now() - start));
     atomic_store(&answered, true);
 }
-END_TEST
 
 /* The other ranks need it: they say so when their time is up, and leave the question behind. */
-START_TEST(a_root_of_which_others_get_no_answer)
+TEST(a_root_of_which_others_get_no_answer)
 {
     struct parties parties;
     parties_make(&parties, 2, SLUICE_MS(300));
@@ -158,20 +153,9 @@ START_TEST(a_root_of_which_others_get_no_answer)
     /* It is answered all the same, and nobody hears it. */
     atomic_store(&answered, true);
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, a_port_in_use, 0, 2);
-    tcase_add_loop_test(tcase, a_root_of_another_host, 0, 2);
-    tcase_add_loop_test(tcase, a_root_that_nobody_knows, 0, 2);
-    tcase_add_test(tcase, a_root_that_others_know);
-    tcase_add_test(tcase, a_root_of_which_no_answer_comes);
-    tcase_add_test(tcase, a_root_of_which_others_get_no_answer);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {{"root", WIRE_TCP, 60, add}};
-    return run_cases("exchange_root", cases, COUNT(cases));
+    const struct tests cases[] = {{"root", WIRE_TCP, 60}};
+    return run_groups("exchange_root", cases, COUNT(cases));
 }

@@ -45,7 +45,7 @@ static void require_all_ok(const struct parties *parties)
     }
 }
 
-START_TEST(all_calls_of_all_sizes)
+TEST(all_calls_of_all_sizes, .times = COUNT(counts))
 {
     struct parties parties;
     parties_make(&parties, counts[_i], LONG);
@@ -54,7 +54,6 @@ START_TEST(all_calls_of_all_sizes)
     require_all_ok(&parties);
     require(settle_fds(fds) == fds, "%d fds, were %d", count_fds(), fds);
 }
-END_TEST
 
 static void call_large(struct party *party)
 {
@@ -63,16 +62,15 @@ static void call_large(struct party *party)
 }
 
 /* More than rank 0 holds at once. */
-START_TEST(the_largest_blocks)
+TEST(the_largest_blocks)
 {
     struct parties parties;
     parties_make(&parties, 5, LONG);
     parties_run(&parties, call_large);
     require_all_ok(&parties);
 }
-END_TEST
 
-START_TEST(a_single_rank_needs_no_root)
+TEST(a_single_rank_needs_no_root)
 {
     struct parties parties;
     parties_make(&parties, 1, LONG);
@@ -80,9 +78,8 @@ START_TEST(a_single_rank_needs_no_root)
     parties_run(&parties, call_all_sizes);
     require_all_ok(&parties);
 }
-END_TEST
 
-START_TEST(roots_by_name_and_by_ipv6)
+TEST(roots_by_name_and_by_ipv6, .times = 2)
 {
     static const char *const hosts[] = {"localhost", "[::1]"};
     struct parties parties;
@@ -96,7 +93,6 @@ START_TEST(roots_by_name_and_by_ipv6)
     }
     require_all_ok(&parties);
 }
-END_TEST
 
 /* Rank 0, or rank 3. */
 /* A program that passes what is left of its time: nobody hears of such a call. */
@@ -114,7 +110,7 @@ static void call_without_time(struct party *party)
     party_calls(party, 100);
 }
 
-START_TEST(calls_without_time)
+TEST(calls_without_time)
 {
     struct parties parties;
     parties_make(&parties, 3, 0);
@@ -126,9 +122,8 @@ START_TEST(calls_without_time)
     parties_run(&parties, call_without_time);
     require_all_ok(&parties);
 }
-END_TEST
 
-START_TEST(a_late_rank)
+TEST(a_late_rank, .times = 2)
 {
     struct parties parties;
     parties_make(&parties, 5, LONG);
@@ -136,7 +131,6 @@ START_TEST(a_late_rank)
     parties_run(&parties, call_all_sizes);
     require_all_ok(&parties);
 }
-END_TEST
 
 static void call_slowly(struct party *party)
 {
@@ -148,14 +142,13 @@ static void call_slowly(struct party *party)
     }
 }
 
-START_TEST(a_slow_rank)
+TEST(a_slow_rank)
 {
     struct parties parties;
     parties_make(&parties, 5, LONG);
     parties_run(&parties, call_slowly);
     require_all_ok(&parties);
 }
-END_TEST
 
 static void leave_or_call(struct party *party)
 {
@@ -170,7 +163,7 @@ static void leave_or_call(struct party *party)
     require_error(sluice_exchange_barrier(party->exchange, party->deadline), -ENOTCONN, "failed");
 }
 
-START_TEST(a_rank_that_left_is_named_to_all)
+TEST(a_rank_that_left_is_named_to_all)
 {
     static const uint32_t gone[] = {2};
     struct parties parties;
@@ -185,7 +178,6 @@ START_TEST(a_rank_that_left_is_named_to_all)
         }
     }
 }
-END_TEST
 
 static void leave_root(struct party *party)
 {
@@ -195,7 +187,7 @@ static void leave_root(struct party *party)
     }
 }
 
-START_TEST(rank_0_that_left_is_named)
+TEST(rank_0_that_left_is_named)
 {
     static const uint32_t root[] = {0};
     struct parties parties;
@@ -206,7 +198,6 @@ START_TEST(rank_0_that_left_is_named)
         party_require_missing(&parties.party[i], root, 1);
     }
 }
-END_TEST
 
 static pthread_barrier_t meeting;
 
@@ -222,7 +213,7 @@ static void miss_call(struct party *party)
     pthread_barrier_wait(&meeting);
 }
 
-START_TEST(a_deadline_names_who_was_missing)
+TEST(a_deadline_names_who_was_missing)
 {
     static const uint32_t missing[] = {1, 3};
     struct parties parties;
@@ -235,7 +226,6 @@ START_TEST(a_deadline_names_who_was_missing)
         party_require_missing(&parties.party[i], missing, 2);
     }
 }
-END_TEST
 
 /* Rank 0 is there, and does not call; then it hears of it. */
 static void miss_root(struct party *party)
@@ -251,7 +241,7 @@ static void miss_root(struct party *party)
     }
 }
 
-START_TEST(rank_0_that_does_not_call_is_missing)
+TEST(rank_0_that_does_not_call_is_missing)
 {
     static const uint32_t root[] = {0};
     struct parties parties;
@@ -263,7 +253,6 @@ START_TEST(rank_0_that_does_not_call_is_missing)
     party_require_missing(&parties.party[1], root, 1);
     party_require(&parties.party[0], -ETIMEDOUT, "deadline of rank 1");
 }
-END_TEST
 
 /* Rank 1 has given up when rank 0 comes; the others wait, but for rank 3 of a job with a name. */
 static void come_late(struct party *party)
@@ -282,7 +271,7 @@ static void come_late(struct party *party)
     pthread_barrier_wait(&meeting);
 }
 
-START_TEST(a_late_rank_0_names_itself)
+TEST(a_late_rank_0_names_itself, .times = 2)
 {
     static const uint32_t missing[] = {0, 3};
     struct parties parties;
@@ -304,7 +293,6 @@ START_TEST(a_late_rank_0_names_itself)
     }
     party_require(&parties.party[1], -ETIMEDOUT, "rank 0 deadline of rank 1");
 }
-END_TEST
 
 /* Rank 4 is there, and does not call: the others have given what is due in the first round. */
 static void miss_alltoall(struct party *party)
@@ -323,7 +311,7 @@ static void miss_alltoall(struct party *party)
     free(from);
 }
 
-START_TEST(a_deadline_in_a_round_names_who_was_missing)
+TEST(a_deadline_in_a_round_names_who_was_missing)
 {
     static const uint32_t missing[] = {4};
     struct parties parties;
@@ -336,9 +324,8 @@ START_TEST(a_deadline_in_a_round_names_who_was_missing)
         party_require_missing(&parties.party[i], missing, 1);
     }
 }
-END_TEST
 
-START_TEST(more_ranks_than_file_descriptors)
+TEST(more_ranks_than_file_descriptors)
 {
     struct parties parties;
     struct rlimit limit, low;
@@ -354,9 +341,8 @@ START_TEST(more_ranks_than_file_descriptors)
     party_require(&parties.party[0], -EMFILE, "rank 0 of 64 ranks needs 64 limit is 66");
     require(fair_now() - start < SOON, "it waited for the deadline");
 }
-END_TEST
 
-START_TEST(a_rank_that_never_comes_is_named_to_all)
+TEST(a_rank_that_never_comes_is_named_to_all)
 {
     struct parties parties;
     parties_make(&parties, 5, LONG);
@@ -371,9 +357,8 @@ START_TEST(a_rank_that_never_comes_is_named_to_all)
         }
     }
 }
-END_TEST
 
-START_TEST(rank_0_that_never_comes_is_named)
+TEST(rank_0_that_never_comes_is_named)
 {
     struct parties parties;
     parties_make(&parties, 3, SLUICE_MS(300));
@@ -382,7 +367,6 @@ START_TEST(rank_0_that_never_comes_is_named)
     party_require(&parties.party[1], -ETIMEDOUT, "rank 0 did not come");
     party_require(&parties.party[2], -ETIMEDOUT, "rank 0 did not come");
 }
-END_TEST
 
 static void call_other(struct party *party)
 {
@@ -401,7 +385,7 @@ static void call_other(struct party *party)
 }
 
 /* Another kind, and another number of bytes. */
-START_TEST(ranks_that_disagree_on_a_call)
+TEST(ranks_that_disagree_on_a_call, .times = 2)
 {
     static const char *const words[] = {"rank 1 call 1, barrier rank 0 allgather of 8 bytes",
                                         "rank 1 call 1, allgather of 4 bytes rank 0 of 8 bytes"};
@@ -415,7 +399,6 @@ START_TEST(ranks_that_disagree_on_a_call)
         party_require(&parties.party[i], -EPROTO, words[_i]);
     }
 }
-END_TEST
 
 /* The processes of a group, of which one is killed in the middle of a call. */
 static void be_killed(struct rank *rank)
@@ -440,38 +423,15 @@ static void be_killed(struct rank *rank)
     sluice_exchange_close(party.exchange);
 }
 
-START_TEST(a_process_that_is_killed)
+TEST(a_process_that_is_killed)
 {
     char root[64];
     snprintf(root, sizeof(root), "127.0.0.1:%u", find_port());
     group_run(5, be_killed, root, 20);
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, all_calls_of_all_sizes, 0, COUNT(counts));
-    tcase_add_test(tcase, the_largest_blocks);
-    tcase_add_test(tcase, a_single_rank_needs_no_root);
-    tcase_add_loop_test(tcase, roots_by_name_and_by_ipv6, 0, 2);
-    tcase_add_test(tcase, calls_without_time);
-    tcase_add_loop_test(tcase, a_late_rank, 0, 2);
-    tcase_add_test(tcase, a_slow_rank);
-    tcase_add_test(tcase, a_rank_that_left_is_named_to_all);
-    tcase_add_test(tcase, rank_0_that_left_is_named);
-    tcase_add_test(tcase, a_deadline_names_who_was_missing);
-    tcase_add_test(tcase, rank_0_that_does_not_call_is_missing);
-    tcase_add_loop_test(tcase, a_late_rank_0_names_itself, 0, 2);
-    tcase_add_test(tcase, a_deadline_in_a_round_names_who_was_missing);
-    tcase_add_test(tcase, more_ranks_than_file_descriptors);
-    tcase_add_test(tcase, a_rank_that_never_comes_is_named_to_all);
-    tcase_add_test(tcase, rank_0_that_never_comes_is_named);
-    tcase_add_loop_test(tcase, ranks_that_disagree_on_a_call, 0, 2);
-    tcase_add_test(tcase, a_process_that_is_killed);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add}};
-    return run_cases("exchange_tcp", cases, COUNT(cases));
+    const struct tests cases[] = {{"tcp", WIRE_TCP, 60}};
+    return run_groups("exchange_tcp", cases, COUNT(cases));
 }

@@ -58,7 +58,7 @@ static void refuse(const char *text, const char *words)
     require_error(read_file(text, 0, 0, &launch), -EINVAL, words);
 }
 
-START_TEST(right_file)
+TEST(right_file)
 {
     struct slu_launch launch;
     unsetenv("SLUICE_DEVICE");
@@ -72,9 +72,8 @@ START_TEST(right_file)
     require(strstr(launch.source, "host file"), "%s", launch.source);
     require(warnings == 0, "%s", last_line);
 }
-END_TEST
 
-START_TEST(any_order)
+TEST(any_order)
 {
     struct slu_launch launch;
     require_ok(read_file(
@@ -83,9 +82,8 @@ START_TEST(any_order)
     require(strcmp(launch.root, "a:1") == 0, "%s", launch.root);
     require(strcmp(launch.source, "the test") == 0, "%s", launch.source);
 }
-END_TEST
 
-START_TEST(device_of_the_environment)
+TEST(device_of_the_environment)
 {
     struct slu_launch launch;
     setenv("SLUICE_DEVICE", "soft", 1);
@@ -96,10 +94,9 @@ START_TEST(device_of_the_environment)
         read_file("{\"hosts\":[{\"hostname\":\"a\",\"port\":1,\"rankid\":0}]}", 0, 1, &launch));
     require(launch.device[0] == '\0', "%s", launch.device);
 }
-END_TEST
 
 /* What the exchange tells the program: NAME or NAME:PORT as it stands in the file. */
-START_TEST(device_of_the_exchange)
+TEST(device_of_the_exchange)
 {
     static const char *const devices[] = {"mlx5_0", "mlx5_1:2", "", NULL};
     for (size_t i = 0; i < COUNT(devices); i++) {
@@ -128,9 +125,8 @@ START_TEST(device_of_the_exchange)
         unlink(path);
     }
 }
-END_TEST
 
-START_TEST(own_host)
+TEST(own_host)
 {
     struct slu_launch launch;
     char own[200] = "";
@@ -157,9 +153,8 @@ START_TEST(own_host)
         read_file("{\"hosts\":[" HOST("no-such", "1", "0") "]}", SLU_RANK_UNKNOWN, 0, &launch),
         -EINVAL, "0 of its hosts SLUICE_RANK");
 }
-END_TEST
 
-START_TEST(root_stays)
+TEST(root_stays)
 {
     struct slu_launch launch = {.rank = 0, .ranks = 1, .root = "given:7"};
     write_file("{\"hosts\":[" HOST("a", "1", "0") "]}");
@@ -167,18 +162,16 @@ START_TEST(root_stays)
     unlink(path);
     require(strcmp(launch.root, "given:7") == 0, "%s", launch.root);
 }
-END_TEST
 
-START_TEST(contradictions)
+TEST(contradictions)
 {
     struct slu_launch launch;
     const char *two = "{\"hosts\":[" HOST("a", "1", "0") "," HOST("b", "2", "1") "]}";
     require_error(read_file(two, 0, 3, &launch), -EINVAL, "2 hosts the test 3 ranks");
     require_error(read_file(two, 2, 0, &launch), -EINVAL, "SLUICE_RANK is 2 2 hosts");
 }
-END_TEST
 
-START_TEST(no_file)
+TEST(no_file)
 {
     struct slu_launch launch = {.rank = 0};
     require_error(slu_host_file_read("/no/such/file", &launch), -EINVAL, "/no/such/file read");
@@ -190,9 +183,8 @@ START_TEST(no_file)
     unlink(path);
     require_error(result, -EINVAL, path);
 }
-END_TEST
 
-START_TEST(no_json)
+TEST(no_json)
 {
     refuse("", ":1:");
     refuse("hosts: a, b\n", ":1:");
@@ -203,7 +195,6 @@ START_TEST(no_json)
     refuse("{\"host\":[]}", "\"hosts\"");
     refuse("{\"hosts\":[]}", "0 hosts 65536");
 }
-END_TEST
 
 /* The third entry begins in line 5, whatever stands in those before. */
 #define BEFORE                                                  \
@@ -212,7 +203,7 @@ END_TEST
         "0") ",\n{\"comm"                                       \
              "ent\":\"}],[{\\\"hosts\\\": \", \"hostname\":\"b\",\"port\":2, \"rankid\":1},\n"
 
-START_TEST(lines)
+TEST(lines)
 {
     refuse(BEFORE HOST("", "3", "2") "]}", ":5: rank 2 \"hostname\"");
     refuse(BEFORE "\n\n{\"port\":3,\"rankid\":2}]}", ":7: rank 2 \"hostname\"");
@@ -232,9 +223,8 @@ START_TEST(lines)
     refuse(BEFORE "3,\n" HOST("d", "3", "3") "]}", ":5: object");
     refuse(BEFORE "[" HOST("d", "3", "3") "]]}", ":5: object");
 }
-END_TEST
 
-START_TEST(ranks)
+TEST(ranks)
 {
     refuse("{\"hosts\":[\n" HOST("a", "1", "1") ",\n" HOST("b", "2", "2") "]}",
            ":2: rank 1 first rank 0");
@@ -242,9 +232,8 @@ START_TEST(ranks)
     refuse(BEFORE HOST("c", "3", "1") "]}", ":5: rank 1 line 4 the same rank");
     refuse(BEFORE HOST("c", "3", "0") "]}", ":5: rank 0 line 3 the same rank");
 }
-END_TEST
 
-START_TEST(unknown_keys)
+TEST(unknown_keys)
 {
     struct slu_launch launch;
     require_ok(read_file("{\"hosts\":[\n{\"hostname\":\"a\",\"port\":1,\"rankid\":0,\"rank\":1}]}",
@@ -252,7 +241,6 @@ START_TEST(unknown_keys)
     require(warnings == 1 && strstr(last_line, ":2:") && strstr(last_line, "\"rank\""), "%u, %s",
             warnings, last_line);
 }
-END_TEST
 
 static void expect_rank(const struct sluice_exchange_attr *attr, uint32_t rank, const char *source)
 {
@@ -292,7 +280,7 @@ static void by_attributes(void)
 }
 
 /* All the way from the variable. */
-START_TEST(by_environment)
+TEST(by_environment)
 {
     static const char *const others[] = {"OMPI_COMM_WORLD_RANK",
                                          "OMPI_COMM_WORLD_SIZE",
@@ -327,29 +315,11 @@ START_TEST(by_environment)
     require_error(slu_launch_read(NULL, &launch), -EINVAL, "2 hosts PMI_RANK 3 ranks");
     unlink(path);
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_test(tcase, right_file);
-    tcase_add_test(tcase, any_order);
-    tcase_add_test(tcase, device_of_the_environment);
-    tcase_add_test(tcase, device_of_the_exchange);
-    tcase_add_test(tcase, own_host);
-    tcase_add_test(tcase, root_stays);
-    tcase_add_test(tcase, contradictions);
-    tcase_add_test(tcase, no_file);
-    tcase_add_test(tcase, no_json);
-    tcase_add_test(tcase, lines);
-    tcase_add_test(tcase, ranks);
-    tcase_add_test(tcase, unknown_keys);
-    tcase_add_test(tcase, by_environment);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"host file", WIRE_SELF, 30, add}};
-    return run_cases("host_file", cases, COUNT(cases));
+    static const struct tests cases[] = {{"host file", WIRE_SELF, 30}};
+    return run_groups("host_file", cases, COUNT(cases));
 }
 
 #else

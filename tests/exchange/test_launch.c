@@ -94,7 +94,7 @@ static void refuse(const char *words, int error, const char *text)
     require_error(slu_launch_read(NULL, &launch), -error, text);
 }
 
-START_TEST(each_alone)
+TEST(each_alone)
 {
     expect("SLUICE_RANK=3 SLUICE_RANKS=4", 3, 4, "SLUICE_RANK");
     expect("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2", 1, 2, "OMPI_COMM_WORLD_RANK");
@@ -103,9 +103,8 @@ START_TEST(each_alone)
     expect("SLURM_PROCID=65535 SLURM_NTASKS=65536", 65535, 65536, "SLURM_PROCID");
     require(warnings == 0, "%s", last_line);
 }
-END_TEST
 
-START_TEST(attributes_first)
+TEST(attributes_first)
 {
     struct sluice_exchange_attr attr = {.size = sizeof(attr),
                                         .kind = SLUICE_EXCHANGE_TCP,
@@ -143,7 +142,6 @@ START_TEST(attributes_first)
     launch = read_launch("SLUICE_RANK=1 SLUICE_RANKS=3", &some);
     require(launch.rank == 1 && launch.ranks == 3, "%u of %u", launch.rank, launch.ranks);
 }
-END_TEST
 
 /* Each that only TCP heeds, alone. */
 static const struct of_tcp {
@@ -163,7 +161,7 @@ static const struct of_tcp {
 };
 
 /* Over PMIx none of them is ignored, whoever asked for it; else they ask for TCP. */
-START_TEST(attributes_of_tcp)
+TEST(attributes_of_tcp, .times = COUNT(of_tcp))
 {
     const struct of_tcp *one = &of_tcp[_i];
     struct sluice_exchange_attr attr = one->attr;
@@ -206,9 +204,8 @@ START_TEST(attributes_of_tcp)
                                          .job = ""};
     require_ok(slu_launch_read(&empty, &launch));
 }
-END_TEST
 
-START_TEST(wrong_attributes)
+TEST(wrong_attributes)
 {
     struct slu_launch launch;
     char job[65];
@@ -235,9 +232,8 @@ START_TEST(wrong_attributes)
     attr.job = job;
     require_error(slu_launch_read(&attr, &launch), -EINVAL, "job has 64 63");
 }
-END_TEST
 
-START_TEST(kinds)
+TEST(kinds)
 {
     /* By hand is meant by hand; a launcher's rank leaves it open. */
     require_result(read_launch("SLUICE_RANK=0 SLUICE_RANKS=1", NULL).kind, SLUICE_EXCHANGE_TCP);
@@ -253,9 +249,8 @@ START_TEST(kinds)
                    SLUICE_EXCHANGE_AUTO);
     require(warnings == 1, "%u, %s", warnings, last_line);
 }
-END_TEST
 
-START_TEST(halves)
+TEST(halves)
 {
     refuse("SLUICE_RANK=0", EINVAL, "SLUICE_RANK is 0 how many SLUICE_RANKS");
     refuse("SLUICE_RANKS=2", EINVAL, "SLUICE_RANKS is set SLUICE_RANK");
@@ -269,9 +264,8 @@ START_TEST(halves)
     refuse("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a", ENOENT, "nothing says");
     refuse("SLURM_PROCID=0", ENOENT, "nothing says");
 }
-END_TEST
 
-START_TEST(nonsense)
+TEST(nonsense)
 {
     refuse("SLUICE_RANK=2 SLUICE_RANKS=2", EINVAL, "SLUICE_RANK is 2 SLUICE_RANKS 2");
     refuse("SLUICE_RANK=x SLUICE_RANKS=2", EINVAL, "SLUICE_RANK 'x'");
@@ -283,15 +277,13 @@ START_TEST(nonsense)
     refuse("SLURM_PROCID=1 SLURM_NTASKS=0", EINVAL, "SLURM_NTASKS '0'");
     refuse("SLURM_PROCID= SLURM_NTASKS=", ENOENT, "nothing says");
 }
-END_TEST
 
-START_TEST(nothing)
+TEST(nothing)
 {
     refuse("", ENOENT,
            "nothing attributes SLUICE_RANK SLUICE_RANKS Open MPI PMI PMIx torchrun Slurm "
            "SLUICE_HOST_FILE mpirun srun sluice-launch SLUICE_RANK=0 SLUICE_RANKS=1");
 }
-END_TEST
 
 /* Without jansson there is another error, of the same file. */
 static void refuse_host_file(const char *words, const struct sluice_exchange_attr *attr,
@@ -305,16 +297,15 @@ static void refuse_host_file(const char *words, const struct sluice_exchange_att
     require_error(result, result, source);
 }
 
-START_TEST(host_files_that_are_not_there)
+TEST(host_files_that_are_not_there)
 {
     struct sluice_exchange_attr attr = {.size = sizeof(attr), .host_file = "/no/such/file"};
     refuse_host_file("SLUICE_HOST_FILE=/no/such/file", NULL, "; SLUICE_HOST_FILE names");
     refuse_host_file("SLUICE_HOST_FILE=/dev/null", &attr, "; sluice_exchange_attr.host_file names");
 }
-END_TEST
 
 /* For the texts of those who cannot use it. */
-START_TEST(sources)
+TEST(sources)
 {
     struct sluice_exchange_attr attr = {.size = sizeof(attr), .root = "a:1", .secret_file = "/f"};
     struct slu_launch launch =
@@ -331,9 +322,8 @@ START_TEST(sources)
     launch = read_launch("SLUICE_RANK=0 SLUICE_RANKS=2", NULL);
     require(!launch.root_source && !launch.secret_source, "a source of nothing%s", "");
 }
-END_TEST
 
-START_TEST(several)
+TEST(several)
 {
     expect("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=1 PMI_RANK=1 PMI_SIZE=2", 1, 2,
            "OMPI");
@@ -354,9 +344,8 @@ START_TEST(several)
     expect("PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=x SLURM_NTASKS=2", 1, 2, "PMI_RANK");
     require(warnings == 0, "%s", last_line);
 }
-END_TEST
 
-START_TEST(roots)
+TEST(roots)
 {
     static const char *const wrong[] = {"host",  "host:", ":1",   "host:0", "host:65536",
                                         "1:2:3", "[::1]", "[]:1", "host:1x"};
@@ -372,7 +361,6 @@ START_TEST(roots)
         require(strcmp(launch.root, right[i]) == 0, "%s", launch.root);
     }
 }
-END_TEST
 
 static void expect_pmi(const char *words, bool pmi)
 {
@@ -381,7 +369,7 @@ static void expect_pmi(const char *words, bool pmi)
 }
 
 /* It is asked where rank 0 is if it has said which rank this is, and nobody else says it. */
-START_TEST(servers_of_pmi)
+TEST(servers_of_pmi)
 {
     expect_pmi("PMI_RANK=1 PMI_SIZE=2 PMI_FD=7", true);
     expect_pmi("SLUICE_EXCHANGE=tcp PMI_RANK=1 PMI_SIZE=2 PMI_FD=7", true);
@@ -394,7 +382,6 @@ START_TEST(servers_of_pmi)
                false);
     expect_pmi("SLURM_PROCID=0 SLURM_NTASKS=2 PMI_FD=7", false);
 }
-END_TEST
 
 static void expect_root(const char *words, const char *root)
 {
@@ -402,7 +389,7 @@ static void expect_root(const char *words, const char *root)
     require(strcmp(launch.root, root) == 0, "%s: %s", words, launch.root);
 }
 
-START_TEST(roots_of_launchers)
+TEST(roots_of_launchers)
 {
     static const struct {
         const char *list, *host;
@@ -452,7 +439,6 @@ START_TEST(roots_of_launchers)
                 "SLURM_STEP_NODELIST=a",
                 "");
 }
-END_TEST
 
 static void expect_job(const char *words, const char *job)
 {
@@ -460,7 +446,7 @@ static void expect_job(const char *words, const char *job)
     require(strcmp(launch.job, job) == 0, "%s: %s", words, launch.job);
 }
 
-START_TEST(jobs)
+TEST(jobs)
 {
     expect_job("SLUICE_RANK=0 SLUICE_RANKS=1 SLURM_JOB_ID=5 SLURM_STEP_ID=6", "");
     expect_job("SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_JOB_ID=5 SLURM_STEP_ID=6", "5.6");
@@ -475,29 +461,9 @@ START_TEST(jobs)
                "PMI_JOBID=0123456789012345678901234567890123456789012345678901234567890123456789",
                "789012345678901234567890123456789012345678901234567890123456789");
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_test(tcase, each_alone);
-    tcase_add_test(tcase, attributes_first);
-    tcase_add_loop_test(tcase, attributes_of_tcp, 0, COUNT(of_tcp));
-    tcase_add_test(tcase, wrong_attributes);
-    tcase_add_test(tcase, kinds);
-    tcase_add_test(tcase, halves);
-    tcase_add_test(tcase, nonsense);
-    tcase_add_test(tcase, nothing);
-    tcase_add_test(tcase, host_files_that_are_not_there);
-    tcase_add_test(tcase, sources);
-    tcase_add_test(tcase, several);
-    tcase_add_test(tcase, roots);
-    tcase_add_test(tcase, roots_of_launchers);
-    tcase_add_test(tcase, servers_of_pmi);
-    tcase_add_test(tcase, jobs);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"launch", WIRE_SELF, 30, add}};
-    return run_cases("launch", cases, COUNT(cases));
+    static const struct tests cases[] = {{"launch", WIRE_SELF, 30}};
+    return run_groups("launch", cases, COUNT(cases));
 }

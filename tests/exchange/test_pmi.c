@@ -291,7 +291,7 @@ static void expect_file(struct server *server, uint32_t rank)
 }
 
 /* With names as odd as they may be, in pieces or not, within a host or not, and again. */
-START_TEST(d3_pmi_ranks_find_each_other)
+TEST(d3_pmi_ranks_find_each_other, .times = 4)
 {
     static const char *const names[] = {"kvs_1", "k=/;:\"'$(x){}~\\*,=key=", "kvs_1", "kvs_2"};
     struct server server = {.name = names[_i], .piecemeal = _i == 1};
@@ -310,7 +310,6 @@ START_TEST(d3_pmi_ranks_find_each_other)
     require(server.finalized == 3, "%u said so", server.finalized);
     require(server.barriers == (_i == 3 ? 3 : 1), "%u barriers", server.barriers);
 }
-END_TEST
 
 #define TEXT_64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define TEXT_512 TEXT_64 TEXT_64 TEXT_64 TEXT_64 TEXT_64 TEXT_64 TEXT_64 TEXT_64
@@ -391,7 +390,7 @@ static const struct {
      "rank 0 127.0.0.1:9"},
 };
 
-START_TEST(d3_pmi_answers_that_make_no_sense)
+TEST(d3_pmi_answers_that_make_no_sense, .times = COUNT(lies))
 {
     struct server server = {.name = "kvs_1", .lie = lies[_i].lie};
     const struct opening opening = {
@@ -402,10 +401,9 @@ START_TEST(d3_pmi_answers_that_make_no_sense)
     require(server.finalized == (lies[_i].error == ECONNRESET ? 0 : 1), "%u said so",
             server.finalized);
 }
-END_TEST
 
 /* Rank 0 is told that it may not put, and then waits for who does not come. */
-START_TEST(d3_pmi_puts_are_refused)
+TEST(d3_pmi_puts_are_refused, .times = 5)
 {
     static const struct {
         struct lie lie;
@@ -429,7 +427,6 @@ START_TEST(d3_pmi_puts_are_refused)
     serve(&server);
     expect_end(&server, 0, cases[_i].error, cases[_i].words);
 }
-END_TEST
 
 static void open_alone(const char *fd, int error, const char *words)
 {
@@ -440,7 +437,7 @@ static void open_alone(const char *fd, int error, const char *words)
     require_null(sluice_exchange_open(NULL, SHORT), error, words);
 }
 
-START_TEST(d3_pmi_fd_that_is_no_socket)
+TEST(d3_pmi_fd_that_is_no_socket)
 {
     open_alone("", EINVAL, "where rank 0 of 2 ranks SLUICE_ROOT");
     open_alone("3x", EINVAL, "PMI_FD '3x'");
@@ -458,10 +455,9 @@ START_TEST(d3_pmi_fd_that_is_no_socket)
     open_alone(text, ECONNRESET, "hung up cmd=init");
     open_alone(text, ECONNRESET, "earlier attempt failed");
 }
-END_TEST
 
 /* The secret of a file is not told to the server; without one it is told a new one each time. */
-START_TEST(d3_pmi_secrets)
+TEST(d3_pmi_secrets, .times = 2)
 {
     char path[] = "/tmp/sluice-secret-XXXXXX";
     char secrets[2][70] = {"", ""};
@@ -497,19 +493,9 @@ START_TEST(d3_pmi_secrets)
     expect_end(&server, 0, 0, "");
     expect_end(&server, 1, 0, "");
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, d3_pmi_ranks_find_each_other, 0, 4);
-    tcase_add_loop_test(tcase, d3_pmi_answers_that_make_no_sense, 0, COUNT(lies));
-    tcase_add_loop_test(tcase, d3_pmi_puts_are_refused, 0, 5);
-    tcase_add_test(tcase, d3_pmi_fd_that_is_no_socket);
-    tcase_add_loop_test(tcase, d3_pmi_secrets, 0, 2);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add}};
-    return run_cases("pmi", cases, COUNT(cases));
+    const struct tests cases[] = {{"tcp", WIRE_TCP, 60}};
+    return run_groups("pmi", cases, COUNT(cases));
 }

@@ -76,34 +76,30 @@ static void give_up_opening(const char *wrong, const char *text)
     require(warnings == 0, "%s", last_line);
 }
 
-START_TEST(init_without_end)
+TEST(init_without_end)
 {
     give_up_opening("init", "PMIx server did not answer deadline");
 }
-END_TEST
 
 /* While it is waited for, it is given no stream's number; nor does it keep that afterwards. */
-START_TEST(init_without_end_or_input)
+TEST(init_without_end_or_input)
 {
     close(STDIN_FILENO);
     give_up_opening("init", "PMIx server did not answer deadline");
     require(fcntl(STDIN_FILENO, F_GETFD) < 0, "something stands in place of the input");
 }
-END_TEST
 
-START_TEST(size_without_end)
+TEST(size_without_end)
 {
     give_up_opening("size", "PMIx server did not answer deadline");
 }
-END_TEST
 
-START_TEST(fence_without_end)
+TEST(fence_without_end)
 {
     give_up_opening("fence", "PMIx not all ranks came deadline");
 }
-END_TEST
 
-START_TEST(get_without_end)
+TEST(get_without_end)
 {
     struct sluice_exchange *exchange;
     uint64_t own = 7, all[2];
@@ -117,7 +113,6 @@ START_TEST(get_without_end)
     require_result(sluice_exchange_barrier(exchange, SOON), -ENOTCONN);
     sluice_exchange_close(exchange);
 }
-END_TEST
 
 static void check_calls(struct sluice_exchange *exchange)
 {
@@ -132,7 +127,7 @@ static void check_calls(struct sluice_exchange *exchange)
     require_ok(sluice_exchange_allgather(exchange, NULL, NULL, 0, LIMIT));
 }
 
-START_TEST(one_at_a_time)
+TEST(one_at_a_time)
 {
     struct sluice_exchange *exchange;
     start("");
@@ -147,17 +142,15 @@ START_TEST(one_at_a_time)
     check_calls(exchange);
     sluice_exchange_close(exchange);
 }
-END_TEST
 
 /* Who fails to open one has none. */
-START_TEST(another_after_a_failure)
+TEST(another_after_a_failure)
 {
     start("fence");
     require_null(sluice_exchange_open(NULL, SOON), ETIMEDOUT, "not all ranks came");
     setenv("FAKE_PMIX", "", 1);
     sluice_exchange_close(open_well());
 }
-END_TEST
 
 static bool refused(uint32_t kind, int error, const char *text)
 {
@@ -203,7 +196,7 @@ static bool child_that_waits(void)
            strstr(sluice_last_error(), "before fork(2)");
 }
 
-START_TEST(children_of_a_client)
+TEST(children_of_a_client)
 {
     struct sluice_exchange *exchange;
     start("");
@@ -216,15 +209,13 @@ START_TEST(children_of_a_client)
     sluice_exchange_close(exchange);
     in_child(child_of_client);
 }
-END_TEST
 
-START_TEST(children_while_it_begins)
+TEST(children_while_it_begins)
 {
     start("init");
     require_null(sluice_exchange_open(NULL, SOON), ETIMEDOUT, "did not answer");
     in_child(child_of_client);
 }
-END_TEST
 
 static bool child_of_none(void)
 {
@@ -233,7 +224,7 @@ static bool child_of_none(void)
 }
 
 /* It goes over TCP, but not in silence. */
-START_TEST(no_server)
+TEST(no_server)
 {
     start("none");
     require_null(sluice_exchange_open(NULL, LIMIT), EINVAL,
@@ -247,25 +238,10 @@ START_TEST(no_server)
     setenv("FAKE_PMIX", "", 1);
     sluice_exchange_close(open_well());
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_test(tcase, init_without_end);
-    tcase_add_test(tcase, init_without_end_or_input);
-    tcase_add_test(tcase, size_without_end);
-    tcase_add_test(tcase, fence_without_end);
-    tcase_add_test(tcase, get_without_end);
-    tcase_add_test(tcase, one_at_a_time);
-    tcase_add_test(tcase, another_after_a_failure);
-    tcase_add_test(tcase, children_of_a_client);
-    tcase_add_test(tcase, children_while_it_begins);
-    tcase_add_test(tcase, no_server);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"pmix", WIRE_SELF, 30, add}};
+    static const struct tests cases[] = {{"pmix", WIRE_SELF, 30}};
 #ifndef HAVE_PMIX
     puts("1..0 # SKIP built without PMIx");
     return 0;
@@ -274,5 +250,5 @@ int main(void)
         printf("1..0 # SKIP %s\n", dlerror());
         return 0;
     }
-    return run_cases("pmix", cases, COUNT(cases));
+    return run_groups("pmix", cases, COUNT(cases));
 }

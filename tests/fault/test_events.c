@@ -85,7 +85,7 @@ static void require_lost_port(const struct sluice_channel *channel, const char *
     require(strstr(error.text, words), "no '%s' in: %s", words, error.text);
 }
 
-START_TEST(idle_channels_learn_that_the_port_went_down)
+TEST(idle_channels_learn_that_the_port_went_down)
 {
     struct pair first, second;
     pair_open(&first, NULL);
@@ -100,9 +100,8 @@ START_TEST(idle_channels_learn_that_the_port_went_down)
     pair_close(&first);
     pair_close(&second);
 }
-END_TEST
 
-START_TEST(a_request_of_a_port_that_is_down_fails_for_that)
+TEST(a_request_of_a_port_that_is_down_fails_for_that)
 {
     struct memory memory;
     struct pair pair;
@@ -116,7 +115,6 @@ START_TEST(a_request_of_a_port_that_is_down_fails_for_that)
     memory_close(&memory);
     pair_close(&pair);
 }
-END_TEST
 
 /* A wait that sleeps, in a thread of its own. */
 struct sleeper {
@@ -169,14 +167,13 @@ static void wake_two(struct sleeper *sleepers)
     }
 }
 
-START_TEST(all_sleepers_are_woken)
+TEST(all_sleepers_are_woken)
 {
     struct sleeper sleepers[2];
     wake_two(sleepers);
 }
-END_TEST
 
-START_TEST(a_reset_recovers_when_the_port_is_back)
+TEST(a_reset_recovers_when_the_port_is_back)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -189,7 +186,6 @@ START_TEST(a_reset_recovers_when_the_port_is_back)
     pair_works(&pair);
     pair_close(&pair);
 }
-END_TEST
 
 /* Index of the GID with these words in its text. */
 static uint32_t find_gid(const char *words)
@@ -240,7 +236,7 @@ static void connect_over(struct pair *pair, const char *address)
     pair_works(pair);
 }
 
-START_TEST(only_channels_of_a_lost_address_are_lost)
+TEST(only_channels_of_a_lost_address_are_lost)
 {
     struct pair stays, goes;
     ip("address add " ADDRESS "/24 dev %s");
@@ -253,16 +249,6 @@ START_TEST(only_channels_of_a_lost_address_are_lost)
     pair_close(&stays);
     pair_close(&goes);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, idle_channels_learn_that_the_port_went_down);
-    tcase_add_test(tcase, a_request_of_a_port_that_is_down_fails_for_that);
-    tcase_add_test(tcase, all_sleepers_are_woken);
-    tcase_add_test(tcase, a_reset_recovers_when_the_port_is_back);
-    tcase_add_test(tcase, only_channels_of_a_lost_address_are_lost);
-}
 
 int main(void)
 {
@@ -271,6 +257,6 @@ int main(void)
         printf("1..0 # SKIP takes network interfaces down: runs in a guest alone\n");
         return EXIT_SUCCESS;
     }
-    const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add_tests}};
-    return run_cases("events", cases, COUNT(cases));
+    const struct tests cases[] = {{"tcp", WIRE_TCP, 60}};
+    return run_groups("events", cases, COUNT(cases));
 }

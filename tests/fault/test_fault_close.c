@@ -139,23 +139,20 @@ static void end_often(end_side *end)
     star_close(&star);
 }
 
-START_TEST(both_sides_close_at_once)
+TEST(both_sides_close_at_once)
 {
     end_often(close_side);
 }
-END_TEST
 
-START_TEST(both_sides_shut_down_at_once)
+TEST(both_sides_shut_down_at_once)
 {
     end_often(shut_side);
 }
-END_TEST
 
-START_TEST(both_sides_reset_at_once)
+TEST(both_sides_reset_at_once)
 {
     end_often(reset_side);
 }
-END_TEST
 
 /* All at once, with work on its way. */
 static void close_while_busy(struct rank *rank)
@@ -191,31 +188,18 @@ static void close_while_busy(struct rank *rank)
     sluice_context_close(mesh.context);
 }
 
-START_TEST(all_close_at_once_while_busy)
+TEST(all_close_at_once_while_busy, .group = "processes")
 {
     group_run(3, close_while_busy, NULL, 25);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, both_sides_close_at_once);
-    tcase_add_test(tcase, both_sides_shut_down_at_once);
-    tcase_add_test(tcase, both_sides_reset_at_once);
-}
-
-static void add_processes(TCase *tcase)
-{
-    tcase_add_test(tcase, all_close_at_once_while_busy);
 }
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 40, add_tests},
-        {"tcp", WIRE_TCP, 40, add_tests},
-        {"processes", WIRE_TCP, 40, add_processes},
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 40},
+        {"tcp", WIRE_TCP, 40},
+        {"processes", WIRE_TCP, 40},
     };
     /* The pretend device has its peers within the process. */
-    return run_cases("fault_close", cases, COUNT(cases) - device_is_pretend());
+    return run_groups("fault_close", cases, COUNT(cases) - device_is_pretend());
 }

@@ -123,7 +123,7 @@ static uint32_t counterpart(uint32_t opcode)
 static const uint32_t kinds[] = {SLUICE_OP_SEND, SLUICE_OP_RECEIVE};
 
 /* A list that is longer than the queue. */
-START_TEST(blocking_list_waits_for_room)
+TEST(blocking_list_waits_for_room)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
         struct list list;
@@ -139,10 +139,9 @@ START_TEST(blocking_list_waits_for_room)
         list_close(&list);
     }
 }
-END_TEST
 
 /* The queue is full of unpolled work: a blocking call takes the next place. */
-START_TEST(blocking_call_waits_for_room)
+TEST(blocking_call_waits_for_room)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
         struct list list;
@@ -170,10 +169,9 @@ START_TEST(blocking_call_waits_for_room)
         list_close(&list);
     }
 }
-END_TEST
 
 /* What finds no room in time fails alone: what has its place keeps it. */
-START_TEST(blocking_call_that_finds_no_room_fails_alone)
+TEST(blocking_call_that_finds_no_room_fails_alone)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
         struct list list;
@@ -202,7 +200,6 @@ START_TEST(blocking_call_that_finds_no_room_fails_alone)
         list_close(&list);
     }
 }
-END_TEST
 
 /* In a scope: one by one, and all at once. */
 static void fill_scope(struct list *list, uint32_t at_once)
@@ -227,7 +224,7 @@ static void fill_scope(struct list *list, uint32_t at_once)
     check_list(list, DEPTH + 1);
 }
 
-START_TEST(scope_waits_for_room)
+TEST(scope_waits_for_room)
 {
     static const uint32_t pieces[] = {1, DEPTH + 1};
     for (size_t i = 0; i < COUNT(kinds) * COUNT(pieces); i++) {
@@ -238,10 +235,9 @@ START_TEST(scope_waits_for_room)
         list_close(&list);
     }
 }
-END_TEST
 
 /* Unpolled: what fits is taken, of the rest nothing; when there is room again, it is. */
-START_TEST(unpolled_work_is_told_that_there_is_no_room)
+TEST(unpolled_work_is_told_that_there_is_no_room)
 {
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
         struct list list;
@@ -273,10 +269,9 @@ START_TEST(unpolled_work_is_told_that_there_is_no_room)
         list_close(&list);
     }
 }
-END_TEST
 
 /* What needs nobody to answer it makes its own room. */
-START_TEST(one_sided_work_drains_by_itself)
+TEST(one_sided_work_drains_by_itself)
 {
     struct list list;
     struct memory far;
@@ -297,10 +292,9 @@ START_TEST(one_sided_work_drains_by_itself)
     memory_close(&far);
     list_close(&list);
 }
-END_TEST
 
 /* Over and over, on the same objects and on new ones: nothing is left of it. */
-START_TEST(full_queues_leave_nothing)
+TEST(full_queues_leave_nothing)
 {
     struct census census = {0};
     for (int i = 0; i < 6; i++) {
@@ -315,20 +309,8 @@ START_TEST(full_queues_leave_nothing)
     }
     census_check(&census);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, blocking_list_waits_for_room);
-    tcase_add_test(tcase, blocking_call_waits_for_room);
-    tcase_add_test(tcase, blocking_call_that_finds_no_room_fails_alone);
-    tcase_add_test(tcase, scope_waits_for_room);
-    tcase_add_test(tcase, unpolled_work_is_told_that_there_is_no_room);
-    tcase_add_test(tcase, one_sided_work_drains_by_itself);
-    tcase_add_test(tcase, full_queues_leave_nothing);
-}
 
 int main(void)
 {
-    return run_on_wires("fault_depth", 40, add_tests);
+    return run_tests("fault_depth", 40);
 }

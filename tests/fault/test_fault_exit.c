@@ -185,19 +185,13 @@ static void lose_one_by_one(struct rank *rank)
     }
 }
 
-START_TEST(exit_in_the_middle_of_a_scatter)
+TEST(exit_in_the_middle_of_a_scatter)
 {
     group_run(FIRST_LEAVER + (short_run() ? 2 : 4), lose_one_by_one, NULL, 50);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, exit_in_the_middle_of_a_scatter);
 }
 
 int main(void)
 {
-    static const struct cases cases[] = {{"processes", WIRE_TCP, 60, add_tests}};
-    return run_cases("fault_exit", cases, COUNT(cases));
+    static const struct tests cases[] = {{"processes", WIRE_TCP, 60}};
+    return run_groups("fault_exit", cases, COUNT(cases));
 }

@@ -208,23 +208,20 @@ static void fork_often(child *function, bool wait_first)
     work_close(&work);
 }
 
-START_TEST(child_ends_at_once)
+TEST(child_ends_at_once)
 {
     fork_often(end_at_once, true);
 }
-END_TEST
 
-START_TEST(child_becomes_another_program)
+TEST(child_becomes_another_program)
 {
     fork_often(become_another, true);
 }
-END_TEST
 
-START_TEST(child_lives_on)
+TEST(child_lives_on)
 {
     fork_often(live_on, false);
 }
-END_TEST
 
 /* A process of which all fds are open in a child as well; that ends soon after the test. */
 static pid_t fork_holder(void)
@@ -277,11 +274,10 @@ static void close_with_child(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(parent_closes_while_its_child_lives)
+TEST(parent_closes_while_its_child_lives, .group = "processes")
 {
     group_run(2, close_with_child, NULL, 30);
 }
-END_TEST
 
 /*
  * Rank 0 is killed while its child lives, which has closed what it had open: on
@@ -326,32 +322,18 @@ static void die_with_child(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(parent_dies_while_its_child_lives)
+TEST(parent_dies_while_its_child_lives, .group = "processes")
 {
     group_run(3, die_with_child, NULL, 30);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, child_ends_at_once);
-    tcase_add_test(tcase, child_becomes_another_program);
-    tcase_add_test(tcase, child_lives_on);
-}
-
-static void add_processes(TCase *tcase)
-{
-    tcase_add_test(tcase, parent_closes_while_its_child_lives);
-    tcase_add_test(tcase, parent_dies_while_its_child_lives);
 }
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 40, add_tests},
-        {"tcp", WIRE_TCP, 40, add_tests},
-        {"processes", WIRE_TCP, 40, add_processes},
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 40},
+        {"tcp", WIRE_TCP, 40},
+        {"processes", WIRE_TCP, 40},
     };
     /* The pretend device has its peers within the process. */
-    return run_cases("fault_fork", cases, COUNT(cases) - device_is_pretend());
+    return run_groups("fault_fork", cases, COUNT(cases) - device_is_pretend());
 }

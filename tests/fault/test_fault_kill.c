@@ -191,17 +191,15 @@ static uint32_t ranks(void)
     return FIRST_VICTIM + (short_run() ? 2 : 3);
 }
 
-START_TEST(peers_killed_with_work_in_flight)
+TEST(peers_killed_with_work_in_flight, .group = "victims")
 {
     group_run(ranks(), lose_in_flight, NULL, 50);
 }
-END_TEST
 
-START_TEST(peers_killed_while_idle)
+TEST(peers_killed_while_idle, .group = "victims")
 {
     group_run(ranks(), lose_idle, NULL, 50);
 }
-END_TEST
 
 /* Scatters of so many blocks to each. */
 #define BLOCK ((size_t)1 << 18)
@@ -291,11 +289,10 @@ static void die_in_unpolled_scatter(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(peer_dies_in_an_unpolled_scatter)
+TEST(peer_dies_in_an_unpolled_scatter, .group = "processes")
 {
     group_run(4, die_in_unpolled_scatter, NULL, 25);
 }
-END_TEST
 
 /* Rank 0 is blocked meanwhile; rank 1 kills. */
 static void die_in_blocking_scatter(struct rank *rank)
@@ -330,11 +327,10 @@ static void die_in_blocking_scatter(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(peer_dies_in_a_blocking_scatter)
+TEST(peer_dies_in_a_blocking_scatter, .group = "processes")
 {
     group_run(4, die_in_blocking_scatter, NULL, 25);
 }
-END_TEST
 
 /* Reads from a dead peer, and writes to it, after its death was or was not noticed. */
 static void use_dead_memory(struct rank *rank)
@@ -377,11 +373,10 @@ static void use_dead_memory(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(reads_from_dead_peers_end)
+TEST(reads_from_dead_peers_end, .group = "processes")
 {
     group_run(3, use_dead_memory, NULL, 25);
 }
-END_TEST
 
 /* A receive that is parked ends when its peer dies, and only that one. */
 static void park_receive(struct rank *rank)
@@ -417,13 +412,12 @@ static void park_receive(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(parked_receive_of_a_dead_peer_ends)
+TEST(parked_receive_of_a_dead_peer_ends, .group = "processes")
 {
     if (device_is_soft()) { /* a device does not tell an idle survivor */
         group_run(3, park_receive, NULL, 25);
     }
 }
-END_TEST
 
 /* Nothing is in flight at all: the state tells. */
 static void watch_state(struct rank *rank)
@@ -449,13 +443,12 @@ static void watch_state(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(idle_death_shows_in_the_state)
+TEST(idle_death_shows_in_the_state, .group = "processes")
 {
     if (device_is_soft()) {
         group_run(2, watch_state, NULL, 25);
     }
 }
-END_TEST
 
 /* The place of a dead peer is taken by a channel of a process that lives. */
 static void replace_dead_peer(struct rank *rank)
@@ -514,32 +507,14 @@ static void replace_dead_peer(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(dead_peer_is_replaced)
+TEST(dead_peer_is_replaced, .group = "processes")
 {
     group_run(3, replace_dead_peer, NULL, 25);
-}
-END_TEST
-
-static void add_victims(TCase *tcase)
-{
-    tcase_add_test(tcase, peers_killed_with_work_in_flight);
-    tcase_add_test(tcase, peers_killed_while_idle);
-}
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, peer_dies_in_an_unpolled_scatter);
-    tcase_add_test(tcase, peer_dies_in_a_blocking_scatter);
-    tcase_add_test(tcase, reads_from_dead_peers_end);
-    tcase_add_test(tcase, parked_receive_of_a_dead_peer_ends);
-    tcase_add_test(tcase, idle_death_shows_in_the_state);
-    tcase_add_test(tcase, dead_peer_is_replaced);
 }
 
 int main(void)
 {
     /* Apart, as a device takes long to give up so many. */
-    static const struct cases cases[] = {{"victims", WIRE_TCP, 60, add_victims},
-                                         {"processes", WIRE_TCP, 60, add_tests}};
-    return run_cases("fault_kill", cases, COUNT(cases));
+    static const struct tests cases[] = {{"victims", WIRE_TCP, 60}, {"processes", WIRE_TCP, 60}};
+    return run_groups("fault_kill", cases, COUNT(cases));
 }

@@ -239,7 +239,7 @@ static void others_go_on(struct scene *scene)
     reach_elsewhere(scene);
 }
 
-START_TEST(others_go_on_while_a_page_does_not_come)
+TEST(others_go_on_while_a_page_does_not_come, .times = DEEDS)
 {
     struct scene scene;
     scene_open(&scene);
@@ -249,10 +249,9 @@ START_TEST(others_go_on_while_a_page_does_not_come)
     others_go_on(&scene);
     scene_close(&scene);
 }
-END_TEST
 
 /* Who was stopped and replaced can replace. */
-START_TEST(again_and_again)
+TEST(again_and_again)
 {
     struct scene scene;
     scene_open(&scene);
@@ -263,7 +262,6 @@ START_TEST(again_and_again)
     }
     scene_close(&scene);
 }
-END_TEST
 
 struct deregistering {
     struct sluice_mr *mr;
@@ -281,7 +279,7 @@ static void *deregister(void *argument)
 }
 
 /* Nobody touches the memory once it is deregistered: that has to wait, and nothing else has. */
-START_TEST(deregistering_waits_for_the_page)
+TEST(deregistering_waits_for_the_page)
 {
     struct deregistering deregistering;
     struct sluice_remote_mr remote;
@@ -310,7 +308,6 @@ START_TEST(deregistering_waits_for_the_page)
     close(scene.hole.fd);
     scene_close(&scene);
 }
-END_TEST
 
 struct writing {
     struct sluice_channel *channel;
@@ -328,7 +325,7 @@ static void *write_once(void *argument)
 }
 
 /* One peer has stopped a multichannel: the deadlines of the others act, and they can leave. */
-START_TEST(peers_of_a_stopped_multichannel)
+TEST(peers_of_a_stopped_multichannel)
 {
     struct star star;
     struct hole hole;
@@ -369,15 +366,6 @@ START_TEST(peers_of_a_stopped_multichannel)
     hole_close(&hole);
     star_close(&star);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, others_go_on_while_a_page_does_not_come, 0, DEEDS);
-    tcase_add_test(tcase, again_and_again);
-    tcase_add_test(tcase, deregistering_waits_for_the_page);
-    tcase_add_test(tcase, peers_of_a_stopped_multichannel);
-}
 
 int main(void)
 {
@@ -391,5 +379,5 @@ int main(void)
         return EXIT_SUCCESS;
     }
     close(fd);
-    return run_on_wires("fault_page", 60, add_tests);
+    return run_tests("fault_page", 60);
 }

@@ -294,7 +294,7 @@ static const struct {
     {"constructors", call_constructors},
 };
 
-START_TEST(every_kind_of_call_in_a_storm)
+TEST(every_kind_of_call_in_a_storm)
 {
     struct census census = {0};
     struct storm storm;
@@ -324,7 +324,6 @@ START_TEST(every_kind_of_call_in_a_storm)
     work_close(&work);
     storm_end(&storm);
 }
-END_TEST
 
 static void work_in_a_storm(struct rank *rank)
 {
@@ -367,29 +366,18 @@ static void work_in_a_storm(struct rank *rank)
     storm_end(&storm);
 }
 
-START_TEST(processes_exchange_in_a_storm)
+TEST(processes_exchange_in_a_storm, .group = "processes")
 {
     group_run(3, work_in_a_storm, NULL, 40);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, every_kind_of_call_in_a_storm);
-}
-
-static void add_processes(TCase *tcase)
-{
-    tcase_add_test(tcase, processes_exchange_in_a_storm);
 }
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 60, add_tests},
-        {"tcp", WIRE_TCP, 60, add_tests},
-        {"processes", WIRE_TCP, 60, add_processes},
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 60},
+        {"tcp", WIRE_TCP, 60},
+        {"processes", WIRE_TCP, 60},
     };
     /* The pretend device has its peers within the process. */
-    return run_cases("fault_signals", cases, COUNT(cases) - device_is_pretend());
+    return run_groups("fault_signals", cases, COUNT(cases) - device_is_pretend());
 }

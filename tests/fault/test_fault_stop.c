@@ -158,11 +158,10 @@ static void stop_in_traffic(struct rank *rank)
     traffic_close(traffic);
 }
 
-START_TEST(peer_stopped_in_the_middle_of_traffic)
+TEST(peer_stopped_in_the_middle_of_traffic)
 {
     group_run(3, stop_in_traffic, NULL, 40);
 }
-END_TEST
 
 /* Posts sends to it, and receives and reads of it, while it is stopped. */
 static void post_to_stopped(struct traffic *traffic, struct tally *tally, int64_t deadline)
@@ -223,11 +222,10 @@ static void pass_while_stopped(struct rank *rank)
     traffic_close(traffic);
 }
 
-START_TEST(others_go_on_while_a_peer_is_stopped)
+TEST(others_go_on_while_a_peer_is_stopped)
 {
     group_run(3, pass_while_stopped, NULL, 30);
 }
-END_TEST
 
 /* Both sides make a new connection. */
 static void connect_again(struct traffic *traffic, struct rank *rank)
@@ -298,11 +296,10 @@ static void stop_past_deadline(struct rank *rank)
     traffic_close(traffic);
 }
 
-START_TEST(peer_stopped_for_longer_than_a_deadline)
+TEST(peer_stopped_for_longer_than_a_deadline)
 {
     group_run(3, stop_past_deadline, NULL, 40);
 }
-END_TEST
 
 /* A peer that is stopped is not dead: it is waited for, and goes on. */
 static void stop_in_a_send(struct rank *rank)
@@ -341,11 +338,10 @@ static void stop_in_a_send(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(stopped_peer_is_waited_for)
+TEST(stopped_peer_is_waited_for)
 {
     group_run(2, stop_in_a_send, NULL, 25);
 }
-END_TEST
 
 /* Whichever object goes last takes the device with it. */
 enum last { LAST_CONTEXT, LAST_DOMAIN, LAST_REGION, LASTS };
@@ -414,23 +410,13 @@ static void leave_a_stopped_peer(struct rank *rank)
     }
 }
 
-START_TEST(nothing_waits_for_a_stopped_peer_to_end)
+TEST(nothing_waits_for_a_stopped_peer_to_end)
 {
     group_run(2, leave_a_stopped_peer, NULL, 40);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, nothing_waits_for_a_stopped_peer_to_end);
-    tcase_add_test(tcase, stopped_peer_is_waited_for);
-    tcase_add_test(tcase, peer_stopped_in_the_middle_of_traffic);
-    tcase_add_test(tcase, others_go_on_while_a_peer_is_stopped);
-    tcase_add_test(tcase, peer_stopped_for_longer_than_a_deadline);
 }
 
 int main(void)
 {
-    static const struct cases cases[] = {{"processes", WIRE_TCP, 50, add_tests}};
-    return run_cases("fault_stop", cases, COUNT(cases));
+    static const struct tests cases[] = {{"processes", WIRE_TCP, 50}};
+    return run_groups("fault_stop", cases, COUNT(cases));
 }

@@ -127,7 +127,7 @@ static void check_counts(const struct work *work, int side, uint64_t taken)
             (unsigned long long)counters.forgotten, (unsigned long long)taken);
 }
 
-START_TEST(completions_that_nobody_polls)
+TEST(completions_that_nobody_polls)
 {
     struct work work;
     struct census census = {0};
@@ -157,10 +157,9 @@ START_TEST(completions_that_nobody_polls)
     star_pass(&work.star, 0);
     work_close(&work);
 }
-END_TEST
 
 /* Failures are kept for longer, but not all and not for ever. */
-START_TEST(failures_that_nobody_polls)
+TEST(failures_that_nobody_polls)
 {
     struct sluice_completion completions[4 * DEPTH];
     struct sluice_request receives[DEPTH];
@@ -196,15 +195,8 @@ START_TEST(failures_that_nobody_polls)
     star_pass(&star, 0);
     star_close(&star);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, completions_that_nobody_polls);
-    tcase_add_test(tcase, failures_that_nobody_polls);
-}
 
 int main(void)
 {
-    return run_on_wires("fault_unpolled", 100, add_tests);
+    return run_tests("fault_unpolled", 100);
 }

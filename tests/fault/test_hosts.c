@@ -382,7 +382,7 @@ static void idle_until_failure(struct end *end)
     }
 }
 
-START_TEST(idle_survivors_are_told)
+TEST(idle_survivors_are_told, .group = "losses")
 {
     struct end end;
     memset(&end, 0, sizeof(end));
@@ -395,43 +395,25 @@ START_TEST(idle_survivors_are_told)
     check_works_again(&end);
     end_close(&end);
 }
-END_TEST
 
-START_TEST(link_goes_down)
+TEST(link_goes_down, .group = "interfaces")
 {
     fail_and_recover(LINK_DOWN);
 }
-END_TEST
 
-START_TEST(address_is_removed)
+TEST(address_is_removed, .group = "interfaces")
 {
     fail_and_recover(ADDRESS_REMOVED);
 }
-END_TEST
 
-START_TEST(answers_are_lost)
+TEST(answers_are_lost, .group = "losses")
 {
     fail_and_recover(BLACK_HOLE);
 }
-END_TEST
 
-START_TEST(answers_are_lost_for_a_while)
+TEST(answers_are_lost_for_a_while, .group = "losses")
 {
     fail_and_recover(SHORT_BLACK_HOLE);
-}
-END_TEST
-
-static void add_interfaces(TCase *tcase)
-{
-    tcase_add_test(tcase, link_goes_down);
-    tcase_add_test(tcase, address_is_removed);
-}
-
-static void add_losses(TCase *tcase)
-{
-    tcase_add_test(tcase, answers_are_lost);
-    tcase_add_test(tcase, answers_are_lost_for_a_while);
-    tcase_add_test(tcase, idle_survivors_are_told);
 }
 
 /* Sets which host this is, and the addresses of both; false if there are none. */
@@ -450,12 +432,11 @@ static bool find_hosts(void)
 
 int main(void)
 {
-    const struct cases cases[] = {{"interfaces", WIRE_TCP, 90, add_interfaces},
-                                  {"losses", WIRE_TCP, 90, add_losses}};
+    const struct tests cases[] = {{"interfaces", WIRE_TCP, 90}, {"losses", WIRE_TCP, 90}};
     if (device_is_soft() || !find_hosts()) {
         printf("1..0 # SKIP only on two hosts with a verbs device each: "
                "tests/softroce/run --hosts 2\n");
         return EXIT_SUCCESS;
     }
-    return run_cases("hosts", cases, COUNT(cases));
+    return run_groups("hosts", cases, COUNT(cases));
 }

@@ -12,7 +12,7 @@
 #include "../support/process.h"
 
 /* Being asked often does not hurt, be there work or not, and wherever the program is. */
-START_TEST(keepalive_of_peers_that_are_there)
+TEST(keepalive_of_peers_that_are_there)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = SLUICE_MS(100)};
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -33,10 +33,9 @@ START_TEST(keepalive_of_peers_that_are_there)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* A peer that has never been heard is late, not lost. */
-START_TEST(keepalive_of_a_late_peer)
+TEST(keepalive_of_a_late_peer)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = SLUICE_MS(30)};
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -60,7 +59,6 @@ START_TEST(keepalive_of_a_late_peer)
     await(pair.channels[0], handle, SLUICE_CLASS_NONE);
     pair_close(&pair);
 }
-END_TEST
 
 #define KEEPALIVE SLUICE_MS(600)
 /* Two times that, and what processes that share two processors take longer. */
@@ -146,14 +144,13 @@ static void stop_one(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(stopped_peer_is_lost)
+TEST(stopped_peer_is_lost, .times = 2, .group = "processes")
 {
     static const bool with_send[] = {false, true};
     if (device_is_soft()) { /* a device answers for a process that is stopped */
         group_run(3, stop_one, &with_send[_i], 40);
     }
 }
-END_TEST
 
 /* Rank 1 is stopped for less than it takes to be lost; then rank 0, which asks, for longer. */
 static void stop_for_a_while(struct rank *rank)
@@ -190,11 +187,10 @@ static void stop_for_a_while(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(stop_is_survived)
+TEST(stop_is_survived, .group = "processes")
 {
     group_run(3, stop_for_a_while, NULL, 60);
 }
-END_TEST
 
 /* Rank 1 does something else, for long; it is there all the same. */
 static void work_elsewhere(struct rank *rank)
@@ -214,11 +210,10 @@ static void work_elsewhere(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(absent_mind_is_no_loss)
+TEST(absent_mind_is_no_loss, .group = "processes")
 {
     group_run(2, work_elsewhere, NULL, 40);
 }
-END_TEST
 
 /* Rank 1 dies without a word while nothing is sent to it. */
 static void kill_one(struct rank *rank)
@@ -242,11 +237,10 @@ static void kill_one(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(killed_peer_is_lost)
+TEST(killed_peer_is_lost, .group = "processes")
 {
     group_run(3, kill_one, NULL, 40);
 }
-END_TEST
 
 /* On a device, what is left for one that is only late, and its retries. */
 #define NOTICED_UNHEARD (NOTICED + (device_is_soft() ? 0 : SLUICE_S(16)))
@@ -274,17 +268,16 @@ static void kill_unheard(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(killed_peer_is_lost_unheard)
+TEST(killed_peer_is_lost_unheard, .group = "processes")
 {
     group_run(3, kill_unheard, NULL, 60);
 }
-END_TEST
 
 /*
  * A peer that sends us something at a snail's pace has no time to answer, but is
  * there; when it falls silent, with half of it sent, it is lost.
  */
-START_TEST(slow_peer_is_not_lost)
+TEST(slow_peer_is_not_lost, .group = "processes")
 {
     struct victim victim;
     uint8_t bytes[40];
@@ -322,30 +315,13 @@ START_TEST(slow_peer_is_not_lost)
     close(victim.fd);
     victim_close(&victim);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, keepalive_of_peers_that_are_there);
-    tcase_add_test(tcase, keepalive_of_a_late_peer);
-}
-
-static void add_processes(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, stopped_peer_is_lost, 0, 2);
-    tcase_add_test(tcase, stop_is_survived);
-    tcase_add_test(tcase, absent_mind_is_no_loss);
-    tcase_add_test(tcase, killed_peer_is_lost);
-    tcase_add_test(tcase, killed_peer_is_lost_unheard);
-    tcase_add_test(tcase, slow_peer_is_not_lost);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 60, add_tests},
-        {"tcp", WIRE_TCP, 60, add_tests},
-        {"processes", WIRE_TCP, 90, add_processes},
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 60},
+        {"tcp", WIRE_TCP, 60},
+        {"processes", WIRE_TCP, 90},
     };
-    return run_cases("keepalive", cases, COUNT(cases));
+    return run_groups("keepalive", cases, COUNT(cases));
 }

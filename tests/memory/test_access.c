@@ -92,7 +92,7 @@ static void refuse_all_kinds(struct fixture *fixture, const struct sluice_sge *s
 }
 
 /* The length was forged, or the address: one byte outside is enough. */
-START_TEST(remote_range_overrun)
+TEST(remote_range_overrun)
 {
     static const struct {
         int64_t shift;
@@ -111,10 +111,9 @@ START_TEST(remote_range_overrun)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The end of the range wraps: found before it is posted, or by the peer. */
-START_TEST(remote_range_wraps)
+TEST(remote_range_wraps)
 {
     struct fixture fixture;
     fixture_open(&fixture, ACCESS_ALL);
@@ -131,9 +130,8 @@ START_TEST(remote_range_wraps)
     pattern_check(fixture.far.bytes, LENGTH, 2);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(wrong_remote_keys)
+TEST(wrong_remote_keys)
 {
     static const uint32_t changes[] = {1, 0x80, 0x100, 0x10000, 0x80000000, 0xffffffff};
     struct fixture fixture;
@@ -146,10 +144,9 @@ START_TEST(wrong_remote_keys)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The key of a region that is no more, though its memory is. */
-START_TEST(stale_remote_key)
+TEST(stale_remote_key)
 {
     struct fixture fixture;
     fixture_open(&fixture, ACCESS_ALL);
@@ -164,10 +161,9 @@ START_TEST(stale_remote_key)
     refuse_all_kinds(&fixture, &sge, &remote);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A region of another protection domain is none of this connection's. */
-START_TEST(key_of_another_domain)
+TEST(key_of_another_domain)
 {
     struct fixture fixture;
     fixture_open(&fixture, ACCESS_ALL);
@@ -181,9 +177,8 @@ START_TEST(key_of_another_domain)
     sluice_pd_free(pd);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(rights_of_remote_region)
+TEST(rights_of_remote_region)
 {
     static const struct {
         uint32_t access;
@@ -219,10 +214,9 @@ START_TEST(rights_of_remote_region)
         fixture_close(&fixture);
     }
 }
-END_TEST
 
 /* The channel itself gives its peer no rights, whatever those of the region are. */
-START_TEST(rights_of_channel)
+TEST(rights_of_channel)
 {
     static const uint32_t rights[] = {SLUICE_ACCESS_NONE, SLUICE_ACCESS_REMOTE_READ,
                                       SLUICE_ACCESS_REMOTE_WRITE};
@@ -253,10 +247,9 @@ START_TEST(rights_of_channel)
         pair_close(&pair);
     }
 }
-END_TEST
 
 /* No byte needs no key: a write of none is a sign of life. */
-START_TEST(writes_of_no_bytes_need_no_key)
+TEST(writes_of_no_bytes_need_no_key)
 {
     struct fixture fixture;
     struct sluice_remote_mr nowhere = {.addr = 0x1000, .length = 0, .rkey = 0xdeadbeef};
@@ -268,10 +261,9 @@ START_TEST(writes_of_no_bytes_need_no_key)
     star_works(&fixture.star, 1);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Elements that were made by hand, and wrongly. */
-START_TEST(local_elements_outside_their_region)
+TEST(local_elements_outside_their_region)
 {
     struct fixture fixture;
     fixture_open(&fixture, ACCESS_ALL);
@@ -294,10 +286,9 @@ START_TEST(local_elements_outside_their_region)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Where nothing may be written, no read may land and no receive. */
-START_TEST(local_region_without_write)
+TEST(local_region_without_write)
 {
     struct fixture fixture;
     struct memory constant;
@@ -321,10 +312,9 @@ START_TEST(local_region_without_write)
     memory_close(&constant);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The key of a region that is no more. */
-START_TEST(stale_local_key)
+TEST(stale_local_key)
 {
     struct fixture fixture;
     fixture_open(&fixture, ACCESS_ALL);
@@ -339,10 +329,9 @@ START_TEST(stale_local_key)
     refused(&fixture, SLUICE_OP_READ, 0, &sge, &remote, SLUICE_CLASS_LOCAL);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Posted work holds its memory: it cannot be deregistered until it is complete. */
-START_TEST(posted_memory_is_busy)
+TEST(posted_memory_is_busy)
 {
     struct pair pair;
     struct memory near;
@@ -370,10 +359,9 @@ START_TEST(posted_memory_is_busy)
     memory_close(&far);
     pair_close(&pair);
 }
-END_TEST
 
 /* Peers of one domain are not kept from each other: the manual says so. */
-START_TEST(handle_of_another_peer_of_the_domain)
+TEST(handle_of_another_peer_of_the_domain)
 {
     struct memory from, to;
     struct star star;
@@ -389,7 +377,6 @@ START_TEST(handle_of_another_peer_of_the_domain)
     memory_close(&to);
     star_close(&star);
 }
-END_TEST
 
 /* Registered memory that the program has unmapped all the same. */
 #define GONE_BYTES ((size_t)4 << 20)
@@ -458,7 +445,7 @@ static bool may_unmap(void)
     return device_is_soft() && current_wire() == WIRE_TCP;
 }
 
-START_TEST(remote_memory_that_was_unmapped)
+TEST(remote_memory_that_was_unmapped, .times = COUNT(gaps))
 {
     for (int kind = 0; kind < 3 && may_unmap(); kind++) {
         struct gone gone;
@@ -480,9 +467,8 @@ START_TEST(remote_memory_that_was_unmapped)
         gone_close(&gone, left);
     }
 }
-END_TEST
 
-START_TEST(local_memory_that_was_unmapped)
+TEST(local_memory_that_was_unmapped, .times = COUNT(gaps))
 {
     for (int kind = 0; kind < 4 && may_unmap(); kind++) {
         struct gone gone;
@@ -509,10 +495,9 @@ START_TEST(local_memory_that_was_unmapped)
         gone_close(&gone, left);
     }
 }
-END_TEST
 
 /* A receive of more than a few bytes: it fails so, and its sender hears of it. */
-START_TEST(receive_into_memory_that_was_unmapped)
+TEST(receive_into_memory_that_was_unmapped, .times = COUNT(gaps))
 {
     struct gone gone;
     if (!may_unmap() || gaps[_i].length < 4096) {
@@ -528,29 +513,8 @@ START_TEST(receive_into_memory_that_was_unmapped)
     await(gone.pair.channels[1], handle, SLUICE_CLASS_LOCAL);
     gone_close(&gone, gaps[_i].left);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, remote_range_overrun);
-    tcase_add_test(tcase, remote_range_wraps);
-    tcase_add_test(tcase, wrong_remote_keys);
-    tcase_add_test(tcase, stale_remote_key);
-    tcase_add_test(tcase, key_of_another_domain);
-    tcase_add_test(tcase, handle_of_another_peer_of_the_domain);
-    tcase_add_test(tcase, rights_of_remote_region);
-    tcase_add_test(tcase, rights_of_channel);
-    tcase_add_test(tcase, writes_of_no_bytes_need_no_key);
-    tcase_add_test(tcase, local_elements_outside_their_region);
-    tcase_add_test(tcase, local_region_without_write);
-    tcase_add_test(tcase, stale_local_key);
-    tcase_add_test(tcase, posted_memory_is_busy);
-    tcase_add_loop_test(tcase, remote_memory_that_was_unmapped, 0, (int)COUNT(gaps));
-    tcase_add_loop_test(tcase, local_memory_that_was_unmapped, 0, (int)COUNT(gaps));
-    tcase_add_loop_test(tcase, receive_into_memory_that_was_unmapped, 0, (int)COUNT(gaps));
-}
 
 int main(void)
 {
-    return run_on_wires("access", 60, add_tests);
+    return run_tests("access", 60);
 }

@@ -44,7 +44,7 @@ static void come_late(struct ranks *ranks, uint32_t rank)
     node_meets(node, NULL, 0);
 }
 
-START_TEST(who_was_late_hears_why)
+TEST(who_was_late_hears_why)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
@@ -53,7 +53,6 @@ START_TEST(who_was_late_hears_why)
     }
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Rank 1 writes a word of the first generation into its line at rank 0. */
 static void forge(struct ranks *ranks, uint32_t at, uint32_t value)
@@ -63,7 +62,7 @@ static void forge(struct ranks *ranks, uint32_t at, uint32_t value)
 }
 
 /* What a rank says of its reason chooses one that is known, or none. */
-START_TEST(reasons_that_are_none)
+TEST(reasons_that_are_none)
 {
     static const struct {
         uint32_t why;
@@ -87,10 +86,9 @@ START_TEST(reasons_that_are_none)
         ranks_close(&ranks);
     }
 }
-END_TEST
 
 /* The peer is there: what ended is this side's patience. */
-START_TEST(a_deadline_of_our_own)
+TEST(a_deadline_of_our_own)
 {
     struct ranks ranks;
     ranks_open(&ranks, 2, NULL);
@@ -102,9 +100,8 @@ START_TEST(a_deadline_of_our_own)
     require(!strstr(sluice_last_error(), "lost"), "%s", sluice_last_error());
     ranks_close(&ranks);
 }
-END_TEST
 
-START_TEST(a_cancel_of_our_own)
+TEST(a_cancel_of_our_own)
 {
     struct ranks ranks;
     struct sluice_handle handle;
@@ -118,10 +115,9 @@ START_TEST(a_cancel_of_our_own)
             sluice_last_error());
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Its own work to itself, of which no other rank is to blame. */
-START_TEST(work_with_itself)
+TEST(work_with_itself)
 {
     struct ranks ranks;
     ranks_open(&ranks, 1, NULL);
@@ -132,22 +128,12 @@ START_TEST(work_with_itself)
             "%s", sluice_last_error());
     ranks_close(&ranks);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, who_was_late_hears_why);
-    tcase_add_test(tcase, reasons_that_are_none);
-    tcase_add_test(tcase, a_deadline_of_our_own);
-    tcase_add_test(tcase, a_cancel_of_our_own);
-    tcase_add_test(tcase, work_with_itself);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 60, add_tests},
-        {"tcp", WIRE_TCP, 60, add_tests},
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 60},
+        {"tcp", WIRE_TCP, 60},
     };
-    return run_cases("barriers_blame", cases, COUNT(cases));
+    return run_groups("barriers_blame", cases, COUNT(cases));
 }

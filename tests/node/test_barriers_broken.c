@@ -19,7 +19,7 @@ static void all_pass(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(wrong_lists)
+TEST(wrong_lists)
 {
     static const struct {
         uint32_t ranks[3];
@@ -56,7 +56,6 @@ START_TEST(wrong_lists)
     ranks_run(&ranks, all_pass);
     ranks_close(&ranks);
 }
-END_TEST
 
 /*
  * The last rank never comes; rank 0 gives up first, and the others with it. In the
@@ -91,14 +90,13 @@ static void miss_one(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(a_rank_that_never_comes)
+TEST(a_rank_that_never_comes)
 {
     struct ranks ranks;
     ranks_open(&ranks, 4, NULL);
     ranks_run(&ranks, miss_one);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* All but one time out together: none of them blames another. */
 static void miss_one_of_many(struct ranks *ranks, uint32_t rank)
@@ -118,14 +116,13 @@ static void miss_one_of_many(struct ranks *ranks, uint32_t rank)
     all_pass(ranks, rank);
 }
 
-START_TEST(one_of_many_never_comes)
+TEST(one_of_many_never_comes)
 {
     struct ranks ranks;
     ranks_open(&ranks, 8, NULL);
     ranks_run(&ranks, miss_one_of_many);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* All have come, but each to another barrier: nobody is said to be missing. */
 static void wait_in_a_ring(struct ranks *ranks, uint32_t rank)
@@ -143,14 +140,13 @@ static void wait_in_a_ring(struct ranks *ranks, uint32_t rank)
     all_pass(ranks, rank);
 }
 
-START_TEST(a_ring_of_groups)
+TEST(a_ring_of_groups)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
     ranks_run(&ranks, wait_in_a_ring);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Where nobody may read, nobody is accused, and no connection is lost by trying. */
 static void miss_without_reads(struct ranks *ranks, uint32_t rank)
@@ -167,7 +163,7 @@ static void miss_without_reads(struct ranks *ranks, uint32_t rank)
     all_pass(ranks, rank);
 }
 
-START_TEST(no_reads)
+TEST(no_reads)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel),
                                                 .access = SLUICE_ACCESS_REMOTE_WRITE};
@@ -177,7 +173,6 @@ START_TEST(no_reads)
     ranks_run(&ranks, miss_without_reads);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* A question stands behind a message that nobody takes: it is not asked twice, and ends nothing. */
 static void ask_in_vain(struct ranks *ranks, uint32_t rank)
@@ -216,14 +211,13 @@ static void ask_in_vain(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-START_TEST(a_question_in_vain)
+TEST(a_question_in_vain)
 {
     struct ranks ranks;
     ranks_open(&ranks, 2, NULL);
     ranks_run(&ranks, ask_in_vain);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Rank 0 waits for room in a full queue, and sleeps, while rank 2 gives up. */
 static void wait_for_room(struct ranks *ranks, uint32_t rank)
@@ -253,7 +247,7 @@ static void wait_for_room(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-START_TEST(no_room)
+TEST(no_room)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .send_depth = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
@@ -262,7 +256,6 @@ START_TEST(no_room)
     ranks_run(&ranks, wait_for_room);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Who was told by one group tells the next one; groups without such a rank go on. */
 static void spread(struct ranks *ranks, uint32_t rank)
@@ -286,14 +279,13 @@ static void spread(struct ranks *ranks, uint32_t rank)
     all_pass(ranks, rank);
 }
 
-START_TEST(groups_that_fail)
+TEST(groups_that_fail)
 {
     struct ranks ranks;
     ranks_open(&ranks, 5, NULL);
     ranks_run(&ranks, spread);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Rank 1 writes a word into its line at rank 0. */
 static void forge(struct ranks *ranks, uint32_t at, uint64_t value)
@@ -305,7 +297,7 @@ static void forge(struct ranks *ranks, uint32_t at, uint64_t value)
 #define MARK_AT 8
 
 /* Rank 1 is hostile. No word makes rank 0 leave early, hang, or read outside of its memory. */
-START_TEST(garbage)
+TEST(garbage)
 {
     static const struct {
         uint32_t at;
@@ -364,7 +356,6 @@ START_TEST(garbage)
                   "rank 1 count");
     ranks_close(&ranks);
 }
-END_TEST
 
 /* A peer that was never connected, or was ended by this side, is lost. */
 static void lose_rank(struct ranks *ranks, uint32_t rank)
@@ -399,7 +390,7 @@ static void lose_rank(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(a_lost_connection)
+TEST(a_lost_connection)
 {
     /* Of a device that hears nothing of it the loss is learned by asking. */
     const struct sluice_channel_attr channel = {
@@ -410,7 +401,6 @@ START_TEST(a_lost_connection)
     ranks_run(&ranks, lose_rank);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Rank 1 loses rank 2, learns of it by itself, and closes its node: it is not to blame. */
 static void leave_for_another(struct ranks *ranks, uint32_t rank)
@@ -437,7 +427,7 @@ static void leave_for_another(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(a_loss_that_was_told)
+TEST(a_loss_that_was_told)
 {
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
@@ -447,7 +437,6 @@ START_TEST(a_loss_that_was_told)
     ranks_run(&ranks, leave_for_another);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* The last rank is killed, outside of the barrier or in it. */
 struct killing {
@@ -505,7 +494,7 @@ static void live_or_die(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(a_rank_that_is_killed)
+TEST(a_rank_that_is_killed, .group = "processes", .unless = device_is_pretend)
 {
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
         for (int inside = 0; inside < 2; inside++) {
@@ -514,36 +503,13 @@ START_TEST(a_rank_that_is_killed)
         }
     }
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, wrong_lists);
-    tcase_add_test(tcase, a_rank_that_never_comes);
-    tcase_add_test(tcase, one_of_many_never_comes);
-    tcase_add_test(tcase, a_ring_of_groups);
-    tcase_add_test(tcase, no_reads);
-    tcase_add_test(tcase, a_question_in_vain);
-    tcase_add_test(tcase, no_room);
-    tcase_add_test(tcase, groups_that_fail);
-    tcase_add_test(tcase, garbage);
-    tcase_add_test(tcase, a_lost_connection);
-    tcase_add_test(tcase, a_loss_that_was_told);
-}
-
-static void add_process_tests(TCase *tcase)
-{
-    if (!device_is_pretend()) {
-        tcase_add_test(tcase, a_rank_that_is_killed);
-    }
-}
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"self", WIRE_SELF, 120, add_tests},
-        {"tcp", WIRE_TCP, 120, add_tests},
-        {"processes", WIRE_TCP, 240, add_process_tests},
+    const struct tests cases[] = {
+        {"self", WIRE_SELF, 120},
+        {"tcp", WIRE_TCP, 120},
+        {"processes", WIRE_TCP, 240},
     };
-    return run_cases("barriers_broken", cases, COUNT(cases));
+    return run_groups("barriers_broken", cases, COUNT(cases));
 }

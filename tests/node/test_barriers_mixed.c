@@ -60,30 +60,27 @@ static void try_mixes(const struct mix *mixes, size_t count)
     ranks_close(&ranks);
 }
 
-START_TEST(other_ranks)
+TEST(other_ranks)
 {
     static const struct mix mixes[] = {{2, {1, 1}, false}, {2, {2, 2}, false}, {2, {3, 3}, false},
                                        {3, {1, 1}, false}, {3, {2, 2}, false}, {3, {3, 3}, false}};
     try_mixes(mixes, COUNT(mixes));
 }
-END_TEST
 
 /* Of some that are not here each waits for another one in a circle, until its time is up. */
-START_TEST(other_algorithms)
+TEST(other_algorithms)
 {
     static const struct mix mixes[] = {
         {0, {1, 2}, false}, {0, {2, 1}, false}, {0, {3, 1}, false}, {0, {3, 2}, false}};
     try_mixes(mixes, COUNT(mixes));
 }
-END_TEST
 
 /* It would close while the others go on. */
-START_TEST(an_early_end)
+TEST(an_early_end)
 {
     static const struct mix mixes[] = {{0, {0, 0}, true}, {0, {0, 1}, true}, {0, {0, 2}, true}};
     try_mixes(mixes, COUNT(mixes));
 }
-END_TEST
 
 /* The list of all ranks is no other group than no list, nor the default algorithm another one. */
 static void say_it_otherwise(struct ranks *ranks, uint32_t rank)
@@ -96,28 +93,19 @@ static void say_it_otherwise(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(the_same_in_other_words)
+TEST(the_same_in_other_words)
 {
     struct ranks ranks;
     ranks_open(&ranks, RANKS, NULL);
     ranks_run(&ranks, say_it_otherwise);
     ranks_close(&ranks);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, other_ranks);
-    tcase_add_test(tcase, other_algorithms);
-    tcase_add_test(tcase, an_early_end);
-    tcase_add_test(tcase, the_same_in_other_words);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 60, add_tests},
-        {"tcp", WIRE_TCP, 60, add_tests},
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 60},
+        {"tcp", WIRE_TCP, 60},
     };
-    return run_cases("barriers_mixed", cases, COUNT(cases));
+    return run_groups("barriers_mixed", cases, COUNT(cases));
 }

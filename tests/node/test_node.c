@@ -10,7 +10,7 @@
 #include "../support/process.h"
 #include "../support/ranks.h"
 
-START_TEST(arguments)
+TEST(arguments)
 {
     struct sluice_context *context = open_context();
     struct sluice_pd *pd = sluice_pd_alloc(context);
@@ -63,9 +63,8 @@ START_TEST(arguments)
     sluice_pd_free(pd);
     sluice_context_close(context);
 }
-END_TEST
 
-START_TEST(what_a_node_is)
+TEST(what_a_node_is)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
@@ -81,7 +80,6 @@ START_TEST(what_a_node_is)
     }
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Two prepared nodes of ranks 0 and 1, and what each needs. */
 struct duo {
@@ -124,7 +122,7 @@ static struct sluice_node *duo_connect(struct duo *duo, uint32_t rank)
 }
 
 /* One number of the endpoint that rank 1 made for rank 0 is another one. */
-START_TEST(endpoints_of_others)
+TEST(endpoints_of_others)
 {
     static const struct {
         size_t at; /* of the last byte of a number */
@@ -146,7 +144,6 @@ START_TEST(endpoints_of_others)
         duo_close(&duo);
     }
 }
-END_TEST
 
 static void flip(struct sluice_node_endpoint *endpoint, size_t at)
 {
@@ -195,7 +192,7 @@ static void connect_unusable(void (*spoil)(struct sluice_node_endpoint *endpoint
     duo_close(&duo);
 }
 
-START_TEST(unusable_endpoints)
+TEST(unusable_endpoints)
 {
     for (size_t at = 0; at < sizeof(struct sluice_node_endpoint); at += short_run() ? 53 : 7) {
         connect_unusable(flip, at);
@@ -209,7 +206,6 @@ START_TEST(unusable_endpoints)
     connect_unusable(erase, 0);
     connect_unusable(erase, 0xff);
 }
-END_TEST
 
 /* Of what the log says. */
 static char first_line[300];
@@ -224,7 +220,7 @@ static void keep_first_line(uint32_t level, const char *line, void *user)
 }
 
 /* Of the endpoint that rank 1 made; the connection in it is of its own version. */
-START_TEST(endpoints_from_the_future)
+TEST(endpoints_from_the_future)
 {
     static const struct {
         uint8_t written, readable; /* after ours */
@@ -264,7 +260,6 @@ START_TEST(endpoints_from_the_future)
         duo_close(&duo);
     }
 }
-END_TEST
 
 static void stop_at_different_times(struct ranks *ranks, uint32_t rank)
 {
@@ -292,7 +287,7 @@ static void stop_at_different_times(struct ranks *ranks, uint32_t rank)
 }
 
 /* One rank is much slower than the others, who close as soon as they may. */
-START_TEST(orderly_end)
+TEST(orderly_end)
 {
     static const uint32_t sizes[] = {1, 2, 3, 5, 8};
     struct ranks ranks;
@@ -305,7 +300,6 @@ START_TEST(orderly_end)
         }
     }
 }
-END_TEST
 
 /*
  * Rank 0 sends to rank 2, which takes it only when it is late for rank 0. What
@@ -337,14 +331,13 @@ static void leave_work(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-START_TEST(an_end_that_fails)
+TEST(an_end_that_fails)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
     ranks_run(&ranks, leave_work);
     ranks_close(&ranks);
 }
-END_TEST
 
 /*
  * The other way round: rank 0 waits for its work, and sleeps, while rank 1 is the
@@ -376,17 +369,16 @@ static void wait_for_work(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-START_TEST(an_end_that_fails_elsewhere)
+TEST(an_end_that_fails_elsewhere)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
     ranks_run(&ranks, wait_for_work);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* The multichannel is the node's: the program cannot end it. */
-START_TEST(an_owned_multichannel)
+TEST(an_owned_multichannel)
 {
     struct ranks ranks;
     ranks_open(&ranks, 2, NULL);
@@ -398,7 +390,6 @@ START_TEST(an_owned_multichannel)
     ranks_run(&ranks, stop_at_different_times);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Exchanges that this process has with itself, or that fail. */
 static int copy_own(void *argument, const void *own, void *all, size_t bytes, int64_t deadline)
@@ -429,7 +420,7 @@ static int lose(void *argument, const void *own, void *all, size_t bytes, int64_
     return -ECONNRESET;
 }
 
-START_TEST(open_alone)
+TEST(open_alone)
 {
     struct sluice_exchange_provider provider = {
         .size = sizeof(provider), .allgather = copy_own, .alltoall = copy_own};
@@ -465,7 +456,6 @@ START_TEST(open_alone)
     sluice_pd_free(pd);
     sluice_context_close(context);
 }
-END_TEST
 
 /* Each rank sends its number to all, and stops. */
 static void work_together(struct rank *rank)
@@ -502,14 +492,13 @@ static void work_together(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(open_together)
+TEST(open_together, .group = "processes", .unless = device_is_pretend)
 {
     static const uint32_t sizes[] = {1, 2, 3, 5, 8, 16};
     for (size_t i = 0; i < COUNT(sizes) && !(short_run() && sizes[i] > 5); i++) {
         group_run(sizes[i], work_together, NULL, 40);
     }
 }
-END_TEST
 
 /* One rank has another idea of the barriers: both learn it, and are rid of all. */
 static void disagree(struct rank *rank)
@@ -525,40 +514,17 @@ static void disagree(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(open_in_disagreement)
+TEST(open_in_disagreement, .group = "processes", .unless = device_is_pretend)
 {
     group_run(2, disagree, NULL, 40);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, arguments);
-    tcase_add_test(tcase, what_a_node_is);
-    tcase_add_test(tcase, endpoints_of_others);
-    tcase_add_test(tcase, unusable_endpoints);
-    tcase_add_test(tcase, endpoints_from_the_future);
-    tcase_add_test(tcase, orderly_end);
-    tcase_add_test(tcase, an_end_that_fails);
-    tcase_add_test(tcase, an_end_that_fails_elsewhere);
-    tcase_add_test(tcase, an_owned_multichannel);
-    tcase_add_test(tcase, open_alone);
-}
-
-static void add_process_tests(TCase *tcase)
-{
-    if (!device_is_pretend()) {
-        tcase_add_test(tcase, open_together);
-        tcase_add_test(tcase, open_in_disagreement);
-    }
 }
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"self", WIRE_SELF, 120, add_tests},
-        {"tcp", WIRE_TCP, 120, add_tests},
-        {"processes", WIRE_TCP, 240, add_process_tests},
+    const struct tests cases[] = {
+        {"self", WIRE_SELF, 120},
+        {"tcp", WIRE_TCP, 120},
+        {"processes", WIRE_TCP, 240},
     };
-    return run_cases("node", cases, COUNT(cases));
+    return run_groups("node", cases, COUNT(cases));
 }

@@ -46,7 +46,7 @@ static void works(struct sluice_node *node, struct sluice_pd *pd)
     memory_close(&memory);
 }
 
-START_TEST(nothing_is_given)
+TEST(nothing_is_given, .group = "self")
 {
     be_rank(0, 1, find_port());
     int before = count_fds();
@@ -87,9 +87,8 @@ START_TEST(nothing_is_given)
     }
     require(settle_fds(before) <= before, "%d descriptors, were %d", count_fds(), before);
 }
-END_TEST
 
-START_TEST(a_domain_is_given)
+TEST(a_domain_is_given, .group = "self")
 {
     be_rank(0, 1, find_port());
     struct sluice_context *context = open_context();
@@ -105,9 +104,8 @@ START_TEST(a_domain_is_given)
     require_ok(sluice_node_barrier(node, NULL, 0, 0, DEADLINE));
     sluice_node_close(node);
 }
-END_TEST
 
-START_TEST(an_exchange_is_given)
+TEST(an_exchange_is_given, .group = "self")
 {
     be_rank(0, 1, find_port());
     struct sluice_exchange *exchange = sluice_exchange_open(NULL, DEADLINE);
@@ -122,10 +120,9 @@ START_TEST(an_exchange_is_given)
     require_ok(sluice_exchange_barrier(exchange, DEADLINE));
     sluice_exchange_close(exchange);
 }
-END_TEST
 
 /* Nothing is left behind by what fails, wherever that is. */
-START_TEST(what_cannot_be_opened)
+TEST(what_cannot_be_opened, .group = "self")
 {
     const struct sluice_node_attr attr = {.size = sizeof(attr), .barrier = 4};
     be_rank(0, 1, find_port());
@@ -140,7 +137,6 @@ START_TEST(what_cannot_be_opened)
     require_null(sluice_node_open(NULL, NULL, NULL, 0), ETIMEDOUT, "deadline is 0");
     require(settle_fds(before) <= before, "%d descriptors, were %d", count_fds(), before);
 }
-END_TEST
 
 /* The whole of a program of four ranks. */
 static void take_part(struct rank *rank)
@@ -173,12 +169,11 @@ static void take_part(struct rank *rank)
     memory_close(&memory);
 }
 
-START_TEST(four_ranks)
+TEST(four_ranks, .group = "processes", .unless = device_is_pretend)
 {
     uint16_t port = find_port();
     group_run(4, take_part, &port, 60);
 }
-END_TEST
 
 /* Rank 1 has no device; all are told why, and at once. */
 static void lack_a_device(struct rank *rank)
@@ -195,12 +190,11 @@ static void lack_a_device(struct rank *rank)
     require(fair_now() - start < DEADLINE, "%lld ms", (long long)(fair_now() - start) / 1000000);
 }
 
-START_TEST(a_rank_without_a_device)
+TEST(a_rank_without_a_device, .group = "processes", .unless = device_is_pretend)
 {
     uint16_t port = find_port();
     group_run(4, lack_a_device, &port, 60);
 }
-END_TEST
 
 /* The lines of the log at level warn, one behind the other. */
 static void keep_lines(uint32_t level, const char *line, void *user)
@@ -232,7 +226,7 @@ static struct sluice_pd *fail_to_open(void)
 }
 
 /* The node is opened all the same, but not without a word. */
-START_TEST(what_could_not_be_made_is_given)
+TEST(what_could_not_be_made_is_given, .group = "self")
 {
     const struct sluice_exchange_attr wrong = {.size = sizeof(wrong), .kind = 99};
     struct sides sides;
@@ -255,30 +249,12 @@ START_TEST(what_could_not_be_made_is_given)
     sluice_exchange_close(exchange);
     sides_close(&sides);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, what_could_not_be_made_is_given);
-    tcase_add_test(tcase, nothing_is_given);
-    tcase_add_test(tcase, a_domain_is_given);
-    tcase_add_test(tcase, an_exchange_is_given);
-    tcase_add_test(tcase, what_cannot_be_opened);
-}
-
-static void add_process_tests(TCase *tcase)
-{
-    if (!device_is_pretend()) {
-        tcase_add_test(tcase, four_ranks);
-        tcase_add_test(tcase, a_rank_without_a_device);
-    }
-}
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"self", WIRE_SELF, 60, add_tests},
-        {"processes", WIRE_TCP, 120, add_process_tests},
+    const struct tests cases[] = {
+        {"self", WIRE_SELF, 60},
+        {"processes", WIRE_TCP, 120},
     };
-    return run_cases("node_alone", cases, COUNT(cases));
+    return run_groups("node_alone", cases, COUNT(cases));
 }

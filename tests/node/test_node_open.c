@@ -101,7 +101,7 @@ static void open_without_time(struct party *party)
     sluice_context_close(context);
 }
 
-START_TEST(no_time)
+TEST(no_time)
 {
     struct parties parties;
     parties_make(&parties, 3, LONG);
@@ -110,9 +110,8 @@ START_TEST(no_time)
         party_require(&parties.party[i], 0, "");
     }
 }
-END_TEST
 
-START_TEST(a_wrong_argument)
+TEST(a_wrong_argument)
 {
     struct mishap one = {.barrier = 4,
                          .error = EINVAL,
@@ -122,9 +121,8 @@ START_TEST(a_wrong_argument)
     one.wrapped = true;
     open_with(&one);
 }
-END_TEST
 
-START_TEST(a_wrong_endpoint)
+TEST(a_wrong_endpoint)
 {
     /* The rank that it is for. */
     const struct mishap one = {.wrapped = true,
@@ -135,9 +133,8 @@ START_TEST(a_wrong_endpoint)
                                .others = "rank 1 could not open its node endpoint 0 is for rank 2"};
     open_with(&one);
 }
-END_TEST
 
-START_TEST(a_damaged_endpoint)
+TEST(a_damaged_endpoint)
 {
     const struct mishap one = {.wrapped = true,
                                .changed = 100,
@@ -146,7 +143,6 @@ START_TEST(a_damaged_endpoint)
                                .others = "rank 1 could not open its node rank 0: connected"};
     open_with(&one);
 }
-END_TEST
 
 /* What a rank that lies says of its failure is made harmless. */
 static int lie(void *argument, const void *to, void *from, size_t bytes, int64_t deadline)
@@ -164,7 +160,7 @@ static int lie(void *argument, const void *to, void *from, size_t bytes, int64_t
     return 0;
 }
 
-START_TEST(a_reason_of_nonsense)
+TEST(a_reason_of_nonsense)
 {
     const struct sluice_exchange_provider provider = {
         .size = sizeof(provider), .allgather = gather, .alltoall = lie};
@@ -178,22 +174,12 @@ START_TEST(a_reason_of_nonsense)
     sluice_pd_free(pd);
     sluice_context_close(context);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, no_time);
-    tcase_add_test(tcase, a_wrong_argument);
-    tcase_add_test(tcase, a_wrong_endpoint);
-    tcase_add_test(tcase, a_damaged_endpoint);
-    tcase_add_test(tcase, a_reason_of_nonsense);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"self", WIRE_SELF, 120, add_tests},
-        {"tcp", WIRE_TCP, 120, add_tests},
+    const struct tests cases[] = {
+        {"self", WIRE_SELF, 120},
+        {"tcp", WIRE_TCP, 120},
     };
-    return run_cases("node_open", cases, COUNT(cases));
+    return run_groups("node_open", cases, COUNT(cases));
 }

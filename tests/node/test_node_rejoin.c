@@ -154,14 +154,13 @@ static void come_again_in_turns(struct ranks *ranks, uint32_t rank)
     require_ok(sluice_node_shutdown(ranks->nodes[rank], DEADLINE));
 }
 
-START_TEST(each_rank_in_turn)
+TEST(each_rank_in_turn)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, &watchful_node);
     ranks_run(&ranks, come_again_in_turns);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Ranks 1 and 2 of four, which know of each other that they are new. */
 static void come_again_together(struct ranks *ranks, uint32_t rank)
@@ -189,14 +188,13 @@ static void come_again_together(struct ranks *ranks, uint32_t rank)
     node_works(ranks->nodes[rank], ranks->pds[rank]);
 }
 
-START_TEST(two_at_once)
+TEST(two_at_once)
 {
     struct ranks ranks;
     ranks_open(&ranks, 4, &watchful_node);
     ranks_run(&ranks, come_again_together);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Rank 1 comes when rank 2 is not there, which comes later, and is new to it as to all. */
 static void come_again_one_by_one(struct ranks *ranks, uint32_t rank)
@@ -244,14 +242,13 @@ static void come_again_one_by_one(struct ranks *ranks, uint32_t rank)
     node_works(ranks->nodes[rank], ranks->pds[rank]);
 }
 
-START_TEST(one_while_another_is_away)
+TEST(one_while_another_is_away)
 {
     struct ranks ranks;
     ranks_open(&ranks, 4, &watchful_node);
     ranks_run(&ranks, come_again_one_by_one);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Only the connection is lost: both sides make it new. */
 static void come_to_each_other(struct ranks *ranks, uint32_t rank)
@@ -276,14 +273,13 @@ static void come_to_each_other(struct ranks *ranks, uint32_t rank)
     node_works(ranks->nodes[rank], ranks->pds[rank]);
 }
 
-START_TEST(two_that_live)
+TEST(two_that_live)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, &watchful_node);
     ranks_run(&ranks, come_to_each_other);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* A rank that waits for one that has begun to make a third one new does not wait in vain. */
 static void wait_in_vain(struct ranks *ranks, uint32_t rank)
@@ -307,14 +303,13 @@ static void wait_in_vain(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(others_are_told)
+TEST(others_are_told)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
     ranks_run(&ranks, wait_in_vain);
     ranks_close(&ranks);
 }
-END_TEST
 
 static void check_state(const struct ranks *ranks, uint32_t rank, int state)
 {
@@ -322,7 +317,7 @@ static void check_state(const struct ranks *ranks, uint32_t rank, int state)
                    state);
 }
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
     struct ranks ranks;
     ranks_open(&ranks, 2, NULL);
@@ -353,14 +348,13 @@ START_TEST(wrong_arguments)
     check_state(&ranks, 1, SLUICE_STATE_PREPARED);
     ranks_close(&ranks);
 }
-END_TEST
 
 static void shut_down(struct ranks *ranks, uint32_t rank)
 {
     require_ok(sluice_node_shutdown(ranks->nodes[rank], DEADLINE));
 }
 
-START_TEST(after_a_shutdown)
+TEST(after_a_shutdown)
 {
     struct ranks ranks;
     struct sluice_node_endpoint ours;
@@ -371,7 +365,6 @@ START_TEST(after_a_shutdown)
                   "shut down");
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Of another rank, for another rank, of another attempt; then the right one is still taken. */
 static void refuse_endpoints(struct ranks *ranks, uint32_t rank)
@@ -429,14 +422,13 @@ static void refuse_endpoints(struct ranks *ranks, uint32_t rank)
     node_works(ranks->nodes[rank], ranks->pds[rank]);
 }
 
-START_TEST(endpoints_that_are_refused)
+TEST(endpoints_that_are_refused)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
     ranks_run(&ranks, refuse_endpoints);
     ranks_close(&ranks);
 }
-END_TEST
 
 /*
  * Processes: ranks 0 to 2 of the group are those of the node, one of which is killed;
@@ -549,7 +541,7 @@ static void die_and_come_again(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(a_process_that_was_killed)
+TEST(a_process_that_was_killed, .group = "processes", .unless = device_is_pretend)
 {
     for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
         for (int inside = 0; inside < 2; inside++) {
@@ -558,33 +550,13 @@ START_TEST(a_process_that_was_killed)
         }
     }
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, each_rank_in_turn);
-    tcase_add_test(tcase, two_at_once);
-    tcase_add_test(tcase, one_while_another_is_away);
-    tcase_add_test(tcase, two_that_live);
-    tcase_add_test(tcase, others_are_told);
-    tcase_add_test(tcase, wrong_arguments);
-    tcase_add_test(tcase, after_a_shutdown);
-    tcase_add_test(tcase, endpoints_that_are_refused);
-}
-
-static void add_process_tests(TCase *tcase)
-{
-    if (!device_is_pretend()) {
-        tcase_add_test(tcase, a_process_that_was_killed);
-    }
-}
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"self", WIRE_SELF, 120, add_tests},
-        {"tcp", WIRE_TCP, 120, add_tests},
-        {"processes", WIRE_TCP, 500, add_process_tests},
+    const struct tests cases[] = {
+        {"self", WIRE_SELF, 120},
+        {"tcp", WIRE_TCP, 120},
+        {"processes", WIRE_TCP, 500},
     };
-    return run_cases("node_rejoin", cases, COUNT(cases));
+    return run_groups("node_rejoin", cases, COUNT(cases));
 }

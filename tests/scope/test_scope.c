@@ -64,7 +64,7 @@ static void check_report(const struct sluice_scope_report *report, uint32_t post
             failed, unseen, count);
 }
 
-START_TEST(end_waits_for_all)
+TEST(end_waits_for_all)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -76,9 +76,8 @@ START_TEST(end_waits_for_all)
     value_check(fixture.far.bytes + (size_t)5 * SLOT, fixture.far.length - (size_t)5 * SLOT, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(empty_scope)
+TEST(empty_scope)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -88,10 +87,9 @@ START_TEST(empty_scope)
     pair_works(&fixture.pair);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A full queue is no error, in one list or in many. */
-START_TEST(full_queue_is_waited_for)
+TEST(full_queue_is_waited_for)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -107,9 +105,8 @@ START_TEST(full_queue_is_waited_for)
     pattern_check(fixture.far.bytes, fixture.far.length, 1);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(handles_may_be_waited_for)
+TEST(handles_may_be_waited_for)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -127,9 +124,8 @@ START_TEST(handles_may_be_waited_for)
     check_report(&fixture.report, 5, 0, 3, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(handles_of_another)
+TEST(handles_of_another)
 {
     struct fixture fixture;
     struct pair other;
@@ -146,9 +142,8 @@ START_TEST(handles_of_another)
     pair_close(&other);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(one_scope_at_a_time)
+TEST(one_scope_at_a_time)
 {
     struct fixture fixture;
     struct star star;
@@ -169,10 +164,9 @@ START_TEST(one_scope_at_a_time)
     star_close(&star);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* What was posted before the scope goes on beside it, and is its own affair. */
-START_TEST(unpolled_work_beside_a_scope)
+TEST(unpolled_work_beside_a_scope)
 {
     struct fixture fixture;
     struct sluice_completion completions[3];
@@ -195,10 +189,9 @@ START_TEST(unpolled_work_beside_a_scope)
     require_result(sluice_channel_poll(fixture.pair.channels[0], completions, 3), 0);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Handles of a scope mean nothing to its channel, nor to the next scope. */
-START_TEST(handles_after_the_end)
+TEST(handles_after_the_end)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -215,10 +208,9 @@ START_TEST(handles_after_the_end)
     require_ok(sluice_scope_end(scope, NULL));
     fixture_close(&fixture);
 }
-END_TEST
 
 /* As channel_poll, of the scope's work alone. What was polled is not reported. */
-START_TEST(poll_in_a_scope)
+TEST(poll_in_a_scope)
 {
     struct fixture fixture;
     struct sluice_completion completions[5];
@@ -245,9 +237,8 @@ START_TEST(poll_in_a_scope)
     check_report(&fixture.report, 4, 0, 1, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(end_reports_failures)
+TEST(end_reports_failures)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -269,10 +260,9 @@ START_TEST(end_reports_failures)
     value_check(fixture.far.bytes + (size_t)2 * SLOT, (size_t)3 * SLOT, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A failure that was waited for is not reported again; there may be less room than failures. */
-START_TEST(seen_failures_are_not_reported)
+TEST(seen_failures_are_not_reported)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -291,9 +281,8 @@ START_TEST(seen_failures_are_not_reported)
     value_check(&fixture.failures[2], sizeof(fixture.failures[2]), 0xcc);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(all_failures_seen)
+TEST(all_failures_seen)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -309,10 +298,9 @@ START_TEST(all_failures_seen)
     check_report(&fixture.report, 2, 0, 0, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The deadline of the scope ends what is still waiting, and the end does not hang. */
-START_TEST(deadline_of_the_scope)
+TEST(deadline_of_the_scope)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -328,10 +316,9 @@ START_TEST(deadline_of_the_scope)
     require_result(sluice_channel_state(fixture.pair.channels[0]), SLUICE_STATE_FAILED);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A queue that stays full until the deadline: each accepted request still completes once. */
-START_TEST(deadline_while_the_queue_is_full)
+TEST(deadline_while_the_queue_is_full)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -354,9 +341,8 @@ START_TEST(deadline_while_the_queue_is_full)
     require(seen == (UINT32_C(1) << fixture.report.posted) - 1, "requests %x", seen);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(wait_timeout_in_a_scope_is_harmless)
+TEST(wait_timeout_in_a_scope_is_harmless)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -373,9 +359,8 @@ START_TEST(wait_timeout_in_a_scope_is_harmless)
     check_report(&fixture.report, 1, 0, 0, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(report_that_is_wrong)
+TEST(report_that_is_wrong)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -394,10 +379,9 @@ START_TEST(report_that_is_wrong)
     require_ok(sluice_scope_end(begin(&fixture, DEADLINE), NULL));
     fixture_close(&fixture);
 }
-END_TEST
 
 /* What the block says of itself comes first, and its words stay; the report has both. */
-START_TEST(block_that_says_something)
+TEST(block_that_says_something)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -433,10 +417,9 @@ START_TEST(block_that_says_something)
     require_class(&fixture.failures[1], SLUICE_CLASS_CANCELLED);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A strict end wants each request to have been looked at; how it ended is another matter. */
-START_TEST(strict_end)
+TEST(strict_end)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -475,10 +458,9 @@ START_TEST(strict_end)
     require_result(sluice_scope_end(scope, &fixture.report), -EACCES);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Receives are cancelled before the write that fails is posted last: it is the first error. */
-START_TEST(failures_in_the_order_of_posting)
+TEST(failures_in_the_order_of_posting)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -501,10 +483,9 @@ START_TEST(failures_in_the_order_of_posting)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The deadline passes while the block computes; what it posts then is late as well. */
-START_TEST(deadline_inside_of_the_block)
+TEST(deadline_inside_of_the_block)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -523,10 +504,9 @@ START_TEST(deadline_inside_of_the_block)
     require(fixture.failures[0].cause == SLUICE_STATUS_DEADLINE, "%u", fixture.failures[0].cause);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A failed peer among many: its requests are accepted, and end cancelled. */
-START_TEST(scope_of_many_peers)
+TEST(scope_of_many_peers)
 {
     struct star star;
     struct memory near;
@@ -564,34 +544,8 @@ START_TEST(scope_of_many_peers)
     memory_close(&far);
     star_close(&star);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, end_waits_for_all);
-    tcase_add_test(tcase, empty_scope);
-    tcase_add_test(tcase, full_queue_is_waited_for);
-    tcase_add_test(tcase, handles_may_be_waited_for);
-    tcase_add_test(tcase, handles_of_another);
-    tcase_add_test(tcase, one_scope_at_a_time);
-    tcase_add_test(tcase, unpolled_work_beside_a_scope);
-    tcase_add_test(tcase, handles_after_the_end);
-    tcase_add_test(tcase, poll_in_a_scope);
-    tcase_add_test(tcase, end_reports_failures);
-    tcase_add_test(tcase, seen_failures_are_not_reported);
-    tcase_add_test(tcase, all_failures_seen);
-    tcase_add_test(tcase, deadline_of_the_scope);
-    tcase_add_test(tcase, deadline_while_the_queue_is_full);
-    tcase_add_test(tcase, wait_timeout_in_a_scope_is_harmless);
-    tcase_add_test(tcase, report_that_is_wrong);
-    tcase_add_test(tcase, block_that_says_something);
-    tcase_add_test(tcase, strict_end);
-    tcase_add_test(tcase, failures_in_the_order_of_posting);
-    tcase_add_test(tcase, deadline_inside_of_the_block);
-    tcase_add_test(tcase, scope_of_many_peers);
-}
 
 int main(void)
 {
-    return run_on_wires("scope", 30, add_tests);
+    return run_tests("scope", 30);
 }

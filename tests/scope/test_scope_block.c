@@ -69,7 +69,7 @@ static void check_drained(struct fixture *fixture, uint32_t posted)
     pair_works(&fixture->pair);
 }
 
-START_TEST(left_by_its_end)
+TEST(left_by_its_end)
 {
     struct fixture fixture;
     int runs = 0;
@@ -82,10 +82,9 @@ START_TEST(left_by_its_end)
     check_drained(&fixture, SLOTS);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Both leave the scope, and not the loop around it. */
-START_TEST(left_by_break_and_continue)
+TEST(left_by_break_and_continue)
 {
     struct fixture fixture;
     int after = 0;
@@ -107,7 +106,6 @@ START_TEST(left_by_break_and_continue)
     require(after == 4, "%d", after);
     fixture_close(&fixture);
 }
-END_TEST
 
 static int return_from_block(struct fixture *fixture)
 {
@@ -118,7 +116,7 @@ static int return_from_block(struct fixture *fixture)
     return -1;
 }
 
-START_TEST(left_by_return)
+TEST(left_by_return)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -126,9 +124,8 @@ START_TEST(left_by_return)
     check_drained(&fixture, 5);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(left_by_goto)
+TEST(left_by_goto)
 {
     struct fixture fixture;
     int tries = 0;
@@ -147,7 +144,6 @@ out:
     check_drained(&fixture, 4);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The inner one is of another channel; leaving the function leaves both, the inner one first. */
 static int leave_two(struct fixture *fixture, struct fixture *other, int way)
@@ -175,7 +171,7 @@ out:
     return 3;
 }
 
-START_TEST(nested_scopes)
+TEST(nested_scopes)
 {
     static const int results[] = {1, 3, 2, 2};
     struct fixture fixture;
@@ -191,10 +187,9 @@ START_TEST(nested_scopes)
     fixture_close(&other);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A scope inside of one of the same channel does not begin, and the block of it does not run. */
-START_TEST(nested_scopes_of_one_channel)
+TEST(nested_scopes_of_one_channel)
 {
     struct fixture fixture;
     struct sluice_scope_report inner_report = {.size = sizeof(inner_report), .posted = 9};
@@ -211,9 +206,8 @@ START_TEST(nested_scopes_of_one_channel)
     require(fixture.report.posted == 3 && fixture.report.error == 0, "%d", fixture.report.error);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(begin_that_fails)
+TEST(begin_that_fails)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -240,10 +234,9 @@ START_TEST(begin_that_fails)
     require(fixture.report.error == -EINVAL, "%d", fixture.report.error);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* It is refused before anything is posted, and the scope is not left open. */
-START_TEST(report_that_is_wrong)
+TEST(report_that_is_wrong)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -263,10 +256,9 @@ START_TEST(report_that_is_wrong)
     pattern_check(fixture.far.bytes, SLOT, 1);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A program of a later version: what it has more must be zero, and is. */
-START_TEST(report_of_a_later_version)
+TEST(report_of_a_later_version)
 {
     struct fixture fixture;
     struct {
@@ -285,9 +277,8 @@ START_TEST(report_of_a_later_version)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(what_the_block_says)
+TEST(what_the_block_says)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -303,10 +294,9 @@ START_TEST(what_the_block_says)
     require_class(&fixture.failures[1], SLUICE_CLASS_CANCELLED);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The report of the end that is written by hand; the block finds nothing left to end. */
-START_TEST(ended_by_hand)
+TEST(ended_by_hand)
 {
     struct fixture fixture;
     struct sluice_scope_report own = {.size = sizeof(own)};
@@ -325,10 +315,9 @@ START_TEST(ended_by_hand)
     require(fixture.report.posted == 99, "%u", fixture.report.posted);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The deadline passes while the block computes. */
-START_TEST(deadline_passes_inside)
+TEST(deadline_passes_inside)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -346,10 +335,9 @@ START_TEST(deadline_passes_inside)
     require_class(&fixture.failures[0], SLUICE_CLASS_TIMEOUT);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A channel that is closed takes its scope with it; what is left is to end, and tells of it. */
-START_TEST(closed_inside)
+TEST(closed_inside)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -373,7 +361,6 @@ START_TEST(closed_inside)
             sluice_last_error());
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The compiler is not to know of it: so a block must not be written. */
 static int end_early(struct sluice_scope *scope)
@@ -383,7 +370,7 @@ static int end_early(struct sluice_scope *scope)
 }
 
 /* A scope that was begun after it is none of the block's, which leaves it alone. */
-START_TEST(ended_inside_and_another_begun)
+TEST(ended_inside_and_another_begun)
 {
     struct fixture fixture;
     struct sluice_scope *second = NULL;
@@ -405,7 +392,6 @@ START_TEST(ended_inside_and_another_begun)
     check_drained(&fixture, 2);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* 1 if its block ran. */
 static int end_and_close(struct fixture *fixture)
@@ -421,7 +407,7 @@ static int end_and_close(struct fixture *fixture)
 }
 
 /* Nothing of the channel is looked at when the block is left. */
-START_TEST(ended_and_closed_inside)
+TEST(ended_and_closed_inside)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -431,10 +417,9 @@ START_TEST(ended_and_closed_inside)
     pattern_check(fixture.far.bytes, (size_t)3 * SLOT, 1);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The same, after which the channel's end is known to the scope alone. */
-START_TEST(closed_and_ended_inside)
+TEST(closed_and_ended_inside)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -451,10 +436,9 @@ START_TEST(closed_and_ended_inside)
     pair_works(&fixture.pair);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* All was complete when it was closed: that is no failure. */
-START_TEST(closed_when_all_was_done)
+TEST(closed_when_all_was_done)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -470,10 +454,9 @@ START_TEST(closed_when_all_was_done)
     require(fixture.report.posted == 1 && fixture.report.unseen == 0, "%u", fixture.report.unseen);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Of a multichannel too, whose reset of a peer is refused; a channel's always consumes it. */
-START_TEST(reset_inside)
+TEST(reset_inside)
 {
     struct fixture fixture;
     struct star star;
@@ -500,31 +483,8 @@ START_TEST(reset_inside)
             fixture.report.error);
     fixture_close(&fixture);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, left_by_its_end);
-    tcase_add_test(tcase, left_by_break_and_continue);
-    tcase_add_test(tcase, left_by_return);
-    tcase_add_test(tcase, left_by_goto);
-    tcase_add_test(tcase, nested_scopes);
-    tcase_add_test(tcase, nested_scopes_of_one_channel);
-    tcase_add_test(tcase, begin_that_fails);
-    tcase_add_test(tcase, report_that_is_wrong);
-    tcase_add_test(tcase, report_of_a_later_version);
-    tcase_add_test(tcase, what_the_block_says);
-    tcase_add_test(tcase, ended_by_hand);
-    tcase_add_test(tcase, deadline_passes_inside);
-    tcase_add_test(tcase, closed_inside);
-    tcase_add_test(tcase, ended_inside_and_another_begun);
-    tcase_add_test(tcase, ended_and_closed_inside);
-    tcase_add_test(tcase, closed_and_ended_inside);
-    tcase_add_test(tcase, closed_when_all_was_done);
-    tcase_add_test(tcase, reset_inside);
-}
 
 int main(void)
 {
-    return run_on_wires("scope_block", 30, add_tests);
+    return run_tests("scope_block", 30);
 }

@@ -71,19 +71,13 @@ static void lose_a_peer(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(peer_is_killed_in_a_scope)
+TEST(peer_is_killed_in_a_scope)
 {
     group_run(3, lose_a_peer, NULL, 40);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, peer_is_killed_in_a_scope);
 }
 
 int main(void)
 {
-    const struct cases cases[] = {{"processes", WIRE_TCP, 60, add_tests}};
-    return run_cases("scope_killed", cases, COUNT(cases));
+    const struct tests cases[] = {{"processes", WIRE_TCP, 60}};
+    return run_groups("scope_killed", cases, COUNT(cases));
 }

@@ -95,7 +95,7 @@ static void check_untouched(struct fixture *fixture, struct sluice_scope *scope)
             fixture->report.posted);
 }
 
-START_TEST(ended_twice_on_one_channel)
+TEST(ended_twice_on_one_channel)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -108,9 +108,8 @@ START_TEST(ended_twice_on_one_channel)
     pair_works(&fixture.pair);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(ended_twice_beside_another_channel)
+TEST(ended_twice_beside_another_channel)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -123,10 +122,9 @@ START_TEST(ended_twice_beside_another_channel)
     pair_works(&fixture.pair);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The channel is gone, and the next one may have what it left. */
-START_TEST(ended_before_the_close)
+TEST(ended_before_the_close)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -152,10 +150,9 @@ START_TEST(ended_before_the_close)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* It is told from all that come after it, and not from the last few alone. */
-START_TEST(ended_long_ago)
+TEST(ended_long_ago)
 {
     const int scopes = short_run() ? 2000 : 300000;
     struct fixture fixture;
@@ -171,9 +168,8 @@ START_TEST(ended_long_ago)
     check_untouched(&fixture, scope);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(what_was_never_a_scope)
+TEST(what_was_never_a_scope)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -187,10 +183,9 @@ START_TEST(what_was_never_a_scope)
     check_untouched(&fixture, scope);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* All of them at once, and the places of those that have closed go to others. */
-START_TEST(scopes_of_a_crowd)
+TEST(scopes_of_a_crowd)
 {
     struct fixture fixture;
     struct sluice_multichannel *loops[CROWD];
@@ -221,7 +216,6 @@ START_TEST(scopes_of_a_crowd)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 struct worker {
     pthread_t thread;
@@ -247,7 +241,7 @@ static void *ask_for_others(void *argument)
     return NULL;
 }
 
-START_TEST(ended_by_other_threads)
+TEST(ended_by_other_threads)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -262,20 +256,8 @@ START_TEST(ended_by_other_threads)
     }
     fixture_close(&fixture);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, ended_twice_on_one_channel);
-    tcase_add_test(tcase, ended_twice_beside_another_channel);
-    tcase_add_test(tcase, ended_before_the_close);
-    tcase_add_test(tcase, ended_long_ago);
-    tcase_add_test(tcase, what_was_never_a_scope);
-    tcase_add_test(tcase, scopes_of_a_crowd);
-    tcase_add_test(tcase, ended_by_other_threads);
-}
 
 int main(void)
 {
-    return run_on_wires("scope_stale", 60, add_tests);
+    return run_tests("scope_stale", 60);
 }

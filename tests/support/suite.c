@@ -56,6 +56,53 @@ static const char *cannot_run(void)
     return NULL;
 }
 
+static struct test *listed;
+static void (*set_up_each)(void);
+static void (*tear_down_each)(void);
+
+void list_test(struct test *test)
+{
+    struct test **at = &listed;
+    while (*at && strcmp((*at)->file, test->file) != 0) {
+        at = &(*at)->next;
+    }
+    while (*at && strcmp((*at)->file, test->file) == 0 && (*at)->line < test->line) {
+        at = &(*at)->next;
+    }
+    test->next = *at;
+    *at = test;
+}
+
+static bool is_group(const char *name)
+{
+    for (const struct test *test = listed; test; test = test->next) {
+        if (test->group && strcmp(test->group, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_listed(TCase *tcase, const char *name)
+{
+    bool group = is_group(name);
+    if (set_up_each || tear_down_each) {
+        tcase_add_checked_fixture(tcase, set_up_each, tear_down_each);
+    }
+    for (const struct test *test = listed; test; test = test->next) {
+        bool belongs = group ? test->group && strcmp(test->group, name) == 0 : !test->group;
+        if (belongs && !(test->unless && test->unless())) {
+            test->add(tcase, test->from, test->from + (test->times > 0 ? test->times : 1));
+        }
+    }
+}
+
+void each_test(void (*set_up)(void), void (*tear_down)(void))
+{
+    set_up_each = set_up;
+    tear_down_each = tear_down;
+}
+
 int run_cases(const char *name, const struct cases *cases, size_t count)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -72,7 +119,11 @@ int run_cases(const char *name, const struct cases *cases, size_t count)
         TCase *tcase = tcase_create(cases[i].name);
         tcase_add_checked_fixture(tcase, cases[i].wire == WIRE_SELF ? use_self : use_tcp, NULL);
         tcase_set_timeout(tcase, PATIENCE * cases[i].seconds);
-        cases[i].add(tcase);
+        if (cases[i].add) {
+            cases[i].add(tcase);
+        } else {
+            add_listed(tcase, cases[i].name);
+        }
         suite_add_tcase(suite, tcase);
     }
     SRunner *runner = srunner_create(suite);
@@ -83,6 +134,25 @@ int run_cases(const char *name, const struct cases *cases, size_t count)
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int run_groups(const char *name, const struct tests *groups, size_t count)
+{
+    struct cases cases[16] = {{NULL}};
+    require(count <= COUNT(cases), "%zu groups", count);
+    for (size_t i = 0; i < count; i++) {
+        cases[i] = (struct cases){groups[i].name, groups[i].wire, groups[i].seconds, NULL};
+    }
+    return run_cases(name, cases, count);
+}
+
+int run_tests(const char *name, unsigned seconds)
+{
+    const struct tests groups[] = {
+        {"self", WIRE_SELF, seconds},
+        {"tcp", WIRE_TCP, seconds},
+    };
+    return run_groups(name, groups, COUNT(groups));
 }
 
 int run_on_wires(const char *name, unsigned seconds, void (*add)(TCase *tcase))

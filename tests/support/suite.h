@@ -43,7 +43,70 @@ enum wire {
  */
 #define PATIENCE 3
 
-/* A group of tests; add() adds them. Each test should take no more than so many seconds. */
+/*
+ * A test, which follows in braces and is run without being listed anywhere:
+ *
+ *     TEST(messages_arrive)
+ *     {
+ *         ...
+ *     }
+ *
+ *     TEST(each_kind_fails_once, .times = KINDS, .group = "processes")
+ *
+ * With .times it is run so often, with _i of 0, or .from, and up. It is one of the group
+ * of its name, or else of all groups of a name that no test gives; .unless is where it
+ * is left out.
+ */
+#define TEST(name, ...)                                                          \
+    static void name##_body(int _i);                                             \
+    START_TEST(name)                                                             \
+    {                                                                            \
+        name##_body(_i);                                                         \
+    }                                                                            \
+    END_TEST                                                                     \
+    static void name##_add(TCase *tcase, int from, int to)                       \
+    {                                                                            \
+        tcase_add_loop_test(tcase, name, from, to);                              \
+    }                                                                            \
+    __attribute__((constructor)) static void name##_list(void)                   \
+    {                                                                            \
+        static struct test test = {                                              \
+            .add = name##_add, .file = __FILE__, .line = __LINE__, __VA_ARGS__}; \
+        list_test(&test);                                                        \
+    }                                                                            \
+    static void name##_body(int _i __attribute__((unused)))
+
+struct test {
+    void (*add)(TCase *tcase, int from, int to);
+    const char *file;
+    int line;
+    int from;
+    int times; /* 0 is once */
+    const char *group;
+    bool (*unless)(void);
+    struct test *next;
+};
+
+/* By files, and in the order in which they are written. */
+void list_test(struct test *test);
+
+/* A group of tests, each of which should take no more than so many seconds. */
+struct tests {
+    const char *name;
+    enum wire wire;
+    unsigned seconds;
+};
+
+/* Runs all tests; the result is that of main(). */
+int run_groups(const char *name, const struct tests *groups, size_t count);
+
+/* What most programs want: the same tests on both wires. */
+int run_tests(const char *name, unsigned seconds);
+
+/* What is done before and after each test of the program, in its process. */
+void each_test(void (*set_up)(void), void (*tear_down)(void));
+
+/* The same where the tests are listed: add() adds those of a group. */
 struct cases {
     const char *name;
     enum wire wire;
@@ -51,10 +114,7 @@ struct cases {
     void (*add)(TCase *tcase);
 };
 
-/* Runs all tests; the result is that of main(). */
 int run_cases(const char *name, const struct cases *cases, size_t count);
-
-/* What most programs want: the same tests on both wires. */
 int run_on_wires(const char *name, unsigned seconds, void (*add)(TCase *tcase));
 
 /* The wire of the running test. */

@@ -5,10 +5,10 @@
 
 #include "../support/process.h"
 
-int run_verbs(const char *name, const struct cases *cases, size_t count)
+int run_verbs(const char *name, const struct tests *groups, size_t count)
 {
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
-    return run_cases(name, cases, count);
+    return run_groups(name, groups, count);
 }
 
 void check_nothing_left(void)

@@ -7,7 +7,7 @@
 #include "fake_verbs.h"
 
 /* Runs them on fake0, whatever device other programs are to test. */
-int run_verbs(const char *name, const struct cases *cases, size_t count);
+int run_verbs(const char *name, const struct tests *groups, size_t count);
 
 /*
  * Nothing is left of the device's objects, all events were acknowledged, and the

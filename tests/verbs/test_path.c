@@ -67,7 +67,7 @@ static void query_both(const struct pair *pair, struct sluice_channel_info infos
     check_mirrored(infos);
 }
 
-START_TEST(defaults)
+TEST(defaults)
 {
     struct pair pair;
     struct sluice_channel_info infos[2];
@@ -108,7 +108,6 @@ START_TEST(defaults)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* All that can be chosen. */
 static const struct sluice_channel_attr chosen = {.size = sizeof(chosen),
@@ -133,7 +132,7 @@ static const struct sluice_channel_attr chosen = {.size = sizeof(chosen),
                                                   .rnr_retry = 6};
 
 /* At one end; the other has the defaults. */
-START_TEST(chosen_values_are_used)
+TEST(chosen_values_are_used)
 {
     struct pair pair;
     struct sluice_channel_info infos[2];
@@ -166,12 +165,11 @@ START_TEST(chosen_values_are_used)
     require_number(infos[1], hop_limit, used ? 64 : 0);
     pair_close(&pair);
 }
-END_TEST
 
 #ifdef HAVE_VERBS
 
 /* The same, as the device tells it; PSNs are counted on, so before any traffic. */
-START_TEST(device_tells_the_chosen_values)
+TEST(device_tells_the_chosen_values)
 {
     struct pair pair;
     struct sluice_channel_attr attrs[2] = {chosen, {.size = sizeof(attrs[1])}};
@@ -207,12 +205,11 @@ START_TEST(device_tells_the_chosen_values)
     pair_works(&pair);
     pair_close(&pair);
 }
-END_TEST
 
 #endif
 
 /* A PSN that is given is that of each connection, one that is not is another one each time. */
-START_TEST(sequence_numbers_of_resets)
+TEST(sequence_numbers_of_resets)
 {
     struct pair pair;
     struct sluice_channel_info first[2];
@@ -235,9 +232,8 @@ START_TEST(sequence_numbers_of_resets)
     }
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(peers_of_a_multichannel)
+TEST(peers_of_a_multichannel)
 {
     struct star star;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .read_depth = 3};
@@ -264,9 +260,8 @@ START_TEST(peers_of_a_multichannel)
     require(info.qpn > 0 && info.remote_address[0] == 0, "%u, '%s'", info.qpn, info.remote_address);
     star_close(&star);
 }
-END_TEST
 
-START_TEST(query_arguments)
+TEST(query_arguments)
 {
     struct star star;
     struct sluice_channel_info info = {.size = sizeof(info)};
@@ -283,10 +278,9 @@ START_TEST(query_arguments)
     value_check(&info.level, sizeof(info) - sizeof(info.size), 0x5a);
     star_close(&star);
 }
-END_TEST
 
 /* A channel that failed is described all the same. */
-START_TEST(query_of_a_failed_channel)
+TEST(query_of_a_failed_channel)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -301,9 +295,8 @@ START_TEST(query_of_a_failed_channel)
     require_number(after, read_depth, before.read_depth);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(context_description)
+TEST(context_description)
 {
     struct sluice_context *context = open_context();
     struct sluice_context_info info = context_info(context);
@@ -325,10 +318,9 @@ START_TEST(context_description)
     }
     sluice_context_close(context);
 }
-END_TEST
 
 /* Whatever the kernel needs for it, it is there when the first context asks for it. */
-START_TEST(fork_support)
+TEST(fork_support)
 {
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     struct pair pair;
@@ -342,7 +334,6 @@ START_TEST(fork_support)
     pair_works(&pair);
     pair_close(&pair);
 }
-END_TEST
 
 /* A context with an entry of the GID table; NULL with errno and text. */
 static struct sluice_context *open_gid(uint32_t index)
@@ -402,7 +393,7 @@ static struct gids find_gids(void)
 }
 
 /* In the guest, 0 is the link-local IPv6 address and 1 is IPv4. */
-START_TEST(each_gid_carries_data)
+TEST(each_gid_carries_data)
 {
     struct gids gids = find_gids();
     for (uint32_t i = 0; i < gids.count; i++) {
@@ -421,7 +412,6 @@ START_TEST(each_gid_carries_data)
         pair_close(&pair);
     }
 }
-END_TEST
 
 /* RoCE v1, v2 over IPv4 and v2 over IPv6 do not go together. */
 static bool unlike(const struct sluice_gid_info *a, const struct sluice_gid_info *b)
@@ -450,7 +440,7 @@ static void refuse_gids(const struct sluice_gid_info *first, const struct sluice
     sides_close(&sides);
 }
 
-START_TEST(gids_of_unlike_kinds)
+TEST(gids_of_unlike_kinds)
 {
     struct gids gids = find_gids();
     uint32_t refused = 0;
@@ -463,9 +453,8 @@ START_TEST(gids_of_unlike_kinds)
     /* Of the devices that we know. */
     require(refused > 0 || strcmp(test_device(), "rxe0") != 0, "all %u alike", gids.count);
 }
-END_TEST
 
-START_TEST(gids_that_are_not_there)
+TEST(gids_that_are_not_there)
 {
     struct gids gids = find_gids();
     uint32_t free = 0;
@@ -492,10 +481,9 @@ START_TEST(gids_that_are_not_there)
         require_null(open_gid(255), EINVAL, words);
     }
 }
-END_TEST
 
 /* Legal numbers that this port has no use for. */
-START_TEST(what_the_port_has_not)
+TEST(what_the_port_has_not)
 {
     struct sides sides;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .path_mtu = 4096};
@@ -514,10 +502,9 @@ START_TEST(what_the_port_has_not)
     require_null(sluice_channel_prepare(sides.pds[0], &attr), EINVAL, "path_bits 1 port 1 0..0");
     sides_close(&sides);
 }
-END_TEST
 
 /* Each side may ask for less than the other. */
-START_TEST(smaller_mtu_holds)
+TEST(smaller_mtu_holds)
 {
     for (uint32_t mtu = 256; mtu <= 1024; mtu *= 2) {
         for (int side = 0; side < 2; side++) {
@@ -535,10 +522,9 @@ START_TEST(smaller_mtu_holds)
         }
     }
 }
-END_TEST
 
 /* Reads in flight: what one side may start and the other can answer, each way. */
-START_TEST(smaller_read_depth_holds)
+TEST(smaller_read_depth_holds)
 {
     struct pair pair;
     struct sluice_channel_info infos[2];
@@ -552,30 +538,8 @@ START_TEST(smaller_read_depth_holds)
     require_number(infos[1], read_depth, 2);
     pair_close(&pair);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, defaults);
-    tcase_add_test(tcase, chosen_values_are_used);
-#ifdef HAVE_VERBS
-    tcase_add_test(tcase, device_tells_the_chosen_values);
-#endif
-    tcase_add_test(tcase, sequence_numbers_of_resets);
-    tcase_add_test(tcase, peers_of_a_multichannel);
-    tcase_add_test(tcase, query_arguments);
-    tcase_add_test(tcase, query_of_a_failed_channel);
-    tcase_add_test(tcase, context_description);
-    tcase_add_test(tcase, fork_support);
-    tcase_add_test(tcase, each_gid_carries_data);
-    tcase_add_test(tcase, gids_of_unlike_kinds);
-    tcase_add_test(tcase, gids_that_are_not_there);
-    tcase_add_test(tcase, what_the_port_has_not);
-    tcase_add_test(tcase, smaller_mtu_holds);
-    tcase_add_test(tcase, smaller_read_depth_holds);
-}
 
 int main(void)
 {
-    return run_on_wires("path", 60, add_tests);
+    return run_tests("path", 60);
 }

@@ -446,17 +446,15 @@ static void walk(enum failing what, int limit)
     close(fd);
 }
 
-START_TEST(every_call_fails_once)
+TEST(every_call_fails_once, .times = COUNT(cq_limits))
 {
     walk(FAIL_CALL, cq_limits[_i]);
 }
-END_TEST
 
-START_TEST(every_allocation_fails_once)
+TEST(every_allocation_fails_once, .times = COUNT(cq_limits))
 {
     walk(FAIL_SYSTEM, cq_limits[_i]);
 }
-END_TEST
 
 /* Errno values that drivers and kernels have, and one that nobody has. */
 static const int odd_errors[] = {EXDEV,       ENOSPC, ENOSYS, EAGAIN,    ENFILE, EHOSTUNREACH,
@@ -464,7 +462,7 @@ static const int odd_errors[] = {EXDEV,       ENOSPC, ENOSYS, EAGAIN,    ENFILE,
                                  EBUSY,       ENOENT, EDQUOT, 4711};
 
 /* Whatever a driver says, calls with a closed list keep to it, and have its words. */
-START_TEST(closed_lists_are_kept)
+TEST(closed_lists_are_kept, .times = COUNT(odd_errors))
 {
     int error = odd_errors[_i];
     bool more = true;
@@ -496,10 +494,9 @@ START_TEST(closed_lists_are_kept)
     require(found > 10, "the driver's words are in %u texts only", found);
     close(fd);
 }
-END_TEST
 
 /* The memory of a node is registered in the same call. */
-START_TEST(closed_list_of_nodes_is_kept)
+TEST(closed_list_of_nodes_is_kept, .times = COUNT(odd_errors))
 {
     struct sides sides;
     bool more = true;
@@ -518,13 +515,12 @@ START_TEST(closed_list_of_nodes_is_kept)
         check_nothing_left();
     }
 }
-END_TEST
 
 /*
  * What the driver does not end is left to it: the call says nothing, as there is
  * nothing that the program could do, and all else ends.
  */
-START_TEST(ends_that_fail)
+TEST(ends_that_fail, .times = 6)
 {
     static const enum fake_call calls[] = {
         FAKE_CLOSE_DEVICE, FAKE_DEALLOC_PD,           FAKE_DEREG_MR,
@@ -544,19 +540,9 @@ START_TEST(ends_that_fail)
     require(left >= 1 && left <= 4, "%u objects are left", left);
     close(fd);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, every_call_fails_once, 0, (int)COUNT(cq_limits));
-    tcase_add_loop_test(tcase, every_allocation_fails_once, 0, (int)COUNT(cq_limits));
-    tcase_add_loop_test(tcase, closed_lists_are_kept, 0, (int)COUNT(odd_errors));
-    tcase_add_loop_test(tcase, closed_list_of_nodes_is_kept, 0, (int)COUNT(odd_errors));
-    tcase_add_loop_test(tcase, ends_that_fail, 0, 6);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"unwinding", WIRE_SELF, 120, add_tests}};
+    static const struct tests cases[] = {{"unwinding", WIRE_SELF, 120}};
     return run_verbs("verbs", cases, COUNT(cases));
 }

@@ -68,7 +68,7 @@ static void two_contexts(struct sides *sides)
 }
 
 /* The port was down and is up again before the channels are made, or before they are connected. */
-START_TEST(port_error_of_earlier)
+TEST(port_error_of_earlier, .times = 2)
 {
     bool prepared_before = _i == 1;
     struct pair pair;
@@ -106,10 +106,9 @@ START_TEST(port_error_of_earlier)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* It came back without the address that was prepared, of which there may be an event as well. */
-START_TEST(port_error_and_the_address_has_gone)
+TEST(port_error_and_the_address_has_gone, .times = 2)
 {
     struct pair pair;
     struct sluice_endpoint endpoints[2];
@@ -134,7 +133,6 @@ START_TEST(port_error_and_the_address_has_gone)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* A status, the event that some devices give with it, and what has happened. */
 struct verdict {
@@ -178,7 +176,7 @@ static struct sluice_completion tell(struct sluice_channel *channel, uint32_t qp
 }
 
 /* Of the request that failed the device says more than of its queue pair. */
-START_TEST(event_with_a_status)
+TEST(event_with_a_status, .times = ORDERS * (int)COUNT(verdicts))
 {
     const struct verdict *verdict = &verdicts[_i / ORDERS];
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
@@ -203,7 +201,6 @@ START_TEST(event_with_a_status)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 static void write_with_bad_key(struct pair *pair)
 {
@@ -219,7 +216,7 @@ static void write_with_bad_key(struct pair *pair)
 }
 
 /* Its receives are flushed, and of the reason it hears from no request. */
-START_TEST(target_of_a_bad_request)
+TEST(target_of_a_bad_request, .times = ORDERS)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handles[2];
@@ -241,7 +238,6 @@ START_TEST(target_of_a_bad_request)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* A thread that waits for its receive and never sleeps. */
 struct spinner {
@@ -261,7 +257,7 @@ static void *spin_on_channel(void *argument)
     return NULL;
 }
 
-START_TEST(dead_device_and_a_wait_that_spins)
+TEST(dead_device_and_a_wait_that_spins)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = SLUICE_WAIT_SPIN};
     struct pair pair;
@@ -284,9 +280,8 @@ START_TEST(dead_device_and_a_wait_that_spins)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
-START_TEST(dead_device_and_a_program_that_polls)
+TEST(dead_device_and_a_program_that_polls)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_completion completion;
@@ -308,10 +303,9 @@ START_TEST(dead_device_and_a_program_that_polls)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* What completes on a queue that failed can only be made anew, on the same context. */
-START_TEST(reset_after_a_failed_queue)
+TEST(reset_after_a_failed_queue, .times = 2)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -329,9 +323,8 @@ START_TEST(reset_after_a_failed_queue)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
-START_TEST(reset_of_peers_after_a_failed_queue)
+TEST(reset_of_peers_after_a_failed_queue)
 {
     struct star star;
     struct sluice_endpoint endpoint;
@@ -353,7 +346,6 @@ START_TEST(reset_of_peers_after_a_failed_queue)
     star_close(&star);
     check_nothing_left();
 }
-END_TEST
 
 static const char lid_subnet[] = "\xfe\x80\0\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77";
 static const char new_subnet[] = "\xfe\xc0\0\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77";
@@ -369,7 +361,7 @@ static void make_infiniband(void)
 }
 
 /* Packets that are routed by LID do not have the GID that changes; those routed by GID do. */
-START_TEST(gid_of_infiniband)
+TEST(gid_of_infiniband, .times = 2)
 {
     bool global = _i == 1;
     struct sluice_channel_attr attr = {.size = sizeof(attr)};
@@ -391,10 +383,9 @@ START_TEST(gid_of_infiniband)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* It changes before the handshake, of which the peer has the old one. */
-START_TEST(gid_of_infiniband_before_the_handshake)
+TEST(gid_of_infiniband_before_the_handshake, .times = 2)
 {
     bool global = _i == 1;
     struct sluice_channel_attr attr = {.size = sizeof(attr)};
@@ -425,10 +416,9 @@ START_TEST(gid_of_infiniband_before_the_handshake)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* That the table cannot be read says nothing of the address. */
-START_TEST(gid_that_cannot_be_read)
+TEST(gid_that_cannot_be_read)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -447,10 +437,9 @@ START_TEST(gid_that_cannot_be_read)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* Interrupts of successive queues go to successive vectors; the device has four. */
-START_TEST(vectors_of_queues)
+TEST(vectors_of_queues)
 {
     struct pair pairs[4];
     sides_open(&pairs[0].sides);
@@ -471,26 +460,9 @@ START_TEST(vectors_of_queues)
     pair_close(&pairs[0]);
     check_nothing_left();
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, port_error_of_earlier, 0, 2);
-    tcase_add_loop_test(tcase, port_error_and_the_address_has_gone, 0, 2);
-    tcase_add_loop_test(tcase, event_with_a_status, 0, ORDERS * (int)COUNT(verdicts));
-    tcase_add_loop_test(tcase, target_of_a_bad_request, 0, ORDERS);
-    tcase_add_test(tcase, dead_device_and_a_wait_that_spins);
-    tcase_add_test(tcase, dead_device_and_a_program_that_polls);
-    tcase_add_loop_test(tcase, reset_after_a_failed_queue, 0, 2);
-    tcase_add_test(tcase, reset_of_peers_after_a_failed_queue);
-    tcase_add_loop_test(tcase, gid_of_infiniband, 0, 2);
-    tcase_add_loop_test(tcase, gid_of_infiniband_before_the_handshake, 0, 2);
-    tcase_add_test(tcase, gid_that_cannot_be_read);
-    tcase_add_test(tcase, vectors_of_queues);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"causes", WIRE_SELF, 60, add_tests}};
+    static const struct tests cases[] = {{"causes", WIRE_SELF, 60}};
     return run_verbs("verbs_causes", cases, COUNT(cases));
 }

@@ -38,7 +38,7 @@ static void check_gid(uint32_t wanted)
 }
 
 /* Every set of kinds, in ascending and in descending order of worth, with holes in between. */
-START_TEST(best_address)
+TEST(best_address, .times = 2)
 {
     for (uint32_t set = 1; set < 1 << KINDS; set++) {
         uint32_t best = 0, index = 0;
@@ -57,10 +57,9 @@ START_TEST(best_address)
         check_gid(best);
     }
 }
-END_TEST
 
 /* Of one kind the lowest index; and what is only good on this host, or on this link, is worse. */
-START_TEST(address_among_equals)
+TEST(address_among_equals)
 {
     static const uint8_t loopback[4] = {127, 0, 0, 1}, link_local[4] = {169, 254, 1, 2};
     for (int kind = 0; kind < KINDS; kind++) {
@@ -80,20 +79,18 @@ START_TEST(address_among_equals)
     PORT1->gid[2].type = 0;
     check_gid(1);
 }
-END_TEST
 
 /* Only the table of the port that is used counts. */
-START_TEST(addresses_of_another_port)
+TEST(addresses_of_another_port)
 {
     fake_verbs.device[0].ports = 2;
     memset(PORT1->gid, 0, sizeof(PORT1->gid));
     put_gid(&PORT1->gid[4], V1_LINK, 4);
     check_gid(4);
 }
-END_TEST
 
 /* The first active port, unless one is given, which then has to be active. */
-START_TEST(port)
+TEST(port)
 {
     fake_verbs.device[0].ports = 4;
     for (uint32_t set = 0; set < 16; set++) {
@@ -131,10 +128,9 @@ START_TEST(port)
     require_null(sluice_context_open("fake0", &attr), EINVAL, "port 5 fake0 1 4");
     check_nothing_left();
 }
-END_TEST
 
 /* A NULL name takes the first RDMA device with an active port, not the first one. */
-START_TEST(device)
+TEST(device)
 {
     fake_verbs.devices = 3;
     fake_verbs.device[0].port[0].state = IBV_PORT_DOWN;
@@ -148,7 +144,6 @@ START_TEST(device)
     require_null(sluice_context_open("fake7", NULL), ENODEV, "fake7");
     check_nothing_left();
 }
-END_TEST
 
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
@@ -156,7 +151,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 }
 
 /* What both have: the MTUs of two ports, and read depths as given; reads then work both ways. */
-START_TEST(minimum_of_both)
+TEST(minimum_of_both)
 {
     static const uint32_t depths[] = {1, 3, 16, 128};
     fake_verbs.device[0].ports = 2;
@@ -184,10 +179,9 @@ START_TEST(minimum_of_both)
         }
     }
 }
-END_TEST
 
 /* A device may answer more reads at a time than it sends, or fewer. */
-START_TEST(read_depths_of_the_device)
+TEST(read_depths_of_the_device, .times = 2)
 {
     fake_verbs.device[0].max_qp_rd_atom = _i == 0 ? 4 : 128;
     fake_verbs.device[0].max_qp_init_rd_atom = _i == 0 ? 128 : 4;
@@ -200,10 +194,9 @@ START_TEST(read_depths_of_the_device)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* What a device says of its atomic operations is what a program is told. */
-START_TEST(atomics_of_the_device)
+TEST(atomics_of_the_device)
 {
     static const struct {
         enum ibv_atomic_cap has;
@@ -224,10 +217,9 @@ START_TEST(atomics_of_the_device)
         check_nothing_left();
     }
 }
-END_TEST
 
 /* Without them nothing is asked of it that it cannot do, and all else works. */
-START_TEST(no_atomics)
+TEST(no_atomics)
 {
     struct fixture fixture;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .access = SLUICE_ACCESS_REMOTE_ATOMIC};
@@ -254,23 +246,9 @@ START_TEST(no_atomics)
     fixture_close(&fixture);
     check_nothing_left();
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, best_address, 0, 2);
-    tcase_add_test(tcase, address_among_equals);
-    tcase_add_test(tcase, addresses_of_another_port);
-    tcase_add_test(tcase, port);
-    tcase_add_test(tcase, device);
-    tcase_add_test(tcase, minimum_of_both);
-    tcase_add_loop_test(tcase, read_depths_of_the_device, 0, 2);
-    tcase_add_test(tcase, atomics_of_the_device);
-    tcase_add_test(tcase, no_atomics);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"choice", WIRE_SELF, 60, add_tests}};
+    static const struct tests cases[] = {{"choice", WIRE_SELF, 60}};
     return run_verbs("verbs_choice", cases, COUNT(cases));
 }

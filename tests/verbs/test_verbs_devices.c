@@ -47,7 +47,7 @@ static void unusable(const char *reason)
     require_number(fake_verbs_alive(), 0);
 }
 
-START_TEST(devices_of_all_kinds)
+TEST(devices_of_all_kinds)
 {
     fake_verbs.devices = 4;
     fake_verbs.device[0].transport_type = IBV_TRANSPORT_IWARP;
@@ -79,10 +79,9 @@ START_TEST(devices_of_all_kinds)
     require(strcmp(context_info(context).device, "fake3") == 0, "%s", context_info(context).device);
     sluice_context_close(context);
 }
-END_TEST
 
 /* The entries of each port in their order, with the kinds and the one that would be taken. */
-START_TEST(tables_of_several_ports)
+TEST(tables_of_several_ports)
 {
     static const char v4[] = "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x09";
     fake_verbs.device[0].ports = 3;
@@ -129,10 +128,9 @@ START_TEST(tables_of_several_ports)
             port_info(list, 0, 3).description);
     sluice_device_list_free(list);
 }
-END_TEST
 
 /* Each call that can fail leaves a list that says so, or none, and nothing behind. */
-START_TEST(calls_that_fail)
+TEST(calls_that_fail)
 {
     fake_verbs_fail(1, FAKE_CALL(FAKE_OPEN_DEVICE), EACCES);
     unusable("cannot be opened: Permission denied");
@@ -158,10 +156,9 @@ START_TEST(calls_that_fail)
     fake_verbs_fail(1, FAKE_CALL(FAKE_GET_DEVICE_LIST), ENOSYS);
     sluice_device_list_free(get_list(0));
 }
-END_TEST
 
 /* Reasons are told in the descriptions alone: the call has not failed. */
-START_TEST(text_of_the_last_failure_stays)
+TEST(text_of_the_last_failure_stays)
 {
     fake_verbs.device[0].port[0].gids = 0;
     require_error(sluice_device_list_info(NULL, 0, NULL), -EINVAL, "");
@@ -170,10 +167,9 @@ START_TEST(text_of_the_last_failure_stays)
     unusable("address");
     require(strcmp(text, sluice_last_error()) == 0, "%s", sluice_last_error());
 }
-END_TEST
 
 /* A look takes few calls, however long the tables are. */
-START_TEST(few_calls)
+TEST(few_calls)
 {
     uint64_t before[FAKE_CALLS];
     uint64_t calls[FAKE_CALLS];
@@ -190,7 +186,6 @@ START_TEST(few_calls)
     require_number(calls[FAKE_QUERY_GID_TABLE], 2);
     require_number(calls[FAKE_QUERY_GID], 0);
 }
-END_TEST
 
 /* What sysfs says of a NUMA node, and what it means. */
 struct node {
@@ -198,7 +193,7 @@ struct node {
     int32_t node;
 };
 
-START_TEST(numa_node_of_sysfs)
+TEST(numa_node_of_sysfs)
 {
     static const struct node nodes[] = {{"3\n", 3}, {"0\n", 0}, {"-1\n", -1}, {"", -1}, {NULL, -1}};
     char folder[] = "/tmp/sluice-devices-XXXXXX";
@@ -230,22 +225,11 @@ START_TEST(numa_node_of_sysfs)
     rmdir(device);
     rmdir(folder);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, devices_of_all_kinds);
-    tcase_add_test(tcase, tables_of_several_ports);
-    tcase_add_test(tcase, calls_that_fail);
-    tcase_add_test(tcase, text_of_the_last_failure_stays);
-    tcase_add_test(tcase, few_calls);
-    tcase_add_test(tcase, numa_node_of_sysfs);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"devices", WIRE_SELF, 30, add_tests}};
+    static const struct tests cases[] = {{"devices", WIRE_SELF, 30}};
     /* Whatever device other programs are to test. */
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
-    return run_cases("verbs_devices", cases, COUNT(cases));
+    return run_groups("verbs_devices", cases, COUNT(cases));
 }

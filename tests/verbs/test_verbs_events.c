@@ -54,7 +54,7 @@ static const enum ibv_event_type qp_events[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP
                                                 IBV_EVENT_QP_ACCESS_ERR};
 
 /* Of one peer of three, with or without the queue pair failing; it is told by its state. */
-START_TEST(event_of_a_queue_pair)
+TEST(event_of_a_queue_pair, .times = 2 * (int)COUNT(qp_events))
 {
     enum ibv_event_type event = qp_events[_i / 2];
     struct star star;
@@ -73,10 +73,9 @@ START_TEST(event_of_a_queue_pair)
     star_close(&star);
     check_nothing_left();
 }
-END_TEST
 
 /* Work that is in flight then: the first request says what happened, the others that it did. */
-START_TEST(event_with_work_in_flight)
+TEST(event_with_work_in_flight, .times = 2 * (int)COUNT(qp_events))
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handles[3];
@@ -102,7 +101,6 @@ START_TEST(event_with_work_in_flight)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* Two channels of one context, and two of another one of the same device. */
 struct four {
@@ -137,7 +135,7 @@ static void four_close(struct four *four)
 }
 
 /* All of the context for good; a program that opens the device again is well. */
-START_TEST(device_that_failed)
+TEST(device_that_failed)
 {
     struct sluice_endpoint endpoint;
     struct pair pair;
@@ -163,10 +161,9 @@ START_TEST(device_that_failed)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* Another context, on a port of its own, is not concerned. */
-START_TEST(port_that_went_down)
+TEST(port_that_went_down)
 {
     struct sides sides;
     struct pair pairs[2];
@@ -212,10 +209,9 @@ START_TEST(port_that_went_down)
     sides_close(&sides);
     check_nothing_left();
 }
-END_TEST
 
 /* All peers of the multichannel whose queue it is, and nobody else. */
-START_TEST(completion_queue_that_failed)
+TEST(completion_queue_that_failed)
 {
     struct star star;
     star_open(&star, 3, NULL);
@@ -231,10 +227,9 @@ START_TEST(completion_queue_that_failed)
     star_close(&star);
     check_nothing_left();
 }
-END_TEST
 
 /* The address goes that the channels use, or another one. */
-START_TEST(gid_that_went)
+TEST(gid_that_went, .times = 2)
 {
     bool ours = _i == 0;
     struct four four;
@@ -262,9 +257,8 @@ START_TEST(gid_that_went)
     }
     four_close(&four);
 }
-END_TEST
 
-START_TEST(lid_that_changed)
+TEST(lid_that_changed, .times = 2)
 {
     bool ours = _i == 0;
     struct pair pair;
@@ -291,10 +285,9 @@ START_TEST(lid_that_changed)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* Events that tell of no failure leave all as it is, also by the hundred. */
-START_TEST(events_that_are_no_failures)
+TEST(events_that_are_no_failures)
 {
     static const enum ibv_event_type of_port[] = {
         IBV_EVENT_PORT_ACTIVE,       IBV_EVENT_GID_CHANGE, IBV_EVENT_PKEY_CHANGE,
@@ -317,10 +310,9 @@ START_TEST(events_that_are_no_failures)
     check_told();
     four_close(&four);
 }
-END_TEST
 
 /* A burst, of which the first is the reason; and it is told once. */
-START_TEST(burst)
+TEST(burst)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -341,10 +333,9 @@ START_TEST(burst)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* Reading them is interrupted; or the device has gone and says so. */
-START_TEST(reading_is_interrupted)
+TEST(reading_is_interrupted)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -360,10 +351,9 @@ START_TEST(reading_is_interrupted)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* Objects end with events unread, which go with them. */
-START_TEST(unread_events_at_the_end)
+TEST(unread_events_at_the_end)
 {
     struct pair pair;
     for (int i = 0; i < 3; i++) {
@@ -377,7 +367,6 @@ START_TEST(unread_events_at_the_end)
         check_nothing_left();
     }
 }
-END_TEST
 
 /* A thread that waits for its receive, as long as it takes. */
 struct sleeper {
@@ -415,7 +404,7 @@ static void put_to_sleep(struct sleeper *sleeper, struct sluice_channel *channel
  * Two threads sleep on queues of their own. An event of the one wakes it, and not
  * the other one; whoever of the two, or a third, reads it.
  */
-START_TEST(sleepers_are_woken)
+TEST(sleepers_are_woken, .times = 2)
 {
     struct four four;
     struct sleeper concerned, other;
@@ -441,10 +430,9 @@ START_TEST(sleepers_are_woken)
     check_told();
     four_close(&four);
 }
-END_TEST
 
 /* A device that is gone says so for ever; an event loop hears it once. */
-START_TEST(dead_device_in_an_event_loop)
+TEST(dead_device_in_an_event_loop)
 {
     struct pair pair;
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -475,10 +463,9 @@ START_TEST(dead_device_in_an_event_loop)
     require(poll(&fd, 1, 0) == 1, "nor be woken");
     pair_close(&pair);
 }
-END_TEST
 
 /* The target of a bad request hears of it, as on some devices. */
-START_TEST(event_of_a_bad_request)
+TEST(event_of_a_bad_request)
 {
     struct star star;
     fake_verbs.responder_events = true;
@@ -495,28 +482,9 @@ START_TEST(event_of_a_bad_request)
     star_close(&star);
     check_nothing_left();
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, event_of_a_queue_pair, 0, 2 * (int)COUNT(qp_events));
-    tcase_add_loop_test(tcase, event_with_work_in_flight, 0, 2 * (int)COUNT(qp_events));
-    tcase_add_test(tcase, device_that_failed);
-    tcase_add_test(tcase, port_that_went_down);
-    tcase_add_test(tcase, completion_queue_that_failed);
-    tcase_add_loop_test(tcase, gid_that_went, 0, 2);
-    tcase_add_loop_test(tcase, lid_that_changed, 0, 2);
-    tcase_add_test(tcase, events_that_are_no_failures);
-    tcase_add_test(tcase, burst);
-    tcase_add_test(tcase, reading_is_interrupted);
-    tcase_add_test(tcase, unread_events_at_the_end);
-    tcase_add_loop_test(tcase, sleepers_are_woken, 0, 2);
-    tcase_add_test(tcase, dead_device_in_an_event_loop);
-    tcase_add_test(tcase, event_of_a_bad_request);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"events", WIRE_SELF, 60, add_tests}};
+    static const struct tests cases[] = {{"events", WIRE_SELF, 60}};
     return run_verbs("verbs_events", cases, COUNT(cases));
 }

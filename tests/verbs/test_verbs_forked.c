@@ -112,7 +112,7 @@ static void fork_and_look(const bool *foreign)
     require(WEXITSTATUS(status) == FDS - 1, "the child has %d of the device", WEXITSTATUS(status));
 }
 
-START_TEST(no_descriptor_gets_to_a_child)
+TEST(no_descriptor_gets_to_a_child, .times = WORKS)
 {
     bool foreign[FDS];
     unsigned most = short_run() ? 100 : 400;
@@ -135,15 +135,9 @@ START_TEST(no_descriptor_gets_to_a_child)
     }
     check_nothing_left();
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, no_descriptor_gets_to_a_child, 0, WORKS);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"fork", WIRE_SELF, 60, add}};
+    static const struct tests cases[] = {{"fork", WIRE_SELF, 60}};
     return run_verbs("verbs_forked", cases, COUNT(cases));
 }

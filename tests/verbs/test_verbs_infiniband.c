@@ -31,7 +31,7 @@ static void set_pkeys(struct fake_port *port, uint32_t count, const uint16_t *pk
     memcpy(port->pkey, pkeys, count * sizeof(*pkeys));
 }
 
-START_TEST(infiniband_by_lid)
+TEST(infiniband_by_lid)
 {
     struct pair pair;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .service_level = 15};
@@ -53,7 +53,6 @@ START_TEST(infiniband_by_lid)
     }
     pair_close(&pair);
 }
-END_TEST
 
 static void check_global(const struct pair *pair, const char *address)
 {
@@ -71,7 +70,7 @@ static void check_global(const struct pair *pair, const char *address)
 }
 
 /* It takes one side that asks for it, or a subnet that does. */
-START_TEST(infiniband_by_gid)
+TEST(infiniband_by_gid)
 {
     struct pair pair;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .flags = SLUICE_CHANNEL_GLOBAL};
@@ -85,9 +84,8 @@ START_TEST(infiniband_by_gid)
         pair_close(&pair);
     }
 }
-END_TEST
 
-START_TEST(infiniband_without_gid)
+TEST(infiniband_without_gid)
 {
     struct sides sides;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .flags = SLUICE_CHANNEL_GLOBAL};
@@ -105,10 +103,9 @@ START_TEST(infiniband_without_gid)
     require_number(changes_of(1).rtr.ah_attr.dlid, 7);
     pair_close(&pair);
 }
-END_TEST
 
 /* Ports of unlike subnets; and the number of the port, wherever it is asked for. */
-START_TEST(infiniband_between_subnets)
+TEST(infiniband_between_subnets)
 {
     struct pair pair;
     fake_verbs.device[0].ports = 2;
@@ -126,9 +123,8 @@ START_TEST(infiniband_between_subnets)
     }
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(path_bits_of_a_port_with_several_lids)
+TEST(path_bits_of_a_port_with_several_lids)
 {
     struct pair pair;
     struct sluice_channel_attr attrs[2] = {{.size = sizeof(attrs[0]), .path_bits = 7},
@@ -147,7 +143,8 @@ START_TEST(path_bits_of_a_port_with_several_lids)
             channel_info(pair.channels[0]).address);
     pair_close(&pair);
 }
-END_TEST
+
+#define PARTITIONS 8
 
 /* The index of a partition key that was asked for, and the key itself. */
 struct partition {
@@ -156,7 +153,7 @@ struct partition {
     uint32_t found;
 };
 
-START_TEST(partition_key_by_value)
+TEST(partition_key_by_value, .times = PARTITIONS)
 {
     static const uint16_t table[] = {0x7fff, 0x0001, 0x8001, 0x0002, 0, 0x8003, 0x0003};
     static const struct partition partitions[] = {
@@ -180,11 +177,9 @@ START_TEST(partition_key_by_value)
     sluice_prepared_channel_free(prepared);
     sides_close(&sides);
 }
-END_TEST
-#define PARTITIONS 8
 
 /* Whom a member of a partition can talk to is known before a packet is sent. */
-START_TEST(partitions_of_both_sides)
+TEST(partitions_of_both_sides)
 {
     static const uint16_t limited[] = {0xffff, 0x0001, 0x8002};
     static const uint16_t full[] = {0xffff, 0x8001, 0x0002};
@@ -212,10 +207,9 @@ START_TEST(partitions_of_both_sides)
     refuse_sides(&pair.sides, &attrs[1], &attrs[1], "limited members partition 0x1");
     sides_close(&pair.sides);
 }
-END_TEST
 
 /* A table that cannot be read stops nobody who does not ask for a key. */
-START_TEST(partition_keys_that_cannot_be_read)
+TEST(partition_keys_that_cannot_be_read)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .pkey = 0xffff};
     struct pair pair;
@@ -229,7 +223,6 @@ START_TEST(partition_keys_that_cannot_be_read)
     require_number(channel_info(pair.channels[0]).pkey, 0);
     pair_close(&pair);
 }
-END_TEST
 
 /* The checksum of endpoints, to make ones that are wrong in one field only. */
 static void seal(struct sluice_endpoint *endpoint)
@@ -275,7 +268,7 @@ static const struct forgery forgeries[] = {
     {52, UINT32_MAX, "GRH"},
 };
 
-START_TEST(forged_endpoints)
+TEST(forged_endpoints, .times = COUNT(forgeries))
 {
     const struct forgery *forgery = &forgeries[_i];
     struct sides sides;
@@ -300,25 +293,11 @@ START_TEST(forged_endpoints)
     sluice_prepared_channel_free(peer);
     sides_close(&sides);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, infiniband_by_lid);
-    tcase_add_test(tcase, infiniband_by_gid);
-    tcase_add_test(tcase, infiniband_without_gid);
-    tcase_add_test(tcase, infiniband_between_subnets);
-    tcase_add_test(tcase, path_bits_of_a_port_with_several_lids);
-    tcase_add_loop_test(tcase, partition_key_by_value, 0, PARTITIONS);
-    tcase_add_test(tcase, partitions_of_both_sides);
-    tcase_add_test(tcase, partition_keys_that_cannot_be_read);
-    tcase_add_loop_test(tcase, forged_endpoints, 0, (int)COUNT(forgeries));
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"infiniband", WIRE_TCP, 30, add_tests}};
+    static const struct tests cases[] = {{"infiniband", WIRE_TCP, 30}};
     /* Whatever device other programs are to test. */
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
-    return run_cases("verbs_infiniband", cases, COUNT(cases));
+    return run_groups("verbs_infiniband", cases, COUNT(cases));
 }

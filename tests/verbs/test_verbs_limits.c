@@ -62,7 +62,7 @@ static struct sluice_context_info info_of(const struct pair *pair)
 }
 
 /* A device that does not say one of its limits, or any: all works, and the log has it once. */
-START_TEST(limit_that_is_not_said)
+TEST(limit_that_is_not_said, .times = FAKE_LIMITS + 1)
 {
     bool all = _i == FAKE_LIMITS;
     struct pair pair;
@@ -80,10 +80,9 @@ START_TEST(limit_that_is_not_said)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* The limits that then hold, beside those that are said. */
-START_TEST(limits_that_are_taken)
+TEST(limits_that_are_taken)
 {
     struct pair pair;
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = (1 << 30) + 1};
@@ -102,10 +101,9 @@ START_TEST(limits_that_are_taken)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* The limits that a device says are its own, and nothing is logged. */
-START_TEST(limits_that_are_said)
+TEST(limits_that_are_said)
 {
     struct pair pair;
     lines = 0;
@@ -120,7 +118,6 @@ START_TEST(limits_that_are_said)
             info.max_read_depth, info.max_send_depth);
     pair_close(&pair);
 }
-END_TEST
 
 /* Each way to read refuses one more than the limit, before anything is posted. */
 static void refuse_reads(struct pair *pair, const struct lists *lists, uint32_t sges,
@@ -146,7 +143,7 @@ static void refuse_reads(struct pair *pair, const struct lists *lists, uint32_t 
 }
 
 /* Devices that take fewer elements of a read: as with iWARP, some, all, and what is no less. */
-START_TEST(reads_of_fewer_elements)
+TEST(reads_of_fewer_elements, .times = 4)
 {
     static const int limits[] = {1, 5, 32, 40};
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_sge = 32};
@@ -177,10 +174,9 @@ START_TEST(reads_of_fewer_elements)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* The attribute may allow less than the device. */
-START_TEST(reads_of_fewer_elements_by_attribute)
+TEST(reads_of_fewer_elements_by_attribute)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_sge = 2};
     struct pair pair;
@@ -193,19 +189,9 @@ START_TEST(reads_of_fewer_elements_by_attribute)
     lists_close(&lists);
     pair_close(&pair);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, limit_that_is_not_said, 0, FAKE_LIMITS + 1);
-    tcase_add_test(tcase, limits_that_are_taken);
-    tcase_add_test(tcase, limits_that_are_said);
-    tcase_add_loop_test(tcase, reads_of_fewer_elements, 0, 4);
-    tcase_add_test(tcase, reads_of_fewer_elements_by_attribute);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"limits", WIRE_SELF, 30, add_tests}};
+    static const struct tests cases[] = {{"limits", WIRE_SELF, 30}};
     return run_verbs("verbs_limits", cases, COUNT(cases));
 }

@@ -82,7 +82,7 @@ static void check_addressing(const struct sluice_mr *mr, uint64_t iova)
     require_error(sluice_mr_sge_at(mr, at + 7, LENGTH - 6, &sge), -ERANGE, "outside");
 }
 
-START_TEST(dmabuf_is_read_and_written)
+TEST(dmabuf_is_read_and_written, .times = COUNT(iovas))
 {
     uint64_t iova = iovas[_i];
     struct pair pair;
@@ -125,7 +125,6 @@ START_TEST(dmabuf_is_read_and_written)
     pair_close(&pair);
     require_number(fake_verbs_alive(), 0);
 }
-END_TEST
 
 /* How a driver refuses a dmabuf, and what is made of it. */
 struct refusal {
@@ -134,7 +133,7 @@ struct refusal {
     const char *words;
 };
 
-START_TEST(dmabuf_that_is_refused)
+TEST(dmabuf_that_is_refused)
 {
     static const struct refusal refusals[] = {
         {EOPNOTSUPP, EOPNOTSUPP, "fake0 dmabuf driver"},
@@ -160,7 +159,6 @@ START_TEST(dmabuf_that_is_refused)
     sides_close(&sides);
     dmabuf_close(&dmabuf);
 }
-END_TEST
 
 /* The heap is not of interest, which after a fork may grow by another mapping. */
 static long count_mappings(void)
@@ -177,7 +175,7 @@ static long count_mappings(void)
 }
 
 /* Whichever way to get memory the driver refuses, the next one is tried; the last answer counts. */
-START_TEST(memory_that_is_refused)
+TEST(memory_that_is_refused)
 {
     struct sides sides;
     sides_open(&sides);
@@ -208,10 +206,9 @@ START_TEST(memory_that_is_refused)
             mappings);
     sides_close(&sides);
 }
-END_TEST
 
 /* Memory that the device does not let go of is given to nobody else. */
-START_TEST(memory_that_is_kept)
+TEST(memory_that_is_kept)
 {
     struct sides sides;
     sides_open(&sides);
@@ -226,20 +223,11 @@ START_TEST(memory_that_is_kept)
     require_number(fake_verbs.live.mrs, 1);
     sides_close(&sides);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, dmabuf_is_read_and_written, 0, (int)COUNT(iovas));
-    tcase_add_test(tcase, dmabuf_that_is_refused);
-    tcase_add_test(tcase, memory_that_is_refused);
-    tcase_add_test(tcase, memory_that_is_kept);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"memory", WIRE_SELF, 30, add_tests}};
+    static const struct tests cases[] = {{"memory", WIRE_SELF, 30}};
     /* Whatever device other programs are to test. */
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
-    return run_cases("verbs_memory", cases, COUNT(cases));
+    return run_groups("verbs_memory", cases, COUNT(cases));
 }

@@ -141,7 +141,7 @@ static void expect_listed(const char *device, uint32_t port, const char *wanted)
     expect(device, port, wanted);
 }
 
-START_TEST(any_device)
+TEST(any_device)
 {
     if (has_two_cpus()) {
         expect(NULL, 0, "0:1 1:1 2:1 3:1 0:1");
@@ -163,9 +163,8 @@ START_TEST(any_device)
                 warnings == 0,
             "%s, %s", choice_line, last_warning);
 }
-END_TEST
 
-START_TEST(lists)
+TEST(lists)
 {
     bind_to(first_cpu);
     expect_listed("fake3,fake2:2,fake1,fake0", 0, "2:2 0:1 2:2 0:1 2:2");
@@ -183,9 +182,8 @@ START_TEST(lists)
     require(warnings == 1 && strstr(last_warning, "names port 1 of fake3"), "%s", last_warning);
     expect_listed("fake3:2,fake2:2", 1, "2:1 2:1 2:1 2:1 2:1");
 }
-END_TEST
 
-START_TEST(lists_that_fail)
+TEST(lists_that_fail)
 {
     static const struct {
         const char *names;
@@ -213,10 +211,9 @@ START_TEST(lists_that_fail)
     require_null(sluice_context_open(NULL, NULL), EINVAL, "SLUICE_LOCAL_RANK 'first'");
     unsetenv("SLUICE_LOCAL_RANK");
 }
-END_TEST
 
 /* The public call answers as the open does. */
-START_TEST(nearest_of_the_list)
+TEST(nearest_of_the_list)
 {
     bind_to(first_cpu);
     struct sluice_device_list *list = sluice_device_list_get();
@@ -239,19 +236,10 @@ START_TEST(nearest_of_the_list)
     unsetenv("SLUICE_LOCAL_RANK");
     sluice_device_list_free(list);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, any_device);
-    tcase_add_test(tcase, lists);
-    tcase_add_test(tcase, lists_that_fail);
-    tcase_add_test(tcase, nearest_of_the_list);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"nearest", WIRE_SELF, 60, add_tests}};
+    static const struct tests cases[] = {{"nearest", WIRE_SELF, 60}};
+    each_test(set_up, tear_down);
     return run_verbs("verbs_nearest", cases, COUNT(cases));
 }

@@ -32,7 +32,7 @@ static void check_defaults(const struct changes *ours, const struct changes *the
     require(ours->rts.sq_psn <= 0xffffff, "packet %#x", ours->rts.sq_psn);
 }
 
-START_TEST(defaults_reach_the_device)
+TEST(defaults_reach_the_device)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -44,7 +44,6 @@ START_TEST(defaults_reach_the_device)
     require(first.rts.sq_psn != second.rts.sq_psn, "both begin with packet %u", first.rts.sq_psn);
     pair_close(&pair);
 }
-END_TEST
 
 /* Both ends of each range, and 0 where that is a number of its own. */
 static const struct sluice_channel_attr ends[3] = {
@@ -93,7 +92,7 @@ static uint32_t number_of(uint32_t field)
     return field == SLUICE_ZERO ? 0 : field;
 }
 
-START_TEST(chosen_values_reach_the_device)
+TEST(chosen_values_reach_the_device, .times = COUNT(ends))
 {
     const struct sluice_channel_attr *attr = &ends[_i];
     struct pair pair;
@@ -134,10 +133,9 @@ START_TEST(chosen_values_reach_the_device)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* Each side says what it can do; both come to the same. */
-START_TEST(unlike_sides_agree)
+TEST(unlike_sides_agree)
 {
     struct pair pair;
     struct sluice_channel_attr attr = {
@@ -157,7 +155,6 @@ START_TEST(unlike_sides_agree)
     require_number(second.rtr.ah_attr.sl, 0);
     pair_close(&pair);
 }
-END_TEST
 
 static struct sluice_context *open_gid(uint32_t index)
 {
@@ -167,7 +164,7 @@ static struct sluice_context *open_gid(uint32_t index)
 }
 
 /* Of 0 and 2, which are RoCE v1, and 1 and 3, which are v2, each can be had. */
-START_TEST(gid_by_index)
+TEST(gid_by_index, .times = 4)
 {
     struct pair pair;
     struct sluice_context_attr attr = {
@@ -181,9 +178,8 @@ START_TEST(gid_by_index)
             "another GID");
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(gids_that_are_not_there)
+TEST(gids_that_are_not_there)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr)};
     struct sides sides;
@@ -207,20 +203,18 @@ START_TEST(gids_that_are_not_there)
             channel_info(pair.channels[0]).address);
     pair_close(&pair);
 }
-END_TEST
 
 /* All channels of a port with no GID at all, and then one more. */
-START_TEST(port_without_addresses)
+TEST(port_without_addresses)
 {
     memset(PORT1->gid, 0, sizeof(PORT1->gid));
     require_null(sluice_context_open("fake0", NULL), EADDRNOTAVAIL, "port 1 fake0 no address");
     require_null(open_gid(0), EADDRNOTAVAIL, "gid_index 0 empty nothing");
     require_number(fake_verbs_alive(), 0);
 }
-END_TEST
 
 /* What is best now, at each queue pair: a reset follows the addresses of the port. */
-START_TEST(addresses_that_change)
+TEST(addresses_that_change)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -238,9 +232,8 @@ START_TEST(addresses_that_change)
     require_number(channel_info(pair.channels[0]).gid_index, 1);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(mtu_of_the_port)
+TEST(mtu_of_the_port)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .path_mtu = 1024};
     struct sides sides;
@@ -255,10 +248,9 @@ START_TEST(mtu_of_the_port)
     sluice_prepared_channel_free(prepare_channel(sides.pds[0], &attr, &endpoint));
     sides_close(&sides);
 }
-END_TEST
 
 /* Fork support is the program's decision, and made once. */
-START_TEST(fork_support)
+TEST(fork_support)
 {
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     struct sluice_context *contexts[3];
@@ -276,9 +268,8 @@ START_TEST(fork_support)
         sluice_context_close(contexts[i]);
     }
 }
-END_TEST
 
-START_TEST(fork_support_of_the_kernel)
+TEST(fork_support_of_the_kernel, .times = 2)
 {
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     fake_verbs.fork_status = _i == 0 ? IBV_FORK_UNNEEDED : IBV_FORK_ENABLED;
@@ -287,9 +278,8 @@ START_TEST(fork_support_of_the_kernel)
     require_number(fake_verbs.calls[FAKE_FORK_INIT], 0);
     sluice_context_close(context);
 }
-END_TEST
 
-START_TEST(fork_support_that_fails)
+TEST(fork_support_that_fails)
 {
     struct sluice_context_attr attr = {.size = sizeof(attr), .flags = SLUICE_CONTEXT_FORK};
     struct sides sides;
@@ -305,27 +295,11 @@ START_TEST(fork_support_that_fails)
     memory_close(&memory);
     sides_close(&sides);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, defaults_reach_the_device);
-    tcase_add_loop_test(tcase, chosen_values_reach_the_device, 0, (int)COUNT(ends));
-    tcase_add_test(tcase, unlike_sides_agree);
-    tcase_add_loop_test(tcase, gid_by_index, 0, 4);
-    tcase_add_test(tcase, gids_that_are_not_there);
-    tcase_add_test(tcase, port_without_addresses);
-    tcase_add_test(tcase, addresses_that_change);
-    tcase_add_test(tcase, mtu_of_the_port);
-    tcase_add_test(tcase, fork_support);
-    tcase_add_loop_test(tcase, fork_support_of_the_kernel, 0, 2);
-    tcase_add_test(tcase, fork_support_that_fails);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"path", WIRE_TCP, 30, add_tests}};
+    static const struct tests cases[] = {{"path", WIRE_TCP, 30}};
     /* Whatever device other programs are to test. */
     setenv("SLUICE_TEST_DEVICE", "fake0", 1);
-    return run_cases("verbs_path", cases, COUNT(cases));
+    return run_groups("verbs_path", cases, COUNT(cases));
 }

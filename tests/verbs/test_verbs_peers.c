@@ -30,7 +30,7 @@ static void open_pair(struct pair *pair, const struct sluice_channel_attr *attr)
 }
 
 /* The link is cut, or the device withholds what it has to say. */
-START_TEST(silent_peer_is_lost)
+TEST(silent_peer_is_lost, .times = 2)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_handle handles[2];
@@ -61,10 +61,9 @@ START_TEST(silent_peer_is_lost)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* A probe that the device keeps is waited for by nobody, and harms nothing when it comes. */
-START_TEST(withheld_probe_delays_nothing)
+TEST(withheld_probe_delays_nothing, .times = 3)
 {
     struct sluice_counters counters = {.size = sizeof(counters)};
     struct pair pair;
@@ -102,10 +101,9 @@ START_TEST(withheld_probe_delays_nothing)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* What the driver or the device says of a probe is what is said of the peer. */
-START_TEST(probe_that_fails_names_the_cause)
+TEST(probe_that_fails_names_the_cause)
 {
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct pair pair;
@@ -131,10 +129,9 @@ START_TEST(probe_that_fails_names_the_cause)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* The send queue has one place more than the program asked for, of what the device has. */
-START_TEST(probe_has_a_place_of_its_own)
+TEST(probe_has_a_place_of_its_own)
 {
     static struct sluice_request writes[64];
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 64};
@@ -162,10 +159,9 @@ START_TEST(probe_has_a_place_of_its_own)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* Where the device has few completion entries, not all peers are asked at a time; but all are. */
-START_TEST(many_peers_on_a_small_queue)
+TEST(many_peers_on_a_small_queue)
 {
     struct sides sides;
     sides_open(&sides);
@@ -185,10 +181,9 @@ START_TEST(many_peers_on_a_small_queue)
     sides_close(&sides);
     check_nothing_left();
 }
-END_TEST
 
 /* While a request is in flight, the device tells of a lost peer: it is not asked. */
-START_TEST(busy_peers_are_not_asked)
+TEST(busy_peers_are_not_asked)
 {
     struct sluice_request send = request_of(SLUICE_OP_SEND, 0, NULL);
     struct sluice_completion completion;
@@ -213,24 +208,13 @@ START_TEST(busy_peers_are_not_asked)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_checked_fixture(tcase, fake_verbs_reset, NULL);
-    tcase_add_loop_test(tcase, silent_peer_is_lost, 0, 2);
-    tcase_add_loop_test(tcase, withheld_probe_delays_nothing, 0, 3);
-    tcase_add_test(tcase, probe_that_fails_names_the_cause);
-    tcase_add_test(tcase, probe_has_a_place_of_its_own);
-    tcase_add_test(tcase, many_peers_on_a_small_queue);
-    tcase_add_test(tcase, busy_peers_are_not_asked);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {
-        {"self", WIRE_SELF, 60, add_tests},
-        {"tcp", WIRE_TCP, 60, add_tests},
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 60},
+        {"tcp", WIRE_TCP, 60},
     };
+    each_test(fake_verbs_reset, NULL);
     return run_verbs("verbs peers", cases, COUNT(cases));
 }

@@ -82,7 +82,7 @@ static void flood(struct crowd *crowd, uint32_t peers, uint32_t each)
 
 static const int limits[] = {PLACES, PLACES + 1, 2 * PLACES - 1, 2 * PLACES, 100, 32767};
 
-START_TEST(crowd_on_small_queues)
+TEST(crowd_on_small_queues, .times = COUNT(limits))
 {
     uint32_t limit = (uint32_t)limits[_i];
     struct crowd crowd;
@@ -96,10 +96,9 @@ START_TEST(crowd_on_small_queues)
     require(fake_verbs.live.channels == 1, "%u completion channels", fake_verbs.live.channels);
     crowd_close(&crowd);
 }
-END_TEST
 
 /* All completions come at once: there is a place for each. */
-START_TEST(completions_all_at_once)
+TEST(completions_all_at_once, .times = COUNT(limits))
 {
     static struct sluice_request requests[PEERS * DEPTH];
     static struct sluice_completion completions[PEERS * DEPTH];
@@ -137,10 +136,9 @@ START_TEST(completions_all_at_once)
     check_queues(limit);
     crowd_close(&crowd);
 }
-END_TEST
 
 /* A peer that is made new again and again takes no more places than it had. */
-START_TEST(resets_on_small_queues)
+TEST(resets_on_small_queues, .times = COUNT(limits))
 {
     struct sluice_endpoint endpoints[2];
     struct crowd crowd;
@@ -172,7 +170,6 @@ START_TEST(resets_on_small_queues)
     check_queues((uint32_t)limits[_i]);
     crowd_close(&crowd);
 }
-END_TEST
 
 /* All sends and receives that there is room for, held. */
 static void fill_peer(struct crowd *crowd, uint32_t peer)
@@ -193,7 +190,7 @@ static void fill_peer(struct crowd *crowd, uint32_t peer)
  * devices leave them; then all others have as many, and so has the next one of
  * the peer. There is room for all, as the first ones were taken away.
  */
-START_TEST(places_of_a_queue_pair_that_is_gone)
+TEST(places_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE, .times = FAKE_PURGE + 1 - FAKE_LEAVE)
 {
     struct sluice_endpoint ours;
     struct crowd crowd;
@@ -219,10 +216,9 @@ START_TEST(places_of_a_queue_pair_that_is_gone)
             "%u of %u places are taken", info.count, info.depth);
     crowd_close(&crowd);
 }
-END_TEST
 
 /* The first error is the reason, wherever the completions of a peer come. */
-START_TEST(first_error_on_small_queues)
+TEST(first_error_on_small_queues, .times = 2)
 {
     struct sluice_request requests[3];
     struct sluice_handle handles[3];
@@ -253,7 +249,6 @@ START_TEST(first_error_on_small_queues)
     }
     check_nothing_left();
 }
-END_TEST
 
 /* A multichannel on queues of 65, which depths of 32 and 16 do not fill. */
 struct uneven {
@@ -309,7 +304,7 @@ static void fail_peer(struct uneven *uneven, uint32_t peer)
     }
 }
 
-START_TEST(first_error_on_many_queues)
+TEST(first_error_on_many_queues, .times = 3)
 {
     static const uint32_t modes[] = {SLUICE_WAIT_SPIN, SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_EVENT};
     for (int cycle = 0; cycle < 20; cycle++) {
@@ -321,10 +316,9 @@ START_TEST(first_error_on_many_queues)
         uneven_close(&uneven);
     }
 }
-END_TEST
 
 /* It comes after the queues were found empty, and before one is armed. */
-START_TEST(first_error_before_arming)
+TEST(first_error_before_arming)
 {
     for (uint32_t peer = 0; peer < UNEVEN_PEERS; peer += 2) {
         struct uneven uneven;
@@ -338,10 +332,9 @@ START_TEST(first_error_before_arming)
         uneven_close(&uneven);
     }
 }
-END_TEST
 
 /* It is there when a peer is reset that shares the queues. */
-START_TEST(first_error_before_a_reset)
+TEST(first_error_before_a_reset)
 {
     for (uint32_t peer = 0; peer < UNEVEN_PEERS; peer += 2) {
         for (uint32_t other = 1; other < UNEVEN_PEERS; other += 2) {
@@ -366,10 +359,9 @@ START_TEST(first_error_before_a_reset)
         }
     }
 }
-END_TEST
 
 /* The device has no more queues: it is said, and what there is stays well. */
-START_TEST(device_without_more_queues)
+TEST(device_without_more_queues)
 {
     struct crowd crowd;
     fake_verbs.device[0].max_cqe = 2 * PLACES;
@@ -379,10 +371,9 @@ START_TEST(device_without_more_queues)
     flood(&crowd, 20, 4);
     crowd_close(&crowd);
 }
-END_TEST
 
 /* Polling it fails, or arming it: its peers fail, those of another queue do not. */
-START_TEST(queue_that_fails)
+TEST(queue_that_fails, .times = 2)
 {
     static const struct sluice_channel_attr asleep = {.size = sizeof(asleep),
                                                       .wait_mode = SLUICE_WAIT_EVENT};
@@ -407,7 +398,6 @@ START_TEST(queue_that_fails)
     }
     check_nothing_left();
 }
-END_TEST
 
 #define ROUNDS 500
 
@@ -432,7 +422,7 @@ static void *play(void *argument)
 }
 
 /* Two that always sleep wake each other, each time, on one queue or on several. */
-START_TEST(sleep_misses_nothing)
+TEST(sleep_misses_nothing, .times = 2)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .wait_mode = SLUICE_WAIT_EVENT, .rnr_timer = 1};
@@ -452,25 +442,9 @@ START_TEST(sleep_misses_nothing)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, crowd_on_small_queues, 0, (int)COUNT(limits));
-    tcase_add_loop_test(tcase, completions_all_at_once, 0, (int)COUNT(limits));
-    tcase_add_loop_test(tcase, resets_on_small_queues, 0, (int)COUNT(limits));
-    tcase_add_loop_test(tcase, places_of_a_queue_pair_that_is_gone, FAKE_LEAVE, FAKE_PURGE + 1);
-    tcase_add_loop_test(tcase, first_error_on_small_queues, 0, 2);
-    tcase_add_loop_test(tcase, first_error_on_many_queues, 0, 3);
-    tcase_add_test(tcase, first_error_before_arming);
-    tcase_add_test(tcase, first_error_before_a_reset);
-    tcase_add_test(tcase, device_without_more_queues);
-    tcase_add_loop_test(tcase, queue_that_fails, 0, 2);
-    tcase_add_loop_test(tcase, sleep_misses_nothing, 0, 2);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"queues", WIRE_SELF, 60, add_tests}};
+    static const struct tests cases[] = {{"queues", WIRE_SELF, 60}};
     return run_verbs("verbs_queues", cases, COUNT(cases));
 }

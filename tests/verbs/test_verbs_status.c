@@ -110,14 +110,13 @@ static void one_status(enum ibv_wc_status status, int operation)
     check_nothing_left();
 }
 
-START_TEST(each_status_of_each_operation)
+TEST(each_status_of_each_operation, .times = OPERATIONS)
 {
     for (int status = IBV_WC_SUCCESS + 1; status <= IBV_WC_TM_RNDV_INCOMPLETE; status++) {
         one_status((enum ibv_wc_status)status, _i);
     }
     one_status((enum ibv_wc_status)63, _i);
 }
-END_TEST
 
 /* A list that takes three doorbells. */
 #define LIST 40
@@ -197,7 +196,7 @@ static void one_refusal(int operation, uint32_t doorbell, uint32_t k, bool runs)
     check_nothing_left();
 }
 
-START_TEST(posts_that_are_refused)
+TEST(posts_that_are_refused, .times = OPERATIONS)
 {
     static const uint32_t places[] = {0, 1, 2, 7, DOORBELL};
     for (int runs = 0; runs < 2; runs++) {
@@ -208,10 +207,9 @@ START_TEST(posts_that_are_refused)
         }
     }
 }
-END_TEST
 
 /* A list of many rings few bells, and no request asks for more than there is. */
-START_TEST(one_doorbell_for_many)
+TEST(one_doorbell_for_many)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = LIST};
     struct sluice_request requests[LIST];
@@ -233,10 +231,9 @@ START_TEST(one_doorbell_for_many)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* The device says nothing: the drain bound ends it, and what it says later is nobody's. */
-START_TEST(completions_that_are_held)
+TEST(completions_that_are_held, .from = FAKE_LEAVE, .times = FAKE_LATE + 1 - FAKE_LEAVE)
 {
     struct star star;
     struct sluice_completion completion;
@@ -260,10 +257,10 @@ START_TEST(completions_that_are_held)
     star_close(&star);
     check_nothing_left();
 }
-END_TEST
 
 /* A queue pair is reset while the queue holds completions of it, and of others. */
-START_TEST(completions_of_a_queue_pair_that_is_gone)
+TEST(completions_of_a_queue_pair_that_is_gone, .from = FAKE_LEAVE,
+     .times = FAKE_LATE + 1 - FAKE_LEAVE)
 {
     struct star star;
     struct sluice_handle handles[3];
@@ -289,10 +286,9 @@ START_TEST(completions_of_a_queue_pair_that_is_gone)
     star_close(&star);
     check_nothing_left();
 }
-END_TEST
 
 /* Peers end in an order of their own; each one's requests in that of the posts. */
-START_TEST(order_among_peers)
+TEST(order_among_peers)
 {
     static const uint32_t order[] = {2, 0, 1, 1, 2, 0};
     struct star star;
@@ -321,10 +317,9 @@ START_TEST(order_among_peers)
     star_close(&star);
     check_nothing_left();
 }
-END_TEST
 
 /* Nobody answers: after the time that the attributes give, not before. */
-START_TEST(peer_that_is_lost)
+TEST(peer_that_is_lost)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .ack_timeout = 14, .retry_count = 2}; /* 67 ms, three times */
@@ -342,13 +337,12 @@ START_TEST(peer_that_is_lost)
     star_close(&star);
     check_nothing_left();
 }
-END_TEST
 
 /*
  * Without an end of the wait for an acknowledgement a packet that is lost ends nothing,
  * however few retries there are: it is sent again with what follows it.
  */
-START_TEST(packet_that_is_lost)
+TEST(packet_that_is_lost, .times = 2)
 {
     struct sluice_channel_attr attrs[] = {
         {.size = sizeof(attrs[0]), .ack_timeout = 1, .retry_count = SLUICE_ZERO},
@@ -387,10 +381,9 @@ START_TEST(packet_that_is_lost)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* What is flushed in silence is not taken for done, and what was done is. */
-START_TEST(flush_that_is_told_in_part)
+TEST(flush_that_is_told_in_part)
 {
     struct pair pair;
     struct memory near;
@@ -428,10 +421,9 @@ START_TEST(flush_that_is_told_in_part)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* A receive that comes late is waited for, as often as the attributes say. */
-START_TEST(receive_that_is_late)
+TEST(receive_that_is_late)
 {
     struct sluice_channel_attr patient = {.size = sizeof(patient), .rnr_timer = 1};
     struct sluice_channel_attr impatient = {
@@ -452,10 +444,9 @@ START_TEST(receive_that_is_late)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* Some providers tell of immediate data by the opcode only. */
-START_TEST(immediate_without_flag)
+TEST(immediate_without_flag)
 {
     struct pair pair;
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -471,25 +462,9 @@ START_TEST(immediate_without_flag)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, each_status_of_each_operation, 0, OPERATIONS);
-    tcase_add_loop_test(tcase, posts_that_are_refused, 0, OPERATIONS);
-    tcase_add_test(tcase, one_doorbell_for_many);
-    tcase_add_loop_test(tcase, completions_that_are_held, FAKE_LEAVE, FAKE_LATE + 1);
-    tcase_add_loop_test(tcase, completions_of_a_queue_pair_that_is_gone, FAKE_LEAVE, FAKE_LATE + 1);
-    tcase_add_test(tcase, order_among_peers);
-    tcase_add_test(tcase, peer_that_is_lost);
-    tcase_add_loop_test(tcase, packet_that_is_lost, 0, 2);
-    tcase_add_test(tcase, flush_that_is_told_in_part);
-    tcase_add_test(tcase, receive_that_is_late);
-    tcase_add_test(tcase, immediate_without_flag);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"status", WIRE_SELF, 60, add_tests}};
+    static const struct tests cases[] = {{"status", WIRE_SELF, 60}};
     return run_verbs("verbs_status", cases, COUNT(cases));
 }

@@ -85,7 +85,7 @@ static void loop_look(struct loop *loop, uint32_t wanted)
 }
 
 /* An event reaches those that it concerns, and wakes no other ones. */
-START_TEST(many_channels_in_an_event_loop)
+TEST(many_channels_in_an_event_loop)
 {
     static struct loop loop;
     struct sluice_completion completion;
@@ -114,7 +114,6 @@ START_TEST(many_channels_in_an_event_loop)
     sides_close(&loop.sides);
     check_nothing_left();
 }
-END_TEST
 
 static bool all_are_read(const void *argument)
 {
@@ -123,7 +122,7 @@ static bool all_are_read(const void *argument)
 }
 
 /* A program that never looks: events are read all the same, and told when it does. */
-START_TEST(program_that_is_busy_elsewhere)
+TEST(program_that_is_busy_elsewhere)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -137,7 +136,6 @@ START_TEST(program_that_is_busy_elsewhere)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 static int count_threads(void)
 {
@@ -166,7 +164,7 @@ static void await_threads(int most)
  * A context has one thread, from its first channel on, and none that the program
  * opened has one; it takes no processor time, and it is gone with the context.
  */
-START_TEST(one_thread_of_a_context)
+TEST(one_thread_of_a_context)
 {
     struct sides sides;
     struct pair pairs[2];
@@ -199,10 +197,9 @@ START_TEST(one_thread_of_a_context)
     await_threads(without);
     check_nothing_left();
 }
-END_TEST
 
 /* A device that has failed stays readable for ever, which keeps nobody awake. */
-START_TEST(nobody_watches_a_dead_device)
+TEST(nobody_watches_a_dead_device)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -215,7 +212,6 @@ START_TEST(nobody_watches_a_dead_device)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* What happens to the port while a queue pair is made, so many times in a row. */
 static void (*change)(uint32_t number);
@@ -267,7 +263,7 @@ static void lose_gid(uint32_t number)
 }
 
 /* The address goes that was chosen a moment ago: the endpoint has the next best one. */
-START_TEST(gid_that_goes_meanwhile)
+TEST(gid_that_goes_meanwhile)
 {
     struct pair first, second;
     begin_changes(&first, lose_gid, 1);
@@ -276,7 +272,6 @@ START_TEST(gid_that_goes_meanwhile)
     require_result(sluice_channel_state(first.channels[0]), SLUICE_STATE_FAILED);
     close_both(&first, &second);
 }
-END_TEST
 
 static void change_lid(uint32_t number)
 {
@@ -287,7 +282,7 @@ static void change_lid(uint32_t number)
 }
 
 /* Twice in a row. */
-START_TEST(lid_that_changes_meanwhile)
+TEST(lid_that_changes_meanwhile)
 {
     struct pair first, second;
     PORT1->link_layer = IBV_LINK_LAYER_INFINIBAND;
@@ -300,7 +295,6 @@ START_TEST(lid_that_changes_meanwhile)
             info.address, info.remote_address);
     close_both(&first, &second);
 }
-END_TEST
 
 static void take_port_down(uint32_t number)
 {
@@ -311,7 +305,7 @@ static void take_port_down(uint32_t number)
     fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
 }
 
-START_TEST(port_that_goes_down_meanwhile)
+TEST(port_that_goes_down_meanwhile)
 {
     struct pair pair;
     begin_changes(&pair, take_port_down, 1);
@@ -320,10 +314,9 @@ START_TEST(port_that_goes_down_meanwhile)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* The reset of a channel finds the address that is there now. */
-START_TEST(gid_that_goes_in_a_reset)
+TEST(gid_that_goes_in_a_reset)
 {
     struct pair pair;
     begin_changes(&pair, lose_gid, 1);
@@ -334,10 +327,9 @@ START_TEST(gid_that_goes_in_a_reset)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
 
 /* A port that never rests is an error, and no loop. */
-START_TEST(lid_that_never_stays)
+TEST(lid_that_never_stays)
 {
     struct pair pair;
     PORT1->link_layer = IBV_LINK_LAYER_INFINIBAND;
@@ -349,23 +341,9 @@ START_TEST(lid_that_never_stays)
     pair_close(&pair);
     check_nothing_left();
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, gid_that_goes_meanwhile);
-    tcase_add_test(tcase, lid_that_changes_meanwhile);
-    tcase_add_test(tcase, port_that_goes_down_meanwhile);
-    tcase_add_test(tcase, gid_that_goes_in_a_reset);
-    tcase_add_test(tcase, lid_that_never_stays);
-    tcase_add_test(tcase, program_that_is_busy_elsewhere);
-    tcase_add_test(tcase, one_thread_of_a_context);
-    tcase_add_test(tcase, nobody_watches_a_dead_device);
-    tcase_add_test(tcase, many_channels_in_an_event_loop);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"watch", WIRE_SELF, 60, add_tests}};
+    static const struct tests cases[] = {{"watch", WIRE_SELF, 60}};
     return run_verbs("verbs_watch", cases, COUNT(cases));
 }

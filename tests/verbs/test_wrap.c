@@ -15,7 +15,7 @@
 #include <infiniband/verbs.h>
 #endif
 
-START_TEST(nothing_is_there_for_what_is_no_object)
+TEST(nothing_is_there_for_what_is_no_object)
 {
     require_null(sluice_verbs_context(NULL), EINVAL, "not a context");
     require_null(sluice_verbs_pd(NULL), EINVAL, "not a protection domain");
@@ -25,9 +25,8 @@ START_TEST(nothing_is_there_for_what_is_no_object)
     require_null(sluice_verbs_context_wrap(NULL, NULL), EINVAL, "no ibv_context");
     require_null(sluice_verbs_pd_wrap(NULL, NULL), EINVAL, "open context");
 }
-END_TEST
 
-START_TEST(soft_has_no_verbs_objects)
+TEST(soft_has_no_verbs_objects)
 {
     struct memory memory;
     struct pair pair;
@@ -45,7 +44,6 @@ START_TEST(soft_has_no_verbs_objects)
     memory_close(&memory);
     pair_close(&pair);
 }
-END_TEST
 
 #ifdef HAVE_VERBS
 
@@ -65,7 +63,7 @@ static struct ibv_context *open_device(void)
     return ibv;
 }
 
-START_TEST(objects_behind_ours_belong_together)
+TEST(objects_behind_ours_belong_together)
 {
     struct memory memory;
     struct pair pair;
@@ -91,9 +89,8 @@ START_TEST(objects_behind_ours_belong_together)
     memory_close(&memory);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(each_peer_has_its_queue_pair)
+TEST(each_peer_has_its_queue_pair)
 {
     struct star star;
     if (device_is_soft()) {
@@ -107,10 +104,9 @@ START_TEST(each_peer_has_its_queue_pair)
     require_null(sluice_verbs_multichannel_qp(star.hub, 3), ERANGE, "peer 3: there are peers 0..2");
     star_close(&star);
 }
-END_TEST
 
 /* The program posts a write of its own, of which sluice must see nothing. */
-START_TEST(own_posts_and_ours_live_side_by_side)
+TEST(own_posts_and_ours_live_side_by_side)
 {
     struct memory from, to;
     struct pair pair;
@@ -139,9 +135,8 @@ START_TEST(own_posts_and_ours_live_side_by_side)
     memory_close(&to);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(programs_own_device_and_domain_carry_channels)
+TEST(programs_own_device_and_domain_carry_channels)
 {
     struct pair pair = {.sides = {{NULL}, {NULL}}};
     uint8_t bytes[64];
@@ -185,7 +180,6 @@ START_TEST(programs_own_device_and_domain_carry_channels)
     require(ibv_dealloc_pd(pd) == 0, "the domain is in use%s", "");
     require(ibv_close_device(ibv) == 0, "the device is in use%s", "");
 }
-END_TEST
 
 /* Work that was posted through another object around the same domain holds its memory. */
 struct holder {
@@ -220,7 +214,7 @@ static void holder_close(struct holder *holder)
     sluice_context_close(holder->context);
 }
 
-START_TEST(work_of_a_second_wrapper_holds_memory)
+TEST(work_of_a_second_wrapper_holds_memory, .times = 2)
 {
     struct holder holder;
     struct memory memory;
@@ -251,9 +245,8 @@ START_TEST(work_of_a_second_wrapper_holds_memory)
     sluice_pd_free(pd);
     sluice_context_close(context);
 }
-END_TEST
 
-START_TEST(wrapping_checks_what_belongs_together)
+TEST(wrapping_checks_what_belongs_together)
 {
     const struct sluice_context_attr no_port = {.size = sizeof(no_port), .port = 200};
     if (device_is_soft()) {
@@ -269,25 +262,10 @@ START_TEST(wrapping_checks_what_belongs_together)
     require(ibv_dealloc_pd(pd) == 0, "the domain is in use%s", "");
     require(ibv_close_device(ibv) == 0, "the device is in use%s", "");
 }
-END_TEST
 
 #endif
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, nothing_is_there_for_what_is_no_object);
-    tcase_add_test(tcase, soft_has_no_verbs_objects);
-#ifdef HAVE_VERBS
-    tcase_add_test(tcase, objects_behind_ours_belong_together);
-    tcase_add_test(tcase, each_peer_has_its_queue_pair);
-    tcase_add_test(tcase, own_posts_and_ours_live_side_by_side);
-    tcase_add_test(tcase, programs_own_device_and_domain_carry_channels);
-    tcase_add_loop_test(tcase, work_of_a_second_wrapper_holds_memory, 0, 2);
-    tcase_add_test(tcase, wrapping_checks_what_belongs_together);
-#endif
-}
 
 int main(void)
 {
-    return run_on_wires("wrap", 20, add_tests);
+    return run_tests("wrap", 20);
 }
