@@ -93,6 +93,8 @@ source_checks = \
 	%D%/support/fair.h \
 	%D%/support/fault.c \
 	%D%/support/fault.h \
+	%D%/support/forms.c \
+	%D%/support/forms.h \
 	%D%/support/group.c \
 	%D%/support/group.h \
 	%D%/support/hostile.c \

@@ -9,6 +9,7 @@ test_programs += \
 	tests/test_elements \
 	tests/test_errors \
 	tests/test_event_loop \
+	tests/test_forms \
 	tests/test_inline \
 	tests/test_objects \
 	tests/test_peers \
@@ -17,8 +18,7 @@ test_programs += \
 	tests/test_scatter \
 	tests/test_semantics \
 	tests/test_submit \
-	tests/test_threads \
-	tests/test_unpolled_forms
+	tests/test_threads
 
 tests_test_arguments_SOURCES = %D%/test_arguments.c
 tests_test_atomics_SOURCES = %D%/test_atomics.c
@@ -28,6 +28,7 @@ tests_test_data_SOURCES = %D%/test_data.c
 tests_test_elements_SOURCES = %D%/test_elements.c
 tests_test_errors_SOURCES = %D%/test_errors.c
 tests_test_event_loop_SOURCES = %D%/test_event_loop.c
+tests_test_forms_SOURCES = %D%/test_forms.c
 tests_test_inline_SOURCES = %D%/test_inline.c
 tests_test_objects_SOURCES = %D%/test_objects.c
 tests_test_peers_SOURCES = %D%/test_peers.c
@@ -43,4 +44,3 @@ tests_test_semantics_SOURCES = \
 	%D%/test_semantics.c
 tests_test_submit_SOURCES = %D%/test_submit.c
 tests_test_threads_SOURCES = %D%/test_threads.c
-tests_test_unpolled_forms_SOURCES = %D%/test_unpolled_forms.c

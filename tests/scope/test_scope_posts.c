@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may be posted in a scope, one by one and in lists; and that nothing else
- * may use its channel or multichannel meanwhile.
+ * What may be posted in a scope, beyond what test_forms tries: more than there is room
+ * for; and that nothing else may use its channel or multichannel meanwhile.
  */
 #include "../support/pair.h"
 #include "../support/process.h"
@@ -100,101 +100,8 @@ static void post_to_hub(struct fixture *fixture, uint32_t peer, uint32_t opcode,
     post(fixture->star.spokes[peer], &request);
 }
 
-START_TEST(one_by_one)
-{
-    struct fixture fixture;
-    fixture_open(&fixture);
-    for (int with_handles = 0; with_handles < 2; with_handles++) {
-        struct sluice_handle *handles = with_handles ? fixture.handles : NULL;
-        pattern_fill(fixture.near.bytes, fixture.near.length, 3 + (uint64_t)with_handles);
-        post_to_hub(&fixture, 1, SLUICE_OP_RECEIVE, 0);
-        post_to_hub(&fixture, 2, SLUICE_OP_SEND, 1);
-        struct sluice_scope *scope = begin(&fixture);
-        require_ok(
-            sluice_scope_post_receive(scope, 2, &fixture.sges[1], 1, handles ? &handles[1] : NULL));
-        require_ok(sluice_scope_post_send(scope, 1, &fixture.sges[0], 1, handles));
-        require_ok(sluice_scope_post_write(scope, 0, &fixture.sges[2], 1,
-                                           &fixture.requests[2].remote,
-                                           handles ? &handles[2] : NULL));
-        require_ok(sluice_scope_post_read(scope, 2, &fixture.sges[3], 1,
-                                          &fixture.requests[3].remote,
-                                          handles ? &handles[3] : NULL));
-        if (with_handles) {
-            wait_for(&fixture, scope, 0, SLUICE_OP_SEND, 1, 0);
-            wait_for(&fixture, scope, 1, SLUICE_OP_RECEIVE, 2, 0);
-            wait_for(&fixture, scope, 2, SLUICE_OP_WRITE, 0, 0);
-            wait_for(&fixture, scope, 3, SLUICE_OP_READ, 2, 0);
-        }
-        end(&fixture, scope, 4);
-        require(fixture.report.unseen == (with_handles ? 0 : 4), "%u", fixture.report.unseen);
-        for (uint32_t i = 0; i < 4; i++) {
-            check_slot(&fixture, i, i);
-        }
-    }
-    fixture_close(&fixture);
-}
-END_TEST
-
-START_TEST(atomics)
-{
-    struct fixture fixture;
-    fixture_open(&fixture);
-    uint64_t *words = (uint64_t *)(void *)fixture.far.bytes;
-    uint64_t *results = (uint64_t *)(void *)fixture.near.bytes;
-    const struct sluice_remote_mr *remote = &fixture.requests[0].remote;
-    struct sluice_context_info info = context_info(fixture.star.sides.contexts[0]);
-    struct sluice_scope *scope = begin(&fixture);
-    fixture.sges[0].length = fixture.sges[1].length = 8;
-    words[0] = 40;
-    if (info.atomics == SLUICE_ATOMICS_NONE) {
-        require_result(sluice_scope_post_fetch_add(scope, 1, &fixture.sges[0], remote, 2, NULL),
-                       -EOPNOTSUPP);
-        end(&fixture, scope, 0);
-        fixture_close(&fixture);
-        return;
-    }
-    require_error(sluice_scope_post_fetch_add(scope, 1, &fixture.sges[2], remote, 2, NULL), -EINVAL,
-                  "8");
-    require_ok(
-        sluice_scope_post_fetch_add(scope, 1, &fixture.sges[0], remote, 2, &fixture.handles[0]));
-    wait_for(&fixture, scope, 0, SLUICE_OP_FETCH_ADD, 1, 0);
-    require_ok(sluice_scope_post_compare_swap(scope, 2, &fixture.sges[1], remote, 42, 7,
-                                              &fixture.handles[1]));
-    wait_for(&fixture, scope, 1, SLUICE_OP_COMPARE_SWAP, 2, 0);
-    end(&fixture, scope, 2);
-    require(results[0] == 40 && results[1 * SLOT / 8] == 42 && words[0] == 7, "%llu, %llu, %llu",
-            (unsigned long long)results[0], (unsigned long long)results[1 * SLOT / 8],
-            (unsigned long long)words[0]);
-    fixture_close(&fixture);
-}
-END_TEST
-
-START_TEST(lists_of_sends_and_receives)
-{
-    struct fixture fixture;
-    fixture_open(&fixture);
-    for (uint32_t i = 0; i < PEERS; i++) {
-        post_to_hub(&fixture, i, SLUICE_OP_RECEIVE, i);
-        post_to_hub(&fixture, i, SLUICE_OP_SEND, PEERS + i);
-    }
-    struct sluice_scope *scope = begin(&fixture);
-    require_result(sluice_scope_post_gather_receive(scope, fixture.requests + PEERS, PEERS,
-                                                    fixture.handles + PEERS),
-                   PEERS);
-    require_result(sluice_scope_post_scatter_send(scope, fixture.requests, PEERS, fixture.handles),
-                   PEERS);
-    for (uint32_t i = 0; i < 2 * PEERS; i++) {
-        wait_for(&fixture, scope, i, i < PEERS ? SLUICE_OP_SEND : SLUICE_OP_RECEIVE, i % PEERS,
-                 100 + i);
-        check_slot(&fixture, i, i);
-    }
-    end(&fixture, scope, 2 * PEERS);
-    fixture_close(&fixture);
-}
-END_TEST
-
 /* Far more than the queues have room for. */
-START_TEST(lists_of_writes_and_reads)
+TEST(lists_of_writes_and_reads)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -210,9 +117,8 @@ START_TEST(lists_of_writes_and_reads)
     pattern_check(fixture.far.bytes, half * SLOT, 1);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(multicasts)
+TEST(multicasts)
 {
     struct fixture fixture;
     uint32_t peers[SLOTS];
@@ -246,10 +152,9 @@ START_TEST(multicasts)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A peer that takes nothing holds back no other one, even if the list names it first. */
-START_TEST(full_queue_holds_back_no_other)
+TEST(full_queue_holds_back_no_other)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -273,10 +178,9 @@ START_TEST(full_queue_holds_back_no_other)
     star_reset(&fixture.star, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Other work fills the queue until the deadline: it is not the peer's fault, which stays. */
-START_TEST(request_without_room_fails_alone)
+TEST(request_without_room_fails_alone)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -298,83 +202,18 @@ START_TEST(request_without_room_fails_alone)
     require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
     fixture_close(&fixture);
 }
-END_TEST
-
-/* Nothing is posted, of lists and of single ones. */
-START_TEST(wrong_arguments)
-{
-    struct fixture fixture;
-    uint32_t peers[] = {0, 1, PEERS};
-    struct sluice_peer_remote_mr remotes[2] = {{.peer = 0, .reserved = 0}, {.peer = 7}};
-    fixture_open(&fixture);
-    const struct sluice_remote_mr *remote = &fixture.requests[0].remote;
-    struct sluice_scope *scope = begin(&fixture);
-    remotes[0].remote = remotes[1].remote = *remote;
-    fixture.requests[2].peer = PEERS;
-    require_error(sluice_scope_post_send(scope, PEERS, fixture.sges, 1, NULL), -EINVAL, "peer 3");
-    require_error(sluice_scope_post_receive(scope, 0, NULL, 2, NULL), -EINVAL, "NULL");
-    require_error(sluice_scope_post_write(scope, 0, fixture.sges, 1, NULL, NULL), -EINVAL, "write");
-    require_error(sluice_scope_post_read(scope, 0, fixture.sges, 1, NULL, NULL), -EINVAL, "read");
-    require_error(sluice_scope_post_read(scope, 0, fixture.sges, 2, remote, NULL), -ERANGE,
-                  "128 64");
-    require_error(sluice_scope_post_scatter_send(scope, fixture.requests, 3, NULL), -EINVAL,
-                  "request 2 peer 3");
-    require_error(sluice_scope_post_gather_receive(scope, NULL, 3, NULL), -EINVAL, "NULL");
-    fixture.requests[1].opcode = SLUICE_OP_SEND;
-    require_error(sluice_scope_post_scatter_write(scope, fixture.requests, 2, NULL), -EINVAL,
-                  "request 1 send write");
-    require_error(sluice_scope_post_gather_read(scope, fixture.requests, 2, NULL), -EINVAL,
-                  "request 1 send read");
-    require_error(sluice_scope_post_multicast_send(scope, fixture.requests, peers, 3, NULL),
-                  -EINVAL, "peer 3");
-    require_error(sluice_scope_post_multicast_send(scope, fixture.requests, NULL, 3, NULL), -EINVAL,
-                  "NULL");
-    require_error(sluice_scope_post_multicast_write(scope, fixture.requests, remotes, 2, NULL),
-                  -EINVAL, "peer 7");
-    require_error(sluice_scope_post_multicast_write(scope, fixture.requests, NULL, 2, NULL),
-                  -EINVAL, "NULL");
-    require_error(sluice_scope_post_fetch_add(scope, 0, fixture.sges, NULL, 1, NULL), -EINVAL,
-                  "fetch");
-    require_result(sluice_scope_post_multicast_send(scope, NULL, NULL, 0, NULL), 0);
-    require_result(sluice_scope_post_gather_read(scope, NULL, 0, NULL), 0);
-    end(&fixture, scope, 0);
-    require_error(sluice_scope_post_send(scope, 0, fixture.sges, 1, NULL), -ESTALE,
-                  "scope has ended");
-    require_error(sluice_scope_poll(scope, fixture.failures, 1), -ESTALE, "scope has ended");
-    require_error(sluice_scope_end(scope, NULL), -ESTALE, "scope has ended");
-    pattern_check(fixture.near.bytes, fixture.near.length, 1);
-    pattern_check(fixture.far.bytes, fixture.far.length, 2);
-    fixture_close(&fixture);
-}
-END_TEST
 
 #define refused(call) require_error(call, -EBUSY, "scope")
 
+/* Beside the forms of operations, which test_forms tries. */
 static void check_channel_is_busy(struct sluice_channel *channel, struct fixture *fixture,
                                   struct sluice_handle *handle)
 {
-    struct sluice_sge *sges = fixture->sges;
-    const struct sluice_remote_mr *remote = &fixture->requests[0].remote;
     struct sluice_completion completion;
-    struct sluice_sge word = memory_sge(&fixture->near, 0, 8);
-    refused(sluice_channel_send(channel, sges, 1, DEADLINE));
-    refused(sluice_channel_send_immediate(channel, sges, 1, 5, DEADLINE));
-    refused(sluice_channel_receive(channel, sges, 1, DEADLINE, &completion));
-    refused(sluice_channel_write(channel, sges, 1, remote, DEADLINE));
-    refused(sluice_channel_write_immediate(channel, sges, 1, remote, 5, DEADLINE));
-    refused(sluice_channel_read(channel, sges, 1, remote, DEADLINE));
-    refused(sluice_channel_compare_swap(channel, &word, remote, 1, 2, DEADLINE));
-    refused(sluice_channel_fetch_add(channel, &word, remote, 1, DEADLINE));
     refused(sluice_channel_submit(channel, fixture->requests, 1, DEADLINE, &completion));
     refused(sluice_channel_submit(channel, NULL, 0, DEADLINE, NULL));
     refused(sluice_channel_post(channel, fixture->requests, 1, DEADLINE, NULL));
     refused(sluice_channel_post(channel, fixture->requests, 3, DEADLINE, NULL));
-    refused(sluice_channel_send_unpolled(channel, sges, 1, DEADLINE, NULL));
-    refused(sluice_channel_receive_unpolled(channel, sges, 1, DEADLINE, NULL));
-    refused(sluice_channel_write_unpolled(channel, sges, 1, remote, DEADLINE, NULL));
-    refused(sluice_channel_read_unpolled(channel, sges, 1, remote, DEADLINE, NULL));
-    refused(sluice_channel_compare_swap_unpolled(channel, &word, remote, 1, 2, DEADLINE, NULL));
-    refused(sluice_channel_fetch_add_unpolled(channel, &word, remote, 1, DEADLINE, NULL));
     refused(sluice_channel_poll(channel, &completion, 1));
     refused(sluice_channel_wait(channel, handle, 0, &completion));
     refused(sluice_channel_next(channel, 0, &completion));
@@ -386,7 +225,7 @@ static void check_channel_is_busy(struct sluice_channel *channel, struct fixture
 }
 
 /* What only looks is allowed, and nothing that was refused has happened. */
-START_TEST(channel_is_busy)
+TEST(channel_is_busy)
 {
     struct fixture fixture;
     struct sluice_channel_info info = {.size = sizeof(info)};
@@ -414,31 +253,8 @@ START_TEST(channel_is_busy)
     pattern_check(fixture.far.bytes, fixture.far.length, 2);
     fixture_close(&fixture);
 }
-END_TEST
 
-static void check_lists_are_busy(struct sluice_multichannel *hub, struct fixture *fixture)
-{
-    struct sluice_request *requests = fixture->requests;
-    uint32_t peer = 1;
-    struct sluice_peer_remote_mr remote = {.peer = 1, .remote = requests[0].remote};
-    refused(sluice_multichannel_submit(hub, requests, 0, DEADLINE, NULL));
-    refused(sluice_multichannel_scatter_send(hub, requests, 2, DEADLINE, NULL));
-    refused(sluice_multichannel_scatter_write(hub, requests, 2, DEADLINE, NULL));
-    refused(sluice_multichannel_gather_receive(hub, requests, 2, DEADLINE, NULL));
-    refused(sluice_multichannel_gather_read(hub, requests, 2, DEADLINE, NULL));
-    refused(sluice_multichannel_scatter_gather(hub, requests, 2, requests, 2, DEADLINE, NULL));
-    refused(sluice_multichannel_multicast_send(hub, requests, &peer, 1, DEADLINE, NULL));
-    refused(sluice_multichannel_multicast_write(hub, requests, &remote, 1, DEADLINE, NULL));
-    refused(sluice_multichannel_scatter_send_unpolled(hub, requests, 2, DEADLINE, NULL));
-    refused(sluice_multichannel_scatter_write_unpolled(hub, requests, 2, DEADLINE, NULL));
-    refused(sluice_multichannel_gather_receive_unpolled(hub, requests, 2, DEADLINE, NULL));
-    refused(sluice_multichannel_gather_read_unpolled(hub, requests, 2, DEADLINE, NULL));
-    refused(sluice_multichannel_multicast_send_unpolled(hub, requests, &peer, 1, DEADLINE, NULL));
-    refused(
-        sluice_multichannel_multicast_write_unpolled(hub, requests, &remote, 1, DEADLINE, NULL));
-}
-
-START_TEST(multichannel_is_busy)
+TEST(multichannel_is_busy)
 {
     struct fixture fixture;
     struct sluice_endpoint endpoint = {{0}};
@@ -446,14 +262,10 @@ START_TEST(multichannel_is_busy)
     struct sluice_handle handle = {0};
     fixture_open(&fixture);
     struct sluice_multichannel *hub = fixture.star.hub;
-    const struct sluice_remote_mr *remote = &fixture.requests[0].remote;
     struct sluice_scope *scope = begin(&fixture);
-    check_lists_are_busy(hub, &fixture);
-    refused(sluice_multichannel_send(hub, 1, fixture.sges, 1, DEADLINE));
-    refused(sluice_multichannel_receive(hub, 1, fixture.sges, 1, DEADLINE, NULL));
-    refused(sluice_multichannel_write(hub, 1, fixture.sges, 1, remote, DEADLINE));
-    refused(sluice_multichannel_read(hub, 1, fixture.sges, 1, remote, DEADLINE));
-    refused(sluice_multichannel_read_unpolled(hub, 1, fixture.sges, 1, remote, DEADLINE, NULL));
+    refused(sluice_multichannel_submit(hub, fixture.requests, 0, DEADLINE, NULL));
+    refused(sluice_multichannel_scatter_gather(hub, fixture.requests, 2, fixture.requests, 2,
+                                               DEADLINE, NULL));
     fixture.requests[0].opcode = SLUICE_OP_READ;
     refused(sluice_multichannel_post(hub, fixture.requests, 1, DEADLINE, NULL));
     refused(sluice_multichannel_poll(hub, &completion, 1));
@@ -471,10 +283,9 @@ START_TEST(multichannel_is_busy)
     pattern_check(fixture.far.bytes, fixture.far.length, 2);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A wake ends the wait for one request, and nothing else of a scope. */
-START_TEST(woken_in_a_scope)
+TEST(woken_in_a_scope)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -497,24 +308,8 @@ START_TEST(woken_in_a_scope)
     }
     fixture_close(&fixture);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, one_by_one);
-    tcase_add_test(tcase, atomics);
-    tcase_add_test(tcase, lists_of_sends_and_receives);
-    tcase_add_test(tcase, lists_of_writes_and_reads);
-    tcase_add_test(tcase, multicasts);
-    tcase_add_test(tcase, full_queue_holds_back_no_other);
-    tcase_add_test(tcase, request_without_room_fails_alone);
-    tcase_add_test(tcase, wrong_arguments);
-    tcase_add_test(tcase, channel_is_busy);
-    tcase_add_test(tcase, multichannel_is_busy);
-    tcase_add_test(tcase, woken_in_a_scope);
-}
 
 int main(void)
 {
-    return run_on_wires("scope_posts", 30, add_tests);
+    return run_tests("scope_posts", 30);
 }
