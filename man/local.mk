@@ -33,6 +33,7 @@ dist_man3_MANS = \
 	%D%/sluice_multichannel_cancel.3 \
 	%D%/sluice_multichannel_multicast_send.3 \
 	%D%/sluice_multichannel_next.3 \
+	%D%/sluice_multichannel_peer_add.3 \
 	%D%/sluice_multichannel_peer_reset.3 \
 	%D%/sluice_multichannel_post.3 \
 	%D%/sluice_multichannel_prepare.3 \

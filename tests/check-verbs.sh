@@ -79,8 +79,9 @@ finish_all() {
 # As rxe does it.
 for program in access arguments atomics attributes barriers barriers_blame barriers_broken \
   barriers_mixed contention counters data deadlines devices elements endpoints errors event_loop \
-  fault_close fault_depth fault_fork fault_signals fault_unpolled forms gather inline memory \
-  misuse node node_alone node_open objects order partly path peers reset scope scope_block scope_posts \
+  fault_close fault_depth fault_fork fault_signals fault_unpolled forms gather inline members \
+  memory misuse node node_alone node_open objects order partly path peers reset scope \
+  scope_block scope_posts \
   scope_stale semantics submit threads unpolled waiting words wrap; do
   later rxe 'tidy rxe eager hurry=8' $program
 done
@@ -101,7 +102,8 @@ fi
 # Under a sanitizer one device will do, and the programs that have one of their own.
 [ -z "${SANITIZE:-}" ] || finish_all
 for program in arguments atomics counters data deadlines elements endpoints \
-  errors event_loop fault_close fault_depth fault_unpolled forms inline node order partly scope \
+  errors event_loop fault_close fault_depth fault_unpolled forms inline members node order \
+  partly scope \
   scope_block scope_posts semantics submit threads unpolled waiting words; do
   later 'an adapter' 'tidy infiniband purge events hurry=8 max_cqe=202' $program
 done

@@ -40,7 +40,8 @@ enum sluice_wait_mode {
 enum sluice_peer_state {
     SLUICE_STATE_PREPARED = 1, /* has an endpoint to give; not connected */
     SLUICE_STATE_READY = 2,    /* our end is ready for work */
-    SLUICE_STATE_FAILED = 3    /* refuses work until it is reset */
+    SLUICE_STATE_FAILED = 3,   /* refuses work until it is reset */
+    SLUICE_STATE_REMOVED = 4   /* of a multichannel: it was, and its index is free */
 };
 
 /* For channel_attr.access: peers may neither read nor write. */

@@ -57,10 +57,14 @@ struct sluice_remote_mr {
     uint32_t reserved[3]; /* must be 0 */
 };
 
-/* The same, with the peer that owns it. */
+/*
+ * The same, with the peer that owns it. generation tells it from others that had
+ * its index before, or will have it: sluice_multichannel_peer_remote() fills it in.
+ * It is 0 of the first, and so of each peer of a multichannel that removes none.
+ */
 struct sluice_peer_remote_mr {
-    uint32_t peer;     /* index in the multichannel */
-    uint32_t reserved; /* must be 0 */
+    uint32_t peer;       /* index in the multichannel */
+    uint32_t generation; /* of the index */
     struct sluice_remote_mr remote;
 };
 

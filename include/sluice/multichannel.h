@@ -2,6 +2,8 @@
 /*
  * A multichannel: reliable connections to many peers that share a protection
  * domain and a completion queue. A peer is named by its index, 0 to peers - 1.
+ * Peers can come later, and go: those that went leave their index free, and a
+ * request to such an index fails alone, -ENOTCONN.
  *
  * Threads, blocking, deadlines and argument errors are as in channel.h. One
  * broken peer breaks no other: its requests fail, the others' do not.
@@ -38,10 +40,10 @@ sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prep
                                        const struct sluice_endpoint *remotes, uint32_t count);
 
 /*
- * Prepares connections to so many peers, 1 to SLUICE_MAX_PEERS. attr holds for
- * each peer; NULL means all defaults. The result goes to exactly one of
- * sluice_prepared_multichannel_handshake() and _free(). Errors as
- * sluice_channel_prepare().
+ * Prepares connections to so many peers, 0 to SLUICE_MAX_PEERS. attr holds for
+ * each peer, also for those that are added later; NULL means all defaults. The
+ * result goes to exactly one of sluice_prepared_multichannel_handshake() and
+ * _free(). Errors as sluice_channel_prepare().
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_prepared_multichannel_free)
 SLUICE_CONSUMED_BY(sluice_prepared_multichannel_handshake)
@@ -51,7 +53,7 @@ sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
 
 /*
  * Writes the endpoints, one per peer: endpoints[i] is what peer i needs.
- * -EINVAL: NULL, or count is not the number of peers.
+ * -EINVAL: NULL, if there are peers, or count is not the number of peers.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel *prepared,
@@ -64,13 +66,52 @@ sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multichannel
  * failed, with its reason, and the others work. An endpoint of zeros stands for
  * a peer that is not there yet: it stays prepared, refuses work, and is
  * connected by sluice_multichannel_peer_handshake(). NULL and errno: EINVAL (NULL,
- * or count is not the number of peers).
+ * but for a remotes of no peers, or count is not the number of peers).
  */
 
-/* Number of peers; 0: not a multichannel, which is misuse. */
+/*
+ * Number of indices: one more than the highest that a peer has or had. It never
+ * gets less. 0: there was no peer yet, or it is not a multichannel, which is misuse.
+ */
 SLUICE_EXPORT uint32_t sluice_multichannel_peers(const struct sluice_multichannel *multichannel);
 
-/* enum sluice_peer_state of a peer; -EINVAL: no such peer. */
+/*
+ * Makes room for one more peer, prepares the connection, and writes its endpoint;
+ * sluice_multichannel_peer_handshake() connects it. Returns its index: the lowest
+ * one that is free, else the next. -EINVAL: NULL, or it belongs to a node; -EBUSY: a
+ * scope is open. -ENOMEM: also, there are SLUICE_MAX_PEERS, or the completion queues
+ * of the device are full. Else what sluice_channel_prepare() fails with. All is then
+ * as it was, and *endpoint untouched.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_peer_add(struct sluice_multichannel *multichannel,
+                             struct sluice_endpoint *endpoint);
+
+/*
+ * Ends the connection to a peer, in whatever state it is, and frees its index. Its
+ * work in flight is drained, at most 1 s, and what was not done ends cancelled.
+ * Results that nobody has seen stay to be polled, with SLUICE_PEER_REMOVED; its
+ * handles hold until its index is used again, and are stale then. -EINVAL: no such
+ * peer, or it belongs to a node; -ENOTCONN: it was removed; -EBUSY: a scope is open.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_peer_remove(struct sluice_multichannel *multichannel, uint32_t peer);
+
+/*
+ * Tags a region with the peer that it belongs to, the one that has the index now.
+ * When another peer has it, calls refuse the tagged region, -ESTALE. -EINVAL: no
+ * such peer, or NULL; -ENOTCONN: it was removed.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_peer_remote(const struct sluice_multichannel *multichannel, uint32_t peer,
+                                const struct sluice_remote_mr *remote,
+                                struct sluice_peer_remote_mr *tagged);
+
+/*
+ * enum sluice_peer_state of a peer, SLUICE_STATE_REMOVED too; -EINVAL: no such peer.
+ * All other calls that ask for one peer, but that for its counters, answer
+ * -ENOTCONN if it was removed.
+ */
 SLUICE_EXPORT int sluice_multichannel_peer_state(const struct sluice_multichannel *multichannel,
                                                  uint32_t peer);
 
@@ -207,7 +248,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_multicast_send(
 
 /*
  * The same bytes into memory of count peers. The request's peer and remote are
- * ignored, its opcode NONE or WRITE. completions as above.
+ * ignored, its opcode NONE or WRITE. completions as above. -ESTALE: a region is of
+ * another generation than its peer, see sluice_multichannel_peer_remote(); nothing
+ * was posted.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int
 sluice_multichannel_multicast_write(struct sluice_multichannel *multichannel,

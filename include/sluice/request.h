@@ -36,6 +36,9 @@ enum sluice_opcode {
 /* A flag of a completion: a write with immediate filled the receive, and is in our memory. */
 #define SLUICE_WRITTEN (UINT32_C(1) << 4)
 
+/* A flag of a completion: its peer was removed, and the index may be that of another by now. */
+#define SLUICE_PEER_REMOVED (UINT32_C(1) << 5)
+
 /*
  * One request. A zeroed struct is a valid start. Its local memory is a list of
  * SGEs, or, with sges NULL and sge_count 1, the one that is in it, so that a
@@ -78,7 +81,8 @@ struct sluice_completion {
     uint64_t bytes;       /* transferred; receive: length of the message; 0 on error */
     uint32_t peer;        /* index in the multichannel; 0 on a channel */
     uint32_t opcode;      /* enum sluice_opcode of the request */
-    uint32_t flags;       /* receive: SLUICE_IMMEDIATE: immediate is valid; SLUICE_WRITTEN */
+    uint32_t flags;       /* receive: SLUICE_IMMEDIATE: immediate is valid; SLUICE_WRITTEN.
+                             Of any: SLUICE_PEER_REMOVED */
     uint32_t immediate;   /* host byte order */
     int32_t error;        /* 0, or the negative errno value of the class; -ENOTCONN if it was
                              refused because its peer was not connected */

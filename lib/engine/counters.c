@@ -33,6 +33,7 @@ static void add_engine(const struct slu_engine *engine, struct sluice_counters *
 {
     for (uint32_t i = 0; i < engine->peer_count; i++)
         add_peer(&engine->peers[i].counts, counters);
+    add_peer(&engine->past, counters);
     counters->discarded = engine->discarded;
     counters->polls = engine->polls;
     counters->sleeps = engine->sleeps;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/members.h"
 
 uint64_t slu_next_tag(void)
 {
@@ -45,6 +45,7 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
     uint64_t receives = (uint64_t)engine->attr.receive_depth * engine->peer_count;
     uint64_t total = sends + receives;
 
+    engine->entries_shared = total + engine->peer_count > device->max_cq_entries;
     engine->probe_limit = engine->peer_count;
     if (total + engine->probe_limit > device->max_cq_entries) {
         engine->probe_limit = limit_probes(engine->peer_count, total, max_depth);
@@ -83,32 +84,17 @@ static int create_queues(struct slu_engine *engine, uint32_t spare)
     return error;
 }
 
-/* Who a peer is: no other, in any process, has that number. */
-static int name_peers(struct slu_engine *engine)
-{
-    int error = 0;
-
-    for (uint32_t i = 0; i < engine->peer_count && error == 0; i++) {
-        struct slu_name *name = &engine->peers[i].name;
-
-        name->generation = 1;
-        while (error == 0 && name->identity == 0)
-            error = slu_random(&name->identity, sizeof name->identity);
-    }
-    return error == 0
-               ? 0
-               : slu_listed(slu_fail(-error, "no random numbers for peers: %s", strerror(-error)));
-}
-
 static int create_peers(struct slu_engine *engine)
 {
     uint32_t count = engine->peer_count;
     int error = 0;
 
-    engine->peers = calloc(count, sizeof *engine->peers);
+    engine->peer_room = count > 0 ? count : 1;
+    engine->peers = calloc(engine->peer_room, sizeof *engine->peers);
     if (engine->peers == NULL)
         return slu_fail(ENOMEM, "no memory for %u peer%s", count, SLU_S(count));
-    error = name_peers(engine);
+    for (uint32_t i = 0; i < count && error == 0; i++)
+        error = slu_peer_identify(&engine->peers[i]);
     for (uint32_t i = 0; i < count; i++)
         slu_peer_init(engine, &engine->peers[i]);
     slu_engine_enter(engine);
@@ -149,7 +135,7 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     engine->pd = pd;
     engine->transport = pd->context->transport->transport;
     engine->tag = slu_next_tag();
-    engine->peer_count = peers;
+    engine->peer_count = engine->present_count = peers;
     engine->next_deadline = engine->next_drain = engine->next_probe = SLUICE_FOREVER;
     engine->stalled[SLU_SEND_QUEUE] = engine->stalled[SLU_RECEIVE_QUEUE] = SLU_NONE;
     error = slu_channel_attr_apply(engine, pd->context->transport, attr);

@@ -112,7 +112,9 @@ struct slu_name {
     uint64_t generation;
     uint64_t remote_identity; /* 0: it was never connected */
     uint64_t remote_generation;
-    bool remote_used; /* it was heard at that generation, which leads nowhere any more */
+    bool remote_used;          /* it was heard at that generation, which leads nowhere any more */
+    bool remembered;           /* it was removed, and its handles still name its requests */
+    uint32_t index_generation; /* how many had the index before */
 };
 
 /* What is asked of a peer beside the program's work; see probe.c. */
@@ -193,7 +195,7 @@ struct slu_engine {
     uint32_t plain_sges; /* that every operation can have */
     uint64_t max_plain;  /* bytes of one work request: those of a message, and at most 2^32 - 1 */
     uint64_t tag;        /* owner of handles; never repeats in a process */
-    uint32_t peer_count;
+    uint32_t peer_count; /* indices that a peer has or had; see members.c */
     struct slu_peer *peers;
     struct slu_pool pools[SLU_QUEUES];
     uint64_t call_number;
@@ -220,6 +222,9 @@ struct slu_engine {
     atomic_bool woken; /* by any thread; see wait.c */
     struct slu_scope scope;
     struct slu_scope_object *scope_object; /* the rest of it; see lib/scope/scope.h */
+    uint32_t present_count, peer_room;     /* peers not removed; indices there is memory for */
+    bool entries_shared;                   /* the queue has fewer than the peers could use */
+    struct slu_counts past;                /* of peers that were removed, and have a successor */
 };
 
 /*

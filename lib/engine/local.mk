@@ -9,11 +9,14 @@ lib_libsluice_la_SOURCES += \
 	%D%/failure.c \
 	%D%/handle.c \
 	%D%/inline.h \
+	%D%/members.c \
+	%D%/members.h \
 	%D%/peer.c \
 	%D%/post.c \
 	%D%/probe.c \
 	%D%/progress.c \
 	%D%/query.c \
+	%D%/room.c \
 	%D%/single.c \
 	%D%/slot.c \
 	%D%/source.c \

@@ -5,13 +5,15 @@
  *   PREPARED --connect--> READY --fail--> FAILED
  *       ^                   |                |
  *       +-------reset-------+----------------+
+ *
+ * Of a multichannel's, members.c adds: each of these --remove--> REMOVED.
  */
 #include "config.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/members.h"
 
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
 {
@@ -32,6 +34,19 @@ void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
     peer->drain_by = SLUICE_FOREVER;
     slu_probe_init(peer);
     peer->state = SLUICE_STATE_PREPARED;
+}
+
+int slu_peer_identify(struct slu_peer *peer)
+{
+    struct slu_name *name = &peer->name;
+    int error = 0;
+
+    name->generation = 1;
+    while (error == 0 && name->identity == 0)
+        error = slu_random(&name->identity, sizeof name->identity);
+    return error == 0
+               ? 0
+               : slu_listed(slu_fail(-error, "no random numbers for peers: %s", strerror(-error)));
 }
 
 int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer)
@@ -147,7 +162,7 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
         peer->cause_inferred = peer->async_error_pending = false;
         peer->reason[0] = '\0';
     }
-    if (peer->state == SLUICE_STATE_FAILED)
+    if (slu_peer_over(peer))
         return;
     if (status == SLUICE_STATUS_RETRY_EXC_ERR && engine->transport->qp_loss != NULL &&
         peer->qp != NULL)
@@ -174,7 +189,7 @@ void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint3
 {
     bool first = peer->state != SLUICE_STATE_FAILED;
 
-    if (!first && (!peer->cause_inferred || inferred))
+    if (peer->state == SLUICE_STATE_REMOVED || (!first && (!peer->cause_inferred || inferred)))
         return;
     slu_peer_fail(engine, peer, status, SLUICE_OP_NONE, vendor);
     snprintf(peer->reason, sizeof peer->reason, "%s", reason);
@@ -201,16 +216,21 @@ void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer)
     slu_wait(engine, peer_idle, peer, SLUICE_FOREVER);
 }
 
-int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
+void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer)
 {
-    int error;
-
     slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
     peer->drain_by = slu_now() + SLU_DRAIN_TIME;
     if (peer->drain_by < engine->next_drain)
         engine->next_drain = peer->drain_by;
     slu_peer_await_idle(engine, peer);
     slu_peer_abandon(engine, peer);
+}
+
+int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
+{
+    int error;
+
+    slu_peer_end(engine, peer);
     peer->name.remote_used |= slu_probe_heard(peer);
     peer->name.generation++;
     error = slu_peer_create(engine, peer);

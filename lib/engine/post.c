@@ -56,10 +56,11 @@ static void begin_chain(struct chain *chain, struct slu_engine *engine, enum slu
 static uint32_t share_of_peer(const struct slu_engine *engine, enum slu_queue queue)
 {
     uint32_t size = engine->pools[queue].size;
-    uint32_t share = size / engine->peer_count / 2;
+    uint32_t share;
 
-    if (size >= (uint64_t)engine->peer_count * slu_queue_depth(engine, queue))
+    if (size >= (uint64_t)engine->present_count * slu_queue_depth(engine, queue))
         return UINT32_MAX;
+    share = size / engine->present_count / 2;
     return share > 0 ? share : 1;
 }
 

@@ -309,7 +309,7 @@ static int fail_late(const struct slu_engine *engine, const struct wait *wait)
     if (engine->awaited == 1)
         return slu_fail(ETIMEDOUT, "peer %u has not answered yet", i);
     return slu_fail(ETIMEDOUT, "peer %u has not answered yet; %u of %u have not", i,
-                    engine->awaited, wait->end - wait->first);
+                    engine->awaited, engine->present_count);
 }
 
 /* The first that has failed. */
@@ -358,6 +358,8 @@ int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t
     if (peer != NULL && peer->state == SLUICE_STATE_PREPARED)
         return slu_fail(ENOTCONN, "peer %u is not connected: its handshake is still to come",
                         first);
+    if (peer != NULL && peer->state == SLUICE_STATE_REMOVED)
+        return slu_fail(ENOTCONN, "peer %u was removed", first);
     slu_engine_enter(engine);
     slu_progress_all(engine);
     error = wait_for(engine, &wait, slu_after(timeout));

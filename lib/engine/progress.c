@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "engine/engine.h"
+#include "engine/members.h"
 
 #define BATCH 32
 /* Under load the clock is looked at once in so many polls. */
@@ -246,7 +246,7 @@ static void fail_all(struct slu_engine *engine, int error)
     bool known = true;
 
     for (uint32_t i = 0; i < engine->peer_count; i++)
-        known &= engine->peers[i].state == SLUICE_STATE_FAILED;
+        known &= slu_peer_over(&engine->peers[i]);
     if (!known)
         slu_log(SLUICE_LOG_ERROR, "completion queue failed: %s", sluice_last_error());
     for (uint32_t i = 0; i < engine->peer_count; i++) {

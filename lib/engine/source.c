@@ -177,6 +177,32 @@ static inline bool is_plain(const struct slu_engine *engine, const struct slu_so
     return slu_item_is_plain(engine, &item);
 }
 
+static int no_such_peer(const struct slu_engine *engine, uint32_t peer, uint32_t i)
+{
+    if (engine->peer_count == 0)
+        return slu_misuse(EINVAL, "request %u names peer %u, there are none yet", i, peer);
+    return slu_misuse(EINVAL, "request %u names peer %u, there are peers 0..%u", i, peer,
+                      engine->peer_count - 1);
+}
+
+/* Whether a tagged region is of the peer that has the index, or had it last. */
+static inline bool is_stale(const struct slu_engine *engine,
+                            const struct sluice_peer_remote_mr *remote)
+{
+    return remote->generation != engine->peers[remote->peer].name.index_generation;
+}
+
+static int fail_stale(const struct slu_engine *engine, const struct sluice_peer_remote_mr *remote,
+                      uint32_t i)
+{
+    return slu_fail(ESTALE,
+                    "remotes[%u] is of generation %u of index %u, which is at %u: that region was "
+                    "of another peer, or sluice_multichannel_peer_remote() did not make it",
+                    i, remote->generation, remote->peer,
+                    engine->peers[remote->peer].name.index_generation);
+}
+
+/* That a peer was removed is found where its state is looked at. */
 static int check_item(const struct slu_engine *engine, const struct slu_source *source, uint32_t i)
 {
     struct slu_item item;
@@ -188,11 +214,9 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
         return error;
     slu_source_item(source, i, &item);
     if (item.peer >= engine->peer_count)
-        return slu_misuse(EINVAL, "request %u names peer %u, there are peers 0..%u", i, item.peer,
-                          engine->peer_count - 1);
-    if (source->remotes != NULL && source->remotes[i].reserved != 0)
-        return slu_misuse(EINVAL, "remotes[%u].reserved is %u, must be 0", i,
-                          source->remotes[i].reserved);
+        return no_such_peer(engine, item.peer, i);
+    if (source->remotes != NULL && is_stale(engine, &source->remotes[i]))
+        return fail_stale(engine, &source->remotes[i], i);
     error = check_opcode(&item, i);
     if (error == 0)
         error = check_reserved(item.request, i);

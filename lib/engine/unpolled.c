@@ -59,6 +59,8 @@ static int fail_peer(const struct slu_engine *engine, const struct slu_item *ite
     struct sluice_error cause;
 
     engine->peers[item->peer].counts.refused++;
+    if (engine->peers[item->peer].state == SLUICE_STATE_REMOVED)
+        return slu_fail(ENOTCONN, "request 0: peer %u was removed", item->peer);
     if (slu_peer_error(engine, &engine->peers[item->peer], &cause))
         return slu_fail(ENOTCONN, "request 0: peer %u had failed before: %s", item->peer,
                         cause.text);

@@ -13,7 +13,7 @@
 
 #include <poll.h>
 
-#include "engine/engine.h"
+#include "engine/members.h"
 
 /* The clock is looked at once in so many polls while a wait spins. */
 #define SPIN_POLLS 8
@@ -169,7 +169,7 @@ static bool is_idle(const struct slu_engine *engine)
 static bool is_over(const struct slu_engine *engine)
 {
     for (uint32_t i = 0; i < engine->peer_count; i++)
-        if (engine->peers[i].state != SLUICE_STATE_FAILED)
+        if (!slu_peer_over(&engine->peers[i]))
             return false;
     return is_idle(engine);
 }

@@ -245,6 +245,7 @@ int slu_fail_completion(const struct slu_engine *engine, const struct sluice_com
                         completion->peer,
                         refused ? "refused" : sluice_status_name(completion->status), cause.text);
     return slu_fail(-completion->error, "%s peer %u: %s", phrase, completion->peer,
-                    refused ? "refused, the peer is not connected"
-                            : sluice_status_name(completion->status));
+                    peer->state == SLUICE_STATE_REMOVED ? "refused, the peer was removed"
+                    : refused                           ? "refused, the peer is not connected"
+                                                        : sluice_status_name(completion->status));
 }

@@ -4,6 +4,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/atomic.c \
 	%D%/blocking.c \
 	%D%/event.c \
+	%D%/members.c \
 	%D%/multichannel.h \
 	%D%/peers.c \
 	%D%/prepared.c \

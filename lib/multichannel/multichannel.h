@@ -18,6 +18,12 @@ struct sluice_prepared_multichannel *
 slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
                          const struct sluice_channel_attr *attr);
 
+/* 0 and the peer, or an error with a text; of one that was removed as well, and not. */
+int slu_multichannel_find(const struct sluice_multichannel *multichannel, uint32_t peer,
+                          struct slu_peer **found);
+int slu_multichannel_find_present(const struct sluice_multichannel *multichannel, uint32_t peer,
+                                  struct slu_peer **found);
+
 static inline bool slu_is_multichannel(const struct sluice_multichannel *multichannel)
 {
     return SLU_LIKELY(multichannel != NULL && multichannel->base.magic == SLU_MAGIC_MULTICHANNEL);

@@ -4,19 +4,30 @@
 
 #include "multichannel/multichannel.h"
 
-/* The peer, or NULL with a text. */
-static struct slu_peer *find_peer(const struct sluice_multichannel *multichannel, uint32_t peer)
+int slu_multichannel_find(const struct sluice_multichannel *multichannel, uint32_t peer,
+                          struct slu_peer **found)
 {
-    if (!slu_is_multichannel(multichannel)) {
-        slu_not_a_multichannel(multichannel);
-        return NULL;
-    }
-    if (peer >= multichannel->base.engine->peer_count) {
-        slu_misuse(EINVAL, "peer %u: there are peers 0..%u", peer,
-                   multichannel->base.engine->peer_count - 1);
-        return NULL;
-    }
-    return &multichannel->base.engine->peers[peer];
+    uint32_t count;
+
+    if (!slu_is_multichannel(multichannel))
+        return slu_not_a_multichannel(multichannel);
+    count = multichannel->base.engine->peer_count;
+    if (count == 0)
+        return slu_misuse(EINVAL, "peer %u: there are none yet", peer);
+    if (peer >= count)
+        return slu_misuse(EINVAL, "peer %u: there are peers 0..%u", peer, count - 1);
+    *found = &multichannel->base.engine->peers[peer];
+    return 0;
+}
+
+int slu_multichannel_find_present(const struct sluice_multichannel *multichannel, uint32_t peer,
+                                  struct slu_peer **found)
+{
+    int error = slu_multichannel_find(multichannel, peer, found);
+
+    if (error == 0 && (*found)->state == SLUICE_STATE_REMOVED)
+        error = slu_fail(ENOTCONN, "peer %u was removed", peer);
+    return error;
 }
 
 /* Its node would go on with what is gone, or no more. */
@@ -54,17 +65,19 @@ uint32_t sluice_multichannel_peers(const struct sluice_multichannel *multichanne
 
 int sluice_multichannel_peer_state(const struct sluice_multichannel *multichannel, uint32_t peer)
 {
-    struct slu_peer *found = find_peer(multichannel, peer);
+    struct slu_peer *found;
+    int error = slu_multichannel_find(multichannel, peer, &found);
 
-    return found != NULL ? slu_peer_state(multichannel->base.engine, found) : -EINVAL;
+    return error == 0 ? slu_peer_state(multichannel->base.engine, found) : error;
 }
 
 int sluice_multichannel_peer_error(const struct sluice_multichannel *multichannel, uint32_t peer,
                                    struct sluice_error *error)
 {
-    struct slu_peer *found = find_peer(multichannel, peer);
+    struct slu_peer *found;
+    int result = slu_multichannel_find_present(multichannel, peer, &found);
 
-    return found != NULL ? slu_peer_first_error(multichannel->base.engine, found, error) : -EINVAL;
+    return result == 0 ? slu_peer_first_error(multichannel->base.engine, found, error) : result;
 }
 
 int sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel, int64_t timeout)
@@ -77,17 +90,19 @@ int sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel,
 int sluice_multichannel_peer_wait_connected(struct sluice_multichannel *multichannel, uint32_t peer,
                                             int64_t timeout)
 {
-    struct slu_peer *found = find_peer(multichannel, peer);
+    struct slu_peer *found;
+    int error = slu_multichannel_find_present(multichannel, peer, &found);
 
-    return found != NULL ? slu_wait_connected(multichannel->base.engine, found, timeout) : -EINVAL;
+    return error == 0 ? slu_wait_connected(multichannel->base.engine, found, timeout) : error;
 }
 
 int sluice_multichannel_peer_query(const struct sluice_multichannel *multichannel, uint32_t peer,
                                    struct sluice_channel_info *info)
 {
-    struct slu_peer *found = find_peer(multichannel, peer);
+    struct slu_peer *found;
+    int error = slu_multichannel_find_present(multichannel, peer, &found);
 
-    return found != NULL ? slu_peer_query(multichannel->base.engine, found, info) : -EINVAL;
+    return error == 0 ? slu_peer_query(multichannel->base.engine, found, info) : error;
 }
 
 int sluice_multichannel_counters(const struct sluice_multichannel *multichannel,
@@ -101,18 +116,20 @@ int sluice_multichannel_counters(const struct sluice_multichannel *multichannel,
 int sluice_multichannel_peer_counters(const struct sluice_multichannel *multichannel, uint32_t peer,
                                       struct sluice_counters *counters)
 {
-    struct slu_peer *found = find_peer(multichannel, peer);
+    struct slu_peer *found;
+    int error = slu_multichannel_find(multichannel, peer, &found);
 
-    return found != NULL ? slu_counters(multichannel->base.engine, found, counters) : -EINVAL;
+    return error == 0 ? slu_counters(multichannel->base.engine, found, counters) : error;
 }
 
 int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,
                                    struct sluice_endpoint *endpoint)
 {
-    struct slu_peer *found = find_peer(multichannel, peer);
+    struct slu_peer *found;
+    int error = slu_multichannel_find_present(multichannel, peer, &found);
 
-    if (found == NULL)
-        return -EINVAL;
+    if (error < 0)
+        return error;
     if (endpoint == NULL)
         return slu_misuse(EINVAL, "endpoint must not be NULL");
     if (multichannel->base.engine->scope.open)
@@ -123,10 +140,11 @@ int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uin
 int sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,
                                        const struct sluice_endpoint *remote)
 {
-    struct slu_peer *found = find_peer(multichannel, peer);
+    struct slu_peer *found;
+    int error = slu_multichannel_find_present(multichannel, peer, &found);
 
-    if (found == NULL)
-        return -EINVAL;
+    if (error < 0)
+        return error;
     if (remote == NULL)
         return slu_misuse(EINVAL, "a handshake needs the peer's endpoint");
     if (multichannel->base.engine->scope.open)

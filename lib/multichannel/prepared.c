@@ -15,8 +15,8 @@ struct sluice_prepared_multichannel *
 slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
                          const struct sluice_channel_attr *attr)
 {
-    if (peers == 0 || peers > SLUICE_MAX_PEERS)
-        return slu_misuse_null(EINVAL, "a multichannel of %u peers: must be in 1..%d", peers,
+    if (peers > SLUICE_MAX_PEERS)
+        return slu_misuse_null(EINVAL, "a multichannel of %u peers: must be in 0..%d", peers,
                                SLUICE_MAX_PEERS);
     return (void *)slu_channel_create(SLU_MAGIC_PREPARED_MULTICHANNEL, pd, peers, spare, attr);
 }
@@ -39,7 +39,7 @@ int sluice_prepared_multichannel_endpoints(const struct sluice_prepared_multicha
 {
     if (!is_prepared(prepared))
         return slu_misuse(EINVAL, "not a prepared multichannel%s", slu_none_hint(prepared));
-    if (endpoints == NULL)
+    if (endpoints == NULL && count > 0)
         return slu_misuse(EINVAL, "endpoints must not be NULL");
     if (count != prepared->base.engine->peer_count)
         return slu_misuse(EINVAL, "room for %u endpoint%s, but there are %u peer%s", count,
@@ -80,7 +80,7 @@ sluice_prepared_multichannel_handshake(struct sluice_prepared_multichannel *prep
         return slu_misuse_null(EINVAL,
                                "not a prepared multichannel (or its handshake was done before)%s",
                                slu_none_hint(prepared));
-    if (remotes == NULL)
+    if (remotes == NULL && count > 0)
         error = slu_misuse(EINVAL, "a handshake needs the peers' endpoints");
     else if (count != prepared->base.engine->peer_count)
         error =

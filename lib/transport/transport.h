@@ -226,9 +226,18 @@ struct slu_transport {
 
     /*
      * A depth above max_cq_depth makes a queue that grows with its queue pairs:
-     * their depths together, and one for each, must not exceed it.
+     * their depths together, and one for each, must not exceed it. A depth of 0
+     * makes one that cq_extend() gives its entries.
      */
     int (*cq_create)(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
+    /*
+     * Room for so many entries more, and for so many less, than cq_create() was asked
+     * for or it has by now, which is at most max_cq_entries. Where the device has
+     * queues, by one of its own beside those there are, made when a queue pair needs
+     * it, and given back by the second when none does. Between cq_enter and cq_leave.
+     */
+    int (*cq_extend)(struct slu_cq *cq, uint32_t entries);
+    void (*cq_reduce)(struct slu_cq *cq, uint32_t entries);
     /* All its queue pairs have been destroyed. */
     void (*cq_destroy)(struct slu_cq *cq);
 

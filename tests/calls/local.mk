@@ -11,6 +11,7 @@ test_programs += \
 	tests/test_event_loop \
 	tests/test_forms \
 	tests/test_inline \
+	tests/test_members \
 	tests/test_objects \
 	tests/test_peers \
 	tests/test_reset \
@@ -30,6 +31,13 @@ tests_test_errors_SOURCES = %D%/test_errors.c
 tests_test_event_loop_SOURCES = %D%/test_event_loop.c
 tests_test_forms_SOURCES = %D%/test_forms.c
 tests_test_inline_SOURCES = %D%/test_inline.c
+# One source or header a line, sorted.
+tests_test_members_SOURCES = \
+	%D%/members/fixture.c \
+	%D%/members/fixture.h \
+	%D%/members/holes.c \
+	%D%/members/stale.c \
+	%D%/test_members.c
 tests_test_objects_SOURCES = %D%/test_objects.c
 tests_test_peers_SOURCES = %D%/test_peers.c
 tests_test_reset_SOURCES = %D%/test_reset.c

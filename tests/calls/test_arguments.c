@@ -424,11 +424,11 @@ START_TEST(multicast_lists)
         sluice_multichannel_multicast_write(hub, &write, remotes, 2, DEADLINE, completions),
         -EINVAL, "7");
     remotes[1].peer = 1;
-    remotes[1].reserved = 1;
+    remotes[1].generation = 1;
     require_error(
         sluice_multichannel_multicast_write(hub, &write, remotes, 2, DEADLINE, completions),
-        -EINVAL, "reserved");
-    remotes[1].reserved = 0;
+        -ESTALE, "remotes[1] generation 1 index 1");
+    remotes[1].generation = 0;
     remotes[1].remote.length = 63;
     require_error(
         sluice_multichannel_multicast_write(hub, &write, remotes, 2, DEADLINE, completions),

@@ -248,9 +248,8 @@ TEST(numbers_of_peers)
 {
     struct sides sides;
     sides_open(&sides);
-    require_null(sluice_multichannel_prepare(sides.pds[0], 0, NULL), EINVAL, "1 65536");
     require_null(sluice_multichannel_prepare(sides.pds[0], SLUICE_MAX_PEERS + 1, NULL), EINVAL,
-                 "65536");
+                 "0 65536");
     require_null(sluice_multichannel_prepare(sides.pds[0], UINT32_MAX, NULL), EINVAL, "65536");
     require_null(sluice_multichannel_prepare(NULL, 1, NULL), EINVAL, "");
     require_null(sluice_channel_prepare(NULL, NULL), EINVAL, "");

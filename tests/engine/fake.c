@@ -162,7 +162,7 @@ static int create_cq(struct slu_tcontext *context, uint32_t depth, struct slu_cq
     if (!made) {
         return no_memory("a completion queue");
     }
-    made->ring = calloc(depth, sizeof(*made->ring));
+    made->ring = calloc(depth > 0 ? depth : 1, sizeof(*made->ring));
     if (!made->ring) {
         free_object(made);
         return no_memory("completions");
@@ -172,6 +172,40 @@ static int create_cq(struct slu_tcontext *context, uint32_t depth, struct slu_cq
     made->tick = FAKE_TICK;
     *cq = &made->base;
     return 0;
+}
+
+/* Exactly as deep as it was asked to be, so that what overruns is seen. */
+static bool resize_ring(struct fake_cq *cq, uint32_t depth)
+{
+    struct fake_wc *ring = calloc(depth > 0 ? depth : 1, sizeof(*ring));
+    fake_require(cq->entered, "resized from outside");
+    fake_require(cq->count <= depth, "%u completions, room for %u", cq->count, depth);
+    if (!ring) {
+        return false;
+    }
+    for (uint32_t i = 0; i < cq->count; i++) {
+        ring[i] = cq->ring[(cq->first + i) % cq->base.depth];
+    }
+    free(cq->ring);
+    cq->ring = ring;
+    cq->first = 0;
+    cq->base.depth = depth;
+    return true;
+}
+
+static int extend_cq(struct slu_cq *cq, uint32_t entries)
+{
+    if (call_fails() || !resize_ring(fake_cq_of(cq), cq->depth + entries)) {
+        return no_memory("more completions");
+    }
+    return 0;
+}
+
+/* Without memory it stays as it is, but takes no more than it is to. */
+static void reduce_cq(struct slu_cq *cq, uint32_t entries)
+{
+    fake_require(entries <= cq->depth, "%u entries of %u", entries, cq->depth);
+    fake_require(resize_ring(fake_cq_of(cq), cq->depth - entries), "no memory");
 }
 
 static void destroy_cq(struct slu_cq *base)
@@ -282,6 +316,8 @@ const struct slu_transport slu_transport_soft = {
     .mr_alloc = alloc_mr,
     .mr_deregister = deregister_mr,
     .cq_create = create_cq,
+    .cq_extend = extend_cq,
+    .cq_reduce = reduce_cq,
     .cq_destroy = destroy_cq,
     .cq_enter = enter_cq,
     .cq_leave = leave_cq,

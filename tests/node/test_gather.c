@@ -222,7 +222,7 @@ static void write_to_all(struct ranks *ranks, uint32_t rank)
     pattern_fill(memory.bytes + RANKS_MAX * 64, 64, pattern_key(rank, 0, 0));
     for (uint32_t i = 0; i < ranks->count; i++) {
         struct sluice_remote_mr slice;
-        require(remotes[i].peer == i && remotes[i].reserved == 0, "handle %u", i);
+        require(remotes[i].peer == i && remotes[i].generation == 0, "handle %u", i);
         if (i == 1) {
             require(remotes[i].remote.length == 0 && remotes[i].remote.rkey == 0, "an empty one");
             continue;

@@ -7,6 +7,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/context.c \
 	%D%/copy.c \
 	%D%/cq.c \
+	%D%/cq_room.c \
 	%D%/device.c \
 	%D%/helper.c \
 	%D%/helper.h \

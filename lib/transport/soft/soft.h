@@ -405,6 +405,10 @@ void slu_soft_copy_visible(void *to, const void *from, size_t length);
 /* cq.c */
 int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
 void slu_soft_cq_destroy(struct slu_cq *cq);
+/* cq_room.c: by its owner. */
+int slu_soft_cq_extend(struct slu_cq *cq, uint32_t entries);
+void slu_soft_cq_reduce(struct slu_cq *cq, uint32_t entries);
+/* cq.c again */
 void slu_soft_cq_enter(struct slu_cq *cq);
 void slu_soft_cq_leave(struct slu_cq *cq);
 int slu_soft_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);

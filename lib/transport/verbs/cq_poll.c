@@ -122,6 +122,9 @@ static uint32_t poll_parts(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32_t
     for (uint32_t i = 0; i < cq->part_count && taken < count && !cq->dead; i++) {
         if (++cq->next_part >= cq->part_count)
             cq->next_part = 0;
+        /* Nothing comes of one on which no queue pair completes. */
+        if (!cq->parts[cq->next_part].reserved)
+            continue;
         taken += poll_part(cq, cq->parts[cq->next_part].ibv, wcs + taken, count - taken);
     }
     return taken;
@@ -257,7 +260,8 @@ int slu_verbs_cq_arm(struct slu_cq *base)
 
     drain_fd(cq);
     for (uint32_t i = 0; i < cq->part_count && !cq->held_count && !cq->dead; i++)
-        arm_part(cq, &cq->parts[i]);
+        if (cq->parts[i].ibv)
+            arm_part(cq, &cq->parts[i]);
     return cq->held_count || cq->dead || atomic_load(&base->alerted) ? 1 : 0;
 }
 

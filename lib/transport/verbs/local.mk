@@ -5,6 +5,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/connect.c \
 	%D%/context.c \
 	%D%/cq.c \
+	%D%/cq_parts.c \
 	%D%/cq_poll.c \
 	%D%/device.c \
 	%D%/events.c \

@@ -78,7 +78,7 @@ static int choose_psn(struct slu_verbs_qp *qp)
     return 0;
 }
 
-static uint32_t entries_of(const struct slu_verbs_qp *qp)
+uint32_t slu_verbs_qp_entries(const struct slu_verbs_qp *qp)
 {
     return qp->attr.send_depth + 1 + qp->attr.receive_depth;
 }
@@ -102,7 +102,7 @@ static int make(struct slu_verbs_qp *qp, struct slu_verbs_context *context, stru
     if (!err)
         err = choose_psn(qp);
     if (!err)
-        err = slu_verbs_cq_reserve(cq, entries_of(qp), &qp->part);
+        err = slu_verbs_cq_reserve(cq, slu_verbs_qp_entries(qp), &qp->part);
     if (err)
         return err;
     err = create_ibv(qp, slu_verbs_pd_of(qp->base.pd), cq);
@@ -117,7 +117,7 @@ static int make(struct slu_verbs_qp *qp, struct slu_verbs_context *context, stru
 destroy_ibv:
     destroy_ibv(qp);
 release_cq:
-    slu_verbs_cq_release(cq, entries_of(qp), qp->part);
+    slu_verbs_cq_release(cq, slu_verbs_qp_entries(qp), qp->part);
     return err;
 }
 
@@ -133,7 +133,7 @@ static int make_known(struct slu_verbs_qp *qp, struct slu_verbs_context *context
         if (slu_verbs_events_add_qp(context, qp))
             return 0;
         destroy_ibv(qp);
-        slu_verbs_cq_release(cq, entries_of(qp), qp->part);
+        slu_verbs_cq_release(cq, slu_verbs_qp_entries(qp), qp->part);
     }
     return slu_fail(EADDRNOTAVAIL, "port %u of %s has changed %d times while a queue pair was made",
                     context->port, context->base.device, PATH_TRIES);
@@ -280,6 +280,6 @@ void slu_verbs_qp_destroy(struct slu_qp *base)
         slu_log(SLUICE_LOG_ERROR, "destroying queue pair %u of %s failed: %s", qpn,
                 base->pd->context->device, strerror(slu_verbs_errno(err)));
     slu_verbs_cq_purge(cq, qpn, qp->part);
-    slu_verbs_cq_release(cq, entries_of(qp), qp->part);
+    slu_verbs_cq_release(cq, slu_verbs_qp_entries(qp), qp->part);
     free(qp);
 }

@@ -115,9 +115,9 @@ struct slu_verbs_qp {
 
 /* A queue of the device. */
 struct slu_verbs_part {
-    struct ibv_cq *ibv;
+    struct ibv_cq *ibv; /* NULL: given back, and its place is free */
     uint32_t entries;
-    uint32_t reserved; /* for queue pairs, where there are several parts */
+    uint32_t reserved; /* for queue pairs, where there can be several parts */
     uint32_t unacked;  /* events read and not acknowledged */
     bool armed;        /* an event is promised and was not read yet */
 };
@@ -132,7 +132,8 @@ struct slu_verbs_cq {
     uint32_t part_count;
     uint32_t next_part; /* the last one polled */
     uint32_t entries;   /* of all parts */
-    bool grows;         /* deeper than the device's queues: has as many parts as it needs */
+    bool grows;         /* has as many parts as it needs */
+    bool extended;      /* it was; nobody knows how much more will be needed */
     struct ibv_comp_channel *channel;
     int wake_fd; /* eventfd, written to wake who sleeps on fd, and never read */
     int fd;      /* epoll: of the channel and wake_fd */
@@ -282,9 +283,17 @@ void slu_verbs_mr_deregister(struct slu_tmr *mr);
 /* cq.c */
 int slu_verbs_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
 void slu_verbs_cq_destroy(struct slu_cq *cq);
+/* cq_parts.c */
+int slu_verbs_cq_extend(struct slu_cq *cq, uint32_t entries);
+void slu_verbs_cq_reduce(struct slu_cq *cq, uint32_t entries);
+/* Adds a queue of the device. */
+int slu_verbs_cq_add_part(struct slu_verbs_cq *cq, uint32_t entries);
+/* False: the device has it still. */
+bool slu_verbs_cq_destroy_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part);
 /* Room for the completions of a queue pair; part is where. */
 int slu_verbs_cq_reserve(struct slu_verbs_cq *cq, uint32_t entries, uint32_t *part);
 void slu_verbs_cq_release(struct slu_verbs_cq *cq, uint32_t entries, uint32_t part);
+/* cq.c again */
 /* Makes a queue pair known to its queue, so that its failures mark it. */
 void slu_verbs_cq_add(struct slu_verbs_cq *cq, struct slu_verbs_qp *qp);
 /* Forgets it again. */
@@ -334,6 +343,8 @@ int slu_verbs_watch_start(struct slu_verbs_context *context);
 void slu_verbs_watch_stop(struct slu_verbs_context *context);
 
 /* qp.c */
+/* Entries of the completion queue that it can use. */
+uint32_t slu_verbs_qp_entries(const struct slu_verbs_qp *qp);
 int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                         struct slu_qp **qp);
 void slu_verbs_qp_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint);

@@ -137,9 +137,10 @@ static int too_many_completions(struct world *world)
     return CALL(sluice_channel_poll)(world->pair.channels[0], &world->completion, UINT32_MAX);
 }
 
-static int no_peers(struct world *world)
+static int too_many_peers(struct world *world)
 {
-    return result_of(CALL(sluice_multichannel_prepare)(world->sides.pds[0], 0, NULL));
+    return result_of(
+        CALL(sluice_multichannel_prepare)(world->sides.pds[0], SLUICE_MAX_PEERS + 1, NULL));
 }
 
 static int wrong_number_of_endpoints(struct world *world)
@@ -310,6 +311,7 @@ static int foreign_handle(struct world *world)
 /* Rows of the page. */
 #define IS_NULL "NULL where an object, a list or a place for a result is needed"
 #define IS_OTHER "something that is not such an object, or has ended"
+#define PEERS_OF_NODE "peers that are to come or go in one that does"
 #define END_OF_OTHER "the end of something that is not such an object, or has ended"
 #define NO_SIZE "a struct whose size is not set"
 #define WILD_SIZE "a struct whose size is that of no struct"
@@ -408,7 +410,7 @@ const struct mistake misuses[] = {
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline_of_exchange},
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline_of_barrier},
     {"EINVAL", WRONG_COUNT, "count 4294967295 above 2^31", too_many_completions},
-    {"EINVAL", WRONG_COUNT, "0 peers", no_peers},
+    {"EINVAL", WRONG_COUNT, "65537 peers", too_many_peers},
     {"EINVAL", WRONG_COUNT, "3 endpoints 2 peers", wrong_number_of_endpoints},
     {"EINVAL", WRONG_COUNT, "1048577 1048576", too_many_bytes_to_exchange},
     {"EINVAL", WRONG_COUNT, "0 ranks", no_ranks},
@@ -439,6 +441,8 @@ const struct mistake misuses[] = {
      handshake_of_connected_peer},
     {"EINVAL", "the end of a multichannel that belongs to a node",
      "belongs to a node sluice_node_shutdown()", shut_down_multichannel_of_node},
+    {"EINVAL", PEERS_OF_NODE, "belongs to a node ranks", add_to_multichannel_of_node},
+    {"EINVAL", PEERS_OF_NODE, "belongs to a node ranks", remove_from_multichannel_of_node},
     {"EINVAL", "the exchange of a node that did not open it", "did not open its exchange",
      exchange_of_node_without},
     {"EINVAL", NO_SCOPE, "scope", null_scope},

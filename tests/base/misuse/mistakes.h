@@ -101,6 +101,8 @@ int free_domain_of_node(struct world *world);
 int close_context_of_node(struct world *world);
 int exchange_of_node_without(struct world *world);
 int shut_down_multichannel_of_node(struct world *world);
+int add_to_multichannel_of_node(struct world *world);
+int remove_from_multichannel_of_node(struct world *world);
 int free_other_prepared_node(struct world *world);
 int no_size_of_exchange(struct world *world);
 int wild_size_of_node(struct world *world);

@@ -159,6 +159,18 @@ int shut_down_multichannel_of_node(struct world *world)
     return CALL(sluice_multichannel_shutdown)(sluice_node_multichannel(open_node(world)), 0);
 }
 
+int add_to_multichannel_of_node(struct world *world)
+{
+    struct sluice_endpoint endpoint;
+    return CALL(sluice_multichannel_peer_add)(sluice_node_multichannel(open_node(world)),
+                                              &endpoint);
+}
+
+int remove_from_multichannel_of_node(struct world *world)
+{
+    return CALL(sluice_multichannel_peer_remove)(sluice_node_multichannel(open_node(world)), 0);
+}
+
 int free_other_prepared_node(struct world *world)
 {
     CALL(sluice_prepared_node_free)(something_else(world));

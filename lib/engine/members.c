@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Peers that come and go. A removed peer leaves its index, which the next one that
+ * comes takes, the lowest first; each time it is used again the index is one
+ * generation older.
+ *
+ * Guarantee: what was made for a peer is never used for another with its index.
+ * Its work is drained before it goes. What nobody has seen of it is polled later,
+ * and marked. Its handles name its requests until its index is used again, and then
+ * nothing. A region that is tagged with another generation is refused.
+ */
+#include "config.h"
+
+#include "engine/members.h"
+
+/* The lowest index that is free, or the next one. */
+static uint32_t find_index(const struct slu_engine *engine)
+{
+    uint32_t index = 0;
+
+    if (engine->present_count == engine->peer_count)
+        return engine->peer_count;
+    /* One that was used 2^32 times is not used again: its generations are over. */
+    while (index < engine->peer_count && (engine->peers[index].state != SLUICE_STATE_REMOVED ||
+                                          engine->peers[index].name.index_generation == UINT32_MAX))
+        index++;
+    return index;
+}
+
+static bool is_gone(const struct slu_engine *engine, uint32_t peer)
+{
+    return engine->peers[peer].state == SLUICE_STATE_REMOVED;
+}
+
+/* Slots of one that is done get other ids, and those that were seen forget. */
+static void forget_pool(struct slu_engine *engine, struct slu_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->slot_count; i++) {
+        struct slu_slot *slot = &pool->slots[i];
+
+        if (slot->owner <= SLU_OWNER_NOBODY || !is_gone(engine, slot->result.peer))
+            continue;
+        if (slot->state == SLU_SLOT_DONE)
+            slu_slot_rename(slot);
+        else
+            slot->owner = SLU_OWNER_NOBODY;
+    }
+}
+
+/*
+ * From now on no handle names a request of a removed peer; what nobody has seen is
+ * still polled. All that were removed since it was done last share the one walk.
+ */
+static void forget_handles(struct slu_engine *engine)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++)
+        forget_pool(engine, &engine->pools[queue]);
+    for (uint32_t i = 0; i < SLU_FAILURES; i++) {
+        struct slu_failure *failure = &engine->failures[i];
+
+        if (failure->id != 0 && is_gone(engine, failure->completion.peer))
+            failure->id =
+                failure->owner == SLU_OWNER_CALL ? 0 : slu_slot_no_id(++engine->refused_number);
+    }
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        engine->peers[i].name.remembered &= !is_gone(engine, i);
+}
+
+/* What is counted of all together never gets less. */
+static void keep_counts(struct slu_counts *past, const struct slu_counts *counts)
+{
+    for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++) {
+        past->done[i].requests += counts->done[i].requests;
+        past->done[i].bytes += counts->done[i].bytes;
+    }
+    for (uint32_t i = 0; i < SLU_COUNTED_CLASSES; i++)
+        past->failed[i] += counts->failed[i];
+    past->refused += counts->refused;
+    past->queue_full += counts->queue_full;
+    past->forgotten += counts->forgotten;
+    past->resets += counts->resets;
+}
+
+/* A place for it there is. */
+static void settle(struct slu_engine *engine, uint32_t index, struct slu_peer *fresh)
+{
+    struct slu_peer *peer = &engine->peers[index];
+
+    if (index == engine->peer_count) {
+        engine->peer_count++;
+    } else {
+        if (peer->name.remembered)
+            forget_handles(engine);
+        keep_counts(&engine->past, &peer->counts);
+        fresh->name.index_generation = peer->name.index_generation + 1;
+    }
+    *peer = *fresh;
+}
+
+/* In a place of its own first, so that whoever had the index stays as he was if this fails. */
+int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
+{
+    struct slu_peer fresh = {0};
+    uint32_t index = find_index(engine);
+    int error = slu_room_reserve(engine, index);
+
+    if (error == 0)
+        error = slu_peer_identify(&fresh);
+    if (error == 0)
+        error = slu_room_grow(engine);
+    if (error < 0)
+        return error;
+    slu_peer_init(engine, &fresh);
+    error = slu_listed(
+        engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr, &fresh.qp));
+    if (error < 0) {
+        slu_room_shrink(engine);
+        return error;
+    }
+    fresh.qp->peer = index;
+    settle(engine, index, &fresh);
+    slu_peer_endpoint(engine, &engine->peers[index], endpoint);
+    return (int)index;
+}
+
+/* What nobody has seen of it, so that it is not taken for another's. */
+static void mark_results(struct slu_engine *engine, uint32_t index)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        struct slu_pool *pool = &engine->pools[queue];
+
+        for (uint32_t i = pool->done[SLU_OWNER_PROGRAM].head; i != SLU_NONE;
+             i = pool->slots[i].next)
+            if (pool->slots[i].result.peer == index)
+                pool->slots[i].result.flags |= SLUICE_PEER_REMOVED;
+    }
+    for (uint32_t i = 0; i < SLU_FAILURES; i++)
+        if (engine->failures[i].completion.peer == index)
+            engine->failures[i].completion.flags |= SLUICE_PEER_REMOVED;
+}
+
+void slu_peer_remove(struct slu_engine *engine, struct slu_peer *peer)
+{
+    const struct slu_name name = peer->name;
+
+    /* What is complete by now is not cancelled. */
+    slu_progress_all(engine);
+    slu_peer_end(engine, peer);
+    mark_results(engine, slu_peer_index(engine, peer));
+    slu_peer_init(engine, peer);
+    peer->name = (struct slu_name){.index_generation = name.index_generation, .remembered = true};
+    peer->state = SLUICE_STATE_REMOVED;
+    slu_room_shrink(engine);
+}

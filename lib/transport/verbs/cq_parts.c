@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which queues of the device a queue pair completes on. Guarantee: no queue of the
+ * device can overrun, and none is resized: devices differ on what becomes of
+ * completions then. Up to the depth that the device allows there is one, and the
+ * engine's credits see to it. Beyond, and where queue pairs come later, queues are
+ * added as queue pairs need them, and each queue pair has its depths reserved on
+ * one of them: on two, what was flushed could be seen before the request that
+ * failed. They all share one completion channel.
+ *
+ * Only the thread that has the queue looks at its parts. Threads that read events of
+ * the device know the queue as a whole, by the context of each part.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/verbs/verbs.h"
+
+/* One completion vector after the other, so that the interrupts go to all processors. */
+static int next_vector(struct slu_verbs_context *context)
+{
+    uint32_t vectors =
+        context->ibv->num_comp_vectors > 0 ? (uint32_t)context->ibv->num_comp_vectors : 1;
+
+    return (int)(atomic_fetch_add(&context->next_vector, 1) % vectors);
+}
+
+/* A place that is free, or one more. */
+static struct slu_verbs_part *find_place(struct slu_verbs_cq *cq)
+{
+    struct slu_verbs_part *grown;
+
+    for (uint32_t i = 0; i < cq->part_count; i++)
+        if (!cq->parts[i].ibv)
+            return &cq->parts[i];
+    grown = realloc(cq->parts, (cq->part_count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    cq->parts = grown;
+    return &grown[cq->part_count];
+}
+
+int slu_verbs_cq_add_part(struct slu_verbs_cq *cq, uint32_t entries)
+{
+    struct slu_verbs_context *context = slu_verbs_context_of(cq->base.context);
+    struct slu_verbs_part *place = find_place(cq);
+    struct ibv_cq *ibv;
+
+    if (!place)
+        return slu_fail(ENOMEM, "no memory for a completion queue");
+    ibv = ibv_create_cq(context->ibv, (int)entries, cq, cq->channel, next_vector(context));
+    if (!ibv) {
+        int err = slu_verbs_errno(-1);
+
+        return slu_fail(err, "cannot create a completion queue of %u entries on %s: %s", entries,
+                        context->base.device, strerror(err));
+    }
+    *place = (struct slu_verbs_part){.ibv = ibv, .entries = entries};
+    if (place == &cq->parts[cq->part_count])
+        cq->part_count++;
+    cq->entries += entries;
+    return 0;
+}
+
+/* Destroying a queue waits until its events are acknowledged, the last batch too. */
+bool slu_verbs_cq_destroy_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part)
+{
+    int err;
+
+    if (!part->ibv)
+        return true;
+    if (part->unacked)
+        ibv_ack_cq_events(part->ibv, part->unacked);
+    err = ibv_destroy_cq(part->ibv);
+    if (err)
+        slu_log(SLUICE_LOG_ERROR, "destroying a completion queue of %s failed: %s",
+                cq->base.context->device, strerror(slu_verbs_errno(err)));
+    return err == 0;
+}
+
+static bool has_room(const struct slu_verbs_part *part, uint32_t entries)
+{
+    return part->ibv && part->entries - part->reserved >= entries;
+}
+
+/*
+ * For all that is still to come, if that is known; else as much again as there is, so
+ * that few queues are to be polled however many queue pairs come.
+ */
+static uint32_t size_of_part(const struct slu_verbs_cq *cq, uint32_t entries)
+{
+    uint32_t size = cq->base.depth > cq->entries ? cq->base.depth - cq->entries : 0;
+
+    if (cq->extended && size < cq->entries)
+        size = cq->entries;
+    if (size < entries)
+        size = entries;
+    return slu_verbs_min(cq->base.context->max_cq_depth, size);
+}
+
+int slu_verbs_cq_reserve(struct slu_verbs_cq *cq, uint32_t entries, uint32_t *part)
+{
+    uint32_t at = 0;
+    int err;
+
+    *part = 0;
+    if (!cq->grows)
+        return 0;
+    while (at < cq->part_count && !has_room(&cq->parts[at], entries))
+        at++;
+    if (at == cq->part_count) {
+        err = slu_verbs_cq_add_part(cq, size_of_part(cq, entries));
+        if (err)
+            return err;
+        for (at = 0; !has_room(&cq->parts[at], entries);)
+            at++;
+    }
+    cq->parts[at].reserved += entries;
+    *part = at;
+    return 0;
+}
+
+void slu_verbs_cq_release(struct slu_verbs_cq *cq, uint32_t entries, uint32_t part)
+{
+    if (cq->grows)
+        cq->parts[part].reserved -= entries;
+}
+
+/* The first of what had one queue by its credits: what queue pairs can use of it is reserved. */
+static void begin_growing(struct slu_verbs_cq *cq)
+{
+    cq->grows = true;
+    for (uint32_t i = 0; i < SLU_VERBS_BUCKETS; i++)
+        for (const struct slu_verbs_qp *qp = cq->qps[i]; qp; qp = qp->next)
+            cq->parts[0].reserved += slu_verbs_qp_entries(qp);
+}
+
+int slu_verbs_cq_extend(struct slu_cq *base, uint32_t entries)
+{
+    struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
+
+    if (!cq->grows)
+        begin_growing(cq);
+    cq->extended = true;
+    base->depth += entries;
+    return 0;
+}
+
+/* All but the first, which stays for those who come next, go when nobody needs them. */
+void slu_verbs_cq_reduce(struct slu_cq *base, uint32_t entries)
+{
+    struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
+
+    base->depth -= entries;
+    for (uint32_t i = 1; i < cq->part_count; i++) {
+        struct slu_verbs_part *part = &cq->parts[i];
+
+        if (!part->ibv || part->reserved)
+            continue;
+        slu_verbs_cq_destroy_part(cq, part);
+        cq->entries -= part->entries;
+        *part = (struct slu_verbs_part){.ibv = NULL};
+    }
+    while (cq->part_count > 1 && !cq->parts[cq->part_count - 1].ibv)
+        cq->part_count--;
+}

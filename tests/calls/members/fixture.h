@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* A server whose clients come and go: a multichannel, and a channel for each that is there. */
+#ifndef MEMBERS_FIXTURE_H
+#define MEMBERS_FIXTURE_H
+
+#include "../../support/pair.h"
+#include "../../support/process.h"
+
+#define MOST_CLIENTS 400
+
+struct server {
+    struct sides sides;
+    struct sluice_channel_attr attr;
+    struct sluice_multichannel *all;
+    struct sluice_channel *clients[MOST_CLIENTS]; /* by index in all; NULL: not there */
+    struct memory memory;                         /* of the server's side */
+    struct memory far;                            /* of the clients' */
+};
+
+/* Without any client. depth is that of both queues, 0: the usual. */
+void server_open(struct server *server, uint32_t depth);
+/* Closes the clients that are left, too. */
+void server_close(struct server *server);
+/* A client comes: its index, which must be this one. Its endpoint is as that call wrote it. */
+uint32_t client_comes(struct server *server, uint32_t index);
+/* It goes, and closes its end before or after the server removes it. */
+void client_goes(struct server *server, uint32_t index, bool closes_first);
+/* Passes a few bytes in both directions. */
+void client_works(struct server *server, uint32_t index);
+/* A request of 8 bytes with a client, of that user data. */
+struct sluice_request client_request(const struct server *server, uint32_t opcode, uint32_t index,
+                                     uint64_t user_data);
+/* Takes one completion, which must be there or come. */
+struct sluice_completion server_next(struct server *server);
+
+/* Tests of the other sources. */
+void add_holes(TCase *tcase);
+void add_stale(TCase *tcase);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* Peers that come and go: nothing is left of who goes, and nobody else notices. */
+#include <malloc.h>
+
+#include "members/fixture.h"
+
+/* The lowest free index is taken first; without one, the next. */
+START_TEST(indices_are_used_again)
+{
+    struct server server;
+    struct sluice_completion completion;
+    server_open(&server, 8);
+    require(sluice_multichannel_peers(server.all) == 0, "%u",
+            sluice_multichannel_peers(server.all));
+    require_error(sluice_multichannel_peer_state(server.all, 0), -EINVAL, "none yet");
+    require_error(sluice_multichannel_send(server.all, 0, NULL, 0, DEADLINE), -EINVAL, "none yet");
+    require_ok(sluice_multichannel_wait_connected(server.all, 0));
+    require_ok(sluice_multichannel_flush(server.all, 0));
+    require_result(sluice_multichannel_next(server.all, 0, &completion), -ENOENT);
+    require_ok(sluice_multichannel_poll(server.all, &completion, 1));
+    for (uint32_t i = 0; i < 6; i++) {
+        client_comes(&server, i);
+        client_works(&server, i);
+    }
+    client_goes(&server, 4, false);
+    client_goes(&server, 1, true);
+    client_goes(&server, 5, true);
+    for (uint32_t i = 0; i < 4; i++) {
+        client_works(&server, client_comes(&server, (uint32_t[]){1, 4, 5, 6}[i]));
+    }
+    for (uint32_t i = 0; i < 7; i++) {
+        client_works(&server, i);
+        client_goes(&server, i, i % 2 == 0);
+    }
+    require(sluice_multichannel_peers(server.all) == 7, "%u",
+            sluice_multichannel_peers(server.all));
+    client_works(&server, client_comes(&server, 0));
+    server_close(&server);
+}
+END_TEST
+
+/* One that was made with peers has them and those that come. */
+START_TEST(added_to_those_there_were)
+{
+    struct server server;
+    struct star star;
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 8, .receive_depth = 8};
+    star_open(&star, 3, &attr);
+    server_open(&server, 8);
+    sluice_multichannel_close(server.all);
+    server.all = star.hub;
+    struct sides sides = server.sides;
+    server.sides = star.sides;
+    memory_close(&server.memory);
+    memory_close(&server.far);
+    memory_open(&server.memory, star.sides.pds[0], 4096);
+    memory_open(&server.far, star.sides.pds[1], 4096);
+    for (uint32_t i = 3; i < 9; i++) {
+        client_works(&server, client_comes(&server, i));
+        star_works(&star, i % 3);
+    }
+    require_ok(sluice_multichannel_peer_remove(star.hub, 1));
+    sluice_channel_close(star.spokes[1]);
+    star.spokes[1] = NULL;
+    client_works(&server, client_comes(&server, 1));
+    star_works(&star, 0);
+    star_works(&star, 2);
+    for (uint32_t i = 0; i < 9; i++) {
+        sluice_channel_close(server.clients[i]);
+    }
+    memory_close(&server.memory);
+    memory_close(&server.far);
+    star_close(&star);
+    sides_close(&sides);
+}
+END_TEST
+
+/* What the process has allocated and not freed. */
+static size_t bytes_used(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+/* Neither fds nor memory nor objects of the device. */
+START_TEST(nothing_is_left_behind)
+{
+    const int cycles = short_run() ? 300 : 10000;
+    struct server server;
+    size_t bytes = 0;
+    int fds = 0;
+    int qps = 0;
+    server_open(&server, 4);
+    client_comes(&server, 0);
+    for (int cycle = 0; cycle < cycles; cycle++) {
+        client_comes(&server, 1);
+        if (cycle % 16 == 0) {
+            client_works(&server, 1);
+        }
+        client_goes(&server, 1, cycle % 2 == 0);
+        if (cycle == 99) {
+            fds = count_fds();
+            qps = count_objects("qp");
+            bytes = bytes_used();
+        }
+        if (cycle % 100 == 50) {
+            client_works(&server, 0);
+        }
+    }
+    require(settle_fds(fds) <= fds, "%d fds, were %d", count_fds(), fds);
+    require(count_objects("qp") == qps, "%d queue pairs, were %d", count_objects("qp"), qps);
+    /* What is still on its way to be closed is some, and does not grow with the cycles. */
+    require(SANITIZED || bytes_used() < bytes + (size_t)cycles * 32 + 65536, "%zu bytes, were %zu",
+            bytes_used(), bytes);
+    require(sluice_multichannel_peers(server.all) == 2, "%u",
+            sluice_multichannel_peers(server.all));
+    server_close(&server);
+}
+END_TEST
+
+/* What others have in flight goes on, wherever the arrays move. */
+START_TEST(come_and_go_beside_traffic)
+{
+    const uint32_t guests = short_run() ? 40 : 100;
+    struct server server;
+    struct sluice_completion completion;
+    server_open(&server, 8);
+    client_comes(&server, 0);
+    client_comes(&server, 1);
+    for (uint32_t i = 0; i < guests; i++) {
+        struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, i % 2, i);
+        struct sluice_handle handle;
+        require_result(sluice_multichannel_post(server.all, &receive, 1, SLUICE_FOREVER, &handle),
+                       1);
+        client_comes(&server, 2 + i);
+        require_result(sluice_multichannel_wait(server.all, &handle, 0, &completion), -ETIMEDOUT);
+        require_ok(sluice_channel_send(server.clients[i % 2], NULL, 0, DEADLINE));
+        require_ok(sluice_multichannel_wait(server.all, &handle, DEADLINE, &completion));
+        require(completion.user_data == i && completion.error == 0, "%d", completion.error);
+    }
+    for (uint32_t i = 0; i < guests; i++) {
+        struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, i % 2, i);
+        struct sluice_handle handle;
+        require_result(sluice_multichannel_post(server.all, &receive, 1, SLUICE_FOREVER, &handle),
+                       1);
+        require_ok(sluice_channel_send(server.clients[i % 2], NULL, 0, DEADLINE));
+        client_goes(&server, 2 + i, i % 3 == 0);
+        require_ok(sluice_multichannel_wait(server.all, &handle, DEADLINE, &completion));
+        require(completion.user_data == i && completion.error == 0, "%d", completion.error);
+    }
+    client_works(&server, 0);
+    server_close(&server);
+}
+END_TEST
+
+/* When it returns, no buffer is touched, and memory can be deregistered. */
+START_TEST(removed_with_work_in_flight)
+{
+    struct server server;
+    struct memory near;
+    size_t length = (size_t)4 << 20;
+    server_open(&server, 8);
+    client_comes(&server, 0);
+    for (int cycle = 0; cycle < 4; cycle++) {
+        struct memory far;
+        client_comes(&server, 1);
+        memory_open(&near, server.sides.pds[0], length);
+        memory_open(&far, server.sides.pds[1], length);
+        struct sluice_sge near_sge = memory_sge(&near, 0, length);
+        struct sluice_sge far_sge = memory_sge(&far, 0, length);
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 1, &near_sge);
+        struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &far_sge);
+        struct sluice_completion completion;
+        int result;
+        for (int i = 0; i < 3; i++) {
+            require_result(sluice_multichannel_post(server.all, &receive, 1, DEADLINE, NULL), 1);
+        }
+        if (cycle % 2 == 0) {
+            post(server.clients[1], &send);
+        }
+        struct span begin = span_begin();
+        client_goes(&server, 1, false);
+        require_took(span_since(begin), 0, SLUICE_S(10));
+        memset(near.bytes, 0x33, length);
+        client_works(&server, 0);
+        value_check(near.bytes, length, 0x33);
+        memory_close(&near);
+        memory_close(&far);
+        for (int i = 0; i < 3; i++) {
+            result = sluice_multichannel_poll(server.all, &completion, 1);
+            require_result(result, 1);
+            require((completion.flags & SLUICE_PEER_REMOVED) != 0, "%#x", completion.flags);
+            require(completion.error == 0 || completion.error == -ECANCELED, "%d",
+                    completion.error);
+        }
+    }
+    server_close(&server);
+}
+END_TEST
+
+/* All depths of all can be in flight, however the queues of the device have grown. */
+START_TEST(all_queues_full)
+{
+    const uint32_t guests = short_run() ? 30 : 120;
+    struct server server;
+    struct sluice_completion completions[64];
+    uint32_t left = guests * 8;
+    server_open(&server, 8);
+    for (uint32_t i = 0; i < guests; i++) {
+        client_comes(&server, i);
+    }
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < guests; i++) {
+            struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, i, i);
+            for (int k = 0; k < 8; k++) {
+                require_result(sluice_multichannel_post(server.all, &receive, 1, DEADLINE, NULL),
+                               1);
+            }
+            require_result(sluice_multichannel_post(server.all, &receive, 1, DEADLINE, NULL),
+                           -EAGAIN);
+        }
+        for (uint32_t i = 0; i < guests; i++) {
+            if (round == 1) {
+                client_goes(&server, i, false);
+                continue;
+            }
+            for (int k = 0; k < 8; k++) {
+                require_ok(sluice_channel_send(server.clients[i], NULL, 0, DEADLINE));
+            }
+        }
+        for (left = guests * 8; left > 0;) {
+            int count = sluice_multichannel_poll(server.all, completions, 64);
+            require(count >= 0, "%s", sluice_last_error());
+            for (int k = 0; k < count; k++) {
+                require_class(&completions[k],
+                              round == 0 ? SLUICE_CLASS_NONE : SLUICE_CLASS_CANCELLED);
+            }
+            left -= (uint32_t)count;
+        }
+    }
+    client_works(&server, client_comes(&server, 0));
+    server_close(&server);
+}
+END_TEST
+
+/* Many come and go, in any order, while others exchange messages and sleep on the fd. */
+START_TEST(three_hundred_come_and_go)
+{
+    const uint32_t guests = short_run() ? 60 : 300;
+    const int rounds = short_run() ? 200 : 1500;
+    struct server server;
+    unsigned seed = 1;
+    server_open(&server, 2);
+    for (uint32_t i = 0; i < 3; i++) {
+        client_comes(&server, i);
+    }
+    for (int round = 0; round < rounds; round++) {
+        seed = seed * 1103515245 + 12345;
+        uint32_t index = 3 + (seed >> 16) % guests;
+        if (server.clients[index] != NULL) {
+            client_goes(&server, index, seed % 2 == 0);
+        } else {
+            uint32_t free = 3;
+            while (server.clients[free] != NULL) {
+                free++;
+            }
+            client_comes(&server, free);
+            if (round % 8 == 0) {
+                client_works(&server, free);
+            }
+        }
+        if (round % 4 == 0) {
+            client_works(&server, (uint32_t)round / 4 % 3);
+        }
+    }
+    server_close(&server);
+}
+END_TEST
+
+/* A client that closes or whose end fails is found lost, removed, and another comes. */
+START_TEST(lost_and_replaced)
+{
+    struct server server;
+    struct sluice_completion completion;
+    server_open(&server, 4);
+    client_comes(&server, 0);
+    for (int life = 0; life < 10; life++) {
+        struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, 1, 5);
+        client_works(&server, client_comes(&server, 1));
+        require_result(sluice_multichannel_post(server.all, &receive, 1, DEADLINE, NULL), 1);
+        if (device_is_soft()) {
+            sluice_channel_close(server.clients[1]);
+            server.clients[1] = NULL;
+            completion = server_next(&server);
+            require(completion.error < 0 && completion.flags == 0, "%d", completion.error);
+            require_result(sluice_multichannel_peer_state(server.all, 1), SLUICE_STATE_FAILED);
+        }
+        client_goes(&server, 1, true);
+        client_works(&server, 0);
+        while (sluice_multichannel_poll(server.all, &completion, 1) == 1) {
+        }
+    }
+    server_close(&server);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, indices_are_used_again);
+    tcase_add_test(tcase, added_to_those_there_were);
+    tcase_add_test(tcase, nothing_is_left_behind);
+    tcase_add_test(tcase, come_and_go_beside_traffic);
+    tcase_add_test(tcase, removed_with_work_in_flight);
+    tcase_add_test(tcase, all_queues_full);
+    tcase_add_test(tcase, three_hundred_come_and_go);
+    tcase_add_test(tcase, lost_and_replaced);
+    add_holes(tcase);
+    add_stale(tcase);
+}
+
+int main(void)
+{
+    return run_on_wires("members", device_is_soft() ? 60 : 600, add_tests);
+}
