@@ -32,7 +32,20 @@ static struct sluice_channel *make_channel(struct sluice_pd *pd)
     return sluice_prepared_channel_handshake(prepared, &endpoint);
 }
 
-/* Makes three peers, and a fourth time one of them. */
+/* A new one, and one in the place of another. */
+static bool add_peers(struct sluice_multichannel *multichannel)
+{
+    struct sluice_endpoint endpoint;
+    int index = sluice_multichannel_peer_add(multichannel, &endpoint);
+    if (index >= 0) {
+        require_ok(sluice_multichannel_peer_remove(multichannel, 0));
+        index = sluice_multichannel_peer_add(multichannel, &endpoint);
+    }
+    errno = index < 0 ? -index : 0;
+    return index >= 0;
+}
+
+/* Makes three peers, a fourth time one of them, and then others. */
 static bool make_multichannel(struct sluice_pd *pd, struct sluice_multichannel **made)
 {
     struct sluice_endpoint endpoints[3];
@@ -53,7 +66,7 @@ static bool make_multichannel(struct sluice_pd *pd, struct sluice_multichannel *
         }
     }
     errno = -sluice_multichannel_peer_reset(*made, 1, &endpoints[1]);
-    return errno == 0;
+    return errno == 0 && add_peers(*made);
 }
 
 /* A life of each kind of object; false and errno if it ended early. */

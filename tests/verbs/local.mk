@@ -60,6 +60,7 @@ test_programs += \
 	tests/test_verbs_forked \
 	tests/test_verbs_infiniband \
 	tests/test_verbs_limits \
+	tests/test_verbs_members \
 	tests/test_verbs_memory \
 	tests/test_verbs_nearest \
 	tests/test_verbs_path \
@@ -134,6 +135,14 @@ tests_test_verbs_limits_SOURCES = \
 	%D%/check.h
 tests_test_verbs_limits_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_limits_LDADD = $(FAKE_LIBS)
+# Its allocations fail as well.
+tests_test_verbs_members_SOURCES = \
+	%D%/test_verbs_members.c \
+	%D%/check.c \
+	%D%/check.h
+tests_test_verbs_members_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_members_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=realloc
+tests_test_verbs_members_LDADD = $(FAKE_LIBS)
 tests_test_verbs_memory_SOURCES = \
 	%D%/test_verbs_memory.c \
 	%D%/ports.c \

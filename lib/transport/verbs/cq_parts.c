@@ -18,6 +18,9 @@
 
 #include "transport/verbs/verbs.h"
 
+/* Queue pairs for which a queue has room that is made for those who come later. */
+#define FEWEST 8
+
 /* One completion vector after the other, so that the interrupts go to all processors. */
 static int next_vector(struct slu_verbs_context *context)
 {
@@ -86,15 +89,19 @@ static bool has_room(const struct slu_verbs_part *part, uint32_t entries)
 }
 
 /*
- * For all that is still to come, if that is known; else as much again as there is, so
- * that few queues are to be polled however many queue pairs come.
+ * For all that is still to come, if that is known; else as much again as there is, and
+ * not too little, so that few queues are to be polled however many queue pairs come.
  */
 static uint32_t size_of_part(const struct slu_verbs_cq *cq, uint32_t entries)
 {
     uint32_t size = cq->base.depth > cq->entries ? cq->base.depth - cq->entries : 0;
 
-    if (cq->extended && size < cq->entries)
-        size = cq->entries;
+    if (cq->extended) {
+        if (size < cq->entries)
+            size = cq->entries;
+        if (size < FEWEST * entries)
+            size = FEWEST * entries;
+    }
     if (size < entries)
         size = entries;
     return slu_verbs_min(cq->base.context->max_cq_depth, size);
