@@ -131,7 +131,10 @@ struct hub {
     pid_t victim; /* 0: nobody is to be killed */
 };
 
-/* What cannot be posted to a worker ends as what was posted to a lost one does. */
+/*
+ * What cannot be posted to a worker ends as what was posted to a lost one does. A peer
+ * that is lost is removed; what is still to come of it is completed then.
+ */
 static void lose(struct hub *hub, uint32_t index)
 {
     struct peer *peer = &hub->peers[index];
@@ -139,6 +142,8 @@ static void lose(struct hub *hub, uint32_t index)
     if (!peer->lost) {
         peer->lost = 1;
         hub->alive--;
+        if (sluice_multichannel_peer_remove(hub->peers_channel, index) != 0)
+            complain("rank 0", "remove a worker");
         printf("worker %u is gone after %u answers\n", index + 1, peer->answers);
     }
     if (peer->range != NO_RANGE)
@@ -242,27 +247,29 @@ static void dismiss(struct hub *hub)
         complain("rank 0", "dismiss the workers");
 }
 
-static struct sluice_multichannel *connect_all(struct sluice_pd *pd, const struct workers *workers)
+/* Each worker that comes is one peer more: worker i + 1 is peer i. */
+static int admit(struct sluice_multichannel *peers_channel, int socket)
 {
-    uint32_t count = workers->count - 1;
-    struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, count, NULL);
-    struct sluice_endpoint ours[MAX_PROCESSES], theirs[MAX_PROCESSES];
-    struct sluice_multichannel *peers_channel;
+    struct sluice_endpoint ours, theirs;
+    int peer = sluice_multichannel_peer_add(peers_channel, &ours);
     char ready;
 
-    if (prepared == NULL || sluice_prepared_multichannel_endpoints(prepared, ours, count) != 0) {
-        sluice_prepared_multichannel_free(prepared);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        if (take(workers->sockets[i + 1], &theirs[i], sizeof(theirs[i])) != 0 ||
-            give(workers->sockets[i + 1], &ours[i], sizeof(ours[i])) != 0) {
-            sluice_prepared_multichannel_free(prepared);
-            return NULL;
-        }
-    peers_channel = sluice_prepared_multichannel_handshake(prepared, theirs, count);
-    for (uint32_t i = 0; i < count && peers_channel != NULL; i++)
-        if (take(workers->sockets[i + 1], &ready, 1) != 0) {
+    if (peer < 0 || take(socket, &theirs, sizeof(theirs)) != 0 ||
+        sluice_multichannel_peer_handshake(peers_channel, (uint32_t)peer, &theirs) != 0 ||
+        give(socket, &ours, sizeof(ours)) != 0 || take(socket, &ready, 1) != 0)
+        return -1;
+    return 0;
+}
+
+/* Nobody is there at first. */
+static struct sluice_multichannel *connect_all(struct sluice_pd *pd, const struct workers *workers)
+{
+    struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, 0, NULL);
+    struct sluice_multichannel *peers_channel =
+        prepared != NULL ? sluice_prepared_multichannel_handshake(prepared, NULL, 0) : NULL;
+
+    for (uint32_t i = 1; i < workers->count && peers_channel != NULL; i++)
+        if (admit(peers_channel, workers->sockets[i]) != 0) {
             sluice_multichannel_close(peers_channel);
             return NULL;
         }

@@ -2,8 +2,8 @@
 /*
  * A server that survives its clients. Each reports to it, one message after the
  * other. One of them is killed now and then, with SIGKILL and without a word;
- * keep-alive tells the server, which goes on with the others, and takes it back
- * when it comes again. What is needed beside the library is a small socket over
+ * keep-alive tells the server, which removes it, goes on with the others, and adds it
+ * again when it comes back. What is needed beside the library is a small socket over
  * which who comes says who it is, and the two swap their endpoints.
  *
  *   09-reconnect
@@ -168,17 +168,17 @@ static int be_client(uint32_t client, const char *name)
 struct client {
     pid_t pid;
     uint32_t deaths;
-    uint32_t returns; /* times it was taken back */
-    uint32_t heard;   /* its last report */
+    uint32_t visits; /* times it came */
+    int peer;        /* its index in all, or -1: it is not there */
+    uint32_t heard;  /* its last report */
     struct report *report;
-    /* user_data: the number of its connection; what was in flight of others does not count */
-    struct sluice_request receive;
+    struct sluice_request receive; /* user_data: number of the client */
 };
 
 struct server {
     char name[64];
     int listener;
-    struct sluice_multichannel *all; /* peer i is client i */
+    struct sluice_multichannel *all; /* who is there */
     struct client clients[CLIENTS];
 };
 
@@ -204,11 +204,17 @@ static int expect_report(struct server *server, uint32_t number)
                : complain("server", "expect a report");
 }
 
-/*
- * Makes the connection to a client new, in whatever state it is: not there yet,
- * lost, or thought to be well while the client knows better.
- */
-static int take_back(struct server *server, int fd)
+/* Its work ends; what nobody has seen of it is marked, for the next may have its index. */
+static void give_up(struct server *server, struct client *client)
+{
+    if (client->peer >= 0 &&
+        sluice_multichannel_peer_remove(server->all, (uint32_t)client->peer) != 0)
+        complain("server", "remove");
+    client->peer = -1;
+}
+
+/* One may come that is thought to be well, but knows better: it is given up first. */
+static int take_in(struct server *server, int fd)
 {
     struct introduction theirs;
     struct sluice_endpoint ours;
@@ -217,12 +223,17 @@ static int take_back(struct server *server, int fd)
     if (take(fd, &theirs, sizeof(theirs)) != 0 || theirs.client >= CLIENTS)
         return 0; /* it has gone again, or is none of ours */
     client = &server->clients[theirs.client];
-    if (sluice_multichannel_peer_reset(server->all, theirs.client, &ours) != 0)
-        return complain("server", "reset");
-    client->returns += client->receive.user_data++ > 0;
-    if (sluice_multichannel_peer_handshake(server->all, theirs.client, &theirs.endpoint) != 0 ||
+    give_up(server, client);
+    client->peer = sluice_multichannel_peer_add(server->all, &ours);
+    if (client->peer < 0)
+        return complain("server", "add");
+    client->receive.peer = (uint32_t)client->peer;
+    client->visits++;
+    if (sluice_multichannel_peer_handshake(server->all, client->receive.peer, &theirs.endpoint) !=
+            0 ||
         expect_report(server, theirs.client) != 0) {
         complain("server", "handshake");
+        give_up(server, client);
         return 0;
     }
     printf("client %u is connected\n", theirs.client);
@@ -240,7 +251,7 @@ static int admit(struct server *server)
     if (fd < 0)
         return complain_of_system("accept");
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    result = take_back(server, fd);
+    result = take_in(server, fd);
     close(fd);
     return result;
 }
@@ -259,15 +270,16 @@ static int kill_victim(struct server *server)
 
 static int hear(struct server *server, const struct sluice_completion *completion)
 {
-    uint32_t number = completion->peer;
+    uint32_t number = (uint32_t)completion->user_data;
     struct client *client = &server->clients[number];
     struct sluice_error error = {.size = sizeof(error)};
 
-    if (completion->user_data != client->receive.user_data)
-        return 0; /* of before */
+    if ((completion->flags & SLUICE_PEER_REMOVED) != 0)
+        return 0; /* of one that was given up */
     if (completion->error != 0) {
-        if (sluice_multichannel_peer_error(server->all, number, &error) == 1)
+        if (sluice_multichannel_peer_error(server->all, completion->peer, &error) == 1)
             printf("client %u is gone: %s\n", number, error.text);
+        give_up(server, client);
         /* It is up to somebody else to start it again, and to it to come. */
         return client->pid == 0 ? start_client(server, number) : 0;
     }
@@ -339,7 +351,7 @@ static int tell(struct server *server, int result)
         }
         if (result == 0)
             printf("client %u: %u reports, died %u times, was taken back %u times\n", i,
-                   client->heard, client->deaths, client->returns);
+                   client->heard, client->deaths, client->visits - 1);
     }
     return result;
 }
@@ -358,15 +370,12 @@ static int open_listener(struct server *server)
     return 0;
 }
 
-/* Endpoints of zeros: nobody is there yet. */
+/* Nobody is there yet. */
 static struct sluice_multichannel *make_multichannel(struct sluice_pd *pd)
 {
-    static const struct sluice_endpoint nobody[CLIENTS];
-    struct sluice_prepared_multichannel *prepared =
-        sluice_multichannel_prepare(pd, CLIENTS, &watchful);
+    struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, 0, &watchful);
 
-    return prepared != NULL ? sluice_prepared_multichannel_handshake(prepared, nobody, CLIENTS)
-                            : NULL;
+    return prepared != NULL ? sluice_prepared_multichannel_handshake(prepared, NULL, 0) : NULL;
 }
 
 static int be_server(struct sluice_pd *pd, struct sluice_mr *mr)
@@ -379,7 +388,8 @@ static int be_server(struct sluice_pd *pd, struct sluice_mr *mr)
 
         client->report = (struct report *)sluice_mr_addr(mr) + i;
         client->receive =
-            (struct sluice_request){.opcode = SLUICE_OP_RECEIVE, .peer = i, .sge_count = 1};
+            (struct sluice_request){.opcode = SLUICE_OP_RECEIVE, .user_data = i, .sge_count = 1};
+        client->peer = -1;
         if (sluice_mr_sge_at(mr, client->report, sizeof(*client->report), &client->receive.sge) !=
             0)
             return complain("server", "name the memory");
