@@ -56,6 +56,9 @@
     X(multichannel_peer_error)               \
     X(multichannel_peer_query)               \
     X(multichannel_peer_counters)            \
+    X(multichannel_peer_add)                 \
+    X(multichannel_peer_remove)              \
+    X(multichannel_peer_remote)              \
     X(multichannel_peer_reset)               \
     X(multichannel_peer_handshake)           \
     X(multichannel_peer_wait_connected)      \

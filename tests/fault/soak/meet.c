@@ -141,8 +141,31 @@ static void cancel_one(uint32_t rank)
     }
 }
 
+/* It goes, and comes again, with the index that it had: no other is free. */
+static void replace_peer(struct office *office, uint32_t rank, struct sluice_endpoint *endpoint)
+{
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    int result = CALL(multichannel_peer_remove, office->mc, rank);
+    must(result == 0, "%d: %s", result, sluice_last_error());
+    result = CALL(multichannel_peer_state, office->mc, rank);
+    must(result == SLUICE_STATE_REMOVED, "state %d of one that was removed", result);
+    must(CALL(multichannel_peer_counters, office->mc, rank, &counters) == 0, "%s",
+         sluice_last_error());
+    office->past += counters.requests[SLUICE_OP_SEND];
+    result = CALL(multichannel_peer_add, office->mc, endpoint);
+    must(result == (int)rank, "%d, not %u: %s", result, rank, sluice_last_error());
+    if (office == &soak.mail) {
+        soak.peers[rank].life++;
+        soak.peers[rank].older_epoch = soak.peers[rank].last_epoch = 0;
+    }
+}
+
 static void reset_peer(struct office *office, uint32_t rank, struct sluice_endpoint *endpoint)
 {
+    if (one_in(&soak.rng, 2)) {
+        replace_peer(office, rank, endpoint);
+        return;
+    }
     int result = CALL(multichannel_peer_reset, office->mc, rank, endpoint);
     must(result == 0, "%d: %s", result, sluice_last_error());
 }
@@ -222,18 +245,21 @@ void meet_peer(uint32_t rank, uint64_t meeting)
     must(sluice_mr_remote(soak.board_mr, &remote) == 0, "%s", sluice_last_error());
     sluice_remote_mr_pack(&remote, message.offer.board);
     message.offer.epoch = soak.epoch;
+    message.offer.life = peer->life;
     say_message(&message);
     set_task("its mail");
 }
 
 /*
  * An endpoint of a meeting before the last is refused, and nothing has happened.
- * That of the last may be used again if the peer was never heard in it.
+ * That of the last may be used again if the peer was never heard in it. Who removed
+ * its peer knows nothing of meetings of before, nor is it known by what it gave out then.
  */
 static void try_stale(uint32_t rank, const struct offer *offer)
 {
     struct peer *peer = &soak.peers[rank];
-    if (peer->older_epoch == offer->epoch && one_in(&soak.rng, 2)) {
+    if (peer->older_epoch == offer->epoch && peer->older_life == offer->life &&
+        one_in(&soak.rng, 2)) {
         int result = CALL(multichannel_peer_handshake, soak.mail.mc, rank, &peer->older);
         must(result == -ESTALE, "%d for an endpoint of an earlier meeting: %s", result,
              sluice_last_error());
@@ -254,8 +280,10 @@ void take_offer(uint32_t rank, const struct offer *offer)
     line->prepared = NULL;
     if (mail == 0) {
         peer->older_epoch = peer->last_epoch;
+        peer->older_life = peer->last_life;
         peer->older = peer->last;
         peer->last_epoch = offer->epoch;
+        peer->last_life = offer->life;
         peer->last = offer->ends[0];
     }
     peer->epoch = offer->epoch;

@@ -243,13 +243,20 @@ static int post_kind(struct sluice_scope *scope, const struct sluice_request *re
     }
 }
 
+/* With who the peer is, for it is another one each time it was removed. */
+void tag_remote(const struct flight *flight, struct sluice_peer_remote_mr *tagged)
+{
+    int result = CALL(multichannel_peer_remote, flight->office->mc, flight->request.peer,
+                      &flight->request.remote, tagged);
+    must(result == 0, "%d: %s", result, sluice_last_error());
+}
+
 static void gather_remotes(const struct batch *batch, uint32_t *peers,
                            struct sluice_peer_remote_mr *remotes)
 {
     for (uint32_t i = 0; i < batch->count; i++) {
         peers[i] = batch->flights[i]->request.peer;
-        remotes[i] = (struct sluice_peer_remote_mr){.peer = peers[i],
-                                                    .remote = batch->flights[i]->request.remote};
+        tag_remote(batch->flights[i], &remotes[i]);
     }
 }
 

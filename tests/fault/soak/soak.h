@@ -113,7 +113,7 @@ struct offer {
     uint8_t common[SLUICE_REMOTE_MR_BYTES];
     uint8_t board[SLUICE_REMOTE_MR_BYTES];
     uint32_t epoch;
-    uint32_t reserved;
+    uint32_t life; /* how often the peer of the mail was removed in it */
 };
 
 struct count {
@@ -160,6 +160,7 @@ struct office {
     struct sluice_prepared_channel *prepared;
     uint32_t rank;      /* peer of the channel */
     uint32_t unsettled; /* flights of it that are not complete */
+    uint64_t past;      /* sends of peers that were removed */
 };
 
 enum peer_state {
@@ -180,6 +181,8 @@ struct peer {
     /* Of its mail, which we connected to in this meeting or the one before, and before that. */
     struct sluice_endpoint last, older;
     uint32_t last_epoch, older_epoch;
+    uint32_t last_life, older_life;
+    uint32_t life; /* how often we removed it from our mail */
     /* The mail that we send. */
     uint64_t sent, written;
     uint32_t sending; /* flights in the send queue */
@@ -337,6 +340,7 @@ uint32_t immediate_of(const struct flight *flight);
 void check_message(struct flight *flight, const struct sluice_completion *completion);
 
 /* perform.c */
+void tag_remote(const struct flight *flight, struct sluice_peer_remote_mr *tagged);
 enum method {
     BY_ONE = 0, /* blocking, one by one */
     BY_SUBMIT,

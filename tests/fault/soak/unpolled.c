@@ -196,8 +196,7 @@ void perform_unpolled_multicast(struct office *office, struct batch *batch)
     int results[BATCH] = {0};
     for (uint32_t i = 0; i < batch->count; i++) {
         peers[i] = batch->flights[i]->request.peer;
-        remotes[i] = (struct sluice_peer_remote_mr){.peer = peers[i],
-                                                    .remote = batch->flights[i]->request.remote};
+        tag_remote(batch->flights[i], &remotes[i]);
     }
     for (uint32_t at = 0; at < batch->count;) {
         uint32_t count = batch->count - at;
@@ -390,7 +389,7 @@ static void look_at_counters(struct office *office)
 {
     struct sluice_counters all = {.size = sizeof(all)};
     struct sluice_counters one = {.size = sizeof(one)};
-    uint64_t sum = 0;
+    uint64_t sum = office->past;
     must(EITHER(office, counters, &all) == 0, "%s", sluice_last_error());
     must(all.forgotten == 0 && all.discarded == 0, "%llu forgotten, %llu discarded",
          (unsigned long long)all.forgotten, (unsigned long long)all.discarded);
