@@ -302,6 +302,30 @@ static void do_reset(void)
     }
 }
 
+/* A peer goes, and one comes, in its place or in that of one that went before. */
+static void do_members(void)
+{
+    const struct slu_engine *engine = fuzz.rig.engine;
+    struct sluice_endpoint endpoint;
+    uint32_t one = fake_random(fuzz.peers);
+    uint32_t lowest = 0;
+    int64_t start = fake.now;
+    bool there = engine->peers[one].state != SLUICE_STATE_REMOVED;
+    require_result(sluice_multichannel_peer_remove(fuzz.rig.channel, one), there ? 0 : -ENOTCONN);
+    if (fake_random(4)) {
+        while (engine->peers[lowest].state != SLUICE_STATE_REMOVED) {
+            lowest++;
+        }
+        int result = sluice_multichannel_peer_add(fuzz.rig.channel, &endpoint);
+        fake_require(result == (int)lowest || result == -ENOMEM, "%d, not %u", result, lowest);
+        if (result >= 0 && fake_random(20)) {
+            result = sluice_multichannel_peer_handshake(fuzz.rig.channel, lowest, &endpoint);
+            fake_require(result == 0 || result == -ENOMEM, "%d", result);
+        }
+    }
+    fuzz_check_time("remove", start, 0);
+}
+
 /* All peers, or one, that are not prepared have been heard when it says so. */
 static void do_await(void)
 {
@@ -315,6 +339,7 @@ static void do_await(void)
     fake_require(result <= 0 && result != -EINVAL && result != -EBUSY, "%d", result);
     for (uint32_t i = 0; i < fuzz.peers && result == 0; i++) {
         fake_require((one != i && one != fuzz.peers) || peers[i].state == SLUICE_STATE_PREPARED ||
+                         peers[i].state == SLUICE_STATE_REMOVED ||
                          (peers[i].state == SLUICE_STATE_READY && peers[i].probe.answered),
                      "peer %u was not heard", i);
     }
@@ -328,8 +353,11 @@ static void do_look(void)
     int state = sluice_multichannel_peer_state(fuzz.rig.channel, peer);
     fake_require(state == (int)fuzz.rig.engine->peers[peer].state, "%d", state);
     int found = sluice_multichannel_peer_error(fuzz.rig.channel, peer, &error);
-    fake_require(found == (fuzz.rig.engine->peers[peer].state == SLUICE_STATE_FAILED), "%d", found);
-    fake_require(found == 0 || (error.error != 0 && error.text[0]), "peer %u: %d", peer,
+    state = (int)fuzz.rig.engine->peers[peer].state; /* it may have failed in between */
+    fake_require(found ==
+                     (state == SLUICE_STATE_REMOVED ? -ENOTCONN : state == SLUICE_STATE_FAILED),
+                 "%d in state %d", found, state);
+    fake_require(found <= 0 || (error.error != 0 && error.text[0]), "peer %u: %d", peer,
                  error.error);
     if (!fuzz.scope && fake_random(10) == 0) {
         int64_t start = fake.now;
@@ -399,7 +427,7 @@ void fuzz_run(uint64_t seed)
     static void (*const calls[])(void) = {
         do_submit, do_submit,  do_submit,  do_single, do_single, fuzz_post,
         fuzz_post, fuzz_post,  fuzz_poll,  fuzz_poll, fuzz_wait, fuzz_unpolled,
-        do_reset,  fuzz_scope, fuzz_scope, do_look,   do_await};
+        do_reset,  fuzz_scope, fuzz_scope, do_look,   do_await,  do_members};
     static void (*const calls_in_scope[])(void) = {fuzz_scope, fuzz_scope, fuzz_scope, do_look};
     memset(&fuzz, 0, sizeof(fuzz));
     fake_reset(seed);

@@ -211,7 +211,11 @@ static void use_channel(void)
     require_result(sluice_multichannel_post(channel, fuzz.requests, 1, 0, NULL), -EBUSY);
     require_result(sluice_multichannel_send(channel, 0, fuzz.sges[0], 1, 0), -EBUSY);
     require_result(sluice_multichannel_poll(channel, &completion, 1), -EBUSY);
-    require_result(sluice_multichannel_peer_reset(channel, 0, &endpoint), -EBUSY);
+    bool there = fuzz.rig.engine->peers[0].state != SLUICE_STATE_REMOVED;
+    require_result(sluice_multichannel_peer_add(channel, &endpoint), -EBUSY);
+    require_result(sluice_multichannel_peer_remove(channel, 0), there ? -EBUSY : -ENOTCONN);
+    require_result(sluice_multichannel_peer_reset(channel, 0, &endpoint),
+                   there ? -EBUSY : -ENOTCONN);
     require_result(sluice_multichannel_shutdown(channel, 0), -EBUSY);
 }
 

@@ -21,7 +21,7 @@ struct walk {
 /* The slot at an index of a list, whose links and id must be right. */
 static const struct slu_slot *meet(struct walk *walk, uint32_t at, uint32_t previous)
 {
-    fake_require(at < walk->pool->size, "index %u of %u", at, walk->pool->size);
+    fake_require(at < walk->pool->slot_count, "index %u of %u", at, walk->pool->slot_count);
     const struct slu_slot *slot = &walk->pool->slots[at];
     fake_require(!walk->met[at], "slot %u is in two lists, or twice in one", at);
     fake_require(slot->prev == previous, "slot %u follows %u, not %u", at, slot->prev, previous);
@@ -125,8 +125,8 @@ static void check_pool(const struct slu_engine *engine, enum slu_queue queue,
 {
     const struct slu_pool *pool = &engine->pools[queue];
     struct walk walk = {.engine = engine, .pool = pool, .queue = queue};
-    walk.met = calloc(pool->size, sizeof(*walk.met));
-    fake_require(walk.met, "%u", pool->size);
+    walk.met = calloc(pool->slot_count, sizeof(*walk.met));
+    fake_require(walk.met, "%u", pool->slot_count);
     fake_require(engine->stalled[queue] == SLU_NONE, "peer %u is stalled", engine->stalled[queue]);
     walk_free(&walk);
     for (int owner = 0; owner < SLU_OWNERS; owner++) {
@@ -135,7 +135,8 @@ static void check_pool(const struct slu_engine *engine, enum slu_queue queue,
     for (uint32_t i = 0; i < engine->peer_count; i++) {
         walk_peer(&walk, i);
     }
-    fake_require(walk.count == pool->size, "%u slots in lists, of %u", walk.count, pool->size);
+    fake_require(walk.count == pool->slot_count && pool->size <= pool->slot_count,
+                 "%u slots in lists, of %u", walk.count, pool->slot_count);
     fake_require(walk.pending == pool->pending, "%u slots pending, not %u", walk.pending,
                  pool->pending);
     /* A pool of a test has as many slots as its share of the completion queue. */
@@ -176,14 +177,20 @@ void check_engine(const struct slu_engine *engine)
     fake_require(detached == engine->detached, "%u detached, not %u", detached, engine->detached);
     fake_require(engine->awaited == 0, "%u peers are awaited by nobody", engine->awaited);
     uint32_t probes = 0;
+    uint32_t present = 0;
     for (uint32_t i = 0; i < engine->peer_count; i++) {
         const struct slu_peer *peer = &engine->peers[i];
         probes += peer->probe.id != 0;
-        fake_require(peer->qp || peer->state == SLUICE_STATE_FAILED, "peer %u has no queue pair",
-                     i);
+        present += peer->state != SLUICE_STATE_REMOVED;
+        fake_require(peer->state == SLUICE_STATE_REMOVED
+                         ? !peer->qp
+                         : peer->qp || peer->state == SLUICE_STATE_FAILED,
+                     "queue pair of peer %u in state %d", i, (int)peer->state);
         fake_require((peer->state == SLUICE_STATE_FAILED) == (peer->cause_status != 0),
                      "peer %u in state %d with cause %u", i, (int)peer->state, peer->cause_status);
     }
+    fake_require(present == engine->present_count, "%u peers, not %u", present,
+                 engine->present_count);
     fake_require(probes + engine->probe_room == engine->probe_limit,
                  "%u probes in flight, room for %u of %u", probes, engine->probe_room,
                  engine->probe_limit);
