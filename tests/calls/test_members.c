@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Peers that come and go: nothing is left of who goes, and nobody else notices. */
 #include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "members/fixture.h"
 
 /* The lowest free index is taken first; without one, the next. */
-START_TEST(indices_are_used_again)
+TEST(indices_are_used_again)
 {
     struct server server;
     struct sluice_completion completion;
@@ -37,10 +39,9 @@ START_TEST(indices_are_used_again)
     client_works(&server, client_comes(&server, 0));
     server_close(&server);
 }
-END_TEST
 
 /* One that was made with peers has them and those that come. */
-START_TEST(added_to_those_there_were)
+TEST(added_to_those_there_were)
 {
     struct server server;
     struct star star;
@@ -73,7 +74,6 @@ START_TEST(added_to_those_there_were)
     star_close(&star);
     sides_close(&sides);
 }
-END_TEST
 
 /* What the process has allocated and not freed. */
 static size_t bytes_used(void)
@@ -83,7 +83,7 @@ static size_t bytes_used(void)
 }
 
 /* Neither fds nor memory nor objects of the device. */
-START_TEST(nothing_is_left_behind)
+TEST(nothing_is_left_behind)
 {
     const int cycles = short_run() ? 300 : 10000;
     struct server server;
@@ -116,10 +116,9 @@ START_TEST(nothing_is_left_behind)
             sluice_multichannel_peers(server.all));
     server_close(&server);
 }
-END_TEST
 
 /* What others have in flight goes on, wherever the arrays move. */
-START_TEST(come_and_go_beside_traffic)
+TEST(come_and_go_beside_traffic)
 {
     const uint32_t guests = short_run() ? 40 : 100;
     struct server server;
@@ -151,10 +150,33 @@ START_TEST(come_and_go_beside_traffic)
     client_works(&server, 0);
     server_close(&server);
 }
-END_TEST
+
+/* What a child inherits is nothing that it could add to; its parent goes on. */
+TEST(beside_a_child)
+{
+    struct server server;
+    struct sluice_endpoint endpoint;
+    int status;
+    server_open(&server, 8);
+    client_comes(&server, 0);
+    client_comes(&server, 1);
+    pid_t child = fork();
+    require(child >= 0, "fork: %s", strerror(errno));
+    if (child == 0) {
+        bool refused = sluice_multichannel_peer_add(server.all, &endpoint) == -EINVAL &&
+                       sluice_multichannel_peer_remove(server.all, 0) == -EINVAL;
+        _exit(refused ? 0 : 1);
+    }
+    client_goes(&server, 1, false);
+    client_works(&server, client_comes(&server, 1));
+    client_works(&server, client_comes(&server, 2));
+    require(waitpid(child, &status, 0) == child && status == 0, "the child ended with %#x", status);
+    client_works(&server, 0);
+    server_close(&server);
+}
 
 /* When it returns, no buffer is touched, and memory can be deregistered. */
-START_TEST(removed_with_work_in_flight)
+TEST(removed_with_work_in_flight)
 {
     struct server server;
     struct memory near;
@@ -196,10 +218,9 @@ START_TEST(removed_with_work_in_flight)
     }
     server_close(&server);
 }
-END_TEST
 
 /* All depths of all can be in flight, however the queues of the device have grown. */
-START_TEST(all_queues_full)
+TEST(all_queues_full)
 {
     const uint32_t guests = short_run() ? 30 : 120;
     struct server server;
@@ -241,10 +262,9 @@ START_TEST(all_queues_full)
     client_works(&server, client_comes(&server, 0));
     server_close(&server);
 }
-END_TEST
 
 /* Many come and go, in any order, while others exchange messages and sleep on the fd. */
-START_TEST(three_hundred_come_and_go)
+TEST(three_hundred_come_and_go)
 {
     const uint32_t guests = short_run() ? 60 : 300;
     const int rounds = short_run() ? 200 : 1500;
@@ -275,10 +295,9 @@ START_TEST(three_hundred_come_and_go)
     }
     server_close(&server);
 }
-END_TEST
 
 /* A client that closes or whose end fails is found lost, removed, and another comes. */
-START_TEST(lost_and_replaced)
+TEST(lost_and_replaced)
 {
     struct server server;
     struct sluice_completion completion;
@@ -302,23 +321,8 @@ START_TEST(lost_and_replaced)
     }
     server_close(&server);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, indices_are_used_again);
-    tcase_add_test(tcase, added_to_those_there_were);
-    tcase_add_test(tcase, nothing_is_left_behind);
-    tcase_add_test(tcase, come_and_go_beside_traffic);
-    tcase_add_test(tcase, removed_with_work_in_flight);
-    tcase_add_test(tcase, all_queues_full);
-    tcase_add_test(tcase, three_hundred_come_and_go);
-    tcase_add_test(tcase, lost_and_replaced);
-    add_holes(tcase);
-    add_stale(tcase);
-}
 
 int main(void)
 {
-    return run_on_wires("members", device_is_soft() ? 60 : 600, add_tests);
+    return run_tests("members", device_is_soft() ? 60 : 600);
 }

@@ -53,6 +53,20 @@ int gather_late(struct sluice_prepared_multichannel *prepared,
 }
 #endif
 
+#ifdef IGNORED_PEER_ADD /* expect: -Wunused-result */
+void add_blindly(struct sluice_multichannel *mc, struct sluice_endpoint *endpoint)
+{
+    sluice_multichannel_peer_add(mc, endpoint);
+}
+#endif
+
+#ifdef IGNORED_PEER_REMOVE /* expect: -Wunused-result */
+void remove_blindly(struct sluice_multichannel *mc)
+{
+    sluice_multichannel_peer_remove(mc, 1);
+}
+#endif
+
 #ifdef IGNORED_PEER_RESET /* expect: -Wunused-result */
 void reset_blindly(struct sluice_multichannel *mc, struct sluice_endpoint *endpoint)
 {

@@ -130,7 +130,7 @@ static void check_queues(int limit)
 }
 
 /* From none, and from two, to many and back, twice. */
-START_TEST(further_queues)
+TEST(further_queues, .times = 2 * (int)COUNT(limits))
 {
     struct house house;
     uint32_t first = _i < (int)COUNT(limits) ? 0 : 2;
@@ -164,10 +164,9 @@ START_TEST(further_queues)
     }
     house_close(&house);
 }
-END_TEST
 
 /* Queues in the middle go, and their places are taken again; the others are left alone. */
-START_TEST(queues_with_holes)
+TEST(queues_with_holes)
 {
     struct house house;
     fake_verbs.device[0].max_cqe = 2 * PLACES;
@@ -196,7 +195,6 @@ START_TEST(queues_with_holes)
     check_queues(2 * PLACES);
     house_close(&house);
 }
-END_TEST
 
 /* A peer that came and went, and a handle that it leaves behind. */
 static struct sluice_handle leave_handle(struct house *house)
@@ -211,7 +209,7 @@ static struct sluice_handle leave_handle(struct house *house)
 }
 
 /* Each step fails once, with a new index and with one that is used again. */
-START_TEST(every_step_fails)
+TEST(every_step_fails, .times = 2)
 {
     struct sluice_completion completion;
     struct sluice_endpoint endpoint;
@@ -262,10 +260,9 @@ START_TEST(every_step_fails)
             "the handle still holds");
     house_close(&house);
 }
-END_TEST
 
 /* The queues of the device are full: one more finds no room until another goes. */
-START_TEST(full_device)
+TEST(full_device)
 {
     struct sluice_endpoint endpoint;
     struct house house;
@@ -287,10 +284,9 @@ START_TEST(full_device)
     }
     house_close(&house);
 }
-END_TEST
 
 /* Peers that share entries share them with those who come, and none overruns. */
-START_TEST(shared_entries)
+TEST(shared_entries)
 {
     struct house house;
     fake_verbs.device[0].max_cqe = 3 * PLACES;
@@ -313,10 +309,9 @@ START_TEST(shared_entries)
     check_queues(3 * PLACES);
     house_close(&house);
 }
-END_TEST
 
 /* A dead device: peers can still be removed, at once, and none is added. */
-START_TEST(dead_device)
+TEST(dead_device)
 {
     struct sluice_endpoint endpoint;
     struct house house;
@@ -332,20 +327,9 @@ START_TEST(dead_device)
     }
     house_close(&house);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, further_queues, 0, 2 * (int)COUNT(limits));
-    tcase_add_test(tcase, queues_with_holes);
-    tcase_add_loop_test(tcase, every_step_fails, 0, 2);
-    tcase_add_test(tcase, full_device);
-    tcase_add_test(tcase, shared_entries);
-    tcase_add_test(tcase, dead_device);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {{"members", WIRE_SELF, 60, add_tests}};
-    return run_verbs("verbs_members", cases, COUNT(cases));
+    static const struct tests groups[] = {{"members", WIRE_SELF, 60}};
+    return run_verbs("verbs_members", groups, COUNT(groups));
 }

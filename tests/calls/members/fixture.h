@@ -33,8 +33,4 @@ struct sluice_request client_request(const struct server *server, uint32_t opcod
 /* Takes one completion, which must be there or come. */
 struct sluice_completion server_next(struct server *server);
 
-/* Tests of the other sources. */
-void add_holes(TCase *tcase);
-void add_stale(TCase *tcase);
-
 #endif

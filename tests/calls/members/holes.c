@@ -22,7 +22,7 @@ static bool is_hole(uint32_t index)
     return index == 1 || index == 3;
 }
 
-START_TEST(calls_of_one_peer)
+TEST(calls_of_one_peer)
 {
     struct server server;
     struct sluice_channel_info info = {.size = sizeof(info)};
@@ -59,7 +59,6 @@ START_TEST(calls_of_one_peer)
                  "");
     server_close(&server);
 }
-END_TEST
 
 /* Each request has its own answer, in the order of the list. */
 static void check_results(const struct sluice_completion *completions)
@@ -73,7 +72,7 @@ static void check_results(const struct sluice_completion *completions)
     }
 }
 
-START_TEST(calls_of_many_peers)
+TEST(calls_of_many_peers)
 {
     struct server server;
     struct sluice_completion completions[PEERS];
@@ -129,9 +128,8 @@ START_TEST(calls_of_many_peers)
     require_result(sluice_multichannel_poll(all, completions, PEERS), 2);
     server_close(&server);
 }
-END_TEST
 
-START_TEST(waits_with_holes)
+TEST(waits_with_holes)
 {
     struct server server;
     struct sluice_counters before = {.size = sizeof(before)};
@@ -167,10 +165,9 @@ START_TEST(waits_with_holes)
     require_result(sluice_multichannel_peer_state(all, 0), SLUICE_STATE_FAILED);
     server_close(&server);
 }
-END_TEST
 
 /* Nothing of it changes while a scope is open, and posts in it know of the holes. */
-START_TEST(scope_with_holes)
+TEST(scope_with_holes)
 {
     struct server server;
     struct sluice_completion completion;
@@ -198,13 +195,4 @@ START_TEST(scope_with_holes)
     client_comes(&server, 1);
     client_works(&server, 1);
     server_close(&server);
-}
-END_TEST
-
-void add_holes(TCase *tcase)
-{
-    tcase_add_test(tcase, calls_of_one_peer);
-    tcase_add_test(tcase, calls_of_many_peers);
-    tcase_add_test(tcase, waits_with_holes);
-    tcase_add_test(tcase, scope_with_holes);
 }

@@ -12,7 +12,7 @@ static struct sluice_handle post_one(struct server *server, uint32_t opcode, uin
 }
 
 /* What was done, what was cancelled, and what nobody has seen, each by its handle. */
-START_TEST(handles_of_a_removed_peer)
+TEST(handles_of_a_removed_peer)
 {
     struct server server;
     struct sluice_completion completion;
@@ -54,10 +54,9 @@ START_TEST(handles_of_a_removed_peer)
     require(completion.user_data == 4 && completion.flags == 0, "%#x", completion.flags);
     server_close(&server);
 }
-END_TEST
 
 /* They come once, marked, however late, and the new peer's work comes unmarked. */
-START_TEST(results_nobody_has_seen)
+TEST(results_nobody_has_seen)
 {
     struct server server;
     struct sluice_completion completion;
@@ -86,10 +85,9 @@ START_TEST(results_nobody_has_seen)
     require_result(sluice_multichannel_next(server.all, 0, &completion), -ENOENT);
     server_close(&server);
 }
-END_TEST
 
 /* Failures that were kept aside because their places were needed are marked and stale, too. */
-START_TEST(failures_that_were_kept_aside)
+TEST(failures_that_were_kept_aside)
 {
     struct server server;
     struct sluice_completion completion;
@@ -120,9 +118,8 @@ START_TEST(failures_that_were_kept_aside)
     require(marked == 56, "%u", marked);
     server_close(&server);
 }
-END_TEST
 
-START_TEST(regions_of_a_removed_peer)
+TEST(regions_of_a_removed_peer)
 {
     struct server server;
     struct sluice_peer_remote_mr tags[2];
@@ -179,10 +176,9 @@ START_TEST(regions_of_a_removed_peer)
     require_error(sluice_multichannel_peer_remote(server.all, 1, &remote, NULL), -EINVAL, "tagged");
     server_close(&server);
 }
-END_TEST
 
 /* An endpoint that an earlier peer was given leads nowhere, and reaches nobody else. */
-START_TEST(endpoint_of_a_removed_peer)
+TEST(endpoint_of_a_removed_peer)
 {
     struct server server;
     struct sluice_endpoint ours;
@@ -204,14 +200,4 @@ START_TEST(endpoint_of_a_removed_peer)
     }
     sluice_channel_close(late);
     server_close(&server);
-}
-END_TEST
-
-void add_stale(TCase *tcase)
-{
-    tcase_add_test(tcase, handles_of_a_removed_peer);
-    tcase_add_test(tcase, results_nobody_has_seen);
-    tcase_add_test(tcase, failures_that_were_kept_aside);
-    tcase_add_test(tcase, regions_of_a_removed_peer);
-    tcase_add_test(tcase, endpoint_of_a_removed_peer);
 }
