@@ -81,8 +81,7 @@ for program in access arguments atomics attributes barriers barriers_blame barri
   barriers_mixed contention counters data deadlines devices elements endpoints errors event_loop \
   fault_close fault_depth fault_fork fault_signals fault_unpolled forms gather inline members \
   memory misuse node node_alone node_open objects order partly path peers reset scope \
-  scope_block scope_posts \
-  scope_stale semantics submit threads unpolled waiting words wrap; do
+  scope_block scope_posts scope_stale semantics submit threads unpolled waiting words wrap; do
   later rxe 'tidy rxe eager hurry=8' $program
 done
 one_rank() {

@@ -138,7 +138,7 @@ int run_cases(const char *name, const struct cases *cases, size_t count)
 
 int run_groups(const char *name, const struct tests *groups, size_t count)
 {
-    struct cases cases[16] = {{NULL}};
+    struct cases cases[16];
     require(count <= COUNT(cases), "%zu groups", count);
     for (size_t i = 0; i < count; i++) {
         cases[i] = (struct cases){groups[i].name, groups[i].wire, groups[i].seconds, NULL};
