@@ -225,7 +225,7 @@ static _Noreturn void leave(void)
     exit(7);
 }
 
-START_TEST(objects_of_the_parent_are_none)
+TEST(objects_of_the_parent_are_none)
 {
     struct estate estate;
     estate_open(&estate);
@@ -242,10 +242,9 @@ START_TEST(objects_of_the_parent_are_none)
     await_child(pid);
     estate_close(&estate);
 }
-END_TEST
 
 /* No handler of ours is called then. */
-START_TEST(so_they_are_without_handlers)
+TEST(so_they_are_without_handlers)
 {
     struct estate estate;
     estate_open(&estate);
@@ -259,10 +258,9 @@ START_TEST(so_they_are_without_handlers)
     await_child(pid);
     estate_close(&estate);
 }
-END_TEST
 
 /* Before and after what the child makes, whose names and memory are not taken for the parent's. */
-START_TEST(a_child_makes_its_own)
+TEST(a_child_makes_its_own)
 {
     struct estate estate;
     estate_open(&estate);
@@ -289,7 +287,6 @@ START_TEST(a_child_makes_its_own)
     await_child(pid);
     estate_close(&estate);
 }
-END_TEST
 
 static atomic_bool stopped;
 
@@ -326,11 +323,17 @@ static void log_nothing(uint32_t level, const char *line, void *user)
     (void)user;
 }
 
+/* The pretend device, and malloc() of sanitizers, have locks that no child can free. */
+static bool has_other_locks(void)
+{
+    return device_is_pretend() || SANITIZED;
+}
+
 /*
  * Whatever other threads are at, their locks are not in the child's way. The
  * pretend device has locks of its own, which are.
  */
-START_TEST(locks_are_free_in_a_child)
+TEST(locks_are_free_in_a_child, .unless = has_other_locks)
 {
     static void *(*const works[])(void *) = {open_and_close, open_and_close, make_domains};
     pthread_t threads[COUNT(works)];
@@ -354,20 +357,8 @@ START_TEST(locks_are_free_in_a_child)
     }
     require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, objects_of_the_parent_are_none);
-    tcase_add_test(tcase, so_they_are_without_handlers);
-    tcase_add_test(tcase, a_child_makes_its_own);
-    /* The pretend device, and malloc() of sanitizers, have locks that no child can free. */
-    if (!device_is_pretend() && !SANITIZED) {
-        tcase_add_test(tcase, locks_are_free_in_a_child);
-    }
-}
 
 int main(void)
 {
-    return run_on_wires("forked", device_is_soft() ? 60 : 300, add_tests);
+    return run_tests("forked", device_is_soft() ? 60 : 300);
 }

@@ -36,7 +36,7 @@
 #include "../support/process.h"
 #include "semantics/fixture.h"
 
-START_TEST(unknown_peer_index)
+TEST(unknown_peer_index)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -60,9 +60,8 @@ START_TEST(unknown_peer_index)
     value_check(fixture.far.bytes, fixture.far.length, 0);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(empty_list)
+TEST(empty_list)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -81,9 +80,8 @@ START_TEST(empty_list)
     require_ok(sluice_multichannel_scatter_send(hub, NULL, 0, 0, NULL));
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(empty_sge_list)
+TEST(empty_sge_list)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -97,9 +95,8 @@ START_TEST(empty_sge_list)
     require_class(&completion, SLUICE_CLASS_NONE);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(duplicate_peers_in_a_list)
+TEST(duplicate_peers_in_a_list)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -120,7 +117,6 @@ START_TEST(duplicate_peers_in_a_list)
     require(memcmp(fixture.far.bytes, fixture.near.bytes + 7 * SLOT, SLOT) == 0, "slot %u", 7);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Peer 1 has failed. */
 static void break_one(struct fixture *fixture)
@@ -128,7 +124,7 @@ static void break_one(struct fixture *fixture)
     star_break(&fixture->star, 1);
 }
 
-START_TEST(scoped_list_fails_midway)
+TEST(scoped_list_fails_midway)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -153,9 +149,8 @@ START_TEST(scoped_list_fails_midway)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(blocking_list_fails_midway)
+TEST(blocking_list_fails_midway)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -188,9 +183,8 @@ START_TEST(blocking_list_fails_midway)
     require_class(&fixture.completions[2], SLUICE_CLASS_TIMEOUT);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(unpolled_list_fails_midway)
+TEST(unpolled_list_fails_midway)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -213,9 +207,8 @@ START_TEST(unpolled_list_fails_midway)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(completion_of_a_scatter_fails)
+TEST(completion_of_a_scatter_fails)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -232,9 +225,8 @@ START_TEST(completion_of_a_scatter_fails)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(scope_exit_order)
+TEST(scope_exit_order)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -257,9 +249,8 @@ START_TEST(scope_exit_order)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(polled_error_is_delivered)
+TEST(polled_error_is_delivered)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -273,9 +264,8 @@ START_TEST(polled_error_is_delivered)
     require(fixture.report.failed == 0 && fixture.report.unseen == 2, "%u", fixture.report.unseen);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(strict_scope)
+TEST(strict_scope)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -299,32 +289,8 @@ START_TEST(strict_scope)
     }
     fixture_close(&fixture);
 }
-END_TEST
-
-static void add_list_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, unknown_peer_index);
-    tcase_add_test(tcase, empty_list);
-    tcase_add_test(tcase, empty_sge_list);
-    tcase_add_test(tcase, duplicate_peers_in_a_list);
-    tcase_add_test(tcase, scoped_list_fails_midway);
-    tcase_add_test(tcase, blocking_list_fails_midway);
-    tcase_add_test(tcase, unpolled_list_fails_midway);
-    tcase_add_test(tcase, completion_of_a_scatter_fails);
-    tcase_add_test(tcase, scope_exit_order);
-    tcase_add_test(tcase, polled_error_is_delivered);
-    tcase_add_test(tcase, strict_scope);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"lists, self", WIRE_SELF, 30, add_list_tests},
-        {"lists, tcp", WIRE_TCP, 30, add_list_tests},
-        {"handles, self", WIRE_SELF, 30, add_handle_tests},
-        {"handles, tcp", WIRE_TCP, 30, add_handle_tests},
-        {"peers, self", WIRE_SELF, 30, add_peer_tests},
-        {"peers, tcp", WIRE_TCP, 30, add_peer_tests},
-    };
-    return run_cases("semantics", cases, COUNT(cases));
+    return run_tests("semantics", 30);
 }

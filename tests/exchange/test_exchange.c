@@ -94,7 +94,7 @@ static struct seat *sit_alone(struct seat *seat, bool whole)
     return seat;
 }
 
-START_TEST(wrong_providers)
+TEST(wrong_providers)
 {
     struct sluice_exchange_provider good = {.size = sizeof(good), .allgather = gather};
     struct sluice_exchange_provider bad = good;
@@ -117,9 +117,8 @@ START_TEST(wrong_providers)
     longer.known.size = sizeof(longer);
     require_null(sluice_exchange_wrap(&longer.known, NULL, 0, 1), E2BIG, "non-zero");
 }
-END_TEST
 
-START_TEST(wrong_arguments_change_nothing)
+TEST(wrong_arguments_change_nothing)
 {
     struct seat seat;
     uint8_t bytes[16] = {0};
@@ -164,9 +163,8 @@ START_TEST(wrong_arguments_change_nothing)
     require(seat.closes == 1, "closed %u times", seat.closes);
     sluice_exchange_close(NULL);
 }
-END_TEST
 
-START_TEST(what_it_is)
+TEST(what_it_is)
 {
     struct seat seat;
     struct sluice_exchange_info info = {.size = sizeof(info)};
@@ -178,10 +176,9 @@ START_TEST(what_it_is)
     require(info.device[0] == '\0', "%s", info.device);
     sluice_exchange_close(seat.exchange);
 }
-END_TEST
 
 /* With what the program has, and of allgather alone, but never of no bytes. */
-START_TEST(functions_that_are_there_are_called)
+TEST(functions_that_are_there_are_called)
 {
     struct seat seat;
     uint8_t to[3] = {4, 5, 6};
@@ -204,7 +201,6 @@ START_TEST(functions_that_are_there_are_called)
     require(seat.gathers == 3 && seat.bytes == 1, "%u gathers of %zu", seat.gathers, seat.bytes);
     sluice_exchange_close(seat.exchange);
 }
-END_TEST
 
 static int call_number_within(struct sluice_exchange *exchange, int number, int64_t deadline)
 {
@@ -229,7 +225,7 @@ static int call_number(struct sluice_exchange *exchange, int number)
 }
 
 /* Who has no time left does not begin what others would wait for: nothing is broken. */
-START_TEST(deadlines_of_zero)
+TEST(deadlines_of_zero)
 {
     const struct sluice_exchange_attr attr = {.size = sizeof(attr), .ranks = 1};
     struct seat seat;
@@ -249,9 +245,8 @@ START_TEST(deadlines_of_zero)
     }
     require_null(sluice_exchange_open(&attr, 0), ETIMEDOUT, "deadline 0");
 }
-END_TEST
 
-START_TEST(a_failure_is_for_good)
+TEST(a_failure_is_for_good)
 {
     struct seat seat;
     for (int number = 0; number < 4; number++) {
@@ -274,10 +269,9 @@ START_TEST(a_failure_is_for_good)
     require_error(sluice_exchange_barrier(seat.exchange, LONG), -EINVAL, "allgather returned 3");
     sluice_exchange_close(seat.exchange);
 }
-END_TEST
 
 /* Nobody is told of such a call: the next one is as good as if it had not been made. */
-START_TEST(a_deadline_of_0_says_nothing)
+TEST(a_deadline_of_0_says_nothing)
 {
     struct seat seat;
     uint8_t to[3] = {0}, from[3];
@@ -298,7 +292,6 @@ START_TEST(a_deadline_of_0_says_nothing)
         sluice_exchange_close(exchange);
     }
 }
-END_TEST
 
 /* As much as is left, and if that is nothing, then as little as can be told. */
 static int take_time(void *argument, const void *own, void *all, size_t bytes, int64_t deadline)
@@ -308,7 +301,7 @@ static int take_time(void *argument, const void *own, void *all, size_t bytes, i
     return gather(argument, own, all, bytes, deadline);
 }
 
-START_TEST(functions_are_never_given_a_deadline_of_0)
+TEST(functions_are_never_given_a_deadline_of_0)
 {
     struct seat seat = {.rank = 1, .ranks = 3};
     const struct sluice_exchange_provider provider = {.size = sizeof(provider),
@@ -321,9 +314,8 @@ START_TEST(functions_are_never_given_a_deadline_of_0)
     require_result(seat.gathers, 3);
     sluice_exchange_close(exchange);
 }
-END_TEST
 
-START_TEST(errno_is_kept)
+TEST(errno_is_kept)
 {
     struct seat seat;
     uint32_t rank, ranks;
@@ -334,7 +326,6 @@ START_TEST(errno_is_kept)
     sluice_exchange_close(seat.exchange);
     require(errno == 77, "%d", errno);
 }
-END_TEST
 
 static void *run_seat(void *argument)
 {
@@ -405,11 +396,10 @@ static void swap_all(struct seat *seat)
     require_ok(sluice_exchange_barrier(seat->exchange, LONG));
 }
 
-START_TEST(alltoall_of_allgathers)
+TEST(alltoall_of_allgathers)
 {
     run_table(RANKS, (size_t)RANKS * SLUICE_EXCHANGE_MAX_BYTES, swap_all);
 }
-END_TEST
 
 static void find_locality(struct seat *seat)
 {
@@ -419,11 +409,10 @@ static void find_locality(struct seat *seat)
     require(rank == seat->rank && ranks == seat->ranks, "%u of %u", rank, ranks);
 }
 
-START_TEST(ranks_of_one_host)
+TEST(ranks_of_one_host)
 {
     run_table(RANKS, 4096, find_locality);
 }
-END_TEST
 
 /* Odd ranks are elsewhere: their host is another one. */
 static int gather_from_afar(void *argument, const void *own, void *all, size_t bytes,
@@ -440,7 +429,7 @@ static int gather_from_afar(void *argument, const void *own, void *all, size_t b
     return 0;
 }
 
-START_TEST(ranks_of_two_hosts)
+TEST(ranks_of_two_hosts)
 {
     struct seat seat = {.rank = 3, .ranks = 7};
     struct sluice_exchange_provider provider = {.size = sizeof(provider),
@@ -452,7 +441,6 @@ START_TEST(ranks_of_two_hosts)
     require(rank == 1 && ranks == 3, "%u of %u", rank, ranks);
     sluice_exchange_close(exchange);
 }
-END_TEST
 
 static struct sluice_exchange_attr lone_attr(void)
 {
@@ -460,7 +448,7 @@ static struct sluice_exchange_attr lone_attr(void)
         .size = sizeof(struct sluice_exchange_attr), .kind = SLUICE_EXCHANGE_TCP, .ranks = 2};
 }
 
-START_TEST(wrong_attributes)
+TEST(wrong_attributes)
 {
     static const char *const roots[] = {"host",  "host:", "host:0", "host:65536", ":123",
                                         "1:2:3", "[::1]", "[::1:5", "host:12x"};
@@ -496,30 +484,12 @@ START_TEST(wrong_attributes)
     attr.job = name;
     require_null(sluice_exchange_open(&attr, LONG), EINVAL, "job 64");
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    /* What a launcher of the tests says is not of them. */
-    unsetenv("SLUICE_ROOT");
-    unsetenv("SLUICE_HOST_FILE");
-    tcase_add_test(tcase, wrong_providers);
-    tcase_add_test(tcase, wrong_arguments_change_nothing);
-    tcase_add_test(tcase, what_it_is);
-    tcase_add_test(tcase, functions_that_are_there_are_called);
-    tcase_add_test(tcase, deadlines_of_zero);
-    tcase_add_test(tcase, a_failure_is_for_good);
-    tcase_add_test(tcase, a_deadline_of_0_says_nothing);
-    tcase_add_test(tcase, functions_are_never_given_a_deadline_of_0);
-    tcase_add_test(tcase, errno_is_kept);
-    tcase_add_test(tcase, alltoall_of_allgathers);
-    tcase_add_test(tcase, ranks_of_one_host);
-    tcase_add_test(tcase, ranks_of_two_hosts);
-    tcase_add_test(tcase, wrong_attributes);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {{"own", WIRE_SELF, 30, add}};
-    return run_cases("exchange", cases, COUNT(cases));
+    const struct tests cases[] = {{"own", WIRE_SELF, 30}};
+    /* What a launcher of the tests says is not of them. */
+    unsetenv("SLUICE_ROOT");
+    unsetenv("SLUICE_HOST_FILE");
+    return run_groups("exchange", cases, COUNT(cases));
 }

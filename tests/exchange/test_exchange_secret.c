@@ -37,7 +37,7 @@ static bool has_secrets(void)
 
 #define BY_ATTR " sluice_exchange_attr.secret_file"
 
-START_TEST(d3_files_of_secrets)
+TEST(d3_files_of_secrets)
 {
     static const struct {
         const char *text;
@@ -78,10 +78,15 @@ START_TEST(d3_files_of_secrets)
     unsetenv("SLUICE_SECRET_FILE");
     party_require(&parties.party[0], -EINVAL, "cannot open /nowhere/secret SLUICE_SECRET_FILE");
 }
-END_TEST
+
+/* Nobody else can give a file away. */
+static bool is_no_root(void)
+{
+    return geteuid() != 0;
+}
 
 /* What root may read is not root's secret for it. */
-START_TEST(d3_owners_of_secrets)
+TEST(d3_owners_of_secrets, .unless = is_no_root)
 {
     struct parties parties;
     char path[40], words[120];
@@ -98,10 +103,9 @@ START_TEST(d3_owners_of_secrets)
     party_require(&parties.party[0], 0, "");
     unlink(path);
 }
-END_TEST
 
 /* The wrong one fails, the others go on when the right one comes. */
-START_TEST(d3_a_wrong_secret)
+TEST(d3_a_wrong_secret)
 {
     struct parties parties;
     char right[40], wrong[40];
@@ -129,10 +133,9 @@ START_TEST(d3_a_wrong_secret)
     unlink(right);
     unlink(wrong);
 }
-END_TEST
 
 /* Rank 0 with one and rank 1 without, the other way, and both with another. */
-START_TEST(d3_secrets_that_differ)
+TEST(d3_secrets_that_differ, .times = 3)
 {
     static const char *const words[] = {"rank 0 has a secret, and rank 1 has none",
                                         "rank 1 has a secret, and rank 0 has none",
@@ -150,7 +153,6 @@ START_TEST(d3_secrets_that_differ)
     unlink(one);
     unlink(other);
 }
-END_TEST
 
 /* Passes bytes on in both directions until rank 1 has said what is due, and keeps all. */
 static void relay(int rank, int root, uint8_t kept[HELLO + PROOF], uint8_t kept_root[HELLO])
@@ -162,7 +164,7 @@ static void relay(int rank, int root, uint8_t kept[HELLO + PROOF], uint8_t kept_
     require(hear(rank, kept + HELLO, PROOF) == PROOF, "no proof of rank 1");
 }
 
-START_TEST(d3_a_replayed_proof)
+TEST(d3_a_replayed_proof)
 {
     struct parties parties;
     char path[40], other[64];
@@ -199,10 +201,9 @@ START_TEST(d3_a_replayed_proof)
     party_require(&parties.party[1], 0, "");
     unlink(path);
 }
-END_TEST
 
 /* Whoever answers has heard a good greeting, and says what rank 0 said in it. */
-START_TEST(d3_a_replayed_rank_0)
+TEST(d3_a_replayed_rank_0)
 {
     struct parties parties;
     char path[40], other[64];
@@ -242,10 +243,9 @@ START_TEST(d3_a_replayed_rank_0)
     close(listener);
     unlink(path);
 }
-END_TEST
 
 /* Whoever answers says what rank 1 says: its hello, or with a hello of its own the proof. */
-START_TEST(d3_what_rank_1_says_is_reflected)
+TEST(d3_what_rank_1_says_is_reflected, .times = 2)
 {
     struct parties parties;
     char path[40];
@@ -274,24 +274,10 @@ START_TEST(d3_what_rank_1_says_is_reflected)
     close(listener);
     unlink(path);
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_test(tcase, d3_files_of_secrets);
-    if (geteuid() == 0) { /* nobody else can give a file away */
-        tcase_add_test(tcase, d3_owners_of_secrets);
-    }
-    tcase_add_test(tcase, d3_a_wrong_secret);
-    tcase_add_loop_test(tcase, d3_secrets_that_differ, 0, 3);
-    tcase_add_test(tcase, d3_a_replayed_proof);
-    tcase_add_test(tcase, d3_a_replayed_rank_0);
-    tcase_add_loop_test(tcase, d3_what_rank_1_says_is_reflected, 0, 2);
-}
 
 int main(void)
 {
-    const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add}};
+    const struct tests cases[] = {{"tcp", WIRE_TCP, 60}};
     /* What is refused is in the log. */
     if (sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL) != 0) {
         return EXIT_FAILURE;
@@ -300,5 +286,5 @@ int main(void)
         puts("1..0 # SKIP built without libsodium");
         return EXIT_SUCCESS;
     }
-    return run_cases("exchange_secret", cases, COUNT(cases));
+    return run_groups("exchange_secret", cases, COUNT(cases));
 }

@@ -84,7 +84,7 @@ static void carry(struct pair *pair, const struct sluice_mr *from, const struct 
 }
 
 /* Whatever pages there are: the region is as long as was asked for, zeroed, and works. */
-START_TEST(huge_pages_are_a_wish)
+TEST(huge_pages_are_a_wish)
 {
     static const size_t lengths[] = {1, 4097, 2 * MIB - 1, 2 * MIB, 3 * MIB};
     struct pair pair;
@@ -104,7 +104,6 @@ START_TEST(huge_pages_are_a_wish)
     }
     pair_close(&pair);
 }
-END_TEST
 
 static long free_pages(void)
 {
@@ -159,7 +158,7 @@ static void use_transparent_pages(struct sluice_pd *pd)
     configure(anonymous, "always");
 }
 
-START_TEST(huge_pages_that_there_are)
+TEST(huge_pages_that_there_are)
 {
     struct sides sides;
     sides_open(&sides);
@@ -169,10 +168,9 @@ START_TEST(huge_pages_that_there_are)
     }
     sides_close(&sides);
 }
-END_TEST
 
 /* The pages of memory that is the program's own are told as well. */
-START_TEST(page_size_of_any_region)
+TEST(page_size_of_any_region)
 {
     struct sides sides;
     sides_open(&sides);
@@ -196,9 +194,8 @@ START_TEST(page_size_of_any_region)
     munmap(pages, 4 * page);
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
     struct sides sides;
     static uint8_t bytes[100];
@@ -225,10 +222,9 @@ START_TEST(wrong_arguments)
     }
     sides_close(&sides);
 }
-END_TEST
 
 /* Memory that is not there, or may not be written: both transports say EFAULT. */
-START_TEST(memory_that_cannot_be_reached)
+TEST(memory_that_cannot_be_reached)
 {
     struct sides sides;
     sides_open(&sides);
@@ -263,10 +259,9 @@ START_TEST(memory_that_cannot_be_reached)
     close(fd);
     sides_close(&sides);
 }
-END_TEST
 
 /* Found by the library itself, before any device is asked. */
-START_TEST(wrong_dmabuf)
+TEST(wrong_dmabuf)
 {
     struct sides sides;
     sides_open(&sides);
@@ -293,10 +288,9 @@ START_TEST(wrong_dmabuf)
     close(fd);
     sides_close(&sides);
 }
-END_TEST
 
 /* Neither soft nor rxe can; who can refuses what is no dmabuf. The text says which it is. */
-START_TEST(unsupported_dmabuf)
+TEST(unsupported_dmabuf)
 {
     struct sides sides;
     sides_open(&sides);
@@ -322,7 +316,6 @@ START_TEST(unsupported_dmabuf)
     close(fd);
     sides_close(&sides);
 }
-END_TEST
 
 /* What a process has that a region could leave behind. */
 struct have {
@@ -364,7 +357,7 @@ static void one_cycle(struct sluice_pd *pd, uint8_t *bytes, size_t length, int i
     require(!sluice_mr_register_dmabuf(pd, 0, 1, 1, 0, 0), "an iova that does not fit");
 }
 
-START_TEST(a_thousand_cycles_leave_nothing)
+TEST(a_thousand_cycles_leave_nothing)
 {
     struct sides sides;
     size_t length = 3 * page_bytes();
@@ -391,7 +384,6 @@ START_TEST(a_thousand_cycles_leave_nothing)
     free(bytes);
     sides_close(&sides);
 }
-END_TEST
 
 /* Bytes that the kernel holds for the anonymous files of this process. */
 static size_t bytes_of_memfds(void)
@@ -422,7 +414,7 @@ static size_t resident_bytes(void *memory, size_t length)
 }
 
 /* What was allocated is there before it is touched. */
-START_TEST(allocated_memory_is_there)
+TEST(allocated_memory_is_there)
 {
     static const uint32_t access[] = {0, SLUICE_MR_HUGE_PAGES};
     struct sides sides;
@@ -437,10 +429,9 @@ START_TEST(allocated_memory_is_there)
     }
     sides_close(&sides);
 }
-END_TEST
 
 /* More than there can be is refused, and kills nobody. */
-START_TEST(more_memory_than_there_is)
+TEST(more_memory_than_there_is)
 {
     static const uint32_t access[] = {0, SLUICE_MR_HUGE_PAGES};
     struct sides sides;
@@ -459,10 +450,9 @@ START_TEST(more_memory_than_there_is)
     }
     sides_close(&sides);
 }
-END_TEST
 
 /* Memory of soft is a file to the kernel: a limit on those is no reason to die. */
-START_TEST(limit_on_files)
+TEST(limit_on_files)
 {
     struct rlimit before;
     struct sides sides;
@@ -478,7 +468,6 @@ START_TEST(limit_on_files)
     require(setrlimit(RLIMIT_FSIZE, &before) == 0, "%s", strerror(errno));
     sides_close(&sides);
 }
-END_TEST
 
 static void write_file(const char *folder, const char *name, const char *text)
 {
@@ -521,18 +510,20 @@ static void in_a_cgroup(struct rank *rank)
     (void)rank;
 }
 
-START_TEST(limit_of_a_memory_cgroup)
+TEST(limit_of_a_memory_cgroup)
 {
     if (device_is_soft()) {
         group_run(1, in_a_cgroup, NULL, 20);
     }
 }
-END_TEST
 
 #define LOCKABLE ((rlim_t)64 * 1024)
 
-/* Registers more than may be locked, as a user without rights; and as much as may be. */
-START_TEST(limit_on_locked_memory)
+/*
+ * Registers more than may be locked, as a user without rights; and as much as may be. The
+ * last test: without Check's fork it takes the rights of all that follow.
+ */
+TEST(limit_on_locked_memory)
 {
     struct rlimit limit = {.rlim_cur = LOCKABLE, .rlim_max = LOCKABLE};
     struct sides sides;
@@ -563,28 +554,9 @@ START_TEST(limit_on_locked_memory)
     munmap(bytes, MIB);
     sides_close(&sides);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, huge_pages_are_a_wish);
-    tcase_add_test(tcase, huge_pages_that_there_are);
-    tcase_add_test(tcase, page_size_of_any_region);
-    tcase_add_test(tcase, wrong_arguments);
-    tcase_add_test(tcase, memory_that_cannot_be_reached);
-    tcase_add_test(tcase, wrong_dmabuf);
-    tcase_add_test(tcase, unsupported_dmabuf);
-    tcase_add_test(tcase, a_thousand_cycles_leave_nothing);
-    tcase_add_test(tcase, allocated_memory_is_there);
-    tcase_add_test(tcase, more_memory_than_there_is);
-    tcase_add_test(tcase, limit_on_files);
-    tcase_add_test(tcase, limit_of_a_memory_cgroup);
-    /* The last one: without Check's fork it takes the rights of all that follow. */
-    tcase_add_test(tcase, limit_on_locked_memory);
-}
 
 int main(void)
 {
-    static const struct cases cases[] = {{"memory", WIRE_SELF, 60, add_tests}};
-    return run_cases("memory", cases, COUNT(cases));
+    static const struct tests cases[] = {{"memory", WIRE_SELF, 60}};
+    return run_groups("memory", cases, COUNT(cases));
 }

@@ -31,8 +31,4 @@ void check_slot(const struct fixture *fixture, uint32_t slot, bool written);
 /* Polls the hub until so many completions came. */
 void poll_hub(struct fixture *fixture, uint32_t count);
 
-/* handles.c, peers.c */
-void add_handle_tests(TCase *tcase);
-void add_peer_tests(TCase *tcase);
-
 #endif

@@ -5,7 +5,7 @@
 #include "../../support/process.h"
 #include "fixture.h"
 
-START_TEST(double_poll)
+TEST(double_poll)
 {
     struct fixture fixture;
     struct sluice_completion again;
@@ -25,10 +25,9 @@ START_TEST(double_poll)
     require_result(sluice_multichannel_poll(fixture.star.hub, &again, 1), 0);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A receive that nobody answers: neither dropping nor detaching its handle waits for it. */
-START_TEST(dropped_handle)
+TEST(dropped_handle)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -51,10 +50,9 @@ START_TEST(dropped_handle)
     require_result(sluice_multichannel_poll(fixture.star.hub, fixture.completions, 1), 0);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Thousands of results that nobody looks at: there is room for the next, always. */
-START_TEST(forgotten_handles)
+TEST(forgotten_handles)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -86,9 +84,8 @@ START_TEST(forgotten_handles)
             failures, results);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(handle_outlives_its_channel)
+TEST(handle_outlives_its_channel)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -113,7 +110,6 @@ START_TEST(handle_outlives_its_channel)
     require(fixture.report.posted == 1 && fixture.report.failed == 1, "%u", fixture.report.failed);
     fixture_close(&fixture);
 }
-END_TEST
 
 static int compare_ids(const void *left, const void *right)
 {
@@ -123,7 +119,7 @@ static int compare_ids(const void *left, const void *right)
 }
 
 /* Sends and receives, scoped and unpolled, and such as are refused, share one space. */
-START_TEST(request_ids)
+TEST(request_ids)
 {
     enum { ROUNDS = 500 };
     static struct sluice_handle handles[4 * ROUNDS];
@@ -154,9 +150,8 @@ START_TEST(request_ids)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(full_queues)
+TEST(full_queues)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -192,9 +187,8 @@ START_TEST(full_queues)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(completion_queue_never_overruns)
+TEST(completion_queue_never_overruns)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -225,16 +219,4 @@ START_TEST(completion_queue_never_overruns)
         star_works(&fixture.star, i);
     }
     fixture_close(&fixture);
-}
-END_TEST
-
-void add_handle_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, double_poll);
-    tcase_add_test(tcase, dropped_handle);
-    tcase_add_test(tcase, forgotten_handles);
-    tcase_add_test(tcase, handle_outlives_its_channel);
-    tcase_add_test(tcase, request_ids);
-    tcase_add_test(tcase, full_queues);
-    tcase_add_test(tcase, completion_queue_never_overruns);
 }

@@ -2,7 +2,7 @@
 /* What messages carry, and how peers are connected and fail. */
 #include "fixture.h"
 
-START_TEST(immediate_of_a_receive)
+TEST(immediate_of_a_receive)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -20,9 +20,8 @@ START_TEST(immediate_of_a_receive)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(bytes_of_sends_and_writes)
+TEST(bytes_of_sends_and_writes)
 {
     struct fixture fixture;
     struct sluice_completion completion;
@@ -50,9 +49,8 @@ START_TEST(bytes_of_sends_and_writes)
     require(completion.bytes == 0, "%llu", (unsigned long long)completion.bytes);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(sges_beyond_their_memory)
+TEST(sges_beyond_their_memory)
 {
     struct fixture fixture;
     struct sluice_sge sge = {.addr = 7};
@@ -67,9 +65,8 @@ START_TEST(sges_beyond_their_memory)
     require_ok(sluice_mr_sge(fixture.near.mr, length, 0, &sge));
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(endpoint_count_mismatch)
+TEST(endpoint_count_mismatch)
 {
     struct sides sides;
     struct sluice_endpoint endpoints[PEERS + 1];
@@ -86,9 +83,8 @@ START_TEST(endpoint_count_mismatch)
     }
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(handshake_fails_for_one_peer)
+TEST(handshake_fails_for_one_peer)
 {
     struct fixture fixture;
     struct sluice_endpoint endpoints[2];
@@ -114,9 +110,8 @@ START_TEST(handshake_fails_for_one_peer)
     sluice_multichannel_close(both);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(no_peers_at_all)
+TEST(no_peers_at_all)
 {
     struct sides sides;
     sides_open(&sides);
@@ -125,9 +120,8 @@ START_TEST(no_peers_at_all)
                  "65537 peers");
     sides_close(&sides);
 }
-END_TEST
 
-START_TEST(error_after_an_error)
+TEST(error_after_an_error)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -153,16 +147,4 @@ START_TEST(error_after_an_error)
     star_reset(&fixture.star, 1);
     star_works(&fixture.star, 1);
     fixture_close(&fixture);
-}
-END_TEST
-
-void add_peer_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, immediate_of_a_receive);
-    tcase_add_test(tcase, bytes_of_sends_and_writes);
-    tcase_add_test(tcase, sges_beyond_their_memory);
-    tcase_add_test(tcase, endpoint_count_mismatch);
-    tcase_add_test(tcase, handshake_fails_for_one_peer);
-    tcase_add_test(tcase, no_peers_at_all);
-    tcase_add_test(tcase, error_after_an_error);
 }
