@@ -21,7 +21,7 @@ static uint64_t sum(const uint64_t *values, size_t count)
     return total;
 }
 
-START_TEST(counters_start_at_zero)
+TEST(counters_start_at_zero)
 {
     const struct sluice_counters none = {0};
     struct fixture fixture;
@@ -33,9 +33,8 @@ START_TEST(counters_start_at_zero)
             (unsigned long long)counters.sleeps, (unsigned long long)counters.wakes);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
     struct sluice_counters counters = {.size = sizeof(counters) - 8, .refused = 5};
     struct star star;
@@ -53,10 +52,9 @@ START_TEST(wrong_arguments)
     require(counters.refused == 5, "%llu", (unsigned long long)counters.refused);
     star_close(&star);
 }
-END_TEST
 
 /* Each operation, blocking, moves its own counts and no others. */
-START_TEST(blocking_operations)
+TEST(blocking_operations)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);
@@ -94,10 +92,9 @@ START_TEST(blocking_operations)
     fixture_check(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* They count as operations of 8 bytes, where the device has them. */
-START_TEST(atomic_operations)
+TEST(atomic_operations)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);
@@ -121,7 +118,6 @@ START_TEST(atomic_operations)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The ways to ask for work. */
 enum way { BLOCKING, LISTED, UNPOLLED, SCOPED, WAYS };
@@ -185,7 +181,7 @@ static void do_message(struct fixture *fixture, enum way way, int from, size_t l
 }
 
 /* Of 100 random operations the sums are known, however they were asked for. */
-START_TEST(sums_of_random_operations)
+TEST(sums_of_random_operations)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_message = MESSAGE};
     struct fixture fixture;
@@ -208,10 +204,9 @@ START_TEST(sums_of_random_operations)
     require(counters.polls >= OPERATIONS / 2, "%llu polls", (unsigned long long)counters.polls);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* What the library asks of a peer on its own account is nobody's request. */
-START_TEST(signs_of_life_are_not_counted)
+TEST(signs_of_life_are_not_counted)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);
@@ -221,10 +216,9 @@ START_TEST(signs_of_life_are_not_counted)
             (unsigned long long)read_channel(fixture.pair.channels[0]).discarded);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* What nobody waits for is counted all the same, when it is found. */
-START_TEST(detached_work_is_counted)
+TEST(detached_work_is_counted)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);
@@ -237,10 +231,9 @@ START_TEST(detached_work_is_counted)
     fixture_check(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Once for a call that waits, however long and for how many requests. */
-START_TEST(full_queues)
+TEST(full_queues)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH, .max_message = MESSAGE};
@@ -294,10 +287,9 @@ START_TEST(full_queues)
     fixture_check(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Results that nobody looked at, when their places are needed: the rest is still there. */
-START_TEST(forgotten_results)
+TEST(forgotten_results)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = DEPTH};
     struct sluice_completion completions[3 * DEPTH];
@@ -317,10 +309,9 @@ START_TEST(forgotten_results)
     fixture_check(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* What was counted before is still there, and resets are counted themselves. */
-START_TEST(counters_stay_over_resets)
+TEST(counters_stay_over_resets)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);
@@ -338,10 +329,9 @@ START_TEST(counters_stay_over_resets)
     }
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A wait that may only sleep does, one that may only spin does not. */
-START_TEST(sleeps_and_polls)
+TEST(sleeps_and_polls)
 {
     static const uint32_t modes[] = {SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_SPIN, SLUICE_WAIT_EVENT};
     for (size_t i = 0; i < COUNT(modes); i++) {
@@ -368,9 +358,8 @@ START_TEST(sleeps_and_polls)
         fixture_close(&fixture);
     }
 }
-END_TEST
 
-START_TEST(wakes)
+TEST(wakes)
 {
     struct sluice_completion completion;
     struct fixture fixture;
@@ -391,10 +380,9 @@ START_TEST(wakes)
             (unsigned long long)read_channel(channel).wakes);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* A multichannel is the sum of its peers, and a peer is told nothing of the others. */
-START_TEST(peers_are_counted_apart)
+TEST(peers_are_counted_apart)
 {
     struct star star;
     struct sluice_counters wanted[3];
@@ -436,27 +424,8 @@ START_TEST(peers_are_counted_apart)
     require(read_all(star.hub).polls > 0, "%s", "no polls");
     star_close(&star);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    add_failures(tcase);
-    tcase_add_test(tcase, counters_start_at_zero);
-    tcase_add_test(tcase, wrong_arguments);
-    tcase_add_test(tcase, blocking_operations);
-    tcase_add_test(tcase, atomic_operations);
-    tcase_add_test(tcase, sums_of_random_operations);
-    tcase_add_test(tcase, detached_work_is_counted);
-    tcase_add_test(tcase, signs_of_life_are_not_counted);
-    tcase_add_test(tcase, full_queues);
-    tcase_add_test(tcase, forgotten_results);
-    tcase_add_test(tcase, counters_stay_over_resets);
-    tcase_add_test(tcase, sleeps_and_polls);
-    tcase_add_test(tcase, wakes);
-    tcase_add_test(tcase, peers_are_counted_apart);
-}
 
 int main(void)
 {
-    return run_on_wires("counters", device_is_soft() ? 60 : 300, add_tests);
+    return run_tests("counters", device_is_soft() ? 60 : 300);
 }

@@ -75,7 +75,7 @@ static void check_expired(const struct sluice_completion *completions, uint32_t 
 
 #define require_expired(call) require_error(call, -ETIMEDOUT, "deadline 0 nothing was posted")
 
-START_TEST(blocking_calls_of_a_multichannel)
+TEST(blocking_calls_of_a_multichannel)
 {
     struct stand stand;
     struct sluice_completion completion = {0};
@@ -98,9 +98,8 @@ START_TEST(blocking_calls_of_a_multichannel)
     }
     stand_close(&stand, 3);
 }
-END_TEST
 
-START_TEST(blocking_calls_of_a_channel)
+TEST(blocking_calls_of_a_channel)
 {
     struct stand stand;
     struct sluice_completion completion = {0};
@@ -122,9 +121,8 @@ START_TEST(blocking_calls_of_a_channel)
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
     stand_close(&stand, 3);
 }
-END_TEST
 
-START_TEST(blocking_lists)
+TEST(blocking_lists)
 {
     struct stand stand;
     struct sluice_request requests[REQUESTS];
@@ -162,9 +160,8 @@ START_TEST(blocking_lists)
     check_expired(completions, 6);
     stand_close(&stand, 3);
 }
-END_TEST
 
-START_TEST(unpolled_posts)
+TEST(unpolled_posts)
 {
     struct stand stand;
     struct sluice_request requests[REQUESTS];
@@ -194,14 +191,13 @@ START_TEST(unpolled_posts)
     require_result(sluice_multichannel_next(hub, 0, &completion), -ENOENT);
     stand_close(&stand, 3);
 }
-END_TEST
 
 static struct sluice_scope_report report_of(void)
 {
     return (struct sluice_scope_report){.size = sizeof(struct sluice_scope_report)};
 }
 
-START_TEST(scopes)
+TEST(scopes)
 {
     struct stand stand;
     struct sluice_request requests[REQUESTS];
@@ -230,10 +226,9 @@ START_TEST(scopes)
     require_ok(sluice_scope_end(scope, NULL));
     stand_close(&stand, 3);
 }
-END_TEST
 
 /* What waits in a scope for room finds none until the deadline; what comes then is not posted. */
-START_TEST(scope_whose_deadline_was_seen_to_pass)
+TEST(scope_whose_deadline_was_seen_to_pass)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_depth = 1};
     struct star star;
@@ -256,10 +251,9 @@ START_TEST(scope_whose_deadline_was_seen_to_pass)
     star_works(&star, 1);
     star_close(&star);
 }
-END_TEST
 
 /* Mistakes are found first, and a peer that has failed says so. */
-START_TEST(what_comes_before_the_deadline)
+TEST(what_comes_before_the_deadline)
 {
     struct stand stand;
     struct sluice_request requests[2];
@@ -280,10 +274,9 @@ START_TEST(what_comes_before_the_deadline)
     require_result(sluice_multichannel_post(hub, requests, 2, 0, NULL), -ENOTCONN);
     stand_close(&stand, 1);
 }
-END_TEST
 
 /* Work that has time goes on beside work that has none. */
-START_TEST(other_work_goes_on)
+TEST(other_work_goes_on)
 {
     struct stand stand;
     struct sluice_handle handles[2];
@@ -304,21 +297,8 @@ START_TEST(other_work_goes_on)
     }
     stand_close(&stand, 3);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, blocking_calls_of_a_multichannel);
-    tcase_add_test(tcase, blocking_calls_of_a_channel);
-    tcase_add_test(tcase, blocking_lists);
-    tcase_add_test(tcase, unpolled_posts);
-    tcase_add_test(tcase, scopes);
-    tcase_add_test(tcase, scope_whose_deadline_was_seen_to_pass);
-    tcase_add_test(tcase, what_comes_before_the_deadline);
-    tcase_add_test(tcase, other_work_goes_on);
-}
 
 int main(void)
 {
-    return run_on_wires("deadlines", 30, add_tests);
+    return run_tests("deadlines", 30);
 }

@@ -26,7 +26,7 @@ static struct sluice_handle post_receive(struct sluice_channel *channel)
     return post(channel, &receive);
 }
 
-START_TEST(handles_are_written_whole)
+TEST(handles_are_written_whole)
 {
     struct pair pair;
     struct sluice_handle handles[2];
@@ -41,7 +41,6 @@ START_TEST(handles_are_written_whole)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* A handle of something that is complete, and seen. */
 static struct sluice_handle seen_receive(struct pair *pair)
@@ -52,7 +51,7 @@ static struct sluice_handle seen_receive(struct pair *pair)
     return handle;
 }
 
-START_TEST(double_wait_gives_the_same_answer)
+TEST(double_wait_gives_the_same_answer)
 {
     struct pair pair;
     struct sluice_completion again;
@@ -71,10 +70,9 @@ START_TEST(double_wait_gives_the_same_answer)
     require_error(sluice_channel_next(pair.channels[0], DEADLINE, &again), -ENOENT, "");
     pair_close(&pair);
 }
-END_TEST
 
 /* What was polled can still be asked for, and is not polled twice. */
-START_TEST(handle_of_what_was_polled)
+TEST(handle_of_what_was_polled)
 {
     struct pair pair;
     struct sluice_completion polled;
@@ -88,7 +86,6 @@ START_TEST(handle_of_what_was_polled)
     require_result(sluice_channel_poll(pair.channels[0], &waited, 1), 0);
     pair_close(&pair);
 }
-END_TEST
 
 /* All calls with a handle call it stale, and write nothing. */
 static void require_stale(struct sluice_channel *channel, struct sluice_handle handle)
@@ -103,7 +100,7 @@ static void require_stale(struct sluice_channel *channel, struct sluice_handle h
     require_result(sluice_channel_state(channel), SLUICE_STATE_READY);
 }
 
-START_TEST(zero_foreign_and_forged_handles)
+TEST(zero_foreign_and_forged_handles)
 {
     struct pair pair;
     struct sluice_handle nothing = {0};
@@ -126,9 +123,8 @@ START_TEST(zero_foreign_and_forged_handles)
     pair_works(&pair);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(handle_is_stale_when_its_place_was_taken)
+TEST(handle_is_stale_when_its_place_was_taken)
 {
     struct pair pair;
     pair_open(&pair, &short_queues);
@@ -139,10 +135,9 @@ START_TEST(handle_is_stale_when_its_place_was_taken)
     require_stale(pair.channels[0], first);
     pair_close(&pair);
 }
-END_TEST
 
 /* A new channel of the same end, at the same address for all one knows, knows nothing of it. */
-START_TEST(handle_of_a_closed_channel_is_foreign_to_the_next)
+TEST(handle_of_a_closed_channel_is_foreign_to_the_next)
 {
     struct pair pair;
     pair_open(&pair, &short_queues);
@@ -158,10 +153,9 @@ START_TEST(handle_of_a_closed_channel_is_foreign_to_the_next)
     await(pair.channels[0], now, SLUICE_CLASS_NONE);
     pair_close(&pair);
 }
-END_TEST
 
 /* After a reset the old results can be had, and nothing of them mixes with the new ones. */
-START_TEST(handle_over_a_reset)
+TEST(handle_over_a_reset)
 {
     struct star star;
     struct sluice_completion completion;
@@ -181,10 +175,9 @@ START_TEST(handle_over_a_reset)
     require_class(&completion, SLUICE_CLASS_NONE);
     star_close(&star);
 }
-END_TEST
 
 /* Nobody asks for them: the queue never fills up with what is complete. */
-START_TEST(dropped_handles_are_harmless)
+TEST(dropped_handles_are_harmless)
 {
     struct pair pair;
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -214,10 +207,9 @@ START_TEST(dropped_handles_are_harmless)
     pair_works(&pair);
     pair_close(&pair);
 }
-END_TEST
 
 /* Dropped failures are not forgotten as successes are. */
-START_TEST(dropped_failures_are_kept)
+TEST(dropped_failures_are_kept)
 {
     struct star star;
     struct sluice_request receives[4];
@@ -247,10 +239,9 @@ START_TEST(dropped_failures_are_kept)
     require(failures == 4, "%u failures", failures);
     star_close(&star);
 }
-END_TEST
 
 /* A detached request is done all the same, and its result is nobody's. */
-START_TEST(detached_request_goes_on)
+TEST(detached_request_goes_on)
 {
     struct pair pair;
     struct memory memory;
@@ -279,10 +270,9 @@ START_TEST(detached_request_goes_on)
     memory_close(&far);
     pair_close(&pair);
 }
-END_TEST
 
 /* Complete and unseen, or seen already: it is forgotten at once. */
-START_TEST(detach_of_what_is_complete)
+TEST(detach_of_what_is_complete)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -301,10 +291,9 @@ START_TEST(detach_of_what_is_complete)
     pair_works(&pair);
     pair_close(&pair);
 }
-END_TEST
 
 /* Its failure still fails the peer, as it would another's; and only that peer. */
-START_TEST(detached_request_that_fails)
+TEST(detached_request_that_fails)
 {
     struct star star;
     struct memory near;
@@ -333,10 +322,9 @@ START_TEST(detached_request_that_fails)
     memory_close(&far);
     star_close(&star);
 }
-END_TEST
 
 /* Places come back, however many were let go, before their end or after it. */
-START_TEST(detached_requests_do_not_fill_the_pool)
+TEST(detached_requests_do_not_fill_the_pool)
 {
     struct pair pair;
     struct sluice_handle handle;
@@ -364,7 +352,6 @@ START_TEST(detached_requests_do_not_fill_the_pool)
                    -EAGAIN);
     pair_close(&pair);
 }
-END_TEST
 
 static void require_cancelled(const struct sluice_completion *completion, uint64_t user_data)
 {
@@ -435,20 +422,18 @@ static void cancel_pending(uint32_t opcode)
 }
 
 /* Nobody takes it at the other end. */
-START_TEST(cancel_of_a_pending_send)
+TEST(cancel_of_a_pending_send)
 {
     cancel_pending(SLUICE_OP_SEND);
 }
-END_TEST
 
-START_TEST(cancel_of_a_parked_receive)
+TEST(cancel_of_a_parked_receive)
 {
     cancel_pending(SLUICE_OP_RECEIVE);
 }
-END_TEST
 
 /* It is only seen: nothing happens to its peer. */
-START_TEST(cancel_of_what_is_complete)
+TEST(cancel_of_what_is_complete)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -469,9 +454,8 @@ START_TEST(cancel_of_what_is_complete)
     pair_works(&pair);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -491,30 +475,8 @@ START_TEST(wrong_arguments)
     require_error(sluice_multichannel_detach(NULL, &handle), -EINVAL, "multichannel");
     pair_close(&pair);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, handles_are_written_whole);
-    tcase_add_test(tcase, double_wait_gives_the_same_answer);
-    tcase_add_test(tcase, handle_of_what_was_polled);
-    tcase_add_test(tcase, zero_foreign_and_forged_handles);
-    tcase_add_test(tcase, handle_is_stale_when_its_place_was_taken);
-    tcase_add_test(tcase, handle_of_a_closed_channel_is_foreign_to_the_next);
-    tcase_add_test(tcase, handle_over_a_reset);
-    tcase_add_test(tcase, dropped_handles_are_harmless);
-    tcase_add_test(tcase, dropped_failures_are_kept);
-    tcase_add_test(tcase, detached_request_goes_on);
-    tcase_add_test(tcase, detach_of_what_is_complete);
-    tcase_add_test(tcase, detached_request_that_fails);
-    tcase_add_test(tcase, detached_requests_do_not_fill_the_pool);
-    tcase_add_test(tcase, cancel_of_a_pending_send);
-    tcase_add_test(tcase, cancel_of_a_parked_receive);
-    tcase_add_test(tcase, cancel_of_what_is_complete);
-    tcase_add_test(tcase, wrong_arguments);
-}
 
 int main(void)
 {
-    return run_on_wires("handles", 30, add_tests);
+    return run_tests("handles", 30);
 }

@@ -52,7 +52,7 @@ static void check_slot(const struct slots *slots, uint32_t i, uint32_t length)
 }
 
 /* Sends, and writes with immediate, take the receives in the order of posting. */
-START_TEST(receives_match_in_order)
+TEST(receives_match_in_order)
 {
     struct slots slots;
     slots_open(&slots, NULL);
@@ -82,10 +82,9 @@ START_TEST(receives_match_in_order)
     }
     slots_close(&slots);
 }
-END_TEST
 
 /* A message that comes before its receive waits for it, and all behind it do. */
-START_TEST(message_waits_for_receive)
+TEST(message_waits_for_receive)
 {
     struct slots slots;
     struct sluice_completion completion;
@@ -106,10 +105,9 @@ START_TEST(message_waits_for_receive)
     }
     slots_close(&slots);
 }
-END_TEST
 
 /* A fenced write does not overtake a read of the same memory. */
-START_TEST(fence_keeps_writes_behind_reads)
+TEST(fence_keeps_writes_behind_reads)
 {
     struct pair pair;
     struct memory near;
@@ -136,10 +134,9 @@ START_TEST(fence_keeps_writes_behind_reads)
     memory_close(&far);
     pair_close(&pair);
 }
-END_TEST
 
 /* A write into memory that the next send announces is there before the send. */
-START_TEST(send_comes_after_write)
+TEST(send_comes_after_write)
 {
     struct pair pair;
     struct memory near;
@@ -167,10 +164,9 @@ START_TEST(send_comes_after_write)
     memory_close(&far);
     pair_close(&pair);
 }
-END_TEST
 
 /* A peer that is in a list many times gets its messages in the order of the list. */
-START_TEST(same_peer_many_times_in_a_list)
+TEST(same_peer_many_times_in_a_list)
 {
     static const uint32_t peers[] = {1, 0, 1, 1, 2, 0, 1, 2, 2, 1, 0, 0};
     uint32_t seen[3] = {0};
@@ -207,10 +203,9 @@ START_TEST(same_peer_many_times_in_a_list)
     memory_close(&out);
     star_close(&star);
 }
-END_TEST
 
 /* One-sided lists far longer than the queue. */
-START_TEST(list_streams_through_short_queue)
+TEST(list_streams_through_short_queue)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .send_depth = 3, .receive_depth = 1, .read_depth = 2};
@@ -235,10 +230,9 @@ START_TEST(list_streams_through_short_queue)
     pattern_check(slots.memories[0].bytes, slots.memories[0].length, 1);
     slots_close(&slots);
 }
-END_TEST
 
 /* Both ends in one list, far longer than the queues; the sends stand first. */
-START_TEST(receives_are_posted_before_sends)
+TEST(receives_are_posted_before_sends)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 2, .receive_depth = 2};
     struct sides sides;
@@ -269,10 +263,9 @@ START_TEST(receives_are_posted_before_sends)
     sluice_multichannel_close(loop);
     sides_close(&sides);
 }
-END_TEST
 
 /* Writes and reads longer than the largest message are split, and nobody sees it. */
-START_TEST(long_writes_and_reads_are_split)
+TEST(long_writes_and_reads_are_split)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .max_message = 4096, .send_depth = 4, .max_sge = 5};
@@ -310,10 +303,9 @@ START_TEST(long_writes_and_reads_are_split)
     memory_close(&far);
     pair_close(&pair);
 }
-END_TEST
 
 /* It limits what is sent, not what is received: the other side may have another limit. */
-START_TEST(receive_longer_than_own_limit)
+TEST(receive_longer_than_own_limit)
 {
     struct sluice_channel_attr attrs[2] = {{.size = sizeof(attrs[0])},
                                            {.size = sizeof(attrs[0]), .max_message = 4096}};
@@ -344,9 +336,8 @@ START_TEST(receive_longer_than_own_limit)
     memory_close(&memories[1]);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(immediate_values)
+TEST(immediate_values)
 {
     static const uint32_t values[] = {0, 1, 0x80000000, 0x01020304, 0xffffffff};
     struct pair pair;
@@ -368,10 +359,9 @@ START_TEST(immediate_values)
     require(completion.flags == 0, "%u", completion.flags);
     pair_close(&pair);
 }
-END_TEST
 
 /* Whoever takes a receive learns whether a send filled it, or a write did its memory. */
-START_TEST(receive_tells_what_filled_it)
+TEST(receive_tells_what_filled_it)
 {
     struct pair pair;
     struct memory memories[2];
@@ -419,10 +409,9 @@ START_TEST(receive_tells_what_filled_it)
     memory_close(&memories[1]);
     pair_close(&pair);
 }
-END_TEST
 
 /* The buffer of an inline request may be used again at once. */
-START_TEST(inline_buffers_are_free_after_the_post)
+TEST(inline_buffers_are_free_after_the_post)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .max_inline = 200};
     struct slots slots;
@@ -453,10 +442,9 @@ START_TEST(inline_buffers_are_free_after_the_post)
     }
     slots_close(&slots);
 }
-END_TEST
 
 /* The list of requests and elements may go as soon as the post returns. */
-START_TEST(lists_may_go_after_the_post)
+TEST(lists_may_go_after_the_post)
 {
     struct slots slots;
     slots_open(&slots, NULL);
@@ -479,13 +467,12 @@ START_TEST(lists_may_go_after_the_post)
     }
     slots_close(&slots);
 }
-END_TEST
 
 /*
  * Receives that were posted one by one are all known to the sender: it asks for
  * no answer before the last of a list, and so must not need one.
  */
-START_TEST(list_fits_the_receives_that_are_posted)
+TEST(list_fits_the_receives_that_are_posted)
 {
     for (uint32_t count = 1; count <= 17; count++) {
         struct slots slots;
@@ -505,27 +492,8 @@ START_TEST(list_fits_the_receives_that_are_posted)
         slots_close(&slots);
     }
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, receives_match_in_order);
-    tcase_add_test(tcase, message_waits_for_receive);
-    tcase_add_test(tcase, fence_keeps_writes_behind_reads);
-    tcase_add_test(tcase, send_comes_after_write);
-    tcase_add_test(tcase, same_peer_many_times_in_a_list);
-    tcase_add_test(tcase, list_streams_through_short_queue);
-    tcase_add_test(tcase, receives_are_posted_before_sends);
-    tcase_add_test(tcase, long_writes_and_reads_are_split);
-    tcase_add_test(tcase, receive_longer_than_own_limit);
-    tcase_add_test(tcase, list_fits_the_receives_that_are_posted);
-    tcase_add_test(tcase, immediate_values);
-    tcase_add_test(tcase, receive_tells_what_filled_it);
-    tcase_add_test(tcase, inline_buffers_are_free_after_the_post);
-    tcase_add_test(tcase, lists_may_go_after_the_post);
-}
 
 int main(void)
 {
-    return run_on_wires("order", 30, add_tests);
+    return run_tests("order", 30);
 }

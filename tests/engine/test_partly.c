@@ -118,7 +118,7 @@ static void check_first_error(const struct fixture *fixture, uint32_t i,
 }
 
 /* Writes, and then a send for which there is no receive. */
-START_TEST(writes_before_a_send_that_is_not_taken)
+TEST(writes_before_a_send_that_is_not_taken, .times = FORMS)
 {
     static const uint32_t writes[] = {1, 5};
     for (size_t round = 0; round < COUNT(writes); round++) {
@@ -138,7 +138,6 @@ START_TEST(writes_before_a_send_that_is_not_taken)
         fixture_close(&fixture);
     }
 }
-END_TEST
 
 static void post_receives(struct fixture *fixture, struct sluice_handle *handles, uint32_t count)
 {
@@ -152,7 +151,7 @@ static void post_receives(struct fixture *fixture, struct sluice_handle *handles
 }
 
 /* As many sends as there are receives, and more. What follows in time is late as well. */
-START_TEST(sends_of_which_some_are_taken)
+TEST(sends_of_which_some_are_taken, .times = FORMS)
 {
     struct fixture fixture;
     struct sluice_handle handles[TAKEN];
@@ -173,10 +172,9 @@ START_TEST(sends_of_which_some_are_taken)
             TAKEN);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* The one in the middle is refused by the peer. */
-START_TEST(refusal_in_the_middle)
+TEST(refusal_in_the_middle, .times = FORMS)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);
@@ -191,7 +189,6 @@ START_TEST(refusal_in_the_middle)
     require_class(&fixture.completions[4], SLUICE_CLASS_CANCELLED);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Much longer than the queue is deep; one is done in parts, and the last but two is not taken. */
 static void ask_long_list(struct fixture *fixture)
@@ -210,7 +207,7 @@ static void check_long_list(const struct fixture *fixture)
     require(memcmp(fixture->far.bytes, fixture->near.bytes, done) == 0, "%zu bytes", done);
 }
 
-START_TEST(long_list_through_a_short_queue)
+TEST(long_list_through_a_short_queue)
 {
     struct fixture fixture;
     fixture_open(&fixture, &shallow);
@@ -226,10 +223,9 @@ START_TEST(long_list_through_a_short_queue)
     check_long_list(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* What was done and not looked at may be forgotten, but is no failure. */
-START_TEST(long_list_in_a_scope)
+TEST(long_list_in_a_scope)
 {
     struct fixture fixture;
     struct sluice_completion failures[MOST];
@@ -246,7 +242,6 @@ START_TEST(long_list_in_a_scope)
     check_long_list(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
 /*
  * Takes one message, and ends. Devices complete a receive before they acknowledge the
@@ -265,7 +260,7 @@ static void *take_one_and_end(void *argument)
     return NULL;
 }
 
-START_TEST(peer_that_ends_after_the_first)
+TEST(peer_that_ends_after_the_first, .times = FORMS)
 {
     struct fixture fixture;
     pthread_t thread;
@@ -280,19 +275,8 @@ START_TEST(peer_that_ends_after_the_first)
     check_first_error(&fixture, 1, SLUICE_CLASS_PEER_LOST);
     fixture_close(&fixture);
 }
-END_TEST
-
-static void add(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, writes_before_a_send_that_is_not_taken, 0, FORMS);
-    tcase_add_loop_test(tcase, sends_of_which_some_are_taken, 0, FORMS);
-    tcase_add_loop_test(tcase, refusal_in_the_middle, 0, FORMS);
-    tcase_add_test(tcase, long_list_through_a_short_queue);
-    tcase_add_test(tcase, long_list_in_a_scope);
-    tcase_add_loop_test(tcase, peer_that_ends_after_the_first, 0, FORMS);
-}
 
 int main(void)
 {
-    return run_on_wires("partly", 60, add);
+    return run_tests("partly", 60);
 }

@@ -48,11 +48,10 @@ static void use_absent_peers(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(one_sided_work_needs_no_target)
+TEST(one_sided_work_needs_no_target)
 {
     group_run(4, use_absent_peers, NULL, 20);
 }
-END_TEST
 
 /* The same, of a peer that polled once and then computes. */
 static void poll_once_and_leave(struct rank *rank)
@@ -81,11 +80,10 @@ static void poll_once_and_leave(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(a_peer_that_polled_once_serves_on)
+TEST(a_peer_that_polled_once_serves_on)
 {
     group_run(2, poll_once_and_leave, NULL, 20);
 }
-END_TEST
 
 /* What the writer writes: bytes that hold the round, and then the counter. */
 #define DATA 3000
@@ -171,11 +169,10 @@ static void hammer_counter(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(words_are_visible_whole_and_in_order)
+TEST(words_are_visible_whole_and_in_order)
 {
     group_run(2, hammer_counter, NULL, 40);
 }
-END_TEST
 
 /* Each streams a long list to the other through queues of four. */
 #define STREAM 500
@@ -216,22 +213,13 @@ static void stream(struct rank *rank)
     mesh_close(&mesh);
 }
 
-START_TEST(long_lists_stream_both_ways)
+TEST(long_lists_stream_both_ways)
 {
     group_run(2, stream, NULL, 40);
-}
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, one_sided_work_needs_no_target);
-    tcase_add_test(tcase, a_peer_that_polled_once_serves_on);
-    tcase_add_test(tcase, words_are_visible_whole_and_in_order);
-    tcase_add_test(tcase, long_lists_stream_both_ways);
 }
 
 int main(void)
 {
-    static const struct cases cases[] = {{"processes", WIRE_TCP, 60, add_tests}};
-    return run_cases("progress", cases, COUNT(cases));
+    static const struct tests cases[] = {{"processes", WIRE_TCP, 60}};
+    return run_groups("progress", cases, COUNT(cases));
 }

@@ -435,32 +435,28 @@ static void run_steadily(round_function *round)
     bench_close(&bench);
 }
 
-START_TEST(blocking_operations)
+TEST(blocking_operations)
 {
     run_steadily(do_blocking);
 }
-END_TEST
 
-START_TEST(unpolled_operations)
+TEST(unpolled_operations)
 {
     run_steadily(do_unpolled);
 }
-END_TEST
 
-START_TEST(scoped_operations)
+TEST(scoped_operations)
 {
     run_steadily(do_scoped);
 }
-END_TEST
 
-START_TEST(lists_of_operations)
+TEST(lists_of_operations)
 {
     run_steadily(do_lists);
 }
-END_TEST
 
 /* What is known to allocate and to lock is seen to do so. */
-START_TEST(calls_are_counted)
+TEST(calls_are_counted)
 {
     struct bench bench;
     bench_open(&bench);
@@ -479,25 +475,14 @@ START_TEST(calls_are_counted)
             (unsigned long long)others.allocations);
     bench_close(&bench);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, calls_are_counted);
-    tcase_add_test(tcase, blocking_operations);
-    tcase_add_test(tcase, unpolled_operations);
-    tcase_add_test(tcase, scoped_operations);
-    tcase_add_test(tcase, lists_of_operations);
-}
 
 int main(void)
 {
 #ifdef CANNOT_COUNT
-    (void)add_tests;
     printf("1..0 # SKIP %s\n", CANNOT_COUNT);
     return EXIT_SUCCESS;
 #else
     dl_iterate_phdr(find_library, NULL);
-    return run_on_wires("steady", device_is_soft() ? 120 : 1200, add_tests);
+    return run_tests("steady", device_is_soft() ? 120 : 1200);
 #endif
 }

@@ -40,7 +40,7 @@ static void poll_all(struct sluice_channel *channel, struct sluice_completion *c
     require_result(sluice_channel_poll(channel, completions, 1), 0);
 }
 
-START_TEST(full_queue_takes_what_fits)
+TEST(full_queue_takes_what_fits)
 {
     struct pair pair;
     struct sluice_request requests[DEPTH + 1];
@@ -77,10 +77,9 @@ START_TEST(full_queue_takes_what_fits)
     require_result(sluice_channel_post(channel, requests, DEPTH + 1, DEADLINE, NULL), DEPTH);
     pair_close(&pair);
 }
-END_TEST
 
 /* The same with sends, which wait for receives that are not there. */
-START_TEST(full_send_queue_takes_what_fits)
+TEST(full_send_queue_takes_what_fits)
 {
     struct pair pair;
     struct sluice_request sends[2 * DEPTH];
@@ -108,10 +107,9 @@ START_TEST(full_send_queue_takes_what_fits)
     }
     pair_close(&pair);
 }
-END_TEST
 
 /* The list ends before the first request whose peer has no room; the rest is as it was. */
-START_TEST(list_stops_at_a_full_peer)
+TEST(list_stops_at_a_full_peer)
 {
     struct star star;
     struct sluice_request requests[2 * DEPTH];
@@ -158,9 +156,8 @@ START_TEST(list_stops_at_a_full_peer)
         2 * DEPTH - 10);
     star_close(&star);
 }
-END_TEST
 
-START_TEST(list_stops_at_a_failed_peer)
+TEST(list_stops_at_a_failed_peer)
 {
     struct star star;
     struct sluice_request requests[6];
@@ -192,10 +189,9 @@ START_TEST(list_stops_at_a_failed_peer)
     }
     star_close(&star);
 }
-END_TEST
 
 /* What is wrong is found before anything is posted, wherever it stands. */
-START_TEST(unknown_peer_index_posts_nothing)
+TEST(unknown_peer_index_posts_nothing)
 {
     struct star star;
     struct sluice_request requests[DEPTH + 3];
@@ -216,10 +212,9 @@ START_TEST(unknown_peer_index_posts_nothing)
     require_result(sluice_multichannel_post(star.hub, requests, 0, DEADLINE, handles), 0);
     star_close(&star);
 }
-END_TEST
 
 /* Requests of one peer are posted in the order of the list. */
-START_TEST(duplicate_peers_are_posted_in_order)
+TEST(duplicate_peers_are_posted_in_order)
 {
     struct star star;
     struct sluice_request receives[DEPTH];
@@ -239,10 +234,9 @@ START_TEST(duplicate_peers_are_posted_in_order)
     }
     star_close(&star);
 }
-END_TEST
 
 /* A write of more parts than the queue is deep never fits; one of as many does. */
-START_TEST(request_of_too_many_parts)
+TEST(request_of_too_many_parts)
 {
     struct pair pair;
     struct memory near;
@@ -274,10 +268,9 @@ START_TEST(request_of_too_many_parts)
     memory_close(&far);
     pair_close(&pair);
 }
-END_TEST
 
 /* One poll for all peers; receive from any falls out. */
-START_TEST(poll_takes_from_any_peer)
+TEST(poll_takes_from_any_peer)
 {
     struct star star;
     struct sluice_completion completion;
@@ -298,10 +291,9 @@ START_TEST(poll_takes_from_any_peer)
     }
     star_close(&star);
 }
-END_TEST
 
 /* The same with next, which waits. */
-START_TEST(next_receives_from_any_peer)
+TEST(next_receives_from_any_peer)
 {
     enum { PEERS = 8, ROUNDS = 40 };
     struct star star;
@@ -338,10 +330,9 @@ START_TEST(next_receives_from_any_peer)
     require_error(sluice_multichannel_next(star.hub, SLUICE_MS(5), &completion), -ETIMEDOUT, "");
     star_close(&star);
 }
-END_TEST
 
 /* Results come in the order of completion, whoever they are of. */
-START_TEST(next_takes_the_oldest_first)
+TEST(next_takes_the_oldest_first)
 {
     struct star star;
     struct sluice_completion completion;
@@ -365,10 +356,9 @@ START_TEST(next_takes_the_oldest_first)
     }
     star_close(&star);
 }
-END_TEST
 
 /* It would wait for ever, and says so at once, however long it may. */
-START_TEST(next_with_nothing_posted)
+TEST(next_with_nothing_posted)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -388,9 +378,8 @@ START_TEST(next_with_nothing_posted)
     require_error(sluice_multichannel_next(NULL, 0, &completion), -EINVAL, "multichannel");
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(flush_waits_and_loses_nothing)
+TEST(flush_waits_and_loses_nothing)
 {
     struct star star;
     struct sluice_request sends[6];
@@ -427,10 +416,9 @@ START_TEST(flush_waits_and_loses_nothing)
     }
     star_close(&star);
 }
-END_TEST
 
 /* Each request completes once: what is left ends cancelled, and is counted. */
-START_TEST(shutdown_completes_all)
+TEST(shutdown_completes_all)
 {
     struct pair pair;
     struct sluice_request receives[DEPTH];
@@ -449,9 +437,8 @@ START_TEST(shutdown_completes_all)
     require_result(sluice_channel_post(pair.channels[0], receives, 1, DEADLINE, NULL), -ENOTCONN);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(shutdown_waits_for_work)
+TEST(shutdown_waits_for_work)
 {
     struct star star;
     struct sluice_request sends[6];
@@ -471,27 +458,8 @@ START_TEST(shutdown_waits_for_work)
     require_result(sluice_multichannel_send(star.hub, 0, NULL, 0, DEADLINE), -ENOTCONN);
     star_close(&star);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, full_queue_takes_what_fits);
-    tcase_add_test(tcase, full_send_queue_takes_what_fits);
-    tcase_add_test(tcase, list_stops_at_a_full_peer);
-    tcase_add_test(tcase, list_stops_at_a_failed_peer);
-    tcase_add_test(tcase, unknown_peer_index_posts_nothing);
-    tcase_add_test(tcase, duplicate_peers_are_posted_in_order);
-    tcase_add_test(tcase, request_of_too_many_parts);
-    tcase_add_test(tcase, poll_takes_from_any_peer);
-    tcase_add_test(tcase, next_receives_from_any_peer);
-    tcase_add_test(tcase, next_takes_the_oldest_first);
-    tcase_add_test(tcase, next_with_nothing_posted);
-    tcase_add_test(tcase, flush_waits_and_loses_nothing);
-    tcase_add_test(tcase, shutdown_completes_all);
-    tcase_add_test(tcase, shutdown_waits_for_work);
-}
 
 int main(void)
 {
-    return run_on_wires("unpolled", 30, add_tests);
+    return run_tests("unpolled", 30);
 }

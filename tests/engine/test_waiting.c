@@ -97,7 +97,7 @@ static void *echo(void *argument)
     return NULL;
 }
 
-START_TEST(each_mode_waits)
+TEST(each_mode_waits, .times = 3)
 {
     struct pair pair;
     pthread_t thread;
@@ -112,10 +112,9 @@ START_TEST(each_mode_waits)
     pthread_join(thread, NULL);
     pair_close(&pair);
 }
-END_TEST
 
 /* Spinning is what the other modes spare: the measure sees it. */
-START_TEST(spinning_uses_the_cpu)
+TEST(spinning_uses_the_cpu)
 {
     struct waits waits;
     struct sluice_completion completion;
@@ -129,7 +128,6 @@ START_TEST(spinning_uses_the_cpu)
     require(used >= NEXT_TO_NOTHING, "%lld ns", (long long)used);
     waits_close(&waits);
 }
-END_TEST
 
 static void require_idle(int64_t begun, int64_t used)
 {
@@ -139,7 +137,7 @@ static void require_idle(int64_t begun, int64_t used)
     require(used < NEXT_TO_NOTHING, "%lld ns of CPU in %lld ns", (long long)used, (long long)took);
 }
 
-START_TEST(idle_waits_take_no_cpu)
+TEST(idle_waits_take_no_cpu, .times = 2 * WAYS)
 {
     struct waits waits;
     struct sluice_completion completion;
@@ -150,10 +148,9 @@ START_TEST(idle_waits_take_no_cpu)
     require_idle(begun, used);
     waits_close(&waits);
 }
-END_TEST
 
 /* It fails its channel; a wake that it leaves alone must not keep it busy. */
-START_TEST(an_idle_receive_takes_no_cpu)
+TEST(an_idle_receive_takes_no_cpu, .times = 2)
 {
     struct pair pair;
     open_with(&pair, SLUICE_WAIT_ADAPTIVE);
@@ -166,10 +163,9 @@ START_TEST(an_idle_receive_takes_no_cpu)
     require_idle(begun, used);
     pair_close(&pair);
 }
-END_TEST
 
 /* Both have sent what nobody receives: it has come, as far as the system is concerned. */
-START_TEST(waiting_messages_take_no_cpu)
+TEST(waiting_messages_take_no_cpu)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .rnr_timer = 31};
     struct pair pair;
@@ -195,11 +191,10 @@ START_TEST(waiting_messages_take_no_cpu)
     }
     sides_close(&pair.sides);
 }
-END_TEST
 
 /* Waking, by a thread. */
 
-START_TEST(a_wake_ends_the_next_wait_once)
+TEST(a_wake_ends_the_next_wait_once, .times = 3 * WAYS)
 {
     struct waits waits;
     struct sluice_completion completion;
@@ -211,10 +206,9 @@ START_TEST(a_wake_ends_the_next_wait_once)
     require_result(wait_for(&waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
     waits_close(&waits);
 }
-END_TEST
 
 /* What is ready is not interrupted, and the wake stays for what has to wait. */
-START_TEST(a_wake_interrupts_nothing_that_is_ready)
+TEST(a_wake_interrupts_nothing_that_is_ready, .times = 3 * WAYS)
 {
     struct waits waits;
     struct sluice_completion completion;
@@ -226,9 +220,8 @@ START_TEST(a_wake_interrupts_nothing_that_is_ready)
     require_result(wait_for(&waits, SLUICE_FOREVER, &completion), -EINTR);
     waits_close(&waits);
 }
-END_TEST
 
-START_TEST(a_poll_takes_a_wake_back)
+TEST(a_poll_takes_a_wake_back, .times = WAYS)
 {
     struct waits waits;
     struct sluice_completion completion;
@@ -240,10 +233,9 @@ START_TEST(a_poll_takes_a_wake_back)
     require_result(wait_for(&waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
     waits_close(&waits);
 }
-END_TEST
 
 /* The peer is prepared, and no more. */
-START_TEST(a_wake_ends_the_wait_for_a_peer)
+TEST(a_wake_ends_the_wait_for_a_peer, .times = 3)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .wait_mode = modes[_i]};
     struct sluice_prepared_channel *prepared[2];
@@ -267,10 +259,9 @@ START_TEST(a_wake_ends_the_wait_for_a_peer)
     sluice_channel_close(far);
     sides_close(&sides);
 }
-END_TEST
 
 /* The other channels of the same context wait on. */
-START_TEST(a_wake_wakes_nobody_else)
+TEST(a_wake_wakes_nobody_else, .times = 3)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -281,7 +272,6 @@ START_TEST(a_wake_wakes_nobody_else)
                    -ETIMEDOUT);
     pair_close(&pair);
 }
-END_TEST
 
 /* A thread that waits, again and again, and counts what it gets. */
 struct waiter {
@@ -359,17 +349,15 @@ static void wake_again_and_again(enum way way, uint32_t mode, bool with_messages
     waits_close(&waiter.waits);
 }
 
-START_TEST(no_wake_is_lost)
+TEST(no_wake_is_lost, .times = 3 * WAYS)
 {
     wake_again_and_again((enum way)(_i / 3), modes[_i % 3], false);
 }
-END_TEST
 
-START_TEST(wakes_and_messages_do_not_disturb_each_other)
+TEST(wakes_and_messages_do_not_disturb_each_other, .times = 3)
 {
     wake_again_and_again(WAIT, modes[_i], true);
 }
-END_TEST
 
 /* Many threads wake one that waits: it ends when the last of them has had its say. */
 static void *wake_often(void *argument)
@@ -380,7 +368,7 @@ static void *wake_often(void *argument)
     return NULL;
 }
 
-START_TEST(many_threads_wake_at_once)
+TEST(many_threads_wake_at_once, .times = 3)
 {
     struct waits waits;
     struct sluice_completion completion;
@@ -401,7 +389,6 @@ START_TEST(many_threads_wake_at_once)
     require_result(wait_for(&waits, SLUICE_MS(5), &completion), -ETIMEDOUT);
     waits_close(&waits);
 }
-END_TEST
 
 /* Signals. */
 
@@ -443,7 +430,7 @@ static void end_storm(timer_t timer)
     require(atomic_load(&alarms) >= MANY_ALARMS, "%u alarms", atomic_load(&alarms));
 }
 
-START_TEST(a_signal_handler_wakes)
+TEST(a_signal_handler_wakes, .times = 3 * WAYS)
 {
     struct waits waits;
     struct sluice_completion completion;
@@ -457,9 +444,8 @@ START_TEST(a_signal_handler_wakes)
     end_storm(storm);
     waits_close(&waits);
 }
-END_TEST
 
-START_TEST(signals_alone_end_no_wait)
+TEST(signals_alone_end_no_wait, .times = 3 * WAYS)
 {
     struct waits waits;
     struct sluice_completion completion;
@@ -473,7 +459,6 @@ START_TEST(signals_alone_end_no_wait)
     end_storm(storm);
     waits_close(&waits);
 }
-END_TEST
 
 static void *send_late(void *argument)
 {
@@ -485,7 +470,7 @@ static void *send_late(void *argument)
 }
 
 /* Neither signals nor the wakes of their handler end what has to complete. */
-START_TEST(blocking_calls_are_not_interrupted)
+TEST(blocking_calls_are_not_interrupted, .times = 6)
 {
     struct waits waits;
     pthread_t thread;
@@ -514,29 +499,8 @@ START_TEST(blocking_calls_are_not_interrupted)
     require_result(wait_for(&waits, DEADLINE, &completion), -EINTR);
     waits_close(&waits);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, each_mode_waits, 0, 3);
-    tcase_add_test(tcase, spinning_uses_the_cpu);
-    tcase_add_loop_test(tcase, idle_waits_take_no_cpu, 0, 2 * WAYS);
-    tcase_add_loop_test(tcase, an_idle_receive_takes_no_cpu, 0, 2);
-    tcase_add_test(tcase, waiting_messages_take_no_cpu);
-    tcase_add_loop_test(tcase, a_wake_ends_the_next_wait_once, 0, 3 * WAYS);
-    tcase_add_loop_test(tcase, a_wake_interrupts_nothing_that_is_ready, 0, 3 * WAYS);
-    tcase_add_loop_test(tcase, a_poll_takes_a_wake_back, 0, WAYS);
-    tcase_add_loop_test(tcase, a_wake_ends_the_wait_for_a_peer, 0, 3);
-    tcase_add_loop_test(tcase, a_wake_wakes_nobody_else, 0, 3);
-    tcase_add_loop_test(tcase, no_wake_is_lost, 0, 3 * WAYS);
-    tcase_add_loop_test(tcase, wakes_and_messages_do_not_disturb_each_other, 0, 3);
-    tcase_add_loop_test(tcase, many_threads_wake_at_once, 0, 3);
-    tcase_add_loop_test(tcase, a_signal_handler_wakes, 0, 3 * WAYS);
-    tcase_add_loop_test(tcase, signals_alone_end_no_wait, 0, 3 * WAYS);
-    tcase_add_loop_test(tcase, blocking_calls_are_not_interrupted, 0, 6);
-}
 
 int main(void)
 {
-    return run_on_wires("waiting", 120, add_tests);
+    return run_tests("waiting", 120);
 }

@@ -43,7 +43,7 @@ static const char *by_device(const char *soft_self, const char *soft_tcp, const 
     return current_wire() == WIRE_SELF ? soft_self : soft_tcp;
 }
 
-START_TEST(send_without_a_receive)
+TEST(send_without_a_receive)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -61,10 +61,9 @@ START_TEST(send_without_a_receive)
     require_same(pair.channels[0]);
     pair_close(&pair);
 }
-END_TEST
 
 /* It had a receive posted itself, so nobody waits for it. */
-START_TEST(send_without_a_receive_but_ours)
+TEST(send_without_a_receive_but_ours)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -75,7 +74,6 @@ START_TEST(send_without_a_receive_but_ours)
     require(!strstr(sluice_last_error(), "both"), "%s", sluice_last_error());
     pair_close(&pair);
 }
-END_TEST
 
 /* Several times, for chance decides which side of a TCP connection dials. */
 static void wait_for_nobody(int turn)
@@ -100,15 +98,14 @@ static void wait_for_nobody(int turn)
     sides_close(&sides);
 }
 
-START_TEST(peer_that_was_never_heard)
+TEST(peer_that_was_never_heard)
 {
     for (int turn = 0; turn < 8; turn++) {
         wait_for_nobody(turn);
     }
 }
-END_TEST
 
-START_TEST(both_sides_were_sending)
+TEST(both_sides_were_sending)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -122,9 +119,8 @@ START_TEST(both_sides_were_sending)
                          "if both sides were sending, scatter_gather"));
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(receive_of_what_is_not_sent)
+TEST(receive_of_what_is_not_sent)
 {
     struct pair pair;
     pair_open(&pair, NULL);
@@ -137,10 +133,9 @@ START_TEST(receive_of_what_is_not_sent)
     require_same(pair.channels[0]);
     pair_close(&pair);
 }
-END_TEST
 
 /* What stands behind a send that waits is late because of it. */
-START_TEST(write_behind_a_send)
+TEST(write_behind_a_send)
 {
     struct pair pair;
     struct memory near, far;
@@ -162,9 +157,8 @@ START_TEST(write_behind_a_send)
     memory_close(&far);
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(no_room_until_the_deadline)
+TEST(no_room_until_the_deadline)
 {
     const struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = 1};
     struct pair pair;
@@ -177,10 +171,9 @@ START_TEST(no_room_until_the_deadline)
     require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
     pair_close(&pair);
 }
-END_TEST
 
 /* What ended because of a late one says both, and the text is whole. */
-START_TEST(cancelled_by_a_late_one)
+TEST(cancelled_by_a_late_one)
 {
     struct pair pair;
     struct sluice_completion completions[2];
@@ -196,9 +189,8 @@ START_TEST(cancelled_by_a_late_one)
         "send to peer 0: refused first error of the peer: receive from peer 0: more time");
     pair_close(&pair);
 }
-END_TEST
 
-START_TEST(prepositions)
+TEST(prepositions)
 {
     struct star star;
     struct memory near, far;
@@ -225,10 +217,9 @@ START_TEST(prepositions)
     memory_close(&far);
     star_close(&star);
 }
-END_TEST
 
 /* On soft no counter of a transport has anything to do with it. */
-START_TEST(peer_that_closed)
+TEST(peer_that_closed)
 {
     struct pair pair;
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
@@ -249,7 +240,6 @@ START_TEST(peer_that_closed)
     }
     pair_close(&pair);
 }
-END_TEST
 
 static void die_or_mourn(struct rank *rank)
 {
@@ -271,13 +261,12 @@ static void die_or_mourn(struct rank *rank)
 }
 
 /* Of another process. On a device nothing tells the end of a process from silence. */
-START_TEST(peer_that_was_killed)
+TEST(peer_that_was_killed)
 {
     if (device_is_soft()) {
         group_run(2, die_or_mourn, NULL, 60);
     }
 }
-END_TEST
 
 static char logged[400];
 static int log_lines;
@@ -301,7 +290,7 @@ static void leave_scope(struct star *star, const struct sluice_request *writes,
     }
 }
 
-START_TEST(scope_that_drops_failures)
+TEST(scope_that_drops_failures)
 {
     struct sluice_scope_report report = {.size = sizeof(report)};
     struct sluice_request writes[3];
@@ -338,10 +327,9 @@ START_TEST(scope_that_drops_failures)
     memory_close(&far);
     star_close(&star);
 }
-END_TEST
 
 /* Soft has no vendor, nor does each failure of a device have a code: 0 is none. */
-START_TEST(codes_of_vendors)
+TEST(codes_of_vendors)
 {
     struct pair pair;
     struct memory memory;
@@ -358,7 +346,6 @@ START_TEST(codes_of_vendors)
     memory_close(&memory);
     pair_close(&pair);
 }
-END_TEST
 
 static void require_pending(struct sluice_channel *channel, const char *text)
 {
@@ -367,7 +354,7 @@ static void require_pending(struct sluice_channel *channel, const char *text)
 }
 
 /* One of them, and more. */
-START_TEST(what_is_pending)
+TEST(what_is_pending)
 {
     struct pair pair;
     struct sluice_completion completion;
@@ -388,27 +375,8 @@ START_TEST(what_is_pending)
     require_pending(channel, "still pending: 2 sends, writes and reads");
     pair_close(&pair);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, codes_of_vendors);
-    tcase_add_test(tcase, what_is_pending);
-    tcase_add_test(tcase, send_without_a_receive);
-    tcase_add_test(tcase, send_without_a_receive_but_ours);
-    tcase_add_test(tcase, peer_that_was_never_heard);
-    tcase_add_test(tcase, both_sides_were_sending);
-    tcase_add_test(tcase, receive_of_what_is_not_sent);
-    tcase_add_test(tcase, write_behind_a_send);
-    tcase_add_test(tcase, no_room_until_the_deadline);
-    tcase_add_test(tcase, cancelled_by_a_late_one);
-    tcase_add_test(tcase, prepositions);
-    tcase_add_test(tcase, peer_that_closed);
-    tcase_add_test(tcase, peer_that_was_killed);
-    tcase_add_test(tcase, scope_that_drops_failures);
-}
 
 int main(void)
 {
-    return run_on_wires("words", 60, add_tests);
+    return run_tests("words", 60);
 }

@@ -5,7 +5,7 @@
 /* Of an RDMA device that finds its peer gone: it asks again so often, so fast. */
 #define ACK_TIMEOUT 14
 
-START_TEST(failure_of_access)
+TEST(failure_of_access)
 {
     struct fixture fixture;
     struct sluice_handle handles[2];
@@ -24,9 +24,8 @@ START_TEST(failure_of_access)
     fixture_check(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(failure_of_local_memory)
+TEST(failure_of_local_memory)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);
@@ -34,9 +33,8 @@ START_TEST(failure_of_local_memory)
     fixture_check(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(failure_by_deadline)
+TEST(failure_by_deadline)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);
@@ -46,9 +44,8 @@ START_TEST(failure_by_deadline)
     fixture_check(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(failure_by_truncation)
+TEST(failure_by_truncation)
 {
     struct fixture fixture;
     fixture_open(&fixture, NULL);
@@ -64,9 +61,8 @@ START_TEST(failure_by_truncation)
     fixture_check(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(failure_by_loss_of_the_peer)
+TEST(failure_by_loss_of_the_peer)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .ack_timeout = ACK_TIMEOUT, .retry_count = 1};
@@ -84,10 +80,9 @@ START_TEST(failure_by_loss_of_the_peer)
     require_counters(read_channel(fixture.pair.channels[0]), &fixture.wanted[0]);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Work that a failed peer refuses is not posted, and counted apart. */
-START_TEST(refused_work)
+TEST(refused_work)
 {
     struct sluice_completion completions[3];
     struct fixture fixture;
@@ -115,10 +110,9 @@ START_TEST(refused_work)
     fixture_check(&fixture);
     fixture_close(&fixture);
 }
-END_TEST
 
 /* Work that finds no room until its deadline breaks nothing. */
-START_TEST(work_that_found_no_room)
+TEST(work_that_found_no_room)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .receive_depth = 1};
     struct fixture fixture;
@@ -137,16 +131,4 @@ START_TEST(work_that_found_no_room)
     expect(&fixture.wanted[0], SLUICE_OP_RECEIVE, 0);
     fixture_check(&fixture);
     fixture_close(&fixture);
-}
-END_TEST
-
-void add_failures(TCase *tcase)
-{
-    tcase_add_test(tcase, failure_of_access);
-    tcase_add_test(tcase, failure_of_local_memory);
-    tcase_add_test(tcase, failure_by_deadline);
-    tcase_add_test(tcase, failure_by_truncation);
-    tcase_add_test(tcase, failure_by_loss_of_the_peer);
-    tcase_add_test(tcase, refused_work);
-    tcase_add_test(tcase, work_that_found_no_room);
 }

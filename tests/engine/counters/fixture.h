@@ -34,7 +34,4 @@ void expect(struct sluice_counters *wanted, uint32_t opcode, uint64_t bytes);
 /* Makes the first end fail so, with one request of the class. */
 void fail_write(struct fixture *fixture, bool local);
 
-/* failures.c: tests of work that fails, and of work that is refused. */
-void add_failures(TCase *tcase);
-
 #endif
