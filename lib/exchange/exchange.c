@@ -80,6 +80,16 @@ static int check_whole(const struct sluice_exchange *exchange, int64_t deadline)
     return 0;
 }
 
+static int check_transfer(const struct sluice_exchange *exchange, const void *from, const void *to,
+                          size_t bytes, int64_t deadline)
+{
+    int error = check_call(exchange, deadline);
+
+    if (error == 0)
+        error = check_bytes(exchange, from, to, bytes);
+    return error == 0 ? check_whole(exchange, deadline) : error;
+}
+
 /* After a call of the provider: a failure is for good, and errno is the program's. */
 static int end_call(struct sluice_exchange *exchange, int error, int saved_errno)
 {
@@ -329,12 +339,8 @@ int sluice_exchange_allgather(struct sluice_exchange *exchange, const void *own,
                               size_t bytes, int64_t deadline)
 {
     int64_t until = slu_after(deadline);
-    int error = check_call(exchange, deadline);
+    int error = check_transfer(exchange, own, all, bytes, deadline);
 
-    if (error == 0)
-        error = check_bytes(exchange, own, all, bytes);
-    if (error == 0)
-        error = check_whole(exchange, deadline);
     if (error < 0)
         return error;
     return call_allgather(exchange, own, all, bytes, until);
@@ -368,12 +374,8 @@ int sluice_exchange_alltoall(struct sluice_exchange *exchange, const void *to, v
                              size_t bytes, int64_t deadline)
 {
     int64_t until = slu_after(deadline);
-    int error = check_call(exchange, deadline);
+    int error = check_transfer(exchange, to, from, bytes, deadline);
 
-    if (error == 0)
-        error = check_bytes(exchange, to, from, bytes);
-    if (error == 0)
-        error = check_whole(exchange, deadline);
     if (error < 0)
         return error;
     if (exchange->provider->alltoall != NULL)

@@ -190,7 +190,7 @@ static bool is_given(const char *text)
     return text != NULL && *text != '\0';
 }
 
-/* An attribute that only an exchange over TCP heeds; NULL: there is none. */
+/* An attribute that is given and only TCP can use; NULL: there is none. */
 static const char *find_of_tcp(const struct sluice_exchange_attr *attr)
 {
     const struct {
@@ -211,7 +211,7 @@ static const char *find_of_tcp(const struct sluice_exchange_attr *attr)
     return NULL;
 }
 
-/* What the program says is heeded, or refused: of the kinds TCP alone heeds the other fields. */
+/* No attribute is ignored: what only TCP can use is refused for other kinds. */
 static int pick_kind(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
     const char *field = find_of_tcp(attr);

@@ -236,7 +236,7 @@ static int count_and_run(struct slu_awaited *awaited)
     return error;
 }
 
-/* In a thread, for PMIx_Get() knows but whole seconds, and need not heed them. */
+/* In a thread: PMIx_Get() takes its timeout in whole seconds, and may ignore it. */
 static int start_asking(struct question *question)
 {
     int error;

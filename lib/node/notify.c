@@ -221,7 +221,7 @@ bool slu_notify_is_known(const struct sluice_node *node, uint64_t word)
            (generation > 0 && generation <= (uint64_t)node->generation + GENERATIONS_AHEAD);
 }
 
-/* All ranks of a node that do not agree on a call learn so, whoever of them found it out. */
+/* If ranks do not agree on a call, all ranks of the node are told, whichever found it out. */
 static int fail_disagreed(struct slu_group *group, uint32_t quitter, uint32_t culprit)
 {
     char names[2][SLU_RANK_BYTES];
