@@ -134,14 +134,14 @@ SLUICE_EXPORT struct sluice_exchange *sluice_node_exchange(const struct sluice_n
  *
  * 0; -EINVAL: a list that is not ascending, names a rank that does not exist, or lacks
  * this one, or no such algorithm, or -ETIMEDOUT for a deadline of 0: then nothing
- * happened. All else breaks the barriers of the node until sluice_node_barrier_reset(): -ETIMEDOUT, if not all came
- * before the deadline (the text names the first that is missing, which all ranks
- * of the group are asked for within a tenth of a second; or, where that cannot be
- * found out, the one that was waited for, and says so), of which the others of the
- * group are told; -ECANCELED: another rank of the group gave up, or had been told
- * so; -ECONNRESET and its like: a rank of the group is lost; -EPROTO: a rank of
- * the group was in another barrier, or wrote what it must not. -ENOTCONN: the
- * barriers were broken before. An open scope of the multichannel does not matter.
+ * happened. All else breaks the barriers of the node until sluice_node_barrier_reset().
+ * -ETIMEDOUT: not all came before the deadline, and the others of the group are told.
+ * The text names the first that is missing, for which all are asked within a tenth of a
+ * second; where that cannot be found out, the one that was waited for, and says so.
+ * -ECANCELED: another rank of the group gave up, or had been told so. -ECONNRESET and
+ * the like: a rank of the group is lost. -EPROTO: a rank of the group was in another
+ * barrier, or wrote what it must not. -ENOTCONN: the barriers were broken before. An
+ * open scope of the multichannel does not matter.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_barrier(struct sluice_node *node,
                                                        const uint32_t *ranks, uint32_t count,

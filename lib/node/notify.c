@@ -20,7 +20,7 @@
 
 #define WORD_BYTES 8
 
-/* A rank that is ahead of us by so many resets is one that we missed; by more it writes invalid words. */
+/* We may have missed so many resets of a rank; one that is further ahead writes invalid words. */
 #define GENERATIONS_AHEAD 1024
 
 /* Of a mark; no generation is so high. */
