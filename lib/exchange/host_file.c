@@ -286,15 +286,16 @@ static int complete(const struct host_file *file, struct slu_launch *launch)
 
     if (launch->ranks != 0 && launch->ranks != file->count)
         return slu_fail(EINVAL,
-                        "host file %.128s has %zu hosts, but %s say that there are %u ranks",
-                        file->path, file->count, launch->source, launch->ranks);
+                        "host file %.128s has %zu host%s, but by %s there must be %u rank%s",
+                        file->path, file->count, SLU_S(file->count), launch->source, launch->ranks,
+                        SLU_S(launch->ranks));
     if (rank == SLU_RANK_UNKNOWN)
         error = find_rank(file, &rank);
     if (error < 0)
         return error;
     if (rank >= file->count)
-        return slu_fail(EINVAL, "%s is %u, but host file %.128s has only %zu hosts",
-                        launch->rank_source, rank, file->path, file->count);
+        return slu_fail(EINVAL, "%s is %u, but host file %.128s has only %zu host%s",
+                        launch->rank_source, rank, file->path, file->count, SLU_S(file->count));
     if (launch->rank == SLU_RANK_UNKNOWN)
         snprintf(launch->source, sizeof launch->source, "host file and name of this host");
     else if (launch->ranks == 0)

@@ -135,7 +135,8 @@ static void name_missing(const struct tcp *tcp, char text[NAMES])
         named++;
     }
     if (count > named)
-        snprintf(text + length, size - length, " and %u others", count - named);
+        snprintf(text + length, size - length, " and %u other%s", count - named,
+                 SLU_S(count - named));
 }
 
 /* "allgather 3", or nothing while all come. */

@@ -383,11 +383,12 @@ static int check_reply(struct sluice_exchange *exchange, const uint8_t head[TCP_
         return hear_verdict(exchange, (size_t)frame.bytes);
     if (frame.type != call->type || frame.sequence != tcp->sequence || frame.bytes != call->bytes)
         return slu_fail(EPROTO,
-                        "rank 0 at %s answers %s of %zu bytes, call %llu, with %s of %llu bytes, "
+                        "rank 0 at %s answers %s of %zu byte%s, call %llu, with %s of %llu byte%s, "
                         "call %llu",
-                        tcp->root, slu_tcp_type_name(call->type), call->bytes,
+                        tcp->root, slu_tcp_type_name(call->type), call->bytes, SLU_S(call->bytes),
                         (unsigned long long)tcp->sequence, slu_tcp_type_name(frame.type),
-                        (unsigned long long)frame.bytes, (unsigned long long)frame.sequence);
+                        (unsigned long long)frame.bytes, SLU_S(frame.bytes),
+                        (unsigned long long)frame.sequence);
     return 0;
 }
 

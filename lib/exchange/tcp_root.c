@@ -66,11 +66,12 @@ static int take_header(struct sluice_exchange *exchange, uint32_t rank, const st
         return slu_tcp_fail(
             exchange,
             slu_fail(EPROTO,
-                     "rank %u makes call %llu, %s of %llu bytes, but rank 0 call %llu, "
-                     "%s of %zu bytes",
+                     "rank %u makes call %llu, %s of %llu byte%s, but rank 0 makes call %llu, "
+                     "%s of %zu byte%s",
                      rank, (unsigned long long)frame.sequence, slu_tcp_type_name(frame.type),
-                     (unsigned long long)frame.bytes, (unsigned long long)tcp->sequence,
-                     slu_tcp_type_name(call->type), call->bytes));
+                     (unsigned long long)frame.bytes, SLU_S(frame.bytes),
+                     (unsigned long long)tcp->sequence, slu_tcp_type_name(call->type), call->bytes,
+                     SLU_S(call->bytes)));
     peer->called = true;
     peer->later = total_of(tcp, call);
     await_bytes(tcp, rank, round);

@@ -166,8 +166,8 @@ START_TEST(d2_frames_to_rank_0)
                  {ALLGATHER, 1, 1, 8, "rank 1 sent something unexpected"},
                  {ALLTOALL, 0, 1, 8, "rank 1 call 1, alltoall of 8 rank 0 allgather of 8"},
                  {BARRIER, 0, 1, 0, "rank 1 call 1, barrier of 0 rank 0 allgather of 8"},
-                 {ALLGATHER, 0, 2, 8, "rank 1 call 2, rank 0 call 1"},
-                 {ALLGATHER, 0, UINT64_MAX, 8, "rank 1 rank 0 call 1"},
+                 {ALLGATHER, 0, 2, 8, "rank 1 call 2, rank 0 makes call 1"},
+                 {ALLGATHER, 0, UINT64_MAX, 8, "rank 1 rank 0 makes call 1"},
                  {ALLGATHER, 0, 1, 0, "of 0 bytes rank 0 of 8 bytes"},
                  {ALLGATHER, 0, 1, UINT32_MAX, "of 4294967295 bytes rank 0 of 8 bytes"},
                  {ALLGATHER, 0, 1, UINT64_MAX, "rank 0 of 8 bytes"}};
