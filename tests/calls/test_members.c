@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Peers that come and go: nothing is left of who goes, and nobody else notices. */
 #include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,6 +174,62 @@ TEST(beside_a_child)
     client_works(&server, client_comes(&server, 2));
     require(waitpid(child, &status, 0) == child && status == 0, "the child ended with %#x", status);
     client_works(&server, 0);
+    server_close(&server);
+}
+
+/* Asks again and again for memory that posted work names, and ends other memory. */
+struct asker {
+    struct sluice_pd *pd;
+    struct sluice_mr *busy;
+    atomic_bool ends;
+    atomic_uint asked;
+};
+
+static void *ask_for_memory(void *argument)
+{
+    struct asker *asker = argument;
+    uint8_t bytes[64];
+    while (!atomic_load(&asker->ends)) {
+        struct sluice_mr *mr =
+            sluice_mr_register(asker->pd, bytes, sizeof(bytes), SLUICE_ACCESS_LOCAL_WRITE);
+        require(mr, "%s", sluice_last_error());
+        require_ok(sluice_mr_deregister(mr));
+        require_result(sluice_mr_deregister(asker->busy), -EBUSY);
+        atomic_fetch_add(&asker->asked, 1);
+    }
+    return NULL;
+}
+
+/* What another thread scans moves, and it sees all that is posted all the same. */
+TEST(memory_is_scanned_meanwhile)
+{
+    const uint32_t guests = short_run() ? 40 : 200;
+    struct server server;
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    pthread_t thread;
+    server_open(&server, 8);
+    client_comes(&server, 0);
+    struct sluice_request receive = client_request(&server, SLUICE_OP_RECEIVE, 0, 1);
+    require_result(sluice_multichannel_post(server.all, &receive, 1, SLUICE_FOREVER, &handle), 1);
+    struct asker asker = {.pd = server.sides.pds[0], .busy = server.memory.mr};
+    require(pthread_create(&thread, NULL, ask_for_memory, &asker) == 0, "no thread");
+    for (uint32_t i = 1; i <= guests; i++) {
+        client_comes(&server, i);
+    }
+    for (uint32_t i = 1; i <= guests; i++) {
+        client_goes(&server, i, i % 2 == 0);
+        client_comes(&server, i);
+    }
+    while (atomic_load(&asker.asked) < 10) {
+        client_goes(&server, guests, false);
+        client_comes(&server, guests);
+    }
+    atomic_store(&asker.ends, true);
+    pthread_join(thread, NULL);
+    require_ok(sluice_channel_send(server.clients[0], NULL, 0, DEADLINE));
+    require_ok(sluice_multichannel_wait(server.all, &handle, DEADLINE, &completion));
+    require(completion.error == 0 && completion.user_data == 1, "%d", completion.error);
     server_close(&server);
 }
 
