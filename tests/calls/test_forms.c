@@ -370,9 +370,18 @@ static void wrong_ones(struct fixture *fixture)
     struct form_call *call = &fixture->call;
     const struct form_call good = *call;
     struct sluice_remote_mr narrow = *call->remote;
+    struct sluice_sge long_sge = *call->sges;
     char words[40];
+    long_sge.length++;
     call->sges = NULL;
     refused(fixture, -EINVAL, "NULL");
+    if (form_is_atomic(form)) {
+        call->sges = &long_sge;
+        refused(fixture, -EINVAL, "8 bytes, not 9");
+    } else {
+        call->sge_count = 2;
+        refused(fixture, -EINVAL, "2 NULL");
+    }
     *call = good;
     if (form->of != OF_CHANNEL) {
         call->peer = PEERS;
@@ -388,6 +397,11 @@ static void wrong_ones(struct fixture *fixture)
         snprintf(words, sizeof(words), form_is_atomic(form) ? "%u" : "512 %u",
                  (unsigned)narrow.length);
         refused(fixture, -ERANGE, words);
+        *call = good;
+        if (!form_is_atomic(form)) {
+            call->sge_count = 2;
+            refused(fixture, -ERANGE, "1024 512");
+        }
         *call = good;
     }
 }
@@ -465,6 +479,8 @@ static void ask_wrongly(const struct form *form)
         require_ok(sluice_scope_end(call->scope, &report));
         require(report.posted == 0, "%u posted", report.posted);
         refused(&fixture, -ESTALE, "scope has ended");
+        require_error(sluice_scope_poll(call->scope, &completion, 1), -ESTALE, "scope has ended");
+        require_error(sluice_scope_end(call->scope, NULL), -ESTALE, "scope has ended");
     }
     require_error(sluice_multichannel_next(fixture.star.hub, 0, &completion), -ENOENT, "");
     require_error(sluice_channel_next(fixture.star.spokes[0], 0, &completion), -ENOENT, "");
