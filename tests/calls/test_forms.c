@@ -466,7 +466,7 @@ static void ask_wrongly(const struct form *form)
     const struct form_call good = *call;
     if (form->of != OF_SCOPE) {
         call->deadline = -1;
-        refused(&fixture, -EINVAL, "-1");
+        refused(&fixture, -EINVAL, "deadline -1");
     }
     *call = good;
     call->channel = NULL;

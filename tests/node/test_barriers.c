@@ -57,7 +57,7 @@ static void pass_all(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(all_ranks)
+TEST(all_ranks)
 {
     struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -70,7 +70,6 @@ START_TEST(all_ranks)
         ranks_close(&ranks);
     }
 }
-END_TEST
 
 /* More than the words that ranks write to each other can count. */
 static void pass_often(struct ranks *ranks, uint32_t rank)
@@ -80,7 +79,7 @@ static void pass_often(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(counts_that_wrap)
+TEST(counts_that_wrap, .group = "wrap")
 {
     struct ranks ranks;
     if (short_run() || SANITIZED) {
@@ -91,10 +90,9 @@ START_TEST(counts_that_wrap)
     ranks_run(&ranks, pass_often);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Neither inline writes, nor room for more than one of them; and each way to wait. */
-START_TEST(attributes)
+TEST(attributes)
 {
     static const uint32_t modes[] = {SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_EVENT, SLUICE_WAIT_SPIN};
     struct sluice_channel_attr channel = {
@@ -113,7 +111,6 @@ START_TEST(attributes)
         ranks_close(&ranks);
     }
 }
-END_TEST
 
 /* Random groups that overlap, the same for all ranks, each with an algorithm of its own. */
 #define GROUPS 300
@@ -153,7 +150,7 @@ static void follow_plan(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(groups_that_overlap)
+TEST(groups_that_overlap)
 {
     static struct plan plan;
     struct ranks ranks;
@@ -165,7 +162,6 @@ START_TEST(groups_that_overlap)
     ranks_run(&ranks, follow_plan);
     ranks_close(&ranks);
 }
-END_TEST
 
 #define LATE SLUICE_MS(300)
 static void come_late(struct ranks *ranks, uint32_t rank)
@@ -179,7 +175,7 @@ static void come_late(struct ranks *ranks, uint32_t rank)
 }
 
 /* The others wait for it, and sleep while they do. */
-START_TEST(a_late_rank)
+TEST(a_late_rank)
 {
     struct ranks ranks;
     memset(arrived, 0, sizeof(arrived));
@@ -192,7 +188,6 @@ START_TEST(a_late_rank)
     require(used < LATE || !is_measured(), "%lld ms of CPU time in 900", (long long)used / 1000000);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* A rank without time comes to no barrier, and makes good for it. */
 static void come_without_time(struct ranks *ranks, uint32_t rank)
@@ -208,7 +203,7 @@ static void come_without_time(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(deadlines_of_zero)
+TEST(deadlines_of_zero)
 {
     struct ranks ranks;
     memset(arrived, 0, sizeof(arrived));
@@ -216,7 +211,6 @@ START_TEST(deadlines_of_zero)
     ranks_run(&ranks, come_without_time);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Every rank writes to every other one, and finds what all wrote. */
 #define WRITTEN 256
@@ -251,7 +245,7 @@ static void write_and_look(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(what_was_written_is_there)
+TEST(what_was_written_is_there)
 {
     struct room room;
     struct ranks ranks;
@@ -270,7 +264,6 @@ START_TEST(what_was_written_is_there)
     }
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Two results, of a message around the ring, are what they were before the barriers. */
 static void keep_results(struct ranks *ranks, uint32_t rank)
@@ -343,7 +336,7 @@ static void keep_all_results(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-START_TEST(all_results_are_kept)
+TEST(all_results_are_kept)
 {
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .send_depth = FULL_DEPTH, .receive_depth = FULL_DEPTH};
@@ -353,16 +346,14 @@ START_TEST(all_results_are_kept)
     ranks_run(&ranks, keep_all_results);
     ranks_close(&ranks);
 }
-END_TEST
 
-START_TEST(results_are_kept)
+TEST(results_are_kept)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
     ranks_run(&ranks, keep_results);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Many more ranks than processors, in processes. */
 #define CROWD 64
@@ -402,12 +393,11 @@ static void join_crowd(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(a_crowd)
+TEST(a_crowd, .group = "processes", .unless = device_is_pretend)
 {
     bool small = SANITIZED || (short_run() && !device_is_soft());
     group_run(small ? 8 : CROWD, join_crowd, NULL, 300);
 }
-END_TEST
 
 /* By each algorithm once. */
 static void meet(struct ranks *ranks, uint32_t rank)
@@ -473,7 +463,7 @@ static void miss_in_scope(struct ranks *ranks, uint32_t rank)
     require_ok(sluice_scope_end(scope, NULL));
 }
 
-START_TEST(an_open_scope)
+TEST(an_open_scope)
 {
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .send_depth = 2, .receive_depth = 2};
@@ -486,40 +476,14 @@ START_TEST(an_open_scope)
         ranks_close(&ranks);
     }
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, all_ranks);
-    tcase_add_test(tcase, attributes);
-    tcase_add_test(tcase, groups_that_overlap);
-    tcase_add_test(tcase, a_late_rank);
-    tcase_add_test(tcase, deadlines_of_zero);
-    tcase_add_test(tcase, what_was_written_is_there);
-    tcase_add_test(tcase, results_are_kept);
-    tcase_add_test(tcase, all_results_are_kept);
-    tcase_add_test(tcase, an_open_scope);
-}
-
-static void add_self_tests(TCase *tcase)
-{
-    add_tests(tcase);
-    tcase_add_test(tcase, counts_that_wrap);
-}
-
-static void add_process_tests(TCase *tcase)
-{
-    if (!device_is_pretend()) {
-        tcase_add_test(tcase, a_crowd);
-    }
-}
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"self", WIRE_SELF, 240, add_self_tests},
-        {"tcp", WIRE_TCP, 240, add_tests},
-        {"processes", WIRE_TCP, 320, add_process_tests},
+    const struct tests cases[] = {
+        {"self", WIRE_SELF, 240},
+        {"tcp", WIRE_TCP, 240},
+        {"wrap", WIRE_SELF, 240},
+        {"processes", WIRE_TCP, 320},
     };
-    return run_cases("barriers", cases, COUNT(cases));
+    return run_groups("barriers", cases, COUNT(cases));
 }

@@ -43,7 +43,7 @@ static void give_all_lengths(struct ranks *ranks, uint32_t rank)
     give(ranks, rank, SLUICE_NODE_ALLGATHER_BYTES, 0, false);
 }
 
-START_TEST(lengths_of_values)
+TEST(lengths_of_values)
 {
     struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -52,7 +52,6 @@ START_TEST(lengths_of_values)
         ranks_close(&ranks);
     }
 }
-END_TEST
 
 /* Without a pause, so that some ranks are a call ahead of others. */
 static void give_often(struct ranks *ranks, uint32_t rank)
@@ -62,7 +61,7 @@ static void give_often(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(ranks_that_run_ahead)
+TEST(ranks_that_run_ahead)
 {
     struct ranks ranks;
     for (size_t i = 1; i < COUNT(sizes); i++) {
@@ -71,7 +70,6 @@ START_TEST(ranks_that_run_ahead)
         ranks_close(&ranks);
     }
 }
-END_TEST
 
 /* A rank without time does not begin, and makes good for it. */
 static void give_without_time(struct ranks *ranks, uint32_t rank)
@@ -98,7 +96,7 @@ static void give_alone(struct ranks *ranks, uint32_t rank)
     require(all == 7, "%u", all);
 }
 
-START_TEST(deadlines_of_zero)
+TEST(deadlines_of_zero)
 {
     struct ranks ranks;
     ranks_open(&ranks, 3, NULL);
@@ -108,10 +106,9 @@ START_TEST(deadlines_of_zero)
     ranks_run(&ranks, give_alone);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* Neither inline writes, nor room for more than one request; and each way to wait. */
-START_TEST(attributes)
+TEST(attributes)
 {
     static const uint32_t modes[] = {SLUICE_WAIT_ADAPTIVE, SLUICE_WAIT_EVENT, SLUICE_WAIT_SPIN};
     struct sluice_channel_attr channel = {
@@ -127,7 +124,6 @@ START_TEST(attributes)
         ranks_close(&ranks);
     }
 }
-END_TEST
 
 /* Barriers of all and of some between the calls, and a message to each rank around them. */
 static void mix(struct ranks *ranks, uint32_t rank)
@@ -157,14 +153,13 @@ static void mix(struct ranks *ranks, uint32_t rank)
     require_ok(sluice_node_shutdown(node, DEADLINE));
 }
 
-START_TEST(beside_barriers_and_messages)
+TEST(beside_barriers_and_messages)
 {
     struct ranks ranks;
     ranks_open(&ranks, 4, NULL);
     ranks_run(&ranks, mix);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* No result that the program has left for later is lost to an allgather. */
 static void leave_results(struct ranks *ranks, uint32_t rank)
@@ -194,7 +189,7 @@ static void leave_results(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-START_TEST(results_left_for_later)
+TEST(results_left_for_later)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .send_depth = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
@@ -203,7 +198,6 @@ START_TEST(results_left_for_later)
     ranks_run(&ranks, leave_results);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* With the handles each rank writes its block into the memory of all that share one. */
 static void write_to_all(struct ranks *ranks, uint32_t rank)
@@ -239,7 +233,7 @@ static void write_to_all(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-START_TEST(shared_regions)
+TEST(shared_regions)
 {
     struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -248,7 +242,6 @@ START_TEST(shared_regions)
         ranks_close(&ranks);
     }
 }
-END_TEST
 
 static void still_works(struct ranks *ranks, uint32_t rank)
 {
@@ -256,7 +249,7 @@ static void still_works(struct ranks *ranks, uint32_t rank)
     require_ok(sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, DEADLINE));
 }
 
-START_TEST(arguments)
+TEST(arguments)
 {
     struct ranks ranks;
     struct sluice_peer_remote_mr remotes[2];
@@ -280,7 +273,6 @@ START_TEST(arguments)
     ranks_run(&ranks, still_works);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* What rank 0 does, and what the others do: calls that do not go together. */
 enum act { GIVE_8, GIVE_16, SHARE, BARRIER, DISSEMINATE, CENTRAL, END };
@@ -322,7 +314,7 @@ static void disagree(struct ranks *ranks, uint32_t rank)
 }
 
 /* Everybody is told that it is a mistake of the program, whoever found it out. */
-START_TEST(ranks_that_disagree)
+TEST(ranks_that_disagree)
 {
     static const enum act mixes[][2] = {
         {GIVE_8, GIVE_16},     {GIVE_16, GIVE_8}, {SHARE, GIVE_8},  {GIVE_16, SHARE},
@@ -337,7 +329,6 @@ START_TEST(ranks_that_disagree)
     }
     ranks_close(&ranks);
 }
-END_TEST
 
 /* The last rank does not come; the others are told by the first that gives up. */
 static void miss_one(struct ranks *ranks, uint32_t rank)
@@ -365,14 +356,13 @@ static void miss_one(struct ranks *ranks, uint32_t rank)
     }
 }
 
-START_TEST(a_rank_that_never_comes)
+TEST(a_rank_that_never_comes)
 {
     struct ranks ranks;
     ranks_open(&ranks, 4, NULL);
     ranks_run(&ranks, miss_one);
     ranks_close(&ranks);
 }
-END_TEST
 
 /* A piece stands behind a message that nobody takes; the memory it is in is used again later. */
 static void give_in_vain(struct ranks *ranks, uint32_t rank)
@@ -403,7 +393,7 @@ static void give_in_vain(struct ranks *ranks, uint32_t rank)
     memory_close(&memory);
 }
 
-START_TEST(a_piece_in_vain)
+TEST(a_piece_in_vain)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .max_inline = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
@@ -415,13 +405,12 @@ START_TEST(a_piece_in_vain)
     ranks_run(&ranks, give_in_vain);
     ranks_close(&ranks);
 }
-END_TEST
 
 #define SLOTS_AT 64
 #define SLOT_BYTES 256
 
 /* Rank 1 is hostile. Nothing it writes makes rank 0 hang, or read or write where it must not. */
-START_TEST(garbage)
+TEST(garbage)
 {
     static const struct {
         int64_t generation; /* of the head, after ours */
@@ -469,7 +458,6 @@ START_TEST(garbage)
                   "rank 1 shares no valid handle");
     ranks_close(&ranks);
 }
-END_TEST
 
 /* The last rank is killed, before the call or in it. */
 static void survive(struct rank *rank, struct sluice_node *node, bool inside)
@@ -520,44 +508,20 @@ static void live_or_die(struct rank *rank)
     sluice_context_close(context);
 }
 
-START_TEST(a_rank_that_is_killed)
+TEST(a_rank_that_is_killed, .group = "processes", .unless = device_is_pretend)
 {
     for (int inside = 0; inside < 2; inside++) {
         bool argument = inside != 0;
         group_run(4, live_or_die, &argument, 60);
     }
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, lengths_of_values);
-    tcase_add_test(tcase, ranks_that_run_ahead);
-    tcase_add_test(tcase, attributes);
-    tcase_add_test(tcase, deadlines_of_zero);
-    tcase_add_test(tcase, beside_barriers_and_messages);
-    tcase_add_test(tcase, results_left_for_later);
-    tcase_add_test(tcase, shared_regions);
-    tcase_add_test(tcase, arguments);
-    tcase_add_test(tcase, ranks_that_disagree);
-    tcase_add_test(tcase, a_rank_that_never_comes);
-    tcase_add_test(tcase, a_piece_in_vain);
-    tcase_add_test(tcase, garbage);
-}
-
-static void add_process_tests(TCase *tcase)
-{
-    if (!device_is_pretend()) {
-        tcase_add_test(tcase, a_rank_that_is_killed);
-    }
-}
 
 int main(void)
 {
-    const struct cases cases[] = {
-        {"self", WIRE_SELF, 120, add_tests},
-        {"tcp", WIRE_TCP, 120, add_tests},
-        {"processes", WIRE_TCP, 120, add_process_tests},
+    const struct tests cases[] = {
+        {"self", WIRE_SELF, 120},
+        {"tcp", WIRE_TCP, 120},
+        {"processes", WIRE_TCP, 120},
     };
-    return run_cases("gather", cases, COUNT(cases));
+    return run_groups("gather", cases, COUNT(cases));
 }
