@@ -62,7 +62,6 @@ EXTRA_DIST += \
 
 # Those that need libsodium: _CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS),
 # _LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS).
-if SODIUM
 noinst_PROGRAMS += %D%/03-scatter-gather
 %C%_03_scatter_gather_SOURCES = \
 	%D%/03-scatter-gather.c \
@@ -70,7 +69,6 @@ noinst_PROGRAMS += %D%/03-scatter-gather
 	%D%/workers.h
 %C%_03_scatter_gather_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
 %C%_03_scatter_gather_LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS)
-endif
 
 # Those that need MPI: _CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS),
 # _LDADD = $(EXAMPLE_LIBS) $(MPI_LIBS).

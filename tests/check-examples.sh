@@ -15,8 +15,6 @@
 device=${1:-soft}
 [ $# = 0 ] || shift
 export SLUICE_DEVICE="$device" SLUICE_TEST_DEVICE="$device"
-# Without libsodium there are no secrets, which scripts/launch would make.
-grep -q '^#define HAVE_SODIUM 1' config.h || export SLUICE_SECRET_FILE=
 
 # Open MPI does as it is told on any host, as any user; what it forgets to free
 # is not ours.

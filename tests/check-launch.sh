@@ -28,8 +28,6 @@ next_port() {
 built_with() {
   grep -q "^#define $1 1" config.h
 }
-# Else scripts/launch makes a secret, as it should, which the ranks cannot use.
-built_with HAVE_SODIUM || export SLUICE_SECRET_FILE=
 
 # ranks_of N WORDS COMMAND...: it succeeds, and each of N ranks says its line once.
 ranks_of() {
@@ -189,13 +187,8 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch marks what each rank says' marked
   check 'scripts/launch makes a secret that others cannot read, and leaves nothing' left_behind
   check 'scripts/launch numbers the ranks of the host' numbered
-  if built_with HAVE_SODIUM; then
-    check 'scripts/launch leaves a secret of ours as it is' ends_with 1 'cannot open the secret.*nowhere' \
-      env SLUICE_SECRET_FILE=/nowhere "$launch" -n 1 $ranks
-  else
-    check 'without libsodium a secret is refused with a word' ends_with 1 'built without libsodium' \
-      env -u SLUICE_SECRET_FILE "$launch" -n 2 $ranks
-  fi
+  check 'scripts/launch leaves a secret of ours as it is' ends_with 1 'cannot open the secret.*nowhere' \
+    env SLUICE_SECRET_FILE=/nowhere "$launch" -n 1 $ranks
   check 'scripts/launch ends all if one fails' quickly_ends_with 7 'rank 1: exit status 7' \
     "$launch" -n 3 sh -c '[ $SLUICE_RANK = 1 ] && exit 7; sleep 50'
   check 'scripts/launch kills who does not end' quickly_ends_with 137 'rank 0: killed by signal 9 (KILL)' \
@@ -221,7 +214,7 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch quotes a number that is none' ends_with 2 "not 'x'" "$launch" -n x $ranks
   check 'scripts/launch quotes a number of ranks that cannot be' ends_with 2 "not '0'" "$launch" -n 0 $ranks
   check 'scripts/launch -nN' ends_with 0 '1 of 2' "$launch" -n2 -q sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS'
-  check 'scripts/launch --help tells all' ends_with 0 'libsodium needs\.$' "$launch" --help
+  check 'scripts/launch --help tells all' ends_with 0 'or empty, for none\.$' "$launch" --help
   check 'scripts/launch with all closed' all_closed
   check 'scripts/launch without a program' ends_with 2 'which program' "$launch" -n 2
 else

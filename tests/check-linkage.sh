@@ -88,7 +88,7 @@ shift
 mkdir -p "$folder" && cd "$folder" || exit
 grep -v -e pkg_cv_ -e ac_cv_env_ "$cache" >config.cache 2>/dev/null
 "$srcdir/configure" --config-cache CC="$CC" CFLAGS=-O0 --without-mpi \
-  --without-libsodium --without-jansson \
+  --without-jansson \
   --disable-dependency-tracking "$@" >out 2>&1
 echo $? >status
 END

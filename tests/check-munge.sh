@@ -55,16 +55,10 @@ secret_of_ours() (
 )
 
 export SLUICE_MUNGE=no
-if grep -q '^#define HAVE_SODIUM 1' config.h; then
-  check 'without secret and munge one rank warns, once' warned_once
-  check 'that says what to do' says 1 'by SLUICE_SECRET_FILE'
-  check 'with a secret nobody warns' secret_of_ours
-  check 'a single rank does not warn' unwarned 1 $ranks
-else
-  check 'without libsodium one rank warns, once' warned_once
-  check 'that says why' says 1 'built without libsodium'
-  finish
-fi
+check 'without secret and munge one rank warns, once' warned_once
+check 'that says what to do' says 1 'by SLUICE_SECRET_FILE'
+check 'with a secret nobody warns' secret_of_ours
+check 'a single rank does not warn' unwarned 1 $ranks
 
 munged=$(PATH=$PATH:/usr/sbin:/sbin command -v munged) || munged=
 daemons=

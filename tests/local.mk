@@ -56,6 +56,7 @@ quick_checks = \
 	%D%/check-symbols.sh
 
 # What differs where libsodium and jansson are not; scripts/test runs them there, too.
+# What differs where jansson is not; scripts/test runs them there, too.
 exchange_tests = \
 	%D%/test_exchange_root \
 	%D%/test_exchange_secret \
@@ -122,7 +123,8 @@ LDADD = $(TEST_LIBS)
 TEST_LIBS = \
 	%D%/libtestsupport.la \
 	lib/libsluice.la \
-	$(CHECK_LIBS)
+	$(CHECK_LIBS) \
+	$(SODIUM_LIBS)
 
 if CHECK
 check_LTLIBRARIES += %D%/libobjects.la %D%/libtestsupport.la

@@ -309,7 +309,7 @@ static int put_root(struct slu_launch *launch, struct pmi_talk *talk, const char
     uint32_t port = 0;
     int error = listen_somewhere(launch, here, &port);
 
-    if (error == 0 && launch->secret_file[0] == '\0' && slu_secret_supported()) {
+    if (error == 0 && launch->secret_file[0] == '\0') {
         error = slu_random(launch->secret, sizeof launch->secret);
         launch->secret_count = sizeof launch->secret;
     }

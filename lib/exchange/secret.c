@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <fcntl.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,10 +23,6 @@ const char *slu_secret_means(uint8_t means)
            : means == TCP_SECRET ? "a secret"
                                  : "none";
 }
-
-#ifdef HAVE_SODIUM
-
-#include <sodium.h>
 
 static int check_file(int fd, const char *path)
 {
@@ -112,11 +109,6 @@ int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secre
     return 0;
 }
 
-bool slu_secret_supported(void)
-{
-    return true;
-}
-
 void slu_secret_forget(struct slu_secret *secret)
 {
     if (secret->bytes != NULL)
@@ -148,56 +140,3 @@ bool slu_secret_equal(const uint8_t a[TCP_MAC_BYTES], const uint8_t b[TCP_MAC_BY
 {
     return sodium_memcmp(a, b, TCP_MAC_BYTES) == 0;
 }
-
-#else
-
-int slu_secret_read(const char *path, struct slu_secret *secret)
-{
-    *secret = (struct slu_secret){0};
-    if (path[0] == '\0')
-        return 0;
-    return slu_fail(EOPNOTSUPP,
-                    "this library was built without libsodium, and cannot use the "
-                    "secret %.128s: all ranks must go without one",
-                    path);
-}
-
-int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secret)
-{
-    (void)bytes;
-    (void)count;
-    *secret = (struct slu_secret){0};
-    return slu_fail(EOPNOTSUPP, "this library was built without libsodium, and cannot use the "
-                                "secret that rank 0 has made");
-}
-
-bool slu_secret_supported(void)
-{
-    return false;
-}
-
-void slu_secret_forget(struct slu_secret *secret)
-{
-    *secret = (struct slu_secret){0};
-}
-
-/* Without a secret nobody gets here: what is signed is equal to nothing. */
-void slu_secret_sign(const struct slu_secret *secret, enum tcp_role role,
-                     const uint8_t rank_hello[TCP_HELLO_BYTES],
-                     const uint8_t root_hello[TCP_HELLO_BYTES], uint8_t mac[TCP_MAC_BYTES])
-{
-    (void)secret;
-    (void)role;
-    (void)rank_hello;
-    (void)root_hello;
-    memset(mac, 0, TCP_MAC_BYTES);
-}
-
-bool slu_secret_equal(const uint8_t a[TCP_MAC_BYTES], const uint8_t b[TCP_MAC_BYTES])
-{
-    (void)a;
-    (void)b;
-    return false;
-}
-
-#endif

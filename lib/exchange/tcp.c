@@ -119,8 +119,6 @@ static int use_munge(struct tcp *tcp, int64_t until)
     uint8_t secret[SLU_SECRET_BYTES];
     int error;
 
-    if (!slu_secret_supported())
-        return 0;
     /* A rank seals one for nobody, to see whether there is munge on its host. */
     error = slu_munge_seal(secret, tcp->credential, until);
     if (error > 0) {
@@ -138,16 +136,10 @@ static void warn_unauthenticated(const struct tcp *tcp)
 
     if (tcp->rank != 0 || tcp->means != TCP_NOTHING || atomic_flag_test_and_set(&warned))
         return;
-    if (slu_secret_supported())
-        slu_log(SLUICE_LOG_WARN,
-                "nothing proves that those who connect to rank 0 at %.128s belong to this job: "
-                "give all ranks a file with a secret by SLUICE_SECRET_FILE",
-                tcp->root);
-    else
-        slu_log(SLUICE_LOG_WARN,
-                "nothing proves that those who connect to rank 0 at %.128s belong to this job: "
-                "this library was built without libsodium, and can have no secret",
-                tcp->root);
+    slu_log(SLUICE_LOG_WARN,
+            "nothing proves that those who connect to rank 0 at %.128s belong to this job: "
+            "give all ranks a file with a secret by SLUICE_SECRET_FILE",
+            tcp->root);
 }
 
 static int prepare(struct tcp *tcp, const struct slu_launch *launch, int64_t until)

@@ -109,8 +109,6 @@ struct slu_secret {
 int slu_secret_read(const char *path, struct slu_secret *secret);
 /* Of bytes: 0, -ENOMEM, -EOPNOTSUPP; forget it in each case. */
 int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secret);
-/* Whether this library can use any. */
-bool slu_secret_supported(void);
 void slu_secret_forget(struct slu_secret *secret);
 /* What a side in this role signs. */
 void slu_secret_sign(const struct slu_secret *secret, enum tcp_role role,

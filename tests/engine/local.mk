@@ -53,7 +53,8 @@ tests_test_engine_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_test_engine_LDADD = \
 	tests/libtestsupport.la \
 	tests/libobjects.la \
-	$(CHECK_LIBS)
+	$(CHECK_LIBS) \
+	$(SODIUM_LIBS)
 tests_test_handles_SOURCES = %D%/test_handles.c
 tests_test_order_SOURCES = %D%/test_order.c
 tests_test_partly_SOURCES = %D%/test_partly.c

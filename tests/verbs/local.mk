@@ -46,7 +46,8 @@ FAKE_LIBS = \
 	tests/libtestsupport.la \
 	tests/libobjects.la \
 	%D%/libfake.la \
-	$(CHECK_LIBS)
+	$(CHECK_LIBS) \
+	$(SODIUM_LIBS)
 
 # Tests of the library's own objects on it, linked into the program. Objects for a
 # static libibverbs want its providers, which the pretend one has not got.
