@@ -23,6 +23,7 @@ pkgconfig_DATA = %D%/sluice.pc
 
 include %D%/base/local.mk
 include %D%/channel/local.mk
+include %D%/connect/local.mk
 include %D%/device/local.mk
 include %D%/endpoint/local.mk
 include %D%/engine/local.mk

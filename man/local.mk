@@ -60,6 +60,7 @@ dist_man7_MANS = \
 	%D%/sluice_errors.7 \
 	%D%/sluice_memory.7 \
 	%D%/sluice_mpi.7 \
+	%D%/sluice_security.7 \
 	%D%/sluice_transports.7
 
 # A page is found under every name of its NAME section: for each name that is

@@ -25,9 +25,15 @@
 #include "endpoint/endpoint.h"
 #include "endpoint/versions.h"
 
-#define VERSION 3
+/*
+ * 4: peers of the soft transport prove to each other that they know their endpoints, and
+ * say who they are; one that knows less cannot meet them. Those of devices are as before.
+ */
+#define VERSION 4
 #define READABLE 3
+#define READABLE_SOFT 4
 #define OLDEST 3
+#define OLDEST_SOFT 4
 #define IDENTITY_AT 232
 #define CHECKSUM_AT (SLUICE_ENDPOINT_BYTES - 4)
 #define ACCESS \
@@ -99,6 +105,11 @@ static void put_soft(struct cursor *at, const struct slu_endpoint *endpoint)
         put(at, endpoint->soft.addresses[i].port, 2);
         put_bytes(at, endpoint->soft.addresses[i].ip, sizeof endpoint->soft.addresses[i].ip);
     }
+    put(at, endpoint->soft.users, 8);
+    put(at, endpoint->soft.processes, 8);
+    put(at, endpoint->soft.start, 8);
+    put(at, endpoint->soft.uid, 4);
+    put(at, endpoint->soft.everywhere, 4);
 }
 
 static void get_soft(struct cursor *at, struct slu_endpoint *endpoint)
@@ -114,6 +125,11 @@ static void get_soft(struct cursor *at, struct slu_endpoint *endpoint)
         endpoint->soft.addresses[i].port = (uint16_t)get(at, 2);
         get_bytes(at, endpoint->soft.addresses[i].ip, sizeof endpoint->soft.addresses[i].ip);
     }
+    endpoint->soft.users = get(at, 8);
+    endpoint->soft.processes = get(at, 8);
+    endpoint->soft.start = get(at, 8);
+    endpoint->soft.uid = (uint32_t)get(at, 4);
+    endpoint->soft.everywhere = (uint32_t)get(at, 4);
 }
 
 void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endpoint *wire)
@@ -122,7 +138,7 @@ void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endp
 
     memset(wire, 0, sizeof *wire);
     put(&at, VERSION, 1);
-    put(&at, READABLE, 1);
+    put(&at, endpoint->transport == SLU_TRANSPORT_SOFT ? READABLE_SOFT : READABLE, 1);
     put(&at, endpoint->transport, 2);
     put(&at, endpoint->qpn, 4);
     put(&at, endpoint->psn, 4);
@@ -169,18 +185,20 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
 {
     struct cursor at = {.in = wire->bytes};
     struct cursor sum = {.in = wire->bytes + CHECKSUM_AT};
-    static const struct slu_versions known = {"an endpoint", VERSION, OLDEST};
+    struct slu_versions known = {"an endpoint", VERSION, OLDEST};
     struct slu_endpoint decoded = {0};
-    uint32_t version = (uint32_t)get(&at, 1);
+    uint32_t version = (uint32_t)get(&at, 1), readable = (uint32_t)get(&at, 1);
     int error;
 
     if (get(&sum, 4) != slu_checksum(wire->bytes, CHECKSUM_AT))
         return slu_fail(EPROTO, "these 256 bytes are not an endpoint, or were damaged on the way "
                                 "(checksum differs)");
-    error = slu_versions_check(&known, version, (uint32_t)get(&at, 1));
+    decoded.transport = (uint32_t)get(&at, 2);
+    if (decoded.transport == SLU_TRANSPORT_SOFT)
+        known.oldest = OLDEST_SOFT;
+    error = slu_versions_check(&known, version, readable);
     if (error < 0)
         return error;
-    decoded.transport = (uint32_t)get(&at, 2);
     decoded.qpn = (uint32_t)get(&at, 4);
     decoded.psn = (uint32_t)get(&at, 4);
     decoded.mtu = (uint32_t)get(&at, 4);

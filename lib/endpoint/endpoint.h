@@ -49,8 +49,13 @@ struct slu_endpoint {
             uint64_t network;               /* network namespace: same value, same loopback */
             uint64_t context;               /* random identity of the context */
             uint64_t generation;            /* of the queue pair; never repeats in a context */
-            uint32_t pid;                   /* as the process sees itself; for messages only */
-            uint8_t nonce[SLU_NONCE_BYTES]; /* who knows it may connect */
+            uint32_t pid;                   /* as the process sees itself */
+            uint32_t uid;                   /* likewise, effective */
+            uint64_t users;                 /* namespaces of users and of processes */
+            uint64_t processes;             /* 0: it has no Unix socket */
+            uint64_t start;                 /* of the process, in ticks; 0: not known */
+            uint32_t everywhere;            /* 1: it listens at the loopback as well; else 0 */
+            uint8_t nonce[SLU_NONCE_BYTES]; /* who proves to know it may connect */
             struct slu_address addresses[SLU_ENDPOINT_ADDRESSES];
         } soft;
     };

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <sodium.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ void encode_frame(const struct frame *frame, uint8_t bytes[40])
     put(to, frame->length, 8);
 }
 
-static void seal(struct sluice_endpoint *endpoint)
+void seal(struct sluice_endpoint *endpoint)
 {
     uint32_t hash = UINT32_C(2166136261);
     for (int i = 0; i < SLUICE_ENDPOINT_BYTES - 4; i++) {
@@ -92,15 +93,83 @@ void say_frame(int fd, const struct frame *frame, size_t payload)
     say(fd, bytes, 40 + payload);
 }
 
-void encode_hello(uint8_t hello[64], const struct sluice_endpoint *target,
-                  const struct sluice_endpoint *own)
+/* Greetings. */
+
+static void sign(const uint8_t *key, size_t key_bytes, const char *label, const uint8_t *bytes,
+                 size_t count, uint8_t proof[PROOF_BYTES])
 {
-    memset(hello, 0, 64);
-    memcpy(hello, "sluice\0\1", 8);
-    memcpy(hello + 8, target->bytes + 4, 4);
-    memcpy(hello + 12, own->bytes + 4, 4);
-    memcpy(hello + 16, target->bytes + 76, 16);
-    memcpy(hello + 32, own->bytes + 76, 16);
+    crypto_auth_hmacsha256_state state;
+    uint8_t name[16] = {0};
+    memcpy(name, label, strlen(label));
+    crypto_auth_hmacsha256_init(&state, key, key_bytes);
+    crypto_auth_hmacsha256_update(&state, name, sizeof(name));
+    crypto_auth_hmacsha256_update(&state, bytes, count);
+    crypto_auth_hmacsha256_final(&state, proof);
+}
+
+static const uint8_t *nonce_of(const struct sluice_endpoint *endpoint)
+{
+    return endpoint->bytes + 76;
+}
+
+void make_hello(struct greeting *greeting)
+{
+    uint8_t *hello = greeting->said;
+    memset(hello, 0, HELLO_BYTES);
+    memcpy(hello, "sluice\0\2", 8);
+    memcpy(hello + 8, greeting->acceptor->bytes + 4, 4);
+    memcpy(hello + 12, greeting->dialer->bytes + 4, 4);
+    randombytes_buf(hello + 16, 32);
+    sign(nonce_of(greeting->acceptor), 16, "sluice hello", hello, 64, hello + 64);
+}
+
+void make_challenge(struct greeting *greeting)
+{
+    uint8_t *challenge = greeting->said + HELLO_BYTES;
+    memset(challenge, 0, CHALLENGE_BYTES);
+    memcpy(challenge, "SLUICE\0\2", 8);
+    randombytes_buf(challenge + 16, 32);
+    sign(nonce_of(greeting->acceptor), 16, "sluice answer", greeting->said, HELLO_BYTES + 48,
+         challenge + 48);
+}
+
+/* Host, network, context, generation, start, process, user, number. */
+static uint8_t *put_name(uint8_t *to, const struct sluice_endpoint *endpoint)
+{
+    memset(to, 0, 64);
+    memcpy(to, endpoint->bytes + 32, 40);
+    memcpy(to + 40, endpoint->bytes + 188, 8);
+    memcpy(to + 48, endpoint->bytes + 72, 4);
+    memcpy(to + 52, endpoint->bytes + 196, 4);
+    memcpy(to + 56, endpoint->bytes + 4, 4);
+    return to + 64;
+}
+
+void make_proof(const struct greeting *greeting, enum proof part, uint8_t proof[PROOF_BYTES])
+{
+    static const char *const labels[] = {"sluice dialer", "sluice acceptor", "sluice choice"};
+    uint8_t bytes[sizeof(greeting->said) + 128];
+    uint8_t key[32];
+    memcpy(bytes, greeting->said, sizeof(greeting->said));
+    put_name(put_name(bytes + sizeof(greeting->said), greeting->dialer), greeting->acceptor);
+    memcpy(key, nonce_of(greeting->dialer), 16);
+    memcpy(key + 16, nonce_of(greeting->acceptor), 16);
+    sign(key, sizeof(key), labels[part], bytes, sizeof(bytes), proof);
+}
+
+bool greet(struct greeting *greeting, int fd)
+{
+    uint8_t proof[PROOF_BYTES];
+    uint8_t *challenge = greeting->said + HELLO_BYTES;
+    make_hello(greeting);
+    say(fd, greeting->said, HELLO_BYTES);
+    if (!hear(fd, challenge, DENIAL_BYTES) || challenge[11] != 0 ||
+        !hear(fd, challenge + DENIAL_BYTES, CHALLENGE_BYTES - DENIAL_BYTES)) {
+        return false;
+    }
+    make_proof(greeting, OF_DIALER, proof);
+    say(fd, proof, sizeof(proof));
+    return true;
 }
 
 bool hear(int fd, void *bytes, size_t length)
@@ -122,6 +191,8 @@ static void forge(struct victim *victim, uint8_t nonce)
     put(forged->bytes + 92, 4, 2);
     put(forged->bytes + 94, port, 2);
     put(forged->bytes + 96, INADDR_LOOPBACK, 4);
+    forged->bytes[187] ^= 1; /* processes that we do not see: it is met over TCP */
+    put(forged->bytes + 200, 0, 4);
     seal(forged);
 }
 
@@ -198,7 +269,8 @@ static void ask(struct victim *victim, enum asked asked)
 
 void connect_hostile(struct victim *victim, enum asked asked)
 {
-    uint8_t bytes[64];
+    struct greeting greeting = {&victim->forged, &victim->endpoint, {0}};
+    uint8_t given[PROOF_BYTES], proof[PROOF_BYTES];
     struct sluice_sge sge = memory_sge(&victim->landing, 0, LANDING);
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
     require_ok(sluice_multichannel_peer_reset(victim->star.hub, 0, &victim->endpoint));
@@ -209,10 +281,14 @@ void connect_hostile(struct victim *victim, enum asked asked)
                                             &victim->handles[victim->posted++]),
                    1);
     victim->fd = dial(&victim->endpoint);
-    encode_hello(bytes, &victim->endpoint, &victim->forged);
-    say(victim->fd, bytes, sizeof(bytes));
-    require(hear(victim->fd, bytes, 16) && memcmp(bytes, "SLUICE\0\1", 8) == 0, "no welcome: %s",
+    require(greet(&greeting, victim->fd) && hear(victim->fd, given, sizeof(given)), "no proof: %s",
             strerror(errno));
+    make_proof(&greeting, OF_ACCEPTOR, proof);
+    require(memcmp(given, proof, sizeof(proof)) == 0, "a wrong proof");
+    if (memcmp(nonce_of(&victim->forged), nonce_of(&victim->endpoint), 16) > 0) {
+        make_proof(&greeting, OF_CHOICE, proof);
+        say(victim->fd, proof, sizeof(proof));
+    }
     if (asked != NOTHING) {
         ask(victim, asked);
     }

@@ -60,6 +60,9 @@ struct victim {
     int fds;
 };
 
+/* Another checksum. */
+void seal(struct sluice_endpoint *endpoint);
+
 /* The victim's listener is that of its endpoint. */
 int dial(const struct sluice_endpoint *endpoint);
 /* The victim may hang up at any byte. */
@@ -68,8 +71,24 @@ void say(int fd, const void *bytes, size_t length);
 bool hear(int fd, void *bytes, size_t length);
 
 void encode_frame(const struct frame *frame, uint8_t bytes[40]);
-void encode_hello(uint8_t hello[64], const struct sluice_endpoint *target,
-                  const struct sluice_endpoint *own);
+
+/* What is said until both sides have proven themselves: hello, challenge, and proofs. */
+#define HELLO_BYTES 96
+#define CHALLENGE_BYTES 80
+#define DENIAL_BYTES 16
+#define PROOF_BYTES 32
+enum proof { OF_DIALER, OF_ACCEPTOR, OF_CHOICE };
+struct greeting {
+    const struct sluice_endpoint *dialer;
+    const struct sluice_endpoint *acceptor;
+    uint8_t said[HELLO_BYTES + CHALLENGE_BYTES];
+};
+/* A good hello, and a good challenge to the one that was said. */
+void make_hello(struct greeting *greeting);
+void make_challenge(struct greeting *greeting);
+void make_proof(const struct greeting *greeting, enum proof part, uint8_t proof[PROOF_BYTES]);
+/* All of it as the dialer, until it is the acceptor's turn to prove: whether it has not denied. */
+bool greet(struct greeting *greeting, int fd);
 /* A frame, and so many bytes behind it. */
 void say_frame(int fd, const struct frame *frame, size_t payload);
 

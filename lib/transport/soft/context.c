@@ -3,14 +3,12 @@
 #include "transport/soft/soft.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/environment.h"
+#include "connect/proof.h"
 
 /* Takes the numeric address to listen on from the attributes or the environment. */
 static int parse_listen(const struct sluice_context_attr *attr, struct slu_address *listen)
@@ -31,31 +29,6 @@ static int parse_listen(const struct sluice_context_attr *attr, struct slu_addre
     else
         return slu_fail(EINVAL, "%s \"%s\" is not a numeric IPv4 or IPv6 address", source, text);
     return 0;
-}
-
-/* Boot id and network namespace: peers that have the same share a loopback. */
-static void identify_host(struct soft_context *context)
-{
-    char text[64] = "";
-    int fd = slu_fd_open("/proc/sys/kernel/random/boot_id", O_RDONLY);
-    if (fd >= 0) {
-        ssize_t got = read(fd, text, sizeof(text) - 1);
-        text[got > 0 ? got : 0] = '\0';
-        close(fd);
-    }
-    unsigned nibbles = 0;
-    for (const char *p = text; *p != '\0' && nibbles < 32; p++) {
-        const char *digits = "0123456789abcdef";
-        const char *digit = strchr(digits, *p);
-        if (digit == NULL)
-            continue;
-        unsigned value = (unsigned)(digit - digits);
-        context->host[nibbles / 2] |= (uint8_t)(nibbles % 2 == 0 ? value << 4 : value);
-        nibbles++;
-    }
-    struct stat status;
-    if (stat("/proc/self/ns/net", &status) == 0)
-        context->network = status.st_ino;
 }
 
 static void set_limits(struct slu_tcontext *base)
@@ -91,12 +64,14 @@ static int open_context(const char *device, const struct sluice_context_attr *at
     err = slu_random(&context->identity, sizeof(context->identity));
     if (err != 0)
         goto free_context;
+    err = slu_proof_init();
+    if (err != 0)
+        goto free_context;
     err = slu_soft_keys_init(&context->keys);
     if (err != 0)
         goto free_context;
     pthread_mutex_init(&context->lock, NULL);
-    context->pid = (uint32_t)getpid();
-    identify_host(context);
+    slu_identity_of_self(&context->who);
     set_limits(&context->base);
     *opened = &context->base;
     return 0;

@@ -32,7 +32,8 @@
 #define TICK SLUICE_MS(1)
 #define FIRST_LOOK 20000
 #define LINGER_TICK SLUICE_MS(5)
-#define PROBE_TICK SLUICE_MS(50)
+#define DOOR_MS 100
+#define DOOR_TICK SLUICE_MS(DOOR_MS)
 
 int slu_soft_helper_add(struct soft_helper *helper, int op, int fd, uint32_t events,
                         enum helper_event kind, uint32_t index)
@@ -267,11 +268,11 @@ static void dispatch(struct soft_helper *helper, uint64_t data)
     case HELPER_WAKE:
         clear_event(helper);
         break;
-    case HELPER_LISTENER:
-        slu_soft_listener_event(helper);
+    case HELPER_DOOR:
+        slu_acceptor_event(&helper->acceptor, index);
         break;
-    case HELPER_HALF_OPEN_SLOT:
-        slu_soft_half_open_event(helper, index);
+    case HELPER_MEETING:
+        slu_soft_meet_event(helper, index);
         break;
     case HELPER_CQ:
         serve_slot(helper, index);
@@ -301,25 +302,33 @@ static void run_timers(struct soft_helper *helper)
         return;
     if (helper->lingers && is_due(&helper->last_linger, LINGER_TICK, now))
         helper->lingers = slu_soft_linger_tick(helper);
-    bool awaiting = atomic_load(&helper->context->awaiting) > 0;
-    /* Once more after the last one, to tidy up. */
-    if ((awaiting || helper->probes) && is_due(&helper->last_probe, PROBE_TICK, now)) {
-        slu_soft_probe_all(helper);
-        helper->probes = awaiting;
-    }
-    if (helper->half_open_count > 0 || helper->paused)
-        slu_soft_listener_tick(helper);
+    if (atomic_exchange(&helper->context->meet_due, false) || now >= helper->meet_next)
+        helper->meet_next = slu_soft_meet_tick(helper, now);
+    if (slu_acceptor_is_busy(&helper->acceptor) && is_due(&helper->last_door, DOOR_TICK, now))
+        slu_acceptor_tick(&helper->acceptor, now);
+}
+
+/* Milliseconds until then, rounded up, and at most so many. */
+static int time_until(int64_t when, int most)
+{
+    int64_t left = when - slu_now();
+    if (left <= 0)
+        return 0;
+    return left < SLUICE_MS(most) ? (int)((left + SLUICE_MS(1) - 1) / SLUICE_MS(1)) : most;
 }
 
 static int next_timeout(const struct soft_helper *helper)
 {
+    bool busy = slu_acceptor_is_busy(&helper->acceptor);
+    if (atomic_load(&helper->context->meet_due))
+        return 0;
     if (has_ticks(helper))
         return 1;
     if (helper->lingers)
         return 5;
-    if (helper->probes || atomic_load(&helper->context->awaiting) > 0)
-        return 50;
-    return helper->half_open_count > 0 || helper->paused ? 100 : -1;
+    if (helper->meet_next != INT64_MAX)
+        return time_until(helper->meet_next, busy ? DOOR_MS : 60000);
+    return busy ? DOOR_MS : -1;
 }
 
 /* Waits for less than the millisecond of epoll_wait(2), and looks; the next time is later. */
@@ -411,7 +420,8 @@ static int open_fds(struct soft_helper *helper)
         slu_fd_close(helper->epoll);
         return err;
     }
-    int err = slu_soft_listener_open(helper->context, &helper->listener);
+    int err = slu_soft_meet_listen(helper->context, &helper->acceptor, helper->epoll,
+                                   (uint64_t)HELPER_DOOR << 32);
     if (err != 0) {
         slu_fd_close(helper->event);
         slu_fd_close(helper->epoll);
@@ -421,7 +431,7 @@ static int open_fds(struct soft_helper *helper)
 
 static void close_fds(struct soft_helper *helper)
 {
-    slu_fd_close(helper->listener);
+    slu_acceptor_close(&helper->acceptor);
     slu_fd_close(helper->event);
     slu_fd_close(helper->epoll);
 }
@@ -448,15 +458,12 @@ static int start(struct soft_context *context)
     if (helper == NULL)
         return slu_fail(ENOMEM, "no memory for the helper thread");
     helper->context = context;
-    for (uint32_t i = 0; i < HELPER_HALF_OPEN; i++)
-        helper->half_open[i].fd = -1;
+    helper->meet_next = INT64_MAX;
     make_locks(helper);
     int err = open_fds(helper);
     if (err != 0)
         goto free_helper;
-    if (slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->event, EPOLLIN, HELPER_WAKE, 0) != 0 ||
-        slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->listener, EPOLLIN, HELPER_LISTENER, 0) !=
-            0) {
+    if (slu_soft_helper_add(helper, EPOLL_CTL_ADD, helper->event, EPOLLIN, HELPER_WAKE, 0) != 0) {
         err = slu_fail(errno, "the helper thread cannot watch its sockets: %m");
         goto close_fds;
     }
@@ -521,10 +528,6 @@ void slu_soft_helper_stop(struct soft_context *context)
     pthread_join(helper->thread, NULL);
     if (helper->has_watcher)
         pthread_join(helper->watcher, NULL);
-    for (uint32_t i = 0; i < HELPER_HALF_OPEN; i++) {
-        if (helper->half_open[i].fd >= 0)
-            slu_fd_close(helper->half_open[i].fd);
-    }
     release_cqs(helper);
     slu_soft_linger_end(helper);
     close_fds(helper);

@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Internals of the helper: what helper.c, lead.c, listener.c and probe.c share. */
+/* Internals of the helper: what helper.c, lead.c, linger.c and meet.c share. */
 #ifndef SLU_SOFT_HELPER_H
 #define SLU_SOFT_HELPER_H
 
 #include <sys/epoll.h>
 
+#include "transport/soft/meet.h"
 #include "transport/soft/tcp.h"
 
-#define HELPER_HALF_OPEN 128
 #define HELPER_EVENTS 64
 
 /* What an event of the helper's epoll set is about: kind << 32 | index. */
-enum helper_event { HELPER_WAKE, HELPER_LISTENER, HELPER_HALF_OPEN_SLOT, HELPER_CQ };
-
-/* A connection that has not said a whole hello. */
-struct half_open {
-    int fd; /* -1: free */
-    uint32_t received;
-    int64_t since;
-    uint8_t bytes[TCP_HELLO_BYTES];
-};
+enum helper_event { HELPER_WAKE, HELPER_DOOR, HELPER_MEETING, HELPER_CQ };
 
 /* A socket whose last bytes are on their way. */
 struct lingering {
@@ -40,7 +32,6 @@ struct soft_helper {
     atomic_bool stop;
     int epoll;
     int event;
-    int listener;
     pthread_mutex_t lock;  /* of the next two */
     struct soft_cq *kicks; /* held */
     struct lingering *lingering;
@@ -55,14 +46,9 @@ struct soft_helper {
     long look_after; /* so many ns at some that have fired; 0: at none */
     bool lingers;
     int64_t last_linger;
-    bool paused;  /* the listener is not watched */
-    bool starved; /* for want of descriptors or memory, and that was said */
-    int64_t pause_since;
-    bool probes;
-    int64_t last_probe;
-    uint32_t probe_from; /* the slot whose turn it is */
-    uint32_t half_open_count;
-    struct half_open half_open[HELPER_HALF_OPEN];
+    int64_t meet_next; /* when meetings are to be looked at; INT64_MAX: there is nothing to do */
+    int64_t last_door;
+    struct slu_acceptor acceptor;
 };
 
 int slu_soft_helper_add(struct soft_helper *helper, int op, int fd, uint32_t events,
@@ -81,18 +67,5 @@ void *slu_soft_helper_run_watcher(void *helper);
 /* linger.c */
 bool slu_soft_linger_tick(struct soft_helper *helper); /* whether there are more */
 void slu_soft_linger_end(struct soft_helper *helper);
-
-/* listener.c */
-int slu_soft_listener_open(struct soft_context *context, int *fd);
-void slu_soft_listener_event(struct soft_helper *helper);
-void slu_soft_listener_tick(struct soft_helper *helper);
-void slu_soft_half_open_event(struct soft_helper *helper, uint32_t index);
-void slu_soft_half_open_close(struct soft_helper *helper, uint32_t index);
-
-/* addresses.c: up to four of this host */
-void slu_soft_addresses_find(struct slu_address *addresses, bool with_ipv6, uint16_t port);
-
-/* probe.c */
-void slu_soft_probe_all(struct soft_helper *helper);
 
 #endif

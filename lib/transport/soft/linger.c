@@ -8,6 +8,7 @@
 #include "transport/soft/helper.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define LINGER_TIME SLUICE_S(1)
@@ -30,6 +31,17 @@ void slu_soft_helper_linger(struct soft_context *context, int fd)
     pthread_mutex_unlock(&helper->lock);
     if (first)
         slu_soft_helper_wake(context);
+}
+
+bool slu_soft_tcp_discard(int fd)
+{
+    uint8_t trash[16384];
+    ssize_t got;
+    int budget = 64;
+    do
+        got = recv(fd, trash, sizeof(trash), MSG_DONTWAIT);
+    while ((got > 0 || (got < 0 && errno == EINTR)) && --budget > 0);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 /* Returns whether it is done: the peer has ended too, or the time has passed. */

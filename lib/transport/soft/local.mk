@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The software transport. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
-	%D%/addresses.c \
 	%D%/ask.c \
 	%D%/atomic.c \
 	%D%/context.c \
@@ -14,9 +13,9 @@ lib_libsluice_la_SOURCES += \
 	%D%/inbox.c \
 	%D%/lead.c \
 	%D%/linger.c \
-	%D%/listener.c \
+	%D%/meet.c \
+	%D%/meet.h \
 	%D%/memory.c \
-	%D%/probe.c \
 	%D%/probe_range.c \
 	%D%/qp.c \
 	%D%/query.c \
@@ -25,7 +24,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/soft.h \
 	%D%/stand.c \
 	%D%/tcp.h \
-	%D%/tcp_connect.c \
 	%D%/tcp_execute.c \
 	%D%/tcp_frame.c \
 	%D%/tcp_frame.h \

@@ -125,11 +125,16 @@ void slu_soft_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoi
     endpoint->initiator_depth = qp->attr.read_depth;
     endpoint->responder_depth = qp->attr.read_depth;
     endpoint->max_message = qp->attr.max_message;
-    memcpy(endpoint->soft.host, context->host, sizeof(context->host));
-    endpoint->soft.network = context->network;
+    memcpy(endpoint->soft.host, context->who.host, sizeof(context->who.host));
+    endpoint->soft.network = context->who.network;
+    endpoint->soft.users = context->who.users;
+    endpoint->soft.processes = context->who.processes;
+    endpoint->soft.start = context->who.start;
+    endpoint->soft.uid = context->who.uid;
+    endpoint->soft.everywhere = context->listen.family == 0;
     endpoint->soft.context = context->identity;
     endpoint->soft.generation = qp->generation;
-    endpoint->soft.pid = context->pid;
+    endpoint->soft.pid = context->who.pid;
     memcpy(endpoint->soft.nonce, qp->nonce, sizeof(qp->nonce));
     memcpy(endpoint->soft.addresses, context->addresses, sizeof(context->addresses));
 }
@@ -141,7 +146,7 @@ int slu_soft_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
     uint32_t reads = remote->responder_depth > 0 ? remote->responder_depth : 1;
     uint32_t peer_reads = remote->initiator_depth > 0 ? remote->initiator_depth : 1;
     bool same = remote->soft.context == context->identity &&
-                memcmp(remote->soft.host, context->host, sizeof(context->host)) == 0;
+                memcmp(remote->soft.host, context->who.host, sizeof(context->who.host)) == 0;
     if (qp->wire != NULL)
         return slu_fail(EINVAL, "the queue pair is connected already");
     qp->max_reads = reads < qp->attr.read_depth ? reads : qp->attr.read_depth;
@@ -152,6 +157,8 @@ int slu_soft_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
         memcpy(qp->peer_nonce, remote->soft.nonce, sizeof(qp->peer_nonce));
         atomic_store_explicit(&qp->state, SLU_QP_CONNECTED, memory_order_release);
     }
+    if (same)
+        slu_soft_meet_end(qp);
     int err = qp->wire->start(qp, remote);
     if (err != 0)
         slu_soft_qp_fail(qp, SLUICE_STATUS_WR_FLUSH_ERR, true);
@@ -179,9 +186,8 @@ void slu_soft_qp_destroy(struct slu_qp *base)
     struct soft_context *context = slu_soft_context(qp);
     pthread_mutex_lock(&context->lock);
     slu_soft_slot_free(&context->qps, qp->qpn - 1);
-    slu_soft_probe_free(qp->probe);
-    qp->probe = NULL;
     pthread_mutex_unlock(&context->lock);
+    slu_soft_meet_end(qp);
     qp->caused = true;
     slu_soft_qp_fail(qp, SLUICE_STATUS_WR_FLUSH_ERR, true);
     if (qp->wire != NULL)

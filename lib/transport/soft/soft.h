@@ -33,6 +33,7 @@
 
 #include "base/base.h"
 #include "base/descriptor.h"
+#include "connect/identity.h"
 #include "memory/pages.h"
 #include "transport/transport.h"
 
@@ -42,15 +43,13 @@
 #define SOFT_MAX_READ_DEPTH 128
 #define SOFT_MAX_CQ_DEPTH (UINT32_C(1) << 30)
 #define SOFT_MAX_MESSAGE (UINT64_C(1) << 31)
-/* Connections for a queue pair that has not been handshaken yet. */
-#define SOFT_MAX_PARKED 4
 
 struct soft_context;
 struct soft_cq;
 struct soft_qp;
 struct soft_tcp;
 struct soft_helper;
-struct soft_probe;
+struct slu_meeting;
 
 struct soft_pd {
     struct slu_tpd base;
@@ -89,12 +88,11 @@ struct soft_context {
     struct soft_helper *helper;
     struct slu_address listen; /* asked for; family 0: any */
     struct slu_address addresses[SLU_ENDPOINT_ADDRESSES];
-    uint8_t host[16];
-    uint64_t network;
-    uint64_t identity;
-    uint32_t pid;
+    struct slu_identity who;
+    uint64_t identity; /* random; its Unix socket is named after it */
     atomic_ullong generation;
-    atomic_uint awaiting; /* queue pairs that wait for their peer to connect */
+    struct soft_qp *meeting; /* those that know whom they are to meet */
+    atomic_bool meet_due;    /* the helper is to look at them now */
 };
 
 /* What comes through an inbox. The table of handlers is in inbox.c. */
@@ -103,8 +101,8 @@ enum soft_message_kind {
     SOFT_RESPONSE, /* self: it was executed */
     SOFT_HELLO,    /* self: our end is connected to you */
     SOFT_CLOSE,    /* self: our end has failed, give back what is ours */
-    SOFT_ATTACH,   /* tcp: a connection for you came in */
-    SOFT_LOST,     /* tcp: your peer will never connect */
+    SOFT_ATTACH,   /* tcp: here is the connection to your peer */
+    SOFT_LOST,     /* tcp: there will never be one */
     SOFT_MESSAGE_KINDS
 };
 
@@ -227,10 +225,13 @@ struct soft_qp {
     struct soft_message close;
     /* tcp */
     struct soft_tcp *tcp;
-    atomic_bool awaiting;     /* the helper looks after the peer */
     struct soft_message lost; /* in use from when lost_sent is set */
     atomic_bool lost_sent;
-    struct soft_probe *probe; /* the helper's, under the lock of the context */
+    /* meet.c; under the lock of the context */
+    struct slu_meeting *meeting;
+    bool met; /* it has met its peer, or is to meet nobody */
+    struct soft_qp *meet_next;
+    struct soft_qp **meet_link; /* NULL: not in the list */
 };
 
 /* A completion and whose it is. */
@@ -504,7 +505,6 @@ void slu_soft_tcp_attach(struct soft_message *message);
 void slu_soft_tcp_lost(struct soft_message *message);
 void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events);
 void slu_soft_tcp_flush_urgent(struct soft_cq *cq);
-void slu_soft_tcp_bounce(struct soft_message *message); /* drops a parked connection */
 
 /* helper.c */
 int slu_soft_helper_start(struct soft_context *context); /* idempotent; with the listener */
@@ -513,7 +513,11 @@ void slu_soft_helper_kick(struct soft_cq *cq); /* serve it, and watch it again *
 void slu_soft_helper_wake(struct soft_context *context);
 int slu_soft_helper_watch(struct soft_cq *cq);
 void slu_soft_helper_unwatch(struct soft_cq *cq);
-void slu_soft_probe_free(struct soft_probe *probe);
+
+/* meet.c */
+/* Both ways, and by anyone, but with no lock: 0, or an error with a text. */
+int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote);
+void slu_soft_meet_end(struct soft_qp *qp);
 
 /* linger.c */
 void slu_soft_helper_linger(struct soft_context *context, int fd); /* takes the socket */

@@ -2,7 +2,7 @@
 /*
  * How a queue pair stands with its peer, for the words of a failure: what waits
  * for what, when the peer was heard last, and why it was lost. The kernel knows
- * when a socket received last, so that nothing is noted in the data path.
+ * when a TCP socket received last, and nothing is noted in the data path for it.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -42,31 +42,18 @@ static int64_t last_heard(int fd)
     return SLUICE_MS(info.tcpi_last_data_recv);
 }
 
-/*
- * A side that dialled us is connected. The peer's listener answers who dials even before
- * the peer's handshake, which only a frame proves.
- */
-static bool is_connected(const struct soft_qp *qp)
-{
-    const struct soft_tcp *tcp = qp->tcp;
-    bool dialled = memcmp(qp->nonce, qp->peer_nonce, SLU_NONCE_BYTES) > 0;
-
-    return tcp->phase == PHASE_OPEN &&
-           (!dialled || tcp->credits != 0 || tcp->executed != 0 || qp->sends.done != 0);
-}
-
 static void stand_tcp(const struct soft_qp *qp, struct slu_stand *stand)
 {
     const struct soft_tcp *tcp = qp->tcp;
     const struct soft_wqe *wqe = oldest_send(qp);
     int saved = errno;
 
-    stand->connected = is_connected(qp);
+    stand->connected = tcp->phase == PHASE_OPEN;
     if (!stand->connected)
         return;
     stand->unready = wqe != NULL && qp->sent == qp->sends.done && slu_soft_takes_receive(wqe) &&
                      tcp->consumed == tcp->credits;
-    stand->heard = last_heard(tcp->fd);
+    stand->heard = tcp->is_unix ? slu_now() - tcp->heard : last_heard(tcp->fd);
     errno = saved;
 }
 

@@ -10,12 +10,9 @@
 #define TCP_STAGING_BYTES (32 * 1024)
 /* A frame with a payload that is to be whole is never begun before all of it is here. */
 #define TCP_CARRY_BYTES (TCP_FRAME_BYTES + SOFT_WHOLE_BYTES)
-#define TCP_ADDRESSES (SLU_ENDPOINT_ADDRESSES + 2)
 
 enum tcp_phase {
-    PHASE_WAITING,    /* for the peer to connect */
-    PHASE_CONNECTING, /* connect(2) is under way */
-    PHASE_GREETING,   /* our hello is sent, the welcome is not here */
+    PHASE_WAITING, /* the two are to meet: see meet.c */
     PHASE_OPEN,
     PHASE_CLOSING, /* the queue pair has failed; what we owe the peer is still to be sent */
     PHASE_CLOSED   /* no socket */
@@ -66,12 +63,8 @@ struct soft_tcp {
     bool ended;   /* the peer will send no more */
     bool blocked; /* EPOLLOUT is asked for */
     bool due;     /* an acknowledgement is to be sent, with a request or without */
-    /* The peer: not to be trusted, immutable once set. */
-    uint32_t remote_qpn;
-    uint8_t remote_nonce[SLU_NONCE_BYTES];
-    struct slu_address addresses[TCP_ADDRESSES];
-    uint32_t address_count;
-    uint32_t address; /* the next to try */
+    bool is_unix; /* of whose socket the kernel does not tell when it received last */
+    int64_t heard;
     /* Sending. Positions of requests are their sequence numbers. */
     struct tcp_out out;
     uint32_t credits;   /* receives the peer has posted, ever */
@@ -105,11 +98,10 @@ struct soft_tcp {
     struct soft_tcp **urgent_link; /* NULL: not in the list */
 };
 
-/* The message that brings a connection from the helper. */
+/* The message that brings a connection from the helper: the peer has proven itself. */
 struct tcp_attach {
     struct soft_message message; /* first */
     int fd;
-    struct tcp_hello hello;
 };
 
 /* wire_tcp.c */
@@ -123,15 +115,7 @@ void slu_soft_tcp_remove_socket(struct soft_tcp *tcp);
 /* Reads the only connection of a CQ; false if that takes a look at the epoll set. */
 bool slu_soft_tcp_poll(struct soft_tcp *tcp);
 
-/* tcp_connect.c */
-int slu_soft_tcp_connect(struct soft_tcp *tcp);
-void slu_soft_tcp_connect_event(struct soft_tcp *tcp, uint32_t events);
-void slu_soft_tcp_greeting_event(struct soft_tcp *tcp);
-void slu_soft_tcp_list_addresses(struct soft_tcp *tcp, const struct slu_endpoint *remote);
-/* Begins to connect: a socket, or a negative errno. */
-int slu_soft_tcp_dial(const struct slu_address *address);
-void slu_soft_tcp_no_delay(int fd);
-int slu_soft_tcp_socket_error(int fd);
+/* linger.c */
 /* Reads and forgets 1 MiB at most, for others have their turn; true at the end or an error. */
 bool slu_soft_tcp_discard(int fd);
 

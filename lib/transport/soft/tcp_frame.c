@@ -2,14 +2,7 @@
 /* The codec of the TCP wire. A header is believed in full or not at all. */
 #include "transport/soft/tcp_frame.h"
 
-#include <string.h>
-
 #include "transport/soft/soft.h"
-
-#define VERSION 1
-
-static const uint8_t hello_magic[TCP_MAGIC_BYTES] = {'s', 'l', 'u', 'i', 'c', 'e', 0, VERSION};
-static const uint8_t welcome_magic[TCP_MAGIC_BYTES] = {'S', 'L', 'U', 'I', 'C', 'E', 0, VERSION};
 
 static void put32(uint8_t *bytes, uint32_t value)
 {
@@ -109,52 +102,4 @@ bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_fram
 uint64_t slu_soft_frame_payload(const struct tcp_frame *frame)
 {
     return frame->type == TCP_READ_REQUEST ? 0 : frame->length;
-}
-
-void slu_soft_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO_BYTES])
-{
-    memset(bytes, 0, TCP_HELLO_BYTES);
-    memcpy(bytes, hello_magic, TCP_MAGIC_BYTES);
-    put32(bytes + 8, hello->target_qpn);
-    put32(bytes + 12, hello->own_qpn);
-    memcpy(bytes + 16, hello->target_nonce, SLU_NONCE_BYTES);
-    memcpy(bytes + 32, hello->own_nonce, SLU_NONCE_BYTES);
-}
-
-bool slu_soft_hello_decode(const uint8_t bytes[TCP_HELLO_BYTES], struct tcp_hello *hello)
-{
-    static const uint8_t zeros[TCP_HELLO_BYTES - 48];
-    hello->target_qpn = get32(bytes + 8);
-    hello->own_qpn = get32(bytes + 12);
-    memcpy(hello->target_nonce, bytes + 16, SLU_NONCE_BYTES);
-    memcpy(hello->own_nonce, bytes + 32, SLU_NONCE_BYTES);
-    return slu_soft_hello_possible(bytes, TCP_HELLO_BYTES) &&
-           memcmp(bytes + 48, zeros, sizeof(zeros)) == 0;
-}
-
-bool slu_soft_hello_possible(const uint8_t *bytes, uint32_t count)
-{
-    return memcmp(bytes, hello_magic, count < TCP_MAGIC_BYTES ? count : TCP_MAGIC_BYTES) == 0;
-}
-
-void slu_soft_welcome_encode(uint32_t qpn, uint8_t bytes[TCP_WELCOME_BYTES])
-{
-    memset(bytes, 0, TCP_WELCOME_BYTES);
-    memcpy(bytes, welcome_magic, TCP_MAGIC_BYTES);
-    put32(bytes + 8, qpn);
-}
-
-bool slu_soft_welcome_decode(const uint8_t bytes[TCP_WELCOME_BYTES], uint32_t qpn)
-{
-    uint8_t expected[TCP_WELCOME_BYTES];
-    slu_soft_welcome_encode(qpn, expected);
-    return memcmp(bytes, expected, sizeof(expected)) == 0;
-}
-
-bool slu_soft_nonce_equal(const uint8_t *a, const uint8_t *b)
-{
-    uint8_t difference = 0;
-    for (int i = 0; i < SLU_NONCE_BYTES; i++)
-        difference |= (uint8_t)(a[i] ^ b[i]);
-    return difference == 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is said over TCP. The connecting side sends a hello, the other answers
- * with a welcome; then both send frames: a header, and for some a payload.
- * Numbers are in network byte order.
+ * What is said over a connection once both sides have proven themselves, for which
+ * connect/greeting.h has the words: frames, a header and for some a payload. Numbers are
+ * in network byte order.
  */
 #ifndef SLU_SOFT_TCP_FRAME_H
 #define SLU_SOFT_TCP_FRAME_H
@@ -10,25 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "endpoint/endpoint.h"
-
-#define TCP_HELLO_BYTES 64
-#define TCP_WELCOME_BYTES 16
 #define TCP_FRAME_BYTES 40
-/* So much of a hello tells whether it is one. */
-#define TCP_MAGIC_BYTES 8
-
-/*
- * A hello whose own_qpn is 0 is a question: is the target there, not in error,
- * and either not handshaken yet or handshaken with own_nonce? The answer is a
- * welcome, or the denial, which is a welcome of number 0; then the stream ends.
- */
-struct tcp_hello {
-    uint32_t target_qpn;
-    uint32_t own_qpn;
-    uint8_t target_nonce[SLU_NONCE_BYTES];
-    uint8_t own_nonce[SLU_NONCE_BYTES];
-};
 
 /* Payload of an atomic request: its two operands. */
 #define TCP_ATOMIC_BYTES 16
@@ -76,16 +58,5 @@ bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_fram
 
 /* Bytes that follow the header. */
 uint64_t slu_soft_frame_payload(const struct tcp_frame *frame);
-
-void slu_soft_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO_BYTES]);
-bool slu_soft_hello_decode(const uint8_t bytes[TCP_HELLO_BYTES], struct tcp_hello *hello);
-/* Can these first bytes become a hello? */
-bool slu_soft_hello_possible(const uint8_t *bytes, uint32_t count);
-/* qpn 0: the denial. */
-void slu_soft_welcome_encode(uint32_t qpn, uint8_t bytes[TCP_WELCOME_BYTES]);
-bool slu_soft_welcome_decode(const uint8_t bytes[TCP_WELCOME_BYTES], uint32_t qpn);
-
-/* Compares without telling by its time where they differ. */
-bool slu_soft_nonce_equal(const uint8_t *a, const uint8_t *b);
 
 #endif

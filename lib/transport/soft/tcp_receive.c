@@ -142,6 +142,8 @@ static enum outcome receive_once(struct soft_tcp *tcp)
         slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
         return FAILED;
     }
+    if (tcp->is_unix)
+        tcp->heard = slu_now();
     enum outcome outcome = use(tcp, staging, (uint64_t)got, direct);
     if (outcome == GOT_SOME && (uint64_t)got < direct + room)
         return GOT_ALL;

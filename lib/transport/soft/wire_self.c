@@ -101,7 +101,7 @@ static void bounce(struct soft_message *message, uint32_t status)
         break;
     }
     default:
-        slu_soft_tcp_bounce(message);
+        break;
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wire between contexts: one TCP connection per queue pair. The side with
- * the larger nonce connects, the other waits for it. A queue pair that fails
+ * The wire between contexts: one stream per queue pair, over TCP or, between near
+ * processes, a Unix socket; meet.c brings it. A queue pair that fails
  * says what it owes the peer, as far as that can be, and then ends the stream;
  * to the peer the end of the stream is the loss of its peer.
  */
@@ -103,15 +103,8 @@ void slu_soft_tcp_lose(struct soft_tcp *tcp, uint32_t status)
     slu_soft_qp_fail(tcp->qp, status, true);
 }
 
-static void stop_waiting(struct soft_qp *qp)
-{
-    if (atomic_exchange(&qp->awaiting, false))
-        atomic_fetch_sub(&slu_soft_context(qp)->awaiting, 1);
-}
-
 void slu_soft_tcp_opened(struct soft_tcp *tcp)
 {
-    stop_waiting(tcp->qp);
     tcp->phase = PHASE_OPEN;
     if (tcp->qp->receives.posted != 0)
         tcp->due = true;
@@ -121,53 +114,35 @@ void slu_soft_tcp_opened(struct soft_tcp *tcp)
 static void drop_attach(struct tcp_attach *attach)
 {
     struct soft_qp *qp = attach->message.to;
-    slu_fd_close(attach->fd);
+    if (attach->fd >= 0)
+        slu_fd_close(attach->fd);
     free(attach);
     slu_soft_qp_release(qp);
 }
 
-/* A connection came in: is it the one we wait for? */
-static void adopt(struct soft_tcp *tcp, struct tcp_attach *attach)
+void slu_soft_tcp_attach(struct soft_message *message)
 {
-    bool right = tcp->phase == PHASE_WAITING && attach->hello.own_qpn == tcp->remote_qpn &&
-                 slu_soft_nonce_equal(attach->hello.own_nonce, tcp->remote_nonce);
-    if (!right || slu_soft_tcp_add_socket(tcp, attach->fd, EPOLLIN) != 0) {
-        slu_log(SLUICE_LOG_DEBUG, "dropped a connection that is not of our peer");
+    struct tcp_attach *attach = (struct tcp_attach *)message;
+    struct soft_tcp *tcp = message->to->tcp;
+    int domain = 0;
+    socklen_t size = sizeof(domain);
+    if (tcp == NULL || tcp->phase != PHASE_WAITING) {
         drop_attach(attach);
         return;
     }
+    if (slu_soft_tcp_add_socket(tcp, attach->fd, EPOLLIN) != 0) {
+        slu_log(SLUICE_LOG_ERROR, "queue pair %u cannot connect: %s", tcp->qp->qpn,
+                sluice_last_error());
+        slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
+        drop_attach(attach);
+        return;
+    }
+    getsockopt(attach->fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+    tcp->is_unix = domain == AF_UNIX;
+    tcp->heard = slu_now();
     attach->fd = -1;
     drop_attach(attach);
     slu_soft_tcp_opened(tcp);
-}
-
-void slu_soft_tcp_bounce(struct soft_message *message)
-{
-    drop_attach((struct tcp_attach *)message);
-}
-
-static bool may_park(const struct soft_qp *qp)
-{
-    uint32_t count = 0;
-    for (const struct soft_message *m = qp->parked; m != NULL; m = m->next)
-        count += m->kind == SOFT_ATTACH;
-    return count < SOFT_MAX_PARKED;
-}
-
-void slu_soft_tcp_attach(struct soft_message *message)
-{
-    struct soft_qp *qp = message->to;
-    struct tcp_attach *attach = (struct tcp_attach *)message;
-    bool prepared = atomic_load_explicit(&qp->state, memory_order_relaxed) == SLU_QP_PREPARED;
-    if (qp->tcp != NULL && !prepared) {
-        adopt(qp->tcp, attach);
-    } else if (prepared && may_park(qp)) {
-        message->next = NULL;
-        *qp->parked_end = message;
-        qp->parked_end = &message->next;
-    } else {
-        drop_attach(attach);
-    }
 }
 
 void slu_soft_tcp_lost(struct soft_message *message)
@@ -180,23 +155,20 @@ void slu_soft_tcp_lost(struct soft_message *message)
     slu_soft_qp_release(qp);
 }
 
-static void adopt_parked(struct soft_qp *qp)
+/* Others of our context may have taken us for their peer. */
+static void bounce_parked(struct soft_qp *qp)
 {
     struct soft_message *message = qp->parked;
     qp->parked = NULL;
     qp->parked_end = &qp->parked;
     while (message != NULL) {
         struct soft_message *next = message->next;
-        /* Others of our context may have taken us for their peer. */
-        if (message->kind == SOFT_ATTACH)
-            adopt(qp->tcp, (struct tcp_attach *)message);
-        else
-            slu_soft_self_request(message);
+        slu_soft_self_request(message);
         message = next;
     }
 }
 
-static int make_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
+static int make_tcp(struct soft_qp *qp)
 {
     struct soft_cq *cq = slu_soft_cq_of(qp);
     if (cq->staging == NULL)
@@ -211,28 +183,17 @@ static int make_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
     tcp->qp = qp;
     tcp->fd = -1;
     tcp->replies = replies;
-    tcp->remote_qpn = remote->qpn;
-    memcpy(tcp->remote_nonce, remote->soft.nonce, SLU_NONCE_BYTES);
-    slu_soft_tcp_list_addresses(tcp, remote);
     qp->tcp = tcp;
     return 0;
 }
 
 static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
 {
-    struct soft_context *context = slu_soft_context(qp);
-    int err = make_tcp(qp, remote);
+    int err = make_tcp(qp);
     if (err != 0)
         return err;
-    if (memcmp(qp->nonce, remote->soft.nonce, SLU_NONCE_BYTES) > 0)
-        return slu_soft_tcp_connect(qp->tcp);
-    adopt_parked(qp);
-    if (qp->tcp->phase == PHASE_WAITING) {
-        atomic_store(&qp->awaiting, true);
-        if (atomic_fetch_add(&context->awaiting, 1) == 0)
-            slu_soft_helper_wake(context);
-    }
-    return 0;
+    bounce_parked(qp);
+    return slu_soft_meet_begin(qp, remote);
 }
 
 static void push_requests(struct soft_qp *qp)
@@ -268,7 +229,6 @@ static bool owes_refusal(const struct soft_tcp *tcp)
 static void stop_tcp(struct soft_qp *qp, bool hard)
 {
     struct soft_tcp *tcp = qp->tcp;
-    stop_waiting(qp);
     if (tcp == NULL || tcp->phase == PHASE_CLOSED)
         return;
     if (tcp->phase == PHASE_OPEN) {
@@ -288,6 +248,7 @@ static void stop_tcp(struct soft_qp *qp, bool hard)
         return;
     } else if (tcp->phase == PHASE_WAITING) {
         tcp->phase = PHASE_CLOSED;
+        slu_soft_meet_end(qp);
         return;
     }
     slu_soft_tcp_close(tcp);
@@ -317,12 +278,6 @@ static void closing_event(struct soft_tcp *tcp, uint32_t events)
 void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events)
 {
     switch (tcp->phase) {
-    case PHASE_CONNECTING:
-        slu_soft_tcp_connect_event(tcp, events);
-        break;
-    case PHASE_GREETING:
-        slu_soft_tcp_greeting_event(tcp);
-        break;
     case PHASE_OPEN:
         if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0)
             slu_soft_tcp_receive(tcp);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "connect/acceptor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/log.h"
+
+/* For all that is said before a connection is believed. */
+#define TALK_TIME SLUICE_S(10)
+#define KNOWN_TIME SLUICE_S(1)
+#define PAUSE_TIME SLUICE_MS(100)
+/* Connections taken in one go, so that others have their turn. */
+#define ACCEPTS 64
+
+void slu_acceptor_init(struct slu_acceptor *acceptor, int epoll, uint64_t tag)
+{
+    memset(acceptor, 0, sizeof *acceptor);
+    acceptor->epoll = epoll;
+    acceptor->tag = tag;
+    for (int i = 0; i < SLU_LISTENERS; i++)
+        acceptor->listeners[i] = -1;
+    for (uint32_t i = 0; i < SLU_PLACES; i++)
+        acceptor->conns[i].talk.fd = -1;
+}
+
+static int watch(const struct slu_acceptor *acceptor, int what, int fd, uint32_t events,
+                 uint32_t data)
+{
+    struct epoll_event event = {.events = events, .data.u64 = acceptor->tag + data};
+
+    return epoll_ctl(acceptor->epoll, what, fd, &event) == 0 ? 0 : -errno;
+}
+
+static bool is_unix_socket(int fd)
+{
+    int family = AF_UNSPEC;
+    socklen_t size = sizeof family;
+
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX;
+}
+
+int slu_acceptor_add(struct slu_acceptor *acceptor, int listener)
+{
+    for (uint32_t i = 0; i < SLU_LISTENERS; i++) {
+        if (acceptor->listeners[i] >= 0)
+            continue;
+        acceptor->listeners[i] = listener;
+        acceptor->is_unix[i] = is_unix_socket(listener);
+        return watch(acceptor, EPOLL_CTL_ADD, listener, EPOLLIN, SLU_PLACES + i);
+    }
+    slu_fd_close(listener);
+    return -ENOSPC;
+}
+
+/* close(2) alone does not do it while a forked child has the descriptor as well. */
+static void unwatch(const struct slu_acceptor *acceptor, int fd)
+{
+    epoll_ctl(acceptor->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static void drop(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
+{
+    unwatch(acceptor, conn->talk.fd);
+    slu_talk_close(&conn->talk);
+    acceptor->count--;
+}
+
+void slu_acceptor_close(struct slu_acceptor *acceptor)
+{
+    for (uint32_t i = 0; i < SLU_PLACES; i++)
+        if (acceptor->conns[i].talk.fd >= 0)
+            drop(acceptor, &acceptor->conns[i]);
+    for (int i = 0; i < SLU_LISTENERS; i++) {
+        if (acceptor->listeners[i] >= 0)
+            slu_fd_close(acceptor->listeners[i]);
+        acceptor->listeners[i] = -1;
+    }
+}
+
+static void watch_listeners(struct slu_acceptor *acceptor, bool paused)
+{
+    for (uint32_t i = 0; i < SLU_LISTENERS; i++)
+        if (acceptor->listeners[i] >= 0)
+            watch(acceptor, EPOLL_CTL_MOD, acceptor->listeners[i], paused ? 0 : EPOLLIN,
+                  SLU_PLACES + i);
+    acceptor->paused = paused;
+    acceptor->pause_since = slu_now();
+}
+
+/* Strangers first, and of the same kind the oldest. */
+static bool goes_before(const struct slu_pending_conn *a, const struct slu_pending_conn *b)
+{
+    return a->known != b->known ? !a->known : a->since < b->since;
+}
+
+/* A free place, or one that may be made free; NULL: none. */
+static struct slu_pending_conn *find_place(struct slu_acceptor *acceptor, int64_t now)
+{
+    struct slu_pending_conn *first = &acceptor->conns[0];
+
+    for (uint32_t i = 0; i < SLU_PLACES; i++) {
+        struct slu_pending_conn *conn = &acceptor->conns[i];
+
+        if (conn->talk.fd < 0)
+            return conn;
+        if (goes_before(conn, first))
+            first = conn;
+    }
+    if (first->known && now - first->since < KNOWN_TIME)
+        return NULL;
+    return first;
+}
+
+/* Whoever speaks another language is told from the first bytes. */
+static bool is_possible(const struct slu_acceptor *acceptor, const struct slu_talk *talk)
+{
+    uint32_t count = talk->got < acceptor->magic_bytes ? talk->got : acceptor->magic_bytes;
+
+    return memcmp(talk->bytes, acceptor->magic, count) == 0;
+}
+
+static void hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
+{
+    enum slu_talk_state state;
+
+    while ((state = slu_talk_hear(&conn->talk)) == SLU_TALK_WHOLE) {
+        enum slu_heard heard =
+            is_possible(acceptor, &conn->talk) ? acceptor->hear(acceptor, conn) : SLU_HEARD_DROP;
+
+        if (heard == SLU_HEARD_TAKEN) {
+            conn->talk.fd = -1;
+            acceptor->count--;
+            return;
+        }
+        if (heard == SLU_HEARD_DROP)
+            break;
+    }
+    if (state != SLU_TALK_MORE || !is_possible(acceptor, &conn->talk))
+        drop(acceptor, conn);
+}
+
+static bool lacks_resources(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+/* Accepts one. False: there are no more, or no more now. */
+static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
+{
+    int64_t now = slu_now();
+    struct slu_pending_conn *conn = find_place(acceptor, now);
+    int fd;
+
+    if (conn == NULL) {
+        watch_listeners(acceptor, true);
+        return false;
+    }
+    fd = slu_fd_accept(acceptor->listeners[listener], NULL, NULL);
+    if (fd < 0) {
+        if (lacks_resources(errno)) {
+            if (!acceptor->starved)
+                slu_log(SLUICE_LOG_ERROR, "cannot let a peer in, trying again: %m");
+            acceptor->starved = true;
+            watch_listeners(acceptor, true);
+        }
+        return errno == EINTR || errno == ECONNABORTED;
+    }
+    acceptor->starved = false;
+    if (conn->talk.fd >= 0)
+        drop(acceptor, conn);
+    conn->talk = (struct slu_talk){.fd = fd, .want = acceptor->hello};
+    conn->since = now;
+    conn->known = false;
+    conn->is_unix = acceptor->is_unix[listener];
+    acceptor->count++;
+    if (watch(acceptor, EPOLL_CTL_ADD, fd, EPOLLIN, (uint32_t)(conn - acceptor->conns)) < 0)
+        drop(acceptor, conn);
+    else
+        hear(acceptor, conn); /* the hello is often there already */
+    return true;
+}
+
+void slu_acceptor_event(struct slu_acceptor *acceptor, uint32_t data)
+{
+    if (data >= SLU_PLACES) {
+        uint32_t listener = data - SLU_PLACES;
+
+        for (int i = 0; i < ACCEPTS && accept_one(acceptor, listener); i++)
+            ;
+    } else if (acceptor->conns[data].talk.fd >= 0) {
+        hear(acceptor, &acceptor->conns[data]);
+    }
+}
+
+bool slu_acceptor_is_busy(const struct slu_acceptor *acceptor)
+{
+    return acceptor->count > 0 || acceptor->paused;
+}
+
+bool slu_acceptor_tick(struct slu_acceptor *acceptor, int64_t now)
+{
+    for (uint32_t i = 0; i < SLU_PLACES && acceptor->count > 0; i++)
+        if (acceptor->conns[i].talk.fd >= 0 && now - acceptor->conns[i].since >= TALK_TIME)
+            drop(acceptor, &acceptor->conns[i]);
+    if (acceptor->paused && now - acceptor->pause_since >= PAUSE_TIME)
+        watch_listeners(acceptor, false);
+    return slu_acceptor_is_busy(acceptor);
+}

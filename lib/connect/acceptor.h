@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Letting connections in: those that have not proven anything yet have a place each, of
+ * which there are few, for they cost a descriptor. Guarantee: whoever says at once what
+ * is expected of it waits for nobody. If all places are taken when somebody comes, the
+ * one that has been silent for longest makes room at once, and a stranger that keeps
+ * thousands of silent connections gets as many closed. Who has shown that it knows the
+ * key of a listener is no stranger, and has a second before it makes room.
+ *
+ * An acceptor belongs to one thread at a time, which has an epoll set for it.
+ */
+#ifndef SLU_CONNECT_ACCEPTOR_H
+#define SLU_CONNECT_ACCEPTOR_H
+
+#include "connect/stream.h"
+
+#define SLU_PLACES 128
+#define SLU_LISTENERS 2
+
+struct slu_pending_conn {
+    struct slu_talk talk;
+    int64_t since;
+    bool known;   /* it has shown that it knows the key of the listener */
+    bool is_unix; /* came over a Unix socket */
+};
+
+enum slu_heard {
+    SLU_HEARD_MORE,  /* talk.want says how much is to come */
+    SLU_HEARD_TAKEN, /* its socket is the callee's now, and still in the epoll set */
+    SLU_HEARD_DROP   /* close it */
+};
+
+struct slu_acceptor {
+    /* All that was wanted of it is there. */
+    enum slu_heard (*hear)(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
+    /* How much a connection is to say first, and how that must begin. */
+    uint32_t hello, magic_bytes;
+    const uint8_t *magic;
+    int epoll;
+    uint64_t tag; /* of the data of events: this, and below 2^32 what is its own */
+    int listeners[SLU_LISTENERS];
+    bool is_unix[SLU_LISTENERS];
+    uint32_t count;
+    bool paused;  /* no listener is watched */
+    bool starved; /* for want of descriptors or memory, and that was said */
+    int64_t pause_since;
+    struct slu_pending_conn conns[SLU_PLACES];
+};
+
+void slu_acceptor_init(struct slu_acceptor *acceptor, int epoll, uint64_t tag);
+/* Takes a listening socket: 0, or a negative errno without a text; the socket is taken anyway. */
+int slu_acceptor_add(struct slu_acceptor *acceptor, int listener);
+void slu_acceptor_close(struct slu_acceptor *acceptor);
+/* Something happened: data is that of the event, without the tag. */
+void slu_acceptor_event(struct slu_acceptor *acceptor, uint32_t data);
+/* Drops those who have taken too long; false: it needs no further look. */
+bool slu_acceptor_tick(struct slu_acceptor *acceptor, int64_t now);
+bool slu_acceptor_is_busy(const struct slu_acceptor *acceptor);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "connect/proof.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define LABEL_BYTES 16
+
+int slu_proof_init(void)
+{
+    _Static_assert(SLU_PROOF_BYTES == crypto_auth_hmacsha256_BYTES, "the size of a proof");
+    if (sodium_init() < 0)
+        return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
+    return 0;
+}
+
+void slu_proof_make(const uint8_t *key, size_t key_bytes, const char *label,
+                    const struct slu_part *parts, size_t count, uint8_t proof[SLU_PROOF_BYTES])
+{
+    crypto_auth_hmacsha256_state state;
+    uint8_t name[LABEL_BYTES] = {0};
+
+    memcpy(name, label, strnlen(label, LABEL_BYTES - 1));
+    crypto_auth_hmacsha256_init(&state, key, key_bytes);
+    crypto_auth_hmacsha256_update(&state, name, sizeof name);
+    for (size_t i = 0; i < count; i++)
+        crypto_auth_hmacsha256_update(&state, parts[i].bytes, parts[i].count);
+    crypto_auth_hmacsha256_final(&state, proof);
+    sodium_memzero(&state, sizeof state);
+}
+
+bool slu_proof_equal(const uint8_t *a, const uint8_t *b, size_t count)
+{
+    return sodium_memcmp(a, b, count) == 0;
+}
+
+void slu_proof_forget(void *bytes, size_t count)
+{
+    sodium_memzero(bytes, count);
+}

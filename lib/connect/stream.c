@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "connect/stream.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#include "base/descriptor.h"
+#include "connect/identity.h"
+
+#define BACKLOG 4096
+/* An address that swallows everything is given up after 7 s, not the system's 2 minutes. */
+#define SYN_RETRIES 2
+
+enum slu_talk_state slu_talk_hear(struct slu_talk *talk)
+{
+    while (talk->got < talk->want) {
+        ssize_t got = recv(talk->fd, talk->bytes + talk->got, talk->want - talk->got, MSG_DONTWAIT);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && errno == EAGAIN)
+            return SLU_TALK_MORE;
+        if (got <= 0)
+            return SLU_TALK_ENDED;
+        talk->got += (uint32_t)got;
+    }
+    return SLU_TALK_WHOLE;
+}
+
+bool slu_talk_say(const struct slu_talk *talk, const void *bytes, uint32_t count)
+{
+    ssize_t sent;
+
+    do
+        sent = send(talk->fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)count;
+}
+
+void slu_talk_close(struct slu_talk *talk)
+{
+    if (talk->fd < 0)
+        return;
+    slu_fd_close(talk->fd);
+    talk->fd = -1;
+}
+
+uint16_t slu_stream_port(int fd)
+{
+    struct sockaddr_storage storage;
+    socklen_t length = sizeof storage;
+
+    if (getsockname(fd, (struct sockaddr *)&storage, &length) != 0)
+        return 0;
+    if (storage.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)&storage)->sin6_port);
+    return ntohs(((struct sockaddr_in *)&storage)->sin_port);
+}
+
+static socklen_t make_sockaddr(const struct slu_address *address, struct sockaddr_storage *storage)
+{
+    memset(storage, 0, sizeof *storage);
+    if (address->family == 6) {
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)storage;
+
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons(address->port);
+        memcpy(&in6->sin6_addr, address->ip, 16);
+        return sizeof *in6;
+    } else {
+        struct sockaddr_in *in4 = (struct sockaddr_in *)storage;
+
+        in4->sin_family = AF_INET;
+        in4->sin_port = htons(address->port);
+        memcpy(&in4->sin_addr, address->ip, 4);
+        return sizeof *in4;
+    }
+}
+
+static int listen_at(int fd, const struct sockaddr *address, socklen_t length)
+{
+    int error;
+
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, address, length) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    error = -errno;
+    slu_fd_close(fd);
+    return error;
+}
+
+int slu_stream_listen(const struct slu_address *address, bool ipv6)
+{
+    struct slu_address at = *address;
+    struct sockaddr_storage storage;
+    socklen_t length;
+    int fd, off = 0;
+
+    at.family = ipv6 ? 6 : 4;
+    length = make_sockaddr(&at, &storage);
+    fd = slu_fd_stream(storage.ss_family);
+    if (fd >= 0 && ipv6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    return listen_at(fd, (struct sockaddr *)&storage, length);
+}
+
+int slu_stream_listen_here(uint64_t listener)
+{
+    struct sockaddr_un address;
+    socklen_t length = slu_identity_name(listener, &address);
+
+    return listen_at(slu_fd_stream(AF_UNIX), (struct sockaddr *)&address, length);
+}
+
+static int dial_at(int fd, const struct sockaddr *address, socklen_t length)
+{
+    int error;
+
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, address, length) == 0 || errno == EINPROGRESS || errno == EINTR)
+        return fd;
+    error = -errno;
+    slu_fd_close(fd);
+    return error;
+}
+
+int slu_stream_dial(const struct slu_address *address)
+{
+    struct sockaddr_storage storage;
+    socklen_t length = make_sockaddr(address, &storage);
+    int retries = SYN_RETRIES;
+    int fd = slu_fd_stream(storage.ss_family);
+
+    if (fd >= 0) {
+        slu_stream_no_delay(fd);
+        setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &retries, sizeof retries);
+    }
+    return dial_at(fd, (struct sockaddr *)&storage, length);
+}
+
+int slu_stream_dial_here(uint64_t listener)
+{
+    struct sockaddr_un address;
+    socklen_t length = slu_identity_name(listener, &address);
+
+    return dial_at(slu_fd_stream(AF_UNIX), (struct sockaddr *)&address, length);
+}
+
+int slu_stream_error(int fd)
+{
+    int error = 0;
+    socklen_t length = sizeof error;
+
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+void slu_stream_no_delay(int fd)
+{
+    int one = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+
+/* The bytes of an IPv4 address are those of its mapped form. */
+static bool same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    if (a->ss_family != b->ss_family)
+        return false;
+    if (a->ss_family == AF_INET6)
+        return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                      &((const struct sockaddr_in6 *)b)->sin6_addr, 16) == 0;
+    return memcmp(&((const struct sockaddr_in *)a)->sin_addr,
+                  &((const struct sockaddr_in *)b)->sin_addr, 4) == 0;
+}
+
+static bool is_loopback(const struct sockaddr_storage *address)
+{
+    const struct in6_addr *in6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+
+    if (address->ss_family == AF_INET)
+        return *(const uint8_t *)&((const struct sockaddr_in *)address)->sin_addr == 127;
+    return IN6_IS_ADDR_LOOPBACK(in6) || (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == 127);
+}
+
+bool slu_stream_is_local(int fd)
+{
+    struct sockaddr_storage own, other;
+    socklen_t own_length = sizeof own, other_length = sizeof other;
+
+    /* What is sent to an address of one's own comes from it. */
+    return getsockname(fd, (struct sockaddr *)&own, &own_length) != 0 ||
+           getpeername(fd, (struct sockaddr *)&other, &other_length) != 0 ||
+           same_ip(&own, &other) || is_loopback(&other);
+}
+
+bool slu_stream_ended(int fd)
+{
+    uint8_t byte;
+    ssize_t got = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* A usable address of the family, 4 or 6? */
+static bool take_address(const struct ifaddrs *entry, uint16_t family, struct slu_address *address)
+{
+    if (entry->ifa_addr == NULL || (entry->ifa_flags & IFF_UP) == 0 ||
+        (entry->ifa_flags & IFF_LOOPBACK) != 0)
+        return false;
+    if (family == 4 && entry->ifa_addr->sa_family == AF_INET) {
+        memcpy(address->ip, &((struct sockaddr_in *)(void *)entry->ifa_addr)->sin_addr, 4);
+        return true;
+    }
+    if (family == 6 && entry->ifa_addr->sa_family == AF_INET6) {
+        const struct in6_addr *in6 = &((struct sockaddr_in6 *)(void *)entry->ifa_addr)->sin6_addr;
+
+        memcpy(address->ip, in6, 16);
+        return !IN6_IS_ADDR_LINKLOCAL(in6) && !IN6_IS_ADDR_LOOPBACK(in6);
+    }
+    return false;
+}
+
+static uint32_t take_family(const struct ifaddrs *list, uint16_t family, uint16_t port,
+                            struct slu_address *addresses, uint32_t count)
+{
+    for (; list != NULL && count < SLU_ENDPOINT_ADDRESSES; list = list->ifa_next) {
+        struct slu_address address = {.family = family, .port = port};
+
+        if (take_address(list, family, &address))
+            addresses[count++] = address;
+    }
+    return count;
+}
+
+void slu_stream_addresses(struct slu_address *addresses, bool with_ipv6, uint16_t port)
+{
+    struct ifaddrs *list;
+    uint32_t count = 0;
+
+    if (slu_fd_list_interfaces(&list) == 0) {
+        count = take_family(list, 4, port, addresses, count);
+        if (with_ipv6)
+            count = take_family(list, 6, port, addresses, count);
+        freeifaddrs(list);
+    }
+    if (count == 0)
+        addresses[0] = (struct slu_address){4, port, {127, 0, 0, 1}};
+}
