@@ -14,6 +14,8 @@
 /* For all that is said before a connection is believed. */
 #define TALK_TIME SLUICE_S(10)
 #define KNOWN_TIME SLUICE_S(1)
+/* Full of others that are as young, one that has said nothing when it is its turn is closed. */
+#define SILENT_TIME SLUICE_MS(10)
 #define PAUSE_TIME SLUICE_MS(100)
 /* Connections taken in one go, so that others have their turn. */
 #define ACCEPTS 64
@@ -155,6 +157,7 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
 {
     int64_t now = slu_now();
     struct slu_pending_conn *conn = find_place(acceptor, now);
+    struct slu_talk talk;
     int fd;
 
     if (conn == NULL) {
@@ -172,9 +175,15 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
         return errno == EINTR || errno == ECONNABORTED;
     }
     acceptor->starved = false;
+    talk = (struct slu_talk){.fd = fd, .want = acceptor->hello};
+    slu_talk_hear(&talk);
+    if (conn->talk.fd >= 0 && talk.got == 0 && now - conn->since < SILENT_TIME) {
+        slu_talk_close(&talk);
+        return true;
+    }
     if (conn->talk.fd >= 0)
         drop(acceptor, conn);
-    conn->talk = (struct slu_talk){.fd = fd, .want = acceptor->hello};
+    conn->talk = talk;
     conn->since = now;
     conn->known = false;
     conn->is_unix = acceptor->is_unix[listener];
@@ -191,8 +200,11 @@ void slu_acceptor_event(struct slu_acceptor *acceptor, uint32_t data)
     if (data >= SLU_PLACES) {
         uint32_t listener = data - SLU_PLACES;
 
+        /* Once for all of them, and not for each. */
+        slu_fd_guard();
         for (int i = 0; i < ACCEPTS && accept_one(acceptor, listener); i++)
             ;
+        slu_fd_unguard();
     } else if (acceptor->conns[data].talk.fd >= 0) {
         hear(acceptor, &acceptor->conns[data]);
     }

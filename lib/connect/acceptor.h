@@ -3,9 +3,10 @@
  * Letting connections in: those that have not proven anything yet have a place each, of
  * which there are few, for they cost a descriptor. Guarantee: whoever says at once what
  * is expected of it waits for nobody. If all places are taken when somebody comes, the
- * one that has been silent for longest makes room at once, and a stranger that keeps
- * thousands of silent connections gets as many closed. Who has shown that it knows the
- * key of a listener is no stranger, and has a second before it makes room.
+ * one that has been silent for longest makes room: at once for one that speaks, and after
+ * 10 ms for one that is silent as well. So a stranger that keeps thousands of silent
+ * connections gets as many closed. Who has shown that it knows the key of a listener is
+ * no stranger, and has a second before it makes room.
  *
  * An acceptor belongs to one thread at a time, which has an epoll set for it.
  */
