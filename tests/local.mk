@@ -8,6 +8,7 @@
 test_programs =
 include tests/base/local.mk
 include tests/calls/local.mk
+include tests/connect/local.mk
 include tests/device/local.mk
 include tests/endpoint/local.mk
 include tests/engine/local.mk

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: MIT
+# The door. One program, source or header a line, sorted.
+test_programs += \
+	tests/test_door \
+	tests/test_meeting
+
+tests_test_door_SOURCES = %D%/test_door.c
+tests_test_meeting_SOURCES = %D%/test_meeting.c

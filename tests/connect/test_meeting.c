@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How two sides of the soft transport meet over TCP: whatever is at the other addresses
+ * of the peer, whoever leads, and if one side alone can be reached. Contexts of one process
+ * are near, and meet over a Unix socket; so each is told that the other is of processes
+ * that it does not see.
+ */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../support/hostile.h"
+#include "../support/process.h"
+
+/* Two sides that have prepared, and what each is told of the other. */
+struct couple {
+    struct pair pair;
+    struct sluice_prepared_channel *prepared[2];
+    struct sluice_endpoint endpoints[2];
+};
+
+#define ADDRESS_AT 92
+#define ADDRESS_BYTES 20
+
+static uint8_t *address_of(struct sluice_endpoint *endpoint, int index)
+{
+    return endpoint->bytes + ADDRESS_AT + (ptrdiff_t)index * ADDRESS_BYTES;
+}
+
+/* An address on the loopback interface, port 0: none. */
+static void set_address(struct sluice_endpoint *endpoint, int index, uint16_t port)
+{
+    static const uint8_t loopback[4] = {127, 0, 0, 1};
+    uint8_t *address = address_of(endpoint, index);
+    memset(address, 0, ADDRESS_BYTES);
+    address[1] = port != 0 ? 4 : 0;
+    address[2] = (uint8_t)(port >> 8);
+    address[3] = (uint8_t)port;
+    if (port != 0) {
+        memcpy(address + 4, loopback, sizeof(loopback));
+    }
+}
+
+static uint16_t port_of(struct sluice_endpoint *endpoint)
+{
+    const uint8_t *address = address_of(endpoint, 0);
+    return (uint16_t)(address[2] << 8 | address[3]);
+}
+
+/* It is met at the addresses that it has, over TCP, and at no other one. */
+static void estrange(struct sluice_endpoint *endpoint)
+{
+    endpoint->bytes[187] ^= 1;
+    memset(endpoint->bytes + 200, 0, 4);
+    seal(endpoint);
+}
+
+static void couple_prepare(struct couple *couple)
+{
+    for (int i = 0; i < 2; i++) {
+        couple->prepared[i] =
+            prepare_channel(couple->pair.sides.pds[i], NULL, &couple->endpoints[i]);
+        uint16_t port = port_of(&couple->endpoints[i]);
+        for (int j = 0; j < 4; j++) {
+            set_address(&couple->endpoints[i], j, j == 0 ? port : 0);
+        }
+        estrange(&couple->endpoints[i]);
+    }
+}
+
+static void shake(struct couple *couple, int side)
+{
+    couple->pair.channels[side] =
+        sluice_prepared_channel_handshake(couple->prepared[side], &couple->endpoints[!side]);
+    require(couple->pair.channels[side] != NULL, "%s", sluice_last_error());
+}
+
+/* They have met, once, and work. */
+static void couple_works(struct couple *couple)
+{
+    for (int i = 0; i < 2; i++) {
+        require_ok(sluice_channel_wait_connected(couple->pair.channels[i], DEADLINE));
+    }
+    pair_works(&couple->pair);
+    for (int i = 0; i < 2; i++) {
+        sluice_channel_close(couple->pair.channels[i]);
+    }
+}
+
+static int listen_with(int backlog, uint16_t *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    require(bind(fd, (struct sockaddr *)&address, length) == 0 && listen(fd, backlog) == 0 &&
+                getsockname(fd, (struct sockaddr *)&address, &length) == 0,
+            "%s", strerror(errno));
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* What is at an address of a peer beside, or instead of, the peer. */
+enum place {
+    NOBODY,     /* refuses */
+    SILENT,     /* takes connections, and says nothing */
+    BLACK_HOLE, /* drops what comes */
+    PLACES
+};
+
+struct trap {
+    uint16_t port;
+    int listener;
+    int full[4];
+};
+
+static void trap_open(struct trap *trap, enum place place)
+{
+    trap->listener = listen_with(place == BLACK_HOLE ? 0 : 64, &trap->port);
+    for (int i = 0; i < 4; i++) {
+        trap->full[i] = -1;
+    }
+    if (place == NOBODY) {
+        close(trap->listener);
+        trap->listener = -1;
+    }
+    for (int i = 0; place == BLACK_HOLE && i < 4; i++) {
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(trap->port)};
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        trap->full[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        require(connect(trap->full[i], (struct sockaddr *)&address, sizeof(address)) == 0 ||
+                    errno == EINPROGRESS,
+                "%s", strerror(errno));
+    }
+}
+
+static void trap_close(struct trap *trap)
+{
+    for (int i = 0; i < 4; i++) {
+        if (trap->full[i] >= 0) {
+            close(trap->full[i]);
+        }
+    }
+    if (trap->listener >= 0) {
+        close(trap->listener);
+    }
+}
+
+/* Three others come before the peer in the list of each. */
+START_TEST(other_addresses_hold_up_nobody)
+{
+    struct couple couple;
+    struct trap traps[3];
+    sides_open(&couple.pair.sides);
+    for (int i = 0; i < 3; i++) {
+        trap_open(&traps[i], (enum place)_i);
+    }
+    for (int round = 0; round < 4; round++) {
+        couple_prepare(&couple);
+        for (int i = 0; i < 2; i++) {
+            uint16_t port = port_of(&couple.endpoints[i]);
+            for (int j = 0; j < 3; j++) {
+                set_address(&couple.endpoints[i], j, traps[j].port);
+            }
+            set_address(&couple.endpoints[i], 3, port);
+            seal(&couple.endpoints[i]);
+        }
+        int64_t start = fair_now();
+        shake(&couple, round % 2);
+        shake(&couple, !(round % 2));
+        couple_works(&couple);
+        require(fair_now() - start < SLUICE_S(5), "round %d took %lld ms", round,
+                (long long)(fair_now() - start) / 1000000);
+    }
+    for (int i = 0; i < 3; i++) {
+        trap_close(&traps[i]);
+    }
+    sides_close(&couple.pair.sides);
+}
+END_TEST
+
+/* One of them can be dialed, the other one cannot: whoever leads. */
+START_TEST(one_side_can_be_reached)
+{
+    struct couple couple;
+    struct trap trap;
+    sides_open(&couple.pair.sides);
+    trap_open(&trap, (enum place)_i);
+    for (int round = 0; round < 20; round++) {
+        couple_prepare(&couple);
+        set_address(&couple.endpoints[round % 2], 0, trap.port);
+        seal(&couple.endpoints[round % 2]);
+        shake(&couple, round / 2 % 2);
+        shake(&couple, !(round / 2 % 2));
+        couple_works(&couple);
+    }
+    trap_close(&trap);
+    sides_close(&couple.pair.sides);
+}
+END_TEST
+
+/* Both dial: the second handshake comes when the first side, if it follows, begins to. */
+START_TEST(both_dial_and_one_connection_stays)
+{
+    struct couple couple;
+    int prepared = 0;
+    sides_open(&couple.pair.sides);
+    for (int round = 0; round < (short_run() ? 12 : 40); round++) {
+        couple_prepare(&couple);
+        /* Sockets of the round before may be on their way out, none of the first. */
+        prepared = round == 0 ? count_fds() : settle_fds(prepared);
+        shake(&couple, 0);
+        let_pass(SLUICE_MS(196) + SLUICE_MS(1) * (round % 9));
+        shake(&couple, 1);
+        for (int i = 0; i < 2; i++) {
+            require_ok(sluice_channel_wait_connected(couple.pair.channels[i], DEADLINE));
+        }
+        int now = settle_fds(prepared + 2);
+        require(now == prepared + 2, "%d fds, were %d", now, prepared);
+        couple_works(&couple);
+    }
+    sides_close(&couple.pair.sides);
+}
+END_TEST
+
+/* One comes long before the other one, and may go before it has come. */
+START_TEST(who_waits_learns_of_the_end)
+{
+    struct couple couple;
+    sides_open(&couple.pair.sides);
+    for (int round = 0; round < 4; round++) {
+        couple_prepare(&couple);
+        shake(&couple, 0);
+        let_pass(SLUICE_MS(400));
+        require_result(sluice_channel_wait_connected(couple.pair.channels[0], SLUICE_MS(10)),
+                       -ETIMEDOUT);
+        int64_t start = fair_now();
+        sluice_prepared_channel_free(couple.prepared[1]);
+        require_result(sluice_channel_wait_connected(couple.pair.channels[0], DEADLINE),
+                       -ECONNRESET);
+        require(fair_now() - start < SLUICE_S(1), "noticed after %lld ms",
+                (long long)(fair_now() - start) / 1000000);
+        sluice_channel_close(couple.pair.channels[0]);
+    }
+    sides_close(&couple.pair.sides);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, other_addresses_hold_up_nobody, 0, PLACES);
+    tcase_add_loop_test(tcase, one_side_can_be_reached, 0, PLACES);
+    tcase_add_test(tcase, both_dial_and_one_connection_stays);
+    tcase_add_test(tcase, who_waits_learns_of_the_end);
+}
+
+int main(void)
+{
+    static const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add_tests}};
+    if (!device_is_soft()) {
+        puts("1..0 # SKIP the wire is that of the soft transport");
+        return EXIT_SUCCESS;
+    }
+    return run_cases("meeting", cases, COUNT(cases));
+}
