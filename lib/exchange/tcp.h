@@ -223,10 +223,12 @@ struct tcp {
     char credential[TCP_CREDENTIAL_BYTES]; /* of rank 0, or what it said */
     uint64_t *present; /* a bit for each rank: who was there when a call failed */
 
-    /* Of rank 0. Peer 0 is of a newcomer because of whom all fail. */
+    /* Of rank 0. */
     struct tcp_peer *peers;
     int epoll;
     int listener;         /* -1: none yet */
+    int refusal_error;    /* of the last rank that could not be let in, as it cannot be one; 0 */
+    char refusal[200];    /* why */
     int accept_error;     /* why the last rank could not be let in; 0: it could */
     uint32_t given;       /* ranks that have given all that is waited for */
     uint32_t unsent;      /* ranks whose result is on its way */

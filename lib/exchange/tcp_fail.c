@@ -37,7 +37,6 @@ static void all_present(struct tcp *tcp)
         set_present(tcp, i, true);
 }
 
-/* Place 0 has a newcomer, or nobody. */
 static uint32_t queue_verdict(struct tcp *tcp, size_t bytes)
 {
     uint32_t left = 0;
@@ -209,6 +208,9 @@ static int fail_start(struct sluice_exchange *exchange, const char *names, uint3
 
     if (refused > 0)
         return fail_refused(exchange, names, refused);
+    if (tcp->refusal_error != 0)
+        return fail_all(exchange, slu_fail(tcp->refusal_error, "%s, and was refused; missing: %s",
+                                           tcp->refusal, names));
     if (tcp->accept_error != 0)
         return fail_all(exchange, slu_fail(tcp->accept_error,
                                            "rank 0 could not accept all ranks: %s; missing: %s",

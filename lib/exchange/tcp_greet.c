@@ -21,8 +21,8 @@
 #include "exchange/tcp.h"
 
 #define NEWCOMERS 256
-/* Full, a newcomer takes the place of one that has been silent for so long. */
-#define SILENT_TIME SLUICE_S(1)
+/* Full, one that is silent makes room at once, and one that is proving after so long. */
+#define PROVING_TIME SLUICE_S(1)
 /* Of two that say to be the same rank: for the end of the first one, should it be on its way. */
 #define HELD_TIME SLUICE_S(1)
 #define PAUSE_TIME SLUICE_MS(100)
@@ -149,7 +149,7 @@ static void refuse_secret(struct tcp *tcp, struct greeting *greeting, struct new
     refuse(tcp, greeting, newcomer, TCP_REFUSED_SECRET, why);
 }
 
-/* The connection becomes that of a rank; place 0 is of one that cannot be. */
+/* The connection becomes that of a rank. */
 static struct tcp_peer *hand_over(struct tcp *tcp, struct greeting *greeting,
                                   struct newcomer *newcomer, uint32_t rank)
 {
@@ -163,11 +163,27 @@ static struct tcp_peer *hand_over(struct tcp *tcp, struct greeting *greeting,
     return peer;
 }
 
-/* One of our job with another rank, size or call than it must have: nobody can go on. */
-static int fail_admission(struct sluice_exchange *exchange, struct greeting *greeting,
-                          struct newcomer *newcomer, const struct tcp_hello *hello)
+/* A verdict for it alone, whose text is that of the thread, and in which nobody was missing. */
+static void tell_refusal(const struct tcp *tcp, const struct newcomer *newcomer, int error)
 {
-    struct tcp *tcp = exchange->state;
+    size_t bytes;
+    uint8_t *verdict;
+
+    memset(tcp->present, 0xff, (tcp->ranks + 63) / 64 * sizeof *tcp->present);
+    verdict = slu_tcp_verdict_make(error, tcp->sequence, tcp->present, tcp->ranks, &bytes);
+    if (verdict != NULL)
+        (void)say(newcomer, verdict, bytes);
+    free(verdict);
+}
+
+/*
+ * One of our job with another rank or number of ranks than it can have. It is refused alone, and
+ * told why: it may be a stranger who knows our words. Should a rank be missing in the
+ * end, then all others hear of it, however late they come.
+ */
+static void refuse_rank(struct tcp *tcp, struct greeting *greeting, struct newcomer *newcomer,
+                        const struct tcp_hello *hello)
+{
     char text[TCP_ADDRESS_TEXT], other[TCP_ADDRESS_TEXT];
     int error;
 
@@ -182,8 +198,11 @@ static int fail_admission(struct sluice_exchange *exchange, struct greeting *gre
         error = slu_fail(EEXIST, "two processes say that they are rank %u: one at %s and one at %s",
                          hello->rank,
                          slu_tcp_address_text(&tcp->peers[hello->rank].link.peer, other), text);
-    hand_over(tcp, greeting, newcomer, 0);
-    return slu_tcp_fail(exchange, error);
+    tcp->refusal_error = -error;
+    snprintf(tcp->refusal, sizeof tcp->refusal, "%s", sluice_last_error());
+    warn(greeting, newcomer, tcp->refusal);
+    tell_refusal(tcp, newcomer, error);
+    drop(greeting, newcomer);
 }
 
 /* A rank that was let in has hung up: it is one that has yet to come. */
@@ -218,8 +237,10 @@ static int admit(struct sluice_exchange *exchange, struct greeting *greeting,
     struct tcp_peer *peer;
     int error;
 
-    if (hello->ranks != tcp->ranks || hello->rank == 0 || hello->rank >= tcp->ranks)
-        return fail_admission(exchange, greeting, newcomer, hello);
+    if (hello->ranks != tcp->ranks || hello->rank == 0 || hello->rank >= tcp->ranks) {
+        refuse_rank(tcp, greeting, newcomer, hello);
+        return 0;
+    }
     peer = &tcp->peers[hello->rank];
     if (has_ended(newcomer->fd)) {
         if (!peer->done) {
@@ -332,7 +353,13 @@ static int hear_newcomer(struct sluice_exchange *exchange, struct greeting *gree
     return 0;
 }
 
-/* A free place, made free if need be. NULL: none. */
+/* Those who have said nothing first, and of the same kind the oldest. */
+static bool goes_before(const struct newcomer *a, const struct newcomer *b)
+{
+    return a->proving != b->proving ? !a->proving : a->since < b->since;
+}
+
+/* A free place, or one that may be made free; NULL: none. */
 static struct newcomer *find_place(struct greeting *greeting, int64_t now)
 {
     struct newcomer *oldest = NULL;
@@ -342,12 +369,11 @@ static struct newcomer *find_place(struct greeting *greeting, int64_t now)
 
         if (newcomer->fd < 0)
             return newcomer;
-        if (!newcomer->held && (oldest == NULL || newcomer->since < oldest->since))
+        if (!newcomer->held && (oldest == NULL || goes_before(newcomer, oldest)))
             oldest = newcomer;
     }
-    if (oldest == NULL || now - oldest->since < SILENT_TIME)
+    if (oldest != NULL && oldest->proving && now - oldest->since < PROVING_TIME)
         return NULL;
-    drop(greeting, oldest);
     return oldest;
 }
 
@@ -385,6 +411,8 @@ static int accept_one(struct sluice_exchange *exchange, struct greeting *greetin
         return errno == EINTR || errno == ECONNABORTED;
     }
     tcp->accept_error = 0;
+    if (newcomer->fd >= 0)
+        drop(greeting, newcomer);
     slu_tcp_set_options(fd);
     *newcomer = (struct newcomer){.fd = fd, .since = slu_now()};
     newcomer->address = slu_tcp_address((struct sockaddr *)&storage);
@@ -467,7 +495,7 @@ static int settle_held(struct sluice_exchange *exchange, struct greeting *greeti
             continue;
         error = admit(exchange, greeting, newcomer, &hello);
         if (error == 0 && newcomer->fd >= 0 && (now - newcomer->since >= HELD_TIME || now >= until))
-            error = fail_admission(exchange, greeting, newcomer, &hello);
+            refuse_rank(exchange->state, greeting, newcomer, &hello);
     }
     return error;
 }
