@@ -68,11 +68,14 @@ int slu_soft_meet_listen(struct soft_context *context, struct slu_acceptor *acce
     acceptor->magic = slu_hello_magic;
     acceptor->magic_bytes = SLU_HELLO_MAGIC_BYTES;
     int err = slu_acceptor_add(acceptor, everywhere);
-    int here = slu_stream_listen_here(context->identity);
-    if (here >= 0 && err == 0)
+    int here = err == 0 ? slu_stream_listen_here(context->identity) : -1;
+    if (here >= 0)
         err = slu_acceptor_add(acceptor, here);
-    else if (here < 0) /* where there are none, all meet over TCP */
+    if (err == 0 && here < 0) {
         context->who.users = context->who.processes = 0;
+        slu_log(SLUICE_LOG_WARN, "no Unix socket for peers of this host, which use TCP: %s",
+                strerrordesc_np(-here));
+    }
     if (err == 0)
         return 0;
     slu_acceptor_close(acceptor);
