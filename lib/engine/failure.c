@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "engine/engine.h"
+#include "engine/members.h"
 
 /* The oldest of an owner; NULL if there is none. */
 static struct slu_failure *find_oldest(struct slu_engine *engine, enum slu_slot_owner owner)
@@ -35,7 +35,7 @@ static void lose(struct slu_engine *engine, const struct slu_failure *failure)
             scope->lost_error = error;
         return;
     }
-    engine->peers[failure->completion.peer].counts.forgotten++;
+    slu_counts_of(engine, &failure->completion)->forgotten++;
     if (engine->failures_lost++ == 0)
         slu_log(SLUICE_LOG_WARN,
                 "more than %d failures that nobody looked at: the oldest are forgotten, first "

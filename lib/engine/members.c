@@ -81,6 +81,15 @@ static void keep_counts(struct slu_counts *past, const struct slu_counts *counts
     past->resets += counts->resets;
 }
 
+struct slu_counts *slu_counts_of(struct slu_engine *engine,
+                                 const struct sluice_completion *completion)
+{
+    struct slu_peer *peer = &engine->peers[completion->peer];
+    bool gone = (completion->flags & SLUICE_PEER_REMOVED) != 0;
+
+    return gone && peer->state != SLUICE_STATE_REMOVED ? &engine->past : &peer->counts;
+}
+
 /* A place for it there is. */
 static void settle(struct slu_engine *engine, uint32_t index, struct slu_peer *fresh)
 {

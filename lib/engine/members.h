@@ -20,6 +20,9 @@ static inline bool slu_peer_over(const struct slu_peer *peer)
 int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint);
 /* Its work is drained first. */
 void slu_peer_remove(struct slu_engine *engine, struct slu_peer *peer);
+/* Where it is counted what becomes of a result: with its peer, unless another has the index. */
+struct slu_counts *slu_counts_of(struct slu_engine *engine,
+                                 const struct sluice_completion *completion);
 
 /* room.c: for the peer of an index, which is at most one more than there are. */
 int slu_room_reserve(struct slu_engine *engine, uint32_t index);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/members.h"
 
 static void init_lists(struct slu_pool *pool)
 {
@@ -59,8 +59,7 @@ static void recycle(struct slu_engine *engine, struct slu_pool *pool)
 
             if (slot->result.error == 0) {
                 engine->scope.recycled += slot->owner == SLU_OWNER_SCOPE;
-                engine->peers[slot->result.peer].counts.forgotten +=
-                    slot->owner == SLU_OWNER_PROGRAM;
+                slu_counts_of(engine, &slot->result)->forgotten += slot->owner == SLU_OWNER_PROGRAM;
                 slu_slot_seen(engine, slot);
                 return;
             }

@@ -119,6 +119,36 @@ TEST(failures_that_were_kept_aside)
     server_close(&server);
 }
 
+/* Whose results are forgotten, because their places are needed, is not the one who has the index. */
+TEST(results_that_are_forgotten)
+{
+    struct server server;
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    server_open(&server, 4);
+    client_comes(&server, 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        post_one(&server, SLUICE_OP_RECEIVE, 0, i);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        require_ok(sluice_channel_send(server.clients[0], NULL, 0, DEADLINE));
+    }
+    client_goes(&server, 0, false);
+    /* First the successes, and then, of the failures that are kept aside, all but the last 64. */
+    for (int life = 0; life < 20; life++) {
+        client_comes(&server, 0);
+        for (int i = 0; i < 4; i++) {
+            post_one(&server, SLUICE_OP_RECEIVE, 0, 100);
+        }
+        require_ok(sluice_multichannel_peer_counters(server.all, 0, &counters));
+        require(counters.forgotten == 0, "life %d: %llu", life,
+                (unsigned long long)counters.forgotten);
+        client_goes(&server, 0, false);
+    }
+    require_ok(sluice_multichannel_counters(server.all, &counters));
+    require(counters.forgotten > 0, "nothing was forgotten");
+    server_close(&server);
+}
+
 TEST(regions_of_a_removed_peer)
 {
     struct server server;
