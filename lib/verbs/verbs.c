@@ -43,6 +43,8 @@ static struct ibv_qp *qp_of(const struct slu_engine *engine, uint32_t peer)
 {
     if (!runs_verbs(engine->pd->context))
         return NULL;
+    if (engine->peers[peer].state == SLUICE_STATE_REMOVED)
+        return slu_fail_null(ENOTCONN, "peer %u was removed", peer);
     if (engine->peers[peer].qp == NULL)
         return slu_fail_null(ENOTCONN, "peer %u has no queue pair any more: reset it", peer);
     return slu_verbs_qp_of(engine->peers[peer].qp)->ibv;
@@ -128,11 +130,15 @@ struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel)
 struct ibv_qp *sluice_verbs_multichannel_qp(const struct sluice_multichannel *multichannel,
                                             uint32_t peer)
 {
+    uint32_t count;
+
     if (!slu_is_multichannel(multichannel))
         return slu_misuse_null(EINVAL, "not a multichannel%s", slu_none_hint(multichannel));
-    if (peer >= multichannel->base.engine->peer_count)
-        return slu_misuse_null(ERANGE, "peer %u: there are peers 0..%u", peer,
-                               multichannel->base.engine->peer_count - 1);
+    count = multichannel->base.engine->peer_count;
+    if (count == 0)
+        return slu_misuse_null(ERANGE, "peer %u: there are none yet", peer);
+    if (peer >= count)
+        return slu_misuse_null(ERANGE, "peer %u: there are peers 0..%u", peer, count - 1);
     return qp_of(multichannel->base.engine, peer);
 }
 

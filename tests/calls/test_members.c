@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sluice/verbs.h>
+
 #include "members/fixture.h"
 
 /* The lowest free index is taken first; without one, the next. */
@@ -18,6 +20,7 @@ TEST(indices_are_used_again)
             sluice_multichannel_peers(server.all));
     require_error(sluice_multichannel_peer_state(server.all, 0), -EINVAL, "none yet");
     require_error(sluice_multichannel_send(server.all, 0, NULL, 0, DEADLINE), -EINVAL, "none yet");
+    require_null(sluice_verbs_multichannel_qp(server.all, 0), ERANGE, "none yet");
     require_ok(sluice_multichannel_wait_connected(server.all, 0));
     require_ok(sluice_multichannel_flush(server.all, 0));
     require_result(sluice_multichannel_next(server.all, 0, &completion), -ENOENT);
