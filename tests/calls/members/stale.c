@@ -119,7 +119,7 @@ TEST(failures_that_were_kept_aside)
     server_close(&server);
 }
 
-/* Whose results are forgotten, because their places are needed, is not the one who has the index. */
+/* Results that are forgotten, as their places are needed, count for who went, not who came. */
 TEST(results_that_are_forgotten)
 {
     struct server server;
