@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include <sluice/verbs.h>
 
@@ -103,8 +104,11 @@ TEST(defaults)
     } else if (current_wire() == WIRE_SELF) {
         require_number(infos[0], level, SLUICE_LEVEL_MEMORY);
     } else {
+        /* Both are in this process, and so on one host. */
+        char process[32];
+        snprintf(process, sizeof(process), "process %d", (int)getpid());
         require_number(infos[0], level, SLUICE_LEVEL_TCP);
-        require(strstr(infos[0].address, " port "), "%s", infos[0].address);
+        require(strcmp(infos[0].address, process) == 0, "%s", infos[0].address);
     }
     pair_close(&pair);
 }

@@ -1,15 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* What a queue pair can tell of its connection. */
+#include "config.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "transport/soft/tcp.h"
 
 typedef int name_socket(int fd, struct sockaddr *address, socklen_t *length);
 
-/* "TCP 192.0.2.1 port 4711"; empty if the socket has no such end. */
+/* The process at an end of a Unix socket. */
+static long end_process(int fd, name_socket *name)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+    if (name == getsockname)
+        return getpid();
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return peer.pid;
+}
+
+/* "TCP 192.0.2.1 port 4711", "process 4711"; empty if the socket has no such end. */
 static void describe_end(int fd, name_socket *name, char *text, size_t size)
 {
     struct sockaddr_storage storage;
@@ -19,6 +33,10 @@ static void describe_end(int fd, name_socket *name, char *text, size_t size)
     char ip[INET6_ADDRSTRLEN] = "?";
     if (name(fd, (struct sockaddr *)&storage, &length) != 0)
         return;
+    if (storage.ss_family == AF_UNIX) {
+        snprintf(text, size, "process %ld", end_process(fd, name));
+        return;
+    }
     if (storage.ss_family == AF_INET)
         inet_ntop(AF_INET, &in4->sin_addr, ip, sizeof(ip));
     else if (IN6_IS_ADDR_V4MAPPED(in6)) /* the listener takes both kinds */
