@@ -42,11 +42,11 @@ static int enlist(struct soft_qp *qp)
     uint32_t slot;
     pthread_mutex_lock(&context->lock);
     int err = slu_soft_slot_take(&context->qps, qp, &slot);
+    /* From here on the helper can find it. */
+    if (err == 0)
+        qp->qpn = slot + 1;
     pthread_mutex_unlock(&context->lock);
-    if (err != 0)
-        return slu_fail(ENOMEM, "no memory for a queue pair");
-    qp->qpn = slot + 1;
-    return 0;
+    return err == 0 ? 0 : slu_fail(ENOMEM, "no memory for a queue pair");
 }
 
 int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
