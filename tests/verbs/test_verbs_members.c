@@ -217,6 +217,8 @@ TEST(every_step_fails, .times = 2)
     struct sluice_handle left = {0};
     uint32_t failures = 0;
     bool more = true;
+    /* A step of the thread that reads events may have failed instead: then there is a peer. */
+    bool added = false;
     fake_verbs.device[0].max_cqe = 2 * PLACES;
     house_open(&house, 2);
     if (_i == 1) {
@@ -243,7 +245,8 @@ TEST(every_step_fails, .times = 2)
             require(fake_verbs.live.qps == qps && fake_verbs.live.cqs == cqs,
                     "%u queue pairs, were %u; %u queues, were %u", fake_verbs.live.qps, qps,
                     fake_verbs.live.cqs, cqs);
-            require(_i == 0 || sluice_multichannel_wait(house.all, &left, 0, &completion) == 0,
+            require(_i == 0 || added ||
+                        sluice_multichannel_wait(house.all, &left, 0, &completion) == 0,
                     "%s", sluice_last_error());
         }
         /* What was in flight still is, and all that there was room for still fits. */
@@ -252,6 +255,7 @@ TEST(every_step_fails, .times = 2)
         require_ok(sluice_multichannel_wait(house.all, &handle, DEADLINE, &completion));
         flood(&house, 0);
         if (result >= 0) {
+            added = true;
             require_ok(sluice_multichannel_peer_remove(house.all, (uint32_t)result));
         }
     }
