@@ -222,7 +222,7 @@ check 'none and a certain one is an error' fails unwanted 'contradicts'
 check 'PREFIX' says prefix "$version, shared, in $tmp/prefix/lib"
 check 'PREFIX without libibverbs.pc, in build/' says no-pc "$version, shared, in $tmp/tree/build/lib"
 check 'an archive of sluice brings PREFIX along' pc no-pc \
-  "Libs.private: -L$tmp/tree/build/lib -libverbs -Wl,-rpath,$tmp/tree/build/lib -pthread"
+  "Libs.private: -lsodium -pthread -L$tmp/tree/build/lib -libverbs -Wl,-rpath,$tmp/tree/build/lib -pthread"
 check 'PREFIX with something else in it is an error' fails wrong-prefix "lib64 and lib, for libibverbs.so"
 check 'PREFIX that is not there is an error' fails no-prefix 'no such folder'
 check 'PREFIX that is too old is an error' fails old-prefix 'libibverbs 1.12.34.0 is too old'
