@@ -6,12 +6,12 @@
 #include "config.h"
 
 #include <fcntl.h>
-#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "connect/proof.h"
 #include "exchange/tcp.h"
 
 #define SECRET_MIN 16
@@ -77,8 +77,9 @@ int slu_secret_read(const char *path, struct slu_secret *secret)
     *secret = (struct slu_secret){0};
     if (path[0] == '\0')
         return 0;
-    if (sodium_init() < 0)
-        return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
+    error = slu_proof_init();
+    if (error < 0)
+        return error;
     /* O_NONBLOCK is for what is no file: to open a pipe would wait for its other end. */
     fd = slu_fd_open(path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
@@ -98,9 +99,11 @@ int slu_secret_read(const char *path, struct slu_secret *secret)
 
 int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secret)
 {
+    int error = slu_proof_init();
+
     *secret = (struct slu_secret){0};
-    if (sodium_init() < 0)
-        return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
+    if (error < 0)
+        return error;
     secret->bytes = calloc(1, SECRET_MAX + 1);
     if (secret->bytes == NULL)
         return slu_fail(ENOMEM, "no memory for the secret of the job");
@@ -112,7 +115,7 @@ int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secre
 void slu_secret_forget(struct slu_secret *secret)
 {
     if (secret->bytes != NULL)
-        sodium_memzero(secret->bytes, SECRET_MAX + 1);
+        slu_proof_forget(secret->bytes, SECRET_MAX + 1);
     free(secret->bytes);
     *secret = (struct slu_secret){0};
 }
@@ -121,22 +124,14 @@ void slu_secret_sign(const struct slu_secret *secret, enum tcp_role role,
                      const uint8_t rank_hello[TCP_HELLO_BYTES],
                      const uint8_t root_hello[TCP_HELLO_BYTES], uint8_t mac[TCP_MAC_BYTES])
 {
-    static const uint8_t labels[][16] = {
-        [TCP_ROLE_RANK] = "sluice: a rank",
-        [TCP_ROLE_ROOT] = "sluice: rank 0",
-    };
-    crypto_auth_hmacsha256_state state;
+    const struct slu_part hellos[] = {{rank_hello, TCP_HELLO_BYTES}, {root_hello, TCP_HELLO_BYTES}};
 
-    _Static_assert(TCP_MAC_BYTES == crypto_auth_hmacsha256_BYTES, "the size of a signature");
-    crypto_auth_hmacsha256_init(&state, secret->bytes, secret->count);
-    crypto_auth_hmacsha256_update(&state, labels[role], sizeof labels[role]);
-    crypto_auth_hmacsha256_update(&state, rank_hello, TCP_HELLO_BYTES);
-    crypto_auth_hmacsha256_update(&state, root_hello, TCP_HELLO_BYTES);
-    crypto_auth_hmacsha256_final(&state, mac);
-    sodium_memzero(&state, sizeof state);
+    _Static_assert(TCP_MAC_BYTES == SLU_PROOF_BYTES, "the size of a signature");
+    slu_proof_make(secret->bytes, secret->count,
+                   role == TCP_ROLE_RANK ? "sluice: a rank" : "sluice: rank 0", hellos, 2, mac);
 }
 
 bool slu_secret_equal(const uint8_t a[TCP_MAC_BYTES], const uint8_t b[TCP_MAC_BYTES])
 {
-    return sodium_memcmp(a, b, TCP_MAC_BYTES) == 0;
+    return slu_proof_equal(a, b, TCP_MAC_BYTES);
 }
