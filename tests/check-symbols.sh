@@ -56,4 +56,35 @@ if [ -f "$archive" ]; then
 else
   skip 'names shared between files start with sluice_ or slu_' 'no static library was built'
 fi
+# Calls that post requests take these or their elements.
+posting() {
+  awk 'BEGIN { RS = "[*]/" } { sub(/\/[*].*/, ""); print }' "$srcdir"/include/sluice/*.h | awk '
+    BEGIN { RS = ";" }
+    /const struct sluice_(sge|request) \*/ && match($0, /sluice_[a-z0-9_]+\(/) {
+      print substr($0, RSTART, RLENGTH - 1)
+    }' | sort -u
+}
+
+in_table() {
+  sed -n 's/^ *ROW(\([a-z0-9_]*\),.*/sluice_\1/p' "$srcdir/tests/support/forms.h" | sort
+}
+
+# What a channel, a multichannel or a scope can do, the soak does.
+soaked() {
+  {
+    in_table
+    sed -n 's/^ *X(\([a-z0-9_]*\)).*/sluice_\1/p
+      s/^ *SOAK_EITHER(X, \([a-z0-9_]*\)).*/sluice_channel_\1\
+sluice_multichannel_\1/p' "$srcdir/tests/fault/soak/calls.h"
+  } | grep -E '^sluice_(prepared_)?(channel|multichannel|scope)_' | sort
+}
+
+posting >"$tmp/left"
+in_table >"$tmp/right"
+check 'calls that post requests (<) are rows of tests/support/forms.h (>)' same
+
+"$srcdir/scripts/update-map" --map | grep -E '^sluice_(prepared_)?(channel|multichannel|scope)_' |
+  sort >"$tmp/left"
+soaked >"$tmp/right"
+check 'calls of channels and scopes (<) are those of the soak (>)' same
 finish

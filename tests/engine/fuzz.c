@@ -89,7 +89,7 @@ static void make_atomic(struct sluice_request *request)
     request->operand[1] = request->opcode == SLUICE_OP_COMPARE_SWAP;
 }
 
-void fuzz_make_requests(uint32_t count)
+void fuzz_make_requests(uint32_t count, uint32_t opcode)
 {
     fuzz.count = count;
     fake_require(fuzz.next + count < FAKE_KEYS - 2, "%u requests", fuzz.next);
@@ -97,8 +97,9 @@ void fuzz_make_requests(uint32_t count)
         uint32_t key = fuzz.next + i;
         struct entry *entry = &fuzz.entries[key];
         struct sluice_request *request = &fuzz.requests[i];
-        *entry = (struct entry){.peer = fake_random(fuzz.peers),
-                                .opcode = SLUICE_OP_SEND + fake_random(SLUICE_OP_FETCH_ADD)};
+        *entry = (struct entry){
+            .peer = fake_random(fuzz.peers),
+            .opcode = opcode ? opcode : SLUICE_OP_SEND + fake_random(SLUICE_OP_FETCH_ADD)};
         bool one_sided = entry->opcode == SLUICE_OP_WRITE || entry->opcode == SLUICE_OP_READ;
         *request = (struct sluice_request){.opcode = entry->opcode,
                                            .peer = entry->peer,
@@ -201,8 +202,26 @@ void fuzz_check_time(const char *call, int64_t start, int64_t deadline)
                  (long long)took / 1000, (long long)deadline / 1000);
 }
 
+const struct form *fuzz_choose_list(enum form_of of, enum form_end end)
+{
+    const struct form *chosen = form_find(of, SLUICE_OP_NONE, LIST, end, 0);
+    uint32_t count = 0;
+    if (fake_random(4)) {
+        return chosen;
+    }
+    for (uint32_t i = 0; i < FORMS; i++) {
+        if (forms[i].of == of && forms[i].shape == LIST && forms[i].end == end &&
+            fake_random(++count) == 0) {
+            chosen = &forms[i];
+        }
+    }
+    return chosen;
+}
+
 static void do_submit(void)
 {
+    const struct form *form = fuzz_choose_list(OF_PEER, BLOCKING);
+    struct form_call call;
     struct sluice_completion completions[MOST];
     uint32_t first = fuzz.next;
     int64_t deadline = fuzz_choose_deadline();
@@ -210,10 +229,14 @@ static void do_submit(void)
     int real = 0;
     int other = 0;
     memset(completions, 0xcc, sizeof(completions));
-    fuzz_make_requests(fake_random(40));
+    fuzz_make_requests(fake_random(40), form->opcode);
     fuzz_accept_requests(CALL);
-    int result = sluice_multichannel_submit(fuzz.rig.channel, fuzz.requests, fuzz.count, deadline,
-                                            completions);
+    call = (struct form_call){.hub = fuzz.rig.channel,
+                              .requests = fuzz.requests,
+                              .count = fuzz.count,
+                              .deadline = deadline,
+                              .completions = completions};
+    int result = form->call(&call);
     for (uint32_t i = 0; i < fuzz.count; i++) {
         int error = completions[i].error;
         fake_require(completions[i].user_data == first + i, "result %u is of another request", i);
@@ -224,35 +247,18 @@ static void do_submit(void)
         }
     }
     fake_require(result == (real != 0 ? real : other), "%d, not %d or %d", result, real, other);
-    fuzz_check_time("submit", start, deadline);
+    fuzz_check_time(form->name, start, deadline);
 }
 
 /* The call that the request stands for. */
 static int call_single(const struct sluice_request *request, int64_t deadline,
                        struct sluice_completion *received)
 {
-    struct sluice_multichannel *channel = fuzz.rig.channel;
-    switch (request->opcode) {
-    case SLUICE_OP_SEND:
-        return sluice_multichannel_send(channel, request->peer, fuzz_list_of(request),
-                                        request->sge_count, deadline);
-    case SLUICE_OP_WRITE:
-        return sluice_multichannel_write(channel, request->peer, fuzz_list_of(request),
-                                         request->sge_count, &request->remote, deadline);
-    case SLUICE_OP_READ:
-        return sluice_multichannel_read(channel, request->peer, fuzz_list_of(request),
-                                        request->sge_count, &request->remote, deadline);
-    case SLUICE_OP_COMPARE_SWAP:
-        return sluice_multichannel_compare_swap(channel, request->peer, fuzz_list_of(request),
-                                                &request->remote, request->operand[0],
-                                                request->operand[1], deadline);
-    case SLUICE_OP_FETCH_ADD:
-        return sluice_multichannel_fetch_add(channel, request->peer, fuzz_list_of(request),
-                                             &request->remote, request->operand[0], deadline);
-    default:
-        return sluice_multichannel_receive(channel, request->peer, fuzz_list_of(request),
-                                           request->sge_count, deadline, received);
-    }
+    struct form_call call = form_call_one(request);
+    call.hub = fuzz.rig.channel;
+    call.deadline = deadline;
+    call.completions = received;
+    return form_find(OF_PEER, request->opcode, ONE, BLOCKING, request->flags)->call(&call);
 }
 
 /* A blocking call of one request has a way of its own through the engine. */
@@ -263,7 +269,7 @@ static void do_single(void)
     const struct entry *entry = &fuzz.entries[key];
     int64_t deadline = fuzz_choose_deadline();
     int64_t start = fake.now;
-    fuzz_make_requests(1);
+    fuzz_make_requests(1, SLUICE_OP_NONE);
     fuzz_accept_requests(CALL);
     int result = call_single(&fuzz.requests[0], deadline, &received);
     fake_require(result != 0 || (fake.ledger[key].bytes == entry->bytes &&

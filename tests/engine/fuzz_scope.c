@@ -107,38 +107,25 @@ void fuzz_end_scope(void)
 
 static int post_single(const struct sluice_request *request, struct sluice_handle *handle)
 {
-    switch (request->opcode) {
-    case SLUICE_OP_SEND:
-        return sluice_scope_post_send(fuzz.scope, request->peer, fuzz_list_of(request),
-                                      request->sge_count, handle);
-    case SLUICE_OP_WRITE:
-        return sluice_scope_post_write(fuzz.scope, request->peer, fuzz_list_of(request),
-                                       request->sge_count, &request->remote, handle);
-    case SLUICE_OP_READ:
-        return sluice_scope_post_read(fuzz.scope, request->peer, fuzz_list_of(request),
-                                      request->sge_count, &request->remote, handle);
-    case SLUICE_OP_COMPARE_SWAP:
-        return sluice_scope_post_compare_swap(fuzz.scope, request->peer, fuzz_list_of(request),
-                                              &request->remote, request->operand[0],
-                                              request->operand[1], handle);
-    case SLUICE_OP_FETCH_ADD:
-        return sluice_scope_post_fetch_add(fuzz.scope, request->peer, fuzz_list_of(request),
-                                           &request->remote, request->operand[0], handle);
-    default:
-        return sluice_scope_post_receive(fuzz.scope, request->peer, fuzz_list_of(request),
-                                         request->sge_count, handle);
-    }
+    struct form_call call = form_call_one(request);
+    call.scope = fuzz.scope;
+    call.handles = handle;
+    return form_find(OF_SCOPE, request->opcode, ONE, UNPOLLED, 0)->call(&call);
 }
 
 /* The single ones have no user data by which a result could be told from another. */
 static void post_list(void)
 {
+    const struct form *form = fuzz_choose_list(OF_SCOPE, UNPOLLED);
+    struct form_call call;
     struct sluice_handle posted[MOST];
     int64_t left = time_left();
     int64_t start = fake.now;
-    fuzz_make_requests(fake_random(fake_random(4) ? 10 : 40));
-    require_result(sluice_scope_post(fuzz.scope, fuzz.requests, fuzz.count, posted), fuzz.count);
-    fuzz_check_time("scope_post", start, left);
+    fuzz_make_requests(fake_random(fake_random(4) ? 10 : 40), form->opcode);
+    call = (struct form_call){
+        .scope = fuzz.scope, .requests = fuzz.requests, .count = fuzz.count, .handles = posted};
+    require_result(form->call(&call), fuzz.count);
+    fuzz_check_time(form->name, start, left);
     fuzz.scope_posted += fuzz.count;
     for (uint32_t i = 0; i < fuzz.count; i++) {
         uint32_t at = handle_count++ % KEPT;
@@ -156,7 +143,7 @@ static void post_one(void)
     int64_t left = time_left();
     int64_t start = fake.now;
     uint32_t key = fuzz.next;
-    fuzz_make_requests(1);
+    fuzz_make_requests(1, SLUICE_OP_NONE);
     require_ok(post_single(&fuzz.requests[0], &handle));
     fuzz.scope_posted++;
     fuzz_accept_requests(SCOPE);
@@ -206,7 +193,7 @@ static void use_channel(void)
     struct sluice_completion completion;
     struct sluice_endpoint endpoint;
     struct sluice_multichannel *channel = fuzz.rig.channel;
-    fuzz_make_requests(1);
+    fuzz_make_requests(1, SLUICE_OP_NONE);
     require_result(sluice_multichannel_submit(channel, fuzz.requests, 1, 0, NULL), -EBUSY);
     require_result(sluice_multichannel_post(channel, fuzz.requests, 1, 0, NULL), -EBUSY);
     require_result(sluice_multichannel_send(channel, 0, fuzz.sges[0], 1, 0), -EBUSY);

@@ -3,6 +3,7 @@
 #ifndef ENGINE_FUZZ_STATE_H
 #define ENGINE_FUZZ_STATE_H
 
+#include "../support/forms.h"
 #include "rig.h"
 
 #define MOST 64 /* requests in a list */
@@ -40,16 +41,15 @@ struct fuzz {
 
 extern struct fuzz fuzz;
 
-/* Its elements, for a call that is given a list. */
-static inline const struct sluice_sge *fuzz_list_of(const struct sluice_request *request)
-{
-    return request->sges ? request->sges : &request->sge;
-}
-
 /* value, once in n times; else 0. */
 uint32_t fuzz_one_in(uint32_t n, uint32_t value);
-/* A list of so many random requests; it is the owner's if it is accepted. */
-void fuzz_make_requests(uint32_t count);
+/* The call for a list: most often that for any requests, else any that there is. */
+const struct form *fuzz_choose_list(enum form_of of, enum form_end end);
+/*
+ * A list of so many random requests, of the operation if it is not SLUICE_OP_NONE; it is
+ * the owner's if it is accepted.
+ */
+void fuzz_make_requests(uint32_t count, uint32_t opcode);
 void fuzz_accept_requests(enum owner owner);
 /* The result of a request that is its owner's and was not seen yet. */
 void fuzz_see_result(const struct sluice_completion *completion, enum owner owner);

@@ -5,11 +5,17 @@
 
 void fuzz_post(void)
 {
+    const struct form *form = fuzz_choose_list(OF_PEER, UNPOLLED);
+    struct form_call call;
     struct sluice_handle handles[MOST];
     int64_t deadline = fuzz_choose_deadline();
-    fuzz_make_requests(1 + fake_random(6));
-    int result =
-        sluice_multichannel_post(fuzz.rig.channel, fuzz.requests, fuzz.count, deadline, handles);
+    fuzz_make_requests(1 + fake_random(6), form->opcode);
+    call = (struct form_call){.hub = fuzz.rig.channel,
+                              .requests = fuzz.requests,
+                              .count = fuzz.count,
+                              .deadline = deadline,
+                              .handles = handles};
+    int result = form->call(&call);
     if (result < 0) {
         fake_require(deadline > 0 ? result == -EAGAIN || result == -E2BIG || result == -ENOTCONN
                                   : result == -ETIMEDOUT || result == -ENOTCONN,

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The forms in which an operation may be asked for, one a row: of a channel, of one
- * peer of a multichannel, of a scope and of a list; blocking and unpolled.
+ * The calls that post requests, one a row: for a channel, for peers of a multichannel,
+ * or in a scope; of one request, a list or a multicast; blocking and unpolled. All that
+ * goes through the calls takes them from here: the test of forms, the random sequences
+ * on a pretend device, and the soak. check-symbols.sh finds a call that has no row.
  */
 #ifndef SUPPORT_FORMS_H
 #define SUPPORT_FORMS_H
 
-#include "pair.h"
+#include <sluice.h>
+#include <stdbool.h>
 
 /* What the calls are given; each takes what it knows. */
 struct form_call {
@@ -19,30 +22,163 @@ struct form_call {
     const struct sluice_remote_mr *remote;
     uint64_t operands[2]; /* of atomics */
     uint32_t immediate;
+    uint32_t flags;                        /* of the request, for the choice of a call */
     const struct sluice_request *requests; /* the first is that of a multicast */
     const uint32_t *peers;
     const struct sluice_peer_remote_mr *remotes;
-    uint32_t count; /* of a list, or of the peers of a multicast */
+    uint32_t count;                        /* of a list, or of the peers of a multicast */
+    const struct sluice_request *receives; /* the second of two lists */
+    uint32_t receive_count;
     int64_t deadline;
     struct sluice_handle *handles;
     struct sluice_completion *completions;
 };
 
 enum form_of { OF_CHANNEL, OF_PEER, OF_SCOPE };
-enum form_shape { ONE, LIST, MULTICAST };
+enum form_shape { ONE, LIST, MULTICAST, TWO_LISTS };
 enum form_end { BLOCKING, UNPOLLED };
 
 struct form {
     const char *name; /* of the call, without sluice_ */
-    uint32_t opcode;
+    uint32_t opcode;  /* SLUICE_OP_NONE: of any, also mixed */
     enum form_of of;
     enum form_shape shape;
     enum form_end end;
     int (*call)(const struct form_call *call);
 };
 
-#define FORMS 52
+/* Its call, operation, object, shape and end, and what the call is given of c. */
+#define FORM_ROWS(ROW)                                                                             \
+    ROW(channel_send, SEND, CHANNEL, ONE, BLOCKING, c->channel, c->sges, c->sge_count,             \
+        c->deadline)                                                                               \
+    ROW(channel_send_immediate, SEND, CHANNEL, ONE, BLOCKING, c->channel, c->sges, c->sge_count,   \
+        c->immediate, c->deadline)                                                                 \
+    ROW(channel_receive, RECEIVE, CHANNEL, ONE, BLOCKING, c->channel, c->sges, c->sge_count,       \
+        c->deadline, c->completions)                                                               \
+    ROW(channel_write, WRITE, CHANNEL, ONE, BLOCKING, c->channel, c->sges, c->sge_count,           \
+        c->remote, c->deadline)                                                                    \
+    ROW(channel_write_immediate, WRITE, CHANNEL, ONE, BLOCKING, c->channel, c->sges, c->sge_count, \
+        c->remote, c->immediate, c->deadline)                                                      \
+    ROW(channel_read, READ, CHANNEL, ONE, BLOCKING, c->channel, c->sges, c->sge_count, c->remote,  \
+        c->deadline)                                                                               \
+    ROW(channel_compare_swap, COMPARE_SWAP, CHANNEL, ONE, BLOCKING, c->channel, c->sges,           \
+        c->remote, c->operands[0], c->operands[1], c->deadline)                                    \
+    ROW(channel_fetch_add, FETCH_ADD, CHANNEL, ONE, BLOCKING, c->channel, c->sges, c->remote,      \
+        c->operands[0], c->deadline)                                                               \
+    ROW(channel_send_unpolled, SEND, CHANNEL, ONE, UNPOLLED, c->channel, c->sges, c->sge_count,    \
+        c->deadline, c->handles)                                                                   \
+    ROW(channel_receive_unpolled, RECEIVE, CHANNEL, ONE, UNPOLLED, c->channel, c->sges,            \
+        c->sge_count, c->deadline, c->handles)                                                     \
+    ROW(channel_write_unpolled, WRITE, CHANNEL, ONE, UNPOLLED, c->channel, c->sges, c->sge_count,  \
+        c->remote, c->deadline, c->handles)                                                        \
+    ROW(channel_read_unpolled, READ, CHANNEL, ONE, UNPOLLED, c->channel, c->sges, c->sge_count,    \
+        c->remote, c->deadline, c->handles)                                                        \
+    ROW(channel_compare_swap_unpolled, COMPARE_SWAP, CHANNEL, ONE, UNPOLLED, c->channel, c->sges,  \
+        c->remote, c->operands[0], c->operands[1], c->deadline, c->handles)                        \
+    ROW(channel_fetch_add_unpolled, FETCH_ADD, CHANNEL, ONE, UNPOLLED, c->channel, c->sges,        \
+        c->remote, c->operands[0], c->deadline, c->handles)                                        \
+    ROW(multichannel_send, SEND, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges, c->sge_count,      \
+        c->deadline)                                                                               \
+    ROW(multichannel_send_immediate, SEND, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges,          \
+        c->sge_count, c->immediate, c->deadline)                                                   \
+    ROW(multichannel_receive, RECEIVE, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges,              \
+        c->sge_count, c->deadline, c->completions)                                                 \
+    ROW(multichannel_write, WRITE, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges, c->sge_count,    \
+        c->remote, c->deadline)                                                                    \
+    ROW(multichannel_write_immediate, WRITE, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges,        \
+        c->sge_count, c->remote, c->immediate, c->deadline)                                        \
+    ROW(multichannel_read, READ, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges, c->sge_count,      \
+        c->remote, c->deadline)                                                                    \
+    ROW(multichannel_compare_swap, COMPARE_SWAP, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges,    \
+        c->remote, c->operands[0], c->operands[1], c->deadline)                                    \
+    ROW(multichannel_fetch_add, FETCH_ADD, PEER, ONE, BLOCKING, c->hub, c->peer, c->sges,          \
+        c->remote, c->operands[0], c->deadline)                                                    \
+    ROW(multichannel_send_unpolled, SEND, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges,           \
+        c->sge_count, c->deadline, c->handles)                                                     \
+    ROW(multichannel_receive_unpolled, RECEIVE, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges,     \
+        c->sge_count, c->deadline, c->handles)                                                     \
+    ROW(multichannel_write_unpolled, WRITE, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges,         \
+        c->sge_count, c->remote, c->deadline, c->handles)                                          \
+    ROW(multichannel_read_unpolled, READ, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges,           \
+        c->sge_count, c->remote, c->deadline, c->handles)                                          \
+    ROW(multichannel_compare_swap_unpolled, COMPARE_SWAP, PEER, ONE, UNPOLLED, c->hub, c->peer,    \
+        c->sges, c->remote, c->operands[0], c->operands[1], c->deadline, c->handles)               \
+    ROW(multichannel_fetch_add_unpolled, FETCH_ADD, PEER, ONE, UNPOLLED, c->hub, c->peer, c->sges, \
+        c->remote, c->operands[0], c->deadline, c->handles)                                        \
+    ROW(scope_post_send, SEND, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges, c->sge_count,     \
+        c->handles)                                                                                \
+    ROW(scope_post_receive, RECEIVE, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges,             \
+        c->sge_count, c->handles)                                                                  \
+    ROW(scope_post_write, WRITE, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges, c->sge_count,   \
+        c->remote, c->handles)                                                                     \
+    ROW(scope_post_read, READ, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges, c->sge_count,     \
+        c->remote, c->handles)                                                                     \
+    ROW(scope_post_compare_swap, COMPARE_SWAP, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges,   \
+        c->remote, c->operands[0], c->operands[1], c->handles)                                     \
+    ROW(scope_post_fetch_add, FETCH_ADD, SCOPE, ONE, UNPOLLED, c->scope, c->peer, c->sges,         \
+        c->remote, c->operands[0], c->handles)                                                     \
+    ROW(multichannel_scatter_send, SEND, PEER, LIST, BLOCKING, c->hub, c->requests, c->count,      \
+        c->deadline, c->completions)                                                               \
+    ROW(multichannel_scatter_write, WRITE, PEER, LIST, BLOCKING, c->hub, c->requests, c->count,    \
+        c->deadline, c->completions)                                                               \
+    ROW(multichannel_gather_receive, RECEIVE, PEER, LIST, BLOCKING, c->hub, c->requests, c->count, \
+        c->deadline, c->completions)                                                               \
+    ROW(multichannel_gather_read, READ, PEER, LIST, BLOCKING, c->hub, c->requests, c->count,       \
+        c->deadline, c->completions)                                                               \
+    ROW(multichannel_multicast_send, SEND, PEER, MULTICAST, BLOCKING, c->hub, c->requests,         \
+        c->peers, c->count, c->deadline, c->completions)                                           \
+    ROW(multichannel_multicast_write, WRITE, PEER, MULTICAST, BLOCKING, c->hub, c->requests,       \
+        c->remotes, c->count, c->deadline, c->completions)                                         \
+    ROW(multichannel_scatter_send_unpolled, SEND, PEER, LIST, UNPOLLED, c->hub, c->requests,       \
+        c->count, c->deadline, c->handles)                                                         \
+    ROW(multichannel_scatter_write_unpolled, WRITE, PEER, LIST, UNPOLLED, c->hub, c->requests,     \
+        c->count, c->deadline, c->handles)                                                         \
+    ROW(multichannel_gather_receive_unpolled, RECEIVE, PEER, LIST, UNPOLLED, c->hub, c->requests,  \
+        c->count, c->deadline, c->handles)                                                         \
+    ROW(multichannel_gather_read_unpolled, READ, PEER, LIST, UNPOLLED, c->hub, c->requests,        \
+        c->count, c->deadline, c->handles)                                                         \
+    ROW(multichannel_multicast_send_unpolled, SEND, PEER, MULTICAST, UNPOLLED, c->hub,             \
+        c->requests, c->peers, c->count, c->deadline, c->handles)                                  \
+    ROW(multichannel_multicast_write_unpolled, WRITE, PEER, MULTICAST, UNPOLLED, c->hub,           \
+        c->requests, c->remotes, c->count, c->deadline, c->handles)                                \
+    ROW(scope_post_scatter_send, SEND, SCOPE, LIST, UNPOLLED, c->scope, c->requests, c->count,     \
+        c->handles)                                                                                \
+    ROW(scope_post_scatter_write, WRITE, SCOPE, LIST, UNPOLLED, c->scope, c->requests, c->count,   \
+        c->handles)                                                                                \
+    ROW(scope_post_gather_receive, RECEIVE, SCOPE, LIST, UNPOLLED, c->scope, c->requests,          \
+        c->count, c->handles)                                                                      \
+    ROW(scope_post_gather_read, READ, SCOPE, LIST, UNPOLLED, c->scope, c->requests, c->count,      \
+        c->handles)                                                                                \
+    ROW(scope_post_multicast_send, SEND, SCOPE, MULTICAST, UNPOLLED, c->scope, c->requests,        \
+        c->peers, c->count, c->handles)                                                            \
+    ROW(scope_post_multicast_write, WRITE, SCOPE, MULTICAST, UNPOLLED, c->scope, c->requests,      \
+        c->remotes, c->count, c->handles)                                                          \
+    ROW(channel_submit, NONE, CHANNEL, LIST, BLOCKING, c->channel, c->requests, c->count,          \
+        c->deadline, c->completions)                                                               \
+    ROW(multichannel_submit, NONE, PEER, LIST, BLOCKING, c->hub, c->requests, c->count,            \
+        c->deadline, c->completions)                                                               \
+    ROW(channel_post, NONE, CHANNEL, LIST, UNPOLLED, c->channel, c->requests, c->count,            \
+        c->deadline, c->handles)                                                                   \
+    ROW(multichannel_post, NONE, PEER, LIST, UNPOLLED, c->hub, c->requests, c->count, c->deadline, \
+        c->handles)                                                                                \
+    ROW(scope_post, NONE, SCOPE, LIST, UNPOLLED, c->scope, c->requests, c->count, c->handles)      \
+    ROW(multichannel_scatter_gather, NONE, PEER, TWO_LISTS, BLOCKING, c->hub, c->requests,         \
+        c->count, c->receives, c->receive_count, c->deadline, c->completions)
+
+enum form_id {
+#define FORM_ENUM(name, ...) FORM_##name,
+    FORM_ROWS(FORM_ENUM)
+#undef FORM_ENUM
+        FORMS
+};
+
 extern const struct form forms[FORMS];
+
+/* The row for it; with an immediate if the flags of its request have one. There must be one. */
+const struct form *form_find(enum form_of of, uint32_t opcode, enum form_shape shape,
+                             enum form_end end, uint32_t flags);
+/* What the calls of one request are given of it, but for the object and what comes back. */
+struct form_call form_call_one(const struct sluice_request *request);
 
 bool form_is_atomic(const struct form *form);
 bool form_is_immediate(const struct form *form);

@@ -8,97 +8,59 @@
 
 #include <stdint.h>
 
+#include "../../support/forms.h"
+
 #define SOAK_EITHER(X, name) X(channel_##name) X(multichannel_##name)
-#define SOAK_CALLS(X)                        \
-    SOAK_EITHER(X, send)                     \
-    SOAK_EITHER(X, send_immediate)           \
-    SOAK_EITHER(X, receive)                  \
-    SOAK_EITHER(X, write)                    \
-    SOAK_EITHER(X, write_immediate)          \
-    SOAK_EITHER(X, read)                     \
-    SOAK_EITHER(X, compare_swap)             \
-    SOAK_EITHER(X, fetch_add)                \
-    SOAK_EITHER(X, submit)                   \
-    SOAK_EITHER(X, post)                     \
-    SOAK_EITHER(X, send_unpolled)            \
-    SOAK_EITHER(X, receive_unpolled)         \
-    SOAK_EITHER(X, write_unpolled)           \
-    SOAK_EITHER(X, read_unpolled)            \
-    SOAK_EITHER(X, compare_swap_unpolled)    \
-    SOAK_EITHER(X, fetch_add_unpolled)       \
-    SOAK_EITHER(X, poll)                     \
-    SOAK_EITHER(X, wait)                     \
-    SOAK_EITHER(X, next)                     \
-    SOAK_EITHER(X, cancel)                   \
-    SOAK_EITHER(X, detach)                   \
-    SOAK_EITHER(X, flush)                    \
-    SOAK_EITHER(X, fd)                       \
-    SOAK_EITHER(X, arm)                      \
-    SOAK_EITHER(X, wake)                     \
-    SOAK_EITHER(X, wait_connected)           \
-    SOAK_EITHER(X, shutdown)                 \
-    SOAK_EITHER(X, counters)                 \
-    SOAK_EITHER(X, close)                    \
-    SOAK_EITHER(X, scope_begin)              \
-    X(channel_prepare)                       \
-    X(channel_reset)                         \
-    X(channel_state)                         \
-    X(channel_error)                         \
-    X(channel_query)                         \
-    X(prepared_channel_endpoint)             \
-    X(prepared_channel_handshake)            \
-    X(prepared_channel_free)                 \
-    X(multichannel_prepare)                  \
-    X(prepared_multichannel_endpoints)       \
-    X(prepared_multichannel_handshake)       \
-    X(multichannel_peers)                    \
-    X(multichannel_peer_state)               \
-    X(multichannel_peer_error)               \
-    X(multichannel_peer_query)               \
-    X(multichannel_peer_counters)            \
-    X(multichannel_peer_add)                 \
-    X(multichannel_peer_remove)              \
-    X(multichannel_peer_remote)              \
-    X(multichannel_peer_reset)               \
-    X(multichannel_peer_handshake)           \
-    X(multichannel_peer_wait_connected)      \
-    X(multichannel_scatter_send)             \
-    X(multichannel_scatter_write)            \
-    X(multichannel_gather_receive)           \
-    X(multichannel_gather_read)              \
-    X(multichannel_multicast_send)           \
-    X(multichannel_multicast_write)          \
-    X(multichannel_scatter_gather)           \
-    X(multichannel_scatter_send_unpolled)    \
-    X(multichannel_scatter_write_unpolled)   \
-    X(multichannel_gather_receive_unpolled)  \
-    X(multichannel_gather_read_unpolled)     \
-    X(multichannel_multicast_send_unpolled)  \
-    X(multichannel_multicast_write_unpolled) \
-    X(scope_attach)                          \
-    X(scope_post)                            \
-    X(scope_post_send)                       \
-    X(scope_post_receive)                    \
-    X(scope_post_write)                      \
-    X(scope_post_read)                       \
-    X(scope_post_compare_swap)               \
-    X(scope_post_fetch_add)                  \
-    X(scope_post_scatter_send)               \
-    X(scope_post_scatter_write)              \
-    X(scope_post_gather_receive)             \
-    X(scope_post_gather_read)                \
-    X(scope_post_multicast_send)             \
-    X(scope_post_multicast_write)            \
-    X(scope_poll)                            \
-    X(scope_wait)                            \
-    X(scope_end)                             \
-    X(mr_alloc)                              \
-    X(mr_register)                           \
+/* Beside those that post requests, which are the rows of support/forms.h. */
+#define SOAK_CALLS(X)                   \
+    SOAK_EITHER(X, poll)                \
+    SOAK_EITHER(X, wait)                \
+    SOAK_EITHER(X, next)                \
+    SOAK_EITHER(X, cancel)              \
+    SOAK_EITHER(X, detach)              \
+    SOAK_EITHER(X, flush)               \
+    SOAK_EITHER(X, fd)                  \
+    SOAK_EITHER(X, arm)                 \
+    SOAK_EITHER(X, wake)                \
+    SOAK_EITHER(X, wait_connected)      \
+    SOAK_EITHER(X, shutdown)            \
+    SOAK_EITHER(X, counters)            \
+    SOAK_EITHER(X, close)               \
+    SOAK_EITHER(X, scope_begin)         \
+    X(channel_prepare)                  \
+    X(channel_reset)                    \
+    X(channel_state)                    \
+    X(channel_error)                    \
+    X(channel_query)                    \
+    X(prepared_channel_endpoint)        \
+    X(prepared_channel_handshake)       \
+    X(prepared_channel_free)            \
+    X(multichannel_prepare)             \
+    X(prepared_multichannel_endpoints)  \
+    X(prepared_multichannel_handshake)  \
+    X(prepared_multichannel_free)       \
+    X(multichannel_peers)               \
+    X(multichannel_peer_state)          \
+    X(multichannel_peer_error)          \
+    X(multichannel_peer_query)          \
+    X(multichannel_peer_counters)       \
+    X(multichannel_peer_add)            \
+    X(multichannel_peer_remove)         \
+    X(multichannel_peer_remote)         \
+    X(multichannel_peer_reset)          \
+    X(multichannel_peer_handshake)      \
+    X(multichannel_peer_wait_connected) \
+    X(scope_attach)                     \
+    X(scope_poll)                       \
+    X(scope_wait)                       \
+    X(scope_end)                        \
+    X(mr_alloc)                         \
+    X(mr_register)                      \
     X(mr_deregister)
 
 enum call {
-#define SOAK_ENUM(name) CALL_##name,
-    SOAK_CALLS(SOAK_ENUM)
+#define SOAK_ENUM(name, ...) CALL_##name,
+    FORM_ROWS(SOAK_ENUM) SOAK_CALLS(SOAK_ENUM)
 #undef SOAK_ENUM
         CALLS
 };
@@ -109,6 +71,9 @@ void begin_call(enum call call);
 void end_call(void);
 /* Whom the next calls are for. */
 void aim(uint32_t peer, uint32_t count);
+
+/* The value of a call that posts requests. */
+int call_form(const struct form *form, const struct form_call *call);
 
 /* The value of sluice_NAME(...). */
 #define CALL(name, ...)                                   \
@@ -129,9 +94,5 @@ void aim(uint32_t peer, uint32_t count);
 #define EITHER(office, name, ...)                                               \
     ((office)->channel ? CALL(channel_##name, (office)->channel, ##__VA_ARGS__) \
                        : CALL(multichannel_##name, (office)->mc, ##__VA_ARGS__))
-/* The same of calls that name a peer. */
-#define EITHER_PEER(office, name, peer, ...)                                    \
-    ((office)->channel ? CALL(channel_##name, (office)->channel, ##__VA_ARGS__) \
-                       : CALL(multichannel_##name, (office)->mc, (peer), ##__VA_ARGS__))
 
 #endif

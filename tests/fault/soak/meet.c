@@ -58,6 +58,11 @@ static struct sluice_multichannel *open_multichannel(struct sluice_endpoint *end
     struct sluice_prepared_multichannel *prepared =
         CALL(multichannel_prepare, soak.pd, soak.size, &attr);
     must(prepared, "%s", sluice_last_error());
+    if (one_in(&soak.rng, 2)) { /* one that comes to nothing */
+        CALL_VOID(prepared_multichannel_free, prepared);
+        prepared = CALL(multichannel_prepare, soak.pd, soak.size, &attr);
+        must(prepared, "%s", sluice_last_error());
+    }
     must(CALL(prepared_multichannel_endpoints, prepared, endpoints, soak.size) == 0, "%s",
          sluice_last_error());
     memset(remotes, 0, sizeof(remotes));

@@ -7,7 +7,7 @@
 
 #define UNWRITTEN 0xa5 /* bytes of completions that a call must write */
 
-static int64_t deadline(void)
+int64_t choose_deadline(void)
 {
     return one_in(&soak.rng, 2) ? OPERATION_TIME : SLUICE_FOREVER;
 }
@@ -67,34 +67,23 @@ static void aim_at(const struct batch *batch)
     aim(batch->flights[0]->peer, batch->count);
 }
 
+int call_office(const struct office *office, uint32_t opcode, enum form_shape shape,
+                enum form_end end, struct form_call *call)
+{
+    enum form_of of = call->scope ? OF_SCOPE : office->channel ? OF_CHANNEL : OF_PEER;
+    call->channel = office->channel;
+    call->hub = office->mc;
+    return call_form(form_find(of, opcode, shape, end, call->flags), call);
+}
+
 /* Blocking, one by one. */
 
-static int call_one(struct flight *flight, struct sluice_completion *completion)
+static int call_one(const struct flight *flight, struct sluice_completion *completion)
 {
-    const struct sluice_request *r = &flight->request;
-    struct office *office = flight->office;
-    bool immediate = r->flags & SLUICE_IMMEDIATE;
-    switch (r->opcode) {
-    case SLUICE_OP_SEND:
-        return immediate ? EITHER_PEER(office, send_immediate, r->peer, r->sges, r->sge_count,
-                                       r->immediate, deadline())
-                         : EITHER_PEER(office, send, r->peer, r->sges, r->sge_count, deadline());
-    case SLUICE_OP_RECEIVE:
-        return EITHER_PEER(office, receive, r->peer, r->sges, r->sge_count, deadline(), completion);
-    case SLUICE_OP_WRITE:
-        return immediate ? EITHER_PEER(office, write_immediate, r->peer, r->sges, r->sge_count,
-                                       &r->remote, r->immediate, deadline())
-                         : EITHER_PEER(office, write, r->peer, r->sges, r->sge_count, &r->remote,
-                                       deadline());
-    case SLUICE_OP_READ:
-        return EITHER_PEER(office, read, r->peer, r->sges, r->sge_count, &r->remote, deadline());
-    case SLUICE_OP_COMPARE_SWAP:
-        return EITHER_PEER(office, compare_swap, r->peer, r->sges, &r->remote, r->operand[0],
-                           r->operand[1], deadline());
-    default:
-        return EITHER_PEER(office, fetch_add, r->peer, r->sges, &r->remote, r->operand[0],
-                           deadline());
-    }
+    struct form_call call = form_call_one(&flight->request);
+    call.deadline = choose_deadline();
+    call.completions = completion;
+    return call_office(flight->office, flight->request.opcode, ONE, BLOCKING, &call);
 }
 
 void perform_one(struct flight *flight)
@@ -149,24 +138,6 @@ static void conclude_list(struct batch *batch, const struct sluice_completion *c
     }
 }
 
-static int call_list(struct office *office, const struct sluice_request *requests, uint32_t count,
-                     struct sluice_completion *completions)
-{
-    switch (requests[0].opcode) {
-    case SLUICE_OP_SEND:
-        return CALL(multichannel_scatter_send, office->mc, requests, count, deadline(),
-                    completions);
-    case SLUICE_OP_RECEIVE:
-        return CALL(multichannel_gather_receive, office->mc, requests, count, deadline(),
-                    completions);
-    case SLUICE_OP_WRITE:
-        return CALL(multichannel_scatter_write, office->mc, requests, count, deadline(),
-                    completions);
-    default:
-        return CALL(multichannel_gather_read, office->mc, requests, count, deadline(), completions);
-    }
-}
-
 /* Sends first, as its completions are. */
 static void sort_sends(struct batch *batch, uint32_t *sends)
 {
@@ -186,90 +157,58 @@ static void perform_blocking(struct office *office, struct batch *batch, enum me
 {
     struct sluice_request requests[BATCH];
     struct sluice_completion completions[BATCH];
-    uint32_t sends = 0;
-    int result;
+    uint32_t sends = batch->count;
+    struct form_call call;
     memset(completions, UNWRITTEN, sizeof(completions));
     if (method == BY_SCATTER_GATHER) {
         sort_sends(batch, &sends);
     }
     copy_requests(batch, requests);
-    if (method == BY_LIST) {
-        result = call_list(office, requests, batch->count, completions);
-    } else if (method == BY_SCATTER_GATHER) {
-        result = CALL(multichannel_scatter_gather, office->mc, requests, sends, requests + sends,
-                      batch->count - sends, deadline(), completions);
-    } else {
-        result = EITHER(office, submit, requests, batch->count, deadline(), completions);
-    }
+    call = (struct form_call){.requests = requests,
+                              .count = sends,
+                              .receives = requests + sends,
+                              .receive_count = batch->count - sends,
+                              .deadline = choose_deadline(),
+                              .completions = completions};
+    int result = call_office(office, method == BY_LIST ? requests[0].opcode : SLUICE_OP_NONE,
+                             method == BY_SCATTER_GATHER ? TWO_LISTS : LIST, BLOCKING, &call);
     conclude_list(batch, completions, result);
 }
 
 /* Scopes. */
 
-static int post_named(struct sluice_scope *scope, struct flight *flight,
+static int post_named(struct sluice_scope *scope, const struct flight *flight,
                       struct sluice_handle *handle)
 {
-    const struct sluice_request *r = &flight->request;
-    switch (r->opcode) {
-    case SLUICE_OP_SEND:
-        return CALL(scope_post_send, scope, r->peer, r->sges, r->sge_count, handle);
-    case SLUICE_OP_RECEIVE:
-        return CALL(scope_post_receive, scope, r->peer, r->sges, r->sge_count, handle);
-    case SLUICE_OP_WRITE:
-        return CALL(scope_post_write, scope, r->peer, r->sges, r->sge_count, &r->remote, handle);
-    case SLUICE_OP_READ:
-        return CALL(scope_post_read, scope, r->peer, r->sges, r->sge_count, &r->remote, handle);
-    case SLUICE_OP_COMPARE_SWAP:
-        return CALL(scope_post_compare_swap, scope, r->peer, r->sges, &r->remote, r->operand[0],
-                    r->operand[1], handle);
-    default:
-        return CALL(scope_post_fetch_add, scope, r->peer, r->sges, &r->remote, r->operand[0],
-                    handle);
-    }
-}
-
-static int post_kind(struct sluice_scope *scope, const struct sluice_request *requests,
-                     uint32_t count, struct sluice_handle *handles)
-{
-    switch (requests[0].opcode) {
-    case SLUICE_OP_SEND:
-        return CALL(scope_post_scatter_send, scope, requests, count, handles);
-    case SLUICE_OP_RECEIVE:
-        return CALL(scope_post_gather_receive, scope, requests, count, handles);
-    case SLUICE_OP_WRITE:
-        return CALL(scope_post_scatter_write, scope, requests, count, handles);
-    default:
-        return CALL(scope_post_gather_read, scope, requests, count, handles);
-    }
+    struct form_call call = form_call_one(&flight->request);
+    call.scope = scope;
+    call.handles = handle;
+    return call_office(flight->office, flight->request.opcode, ONE, UNPOLLED, &call);
 }
 
 /* With who the peer is, for it is another one each time it was removed. */
-void tag_remote(const struct flight *flight, struct sluice_peer_remote_mr *tagged)
+static void tag_remote(const struct flight *flight, struct sluice_peer_remote_mr *tagged)
 {
     int result = CALL(multichannel_peer_remote, flight->office->mc, flight->request.peer,
                       &flight->request.remote, tagged);
     must(result == 0, "%d: %s", result, sluice_last_error());
 }
 
-static void gather_remotes(const struct batch *batch, uint32_t *peers,
-                           struct sluice_peer_remote_mr *remotes)
-{
-    for (uint32_t i = 0; i < batch->count; i++) {
-        peers[i] = batch->flights[i]->request.peer;
-        tag_remote(batch->flights[i], &remotes[i]);
-    }
-}
-
-static int post_multicast(struct sluice_scope *scope, const struct batch *batch,
-                          struct sluice_handle *handles)
+int call_multicast(const struct batch *batch, uint32_t at, enum form_end end,
+                   struct form_call *call)
 {
     uint32_t peers[BATCH];
     struct sluice_peer_remote_mr remotes[BATCH];
-    const struct sluice_request *request = &batch->flights[0]->request;
-    gather_remotes(batch, peers, remotes);
-    return request->opcode == SLUICE_OP_SEND
-               ? CALL(scope_post_multicast_send, scope, request, peers, batch->count, handles)
-               : CALL(scope_post_multicast_write, scope, request, remotes, batch->count, handles);
+    const struct flight *first = batch->flights[0];
+    call->requests = &first->request;
+    call->peers = peers;
+    call->remotes = remotes;
+    call->count = batch->count - at;
+    for (uint32_t i = at; i < batch->count; i++) {
+        peers[i - at] = batch->flights[i]->request.peer;
+        tag_remote(batch->flights[i], &remotes[i - at]);
+    }
+    return call_office(first->office, first->request.opcode, MULTICAST, end, call);
 }
 
 #define BY_MULTICAST METHODS /* beside the methods */
@@ -278,6 +217,8 @@ static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsig
                           struct sluice_handle *handles)
 {
     struct sluice_request requests[BATCH];
+    struct form_call call = {
+        .scope = scope, .requests = requests, .count = batch->count, .handles = handles};
     int result = 0;
     copy_requests(batch, requests);
     if (method == BY_SCOPE_NAMED) {
@@ -285,12 +226,12 @@ static void post_in_scope(struct sluice_scope *scope, struct batch *batch, unsig
             int error = post_named(scope, batch->flights[i], handles ? &handles[i] : NULL);
             result = error < 0 ? error : (int)i + 1;
         }
-    } else if (method == BY_SCOPE_KIND) {
-        result = post_kind(scope, requests, batch->count, handles);
     } else if (method == BY_MULTICAST) {
-        result = post_multicast(scope, batch, handles);
+        result = call_multicast(batch, 0, UNPOLLED, &call);
     } else {
-        result = CALL(scope_post, scope, requests, batch->count, handles);
+        result = call_office(batch->flights[0]->office,
+                             method == BY_SCOPE_KIND ? requests[0].opcode : SLUICE_OP_NONE, LIST,
+                             UNPOLLED, &call);
     }
     must(result == (int)batch->count, "%d: %s", result, sluice_last_error());
 }
@@ -420,7 +361,7 @@ static void perform_scope(struct office *office, struct batch *batch, unsigned m
     }
     if (one_in(&soak.rng, 2)) {
         begin_call(CALL_scope_attach);
-        SLUICE_SCOPE(scope, EITHER(office, scope_begin, deadline()), report) {
+        SLUICE_SCOPE(scope, EITHER(office, scope_begin, choose_deadline()), report) {
             post_in_scope(scope, batch, method, handles);
             trespass(office);
             if (one_in(&soak.rng, 2)) {
@@ -432,7 +373,7 @@ static void perform_scope(struct office *office, struct batch *batch, unsigned m
         }
         end_call();
     } else {
-        struct sluice_scope *scope = EITHER(office, scope_begin, deadline());
+        struct sluice_scope *scope = EITHER(office, scope_begin, choose_deadline());
         must(scope, "%s", sluice_last_error());
         post_in_scope(scope, batch, method, handles);
         trespass(office);
@@ -445,20 +386,6 @@ static void perform_scope(struct office *office, struct batch *batch, unsigned m
 
 /* One call for all. */
 
-static int call_multicast(struct office *office, const struct batch *batch,
-                          struct sluice_completion *completions)
-{
-    uint32_t peers[BATCH];
-    struct sluice_peer_remote_mr remotes[BATCH];
-    const struct sluice_request *request = &batch->flights[0]->request;
-    gather_remotes(batch, peers, remotes);
-    return request->opcode == SLUICE_OP_SEND
-               ? CALL(multichannel_multicast_send, office->mc, request, peers, batch->count,
-                      deadline(), completions)
-               : CALL(multichannel_multicast_write, office->mc, request, remotes, batch->count,
-                      deadline(), completions);
-}
-
 /* All from the memory of the first one, with the user data of the first one. */
 static void share_bytes(struct batch *batch)
 {
@@ -470,12 +397,13 @@ static void share_bytes(struct batch *batch)
 void perform_multicast(struct office *office, struct batch *batch)
 {
     struct sluice_completion completions[BATCH];
+    struct form_call call = {.deadline = choose_deadline(), .completions = completions};
     memset(completions, UNWRITTEN, sizeof(completions));
     aim_at(batch);
     share_bytes(batch);
     switch (random_below(&soak.rng, 3)) {
     case 0:
-        conclude_list(batch, completions, call_multicast(office, batch, completions));
+        conclude_list(batch, completions, call_multicast(batch, 0, BLOCKING, &call));
         break;
     case 1:
         perform_scope(office, batch, BY_MULTICAST);

@@ -16,8 +16,8 @@
 struct soak soak;
 
 const char *const call_names[CALLS] = {
-#define SOAK_NAME(name) "sluice_" #name,
-    SOAK_CALLS(SOAK_NAME)
+#define SOAK_NAME(name, ...) "sluice_" #name,
+    FORM_ROWS(SOAK_NAME) SOAK_CALLS(SOAK_NAME)
 #undef SOAK_NAME
 };
 
@@ -70,6 +70,14 @@ void begin_call(enum call call)
 void end_call(void)
 {
     soak.ledger->inside = 0;
+}
+
+int call_form(const struct form *form, const struct form_call *call)
+{
+    begin_call((enum call)(form - forms));
+    int result = form->call(call);
+    end_call();
+    return result;
 }
 
 bool is_up(uint32_t rank)

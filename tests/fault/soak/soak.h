@@ -340,7 +340,6 @@ uint32_t immediate_of(const struct flight *flight);
 void check_message(struct flight *flight, const struct sluice_completion *completion);
 
 /* perform.c */
-void tag_remote(const struct flight *flight, struct sluice_peer_remote_mr *tagged);
 enum method {
     BY_ONE = 0, /* blocking, one by one */
     BY_SUBMIT,
@@ -358,6 +357,14 @@ enum method {
 bool fits_method(const struct office *office, const struct batch *batch, enum method method);
 /* Performs them. Unpolled ones may be in flight afterwards. */
 void perform(struct office *office, struct batch *batch, enum method method);
+/* Waits for ever, or long. */
+int64_t choose_deadline(void);
+/* The call of the office, or of a scope of it, for requests of this kind, given the rest. */
+int call_office(const struct office *office, uint32_t opcode, enum form_shape shape,
+                enum form_end end, struct form_call *call);
+/* For the requests of the batch from `at` on. */
+int call_multicast(const struct batch *batch, uint32_t at, enum form_end end,
+                   struct form_call *call);
 void perform_multicast(struct office *office, struct batch *batch);
 /* One request that is complete on return. */
 void perform_one(struct flight *flight);

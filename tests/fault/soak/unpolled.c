@@ -9,59 +9,20 @@
 
 #define NAP SLUICE_MS(2)
 
-static int64_t deadline(void)
-{
-    return one_in(&soak.rng, 2) ? OPERATION_TIME : SLUICE_FOREVER;
-}
-
 /* Posting. */
 
-static int post_named(struct flight *flight, struct sluice_handle *handle)
-{
-    const struct sluice_request *r = &flight->request;
-    struct office *office = flight->office;
-    switch (r->opcode) {
-    case SLUICE_OP_SEND:
-        return EITHER_PEER(office, send_unpolled, r->peer, r->sges, r->sge_count, deadline(),
-                           handle);
-    case SLUICE_OP_RECEIVE:
-        return EITHER_PEER(office, receive_unpolled, r->peer, r->sges, r->sge_count, SLUICE_FOREVER,
-                           handle);
-    case SLUICE_OP_WRITE:
-        return EITHER_PEER(office, write_unpolled, r->peer, r->sges, r->sge_count, &r->remote,
-                           deadline(), handle);
-    case SLUICE_OP_READ:
-        return EITHER_PEER(office, read_unpolled, r->peer, r->sges, r->sge_count, &r->remote,
-                           deadline(), handle);
-    case SLUICE_OP_COMPARE_SWAP:
-        return EITHER_PEER(office, compare_swap_unpolled, r->peer, r->sges, &r->remote,
-                           r->operand[0], r->operand[1], deadline(), handle);
-    default:
-        return EITHER_PEER(office, fetch_add_unpolled, r->peer, r->sges, &r->remote, r->operand[0],
-                           deadline(), handle);
-    }
-}
-
 /* Parked receives wait for as long as it takes. */
-static int64_t list_deadline(const struct sluice_request *requests)
+static int64_t deadline_of(const struct sluice_request *request)
 {
-    return requests[0].opcode == SLUICE_OP_RECEIVE ? SLUICE_FOREVER : deadline();
+    return request->opcode == SLUICE_OP_RECEIVE ? SLUICE_FOREVER : choose_deadline();
 }
 
-static int post_list(struct office *office, const struct sluice_request *requests, uint32_t count,
-                     struct sluice_handle *handles)
+static int post_named(const struct flight *flight, struct sluice_handle *handle)
 {
-    int64_t by = list_deadline(requests);
-    switch (requests[0].opcode) {
-    case SLUICE_OP_SEND:
-        return CALL(multichannel_scatter_send_unpolled, office->mc, requests, count, by, handles);
-    case SLUICE_OP_RECEIVE:
-        return CALL(multichannel_gather_receive_unpolled, office->mc, requests, count, by, handles);
-    case SLUICE_OP_WRITE:
-        return CALL(multichannel_scatter_write_unpolled, office->mc, requests, count, by, handles);
-    default:
-        return CALL(multichannel_gather_read_unpolled, office->mc, requests, count, by, handles);
-    }
+    struct form_call call = form_call_one(&flight->request);
+    call.deadline = deadline_of(&flight->request);
+    call.handles = handle;
+    return call_office(flight->office, flight->request.opcode, ONE, UNPOLLED, &call);
 }
 
 /* Of the batch from `at` on: how many were posted, or an error. */
@@ -70,6 +31,7 @@ static int post_some(struct office *office, struct batch *batch, uint32_t at, en
 {
     struct sluice_request requests[BATCH];
     uint32_t count = batch->count - at;
+    struct form_call call;
     if (method == BY_NAMED) {
         int result = post_named(batch->flights[at], handles);
         return result == 0 ? 1 : result;
@@ -77,9 +39,12 @@ static int post_some(struct office *office, struct batch *batch, uint32_t at, en
     for (uint32_t i = 0; i < count; i++) {
         requests[i] = batch->flights[at + i]->request;
     }
-    return method == BY_POST
-               ? EITHER(office, post, requests, count, list_deadline(requests), handles)
-               : post_list(office, requests, count, handles);
+    call = (struct form_call){.requests = requests,
+                              .count = count,
+                              .deadline = deadline_of(&requests[0]),
+                              .handles = handles};
+    return call_office(office, method == BY_POST ? SLUICE_OP_NONE : requests[0].opcode, LIST,
+                       UNPOLLED, &call);
 }
 
 static void was_posted(struct flight *flight, const struct sluice_handle *handle)
@@ -190,21 +155,10 @@ void perform_unpolled_multicast(struct office *office, struct batch *batch)
 {
     struct sluice_handle handles[BATCH];
     struct sluice_completion completions[BATCH];
-    uint32_t peers[BATCH];
-    struct sluice_peer_remote_mr remotes[BATCH];
-    const struct sluice_request *request = &batch->flights[0]->request;
     int results[BATCH] = {0};
-    for (uint32_t i = 0; i < batch->count; i++) {
-        peers[i] = batch->flights[i]->request.peer;
-        tag_remote(batch->flights[i], &remotes[i]);
-    }
     for (uint32_t at = 0; at < batch->count;) {
-        uint32_t count = batch->count - at;
-        int result = request->opcode == SLUICE_OP_SEND
-                         ? CALL(multichannel_multicast_send_unpolled, office->mc, request,
-                                peers + at, count, deadline(), handles + at)
-                         : CALL(multichannel_multicast_write_unpolled, office->mc, request,
-                                remotes + at, count, deadline(), handles + at);
+        struct form_call call = {.deadline = choose_deadline(), .handles = handles + at};
+        int result = call_multicast(batch, at, UNPOLLED, &call);
         must(result > 0 || result == -ENOTCONN || result == -EAGAIN, "%d: %s", result,
              sluice_last_error());
         if (result > 0) {
