@@ -86,6 +86,7 @@ configure_checks = \
 source_checks = \
 	%D%/check-abi.sh \
 	%D%/check-headers.sh \
+	%D%/check-scripts.sh \
 	%D%/check-style.sh \
 	%D%/check-typestate.sh
 
@@ -155,6 +156,7 @@ EXTRA_DIST += \
 	%D%/softroce/image \
 	%D%/softroce/run \
 	%D%/tap.sh \
+	%D%/timed.sh \
 	%D%/tsan.suppressions \
 	%D%/typestate/mpi.h \
 	%D%/typestate/right-channel.c \
@@ -182,6 +184,7 @@ AM_TESTS_ENVIRONMENT = \
 	MPIEXEC MPI_CFLAGS;
 
 TEST_EXTENSIONS = .sh
-LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/tests/timed.sh \
+	$(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER = $(LOG_DRIVER)
 SH_LOG_COMPILER = $(SHELL)

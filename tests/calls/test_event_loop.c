@@ -311,7 +311,9 @@ TEST(an_idle_epoll_takes_no_cpu, .times = 2)
     /* What was there before it was armed is no news. */
     epoll_wait(epoll, &event, 1, 0);
     int64_t used = cpu_used();
-    require_result(epoll_wait(epoll, &event, 1, 300), 0);
+    int ready = epoll_wait(epoll, &event, 1, 300);
+    /* A process that was stopped goes on with EINTR. */
+    require(ready == 0 || (ready < 0 && errno == EINTR), "%d are ready, errno %d", ready, errno);
     used = cpu_used() - used;
     require(used < (SANITIZED ? SLUICE_MS(60) : SLUICE_MS(20)), "%lld ns", (long long)used);
     close(epoll);

@@ -53,10 +53,12 @@ START_TEST(hostile_listener)
         if (poll(&waiting, 1, 1) > 0) {
             uint8_t hello[HELLO_BYTES];
             int fd = accept(victim.listener, NULL, NULL);
-            require(hear(fd, hello, sizeof(hello)), "no hello: %s", strerror(errno));
-            say(fd, answers[answered % COUNT(answers)].text,
-                answers[answered % COUNT(answers)].length);
-            answered++;
+            /* It gives up without a word where we came late. */
+            if (hear(fd, hello, sizeof(hello))) {
+                say(fd, answers[answered % COUNT(answers)].text,
+                    answers[answered % COUNT(answers)].length);
+                answered++;
+            }
             close(fd);
         }
     }

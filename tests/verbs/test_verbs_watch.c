@@ -98,7 +98,7 @@ TEST(many_channels_in_an_event_loop)
         require_ok(sluice_channel_next(channel_of(&loop, i), DEADLINE, &completion));
         require_class(&completion, SLUICE_CLASS_DEVICE);
         require_result(sluice_channel_arm(channel_of(&loop, i), NULL), 0);
-        require(epoll_wait(loop.epoll, &(struct epoll_event){0}, 1, 0) == 0, "others wake");
+        require(epoll_wait(loop.epoll, &(struct epoll_event){0}, 1, 0) <= 0, "others wake");
     }
     fake_verbs_port_event(0, 1, IBV_EVENT_PORT_ERR);
     loop_look(&loop, 2 * LOOP_PAIRS);
