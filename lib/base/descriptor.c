@@ -182,6 +182,53 @@ int slu_fd_memory(const char *name, unsigned flags)
     return end(memfd_create(name, MFD_CLOEXEC | flags));
 }
 
+/* The first is returned, the others are closed; -1: there was none. */
+static int take_passed(struct msghdr *message)
+{
+    int taken = -1;
+
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL; at = CMSG_NXTHDR(message, at)) {
+        size_t count = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(at) + i * sizeof fd, sizeof fd);
+            if (taken < 0)
+                taken = fd;
+            else
+                close(fd);
+        }
+    }
+    return taken;
+}
+
+ssize_t slu_fd_receive(int socket, void *bytes, size_t size, int *fd)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(4 * sizeof(int))];
+    } control;
+    struct iovec piece = {.iov_base = bytes, .iov_len = size};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t got;
+    int err;
+
+    begin();
+    do
+        got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    err = errno;
+    *fd = end(got >= 0 ? take_passed(&message) : -1);
+    errno = err;
+    return got;
+}
+
 void slu_fd_close(int fd)
 {
     int saved = errno;

@@ -26,6 +26,11 @@ int slu_fd_accept(int listener, struct sockaddr *address, socklen_t *length); /*
 int slu_fd_epoll(void);
 int slu_fd_event(void);                              /* an eventfd that does not block */
 int slu_fd_memory(const char *name, unsigned flags); /* a memfd; flags beside MFD_CLOEXEC */
+/*
+ * recv(2) from a Unix socket, without waiting, and the descriptor that came with the bytes,
+ * or -1. What else came is closed.
+ */
+ssize_t slu_fd_receive(int socket, void *bytes, size_t size, int *fd);
 /* Keeps errno. */
 void slu_fd_close(int fd);
 

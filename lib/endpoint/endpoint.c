@@ -110,6 +110,7 @@ static void put_soft(struct cursor *at, const struct slu_endpoint *endpoint)
     put(at, endpoint->soft.start, 8);
     put(at, endpoint->soft.uid, 4);
     put(at, endpoint->soft.everywhere, 4);
+    put(at, endpoint->soft.shares, 4);
 }
 
 static void get_soft(struct cursor *at, struct slu_endpoint *endpoint)
@@ -130,6 +131,7 @@ static void get_soft(struct cursor *at, struct slu_endpoint *endpoint)
     endpoint->soft.start = get(at, 8);
     endpoint->soft.uid = (uint32_t)get(at, 4);
     endpoint->soft.everywhere = (uint32_t)get(at, 4);
+    endpoint->soft.shares = (uint32_t)get(at, 4);
 }
 
 void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endpoint *wire)

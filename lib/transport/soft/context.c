@@ -72,6 +72,7 @@ static int open_context(const char *device, const struct sluice_context_attr *at
         goto free_context;
     pthread_mutex_init(&context->lock, NULL);
     slu_identity_of_self(&context->who);
+    context->shares = slu_getenv("SLUICE_WIRE") != NULL && strcmp(slu_getenv("SLUICE_WIRE"), "shm") == 0;
     set_limits(&context->base);
     *opened = &context->base;
     return 0;

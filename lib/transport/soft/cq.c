@@ -150,16 +150,25 @@ bool slu_soft_cq_take(struct soft_cq *cq)
     return take(cq, SOFT_HELPER);
 }
 
+/*
+ * While only the epoll set wakes the helper, all connections with shared memory must; if
+ * one has more again and again, the helper looks itself.
+ */
 void slu_soft_cq_give_back(struct soft_cq *cq)
 {
+    bool restless = false;
     do {
         slu_soft_inbox_drain(cq);
         slu_soft_tcp_flush_urgent(cq);
+        if (cq->hot != NULL && atomic_load(&cq->watch) == SOFT_WATCH_ARMED)
+            restless = !slu_soft_shm_leave(cq);
         if (cq->head != cq->tail)
             slu_soft_cq_wake(cq);
         atomic_store(&cq->owner, SOFT_FREE);
     } while (!slu_soft_inbox_empty(cq) && take(cq, SOFT_HELPER));
-    if (atomic_load(&cq->watch) == SOFT_WATCH_OFF)
+    if (restless)
+        atomic_store(&cq->restless, true);
+    if (restless || atomic_load(&cq->watch) == SOFT_WATCH_OFF)
         slu_soft_helper_kick(cq);
 }
 
@@ -256,6 +265,10 @@ static void progress(struct soft_cq *cq)
     slu_soft_inbox_drain(cq);
     if (cq->sockets == 0)
         return;
+    /* Sockets that only wake are looked at now and then. */
+    if (cq->hot != NULL && (slu_soft_shm_poll(cq) || cq->shared == cq->sockets) &&
+        ++cq->polls % LONE_POLLS != 0)
+        return;
     /* One socket: reading it costs one system call, asking first makes it two. */
     if (cq->sockets == 1 && ++cq->polls % LONE_POLLS != 0 && slu_soft_tcp_poll(cq->connections))
         return;
@@ -267,6 +280,8 @@ void slu_soft_cq_serve(struct soft_cq *cq)
     for (int turns = 0; turns < 16; turns++) {
         slu_soft_inbox_drain(cq);
         int served = serve_sockets(cq);
+        if (cq->hot != NULL)
+            served += slu_soft_shm_poll(cq);
         slu_soft_tcp_flush_urgent(cq);
         if (served == 0)
             break;
@@ -306,8 +321,9 @@ int slu_soft_cq_arm(struct slu_cq *base)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
     slu_soft_tcp_flush_urgent(cq);
+    bool more = cq->hot != NULL && !slu_soft_shm_sleep(cq);
     atomic_store(&cq->armed, 1);
-    return cq->head != cq->tail || !slu_soft_inbox_empty(cq) || cq->overrun;
+    return more || cq->head != cq->tail || !slu_soft_inbox_empty(cq) || cq->overrun;
 }
 
 int slu_soft_cq_fd(struct slu_cq *cq)

@@ -88,8 +88,9 @@ static void serve_turn(struct soft_helper *helper, struct soft_cq *cq)
 {
     uint64_t turn = slu_soft_turn_begin(helper);
     slu_soft_cq_serve(cq);
-    slu_soft_cq_give_back(cq);
+    /* Whoever leaves it from now on, we first, lets its epoll set wake us. */
     atomic_store(&cq->watch, SOFT_WATCH_ARMED);
+    slu_soft_cq_give_back(cq);
     /* It may have been destroyed meanwhile, and is then in no set. */
     slu_soft_helper_add(helper, EPOLL_CTL_MOD, cq->epoll, EPOLLIN | EPOLLONESHOT, HELPER_CQ,
                         cq->slot);
@@ -134,6 +135,9 @@ static void serve_kicked(struct soft_helper *helper, struct soft_cq *cq)
     unsigned watch = atomic_load(&cq->watch);
     if (watch == SOFT_WATCH_OFF) {
         /* The program has only just left, and perhaps comes back at once. */
+        cq->tick_activity = atomic_load(&cq->activity);
+        start_ticking(helper, cq);
+    } else if (watch == SOFT_WATCH_ARMED && atomic_exchange(&cq->restless, false)) {
         cq->tick_activity = atomic_load(&cq->activity);
         start_ticking(helper, cq);
     } else if (slu_soft_cq_take(cq)) {

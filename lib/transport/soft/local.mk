@@ -21,6 +21,11 @@ lib_libsluice_la_SOURCES += \
 	%D%/query.c \
 	%D%/queue.c \
 	%D%/reserve.c \
+	%D%/shm.h \
+	%D%/shm_join.c \
+	%D%/shm_ring.c \
+	%D%/shm_ring.h \
+	%D%/shm_segment.c \
 	%D%/soft.h \
 	%D%/stand.c \
 	%D%/tcp.h \
@@ -30,4 +35,5 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp_receive.c \
 	%D%/tcp_transmit.c \
 	%D%/wire_self.c \
+	%D%/wire_shm.c \
 	%D%/wire_tcp.c

@@ -132,6 +132,7 @@ void slu_soft_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoi
     endpoint->soft.start = context->who.start;
     endpoint->soft.uid = context->who.uid;
     endpoint->soft.everywhere = context->listen.family == 0;
+    endpoint->soft.shares = context->shares;
     endpoint->soft.context = context->identity;
     endpoint->soft.generation = qp->generation;
     endpoint->soft.pid = context->who.pid;

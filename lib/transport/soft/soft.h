@@ -91,6 +91,7 @@ struct soft_context {
     struct slu_identity who;
     uint64_t identity; /* random; its Unix socket is named after it */
     atomic_ullong generation;
+    bool shares; /* near peers may have shared memory with us */
     struct soft_qp *meeting; /* those that know whom they are to meet */
     atomic_bool meet_due;    /* the helper is to look at them now */
 };
@@ -190,6 +191,7 @@ struct soft_wire {
 
 extern const struct soft_wire slu_soft_wire_self;
 extern const struct soft_wire slu_soft_wire_tcp;
+extern const struct soft_wire slu_soft_wire_shm; /* once both sides share memory */
 
 struct soft_qp {
     struct slu_qp base;
@@ -273,6 +275,10 @@ struct soft_cq {
     int fd;               /* both of these, for the program to sleep on */
     atomic_bool signaled; /* event was written */
     uint32_t sockets;     /* connections in epoll */
+    uint32_t shared;      /* of these, with shared memory: the socket only wakes */
+    uint32_t hot_count;
+    struct soft_tcp *hot; /* of the shared ones, those that polls look at */
+    atomic_bool restless; /* somebody left it while something was hot: the helper is to look */
     uint32_t polls;
     struct soft_tcp *connections;
     struct soft_tcp *urgent; /* these owe their peer an acknowledgement */
@@ -505,6 +511,11 @@ void slu_soft_tcp_attach(struct soft_message *message);
 void slu_soft_tcp_lost(struct soft_message *message);
 void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events);
 void slu_soft_tcp_flush_urgent(struct soft_cq *cq);
+
+/* wire_shm.c: by the owner of the CQ */
+bool slu_soft_shm_poll(struct soft_cq *cq);  /* looks at those that are hot; was there something? */
+bool slu_soft_shm_sleep(struct soft_cq *cq); /* from now on all wake its epoll set, or false */
+bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and it does what is to be done before */
 
 /* helper.c */
 int slu_soft_helper_start(struct soft_context *context); /* idempotent; with the listener */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "transport/soft/tcp.h"
+#include "transport/soft/shm.h"
 
 /* The oldest send that is not complete; NULL if there is none. */
 static const struct soft_wqe *oldest_send(const struct soft_qp *qp)
@@ -53,7 +53,10 @@ static void stand_tcp(const struct soft_qp *qp, struct slu_stand *stand)
         return;
     stand->unready = wqe != NULL && qp->sent == qp->sends.done && slu_soft_takes_receive(wqe) &&
                      tcp->consumed == tcp->credits;
-    stand->heard = tcp->is_unix ? slu_now() - tcp->heard : last_heard(tcp->fd);
+    if (tcp->shared && tcp->shm->fresh)
+        stand->heard = 0;
+    else
+        stand->heard = tcp->is_unix ? slu_now() - tcp->heard : last_heard(tcp->fd);
     errno = saved;
 }
 

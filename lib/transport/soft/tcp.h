@@ -13,6 +13,7 @@
 
 enum tcp_phase {
     PHASE_WAITING, /* the two are to meet: see meet.c */
+    PHASE_JOINING, /* and to agree on shared memory: see shm_join.c */
     PHASE_OPEN,
     PHASE_CLOSING, /* the queue pair has failed; what we owe the peer is still to be sent */
     PHASE_CLOSED   /* no socket */
@@ -63,6 +64,7 @@ struct soft_tcp {
     bool ended;   /* the peer will send no more */
     bool blocked; /* EPOLLOUT is asked for */
     bool due;     /* an acknowledgement is to be sent, with a request or without */
+    bool shared;  /* frames go through shared memory */
     bool is_unix; /* of whose socket the kernel does not tell when it received last */
     int64_t heard;
     /* Sending. Positions of requests are their sequence numbers. */
@@ -91,11 +93,14 @@ struct soft_tcp {
     uint32_t fetch_cursor; /* no unanswered read or atomic of ours before this position */
     uint32_t carry_length; /* bytes of an incomplete frame */
     uint8_t carry[TCP_CARRY_BYTES];
+    struct soft_shm *shm; /* NULL: one of the two does not want it */
     /* In the CQ. */
     struct soft_tcp *next; /* of its connections */
     struct soft_tcp **link;
     struct soft_tcp *urgent_next;
     struct soft_tcp **urgent_link; /* NULL: not in the list */
+    struct soft_tcp *hot_next;
+    struct soft_tcp **hot_link; /* likewise */
 };
 
 /* The message that brings a connection from the helper: the peer has proven itself. */
@@ -123,6 +128,8 @@ bool slu_soft_tcp_discard(int fd);
 void slu_soft_tcp_push(struct soft_tcp *tcp);
 
 /* tcp_receive.c */
+/* Takes whole frames, and parts of large ones. Returns how many bytes are left. */
+uint32_t slu_soft_tcp_parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t count);
 void slu_soft_tcp_receive(struct soft_tcp *tcp);
 
 /* tcp_execute.c: returns false if the queue pair has failed */
@@ -131,6 +138,8 @@ bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
 bool slu_soft_tcp_finish(struct soft_tcp *tcp);
 /* The memory for the payload that is coming in is not mapped any more. */
 void slu_soft_tcp_fault(struct soft_tcp *tcp);
+/* Is memory of a remote key not mapped any more? */
+bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length);
 /* Where the rest of a payload goes that is not for memory of a key. */
 struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp);
 void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status);

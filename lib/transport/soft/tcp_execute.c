@@ -59,7 +59,7 @@ void slu_soft_tcp_fault(struct soft_tcp *tcp)
 }
 
 /* What sluice_mr_alloc() gave nobody else unmaps. */
-static bool is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length)
+bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length)
 {
     return pin != NULL && pin->memfd < 0 &&
            !slu_soft_is_mapped((const void *)(uintptr_t)addr, length);
@@ -268,7 +268,7 @@ static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
     slu_soft_keys_lock(context);
     uint32_t status = slu_soft_check_atomic(tcp->qp, frame->rkey, frame->addr, &pin);
     slu_soft_keys_unlock(context);
-    if (status == SLUICE_STATUS_SUCCESS && is_gone(pin, frame->addr, sizeof(uint64_t))) {
+    if (status == SLUICE_STATUS_SUCCESS && slu_soft_tcp_is_gone(pin, frame->addr, sizeof(uint64_t))) {
         slu_soft_unpin(pin);
         status = SLUICE_STATUS_REM_ACCESS_ERR;
     }
@@ -386,7 +386,7 @@ static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t le
         return false;
     }
     uint64_t addr = frame->addr + tcp->in.offset;
-    bool gone = is_gone(pin, addr, length);
+    bool gone = slu_soft_tcp_is_gone(pin, addr, length);
     if (!gone)
         slu_soft_copy_visible((void *)(uintptr_t)addr, bytes, length);
     slu_soft_unpin(pin);

@@ -21,8 +21,7 @@ enum outcome {
     FAILED
 };
 
-/* Takes whole frames, and parts of large ones. Returns how many bytes are left. */
-static uint32_t parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t count)
+uint32_t slu_soft_tcp_parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t count)
 {
     struct tcp_in *in = &tcp->in;
     for (;;) {
@@ -103,7 +102,7 @@ static enum outcome use(struct soft_tcp *tcp, uint8_t *staging, uint64_t got, ui
     tcp->carry_length = 0;
     if (tcp->in.active && placed < direct)
         return GOT_SOME;
-    uint32_t left = parse(tcp, staging, staged);
+    uint32_t left = slu_soft_tcp_parse(tcp, staging, staged);
     if (tcp->phase != PHASE_OPEN)
         return FAILED;
     memcpy(tcp->carry, staging + staged - left, left);

@@ -5,7 +5,7 @@
  * then new requests. What the socket did not take is built anew next time,
  * except a frame that it took in part.
  */
-#include "transport/soft/tcp.h"
+#include "transport/soft/shm.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -114,6 +114,11 @@ static bool pin_reply(const struct soft_tcp *tcp, struct batch *batch,
     if (slu_soft_check_remote(tcp->qp, reply->rkey, reply->addr, reply->length,
                               SLUICE_ACCESS_REMOTE_READ, &pin) != SLUICE_STATUS_SUCCESS)
         return false;
+    /* Of what we copy ourselves no kernel says that it is not there. */
+    if (tcp->shared && slu_soft_tcp_is_gone(pin, reply->addr, reply->length)) {
+        slu_soft_unpin(pin);
+        return false;
+    }
     if (pin != NULL)
         batch->pins[batch->pin_count++] = pin;
     return true;
@@ -404,6 +409,8 @@ static void set_blocked(struct soft_tcp *tcp, bool blocked)
     if (tcp->blocked == blocked)
         return;
     tcp->blocked = blocked;
+    if (tcp->shared)
+        return;
     /* Closing, too: were both sides to close without reading, neither could finish. */
     slu_soft_tcp_watch(tcp, EPOLLIN | (blocked ? EPOLLOUT : 0));
 }
@@ -461,6 +468,8 @@ static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
     struct msghdr message = {.msg_iov = batch->iovecs, .msg_iovlen = batch->iovec_count};
     ssize_t sent;
     int saved = errno;
+    if (tcp->shared)
+        return slu_soft_shm_transmit(tcp, batch->iovecs, batch->iovec_count);
     do
         sent = sendmsg(tcp->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
@@ -495,6 +504,8 @@ static bool push_batch(struct soft_tcp *tcp)
         slu_soft_qp_fail(tcp->qp, SLUICE_STATUS_WR_FLUSH_ERR, false);
     else if (sent == -EFAULT && !blamed)
         slu_soft_tcp_lose(tcp, SLUICE_STATUS_LOC_PROT_ERR);
+    else if (sent == -EPROTO && tcp->shared)
+        slu_soft_tcp_lose(tcp, SLUICE_STATUS_BAD_RESP_ERR);
     else if (faulty || blamed)
         slu_soft_retire(tcp->qp);
     return (sent > 0 || blamed || (batch.refused && sent == 0 && batch.frame_count == 0)) &&

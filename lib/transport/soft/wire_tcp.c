@@ -5,7 +5,7 @@
  * says what it owes the peer, as far as that can be, and then ends the stream;
  * to the peer the end of the stream is the loss of its peer.
  */
-#include "transport/soft/tcp.h"
+#include "transport/soft/shm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +84,7 @@ void slu_soft_tcp_flush_urgent(struct soft_cq *cq)
 void slu_soft_tcp_close(struct soft_tcp *tcp)
 {
     int fd = tcp->fd;
+    slu_soft_shm_part(tcp);
     slu_soft_tcp_remove_socket(tcp);
     tcp->phase = PHASE_CLOSED;
     if (tcp->out.part == TCP_PART_REQUEST &&
@@ -142,7 +143,10 @@ void slu_soft_tcp_attach(struct soft_message *message)
     tcp->heard = slu_now();
     attach->fd = -1;
     drop_attach(attach);
-    slu_soft_tcp_opened(tcp);
+    if (tcp->shm != NULL && tcp->is_unix)
+        slu_soft_shm_join(tcp);
+    else
+        slu_soft_tcp_opened(tcp);
 }
 
 void slu_soft_tcp_lost(struct soft_message *message)
@@ -192,6 +196,11 @@ static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
     int err = make_tcp(qp);
     if (err != 0)
         return err;
+    if (slu_soft_context(qp)->shares && remote->soft.shares != 0) {
+        qp->tcp->shm = calloc(1, sizeof(*qp->tcp->shm));
+        if (qp->tcp->shm == NULL)
+            return slu_fail(ENOMEM, "no memory for a connection");
+    }
     bounce_parked(qp);
     return slu_soft_meet_begin(qp, remote);
 }
@@ -241,7 +250,10 @@ static void stop_tcp(struct soft_qp *qp, bool hard)
         if (tcp->phase == PHASE_CLOSED)
             return;
         if (!hard || owes_refusal(tcp)) {
-            slu_soft_tcp_watch(tcp, EPOLLIN | EPOLLOUT);
+            if (tcp->shared)
+                slu_soft_shm_heat(tcp);
+            else
+                slu_soft_tcp_watch(tcp, EPOLLIN | EPOLLOUT);
             return;
         }
     } else if (tcp->phase == PHASE_CLOSING && (!hard || (owes_refusal(tcp) && !tcp->broken))) {
@@ -259,8 +271,10 @@ static void destroy_tcp(struct soft_qp *qp)
     stop_tcp(qp, true);
     if (qp->tcp != NULL && qp->tcp->phase == PHASE_CLOSING)
         slu_soft_tcp_close(qp->tcp);
-    if (qp->tcp != NULL)
+    if (qp->tcp != NULL) {
         free(qp->tcp->replies);
+        free(qp->tcp->shm);
+    }
     free(qp->tcp);
     qp->tcp = NULL;
 }
@@ -277,6 +291,10 @@ static void closing_event(struct soft_tcp *tcp, uint32_t events)
 
 void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events)
 {
+    if (tcp->shared) {
+        slu_soft_shm_event(tcp, events);
+        return;
+    }
     switch (tcp->phase) {
     case PHASE_OPEN:
         if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0)
@@ -287,6 +305,9 @@ void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events)
     case PHASE_CLOSING:
         closing_event(tcp, events);
         break;
+    case PHASE_JOINING:
+        slu_soft_shm_join_event(tcp);
+        break;
     case PHASE_WAITING:
     case PHASE_CLOSED:
         break;
@@ -295,7 +316,7 @@ void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events)
 
 bool slu_soft_tcp_poll(struct soft_tcp *tcp)
 {
-    if (tcp->phase != PHASE_OPEN || tcp->blocked)
+    if (tcp->phase != PHASE_OPEN || tcp->blocked || tcp->shared)
         return false;
     slu_soft_tcp_receive(tcp);
     return true;
@@ -303,6 +324,17 @@ bool slu_soft_tcp_poll(struct soft_tcp *tcp)
 
 const struct soft_wire slu_soft_wire_tcp = {
     .name = "tcp",
+    .start = start_tcp,
+    .push = push_requests,
+    .ask = ask_tcp,
+    .receives = announce_receives,
+    .stop = stop_tcp,
+    .destroy = destroy_tcp,
+};
+
+/* The same, but for what carries the frames. */
+const struct soft_wire slu_soft_wire_shm = {
+    .name = "shm",
     .start = start_tcp,
     .push = push_requests,
     .ask = ask_tcp,

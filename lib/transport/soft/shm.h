@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Internals of the wire through shared memory. Everything belongs to the owner of the CQ. */
+#ifndef SLU_SOFT_SHM_H
+#define SLU_SOFT_SHM_H
+
+#include "transport/soft/shm_ring.h"
+#include "transport/soft/tcp.h"
+
+/* How far the two have come, over the socket. */
+enum shm_stage {
+    SHM_OFFERING, /* our segment is sent, or that there is none */
+    SHM_JUDGING,  /* and whether we have the peer's */
+    SHM_ON,
+    SHM_OFF /* one of us could not: frames go over the socket */
+};
+
+struct soft_shm {
+    enum shm_stage stage;
+    bool usable; /* we have both segments */
+    struct shm_writer writer;
+    struct shm_reader reader;
+    uint32_t bulk_wanted; /* what was blocked waits for so much room in the bulk */
+    bool bulk_refused;    /* it could not be made */
+    bool fresh;           /* something came, and nobody has looked at the clock since */
+    uint32_t fruitless;   /* looks, since something came */
+};
+
+/* shm_segment.c */
+/* A memfd of so many bytes, whole and sealed, and where it is mapped; or a negative errno. */
+int slu_soft_shm_make(size_t bytes, void **map);
+/* One of the peer's, which is closed; NULL: it is not what it must be, or there is no room. */
+void *slu_soft_shm_map(int fd, size_t bytes);
+void slu_soft_shm_unmap(void *map, size_t bytes);
+/* Sends bytes that a fresh socket takes, and a descriptor if it is not -1; 0 or a negative errno. */
+int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd);
+
+/* shm_join.c */
+/* A Unix socket to the peer was attached: both agree on what carries the frames. */
+void slu_soft_shm_join(struct soft_tcp *tcp);
+void slu_soft_shm_join_event(struct soft_tcp *tcp);
+/* Gives back all memory. */
+void slu_soft_shm_part(struct soft_tcp *tcp);
+
+/* wire_shm.c */
+/* As sendmsg(2): how many bytes went out, or a negative errno. */
+ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, uint32_t count);
+void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events);
+/* It is looked at by polls from now on. */
+void slu_soft_shm_heat(struct soft_tcp *tcp);
+void slu_soft_shm_leave_hot(struct soft_tcp *tcp);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records in a ring of slots. The word of a record is written last, with release, and
+ * the one behind it is cleared before: a reader that finds a word that is not zero finds
+ * all of its record, and nothing of an earlier lap.
+ */
+#include "transport/soft/shm_ring.h"
+
+#include <string.h>
+
+/* The word: position + 1, bulk, generation, length. */
+#define BULK (UINT64_C(1) << 31)
+#define GENERATION_SHIFT 20
+#define LENGTH_MASK ((UINT32_C(1) << GENERATION_SHIFT) - 1)
+
+#define RING_BYTES (SHM_SLOTS * SHM_LINE)
+
+static uint32_t slots_for(uint32_t length)
+{
+    return (SHM_HEAD + length + SHM_LINE - 1) / SHM_LINE;
+}
+
+static uint32_t next_index(uint32_t index, uint32_t slots)
+{
+    index += slots;
+    return index < SHM_SLOTS ? index : index - SHM_SLOTS;
+}
+
+static _Atomic uint64_t *head_at(struct shm_segment *segment, uint32_t index)
+{
+    return (_Atomic uint64_t *)(void *)segment->slots[index];
+}
+
+/* One slot stays free: its word says that there is nothing more. */
+static int free_slots(const struct shm_writer *writer)
+{
+    uint32_t used = writer->written - writer->taken;
+    return used < SHM_SLOTS ? (int)(SHM_SLOTS - 1 - used) : 0;
+}
+
+int slu_soft_shm_room(struct shm_writer *writer)
+{
+    int slots = free_slots(writer);
+    if (slots < SHM_SLOTS / 2) {
+        uint32_t taken = atomic_load_explicit(&writer->segment->taken, memory_order_acquire);
+        if (writer->written - taken > writer->written - writer->taken)
+            return -1;
+        writer->taken = taken;
+        slots = free_slots(writer);
+    }
+    if (slots == 0)
+        return 0;
+    int room = slots * SHM_LINE - SHM_HEAD;
+    return room < SHM_MOST ? room : SHM_MOST;
+}
+
+int slu_soft_shm_bulk_room(struct shm_writer *writer)
+{
+    if (writer->bulk == NULL || atomic_load_explicit(&writer->segment->bulk_ready,
+                                                     memory_order_acquire) !=
+                                    writer->bulk_generation)
+        return 0;
+    uint32_t taken = atomic_load_explicit(&writer->segment->bulk_taken, memory_order_acquire);
+    if (writer->bulk_written - taken > writer->bulk_written - writer->bulk_taken)
+        return -1;
+    writer->bulk_taken = taken;
+    return (int)(SHM_BULK_BYTES - (writer->bulk_written - taken));
+}
+
+void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *bytes,
+                      uint32_t length)
+{
+    uint8_t *ring = writer->segment->slots[0];
+    uint32_t at = writer->index * SHM_LINE + SHM_HEAD + offset;
+    at = at < RING_BYTES ? at : at - RING_BYTES;
+    uint32_t first = RING_BYTES - at;
+    first = length < first ? length : first;
+    memcpy(ring + at, bytes, first);
+    if (first < length)
+        memcpy(ring, (const uint8_t *)bytes + first, length - first);
+}
+
+static void publish(struct shm_writer *writer, uint32_t slots, uint32_t low)
+{
+    uint64_t word = (uint64_t)(writer->written + 1) << 32 | low;
+    uint32_t index = writer->index;
+    writer->index = next_index(index, slots);
+    writer->written += slots;
+    atomic_store_explicit(head_at(writer->segment, writer->index), 0, memory_order_relaxed);
+    atomic_store_explicit(head_at(writer->segment, index), word, memory_order_release);
+}
+
+void slu_soft_shm_publish(struct shm_writer *writer, uint32_t length)
+{
+    publish(writer, slots_for(length), length);
+}
+
+void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_t length)
+{
+    uint32_t at = writer->bulk_written % SHM_BULK_BYTES;
+    uint32_t first = SHM_BULK_BYTES - at;
+    first = length < first ? length : first;
+    memcpy(writer->bulk + at, bytes, first);
+    if (first < length)
+        memcpy(writer->bulk, (const uint8_t *)bytes + first, length - first);
+    writer->bulk_written += length;
+    publish(writer, 1,
+            (uint32_t)BULK | writer->bulk_generation << GENERATION_SHIFT | length);
+}
+
+bool slu_soft_shm_wakes_reader(struct shm_writer *writer)
+{
+    slu_soft_shm_fence();
+    return atomic_load_explicit(&writer->segment->armed, memory_order_relaxed) != 0 &&
+           atomic_exchange_explicit(&writer->segment->armed, 0, memory_order_relaxed) != 0;
+}
+
+void slu_soft_shm_hunger(struct shm_writer *writer)
+{
+    atomic_store_explicit(&writer->segment->hungry, 1, memory_order_relaxed);
+}
+
+int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record)
+{
+    uint64_t word =
+        atomic_load_explicit(head_at(reader->segment, reader->index), memory_order_acquire);
+    if (word == 0)
+        return 0;
+    record->length = (uint32_t)word & LENGTH_MASK;
+    record->bulk = (word & BULK) != 0;
+    record->generation = (uint32_t)(word >> GENERATION_SHIFT) % SHM_GENERATIONS;
+    if ((uint32_t)(word >> 32) != reader->taken + 1 || record->length == 0 ||
+        record->length > (record->bulk ? SHM_BULK_BYTES : SHM_MOST) ||
+        (record->bulk ? reader->bulk == NULL || record->generation != reader->bulk_generation
+                      : record->generation != 0))
+        return -1;
+    return 1;
+}
+
+const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct shm_record *record,
+                                  uint32_t offset, uint32_t *length)
+{
+    uint32_t size = record->bulk ? SHM_BULK_BYTES : RING_BYTES;
+    uint32_t at = record->bulk ? (reader->bulk_taken + offset) % SHM_BULK_BYTES
+                               : reader->index * SHM_LINE + SHM_HEAD + offset;
+    at = at < size ? at : at - size;
+    *length = record->length - offset;
+    if (*length > size - at)
+        *length = size - at;
+    return (record->bulk ? reader->bulk : reader->segment->slots[0]) + at;
+}
+
+void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *record)
+{
+    uint32_t slots = record->bulk ? 1 : slots_for(record->length);
+    if (record->bulk) {
+        reader->bulk_taken += record->length;
+        atomic_store_explicit(&reader->segment->bulk_taken, reader->bulk_taken,
+                              memory_order_release);
+    }
+    reader->index = next_index(reader->index, slots);
+    reader->taken += slots;
+    atomic_store_explicit(&reader->segment->taken, reader->taken, memory_order_release);
+}
+
+bool slu_soft_shm_wakes_writer(struct shm_reader *reader)
+{
+    return atomic_load_explicit(&reader->segment->hungry, memory_order_relaxed) != 0 &&
+           atomic_exchange_explicit(&reader->segment->hungry, 0, memory_order_relaxed) != 0;
+}
+
+void slu_soft_shm_arm(struct shm_reader *reader, bool armed)
+{
+    atomic_store_explicit(&reader->segment->armed, armed ? 1 : 0, memory_order_relaxed);
+}
+
+void slu_soft_shm_fence(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+}

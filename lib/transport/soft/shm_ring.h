@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stream of bytes in shared memory, from one writer to one reader; README.md has the
+ * shape. Neither end trusts the other: what is read of the shared words is checked, and
+ * positions are kept in memory of one's own.
+ */
+#ifndef SLU_SOFT_SHM_RING_H
+#define SLU_SOFT_SHM_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHM_LINE 64
+#define SHM_SLOTS 125
+#define SHM_SEGMENT_BYTES 8192
+/* Of the word before the bytes of a record. */
+#define SHM_HEAD 8
+/* The most that one record carries in slots: others shall have room beside it. */
+#define SHM_MOST (32 * SHM_LINE - SHM_HEAD)
+#define SHM_BULK_BYTES (UINT32_C(1) << 18)
+/* Of bulk, between two looks of the reader. */
+#define SHM_CHUNK (UINT32_C(1) << 15)
+#define SHM_GENERATIONS 2048
+
+/* All words of a line have one writer, but for the flags, which say who sets and who clears. */
+struct shm_segment {
+    _Alignas(SHM_LINE) atomic_uint taken; /* slots, ever; by the reader */
+    atomic_uint bulk_taken;               /* bytes, ever; likewise */
+    atomic_uint bulk_ready;               /* the generation that is mapped; likewise; 0: none */
+    _Alignas(SHM_LINE) atomic_uint armed; /* set by the reader, which sleeps then */
+    _Alignas(SHM_LINE) atomic_uint hungry; /* set by the writer, which waits for room */
+    _Alignas(SHM_LINE) uint8_t slots[SHM_SLOTS][SHM_LINE];
+};
+
+_Static_assert(sizeof(struct shm_segment) == SHM_SEGMENT_BYTES, "whole pages");
+
+struct shm_writer {
+    struct shm_segment *segment; /* the peer made it */
+    uint32_t written;            /* slots, ever */
+    uint32_t index;              /* of the next of them */
+    uint32_t taken;              /* as far as we have looked */
+    uint8_t *bulk;               /* ours; NULL: there is none */
+    uint32_t bulk_generation;    /* of this one, or the last; from 1 */
+    uint32_t bulk_written; /* bytes, ever, of this one */
+    uint32_t bulk_taken;
+};
+
+struct shm_reader {
+    struct shm_segment *segment; /* ours */
+    uint32_t taken;
+    uint32_t index;
+    const uint8_t *bulk; /* the peer made it; NULL: there is none */
+    uint32_t bulk_generation;
+    uint32_t bulk_taken;
+};
+
+/* A record as the reader finds it. */
+struct shm_record {
+    uint32_t length; /* of its bytes; at least 1 */
+    bool bulk;
+    uint32_t generation; /* of the bulk */
+};
+
+/* Bytes that a record of slots may have now. -1: the peer has written nonsense. */
+int slu_soft_shm_room(struct shm_writer *writer);
+/* Likewise of bulk; 0 as well if there is none that the reader has. */
+int slu_soft_shm_bulk_room(struct shm_writer *writer);
+/* Bytes of the record to come; there is room. */
+void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *bytes,
+                      uint32_t length);
+void slu_soft_shm_publish(struct shm_writer *writer, uint32_t length);
+/* Copies to the bulk and publishes; there is room for both. */
+void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_t length);
+/* After publishing: must the reader be woken? It is told once. */
+bool slu_soft_shm_wakes_reader(struct shm_writer *writer);
+/* The writer waits for room from now on. */
+void slu_soft_shm_hunger(struct shm_writer *writer);
+
+/* 1: there is a record, 0: there is none, -1: the peer has written nonsense. */
+int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record);
+/* The longest piece in one place of a record's bytes from an offset on. */
+const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct shm_record *record,
+                                  uint32_t offset, uint32_t *length);
+/* The writer may use its place again. */
+void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *record);
+/* Must the writer be woken? It is told once. */
+bool slu_soft_shm_wakes_writer(struct shm_reader *reader);
+/* Whoever sleeps says so, then calls the fence, and then looks once more. */
+void slu_soft_shm_arm(struct shm_reader *reader, bool armed);
+void slu_soft_shm_fence(void);
+
+#endif

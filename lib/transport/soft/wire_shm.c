@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wire through shared memory: what the frames of the wire over TCP go through
+ * between near processes. README.md tells who wakes whom, and when.
+ */
+#include "transport/soft/shm.h"
+
+#include <string.h>
+
+/* What is said over the socket, a byte each. */
+enum shm_word {
+    WORD_BELL = 1, /* look */
+    WORD_BULK,     /* with a descriptor: here is a ring for what is large */
+    WORD_NO_BULK   /* it is given back */
+};
+
+/* Pieces from this on go through the bulk. */
+#define BULK_LEAST 2048
+/* Room for less than this is no room, unless it is all that is wanted. */
+#define BULK_ROOM 8192
+/* Of one connection in one turn, so that others have theirs. */
+#define TURN_RECORDS 64
+/* Looks in vain until it is cold, of all that are hot. */
+#define FRUITLESS_LOOKS 4096
+#define FRUITLESS_LEAST 64
+/* So many looks in vain, and the clock says when it was heard. */
+#define STALE_LOOKS 32
+/* Rounds of somebody who leaves and finds that more has come. */
+#define LEAVE_ROUNDS 2
+
+/* Hot and cold. */
+
+void slu_soft_shm_leave_hot(struct soft_tcp *tcp)
+{
+    if (tcp->hot_link == NULL)
+        return;
+    *tcp->hot_link = tcp->hot_next;
+    if (tcp->hot_next != NULL)
+        tcp->hot_next->hot_link = tcp->hot_link;
+    tcp->hot_link = NULL;
+    slu_soft_cq_of(tcp->qp)->hot_count--;
+}
+
+void slu_soft_shm_heat(struct soft_tcp *tcp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
+    if (tcp->hot_link != NULL)
+        return;
+    slu_soft_shm_arm(&tcp->shm->reader, false);
+    tcp->shm->fruitless = 0;
+    tcp->hot_next = cq->hot;
+    tcp->hot_link = &cq->hot;
+    if (tcp->hot_next != NULL)
+        tcp->hot_next->hot_link = &tcp->hot_next;
+    cq->hot = tcp;
+    cq->hot_count++;
+}
+
+/* A byte that does not fit wakes nobody: there are others before it. */
+static void ring_bell(struct soft_tcp *tcp)
+{
+    static const uint8_t bell = WORD_BELL;
+    slu_soft_shm_tell(tcp->fd, &bell, 1, -1);
+}
+
+static bool has_room(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    if (slu_soft_shm_room(&shm->writer) == 0)
+        return false;
+    int bulk = shm->bulk_wanted > 0 ? slu_soft_shm_bulk_room(&shm->writer) : 0;
+    return bulk < 0 || (uint32_t)bulk >= shm->bulk_wanted;
+}
+
+/* Nobody looks at it from now on. False: there is something to do, and it stays hot. */
+static bool chill(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    struct shm_record record;
+    slu_soft_shm_arm(&shm->reader, true);
+    if (tcp->blocked)
+        slu_soft_shm_hunger(&shm->writer);
+    slu_soft_shm_fence();
+    if (slu_soft_shm_wakes_writer(&shm->reader))
+        ring_bell(tcp);
+    if (slu_soft_shm_peek(&shm->reader, &record) != 0 || (tcp->blocked && has_room(tcp))) {
+        slu_soft_shm_arm(&shm->reader, false);
+        return false;
+    }
+    if (shm->fresh)
+        tcp->heard = slu_now();
+    shm->fresh = false;
+    slu_soft_shm_leave_hot(tcp);
+    return true;
+}
+
+/* Sending. */
+
+static void drop_bulk(struct soft_tcp *tcp)
+{
+    slu_soft_shm_unmap(tcp->shm->writer.bulk, SHM_BULK_BYTES);
+    tcp->shm->writer.bulk = NULL;
+}
+
+/* Until the peer has mapped it, all goes through the slots. */
+static void offer_bulk(struct soft_tcp *tcp)
+{
+    static const uint8_t word = WORD_BULK;
+    struct shm_writer *writer = &tcp->shm->writer;
+    void *map = NULL;
+    if (tcp->shm->bulk_refused)
+        return;
+    int fd = slu_soft_shm_make(SHM_BULK_BYTES, &map);
+    int err = fd;
+    if (fd >= 0) {
+        writer->bulk = map;
+        writer->bulk_generation = writer->bulk_generation % (SHM_GENERATIONS - 1) + 1;
+        writer->bulk_written = writer->bulk_taken = 0;
+        err = slu_soft_shm_tell(tcp->fd, &word, 1, fd);
+        slu_fd_close(fd);
+    }
+    if (err >= 0)
+        return;
+    drop_bulk(tcp);
+    tcp->shm->bulk_refused = true;
+    slu_log(SLUICE_LOG_INFO, "queue pair %u: no memory for large messages, which are slower: %s",
+            tcp->qp->qpn, strerrordesc_np(-err));
+}
+
+/* What is still to be sent of a list. */
+struct pieces {
+    const struct iovec *iovecs;
+    uint32_t count;
+    size_t offset; /* in the first */
+};
+
+static void advance(struct pieces *pieces, size_t length)
+{
+    pieces->offset += length;
+    while (pieces->count > 0 && pieces->offset >= pieces->iovecs->iov_len) {
+        pieces->offset -= pieces->iovecs->iov_len;
+        pieces->iovecs++;
+        pieces->count--;
+    }
+}
+
+static const uint8_t *first_piece(const struct pieces *pieces, size_t *left)
+{
+    *left = pieces->iovecs->iov_len - pieces->offset;
+    return (const uint8_t *)pieces->iovecs->iov_base + pieces->offset;
+}
+
+static bool is_bulky(struct soft_tcp *tcp, size_t length)
+{
+    const struct shm_writer *writer = &tcp->shm->writer;
+    if (length < BULK_LEAST)
+        return false;
+    if (writer->bulk == NULL)
+        offer_bulk(tcp);
+    return writer->bulk != NULL &&
+           atomic_load_explicit(&writer->segment->bulk_ready, memory_order_acquire) ==
+               writer->bulk_generation;
+}
+
+/* Small pieces, one after the other, up to one that is bulky. Returns how many bytes. */
+static uint32_t fill_record(struct soft_tcp *tcp, struct pieces *pieces, uint32_t room)
+{
+    uint32_t length = 0;
+    while (pieces->count > 0 && length < room) {
+        size_t left;
+        const uint8_t *bytes = first_piece(pieces, &left);
+        if (is_bulky(tcp, left))
+            break;
+        if (left > room - length)
+            left = room - length;
+        slu_soft_shm_put(&tcp->shm->writer, length, bytes, (uint32_t)left);
+        length += (uint32_t)left;
+        advance(pieces, left);
+    }
+    return length;
+}
+
+/* The first piece is bulky. Returns how many bytes of it went out, or -1. */
+static int send_bulk(struct soft_tcp *tcp, struct pieces *pieces)
+{
+    struct soft_shm *shm = tcp->shm;
+    size_t left;
+    const uint8_t *bytes = first_piece(pieces, &left);
+    int room = slu_soft_shm_bulk_room(&shm->writer);
+    uint32_t least = left < BULK_ROOM ? (uint32_t)left : BULK_ROOM;
+    if (room < 0)
+        return -1;
+    if ((uint32_t)room < least) {
+        shm->bulk_wanted = least;
+        return 0;
+    }
+    if (left > (uint32_t)room)
+        left = (uint32_t)room;
+    if (left > SHM_CHUNK)
+        left = SHM_CHUNK;
+    slu_soft_shm_put_bulk(&shm->writer, bytes, (uint32_t)left);
+    advance(pieces, left);
+    return (int)left;
+}
+
+/* One record. Returns how many bytes it has, 0: there is no room, -1: the peer wrote nonsense. */
+static int send_record(struct soft_tcp *tcp, struct pieces *pieces)
+{
+    int room = slu_soft_shm_room(&tcp->shm->writer);
+    if (room <= 0)
+        return room;
+    uint32_t length = fill_record(tcp, pieces, (uint32_t)room);
+    if (length == 0)
+        return send_bulk(tcp, pieces);
+    slu_soft_shm_publish(&tcp->shm->writer, length);
+    return (int)length;
+}
+
+ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, uint32_t count)
+{
+    struct pieces pieces = {iovecs, count, 0};
+    ssize_t total = 0;
+    tcp->shm->bulk_wanted = 0;
+    advance(&pieces, 0);
+    while (pieces.count > 0) {
+        int sent = send_record(tcp, &pieces);
+        if (sent < 0)
+            return -EPROTO;
+        if (sent == 0)
+            break;
+        total += sent;
+        if (slu_soft_shm_wakes_reader(&tcp->shm->writer))
+            ring_bell(tcp);
+    }
+    slu_soft_shm_heat(tcp);
+    return total;
+}
+
+/* Receiving. */
+
+static void fail_nonsense(struct soft_tcp *tcp, const char *what)
+{
+    slu_log(SLUICE_LOG_WARN, "queue pair %u: the peer broke the protocol: %s", tcp->qp->qpn, what);
+    slu_soft_tcp_lose(tcp, SLUICE_STATUS_BAD_RESP_ERR);
+}
+
+/*
+ * Headers are copied before they are looked at; what is only payload goes to its place
+ * at once. False: the queue pair has failed, and the memory is gone.
+ */
+static bool consume(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t length)
+{
+    while (length > 0) {
+        uint32_t piece;
+        if (tcp->in.active) {
+            uint64_t left = slu_soft_frame_payload(&tcp->in.frame) - tcp->in.offset;
+            piece = left < length ? (uint32_t)left : length;
+            if (!slu_soft_tcp_place(tcp, bytes, piece))
+                return false;
+            if (piece == left && !slu_soft_tcp_finish(tcp))
+                return false;
+        } else {
+            piece = TCP_CARRY_BYTES - tcp->carry_length;
+            piece = length < piece ? length : piece;
+            memcpy(tcp->carry + tcp->carry_length, bytes, piece);
+            uint32_t here = tcp->carry_length + piece;
+            uint32_t left = slu_soft_tcp_parse(tcp, tcp->carry, here);
+            if (tcp->phase != PHASE_OPEN)
+                return false;
+            memmove(tcp->carry, tcp->carry + here - left, left);
+            tcp->carry_length = left;
+        }
+        bytes += piece;
+        length -= piece;
+    }
+    return true;
+}
+
+static bool consume_record(struct soft_tcp *tcp, const struct shm_record *record)
+{
+    for (uint32_t offset = 0, piece; offset < record->length; offset += piece) {
+        const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
+        if (!consume(tcp, bytes, piece))
+            return false;
+    }
+    slu_soft_shm_take(&tcp->shm->reader, record);
+    return true;
+}
+
+/* Returns how many records there were. */
+static uint32_t receive(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    struct shm_record record;
+    uint32_t count = 0;
+    int found = 0;
+    while (count < TURN_RECORDS && (found = slu_soft_shm_peek(&shm->reader, &record)) > 0) {
+        count++;
+        if (!consume_record(tcp, &record))
+            return count;
+    }
+    if (found < 0) {
+        fail_nonsense(tcp, "no record of the ring");
+        return count;
+    }
+    if (count == 0)
+        return 0;
+    shm->fresh = true;
+    tcp->moved |= SLU_MOVED_IN;
+    if (!tcp->blocked &&
+        (tcp->reply_head != tcp->reply_tail || tcp->qp->sent != tcp->qp->sends.posted))
+        slu_soft_tcp_push(tcp);
+    return count;
+}
+
+/* While it is closing nothing of the peer's matters, but that it may close as well. */
+static void discard(struct soft_tcp *tcp)
+{
+    struct shm_record record;
+    for (uint32_t i = 0; i < TURN_RECORDS; i++) {
+        if (slu_soft_shm_peek(&tcp->shm->reader, &record) <= 0)
+            break;
+        slu_soft_shm_take(&tcp->shm->reader, &record);
+    }
+}
+
+static void grow_cold(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    uint32_t most = FRUITLESS_LOOKS / slu_soft_cq_of(tcp->qp)->hot_count;
+    if (++shm->fruitless == STALE_LOOKS && shm->fresh) {
+        tcp->heard = slu_now();
+        shm->fresh = false;
+    }
+    if (shm->fruitless >= (most > FRUITLESS_LEAST ? most : FRUITLESS_LEAST) && !chill(tcp))
+        shm->fruitless = 0;
+}
+
+/* Returns whether there was something. */
+static bool look(struct soft_tcp *tcp)
+{
+    uint32_t count = 0;
+    if (tcp->phase == PHASE_OPEN)
+        count = receive(tcp);
+    else
+        discard(tcp);
+    if (!tcp->shared)
+        return true;
+    if (slu_soft_shm_wakes_writer(&tcp->shm->reader))
+        ring_bell(tcp);
+    if (tcp->blocked && has_room(tcp)) {
+        slu_soft_tcp_push(tcp);
+        if (!tcp->shared)
+            return true;
+    }
+    if (count > 0)
+        tcp->shm->fruitless = 0;
+    else
+        grow_cold(tcp);
+    return count > 0;
+}
+
+bool slu_soft_shm_poll(struct soft_cq *cq)
+{
+    bool found = false;
+    struct soft_tcp *next;
+    for (struct soft_tcp *tcp = cq->hot; tcp != NULL; tcp = next) {
+        next = tcp->hot_next;
+        found = look(tcp) || found;
+    }
+    return found;
+}
+
+bool slu_soft_shm_sleep(struct soft_cq *cq)
+{
+    struct soft_tcp *next;
+    for (struct soft_tcp *tcp = cq->hot; tcp != NULL; tcp = next) {
+        next = tcp->hot_next;
+        chill(tcp);
+    }
+    return cq->hot == NULL;
+}
+
+bool slu_soft_shm_leave(struct soft_cq *cq)
+{
+    for (int round = 0; round < LEAVE_ROUNDS && !slu_soft_shm_sleep(cq); round++) {
+        slu_soft_shm_poll(cq);
+        slu_soft_tcp_flush_urgent(cq);
+    }
+    return cq->hot == NULL;
+}
+
+/* The socket. */
+
+static void take_bulk(struct soft_tcp *tcp, int fd)
+{
+    struct shm_reader *reader = &tcp->shm->reader;
+    reader->bulk = slu_soft_shm_map(fd, SHM_BULK_BYTES);
+    reader->bulk_taken = 0;
+    reader->bulk_generation = reader->bulk_generation % (SHM_GENERATIONS - 1) + 1;
+    if (reader->bulk == NULL) {
+        slu_log(SLUICE_LOG_INFO, "queue pair %u: cannot map what the peer has for large messages",
+                tcp->qp->qpn);
+        return;
+    }
+    atomic_store_explicit(&reader->segment->bulk_taken, 0, memory_order_relaxed);
+    atomic_store_explicit(&reader->segment->bulk_ready, reader->bulk_generation,
+                          memory_order_release);
+}
+
+static void give_up_bulk(struct soft_tcp *tcp)
+{
+    struct shm_reader *reader = &tcp->shm->reader;
+    atomic_store_explicit(&reader->segment->bulk_ready, 0, memory_order_relaxed);
+    slu_soft_shm_unmap((void *)(uintptr_t)reader->bulk, SHM_BULK_BYTES);
+    reader->bulk = NULL;
+}
+
+/* False: it makes no sense here. */
+static bool hear_word(struct soft_tcp *tcp, uint8_t word, int *fd)
+{
+    const struct shm_reader *reader = &tcp->shm->reader;
+    switch (word) {
+    case WORD_BELL:
+        return true;
+    case WORD_BULK:
+        if (reader->bulk != NULL)
+            return false;
+        take_bulk(tcp, *fd);
+        *fd = -1;
+        return true;
+    case WORD_NO_BULK:
+        give_up_bulk(tcp);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Reads the socket empty; false: that was its end. */
+static bool hear_socket(struct soft_tcp *tcp, bool *sound)
+{
+    uint8_t words[64];
+    ssize_t got;
+    *sound = true;
+    do {
+        int fd = -1;
+        got = slu_fd_receive(tcp->fd, words, sizeof(words), &fd);
+        for (ssize_t i = 0; i < got && *sound; i++)
+            *sound = hear_word(tcp, words[i], &fd);
+        if (fd >= 0)
+            slu_fd_close(fd);
+    } while (got > 0 && *sound);
+    return got > 0 || (got < 0 && errno == EAGAIN);
+}
+
+/* What the peer had written before it ended is still there. */
+static void end(struct soft_tcp *tcp)
+{
+    tcp->ended = true;
+    for (uint32_t rest = SHM_SLOTS; rest > 0 && tcp->phase == PHASE_OPEN;) {
+        uint32_t count = receive(tcp);
+        if (count == 0)
+            break;
+        rest = count < rest ? rest - count : 0;
+    }
+    if (tcp->phase != PHASE_OPEN)
+        return;
+    slu_soft_note_loss(tcp->qp, "the peer's process ended, or it closed the connection");
+    slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
+}
+
+void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events)
+{
+    bool sound;
+    int saved = errno;
+    bool lives = hear_socket(tcp, &sound);
+    errno = saved;
+    (void)events;
+    if (tcp->phase == PHASE_CLOSING) {
+        tcp->broken = tcp->broken || !lives || !sound;
+        discard(tcp);
+        slu_soft_tcp_push(tcp);
+        return;
+    }
+    if (!sound) {
+        fail_nonsense(tcp, "no word of the socket");
+    } else if (lives) {
+        slu_soft_shm_heat(tcp);
+        look(tcp);
+    } else {
+        end(tcp);
+    }
+}
