@@ -61,6 +61,9 @@ static const struct variable table[SLU_ENV_COUNT] = {
     [SLU_ENV_TCP_ADDRESS] = {.name = "SLUICE_TCP_ADDRESS",
                              .what = "where soft listens",
                              .high = NAME_MAX},
+    [SLU_ENV_WIRE] = {.name = "SLUICE_WIRE",
+                      .what = "what carries soft between processes",
+                      .words = {"auto", "tcp", "shm"}},
 };
 
 const char *slu_env_name(enum slu_variable variable)

@@ -24,6 +24,7 @@ enum slu_variable {
     SLU_ENV_ROOT,
     SLU_ENV_SECRET_FILE,
     SLU_ENV_TCP_ADDRESS,
+    SLU_ENV_WIRE,
     SLU_ENV_COUNT
 };
 

@@ -8,7 +8,12 @@
 #include <string.h>
 
 #include "base/environment.h"
+#include "base/spelling.h"
 #include "connect/proof.h"
+
+/* Among the words of SLUICE_WIRE. */
+#define SOFT_WIRE_TCP 1
+#define SOFT_WIRE_SHM 2
 
 /* Takes the numeric address to listen on from the attributes or the environment. */
 static int parse_listen(const struct sluice_context_attr *attr, struct slu_address *listen)
@@ -29,6 +34,17 @@ static int parse_listen(const struct sluice_context_attr *attr, struct slu_addre
     else
         return slu_fail(EINVAL, "%s \"%s\" is not a numeric IPv4 or IPv6 address", source, text);
     return 0;
+}
+
+/* Who has no namespaces is near to nobody: it is met over TCP, as those of other hosts are. */
+static void read_identity(struct soft_context *context)
+{
+    uint32_t wire = slu_env_word(SLU_ENV_WIRE);
+
+    slu_identity_of_self(&context->who);
+    if (wire == SOFT_WIRE_TCP)
+        context->who.users = context->who.processes = 0;
+    context->shares = wire == SOFT_WIRE_SHM;
 }
 
 static void set_limits(struct slu_tcontext *base)
@@ -71,8 +87,7 @@ static int open_context(const char *device, const struct sluice_context_attr *at
     if (err != 0)
         goto free_context;
     pthread_mutex_init(&context->lock, NULL);
-    slu_identity_of_self(&context->who);
-    context->shares = slu_getenv("SLUICE_WIRE") != NULL && strcmp(slu_getenv("SLUICE_WIRE"), "shm") == 0;
+    read_identity(context);
     set_limits(&context->base);
     *opened = &context->base;
     return 0;

@@ -68,10 +68,11 @@ int slu_soft_meet_listen(struct soft_context *context, struct slu_acceptor *acce
     acceptor->magic = slu_hello_magic;
     acceptor->magic_bytes = SLU_HELLO_MAGIC_BYTES;
     int err = slu_acceptor_add(acceptor, everywhere);
-    int here = err == 0 ? slu_stream_listen_here(context->identity) : -1;
+    bool can_be_near = context->who.users != 0 && context->who.processes != 0;
+    int here = err == 0 && can_be_near ? slu_stream_listen_here(context->identity) : -1;
     if (here >= 0)
         err = slu_acceptor_add(acceptor, here);
-    if (err == 0 && here < 0) {
+    if (err == 0 && here < 0 && can_be_near) {
         context->who.users = context->who.processes = 0;
         slu_log(SLUICE_LOG_WARN, "no Unix socket for peers of this host, which use TCP: %s",
                 strerrordesc_np(-here));
