@@ -266,7 +266,7 @@ int main(void)
     static const struct tests cases[] = {
         {"self", WIRE_SELF, 30},
         {"tcp", WIRE_TCP, 30},
-        {"processes", WIRE_TCP, 60},
+        {"processes", WIRE_SHM, 60},
     };
     return run_groups("process", cases, COUNT(cases));
 }

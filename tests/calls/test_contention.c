@@ -214,7 +214,7 @@ int main(void)
     static const struct tests cases[] = {
         {"self", WIRE_SELF, 100},
         {"tcp", WIRE_TCP, 100},
-        {"processes", WIRE_TCP, 120},
+        {"processes", WIRE_SHM, 120},
     };
     if (!device_has_atomics()) {
         puts("1..0 # SKIP the device has no atomic operations");

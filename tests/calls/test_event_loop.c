@@ -532,7 +532,7 @@ int main(void)
     const struct tests cases[] = {
         {"self", WIRE_SELF, 60},
         {"tcp", WIRE_TCP, 60},
-        {"processes", WIRE_TCP, 120},
+        {"processes", WIRE_SHM, 120},
     };
     /* The pretend device of check-verbs.sh is one of a single process. */
     return run_groups("event_loop", cases, COUNT(cases) - (getenv("SLUICE_FAKE_VERBS") != NULL));

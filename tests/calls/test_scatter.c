@@ -406,7 +406,7 @@ TEST(sixteen_peers)
 int main(void)
 {
     static const struct tests cases[] = {
-        {"processes", WIRE_TCP, 120},
+        {"processes", WIRE_SHM, 120},
         {"self", WIRE_SELF, 30},
         {"tcp", WIRE_TCP, 30},
     };

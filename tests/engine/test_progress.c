@@ -220,6 +220,6 @@ TEST(long_lists_stream_both_ways)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"processes", WIRE_TCP, 60}};
+    static const struct tests cases[] = {{"processes", WIRE_SHM, 60}};
     return run_groups("progress", cases, COUNT(cases));
 }

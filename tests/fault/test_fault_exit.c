@@ -192,6 +192,6 @@ TEST(exit_in_the_middle_of_a_scatter)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"processes", WIRE_TCP, 60}};
+    static const struct tests cases[] = {{"processes", WIRE_SHM, 60}};
     return run_groups("fault_exit", cases, COUNT(cases));
 }

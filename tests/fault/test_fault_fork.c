@@ -332,7 +332,7 @@ int main(void)
     static const struct tests cases[] = {
         {"self", WIRE_SELF, 40},
         {"tcp", WIRE_TCP, 40},
-        {"processes", WIRE_TCP, 40},
+        {"processes", WIRE_SHM, 40},
     };
     /* The pretend device has its peers within the process. */
     return run_groups("fault_fork", cases, COUNT(cases) - device_is_pretend());

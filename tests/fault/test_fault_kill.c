@@ -515,6 +515,6 @@ TEST(dead_peer_is_replaced, .group = "processes")
 int main(void)
 {
     /* Apart, as a device takes long to give up so many. */
-    static const struct tests cases[] = {{"victims", WIRE_TCP, 60}, {"processes", WIRE_TCP, 60}};
+    static const struct tests cases[] = {{"victims", WIRE_SHM, 60}, {"processes", WIRE_SHM, 60}};
     return run_groups("fault_kill", cases, COUNT(cases));
 }

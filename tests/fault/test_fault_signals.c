@@ -376,7 +376,7 @@ int main(void)
     static const struct tests cases[] = {
         {"self", WIRE_SELF, 60},
         {"tcp", WIRE_TCP, 60},
-        {"processes", WIRE_TCP, 60},
+        {"processes", WIRE_SHM, 60},
     };
     /* The pretend device has its peers within the process. */
     return run_groups("fault_signals", cases, COUNT(cases) - device_is_pretend());

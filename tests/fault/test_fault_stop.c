@@ -417,6 +417,6 @@ TEST(nothing_waits_for_a_stopped_peer_to_end)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"processes", WIRE_TCP, 50}};
+    static const struct tests cases[] = {{"processes", WIRE_SHM, 50}};
     return run_groups("fault_stop", cases, COUNT(cases));
 }

@@ -321,7 +321,7 @@ int main(void)
     static const struct tests cases[] = {
         {"self", WIRE_SELF, 60},
         {"tcp", WIRE_TCP, 60},
-        {"processes", WIRE_TCP, 90},
+        {"processes", WIRE_SHM, 90},
     };
     return run_groups("keepalive", cases, COUNT(cases));
 }

@@ -484,7 +484,7 @@ int main(void)
         {"self", WIRE_SELF, 240},
         {"tcp", WIRE_TCP, 240},
         {"wrap", WIRE_SELF, 240},
-        {"processes", WIRE_TCP, 320},
+        {"processes", WIRE_SHM, 320},
     };
     return run_groups("barriers", cases, COUNT(cases));
 }

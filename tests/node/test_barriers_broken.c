@@ -520,7 +520,7 @@ int main(void)
     const struct tests cases[] = {
         {"self", WIRE_SELF, 120},
         {"tcp", WIRE_TCP, 120},
-        {"processes", WIRE_TCP, 240},
+        {"processes", WIRE_SHM, 240},
     };
     return run_groups("barriers_broken", cases, COUNT(cases));
 }

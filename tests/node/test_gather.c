@@ -521,7 +521,7 @@ int main(void)
     const struct tests cases[] = {
         {"self", WIRE_SELF, 120},
         {"tcp", WIRE_TCP, 120},
-        {"processes", WIRE_TCP, 120},
+        {"processes", WIRE_SHM, 120},
     };
     return run_groups("gather", cases, COUNT(cases));
 }

@@ -254,7 +254,7 @@ int main(void)
 {
     const struct tests cases[] = {
         {"self", WIRE_SELF, 60},
-        {"processes", WIRE_TCP, 120},
+        {"processes", WIRE_SHM, 120},
     };
     return run_groups("node_alone", cases, COUNT(cases));
 }

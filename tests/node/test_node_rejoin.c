@@ -556,7 +556,7 @@ int main(void)
     const struct tests cases[] = {
         {"self", WIRE_SELF, 120},
         {"tcp", WIRE_TCP, 120},
-        {"processes", WIRE_TCP, 500},
+        {"processes", WIRE_SHM, 500},
     };
     return run_groups("node_rejoin", cases, COUNT(cases));
 }

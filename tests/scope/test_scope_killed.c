@@ -78,6 +78,6 @@ TEST(peer_is_killed_in_a_scope)
 
 int main(void)
 {
-    const struct tests cases[] = {{"processes", WIRE_TCP, 60}};
+    const struct tests cases[] = {{"processes", WIRE_SHM, 60}};
     return run_groups("scope_killed", cases, COUNT(cases));
 }

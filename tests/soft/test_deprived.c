@@ -162,7 +162,7 @@ int main(void)
     static const struct cases cases[] = {
         {"self", WIRE_SELF, 60, add_tests},
         {"tcp", WIRE_TCP, 60, add_tests},
-        {"processes", WIRE_TCP, 60, add_processes},
+        {"processes", WIRE_SHM, 60, add_processes},
     };
     if (!device_is_soft()) {
         puts("1..0 # SKIP the wire is that of the soft transport");

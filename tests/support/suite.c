@@ -19,7 +19,17 @@ static void use_self(void)
 static void use_tcp(void)
 {
     wire = WIRE_TCP;
+    setenv("SLUICE_WIRE", "tcp", 1);
 }
+
+static void use_shm(void)
+{
+    wire = WIRE_SHM;
+    setenv("SLUICE_WIRE", "shm", 1);
+}
+
+static void (*const use_wire[])(void) = {
+    [WIRE_SELF] = use_self, [WIRE_TCP] = use_tcp, [WIRE_SHM] = use_shm};
 
 enum wire current_wire(void)
 {
@@ -116,8 +126,11 @@ int run_cases(const char *name, const struct cases *cases, size_t count)
     }
     Suite *suite = suite_create(name);
     for (size_t i = 0; i < count; i++) {
+        if (!device_is_soft() && strcmp(cases[i].name, "shm") == 0) {
+            continue;
+        }
         TCase *tcase = tcase_create(cases[i].name);
-        tcase_add_checked_fixture(tcase, cases[i].wire == WIRE_SELF ? use_self : use_tcp, NULL);
+        tcase_add_checked_fixture(tcase, use_wire[cases[i].wire], NULL);
         tcase_set_timeout(tcase, PATIENCE * cases[i].seconds);
         if (cases[i].add) {
             cases[i].add(tcase);
@@ -151,6 +164,7 @@ int run_tests(const char *name, unsigned seconds)
     const struct tests groups[] = {
         {"self", WIRE_SELF, seconds},
         {"tcp", WIRE_TCP, seconds},
+        {"shm", WIRE_SHM, seconds},
     };
     return run_groups(name, groups, COUNT(groups));
 }
@@ -160,6 +174,7 @@ int run_on_wires(const char *name, unsigned seconds, void (*add)(TCase *tcase))
     const struct cases cases[] = {
         {"self", WIRE_SELF, seconds, add},
         {"tcp", WIRE_TCP, seconds, add},
+        {"shm", WIRE_SHM, seconds, add},
     };
     return run_cases(name, cases, COUNT(cases));
 }

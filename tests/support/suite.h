@@ -34,7 +34,8 @@
 /* How two ends in one process are joined. */
 enum wire {
     WIRE_SELF = 0, /* one context: on soft within the process */
-    WIRE_TCP = 1   /* two contexts: on soft over TCP */
+    WIRE_TCP = 1,  /* two contexts: on soft over TCP */
+    WIRE_SHM = 2   /* likewise: on soft through shared memory */
 };
 
 /*
@@ -97,10 +98,10 @@ struct tests {
     unsigned seconds;
 };
 
-/* Runs all tests; the result is that of main(). */
+/* Runs all tests, but for a group "shm" on a device, which has no such wire; the result is that of main(). */
 int run_groups(const char *name, const struct tests *groups, size_t count);
 
-/* What most programs want: the same tests on both wires. */
+/* What most programs want: the same tests on all wires. */
 int run_tests(const char *name, unsigned seconds);
 
 /* What is done before and after each test of the program, in its process. */

@@ -110,14 +110,17 @@ void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_
 
 bool slu_soft_shm_wakes_reader(struct shm_writer *writer)
 {
-    slu_soft_shm_fence();
+    atomic_thread_fence(memory_order_seq_cst);
     return atomic_load_explicit(&writer->segment->armed, memory_order_relaxed) != 0 &&
            atomic_exchange_explicit(&writer->segment->armed, 0, memory_order_relaxed) != 0;
 }
 
-void slu_soft_shm_hunger(struct shm_writer *writer)
+bool slu_soft_shm_has_room(struct shm_writer *writer, uint32_t bulk)
 {
-    atomic_store_explicit(&writer->segment->hungry, 1, memory_order_relaxed);
+    if (slu_soft_shm_room(writer) == 0)
+        return false;
+    int room = bulk > 0 ? slu_soft_shm_bulk_room(writer) : 0;
+    return room < 0 || (uint32_t)room >= bulk;
 }
 
 int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record)
@@ -169,12 +172,27 @@ bool slu_soft_shm_wakes_writer(struct shm_reader *reader)
            atomic_exchange_explicit(&reader->segment->hungry, 0, memory_order_relaxed) != 0;
 }
 
-void slu_soft_shm_arm(struct shm_reader *reader, bool armed)
+/*
+ * A word is written here and another one read, and by the peer the other way round: with
+ * the fence between them, here and there, one of the two sees the other's.
+ */
+bool slu_soft_shm_doze(struct shm_reader *reader, struct shm_writer *writer, bool starved,
+                       uint32_t bulk, bool *bell)
 {
-    atomic_store_explicit(&reader->segment->armed, armed ? 1 : 0, memory_order_relaxed);
+    struct shm_record record;
+    atomic_store_explicit(&reader->segment->armed, 1, memory_order_relaxed);
+    if (starved)
+        atomic_store_explicit(&writer->segment->hungry, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    *bell = slu_soft_shm_wakes_writer(reader);
+    if (slu_soft_shm_peek(reader, &record) == 0 &&
+        !(starved && slu_soft_shm_has_room(writer, bulk)))
+        return true;
+    slu_soft_shm_rouse(reader);
+    return false;
 }
 
-void slu_soft_shm_fence(void)
+void slu_soft_shm_rouse(struct shm_reader *reader)
 {
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_store_explicit(&reader->segment->armed, 0, memory_order_relaxed);
 }

@@ -13,8 +13,10 @@
 #include <stdint.h>
 
 #define SHM_LINE 64
+#ifndef SHM_SLOTS /* the test of all interleavings has fewer */
 #define SHM_SLOTS 125
-#define SHM_SEGMENT_BYTES 8192
+#endif
+#define SHM_SEGMENT_BYTES ((3 + SHM_SLOTS) * SHM_LINE)
 /* Of the word before the bytes of a record. */
 #define SHM_HEAD 8
 /* The most that one record carries in slots: others shall have room beside it. */
@@ -34,7 +36,7 @@ struct shm_segment {
     _Alignas(SHM_LINE) uint8_t slots[SHM_SLOTS][SHM_LINE];
 };
 
-_Static_assert(sizeof(struct shm_segment) == SHM_SEGMENT_BYTES, "whole pages");
+_Static_assert(sizeof(struct shm_segment) == SHM_SEGMENT_BYTES, "no padding");
 
 struct shm_writer {
     struct shm_segment *segment; /* the peer made it */
@@ -75,8 +77,8 @@ void slu_soft_shm_publish(struct shm_writer *writer, uint32_t length);
 void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_t length);
 /* After publishing: must the reader be woken? It is told once. */
 bool slu_soft_shm_wakes_reader(struct shm_writer *writer);
-/* The writer waits for room from now on. */
-void slu_soft_shm_hunger(struct shm_writer *writer);
+/* For a record, and for so many bytes of bulk; or the peer has written nonsense. */
+bool slu_soft_shm_has_room(struct shm_writer *writer, uint32_t bulk);
 
 /* 1: there is a record, 0: there is none, -1: the peer has written nonsense. */
 int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record);
@@ -85,10 +87,17 @@ const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct 
                                   uint32_t offset, uint32_t *length);
 /* The writer may use its place again. */
 void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *record);
-/* Must the writer be woken? It is told once. */
+/* Must the writer be woken? It is told once. To be called at each look, in vain or not. */
 bool slu_soft_shm_wakes_writer(struct shm_reader *reader);
-/* Whoever sleeps says so, then calls the fence, and then looks once more. */
-void slu_soft_shm_arm(struct shm_reader *reader, bool armed);
-void slu_soft_shm_fence(void);
+
+/*
+ * Both ends of one side go to sleep: from now on the peer wakes it when there is a
+ * record, or, if it is starved, room as above. False: there is already, and it must not
+ * sleep. *bell: the peer is to be woken at once.
+ */
+bool slu_soft_shm_doze(struct shm_reader *reader, struct shm_writer *writer, bool starved,
+                       uint32_t bulk, bool *bell);
+/* It is awake; the peer may have woken it all the same. */
+void slu_soft_shm_rouse(struct shm_reader *reader);
 
 #endif

@@ -46,7 +46,7 @@ void slu_soft_shm_heat(struct soft_tcp *tcp)
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
     if (tcp->hot_link != NULL)
         return;
-    slu_soft_shm_arm(&tcp->shm->reader, false);
+    slu_soft_shm_rouse(&tcp->shm->reader);
     tcp->shm->fruitless = 0;
     tcp->hot_next = cq->hot;
     tcp->hot_link = &cq->hot;
@@ -63,30 +63,17 @@ static void ring_bell(struct soft_tcp *tcp)
     slu_soft_shm_tell(tcp->fd, &bell, 1, -1);
 }
 
-static bool has_room(struct soft_tcp *tcp)
-{
-    struct soft_shm *shm = tcp->shm;
-    if (slu_soft_shm_room(&shm->writer) == 0)
-        return false;
-    int bulk = shm->bulk_wanted > 0 ? slu_soft_shm_bulk_room(&shm->writer) : 0;
-    return bulk < 0 || (uint32_t)bulk >= shm->bulk_wanted;
-}
-
 /* Nobody looks at it from now on. False: there is something to do, and it stays hot. */
 static bool chill(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
-    struct shm_record record;
-    slu_soft_shm_arm(&shm->reader, true);
-    if (tcp->blocked)
-        slu_soft_shm_hunger(&shm->writer);
-    slu_soft_shm_fence();
-    if (slu_soft_shm_wakes_writer(&shm->reader))
+    bool bell;
+    bool dozes =
+        slu_soft_shm_doze(&shm->reader, &shm->writer, tcp->blocked, shm->bulk_wanted, &bell);
+    if (bell)
         ring_bell(tcp);
-    if (slu_soft_shm_peek(&shm->reader, &record) != 0 || (tcp->blocked && has_room(tcp))) {
-        slu_soft_shm_arm(&shm->reader, false);
+    if (!dozes)
         return false;
-    }
     if (shm->fresh)
         tcp->heard = slu_now();
     shm->fresh = false;
@@ -348,7 +335,7 @@ static bool look(struct soft_tcp *tcp)
         return true;
     if (slu_soft_shm_wakes_writer(&tcp->shm->reader))
         ring_bell(tcp);
-    if (tcp->blocked && has_room(tcp)) {
+    if (tcp->blocked && slu_soft_shm_has_room(&tcp->shm->writer, tcp->shm->bulk_wanted)) {
         slu_soft_tcp_push(tcp);
         if (!tcp->shared)
             return true;

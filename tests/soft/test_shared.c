@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared memory between two processes: what a peer that writes nonsense into it can do,
+ * what a peer that is killed leaves behind, and what is used where there is none.
+ * SLUICE_TEST_KILLS is how many are killed.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "../support/fault.h"
+
+#define BIG ((size_t)300000)
+#define MAPS_MAX 16
+
+/* What this process has mapped of it. */
+struct shared_map {
+    uint8_t *bytes;
+    size_t length;
+};
+
+static uint32_t find_maps(struct shared_map *maps)
+{
+    FILE *file = fopen("/proc/self/maps", "r");
+    char line[512];
+    uint32_t count = 0;
+
+    require(file, "%s", strerror(errno));
+    while (fgets(line, sizeof line, file) && count < MAPS_MAX) {
+        unsigned long start, end;
+
+        if (strstr(line, "memfd:sluice-shm") && sscanf(line, "%lx-%lx", &start, &end) == 2)
+            maps[count++] = (struct shared_map){(uint8_t *)start, end - start};
+    }
+    fclose(file);
+    return count;
+}
+
+/* Maps it once more: the library gives its own back when it likes. */
+static void duplicate(struct shared_map *maps, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        maps[i].bytes = mremap(maps[i].bytes, 0, maps[i].length, MREMAP_MAYMOVE);
+        require(maps[i].bytes != MAP_FAILED, "%s", strerror(errno));
+    }
+}
+
+/* Of a generator of this process's own. */
+static uint32_t draw(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33);
+}
+
+/* Two ranks, each with a channel to the other, and memory that it may use. */
+struct end {
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct sluice_channel *channel;
+    struct memory memory;
+    struct sluice_remote_mr remote;
+};
+
+static void end_open(struct end *end, struct rank *rank)
+{
+    struct sluice_endpoint endpoints[2];
+    struct sluice_remote_mr remotes[2];
+    struct sluice_prepared_channel *prepared;
+
+    end->context = open_context();
+    end->pd = sluice_pd_alloc(end->context);
+    memory_open(&end->memory, end->pd, BIG);
+    prepared = prepare_channel(end->pd, NULL, &endpoints[0]);
+    endpoints[1] = endpoints[0];
+    rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
+    end->channel = sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]);
+    require(end->channel, "%s", sluice_last_error());
+    require_ok(sluice_mr_remote(end->memory.mr, &remotes[0]));
+    remotes[1] = remotes[0];
+    rank_exchange(rank, remotes, remotes, sizeof remotes[0]);
+    end->remote = remotes[!rank->index];
+    require_ok(sluice_channel_wait_connected(end->channel, DEADLINE));
+}
+
+static void end_close(struct end *end)
+{
+    struct shared_map maps[MAPS_MAX];
+
+    sluice_channel_close(end->channel);
+    memory_close(&end->memory);
+    sluice_pd_free(end->pd);
+    sluice_context_close(end->context);
+    require_result(find_maps(maps), 0);
+}
+
+/* One of each kind, of a size that is drawn; ends at the first failure, which it returns. */
+static int work(struct end *end, const struct rank *rank, uint64_t *state, int64_t deadline)
+{
+    static const size_t sizes[] = {8, 40, 300, 2000, 5000, 40000, BIG};
+    size_t size = sizes[draw(state) % COUNT(sizes)];
+    struct sluice_sge sge = memory_sge(&end->memory, 0, size);
+    struct sluice_remote_mr remote;
+    int result;
+
+    require_ok(sluice_remote_mr_slice(&end->remote, 0, size, &remote));
+    result = rank->index == 0 ? sluice_channel_send(end->channel, &sge, 1, deadline)
+                              : sluice_channel_receive(end->channel, &sge, 1, deadline, NULL);
+    if (result == 0)
+        result = sluice_channel_write(end->channel, &sge, 1, &remote, deadline);
+    if (result == 0)
+        result = sluice_channel_read(end->channel, &sge, 1, &remote, deadline);
+    return result;
+}
+
+/* Nonsense. */
+
+enum nonsense { ANY_BYTE, ANY_WORD, FIRST_WORDS, ONE_BIT, ALL_ZERO, ALL_ONES, KINDS };
+
+static void scribble_once(const struct shared_map *map, enum nonsense kind, uint64_t *state)
+{
+    uint32_t at = draw(state) % (uint32_t)(map->length / 8) * 8;
+    uint64_t word = (uint64_t)draw(state) << 32 | draw(state);
+
+    switch (kind) {
+    case ANY_BYTE:
+        map->bytes[at + draw(state) % 8] = (uint8_t)word;
+        break;
+    case ANY_WORD:
+        memcpy(map->bytes + at, &word, sizeof word);
+        break;
+    case FIRST_WORDS: /* of lines: positions, flags, heads of records */
+        map->bytes[at / 64 * 64 + draw(state) % 8] = (uint8_t)word;
+        break;
+    case ONE_BIT:
+        map->bytes[at + draw(state) % 8] ^= (uint8_t)(1U << word % 8);
+        break;
+    case ALL_ZERO:
+        memset(map->bytes, 0, map->length);
+        break;
+    default:
+        memset(map->bytes, 0xff, map->length);
+    }
+}
+
+struct scribbler {
+    struct shared_map maps[MAPS_MAX];
+    uint32_t count;
+    enum nonsense kind;
+    uint64_t state;
+    atomic_bool stop;
+};
+
+static void *scribble(void *argument)
+{
+    struct scribbler *scribbler = argument;
+
+    while (!atomic_load(&scribbler->stop)) {
+        uint32_t map = draw(&scribbler->state) % scribbler->count;
+
+        scribble_once(&scribbler->maps[map], scribbler->kind, &scribbler->state);
+        if (draw(&scribbler->state) % 4 == 0)
+            let_pass(1000 * (draw(&scribbler->state) % 64));
+    }
+    return NULL;
+}
+
+/* Until it fails, or has gone on for long enough. A message that was erased is none. */
+static void suffer(struct end *end, struct rank *rank, uint64_t *state)
+{
+    for (int i = 0; i < 200; i++) {
+        int result = work(end, rank, state, SLUICE_MS(300));
+
+        require(result == 0 || result == -EPROTO || result == -ECONNRESET ||
+                    result == -ETIMEDOUT || result == -EACCES || result == -EMSGSIZE ||
+                    result == -EREMOTEIO || result == -EIO || result == -ECANCELED,
+                "%d: %s", result, sluice_last_error());
+        if (result != 0)
+            return;
+    }
+}
+
+/* Both are used by the library of this process as well, which has no more reason to trust them. */
+static void meet_nonsense(struct rank *rank)
+{
+    const int *kind = rank->argument;
+    uint64_t state = (uint64_t)(*kind + 1);
+
+    for (int round = 0; round < (short_run() ? 4 : 12); round++) {
+        struct scribbler scribbler = {.kind = (enum nonsense)*kind, .state = state};
+        struct memory apart;
+        struct end end;
+        pthread_t thread;
+        uint64_t sizes = state; /* both draw the same */
+
+        end_open(&end, rank);
+        memory_open_at(&apart, end.pd, 65536, SLUICE_ACCESS_LOCAL_WRITE, 0);
+        pattern_fill(apart.bytes, apart.length, 1);
+        require_ok(work(&end, rank, &sizes, DEADLINE));
+        require_ok(work(&end, rank, &sizes, DEADLINE));
+        scribbler.count = find_maps(scribbler.maps);
+        require(scribbler.count >= 2, "%u maps", scribbler.count);
+        duplicate(scribbler.maps, scribbler.count);
+        rank_barrier(rank);
+        if (rank->index == 1)
+            require(pthread_create(&thread, NULL, scribble, &scribbler) == 0, "%d", round);
+        suffer(&end, rank, &sizes);
+        if (rank->index == 1) {
+            atomic_store(&scribbler.stop, true);
+            pthread_join(thread, NULL);
+        }
+        for (uint32_t i = 0; i < scribbler.count; i++)
+            munmap(scribbler.maps[i].bytes, scribbler.maps[i].length);
+        pattern_check(apart.bytes, apart.length, 1);
+        memory_close(&apart);
+        rank_barrier(rank);
+        end_close(&end);
+        draw(&state);
+    }
+}
+
+TEST(nonsense_harms_nobody_else, .times = KINDS)
+{
+    group_run(2, meet_nonsense, &_i, 90);
+}
+
+/* Death. */
+
+#define FLIGHTS 6
+
+static uint32_t kills(void)
+{
+    const char *value = getenv("SLUICE_TEST_KILLS");
+
+    return value ? (uint32_t)strtoul(value, NULL, 10) : short_run() ? 5 : 20;
+}
+
+static void be_killed(struct end *end, struct rank *rank, uint64_t *state)
+{
+    while (work(end, rank, state, DEADLINE) == 0)
+        ;
+    rank_await_death(rank);
+}
+
+/* One of each kind is in flight, and the peer dies somewhere in the middle of them. */
+static void fly(struct end *end, struct rank *rank, uint64_t *state)
+{
+    static const uint32_t opcodes[] = {SLUICE_OP_SEND, SLUICE_OP_WRITE, SLUICE_OP_READ};
+    struct sluice_request requests[FLIGHTS];
+    struct sluice_sge sge = memory_sge(&end->memory, 0, BIG);
+    struct tally tally;
+    uint64_t sizes = *state;
+    int64_t killed;
+
+    for (uint32_t i = 0, rounds = draw(state) % 20; i < rounds; i++)
+        require_ok(work(end, rank, &sizes, DEADLINE));
+    for (uint32_t i = 0; i < FLIGHTS; i++) {
+        requests[i] = request_of(opcodes[i % 3], 0, &sge);
+        requests[i].user_data = i;
+        requests[i].remote = opcodes[i % 3] == SLUICE_OP_SEND ? (struct sluice_remote_mr){0}
+                                                              : end->remote;
+    }
+    tally_open(&tally, 0, FLIGHTS);
+    require_result(sluice_channel_post(end->channel, requests, FLIGHTS, DEADLINE, NULL), FLIGHTS);
+    let_pass(1000 * (draw(state) % 512));
+    rank_kill(rank, 1);
+    killed = fair_now();
+    tally_channel(&tally, end->channel, FLIGHTS, DEADLINE);
+    require(fair_now() - killed < NOTICE, "%lld ms", (long long)(fair_now() - killed) / 1000000);
+    tally_close_channel(&tally, end->channel);
+}
+
+static void lose_one(struct rank *rank)
+{
+    const uint64_t *seed = rank->argument;
+    uint64_t state = *seed;
+    int fds = count_fds();
+    struct end end;
+
+    end_open(&end, rank);
+    if (rank->index == 1)
+        be_killed(&end, rank, &state);
+    fly(&end, rank, &state);
+    end_close(&end);
+    require(settle_fds(fds) <= fds, "%d descriptors, then %d", fds, count_fds());
+}
+
+TEST(killed_ones_leave_nothing)
+{
+    for (uint64_t seed = 1; seed <= kills(); seed++)
+        group_run(2, lose_one, &seed, 50);
+}
+
+/* Without memory. */
+
+static void limit_files(void)
+{
+    const struct rlimit limit = {4096, 4096};
+
+    require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "%s", strerror(errno));
+}
+
+/* Rank 0 may make no file of more than a page, and so no segment. */
+static void go_without(struct rank *rank)
+{
+    struct shared_map maps[MAPS_MAX];
+    uint64_t state = 7;
+    struct end end;
+
+    if (rank->index == 0)
+        limit_files();
+    end_open(&end, rank);
+    for (int i = 0; i < 20; i++)
+        require_ok(work(&end, rank, &state, DEADLINE));
+    require_result(find_maps(maps), 0);
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+TEST(without_memory_a_socket_will_do)
+{
+    group_run(2, go_without, NULL, 50);
+}
+
+int main(void)
+{
+    static const struct tests cases[] = {{"shm", WIRE_SHM, 200}};
+
+    if (!device_is_soft()) {
+        puts("1..0 # SKIP the wire is that of the soft transport");
+        return EXIT_SUCCESS;
+    }
+    return run_groups("shared", cases, COUNT(cases));
+}
