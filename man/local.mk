@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Manual pages, one a line, sorted.
 dist_man1_MANS = \
-	%D%/sluice-launch.1
+	%D%/sluice-launch.1 \
+	%D%/sluice-perf.1
 
 dist_man3_MANS = \
 	%D%/SLUICE_MS.3 \

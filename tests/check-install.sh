@@ -152,6 +152,12 @@ page_is_there() {
 }
 check 'sluice-launch has its page' page_is_there
 
+perf_is_there() {
+  [ -f "$root${mandir:-$prefix/share/man}/man1/sluice-perf.1" ] &&
+    run env SLUICE_DEVICE=soft "$root$prefix/bin/sluice-perf" --iters 10 send_lat
+}
+check 'sluice-perf is installed, with its page, and runs' perf_is_there
+
 # program N: the one of README.md.
 program() {
   awk -v n="$1" '/^```c$/ { inside = ++seen == n; next } /^```/ { inside = 0 } inside' \

@@ -75,6 +75,7 @@ build_checks = \
 	%D%/check-install.sh \
 	%D%/check-instructions.sh \
 	%D%/check-manual.sh \
+	%D%/check-perf.sh \
 	%D%/check-symbols.sh \
 	%D%/check-verbs.sh
 

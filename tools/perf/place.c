@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where things are in a process's memory: for each of its peers an area of what goes to
+ * it, then for each one of what comes from it, then for each two words on lines of their
+ * own, out and in. An area has slots, which messages take in turn. The leader has as
+ * many peers as there are, all others have one, the leader.
+ */
+#include <string.h>
+
+#include "perf.h"
+
+#define LINE 64
+#define WORDS (2 * LINE)
+
+static size_t offset_out(const struct team *team, uint32_t peer, uint64_t number)
+{
+    return peer * team->area + number % team->slots * team->stride;
+}
+
+static size_t offset_in(const struct team *team, uint32_t peers, uint32_t peer, uint64_t number)
+{
+    return (peers + peer) * team->area + number % team->slots * team->stride;
+}
+
+static size_t offset_words(const struct team *team, uint32_t peers, uint32_t peer)
+{
+    return 2 * peers * team->area + peer * WORDS;
+}
+
+size_t place_memory(const struct team *team)
+{
+    return offset_words(team, team->peers, team->peers);
+}
+
+/* Of our memory, of which all of this is. */
+static struct sluice_sge sge_at(const struct team *team, size_t offset, size_t size)
+{
+    struct sluice_sge sge = {0};
+
+    if (sluice_mr_sge(team->mr, offset, size, &sge) != 0)
+        team_fail(team, "name memory");
+    return sge;
+}
+
+struct sluice_sge place_out(const struct team *team, uint32_t peer, uint64_t number, size_t size)
+{
+    return sge_at(team, offset_out(team, peer, number), size);
+}
+
+struct sluice_sge place_in(const struct team *team, uint32_t peer, uint64_t number, size_t size)
+{
+    return sge_at(team, offset_in(team, team->peers, peer, number), size);
+}
+
+static uint64_t *word_at(const struct team *team, size_t offset)
+{
+    return (uint64_t *)((char *)sluice_mr_addr(team->mr) + offset);
+}
+
+uint64_t *place_word_out(const struct team *team, uint32_t peer)
+{
+    return word_at(team, offset_words(team, team->peers, peer));
+}
+
+uint64_t *place_word_in(const struct team *team, uint32_t peer)
+{
+    return word_at(team, offset_words(team, team->peers, peer) + LINE);
+}
+
+struct sluice_sge place_word_sge(const struct team *team, uint32_t peer)
+{
+    return sge_at(team, offset_words(team, team->peers, peer), sizeof(uint64_t));
+}
+
+/* How many peers that one has, and which of them we are. */
+static uint32_t peers_of(const struct team *team)
+{
+    return team->role == 0 ? 1 : team->ranks - 1;
+}
+
+static uint32_t place_of_us(const struct team *team)
+{
+    return team->role == 0 ? 0 : team->role - 1;
+}
+
+static struct sluice_remote_mr remote_at(const struct team *team, uint32_t peer, size_t offset,
+                                         size_t size)
+{
+    struct sluice_remote_mr remote = {0};
+
+    if (sluice_remote_mr_slice(&team->remotes[peer], offset, size, &remote) != 0)
+        team_fail(team, "name a peer's memory");
+    return remote;
+}
+
+struct sluice_remote_mr place_remote_word(const struct team *team, uint32_t peer)
+{
+    return remote_at(team, peer, offset_words(team, peers_of(team), place_of_us(team)) + LINE,
+                     sizeof(uint64_t));
+}
+
+struct sluice_remote_mr place_remote_in(const struct team *team, uint32_t peer, uint64_t number,
+                                        size_t size)
+{
+    return remote_at(team, peer, offset_in(team, peers_of(team), place_of_us(team), number), size);
+}
+
+struct sluice_remote_mr place_remote_out(const struct team *team, uint32_t peer, uint64_t number,
+                                         size_t size)
+{
+    return remote_at(team, peer, offset_out(team, place_of_us(team), number), size);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is to be done: the leader's arguments, which go to all as they are, so it has no
+ * pointers. Who is of another version does not take part.
+ */
+#ifndef PERF_PLAN_H
+#define PERF_PLAN_H
+
+#include <stdint.h>
+
+#define PLAN_SIZES 64
+#define PLAN_WORKS 32
+#define PLAN_MOST_BYTES (UINT64_C(1) << 30)
+#define PLAN_MOST_WINDOW 4096
+#define PLAN_MOST_IDLE 4096
+
+enum level { LEVEL_BLOCKING, LEVEL_SCOPED, LEVEL_UNPOLLED };
+
+enum {
+    PLAN_DIRTY = 1,    /* the sender writes a message before it sends it */
+    PLAN_VALIDATE = 2, /* contents are those of each message, and looked at */
+    PLAN_PIN = 4,      /* each process on a processor of its own */
+    PLAN_WAITED = 8    /* the completion of an unpolled send before the answer */
+};
+
+struct plan {
+    char version[16]; /* of the program */
+    uint32_t size;    /* of this struct */
+    uint32_t flags;   /* PLAN_* */
+    uint32_t level;
+    uint32_t peers, idle_peers;
+    uint32_t window;       /* messages of a stream in flight to each peer */
+    uint32_t inline_bytes; /* messages of at most so many are inline */
+    uint32_t wait_mode;    /* enum sluice_wait_mode */
+    uint32_t work_count, size_count;
+    uint32_t works[PLAN_WORKS]; /* places in perf_works */
+    uint64_t sizes[PLAN_SIZES];
+    uint64_t iterations; /* 0: by the duration */
+    uint64_t warm_up;    /* iterations */
+    int64_t duration;    /* nanoseconds */
+    int64_t deadline;    /* of each operation */
+};
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* What all do at once, and alike: barriers, and connections. */
+#include "perf.h"
+
+int barrier_lead(struct team *team, struct run *run)
+{
+    if (team_meet(team) != 0)
+        return -1;
+    for (uint64_t i = 0; i < run->count; i++) {
+        uint64_t begin = ticks_now(), taken;
+
+        if (sluice_node_barrier(team->node, NULL, 0, SLUICE_BARRIER_DEFAULT, team->deadline) != 0)
+            return team_fail(team, "barrier");
+        taken = ticks_now() - begin;
+        histogram_add(run->times, taken);
+        run->ticks += taken;
+    }
+    return 0;
+}
+
+/* How the endpoints get to the peers is not of the library alone, and is left out. */
+int connect_lead(struct team *team, struct run *run)
+{
+    if (team_meet(team) != 0)
+        return -1;
+    for (uint64_t i = 0; i < run->count; i++) {
+        struct sluice_multichannel *channels = NULL;
+        uint64_t taken = 0;
+
+        if (link_connect(team, &channels, &taken) != 0)
+            return -1;
+        histogram_add(run->times, taken);
+        run->ticks += taken;
+        /* Who closes at once would be lost to those who still wait for it. */
+        if (team_meet(team) != 0) {
+            sluice_multichannel_close(channels);
+            return -1;
+        }
+        sluice_multichannel_close(channels);
+    }
+    return 0;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One-sided work on one peer, one operation at a time. The peer of a read or an atomic
+ * does nothing; that of a write watches its memory, and writes back.
+ */
+#include <inttypes.h>
+#include <sched.h>
+#include <string.h>
+
+#include "perf.h"
+
+/* Gives way, and looks at the peer and at the clock, only so often. */
+#define SPINS_A_TURN 64
+#define SPINS_A_LOOK 4096
+
+static int do_one(struct team *team, const struct sluice_request *request, struct run *run,
+                  const char *what)
+{
+    uint64_t begin = ticks_now(), taken;
+
+    if (calls_do(team, &calls_any, request, 1, what) != 0)
+        return -1;
+    taken = ticks_now() - begin;
+    histogram_add(run->times, taken);
+    run->ticks += taken;
+    return 0;
+}
+
+/* What is read, or written over, is there before anybody begins. */
+int watch_follow(struct team *team, struct run *run)
+{
+    for (uint64_t i = 0; content_matters(team) && i < team->slots && run->size > 0; i++)
+        content_write(team, 0, i, run->size);
+    *place_word_in(team, 0) = 0;
+    return team_meet(team);
+}
+
+int read_lat_lead(struct team *team, struct run *run)
+{
+    if (team_meet(team) != 0)
+        return -1;
+    for (uint64_t i = 0; i < run->count; i++) {
+        uint64_t slot = i % team->slots;
+        struct sluice_request read = {.opcode = SLUICE_OP_READ,
+                                      .sge_count = 1,
+                                      .sge = place_in(team, 0, slot, run->size),
+                                      .remote = place_remote_out(team, 0, slot, run->size)};
+
+        if (do_one(team, &read, run, "read") != 0 || content_check(team, run, 0, slot) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The old value tells that each was done once: it is looked at in any case. */
+int cas_lat_lead(struct team *team, struct run *run)
+{
+    uint64_t *old = place_word_out(team, 0);
+
+    if (team_meet(team) != 0)
+        return -1;
+    for (uint64_t i = 0; i < run->count; i++) {
+        struct sluice_request swap = {.opcode = SLUICE_OP_COMPARE_SWAP,
+                                      .sge_count = 1,
+                                      .sge = place_word_sge(team, 0),
+                                      .remote = place_remote_word(team, 0),
+                                      .operand = {i, i + 1}};
+
+        *old = UINT64_MAX;
+        if (do_one(team, &swap, run, "compare and swap") != 0)
+            return -1;
+        if (*old != i)
+            return team_complain(team, "cas_lat: the word was %" PRIu64 ", not %" PRIu64, *old, i);
+    }
+    return 0;
+}
+
+/* The message, unless it is the word itself, and then the word. */
+static int write_out(struct team *team, const struct run *run, uint64_t number)
+{
+    struct sluice_request list[2];
+    uint32_t count = 0;
+
+    *place_word_out(team, 0) = number + 1;
+    if (run->size > sizeof(uint64_t))
+        list[count++] =
+            (struct sluice_request){.opcode = SLUICE_OP_WRITE,
+                                    .flags = calls_flags(team, run->size),
+                                    .sge_count = 1,
+                                    .sge = place_out(team, 0, number, run->size),
+                                    .remote = place_remote_in(team, 0, number, run->size)};
+    list[count++] = (struct sluice_request){.opcode = SLUICE_OP_WRITE,
+                                            .flags = calls_flags(team, sizeof(uint64_t)),
+                                            .sge_count = 1,
+                                            .sge = place_word_sge(team, 0),
+                                            .remote = place_remote_word(team, 0)};
+    return calls_do(team, &calls_any, list, count, "write");
+}
+
+/* A poll serves who writes, and costs less than the thread that does so while nobody polls. */
+static int watch(struct team *team, uint64_t number)
+{
+    const uint64_t *word = place_word_in(team, 0);
+    int64_t begin = 0;
+
+    for (uint32_t spins = 1; sluice_load_acquire64(word) != number + 1; spins++) {
+        struct sluice_completion completion;
+
+        if (sluice_multichannel_poll(team->channels, &completion, 1) < 0)
+            return team_fail(team, "poll");
+        if (spins % SPINS_A_TURN == 0 && team->plan.wait_mode != SLUICE_WAIT_SPIN)
+            sched_yield();
+        if (spins % SPINS_A_LOOK != 0)
+            continue;
+        if (sluice_multichannel_peer_state(team->channels, 0) != SLUICE_STATE_READY)
+            return team_complain(team, "write_lat: the peer is lost");
+        if (begin == 0)
+            begin = clock_nanoseconds();
+        if (clock_nanoseconds() - begin > team->deadline)
+            return team_complain(team, "write_lat: nothing was written before the deadline");
+    }
+    return 0;
+}
+
+static int check(const struct team *team, const struct run *run, uint64_t number)
+{
+    return run->size > sizeof(uint64_t) ? content_check(team, run, 0, number) : 0;
+}
+
+int write_lat_lead(struct team *team, struct run *run)
+{
+    *place_word_in(team, 0) = 0;
+    if (team_meet(team) != 0)
+        return -1;
+    for (uint64_t i = 0; i < run->count; i++) {
+        uint64_t begin, taken;
+
+        if (content_matters(team))
+            content_write(team, 0, i, run->size);
+        begin = ticks_now();
+        if (write_out(team, run, i) != 0 || watch(team, i) != 0)
+            return -1;
+        taken = ticks_now() - begin;
+        histogram_add(run->times, taken);
+        run->ticks += taken;
+        if (check(team, run, i) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int write_lat_follow(struct team *team, struct run *run)
+{
+    *place_word_in(team, 0) = 0;
+    if (team_meet(team) != 0)
+        return -1;
+    for (uint64_t i = 0; i < run->count; i++) {
+        if (watch(team, i) != 0 || check(team, run, i) != 0)
+            return -1;
+        if (content_matters(team))
+            content_write(team, 0, i, run->size);
+        if (write_out(team, run, i) != 0)
+            return -1;
+    }
+    return 0;
+}
