@@ -23,5 +23,7 @@ noinst_PROGRAMS += %D%/noop
 
 EXTRA_DIST += \
 	%D%/README.md \
+	%D%/compare \
 	%D%/instructions \
+	%D%/peers/mpi.c \
 	%D%/softroce
