@@ -125,25 +125,35 @@ static void send_one(struct transfer *transfer, size_t size, const uint32_t *imm
     verify(transfer, size, key);
 }
 
-TEST(send_and_receive)
+static void send_bare(struct transfer *transfer, size_t size)
+{
+    send_one(transfer, size, NULL);
+}
+
+static void send_marked(struct transfer *transfer, size_t size)
+{
+    uint32_t immediate = 0xfedc0000U + (uint32_t)size;
+    send_one(transfer, size, &immediate);
+}
+
+static void try_sizes(void (*move)(struct transfer *transfer, size_t size))
 {
     struct transfer transfer;
     transfer_open(&transfer, GREATEST);
     for (size_t i = 0; i < size_count(); i++) {
-        send_one(&transfer, sizes[i], NULL);
+        move(&transfer, sizes[i]);
     }
     transfer_close(&transfer);
 }
 
+TEST(send_and_receive)
+{
+    try_sizes(send_bare);
+}
+
 TEST(send_with_immediate)
 {
-    struct transfer transfer;
-    transfer_open(&transfer, GREATEST);
-    for (size_t i = 0; i < size_count(); i++) {
-        uint32_t immediate = 0xfedc0000U + (uint32_t)i;
-        send_one(&transfer, sizes[i], &immediate);
-    }
-    transfer_close(&transfer);
+    try_sizes(send_marked);
 }
 
 static void write_one(struct transfer *transfer, size_t size)
@@ -158,16 +168,12 @@ static void write_one(struct transfer *transfer, size_t size)
 
 TEST(write_to_memory)
 {
-    struct transfer transfer;
-    transfer_open(&transfer, GREATEST);
-    for (size_t i = 0; i < size_count(); i++) {
-        write_one(&transfer, sizes[i]);
-    }
-    transfer_close(&transfer);
+    try_sizes(write_one);
 }
 
-static void write_immediate_one(struct transfer *transfer, size_t size, uint32_t immediate)
+static void write_immediate_one(struct transfer *transfer, size_t size)
 {
+    uint32_t immediate = (uint32_t)size + transfer->sge_count;
     uint64_t key = pattern_key(0, 2, (uint32_t)size);
     fill(transfer, size, key);
     struct sluice_remote_mr remote = memory_remote(&transfer->target, 0, size);
@@ -183,12 +189,7 @@ static void write_immediate_one(struct transfer *transfer, size_t size, uint32_t
 
 TEST(write_with_immediate)
 {
-    struct transfer transfer;
-    transfer_open(&transfer, GREATEST);
-    for (size_t i = 0; i < size_count(); i++) {
-        write_immediate_one(&transfer, sizes[i], (uint32_t)i);
-    }
-    transfer_close(&transfer);
+    try_sizes(write_immediate_one);
 }
 
 /* The reader's memory is the target of the transfer; it pulls from the source. */
@@ -204,12 +205,7 @@ static void read_one(struct transfer *transfer, size_t size)
 
 TEST(read_from_memory)
 {
-    struct transfer transfer;
-    transfer_open(&transfer, GREATEST);
-    for (size_t i = 0; i < size_count(); i++) {
-        read_one(&transfer, sizes[i]);
-    }
-    transfer_close(&transfer);
+    try_sizes(read_one);
 }
 
 TEST(lists_of_elements)
@@ -223,7 +219,7 @@ TEST(lists_of_elements)
             uint32_t immediate = count;
             send_one(&transfer, list_sizes[i], count % 2 ? &immediate : NULL);
             write_one(&transfer, list_sizes[i]);
-            write_immediate_one(&transfer, list_sizes[i], count);
+            write_immediate_one(&transfer, list_sizes[i]);
             read_one(&transfer, list_sizes[i]);
         }
     }

@@ -81,14 +81,11 @@ static void pass_often(struct ranks *ranks, uint32_t rank)
 
 TEST(counts_that_wrap, .group = "wrap")
 {
-    struct ranks ranks;
     if (short_run() || SANITIZED) {
         return;
     }
     memset(arrived, 0, sizeof(arrived));
-    ranks_open(&ranks, 2, NULL);
-    ranks_run(&ranks, pass_often);
-    ranks_close(&ranks);
+    ranks_try(2, NULL, pass_often);
 }
 
 /* Neither inline writes, nor room for more than one of them; and each way to wait. */
@@ -205,11 +202,8 @@ static void come_without_time(struct ranks *ranks, uint32_t rank)
 
 TEST(deadlines_of_zero)
 {
-    struct ranks ranks;
     memset(arrived, 0, sizeof(arrived));
-    ranks_open(&ranks, 4, NULL);
-    ranks_run(&ranks, come_without_time);
-    ranks_close(&ranks);
+    ranks_try(4, NULL, come_without_time);
 }
 
 /* Every rank writes to every other one, and finds what all wrote. */
@@ -341,18 +335,12 @@ TEST(all_results_are_kept)
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .send_depth = FULL_DEPTH, .receive_depth = FULL_DEPTH};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct ranks ranks;
-    ranks_open(&ranks, FULL_RANKS, &attr);
-    ranks_run(&ranks, keep_all_results);
-    ranks_close(&ranks);
+    ranks_try(FULL_RANKS, &attr, keep_all_results);
 }
 
 TEST(results_are_kept)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 3, NULL);
-    ranks_run(&ranks, keep_results);
-    ranks_close(&ranks);
+    ranks_try(3, NULL, keep_results);
 }
 
 /* Many more ranks than processors, in processes. */

@@ -92,10 +92,7 @@ static void miss_one(struct ranks *ranks, uint32_t rank)
 
 TEST(a_rank_that_never_comes)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 4, NULL);
-    ranks_run(&ranks, miss_one);
-    ranks_close(&ranks);
+    ranks_try(4, NULL, miss_one);
 }
 
 /* Who was asked, and given no time to answer, is blamed as well. */
@@ -129,10 +126,7 @@ static void miss_one_of_many(struct ranks *ranks, uint32_t rank)
 
 TEST(one_of_many_never_comes)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 8, NULL);
-    ranks_run(&ranks, miss_one_of_many);
-    ranks_close(&ranks);
+    ranks_try(8, NULL, miss_one_of_many);
 }
 
 /* All have come, but each to another barrier: nobody is said to be missing. */
@@ -153,10 +147,7 @@ static void wait_in_a_ring(struct ranks *ranks, uint32_t rank)
 
 TEST(a_ring_of_groups)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 3, NULL);
-    ranks_run(&ranks, wait_in_a_ring);
-    ranks_close(&ranks);
+    ranks_try(3, NULL, wait_in_a_ring);
 }
 
 /* Where nobody may read, nobody is accused, and no connection is lost by trying. */
@@ -179,10 +170,7 @@ TEST(no_reads)
     const struct sluice_channel_attr channel = {.size = sizeof(channel),
                                                 .access = SLUICE_ACCESS_REMOTE_WRITE};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct ranks ranks;
-    ranks_open(&ranks, 4, &attr);
-    ranks_run(&ranks, miss_without_reads);
-    ranks_close(&ranks);
+    ranks_try(4, &attr, miss_without_reads);
 }
 
 /* A question stands behind a message that nobody takes: it is not asked twice, and ends nothing. */
@@ -224,10 +212,7 @@ static void ask_in_vain(struct ranks *ranks, uint32_t rank)
 
 TEST(a_question_in_vain)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 2, NULL);
-    ranks_run(&ranks, ask_in_vain);
-    ranks_close(&ranks);
+    ranks_try(2, NULL, ask_in_vain);
 }
 
 /* Rank 0 waits for room in a full queue, and sleeps, while rank 2 gives up. */
@@ -262,10 +247,7 @@ TEST(no_room)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .send_depth = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct ranks ranks;
-    ranks_open(&ranks, 3, &attr);
-    ranks_run(&ranks, wait_for_room);
-    ranks_close(&ranks);
+    ranks_try(3, &attr, wait_for_room);
 }
 
 /* Who was told by one group tells the next one; groups without such a rank go on. */
@@ -292,10 +274,7 @@ static void spread(struct ranks *ranks, uint32_t rank)
 
 TEST(groups_that_fail)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 5, NULL);
-    ranks_run(&ranks, spread);
-    ranks_close(&ranks);
+    ranks_try(5, NULL, spread);
 }
 
 /* Rank 1 writes a word into its line at rank 0. */
@@ -407,10 +386,7 @@ TEST(a_lost_connection)
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct ranks ranks;
-    ranks_open(&ranks, 3, &attr);
-    ranks_run(&ranks, lose_rank);
-    ranks_close(&ranks);
+    ranks_try(3, &attr, lose_rank);
 }
 
 /* Rank 1 loses rank 2, learns of it by itself, and closes its node: it is not to blame. */
@@ -443,10 +419,7 @@ TEST(a_loss_that_was_told)
     const struct sluice_channel_attr channel = {
         .size = sizeof(channel), .ack_timeout = 14, .keepalive = SLUICE_S(1)};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct ranks ranks;
-    ranks_open(&ranks, 3, &attr);
-    ranks_run(&ranks, leave_for_another);
-    ranks_close(&ranks);
+    ranks_try(3, &attr, leave_for_another);
 }
 
 /* The last rank is killed, outside of the barrier or in it. */

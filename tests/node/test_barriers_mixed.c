@@ -95,10 +95,7 @@ static void say_it_otherwise(struct ranks *ranks, uint32_t rank)
 
 TEST(the_same_in_other_words)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, RANKS, NULL);
-    ranks_run(&ranks, say_it_otherwise);
-    ranks_close(&ranks);
+    ranks_try(RANKS, NULL, say_it_otherwise);
 }
 
 int main(void)

@@ -45,11 +45,8 @@ static void give_all_lengths(struct ranks *ranks, uint32_t rank)
 
 TEST(lengths_of_values)
 {
-    struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        ranks_open(&ranks, sizes[i], NULL);
-        ranks_run(&ranks, give_all_lengths);
-        ranks_close(&ranks);
+        ranks_try(sizes[i], NULL, give_all_lengths);
     }
 }
 
@@ -63,11 +60,8 @@ static void give_often(struct ranks *ranks, uint32_t rank)
 
 TEST(ranks_that_run_ahead)
 {
-    struct ranks ranks;
     for (size_t i = 1; i < COUNT(sizes); i++) {
-        ranks_open(&ranks, sizes[i], NULL);
-        ranks_run(&ranks, give_often);
-        ranks_close(&ranks);
+        ranks_try(sizes[i], NULL, give_often);
     }
 }
 
@@ -98,13 +92,8 @@ static void give_alone(struct ranks *ranks, uint32_t rank)
 
 TEST(deadlines_of_zero)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 3, NULL);
-    ranks_run(&ranks, give_without_time);
-    ranks_close(&ranks);
-    ranks_open(&ranks, 1, NULL);
-    ranks_run(&ranks, give_alone);
-    ranks_close(&ranks);
+    ranks_try(3, NULL, give_without_time);
+    ranks_try(1, NULL, give_alone);
 }
 
 /* Neither inline writes, nor room for more than one request; and each way to wait. */
@@ -155,10 +144,7 @@ static void mix(struct ranks *ranks, uint32_t rank)
 
 TEST(beside_barriers_and_messages)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 4, NULL);
-    ranks_run(&ranks, mix);
-    ranks_close(&ranks);
+    ranks_try(4, NULL, mix);
 }
 
 /* No result that the program has left for later is lost to an allgather. */
@@ -193,10 +179,7 @@ TEST(results_left_for_later)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .send_depth = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct ranks ranks;
-    ranks_open(&ranks, 3, &attr);
-    ranks_run(&ranks, leave_results);
-    ranks_close(&ranks);
+    ranks_try(3, &attr, leave_results);
 }
 
 /* With the handles each rank writes its block into the memory of all that share one. */
@@ -235,11 +218,8 @@ static void write_to_all(struct ranks *ranks, uint32_t rank)
 
 TEST(shared_regions)
 {
-    struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        ranks_open(&ranks, sizes[i], NULL);
-        ranks_run(&ranks, write_to_all);
-        ranks_close(&ranks);
+        ranks_try(sizes[i], NULL, write_to_all);
     }
 }
 
@@ -358,10 +338,7 @@ static void miss_one(struct ranks *ranks, uint32_t rank)
 
 TEST(a_rank_that_never_comes)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 4, NULL);
-    ranks_run(&ranks, miss_one);
-    ranks_close(&ranks);
+    ranks_try(4, NULL, miss_one);
 }
 
 /* A piece stands behind a message that nobody takes; the memory it is in is used again later. */
@@ -397,13 +374,8 @@ TEST(a_piece_in_vain)
 {
     const struct sluice_channel_attr channel = {.size = sizeof(channel), .max_inline = 1};
     const struct sluice_node_attr attr = {.size = sizeof(attr), .channel = &channel};
-    struct ranks ranks;
-    ranks_open(&ranks, 2, NULL);
-    ranks_run(&ranks, give_in_vain);
-    ranks_close(&ranks);
-    ranks_open(&ranks, 2, &attr);
-    ranks_run(&ranks, give_in_vain);
-    ranks_close(&ranks);
+    ranks_try(2, NULL, give_in_vain);
+    ranks_try(2, &attr, give_in_vain);
 }
 
 #define SLOTS_AT 64

@@ -290,13 +290,10 @@ static void stop_at_different_times(struct ranks *ranks, uint32_t rank)
 TEST(orderly_end)
 {
     static const uint32_t sizes[] = {1, 2, 3, 5, 8};
-    struct ranks ranks;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         for (uint32_t algorithm = 1; algorithm <= 3; algorithm++) {
             const struct sluice_node_attr attr = {.size = sizeof(attr), .barrier = algorithm};
-            ranks_open(&ranks, sizes[i], &attr);
-            ranks_run(&ranks, stop_at_different_times);
-            ranks_close(&ranks);
+            ranks_try(sizes[i], &attr, stop_at_different_times);
         }
     }
 }
@@ -333,10 +330,7 @@ static void leave_work(struct ranks *ranks, uint32_t rank)
 
 TEST(an_end_that_fails)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 3, NULL);
-    ranks_run(&ranks, leave_work);
-    ranks_close(&ranks);
+    ranks_try(3, NULL, leave_work);
 }
 
 /*
@@ -371,10 +365,7 @@ static void wait_for_work(struct ranks *ranks, uint32_t rank)
 
 TEST(an_end_that_fails_elsewhere)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 3, NULL);
-    ranks_run(&ranks, wait_for_work);
-    ranks_close(&ranks);
+    ranks_try(3, NULL, wait_for_work);
 }
 
 /* The multichannel is the node's: the program cannot end it. */

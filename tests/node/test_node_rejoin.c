@@ -156,10 +156,7 @@ static void come_again_in_turns(struct ranks *ranks, uint32_t rank)
 
 TEST(each_rank_in_turn)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 3, &watchful_node);
-    ranks_run(&ranks, come_again_in_turns);
-    ranks_close(&ranks);
+    ranks_try(3, &watchful_node, come_again_in_turns);
 }
 
 /* Ranks 1 and 2 of four, which know of each other that they are new. */
@@ -190,10 +187,7 @@ static void come_again_together(struct ranks *ranks, uint32_t rank)
 
 TEST(two_at_once)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 4, &watchful_node);
-    ranks_run(&ranks, come_again_together);
-    ranks_close(&ranks);
+    ranks_try(4, &watchful_node, come_again_together);
 }
 
 /* Rank 1 comes when rank 2 is not there, which comes later, and is new to it as to all. */
@@ -244,10 +238,7 @@ static void come_again_one_by_one(struct ranks *ranks, uint32_t rank)
 
 TEST(one_while_another_is_away)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 4, &watchful_node);
-    ranks_run(&ranks, come_again_one_by_one);
-    ranks_close(&ranks);
+    ranks_try(4, &watchful_node, come_again_one_by_one);
 }
 
 /* Only the connection is lost: both sides make it new. */
@@ -275,10 +266,7 @@ static void come_to_each_other(struct ranks *ranks, uint32_t rank)
 
 TEST(two_that_live)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 3, &watchful_node);
-    ranks_run(&ranks, come_to_each_other);
-    ranks_close(&ranks);
+    ranks_try(3, &watchful_node, come_to_each_other);
 }
 
 /* A rank that waits for one that has begun to make a third one new does not wait in vain. */
@@ -305,10 +293,7 @@ static void wait_in_vain(struct ranks *ranks, uint32_t rank)
 
 TEST(others_are_told)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 3, NULL);
-    ranks_run(&ranks, wait_in_vain);
-    ranks_close(&ranks);
+    ranks_try(3, NULL, wait_in_vain);
 }
 
 static void check_state(const struct ranks *ranks, uint32_t rank, int state)
@@ -424,10 +409,7 @@ static void refuse_endpoints(struct ranks *ranks, uint32_t rank)
 
 TEST(endpoints_that_are_refused)
 {
-    struct ranks ranks;
-    ranks_open(&ranks, 3, NULL);
-    ranks_run(&ranks, refuse_endpoints);
-    ranks_close(&ranks);
+    ranks_try(3, NULL, refuse_endpoints);
 }
 
 /*

@@ -78,6 +78,15 @@ void ranks_run(struct ranks *ranks, void (*function)(struct ranks *ranks, uint32
     }
 }
 
+void ranks_try(uint32_t count, const struct sluice_node_attr *attr,
+               void (*function)(struct ranks *ranks, uint32_t rank))
+{
+    struct ranks ranks;
+    ranks_open(&ranks, count, attr);
+    ranks_run(&ranks, function);
+    ranks_close(&ranks);
+}
+
 void ranks_meet(struct ranks *ranks)
 {
     pthread_barrier_wait(&ranks->meeting);
