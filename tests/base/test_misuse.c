@@ -136,6 +136,16 @@ static void require_returned(const struct mistake *mistake, const struct ending 
     require(strstr(ending->text, "sluice: misuse: "), "%s", ending->text);
 }
 
+/* Two processes need not have the same thing at the same address. */
+static void hide_addresses(char *text)
+{
+    for (char *at = text; (at = strstr(at, "0x"));) {
+        at += 2;
+        memmove(at, at + strspn(at, "0123456789abcdef"),
+                strlen(at + strspn(at, "0123456789abcdef")) + 1);
+    }
+}
+
 TEST(misuse_is_returned_or_aborts)
 {
     for (size_t i = 0; misuses[i].row; i++) {
@@ -145,6 +155,8 @@ TEST(misuse_is_returned_or_aborts)
         require(WIFSIGNALED(aborted.status) && WTERMSIG(aborted.status) == SIGABRT,
                 "%s, '%s': status %#x, '%s'", misuses[i].row, misuses[i].words, aborted.status,
                 aborted.text);
+        hide_addresses(returned.text);
+        hide_addresses(aborted.text);
         require(strcmp(aborted.text, returned.text) == 0, "%s: '%s', not '%s'", misuses[i].row,
                 aborted.text, returned.text);
     }
