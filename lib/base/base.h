@@ -10,7 +10,7 @@
  *   log                        on environment and called
  *   misuse, spelling           on log
  *   attr, fork                 on misuse, and on log and descriptor
- *   object                     on fork
+ *   object, awaited            on fork
  */
 #ifndef SLU_BASE_H
 #define SLU_BASE_H

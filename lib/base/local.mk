@@ -4,6 +4,8 @@
 lib_libsluice_la_SOURCES += \
 	%D%/attr.c \
 	%D%/attr.h \
+	%D%/awaited.c \
+	%D%/awaited.h \
 	%D%/base.h \
 	%D%/bytes.h \
 	%D%/called.c \

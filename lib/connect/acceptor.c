@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -19,12 +20,23 @@
 #define PAUSE_TIME SLUICE_MS(100)
 /* Connections taken in one go, so that others have their turn. */
 #define ACCEPTS 64
+#define FEWEST_PLACES 4
+
+static uint32_t count_places(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= SLU_PLACES)
+        return SLU_PLACES;
+    return limit.rlim_cur / 4 > FEWEST_PLACES ? (uint32_t)(limit.rlim_cur / 4) : FEWEST_PLACES;
+}
 
 void slu_acceptor_init(struct slu_acceptor *acceptor, int epoll, uint64_t tag)
 {
     memset(acceptor, 0, sizeof *acceptor);
     acceptor->epoll = epoll;
     acceptor->tag = tag;
+    acceptor->places = count_places();
     for (int i = 0; i < SLU_LISTENERS; i++)
         acceptor->listeners[i] = -1;
     for (uint32_t i = 0; i < SLU_PLACES; i++)
@@ -73,11 +85,16 @@ static void drop(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
     acceptor->count--;
 }
 
-void slu_acceptor_close(struct slu_acceptor *acceptor)
+void slu_acceptor_clear(struct slu_acceptor *acceptor)
 {
-    for (uint32_t i = 0; i < SLU_PLACES; i++)
+    for (uint32_t i = 0; i < acceptor->places; i++)
         if (acceptor->conns[i].talk.fd >= 0)
             drop(acceptor, &acceptor->conns[i]);
+}
+
+void slu_acceptor_close(struct slu_acceptor *acceptor)
+{
+    slu_acceptor_clear(acceptor);
     for (int i = 0; i < SLU_LISTENERS; i++) {
         if (acceptor->listeners[i] >= 0)
             slu_fd_close(acceptor->listeners[i]);
@@ -95,10 +112,12 @@ static void watch_listeners(struct slu_acceptor *acceptor, bool paused)
     acceptor->pause_since = slu_now();
 }
 
-/* Strangers first, and of the same kind the oldest. */
+/* Strangers first, of those the silent ones, and of the same kind the oldest. */
 static bool goes_before(const struct slu_pending_conn *a, const struct slu_pending_conn *b)
 {
-    return a->known != b->known ? !a->known : a->since < b->since;
+    if (a->known != b->known)
+        return !a->known;
+    return a->spoke != b->spoke ? !a->spoke : a->since < b->since;
 }
 
 /* A free place, or one that may be made free; NULL: none. */
@@ -106,7 +125,7 @@ static struct slu_pending_conn *find_place(struct slu_acceptor *acceptor, int64_
 {
     struct slu_pending_conn *first = &acceptor->conns[0];
 
-    for (uint32_t i = 0; i < SLU_PLACES; i++) {
+    for (uint32_t i = 0; i < acceptor->places; i++) {
         struct slu_pending_conn *conn = &acceptor->conns[i];
 
         if (conn->talk.fd < 0)
@@ -120,11 +139,17 @@ static struct slu_pending_conn *find_place(struct slu_acceptor *acceptor, int64_
 }
 
 /* Whoever speaks another language is told from the first bytes. */
-static bool is_possible(const struct slu_acceptor *acceptor, const struct slu_talk *talk)
+static bool is_possible(const struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
 {
+    const struct slu_talk *talk = &conn->talk;
     uint32_t count = talk->got < acceptor->magic_bytes ? talk->got : acceptor->magic_bytes;
 
-    return memcmp(talk->bytes, acceptor->magic, count) == 0;
+    if (conn->begun)
+        return true;
+    if (memcmp(talk->bytes, acceptor->magic, count) != 0)
+        return false;
+    conn->begun = count == acceptor->magic_bytes;
+    return true;
 }
 
 static void hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
@@ -133,7 +158,7 @@ static void hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
 
     while ((state = slu_talk_hear(&conn->talk)) == SLU_TALK_WHOLE) {
         enum slu_heard heard =
-            is_possible(acceptor, &conn->talk) ? acceptor->hear(acceptor, conn) : SLU_HEARD_DROP;
+            is_possible(acceptor, conn) ? acceptor->hear(acceptor, conn) : SLU_HEARD_DROP;
 
         if (heard == SLU_HEARD_TAKEN) {
             conn->talk.fd = -1;
@@ -143,8 +168,28 @@ static void hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
         if (heard == SLU_HEARD_DROP)
             break;
     }
-    if (state != SLU_TALK_MORE || !is_possible(acceptor, &conn->talk))
+    if (state != SLU_TALK_MORE || !is_possible(acceptor, conn))
         drop(acceptor, conn);
+}
+
+/*
+ * Nothing more can be opened: a stranger that says nothing makes room for whoever waits, who
+ * may have something to say. False: there is none.
+ */
+static bool make_room(struct slu_acceptor *acceptor, int64_t now)
+{
+    struct slu_pending_conn *first = NULL;
+
+    for (uint32_t i = 0; i < acceptor->places; i++) {
+        struct slu_pending_conn *conn = &acceptor->conns[i];
+
+        if (conn->talk.fd >= 0 && !conn->known && now - conn->since >= SILENT_TIME &&
+            (first == NULL || conn->since < first->since))
+            first = conn;
+    }
+    if (first != NULL)
+        drop(acceptor, first);
+    return first != NULL;
 }
 
 static bool lacks_resources(int error)
@@ -167,6 +212,8 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
     fd = slu_fd_accept(acceptor->listeners[listener], NULL, NULL);
     if (fd < 0) {
         if (lacks_resources(errno)) {
+            if (make_room(acceptor, now))
+                return true;
             if (!acceptor->starved)
                 slu_log(SLUICE_LOG_ERROR, "cannot let a peer in, trying again: %m");
             acceptor->starved = true;
@@ -185,8 +232,9 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
         drop(acceptor, conn);
     conn->talk = talk;
     conn->since = now;
-    conn->known = false;
+    conn->known = conn->begun = conn->spoke = false;
     conn->is_unix = acceptor->is_unix[listener];
+    conn->stage = 0;
     acceptor->count++;
     if (watch(acceptor, EPOLL_CTL_ADD, fd, EPOLLIN, (uint32_t)(conn - acceptor->conns)) < 0)
         drop(acceptor, conn);
@@ -217,7 +265,7 @@ bool slu_acceptor_is_busy(const struct slu_acceptor *acceptor)
 
 bool slu_acceptor_tick(struct slu_acceptor *acceptor, int64_t now)
 {
-    for (uint32_t i = 0; i < SLU_PLACES && acceptor->count > 0; i++)
+    for (uint32_t i = 0; i < acceptor->places && acceptor->count > 0; i++)
         if (acceptor->conns[i].talk.fd >= 0 && now - acceptor->conns[i].since >= TALK_TIME)
             drop(acceptor, &acceptor->conns[i]);
     if (acceptor->paused && now - acceptor->pause_since >= PAUSE_TIME)

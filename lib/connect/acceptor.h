@@ -16,13 +16,16 @@
 #include "connect/stream.h"
 
 #define SLU_PLACES 128
-#define SLU_LISTENERS 2
+#define SLU_LISTENERS 8
 
 struct slu_pending_conn {
     struct slu_talk talk;
     int64_t since;
-    bool known;   /* it has shown that it knows the key of the listener */
-    bool is_unix; /* came over a Unix socket */
+    bool known;    /* it has shown that it knows the key of the listener */
+    bool spoke;    /* it has said all that can be said without a proof */
+    bool begun;    /* as it must: what it says next may replace that in the talk */
+    bool is_unix;  /* came over a Unix socket */
+    uint8_t stage; /* the user's; 0 at first */
 };
 
 enum slu_heard {
@@ -34,6 +37,7 @@ enum slu_heard {
 struct slu_acceptor {
     /* All that was wanted of it is there. */
     enum slu_heard (*hear)(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
+    uint32_t places; /* that are used: fewer than there are if the process may open few files */
     /* How much a connection is to say first, and how that must begin. */
     uint32_t hello, magic_bytes;
     const uint8_t *magic;
@@ -48,10 +52,13 @@ struct slu_acceptor {
     struct slu_pending_conn conns[SLU_PLACES];
 };
 
+/* Of the files that the process may have open, strangers get no more than a quarter. */
 void slu_acceptor_init(struct slu_acceptor *acceptor, int epoll, uint64_t tag);
 /* Takes a listening socket: 0, or a negative errno without a text; the socket is taken anyway. */
 int slu_acceptor_add(struct slu_acceptor *acceptor, int listener);
 void slu_acceptor_close(struct slu_acceptor *acceptor);
+/* All that have a place lose it. */
+void slu_acceptor_clear(struct slu_acceptor *acceptor);
 /* Something happened: data is that of the event, without the tag. */
 void slu_acceptor_event(struct slu_acceptor *acceptor, uint32_t data);
 /* Drops those who have taken too long; false: it needs no further look. */

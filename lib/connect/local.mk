@@ -3,14 +3,26 @@
 lib_libsluice_la_SOURCES += \
 	%D%/acceptor.c \
 	%D%/acceptor.h \
+	%D%/dial.c \
+	%D%/dial.h \
 	%D%/greeting.c \
 	%D%/greeting.h \
 	%D%/identity.c \
 	%D%/identity.h \
 	%D%/meeting.c \
 	%D%/meeting.h \
+	%D%/offer.c \
+	%D%/offer.h \
 	%D%/proof.c \
 	%D%/proof.h \
+	%D%/secret.c \
+	%D%/secret.h \
 	%D%/stream.c \
-	%D%/stream.h
+	%D%/stream.h \
+	%D%/target.c \
+	%D%/target.h \
+	%D%/where.c \
+	%D%/where.h \
+	%D%/words.c \
+	%D%/words.h
 EXTRA_DIST += %D%/README.md

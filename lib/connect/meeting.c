@@ -24,6 +24,8 @@
 #define SHORT_PAUSE_TIME SLUICE_MS(10)
 #define PAUSE_DOUBLINGS 3
 #define LONG_PAUSE_TIME SLUICE_S(5)
+/* The queue of a Unix socket is full: it does not wait for room, as TCP does. */
+#define FULL_PAUSE_TIME SLUICE_MS(1)
 /* Before a peer that was never reached is lost. */
 #define ABSENT_TIME SLUICE_S(5)
 #define AWAY_TIME SLUICE_S(60)
@@ -371,6 +373,11 @@ static void begin_attempt(struct slu_meeting *meeting, struct slu_attempt *attem
         here ? slu_stream_dial_here(meeting->peer.listener) : slu_stream_dial(&attempt->address);
 
     attempt->since = now;
+    if (fd == -EAGAIN) {
+        attempt->outcome = SLU_OUTCOME_UNSURE;
+        attempt->next = now + FULL_PAUSE_TIME;
+        return;
+    }
     if (fd < 0) {
         end_attempt(meeting, attempt, outcome_of(meeting, -fd));
         return;

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 # How the ranks of a program find each other. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
-	%D%/awaited.c \
-	%D%/awaited.h \
 	%D%/exchange.c \
 	%D%/exchange.h \
 	%D%/host_file.c \

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "exchange/awaited.h"
+#include "base/awaited.h"
 #include "exchange/tcp.h"
 
 #define LIBRARY "libmunge.so.2"

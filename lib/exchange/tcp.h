@@ -23,6 +23,7 @@
 
 #include <sys/uio.h>
 
+#include "connect/secret.h"
 #include "endpoint/endpoint.h"
 #include "exchange/exchange.h"
 
@@ -101,15 +102,6 @@ int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, uint64_t *present, 
 bool slu_tcp_verdict_possible(uint64_t bytes, uint32_t ranks);
 
 /* secret.c */
-struct slu_secret {
-    uint8_t *bytes; /* NULL: there is none */
-    size_t count;
-};
-/* 0, or with a text -EACCES (others may read it), -EINVAL, -EOPNOTSUPP, ... Path empty: none. */
-int slu_secret_read(const char *path, struct slu_secret *secret);
-/* Of bytes: 0, -ENOMEM, -EOPNOTSUPP; forget it in each case. */
-int slu_secret_copy(const uint8_t *bytes, size_t count, struct slu_secret *secret);
-void slu_secret_forget(struct slu_secret *secret);
 /* What a side in this role signs. */
 void slu_secret_sign(const struct slu_secret *secret, enum tcp_role role,
                      const uint8_t rank_hello[TCP_HELLO_BYTES],

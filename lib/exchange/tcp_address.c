@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "exchange/awaited.h"
+#include "base/awaited.h"
 #include "exchange/tcp.h"
 
 #define BACKLOG 4096

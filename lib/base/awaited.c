@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "exchange/awaited.h"
+#include "base/awaited.h"
 
 #define NANOSECONDS INT64_C(1000000000)
 

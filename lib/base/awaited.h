@@ -7,7 +7,11 @@
 #ifndef SLU_AWAITED_H
 #define SLU_AWAITED_H
 
-#include "base/base.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
 
 struct slu_awaited {
     pthread_mutex_t lock;

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "connect/dial.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "connect/stream.h"
+
+/* The next address waits so long for the one before it. */
+#define STAGGER_TIME SLUICE_MS(250)
+/* One that connects has so long, while others are tried. */
+#define CONNECT_TIME SLUICE_S(10)
+/* Pauses before the same address is dialed again: the first, doubled so often. */
+#define PAUSE_TIME SLUICE_MS(20)
+#define PAUSE_DOUBLINGS 4
+
+void slu_dial_init(struct slu_dial *dial, int epoll, uint64_t tag)
+{
+    memset(dial, 0, sizeof *dial);
+    dial->epoll = epoll;
+    dial->tag = tag;
+}
+
+void slu_dial_add(struct slu_dial *dial, const struct slu_address *address)
+{
+    struct slu_dial_attempt *attempt = &dial->attempts[dial->count];
+
+    if (dial->count == SLU_DIAL_MOST)
+        return;
+    for (uint32_t i = 0; i < dial->count; i++)
+        if (slu_address_equal(&dial->attempts[i].address, address))
+            return;
+    attempt->address = *address;
+    attempt->fd = -1;
+    attempt->next = slu_now() + dial->count++ * STAGGER_TIME;
+}
+
+static int watch(const struct slu_dial *dial, int what, int fd, uint32_t events, uint32_t index)
+{
+    struct epoll_event event = {.events = events, .data.u64 = dial->tag + index};
+
+    return epoll_ctl(dial->epoll, what, fd, &event);
+}
+
+int slu_dial_take(struct slu_dial *dial, uint32_t index)
+{
+    struct slu_dial_attempt *attempt = &dial->attempts[index];
+    int fd = attempt->fd;
+
+    if (fd >= 0)
+        epoll_ctl(dial->epoll, EPOLL_CTL_DEL, fd, NULL);
+    attempt->fd = -1;
+    attempt->state = SLU_DIAL_NONE;
+    return fd;
+}
+
+static void drop(struct slu_dial *dial, uint32_t index)
+{
+    int fd = slu_dial_take(dial, index);
+
+    if (fd >= 0)
+        slu_fd_close(fd);
+}
+
+void slu_dial_end(struct slu_dial *dial)
+{
+    for (uint32_t i = 0; i < dial->count; i++)
+        drop(dial, i);
+}
+
+void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char *why)
+{
+    struct slu_dial_attempt *attempt = &dial->attempts[index];
+    uint32_t doublings = attempt->failures < PAUSE_DOUBLINGS ? attempt->failures : PAUSE_DOUBLINGS;
+    int64_t now = slu_now();
+
+    drop(dial, index);
+    attempt->error = error;
+    attempt->why = why;
+    attempt->failures++;
+    attempt->next = now + (PAUSE_TIME << doublings);
+    /* The next address has waited for this one. */
+    for (uint32_t i = 0; i < dial->count; i++) {
+        struct slu_dial_attempt *other = &dial->attempts[i];
+
+        if (other->failures > 0 || other->state != SLU_DIAL_NONE)
+            continue;
+        if (attempt->failures == 1 && other->next > now)
+            other->next = now;
+        return;
+    }
+}
+
+/* A port at which nobody listens may be connected with itself. */
+static bool is_self(int fd)
+{
+    struct sockaddr_storage own = {0}, peer = {0};
+    socklen_t own_length = sizeof own, peer_length = sizeof peer;
+
+    return getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 &&
+           getpeername(fd, (struct sockaddr *)&peer, &peer_length) == 0 &&
+           own_length == peer_length && memcmp(&own, &peer, own_length) == 0;
+}
+
+/* An event may be late, and of the socket before this one. */
+static bool is_connecting(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof peer;
+
+    return getpeername(fd, (struct sockaddr *)&peer, &length) != 0 && errno == ENOTCONN;
+}
+
+bool slu_dial_event(struct slu_dial *dial, uint32_t index)
+{
+    struct slu_dial_attempt *attempt = &dial->attempts[index];
+    int error;
+
+    if (index >= dial->count || attempt->state != SLU_DIAL_CONNECTING)
+        return index < dial->count && attempt->state == SLU_DIAL_UP;
+    error = slu_stream_error(attempt->fd);
+    if (error == 0 && is_connecting(attempt->fd))
+        return false;
+    if (error == 0 && is_self(attempt->fd))
+        error = ECONNREFUSED;
+    if (error == 0 && watch(dial, EPOLL_CTL_MOD, attempt->fd, EPOLLIN, index) != 0)
+        error = errno;
+    if (error != 0) {
+        slu_dial_fail(dial, index, error, NULL);
+        return false;
+    }
+    attempt->state = SLU_DIAL_UP;
+    attempt->since = slu_now();
+    return true;
+}
+
+static void begin(struct slu_dial *dial, uint32_t index, int64_t now)
+{
+    struct slu_dial_attempt *attempt = &dial->attempts[index];
+    int fd = slu_stream_dial(&attempt->address);
+
+    attempt->since = now;
+    if (fd < 0) {
+        slu_dial_fail(dial, index, -fd, NULL);
+        return;
+    }
+    attempt->fd = fd;
+    attempt->state = SLU_DIAL_CONNECTING;
+    if (watch(dial, EPOLL_CTL_ADD, fd, EPOLLOUT, index) != 0)
+        slu_dial_fail(dial, index, errno, NULL);
+}
+
+void slu_dial_tick(struct slu_dial *dial, int64_t now, int64_t *next)
+{
+    for (uint32_t i = 0; i < dial->count; i++) {
+        struct slu_dial_attempt *attempt = &dial->attempts[i];
+
+        if (attempt->state == SLU_DIAL_NONE && now >= attempt->next)
+            begin(dial, i, now);
+        else if (attempt->state == SLU_DIAL_CONNECTING && now - attempt->since >= CONNECT_TIME)
+            slu_dial_fail(dial, i, ETIMEDOUT, "no answer");
+    }
+    for (uint32_t i = 0; i < dial->count; i++) {
+        const struct slu_dial_attempt *attempt = &dial->attempts[i];
+
+        if (attempt->state == SLU_DIAL_NONE && attempt->next < *next)
+            *next = attempt->next;
+        if (attempt->state == SLU_DIAL_CONNECTING && attempt->since + CONNECT_TIME < *next)
+            *next = attempt->since + CONNECT_TIME;
+    }
+}
+
+static bool is_among(int error, const int *errors, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (errors[i] == error)
+            return true;
+    return false;
+}
+
+bool slu_dial_all_failed(const struct slu_dial *dial, const int *errors, uint32_t count)
+{
+    for (uint32_t i = 0; i < dial->count; i++) {
+        const struct slu_dial_attempt *attempt = &dial->attempts[i];
+
+        if (attempt->state == SLU_DIAL_UP || attempt->failures == 0 ||
+            !is_among(attempt->error, errors, count))
+            return false;
+    }
+    return dial->count > 0;
+}
+
+void slu_dial_explain(const struct slu_dial *dial, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < dial->count && used < size; i++) {
+        const struct slu_dial_attempt *attempt = &dial->attempts[i];
+        const char *why = attempt->why;
+        char address[SLU_ADDRESS_TEXT];
+
+        if (why == NULL)
+            why = attempt->error != 0 ? strerrordesc_np(attempt->error) : "no answer yet";
+        used += (size_t)snprintf(text + used, size - used, "%s%s: %s", i > 0 ? "; " : "",
+                                 slu_address_text(&attempt->address, address), why);
+    }
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "connect/offer.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/macros.h"
+
+enum stage { STAGE_FIRST, STAGE_HEAD, STAGE_BODY, STAGE_PROOF };
+
+static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn);
+
+void slu_offers_init(struct slu_offers *offers, int epoll, uint64_t tag)
+{
+    slu_acceptor_init(&offers->acceptor, epoll, tag);
+    offers->acceptor.hear = hear;
+    offers->acceptor.hello = SLU_HEAD_FIRST;
+    offers->acceptor.magic = slu_words_hello;
+    offers->acceptor.magic_bytes = SLU_WORDS_MAGIC;
+}
+
+bool slu_offer_say(int fd, const struct slu_session *session, enum slu_word verdict,
+                   const void *body, uint32_t count)
+{
+    uint8_t reply[SLU_REPLY_BYTES + SLU_BODY_BYTES];
+    struct slu_talk talk = {.fd = fd};
+
+    return slu_talk_say(&talk, reply, slu_reply_make(session, verdict, body, count, reply));
+}
+
+/*
+ * Only the head of an answer: it goes no further. What was said meanwhile is read, for the
+ * end of a connection with something unread would take the answer with it.
+ */
+static enum slu_heard end(const struct slu_offers *offers, const struct slu_talk *talk,
+                          enum slu_word word)
+{
+    struct slu_head head = {.version = SLU_WORDS_VERSION, .word = word, .means = offers->means};
+    uint8_t bytes[SLU_HEAD_BYTES], rest[SLU_HEAD_BYTES + SLU_BODY_BYTES];
+
+    if (slu_head_make(slu_words_answer, &head, bytes) == 0)
+        slu_talk_say(talk, bytes, sizeof bytes);
+    (void)!recv(talk->fd, rest, sizeof rest, MSG_DONTWAIT);
+    return SLU_HEARD_DROP;
+}
+
+static enum slu_heard hear_first(struct slu_offers *offers, struct slu_pending_conn *conn)
+{
+    struct slu_talk *talk = &conn->talk;
+    struct slu_head head;
+
+    if (!slu_head_first(slu_words_hello, talk->bytes, &head))
+        return SLU_HEARD_DROP;
+    if (head.version != SLU_WORDS_VERSION) {
+        if (offers->foreign != NULL)
+            offers->foreign(offers, head.version, talk->fd);
+        return end(offers, talk, SLU_WORD_VERSION);
+    }
+    if (head.word != offers->purpose)
+        return end(offers, talk, SLU_WORD_PURPOSE);
+    conn->stage = STAGE_HEAD;
+    talk->want = SLU_HEAD_BYTES;
+    return SLU_HEARD_MORE;
+}
+
+/* All of the hello is there. */
+static enum slu_heard answer(struct slu_offers *offers, struct slu_offer *offer,
+                             struct slu_pending_conn *conn)
+{
+    struct slu_head head = {.version = SLU_WORDS_VERSION,
+                            .word = SLU_WORD_GO_ON,
+                            .bytes = offers->answer_bytes,
+                            .means = offers->means};
+    uint8_t *at = offer->said + offer->hello_bytes;
+
+    if (offer->hello.means != offers->means) {
+        if (offers->denied != NULL)
+            offers->denied(offers, offer, conn->talk.fd);
+        return end(offers, &conn->talk, SLU_WORD_DENIED);
+    }
+    if (slu_head_make(slu_words_answer, &head, at) < 0)
+        return SLU_HEARD_DROP;
+    if (head.bytes > 0)
+        memcpy(at + SLU_HEAD_BYTES, offers->answer, head.bytes);
+    offer->said_bytes = offer->hello_bytes + SLU_HEAD_BYTES + head.bytes;
+    if (!slu_talk_say(&conn->talk, at, SLU_HEAD_BYTES + head.bytes))
+        return SLU_HEARD_DROP;
+    conn->spoke = true;
+    conn->stage = STAGE_PROOF;
+    conn->talk.got = 0;
+    conn->talk.want = SLU_PROOF_BYTES;
+    return SLU_HEARD_MORE;
+}
+
+/* The next part of the body; a talk has less room than a body may have. */
+static enum slu_heard await_body(struct slu_offers *offers, struct slu_offer *offer,
+                                 struct slu_pending_conn *conn)
+{
+    uint32_t left = SLU_HEAD_BYTES + offer->hello.bytes - offer->hello_bytes;
+
+    if (left == 0)
+        return answer(offers, offer, conn);
+    conn->stage = STAGE_BODY;
+    conn->talk.got = 0;
+    conn->talk.want = left < SLU_TALK_BYTES ? left : SLU_TALK_BYTES;
+    return SLU_HEARD_MORE;
+}
+
+static void keep(struct slu_offer *offer, const struct slu_talk *talk)
+{
+    memcpy(offer->said + offer->hello_bytes, talk->bytes, talk->got);
+    offer->hello_bytes += talk->got;
+}
+
+static enum slu_heard hear_head(struct slu_offers *offers, struct slu_offer *offer,
+                                struct slu_pending_conn *conn)
+{
+    if (!slu_head_read(conn->talk.bytes, &offer->hello))
+        return SLU_HEARD_DROP;
+    offer->hello_bytes = 0;
+    keep(offer, &conn->talk);
+    return await_body(offers, offer, conn);
+}
+
+static enum slu_heard hear_proof(struct slu_offers *offers, struct slu_offer *offer,
+                                 struct slu_pending_conn *conn)
+{
+    struct slu_session session;
+    enum slu_heard heard = SLU_HEARD_DROP;
+
+    slu_session_make(offers->secret, offers->secret_bytes, offer->said, offer->said_bytes,
+                     &session);
+    if (!slu_session_proves(&session, conn->talk.bytes)) {
+        if (offers->denied != NULL)
+            offers->denied(offers, offer, conn->talk.fd);
+        slu_offer_say(conn->talk.fd, &session, SLU_WORD_DENIED, NULL, 0);
+    } else if (slu_offer_say(conn->talk.fd, &session, SLU_WORD_STANDS, NULL, 0)) {
+        epoll_ctl(offers->acceptor.epoll, EPOLL_CTL_DEL, conn->talk.fd, NULL);
+        offers->stands(offers, offer, &session, conn->talk.fd);
+        heard = SLU_HEARD_TAKEN;
+    }
+    slu_proof_forget(&session, sizeof session);
+    return heard;
+}
+
+static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)
+{
+    struct slu_offers *offers = slu_container_of(acceptor, struct slu_offers, acceptor);
+    struct slu_offer *offer = &offers->at[conn - acceptor->conns];
+
+    switch ((enum stage)conn->stage) {
+    case STAGE_FIRST:
+        return hear_first(offers, conn);
+    case STAGE_HEAD:
+        return hear_head(offers, offer, conn);
+    case STAGE_BODY:
+        keep(offer, &conn->talk);
+        return await_body(offers, offer, conn);
+    default:
+        return hear_proof(offers, offer, conn);
+    }
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whoever listens at an address: an acceptor whose strangers say hello, hear a challenge,
+ * and prove that they know the secret. Who has proven it stands: its socket goes to the
+ * user, who then gives a verdict, at once or later. Who has not is denied, and hears nothing.
+ *
+ * A hello proves nothing, and so is worth nothing when it is said again: all who have not
+ * proven themselves compete for the places of the acceptor, those who spoke before those
+ * who are silent, and then by age. Nobody who stands has a place.
+ */
+#ifndef SLU_CONNECT_OFFER_H
+#define SLU_CONNECT_OFFER_H
+
+#include "connect/acceptor.h"
+#include "connect/words.h"
+
+/* Of somebody at a place: all that was said. */
+struct slu_offer {
+    struct slu_head hello;
+    uint32_t hello_bytes, said_bytes; /* head and body; and with our answer */
+    uint8_t said[SLU_SAID_BYTES];
+};
+
+/* The body of a hello. */
+static inline const uint8_t *slu_offer_body(const struct slu_offer *offer)
+{
+    return offer->said + SLU_HEAD_BYTES;
+}
+
+struct slu_offers {
+    struct slu_acceptor acceptor; /* the user adds listeners, hands on events, ticks, closes it */
+    enum slu_purpose purpose;
+    uint32_t means;
+    const uint8_t *secret; /* the user's; NULL: there is none */
+    size_t secret_bytes;
+    const void *answer; /* the user's body of each answer, SLU_BODY_BYTES at most */
+    uint32_t answer_bytes;
+    /*
+     * It stands, and was told: fd is the callee's, in no epoll set, and does not block. So is
+     * the session; offer ends with the call.
+     */
+    void (*stands)(struct slu_offers *offers, const struct slu_offer *offer,
+                   const struct slu_session *session, int fd);
+    /* For the record, may be NULL: a whole hello of other means, or a proof that is none. */
+    void (*denied)(struct slu_offers *offers, const struct slu_offer *offer, int fd);
+    /* The same: a hello of that version. */
+    void (*foreign)(struct slu_offers *offers, uint32_t version, int fd);
+    struct slu_offer at[SLU_PLACES];
+};
+
+/* The struct is large. The user sets purpose, means, secret, answer and calls afterwards. */
+void slu_offers_init(struct slu_offers *offers, int epoll, uint64_t tag);
+
+/*
+ * A verdict to somebody who stands: ADMITTED, REFUSED or BUSY, once. False: the other side
+ * has gone or takes nothing, and the socket is to be closed. Text of a refusal: the body.
+ */
+bool slu_offer_say(int fd, const struct slu_session *session, enum slu_word verdict,
+                   const void *body, uint32_t count);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "connect/target.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "connect/stream.h"
+
+/* For an answer, while others are tried. */
+#define ANSWER_TIME SLUICE_S(10)
+/* Whoever was told our proof and has not proven itself: others are told it from then on. */
+#define PROOF_TIME SLUICE_S(1)
+
+enum stage { STAGE_FIRST, STAGE_HEAD, STAGE_BODY, STAGE_READY, STAGE_REPLY, STAGE_VERDICT };
+
+void slu_target_init(struct slu_target *target, int epoll, uint64_t tag)
+{
+    slu_dial_init(&target->dial, epoll, tag);
+    target->chosen = SLU_DIAL_MOST;
+    target->stands = false;
+    target->other_means = target->other_version = 0;
+}
+
+void slu_target_end(struct slu_target *target)
+{
+    slu_dial_end(&target->dial);
+    slu_proof_forget(target->talks, sizeof target->talks);
+}
+
+static void fail(struct slu_target *target, uint32_t index, int error, const char *why)
+{
+    slu_dial_fail(&target->dial, index, error, why);
+    if (index != target->chosen)
+        return;
+    target->chosen = SLU_DIAL_MOST;
+    target->stands = false;
+}
+
+static bool say(const struct slu_target *target, uint32_t index, const void *bytes, uint32_t count)
+{
+    struct slu_talk talk = {.fd = target->dial.attempts[index].fd};
+
+    return slu_talk_say(&talk, bytes, count);
+}
+
+static void say_hello(struct slu_target *target, uint32_t index)
+{
+    struct slu_target_talk *talk = &target->talks[index];
+    struct slu_head head = {.version = SLU_WORDS_VERSION,
+                            .word = target->purpose,
+                            .bytes = target->body_bytes,
+                            .means = target->means};
+
+    talk->stage = STAGE_FIRST;
+    talk->got = 0;
+    talk->want = SLU_HEAD_FIRST;
+    talk->said_bytes = SLU_HEAD_BYTES + head.bytes;
+    if (slu_head_make(slu_words_hello, &head, talk->said) < 0) {
+        fail(target, index, EIO, "no random numbers");
+        return;
+    }
+    if (head.bytes > 0)
+        memcpy(talk->said + SLU_HEAD_BYTES, target->body, head.bytes);
+    if (!say(target, index, talk->said, talk->said_bytes))
+        fail(target, index, ECONNRESET, "it hung up");
+}
+
+/* More of what is wanted; 1: all is there, 0: not yet, -1: there will be no more. */
+static int hear(struct slu_target *target, uint32_t index, uint8_t *bytes)
+{
+    struct slu_target_talk *talk = &target->talks[index];
+
+    while (talk->got < talk->want) {
+        ssize_t got = recv(target->dial.attempts[index].fd, bytes + talk->got,
+                           talk->want - talk->got, MSG_DONTWAIT);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && errno == EAGAIN)
+            return 0;
+        if (got <= 0)
+            return -1;
+        talk->got += (uint32_t)got;
+    }
+    return 1;
+}
+
+/* The first 16 bytes of an answer: whether there can be more. */
+static bool check_first(struct slu_target *target, uint32_t index, const uint8_t *bytes)
+{
+    struct slu_head head;
+
+    if (!slu_head_first(slu_words_answer, bytes, &head)) {
+        fail(target, index, EPROTO, "what answers is no listener of sluice");
+    } else if (head.version != SLU_WORDS_VERSION) {
+        target->other_version = head.version;
+        fail(target, index, EPROTO, "it speaks another version");
+    } else if (head.word == SLU_WORD_PURPOSE) {
+        fail(target, index, EPROTO, "it listens for something else");
+    } else if (head.word != SLU_WORD_GO_ON && head.word != SLU_WORD_DENIED) {
+        fail(target, index, EPROTO, "what answers is no listener of sluice");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static const char *means_words(const struct slu_target *target, uint32_t other)
+{
+    if (target->means == SLU_MEANS_NONE)
+        return "it wants a secret, and we have none";
+    return other == SLU_MEANS_NONE ? "it has no secret, and we have one"
+                                   : "its secret is of another kind";
+}
+
+/* All of the head. */
+static bool check_head(struct slu_target *target, uint32_t index, const uint8_t *bytes)
+{
+    struct slu_target_talk *talk = &target->talks[index];
+
+    if (!slu_head_read(bytes, &talk->answer)) {
+        fail(target, index, EPROTO, "what answers is no listener of sluice");
+    } else if (talk->answer.means != target->means) {
+        target->other_means = talk->answer.means;
+        fail(target, index, EACCES, means_words(target, talk->answer.means));
+    } else if (talk->answer.word != SLU_WORD_GO_ON) {
+        fail(target, index, EACCES, "it denied us");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+enum slu_target_state slu_target_prove(struct slu_target *target)
+{
+    uint32_t index = target->chosen;
+    struct slu_target_talk *talk = &target->talks[index];
+    uint8_t proof[SLU_PROOF_BYTES];
+
+    slu_session_make(target->secret, target->secret_bytes, talk->said, talk->said_bytes,
+                     &talk->session);
+    slu_session_prove(&talk->session, proof);
+    talk->stage = STAGE_REPLY;
+    talk->got = 0;
+    talk->want = SLU_REPLY_BYTES;
+    talk->since = slu_now();
+    if (!say(target, index, proof, sizeof proof))
+        fail(target, index, ECONNRESET, "it hung up");
+    return SLU_TARGET_ON;
+}
+
+/* Whether one more may be told our proof. */
+static bool may_choose(const struct slu_target *target, int64_t now)
+{
+    return target->chosen == SLU_DIAL_MOST ||
+           (!target->stands && target->talks[target->chosen].stage == STAGE_REPLY &&
+            now - target->talks[target->chosen].since >= PROOF_TIME);
+}
+
+static enum slu_target_state choose(struct slu_target *target, uint32_t index)
+{
+    if (!may_choose(target, slu_now()))
+        return SLU_TARGET_ON;
+    target->chosen = index;
+    return target->ask ? SLU_TARGET_CHALLENGED : slu_target_prove(target);
+}
+
+/* Answer and body: in turn the first bytes, the head and the body. */
+static enum slu_target_state hear_answer(struct slu_target *target, uint32_t index)
+{
+    struct slu_target_talk *talk = &target->talks[index];
+    uint8_t *answer = talk->said + talk->said_bytes;
+    int heard;
+
+    while ((heard = hear(target, index, answer)) == 1 && talk->stage < STAGE_BODY) {
+        if (talk->stage == STAGE_FIRST ? !check_first(target, index, answer)
+                                       : !check_head(target, index, answer))
+            return SLU_TARGET_ON;
+        talk->want = SLU_HEAD_BYTES + (talk->stage == STAGE_HEAD ? talk->answer.bytes : 0);
+        talk->stage++;
+    }
+    if (heard < 0) {
+        fail(target, index, ECONNRESET, "it hung up");
+        return SLU_TARGET_ON;
+    }
+    if (heard == 0)
+        return SLU_TARGET_ON;
+    talk->said_bytes += talk->want;
+    talk->stage = STAGE_READY;
+    return choose(target, index);
+}
+
+/* It has proven itself: nobody else is needed. */
+static enum slu_target_state stand(struct slu_target *target, uint32_t index)
+{
+    struct slu_target_talk *talk = &target->talks[index];
+
+    target->chosen = index;
+    target->stands = true;
+    for (uint32_t i = 0; i < target->dial.count; i++)
+        if (i != index && target->dial.attempts[i].state != SLU_DIAL_NONE)
+            slu_dial_fail(&target->dial, i, ECANCELED, "another address was faster");
+    talk->stage = STAGE_VERDICT;
+    talk->got = 0;
+    talk->want = SLU_REPLY_BYTES;
+    return SLU_TARGET_STANDS;
+}
+
+static enum slu_target_state judge(struct slu_target *target, uint32_t index, int word)
+{
+    const struct slu_target_talk *talk = &target->talks[index];
+    bool due = talk->stage == STAGE_REPLY;
+
+    if (word == SLU_WORD_DENIED && due) {
+        fail(target, index, EACCES, "it denied us: its secret is another one");
+    } else if (word < 0 || (word == SLU_WORD_STANDS) != due) {
+        fail(target, index, EPROTO, "what answers is no listener of sluice");
+    } else if (!slu_reply_proves(&talk->session, talk->reply, talk->want - SLU_REPLY_BYTES)) {
+        fail(target, index, EACCES, "it does not know our secret");
+    } else if (due) {
+        return stand(target, index);
+    } else if (word == SLU_WORD_BUSY) {
+        fail(target, index, EAGAIN, "too many wait there");
+    } else {
+        return word == SLU_WORD_ADMITTED ? SLU_TARGET_ADMITTED : SLU_TARGET_REFUSED;
+    }
+    return SLU_TARGET_ON;
+}
+
+static enum slu_target_state hear_reply(struct slu_target *target, uint32_t index)
+{
+    struct slu_target_talk *talk = &target->talks[index];
+    uint32_t count;
+    int heard, word;
+
+    while ((heard = hear(target, index, talk->reply)) == 1) {
+        enum slu_target_state state;
+
+        word = slu_reply_word(talk->reply, &count);
+        if (word >= 0 && talk->want < SLU_REPLY_BYTES + count) {
+            talk->want = SLU_REPLY_BYTES + count;
+            continue;
+        }
+        state = judge(target, index, word);
+        /* The verdict may be there already: the user looks again. */
+        return state;
+    }
+    if (heard < 0)
+        fail(target, index, ECONNRESET, "it hung up");
+    return SLU_TARGET_ON;
+}
+
+enum slu_target_state slu_target_event(struct slu_target *target, uint32_t index)
+{
+    bool was_up = index < target->dial.count && target->dial.attempts[index].state == SLU_DIAL_UP;
+
+    if (!slu_dial_event(&target->dial, index))
+        return SLU_TARGET_ON;
+    if (!was_up) {
+        say_hello(target, index);
+        return SLU_TARGET_ON;
+    }
+    if (target->talks[index].stage < STAGE_READY)
+        return hear_answer(target, index);
+    if (target->talks[index].stage > STAGE_READY)
+        return hear_reply(target, index);
+    /* It waits for its turn, and has nothing to say but the end. */
+    fail(target, index, ECONNRESET, "it hung up");
+    return SLU_TARGET_ON;
+}
+
+/* Those that say nothing, and those whose turn it is. */
+static enum slu_target_state look(struct slu_target *target, uint32_t index, int64_t now,
+                                  int64_t *next)
+{
+    const struct slu_target_talk *talk = &target->talks[index];
+    int64_t late;
+
+    if (target->dial.attempts[index].state != SLU_DIAL_UP || talk->stage == STAGE_VERDICT)
+        return SLU_TARGET_ON;
+    if (talk->stage == STAGE_READY && may_choose(target, now))
+        return choose(target, index);
+    late = (talk->stage == STAGE_REPLY ? talk->since : target->dial.attempts[index].since) +
+           ANSWER_TIME;
+    if (talk->stage == STAGE_REPLY && now < talk->since + PROOF_TIME &&
+        talk->since + PROOF_TIME < *next)
+        *next = talk->since + PROOF_TIME;
+    if (talk->stage == STAGE_READY)
+        return SLU_TARGET_ON;
+    if (now >= late)
+        fail(target, index, ETIMEDOUT, "it says nothing");
+    else if (late < *next)
+        *next = late;
+    return SLU_TARGET_ON;
+}
+
+enum slu_target_state slu_target_tick(struct slu_target *target, int64_t now, int64_t *next)
+{
+    static const int final[] = {EACCES, EPROTO, ECONNREFUSED};
+
+    if (target->stands)
+        return SLU_TARGET_ON;
+    for (uint32_t i = 0; i < target->dial.count; i++) {
+        enum slu_target_state state = look(target, i, now, next);
+
+        if (state != SLU_TARGET_ON)
+            return state;
+    }
+    if (slu_dial_all_failed(&target->dial, final, target->not_there ? 3 : 2))
+        return SLU_TARGET_HOPELESS;
+    slu_dial_tick(&target->dial, now, next);
+    return SLU_TARGET_ON;
+}
+
+void slu_target_pass(struct slu_target *target, int error, const char *why)
+{
+    if (target->chosen < SLU_DIAL_MOST)
+        fail(target, target->chosen, error, why);
+}
+
+const uint8_t *slu_target_answer(const struct slu_target *target, uint32_t *count)
+{
+    const struct slu_target_talk *talk = &target->talks[target->chosen];
+
+    *count = talk->answer.bytes;
+    return talk->said + talk->said_bytes - talk->answer.bytes;
+}
+
+const uint8_t *slu_target_verdict(const struct slu_target *target, uint32_t *count)
+{
+    const struct slu_target_talk *talk = &target->talks[target->chosen];
+
+    *count = talk->want - SLU_REPLY_BYTES;
+    return talk->reply + SLU_REPLY_BYTES;
+}
+
+int slu_target_take(struct slu_target *target, struct slu_session *session)
+{
+    int fd;
+
+    *session = target->talks[target->chosen].session;
+    fd = slu_dial_take(&target->dial, target->chosen);
+    slu_target_end(target);
+    return fd;
+}
+
+int slu_target_explain(const struct slu_target *target, char *text, size_t size)
+{
+    static const int in_turn[] = {EACCES, EPROTO, ECONNREFUSED};
+
+    slu_dial_explain(&target->dial, text, size);
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t k = 0; k < target->dial.count; k++)
+            if (target->dial.attempts[k].error == in_turn[i] &&
+                slu_dial_all_failed(&target->dial, in_turn, 3))
+                return -in_turn[i];
+    return -ETIMEDOUT;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "connect/where.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/awaited.h"
+#include "base/descriptor.h"
+#include "base/macros.h"
+
+/* What a host knows of a name. */
+struct question {
+    struct slu_awaited awaited;
+    struct slu_where where;
+    int result; /* as of getaddrinfo(3) */
+    struct addrinfo *list;
+};
+
+static bool is_port(const char *text, long least)
+{
+    size_t length = strspn(text, "0123456789");
+    long port = length > 0 && length <= 5 && text[length] == '\0' ? strtol(text, NULL, 10) : -1;
+
+    return port >= least && port <= 65535;
+}
+
+int slu_where_parse(const char *text, uint32_t may, struct slu_where *where)
+{
+    const char *host = text;
+    const char *colon = strrchr(text, ':');
+    size_t length = colon != NULL ? (size_t)(colon - text) : 0;
+
+    if (colon == NULL || length >= sizeof where->host)
+        return -EINVAL;
+    if (length > 2 && text[0] == '[' && colon[-1] == ']') {
+        host++;
+        length -= 2;
+    } else if (memchr(text, ':', length) != NULL) {
+        return -EINVAL;
+    }
+    if ((length == 0 && (may & SLU_WHERE_LISTEN) == 0) ||
+        !is_port(colon + 1, (may & SLU_WHERE_LISTEN) != 0 ? 0 : 1))
+        return -EINVAL;
+    memcpy(where->host, host, length);
+    where->host[length] = '\0';
+    snprintf(where->port, sizeof where->port, "%.5s", colon + 1);
+    return 0;
+}
+
+static int look_up(const struct slu_where *where, int flags, struct addrinfo **list)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+
+    *list = NULL;
+    return slu_fd_find_addresses(where->host, where->port, &hints, list);
+}
+
+/* In a thread of its own: a name server may not answer for long. */
+static int answer(struct slu_awaited *awaited)
+{
+    struct question *question = slu_container_of(awaited, struct question, awaited);
+
+    question->result = look_up(&question->where, 0, &question->list);
+    return 0;
+}
+
+/* An answer that came too late, or that nobody could hear. */
+static void forget_answer(struct slu_awaited *awaited)
+{
+    struct question *question = slu_container_of(awaited, struct question, awaited);
+
+    if (question->list != NULL)
+        freeaddrinfo(question->list);
+}
+
+int slu_where_find(const struct slu_where *where, int64_t until, struct addrinfo **list,
+                   const char **why)
+{
+    static const char silent[] = "no name server answers";
+    struct question *question;
+    int error;
+
+    *why = NULL;
+    if (look_up(where, AI_NUMERICHOST, list) == 0)
+        return 0;
+    question = malloc(sizeof *question);
+    if (question == NULL)
+        return slu_fail(ENOMEM, "no memory to look for %.128s", where->host);
+    question->where = *where;
+    question->list = NULL;
+    slu_awaited_init(&question->awaited);
+    question->awaited.wipe = forget_answer;
+    error = slu_awaited_start(&question->awaited, answer);
+    if (error == 0)
+        error = slu_awaited_wait(&question->awaited, until, silent);
+    if (error == -ETIMEDOUT) {
+        *why = silent;
+    } else if (error == 0 && question->result != 0) {
+        *why = gai_strerror(question->result);
+        error = -ENOENT;
+    } else if (error == 0) {
+        *list = question->list;
+        question->list = NULL;
+    }
+    slu_awaited_drop(&question->awaited);
+    return error;
+}
+
+struct slu_address slu_address_of(const struct sockaddr *sockaddr)
+{
+    struct slu_address address = {0};
+    struct sockaddr_in6 in6;
+    struct sockaddr_in in4;
+
+    if (sockaddr->sa_family == AF_INET) {
+        memcpy(&in4, sockaddr, sizeof in4);
+        address.family = 4;
+        address.port = ntohs(in4.sin_port);
+        memcpy(address.ip, &in4.sin_addr, 4);
+    } else if (sockaddr->sa_family == AF_INET6) {
+        memcpy(&in6, sockaddr, sizeof in6);
+        address.family = IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr) ? 4 : 6;
+        address.port = ntohs(in6.sin6_port);
+        memcpy(address.ip, in6.sin6_addr.s6_addr + (address.family == 4 ? 12 : 0),
+               address.family == 4 ? 4 : 16);
+    }
+    return address;
+}
+
+bool slu_address_equal(const struct slu_address *a, const struct slu_address *b)
+{
+    return a->family == b->family && a->port == b->port &&
+           memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
+}
+
+uint32_t slu_where_list(const struct addrinfo *list, struct slu_address *addresses, uint32_t most)
+{
+    uint32_t count = 0;
+
+    for (; list != NULL && count < most; list = list->ai_next) {
+        struct slu_address address = slu_address_of(list->ai_addr);
+        uint32_t i = 0;
+
+        while (i < count && !slu_address_equal(&addresses[i], &address))
+            i++;
+        if (address.family != 0 && i == count)
+            addresses[count++] = address;
+    }
+    return count;
+}
+
+const char *slu_address_text(const struct slu_address *address, char text[SLU_ADDRESS_TEXT])
+{
+    char ip[INET6_ADDRSTRLEN] = "an unknown address";
+
+    if (address->family != 0)
+        inet_ntop(address->family == 4 ? AF_INET : AF_INET6, address->ip, ip, sizeof ip);
+    snprintf(text, SLU_ADDRESS_TEXT, address->family == 6 ? "[%s]:%u" : "%s:%u", ip,
+             (unsigned)address->port);
+    return text;
+}
+
+struct slu_address slu_address_of_peer(int fd)
+{
+    struct sockaddr_storage storage = {0};
+    socklen_t length = sizeof storage;
+
+    if (getpeername(fd, (struct sockaddr *)&storage, &length) != 0)
+        return (struct slu_address){0};
+    return slu_address_of((struct sockaddr *)&storage);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Where somebody listens, in words: "host:port", "[::1]:port" or ":port"; and its addresses. */
+#ifndef SLU_CONNECT_WHERE_H
+#define SLU_CONNECT_WHERE_H
+
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "endpoint/endpoint.h"
+
+struct slu_where {
+    char host[256]; /* empty: all addresses of this host */
+    char port[6];
+};
+
+/* What it may leave out: a port may be 0, the host be empty. */
+#define SLU_WHERE_LISTEN 1U
+/* 0, or -EINVAL without a text. */
+int slu_where_parse(const char *text, uint32_t may, struct slu_where *where);
+
+/*
+ * The addresses of its host, for freeaddrinfo(3): 0; -ENOENT: it has none, and *why is the
+ * reason, static; -ETIMEDOUT: nobody has answered until then, as *why says; -ENOMEM, with
+ * a text. An address asks nobody; a name is asked for in a thread of its own.
+ */
+int slu_where_find(const struct slu_where *where, int64_t until, struct addrinfo **list,
+                   const char **why);
+/* The first so many of the list: how many. */
+uint32_t slu_where_list(const struct addrinfo *list, struct slu_address *addresses, uint32_t most);
+
+/* An IPv4 address that is mapped into IPv6 is one of IPv4. */
+struct slu_address slu_address_of(const struct sockaddr *sockaddr);
+bool slu_address_equal(const struct slu_address *a, const struct slu_address *b);
+/* "192.0.2.1:7471"; returns text. */
+#define SLU_ADDRESS_TEXT 64
+const char *slu_address_text(const struct slu_address *address, char text[SLU_ADDRESS_TEXT]);
+/* The other end of a socket; family 0: it is none of IP. */
+struct slu_address slu_address_of_peer(int fd);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What who dials and who listens say to each other before they believe anything: who is
+ * let in, who is refused and hears why, and who is denied and hears nothing, though he
+ * changes, says again or says back what he has heard.
+ */
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "connect/offer.h"
+#include "connect/stream.h"
+#include "connect/target.h"
+
+#include "../support/process.h"
+#include "../support/suite.h"
+
+#define OFFER_TAG (UINT64_C(1) << 32)
+#define DIAL_TAG (UINT64_C(2) << 32)
+#define EVENTS 64
+
+static const uint8_t secret[] = "what both sides know";
+static const uint8_t other_secret[] = "what nobody else knows";
+
+/* Both sides, in one thread. */
+struct scene {
+    int epoll;
+    struct slu_offers *offers;
+    struct slu_target *target;
+    struct slu_address address;
+    int fds[8]; /* of those who stand */
+    struct slu_session sessions[8];
+    uint32_t stood, denied, foreign;
+    uint8_t heard[SLU_BODY_BYTES];
+    uint32_t heard_bytes;
+    enum slu_target_state state;
+};
+
+static struct scene scene;
+
+static void stands(struct slu_offers *offers, const struct slu_offer *offer,
+                   const struct slu_session *session, int fd)
+{
+    (void)offers;
+    require(scene.stood < 8, "too many stand");
+    scene.fds[scene.stood] = fd;
+    scene.sessions[scene.stood++] = *session;
+    scene.heard_bytes = offer->hello.bytes;
+    memcpy(scene.heard, slu_offer_body(offer), offer->hello.bytes);
+}
+
+static void denied(struct slu_offers *offers, const struct slu_offer *offer, int fd)
+{
+    (void)offers, (void)offer, (void)fd;
+    scene.denied++;
+}
+
+static void foreign(struct slu_offers *offers, uint32_t version, int fd)
+{
+    (void)offers, (void)fd;
+    require(version == 77, "version %u", version);
+    scene.foreign++;
+}
+
+static int listen_here(struct slu_address *address)
+{
+    *address = (struct slu_address){4, 0, {127, 0, 0, 1}};
+    int fd = slu_stream_listen(address, false);
+    require(fd >= 0, "%s", strerror(-fd));
+    address->port = slu_stream_port(fd);
+    return fd;
+}
+
+static void open_scene(void)
+{
+    memset(&scene, 0, sizeof(scene));
+    require_ok(slu_proof_init());
+    scene.epoll = slu_fd_epoll();
+    scene.offers = calloc(1, sizeof(*scene.offers));
+    scene.target = calloc(1, sizeof(*scene.target));
+    slu_offers_init(scene.offers, scene.epoll, OFFER_TAG);
+    slu_target_init(scene.target, scene.epoll, DIAL_TAG);
+    require_ok(slu_acceptor_add(&scene.offers->acceptor, listen_here(&scene.address)));
+    scene.offers->purpose = scene.target->purpose = SLU_PURPOSE_CONNECT;
+    scene.offers->means = scene.target->means = SLU_MEANS_SECRET;
+    scene.offers->secret = scene.target->secret = secret;
+    scene.offers->secret_bytes = scene.target->secret_bytes = sizeof(secret);
+    scene.offers->stands = stands;
+    scene.offers->denied = denied;
+    scene.offers->foreign = foreign;
+}
+
+static void close_scene(void)
+{
+    for (uint32_t i = 0; i < scene.stood; i++) {
+        if (scene.fds[i] >= 0) {
+            slu_fd_close(scene.fds[i]);
+        }
+    }
+    slu_target_end(scene.target);
+    slu_acceptor_close(&scene.offers->acceptor);
+    slu_fd_close(scene.epoll);
+    free(scene.target);
+    free(scene.offers);
+}
+
+/* Once around: the target's news, if there are any. */
+static enum slu_target_state step(void)
+{
+    struct epoll_event events[EVENTS];
+    int64_t next = slu_now() + SLUICE_MS(20);
+    enum slu_target_state state = slu_target_tick(scene.target, slu_now(), &next);
+    slu_acceptor_tick(&scene.offers->acceptor, slu_now());
+    if (state != SLU_TARGET_ON) {
+        return state;
+    }
+    int count = epoll_wait(scene.epoll, events, EVENTS, 10);
+    for (int i = 0; i < count; i++) {
+        uint64_t data = events[i].data.u64;
+        if (data < DIAL_TAG) {
+            slu_acceptor_event(&scene.offers->acceptor, (uint32_t)(data - OFFER_TAG));
+        } else {
+            state = slu_target_event(scene.target, (uint32_t)(data - DIAL_TAG));
+            if (state != SLU_TARGET_ON) {
+                return state;
+            }
+        }
+    }
+    return SLU_TARGET_ON;
+}
+
+static void run_until(enum slu_target_state wanted)
+{
+    struct span begin = span_begin();
+    enum slu_target_state state;
+    do {
+        state = step();
+        require(span_since(begin).fair < SLUICE_S(30), "state %d never came", (int)wanted);
+    } while (state == SLU_TARGET_ON || (state == SLU_TARGET_STANDS && wanted != state));
+    require(state == wanted, "it is %d", (int)state);
+}
+
+/* One dials one, and is told a verdict. */
+static void give(enum slu_word verdict, const char *body)
+{
+    require(slu_offer_say(scene.fds[scene.stood - 1], &scene.sessions[scene.stood - 1], verdict,
+                          body, (uint32_t)strlen(body)),
+            "not taken");
+}
+
+TEST(who_knows_the_secret_is_let_in, .times = 2)
+{
+    static uint8_t hello[SLU_BODY_BYTES], answer[SLU_BODY_BYTES];
+    struct slu_session session;
+    uint8_t sealed[5 + SLU_SEAL_BYTES], opened[5];
+    uint32_t bytes;
+    open_scene();
+    memset(hello, 'h', sizeof(hello));
+    memset(answer, 'a', sizeof(answer));
+    if (_i == 1) {
+        scene.target->body = hello;
+        scene.target->body_bytes = sizeof(hello);
+        scene.offers->answer = answer;
+        scene.offers->answer_bytes = sizeof(answer);
+    }
+    slu_dial_add(&scene.target->dial, &scene.address);
+    run_until(SLU_TARGET_STANDS);
+    const uint8_t *heard = slu_target_answer(scene.target, &bytes);
+    require(bytes == scene.offers->answer_bytes && memcmp(heard, answer, bytes) == 0, "%u", bytes);
+    require(scene.stood == 1 && scene.heard_bytes == scene.target->body_bytes &&
+                memcmp(scene.heard, hello, scene.heard_bytes) == 0,
+            "%u stand, %u bytes", scene.stood, scene.heard_bytes);
+    give(SLU_WORD_ADMITTED, "welcome");
+    run_until(SLU_TARGET_ADMITTED);
+    heard = slu_target_verdict(scene.target, &bytes);
+    require(bytes == 7 && memcmp(heard, "welcome", 7) == 0, "%u bytes", bytes);
+    int fd = slu_target_take(scene.target, &session);
+    slu_session_seal(&session, "a label", "hello", 5, sealed);
+    require(slu_session_open(&scene.sessions[0], "a label", sealed, 5, opened) &&
+                memcmp(opened, "hello", 5) == 0,
+            "it does not open");
+    require(!slu_session_open(&scene.sessions[0], "another", sealed, 5, opened), "it opens");
+    slu_fd_close(fd);
+    close_scene();
+}
+
+TEST(who_is_refused_hears_why)
+{
+    uint32_t bytes;
+    open_scene();
+    slu_dial_add(&scene.target->dial, &scene.address);
+    run_until(SLU_TARGET_STANDS);
+    give(SLU_WORD_REFUSED, "not today");
+    run_until(SLU_TARGET_REFUSED);
+    const uint8_t *why = slu_target_verdict(scene.target, &bytes);
+    require(bytes == 9 && memcmp(why, "not today", 9) == 0, "%.*s", (int)bytes, (const char *)why);
+    close_scene();
+}
+
+/* And who is told that too many wait comes again. */
+TEST(who_is_to_wait_comes_again)
+{
+    open_scene();
+    slu_dial_add(&scene.target->dial, &scene.address);
+    run_until(SLU_TARGET_STANDS);
+    give(SLU_WORD_BUSY, "");
+    run_until(SLU_TARGET_STANDS);
+    require(scene.stood == 2, "%u", scene.stood);
+    give(SLU_WORD_ADMITTED, "");
+    run_until(SLU_TARGET_ADMITTED);
+    close_scene();
+}
+
+static const struct {
+    const char *name;
+    uint32_t listener_means, dialer_means;
+    bool same;
+    enum slu_purpose purpose;
+    int error;
+    const char *words;
+} strangers[] = {
+    {"another secret", 1, 1, false, SLU_PURPOSE_CONNECT, -EACCES, "its secret is another one"},
+    {"a secret for none", 0, 1, true, SLU_PURPOSE_CONNECT, -EACCES, "it has no secret"},
+    {"none for a secret", 1, 0, true, SLU_PURPOSE_CONNECT, -EACCES, "it wants a secret"},
+    {"other means", 2, 1, true, SLU_PURPOSE_CONNECT, -EACCES, "of another kind"},
+    {"another purpose", 1, 1, true, SLU_PURPOSE_EXCHANGE, -EPROTO, "for something else"},
+};
+
+TEST(who_does_not_is_denied, .times = COUNT(strangers))
+{
+    char text[400];
+    open_scene();
+    scene.offers->means = strangers[_i].listener_means;
+    scene.target->means = strangers[_i].dialer_means;
+    scene.target->purpose = strangers[_i].purpose;
+    if (!strangers[_i].same) {
+        scene.target->secret = other_secret;
+        scene.target->secret_bytes = sizeof(other_secret);
+    }
+    slu_dial_add(&scene.target->dial, &scene.address);
+    run_until(SLU_TARGET_HOPELESS);
+    require_result(slu_target_explain(scene.target, text, sizeof(text)), strangers[_i].error);
+    require_words(text, strangers[_i].words);
+    require(scene.stood == 0, "%s: it stands", strangers[_i].name);
+    require(scene.denied == (strangers[_i].error == -EACCES), "%u denied", scene.denied);
+    close_scene();
+}
+
+/* With no secret at all the words are the same. */
+TEST(nothing_is_proven_without_a_secret)
+{
+    open_scene();
+    scene.offers->means = scene.target->means = SLU_MEANS_NONE;
+    scene.offers->secret = scene.target->secret = NULL;
+    scene.offers->secret_bytes = scene.target->secret_bytes = 0;
+    slu_dial_add(&scene.target->dial, &scene.address);
+    run_until(SLU_TARGET_STANDS);
+    give(SLU_WORD_ADMITTED, "");
+    run_until(SLU_TARGET_ADMITTED);
+    close_scene();
+}
+
+/* Those who refuse, swallow everything, and listen without a word hold up nobody. */
+TEST(other_addresses_hold_up_nobody)
+{
+    struct slu_address silent, refused, nobody = {4, 9, {240, 0, 0, 1}};
+    struct span begin;
+    open_scene();
+    int listener = listen_here(&silent);
+    slu_fd_close(listen_here(&refused));
+    slu_dial_add(&scene.target->dial, &silent);
+    slu_dial_add(&scene.target->dial, &refused);
+    slu_dial_add(&scene.target->dial, &nobody);
+    slu_dial_add(&scene.target->dial, &scene.address);
+    begin = span_begin();
+    run_until(SLU_TARGET_STANDS);
+    require_took(span_since(begin), 0, SLUICE_S(4));
+    require(scene.stood == 1, "%u", scene.stood);
+    slu_fd_close(listener);
+    close_scene();
+}
+
+static int dial_raw(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(scene.address.port)};
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    require(connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0, "%s", strerror(errno));
+    return fd;
+}
+
+/* What the offer says to these bytes until it hangs up, or has said so much. */
+static size_t ask_raw(int fd, const void *bytes, size_t count, uint8_t *answer, size_t most)
+{
+    size_t got = 0;
+    require(send(fd, bytes, count, MSG_NOSIGNAL) == (ssize_t)count, "%s", strerror(errno));
+    struct span begin = span_begin();
+    while (got < most && span_since(begin).fair < SLUICE_S(20)) {
+        (void)step();
+        ssize_t more = recv(fd, answer + got, most - got, MSG_DONTWAIT);
+        if (more == 0 || (more < 0 && errno != EAGAIN)) {
+            break;
+        }
+        got += more > 0 ? (size_t)more : 0;
+    }
+    return got;
+}
+
+static void make_hello(uint8_t hello[SLU_HEAD_BYTES])
+{
+    struct slu_head head = {SLU_WORDS_VERSION, SLU_PURPOSE_CONNECT, 0, SLU_MEANS_SECRET};
+    require_ok(slu_head_make(slu_words_hello, &head, hello));
+}
+
+/* A proof that was recorded is none for another challenge, and one's own said back is none. */
+TEST(words_that_are_said_again)
+{
+    uint8_t said[2 * SLU_HEAD_BYTES], proof[SLU_PROOF_BYTES], reply[SLU_REPLY_BYTES];
+    struct slu_session session;
+    open_scene();
+    make_hello(said);
+    for (int times = 0; times < 3; times++) {
+        int fd = dial_raw();
+        require(ask_raw(fd, said, SLU_HEAD_BYTES, said + SLU_HEAD_BYTES, SLU_HEAD_BYTES) ==
+                    SLU_HEAD_BYTES,
+                "no answer");
+        if (times == 0) {
+            slu_session_make(secret, sizeof(secret), said, sizeof(said), &session);
+            slu_session_prove(&session, proof);
+        }
+        if (times == 2) {
+            memcpy(proof, reply + SLU_REPLY_BYTES - SLU_PROOF_BYTES, SLU_PROOF_BYTES);
+        }
+        require(ask_raw(fd, proof, sizeof(proof), reply, sizeof(reply)) == sizeof(reply), "none");
+        uint32_t count;
+        int word = slu_reply_word(reply, &count);
+        require(word == (times == 0 ? SLU_WORD_STANDS : SLU_WORD_DENIED), "time %d: word %d", times,
+                word);
+        close(fd);
+    }
+    require(scene.stood == 1, "%u stand", scene.stood);
+    close_scene();
+}
+
+/* Every bit of what a relay passes on is proven: none can be another one. */
+TEST(words_that_were_changed)
+{
+    uint8_t said[2 * SLU_HEAD_BYTES], proof[SLU_PROOF_BYTES], reply[SLU_REPLY_BYTES];
+    struct slu_session session, changed;
+    open_scene();
+    make_hello(said);
+    int fd = dial_raw();
+    require(ask_raw(fd, said, SLU_HEAD_BYTES, said + SLU_HEAD_BYTES, SLU_HEAD_BYTES) ==
+                SLU_HEAD_BYTES,
+            "no answer");
+    slu_session_make(secret, sizeof(secret), said, sizeof(said), &session);
+    for (size_t i = 0; i < sizeof(said); i++) {
+        said[i] ^= 1;
+        slu_session_make(secret, sizeof(secret), said, sizeof(said), &changed);
+        slu_session_prove(&changed, proof);
+        require(!slu_session_proves(&session, proof), "byte %zu", i);
+        said[i] ^= 1;
+    }
+    slu_session_prove(&session, proof);
+    require(ask_raw(fd, proof, sizeof(proof), reply, sizeof(reply)) == sizeof(reply), "no reply");
+    require(slu_reply_proves(&session, reply, 0), "not proven");
+    for (size_t i = 0; i < sizeof(reply); i++) {
+        reply[i] ^= 1;
+        require(!slu_reply_proves(&session, reply, 0), "byte %zu of the reply", i);
+        reply[i] ^= 1;
+    }
+    close(fd);
+    close_scene();
+}
+
+/* A hello that cannot be, byte by byte or at once, is answered nothing, or what is wrong. */
+TEST(hellos_that_cannot_be)
+{
+    static const uint8_t garbage[SLU_HEAD_BYTES] = "GET / HTTP/1.1\r\n\r\n";
+    uint8_t hello[SLU_HEAD_BYTES], answer[SLU_HEAD_BYTES];
+    struct slu_head head;
+    open_scene();
+    int fd = dial_raw();
+    require(ask_raw(fd, garbage, sizeof(garbage), answer, sizeof(answer)) == 0, "it was answered");
+    close(fd);
+    for (int at = 16; at < 32; at++) { /* the length of its body, and zeros */
+        make_hello(hello);
+        hello[at] = 0x80;
+        fd = dial_raw();
+        size_t got = ask_raw(fd, hello, sizeof(hello), answer, at == 19 ? 0 : sizeof(answer));
+        if (at >= 20 && at < 24) { /* its means */
+            require(got == sizeof(answer) && slu_head_first(slu_words_answer, answer, &head) &&
+                        head.word == SLU_WORD_DENIED,
+                    "byte %d: %zu bytes", at, got);
+        } else {
+            require(got == 0, "byte %d: %zu bytes", at, got);
+        }
+        close(fd);
+    }
+    make_hello(hello);
+    hello[9] = 77;
+    fd = dial_raw();
+    require(ask_raw(fd, hello, SLU_HEAD_FIRST, answer, sizeof(answer)) == sizeof(answer), "none");
+    require(slu_head_first(slu_words_answer, answer, &head) && head.word == SLU_WORD_VERSION &&
+                head.version == SLU_WORDS_VERSION && scene.foreign == 1,
+            "word %u", head.word);
+    close(fd);
+    close_scene();
+}
+
+/* Silent, half and repeated strangers take all places, and the honest one comes in at once. */
+TEST(strangers_take_no_time, .times = 3)
+{
+    uint8_t hello[SLU_HEAD_BYTES];
+    enum { STRANGERS = 300 };
+    int fds[STRANGERS];
+    open_scene();
+    make_hello(hello);
+    for (int i = 0; i < STRANGERS; i++) {
+        fds[i] = dial_raw();
+        /* Nothing, a part, or all that was recorded once. */
+        size_t count = _i == 0 ? 0 : _i == 1 ? SLU_HEAD_BYTES - 1 : SLU_HEAD_BYTES;
+        require(send(fds[i], hello, count, MSG_NOSIGNAL) == (ssize_t)count, "%s", strerror(errno));
+        (void)step();
+    }
+    struct span begin = span_begin();
+    slu_dial_add(&scene.target->dial, &scene.address);
+    run_until(SLU_TARGET_STANDS);
+    require_took(span_since(begin), 0, SLUICE_S(1));
+    for (int i = 0; i < STRANGERS; i++) {
+        close(fds[i]);
+    }
+    close_scene();
+}
+
+/* The process may open few files: strangers do not get them all. */
+TEST(strangers_take_no_descriptors)
+{
+    struct rlimit limit, all;
+    int fds[200];
+    require(getrlimit(RLIMIT_NOFILE, &all) == 0, "%s", strerror(errno));
+    int used = count_fds();
+    limit = all;
+    limit.rlim_cur = 64;
+    require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
+    open_scene();
+    require(setrlimit(RLIMIT_NOFILE, &all) == 0, "%s", strerror(errno));
+    for (int i = 0; i < 200; i++) {
+        fds[i] = dial_raw();
+        (void)step();
+    }
+    require(scene.offers->acceptor.count <= 16, "%u places", scene.offers->acceptor.count);
+    slu_dial_add(&scene.target->dial, &scene.address);
+    run_until(SLU_TARGET_STANDS);
+    for (int i = 0; i < 200; i++) {
+        close(fds[i]);
+    }
+    close_scene();
+    require(settle_fds(used) == used, "%d left", count_fds() - used);
+}
+
+int main(void)
+{
+    static const struct tests groups[] = {{"offer", WIRE_SELF, 60}};
+    return run_groups("offer", groups, COUNT(groups));
+}
