@@ -154,19 +154,19 @@ static int call_barrier(struct sluice_exchange *exchange, int64_t until)
     return end_call(exchange, exchange->provider->barrier(exchange, until), saved);
 }
 
-void slu_exchange_set_missing(struct sluice_exchange *exchange, const uint64_t *present)
+void slu_exchange_set_missing(struct sluice_exchange *exchange, const bool *missing)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < exchange->ranks; i++)
-        count += (present[i / 64] >> (i % 64) & 1) == 0;
+        count += missing[i];
     free(exchange->missing);
     exchange->missing_count = 0;
     exchange->missing = count > 0 ? malloc(count * sizeof *exchange->missing) : NULL;
     if (exchange->missing == NULL)
         return;
     for (uint32_t i = 0; i < exchange->ranks; i++)
-        if ((present[i / 64] >> (i % 64) & 1) == 0)
+        if (missing[i])
             exchange->missing[exchange->missing_count++] = i;
 }
 

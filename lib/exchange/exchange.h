@@ -120,7 +120,7 @@ bool slu_exchange_reserve(struct sluice_exchange *exchange);
  */
 int slu_exchange_abandon(struct sluice_exchange *exchange);
 
-/* Keeps the ranks whose bit is not set in present, of (ranks + 63) / 64 words. */
-void slu_exchange_set_missing(struct sluice_exchange *exchange, const uint64_t *present);
+/* Keeps the ranks of which missing says so. */
+void slu_exchange_set_missing(struct sluice_exchange *exchange, const bool *missing);
 
 #endif

@@ -16,6 +16,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp.c \
 	%D%/tcp.h \
 	%D%/tcp_address.c \
+	%D%/tcp_dial.c \
 	%D%/tcp_door.c \
 	%D%/tcp_fail.c \
 	%D%/tcp_greet.c \

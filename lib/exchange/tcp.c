@@ -35,19 +35,16 @@ static void close_tcp(struct sluice_exchange *exchange)
         slu_fd_close(tcp->listener);
     slu_secret_forget(&tcp->secret);
     free(tcp->peers);
-    free(tcp->verdict);
-    free(tcp->present);
+    free(tcp->missing);
     free(tcp);
     exchange->state = NULL;
 }
 
-static int run(struct sluice_exchange *exchange, const struct tcp_call *call)
+static int run(const struct sluice_exchange *exchange, const struct tcp_call *call)
 {
-    const struct tcp *tcp = exchange->state;
+    struct tcp *tcp = exchange->state;
 
-    if (tcp->rank == 0)
-        return slu_tcp_root_call(exchange, call);
-    return slu_tcp_leaf_call(exchange, call);
+    return tcp->rank == 0 ? slu_tcp_root_call(tcp, call) : slu_tcp_leaf_call(tcp, call);
 }
 
 static int run_allgather(struct sluice_exchange *exchange, const void *own, void *all, size_t bytes,
@@ -67,14 +64,15 @@ static int run_barrier(struct sluice_exchange *exchange, int64_t until)
     return run(exchange, &(struct tcp_call){.type = TCP_BARRIER, .until = until});
 }
 
+/* Rank 0 tells the others why: the thread's text. */
 static void abandon(struct sluice_exchange *exchange)
 {
-    const struct tcp *tcp = exchange->state;
+    struct tcp *tcp = exchange->state;
 
-    if (tcp->rank == 0)
-        slu_tcp_root_abandon(exchange);
-    else
-        slu_tcp_leaf_abandon(exchange);
+    if (tcp->rank > 0)
+        slu_tcp_leaf_abandon(tcp);
+    else if (tcp->ranks > 1)
+        slu_tcp_fail(tcp, -ENOMEM);
 }
 
 static const struct slu_exchange_provider provider = {
@@ -146,8 +144,8 @@ static int prepare(struct tcp *tcp, const struct slu_launch *launch, int64_t unt
 {
     int error;
 
-    tcp->present = calloc((tcp->ranks + 63) / 64, sizeof *tcp->present);
-    if (tcp->present == NULL)
+    tcp->missing = calloc(tcp->ranks, sizeof *tcp->missing);
+    if (tcp->missing == NULL)
         return slu_fail(ENOMEM, "no memory for an exchange of %u ranks", tcp->ranks);
     memcpy(tcp->job, launch->job, strnlen(launch->job, sizeof tcp->job - 1));
     if (launch->secret_count > 0 && launch->secret_file[0] == '\0')
@@ -179,6 +177,8 @@ int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *laun
     }
     exchange->provider = &provider;
     exchange->state = tcp;
+    tcp->exchange = exchange;
+    tcp->type = TCP_STARTED;
     tcp->rank = exchange->rank;
     tcp->ranks = exchange->ranks;
     tcp->epoll = -1;
@@ -186,8 +186,7 @@ int slu_tcp_open(struct sluice_exchange *exchange, const struct slu_launch *laun
     tcp->link.fd = -1;
     error = prepare(tcp, launch, until);
     if (error == 0)
-        error = tcp->rank == 0 ? slu_tcp_root_open(exchange, until)
-                               : slu_tcp_leaf_open(exchange, until);
+        error = tcp->rank == 0 ? slu_tcp_root_open(tcp, until) : slu_tcp_leaf_open(tcp, until);
     if (error < 0)
         close_tcp(exchange);
     else

@@ -93,11 +93,11 @@ uint16_t slu_tcp_hello_version(const uint8_t *bytes);
 void slu_tcp_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME_BYTES]);
 int slu_tcp_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame *frame);
 const char *slu_tcp_type_name(uint8_t type);
-/* A whole verdict with the thread's text, to be freed; NULL: no memory. present: a bit a rank. */
-uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const uint64_t *present, uint32_t ranks,
+/* A whole verdict with the thread's text, to be freed; NULL: no memory. */
+uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const bool *missing, uint32_t ranks,
                               size_t *bytes);
-/* What follows the frame: the error, with its text; clears the bits of who was missing. */
-int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, uint64_t *present, uint32_t ranks);
+/* What follows the frame: the error, with its text; sets those that were missing. */
+int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, bool *missing, uint32_t ranks);
 /* Whether a verdict of so many ranks can be so long. */
 bool slu_tcp_verdict_possible(uint64_t bytes, uint32_t ranks);
 
@@ -142,6 +142,10 @@ void slu_tcp_link_queue(struct tcp_link *link, const void *bytes, size_t count);
 /* 0, whether or not all went; -ECONNRESET or another error: there is no more to hope for. */
 int slu_tcp_link_send(struct tcp_link *link);
 int slu_tcp_link_receive(struct tcp_link *link);
+/* Once around: sends and receives what it can, or waits until it could. -ETIMEDOUT: too late. */
+int slu_tcp_link_step(struct tcp_link *link, int64_t until);
+/* All that is queued goes out, and all that is wanted comes in. */
+int slu_tcp_transfer(struct tcp_link *link, int64_t until);
 /* Tells epoll what it waits for now. */
 int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data);
 /* Milliseconds for poll(2), rounded up; -1: for ever. */
@@ -203,7 +207,9 @@ struct tcp_peer {
 };
 
 struct tcp {
+    struct sluice_exchange *exchange;
     uint32_t rank, ranks;
+    uint8_t type;      /* enum tcp_type of the call; TCP_STARTED while all come */
     uint64_t sequence; /* of the last call */
     char job[TCP_JOB_BYTES];
     char root[256]; /* as given, or the first one, for texts */
@@ -213,7 +219,7 @@ struct tcp {
     enum tcp_means means;
     struct slu_secret secret; /* of a rank with munge: what rank 0 sealed, once it has said it */
     char credential[TCP_CREDENTIAL_BYTES]; /* of rank 0, or what it said */
-    uint64_t *present; /* a bit for each rank: who was there when a call failed */
+    bool *missing; /* of each rank: whether it was not there when a call failed */
 
     /* Of rank 0. */
     struct tcp_peer *peers;
@@ -226,7 +232,6 @@ struct tcp {
     uint32_t unsent;      /* ranks whose result is on its way */
     uint32_t interrupted; /* a rank that did not wait for its result; 0: none */
     uint8_t reply[TCP_FRAME_BYTES];
-    uint8_t *verdict;
 
     /* Of the others. */
     struct tcp_link link;
@@ -241,10 +246,8 @@ struct tcp_call {
 };
 
 /* tcp_root.c: rank 0 */
-int slu_tcp_root_open(struct sluice_exchange *exchange, int64_t until);
-int slu_tcp_root_call(struct sluice_exchange *exchange, const struct tcp_call *call);
-/* Tells the others that rank 0 cannot make the next call, and why: the thread's text. */
-void slu_tcp_root_abandon(struct sluice_exchange *exchange);
+int slu_tcp_root_open(struct tcp *tcp, int64_t until);
+int slu_tcp_root_call(struct tcp *tcp, const struct tcp_call *call);
 /* Reads a header next. */
 void slu_tcp_peer_between(struct tcp_peer *peer);
 
@@ -252,26 +255,32 @@ void slu_tcp_peer_between(struct tcp_peer *peer);
  * tcp_fail.c: rank 0 fails, and tells all ranks of it. Each returns the error;
  * the first one takes it and the thread's text, and nobody was missing.
  */
-int slu_tcp_fail(struct sluice_exchange *exchange, int error);
+int slu_tcp_fail(struct tcp *tcp, int error);
+/* Because of this rank, which is named with the words; but for EPROTO it was missing. */
+int slu_tcp_fail_rank(struct tcp *tcp, uint32_t rank, int error, const char *words);
+int slu_tcp_fail_lost(struct tcp *tcp, uint32_t rank);
 /* The deadline of a rank has passed: those that are not done were missing. */
-int slu_tcp_fail_deadline(struct sluice_exchange *exchange, uint8_t type, uint32_t whose);
-int slu_tcp_fail_lost(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
-/* A rank has no memory to take part in the call. */
-int slu_tcp_fail_memory(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
-/* A rank had given up when rank 0 came; those that have not called were missing too. */
-int slu_tcp_fail_late(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
-/* A rank that waits for its result has sent a header: it gave up, or is wrong. */
-int slu_tcp_fail_interrupted(struct sluice_exchange *exchange, uint8_t type, uint32_t rank);
+int slu_tcp_fail_deadline(struct tcp *tcp, uint32_t whose);
+/*
+ * The rank that is noted did not wait for its result: it gave up, or is wrong. late: it had
+ * when rank 0 came to the call.
+ */
+int slu_tcp_fail_interrupted(struct tcp *tcp, bool late);
 
 /* tcp_door.c: rank 0 listens then; 0, or an error with a text. */
 int slu_tcp_open_door(struct tcp *tcp);
 
 /* tcp_greet.c: lets all ranks in, which are then done. */
-int slu_tcp_greet_all(struct sluice_exchange *exchange, int64_t until);
+int slu_tcp_greet_all(struct tcp *tcp, int64_t until);
+
+/* tcp_dial.c: the link to rank 0, which has proven that it is. */
+int slu_tcp_find_root(struct tcp *tcp, int64_t until);
 
 /* tcp_leaf.c */
-int slu_tcp_leaf_open(struct sluice_exchange *exchange, int64_t until);
-int slu_tcp_leaf_call(struct sluice_exchange *exchange, const struct tcp_call *call);
-void slu_tcp_leaf_abandon(struct sluice_exchange *exchange);
+int slu_tcp_leaf_open(struct tcp *tcp, int64_t until);
+int slu_tcp_leaf_call(struct tcp *tcp, const struct tcp_call *call);
+void slu_tcp_leaf_abandon(struct tcp *tcp);
+/* Nobody knows of anybody but rank 0, which was missing. */
+int slu_tcp_fail_without_root(struct tcp *tcp, int error);
 
 #endif

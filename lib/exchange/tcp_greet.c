@@ -52,9 +52,8 @@ struct greeting {
     bool paused;
     int64_t pause_since;
     uint32_t count, warnings;
-    uint32_t joined;      /* ranks */
-    uint32_t held;        /* newcomers */
-    uint32_t interrupted; /* a rank that was let in, and has said something; 0: none */
+    uint32_t joined; /* ranks */
+    uint32_t held;   /* newcomers */
     struct newcomer newcomers[NEWCOMERS];
 };
 
@@ -164,13 +163,13 @@ static struct tcp_peer *hand_over(struct tcp *tcp, struct greeting *greeting,
 }
 
 /* A verdict for it alone, whose text is that of the thread, and in which nobody was missing. */
-static void tell_refusal(const struct tcp *tcp, const struct newcomer *newcomer, int error)
+static void tell_refusal(struct tcp *tcp, const struct newcomer *newcomer, int error)
 {
     size_t bytes;
     uint8_t *verdict;
 
-    memset(tcp->present, 0xff, (tcp->ranks + 63) / 64 * sizeof *tcp->present);
-    verdict = slu_tcp_verdict_make(error, tcp->sequence, tcp->present, tcp->ranks, &bytes);
+    memset(tcp->missing, 0, tcp->ranks);
+    verdict = slu_tcp_verdict_make(error, tcp->sequence, tcp->missing, tcp->ranks, &bytes);
     if (verdict != NULL)
         (void)say(newcomer, verdict, bytes);
     free(verdict);
@@ -230,10 +229,9 @@ static void hold(const struct tcp *tcp, struct greeting *greeting, struct newcom
     greeting->held++;
 }
 
-static int admit(struct sluice_exchange *exchange, struct greeting *greeting,
-                 struct newcomer *newcomer, const struct tcp_hello *hello)
+static int admit(struct tcp *tcp, struct greeting *greeting, struct newcomer *newcomer,
+                 const struct tcp_hello *hello)
 {
-    struct tcp *tcp = exchange->state;
     struct tcp_peer *peer;
     int error;
 
@@ -262,13 +260,12 @@ static int admit(struct sluice_exchange *exchange, struct greeting *greeting,
     peer->done = true;
     greeting->joined++;
     error = slu_tcp_link_watch(&peer->link, tcp->epoll, hello->rank);
-    return error < 0 ? slu_tcp_fail(exchange, error) : 0;
+    return error < 0 ? slu_tcp_fail(tcp, error) : 0;
 }
 
-static int hear_proof(struct sluice_exchange *exchange, struct greeting *greeting,
-                      struct newcomer *newcomer, const struct tcp_hello *hello)
+static int hear_proof(struct tcp *tcp, struct greeting *greeting, struct newcomer *newcomer,
+                      const struct tcp_hello *hello)
 {
-    struct tcp *tcp = exchange->state;
     uint8_t mac[TCP_MAC_BYTES], proof[TCP_PROOF_BYTES] = {0};
     const uint8_t *given = newcomer->bytes + TCP_HELLO_BYTES;
     uint64_t head;
@@ -284,13 +281,11 @@ static int hear_proof(struct sluice_exchange *exchange, struct greeting *greetin
         drop(greeting, newcomer);
         return 0;
     }
-    return admit(exchange, greeting, newcomer, hello);
+    return admit(tcp, greeting, newcomer, hello);
 }
 
-static int hear_hello(struct sluice_exchange *exchange, struct greeting *greeting,
-                      struct newcomer *newcomer)
+static int hear_hello(struct tcp *tcp, struct greeting *greeting, struct newcomer *newcomer)
 {
-    struct tcp *tcp = exchange->state;
     struct tcp_hello hello;
 
     if (slu_tcp_hello_decode(newcomer->bytes, &hello) < 0 || hello.role != TCP_ROLE_RANK ||
@@ -299,7 +294,7 @@ static int hear_hello(struct sluice_exchange *exchange, struct greeting *greetin
         return 0;
     }
     if (newcomer->proving)
-        return hear_proof(exchange, greeting, newcomer, &hello);
+        return hear_proof(tcp, greeting, newcomer, &hello);
     if (strcmp(hello.job, tcp->job) != 0) {
         refuse(tcp, greeting, newcomer, TCP_REFUSED_JOB, "it is of another job");
         return 0;
@@ -313,14 +308,13 @@ static int hear_hello(struct sluice_exchange *exchange, struct greeting *greetin
         return 0;
     }
     if (tcp->means == TCP_NOTHING)
-        return admit(exchange, greeting, newcomer, &hello);
+        return admit(tcp, greeting, newcomer, &hello);
     newcomer->proving = true;
     return 0;
 }
 
 /* Takes what is there; 0, or the error of which all fail. */
-static int hear_newcomer(struct sluice_exchange *exchange, struct greeting *greeting,
-                         struct newcomer *newcomer)
+static int hear_newcomer(struct tcp *tcp, struct greeting *greeting, struct newcomer *newcomer)
 {
     while (newcomer->fd >= 0 && !newcomer->held) {
         uint32_t due = TCP_HELLO_BYTES + (newcomer->proving ? TCP_PROOF_BYTES : 0);
@@ -340,13 +334,12 @@ static int hear_newcomer(struct sluice_exchange *exchange, struct greeting *gree
         }
         if (newcomer->got >= TCP_HELLO_HEAD &&
             slu_tcp_hello_version(newcomer->bytes) != TCP_VERSION) {
-            refuse(exchange->state, greeting, newcomer, TCP_REFUSED_VERSION,
-                   "it speaks another version");
+            refuse(tcp, greeting, newcomer, TCP_REFUSED_VERSION, "it speaks another version");
             return 0;
         }
         if (newcomer->got < due)
             continue;
-        error = hear_hello(exchange, greeting, newcomer);
+        error = hear_hello(tcp, greeting, newcomer);
         if (error < 0)
             return error;
     }
@@ -387,9 +380,8 @@ static void watch_listener(const struct tcp *tcp, struct greeting *greeting, boo
 }
 
 /* 0: there are no more, or no more now; 1: one was let in; or the error of which all fail. */
-static int accept_one(struct sluice_exchange *exchange, struct greeting *greeting)
+static int accept_one(struct tcp *tcp, struct greeting *greeting)
 {
-    struct tcp *tcp = exchange->state;
     struct newcomer *newcomer = find_place(greeting, slu_now());
     struct sockaddr_storage storage = {0};
     socklen_t length = sizeof storage;
@@ -422,14 +414,13 @@ static int accept_one(struct sluice_exchange *exchange, struct greeting *greetin
         drop(greeting, newcomer);
         return 1;
     }
-    error = hear_newcomer(exchange, greeting, newcomer);
+    error = hear_newcomer(tcp, greeting, newcomer);
     return error < 0 ? error : 1;
 }
 
 /* A rank that waits for the others says nothing, unless it gives up. */
-static int hear_joined(struct sluice_exchange *exchange, struct greeting *greeting, uint32_t rank)
+static int hear_joined(struct tcp *tcp, struct greeting *greeting, uint32_t rank)
 {
-    struct tcp *tcp = exchange->state;
     struct tcp_peer *peer = &tcp->peers[rank];
     int error;
 
@@ -441,23 +432,21 @@ static int hear_joined(struct sluice_exchange *exchange, struct greeting *greeti
     }
     if (peer->link.want > 0)
         return 0;
-    if (greeting->interrupted == 0)
-        greeting->interrupted = rank;
+    if (tcp->interrupted == 0)
+        tcp->interrupted = rank;
     error = slu_tcp_link_watch(&peer->link, tcp->epoll, rank);
-    return error < 0 ? slu_tcp_fail(exchange, error) : 0;
+    return error < 0 ? slu_tcp_fail(tcp, error) : 0;
 }
 
 /* 0, or the error of which all fail. */
-static int handle(struct sluice_exchange *exchange, struct greeting *greeting, uint64_t data)
+static int handle(struct tcp *tcp, struct greeting *greeting, uint64_t data)
 {
-    const struct tcp *tcp = exchange->state;
-
     if (data < tcp->ranks)
-        return hear_joined(exchange, greeting, (uint32_t)data);
+        return hear_joined(tcp, greeting, (uint32_t)data);
     if (data >= NEWCOMER)
-        return hear_newcomer(exchange, greeting, &greeting->newcomers[data - NEWCOMER]);
+        return hear_newcomer(tcp, greeting, &greeting->newcomers[data - NEWCOMER]);
     for (int i = 0; i < ACCEPTS; i++) {
-        int taken = accept_one(exchange, greeting);
+        int taken = accept_one(tcp, greeting);
 
         if (taken <= 0)
             return taken;
@@ -481,7 +470,7 @@ static void tick(const struct tcp *tcp, struct greeting *greeting)
 }
 
 /* Those that are held take the place of who has left, or all fail when their time is up. */
-static int settle_held(struct sluice_exchange *exchange, struct greeting *greeting, int64_t until)
+static int settle_held(struct tcp *tcp, struct greeting *greeting, int64_t until)
 {
     int64_t now = slu_now();
     int error = 0;
@@ -493,25 +482,24 @@ static int settle_held(struct sluice_exchange *exchange, struct greeting *greeti
         if (newcomer->fd < 0 || !newcomer->held ||
             slu_tcp_hello_decode(newcomer->bytes, &hello) < 0)
             continue;
-        error = admit(exchange, greeting, newcomer, &hello);
+        error = admit(tcp, greeting, newcomer, &hello);
         if (error == 0 && newcomer->fd >= 0 && (now - newcomer->since >= HELD_TIME || now >= until))
-            refuse_rank(exchange->state, greeting, newcomer, &hello);
+            refuse_rank(tcp, greeting, newcomer, &hello);
     }
     return error;
 }
 
 /* Waits for a while, and handles what there is; how many events, or the error of which all fail. */
-static int look(struct sluice_exchange *exchange, struct greeting *greeting, int milliseconds)
+static int look(struct tcp *tcp, struct greeting *greeting, int milliseconds)
 {
-    const struct tcp *tcp = exchange->state;
     struct epoll_event events[EVENTS];
     int count = epoll_wait(tcp->epoll, events, EVENTS, milliseconds);
     int error = 0;
 
     if (count < 0 && errno != EINTR)
-        return slu_tcp_fail(exchange, slu_fail(errno, "epoll_wait failed"));
+        return slu_tcp_fail(tcp, slu_fail(errno, "epoll_wait failed"));
     for (int i = 0; i < count && error == 0; i++)
-        error = handle(exchange, greeting, events[i].data.u64);
+        error = handle(tcp, greeting, events[i].data.u64);
     if (error < 0)
         return error;
     tick(tcp, greeting);
@@ -519,12 +507,12 @@ static int look(struct sluice_exchange *exchange, struct greeting *greeting, int
 }
 
 /* Who is at the door is not missing, however late we look. */
-static int look_again(struct sluice_exchange *exchange, struct greeting *greeting)
+static int look_again(struct tcp *tcp, struct greeting *greeting)
 {
     int count = 1;
 
     for (int i = 0; i < LAST_LOOKS && count > 0; i++)
-        count = look(exchange, greeting, 0);
+        count = look(tcp, greeting, 0);
     return count < 0 ? count : 0;
 }
 
@@ -539,34 +527,30 @@ static bool is_complete(struct tcp *tcp, struct greeting *greeting)
     return greeting->joined == tcp->ranks - 1;
 }
 
-static int greet(struct sluice_exchange *exchange, struct greeting *greeting, int64_t until)
+static int greet(struct tcp *tcp, struct greeting *greeting, int64_t until)
 {
-    struct tcp *tcp = exchange->state;
-
     while (!is_complete(tcp, greeting)) {
         bool busy = greeting->count > 0 || greeting->paused;
         int64_t soon = slu_after(PAUSE_TIME);
-        int error =
-            look(exchange, greeting, slu_tcp_milliseconds(busy && soon < until ? soon : until));
-        bool over = slu_now() >= until || greeting->interrupted > 0;
+        int error = look(tcp, greeting, slu_tcp_milliseconds(busy && soon < until ? soon : until));
+        bool over = slu_now() >= until || tcp->interrupted > 0;
 
         if (error >= 0 && over)
-            error = look_again(exchange, greeting);
+            error = look_again(tcp, greeting);
         if (error >= 0)
-            error = settle_held(exchange, greeting, until);
+            error = settle_held(tcp, greeting, until);
         if (error < 0)
             return error;
-        if (greeting->interrupted > 0)
-            return slu_tcp_fail_interrupted(exchange, TCP_STARTED, greeting->interrupted);
+        if (tcp->interrupted > 0)
+            return slu_tcp_fail_interrupted(tcp, false);
         if (over && !is_complete(tcp, greeting))
-            return slu_tcp_fail_deadline(exchange, TCP_STARTED, 0);
+            return slu_tcp_fail_deadline(tcp, 0);
     }
     return 0;
 }
 
-int slu_tcp_greet_all(struct sluice_exchange *exchange, int64_t until)
+int slu_tcp_greet_all(struct tcp *tcp, int64_t until)
 {
-    struct tcp *tcp = exchange->state;
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = LISTENER};
     struct greeting *greeting;
     int error;
@@ -582,7 +566,7 @@ int slu_tcp_greet_all(struct sluice_exchange *exchange, int64_t until)
     error = slu_tcp_open_door(tcp);
     if (error == 0) {
         error = epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->listener, &event) == 0
-                    ? greet(exchange, greeting, until)
+                    ? greet(tcp, greeting, until)
                     : slu_fail(errno, "epoll_ctl of a listening socket failed");
         slu_fd_close(tcp->listener);
         tcp->listener = -1;

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -106,4 +107,35 @@ int slu_tcp_milliseconds(int64_t until)
         return 0;
     left = (left + 999999) / 1000000;
     return left < INT_MAX ? (int)left : INT_MAX;
+}
+
+int slu_tcp_link_step(struct tcp_link *link, int64_t until)
+{
+    struct pollfd pollfd = {.fd = link->fd};
+    int wait = slu_tcp_milliseconds(until);
+    int ready, error;
+
+    pollfd.events = (short)((link->want > 0 ? POLLIN : 0) | (link->out_count > 0 ? POLLOUT : 0));
+    ready = poll(&pollfd, 1, wait);
+    if (ready < 0)
+        return errno == EINTR ? 0 : -errno;
+    if (ready == 0)
+        return wait == 0 ? -ETIMEDOUT : 0;
+    /* What rank 0 said before it left is worth more than what it does not take. */
+    if (link->out_count > 0 && slu_tcp_link_send(link) < 0)
+        link->out_count = 0;
+    error = slu_tcp_link_receive(link);
+    /* However steadily it comes: the time was up before. */
+    if (error == 0 && wait == 0 && (link->want > 0 || link->out_count > 0))
+        return -ETIMEDOUT;
+    return error;
+}
+
+int slu_tcp_transfer(struct tcp_link *link, int64_t until)
+{
+    int error = 0;
+
+    while (error == 0 && (link->want > 0 || link->out_count > 0))
+        error = slu_tcp_link_step(link, until);
+    return error;
 }

@@ -30,11 +30,6 @@ void slu_tcp_peer_between(struct tcp_peer *peer)
     peer->link.want = TCP_FRAME_BYTES;
 }
 
-static size_t total_of(const struct tcp *tcp, const struct tcp_call *call)
-{
-    return call->type == TCP_ALLTOALL ? call->bytes * tcp->ranks : call->bytes;
-}
-
 /* Its next bytes have a place now. */
 static void await_bytes(struct tcp *tcp, uint32_t rank, const struct round *round)
 {
@@ -47,82 +42,73 @@ static void await_bytes(struct tcp *tcp, uint32_t rank, const struct round *roun
 }
 
 /* Compares a header with our own call. */
-static int take_header(struct sluice_exchange *exchange, uint32_t rank, const struct round *round)
+static int take_header(struct tcp *tcp, uint32_t rank, const struct round *round)
 {
-    struct tcp *tcp = exchange->state;
     struct tcp_peer *peer = &tcp->peers[rank];
     const struct tcp_call *call = round->call;
     struct tcp_frame frame;
 
     if (slu_tcp_frame_decode(peer->header, &frame) < 0 || frame.type == TCP_STARTED ||
         frame.type == TCP_VERDICT)
-        return slu_tcp_fail_interrupted(exchange, call->type, rank);
+        return slu_tcp_fail_rank(tcp, rank, EPROTO, "sent something unexpected");
     /* It gave up a call whose result was on its way, and makes no other one. */
     if (frame.type == TCP_GAVE_UP)
-        return slu_tcp_fail_lost(exchange, call->type, rank);
+        return slu_tcp_fail_lost(tcp, rank);
     if (frame.type == TCP_NO_MEMORY)
-        return slu_tcp_fail_memory(exchange, call->type, rank);
+        return slu_tcp_fail_rank(tcp, rank, ENOMEM, "has no memory to take part");
     if (frame.type != call->type || frame.sequence != tcp->sequence || frame.bytes != call->bytes)
         return slu_tcp_fail(
-            exchange,
-            slu_fail(EPROTO,
-                     "rank %u makes call %llu, %s of %llu byte%s, but rank 0 makes call %llu, "
-                     "%s of %zu byte%s",
-                     rank, (unsigned long long)frame.sequence, slu_tcp_type_name(frame.type),
-                     (unsigned long long)frame.bytes, SLU_S(frame.bytes),
-                     (unsigned long long)tcp->sequence, slu_tcp_type_name(call->type), call->bytes,
-                     SLU_S(call->bytes)));
+            tcp, slu_fail(EPROTO,
+                          "rank %u makes call %llu, %s of %llu byte%s, but rank 0 makes call %llu, "
+                          "%s of %zu byte%s",
+                          rank, (unsigned long long)frame.sequence, slu_tcp_type_name(frame.type),
+                          (unsigned long long)frame.bytes, SLU_S(frame.bytes),
+                          (unsigned long long)tcp->sequence, slu_tcp_type_name(call->type),
+                          call->bytes, SLU_S(call->bytes)));
     peer->called = true;
-    peer->later = total_of(tcp, call);
+    peer->later = call->type == TCP_ALLTOALL ? call->bytes * tcp->ranks : call->bytes;
     await_bytes(tcp, rank, round);
     return 0;
 }
 
 /* The stage has all it waited for. */
-static int advance(struct sluice_exchange *exchange, uint32_t rank, const struct round *round)
+static int advance(struct tcp *tcp, uint32_t rank, const struct round *round)
 {
-    struct tcp *tcp = exchange->state;
     struct tcp_peer *peer = &tcp->peers[rank];
 
-    switch (peer->stage) {
-    case TCP_BETWEEN:
+    if (peer->stage == TCP_BETWEEN) {
         peer->stage = TCP_HEADED;
         if (!peer->called)
-            return take_header(exchange, rank, round);
+            return take_header(tcp, rank, round);
         /* Before it has its result it makes no other call; what others gave is read first. */
         if ((!peer->answered || peer->link.out_count > 0) && tcp->interrupted == 0)
             tcp->interrupted = rank;
         return 0;
-    case TCP_GIVING:
-        tcp->given++;
-        peer->done = peer->later == 0;
-        if (peer->done)
-            slu_tcp_peer_between(peer);
-        else
-            peer->stage = TCP_WAITING;
-        return 0;
-    default:
-        return 0;
     }
+    tcp->given++;
+    peer->done = peer->later == 0;
+    if (peer->done)
+        slu_tcp_peer_between(peer);
+    else
+        peer->stage = TCP_WAITING;
+    return 0;
 }
 
 /* Who has given and has been answered may leave. */
-static int lose(struct sluice_exchange *exchange, uint32_t rank, const struct round *round)
+static int lose(struct tcp *tcp, uint32_t rank)
 {
-    struct tcp *tcp = exchange->state;
     struct tcp_peer *peer = &tcp->peers[rank];
 
     if (!peer->done || !peer->answered)
-        return slu_tcp_fail_lost(exchange, round->call->type, rank);
+        return slu_tcp_fail_lost(tcp, rank);
     tcp->unsent -= peer->link.out_count > 0;
     slu_tcp_link_close(&peer->link);
     return 0;
 }
 
 /* Sends, hears, and goes on as far as it can. */
-static int serve_peer(struct sluice_exchange *exchange, uint32_t rank, const struct round *round)
+static int serve_peer(struct tcp *tcp, uint32_t rank, const struct round *round)
 {
-    struct tcp *tcp = exchange->state;
     struct tcp_peer *peer = &tcp->peers[rank];
     bool unsent = peer->link.out_count > 0;
     int error;
@@ -130,63 +116,50 @@ static int serve_peer(struct sluice_exchange *exchange, uint32_t rank, const str
     if (peer->link.fd < 0)
         return 0;
     if (slu_tcp_link_send(&peer->link) < 0)
-        return lose(exchange, rank, round);
+        return lose(tcp, rank);
     tcp->unsent -= unsent && peer->link.out_count == 0;
     for (;;) {
         if (slu_tcp_link_receive(&peer->link) < 0)
-            return lose(exchange, rank, round);
+            return lose(tcp, rank);
         if (peer->link.want > 0 || peer->stage == TCP_HEADED || peer->stage == TCP_WAITING)
             break;
-        error = advance(exchange, rank, round);
+        error = advance(tcp, rank, round);
         if (error < 0)
             return error;
     }
     error = slu_tcp_link_watch(&peer->link, tcp->epoll, rank);
-    return error < 0 ? slu_tcp_fail(exchange, error) : 0;
+    return error < 0 ? slu_tcp_fail(tcp, error) : 0;
 }
 
-/* Who has given what was due so far, and has taken its result, is not missing. */
-static void note_present(struct tcp *tcp)
+static bool is_over(const struct tcp *tcp)
 {
-    for (uint32_t i = 1; i < tcp->ranks; i++) {
-        struct tcp_peer *peer = &tcp->peers[i];
-
-        peer->done = (peer->done || peer->stage == TCP_WAITING) && peer->link.out_count == 0;
-    }
+    return tcp->interrupted > 0 || (tcp->given == tcp->ranks - 1 && tcp->unsent == 0);
 }
 
 /* Until all have given, and all results have been sent. */
-static int serve_all(struct sluice_exchange *exchange, const struct round *round)
+static int serve_all(struct tcp *tcp, const struct round *round)
 {
-    struct tcp *tcp = exchange->state;
-
-    while (tcp->interrupted == 0 && (tcp->given < tcp->ranks - 1 || tcp->unsent > 0)) {
+    while (!is_over(tcp)) {
         struct epoll_event events[EVENTS];
         int wait = slu_tcp_milliseconds(round->call->until);
         int count = epoll_wait(tcp->epoll, events, EVENTS, wait);
         int error = 0;
 
         if (count < 0 && errno != EINTR)
-            return slu_tcp_fail(exchange, slu_fail(errno, "epoll_wait failed"));
+            return slu_tcp_fail(tcp, slu_fail(errno, "epoll_wait failed"));
         for (int i = 0; i < count && error == 0; i++)
-            error = serve_peer(exchange, (uint32_t)events[i].data.u64, round);
+            error = serve_peer(tcp, (uint32_t)events[i].data.u64, round);
         if (error < 0)
             return error;
-        if (wait == 0 && (tcp->given < tcp->ranks - 1 || tcp->unsent > 0))
-            break;
+        if (wait == 0 && !is_over(tcp))
+            return slu_tcp_fail_deadline(tcp, 0);
     }
-    if (tcp->interrupted == 0 && tcp->given == tcp->ranks - 1 && tcp->unsent == 0)
-        return 0;
-    note_present(tcp);
-    if (tcp->interrupted > 0)
-        return slu_tcp_fail_interrupted(exchange, round->call->type, tcp->interrupted);
-    return slu_tcp_fail_deadline(exchange, round->call->type, 0);
+    return tcp->interrupted > 0 ? slu_tcp_fail_interrupted(tcp, false) : 0;
 }
 
 /* All ranks give the bytes of a round. */
-static int collect(struct sluice_exchange *exchange, const struct round *round)
+static int collect(struct tcp *tcp, const struct round *round)
 {
-    struct tcp *tcp = exchange->state;
     bool first = tcp->ranks > 1 && !tcp->peers[1].called;
 
     tcp->given = 0;
@@ -195,60 +168,53 @@ static int collect(struct sluice_exchange *exchange, const struct round *round)
         int error = 0;
 
         if (peer->link.fd < 0)
-            return slu_tcp_fail_lost(exchange, round->call->type, i);
+            return slu_tcp_fail_lost(tcp, i);
         if (peer->called)
             await_bytes(tcp, i, round);
         else if (peer->stage == TCP_HEADED)
-            error = take_header(exchange, i, round);
+            error = take_header(tcp, i, round);
         if (error == 0)
-            error = serve_peer(exchange, i, round);
+            error = serve_peer(tcp, i, round);
         if (error < 0)
             return error;
     }
     if (first && tcp->interrupted > 0)
-        return slu_tcp_fail_late(exchange, round->call->type, tcp->interrupted);
-    return serve_all(exchange, round);
+        return slu_tcp_fail_interrupted(tcp, true);
+    return serve_all(tcp, round);
 }
 
-static void answer(struct tcp *tcp, uint32_t rank, const void *bytes, size_t count)
+static int answer(struct tcp *tcp, uint32_t rank, const void *bytes, size_t count,
+                  const struct round *round)
 {
     struct tcp_peer *peer = &tcp->peers[rank];
 
     if (peer->link.fd < 0)
-        return;
+        return 0;
     peer->answered = true;
     slu_tcp_link_queue(&peer->link, tcp->reply, TCP_FRAME_BYTES);
     slu_tcp_link_queue(&peer->link, bytes, count);
     tcp->unsent++;
+    return serve_peer(tcp, rank, round);
 }
 
-/* Sends what was queued for the ranks from first to end - 1. */
-static int send_answers(struct sluice_exchange *exchange, uint32_t first, uint32_t end,
-                        const struct round *round)
+static int answer_all(struct tcp *tcp, const void *bytes, size_t count, const struct round *round)
 {
-    for (uint32_t i = first > 0 ? first : 1; i < end; i++) {
-        int error = serve_peer(exchange, i, round);
+    int error = 0;
 
-        if (error < 0)
-            return error;
-    }
-    return serve_all(exchange, round);
+    for (uint32_t i = 1; i < tcp->ranks && error == 0; i++)
+        error = answer(tcp, i, bytes, count, round);
+    return error < 0 ? error : serve_all(tcp, round);
 }
 
-static int run_allgather(struct sluice_exchange *exchange, const struct tcp_call *call)
+static int run_allgather(struct tcp *tcp, const struct tcp_call *call)
 {
-    struct tcp *tcp = exchange->state;
     struct round round = {call, call->from, call->bytes};
     int error;
 
     if (call->bytes > 0)
         memmove(call->from, call->to, call->bytes);
-    error = collect(exchange, &round);
-    if (error < 0)
-        return error;
-    for (uint32_t i = 1; i < tcp->ranks; i++)
-        answer(tcp, i, call->from, call->bytes * tcp->ranks);
-    return send_answers(exchange, 0, tcp->ranks, &round);
+    error = collect(tcp, &round);
+    return error < 0 ? error : answer_all(tcp, call->from, call->bytes * tcp->ranks, &round);
 }
 
 /* What all gave for the ranks from first on, count of them: to each what is its own. */
@@ -264,57 +230,52 @@ static void turn(const struct tcp *tcp, const struct round *round, uint32_t firs
                    round->into + (from * count + to) * bytes, bytes);
 }
 
-static int run_round(struct sluice_exchange *exchange, const struct round *round, uint32_t first,
-                     uint32_t count, uint8_t *turned)
+static int run_round(struct tcp *tcp, const struct round *round, uint32_t first, uint32_t count,
+                     uint8_t *turned)
 {
-    struct tcp *tcp = exchange->state;
     size_t block = round->call->bytes * tcp->ranks;
-    int error = collect(exchange, round);
+    int error = collect(tcp, round);
 
     if (error < 0)
         return error;
     turn(tcp, round, first, count, turned);
-    for (uint32_t i = 0; i < count; i++) {
-        if (first + i == 0)
-            memcpy(round->call->from, turned, block);
-        else
-            answer(tcp, first + i, turned + i * block, block);
-    }
-    return send_answers(exchange, first, first + count, round);
+    if (first == 0)
+        memcpy(round->call->from, turned, block);
+    for (uint32_t i = first == 0; i < count && error == 0; i++)
+        error = answer(tcp, first + i, turned + i * block, block, round);
+    return error < 0 ? error : serve_all(tcp, round);
 }
 
-static int run_alltoall(struct sluice_exchange *exchange, const struct tcp_call *call)
+static int run_alltoall(struct tcp *tcp, const struct tcp_call *call)
 {
-    struct tcp *tcp = exchange->state;
     size_t most = ROUND_BYTES / tcp->ranks / call->bytes;
     uint8_t *into, *turned;
     int error = 0;
 
-    most = most == 0 ? 1 : most < tcp->ranks ? most : tcp->ranks;
+    most = most == 0 ? 1 : slu_least(most, tcp->ranks);
     into = calloc(most * tcp->ranks, call->bytes);
     turned = calloc(most * tcp->ranks, call->bytes);
     if (into == NULL || turned == NULL)
-        error = slu_tcp_fail(exchange, slu_fail(ENOMEM,
-                                                "rank 0 has no memory for an alltoall of "
-                                                "%zu bytes among %u ranks",
-                                                call->bytes, tcp->ranks));
+        error = slu_tcp_fail(tcp, slu_fail(ENOMEM,
+                                           "rank 0 has no memory for an alltoall of %zu bytes "
+                                           "among %u ranks",
+                                           call->bytes, tcp->ranks));
     for (uint32_t first = 0; first < tcp->ranks && error == 0; first += (uint32_t)most) {
-        uint32_t left = tcp->ranks - first;
-        uint32_t count = left < most ? left : (uint32_t)most;
+        uint32_t count = (uint32_t)slu_least(most, tcp->ranks - first);
         struct round round = {call, into, count * call->bytes};
 
-        error = run_round(exchange, &round, first, count, turned);
+        error = run_round(tcp, &round, first, count, turned);
     }
     free(into);
     free(turned);
     return error;
 }
 
-int slu_tcp_root_call(struct sluice_exchange *exchange, const struct tcp_call *call)
+int slu_tcp_root_call(struct tcp *tcp, const struct tcp_call *call)
 {
-    struct tcp *tcp = exchange->state;
     struct tcp_frame frame = {call->type, ++tcp->sequence, call->bytes};
 
+    tcp->type = call->type;
     slu_tcp_frame_encode(&frame, tcp->reply);
     for (uint32_t i = 1; i < tcp->ranks; i++) {
         struct tcp_peer *peer = &tcp->peers[i];
@@ -322,21 +283,12 @@ int slu_tcp_root_call(struct sluice_exchange *exchange, const struct tcp_call *c
         peer->called = peer->done = peer->answered = false;
     }
     if (call->type == TCP_ALLTOALL && call->bytes > 0)
-        return run_alltoall(exchange, call);
-    return run_allgather(exchange, call);
+        return run_alltoall(tcp, call);
+    return run_allgather(tcp, call);
 }
 
-void slu_tcp_root_abandon(struct sluice_exchange *exchange)
+int slu_tcp_root_open(struct tcp *tcp, int64_t until)
 {
-    struct tcp *tcp = exchange->state;
-
-    if (tcp->ranks > 1)
-        slu_tcp_fail(exchange, -ENOMEM);
-}
-
-int slu_tcp_root_open(struct sluice_exchange *exchange, int64_t until)
-{
-    struct tcp *tcp = exchange->state;
     struct tcp_call start = {.type = TCP_STARTED, .until = until};
     struct round round = {&start, NULL, 0};
     struct tcp_frame frame = {.type = TCP_STARTED};
@@ -350,14 +302,12 @@ int slu_tcp_root_open(struct sluice_exchange *exchange, int64_t until)
     tcp->epoll = slu_fd_epoll();
     if (tcp->epoll < 0)
         return slu_fail(errno, "epoll_create1 failed");
-    error = slu_tcp_greet_all(exchange, until);
+    error = slu_tcp_greet_all(tcp, until);
     if (error < 0)
         return error;
     slu_tcp_frame_encode(&frame, tcp->reply);
     tcp->given = tcp->ranks - 1;
-    for (uint32_t i = 1; i < tcp->ranks; i++) {
+    for (uint32_t i = 1; i < tcp->ranks; i++)
         tcp->peers[i].called = true;
-        answer(tcp, i, NULL, 0);
-    }
-    return send_answers(exchange, 0, tcp->ranks, &round);
+    return answer_all(tcp, NULL, 0, &round);
 }

@@ -128,18 +128,18 @@ static uint32_t encode_error(int error)
     return 0;
 }
 
-uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const uint64_t *present, uint32_t ranks,
+uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const bool *missing, uint32_t ranks,
                               size_t *bytes)
 {
     const char *text = sluice_last_error();
     size_t length = strnlen(text, TCP_TEXT_MAX);
     struct tcp_frame frame = {.type = TCP_VERDICT, .sequence = sequence};
-    uint32_t missing = 0;
+    uint32_t count = 0;
     uint8_t *whole, *at;
 
     for (uint32_t i = 0; i < ranks; i++)
-        missing += (present[i / 64] >> (i % 64) & 1) == 0;
-    frame.bytes = TCP_VERDICT_HEAD + length + (size_t)4 * missing;
+        count += missing[i];
+    frame.bytes = TCP_VERDICT_HEAD + length + (size_t)4 * count;
     *bytes = TCP_FRAME_BYTES + (size_t)frame.bytes;
     whole = malloc(*bytes);
     if (whole == NULL)
@@ -147,11 +147,11 @@ uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const uint64_t *pres
     slu_tcp_frame_encode(&frame, whole);
     at = slu_put(whole + TCP_FRAME_BYTES, encode_error(error), 4);
     at = slu_put(at, length, 4);
-    at = slu_put(at, missing, 4);
+    at = slu_put(at, count, 4);
     memcpy(at, text, length);
     at += length;
     for (uint32_t i = 0; i < ranks; i++)
-        if ((present[i / 64] >> (i % 64) & 1) == 0)
+        if (missing[i])
             at = slu_put(at, i, 4);
     return whole;
 }
@@ -162,25 +162,25 @@ bool slu_tcp_verdict_possible(uint64_t bytes, uint32_t ranks)
            bytes <= TCP_VERDICT_HEAD + TCP_TEXT_MAX + UINT64_C(4) * ranks;
 }
 
-int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, uint64_t *present, uint32_t ranks)
+int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, bool *missing, uint32_t ranks)
 {
-    uint64_t error, length, missing, rank;
+    uint64_t error, length, named, rank;
     const uint8_t *at = slu_get(bytes, &error, 4);
     char text[TCP_TEXT_MAX + 1];
 
     at = slu_get(at, &length, 4);
-    at = slu_get(at, &missing, 4);
-    if (error >= WIRE_ERRORS || length > TCP_TEXT_MAX || missing > ranks ||
-        count != TCP_VERDICT_HEAD + length + 4 * missing)
+    at = slu_get(at, &named, 4);
+    if (error >= WIRE_ERRORS || length > TCP_TEXT_MAX || named > ranks ||
+        count != TCP_VERDICT_HEAD + length + 4 * named)
         return slu_fail(EPROTO, "rank 0 sent a malformed verdict");
     for (size_t i = 0; i < length; i++)
         text[i] = at[i] >= ' ' && at[i] < 0x7f ? (char)at[i] : '?';
     text[length] = '\0';
     at += length;
-    for (uint64_t i = 0; i < missing; i++) {
+    for (uint64_t i = 0; i < named; i++) {
         at = slu_get(at, &rank, 4);
         if (rank < ranks)
-            present[rank / 64] &= ~(UINT64_C(1) << (rank % 64));
+            missing[rank] = true;
     }
     return slu_fail(wire_errors[error], "%s", text);
 }
