@@ -103,6 +103,20 @@ void parties_run(struct parties *parties, void (*function)(struct party *party))
     parties_join(parties);
 }
 
+void run_ranks(struct parties *parties, uint32_t count, int64_t deadline,
+               void (*function)(struct party *party))
+{
+    parties_make(parties, count, deadline);
+    parties_run(parties, function);
+}
+
+void require_all_ok(const struct parties *parties)
+{
+    for (uint32_t i = 0; i < parties->count; i++) {
+        party_require(&parties->party[i], 0, "");
+    }
+}
+
 void party_require(const struct party *party, int error, const char *words)
 {
     char copy[200];

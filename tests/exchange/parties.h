@@ -40,6 +40,11 @@ void party_start(struct party *party, void (*function)(struct party *party));
 void parties_start(struct parties *parties, void (*function)(struct party *party));
 void parties_join(struct parties *parties);
 void parties_run(struct parties *parties, void (*function)(struct party *party));
+/* Ranks as parties_make() makes them, which run so. */
+void run_ranks(struct parties *parties, uint32_t count, int64_t deadline,
+               void (*function)(struct party *party));
+/* No rank has failed. */
+void require_all_ok(const struct parties *parties);
 
 /* Notes the result of a call, its text and who was missing; says whether it failed. */
 bool party_failed(struct party *party, int error);

@@ -34,9 +34,7 @@ static void finish(struct parties *parties)
         party_start(&parties->party[i], call);
     }
     parties_join(parties);
-    for (uint32_t i = 0; i < parties->count; i++) {
-        party_require(&parties->party[i], 0, "");
-    }
+    require_all_ok(parties);
 }
 
 START_TEST(d1_strangers)
@@ -363,9 +361,7 @@ static void finish_last(struct parties *parties)
         party_start(&parties->party[3], call);
     }
     parties_join(parties);
-    for (uint32_t i = 0; i < 4; i++) {
-        party_require(&parties->party[i], 0, "");
-    }
+    require_all_ok(parties);
 }
 
 START_TEST(d5_missing)

@@ -105,8 +105,7 @@ static void swap(struct party *party)
 static void run_soon(struct parties *parties, void (*function)(struct party *party))
 {
     int64_t start = fair_now();
-    parties_make(parties, RANKS, LONG);
-    parties_run(parties, function);
+    run_ranks(parties, RANKS, LONG, function);
     require(fair_now() - start < SOON, "%lld ms", (long long)(fair_now() - start) / 1000000);
 }
 

@@ -18,13 +18,6 @@
 /* Of what must not take until a deadline of LONG. */
 #define SOON SLUICE_S(10)
 
-static void require_all_ok(const struct parties *parties)
-{
-    for (uint32_t i = 0; i < parties->count; i++) {
-        party_require(&parties->party[i], 0, "");
-    }
-}
-
 TEST(a_port_in_use, .times = 2)
 {
     struct parties parties, others;

@@ -118,9 +118,7 @@ TEST(d3_a_wrong_secret)
     }
     party_start(&parties.party[2], call);
     parties_join(&parties);
-    for (uint32_t i = 0; i < 4; i++) {
-        party_require(&parties.party[i], 0, "");
-    }
+    require_all_ok(&parties);
     unlink(right);
     unlink(wrong);
 }

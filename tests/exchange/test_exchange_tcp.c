@@ -38,13 +38,6 @@ static void call_all_sizes(struct party *party)
     require_result(sluice_exchange_missing(party->exchange, NULL, 0), 0);
 }
 
-static void require_all_ok(const struct parties *parties)
-{
-    for (uint32_t i = 0; i < parties->count; i++) {
-        party_require(&parties->party[i], 0, "");
-    }
-}
-
 TEST(all_calls_of_all_sizes, .times = COUNT(counts))
 {
     struct parties parties;
@@ -65,8 +58,7 @@ static void call_large(struct party *party)
 TEST(the_largest_blocks)
 {
     struct parties parties;
-    parties_make(&parties, 5, LONG);
-    parties_run(&parties, call_large);
+    run_ranks(&parties, 5, LONG, call_large);
     require_all_ok(&parties);
 }
 
@@ -113,13 +105,11 @@ static void call_without_time(struct party *party)
 TEST(calls_without_time)
 {
     struct parties parties;
-    parties_make(&parties, 3, 0);
-    parties_run(&parties, NULL);
+    run_ranks(&parties, 3, 0, NULL);
     for (uint32_t i = 0; i < 3; i++) {
         party_require(&parties.party[i], -ETIMEDOUT, "deadline is 0 no other rank");
     }
-    parties_make(&parties, 3, LONG);
-    parties_run(&parties, call_without_time);
+    run_ranks(&parties, 3, LONG, call_without_time);
     require_all_ok(&parties);
 }
 
@@ -145,8 +135,7 @@ static void call_slowly(struct party *party)
 TEST(a_slow_rank)
 {
     struct parties parties;
-    parties_make(&parties, 5, LONG);
-    parties_run(&parties, call_slowly);
+    run_ranks(&parties, 5, LONG, call_slowly);
     require_all_ok(&parties);
 }
 
@@ -191,8 +180,7 @@ TEST(rank_0_that_left_is_named)
 {
     static const uint32_t root[] = {0};
     struct parties parties;
-    parties_make(&parties, 3, LONG);
-    parties_run(&parties, leave_root);
+    run_ranks(&parties, 3, LONG, leave_root);
     for (uint32_t i = 1; i < 3; i++) {
         party_require(&parties.party[i], -ECONNRESET, "rank 0 gone");
         party_require_missing(&parties.party[i], root, 1);

@@ -80,8 +80,7 @@ static void open_with(const struct mishap *one)
 {
     struct parties parties;
     mishap = one;
-    parties_make(&parties, 3, LONG);
-    parties_run(&parties, open_twice);
+    run_ranks(&parties, 3, LONG, open_twice);
     for (uint32_t i = 0; i < parties.count; i++) {
         require(parties.party[i].error == 0, "rank %u: %s", i, parties.party[i].text);
     }
@@ -104,8 +103,7 @@ static void open_without_time(struct party *party)
 TEST(no_time)
 {
     struct parties parties;
-    parties_make(&parties, 3, LONG);
-    parties_run(&parties, open_without_time);
+    run_ranks(&parties, 3, LONG, open_without_time);
     for (uint32_t i = 0; i < parties.count; i++) {
         party_require(&parties.party[i], 0, "");
     }
