@@ -203,25 +203,26 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
     int64_t now = slu_now();
     struct slu_pending_conn *conn = find_place(acceptor, now);
     struct slu_talk talk;
-    int fd;
+    int fd, error;
 
     if (conn == NULL) {
         watch_listeners(acceptor, true);
         return false;
     }
     fd = slu_fd_accept(acceptor->listeners[listener], NULL, NULL);
-    if (fd < 0) {
-        if (lacks_resources(errno)) {
-            if (make_room(acceptor, now))
-                return true;
-            if (!acceptor->starved)
-                slu_log(SLUICE_LOG_ERROR, "cannot let a peer in, trying again: %m");
-            acceptor->starved = true;
-            watch_listeners(acceptor, true);
-        }
-        return errno == EINTR || errno == ECONNABORTED;
+    error = fd < 0 ? errno : 0;
+    if (lacks_resources(error)) {
+        if (make_room(acceptor, now))
+            return true;
+        if (acceptor->starved == 0)
+            slu_log(SLUICE_LOG_ERROR, "cannot let a peer in, trying again: %s",
+                    strerrordesc_np(error));
+        acceptor->starved = error;
+        watch_listeners(acceptor, true);
     }
-    acceptor->starved = false;
+    if (fd < 0)
+        return error == EINTR || error == ECONNABORTED;
+    acceptor->starved = 0;
     talk = (struct slu_talk){.fd = fd, .want = acceptor->hello};
     slu_talk_hear(&talk);
     if (conn->talk.fd >= 0 && talk.got == 0 && now - conn->since < SILENT_TIME) {

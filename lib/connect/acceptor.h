@@ -47,7 +47,7 @@ struct slu_acceptor {
     bool is_unix[SLU_LISTENERS];
     uint32_t count;
     bool paused;  /* no listener is watched */
-    bool starved; /* for want of descriptors or memory, and that was said */
+    int starved;  /* for want of descriptors or memory, and that was said: a positive errno */
     int64_t pause_since;
     struct slu_pending_conn conns[SLU_PLACES];
 };
