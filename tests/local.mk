@@ -111,6 +111,8 @@ source_checks = \
 	%D%/support/process.h \
 	%D%/support/ranks.c \
 	%D%/support/ranks.h \
+	%D%/support/stranger.c \
+	%D%/support/stranger.h \
 	%D%/support/suite.c \
 	%D%/support/suite.h \
 	%D%/support/words.c \

@@ -12,16 +12,14 @@ lib_libsluice_la_SOURCES += \
 	%D%/pmix.c \
 	%D%/pmix.h \
 	%D%/pmix_client.c \
-	%D%/secret.c \
 	%D%/tcp.c \
 	%D%/tcp.h \
-	%D%/tcp_address.c \
 	%D%/tcp_dial.c \
-	%D%/tcp_door.c \
 	%D%/tcp_fail.c \
 	%D%/tcp_greet.c \
 	%D%/tcp_leaf.c \
 	%D%/tcp_link.c \
+	%D%/tcp_listen.c \
 	%D%/tcp_root.c \
 	%D%/tcp_wire.c \
 	%D%/wrap.c

@@ -183,7 +183,7 @@ static uint32_t list_addresses(char hosts[SLU_ROOTS][INET6_ADDRSTRLEN])
         if (at->ifa_addr == NULL || (at->ifa_flags & IFF_UP) == 0 ||
             (at->ifa_flags & IFF_LOOPBACK) != 0)
             continue;
-        address = slu_tcp_address(at->ifa_addr);
+        address = slu_address_of(at->ifa_addr);
         /* An IPv6 address of the link means nothing without the interface. */
         if (address.family == 0 ||
             (address.family == 6 && address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80))
@@ -207,7 +207,7 @@ static bool all_are_here(uint32_t ranks)
 
 static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port)
 {
-    struct tcp_place place = {.port = "0"};
+    struct slu_where place = {.port = "0"};
     struct sockaddr_storage storage = {0};
     socklen_t length = sizeof storage;
 
@@ -218,7 +218,7 @@ static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port
         return launch->listener;
     if (getsockname(launch->listener, (struct sockaddr *)&storage, &length) != 0)
         return slu_fail(errno, "getsockname failed");
-    *port = slu_tcp_address((struct sockaddr *)&storage).port;
+    *port = slu_address_of((struct sockaddr *)&storage).port;
     return 0;
 }
 

@@ -95,20 +95,37 @@ static int fail_without_place(const struct tcp *tcp, const struct slu_launch *la
                     other ? launch->tcp_field : "", other ? " is set" : "");
 }
 
+const char *slu_tcp_means(uint32_t means)
+{
+    return means == TCP_MEANS_MUNGE    ? "munge (see SLUICE_MUNGE)"
+           : means == SLU_MEANS_SECRET ? "a secret"
+                                       : "none";
+}
+
+const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT])
+{
+    snprintf(text, TCP_ROOT_TEXT, "%.100s%s%s", tcp->root, tcp->root_source != NULL ? ", of " : "",
+             tcp->root_source != NULL ? tcp->root_source : "");
+    return text;
+}
+
 /* One place as it was told, or those that rank 0 has put where all find it. */
 static int find_places(struct tcp *tcp, const struct slu_launch *launch)
 {
-    int error = 0;
-
     snprintf(tcp->root, sizeof tcp->root, "%s",
              launch->root_count > 0 ? launch->roots[0] : launch->root);
     tcp->root_source = launch->root_source;
     if (tcp->root[0] == '\0')
         return fail_without_place(tcp, launch);
     tcp->place_count = launch->root_count > 0 ? launch->root_count : 1;
-    for (uint32_t i = 0; i < tcp->place_count && error == 0; i++)
-        error = slu_tcp_place_parse(i == 0 ? tcp->root : launch->roots[i], &tcp->places[i]);
-    return error;
+    for (uint32_t i = 0; i < tcp->place_count; i++) {
+        const char *root = i == 0 ? tcp->root : launch->roots[i];
+
+        if (slu_where_parse(root, 0, &tcp->places[i]) < 0)
+            return slu_fail(EINVAL, "root \"%s\" is not host:port, or [1:2::3]:port for IPv6",
+                            root);
+    }
+    return 0;
 }
 
 /* Where nobody gave the ranks a secret, munge lets them have one. */
@@ -120,7 +137,7 @@ static int use_munge(struct tcp *tcp, int64_t until)
     /* A rank seals one for nobody, to see whether there is munge on its host. */
     error = slu_munge_seal(secret, tcp->credential, until);
     if (error > 0) {
-        tcp->means = TCP_MUNGE;
+        tcp->means = TCP_MEANS_MUNGE;
         error = tcp->rank == 0 ? slu_secret_copy(secret, sizeof secret, &tcp->secret) : 0;
     }
     explicit_bzero(secret, sizeof secret);
@@ -132,7 +149,7 @@ static void warn_unauthenticated(const struct tcp *tcp)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
 
-    if (tcp->rank != 0 || tcp->means != TCP_NOTHING || atomic_flag_test_and_set(&warned))
+    if (tcp->rank != 0 || tcp->means != SLU_MEANS_NONE || atomic_flag_test_and_set(&warned))
         return;
     slu_log(SLUICE_LOG_WARN,
             "nothing proves that those who connect to rank 0 at %.128s belong to this job: "
@@ -153,12 +170,14 @@ static int prepare(struct tcp *tcp, const struct slu_launch *launch, int64_t unt
     else
         error = slu_launch_name_source(slu_secret_read(launch->secret_file, &tcp->secret),
                                        launch->secret_source);
-    tcp->means = tcp->secret.bytes != NULL ? TCP_SECRET : TCP_NOTHING;
+    tcp->means = tcp->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
     /* A single rank needs nobody. */
     if (error < 0 || tcp->ranks == 1)
         return error;
-    error = find_places(tcp, launch);
-    if (error == 0 && tcp->means == TCP_NOTHING)
+    error = slu_proof_init();
+    if (error == 0)
+        error = find_places(tcp, launch);
+    if (error == 0 && tcp->means == SLU_MEANS_NONE)
         error = use_munge(tcp, until);
     if (error == 0)
         warn_unauthenticated(tcp);

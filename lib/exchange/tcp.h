@@ -3,11 +3,9 @@
  * The exchange over TCP: each rank has one connection, to rank 0, which collects
  * what all give and sends it out.
  *
- * A connection begins with a greeting. The rank says hello, rank 0 says its own;
- * with a secret, which may come behind the hello of rank 0, in a credential of munge,
- * the rank then proves that it knows it, and after it rank 0. What is signed are both
- * hellos, and so both nonces, roles, the rank, and the job: what was heard of one
- * greeting is of no use in another. When all ranks are there, rank 0 sends STARTED.
+ * A connection begins at the door (connect/words.h): the rank says hello, with its job, its
+ * number and how many ranks there are, each side proves that it knows the secret, if there
+ * is one, and rank 0 lets the rank in or says why not. When all are there, it sends STARTED.
  *
  * Then there are frames. For a call each rank sends one with what it gives, and
  * gets one of the same kind with its result, or a VERDICT: the error, the text
@@ -24,44 +22,33 @@
 #include <sys/uio.h>
 
 #include "connect/secret.h"
-#include "endpoint/endpoint.h"
+#include "connect/where.h"
+#include "connect/words.h"
 #include "exchange/exchange.h"
 
-#define TCP_VERSION 1
+#define TCP_VERSION 2
 
-/* For a whole greeting; for a rank that has given up, until rank 0 says who was missing. */
-#define TCP_GREETING_TIME SLUICE_S(10)
+/* For a rank that has given up, until rank 0 says who was missing. */
 #define TCP_GRACE_TIME SLUICE_S(1)
 
-/* What a greeting and the head of a frame have: no length comes over the wire. */
-#define TCP_HELLO_BYTES 128
-#define TCP_HELLO_HEAD 10 /* magic and version, which stay where they are in all versions */
-#define TCP_PROOF_BYTES 40
 #define TCP_CREDENTIAL_BYTES 1024
 #define TCP_FRAME_BYTES 24
-#define TCP_MAC_BYTES 32
-#define TCP_NONCE_BYTES 32
 #define TCP_JOB_BYTES 64
 
-/* How a side proves that it is of the job. */
-enum tcp_means { TCP_NOTHING = 0, TCP_SECRET = 1, TCP_MUNGE = 2 };
-enum tcp_role { TCP_ROLE_RANK = 1, TCP_ROLE_ROOT = 2 };
-enum tcp_refusal {
-    TCP_ACCEPTED = 0,
-    TCP_REFUSED_VERSION = 1,
-    TCP_REFUSED_JOB = 2,
-    TCP_REFUSED_SECRET = 3
-};
+/* Beside those of the door: of munge, whose credential is the body of the answer of rank 0. */
+#define TCP_MEANS_MUNGE 2
 
+/* The body of a hello. */
+#define TCP_HELLO_BYTES (12 + TCP_JOB_BYTES)
 struct tcp_hello {
-    uint16_t version;
-    uint8_t role;    /* enum tcp_role */
-    uint8_t secret;  /* enum tcp_means */
-    uint8_t refusal; /* enum tcp_refusal, of rank 0 */
-    uint32_t ranks, rank;
-    uint8_t nonce[TCP_NONCE_BYTES];
+    uint32_t version, ranks, rank;
     char job[TCP_JOB_BYTES];
 };
+
+/* The body of a refusal: the code of an error, and the text; of these the job or version. */
+#define TCP_REFUSAL_HEAD 4
+#define TCP_REFUSED_JOB 100U
+#define TCP_REFUSED_VERSION 101U
 
 enum tcp_type {
     TCP_STARTED = 1,
@@ -83,16 +70,16 @@ struct tcp_frame {
 #define TCP_VERDICT_HEAD 12
 #define TCP_TEXT_MAX 319
 
-/* tcp_wire.c: hellos of the same version, or -EPROTO. */
+/* tcp_wire.c: 0 or -EPROTO. */
 void slu_tcp_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO_BYTES]);
-int slu_tcp_hello_decode(const uint8_t bytes[TCP_HELLO_BYTES], struct tcp_hello *hello);
-/* Whether so many bytes may be the begin of a hello of any version. */
-bool slu_tcp_hello_possible(const uint8_t *bytes, size_t count);
-/* The version of a hello, of which at least TCP_HELLO_HEAD bytes are there. */
-uint16_t slu_tcp_hello_version(const uint8_t *bytes);
+int slu_tcp_hello_decode(const uint8_t *bytes, size_t count, struct tcp_hello *hello);
 void slu_tcp_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME_BYTES]);
 int slu_tcp_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_frame *frame);
 const char *slu_tcp_type_name(uint8_t type);
+/* errno values are not the same everywhere: a negative one as a code, and a code as a positive. */
+uint32_t slu_tcp_encode_error(int error);
+int slu_tcp_decode_error(uint32_t code);
+void slu_tcp_read_text(const uint8_t *bytes, size_t count, char text[TCP_TEXT_MAX + 1]);
 /* A whole verdict with the thread's text, to be freed; NULL: no memory. */
 uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const bool *missing, uint32_t ranks,
                               size_t *bytes);
@@ -100,17 +87,6 @@ uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const bool *missing,
 int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, bool *missing, uint32_t ranks);
 /* Whether a verdict of so many ranks can be so long. */
 bool slu_tcp_verdict_possible(uint64_t bytes, uint32_t ranks);
-
-/* secret.c */
-/* What a side in this role signs. */
-void slu_secret_sign(const struct slu_secret *secret, enum tcp_role role,
-                     const uint8_t rank_hello[TCP_HELLO_BYTES],
-                     const uint8_t root_hello[TCP_HELLO_BYTES], uint8_t mac[TCP_MAC_BYTES]);
-/* Takes the same time wherever they differ. */
-bool slu_secret_equal(const uint8_t a[TCP_MAC_BYTES], const uint8_t b[TCP_MAC_BYTES]);
-
-/* In words: "a secret", munge, or "none". */
-const char *slu_secret_means(uint8_t means);
 
 /*
  * munge.c: a secret of rank 0, and the credential that has it: 1; 0: there is no munge, or
@@ -151,40 +127,6 @@ int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data);
 /* Milliseconds for poll(2), rounded up; -1: for ever. */
 int slu_tcp_milliseconds(int64_t until);
 
-/* tcp_address.c */
-struct tcp_place {
-    char host[256];
-    char port[6];
-};
-/* "host:port" or "[IPv6]:port"; 0 or -EINVAL. */
-int slu_tcp_place_parse(const char *root, struct tcp_place *place);
-/*
- * A listening socket, or a negative errno with a text that has the source, which said that
- * it is to be this place; NULL: nobody did.
- */
-int slu_tcp_listen(const struct tcp_place *place, const char *source);
-/*
- * The addresses of its host, for freeaddrinfo(3): 0; -ENOENT: it has none, and why is the
- * reason, static; -ETIMEDOUT: nobody has answered until then, as why says; -ENOMEM, with
- * a text.
- */
-int slu_tcp_find(const struct tcp_place *place, int64_t until, struct addrinfo **list,
-                 const char **why);
-/*
- * Why its host, if it is a name, has no address: in words, which are static; NULL: it has, or
- * that is not known within a second. The text of this thread is lost.
- */
-const char *slu_tcp_name_error(const struct tcp_place *place);
-/* The root with who named it, such as "node7:7471, of SLUICE_ROOT". */
-#define TCP_ROOT_TEXT 160
-struct tcp;
-const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT]);
-struct sockaddr;
-struct slu_address slu_tcp_address(const struct sockaddr *sockaddr);
-#define TCP_ADDRESS_TEXT 64
-const char *slu_tcp_address_text(const struct slu_address *address, char text[TCP_ADDRESS_TEXT]);
-void slu_tcp_set_options(int fd);
-
 /* What comes next of another rank, as rank 0 sees it. */
 enum tcp_stage {
     TCP_BETWEEN = 0, /* a header: of this call, if it has not called, or of the next one */
@@ -197,13 +139,13 @@ struct tcp_peer {
     struct tcp_link link;
     uint8_t header[TCP_FRAME_BYTES];
     enum tcp_stage stage;
-    bool refused;  /* one that said to be it did not have our secret */
-    uint8_t means; /* what it had instead, of enum tcp_means */
-    bool left;     /* it was let in, and hung up before all were there */
-    bool called;   /* it has made this call */
-    bool done;     /* and given all bytes of it; while all come: it is there */
-    bool answered; /* its result is on its way, or there */
-    size_t later;  /* bytes of it behind those that are waited for */
+    bool refused;   /* one that said to be it did not have our secret */
+    uint32_t means; /* what it had instead */
+    bool left;      /* it was let in, and hung up before all were there */
+    bool called;    /* it has made this call */
+    bool done;      /* and given all bytes of it; while all come: it is there */
+    bool answered;  /* its result is on its way, or there */
+    size_t later;   /* bytes of it behind those that are waited for */
 };
 
 struct tcp {
@@ -214,9 +156,9 @@ struct tcp {
     char job[TCP_JOB_BYTES];
     char root[256]; /* as given, or the first one, for texts */
     const char *root_source;
-    struct tcp_place places[SLU_ROOTS];
+    struct slu_where places[SLU_ROOTS];
     uint32_t place_count;
-    enum tcp_means means;
+    uint32_t means;
     struct slu_secret secret; /* of a rank with munge: what rank 0 sealed, once it has said it */
     char credential[TCP_CREDENTIAL_BYTES]; /* of rank 0, or what it said */
     bool *missing; /* of each rank: whether it was not there when a call failed */
@@ -224,7 +166,7 @@ struct tcp {
     /* Of rank 0. */
     struct tcp_peer *peers;
     int epoll;
-    int listener;         /* -1: none yet */
+    int listener;         /* -1: none yet, or it is at the door */
     int refusal_error;    /* of the last rank that could not be let in, as it cannot be one; 0 */
     char refusal[200];    /* why */
     int accept_error;     /* why the last rank could not be let in; 0: it could */
@@ -244,6 +186,27 @@ struct tcp_call {
     uint8_t *from;
     int64_t until;
 };
+
+/* tcp.c: means in words: "a secret", munge, or "none". */
+const char *slu_tcp_means(uint32_t means);
+/* The root with who named it, such as "node7:7471, of SLUICE_ROOT". */
+#define TCP_ROOT_TEXT 160
+const char *slu_tcp_root_text(const struct tcp *tcp, char text[TCP_ROOT_TEXT]);
+
+/*
+ * tcp_listen.c: a listening socket, or a negative errno with a text that has the source, which
+ * said that it is to be this place; NULL: nobody did.
+ */
+int slu_tcp_listen(const struct slu_where *place, const char *source);
+/* Rank 0 listens then; 0, or an error with a text. */
+int slu_tcp_listen_root(struct tcp *tcp);
+/*
+ * Why its host, if it is a name, has no address: in words, which are static; NULL: it has, or
+ * that is not known within a second. The text of this thread is lost.
+ */
+const char *slu_tcp_name_error(const struct slu_where *place);
+/* Of a socket to a rank. */
+void slu_tcp_set_options(int fd);
 
 /* tcp_root.c: rank 0 */
 int slu_tcp_root_open(struct tcp *tcp, int64_t until);
@@ -267,13 +230,10 @@ int slu_tcp_fail_deadline(struct tcp *tcp, uint32_t whose);
  */
 int slu_tcp_fail_interrupted(struct tcp *tcp, bool late);
 
-/* tcp_door.c: rank 0 listens then; 0, or an error with a text. */
-int slu_tcp_open_door(struct tcp *tcp);
-
 /* tcp_greet.c: lets all ranks in, which are then done. */
 int slu_tcp_greet_all(struct tcp *tcp, int64_t until);
 
-/* tcp_dial.c: the link to rank 0, which has proven that it is. */
+/* tcp_dial.c: the link to rank 0, which has let this rank in. */
 int slu_tcp_find_root(struct tcp *tcp, int64_t until);
 
 /* tcp_leaf.c */

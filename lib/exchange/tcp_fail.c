@@ -98,14 +98,13 @@ static const char *name_call(const struct tcp *tcp, char text[64])
 
 int slu_tcp_fail_rank(struct tcp *tcp, uint32_t rank, int error, const char *words)
 {
-    char address[TCP_ADDRESS_TEXT], call[64];
+    char address[SLU_ADDRESS_TEXT], call[64];
 
     memset(tcp->missing, 0, tcp->ranks);
     /* Who is wrong is there. */
     tcp->missing[rank] = error != EPROTO;
-    return fail_all(tcp,
-                    slu_fail(error, "%srank %u at %s %s", name_call(tcp, call), rank,
-                             slu_tcp_address_text(&tcp->peers[rank].link.peer, address), words));
+    return fail_all(tcp, slu_fail(error, "%srank %u at %s %s", name_call(tcp, call), rank,
+                                  slu_address_text(&tcp->peers[rank].link.peer, address), words));
 }
 
 int slu_tcp_fail_lost(struct tcp *tcp, uint32_t rank)
@@ -117,31 +116,31 @@ int slu_tcp_fail_lost(struct tcp *tcp, uint32_t rank)
 /* The words for a rank that was let in, and is missing now; none if there is no such rank. */
 static const char *name_left(const struct tcp *tcp, char text[128])
 {
-    char address[TCP_ADDRESS_TEXT];
+    char address[SLU_ADDRESS_TEXT];
 
     text[0] = '\0';
     for (uint32_t i = 1; i < tcp->ranks && text[0] == '\0'; i++)
         if (tcp->peers[i].left && tcp->missing[i])
             snprintf(text, 128, "; rank %u at %s was there and is gone", i,
-                     slu_tcp_address_text(&tcp->peers[i].link.peer, address));
+                     slu_address_text(&tcp->peers[i].link.peer, address));
     return text;
 }
 
 /* A rank that is missing, and was refused as one that has not our secret. */
 static int fail_refused(const struct tcp *tcp, const char *names, uint32_t rank)
 {
-    uint8_t means = tcp->peers[rank].means;
+    uint32_t means = tcp->peers[rank].means;
 
     if (means == tcp->means)
         return slu_fail(EACCES,
                         "rank %u was refused, since it did not prove that it knows the secret of "
                         "rank 0; missing: %s",
                         rank, names);
-    if (means == TCP_NOTHING)
+    if (means == SLU_MEANS_NONE)
         return slu_fail(EACCES, "rank 0 has %s, and rank %u has none; missing: %s",
-                        slu_secret_means(tcp->means), rank, names);
+                        slu_tcp_means(tcp->means), rank, names);
     return slu_fail(EACCES, "rank %u has %s, and rank 0 has %s; missing: %s", rank,
-                    slu_secret_means(means), slu_secret_means(tcp->means), names);
+                    slu_tcp_means(means), slu_tcp_means(tcp->means), names);
 }
 
 /* While all come. */

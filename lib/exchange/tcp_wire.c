@@ -9,77 +9,31 @@
 #include "base/bytes.h"
 #include "exchange/tcp.h"
 
-static const uint8_t magic[8] = {'s', 'l', 'u', 'i', 'c', 'e', 0x0a, 0xe5};
-
 void slu_tcp_hello_encode(const struct tcp_hello *hello, uint8_t bytes[TCP_HELLO_BYTES])
 {
-    uint8_t *at = bytes + sizeof magic;
+    uint8_t *at = slu_put(bytes, hello->version, 4);
 
-    memset(bytes, 0, TCP_HELLO_BYTES);
-    memcpy(bytes, magic, sizeof magic);
-    at = slu_put(at, hello->version, 2);
-    at = slu_put(at, hello->role, 1);
-    at = slu_put(at, hello->secret, 1);
-    at = slu_put(at, hello->refusal, 1);
-    at = slu_put(at, 0, 3);
     at = slu_put(at, hello->ranks, 4);
     at = slu_put(at, hello->rank, 4);
-    memcpy(at, hello->nonce, TCP_NONCE_BYTES);
-    memcpy(at + TCP_NONCE_BYTES, hello->job, TCP_JOB_BYTES);
+    memcpy(at, hello->job, TCP_JOB_BYTES);
 }
 
-bool slu_tcp_hello_possible(const uint8_t *bytes, size_t count)
+int slu_tcp_hello_decode(const uint8_t *bytes, size_t count, struct tcp_hello *hello)
 {
-    return memcmp(bytes, magic, count < sizeof magic ? count : sizeof magic) == 0;
-}
+    uint64_t version, ranks, rank;
+    const uint8_t *at;
 
-uint16_t slu_tcp_hello_version(const uint8_t *bytes)
-{
-    uint64_t version;
-
-    slu_get(bytes + sizeof magic, &version, 2);
-    return (uint16_t)version;
-}
-
-static bool all_zero(const uint8_t *bytes, size_t count)
-{
-    uint8_t any = 0;
-
-    for (size_t i = 0; i < count; i++)
-        any |= bytes[i];
-    return any == 0;
-}
-
-int slu_tcp_hello_decode(const uint8_t bytes[TCP_HELLO_BYTES], struct tcp_hello *hello)
-{
-    const uint8_t *at = bytes + sizeof magic;
-    uint64_t version, role, secret, refusal, zero, ranks, rank;
-    size_t length;
-
-    at = slu_get(at, &version, 2);
-    at = slu_get(at, &role, 1);
-    at = slu_get(at, &secret, 1);
-    at = slu_get(at, &refusal, 1);
-    at = slu_get(at, &zero, 3);
+    if (count != TCP_HELLO_BYTES)
+        return -EPROTO;
+    at = slu_get(bytes, &version, 4);
     at = slu_get(at, &ranks, 4);
     at = slu_get(at, &rank, 4);
-    if (!slu_tcp_hello_possible(bytes, TCP_HELLO_BYTES) || version != TCP_VERSION)
-        return -EPROTO;
-    if (role < TCP_ROLE_RANK || role > TCP_ROLE_ROOT || secret > TCP_MUNGE ||
-        refusal > TCP_REFUSED_SECRET || zero != 0)
-        return -EPROTO;
-    hello->version = (uint16_t)version;
-    hello->role = (uint8_t)role;
-    hello->secret = (uint8_t)secret;
-    hello->refusal = (uint8_t)refusal;
-    hello->ranks = (uint32_t)ranks;
-    hello->rank = (uint32_t)rank;
-    memcpy(hello->nonce, at, TCP_NONCE_BYTES);
-    memcpy(hello->job, at + TCP_NONCE_BYTES, TCP_JOB_BYTES);
-    length = strnlen(hello->job, TCP_JOB_BYTES);
-    at += TCP_NONCE_BYTES + length;
-    return length < TCP_JOB_BYTES && all_zero(at, (size_t)(bytes + TCP_HELLO_BYTES - at)) ? 0
-                                                                                          : -EPROTO;
+    *hello = (struct tcp_hello){(uint32_t)version, (uint32_t)ranks, (uint32_t)rank, ""};
+    memcpy(hello->job, at, TCP_JOB_BYTES);
+    for (size_t i = strnlen(hello->job, TCP_JOB_BYTES - 1); i < TCP_JOB_BYTES; i++)
+        if (hello->job[i] != '\0')
+            return -EPROTO;
+    return 0;
 }
 
 void slu_tcp_frame_encode(const struct tcp_frame *frame, uint8_t bytes[TCP_FRAME_BYTES])
@@ -120,12 +74,24 @@ const char *slu_tcp_type_name(uint8_t type)
 static const int wire_errors[] = {EPROTO, ETIMEDOUT, ECONNRESET, EEXIST, EACCES, ENOMEM, EMFILE};
 #define WIRE_ERRORS (sizeof wire_errors / sizeof wire_errors[0])
 
-static uint32_t encode_error(int error)
+uint32_t slu_tcp_encode_error(int error)
 {
     for (uint32_t i = 0; i < WIRE_ERRORS; i++)
         if (wire_errors[i] == -error)
             return i;
     return 0;
+}
+
+int slu_tcp_decode_error(uint32_t code)
+{
+    return wire_errors[code < WIRE_ERRORS ? code : 0];
+}
+
+void slu_tcp_read_text(const uint8_t *bytes, size_t count, char text[TCP_TEXT_MAX + 1])
+{
+    for (size_t i = 0; i < count; i++)
+        text[i] = bytes[i] >= ' ' && bytes[i] < 0x7f ? (char)bytes[i] : '?';
+    text[count] = '\0';
 }
 
 uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const bool *missing, uint32_t ranks,
@@ -145,7 +111,7 @@ uint8_t *slu_tcp_verdict_make(int error, uint64_t sequence, const bool *missing,
     if (whole == NULL)
         return NULL;
     slu_tcp_frame_encode(&frame, whole);
-    at = slu_put(whole + TCP_FRAME_BYTES, encode_error(error), 4);
+    at = slu_put(whole + TCP_FRAME_BYTES, slu_tcp_encode_error(error), 4);
     at = slu_put(at, length, 4);
     at = slu_put(at, count, 4);
     memcpy(at, text, length);
@@ -173,9 +139,7 @@ int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, bool *missing, uint
     if (error >= WIRE_ERRORS || length > TCP_TEXT_MAX || named > ranks ||
         count != TCP_VERDICT_HEAD + length + 4 * named)
         return slu_fail(EPROTO, "rank 0 sent a malformed verdict");
-    for (size_t i = 0; i < length; i++)
-        text[i] = at[i] >= ' ' && at[i] < 0x7f ? (char)at[i] : '?';
-    text[length] = '\0';
+    slu_tcp_read_text(at, length, text);
     at += length;
     for (uint64_t i = 0; i < named; i++) {
         at = slu_get(at, &rank, 4);

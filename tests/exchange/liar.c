@@ -1,29 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 #include "liar.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
+#include <stdio.h>
 #include <unistd.h>
 
-#include "../support/process.h"
-
-void put(uint8_t *at, uint64_t value, int bytes)
+static void make_head(uint8_t *head, const char *magic, uint32_t word, uint32_t bytes)
 {
-    for (int i = 0; i < bytes; i++) {
-        at[i] = (uint8_t)(value >> (8 * (bytes - 1 - i)));
-    }
+    memset(head, 0, HEAD);
+    memcpy(head, magic, 8);
+    put(head + VERSION, 1, 2);
+    put(head + WORD, word, 4);
+    put(head + BYTES, bytes, 4);
+    memset(head + CHALLENGE, 0x5a, HEAD - CHALLENGE);
 }
 
-void make_hello(uint8_t hello[HELLO], uint8_t role, uint32_t ranks, uint32_t rank)
+void make_hello(uint8_t hello[HELLO], uint32_t ranks, uint32_t rank)
 {
     memset(hello, 0, HELLO);
-    memcpy(hello, "sluice\n\xe5", 8);
-    put(hello + VERSION, 1, 2);
-    hello[ROLE] = role;
+    make_head(hello, "sludoor?", 2, HELLO - HEAD);
+    put(hello + OWN_VERSION, 2, 4);
     put(hello + RANKS, ranks, 4);
     put(hello + RANK, rank, 4);
-    memset(hello + NONCE, 0x5a, 32);
+}
+
+void make_answer(uint8_t answer[ANSWER])
+{
+    make_head(answer, "sludoor!", GO_ON, 0);
+}
+
+void make_reply(const struct talk *talk, uint8_t word, uint8_t reply[REPLY])
+{
+    memset(reply, 0, REPLY);
+    put(reply, word, 4);
+    sign(talk->key, sizeof(talk->key), "sluice replies", reply, REPLY - PROOF_BYTES,
+         reply + REPLY - PROOF_BYTES);
 }
 
 void make_frame(uint8_t frame[FRAME], uint8_t type, uint64_t sequence, uint64_t bytes)
@@ -34,91 +44,94 @@ void make_frame(uint8_t frame[FRAME], uint8_t type, uint64_t sequence, uint64_t 
     put(frame + 16, bytes, 8);
 }
 
-static struct sockaddr_in loopback(uint16_t port)
+static void make_key(struct talk *talk)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
+    sign((const uint8_t *)"", 0, "sluice session", talk->said, sizeof(talk->said), talk->key);
 }
 
-void dial_with(int fd, uint16_t port)
+bool prove(int fd, struct talk *talk)
 {
-    struct sockaddr_in address = loopback(port);
-    require(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "%m");
-}
-
-int dial(uint16_t port)
-{
-    struct sockaddr_in address = loopback(port);
-    struct timeval time = {.tv_sec = 20};
-    int64_t end = clock_now() + LONG;
-    while (clock_now() < end) {
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        require(fd >= 0, "%m");
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
-        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
-            return fd;
-        }
-        close(fd);
-        let_pass(SLUICE_MS(5));
+    uint8_t proof[PROOF_BYTES];
+    if (!hear(fd, talk->said + HELLO, ANSWER) || talk->said[HELLO + WORD + 3] != GO_ON) {
+        return false;
     }
-    fail_at(__FILE__, __LINE__, "nobody listens at port %u", port);
+    make_key(talk);
+    sign(talk->key, sizeof(talk->key), "sluice dials", NULL, 0, proof);
+    say(fd, proof, sizeof(proof));
+    return true;
 }
 
-void say(int fd, const void *bytes, size_t count)
+static void hear_word(int fd, const struct talk *talk, uint8_t word, const char *what)
 {
-    send(fd, bytes, count, MSG_NOSIGNAL);
+    uint8_t reply[REPLY], expected[REPLY];
+    make_reply(talk, word, expected);
+    require(hear(fd, reply, REPLY), "%s: no reply", what);
+    require(memcmp(reply, expected, REPLY) == 0, "%s: word %u, not %u, or not proven", what,
+            reply[3], word);
 }
 
-size_t hear(int fd, void *bytes, size_t count)
+void let_in(int fd, struct talk *talk)
 {
-    size_t got = 0;
-    while (got < count) {
-        ssize_t more = recv(fd, (char *)bytes + got, count - got, 0);
-        if (more <= 0) {
-            break;
-        }
-        got += (size_t)more;
-    }
-    return got;
+    uint8_t proof[PROOF_BYTES], expected[PROOF_BYTES], reply[REPLY];
+    require(hear(fd, talk->said, HELLO), "it says nothing");
+    make_answer(talk->said + HELLO);
+    say(fd, talk->said + HELLO, ANSWER);
+    make_key(talk);
+    sign(talk->key, sizeof(talk->key), "sluice dials", NULL, 0, expected);
+    require(hear(fd, proof, PROOF_BYTES) && memcmp(proof, expected, PROOF_BYTES) == 0, "no proof");
+    make_reply(talk, STANDS, reply);
+    say(fd, reply, REPLY);
+    make_reply(talk, ADMITTED, reply);
+    say(fd, reply, REPLY);
 }
 
 void require_dropped(int fd, const char *what)
 {
-    uint8_t bytes[HELLO];
-    size_t got = hear(fd, bytes, sizeof(bytes));
-    require(got < sizeof(bytes), "%s: rank 0 answers", what);
+    uint8_t byte;
+    require(!hear(fd, &byte, 1), "%s: rank 0 answers", what);
     close(fd);
 }
 
-void require_refused(int fd, uint8_t refusal, const char *what)
+void require_answered(int fd, uint8_t word, const char *what)
 {
-    uint8_t bytes[HELLO];
-    require(hear(fd, bytes, sizeof(bytes)) == HELLO, "%s: no hello", what);
-    require(bytes[REFUSAL] == refusal, "%s: refusal %u", what, bytes[REFUSAL]);
-    require(hear(fd, bytes, 1) == 0, "%s: not dropped", what);
+    uint8_t answer[ANSWER];
+    require(hear(fd, answer, ANSWER), "%s: no answer", what);
+    require(answer[WORD + 3] == word, "%s: word %u", what, answer[WORD + 3]);
+    require(!hear(fd, answer, 1), "%s: not dropped", what);
     close(fd);
 }
 
-int listen_at(uint16_t port)
+void require_refused(int fd, struct talk *talk, uint32_t code, const char *words, const char *what)
 {
-    struct sockaddr_in address = loopback(port);
-    int one = 1;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    require(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "%m");
-    require(listen(fd, 8) == 0, "%m");
+    uint8_t reply[REPLY];
+    char body[400] = "";
+    require(prove(fd, talk), "%s: no answer", what);
+    hear_word(fd, talk, STANDS, what);
+    require(hear(fd, reply, REPLY) && reply[3] == REFUSED, "%s: no refusal", what);
+    uint32_t count = reply[6] * 256U + reply[7];
+    require(count >= 4 && count < sizeof(body) && hear(fd, body, count), "%s: %u bytes", what,
+            count);
+    require(body[3] == (char)code && strstr(body + 4, words), "%s: code %d, '%s'", what, body[3],
+            body + 4);
+    require(!hear(fd, body, 1), "%s: not dropped", what);
+    close(fd);
+}
+
+int claim(const struct parties *parties, uint32_t ranks, uint32_t rank, struct talk *talk)
+{
+    int fd = dial_port(parties->port);
+    make_hello(talk->said, ranks, rank);
+    say(fd, talk->said, HELLO);
+    require(prove(fd, talk), "no answer");
+    hear_word(fd, talk, STANDS, "a rank");
     return fd;
 }
 
 int join(const struct parties *parties, uint32_t ranks, uint32_t rank)
 {
-    uint8_t hello[HELLO];
-    int fd = dial(parties->port);
-    make_hello(hello, 1, ranks, rank);
-    say(fd, hello, HELLO);
-    require(hear(fd, hello, HELLO) == HELLO, "rank 0 says nothing");
-    require(hello[ROLE] == 2 && hello[REFUSAL] == 0, "refusal %u", hello[REFUSAL]);
+    struct talk talk;
+    int fd = claim(parties, ranks, rank, &talk);
+    hear_word(fd, &talk, ADMITTED, "a rank");
     return fd;
 }
 
@@ -126,9 +139,9 @@ void require_verdict(int fd, const char *words)
 {
     uint8_t frame[FRAME];
     char text[400] = "";
-    require(hear(fd, frame, FRAME) == FRAME && frame[0] == VERDICT, "no verdict, but %u", frame[0]);
+    require(hear(fd, frame, FRAME) && frame[0] == VERDICT, "no verdict, but %u", frame[0]);
     require(frame[22] * 256U + frame[23] < sizeof(text), "a verdict of %u", frame[22]);
-    hear(fd, text, frame[22] * 256U + frame[23]);
+    hear_some(fd, text, frame[22] * 256U + frame[23]);
     require(strstr(text + 12, words), "no '%s' in '%s'", words, text + 12);
     close(fd);
 }

@@ -1,38 +1,56 @@
 /* SPDX-License-Identifier: MIT */
-/* Strangers and liars: plain sockets, and an encoder of their own for what ranks say. */
+/* Liars: an encoder of their own for what ranks say at the door and behind it. */
 #ifndef EXCHANGE_LIAR_H
 #define EXCHANGE_LIAR_H
 
 #include <sys/types.h>
 
+#include "../support/stranger.h"
 #include "parties.h"
 
 #define LONG SLUICE_S(30)
 #define SOON SLUICE_S(10)
-#define HELLO 128
-#define PROOF 40
+#define HEAD 64
+#define HELLO (HEAD + 76)
+#define ANSWER HEAD
+#define REPLY 48
 #define FRAME 24
 
-/* Offsets of the fields of a hello. */
-enum { VERSION = 8, ROLE = 10, SECRET = 11, REFUSAL = 12, ZERO = 13, RANKS = 16, RANK = 20 };
-enum { NONCE = 24, JOB = 56, END = 120 };
-enum { ALLGATHER = 2, ALLTOALL = 3, BARRIER = 4, GAVE_UP = 5, VERDICT = 6 };
+/* Offsets of the fields of hello and answer. */
+enum { VERSION = 8, WORD = 12, BYTES = 16, MEANS = 20, ZERO = 24, CHALLENGE = 32 };
+enum { OWN_VERSION = HEAD, RANKS = HEAD + 4, RANK = HEAD + 8, JOB = HEAD + 12 };
+/* In place of the purpose an answer has such a word; so has a reply, at its begin. */
+enum { GO_ON = 0, DENIED = 1, OTHER_VERSION = 2, OTHER_PURPOSE = 3 };
+enum { STANDS = 4, ADMITTED = 5, REFUSED = 6 };
+/* What begins the body of a refusal, beside the codes of errors. */
+enum { REFUSED_JOB = 100, REFUSED_VERSION = 101 };
 
-void put(uint8_t *at, uint64_t value, int bytes);
-void make_hello(uint8_t hello[HELLO], uint8_t role, uint32_t ranks, uint32_t rank);
+enum { STARTED = 1, ALLGATHER = 2, ALLTOALL = 3, BARRIER = 4, GAVE_UP = 5, VERDICT = 6 };
+
+/* What is said before anything is believed, and the key that both sides make of it. */
+struct talk {
+    uint8_t said[HELLO + ANSWER];
+    uint8_t key[PROOF_BYTES];
+};
+
+void make_hello(uint8_t hello[HELLO], uint32_t ranks, uint32_t rank);
+void make_answer(uint8_t answer[ANSWER]);
+/* A reply without a body. */
+void make_reply(const struct talk *talk, uint8_t word, uint8_t reply[REPLY]);
 void make_frame(uint8_t frame[FRAME], uint8_t type, uint64_t sequence, uint64_t bytes);
-/* Connects to rank 0, which may not listen yet. */
-int dial(uint16_t port);
-/* Once, with a socket that is there already. */
-void dial_with(int fd, uint16_t port);
-/* A rank 0 of the test's own. */
-int listen_at(uint16_t port);
-void say(int fd, const void *bytes, size_t count);
-/* So many bytes, or fewer if the stream ends before. */
-size_t hear(int fd, void *bytes, size_t count);
+
+/* Without a secret: the rest of the talk of a rank whose hello was said; false: no answer. */
+bool prove(int fd, struct talk *talk);
+/* The same of a rank 0: hears a hello, and lets the rank in. */
+void let_in(int fd, struct talk *talk);
+
 void require_dropped(int fd, const char *what);
-void require_refused(int fd, uint8_t refusal, const char *what);
-/* Says hello as this rank, and is let in, for now. */
+/* All that is said is an answer with this word. */
+void require_answered(int fd, uint8_t word, const char *what);
+/* Proves itself, and is then refused for this. */
+void require_refused(int fd, struct talk *talk, uint32_t code, const char *words, const char *what);
+/* Says hello as this rank, and stands; is let in, for now. */
+int claim(const struct parties *parties, uint32_t ranks, uint32_t rank, struct talk *talk);
 int join(const struct parties *parties, uint32_t ranks, uint32_t rank);
 /* Hears a verdict with these words, and closes. */
 void require_verdict(int fd, const char *words);

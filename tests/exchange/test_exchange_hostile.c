@@ -4,10 +4,13 @@
  * dropped, and who cannot be a rank refused, and the ranks go on; a rank that is wrong
  * in a call fails all, who are told why.
  */
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../support/process.h"
@@ -50,11 +53,11 @@ START_TEST(d1_strangers)
     int64_t start = fair_now();
     start_root(&parties, 4, LONG);
     for (size_t i = 0; i < COUNT(idle); i++) {
-        idle[i] = dial(parties.port);
+        idle[i] = dial_port(parties.port);
         say(idle[i], words[i % 2], strlen(words[i % 2]));
     }
     for (size_t i = 0; i < 3 * COUNT(words); i++) {
-        int fd = dial(parties.port);
+        int fd = dial_port(parties.port);
         say(fd, words[i % COUNT(words)], strlen(words[i % COUNT(words)]));
         close(fd);
     }
@@ -66,15 +69,18 @@ START_TEST(d1_strangers)
 }
 END_TEST
 
-/* More than it hears at once: the silent make place. */
+/* More than it hears at once: the silent make place, and those who say hello and prove nothing. */
 START_TEST(d1_a_flood)
 {
     struct parties parties;
+    uint8_t hello[HELLO];
     int idle[400];
     int64_t start = fair_now();
     start_root(&parties, 4, LONG);
     for (size_t i = 0; i < COUNT(idle); i++) {
-        idle[i] = dial(parties.port);
+        idle[i] = dial_port(parties.port);
+        make_hello(hello, 4, 1 + i % 3);
+        say(idle[i], hello, _i == 0 ? 0 : HELLO);
     }
     finish(&parties);
     require(fair_now() - start < SOON, "the flood held them up");
@@ -86,35 +92,63 @@ END_TEST
 
 START_TEST(d2_hellos_to_rank_0)
 {
+    enum { DROPPED, ANSWERED, NOT_STARTED, LET_GO };
     static const struct {
         size_t offset;
-        uint8_t value;
-        uint8_t refusal; /* 0: it is dropped */
-    } wrong[] = {{0, 'S', 0},         {7, 0, 0},        {VERSION, 1, 1},   {VERSION + 1, 0, 1},
-                 {VERSION + 1, 2, 1}, {ROLE, 0, 0},     {ROLE, 2, 0},      {ROLE, 3, 0},
-                 {SECRET, 1, 3},      {SECRET, 3, 0},   {REFUSAL, 1, 0},   {REFUSAL, 255, 0},
-                 {ZERO, 1, 0},        {ZERO + 2, 1, 0}, {JOB, 'x', 2},     {JOB + 1, 'x', 0},
-                 {JOB + 63, 1, 0},    {END, 1, 0},      {END + 7, 0xff, 0}};
+        uint8_t value, how;
+        uint32_t word; /* of the answer, or code of the refusal */
+        const char *words;
+    } wrong[] = {{0, 'S', DROPPED, 0, ""},
+                 {7, 0, DROPPED, 0, ""},
+                 {VERSION, 1, ANSWERED, OTHER_VERSION, ""},
+                 {VERSION + 1, 0, ANSWERED, OTHER_VERSION, ""},
+                 {VERSION + 1, 2, ANSWERED, OTHER_VERSION, ""},
+                 {WORD + 3, 1, ANSWERED, OTHER_PURPOSE, ""},
+                 {WORD, 1, ANSWERED, OTHER_PURPOSE, ""},
+                 {MEANS + 3, 1, ANSWERED, DENIED, ""},
+                 {MEANS + 3, 2, ANSWERED, DENIED, ""},
+                 {MEANS + 3, 3, ANSWERED, DENIED, ""},
+                 {BYTES, 0x80, DROPPED, 0, ""},
+                 {ZERO, 1, DROPPED, 0, ""},
+                 {ZERO + 7, 1, DROPPED, 0, ""},
+                 {OWN_VERSION + 3, 1, NOT_STARTED, REFUSED_VERSION, "2"},
+                 {OWN_VERSION, 1, NOT_STARTED, REFUSED_VERSION, "2"},
+                 {JOB, 'x', NOT_STARTED, REFUSED_JOB, ""},
+                 {RANKS + 3, 4, NOT_STARTED, 0, "rank 1 at 127.0.0.1"},
+                 {RANK, 1, NOT_STARTED, 0, "it is rank 16777217, which can be 1 to 2"},
+                 {JOB + 1, 'x', LET_GO, 0, ""},
+                 {JOB + 63, 1, LET_GO, 0, ""}};
     struct parties parties;
-    uint8_t hello[HELLO];
+    struct talk talk;
+    uint8_t reply[REPLY];
     char what[40];
     start_root(&parties, 3, LONG);
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        int fd = dial(parties.port);
+        int fd = dial_port(parties.port);
         snprintf(what, sizeof(what), "%u at %zu", wrong[i].value, wrong[i].offset);
-        make_hello(hello, 1, 3, 1);
-        hello[wrong[i].offset] = wrong[i].value;
-        say(fd, hello, HELLO);
-        if (wrong[i].refusal == 0) {
+        make_hello(talk.said, 3, 1);
+        talk.said[wrong[i].offset] = wrong[i].value;
+        say(fd, talk.said, HELLO);
+        switch (wrong[i].how) {
+        case DROPPED:
             require_dropped(fd, what);
-        } else {
-            require_refused(fd, wrong[i].refusal, what);
+            break;
+        case ANSWERED:
+            require_answered(fd, (uint8_t)wrong[i].word, what);
+            break;
+        case NOT_STARTED:
+            require_refused(fd, &talk, wrong[i].word, wrong[i].words, what);
+            break;
+        default: /* it could be anybody's, and is no hello of a rank */
+            require(prove(fd, &talk) && hear(fd, reply, REPLY), "%s: no reply", what);
+            require_dropped(fd, what);
+            break;
         }
     }
-    make_hello(hello, 1, 3, 1);
+    make_hello(talk.said, 3, 1);
     for (size_t length = 0; length < HELLO; length++) {
-        int fd = dial(parties.port);
-        say(fd, hello, length);
+        int fd = dial_port(parties.port);
+        say(fd, talk.said, length);
         shutdown(fd, SHUT_WR);
         require_dropped(fd, "a part of a hello");
     }
@@ -143,7 +177,7 @@ static void say_call(const uint8_t *bytes, size_t count, int error, const char *
     parties.party[1].absent = true;
     parties_start(&parties, gather_of_two);
     int fd = join(&parties, 2, 1);
-    require(hear(fd, started, FRAME) == FRAME && started[0] == 1, "it does not start");
+    require(hear(fd, started, FRAME) && started[0] == STARTED, "it does not start");
     say(fd, bytes, count);
     shutdown(fd, SHUT_WR);
     pthread_join(parties.party[0].thread, NULL);
@@ -184,18 +218,23 @@ START_TEST(d2_frames_to_rank_0)
 }
 END_TEST
 
-/* Rank 1 connects to it, and hears this after its hello. */
-static void answer(const void *bytes, size_t count, bool more, int error, const char *words)
+/* What rank 1 hears of a rank 0 of the test's own: in place of its answer, or once it is let in. */
+static void answer(bool inside, const void *bytes, size_t count, bool more, int error,
+                   const char *words)
 {
     struct parties parties;
-    uint8_t hello[HELLO];
+    struct talk talk;
     parties_make(&parties, 2, more ? LONG : SLUICE_MS(100));
     parties.party[0].absent = true;
-    int listener = listen_at(parties.port);
+    int listener = listen_at(&parties.port);
     parties_start(&parties, gather_of_two);
     int fd = accept(listener, NULL, NULL);
     require(fd >= 0, "%m");
-    require(hear(fd, hello, HELLO) == HELLO, "it says nothing");
+    if (inside) {
+        let_in(fd, &talk);
+    } else {
+        require(hear(fd, talk.said, HELLO), "it says nothing");
+    }
     say(fd, bytes, count);
     shutdown(fd, SHUT_WR);
     if (!more) {
@@ -210,32 +249,111 @@ static void answer(const void *bytes, size_t count, bool more, int error, const 
     }
 }
 
-START_TEST(d2_hellos_of_rank_0)
+START_TEST(d2_answers_of_rank_0)
 {
     static const struct {
         size_t offset;
         uint8_t value;
         int error;
         const char *words;
-    } wrong[] = {{0, 'H', EPROTO, "not rank 0"},        {7, 0, EPROTO, "not rank 0"},
-                 {VERSION + 1, 2, EPROTO, "version 2"}, {ROLE, 1, EPROTO, "not rank 0"},
-                 {ROLE, 7, EPROTO, "not rank 0"},       {SECRET, 1, EACCES, "has a secret"},
-                 {SECRET, 3, EPROTO, "not rank 0"},     {REFUSAL, 1, EPROTO, "version"},
-                 {REFUSAL, 2, EPROTO, "job"},           {REFUSAL, 3, EACCES, "secret"},
-                 {REFUSAL, 4, EPROTO, "not rank 0"},    {ZERO, 1, EPROTO, "not rank 0"},
-                 {RANK + 3, 1, EPROTO, "not rank 0"},   {JOB, 'x', EPROTO, "job \"x\""},
-                 {JOB + 63, 'x', EPROTO, "not rank 0"}, {END, 1, EPROTO, "not rank 0"}};
-    static const size_t lengths[] = {0, 1, 9, 64, 127};
-    uint8_t hello[HELLO];
+    } wrong[] = {{0, 'H', EPROTO, "not rank 0"},
+                 {7, '?', EPROTO, "not rank 0"},
+                 {VERSION + 1, 2, EPROTO, "version 2"},
+                 {WORD + 3, DENIED, EACCES, "refused the secret of rank 1"},
+                 {WORD + 3, OTHER_VERSION, EPROTO, "not rank 0"},
+                 {WORD + 3, OTHER_PURPOSE, EPROTO, "not rank 0"},
+                 {WORD + 3, STANDS, EPROTO, "not rank 0"},
+                 {WORD, 1, EPROTO, "not rank 0"},
+                 {MEANS + 3, 1, EACCES, "has a secret"},
+                 {MEANS + 3, 2, EACCES, "has munge"},
+                 {BYTES, 0x80, EPROTO, "not rank 0"},
+                 {ZERO, 1, EPROTO, "not rank 0"},
+                 {ZERO + 7, 1, EPROTO, "not rank 0"}};
+    static const size_t lengths[] = {0, 1, 9, 16, 63};
+    uint8_t bytes[ANSWER];
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        make_hello(hello, 2, 2, 0);
-        hello[wrong[i].offset] = wrong[i].value;
-        answer(hello, HELLO, true, -wrong[i].error, wrong[i].words);
+        make_answer(bytes);
+        bytes[wrong[i].offset] = wrong[i].value;
+        answer(false, bytes, ANSWER, true, -wrong[i].error, wrong[i].words);
     }
-    answer("HTTP/1.1 400 Bad Request\r\n\r\n", 28, true, -EPROTO, "not rank 0");
-    make_hello(hello, 2, 2, 0);
+    answer(false, "HTTP/1.1 400 Bad Request\r\n\r\n", 28, true, -EPROTO, "not rank 0");
+    make_answer(bytes);
     for (size_t i = 0; i < COUNT(lengths); i++) {
-        answer(hello, lengths[i], false, -ETIMEDOUT, "rank 0 did not come");
+        answer(false, bytes, lengths[i], false, -ETIMEDOUT, "rank 0 did not come");
+    }
+}
+END_TEST
+
+/* It answers well, and then says this in place of that rank 1 stands, or is let in. */
+static void reply(const uint8_t *bytes, size_t count, bool first, int error, const char *words)
+{
+    struct parties parties;
+    struct talk talk;
+    uint8_t proof[PROOF_BYTES], whole[REPLY];
+    parties_make(&parties, 2, LONG);
+    parties.party[0].absent = true;
+    int listener = listen_at(&parties.port);
+    parties_start(&parties, gather_of_two);
+    int fd = accept(listener, NULL, NULL);
+    require(hear(fd, talk.said, HELLO), "it says nothing");
+    make_answer(talk.said + HELLO);
+    say(fd, talk.said + HELLO, ANSWER);
+    sign((const uint8_t *)"", 0, "sluice session", talk.said, sizeof(talk.said), talk.key);
+    require(hear(fd, proof, sizeof(proof)), "no proof");
+    if (!first) {
+        make_reply(&talk, STANDS, whole);
+        say(fd, whole, REPLY);
+    }
+    /* Its body is proven as well. */
+    uint8_t sent[REPLY + 64] = {0};
+    memcpy(sent, bytes, count);
+    if (sent[15] == 1) {
+        uint8_t part[16 + 64];
+        memcpy(part, sent, 15);
+        part[15] = 0;
+        memcpy(part + 16, sent + REPLY, count - REPLY);
+        sent[15] = 0;
+        sign(talk.key, sizeof(talk.key), "sluice replies", part, 16 + count - REPLY,
+             sent + REPLY - PROOF_BYTES);
+    }
+    say(fd, sent, count);
+    shutdown(fd, SHUT_WR);
+    parties_join(&parties);
+    party_require(&parties.party[1], error, words);
+    close(fd);
+    close(listener);
+}
+
+START_TEST(d2_replies_of_rank_0)
+{
+    /* Byte 15, which is to be 0, says that it is to be proven. */
+    static const struct {
+        uint8_t word, proven, body[12];
+        uint32_t bytes;
+        bool first;
+        int error;
+        const char *words;
+    } wrong[] = {{STANDS, 0, {0}, 0, true, EACCES, "does not know the secret"},
+                 {DENIED, 0, {0}, 0, true, EACCES, "has another secret"},
+                 {ADMITTED, 1, {0}, 0, true, EPROTO, "not rank 0"},
+                 {99, 1, {0}, 0, true, EPROTO, "not rank 0"},
+                 {ADMITTED, 0, {0}, 0, false, EACCES, "does not know the secret"},
+                 {STANDS, 1, {0}, 0, false, EPROTO, "not rank 0"},
+                 {DENIED, 0, {0}, 0, false, EACCES, "has another secret"},
+                 {REFUSED, 0, {0, 0, 0, 100, 'x'}, 5, false, EACCES, "does not know the secret"},
+                 {REFUSED, 1, {0, 0, 0}, 3, false, EPROTO, "not rank 0"},
+                 {REFUSED, 1, {0, 0, 0, 100, 'x'}, 5, false, EPROTO, "of job \"x\", not \"\""},
+                 {REFUSED, 1, {0, 0, 0, 101, '9'}, 5, false, EPROTO, "version 9 of the exchange, this library 2"},
+                 {REFUSED, 1, {0, 0, 0, 3, 'l', 'a', 0x1b}, 7, false, EEXIST, "la?"},
+                 {REFUSED, 1, {0xff, 0, 0, 3, 'l', 'a'}, 6, false, EPROTO, "la"}};
+    uint8_t bytes[REPLY + 12];
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        memset(bytes, 0, sizeof(bytes));
+        put(bytes, wrong[i].word, 4);
+        put(bytes + 4, wrong[i].bytes, 4);
+        bytes[15] = wrong[i].proven;
+        memcpy(bytes + REPLY, wrong[i].body, wrong[i].bytes);
+        reply(bytes, REPLY + wrong[i].bytes, wrong[i].first, -wrong[i].error, wrong[i].words);
     }
 }
 END_TEST
@@ -244,12 +362,11 @@ END_TEST
 static void answer_call(uint8_t type, uint64_t sequence, uint64_t bytes, const void *payload,
                         size_t count, int error, const char *words)
 {
-    uint8_t whole[HELLO + 2 * FRAME + 64];
-    make_hello(whole, 2, 2, 0);
-    make_frame(whole + HELLO, 1, 0, 0);
-    make_frame(whole + HELLO + FRAME, type, sequence, bytes);
-    memcpy(whole + HELLO + 2 * FRAME, payload, count);
-    answer(whole, HELLO + 2 * FRAME + count, true, error, words);
+    uint8_t whole[2 * FRAME + 64];
+    make_frame(whole, STARTED, 0, 0);
+    make_frame(whole + FRAME, type, sequence, bytes);
+    memcpy(whole + 2 * FRAME, payload, count);
+    answer(true, whole, 2 * FRAME + count, true, error, words);
 }
 
 START_TEST(d2_frames_of_rank_0)
@@ -329,12 +446,53 @@ START_TEST(d4_a_rank_that_is_none)
 {
     static const uint32_t ranks[] = {0, 4, UINT32_MAX, 1};
     struct parties parties;
+    struct talk talk;
     char words[60];
     start_root(&parties, 4, LONG);
-    int liar = join(&parties, _i == 3 ? 5 : 4, ranks[_i]);
+    int liar = dial_port(parties.port);
+    make_hello(talk.said, _i == 3 ? 5 : 4, ranks[_i]);
+    say(liar, talk.said, HELLO);
     snprintf(words, sizeof(words), "rank %u, which can be 1 to 3", ranks[_i]);
-    require_verdict(liar, _i == 3 ? "there are 5 ranks, rank 0 says 4" : words);
+    require_refused(liar, &talk, 0, _i == 3 ? "there are 5 ranks, rank 0 says 4" : words, "a liar");
     finish(&parties);
+}
+END_TEST
+
+/* Who says again and again to be a rank that is there is refused, and the ranks become complete. */
+START_TEST(d4_false_ranks_without_end)
+{
+    struct parties parties;
+    struct talk talk;
+    int liars[100];
+    size_t count = 0;
+    int64_t start = fair_now();
+    parties_make(&parties, 3, LONG);
+    party_start(&parties.party[0], NULL);
+    int fd = join(&parties, 3, 1);
+    party_start(&parties.party[2], NULL);
+    /* Until nobody listens any more. */
+    uint8_t started[FRAME];
+    while (recv(fd, started, FRAME, MSG_PEEK | MSG_DONTWAIT) < 0 && count < COUNT(liars)) {
+        uint16_t port = parties.port;
+        liars[count] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        if (connect(liars[count], (struct sockaddr *)&at, sizeof(at)) == 0) {
+            make_hello(talk.said, 3, 1);
+            say(liars[count], talk.said, HELLO);
+            (void)prove(liars[count], &talk);
+        }
+        count++;
+        let_pass(SLUICE_MS(300));
+    }
+    require(hear(fd, started, FRAME) && started[0] == STARTED, "they did not become complete");
+    require(fair_now() - start < SOON, "the liars held them up");
+    close(fd);
+    parties_join(&parties);
+    party_require(&parties.party[2], 0, "");
+    for (size_t i = 0; i < count; i++) {
+        close(liars[i]);
+    }
 }
 END_TEST
 
@@ -400,9 +558,9 @@ START_TEST(d5_dialing_again)
     struct parties parties;
     uint8_t hello[HELLO];
     start_root(&parties, 4, LONG);
-    make_hello(hello, 1, 4, 3);
+    make_hello(hello, 4, 3);
     for (int i = 0; i < 20; i++) {
-        int fd = dial(parties.port);
+        int fd = dial_port(parties.port);
         say(fd, hello, HELLO);
         close(fd);
     }
@@ -474,7 +632,7 @@ START_TEST(d5_no_file_descriptor)
     uint8_t hello[HELLO];
     require_ok(sluice_log_set(SLUICE_LOG_NONE, NULL, NULL));
     start_root(&parties, 3, SLUICE_S(5));
-    int stranger = dial(parties.port);
+    int stranger = dial_port(parties.port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     close(join(&parties, 3, 2));
     let_pass(SLUICE_MS(50));
@@ -483,7 +641,7 @@ START_TEST(d5_no_file_descriptor)
     low.rlim_cur = 3;
     require(setrlimit(RLIMIT_NOFILE, &low) == 0, "%m");
     dial_with(fd, parties.port);
-    make_hello(hello, 1, 3, 1);
+    make_hello(hello, 3, 1);
     say(fd, hello, HELLO);
     parties_join(&parties);
     require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%m");
@@ -493,14 +651,43 @@ START_TEST(d5_no_file_descriptor)
 }
 END_TEST
 
+/* Strangers of another process take no descriptor that a rank needs. */
+START_TEST(d5_few_file_descriptors)
+{
+    struct parties parties;
+    struct rlimit limit, low;
+    require(getrlimit(RLIMIT_NOFILE, &limit) == 0, "%m");
+    low = limit;
+    low.rlim_cur = 64;
+    require(setrlimit(RLIMIT_NOFILE, &low) == 0, "%m");
+    start_root(&parties, 4, LONG);
+    pid_t strangers = fork();
+    if (strangers == 0) {
+        setrlimit(RLIMIT_NOFILE, &limit);
+        for (int i = 0; i < 200; i++) {
+            dial_port(parties.port);
+        }
+        pause();
+        _exit(0);
+    }
+    let_pass(SLUICE_MS(200));
+    int64_t start = fair_now();
+    finish(&parties);
+    require(fair_now() - start < SOON, "the strangers held them up");
+    require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%m");
+    kill(strangers, SIGKILL);
+    waitpid(strangers, NULL, 0);
+}
+END_TEST
+
 /* A byte every 20 ms: the greeting is not at its end when the deadline passes. */
 START_TEST(d5_slow)
 {
     struct parties parties;
     uint8_t hello[HELLO];
     start_without_last(&parties, SLUICE_S(1));
-    int fd = dial(parties.port);
-    make_hello(hello, 1, 4, 3);
+    int fd = dial_port(parties.port);
+    make_hello(hello, 4, 3);
     for (int i = 0; i < 60; i++) {
         say(fd, hello + i, 1);
         let_pass(SLUICE_MS(20));
@@ -518,7 +705,7 @@ static void gather_large(struct party *party)
     uint8_t *own = calloc(1, bytes);
     uint8_t *all = calloc(party->attr.ranks, bytes);
     require(own && all, "no memory");
-    int64_t deadline = party->attr.rank == 0 ? SLUICE_S(2) : party->deadline;
+    int64_t deadline = party->attr.rank == 0 ? SLUICE_S(6) : party->deadline;
     int error = sluice_exchange_allgather(party->exchange, own, all, bytes, deadline);
     if (!party_failed(party, error)) {
         /* Who has its result learns of it in the next call. */
@@ -543,7 +730,7 @@ START_TEST(d5_deaf)
     pthread_barrier_init(&meeting, NULL, 7);
     parties_start(&parties, gather_large);
     int fd = join(&parties, 8, 7);
-    require(hear(fd, frame, FRAME) == FRAME && frame[0] == 1, "it does not start");
+    require(hear(fd, frame, FRAME) && frame[0] == STARTED, "it does not start");
     make_frame(frame, ALLGATHER, 1, SLUICE_EXCHANGE_MAX_BYTES);
     say(fd, frame, FRAME);
     say(fd, bytes, SLUICE_EXCHANGE_MAX_BYTES);
@@ -560,15 +747,17 @@ END_TEST
 static void add(TCase *tcase)
 {
     tcase_add_test(tcase, d1_strangers);
-    tcase_add_test(tcase, d1_a_flood);
+    tcase_add_loop_test(tcase, d1_a_flood, 0, 2);
     tcase_add_test(tcase, d2_hellos_to_rank_0);
     tcase_add_test(tcase, d2_frames_to_rank_0);
-    tcase_add_test(tcase, d2_hellos_of_rank_0);
+    tcase_add_test(tcase, d2_answers_of_rank_0);
+    tcase_add_test(tcase, d2_replies_of_rank_0);
     tcase_add_test(tcase, d2_frames_of_rank_0);
     tcase_add_test(tcase, d3_another_job);
     tcase_add_test(tcase, d4_a_rank_twice);
     tcase_add_test(tcase, d4_other_numbers_of_ranks);
     tcase_add_loop_test(tcase, d4_a_rank_that_is_none, 0, 4);
+    tcase_add_test(tcase, d4_false_ranks_without_end);
     tcase_add_test(tcase, d5_missing);
     tcase_add_test(tcase, d5_late);
     tcase_add_test(tcase, d5_dying);
@@ -576,6 +765,7 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, d5_dialing_again_early);
     tcase_add_test(tcase, d5_all_that_are_missing);
     tcase_add_test(tcase, d5_no_file_descriptor);
+    tcase_add_test(tcase, d5_few_file_descriptors);
     tcase_add_test(tcase, d5_slow);
     tcase_add_test(tcase, d5_deaf);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/process.h"
 #include "liar.h"
 
 static void call(struct party *party)
@@ -144,20 +145,20 @@ TEST(d3_secrets_that_differ, .times = 3)
 }
 
 /* Passes bytes on in both directions until rank 1 has said what is due, and keeps all. */
-static void relay(int rank, int root, uint8_t kept[HELLO + PROOF], uint8_t kept_root[HELLO])
+static void relay(int rank, int root, uint8_t kept[HELLO + PROOF_BYTES], uint8_t answer[ANSWER])
 {
-    require(hear(rank, kept, HELLO) == HELLO, "no hello of rank 1");
+    require(hear(rank, kept, HELLO), "no hello of rank 1");
     say(root, kept, HELLO);
-    require(hear(root, kept_root, HELLO) == HELLO, "no hello of rank 0");
-    say(rank, kept_root, HELLO);
-    require(hear(rank, kept + HELLO, PROOF) == PROOF, "no proof of rank 1");
+    require(hear(root, answer, ANSWER), "no answer of rank 0");
+    say(rank, answer, ANSWER);
+    require(hear(rank, kept + HELLO, PROOF_BYTES), "no proof of rank 1");
 }
 
 TEST(d3_a_replayed_proof)
 {
     struct parties parties;
     char path[40], other[64];
-    uint8_t kept[HELLO + PROOF], bytes[HELLO];
+    uint8_t kept[HELLO + PROOF_BYTES], bytes[ANSWER];
     uint16_t port = find_port();
     write_secret(path, "the secret of this run", 0600);
     parties_make(&parties, 2, LONG);
@@ -166,11 +167,11 @@ TEST(d3_a_replayed_proof)
     snprintf(other, sizeof(other), "127.0.0.1:%u", port);
     victim.attr.root = other;
     victim.deadline = SLUICE_MS(300);
-    int listener = listen_at(port);
+    int listener = listen_at(&port);
     party_start(&parties.party[0], call);
     party_start(&victim, call);
     int rank = accept(listener, NULL, NULL);
-    int root = dial(parties.port);
+    int root = dial_port(parties.port);
     relay(rank, root, kept, bytes);
     close(root);
     close(rank);
@@ -178,11 +179,12 @@ TEST(d3_a_replayed_proof)
     pthread_join(victim.thread, NULL);
     party_require(&victim, -ETIMEDOUT, "rank 0");
     /* The same hello is taken, but the proof was of another greeting. */
-    root = dial(parties.port);
+    root = dial_port(parties.port);
     say(root, kept, HELLO);
-    require(hear(root, bytes, HELLO) == HELLO && bytes[REFUSAL] == 0, "no hello");
-    say(root, kept + HELLO, PROOF);
-    require(hear(root, bytes, HELLO) == PROOF && bytes[3] == 3, "it was not refused");
+    require(hear(root, bytes, ANSWER) && bytes[WORD + 3] == GO_ON, "no answer");
+    say(root, kept + HELLO, PROOF_BYTES);
+    require(hear(root, bytes, REPLY) && bytes[3] == DENIED && !hear(root, bytes, 1),
+            "it was not denied");
     close(root);
     party_start(&parties.party[1], call);
     parties_join(&parties);
@@ -196,7 +198,7 @@ TEST(d3_a_replayed_rank_0)
 {
     struct parties parties;
     char path[40], other[64];
-    uint8_t kept[HELLO + PROOF], root_said[HELLO + PROOF];
+    uint8_t kept[HELLO + PROOF_BYTES], root_said[ANSWER + 2 * REPLY];
     uint16_t port = find_port();
     write_secret(path, "the secret of this run", 0600);
     parties_make(&parties, 2, LONG);
@@ -204,16 +206,17 @@ TEST(d3_a_replayed_rank_0)
     struct party victim = parties.party[1];
     snprintf(other, sizeof(other), "127.0.0.1:%u", port);
     victim.attr.root = other;
-    int listener = listen_at(port);
+    int listener = listen_at(&port);
     party_start(&parties.party[0], NULL);
     party_start(&victim, NULL);
     int rank = accept(listener, NULL, NULL);
-    int root = dial(parties.port);
+    int root = dial_port(parties.port);
     relay(rank, root, kept, root_said);
-    say(root, kept + HELLO, PROOF);
-    require(hear(root, root_said + HELLO, PROOF) == PROOF, "no proof of rank 0");
-    require(root_said[HELLO + 3] == 0, "rank 1 was refused");
-    say(rank, root_said + HELLO, PROOF);
+    say(root, kept + HELLO, PROOF_BYTES);
+    require(hear(root, root_said + ANSWER, sizeof(root_said) - ANSWER), "no replies of rank 0");
+    require(root_said[ANSWER + 3] == STANDS && root_said[ANSWER + REPLY + 3] == ADMITTED,
+            "rank 1 was refused");
+    say(rank, root_said + ANSWER, sizeof(root_said) - ANSWER);
     /* The greeting was a good one: it starts, which the victim does not hear of. */
     pthread_join(parties.party[0].thread, NULL);
     party_require(&parties.party[0], 0, "");
@@ -224,8 +227,8 @@ TEST(d3_a_replayed_rank_0)
     victim.error = 0;
     party_start(&victim, NULL);
     rank = accept(listener, NULL, NULL);
-    require(hear(rank, kept, HELLO) == HELLO, "no hello of the new rank 1");
-    say(rank, root_said, HELLO + PROOF);
+    require(hear(rank, kept, HELLO), "no hello of the new rank 1");
+    say(rank, root_said, sizeof(root_said));
     pthread_join(victim.thread, NULL);
     party_require(&victim, -EACCES, "does not know the secret");
     close(rank);
@@ -233,34 +236,56 @@ TEST(d3_a_replayed_rank_0)
     unlink(path);
 }
 
-/* Whoever answers says what rank 1 says: its hello, or with a hello of its own the proof. */
+/* Whoever answers says what rank 1 says: its hello, or with an answer of its own the proof. */
 TEST(d3_what_rank_1_says_is_reflected, .times = 2)
 {
     struct parties parties;
     char path[40];
-    uint8_t hello[HELLO], proof[PROOF];
+    uint8_t bytes[HELLO], reply[REPLY] = {0, 0, 0, STANDS};
     write_secret(path, "the secret of this run", 0600);
     parties_make(&parties, 2, LONG);
     parties.party[0].absent = true;
     parties.party[1].attr.secret_file = path;
-    int listener = listen_at(parties.port);
+    int listener = listen_at(&parties.port);
     parties_start(&parties, call);
     int fd = accept(listener, NULL, NULL);
-    require(hear(fd, hello, HELLO) == HELLO, "no hello");
+    require(hear(fd, bytes, HELLO), "no hello");
     if (_i == 1) {
-        make_hello(hello, 2, 2, 0);
-        hello[SECRET] = 1;
+        make_answer(bytes);
+        bytes[MEANS + 3] = 1;
     }
-    say(fd, hello, HELLO);
+    say(fd, bytes, _i == 0 ? HELLO : ANSWER);
     if (_i == 1) {
-        require(hear(fd, proof, PROOF) == PROOF, "no proof");
-        say(fd, proof, PROOF);
+        require(hear(fd, reply + REPLY - PROOF_BYTES, PROOF_BYTES), "no proof");
+        say(fd, reply, REPLY);
     }
     parties_join(&parties);
     party_require(&parties.party[1], _i == 0 ? -EPROTO : -EACCES,
                   _i == 0 ? "not rank 0" : "does not know the secret");
     close(fd);
     close(listener);
+    unlink(path);
+}
+
+/* Who knows the secret is no stranger: with him they cannot become complete, and all learn it. */
+TEST(d3_another_number_of_ranks_with_a_secret)
+{
+    struct parties parties;
+    char path[40];
+    int64_t start = fair_now();
+    write_secret(path, "the secret of this run", 0600);
+    parties_make(&parties, 4, LONG);
+    for (uint32_t i = 0; i < 4; i++) {
+        parties.party[i].attr.secret_file = path;
+    }
+    parties.party[2].attr.ranks = 3;
+    parties.party[2].delay = SLUICE_MS(300);
+    parties.party[3].absent = true;
+    parties_run(&parties, NULL);
+    require(fair_now() - start < SOON, "they waited for their deadlines");
+    for (uint32_t i = 0; i < 3; i++) {
+        party_require(&parties.party[i], -EPROTO, "rank 2 at 127.0.0.1: 3 ranks, rank 0 says 4");
+    }
     unlink(path);
 }
 

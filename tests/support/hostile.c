@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "hostile.h"
 
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
+#include <netinet/in.h>
 #include <sodium.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "process.h"
-
-static uint8_t *put(uint8_t *to, uint64_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++) {
-        to[i] = (uint8_t)(value >> (8 * (bytes - 1 - i)));
-    }
-    return to + bytes;
-}
 
 void encode_frame(const struct frame *frame, uint8_t bytes[40])
 {
@@ -42,46 +33,9 @@ void seal(struct sluice_endpoint *endpoint)
     put(endpoint->bytes + SLUICE_ENDPOINT_BYTES - 4, hash, 4);
 }
 
-/* Sockets. */
-
-static struct sockaddr_in loopback(uint16_t port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
-
-static int listen_somewhere(uint16_t *port)
-{
-    struct sockaddr_in address = loopback(0);
-    socklen_t length = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    require(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-                listen(fd, 64) == 0 && getsockname(fd, (struct sockaddr *)&address, &length) == 0,
-            "%s", strerror(errno));
-    *port = ntohs(address.sin_port);
-    return fd;
-}
-
 int dial(const struct sluice_endpoint *endpoint)
 {
-    struct sockaddr_in address =
-        loopback((uint16_t)(endpoint->bytes[94] << 8 | endpoint->bytes[95]));
-    struct timeval patience = {10, 0};
-    int one = 1;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    require(fd >= 0, "%s", strerror(errno));
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    require(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "%s", strerror(errno));
-    return fd;
-}
-
-void say(int fd, const void *bytes, size_t length)
-{
-    ssize_t sent = send(fd, bytes, length, MSG_NOSIGNAL);
-    require(sent == (ssize_t)length || errno == EPIPE || errno == ECONNRESET, "%zd of %zu: %s",
-            sent, length, strerror(errno));
+    return dial_port((uint16_t)(endpoint->bytes[94] << 8 | endpoint->bytes[95]));
 }
 
 void say_frame(int fd, const struct frame *frame, size_t payload)
@@ -94,18 +48,6 @@ void say_frame(int fd, const struct frame *frame, size_t payload)
 }
 
 /* Greetings. */
-
-static void sign(const uint8_t *key, size_t key_bytes, const char *label, const uint8_t *bytes,
-                 size_t count, uint8_t proof[PROOF_BYTES])
-{
-    crypto_auth_hmacsha256_state state;
-    uint8_t name[16] = {0};
-    memcpy(name, label, strlen(label));
-    crypto_auth_hmacsha256_init(&state, key, key_bytes);
-    crypto_auth_hmacsha256_update(&state, name, sizeof(name));
-    crypto_auth_hmacsha256_update(&state, bytes, count);
-    crypto_auth_hmacsha256_final(&state, proof);
-}
 
 static const uint8_t *nonce_of(const struct sluice_endpoint *endpoint)
 {
@@ -172,11 +114,6 @@ bool greet(struct greeting *greeting, int fd)
     return true;
 }
 
-bool hear(int fd, void *bytes, size_t length)
-{
-    return recv(fd, bytes, length, MSG_WAITALL) == (ssize_t)length;
-}
-
 /* The victim. */
 
 /* An endpoint of nobody, whose listener is ours; nonce: all its bytes. */
@@ -184,7 +121,7 @@ static void forge(struct victim *victim, uint8_t nonce)
 {
     uint16_t port = 0;
     struct sluice_endpoint *forged = &victim->forged;
-    victim->listener = listen_somewhere(&port);
+    victim->listener = listen_at(&port);
     put(forged->bytes + 4, 77, 4);
     memset(forged->bytes + 76, nonce, 16);
     memset(forged->bytes + 92, 0, (size_t)20 * 4);

@@ -7,6 +7,7 @@
 #define SUPPORT_HOSTILE_H
 
 #include "pair.h"
+#include "stranger.h"
 
 #define REGION 256
 #define LANDING 100
@@ -65,10 +66,6 @@ void seal(struct sluice_endpoint *endpoint);
 
 /* The victim's listener is that of its endpoint. */
 int dial(const struct sluice_endpoint *endpoint);
-/* The victim may hang up at any byte. */
-void say(int fd, const void *bytes, size_t length);
-/* Reads so many bytes; false if the stream ends before. */
-bool hear(int fd, void *bytes, size_t length);
 
 void encode_frame(const struct frame *frame, uint8_t bytes[40]);
 
@@ -76,7 +73,6 @@ void encode_frame(const struct frame *frame, uint8_t bytes[40]);
 #define HELLO_BYTES 96
 #define CHALLENGE_BYTES 80
 #define DENIAL_BYTES 16
-#define PROOF_BYTES 32
 enum proof { OF_DIALER, OF_ACCEPTOR, OF_CHOICE };
 struct greeting {
     const struct sluice_endpoint *dialer;

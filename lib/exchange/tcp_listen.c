@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* Where rank 0 listens, and what it must have before: file descriptors, and a port. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "exchange/tcp.h"
+
+#define BACKLOG 4096
+/* For what is only to make a text better. */
+#define NAME_TIME SLUICE_S(1)
+
+static int bind_one(const struct addrinfo *info)
+{
+    int one = 1, zero = 0;
+    int fd = slu_fd_stream(info->ai_family);
+    int error;
+
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (info->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    error = -errno;
+    slu_fd_close(fd);
+    return error;
+}
+
+/*
+ * A name is for the others to find us by; on this host it often means a loopback
+ * address, at which they would not. So it stands for all addresses.
+ */
+static bool is_for_all(const char *host)
+{
+    uint8_t address[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, host, address) != 1 && inet_pton(AF_INET6, host, address) != 1 &&
+           strchr(host, '%') == NULL && strcmp(host, "localhost") != 0;
+}
+
+/* The first address of the list that can be bound. */
+static int bind_any(const char *host, const char *port, int family)
+{
+    struct addrinfo hints = {
+        .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *list;
+    int fd = -EADDRNOTAVAIL;
+    int error = slu_fd_find_addresses(host, port, &hints, &list);
+
+    if (error != 0)
+        return error == EAI_MEMORY ? -ENOMEM : -EADDRNOTAVAIL;
+    for (const struct addrinfo *info = list; info != NULL && fd < 0; info = info->ai_next) {
+        fd = bind_one(info);
+        if (fd == -EADDRINUSE)
+            break;
+    }
+    freeaddrinfo(list);
+    return fd;
+}
+
+/* What is left is a root that is not on this host, or a port that is not ours to have. */
+static int fail_listen(const struct slu_where *place, int error, const char *source)
+{
+    if (error == EADDRINUSE && source != NULL)
+        return slu_fail(EADDRINUSE,
+                        "port %s is in use: rank 0 cannot listen at %.128s; give all ranks another "
+                        "port in %s",
+                        place->port, place->host,
+                        strcmp(source, "sluice_exchange_attr.root") == 0 ? source : "SLUICE_ROOT");
+    if (error == EADDRINUSE)
+        return slu_fail(EADDRINUSE, "port %s is in use: rank 0 cannot listen at %.128s",
+                        place->port, place->host);
+    return slu_fail(error == EADDRNOTAVAIL || error == EACCES ? EINVAL : error,
+                    "rank 0 cannot listen at %.128s, port %s: %s%s%s", place->host, place->port,
+                    strerrordesc_np(error), source != NULL ? "; it is named by " : "",
+                    source != NULL ? source : "");
+}
+
+const char *slu_tcp_name_error(const struct slu_where *place)
+{
+    struct addrinfo *list;
+    const char *why;
+    int error;
+
+    if (!is_for_all(place->host))
+        return NULL;
+    error = slu_where_find(place, slu_after(NAME_TIME), &list, &why);
+    if (error == 0)
+        freeaddrinfo(list);
+    return error == -ENOENT ? why : NULL;
+}
+
+int slu_tcp_listen(const struct slu_where *place, const char *source)
+{
+    int fd;
+
+    if (is_for_all(place->host)) {
+        fd = bind_any(NULL, place->port, AF_INET6);
+        if (fd < 0 && fd != -EADDRINUSE)
+            fd = bind_any(NULL, place->port, AF_INET);
+    } else {
+        fd = bind_any(place->host, place->port, AF_UNSPEC);
+    }
+    return fd < 0 ? fail_listen(place, -fd, source) : fd;
+}
+
+/* File descriptors in use below the limit; all of them if there is none to count with. */
+static uint64_t count_used(uint64_t limit)
+{
+    DIR *directory = slu_fd_read_folder("/proc/self/fd");
+    const struct dirent *entry;
+    uint64_t used = 0;
+
+    if (directory == NULL)
+        return errno == EMFILE ? limit : 0;
+    while ((entry = readdir(directory)) != NULL) {
+        char *end;
+        unsigned long fd = strtoul(entry->d_name, &end, 10);
+
+        used += end != entry->d_name && fd < limit && fd != (unsigned long)dirfd(directory);
+    }
+    closedir(directory);
+    return used;
+}
+
+/* Better now than when all but a few are there: each rank takes a file descriptor. */
+static int check_limit(const struct tcp *tcp)
+{
+    struct rlimit limit;
+    uint64_t needed = tcp->ranks - 1 + (tcp->listener < 0), used;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return 0;
+    used = count_used(limit.rlim_cur);
+    if (used + needed <= limit.rlim_cur)
+        return 0;
+    return slu_fail(EMFILE,
+                    "rank 0 of %u ranks needs %llu file descriptors and has %llu in use, but the "
+                    "limit is %llu: set ulimit -n to at least %llu",
+                    tcp->ranks, (unsigned long long)needed, (unsigned long long)used,
+                    (unsigned long long)limit.rlim_cur, (unsigned long long)(used + needed));
+}
+
+int slu_tcp_listen_root(struct tcp *tcp)
+{
+    int error = check_limit(tcp);
+
+    if (error == 0 && tcp->listener < 0)
+        tcp->listener = slu_tcp_listen(&tcp->places[0], tcp->root_source);
+    return error == 0 && tcp->listener < 0 ? tcp->listener : error;
+}
+
+/* Small frames go at once; a host that is gone is noticed though nobody sends. */
+void slu_tcp_set_options(int fd)
+{
+    int one = 1, idle = 10, interval = 5, count = 3;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
