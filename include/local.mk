@@ -4,6 +4,7 @@ include_HEADERS = %D%/sluice.h
 
 pkginclude_HEADERS = \
 	%D%/sluice/channel.h \
+	%D%/sluice/connect.h \
 	%D%/sluice/context.h \
 	%D%/sluice/counters.h \
 	%D%/sluice/device.h \

@@ -8,6 +8,7 @@
 #define SLUICE_H
 
 #include <sluice/channel.h>
+#include <sluice/connect.h>
 #include <sluice/context.h>
 #include <sluice/counters.h>
 #include <sluice/device.h>

@@ -16,6 +16,8 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Those of the standard streams, which anybody may write to. */
@@ -174,6 +176,12 @@ int slu_fd_event(void)
 {
     begin();
     return end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+int slu_fd_timer(void)
+{
+    begin();
+    return end(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 }
 
 int slu_fd_memory(const char *name, unsigned flags)

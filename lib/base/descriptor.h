@@ -25,6 +25,7 @@ int slu_fd_stream(int family); /* a TCP socket that does not block */
 int slu_fd_accept(int listener, struct sockaddr *address, socklen_t *length); /* likewise */
 int slu_fd_epoll(void);
 int slu_fd_event(void);                              /* an eventfd that does not block */
+int slu_fd_timer(void);                              /* a timerfd that does not block */
 int slu_fd_memory(const char *name, unsigned flags); /* a memfd; flags beside MFD_CLOEXEC */
 /*
  * recv(2) from a Unix socket, without waiting, and the descriptor that came with the bytes,

@@ -20,6 +20,8 @@ enum slu_kind {
     SLU_PREPARED_NODE,
     SLU_NODE,
     SLU_EXCHANGE,
+    SLU_LISTENER,
+    SLU_INCOMING,
     SLU_KINDS
 };
 
@@ -63,6 +65,8 @@ extern union slu_living_page slu_living_page;
 #define SLU_MAGIC_PREPARED_NODE (slu_living.magic[SLU_PREPARED_NODE])
 #define SLU_MAGIC_NODE (slu_living.magic[SLU_NODE])
 #define SLU_MAGIC_EXCHANGE (slu_living.magic[SLU_EXCHANGE])
+#define SLU_MAGIC_LISTENER (slu_living.magic[SLU_LISTENER])
+#define SLU_MAGIC_INCOMING (slu_living.magic[SLU_INCOMING])
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
 
 /*

@@ -111,6 +111,20 @@ int slu_stream_listen(const struct slu_address *address, bool ipv6)
     return listen_at(fd, (struct sockaddr *)&storage, length);
 }
 
+int slu_stream_listen_again(const struct slu_address *address)
+{
+    struct sockaddr_storage storage;
+    socklen_t length = make_sockaddr(address, &storage);
+    int fd = slu_fd_stream(storage.ss_family), off = 0, on = 1;
+
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        if (address->family == 6)
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    }
+    return listen_at(fd, (struct sockaddr *)&storage, length);
+}
+
 int slu_stream_listen_here(uint64_t listener)
 {
     struct sockaddr_un address;

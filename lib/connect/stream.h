@@ -32,6 +32,8 @@ void slu_talk_close(struct slu_talk *talk);
 
 /* Listening sockets at an ephemeral port, or a negative errno. Family 0 of the address: all. */
 int slu_stream_listen(const struct slu_address *address, bool ipv6);
+/* At a port that may have been used a moment ago; [::] is of both families. */
+int slu_stream_listen_again(const struct slu_address *address);
 int slu_stream_listen_here(uint64_t listener); /* a Unix socket of that name */
 uint16_t slu_stream_port(int fd);
 /* Begins to connect: a socket, or a negative errno; -EAGAIN: the other has no room now. */

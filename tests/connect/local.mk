@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 # The door. One program, source or header a line, sorted.
 test_programs += \
+	tests/test_connect \
 	tests/test_door \
 	tests/test_meeting \
 	tests/test_offer
 
+tests_test_connect_SOURCES = %D%/test_connect.c
 tests_test_door_SOURCES = %D%/test_door.c
 tests_test_meeting_SOURCES = %D%/test_meeting.c
 tests_test_offer_SOURCES = %D%/test_offer.c

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connecting by address: one side listens at a port, the other one names host and
+ * port, and each gets a connected channel in one call. Whatever device the channels
+ * use, their endpoints go over a TCP connection of the listener's port, which ends
+ * when the call returns.
+ *
+ * With a secret, which both sides read from a file, each proves to the other that it
+ * knows it, and nobody else can read or change the endpoints. Without one nothing is
+ * proven about who connects, or listens. sluice_security(7) has the details.
+ *
+ * Threads: a listener and its incoming connections are used by one thread at a time.
+ * Deadlines and timeouts: see time.h.
+ */
+#ifndef SLUICE_CONNECT_H
+#define SLUICE_CONNECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/channel.h>
+#include <sluice/macros.h>
+#include <sluice/multichannel.h>
+#include <sluice/pd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sluice_listener;
+struct sluice_incoming;
+
+/* The most bytes of private data, and connections that are made in one call. */
+#define SLUICE_PRIVATE_DATA_BYTES 1024
+#define SLUICE_CONNECT_MOST 64
+
+/* What a side tells the other beside its endpoints; the library does not look at it. */
+struct sluice_private_data {
+    uint32_t bytes; /* that are used */
+    uint8_t data[SLUICE_PRIVATE_DATA_BYTES];
+};
+
+/* Flags of a listener. */
+#define SLUICE_LISTEN_FD (UINT32_C(1) << 0) /* fd is given */
+
+struct sluice_listen_attr {
+    uint32_t size;           /* sizeof(struct sluice_listen_attr) */
+    uint32_t flags;          /* SLUICE_LISTEN_* */
+    uint32_t backlog;        /* who may wait for sluice_listener_next(); 1..4096, default 128, and
+                                never more than a quarter of the files that the process may open.
+                                More are told to try again, and do so until their deadline */
+    int32_t fd;              /* a TCP socket that listens already, of a launcher; the library closes
+                                it, unless the call fails with EINVAL. The address is not used */
+    const char *secret_file; /* what both sides know; mode 0600, 16 to 4096 bytes. NULL: that of
+                                SLUICE_SECRET_FILE; empty: none */
+};
+
+/* Flags of a connect. */
+#define SLUICE_CONNECT_WAIT (UINT32_C(1) << 0) /* wait for a listener that is not there yet */
+
+struct sluice_connect_attr {
+    uint32_t size;                         /* sizeof(struct sluice_connect_attr) */
+    uint32_t flags;                        /* SLUICE_CONNECT_* */
+    const char *secret_file;               /* as that of a listener */
+    const struct sluice_private_data *own; /* for the listener's program; NULL: none */
+    struct sluice_private_data *peer;      /* where that of the other side goes, on success; NULL:
+                                              nowhere */
+};
+
+/* Who wants to connect. */
+struct sluice_incoming_info {
+    uint32_t size;                           /* set to sizeof(struct sluice_incoming_info) */
+    uint32_t version;                        /* of its library: SLUICE_VERSION of version.h */
+    uint32_t channels;                       /* that it wants: 1 to SLUICE_CONNECT_MOST */
+    uint32_t proven;                         /* 1: it has proven that it knows the secret; 0: there
+                                                is none, and nothing is known of it */
+    char address[64];                        /* from where it came, such as "192.0.2.7:40112" */
+    struct sluice_private_data private_data; /* what it said */
+};
+
+/* Ends it: who waits, or comes later, is refused. NULL is allowed. */
+SLUICE_EXPORT void sluice_listener_close(struct sluice_listener *listener);
+
+/*
+ * Listens at "host:port", "[::1]:port" or ":port", which is all addresses of this host;
+ * port 0: any that is free. A name is looked up, and all of its addresses that are of
+ * this host are listened at; localhost is the loopback of both families. attr NULL: all
+ * defaults. The result goes to sluice_listener_close().
+ *
+ * NULL and errno on failure: EINVAL (address or attr, or the secret is no secret), E2BIG
+ * (attr of a newer version with fields set that this library does not know), EACCES (others
+ * may read the secret, or the port is not for this user), EADDRINUSE, EADDRNOTAVAIL (no
+ * address of the host is of this one), ENOENT (the name is not known), ETIMEDOUT (no name
+ * server answers within 5 s), EMFILE, ENOMEM, EOPNOTSUPP (libsodium cannot be used).
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_listener_close)
+struct sluice_listener *sluice_listen(const char *address, const struct sluice_listen_attr *attr);
+
+/*
+ * Its port, and its address as text unless text is NULL: the first one that it listens at,
+ * "[::]:7471" for example; 64 bytes are enough. -EINVAL: not a listener; -ERANGE: no room.
+ */
+SLUICE_EXPORT int sluice_listener_address(const struct sluice_listener *listener, char *text,
+                                          size_t size);
+
+/*
+ * For event loops: readable when sluice_listener_next() has something to do, which may be
+ * less than somebody who waits. Watch it level-triggered, and never read or close it.
+ * -EINVAL: not a listener.
+ */
+SLUICE_EXPORT int sluice_listener_fd(const struct sluice_listener *listener);
+
+/*
+ * From any thread, and from signal handlers: a wait of another thread for this listener,
+ * or in an accept of it, ends with EINTR; if there is none, the next one does so at once.
+ * -EINVAL: not a listener.
+ */
+SLUICE_EXPORT int sluice_listener_wake(struct sluice_listener *listener);
+
+/* Ends who has come, with a reason, which the text of its error has; reason may be NULL. */
+SLUICE_EXPORT void sluice_incoming_refuse(struct sluice_incoming *incoming, const char *reason);
+
+/*
+ * Lets who has come in, with one channel on each side. Prepares it, exchanges endpoints,
+ * does the handshake, and returns when both sides have heard each other. It always
+ * consumes the incoming connection, and waits for its peer no longer than until deadline.
+ * attr is that of the channel, and own goes to the other side; both may be NULL.
+ *
+ * NULL and errno on failure: EINVAL (NULL, no such object, or it wants more channels than
+ * one), ETIMEDOUT, EINTR (sluice_listener_wake()), ECONNRESET (it has left), ECONNABORTED
+ * (the other side could not: the text tells why), EPROTO (what it says cannot be), and those
+ * of sluice_channel_prepare(), sluice_prepared_channel_handshake() and
+ * sluice_channel_wait_connected(). The other side hears of it.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_channel_close)
+SLUICE_CONSUMED_BY(sluice_channel_reset)
+struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
+                                              struct sluice_pd *pd,
+                                              const struct sluice_channel_attr *attr,
+                                              const struct sluice_private_data *own,
+                                              int64_t deadline);
+
+/*
+ * The same with peers of a multichannel, one for each channel that is wanted: they are
+ * added, and their indices go to peers, which has room for count, exactly so many. 0; or
+ * the errors above, negative, and those of sluice_multichannel_peer_add(): then none of
+ * them is there any more.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_incoming_accept_into(
+    struct sluice_incoming *incoming, struct sluice_multichannel *multichannel,
+    const struct sluice_private_data *own, int64_t deadline, uint32_t *peers, uint32_t count);
+
+/*
+ * Who is it? Set info->size first (see sluice(7)). -EINVAL: no such object, NULL, or too
+ * small a size. -E2BIG: a size above 4096.
+ */
+SLUICE_EXPORT int sluice_incoming_query(const struct sluice_incoming *incoming,
+                                        struct sluice_incoming_info *info);
+
+/*
+ * The next one that wants to connect, and has proven that it may if there is a secret.
+ * Waits until timeout; 0 only looks. The result goes to one of
+ * sluice_incoming_accept(), _accept_into() and _refuse(), before the listener ends.
+ * NULL and errno: ETIMEDOUT (nobody yet), EINTR (sluice_listener_wake()), EINVAL (not a
+ * listener), ENOMEM.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_incoming_refuse)
+SLUICE_CONSUMED_BY(sluice_incoming_accept)
+SLUICE_CONSUMED_BY(sluice_incoming_accept_into)
+struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout);
+
+/*
+ * Both in one: waits for the next one and lets it in; one that leaves meanwhile is not
+ * told of. NULL and errno as of the two.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_channel_close)
+SLUICE_CONSUMED_BY(sluice_channel_reset)
+struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sluice_pd *pd,
+                                     const struct sluice_channel_attr *attr, int64_t timeout);
+
+/*
+ * Connects to the listener at "host:port" or "[::1]:port": the other side of
+ * sluice_incoming_accept(). All addresses of a name are tried, beside each other if one
+ * does not answer. attr is that of the channel; it and options may be NULL.
+ *
+ * NULL and errno on failure: EINVAL (address, options, or the secret is no secret), E2BIG,
+ * EACCES (the other side does not have our secret, or the text tells what is wrong with its
+ * file), EPROTO (what answers is no listener of sluice, or of another version), ENOENT (the
+ * name is not known), ECONNREFUSED (nobody listens there, or our connection was refused: the
+ * text has the reason), ETIMEDOUT (the text tells what became of each address, or that the
+ * channel itself could not connect), ECONNRESET (it has left), ECONNABORTED (the other side
+ * could not: the text tells why), EOPNOTSUPP (libsodium cannot be used), and those of
+ * sluice_channel_prepare(), sluice_prepared_channel_handshake() and
+ * sluice_channel_wait_connected().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_channel_close)
+SLUICE_CONSUMED_BY(sluice_channel_reset)
+struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,
+                                      const struct sluice_channel_attr *attr,
+                                      const struct sluice_connect_attr *options, int64_t deadline);
+
+/*
+ * The same with count new peers of a multichannel, 1 to SLUICE_CONNECT_MOST, all of them
+ * connected to this listener; their indices go to peers. 0; or the errors above, negative,
+ * and those of sluice_multichannel_peer_add(): then none of them is there any more.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_connect_into(const char *address,
+                                                       struct sluice_multichannel *multichannel,
+                                                       const struct sluice_connect_attr *options,
+                                                       int64_t deadline, uint32_t *peers,
+                                                       uint32_t count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* The side that dials. */
+#include "config.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <sluice/version.h>
+
+#include "base/bytes.h"
+#include "base/descriptor.h"
+#include "connect/target.h"
+#include "listener/joint.h"
+
+#define EVENTS 32
+
+struct call {
+    const char *name; /* as the program gave it */
+    struct sluice_connect_attr options;
+    struct slu_joint *joint;
+    struct slu_secret secret;
+    struct slu_target *target;
+    struct slu_passage passage;
+    int epoll;
+    uint8_t body[SLU_CONNECT_HEAD + SLUICE_PRIVATE_DATA_BYTES];
+};
+
+static int check_options(const struct sluice_connect_attr *given,
+                         struct sluice_connect_attr *options)
+{
+    int error =
+        slu_attr_copy(options, sizeof *options, sizeof *options, given, "sluice_connect_attr");
+
+    if (error < 0)
+        return error;
+    if ((options->flags & ~SLUICE_CONNECT_WAIT) != 0)
+        return slu_misuse(EINVAL, "sluice_connect_attr.flags 0x%x: not known", options->flags);
+    return slu_private_data_check(options->own);
+}
+
+static int find(struct call *call)
+{
+    struct slu_address addresses[SLU_DIAL_MOST];
+    struct slu_where where;
+    struct addrinfo *list;
+    const char *why;
+    uint32_t count;
+    int error;
+
+    if (call->name == NULL || slu_where_parse(call->name, 0, &where) < 0)
+        return slu_misuse(EINVAL, "address \"%.128s\" is not host:port, or [1:2::3]:port for IPv6",
+                          call->name != NULL ? call->name : "NULL");
+    error = slu_where_find(&where, call->passage.until, &list, &why);
+    if (error < 0 && why != NULL)
+        return slu_fail(-error, "cannot connect to %.128s: %s", call->name, why);
+    if (error < 0)
+        return error;
+    count = slu_where_list(list, addresses, SLU_DIAL_MOST);
+    freeaddrinfo(list);
+    for (uint32_t i = 0; i < count; i++)
+        slu_dial_add(&call->target->dial, &addresses[i]);
+    return count > 0 ? 0 : slu_fail(ENOENT, "%.128s has no address of IP", call->name);
+}
+
+static uint32_t make_body(const struct call *call, uint8_t *body)
+{
+    const struct sluice_private_data *own = call->options.own;
+    uint32_t version =
+        (SLUICE_VERSION_MAJOR << 16) | (SLUICE_VERSION_MINOR << 8) | SLUICE_VERSION_PATCH;
+    uint8_t *at = slu_put(slu_put(body, version, 4), call->joint->count, 4);
+
+    if (own != NULL)
+        memcpy(at, own->data, own->bytes);
+    return SLU_CONNECT_HEAD + (own != NULL ? own->bytes : 0);
+}
+
+static int start(struct call *call)
+{
+    struct slu_target *target;
+    int error = slu_listener_secret(call->options.secret_file, &call->secret);
+
+    if (error < 0)
+        return error;
+    call->epoll = slu_fd_epoll();
+    if (call->epoll < 0)
+        return slu_fail(errno, "no descriptor to connect: %s", strerrordesc_np(errno));
+    target = call->target = calloc(1, sizeof *call->target);
+    if (target == NULL)
+        return slu_fail(ENOMEM, "no memory to connect");
+    slu_target_init(target, call->epoll, 0);
+    target->purpose = SLU_PURPOSE_CONNECT;
+    target->means = call->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
+    target->secret = call->secret.bytes;
+    target->secret_bytes = call->secret.count;
+    target->not_there = (call->options.flags & SLUICE_CONNECT_WAIT) == 0;
+    target->body = call->body;
+    target->body_bytes = make_body(call, call->body);
+    return find(call);
+}
+
+static int milliseconds(int64_t until)
+{
+    int64_t left;
+
+    if (until == SLUICE_FOREVER)
+        return -1;
+    left = (until - slu_now() + 999999) / 1000000;
+    return left <= 0 ? 0 : left < INT_MAX ? (int)left : INT_MAX;
+}
+
+static int fail_target(const struct call *call, bool late)
+{
+    char why[220], text[SLU_ADDRESS_TEXT];
+    int error = slu_target_explain(call->target, why, sizeof why);
+
+    if (late && call->target->stands)
+        return slu_fail(
+            ETIMEDOUT, "%.64s (%s) did not let us in before the deadline", call->name,
+            slu_address_text(&call->target->dial.attempts[call->target->chosen].address, text));
+    return slu_fail(late ? ETIMEDOUT : -error, "cannot connect to %.64s: %s", call->name, why);
+}
+
+/* Of a verdict; what it says is the other side's. */
+static int fail_refused(const struct call *call)
+{
+    char text[SLU_PASSAGE_TEXT];
+    uint32_t count;
+    const uint8_t *body = slu_target_verdict(call->target, &count);
+
+    slu_passage_clean(text, body, count);
+    return slu_fail(ECONNREFUSED, "%.64s refused us%s%.220s", call->name, count > 0 ? ": " : "",
+                    text);
+}
+
+/* Until somebody lets us in: 0, or why not. */
+static int dial(struct call *call)
+{
+    struct slu_target *target = call->target;
+
+    for (;;) {
+        int64_t next = call->passage.until;
+        struct epoll_event events[EVENTS];
+        enum slu_target_state state = slu_target_tick(target, slu_now(), &next);
+        int count;
+
+        if (state == SLU_TARGET_HOPELESS)
+            return fail_target(call, false);
+        if (slu_now() >= call->passage.until)
+            return fail_target(call, true);
+        count = epoll_wait(call->epoll, events, EVENTS, milliseconds(next));
+        for (int i = 0; i < count; i++) {
+            state = slu_target_event(target, (uint32_t)events[i].data.u64);
+            if (state == SLU_TARGET_ADMITTED)
+                return 0;
+            if (state == SLU_TARGET_REFUSED)
+                return fail_refused(call);
+        }
+    }
+}
+
+static int keep_private_data(const struct call *call)
+{
+    uint32_t count;
+    const uint8_t *body = slu_target_verdict(call->target, &count);
+
+    if (count > SLUICE_PRIVATE_DATA_BYTES)
+        return slu_fail(EPROTO, "the listener says %u bytes of private data", count);
+    if (call->options.peer == NULL)
+        return 0;
+    call->options.peer->bytes = count;
+    memcpy(call->options.peer->data, body, count);
+    return 0;
+}
+
+static void clean_up(struct call *call)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    if (call->passage.fd >= 0)
+        slu_fd_close(call->passage.fd);
+    if (call->target != NULL)
+        slu_target_end(call->target);
+    free(call->target);
+    if (call->epoll >= 0)
+        slu_fd_close(call->epoll);
+    slu_secret_forget(&call->secret);
+    slu_proof_forget(&call->passage.session, sizeof call->passage.session);
+    slu_text_restore(&text);
+}
+
+/* What is connected is prepared first: nobody is dialed for what cannot be. */
+static int connect_joint(const char *name, const struct sluice_connect_attr *given,
+                         struct slu_joint *joint, int64_t deadline)
+{
+    struct call call = {
+        .name = name,
+        .joint = joint,
+        .epoll = -1,
+        .passage = {.fd = -1, .dialed = true, .until = slu_after(deadline < 0 ? 0 : deadline)}};
+    int error = check_options(given, &call.options);
+
+    if (error == 0 && deadline < 0)
+        error = slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    if (error == 0)
+        error = start(&call);
+    if (error == 0)
+        error = slu_joint_prepare(joint);
+    if (error == 0)
+        error = dial(&call);
+    if (error == 0)
+        error = keep_private_data(&call);
+    if (error == 0) {
+        call.passage.fd = slu_target_take(call.target, &call.passage.session);
+        error = slu_joint_connect(joint, &call.passage);
+    } else {
+        slu_joint_undo(joint);
+    }
+    clean_up(&call);
+    return error;
+}
+
+struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,
+                                      const struct sluice_channel_attr *attr,
+                                      const struct sluice_connect_attr *options, int64_t deadline)
+{
+    struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1};
+    int error = connect_joint(address, options, &joint, deadline);
+
+    if (error < 0)
+        return slu_none(error);
+    slu_made();
+    return joint.channel;
+}
+
+int sluice_connect_into(const char *address, struct sluice_multichannel *multichannel,
+                        const struct sluice_connect_attr *options, int64_t deadline,
+                        uint32_t *peers, uint32_t count)
+{
+    struct slu_joint joint = {.multichannel = multichannel, .count = count};
+    int error;
+
+    if (multichannel == NULL || peers == NULL)
+        return slu_misuse(EINVAL, "%s must not be NULL",
+                          multichannel == NULL ? "multichannel" : "peers");
+    if (count == 0 || count > SLUICE_CONNECT_MOST)
+        return slu_misuse(EINVAL, "%u channels: must be in 1..%d", count, SLUICE_CONNECT_MOST);
+    error = connect_joint(address, options, &joint, deadline);
+    if (error == 0)
+        memcpy(peers, joint.peers, count * sizeof *peers);
+    return error;
+}

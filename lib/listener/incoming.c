@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* Those who want to connect: who they are, and what becomes of them. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "connect/where.h"
+#include "listener/joint.h"
+
+static bool is_incoming(const struct sluice_incoming *incoming)
+{
+    return incoming != NULL && incoming->magic == SLU_MAGIC_INCOMING;
+}
+
+static int not_incoming(const struct sluice_incoming *incoming)
+{
+    return slu_misuse(EINVAL, "not an incoming connection (or it was accepted before)%s",
+                      slu_none_hint(incoming));
+}
+
+int sluice_incoming_query(const struct sluice_incoming *incoming, struct sluice_incoming_info *info)
+{
+    struct sluice_incoming_info known = {.size = sizeof known};
+    int error;
+
+    if (!is_incoming(incoming))
+        return not_incoming(incoming);
+    error = slu_info_check(info, sizeof known, sizeof known, "sluice_incoming_info");
+    if (error < 0)
+        return error;
+    known.version = incoming->version;
+    known.channels = incoming->channels;
+    known.proven = incoming->listener->secret.bytes != NULL;
+    slu_address_text(&incoming->address, known.address);
+    known.private_data = incoming->private_data;
+    slu_info_copy(info, &known, sizeof known);
+    return 0;
+}
+
+static void refuse(struct sluice_incoming *incoming, const char *reason)
+{
+    slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_REFUSED, reason,
+                  (uint32_t)strnlen(reason, SLU_PASSAGE_TEXT - 1));
+    slu_incoming_free(incoming);
+}
+
+void sluice_incoming_refuse(struct sluice_incoming *incoming, const char *reason)
+{
+    if (slu_may_end(incoming, SLU_MAGIC_INCOMING, "incoming connection"))
+        refuse(incoming, reason != NULL ? reason : "");
+}
+
+/* It hears the thread's text, which stays. */
+static int give_up(struct sluice_incoming *incoming, int error)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    refuse(incoming, text.bytes);
+    slu_text_restore(&text);
+    return error;
+}
+
+/* Strangers may have what the channel needs. */
+static int prepare(struct sluice_incoming *incoming, struct slu_joint *joint)
+{
+    int error = slu_joint_prepare(joint);
+
+    if (error != -EMFILE || incoming->listener->magic != SLU_MAGIC_LISTENER ||
+        incoming->listener->offers.acceptor.count == 0)
+        return error;
+    slu_acceptor_clear(&incoming->listener->offers.acceptor);
+    return slu_joint_prepare(joint);
+}
+
+/* Arguments are right; the incoming connection ends in each case. */
+static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
+                  const struct sluice_private_data *own, int64_t until)
+{
+    struct slu_passage passage = {.fd = incoming->fd,
+                                  .listener = incoming->listener,
+                                  .until = until,
+                                  .session = incoming->session};
+    int error = slu_now() >= until ? slu_fail(ETIMEDOUT, "the deadline has passed")
+                                   : prepare(incoming, joint);
+
+    if (error < 0) {
+        slu_joint_undo(joint);
+        return give_up(incoming, error);
+    }
+    if (slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED,
+                      own != NULL ? own->data : NULL, own != NULL ? own->bytes : 0)) {
+        error = slu_joint_connect(joint, &passage);
+    } else {
+        error = slu_fail(ECONNRESET, "the other side has left before it was let in");
+        slu_joint_undo(joint);
+    }
+    slu_incoming_free(incoming);
+    return error;
+}
+
+static int check_deadline(int64_t deadline)
+{
+    return deadline >= 0 ? 0 : slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+}
+
+struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
+                                              struct sluice_pd *pd,
+                                              const struct sluice_channel_attr *attr,
+                                              const struct sluice_private_data *own,
+                                              int64_t deadline)
+{
+    static const char one[] = "a single channel is let in here";
+    struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1};
+    int error;
+
+    if (!is_incoming(incoming))
+        return slu_none(not_incoming(incoming));
+    error = check_deadline(deadline);
+    if (error == 0)
+        error = slu_private_data_check(own);
+    if (error == 0 && incoming->channels != 1)
+        error = slu_fail(EINVAL, "%s, and %u are wanted", one, incoming->channels);
+    error =
+        error < 0 ? give_up(incoming, error) : let_in(incoming, &joint, own, slu_after(deadline));
+    if (error < 0)
+        return slu_none(error);
+    slu_made();
+    return joint.channel;
+}
+
+int sluice_incoming_accept_into(struct sluice_incoming *incoming,
+                                struct sluice_multichannel *multichannel,
+                                const struct sluice_private_data *own, int64_t deadline,
+                                uint32_t *peers, uint32_t count)
+{
+    struct slu_joint joint = {.multichannel = multichannel, .count = count};
+    int error;
+
+    if (!is_incoming(incoming))
+        return not_incoming(incoming);
+    error = check_deadline(deadline);
+    if (error == 0)
+        error = slu_private_data_check(own);
+    if (error == 0 && (multichannel == NULL || peers == NULL))
+        error = slu_misuse(EINVAL, "%s must not be NULL",
+                           multichannel == NULL ? "multichannel" : "peers");
+    if (error == 0 && count != incoming->channels)
+        error = slu_fail(EINVAL, "room for %u channel%s, and %u are wanted", count, SLU_S(count),
+                         incoming->channels);
+    error =
+        error < 0 ? give_up(incoming, error) : let_in(incoming, &joint, own, slu_after(deadline));
+    if (error == 0)
+        memcpy(peers, joint.peers, count * sizeof *peers);
+    return error;
+}
+
+struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sluice_pd *pd,
+                                     const struct sluice_channel_attr *attr, int64_t timeout)
+{
+    int64_t until = slu_after(timeout < 0 ? 0 : timeout);
+
+    for (;;) {
+        int64_t now = slu_now();
+        int64_t left = timeout < 0               ? timeout
+                       : until == SLUICE_FOREVER ? SLUICE_FOREVER
+                       : now < until             ? until - now
+                                                 : 0;
+        struct sluice_incoming *incoming = sluice_listener_next(listener, left);
+        struct sluice_channel *channel;
+
+        if (incoming == NULL)
+            return NULL;
+        now = slu_now();
+        left = until == SLUICE_FOREVER ? SLUICE_FOREVER : now < until ? until - now : 0;
+        channel = sluice_incoming_accept(incoming, pd, attr, NULL, left);
+        if (channel != NULL || (errno != ECONNRESET && errno != ECONNABORTED))
+            return channel;
+    }
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "listener/joint.h"
+
+/* How often is looked whether the other side has left, or says why it could not. */
+#define LOOK_TIME SLUICE_MS(20)
+
+int slu_joint_prepare(struct slu_joint *joint)
+{
+    if (joint->multichannel == NULL) {
+        joint->prepared = sluice_channel_prepare(joint->pd, joint->attr);
+        return joint->prepared == NULL
+                   ? -errno
+                   : sluice_prepared_channel_endpoint(joint->prepared, &joint->own[0]);
+    }
+    while (joint->added < joint->count) {
+        int peer = sluice_multichannel_peer_add(joint->multichannel, &joint->own[joint->added]);
+
+        if (peer < 0)
+            return peer;
+        joint->peers[joint->added++] = (uint32_t)peer;
+    }
+    return 0;
+}
+
+void slu_joint_undo(struct slu_joint *joint)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    if (joint->prepared != NULL)
+        sluice_prepared_channel_free(joint->prepared);
+    if (joint->channel != NULL)
+        sluice_channel_close(joint->channel);
+    while (joint->added > 0)
+        (void)!sluice_multichannel_peer_remove(joint->multichannel, joint->peers[--joint->added]);
+    joint->prepared = NULL;
+    joint->channel = NULL;
+    slu_text_restore(&text);
+}
+
+static int shake_hands(struct slu_joint *joint)
+{
+    if (joint->multichannel == NULL) {
+        joint->channel = sluice_prepared_channel_handshake(joint->prepared, &joint->remote[0]);
+        joint->prepared = NULL;
+        return joint->channel == NULL ? -errno : 0;
+    }
+    for (uint32_t i = 0; i < joint->count; i++) {
+        int error = sluice_multichannel_peer_handshake(joint->multichannel, joint->peers[i],
+                                                       &joint->remote[i]);
+
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}
+
+static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeout)
+{
+    int error = joint->multichannel != NULL
+                    ? sluice_multichannel_peer_wait_connected(joint->multichannel,
+                                                              joint->peers[index], timeout)
+                    : sluice_channel_wait_connected(joint->channel, timeout);
+
+    /* Whoever gives no rights cannot be asked: the handshake is all that there is. */
+    return error == -EOPNOTSUPP ? 0 : error;
+}
+
+static int fail_wire(int error)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    return slu_fail(-error, "the listener's port answers, but the channel does not connect: %.200s",
+                    text.bytes);
+}
+
+/*
+ * Until the other side of each was heard. Who was woken meanwhile, as a multichannel may
+ * be, is woken again afterwards. *heard: it had something to say, and said that it is done.
+ */
+static int await_wires(const struct slu_joint *joint, struct slu_passage *passage, bool *heard)
+{
+    bool woken = false;
+    int error = 0;
+
+    for (uint32_t i = 0; i < joint->count && error == 0;) {
+        int waited = wait_for(joint, i, LOOK_TIME);
+
+        woken |= waited == -EINTR;
+        if (waited == 0)
+            i++;
+        else if (waited != -ETIMEDOUT && waited != -EINTR)
+            error = fail_wire(waited);
+        else if (slu_now() >= passage->until)
+            error = fail_wire(-ETIMEDOUT);
+        else
+            error = slu_passage_drive(passage);
+        if (error == 0 && waited != 0 && !*heard && slu_passage_has_news(passage)) {
+            error = slu_passage_hear(passage, NULL, 0);
+            *heard = true;
+        }
+    }
+    if (woken && joint->multichannel != NULL)
+        sluice_multichannel_wake(joint->multichannel);
+    return error;
+}
+
+static uint32_t endpoint_bytes(const struct slu_joint *joint)
+{
+    return joint->count * SLUICE_ENDPOINT_BYTES;
+}
+
+static int go_on(struct slu_joint *joint, struct slu_passage *passage)
+{
+    bool heard = false;
+    int error = 0;
+
+    if (!passage->dialed)
+        error = slu_passage_send(passage, joint->own, endpoint_bytes(joint));
+    if (error == 0)
+        error = slu_passage_hear(passage, joint->remote, endpoint_bytes(joint));
+    if (error == 0)
+        error = shake_hands(joint);
+    if (error == 0 && passage->dialed)
+        error = slu_passage_send(passage, joint->own, endpoint_bytes(joint));
+    if (error == 0)
+        error = await_wires(joint, passage, &heard);
+    /* Who accepts says last that it is done, and returns when the other side has said it. */
+    if (error == 0 && passage->dialed)
+        error = slu_passage_send(passage, NULL, 0);
+    if (error == 0 && !heard)
+        error = slu_passage_hear(passage, NULL, 0);
+    if (error == 0 && !passage->dialed)
+        error = slu_passage_send(passage, NULL, 0);
+    return error;
+}
+
+int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage)
+{
+    int error = go_on(joint, passage);
+
+    if (error == 0)
+        return 0;
+    if (error != -ECONNABORTED && error != -ECONNRESET)
+        slu_passage_fail(passage, error);
+    slu_joint_undo(joint);
+    return error;
+}

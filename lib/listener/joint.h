@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is connected: one channel, or new peers of a multichannel, on their way from
+ * prepared to heard. Until all is done they are undone together.
+ */
+#ifndef SLU_JOINT_H
+#define SLU_JOINT_H
+
+#include "listener/passage.h"
+
+struct slu_joint {
+    struct sluice_pd *pd; /* of one channel; NULL: peers of the multichannel */
+    const struct sluice_channel_attr *attr;
+    struct sluice_prepared_channel *prepared;
+    struct sluice_channel *channel;
+    struct sluice_multichannel *multichannel;
+    uint32_t count, added;
+    uint32_t peers[SLUICE_CONNECT_MOST];
+    struct sluice_endpoint own[SLUICE_CONNECT_MOST], remote[SLUICE_CONNECT_MOST];
+};
+
+/* Each returns 0, or a negative errno with a text. */
+int slu_joint_prepare(struct slu_joint *joint);
+/* Both sides have a passage; this one dialed, or it accepted. Undone if it fails. */
+int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage);
+void slu_joint_undo(struct slu_joint *joint);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Making a listener: its secret, its addresses, and its sockets. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/descriptor.h"
+#include "base/environment.h"
+#include "connect/where.h"
+#include "listener/listener.h"
+
+#define DEFAULT_BACKLOG 128
+#define MOST_BACKLOG 4096
+/* For a name server. */
+#define NAME_TIME SLUICE_S(5)
+/* Ports that were free at the first address and not at the others. */
+#define PORT_TRIES 16
+
+int slu_listener_secret(const char *path, struct slu_secret *secret)
+{
+    const char *given = path;
+
+    if (path == NULL) {
+        int error = slu_env_text(SLU_ENV_SECRET_FILE, &given);
+
+        if (error < 0)
+            return error;
+        if (error == 0)
+            given = "";
+    }
+    if (given[0] == '\0') {
+        *secret = (struct slu_secret){0};
+        return slu_proof_init();
+    }
+    return slu_secret_read(given, secret);
+}
+
+int slu_private_data_check(const struct sluice_private_data *data)
+{
+    if (data == NULL || data->bytes <= SLUICE_PRIVATE_DATA_BYTES)
+        return 0;
+    return slu_misuse(EINVAL, "private data of %u bytes: there can be %d", data->bytes,
+                      SLUICE_PRIVATE_DATA_BYTES);
+}
+
+static int fail_listen(int error, const char *address)
+{
+    return slu_fail(error, "cannot listen at %.128s: %s", address, strerrordesc_np(error));
+}
+
+/* All at the same port; what is not of this host is left out. The number of sockets, or why. */
+static int bind_all(const struct slu_address *addresses, uint32_t count, uint16_t port, int *fds)
+{
+    int bound = 0, error = -EADDRNOTAVAIL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct slu_address address = addresses[i];
+        int fd;
+
+        address.port = port;
+        fd = slu_stream_listen_again(&address);
+        if (fd >= 0) {
+            fds[bound++] = fd;
+            if (port == 0)
+                port = slu_stream_port(fd);
+            continue;
+        }
+        error = fd;
+        if (fd != -EADDRNOTAVAIL && fd != -EAFNOSUPPORT)
+            break;
+    }
+    if (bound > 0 && (error == -EADDRNOTAVAIL || error == -EAFNOSUPPORT))
+        return bound;
+    while (bound > 0)
+        slu_fd_close(fds[--bound]);
+    return error;
+}
+
+static int bind_where(const struct slu_address *addresses, uint32_t count, int *fds)
+{
+    int bound = -EADDRINUSE;
+
+    for (int i = 0; i < PORT_TRIES && bound == -EADDRINUSE; i++) {
+        bound = bind_all(addresses, count, addresses[0].port, fds);
+        if (addresses[0].port != 0)
+            break;
+    }
+    return bound;
+}
+
+static uint32_t find_addresses(const struct slu_where *where, struct slu_address *addresses)
+{
+    struct addrinfo *list;
+    const char *why;
+    uint32_t count;
+
+    if (strcmp(where->host, "localhost") == 0) {
+        addresses[0] = (struct slu_address){4, 0, {127, 0, 0, 1}};
+        addresses[1] = (struct slu_address){6, 0, {[15] = 1}};
+        addresses[0].port = addresses[1].port = (uint16_t)atoi(where->port);
+        return 2;
+    }
+    if (slu_where_find(where, slu_after(NAME_TIME), &list, &why) < 0) {
+        if (why != NULL)
+            slu_fail(strstr(why, "no name server") != NULL ? ETIMEDOUT : ENOENT,
+                     "cannot listen at %.128s: %s", where->host, why);
+        return 0;
+    }
+    count = slu_where_list(list, addresses, SLU_LISTENERS);
+    freeaddrinfo(list);
+    return count;
+}
+
+/* The sockets: how many, or an error with a text. */
+static int listen_where(const char *address, int *fds)
+{
+    struct slu_address addresses[SLU_LISTENERS] = {{6, 0, {0}}};
+    struct slu_where where;
+    uint32_t count = 1;
+    int bound;
+
+    if (address == NULL || slu_where_parse(address, SLU_WHERE_LISTEN, &where) < 0)
+        return slu_misuse(EINVAL, "address \"%.128s\" is not host:port, [1:2::3]:port or :port",
+                          address != NULL ? address : "NULL");
+    if (where.host[0] == '\0') {
+        addresses[0].port = (uint16_t)atoi(where.port);
+        bound = bind_where(addresses, 1, fds);
+        addresses[0].family = 4;
+        if (bound == -EAFNOSUPPORT || bound == -EADDRNOTAVAIL)
+            bound = bind_where(addresses, 1, fds);
+    } else {
+        count = find_addresses(&where, addresses);
+        if (count == 0)
+            return strstr(sluice_last_error(), "no name server") != NULL ? -ETIMEDOUT : -ENOENT;
+        bound = bind_where(addresses, count, fds);
+    }
+    return bound < 0 ? fail_listen(-bound, address) : bound;
+}
+
+/* A launcher's socket: of TCP, and listening. */
+static int adopt(int fd, int *fds)
+{
+    int listens = 0, family = 0;
+    socklen_t size = sizeof listens;
+
+    if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens)
+        return slu_misuse(EINVAL, "sluice_listen_attr.fd %d is no socket that listens", fd);
+    size = sizeof family;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 ||
+        (family != AF_INET && family != AF_INET6))
+        return slu_misuse(EINVAL, "sluice_listen_attr.fd %d is no socket of TCP", fd);
+    if (slu_fd_adopt(fd) != 0)
+        return slu_fail(ENOMEM, "no memory for a listener");
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fds[0] = fd;
+    return 1;
+}
+
+static struct slu_address own_address(int fd)
+{
+    struct sockaddr_storage storage = {0};
+    socklen_t length = sizeof storage;
+
+    if (getsockname(fd, (struct sockaddr *)&storage, &length) != 0)
+        return (struct slu_address){0};
+    return slu_address_of((struct sockaddr *)&storage);
+}
+
+static uint32_t limit_backlog(uint32_t backlog)
+{
+    struct rlimit limit;
+
+    if (backlog == 0)
+        backlog = DEFAULT_BACKLOG;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < backlog)
+        backlog = limit.rlim_cur >= 4 ? (uint32_t)(limit.rlim_cur / 4) : 1;
+    return backlog;
+}
+
+static int make(struct sluice_listener *listener)
+{
+    listener->epoll = slu_fd_epoll();
+    listener->event = slu_fd_event();
+    listener->timer = slu_fd_timer();
+    if (listener->epoll < 0 || listener->event < 0 || listener->timer < 0)
+        return slu_fail(errno, "no descriptors for a listener: %s", strerrordesc_np(errno));
+    return 0;
+}
+
+static void unmake(struct sluice_listener *listener)
+{
+    const int fds[] = {listener->epoll, listener->event, listener->timer};
+
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            slu_fd_close(fds[i]);
+    slu_listener_drop(listener);
+}
+
+/* The last steps, which take the sockets: what cannot be watched is closed. */
+static int start(struct sluice_listener *listener, const int *fds, int count)
+{
+    int error = slu_listener_start(listener);
+
+    listener->address = own_address(fds[0]);
+    for (int i = 0; i < count; i++) {
+        if (error == 0)
+            error = slu_acceptor_add(&listener->offers.acceptor, fds[i]);
+        else
+            slu_fd_close(fds[i]);
+    }
+    if (error == 0)
+        return 0;
+    slu_acceptor_close(&listener->offers.acceptor);
+    return slu_fail(-error, "a listener cannot be watched: %s", strerrordesc_np(-error));
+}
+
+static int check_attr(const struct sluice_listen_attr *given, struct sluice_listen_attr *attr)
+{
+    int error = slu_attr_copy(attr, sizeof *attr, sizeof *attr, given, "sluice_listen_attr");
+
+    if (error < 0)
+        return error;
+    if ((attr->flags & ~SLUICE_LISTEN_FD) != 0)
+        return slu_misuse(EINVAL, "sluice_listen_attr.flags 0x%x: not known", attr->flags);
+    if (attr->backlog > MOST_BACKLOG)
+        return slu_misuse(EINVAL, "sluice_listen_attr.backlog %u: must be in 1..%d", attr->backlog,
+                          MOST_BACKLOG);
+    return 0;
+}
+
+struct sluice_listener *sluice_listen(const char *address, const struct sluice_listen_attr *given)
+{
+    struct sluice_listen_attr attr;
+    struct sluice_listener *listener;
+    int fds[SLU_LISTENERS], count = 0;
+    int error = check_attr(given, &attr);
+
+    if (error < 0)
+        return slu_none(error);
+    listener = calloc(1, sizeof *listener);
+    if (listener == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a listener");
+    listener->holds = 1;
+    listener->epoll = listener->event = listener->timer = -1;
+    listener->backlog = limit_backlog(attr.backlog);
+    error = slu_listener_secret(attr.secret_file, &listener->secret);
+    if (error == 0)
+        error = make(listener);
+    if (error == 0)
+        count =
+            (attr.flags & SLUICE_LISTEN_FD) != 0 ? adopt(attr.fd, fds) : listen_where(address, fds);
+    if (error == 0)
+        error = count < 0 ? count : start(listener, fds, count);
+    if (error < 0) {
+        unmake(listener);
+        return slu_none(error);
+    }
+    listener->magic = SLU_MAGIC_LISTENER;
+    slu_made();
+    return listener;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* Those who come to a listener, and how it is driven. */
+#include "config.h"
+
+#include "listener/listener.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/descriptor.h"
+#include "connect/where.h"
+
+#define EVENTS 64
+#define OFFER_TAG (UINT64_C(1) << 32)
+#define INCOMING_TAG (UINT64_C(2) << 32)
+#define EVENT_TAG (UINT64_C(3) << 32)
+#define TIMER_TAG (UINT64_C(4) << 32)
+#define TICK_TIME SLUICE_MS(50)
+
+static int watch(const struct sluice_listener *listener, int fd, uint32_t events, uint64_t data)
+{
+    struct epoll_event event = {.events = events, .data.u64 = data};
+
+    return epoll_ctl(listener->epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+void slu_listener_drop(struct sluice_listener *listener)
+{
+    if (--listener->holds > 0)
+        return;
+    slu_secret_forget(&listener->secret);
+    free(listener);
+}
+
+void slu_incoming_free(struct sluice_incoming *incoming)
+{
+    incoming->magic = SLU_MAGIC_DEAD;
+    if (incoming->fd >= 0)
+        slu_fd_close(incoming->fd);
+    slu_listener_drop(incoming->listener);
+    slu_proof_forget(&incoming->session, sizeof incoming->session);
+    free(incoming);
+}
+
+static bool read_hello(const uint8_t *body, uint32_t count, struct sluice_incoming *incoming)
+{
+    uint64_t version, channels;
+
+    if (count < SLU_CONNECT_HEAD || count > SLU_CONNECT_HEAD + SLUICE_PRIVATE_DATA_BYTES)
+        return false;
+    slu_get(slu_get(body, &version, 4), &channels, 4);
+    incoming->version = (uint32_t)version;
+    incoming->channels = (uint32_t)channels;
+    incoming->private_data.bytes = count - SLU_CONNECT_HEAD;
+    memcpy(incoming->private_data.data, body + SLU_CONNECT_HEAD, count - SLU_CONNECT_HEAD);
+    return channels >= 1 && channels <= SLUICE_CONNECT_MOST;
+}
+
+static void stands(struct slu_offers *offers, const struct slu_offer *offer,
+                   const struct slu_session *session, int fd)
+{
+    struct sluice_listener *listener = slu_container_of(offers, struct sluice_listener, offers);
+    struct sluice_incoming *incoming = NULL;
+
+    if (listener->waiting < listener->backlog)
+        incoming = calloc(1, sizeof *incoming);
+    else
+        slu_offer_say(fd, session, SLU_WORD_BUSY, NULL, 0);
+    if (incoming == NULL || !read_hello(slu_offer_body(offer), offer->hello.bytes, incoming) ||
+        watch(listener, fd, EPOLLIN | EPOLLRDHUP, INCOMING_TAG + ++listener->last_id) < 0) {
+        slu_fd_close(fd);
+        free(incoming);
+        return;
+    }
+    incoming->magic = SLU_MAGIC_INCOMING;
+    incoming->id = listener->last_id;
+    incoming->listener = listener;
+    incoming->fd = fd;
+    incoming->session = *session;
+    incoming->address = slu_address_of_peer(fd);
+    if (listener->last != NULL)
+        listener->last->next = incoming;
+    else
+        listener->first = incoming;
+    listener->last = incoming;
+    listener->waiting++;
+    listener->holds++;
+}
+
+static void log_refusal(int fd, const char *why)
+{
+    struct slu_address address = slu_address_of_peer(fd);
+    char text[SLU_ADDRESS_TEXT];
+
+    slu_log(SLUICE_LOG_INFO, "a listener denied %s: %s", slu_address_text(&address, text), why);
+}
+
+static void denied(struct slu_offers *offers, const struct slu_offer *offer, int fd)
+{
+    log_refusal(fd, offer->hello.means != offers->means
+                        ? "one of the two has no secret"
+                        : "it did not prove that it knows the secret");
+}
+
+static void foreign(struct slu_offers *offers, uint32_t version, int fd)
+{
+    (void)offers;
+    (void)version;
+    log_refusal(fd, "it speaks another version");
+}
+
+int slu_listener_start(struct sluice_listener *listener)
+{
+    struct slu_offers *offers = &listener->offers;
+    int error;
+
+    slu_offers_init(offers, listener->epoll, OFFER_TAG);
+    offers->purpose = SLU_PURPOSE_CONNECT;
+    offers->means = listener->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
+    offers->secret = listener->secret.bytes;
+    offers->secret_bytes = listener->secret.count;
+    offers->stands = stands;
+    offers->denied = denied;
+    offers->foreign = foreign;
+    error = watch(listener, listener->event, EPOLLIN, EVENT_TAG);
+    return error < 0 ? error : watch(listener, listener->timer, EPOLLIN, TIMER_TAG);
+}
+
+/* Takes it out of the queue; NULL: it is the first. */
+static void unlink_incoming(struct sluice_listener *listener, struct sluice_incoming *before)
+{
+    struct sluice_incoming **at = before != NULL ? &before->next : &listener->first;
+    struct sluice_incoming *incoming = *at;
+
+    *at = incoming->next;
+    if (listener->last == incoming)
+        listener->last = before;
+    incoming->next = NULL;
+    listener->waiting--;
+    epoll_ctl(listener->epoll, EPOLL_CTL_DEL, incoming->fd, NULL);
+}
+
+/* Until its verdict it has nothing to say but the end. */
+static void drop_incoming(struct sluice_listener *listener, uint32_t id)
+{
+    struct sluice_incoming *before = NULL;
+    struct sluice_incoming *incoming = listener->first;
+
+    for (; incoming != NULL && incoming->id != id; incoming = incoming->next)
+        before = incoming;
+    if (incoming == NULL)
+        return;
+    unlink_incoming(listener, before);
+    slu_incoming_free(incoming);
+}
+
+static void set_timer(struct sluice_listener *listener)
+{
+    struct itimerspec spec = {.it_value = {.tv_nsec = TICK_TIME}};
+
+    if (listener->timer_set || !slu_acceptor_is_busy(&listener->offers.acceptor))
+        return;
+    listener->timer_set = timerfd_settime(listener->timer, 0, &spec, NULL) == 0;
+}
+
+static void handle(struct sluice_listener *listener, uint64_t data)
+{
+    uint64_t ignored;
+
+    switch (data & ~(uint64_t)UINT32_MAX) {
+    case OFFER_TAG:
+        slu_acceptor_event(&listener->offers.acceptor, (uint32_t)data);
+        break;
+    case INCOMING_TAG:
+        drop_incoming(listener, (uint32_t)data);
+        break;
+    case TIMER_TAG:
+        (void)!read(listener->timer, &ignored, sizeof ignored);
+        listener->timer_set = false;
+        break;
+    default:
+        break;
+    }
+}
+
+static int milliseconds(int64_t until)
+{
+    int64_t left;
+
+    if (until == SLUICE_FOREVER)
+        return -1;
+    left = until - slu_now();
+    if (left <= 0)
+        return 0;
+    left = (left + 999999) / 1000000;
+    return left < INT_MAX ? (int)left : INT_MAX;
+}
+
+void slu_listener_progress(struct sluice_listener *listener, int64_t until)
+{
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(listener->epoll, events, EVENTS, milliseconds(until));
+
+    for (int i = 0; i < count; i++)
+        handle(listener, events[i].data.u64);
+    slu_acceptor_tick(&listener->offers.acceptor, slu_now());
+    set_timer(listener);
+}
+
+bool slu_listener_was_woken(struct sluice_listener *listener)
+{
+    uint64_t ignored;
+
+    if (!atomic_exchange(&listener->woken, false))
+        return false;
+    (void)!read(listener->event, &ignored, sizeof ignored);
+    return true;
+}
+
+static bool is_listener(const struct sluice_listener *listener)
+{
+    return listener != NULL && listener->magic == SLU_MAGIC_LISTENER;
+}
+
+static int not_a_listener(const struct sluice_listener *listener)
+{
+    return slu_misuse(EINVAL, "not a listener%s", slu_none_hint(listener));
+}
+
+int sluice_listener_wake(struct sluice_listener *listener)
+{
+    uint64_t one = 1;
+    int saved = errno;
+
+    if (!is_listener(listener))
+        return not_a_listener(listener);
+    atomic_store(&listener->woken, true);
+    (void)!write(listener->event, &one, sizeof one);
+    errno = saved;
+    return 0;
+}
+
+int sluice_listener_fd(const struct sluice_listener *listener)
+{
+    return is_listener(listener) ? listener->epoll : not_a_listener(listener);
+}
+
+int sluice_listener_address(const struct sluice_listener *listener, char *text, size_t size)
+{
+    char address[SLU_ADDRESS_TEXT];
+
+    if (!is_listener(listener))
+        return not_a_listener(listener);
+    slu_address_text(&listener->address, address);
+    if (text != NULL && strlen(address) >= size)
+        return slu_fail(ERANGE, "an address of %zu characters in %zu bytes", strlen(address), size);
+    if (text != NULL)
+        memcpy(text, address, strlen(address) + 1);
+    return listener->address.port;
+}
+
+struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout)
+{
+    struct sluice_incoming *incoming;
+    int64_t until;
+
+    if (!is_listener(listener))
+        return slu_misuse_null(EINVAL, "not a listener%s", slu_none_hint(listener));
+    if (timeout < 0)
+        return slu_misuse_null(EINVAL, "timeout %lld is negative", (long long)timeout);
+    until = slu_after(timeout);
+    slu_listener_progress(listener, 0);
+    while (listener->first == NULL) {
+        if (slu_listener_was_woken(listener))
+            return slu_fail_null(EINTR, "the wait was ended by a wake; nothing was lost");
+        if (slu_now() >= until)
+            return slu_fail_null(ETIMEDOUT, "nobody wants to connect yet");
+        slu_listener_progress(listener, until);
+    }
+    incoming = listener->first;
+    unlink_incoming(listener, NULL);
+    slu_made();
+    return incoming;
+}
+
+void sluice_listener_close(struct sluice_listener *listener)
+{
+    if (!slu_may_end(listener, SLU_MAGIC_LISTENER, "listener"))
+        return;
+    listener->magic = SLU_MAGIC_DEAD;
+    while (listener->first != NULL) {
+        struct sluice_incoming *incoming = listener->first;
+
+        unlink_incoming(listener, NULL);
+        sluice_incoming_refuse(incoming, "the listener was closed");
+    }
+    slu_acceptor_close(&listener->offers.acceptor);
+    slu_fd_close(listener->epoll);
+    slu_fd_close(listener->event);
+    slu_fd_close(listener->timer);
+    slu_listener_drop(listener);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A listener: an offer with a queue of those who stand, and an epoll set of its own, which
+ * is what a program watches. Whoever calls drives it; a timer in the set tells when it is
+ * to be looked at though nothing comes.
+ */
+#ifndef SLU_LISTENER_H
+#define SLU_LISTENER_H
+
+#include <sluice/connect.h>
+
+#include "base/base.h"
+#include "connect/offer.h"
+#include "connect/secret.h"
+
+/* Of a hello: version and number of channels, and then private data. */
+#define SLU_CONNECT_HEAD 8
+
+struct sluice_listener {
+    uint32_t magic;
+    uint32_t holds; /* its program, and all who have come and are not let in or refused yet */
+    int epoll, event, timer;
+    bool timer_set;
+    atomic_bool woken;
+    uint32_t backlog, waiting;
+    uint32_t last_id;
+    struct sluice_incoming *first, *last;
+    struct slu_address address;
+    struct slu_secret secret;
+    struct slu_offers offers;
+};
+
+/* In the queue of its listener, or the program's. */
+struct sluice_incoming {
+    uint32_t magic;
+    uint32_t id;
+    struct sluice_listener *listener;
+    struct sluice_incoming *next;
+    int fd;
+    struct slu_session session;
+    struct slu_address address;
+    uint32_t version, channels;
+    struct sluice_private_data private_data;
+};
+
+/* The secret of an attribute, or of the environment. */
+int slu_listener_secret(const char *path, struct slu_secret *secret);
+/* -EINVAL, unless it is NULL or what it says is possible. */
+int slu_private_data_check(const struct sluice_private_data *data);
+
+/* listener.c: those who come go to the queue of the listener from then on. */
+int slu_listener_start(struct sluice_listener *listener);
+/* Waits until then for something to happen, and does what is to be done. */
+void slu_listener_progress(struct sluice_listener *listener, int64_t until);
+/* Whether it was woken, which is over then. */
+bool slu_listener_was_woken(struct sluice_listener *listener);
+void slu_listener_drop(struct sluice_listener *listener);
+/* Closes what it has of its connection, and frees it. */
+void slu_incoming_free(struct sluice_incoming *incoming);
+
+#endif

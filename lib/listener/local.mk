@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+# Connecting by address. One source or header a line, sorted.
+lib_libsluice_la_SOURCES += \
+	%D%/connect.c \
+	%D%/incoming.c \
+	%D%/joint.c \
+	%D%/joint.h \
+	%D%/listen.c \
+	%D%/listener.c \
+	%D%/listener.h \
+	%D%/passage.c \
+	%D%/passage.h

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "listener/passage.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+#define HEAD_BYTES 8
+#define SEALED_HEAD (HEAD_BYTES + SLU_SEAL_BYTES)
+#define LABEL_BYTES 16
+
+static int fail_late(void)
+{
+    return slu_fail(ETIMEDOUT, "the other side did not go on before the deadline");
+}
+
+static int fail_gone(void)
+{
+    return slu_fail(ECONNRESET, "the other side has left before it was connected");
+}
+
+int slu_passage_drive(struct slu_passage *passage)
+{
+    if (passage->listener == NULL || passage->listener->magic != SLU_MAGIC_LISTENER)
+        return 0;
+    slu_listener_progress(passage->listener, 0);
+    return slu_listener_was_woken(passage->listener)
+               ? slu_fail(EINTR, "a wake of the listener ended it")
+               : 0;
+}
+
+/* Waits for the socket, and lets the listener live meanwhile. */
+static int await(struct slu_passage *passage, short events)
+{
+    bool listens = passage->listener != NULL && passage->listener->magic == SLU_MAGIC_LISTENER;
+    struct pollfd fds[2] = {{.fd = passage->fd, .events = events},
+                            {.fd = listens ? passage->listener->epoll : -1, .events = POLLIN}};
+    int64_t now = slu_now();
+    int64_t left =
+        passage->until == SLUICE_FOREVER ? -1 : (passage->until - now + 999999) / 1000000;
+
+    if (now >= passage->until)
+        return fail_late();
+    if (poll(fds, 2, left < INT_MAX ? (int)left : INT_MAX) > 0 && fds[1].revents != 0)
+        return slu_passage_drive(passage);
+    return 0;
+}
+
+static int send_all(struct slu_passage *passage, const uint8_t *bytes, size_t count)
+{
+    int error = 0;
+
+    while (count > 0 && error == 0) {
+        ssize_t sent = send(passage->fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (sent >= 0) {
+            bytes += sent;
+            count -= (size_t)sent;
+        } else if (errno == EAGAIN) {
+            error = await(passage, POLLOUT);
+        } else if (errno != EINTR) {
+            error = fail_gone();
+        }
+    }
+    return error;
+}
+
+static int hear_all(struct slu_passage *passage, uint8_t *bytes, size_t count)
+{
+    int error = 0;
+
+    while (count > 0 && error == 0) {
+        ssize_t got = recv(passage->fd, bytes, count, MSG_DONTWAIT);
+
+        if (got > 0) {
+            bytes += got;
+            count -= (size_t)got;
+        } else if (got < 0 && errno == EAGAIN) {
+            error = await(passage, POLLIN);
+        } else if (got == 0 || errno != EINTR) {
+            error = fail_gone();
+        }
+    }
+    return error;
+}
+
+/* Each side and each step has two of its own, of head and bytes. */
+static const char *make_label(char label[LABEL_BYTES], bool dialer, uint32_t step, char part)
+{
+    snprintf(label, LABEL_BYTES, "step %c %u %c", dialer ? 'd' : 'a', step % 1000, part);
+    return label;
+}
+
+static int send_step(struct slu_passage *passage, uint32_t error, const void *bytes, uint32_t count)
+{
+    uint8_t *sealed = malloc(SEALED_HEAD + count + SLU_SEAL_BYTES);
+    uint8_t head[HEAD_BYTES];
+    char label[LABEL_BYTES];
+    int result;
+
+    if (sealed == NULL)
+        return slu_fail(ENOMEM, "no memory to connect");
+    slu_put(slu_put(head, error, 4), count, 4);
+    slu_session_seal(&passage->session, make_label(label, passage->dialed, passage->sent, 'h'),
+                     head, sizeof head, sealed);
+    slu_session_seal(&passage->session, make_label(label, passage->dialed, passage->sent, 'b'),
+                     bytes, count, sealed + SEALED_HEAD);
+    passage->sent++;
+    result = send_all(passage, sealed, SEALED_HEAD + count + SLU_SEAL_BYTES);
+    free(sealed);
+    return result;
+}
+
+int slu_passage_send(struct slu_passage *passage, const void *bytes, uint32_t count)
+{
+    return send_step(passage, 0, bytes, count);
+}
+
+void slu_passage_fail(struct slu_passage *passage, int error)
+{
+    struct slu_text text;
+    const char *words = sluice_last_error();
+    int64_t until = passage->until;
+
+    slu_text_save(&text);
+    /* What does not fit a socket that has had nothing to do is not waited for. */
+    passage->until = 0;
+    (void)send_step(passage, (uint32_t)-error, words,
+                    (uint32_t)strnlen(words, SLU_PASSAGE_TEXT - 1));
+    passage->until = until;
+    slu_text_restore(&text);
+}
+
+void slu_passage_clean(char text[SLU_PASSAGE_TEXT], const uint8_t *bytes, uint32_t count)
+{
+    uint32_t i;
+
+    for (i = 0; i < count && i < SLU_PASSAGE_TEXT - 1; i++)
+        text[i] = bytes[i] >= 0x20 && bytes[i] != 0x7f ? (char)bytes[i] : '?';
+    text[i] = '\0';
+}
+
+static int hear_part(struct slu_passage *passage, char part, uint8_t *sealed, uint32_t count,
+                     void *bytes)
+{
+    char label[LABEL_BYTES];
+    int error = hear_all(passage, sealed, count + SLU_SEAL_BYTES);
+
+    if (error == 0 && !slu_session_open(&passage->session,
+                                        make_label(label, !passage->dialed, passage->heard, part),
+                                        sealed, count, bytes))
+        error = slu_fail(EPROTO, "what came is not of the other side, or was changed on its way");
+    return error;
+}
+
+static int hear_error(struct slu_passage *passage, uint32_t count)
+{
+    uint8_t sealed[SLU_PASSAGE_TEXT + SLU_SEAL_BYTES], bytes[SLU_PASSAGE_TEXT];
+    char text[SLU_PASSAGE_TEXT];
+    int error = hear_part(passage, 'b', sealed, count, bytes);
+
+    if (error < 0)
+        return error;
+    slu_passage_clean(text, bytes, count);
+    return slu_fail(ECONNABORTED, "the other side could not connect: %.240s", text);
+}
+
+int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count)
+{
+    uint8_t sealed_head[SEALED_HEAD], head[HEAD_BYTES], *sealed;
+    uint64_t status, told;
+    int error = hear_part(passage, 'h', sealed_head, HEAD_BYTES, head);
+
+    if (error < 0)
+        return error;
+    slu_get(slu_get(head, &status, 4), &told, 4);
+    if (status != 0 && told < SLU_PASSAGE_TEXT)
+        return hear_error(passage, (uint32_t)told);
+    if (status != 0 || told != count)
+        return slu_fail(EPROTO, "the other side says %llu bytes in place of %u",
+                        (unsigned long long)told, count);
+    sealed = malloc(count + SLU_SEAL_BYTES);
+    if (sealed == NULL)
+        return slu_fail(ENOMEM, "no memory to connect");
+    error = hear_part(passage, 'b', sealed, count, bytes);
+    free(sealed);
+    passage->heard++;
+    return error;
+}
+
+bool slu_passage_has_news(const struct slu_passage *passage)
+{
+    struct pollfd pollfd = {.fd = passage->fd, .events = POLLIN};
+
+    return poll(&pollfd, 1, 0) > 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What goes over the admitted socket, in turn from one side and from the other: steps,
+ * each sealed. A step has either so many bytes, which both sides know beforehand, or an
+ * error in words, after which nothing follows.
+ */
+#ifndef SLU_PASSAGE_H
+#define SLU_PASSAGE_H
+
+#include "connect/words.h"
+#include "listener/listener.h"
+
+#define SLU_PASSAGE_TEXT 320
+
+struct slu_passage {
+    int fd;
+    bool dialed;                      /* by this side */
+    uint32_t sent, heard;             /* steps */
+    struct sluice_listener *listener; /* that is driven meanwhile; NULL: none */
+    int64_t until;
+    struct slu_session session;
+};
+
+/* Each of these returns 0, or a negative errno with a text. */
+int slu_passage_send(struct slu_passage *passage, const void *bytes, uint32_t count);
+/* The other side gave an error: -ECONNABORTED, with its words. */
+int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count);
+/* The thread's text, of an error: to the other side, whose reason it is. It stays the thread's. */
+void slu_passage_fail(struct slu_passage *passage, int error);
+/* Whether something is to be heard, or the other side has left. */
+bool slu_passage_has_news(const struct slu_passage *passage);
+/* Of the listener that was driven: -EINTR if it was woken. */
+int slu_passage_drive(struct slu_passage *passage);
+/* Makes words of somebody else fit for a terminal; count is without a terminator. */
+void slu_passage_clean(char text[SLU_PASSAGE_TEXT], const uint8_t *bytes, uint32_t count);
+
+#endif
