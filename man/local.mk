@@ -21,12 +21,14 @@ dist_man3_MANS = \
 	%D%/sluice_channel_shutdown.3 \
 	%D%/sluice_channel_submit.3 \
 	%D%/sluice_channel_wait_connected.3 \
+	%D%/sluice_connect.3 \
 	%D%/sluice_context_open.3 \
 	%D%/sluice_device_list_get.3 \
 	%D%/sluice_exchange_allgather.3 \
 	%D%/sluice_exchange_open.3 \
 	%D%/sluice_exchange_open_mpi.3 \
 	%D%/sluice_last_error.3 \
+	%D%/sluice_listen.3 \
 	%D%/sluice_load_acquire64.3 \
 	%D%/sluice_log_set.3 \
 	%D%/sluice_mr_register.3 \

@@ -71,6 +71,7 @@ launch_checks = %D%/check-launch.sh %D%/check-munge.sh
 
 # Checks of what was built, one a line, sorted.
 build_checks = \
+	%D%/check-connect.sh \
 	%D%/check-examples.sh \
 	%D%/check-install.sh \
 	%D%/check-instructions.sh \
