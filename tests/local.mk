@@ -164,12 +164,14 @@ EXTRA_DIST += \
 	%D%/tsan.suppressions \
 	%D%/typestate/mpi.h \
 	%D%/typestate/right-channel.c \
+	%D%/typestate/right-connect.c \
 	%D%/typestate/right-exchange.c \
 	%D%/typestate/right-multichannel.c \
 	%D%/typestate/right-node.c \
 	%D%/typestate/right-scope-block.c \
 	%D%/typestate/right-scope.c \
 	%D%/typestate/wrong-channel.c \
+	%D%/typestate/wrong-connect.c \
 	%D%/typestate/wrong-context.c \
 	%D%/typestate/wrong-device-list.c \
 	%D%/typestate/wrong-exchange.c \

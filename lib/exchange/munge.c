@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/environment.h"
 #include "base/awaited.h"
+#include "base/environment.h"
 #include "exchange/tcp.h"
 
 #define LIBRARY "libmunge.so.2"

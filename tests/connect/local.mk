@@ -4,7 +4,8 @@ test_programs += \
 	tests/test_connect \
 	tests/test_door \
 	tests/test_meeting \
-	tests/test_offer
+	tests/test_offer \
+	tests/test_strangers
 
 tests_test_connect_SOURCES = %D%/test_connect.c
 tests_test_door_SOURCES = %D%/test_door.c
@@ -12,3 +13,4 @@ tests_test_meeting_SOURCES = %D%/test_meeting.c
 tests_test_offer_SOURCES = %D%/test_offer.c
 tests_test_offer_CPPFLAGS = $(LAUNCH_CPPFLAGS)
 tests_test_offer_LDADD = $(LAUNCH_LIBS)
+tests_test_strangers_SOURCES = %D%/test_strangers.c

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#include <stddef.h>
+
+#include <sluice.h>
+
+int serve_one(struct sluice_pd *pd, struct sluice_multichannel *multichannel, uint32_t *peer,
+              struct sluice_incoming_info *info)
+{
+    struct sluice_listener *listener = sluice_listen(":0", NULL);
+    struct sluice_incoming *incoming;
+    struct sluice_channel *channel;
+
+    if (listener == NULL)
+        return -1;
+    channel = sluice_accept(listener, pd, NULL, SLUICE_S(1));
+    sluice_channel_close(channel);
+    incoming = sluice_listener_next(listener, SLUICE_S(1));
+    if (incoming != NULL && sluice_incoming_query(incoming, info) == 0 && info->channels == 1) {
+        if (sluice_incoming_accept_into(incoming, multichannel, NULL, SLUICE_S(1), peer, 1) < 0)
+            *peer = 0;
+    } else if (incoming != NULL) {
+        sluice_incoming_refuse(incoming, "one at a time");
+    }
+    sluice_listener_close(listener);
+    return 0;
+}
