@@ -73,18 +73,16 @@ static int serve(struct sluice_channel *channel, struct sluice_mr *mr)
     }
 }
 
-/* The endpoints go over the socket; rank 0 answers when it is ready for us. */
+/* Rank 0 says at which port it listens. */
 static struct sluice_channel *join(struct sluice_pd *pd, int socket)
 {
-    struct sluice_prepared_channel *prepared = sluice_channel_prepare(pd, NULL);
-    struct sluice_endpoint ours, theirs;
+    char address[32];
+    int port;
 
-    if (prepared == NULL || sluice_prepared_channel_endpoint(prepared, &ours) != 0 ||
-        give(socket, &ours, sizeof(ours)) != 0 || take(socket, &theirs, sizeof(theirs)) != 0) {
-        sluice_prepared_channel_free(prepared);
+    if (take(socket, &port, sizeof(port)) != 0)
         return NULL;
-    }
-    return sluice_prepared_channel_handshake(prepared, &theirs);
+    snprintf(address, sizeof(address), "127.0.0.1:%d", port);
+    return sluice_connect(address, pd, NULL, NULL, DEADLINE);
 }
 
 static int run_worker(int socket)
@@ -94,11 +92,9 @@ static int run_worker(int socket)
     struct sluice_mr *mr =
         pd != NULL ? sluice_mr_alloc(pd, sizeof(struct work), SLUICE_ACCESS_LOCAL_WRITE) : NULL;
     struct sluice_channel *channel = mr != NULL ? join(pd, socket) : NULL;
-    char ready = 1;
     int result;
 
-    /* A message to us before our handshake would be late by a retransmission. */
-    if (channel == NULL || give(socket, &ready, 1) != 0)
+    if (channel == NULL)
         result = complain("worker", "join");
     else
         result = serve(channel, mr);
@@ -247,18 +243,20 @@ static void dismiss(struct hub *hub)
         complain("rank 0", "dismiss the workers");
 }
 
-/* Each worker that comes is one peer more: worker i + 1 is peer i. */
-static int admit(struct sluice_multichannel *peers_channel, int socket)
+/* Each worker that comes is one peer more: worker i + 1 is peer i, as they come in turn. */
+static int admit(struct sluice_multichannel *peers_channel, struct sluice_listener *listener,
+                 int socket)
 {
-    struct sluice_endpoint ours, theirs;
-    int peer = sluice_multichannel_peer_add(peers_channel, &ours);
-    char ready;
+    int port = sluice_listener_address(listener, NULL, 0);
+    struct sluice_incoming *incoming;
+    uint32_t peer;
 
-    if (peer < 0 || take(socket, &theirs, sizeof(theirs)) != 0 ||
-        sluice_multichannel_peer_handshake(peers_channel, (uint32_t)peer, &theirs) != 0 ||
-        give(socket, &ours, sizeof(ours)) != 0 || take(socket, &ready, 1) != 0)
+    if (port < 0 || give(socket, &port, sizeof(port)) != 0)
         return -1;
-    return 0;
+    incoming = sluice_listener_next(listener, DEADLINE);
+    return incoming != NULL
+               ? sluice_incoming_accept_into(incoming, peers_channel, NULL, DEADLINE, &peer, 1)
+               : -1;
 }
 
 /* Nobody is there at first. */
@@ -267,13 +265,16 @@ static struct sluice_multichannel *connect_all(struct sluice_pd *pd, const struc
     struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, 0, NULL);
     struct sluice_multichannel *peers_channel =
         prepared != NULL ? sluice_prepared_multichannel_handshake(prepared, NULL, 0) : NULL;
+    struct sluice_listener *listener = sluice_listen("127.0.0.1:0", NULL);
+    int error = peers_channel != NULL && listener != NULL ? 0 : -1;
 
-    for (uint32_t i = 1; i < workers->count && peers_channel != NULL; i++)
-        if (admit(peers_channel, workers->sockets[i]) != 0) {
-            sluice_multichannel_close(peers_channel);
-            return NULL;
-        }
-    return peers_channel;
+    for (uint32_t i = 1; i < workers->count && error == 0; i++)
+        error = admit(peers_channel, listener, workers->sockets[i]);
+    sluice_listener_close(listener);
+    if (error == 0)
+        return peers_channel;
+    sluice_multichannel_close(peers_channel);
+    return NULL;
 }
 
 static int run_hub(const struct workers *workers, pid_t victim)
