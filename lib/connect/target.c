@@ -28,7 +28,8 @@ void slu_target_init(struct slu_target *target, int epoll, uint64_t tag)
 void slu_target_end(struct slu_target *target)
 {
     slu_dial_end(&target->dial);
-    slu_proof_forget(target->talks, sizeof target->talks);
+    /* What was never used was never written, and may be many pages. */
+    slu_proof_forget(target->talks, target->dial.count * sizeof target->talks[0]);
 }
 
 static void fail(struct slu_target *target, uint32_t index, int error, const char *why)

@@ -24,9 +24,12 @@ struct search {
     int epoll;
     int64_t until, names_at; /* when names are asked for again */
     const char *unknown;     /* why there is no address; static */
-    struct slu_target target;
     uint8_t hello[TCP_HELLO_BYTES];
+    struct slu_target target;
 };
+
+/* Talks, which are large, begin when an address is dialed. */
+#define SEARCH_HEAD (offsetof(struct search, target) + offsetof(struct slu_target, talks))
 
 static int64_t earlier(int64_t a, int64_t b)
 {
@@ -236,11 +239,12 @@ static int dial(struct search *search)
 int slu_tcp_find_root(struct tcp *tcp, int64_t until)
 {
     struct tcp_hello hello = {.version = TCP_VERSION, .ranks = tcp->ranks, .rank = tcp->rank};
-    struct search *search = calloc(1, sizeof *search);
+    struct search *search = malloc(sizeof *search);
     int error;
 
     if (search == NULL)
         return slu_fail(ENOMEM, "no memory to look for rank 0");
+    memset(search, 0, SEARCH_HEAD);
     search->tcp = tcp;
     search->until = until;
     search->epoll = slu_fd_epoll();
