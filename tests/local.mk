@@ -27,6 +27,7 @@ unthreaded_tests = \
 	%D%/test_descriptors \
 	%D%/test_environment \
 	%D%/test_exchange_hostile \
+	%D%/test_exchange_refused \
 	%D%/test_exchange_secret \
 	%D%/test_forked \
 	%D%/test_host_file \
@@ -47,6 +48,7 @@ unthreaded_tests = \
 # Those that wait for long, which scripts/test --quick leaves to the others.
 long_tests = \
 	%D%/test_exchange_hostile \
+	%D%/test_exchange_refused \
 	%D%/test_soak \
 	%D%/test_waiting
 

@@ -46,8 +46,8 @@ struct slu_acceptor {
     int listeners[SLU_LISTENERS];
     bool is_unix[SLU_LISTENERS];
     uint32_t count;
-    bool paused;  /* no listener is watched */
-    int starved;  /* for want of descriptors or memory, and that was said: a positive errno */
+    bool paused; /* no listener is watched */
+    int starved; /* for want of descriptors or memory, and that was said: a positive errno */
     int64_t pause_since;
     struct slu_pending_conn conns[SLU_PLACES];
 };

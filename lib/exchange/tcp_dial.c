@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a rank finds rank 0, which may come late: it dials until rank 0 lets it in, or says why not. */
+/* How a rank finds rank 0, which may come late: it dials until it is let in, or told why not. */
 #include "config.h"
 
 #include <netdb.h>

@@ -145,3 +145,26 @@ void require_verdict(int fd, const char *words)
     require(strstr(text + 12, words), "no '%s' in '%s'", words, text + 12);
     close(fd);
 }
+
+void call_all(struct party *party)
+{
+    party_calls(party, 320);
+}
+
+void start_root_of(struct parties *parties, uint32_t count, int64_t deadline)
+{
+    parties_make(parties, count, deadline);
+    for (uint32_t i = 1; i < count; i++) {
+        parties->party[i].absent = true;
+    }
+    parties_start(parties, call_all);
+}
+
+void finish_all(struct parties *parties)
+{
+    for (uint32_t i = 1; i < parties->count; i++) {
+        party_start(&parties->party[i], call_all);
+    }
+    parties_join(parties);
+    require_all_ok(parties);
+}

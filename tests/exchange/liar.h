@@ -52,6 +52,11 @@ void require_refused(int fd, struct talk *talk, uint32_t code, const char *words
 /* Says hello as this rank, and stands; is let in, for now. */
 int claim(const struct parties *parties, uint32_t ranks, uint32_t rank, struct talk *talk);
 int join(const struct parties *parties, uint32_t ranks, uint32_t rank);
+/* All calls, of 320 bytes. */
+void call_all(struct party *party);
+/* Rank 0 listens, and the others are yet to come; they do, and all is well. */
+void start_root_of(struct parties *parties, uint32_t count, int64_t deadline);
+void finish_all(struct parties *parties);
 /* Hears a verdict with these words, and closes. */
 void require_verdict(int fd, const char *words);
 

@@ -4,6 +4,7 @@ test_programs += \
 	tests/test_exchange \
 	tests/test_exchange_hostile \
 	tests/test_exchange_memory \
+	tests/test_exchange_refused \
 	tests/test_exchange_root \
 	tests/test_exchange_secret \
 	tests/test_exchange_tcp \
@@ -25,6 +26,10 @@ tests_test_exchange_memory_CPPFLAGS = $(PMIX_TEST_CPPFLAGS)
 tests_test_exchange_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=malloc
 tests_test_exchange_memory_LDADD = $(LAUNCH_LIBS)
 EXTRA_tests_test_exchange_memory_DEPENDENCIES = %D%/pmix/libpmix.la
+tests_test_exchange_refused_SOURCES = \
+	$(exchange_liar) \
+	$(exchange_parties) \
+	%D%/test_exchange_refused.c
 tests_test_exchange_root_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_exchange_root.c
