@@ -205,7 +205,7 @@ int slu_tcp_listen_root(struct tcp *tcp);
  * that is not known within a second. The text of this thread is lost.
  */
 const char *slu_tcp_name_error(const struct slu_where *place);
-/* Of a socket to a rank. */
+/* Of a socket to a rank; those that a listening one accepts have them, too. */
 void slu_tcp_set_options(int fd);
 
 /* tcp_root.c: rank 0 */

@@ -207,7 +207,6 @@ static void stands(struct slu_offers *offers, const struct slu_offer *offer,
     struct greeting *greeting = slu_container_of(offers, struct greeting, offers);
     struct newcomer newcomer = {.fd = fd, .since = slu_now(), .session = *session};
 
-    slu_tcp_set_options(fd);
     newcomer.address = slu_address_of_peer(fd);
     if (slu_tcp_hello_decode(slu_offer_body(offer), offer->hello.bytes, &newcomer.hello) == 0)
         judge(greeting, &newcomer);

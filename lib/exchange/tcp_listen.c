@@ -158,7 +158,10 @@ int slu_tcp_listen_root(struct tcp *tcp)
 
     if (error == 0 && tcp->listener < 0)
         tcp->listener = slu_tcp_listen(&tcp->places[0], tcp->root_source);
-    return error == 0 && tcp->listener < 0 ? tcp->listener : error;
+    if (error < 0 || tcp->listener < 0)
+        return error < 0 ? error : tcp->listener;
+    slu_tcp_set_options(tcp->listener);
+    return 0;
 }
 
 /* Small frames go at once; a host that is gone is noticed though nobody sends. */
