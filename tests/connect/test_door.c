@@ -488,7 +488,7 @@ static void add_tests(TCase *tcase)
 
 int main(void)
 {
-    static const struct cases cases[] = {{"tcp", WIRE_TCP, 60, add_tests}};
+    static const struct cases cases[] = {{"near", WIRE_SHM, 60, add_tests}};
     if (!device_is_soft()) {
         puts("1..0 # SKIP the wire is that of the soft transport");
         return EXIT_SUCCESS;

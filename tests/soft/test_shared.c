@@ -173,9 +173,9 @@ static void suffer(struct end *end, struct rank *rank, uint64_t *state)
     for (int i = 0; i < 200; i++) {
         int result = work(end, rank, state, SLUICE_MS(300));
 
-        require(result == 0 || result == -EPROTO || result == -ECONNRESET ||
-                    result == -ETIMEDOUT || result == -EACCES || result == -EMSGSIZE ||
-                    result == -EREMOTEIO || result == -EIO || result == -ECANCELED,
+        require(result == 0 || result == -EPROTO || result == -ECONNRESET || result == -ETIMEDOUT ||
+                    result == -EACCES || result == -EMSGSIZE || result == -EREMOTEIO ||
+                    result == -EIO || result == -ECANCELED,
                 "%d: %s", result, sluice_last_error());
         if (result != 0)
             return;
@@ -189,7 +189,7 @@ static void meet_nonsense(struct rank *rank)
     uint64_t state = (uint64_t)(*kind + 1);
 
     for (int round = 0; round < (short_run() ? 4 : 12); round++) {
-        struct scribbler scribbler = {.kind = (enum nonsense)*kind, .state = state};
+        struct scribbler scribbler = {.kind = (enum nonsense) * kind, .state = state};
         struct memory apart;
         struct end end;
         pthread_t thread;
@@ -259,8 +259,8 @@ static void fly(struct end *end, struct rank *rank, uint64_t *state)
     for (uint32_t i = 0; i < FLIGHTS; i++) {
         requests[i] = request_of(opcodes[i % 3], 0, &sge);
         requests[i].user_data = i;
-        requests[i].remote = opcodes[i % 3] == SLUICE_OP_SEND ? (struct sluice_remote_mr){0}
-                                                              : end->remote;
+        requests[i].remote =
+            opcodes[i % 3] == SLUICE_OP_SEND ? (struct sluice_remote_mr){0} : end->remote;
     }
     tally_open(&tally, 0, FLIGHTS);
     require_result(sluice_channel_post(end->channel, requests, FLIGHTS, DEADLINE, NULL), FLIGHTS);

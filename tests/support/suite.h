@@ -98,7 +98,7 @@ struct tests {
     unsigned seconds;
 };
 
-/* Runs all tests, but for a group "shm" on a device, which has no such wire; the result is that of main(). */
+/* Runs all tests; the result is that of main(). A device has no group "shm". */
 int run_groups(const char *name, const struct tests *groups, size_t count);
 
 /* What most programs want: the same tests on all wires. */

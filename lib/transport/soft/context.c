@@ -13,7 +13,6 @@
 
 /* Among the words of SLUICE_WIRE. */
 #define SOFT_WIRE_TCP 1
-#define SOFT_WIRE_SHM 2
 
 /* Takes the numeric address to listen on from the attributes or the environment. */
 static int parse_listen(const struct sluice_context_attr *attr, struct slu_address *listen)
@@ -44,7 +43,7 @@ static void read_identity(struct soft_context *context)
     slu_identity_of_self(&context->who);
     if (wire == SOFT_WIRE_TCP)
         context->who.users = context->who.processes = 0;
-    context->shares = wire == SOFT_WIRE_SHM;
+    context->shares = wire != SOFT_WIRE_TCP;
 }
 
 static void set_limits(struct slu_tcontext *base)

@@ -40,7 +40,7 @@ int slu_soft_device_list(struct sluice_device_list *list)
     device->info.active = 1;
     device->info.level = SLUICE_LEVEL_TCP;
     snprintf(device->info.description, sizeof(device->info.description),
-             "software transport: memory within a process, TCP between processes");
+             "software transport: memory on this host, TCP between hosts");
     port->state = SLUICE_PORT_ACTIVE;
     port->active = 1;
     port->link_layer = SLUICE_LINK_NONE;

@@ -56,9 +56,9 @@ int slu_soft_shm_room(struct shm_writer *writer)
 
 int slu_soft_shm_bulk_room(struct shm_writer *writer)
 {
-    if (writer->bulk == NULL || atomic_load_explicit(&writer->segment->bulk_ready,
-                                                     memory_order_acquire) !=
-                                    writer->bulk_generation)
+    if (writer->bulk == NULL ||
+        atomic_load_explicit(&writer->segment->bulk_ready, memory_order_acquire) !=
+            writer->bulk_generation)
         return 0;
     uint32_t taken = atomic_load_explicit(&writer->segment->bulk_taken, memory_order_acquire);
     if (writer->bulk_written - taken > writer->bulk_written - writer->bulk_taken)
@@ -104,8 +104,7 @@ void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_
     if (first < length)
         memcpy(writer->bulk, (const uint8_t *)bytes + first, length - first);
     writer->bulk_written += length;
-    publish(writer, 1,
-            (uint32_t)BULK | writer->bulk_generation << GENERATION_SHIFT | length);
+    publish(writer, 1, (uint32_t)BULK | writer->bulk_generation << GENERATION_SHIFT | length);
 }
 
 bool slu_soft_shm_wakes_reader(struct shm_writer *writer)

@@ -28,10 +28,10 @@
 
 /* All words of a line have one writer, but for the flags, which say who sets and who clears. */
 struct shm_segment {
-    _Alignas(SHM_LINE) atomic_uint taken; /* slots, ever; by the reader */
-    atomic_uint bulk_taken;               /* bytes, ever; likewise */
-    atomic_uint bulk_ready;               /* the generation that is mapped; likewise; 0: none */
-    _Alignas(SHM_LINE) atomic_uint armed; /* set by the reader, which sleeps then */
+    _Alignas(SHM_LINE) atomic_uint taken;  /* slots, ever; by the reader */
+    atomic_uint bulk_taken;                /* bytes, ever; likewise */
+    atomic_uint bulk_ready;                /* the generation that is mapped; likewise; 0: none */
+    _Alignas(SHM_LINE) atomic_uint armed;  /* set by the reader, which sleeps then */
     _Alignas(SHM_LINE) atomic_uint hungry; /* set by the writer, which waits for room */
     _Alignas(SHM_LINE) uint8_t slots[SHM_SLOTS][SHM_LINE];
 };
@@ -45,7 +45,7 @@ struct shm_writer {
     uint32_t taken;              /* as far as we have looked */
     uint8_t *bulk;               /* ours; NULL: there is none */
     uint32_t bulk_generation;    /* of this one, or the last; from 1 */
-    uint32_t bulk_written; /* bytes, ever, of this one */
+    uint32_t bulk_written;       /* bytes, ever, of this one */
     uint32_t bulk_taken;
 };
 

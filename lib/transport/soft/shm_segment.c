@@ -75,8 +75,7 @@ static bool is_sound(int fd, size_t bytes)
     struct stat stat;
     struct statfs system;
     int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) != 0 ||
-        fstatfs(fd, &system) != 0)
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) != 0 || fstatfs(fd, &system) != 0)
         return false;
     return system.f_type == TMPFS_MAGIC && stat.st_size == (off_t)bytes &&
            (uint64_t)stat.st_blocks * 512 >= bytes;

@@ -91,7 +91,7 @@ struct soft_context {
     struct slu_identity who;
     uint64_t identity; /* random; its Unix socket is named after it */
     atomic_ullong generation;
-    bool shares; /* near peers may have shared memory with us */
+    bool shares;             /* near peers may have shared memory with us */
     struct soft_qp *meeting; /* those that know whom they are to meet */
     atomic_bool meet_due;    /* the helper is to look at them now */
 };

@@ -268,7 +268,8 @@ static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
     slu_soft_keys_lock(context);
     uint32_t status = slu_soft_check_atomic(tcp->qp, frame->rkey, frame->addr, &pin);
     slu_soft_keys_unlock(context);
-    if (status == SLUICE_STATUS_SUCCESS && slu_soft_tcp_is_gone(pin, frame->addr, sizeof(uint64_t))) {
+    if (status == SLUICE_STATUS_SUCCESS &&
+        slu_soft_tcp_is_gone(pin, frame->addr, sizeof(uint64_t))) {
         slu_soft_unpin(pin);
         status = SLUICE_STATUS_REM_ACCESS_ERR;
     }
