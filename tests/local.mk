@@ -31,6 +31,7 @@ unthreaded_tests = \
 	%D%/test_exchange_secret \
 	%D%/test_forked \
 	%D%/test_host_file \
+	%D%/test_interleave \
 	%D%/test_launch \
 	%D%/test_misuse \
 	%D%/test_near \
@@ -65,6 +66,7 @@ exchange_tests = \
 	%D%/test_exchange_secret \
 	%D%/test_exchange_tcp \
 	%D%/test_host_file \
+	%D%/test_interleave \
 	%D%/test_launch \
 	%D%/test_pmi
 

@@ -31,7 +31,7 @@ int slu_soft_shm_make(size_t bytes, void **map);
 /* One of the peer's, which is closed; NULL: it is not what it must be, or there is no room. */
 void *slu_soft_shm_map(int fd, size_t bytes);
 void slu_soft_shm_unmap(void *map, size_t bytes);
-/* Sends bytes that a fresh socket takes, and a descriptor if it is not -1; 0 or a negative errno. */
+/* Sends a few bytes, and a descriptor if it is not -1; 0 or a negative errno. */
 int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd);
 
 /* shm_join.c */

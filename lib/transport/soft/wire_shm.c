@@ -10,8 +10,7 @@
 /* What is said over the socket, a byte each. */
 enum shm_word {
     WORD_BELL = 1, /* look */
-    WORD_BULK,     /* with a descriptor: here is a ring for what is large */
-    WORD_NO_BULK   /* it is given back */
+    WORD_BULK      /* with a descriptor: here is a ring for what is large */
 };
 
 /* Pieces from this on go through the bulk. */
@@ -395,14 +394,6 @@ static void take_bulk(struct soft_tcp *tcp, int fd)
                           memory_order_release);
 }
 
-static void give_up_bulk(struct soft_tcp *tcp)
-{
-    struct shm_reader *reader = &tcp->shm->reader;
-    atomic_store_explicit(&reader->segment->bulk_ready, 0, memory_order_relaxed);
-    slu_soft_shm_unmap((void *)(uintptr_t)reader->bulk, SHM_BULK_BYTES);
-    reader->bulk = NULL;
-}
-
 /* False: it makes no sense here. */
 static bool hear_word(struct soft_tcp *tcp, uint8_t word, int *fd)
 {
@@ -415,9 +406,6 @@ static bool hear_word(struct soft_tcp *tcp, uint8_t word, int *fd)
             return false;
         take_bulk(tcp, *fd);
         *fd = -1;
-        return true;
-    case WORD_NO_BULK:
-        give_up_bulk(tcp);
         return true;
     default:
         return false;
