@@ -66,7 +66,6 @@ exchange_tests = \
 	%D%/test_exchange_secret \
 	%D%/test_exchange_tcp \
 	%D%/test_host_file \
-	%D%/test_interleave \
 	%D%/test_launch \
 	%D%/test_pmi
 
