@@ -297,12 +297,12 @@ TEST(killed_ones_leave_nothing)
 
 static void limit_files(void)
 {
-    const struct rlimit limit = {4096, 4096};
+    const struct rlimit limit = {2048, 2048};
 
     require(setrlimit(RLIMIT_FSIZE, &limit) == 0, "%s", strerror(errno));
 }
 
-/* Rank 0 may make no file of more than a page, and so no segment. */
+/* Rank 0 may make no file of a page, and so no segment. */
 static void go_without(struct rank *rank)
 {
     struct shared_map maps[MAPS_MAX];

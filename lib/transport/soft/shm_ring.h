@@ -14,7 +14,7 @@
 
 #define SHM_LINE 64
 #ifndef SHM_SLOTS /* the test of all interleavings has fewer */
-#define SHM_SLOTS 125
+#define SHM_SLOTS 61
 #endif
 #define SHM_SEGMENT_BYTES ((3 + SHM_SLOTS) * SHM_LINE)
 /* Of the word before the bytes of a record. */
