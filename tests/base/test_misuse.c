@@ -5,7 +5,6 @@
  * and with SLUICE_MISUSE=abort dies of the same text, behind the name of the call;
  * a runtime error does not.
  */
-#include <ctype.h>
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
