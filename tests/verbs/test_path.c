@@ -103,12 +103,16 @@ TEST(defaults)
         require(infos[0].psn != infos[1].psn, "both sides begin with packet %u", infos[0].psn);
     } else if (current_wire() == WIRE_SELF) {
         require_number(infos[0], level, SLUICE_LEVEL_MEMORY);
-    } else {
+    } else if (current_wire() == WIRE_SHM) {
         /* Both are in this process, and so on one host. */
         char process[32];
         snprintf(process, sizeof(process), "process %d", (int)getpid());
-        require_number(infos[0], level, SLUICE_LEVEL_TCP);
+        require_number(infos[0], level, SLUICE_LEVEL_MEMORY);
         require(strcmp(infos[0].address, process) == 0, "%s", infos[0].address);
+    } else {
+        static const char tcp[] = "TCP 127.0.0.1 port ";
+        require_number(infos[0], level, SLUICE_LEVEL_TCP);
+        require(strncmp(infos[0].address, tcp, sizeof(tcp) - 1) == 0, "%s", infos[0].address);
     }
     pair_close(&pair);
 }
