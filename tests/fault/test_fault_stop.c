@@ -135,6 +135,8 @@ static void stop_in_traffic(struct rank *rank)
     struct traffic *traffic = calloc(1, sizeof(*traffic));
     require(traffic, "%u", rank->index);
     traffic_open(traffic, rank);
+    /* Each connection has a descriptor, also one on which nothing was said yet. */
+    require_result(sluice_multichannel_wait_connected(traffic->mesh.all, DEADLINE), 0);
     int fds = count_fds();
     rank_barrier(rank);
     if (rank->index == WORKER) {
