@@ -77,6 +77,23 @@ static int fail_wire(int error)
                     text.bytes);
 }
 
+/* Who could not go on has said why before it closed anything. */
+static int explain_wire(struct slu_passage *passage, int error, bool *heard)
+{
+    struct slu_text text;
+    int said = 0;
+
+    slu_text_save(&text);
+    if (!*heard && slu_passage_has_news(passage)) {
+        *heard = true;
+        said = slu_passage_hear(passage, NULL, 0);
+    }
+    if (said == -ECONNABORTED)
+        return said;
+    slu_text_restore(&text);
+    return fail_wire(error);
+}
+
 /*
  * Until the other side of each was heard. Who was woken meanwhile, as a multichannel may
  * be, is woken again afterwards. *heard: it had something to say, and said that it is done.
@@ -93,7 +110,7 @@ static int await_wires(const struct slu_joint *joint, struct slu_passage *passag
         if (waited == 0)
             i++;
         else if (waited != -ETIMEDOUT && waited != -EINTR)
-            error = fail_wire(waited);
+            error = explain_wire(passage, waited, heard);
         else if (slu_now() >= passage->until)
             error = fail_wire(-ETIMEDOUT);
         else
