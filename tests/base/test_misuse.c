@@ -44,11 +44,30 @@ static int error_of(const char *name)
         const char *name;
         int error;
     } errors[] = {
-        {NONE, 0},          {"E2BIG", E2BIG},       {"EACCES", EACCES},         {"EAGAIN", EAGAIN},
-        {"EBADF", EBADF},   {"EBUSY", EBUSY},       {"EFAULT", EFAULT},         {"EINTR", EINTR},
-        {"EINVAL", EINVAL}, {"EMSGSIZE", EMSGSIZE}, {"ENODEV", ENODEV},         {"ENOENT", ENOENT},
-        {"ENOMEM", ENOMEM}, {"ENOTCONN", ENOTCONN}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EPROTO", EPROTO},
-        {"ERANGE", ERANGE}, {"ESTALE", ESTALE},     {"ETIMEDOUT", ETIMEDOUT},
+        {NONE, 0},
+        {"E2BIG", E2BIG},
+        {"EACCES", EACCES},
+        {"EAGAIN", EAGAIN},
+        {"EBADF", EBADF},
+        {"EBUSY", EBUSY},
+        {"EFAULT", EFAULT},
+        {"EINTR", EINTR},
+        {"EINVAL", EINVAL},
+        {"EMSGSIZE", EMSGSIZE},
+        {"ENODEV", ENODEV},
+        {"ENOENT", ENOENT},
+        {"ENOMEM", ENOMEM},
+        {"ENOTCONN", ENOTCONN},
+        {"EOPNOTSUPP", EOPNOTSUPP},
+        {"EPROTO", EPROTO},
+        {"ERANGE", ERANGE},
+        {"ESTALE", ESTALE},
+        {"ETIMEDOUT", ETIMEDOUT},
+        {"EADDRINUSE", EADDRINUSE},
+        {"EADDRNOTAVAIL", EADDRNOTAVAIL},
+        {"ECONNABORTED", ECONNABORTED},
+        {"ECONNREFUSED", ECONNREFUSED},
+        {"ECONNRESET", ECONNRESET},
     };
     for (size_t i = 0; i < COUNT(errors); i++) {
         if (strcmp(errors[i].name, name) == 0) {

@@ -2,7 +2,7 @@
 /*
  * The errors of the list in sluice_errors(7), each with a call that is one of
  * it: misuse in mistakes.c, objects.c and ranks.c, runtime errors in
- * runtime.c.
+ * runtime.c, and both kinds of connecting by address in connect.c.
  */
 #ifndef MISUSE_MISTAKES_H
 #define MISUSE_MISTAKES_H
@@ -25,6 +25,7 @@ struct world {
     struct sluice_request request; /* a send */
     struct sluice_completion completion;
     struct sluice_handle handle;
+    struct sluice_listener *listener; /* of those that need one */
 };
 
 /* A row of the list, and a call that is one of it: its negative errno value. */
@@ -118,6 +119,45 @@ int no_ranks(struct world *world);
 int wrong_number_of_ranks(struct world *world);
 int group_that_descends(struct world *world);
 int no_such_rank(struct world *world);
+
+/* connect.c: mistakes with addresses and listeners, and what others do to both. */
+int null_listener(struct world *world);
+int null_incoming(struct world *world);
+int null_multichannel_to_connect(struct world *world);
+int null_peers_to_accept(struct world *world);
+int other_listener(struct world *world);
+int address_of_other_listener(struct world *world);
+int other_incoming(struct world *world);
+int close_other_listener(struct world *world);
+int refuse_other_incoming(struct world *world);
+int no_size_of_connect(struct world *world);
+int no_size_of_incoming_info(struct world *world);
+int wild_size_of_listen(struct world *world);
+int backlog_out_of_range(struct world *world);
+int too_much_private_data(struct world *world);
+int unknown_flag_of_listen(struct world *world);
+int unknown_flag_of_connect(struct world *world);
+int negative_timeout_of_listener(struct world *world);
+int negative_deadline_of_connect(struct world *world);
+int negative_deadline_of_accept(struct world *world);
+int too_many_to_connect(struct world *world);
+int no_port_to_listen(struct world *world);
+int no_port_to_connect(struct world *world);
+int socket_that_does_not_listen(struct world *world);
+int socket_that_is_not_of_tcp(struct world *world);
+int secret_for_all(struct world *world);
+int secret_too_short(struct world *world);
+int port_in_use(struct world *world);
+int address_of_nobody(struct world *world);
+int unknown_name(struct world *world);
+int nobody_listens(struct world *world);
+int other_kind_of_listener(struct world *world);
+int who_has_left(struct world *world);
+int who_gave_up(struct world *world);
+int woken_listener(struct world *world);
+int wrong_number_to_accept(struct world *world);
+int no_room_for_address(struct world *world);
+int nobody_comes(struct world *world);
 
 static inline int result_of(const void *object)
 {

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/* Connecting by address: mistakes of a program, and what others do to a right one. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mistakes.h"
+
+#define HERE "127.0.0.1:0"
+
+static const struct sluice_listen_attr open_door = {.size = sizeof(open_door), .secret_file = ""};
+static const struct sluice_connect_attr no_secret = {.size = sizeof(no_secret), .secret_file = ""};
+
+static struct sluice_listener *listener_at(const char *address)
+{
+    struct sluice_listener *listener = sluice_listen(address, &open_door);
+    require(listener, "%s", sluice_last_error());
+    return listener;
+}
+
+static const char *address_of(const struct sluice_listener *listener)
+{
+    static char address[64];
+    require(sluice_listener_address(listener, address, sizeof(address)) > 0, "%s",
+            sluice_last_error());
+    return address;
+}
+
+/* A thread that connects to a listener of this process, or tries to. */
+struct dialer {
+    pthread_t thread;
+    const char *address;
+    struct sluice_pd *pd;
+    int64_t deadline;
+};
+
+static void *dial(void *argument)
+{
+    struct dialer *dialer = argument;
+    (void)!sluice_connect(dialer->address, dialer->pd, NULL, &no_secret, dialer->deadline);
+    return NULL;
+}
+
+/* Who came within that time, or NULL. */
+static struct sluice_incoming *dialed(struct dialer *dialer, struct world *world,
+                                      struct sluice_listener *listener, int64_t deadline)
+{
+    *dialer = (struct dialer){
+        .address = address_of(listener), .pd = world->sides.pds[1], .deadline = deadline};
+    require(pthread_create(&dialer->thread, NULL, dial, dialer) == 0, "no thread");
+    return sluice_listener_next(listener, deadline);
+}
+
+static struct sluice_incoming *somebody(struct world *world)
+{
+    static struct dialer dialer;
+    struct sluice_incoming *incoming = dialed(&dialer, world, listener_at(HERE), DEADLINE);
+    require(incoming, "%s", sluice_last_error());
+    return incoming;
+}
+
+/* Mistakes. */
+
+int null_listener(struct world *world)
+{
+    (void)world;
+    return CALL(sluice_listener_wake)(NULL);
+}
+
+int null_incoming(struct world *world)
+{
+    return result_of(CALL(sluice_incoming_accept)(NULL, world->sides.pds[0], NULL, NULL, DEADLINE));
+}
+
+int null_multichannel_to_connect(struct world *world)
+{
+    uint32_t peer;
+    (void)world;
+    return CALL(sluice_connect_into)("127.0.0.1:1", NULL, NULL, DEADLINE, &peer, 1);
+}
+
+int null_peers_to_accept(struct world *world)
+{
+    return CALL(sluice_incoming_accept_into)(somebody(world), world->loop, NULL, DEADLINE, NULL, 1);
+}
+
+int other_listener(struct world *world)
+{
+    return result_of(
+        CALL(sluice_listener_next)((struct sluice_listener *)(void *)world->sides.pds[0], 0));
+}
+
+int address_of_other_listener(struct world *world)
+{
+    return CALL(sluice_listener_address)((struct sluice_listener *)(void *)world->sides.pds[0],
+                                         NULL, 0);
+}
+
+int other_incoming(struct world *world)
+{
+    struct sluice_incoming_info info = {.size = sizeof(info)};
+    return CALL(sluice_incoming_query)((struct sluice_incoming *)(void *)world->sides.pds[0],
+                                       &info);
+}
+
+int close_other_listener(struct world *world)
+{
+    CALL(sluice_listener_close)((struct sluice_listener *)(void *)world->sides.pds[0]);
+    return 0;
+}
+
+int refuse_other_incoming(struct world *world)
+{
+    CALL(sluice_incoming_refuse)((struct sluice_incoming *)(void *)world->sides.pds[0], "no");
+    return 0;
+}
+
+int no_size_of_connect(struct world *world)
+{
+    const struct sluice_connect_attr options = {.secret_file = ""};
+    return result_of(
+        CALL(sluice_connect)("127.0.0.1:1", world->sides.pds[0], NULL, &options, DEADLINE));
+}
+
+int no_size_of_incoming_info(struct world *world)
+{
+    struct sluice_incoming_info info = {.size = 0};
+    return CALL(sluice_incoming_query)(somebody(world), &info);
+}
+
+int wild_size_of_listen(struct world *world)
+{
+    const struct sluice_listen_attr attr = {.size = 0xcccccccc};
+    (void)world;
+    return result_of(CALL(sluice_listen)(HERE, &attr));
+}
+
+int backlog_out_of_range(struct world *world)
+{
+    const struct sluice_listen_attr attr = {.size = sizeof(attr), .backlog = 5000};
+    (void)world;
+    return result_of(CALL(sluice_listen)(HERE, &attr));
+}
+
+int too_much_private_data(struct world *world)
+{
+    const struct sluice_private_data data = {.bytes = SLUICE_PRIVATE_DATA_BYTES + 1};
+    const struct sluice_connect_attr options = {.size = sizeof(options), .own = &data};
+    return result_of(
+        CALL(sluice_connect)("127.0.0.1:1", world->sides.pds[0], NULL, &options, DEADLINE));
+}
+
+int unknown_flag_of_listen(struct world *world)
+{
+    const struct sluice_listen_attr attr = {.size = sizeof(attr), .flags = 8};
+    (void)world;
+    return result_of(CALL(sluice_listen)(HERE, &attr));
+}
+
+int unknown_flag_of_connect(struct world *world)
+{
+    const struct sluice_connect_attr options = {.size = sizeof(options), .flags = 8};
+    return result_of(
+        CALL(sluice_connect)("127.0.0.1:1", world->sides.pds[0], NULL, &options, DEADLINE));
+}
+
+int negative_timeout_of_listener(struct world *world)
+{
+    (void)world;
+    return result_of(CALL(sluice_listener_next)(listener_at(HERE), -1));
+}
+
+int negative_deadline_of_connect(struct world *world)
+{
+    return result_of(
+        CALL(sluice_connect)("127.0.0.1:1", world->sides.pds[0], NULL, &no_secret, -1));
+}
+
+int negative_deadline_of_accept(struct world *world)
+{
+    return result_of(
+        CALL(sluice_incoming_accept)(somebody(world), world->sides.pds[0], NULL, NULL, -1));
+}
+
+int too_many_to_connect(struct world *world)
+{
+    uint32_t peers[SLUICE_CONNECT_MOST + 1];
+    return CALL(sluice_connect_into)("127.0.0.1:1", world->loop, &no_secret, DEADLINE, peers,
+                                     SLUICE_CONNECT_MOST + 1);
+}
+
+int no_port_to_listen(struct world *world)
+{
+    (void)world;
+    return result_of(CALL(sluice_listen)("127.0.0.1", &open_door));
+}
+
+int no_port_to_connect(struct world *world)
+{
+    return result_of(
+        CALL(sluice_connect)("::1:5", world->sides.pds[0], NULL, &no_secret, DEADLINE));
+}
+
+/* The same number each time, which the text has. */
+static int listen_with(int fd)
+{
+    const struct sluice_listen_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_LISTEN_FD, .fd = STDIN_FILENO, .secret_file = ""};
+    require(dup2(fd, STDIN_FILENO) == STDIN_FILENO, "%s", strerror(errno));
+    return result_of(CALL(sluice_listen)(NULL, &attr));
+}
+
+int socket_that_does_not_listen(struct world *world)
+{
+    (void)world;
+    return listen_with(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+int socket_that_is_not_of_tcp(struct world *world)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const struct sockaddr unnamed = {.sa_family = AF_UNIX};
+    (void)world;
+    require(bind(fd, &unnamed, sizeof(sa_family_t)) == 0 && listen(fd, 1) == 0, "%s",
+            strerror(errno));
+    return listen_with(fd);
+}
+
+/* What others do. */
+
+static int listen_with_secret(const char *bytes, mode_t mode)
+{
+    char path[] = "/tmp/sluice-misuse-XXXXXX";
+    const struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = path};
+    int fd = mkstemp(path);
+    require(fd >= 0 && dprintf(fd, "%s", bytes) > 0 && fchmod(fd, mode) == 0, "%s",
+            strerror(errno));
+    int result = result_of(sluice_listen(HERE, &attr));
+    close(fd);
+    unlink(path);
+    return result;
+}
+
+int secret_for_all(struct world *world)
+{
+    (void)world;
+    return listen_with_secret("it is long enough, and all can read it", 0644);
+}
+
+int secret_too_short(struct world *world)
+{
+    (void)world;
+    return listen_with_secret("short", 0600);
+}
+
+int port_in_use(struct world *world)
+{
+    (void)world;
+    return result_of(sluice_listen(address_of(listener_at(HERE)), &open_door));
+}
+
+int address_of_nobody(struct world *world)
+{
+    (void)world;
+    return result_of(sluice_listen("240.0.0.1:0", &open_door));
+}
+
+int unknown_name(struct world *world)
+{
+    return result_of(
+        sluice_connect("nobody.invalid:1", world->sides.pds[0], NULL, &no_secret, DEADLINE));
+}
+
+/* It has a port of its own, so nobody else has it. */
+static int bind_raw(char address[64])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    require(bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0 &&
+                getsockname(fd, (struct sockaddr *)&at, &length) == 0,
+            "%s", strerror(errno));
+    snprintf(address, 64, "127.0.0.1:%d", ntohs(at.sin_port));
+    return fd;
+}
+
+int nobody_listens(struct world *world)
+{
+    char address[64];
+    int fd = bind_raw(address);
+    int result =
+        result_of(sluice_connect(address, world->sides.pds[0], NULL, &no_secret, DEADLINE));
+    close(fd);
+    return result;
+}
+
+static void *answer_otherwise(void *argument)
+{
+    static const char words[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+    int fd = accept(*(int *)argument, NULL, NULL);
+    (void)!write(fd, words, sizeof(words) - 1);
+    return NULL; /* it stays open until the process ends */
+}
+
+int other_kind_of_listener(struct world *world)
+{
+    static int fd;
+    char address[64];
+    pthread_t thread;
+    fd = bind_raw(address);
+    require(listen(fd, 1) == 0, "%s", strerror(errno));
+    require(pthread_create(&thread, NULL, answer_otherwise, &fd) == 0, "no thread");
+    return result_of(sluice_connect(address, world->sides.pds[0], NULL, &no_secret, DEADLINE));
+}
+
+/* It leaves when it was not let in for so long, which may be before it has come at all. */
+int who_has_left(struct world *world)
+{
+    struct sluice_listener *listener = listener_at(HERE);
+    struct sluice_incoming *incoming = NULL;
+    for (int64_t wait = SLUICE_MS(500); incoming == NULL && wait < DEADLINE; wait *= 2) {
+        struct dialer dialer;
+        incoming = dialed(&dialer, world, listener, wait);
+        require(pthread_join(dialer.thread, NULL) == 0, "no end");
+    }
+    require(incoming, "%s", sluice_last_error());
+    return result_of(sluice_incoming_accept(incoming, world->sides.pds[0], NULL, NULL, DEADLINE));
+}
+
+/* Lets them in until it is woken while it does so. */
+static void *give_up_accepting(void *argument)
+{
+    struct world *world = argument;
+    bool gave_up = false;
+    while (!gave_up) {
+        struct sluice_incoming *incoming = sluice_listener_next(world->listener, DEADLINE);
+        if (incoming == NULL) {
+            continue;
+        }
+        require_ok(sluice_listener_wake(world->listener));
+        gave_up =
+            sluice_incoming_accept(incoming, world->sides.pds[1], NULL, NULL, DEADLINE) == NULL;
+    }
+    return NULL;
+}
+
+int who_gave_up(struct world *world)
+{
+    struct sluice_channel *channel;
+    char address[64];
+    pthread_t thread;
+    world->listener = listener_at(HERE);
+    snprintf(address, sizeof(address), "%s", address_of(world->listener));
+    require(pthread_create(&thread, NULL, give_up_accepting, world) == 0, "no thread");
+    do {
+        channel = sluice_connect(address, world->sides.pds[0], NULL, &no_secret, DEADLINE);
+    } while (channel != NULL);
+    return result_of(channel);
+}
+
+int woken_listener(struct world *world)
+{
+    struct sluice_listener *listener = listener_at(HERE);
+    (void)world;
+    require_ok(sluice_listener_wake(listener));
+    return result_of(sluice_listener_next(listener, DEADLINE));
+}
+
+int wrong_number_to_accept(struct world *world)
+{
+    uint32_t peers[2];
+    return sluice_incoming_accept_into(somebody(world), world->loop, NULL, DEADLINE, peers, 2);
+}
+
+int no_room_for_address(struct world *world)
+{
+    char text[8];
+    (void)world;
+    return sluice_listener_address(listener_at(HERE), text, sizeof(text));
+}
+
+int nobody_comes(struct world *world)
+{
+    (void)world;
+    return result_of(sluice_listener_next(listener_at(HERE), 0));
+}
