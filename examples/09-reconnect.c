@@ -2,9 +2,9 @@
 /*
  * A server that survives its clients. Each reports to it, one message after the
  * other. One of them is killed now and then, with SIGKILL and without a word;
- * keep-alive tells the server, which removes it, goes on with the others, and adds it
- * again when it comes back. What is needed beside the library is a small socket over
- * which who comes says who it is, and the two swap their endpoints.
+ * keep-alive tells the server, which removes it, goes on with the others, and lets it
+ * in again when it comes back. Clients connect by address, and say who they are in
+ * their private data.
  *
  *   09-reconnect
  *
@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -20,16 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <sluice.h>
-
-#include "workers.h"
 
 #define CLIENTS 3u
 #define VICTIM 1u
@@ -39,12 +33,6 @@
 #define PAUSE_US 2000
 
 #define PATIENCE_NS SLUICE_S(30)
-
-/* What is said on the socket: who we are, and our endpoint; back comes the server's. */
-struct introduction {
-    uint32_t client;
-    struct sluice_endpoint endpoint;
-};
 
 struct report {
     uint32_t client;
@@ -66,75 +54,44 @@ static int complain_of_system(const char *what)
     return -1;
 }
 
-/* An address that is gone with its process. */
-static socklen_t make_address(const char *name, struct sockaddr_un *address)
-{
-    memset(address, 0, sizeof(*address));
-    address->sun_family = AF_UNIX;
-    snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "%s", name);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
-}
-
 /* The client. */
 
-static int call_server(const char *name)
+/* Says who it is. */
+static struct sluice_channel *come(const char *address, struct sluice_pd *pd, uint32_t client)
 {
-    struct sockaddr_un address;
-    socklen_t length = make_address(name, &address);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, length) == 0)
-        return fd;
-    complain_of_system("reach the server");
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
-/* Consumes what is prepared, which is new, or a channel that was reset. */
-static struct sluice_channel *introduce(struct sluice_prepared_channel *prepared, uint32_t client,
-                                        const char *name)
-{
-    struct introduction own = {.client = client};
-    struct sluice_endpoint server;
+    struct sluice_private_data own = {.bytes = sizeof(client)};
+    const struct sluice_connect_attr options = {.size = sizeof(options), .own = &own};
     struct sluice_channel *channel;
-    int fd = prepared != NULL ? call_server(name) : -1;
 
-    if (fd < 0 || sluice_prepared_channel_endpoint(prepared, &own.endpoint) != 0 ||
-        give(fd, &own, sizeof(own)) != 0 || take(fd, &server, sizeof(server)) != 0) {
-        sluice_prepared_channel_free(prepared);
-        channel = NULL;
-    } else {
-        channel = sluice_prepared_channel_handshake(prepared, &server);
-    }
-    if (fd >= 0)
-        close(fd);
-    /* The server is connected already; a client that comes first would wait here. */
-    if (channel == NULL || sluice_channel_wait_connected(channel, PATIENCE_NS) != 0) {
-        complain("client", "introduce itself");
-        sluice_channel_close(channel);
-        return NULL;
-    }
+    memcpy(own.data, &client, sizeof(client));
+    channel = sluice_connect(address, pd, &watchful, &options, PATIENCE_NS);
+    if (channel == NULL)
+        complain("client", "connect");
     return channel;
 }
 
 /* If the server took us for lost, because we were stopped for long say, we come back, too. */
-static int report_all(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t client,
-                      const char *name)
+static int report_all(const char *address, struct sluice_pd *pd, struct sluice_mr *mr,
+                      uint32_t client)
 {
+    struct sluice_channel *channel = come(address, pd, client);
     struct report *report = sluice_mr_addr(mr);
     struct sluice_sge sge;
 
     *report = (struct report){.client = client, .number = 1};
-    if (sluice_mr_sge(mr, 0, sizeof(*report), &sge) != 0)
-        return complain("client", "name the memory");
+    if (channel != NULL && sluice_mr_sge(mr, 0, sizeof(*report), &sge) != 0) {
+        complain("client", "name the memory");
+        sluice_channel_close(channel);
+        channel = NULL;
+    }
     while (channel != NULL && report->number <= REPORTS) {
         if (sluice_channel_send(channel, &sge, 1, PATIENCE_NS) == 0) {
             report->number++;
             usleep(PAUSE_US);
         } else {
             complain("client", "report");
-            channel = introduce(sluice_channel_reset(channel), client, name);
+            sluice_channel_close(channel);
+            channel = come(address, pd, client);
         }
     }
     if (channel == NULL)
@@ -144,7 +101,7 @@ static int report_all(struct sluice_channel *channel, struct sluice_mr *mr, uint
     return 0;
 }
 
-static int be_client(uint32_t client, const char *name)
+static int be_client(uint32_t client, const char *address)
 {
     struct sluice_context *context = sluice_context_open(NULL, NULL);
     struct sluice_pd *pd = context != NULL ? sluice_pd_alloc(context) : NULL;
@@ -155,8 +112,7 @@ static int be_client(uint32_t client, const char *name)
     if (mr == NULL)
         complain("client", "set up");
     else
-        result = report_all(introduce(sluice_channel_prepare(pd, &watchful), client, name), mr,
-                            client, name);
+        result = report_all(address, pd, mr, client);
     sluice_mr_deregister(mr);
     sluice_pd_free(pd);
     sluice_context_close(context);
@@ -176,18 +132,18 @@ struct client {
 };
 
 struct server {
-    char name[64];
-    int listener;
+    char address[64];
+    struct sluice_listener *listener;
     struct sluice_multichannel *all; /* who is there */
     struct client clients[CLIENTS];
 };
 
-/* A process of its own, and not a fork of this one, whose sockets it would have. */
+/* A process of its own, and not a fork of this one, whose connections it would have. */
 static int start_client(struct server *server, uint32_t number)
 {
     extern char **environ;
     char program[] = "09-reconnect", text[16];
-    char *const arguments[] = {program, server->name, text, NULL};
+    char *const arguments[] = {program, server->address, text, NULL};
 
     snprintf(text, sizeof(text), "%u", number);
     errno =
@@ -213,47 +169,50 @@ static void give_up(struct server *server, struct client *client)
     client->peer = -1;
 }
 
-/* One may come that is thought to be well, but knows better: it is given up first. */
-static int take_in(struct server *server, int fd)
+/* Which client it is, or NULL: it is none of ours. */
+static struct client *recognize(struct server *server, const struct sluice_incoming *incoming)
 {
-    struct introduction theirs;
-    struct sluice_endpoint ours;
-    struct client *client;
+    struct sluice_incoming_info info = {.size = sizeof(info)};
+    uint32_t number;
 
-    if (take(fd, &theirs, sizeof(theirs)) != 0 || theirs.client >= CLIENTS)
-        return 0; /* it has gone again, or is none of ours */
-    client = &server->clients[theirs.client];
-    give_up(server, client);
-    client->peer = sluice_multichannel_peer_add(server->all, &ours);
-    if (client->peer < 0)
-        return complain("server", "add");
-    client->receive.peer = (uint32_t)client->peer;
-    client->visits++;
-    if (sluice_multichannel_peer_handshake(server->all, client->receive.peer, &theirs.endpoint) !=
-            0 ||
-        expect_report(server, theirs.client) != 0) {
-        complain("server", "handshake");
-        give_up(server, client);
-        return 0;
+    if (sluice_incoming_query(incoming, &info) != 0 || info.private_data.bytes != sizeof(number))
+        return NULL;
+    memcpy(&number, info.private_data.data, sizeof(number));
+    return number < CLIENTS ? &server->clients[number] : NULL;
+}
+
+/* One may come that is thought to be well, but knows better: it is given up first. */
+static void take_in(struct server *server, struct sluice_incoming *incoming)
+{
+    struct client *client = recognize(server, incoming);
+    uint32_t number;
+
+    if (client == NULL) {
+        sluice_incoming_refuse(incoming, "no client of this server");
+        return;
     }
-    printf("client %u is connected\n", theirs.client);
-    /* Only now, so that the client finds us connected. */
-    give(fd, &ours, sizeof(ours));
-    return 0;
+    number = (uint32_t)(client - server->clients);
+    give_up(server, client);
+    if (sluice_incoming_accept_into(incoming, server->all, NULL, SLUICE_S(5), &client->receive.peer,
+                                    1) != 0) {
+        complain("server", "let a client in"); /* it has gone again, say */
+        return;
+    }
+    client->peer = (int)client->receive.peer;
+    client->visits++;
+    if (expect_report(server, number) != 0)
+        give_up(server, client);
+    else
+        printf("client %u is connected\n", number);
 }
 
 static int admit(struct server *server)
 {
-    const struct timeval patience = {.tv_sec = 5};
-    int fd = accept(server->listener, NULL, NULL);
-    int result;
+    struct sluice_incoming *incoming;
 
-    if (fd < 0)
-        return complain_of_system("accept");
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    result = take_in(server, fd);
-    close(fd);
-    return result;
+    while ((incoming = sluice_listener_next(server->listener, 0)) != NULL)
+        take_in(server, incoming);
+    return errno == ETIMEDOUT ? 0 : complain("server", "look who comes");
 }
 
 /* Somebody pulls the plug. */
@@ -305,7 +264,7 @@ static int all_heard(const struct server *server)
 static int sleep_for_both(struct server *server)
 {
     struct pollfd fds[2] = {{.fd = sluice_multichannel_fd(server->all), .events = POLLIN},
-                            {.fd = server->listener, .events = POLLIN}};
+                            {.fd = sluice_listener_fd(server->listener), .events = POLLIN}};
     struct timespec timeout;
     int64_t due;
 
@@ -358,15 +317,10 @@ static int tell(struct server *server, int result)
 
 static int open_listener(struct server *server)
 {
-    struct sockaddr_un address;
-    socklen_t length;
-
-    snprintf(server->name, sizeof(server->name), "sluice-09-reconnect-%ld", (long)getpid());
-    length = make_address(server->name, &address);
-    server->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (server->listener < 0 || bind(server->listener, (struct sockaddr *)&address, length) != 0 ||
-        listen(server->listener, CLIENTS) != 0)
-        return complain_of_system("listen");
+    server->listener = sluice_listen("127.0.0.1:0", NULL);
+    if (server->listener == NULL ||
+        sluice_listener_address(server->listener, server->address, sizeof(server->address)) < 0)
+        return complain("server", "listen");
     return 0;
 }
 
@@ -380,7 +334,7 @@ static struct sluice_multichannel *make_multichannel(struct sluice_pd *pd)
 
 static int be_server(struct sluice_pd *pd, struct sluice_mr *mr)
 {
-    struct server server = {.listener = -1};
+    struct server server = {.listener = NULL};
     int result = -1;
 
     for (uint32_t i = 0; i < CLIENTS; i++) {
@@ -400,8 +354,7 @@ static int be_server(struct sluice_pd *pd, struct sluice_mr *mr)
     else if (open_listener(&server) == 0)
         result = serve(&server);
     result = tell(&server, result);
-    if (server.listener >= 0)
-        close(server.listener);
+    sluice_listener_close(server.listener);
     sluice_multichannel_close(server.all);
     return result;
 }

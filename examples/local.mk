@@ -34,10 +34,6 @@ noinst_PROGRAMS += %D%/08-many-peers
 %C%_08_many_peers_LDADD = $(EXAMPLE_LIBS)
 
 noinst_PROGRAMS += %D%/09-reconnect
-%C%_09_reconnect_SOURCES = \
-	%D%/09-reconnect.c \
-	%D%/workers.c \
-	%D%/workers.h
 %C%_09_reconnect_LDADD = $(EXAMPLE_LIBS)
 
 noinst_PROGRAMS += %D%/10-node
