@@ -116,7 +116,7 @@ check 'a number that is none' ends_with 2 'iters 1x: must be a number of 1 to' "
 check 'a time that is none' ends_with 2 'duration -1: must be seconds' "$perf" --duration -1 send_lat
 check 'a level that is none' ends_with 2 'must be blocking, scoped or unpolled' "$perf" --level fast send_lat
 check 'a level that a work has not' ends_with 2 'barrier has no level' "$perf" --level unpolled barrier
-check 'a wire that is none' ends_with 2 'wire pigeon: must be auto or tcp' "$perf" --wire pigeon send_lat
+check 'a wire that is none' ends_with 2 'wire pigeon: must be auto, tcp or shm' "$perf" --wire pigeon send_lat
 check 'a size that is too small for a work' ends_with 2 'write_lat has at least 8 bytes' "$perf" --size 4 write_lat
 check 'a server with a work' ends_with 2 'takes no work' "$perf" --server send_lat
 check 'a client with peers' ends_with 2 'no --peers' "$perf" --peers 2 send_lat nowhere.invalid

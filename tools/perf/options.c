@@ -21,7 +21,7 @@
     "  --level L          blocking, scoped or unpolled (blocking)\n"                        \
     "  --window N         messages of a stream in flight to each peer (64)\n"               \
     "  --device D         such as soft or mlx5_0:1\n"                                       \
-    "  --wire W           of soft between processes: auto or tcp\n"                         \
+    "  --wire W           of soft between processes: auto, tcp or shm\n"                    \
     "  --wait W           adaptive, spin or event\n"                                        \
     "  --inline N         messages of at most N bytes are inline (0)\n"                     \
     "  --dirty            the sender writes each message before it sends it\n"              \
@@ -208,7 +208,7 @@ static int read_sizes(struct plan *plan, const char *text)
 
 static int set_wire(const char *text)
 {
-    static const char *const wires[] = {"auto", "tcp", NULL};
+    static const char *const wires[] = {"auto", "tcp", "shm", NULL};
     uint32_t place;
 
     if (read_word("wire", text, wires, &place) != 0)
