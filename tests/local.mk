@@ -59,7 +59,6 @@ quick_checks = \
 	%D%/check-style.sh \
 	%D%/check-symbols.sh
 
-# What differs where libsodium and jansson are not; scripts/test runs them there, too.
 # What differs where jansson is not; scripts/test runs them there, too.
 exchange_tests = \
 	%D%/test_exchange_root \
@@ -91,9 +90,12 @@ configure_checks = \
 source_checks = \
 	%D%/check-abi.sh \
 	%D%/check-headers.sh \
-	%D%/check-scripts.sh \
 	%D%/check-style.sh \
 	%D%/check-typestate.sh
+
+# What waits for long, and only concerns who changes scripts: scripts/test --full runs them.
+script_checks = \
+	%D%/check-scripts.sh
 
 # What the test programs share. One source or header a line, sorted.
 %C%_libtestsupport_la_SOURCES = \
@@ -149,6 +151,7 @@ EXTRA_DIST += \
 	$(build_checks) \
 	$(launch_checks) \
 	$(configure_checks) \
+	$(script_checks) \
 	$(source_checks) \
 	%D%/README.md \
 	%D%/abi/libsluice.abi \
