@@ -159,24 +159,30 @@ int run_groups(const char *name, const struct tests *groups, size_t count)
     return run_cases(name, cases, count);
 }
 
-int run_tests(const char *name, unsigned seconds)
+/* Those on which a program runs that runs on each, less one if SLUICE_TEST_WITHOUT names it. */
+static size_t list_wires(struct cases *cases, unsigned seconds, void (*add)(TCase *tcase))
 {
-    const struct tests groups[] = {
-        {"self", WIRE_SELF, seconds},
-        {"tcp", WIRE_TCP, seconds},
-        {"shm", WIRE_SHM, seconds},
-    };
-    return run_groups(name, groups, COUNT(groups));
+    static const char *const names[] = {"self", "tcp", "shm"};
+    static const enum wire wires[] = {WIRE_SELF, WIRE_TCP, WIRE_SHM};
+    const char *without = getenv("SLUICE_TEST_WITHOUT");
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        if (!without || strcmp(names[i], without) != 0) {
+            cases[count++] = (struct cases){names[i], wires[i], seconds, add};
+        }
+    }
+    return count;
 }
 
 int run_on_wires(const char *name, unsigned seconds, void (*add)(TCase *tcase))
 {
-    const struct cases cases[] = {
-        {"self", WIRE_SELF, seconds, add},
-        {"tcp", WIRE_TCP, seconds, add},
-        {"shm", WIRE_SHM, seconds, add},
-    };
-    return run_cases(name, cases, COUNT(cases));
+    struct cases cases[3];
+    return run_cases(name, cases, list_wires(cases, seconds, add));
+}
+
+int run_tests(const char *name, unsigned seconds)
+{
+    return run_on_wires(name, seconds, NULL);
 }
 
 struct sluice_context *open_context(void)

@@ -37,3 +37,4 @@ lib_libsluice_la_SOURCES += \
 	%D%/wire_self.c \
 	%D%/wire_shm.c \
 	%D%/wire_tcp.c
+EXTRA_DIST += %D%/README.md
