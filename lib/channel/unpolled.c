@@ -7,10 +7,9 @@
 int sluice_channel_post(struct sluice_channel *channel, const struct sluice_request *requests,
                         uint32_t count, int64_t deadline, struct sluice_handle *handles)
 {
-    struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
-
-    return slu_is_channel(channel) ? slu_post(channel->base.engine, &source, deadline, handles)
-                                   : slu_not_a_channel(channel);
+    return slu_is_channel(channel)
+               ? slu_post_requests(channel->base.engine, requests, count, deadline, handles)
+               : slu_not_a_channel(channel);
 }
 
 int sluice_channel_send_unpolled(struct sluice_channel *channel, const struct sluice_sge *sges,

@@ -15,37 +15,36 @@
 /* And events of the device are looked for once in so many rounds in which nothing came. */
 #define IDLE_ROUNDS 4096
 
-void slu_entry_failed(const struct slu_peer *peer, struct slu_entry *entry)
+void slu_slot_failed(const struct slu_peer *peer, struct slu_slot *slot)
 {
+    enum sluice_error_class error_class;
+
     /* What was due when its peer was failed for a deadline missed that deadline itself. */
-    if (entry->status == SLUICE_STATUS_WR_FLUSH_ERR && !entry->marks.passed &&
-        peer->cause_status == SLUICE_STATUS_DEADLINE && entry->deadline <= peer->failed_at)
-        entry->status = SLUICE_STATUS_DEADLINE;
-    entry->marks.flags = 0;
-    entry->marks.cause = peer->cause_status;
+    if (slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR && !slot->passed &&
+        peer->cause_status == SLUICE_STATUS_DEADLINE && slot->deadline <= peer->failed_at)
+        slot->result.status = SLUICE_STATUS_DEADLINE;
+    error_class = slu_class_of(slot->result.status, slot->result.opcode);
+    slot->result.error_class = error_class;
+    slot->result.bytes = 0;
+    slot->result.error = slu_class_error(error_class);
+    slot->result.cause = peer->cause_status;
 }
 
-static inline void return_credits(struct slu_engine *engine, struct slu_peer *peer,
-                                  enum slu_queue queue, struct slu_entry *entry, uint32_t count)
+static void return_credit(struct slu_peer *peer, struct slu_pool *pool, struct slu_slot *slot,
+                          enum slu_queue queue)
 {
-    entry->posted -= count;
-    peer->free[queue] += count;
-    engine->cq_free[queue] += count;
+    slot->posted--;
+    peer->free[queue]++;
+    pool->cq_free++;
 }
 
-static void end_entry(struct slu_engine *engine, struct slu_peer *peer, struct slu_ring *ring,
-                      uint64_t id, struct slu_entry *entry)
+static inline void end_slot(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
+                            enum slu_queue queue)
 {
-    slu_entry_end(engine, peer, ring, slu_ring_queue(slu_id_ring(id)), id, entry,
-                  (enum slu_owner)entry->owner, entry->marks.failed);
-}
-
-void slu_fail_unposted(struct slu_engine *engine, struct slu_peer *peer, uint64_t id,
-                       struct slu_entry *entry)
-{
-    if (!entry->marks.failed)
-        slu_entry_fail(entry, SLUICE_STATUS_WR_FLUSH_ERR, 0);
-    end_entry(engine, peer, &peer->rings[slu_id_ring(id)], id, entry);
+    if (SLU_UNLIKELY(slot->result.status != SLUICE_STATUS_SUCCESS))
+        slu_slot_failed(peer, slot);
+    slu_list_remove(&engine->pools[queue], &peer->posted[queue], slot);
+    slu_slot_done(engine, queue, slot);
 }
 
 /*
@@ -53,13 +52,16 @@ void slu_fail_unposted(struct slu_engine *engine, struct slu_peer *peer, uint64_
  * proves that those before it were done, should they not have been reported.
  */
 static void retire_unsignaled(struct slu_engine *engine, struct slu_peer *peer,
-                              struct slu_ring *ring, uint64_t id)
+                              struct slu_slot *slot)
 {
-    while (ring->oldest != id) {
-        struct slu_entry *earlier = slu_ring_entry(ring, ring->oldest);
+    struct slu_pool *pool = &engine->pools[SLU_SEND_QUEUE];
 
-        return_credits(engine, peer, SLU_SEND_QUEUE, earlier, earlier->posted);
-        end_entry(engine, peer, ring, ring->oldest, earlier);
+    while (peer->posted[SLU_SEND_QUEUE].head != (uint32_t)(slot - pool->slots)) {
+        struct slu_slot *earlier = &pool->slots[peer->posted[SLU_SEND_QUEUE].head];
+
+        while (earlier->posted > 0)
+            return_credit(peer, pool, earlier, SLU_SEND_QUEUE);
+        end_slot(engine, peer, earlier, SLU_SEND_QUEUE);
     }
 }
 
@@ -67,10 +69,12 @@ static void retire_unsignaled(struct slu_engine *engine, struct slu_peer *peer,
  * One that was flushed proves nothing. Those before it that were not reported
  * may be done or not, in time or not: they are cancelled when their peer is drained.
  */
-static void mark_unknown(const struct slu_ring *ring, uint64_t id)
+static void mark_unknown(struct slu_engine *engine, const struct slu_slot *slot)
 {
-    for (uint64_t at = ring->oldest; at != id; at += SLU_ID_STEP)
-        slu_ring_entry(ring, at)->marks.passed = true;
+    struct slu_slot *slots = engine->pools[SLU_SEND_QUEUE].slots;
+
+    for (uint32_t at = slot->prev; at != SLU_NONE && !slots[at].passed; at = slots[at].prev)
+        slots[at].passed = true;
 }
 
 /*
@@ -78,20 +82,20 @@ static void mark_unknown(const struct slu_ring *ring, uint64_t id)
  * unless that one knows better. When a port is down, devices give one of two
  * statuses that only mean that the request failed.
  */
-static void assign_async_error(struct slu_peer *peer, struct slu_entry *entry)
+static void assign_async_error(struct slu_peer *peer, struct slu_slot *slot)
 {
-    bool vague = entry->status == SLUICE_STATUS_WR_FLUSH_ERR ||
-                 (!peer->cause_inferred && (entry->status == SLUICE_STATUS_RETRY_EXC_ERR ||
-                                            entry->status == SLUICE_STATUS_LOC_QP_OP_ERR));
+    bool vague = slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR ||
+                 (!peer->cause_inferred && (slot->result.status == SLUICE_STATUS_RETRY_EXC_ERR ||
+                                            slot->result.status == SLUICE_STATUS_LOC_QP_OP_ERR));
 
     if (!peer->async_error_pending || !vague)
         return;
     peer->async_error_pending = false;
-    entry->status = peer->cause_status;
-    entry->vendor = peer->cause_vendor;
+    slot->result.status = peer->cause_status;
+    slot->result.vendor = peer->cause_vendor;
 }
 
-static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct slu_entry *entry,
+static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
                       const struct slu_wc *wc)
 {
     uint32_t status = wc->status;
@@ -104,89 +108,68 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
     /* A queue pair that fails without saying why has lost its peer. */
     if (inferred)
         status = SLUICE_STATUS_RETRY_EXC_ERR;
-    slu_entry_fail(entry, status, wc->vendor);
-    assign_async_error(peer, entry);
-    slu_peer_fail(engine, peer, status, entry->opcode, wc->vendor);
+    if (slot->result.status == SLUICE_STATUS_SUCCESS ||
+        slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR) {
+        slot->result.status = status;
+        slot->result.vendor = wc->vendor;
+    }
+    assign_async_error(peer, slot);
+    slu_peer_fail(engine, peer, status, slot->result.opcode, wc->vendor);
     peer->cause_inferred |= inferred;
 }
 
-/* What is no plain success: of no request, of a part of one, or not in order; or a failure. */
-static __attribute__((noinline)) void dispatch_rare(struct slu_engine *engine,
-                                                    const struct slu_wc *wc)
+static inline void take_received(struct slu_slot *slot, const struct slu_wc *wc)
 {
-    struct slu_entry *entry = slu_entry_find(engine, wc->id);
-    enum slu_queue queue = slu_ring_queue(slu_id_ring(wc->id));
-    struct slu_ring *ring;
+    slot->result.bytes = wc->bytes;
+    slot->result.flags = wc->flags & SLU_RECEIVED_FLAGS;
+    slot->result.immediate = wc->immediate;
+}
+
+static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
+{
+    struct slu_slot *slot = slu_slot_find(engine, wc->id);
+    enum slu_queue queue;
     struct slu_peer *peer;
 
-    if (entry == NULL || entry->state != SLU_ENTRY_PENDING || entry->posted == 0) {
+    if (SLU_UNLIKELY(slot == NULL || slot->posted == 0)) {
         engine->discarded += !slu_probe_ended(engine, wc);
         return;
     }
-    peer = &engine->peers[slu_id_peer(wc->id)];
-    ring = &peer->rings[slu_id_ring(wc->id)];
-    if (wc->id != ring->oldest && queue == SLU_SEND_QUEUE) {
+    queue = slu_slot_queue(slot);
+    peer = &engine->peers[slot->result.peer];
+    if (queue == SLU_SEND_QUEUE && slot->prev != SLU_NONE) {
         if (wc->status == SLUICE_STATUS_WR_FLUSH_ERR)
-            mark_unknown(ring, wc->id);
+            mark_unknown(engine, slot);
         else
-            retire_unsignaled(engine, peer, ring, wc->id);
+            retire_unsignaled(engine, peer, slot);
     }
-    return_credits(engine, peer, queue, entry, 1);
-    if (wc->status != SLUICE_STATUS_SUCCESS) {
-        fail_work(engine, peer, entry, wc);
+    return_credit(peer, &engine->pools[queue], slot, queue);
+    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
+        fail_work(engine, peer, slot, wc);
     } else if (queue == SLU_RECEIVE_QUEUE) {
-        entry->bytes = wc->bytes;
-        entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
-        entry->marks.immediate = wc->immediate;
+        take_received(slot, wc);
     }
-    if (entry->posted == 0 && !entry->marks.unfinished)
-        end_entry(engine, peer, ring, wc->id, entry);
+    if (slot->posted == 0 && !slot->unfinished)
+        end_slot(engine, peer, slot, queue);
 }
 
-static SLU_INLINE void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
+static void abandon_queue(struct slu_engine *engine, struct slu_peer *peer, enum slu_queue queue)
 {
-    uint64_t id = wc->id;
-    uint32_t number = slu_id_ring(id);
-    uint32_t index = slu_id_peer(id);
-    struct slu_peer *peer = &engine->peers[index];
-    struct slu_ring *ring = &peer->rings[number];
-    struct slu_entry *entry;
+    struct slu_pool *pool = &engine->pools[queue];
+    uint32_t next = peer->posted[queue].head;
 
-    if (SLU_LIKELY(number == SLU_SEND_QUEUE && index < engine->peer_count)) {
-        entry = slu_ring_entry(ring, id);
-        if (SLU_LIKELY(slu_is_plain_success(ring, entry, wc))) {
-            slu_entry_succeed(engine, peer, ring, SLU_SEND_QUEUE, wc, entry,
-                              (enum slu_owner)entry->owner);
-            return;
-        }
-    } else if (SLU_LIKELY(number == SLU_RECEIVE_QUEUE && index < engine->peer_count)) {
-        entry = slu_ring_entry(ring, id);
-        if (SLU_LIKELY(slu_is_plain_success(ring, entry, wc))) {
-            slu_entry_succeed(engine, peer, ring, SLU_RECEIVE_QUEUE, wc, entry,
-                              (enum slu_owner)entry->owner);
-            return;
-        }
-    }
-    dispatch_rare(engine, wc);
-}
+    while (next != SLU_NONE) {
+        struct slu_slot *slot = &pool->slots[next];
 
-static void abandon_ring(struct slu_engine *engine, struct slu_peer *peer, uint32_t number)
-{
-    struct slu_ring *ring = &peer->rings[number];
-    uint64_t end = ring->next;
-
-    for (uint64_t id = ring->oldest; id != end; id += SLU_ID_STEP) {
-        struct slu_entry *entry = slu_ring_entry(ring, id);
-
-        if (entry->state != SLU_ENTRY_PENDING)
-            continue;
-        return_credits(engine, peer, slu_ring_queue(number), entry, entry->posted);
-        if (!entry->marks.failed)
-            slu_entry_fail(entry, SLUICE_STATUS_WR_FLUSH_ERR, 0);
-        assign_async_error(peer, entry);
+        next = slot->next;
+        while (slot->posted > 0)
+            return_credit(peer, pool, slot, queue);
+        if (slot->result.status == SLUICE_STATUS_SUCCESS)
+            slot->result.status = SLUICE_STATUS_WR_FLUSH_ERR;
+        assign_async_error(peer, slot);
         /* The call that posts its parts has yet to see that no more will follow. */
-        if (!entry->marks.unfinished)
-            end_entry(engine, peer, ring, id, entry);
+        if (!slot->unfinished)
+            end_slot(engine, peer, slot, queue);
     }
 }
 
@@ -197,15 +180,20 @@ void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer)
     peer->qp = NULL;
     peer->drain_by = SLUICE_FOREVER;
     slu_probe_abandon(engine, peer);
-    for (uint32_t i = 0; i < SLU_RINGS; i++)
-        abandon_ring(engine, peer, i);
+    abandon_queue(engine, peer, SLU_SEND_QUEUE);
+    abandon_queue(engine, peer, SLU_RECEIVE_QUEUE);
 }
 
-/* The queue pair has work requests. */
 static bool holds_work(const struct slu_engine *engine, const struct slu_peer *peer)
 {
-    return peer->free[SLU_SEND_QUEUE] != engine->attr.send_depth ||
-           peer->free[SLU_RECEIVE_QUEUE] != engine->attr.receive_depth;
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        const struct slu_pool *pool = &engine->pools[queue];
+
+        for (uint32_t i = peer->posted[queue].head; i != SLU_NONE; i = pool->slots[i].next)
+            if (pool->slots[i].posted > 0)
+                return true;
+    }
+    return false;
 }
 
 /* Failed peers that kept work longer than the drain bound. */
@@ -228,21 +216,19 @@ static void end_drains(struct slu_engine *engine, int64_t now)
 static void check_deadlines(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
 {
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        const struct slu_ring *ring = &peer->rings[queue];
+        const struct slu_pool *pool = &engine->pools[queue];
 
-        for (uint64_t id = ring->oldest; id != ring->next; id += SLU_ID_STEP) {
-            const struct slu_entry *entry = slu_ring_entry(ring, id);
+        for (uint32_t i = peer->posted[queue].head; i != SLU_NONE; i = pool->slots[i].next) {
+            const struct slu_slot *slot = &pool->slots[i];
 
-            if (entry->state != SLU_ENTRY_PENDING)
-                continue;
-            if (entry->deadline <= now) {
-                engine->scope.expired |= entry->owner == SLU_OWNER_SCOPE;
-                slu_peer_note_late(engine, peer, entry->time);
-                slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, entry->opcode, 0);
+            if (slot->deadline <= now) {
+                engine->scope.expired |= slot->owner == SLU_OWNER_SCOPE;
+                slu_peer_note_late(engine, peer, slot->time);
+                slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, slot->result.opcode, 0);
                 return;
             }
-            if (entry->deadline < engine->next_deadline)
-                engine->next_deadline = entry->deadline;
+            if (slot->deadline < engine->next_deadline)
+                engine->next_deadline = slot->deadline;
         }
     }
 }
@@ -272,7 +258,7 @@ static void fail_all(struct slu_engine *engine, int error)
     }
 }
 
-int slu_take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int count)
+static int take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int count)
 {
     if (SLU_UNLIKELY(count < 0)) {
         fail_all(engine, count);
@@ -283,7 +269,38 @@ int slu_take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int coun
     return count;
 }
 
-/* What an event of the device has told of is known before what the queue has. */
+/*
+ * Of the slot that a call waits for alone: its success, if it is the next to end
+ * of its queue, is seen at once, and passes by the list of what is done.
+ */
+static inline bool complete_awaited(struct slu_engine *engine, struct slu_slot *slot,
+                                    const struct slu_wc *wc)
+{
+    enum slu_queue queue = slu_slot_queue(slot);
+    struct slu_pool *pool = &engine->pools[queue];
+    struct slu_peer *peer = &engine->peers[slot->result.peer];
+
+    if (wc->id != slot->id || wc->status != SLUICE_STATUS_SUCCESS ||
+        slot->state != SLU_SLOT_PENDING || slot->prev != SLU_NONE || slot->posted != 1 ||
+        slot->unfinished || slot->result.status != SLUICE_STATUS_SUCCESS)
+        return false;
+    return_credit(peer, pool, slot, queue);
+    if (queue == SLU_RECEIVE_QUEUE)
+        take_received(slot, wc);
+    slu_list_remove(pool, &peer->posted[queue], slot);
+    if (slot->owner == SLU_OWNER_CALL) {
+        slu_slot_done(engine, queue, slot);
+        return true;
+    }
+    slu_count_success(peer, slot->result.opcode, slot->result.bytes);
+    pool->pending--;
+    if (slot->owner == SLU_OWNER_SCOPE)
+        engine->scope.pending--;
+    atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
+    slu_list_push(pool, &pool->free, slot);
+    return true;
+}
+
 static inline int poll_queue(struct slu_engine *engine, struct slu_wc *wcs, uint32_t count)
 {
     if (SLU_UNLIKELY(atomic_load_explicit(&engine->cq->alerted, memory_order_relaxed)))
@@ -292,18 +309,36 @@ static inline int poll_queue(struct slu_engine *engine, struct slu_wc *wcs, uint
     return engine->transport->cq_poll(engine->cq, wcs, count);
 }
 
-int slu_poll_queue(struct slu_engine *engine, uint32_t most)
+static int poll_batch(struct slu_engine *engine)
 {
     struct slu_wc wcs[BATCH];
-    int count = poll_queue(engine, wcs, most < BATCH ? most : BATCH);
+    int count = poll_queue(engine, wcs, BATCH);
 
-    return count == 0 ? 0 : slu_take_batch(engine, wcs, count);
+    return count == 0 ? 0 : take_batch(engine, wcs, count);
+}
+
+/* Inline, because who waits polls often, and mostly for nothing. */
+static inline int poll_one(struct slu_engine *engine, struct slu_slot *slot)
+{
+    struct slu_wc wc;
+    int count = poll_queue(engine, &wc, 1);
+
+    if (SLU_LIKELY(count == 0))
+        return 0;
+    return SLU_LIKELY(count == 1) && complete_awaited(engine, slot, &wc)
+               ? 1
+               : take_batch(engine, &wc, count);
+}
+
+int slu_poll_for(struct slu_engine *engine, struct slu_slot *slot)
+{
+    return slot == NULL ? poll_batch(engine) : poll_one(engine, slot);
 }
 
 /* Bounded, because nothing is posted meanwhile. */
 void slu_progress_all(struct slu_engine *engine)
 {
-    while (slu_poll_queue(engine, BATCH) == BATCH)
+    while (poll_batch(engine) == BATCH)
         ;
 }
 
@@ -328,7 +363,7 @@ static void check_clock(struct slu_engine *engine)
         end_drains(engine, now);
 }
 
-bool slu_look_at_clock(struct slu_engine *engine, int count)
+static inline bool look_at_clock(struct slu_engine *engine, int count)
 {
     /* Who never sleeps, or only polls, must hear of a dead device all the same. */
     if (SLU_UNLIKELY(count == 0 && ++engine->idle_polls % IDLE_ROUNDS == 0))
@@ -338,21 +373,23 @@ bool slu_look_at_clock(struct slu_engine *engine, int count)
     return count > 0;
 }
 
-bool slu_progress(struct slu_engine *engine)
+bool slu_look_at_clock(struct slu_engine *engine, int count)
 {
-    return slu_look_at_clock(engine, slu_poll_queue(engine, BATCH));
+    return look_at_clock(engine, count);
 }
 
-void slu_poll_for(struct slu_engine *engine, const struct slu_entry *entry)
+bool slu_progress(struct slu_engine *engine)
 {
-    struct slu_wc wc;
-    int count = poll_queue(engine, &wc, 1);
+    return slu_look_at_clock(engine, poll_batch(engine));
+}
 
-    if (SLU_LIKELY(count == 1))
-        dispatch(engine, &wc);
-    else if (count < 0)
-        count = slu_take_batch(engine, &wc, count);
-    /* No clock is needed for what is there. */
-    if (entry->state == SLU_ENTRY_PENDING || ++engine->busy_polls >= BUSY_POLLS)
-        slu_look_at_clock(engine, count);
+bool slu_progress_with(struct slu_engine *engine, const struct slu_wc *wcs, int count)
+{
+    return slu_look_at_clock(engine, take_batch(engine, wcs, count));
+}
+
+bool slu_look_for_slot(struct slu_engine *engine, struct slu_slot *slot)
+{
+    look_at_clock(engine, poll_one(engine, slot));
+    return slot->state != SLU_SLOT_PENDING;
 }

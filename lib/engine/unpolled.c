@@ -7,35 +7,43 @@
 
 #include "engine/engine.h"
 
+/* What the first requests of a list need of the pools; what they need of peers is in the peers. */
+struct need {
+    uint32_t parts[SLU_QUEUES];
+    uint32_t slots[SLU_QUEUES];
+};
+
 /* 0: the request fits after what was counted, and is counted; else why not. */
-static int add_need(struct slu_engine *engine, const struct slu_item *item,
-                    uint32_t need[SLU_QUEUES])
+static int add_need(struct slu_engine *engine, const struct slu_item *item, struct need *need)
 {
     enum slu_queue queue = slu_item_queue(item);
+    const struct slu_pool *pool = &engine->pools[queue];
     struct slu_peer *peer = &engine->peers[item->peer];
     uint32_t parts = slu_item_parts(engine, item);
 
     if (peer->state != SLUICE_STATE_READY)
         return -ENOTCONN;
     if (peer->free[queue] - peer->need[queue] < parts ||
-        engine->cq_free[queue] - need[queue] < parts)
+        pool->cq_free - need->parts[queue] < parts ||
+        pool->size - pool->pending == need->slots[queue])
         return -EAGAIN;
     peer->need[queue] += parts;
-    need[queue] += parts;
+    need->parts[queue] += parts;
+    need->slots[queue]++;
     return 0;
 }
 
 /* How many requests from the first one on can be posted; *why not all, or 0. */
 static uint32_t count_prefix(struct slu_engine *engine, const struct slu_source *source, int *why)
 {
-    uint32_t need[SLU_QUEUES] = {0};
+    struct need need = {0};
     struct slu_item item;
     uint32_t count = 0;
 
     *why = 0;
     while (*why == 0 && count < source->count) {
         slu_source_item(source, count, &item);
-        *why = add_need(engine, &item, need);
+        *why = add_need(engine, &item, &need);
         count += *why == 0;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -66,13 +74,13 @@ static int fail_room(const struct slu_engine *engine, const struct slu_item *ite
     uint32_t depth = slu_queue_depth(engine, queue);
     uint32_t parts = slu_item_parts(engine, item);
 
-    if (parts > depth || parts > engine->cq_size[queue])
+    if (parts > depth || parts > engine->pools[queue].size)
         return slu_fail(
             E2BIG,
             "%s peer %u: %llu bytes need %u parts, the send queue has room for %u: raise "
             "send_depth, or move less at a time",
             slu_opcode_phrase(item->opcode), item->peer, (unsigned long long)item->bytes, parts,
-            depth < engine->cq_size[queue] ? depth : engine->cq_size[queue]);
+            depth < engine->pools[queue].size ? depth : engine->pools[queue].size);
     engine->peers[item->peer].counts.queue_full++;
     if (engine->peers[item->peer].free[queue] < parts)
         return slu_fail(EAGAIN,
@@ -105,197 +113,68 @@ static int fail_first(struct slu_engine *engine, const struct slu_source *source
     return why == -ENOTCONN ? fail_peer(engine, &item) : fail_room(engine, &item);
 }
 
-/* Receives come before sends, so what can be posted of both is counted first. */
-static uint32_t post_mixed(struct slu_engine *engine, const struct slu_source *source,
-                           struct slu_prefix *prefix)
+static int post_prefix(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
+                       struct sluice_handle *handles)
 {
     int why;
+    uint32_t count = count_prefix(engine, source, &why);
+    int64_t due;
 
-    prefix->count = count_prefix(engine, source, &why);
     /* Room that has come back in the meantime counts. */
     if (why == -EAGAIN) {
         slu_progress(engine);
-        prefix->count = count_prefix(engine, source, &why);
+        count = count_prefix(engine, source, &why);
     }
-    prefix->counted = true;
-    if (prefix->count > 0) {
-        slu_post_prefix(engine, source, prefix, SLU_RECEIVE_QUEUE);
-        slu_post_prefix(engine, source, prefix, SLU_SEND_QUEUE);
-    }
-    prefix->why = why;
-    return prefix->count;
-}
-
-/* All of one queue: posted as far as there is room, which may have come back meanwhile. */
-static uint32_t post_alike(struct slu_engine *engine, const struct slu_source *source,
-                           struct slu_prefix *prefix, enum slu_queue queue)
-{
-    uint32_t count = slu_post_prefix(engine, source, prefix, queue);
-
-    if (SLU_UNLIKELY(prefix->why == -EAGAIN)) {
-        slu_progress(engine);
-        prefix->from = count;
-        count = slu_post_prefix(engine, source, prefix, queue);
-    }
-    return count;
-}
-
-static int post_source(struct slu_engine *engine, const struct slu_source *source, int queues,
-                       int64_t deadline, struct sluice_handle *handles)
-{
-    struct slu_prefix prefix = {.count = source->count,
-                                .time = deadline,
-                                .deadline = slu_after(deadline),
-                                .handles = handles};
-    uint32_t count =
-        SLU_UNLIKELY(queues == (1 << SLU_SEND_QUEUE | 1 << SLU_RECEIVE_QUEUE))
-            ? post_mixed(engine, source, &prefix)
-            : post_alike(engine, source, &prefix,
-                         queues == 1 << SLU_SEND_QUEUE ? SLU_SEND_QUEUE : SLU_RECEIVE_QUEUE);
-
-    if (SLU_UNLIKELY(count == 0))
-        return fail_first(engine, source, prefix.why);
-    if (SLU_UNLIKELY(prefix.why == -EAGAIN))
+    if (count == 0)
+        return fail_first(engine, source, why);
+    if (why == -EAGAIN)
         engine->peers[slu_source_peer(source, count)].counts.queue_full++;
+    due = slu_after(deadline);
+    slu_post_owned(engine, source, 0, count, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM, deadline, due,
+                   handles);
+    slu_post_owned(engine, source, 0, count, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, deadline, due,
+                   handles);
     return (int)count;
-}
-
-/* A list of one that is right, and has room. queue is a constant. */
-static SLU_INLINE void post_one(struct slu_engine *engine, struct slu_peer *peer,
-                                const enum slu_queue queue, const struct sluice_request *request,
-                                uint32_t opcode, uint64_t bytes, int64_t deadline,
-                                struct sluice_handle *handle)
-{
-    const struct slu_item item = {.request = request,
-                                  .sges = slu_request_sges(request),
-                                  .remote = &request->remote,
-                                  .opcode = opcode};
-    struct slu_ring *ring = &peer->rings[queue];
-    struct slu_receive_wr receive, *bad_receive;
-    struct slu_send_wr send, *bad_send;
-    uint64_t id = ring->next;
-    struct slu_entry *entry = slu_entry_take(engine, ring, queue, opcode, item.sges,
-                                             slu_key_count(request), bytes, SLU_OWNER_PROGRAM);
-    int error;
-
-    slu_engine_enter(engine);
-    if (queue == SLU_RECEIVE_QUEUE) {
-        slu_fill_receive(&receive, id, item.sges, request->sge_count);
-        receive.next = NULL;
-        error = engine->transport->post_receive(peer->qp, &receive, &bad_receive);
-    } else {
-        slu_fill_send(&send, id, &item, item.sges, request->sge_count);
-        send.next = NULL;
-        error = engine->transport->post_send(peer->qp, &send, &bad_send);
-    }
-    /* Nobody looks at the rest before the next poll: it is filled in while the device works. */
-    entry->user_data = request->user_data;
-    entry->time = deadline;
-    entry->deadline = deadline == SLUICE_FOREVER ? SLUICE_FOREVER : slu_after(deadline);
-    entry->posted = 1;
-    peer->free[queue]--;
-    engine->cq_free[queue]--;
-    if (entry->deadline < engine->next_deadline)
-        engine->next_deadline = entry->deadline;
-    if (handle != NULL)
-        *handle = (struct sluice_handle){.id = id, .owner = engine->tag};
-    if (SLU_UNLIKELY(error < 0))
-        slu_post_refused(engine, peer, entry, error);
-    slu_engine_leave(engine);
-}
-
-/* Whether it was a list of one that is right, and had room. */
-static SLU_INLINE bool post_plain(struct slu_engine *engine, const struct slu_source *source,
-                                  int64_t deadline, struct sluice_handle *handle)
-{
-    const struct sluice_request *request = source->lists[0];
-    struct slu_peer *peer;
-    uint32_t opcode;
-    uint64_t bytes;
-
-    if (source->count != 1 || source->multicast || request == NULL || deadline <= 0 ||
-        engine->scope.open)
-        return false;
-    opcode = source->opcodes[0] != SLUICE_OP_NONE ? source->opcodes[0] : request->opcode;
-    if (!slu_request_is_plain(engine, request, opcode))
-        return false;
-    peer = &engine->peers[request->peer];
-    bytes = slu_sge_bytes(slu_request_sges(request), request->sge_count);
-    if (peer->state != SLUICE_STATE_READY ||
-        !slu_post_room(engine, peer, slu_opcode_queue(opcode), 1))
-        return false;
-    if (opcode == SLUICE_OP_RECEIVE)
-        post_one(engine, peer, SLU_RECEIVE_QUEUE, request, opcode, bytes, deadline, handle);
-    else
-        post_one(engine, peer, SLU_SEND_QUEUE, request, opcode, bytes, deadline, handle);
-    return true;
-}
-
-static __attribute__((noinline)) int post_list(struct slu_engine *engine,
-                                               const struct slu_source *source, int64_t deadline,
-                                               struct sluice_handle *handles)
-{
-    int result = slu_scope_check(engine);
-
-    if (result == 0)
-        result = slu_source_check(engine, source, deadline);
-    if (result <= 0)
-        return result;
-    slu_engine_enter(engine);
-    result = SLU_UNLIKELY(deadline == 0) ? fail_expired(engine, source)
-                                         : post_source(engine, source, result, deadline, handles);
-    slu_engine_leave(engine);
-    return result;
 }
 
 int slu_post(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
              struct sluice_handle *handles)
 {
-    return post_plain(engine, source, deadline, handles)
-               ? 1
-               : post_list(engine, source, deadline, handles);
+    int result = slu_scope_check(engine);
+
+    if (result == 0)
+        result = slu_source_check(engine, source, deadline);
+    if (result < 0 || source->count == 0)
+        return result;
+    slu_engine_enter(engine);
+    result = deadline == 0 ? fail_expired(engine, source)
+                           : post_prefix(engine, source, deadline, handles);
+    slu_engine_leave(engine);
+    return result;
 }
 
-static int check_room(const struct sluice_completion *completions, uint32_t count)
+int slu_post_remote(struct slu_engine *engine, struct sluice_request *request,
+                    const struct sluice_remote_mr *remote, int64_t deadline,
+                    struct sluice_handle *handle)
 {
+    if (SLU_UNLIKELY(remote == NULL))
+        return slu_no_remote(request->opcode);
+    request->remote = *remote;
+    return slu_post_one(engine, request, deadline, handle);
+}
+
+int slu_poll_owner(struct slu_engine *engine, enum slu_slot_owner owner,
+                   struct sluice_completion *completions, uint32_t count)
+{
+    uint32_t taken = 0;
+
     if (count > INT32_MAX)
         return slu_misuse(EINVAL, "count %u is above 2^31 - 1", count);
     if (count > 0 && completions == NULL)
         return slu_misuse(EINVAL, "completions must not be NULL for a count of %u", count);
-    return 0;
-}
-
-/* What comes while nothing older waits to be seen goes straight to where it is wanted. */
-static uint32_t poll_into(struct slu_engine *engine, enum slu_owner owner,
-                          struct sluice_completion *completions, uint32_t count)
-{
-    if (owner != SLU_OWNER_PROGRAM || engine->failure_count > 0 ||
-        engine->orders[owner].unseen > 0) {
-        slu_progress(engine);
-        return 0;
-    }
-    engine->sink.next = completions;
-    engine->sink.left = count;
-    slu_progress(engine);
-    count -= engine->sink.left;
-    engine->sink.left = 0;
-    return count;
-}
-
-int slu_poll_owner(struct slu_engine *engine, enum slu_owner owner,
-                   struct sluice_completion *completions, uint32_t count)
-{
-    uint32_t taken;
-    int error;
-
-    if (SLU_UNLIKELY(count > INT32_MAX || completions == NULL)) {
-        error = check_room(completions, count);
-        if (error < 0)
-            return error;
-    }
     slu_engine_enter(engine);
     slu_wake_seen(engine);
-    taken = poll_into(engine, owner, completions, count);
+    slu_progress(engine);
     while (taken < count && slu_take_done(engine, owner, &completions[taken]))
         taken++;
     slu_engine_leave(engine);
@@ -313,7 +192,7 @@ int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, u
 /* Work of the program that will have a result to be taken. */
 static bool awaits_results(const struct slu_engine *engine)
 {
-    return engine->pending[SLU_SEND_QUEUE] + engine->pending[SLU_RECEIVE_QUEUE] >
+    return engine->pools[SLU_SEND_QUEUE].pending + engine->pools[SLU_RECEIVE_QUEUE].pending >
            engine->scope.pending + engine->detached;
 }
 
@@ -321,8 +200,9 @@ static bool next_ready(void *argument)
 {
     const struct slu_engine *engine = argument;
 
-    return engine->orders[SLU_OWNER_PROGRAM].unseen > 0 || engine->failure_count > 0 ||
-           !awaits_results(engine);
+    return engine->pools[SLU_SEND_QUEUE].done[SLU_OWNER_PROGRAM].head != SLU_NONE ||
+           engine->pools[SLU_RECEIVE_QUEUE].done[SLU_OWNER_PROGRAM].head != SLU_NONE ||
+           engine->failure_count > 0 || !awaits_results(engine);
 }
 
 static int await_next(struct slu_engine *engine, int64_t timeout,
@@ -376,8 +256,8 @@ int slu_flush(struct slu_engine *engine, int64_t timeout)
     ready = slu_wait_interruptible(engine, all_complete, engine, slu_after(timeout));
     if (ready == 0)
         ready = slu_fail(ETIMEDOUT, "still pending: %s",
-                         slu_say_pending(engine->pending[SLU_SEND_QUEUE],
-                                         engine->pending[SLU_RECEIVE_QUEUE], pending));
+                         slu_say_pending(engine->pools[SLU_SEND_QUEUE].pending,
+                                         engine->pools[SLU_RECEIVE_QUEUE].pending, pending));
     slu_engine_leave(engine);
     return ready > 0 ? 0 : ready;
 }

@@ -70,53 +70,34 @@ void slu_nap(struct slu_engine *engine, int64_t until)
     sleep_on_queue(engine, false, until);
 }
 
-/* What is waited for: that ready() says so, or that one request is not pending any more. */
-struct awaited {
-    const struct slu_entry *entry; /* or NULL */
-    bool (*ready)(void *argument);
-    void *argument;
-};
-
-static inline bool is_ready(const struct awaited *awaited)
-{
-    return awaited->entry != NULL ? awaited->entry->state != SLU_ENTRY_PENDING
-                                  : awaited->ready(awaited->argument);
-}
-
-/* Of one request the next completion is wanted, and of many all there are. */
-static inline uint32_t batch_of(const struct awaited *awaited)
-{
-    return awaited->entry != NULL ? 1 : UINT32_MAX;
-}
-
 /*
  * Polls several times for one look at the clock, which costs more than a poll. No
  * pause instruction: it costs as much as several polls, and under emulation, or
  * in a guest that is watched for such loops, many times that.
  */
-static int spin(struct slu_engine *engine, uint32_t most)
+static int spin(struct slu_engine *engine, struct slu_slot *slot)
 {
     int count = 0;
 
     for (int i = 0; i < SPIN_POLLS && count == 0; i++)
-        count = slu_poll_queue(engine, most);
+        count = slu_poll_for(engine, slot);
     return count;
 }
 
-/* 1: ready, 0: the time is up, -EINTR: woken. */
-static int wait_until(struct slu_engine *engine, const struct awaited *awaited, bool interruptible,
-                      int64_t until)
+/* slot is the one that is waited for, or NULL. 1: ready, 0: the time is up, -EINTR: woken. */
+static inline int wait_until(struct slu_engine *engine, struct slu_slot *slot,
+                             bool (*ready)(void *argument), void *argument, bool interruptible,
+                             int64_t until)
 {
-    uint32_t most = batch_of(awaited);
     bool spinning = false;
     int64_t spin_until = 0;
     int64_t now;
 
     for (;;) {
-        int count = spinning ? spin(engine, most) : slu_poll_queue(engine, most);
+        int count = spinning ? spin(engine, slot) : slu_poll_for(engine, slot);
         bool busy = slu_look_at_clock(engine, count);
 
-        if (is_ready(awaited))
+        if (ready(argument))
             return 1;
         if (interruptible && is_woken(engine)) {
             slu_wake_seen(engine);
@@ -141,31 +122,38 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
 bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
               int64_t until)
 {
-    const struct awaited awaited = {.ready = ready, .argument = argument};
-
-    return wait_until(engine, &awaited, false, until) > 0;
+    return wait_until(engine, NULL, ready, argument, false, until) > 0;
 }
 
 int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
                            int64_t until)
 {
-    const struct awaited awaited = {.ready = ready, .argument = argument};
-
-    return wait_until(engine, &awaited, true, until);
+    return wait_until(engine, NULL, ready, argument, true, until);
 }
 
-int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, bool interruptible,
-                   int64_t until)
+/* A slot does not leave its request while that is pending. */
+static bool slot_ready(void *argument)
 {
-    const struct awaited awaited = {.entry = entry};
+    const struct slu_slot *slot = argument;
 
-    return wait_until(engine, &awaited, interruptible, until);
+    return slot->state != SLU_SLOT_PENDING;
 }
 
-static bool has_unseen(const struct slu_engine *engine, enum slu_owner owner)
+bool slu_wait_slot(struct slu_engine *engine, struct slu_slot *slot, int64_t until)
 {
-    if (engine->orders[owner].unseen > 0)
-        return true;
+    return wait_until(engine, slot, slot_ready, slot, false, until) > 0;
+}
+
+int slu_wait_slot_interruptible(struct slu_engine *engine, struct slu_slot *slot, int64_t until)
+{
+    return wait_until(engine, slot, slot_ready, slot, true, until);
+}
+
+static bool has_unseen(const struct slu_engine *engine, enum slu_slot_owner owner)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++)
+        if (engine->pools[queue].done[owner].head != SLU_NONE)
+            return true;
     for (uint32_t i = 0; i < SLU_FAILURES && engine->failure_count > 0; i++)
         if (engine->failures[i].id != 0 && engine->failures[i].owner == owner)
             return true;
@@ -193,7 +181,7 @@ static bool is_over(const struct slu_engine *engine)
 static bool has_something(struct slu_engine *engine)
 {
     struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
-    enum slu_owner owner = engine->scope.open ? SLU_OWNER_SCOPE : SLU_OWNER_PROGRAM;
+    enum slu_slot_owner owner = engine->scope.open ? SLU_OWNER_SCOPE : SLU_OWNER_PROGRAM;
 
     if (has_unseen(engine, owner))
         return true;

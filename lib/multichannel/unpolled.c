@@ -8,10 +8,8 @@ int sluice_multichannel_post(struct sluice_multichannel *multichannel,
                              const struct sluice_request *requests, uint32_t count,
                              int64_t deadline, struct sluice_handle *handles)
 {
-    struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
-
     return slu_is_multichannel(multichannel)
-               ? slu_post(multichannel->base.engine, &source, deadline, handles)
+               ? slu_post_requests(multichannel->base.engine, requests, count, deadline, handles)
                : slu_not_a_multichannel(multichannel);
 }
 
