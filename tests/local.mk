@@ -82,6 +82,13 @@ build_checks = \
 	%D%/check-symbols.sh \
 	%D%/check-verbs.sh
 
+# Those of which a sanitizer shows nothing that the programs do not show.
+uninstrumented_checks = \
+	%D%/check-connect.sh \
+	%D%/check-examples.sh \
+	%D%/check-manual.sh \
+	%D%/check-perf.sh
+
 # Checks of configure, one a line, sorted. They take long: scripts/test runs them once.
 configure_checks = \
 	%D%/check-linkage.sh

@@ -8,15 +8,27 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fork.h"
 
 #define LABEL_BYTES 16
 
+/*
+ * libsodium has a lock of its own, which sodium_init() takes each time: a child of fork(2)
+ * would wait for ever for a thread that is not there.
+ */
+static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
+static bool ready; /* under the lock */
+
 int slu_proof_init(void)
 {
+    bool done;
+
     _Static_assert(SLU_PROOF_BYTES == crypto_auth_hmacsha256_BYTES, "the size of a proof");
-    if (sodium_init() < 0)
-        return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
-    return 0;
+    slu_fork_lock(&lock);
+    ready = ready || sodium_init() >= 0;
+    done = ready;
+    pthread_mutex_unlock(&lock.lock);
+    return done ? 0 : slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
 }
 
 void slu_proof_make(const uint8_t *key, size_t key_bytes, const char *label,
