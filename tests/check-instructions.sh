@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The library executes no more instructions for a blocking send than it may.
+# The library executes no more instructions for a call than it may.
 . "${srcdir:-.}/tests/tap.sh"
 
 # counted CASE: bench/instructions can count it, and finds nothing above a budget.

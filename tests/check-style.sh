@@ -45,6 +45,12 @@ long_files() {
   xargs wc -l <"$tmp/c" | awk '$1 > 600 && $2 != "total" { print $2 ": " $1 " lines" }'
 }
 
+# What the engine is inside is its own, and that of the reports of scopes.
+outsiders() {
+  xargs grep -l '#include "engine/\(inside\|inline\|progress\|chain\)\.h"' <"$tmp/c" |
+    grep -v -x -e 'lib/engine/[^/]*' -e lib/scope/report.c -e 'tests/engine/[^/]*' || :
+}
+
 # A source that no local.mk names is not built, or not in the release.
 unlisted() {
   while read -r file; do
@@ -111,6 +117,7 @@ check 'no line is over 100 columns' silent long_lines
 check 'no line ends in blanks' silent trailing_space
 check 'no function is over 80 lines' silent long_functions
 check 'no file is over 600 lines' silent long_files
+check 'nothing but the engine looks into it' silent outsiders
 check 'every source is in a local.mk' silent unlisted
 check 'every source has its license line' silent no_license
 check 'sizeof has parentheses around types alone' silent parted_sizeof

@@ -26,8 +26,11 @@ static inline int slu_not_a_channel(const struct sluice_channel *channel)
 /* NULL with a text if it is no channel. */
 static inline struct slu_engine *slu_engine_of(const struct sluice_channel *channel)
 {
-    if (slu_is_channel(channel))
+    if (slu_is_channel(channel)) {
+        if (channel->base.engine == NULL)
+            __builtin_unreachable();
         return channel->base.engine;
+    }
     slu_not_a_channel(channel);
     return NULL;
 }

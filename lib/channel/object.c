@@ -7,14 +7,14 @@
 #include <stdlib.h>
 
 struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uint32_t peers,
-                                       uint32_t spare, const struct sluice_channel_attr *attr)
+                                       uint32_t own, const struct sluice_channel_attr *attr)
 {
     struct slu_channel *object = calloc(1, sizeof *object);
 
     if (object == NULL)
         return slu_fail_null(ENOMEM, "no memory for a %schannel",
                              magic == SLU_MAGIC_PREPARED_CHANNEL ? "" : "multi");
-    object->engine = slu_engine_create(pd, peers, spare, attr);
+    object->engine = slu_engine_create(pd, peers, own, attr);
     if (object->engine == NULL) {
         free(object);
         return NULL;

@@ -15,9 +15,9 @@ struct slu_channel {
     struct slu_engine *engine;
 };
 
-/* NULL with a text and errno. spare is of slu_engine_create(). */
+/* NULL with a text and errno. own is of slu_engine_create(). */
 struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uint32_t peers,
-                                       uint32_t spare, const struct sluice_channel_attr *attr);
+                                       uint32_t own, const struct sluice_channel_attr *attr);
 void slu_channel_destroy(struct slu_channel *object);
 
 /* With the engine entered meanwhile: what a handshake and a reset do with one peer. */
@@ -34,23 +34,18 @@ static inline int slu_channel_send(struct slu_engine *engine, uint32_t peer,
                                    const struct sluice_sge *sges, uint32_t sge_count,
                                    const uint32_t *immediate, int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = SLUICE_OP_SEND,
-                             .flags = immediate != NULL ? SLUICE_IMMEDIATE : 0,
-                             .immediate = immediate != NULL ? *immediate : 0,
-                             .sges = sges,
-                             .sge_count = sge_count};
-
-    return SLU_LIKELY(engine != NULL) ? slu_submit_send(engine, peer, &wr, deadline) : -EINVAL;
+    return SLU_LIKELY(engine != NULL)
+               ? slu_submit_send(engine, sges, sge_count, deadline, peer, immediate)
+               : -EINVAL;
 }
 
 static inline int slu_channel_receive(struct slu_engine *engine, uint32_t peer,
                                       const struct sluice_sge *sges, uint32_t sge_count,
                                       int64_t deadline, struct sluice_completion *completion)
 {
-    struct slu_receive_wr wr = {.sges = sges, .sge_count = sge_count};
-
-    return SLU_LIKELY(engine != NULL) ? slu_submit_receive(engine, peer, &wr, deadline, completion)
-                                      : -EINVAL;
+    return SLU_LIKELY(engine != NULL)
+               ? slu_submit_receive(engine, sges, sge_count, deadline, completion, peer)
+               : -EINVAL;
 }
 
 /* A write or a read. */
@@ -59,14 +54,14 @@ static inline int slu_channel_move(struct slu_engine *engine, uint32_t opcode, u
                                    const struct sluice_remote_mr *remote, const uint32_t *immediate,
                                    int64_t deadline)
 {
-    struct slu_send_wr wr = {.opcode = opcode,
-                             .flags = immediate != NULL ? SLUICE_IMMEDIATE : 0,
-                             .immediate = immediate != NULL ? *immediate : 0,
-                             .sges = sges,
-                             .sge_count = sge_count};
-
-    return SLU_LIKELY(engine != NULL) ? slu_submit_remote(engine, peer, &wr, remote, deadline)
-                                      : -EINVAL;
+    if (SLU_UNLIKELY(engine == NULL))
+        return -EINVAL;
+    if (opcode == SLUICE_OP_READ)
+        return slu_submit_read(engine, sges, sge_count, remote, deadline, peer);
+    if (immediate != NULL)
+        return slu_submit_write_immediate(engine, sges, sge_count, remote, deadline, peer,
+                                          *immediate);
+    return slu_submit_write(engine, sges, sge_count, remote, deadline, peer);
 }
 
 static inline int slu_channel_atomic(struct slu_engine *engine, uint32_t opcode, uint32_t peer,
@@ -76,9 +71,12 @@ static inline int slu_channel_atomic(struct slu_engine *engine, uint32_t opcode,
 {
     struct sluice_request request = {
         .opcode = opcode, .peer = peer, .sges = result, .sge_count = 1, .operand = {first, second}};
+    struct slu_source source = {.lists = {&request}, .counts = {1}, .count = 1};
 
-    return SLU_LIKELY(engine != NULL) ? slu_submit_atomic(engine, &request, remote, deadline)
-                                      : -EINVAL;
+    if (SLU_UNLIKELY(engine == NULL || remote == NULL))
+        return engine == NULL ? -EINVAL : slu_no_remote(opcode);
+    request.remote = *remote;
+    return slu_submit(engine, &source, deadline, NULL);
 }
 
 static inline int slu_channel_post(struct slu_engine *engine, uint32_t opcode, uint32_t peer,
@@ -87,7 +85,8 @@ static inline int slu_channel_post(struct slu_engine *engine, uint32_t opcode, u
 {
     struct sluice_request request = slu_request_of(opcode, peer, sges, sge_count);
 
-    return SLU_LIKELY(engine != NULL) ? slu_post_one(engine, &request, deadline, handle) : -EINVAL;
+    return SLU_LIKELY(engine != NULL) ? slu_post_request(engine, &request, deadline, handle)
+                                      : -EINVAL;
 }
 
 /* The same to a remote region; first and second are the operands of an atomic operation. */
@@ -101,8 +100,10 @@ static inline int slu_channel_post_remote(struct slu_engine *engine, uint32_t op
 
     request.operand[0] = first;
     request.operand[1] = second;
-    return SLU_LIKELY(engine != NULL) ? slu_post_remote(engine, &request, remote, deadline, handle)
-                                      : -EINVAL;
+    if (SLU_UNLIKELY(engine == NULL || remote == NULL))
+        return engine == NULL ? -EINVAL : slu_no_remote(opcode);
+    request.remote = *remote;
+    return slu_post_request(engine, &request, deadline, handle);
 }
 
 #endif

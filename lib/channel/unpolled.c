@@ -8,7 +8,7 @@ int sluice_channel_post(struct sluice_channel *channel, const struct sluice_requ
                         uint32_t count, int64_t deadline, struct sluice_handle *handles)
 {
     return slu_is_channel(channel)
-               ? slu_post_requests(channel->base.engine, requests, count, deadline, handles)
+               ? slu_post(channel->base.engine, requests, count, deadline, handles)
                : slu_not_a_channel(channel);
 }
 

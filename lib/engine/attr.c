@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 /* Of the struct in version 0.1: up to and with reserved. */
 #define FIRST_SIZE 112

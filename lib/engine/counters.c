@@ -2,7 +2,7 @@
 /* What a program is told of the counts that the engine keeps on its way. */
 #include "config.h"
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 /* Of sluice_counters in version 0.1. */
 #define FIRST_SIZE 456

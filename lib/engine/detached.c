@@ -1,47 +1,55 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests of our own beside the program's, detached from the start. */
+/*
+ * Requests of our own beside the program's, detached from the start. They have a ring of
+ * their own, so that none of them takes the place of a result that the program has not seen.
+ */
 #include "config.h"
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 
-/*
- * As long as some are in flight, another one must not take the place of a result that the
- * program has not seen: there are slots to spare. If none is, a program that has left all
- * slots to results has more of them than its queues are deep, and was told that the oldest
- * may go.
- */
-bool slu_has_room(const struct slu_engine *engine, uint32_t peer, uint32_t count)
+bool slu_has_room(const struct slu_engine *engine, uint32_t index, uint32_t count)
 {
-    const struct slu_pool *pool = &engine->pools[SLU_SEND_QUEUE];
-    uint32_t at = pool->free.head;
+    const struct slu_peer *peer = &engine->peers[index];
 
-    if (engine->peers[peer].free[SLU_SEND_QUEUE] < count || slu_pool_room(pool) < count)
-        return false;
-    if (count == 1 && engine->detached == 0)
-        return true;
-    while (count > 0 && at != SLU_NONE) {
-        at = pool->slots[at].next;
-        count--;
-    }
-    return count == 0;
+    return slu_post_room(engine, peer, SLU_SEND_QUEUE, count) &&
+           slu_ring_room(&peer->rings[SLU_OWN_RING]) >= count;
 }
 
-/* The last request to a peer is ours, if it did not fail at once. */
 uint64_t slu_post_detached(struct slu_engine *engine, const struct sluice_request *request)
 {
-    const struct slu_source source = {.lists = {request}, .counts = {1}, .count = 1};
-    const struct slu_list *posted = &engine->peers[request->peer].posted[SLU_SEND_QUEUE];
+    struct slu_peer *peer = &engine->peers[request->peer];
+    struct slu_ring *ring = &peer->rings[SLU_OWN_RING];
+    const struct slu_item item = {.request = request,
+                                  .sges = slu_request_sges(request),
+                                  .remote = &request->remote,
+                                  .peer = request->peer,
+                                  .opcode = request->opcode};
+    uint64_t id = ring->next;
+    struct slu_entry *entry;
+    struct slu_send_wr wr, *bad;
+    int error;
 
+    if (peer->state != SLUICE_STATE_READY)
+        return SLU_ID_REFUSED;
+    entry = slu_entry_begin(engine, ring, request->opcode, item.sges, slu_key_count(request),
+                            slu_sge_bytes(item.sges, request->sge_count), SLU_OWNER_NOBODY);
+    slu_count_taken(engine, SLU_SEND_QUEUE, SLU_OWNER_NOBODY, 1);
+    entry->deadline = entry->time = SLUICE_FOREVER;
+    entry->posted = 1;
     engine->detached++;
-    slu_post_owned(engine, &source, 0, 1, SLU_SEND_QUEUE, SLU_OWNER_NOBODY, SLUICE_FOREVER,
-                   SLUICE_FOREVER, NULL);
-    return posted->head != SLU_NONE ? engine->pools[SLU_SEND_QUEUE].slots[posted->tail].id
-                                    : SLU_QUEUE_BIT;
+    peer->free[SLU_SEND_QUEUE]--;
+    engine->cq_free[SLU_SEND_QUEUE]--;
+    slu_fill_send(&wr, id, &item, item.sges, request->sge_count);
+    wr.next = NULL;
+    error = engine->transport->post_send(peer->qp, &wr, &bad);
+    if (error < 0)
+        slu_post_refused(engine, peer, entry, error);
+    return id;
 }
 
 bool slu_is_pending(struct slu_engine *engine, uint64_t id)
 {
-    const struct slu_slot *slot = slu_slot_find(engine, id);
+    const struct slu_entry *entry = slu_entry_find(engine, id);
 
-    return slot != NULL && slot->state == SLU_SLOT_PENDING;
+    return entry != NULL && entry->state == SLU_ENTRY_PENDING;
 }

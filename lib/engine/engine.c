@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An engine as a whole: made of a completion queue, slots and peers; ended so
+ * An engine as a whole: made of a completion queue, rings and peers; ended so
  * that no buffer is left in flight.
  */
 #include "config.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/members.h"
+#include "engine/inside.h"
 
 uint64_t slu_next_tag(void)
 {
@@ -62,25 +62,30 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
                 "completion queue holds %u of %llu requests: %llu sends, %llu receives", max_depth,
                 (unsigned long long)total, (unsigned long long)sends, (unsigned long long)receives);
     }
-    engine->pools[SLU_SEND_QUEUE].cq_free = (uint32_t)sends;
-    engine->pools[SLU_RECEIVE_QUEUE].cq_free = (uint32_t)receives;
+    engine->cq_free[SLU_SEND_QUEUE] = engine->cq_size[SLU_SEND_QUEUE] = (uint32_t)sends;
+    engine->cq_free[SLU_RECEIVE_QUEUE] = engine->cq_size[SLU_RECEIVE_QUEUE] = (uint32_t)receives;
+    engine->places[SLU_SEND_QUEUE] = engine->cq_size[SLU_SEND_QUEUE];
+    engine->places[SLU_RECEIVE_QUEUE] = engine->cq_size[SLU_RECEIVE_QUEUE];
     engine->probe_room = engine->probe_limit;
     return (uint32_t)(sends + receives) + engine->probe_limit;
 }
 
-static int create_queues(struct slu_engine *engine, uint32_t spare)
+static int create_queues(struct slu_engine *engine)
 {
     const struct slu_tcontext *device = engine->pd->context->transport;
     uint32_t depth = share_queue(engine, device);
-    int error = 0;
 
-    for (int queue = 0; queue < SLU_QUEUES && error == 0; queue++)
-        error = slu_pool_create(&engine->pools[queue], (enum slu_queue)queue,
-                                engine->pools[queue].cq_free, queue == SLU_SEND_QUEUE ? spare : 0,
-                                engine->attr.max_sge);
-    if (error == 0)
-        error = slu_listed(
-            engine->transport->cq_create(engine->pd->context->transport, depth, &engine->cq));
+    return slu_listed(
+        engine->transport->cq_create(engine->pd->context->transport, depth, &engine->cq));
+}
+
+/* The own ones need no place for results, but one for each that is in flight. */
+static int create_rings(struct slu_engine *engine)
+{
+    int error = slu_places_grow(engine, engine->places, engine->peer_count);
+
+    for (uint32_t i = 0; i < engine->peer_count && error == 0; i++)
+        error = slu_rings_create(engine, engine->peers[i].rings, i);
     return error;
 }
 
@@ -93,6 +98,7 @@ static int create_peers(struct slu_engine *engine)
     engine->peers = calloc(engine->peer_room, sizeof *engine->peers);
     if (engine->peers == NULL)
         return slu_fail(ENOMEM, "no memory for %u peer%s", count, SLU_S(count));
+    error = create_rings(engine);
     for (uint32_t i = 0; i < count && error == 0; i++)
         error = slu_peer_identify(&engine->peers[i]);
     for (uint32_t i = 0; i < count; i++)
@@ -109,8 +115,9 @@ static bool uses_key(const struct slu_key_user *user, uint32_t lkey)
     const struct slu_engine *engine = slu_container_of(user, struct slu_engine, key_user);
     bool used = false;
 
-    for (int queue = 0; queue < SLU_QUEUES && !used; queue++)
-        used = slu_pool_uses_key(&engine->pools[queue], engine->attr.max_sge, lkey);
+    for (uint32_t i = 0; i < engine->peer_count && !used; i++)
+        for (uint32_t k = 0; k < SLU_RINGS && !used; k++)
+            used = slu_ring_uses_key(&engine->peers[i].rings[k], engine->attr.max_sge, lkey);
     return used;
 }
 
@@ -120,7 +127,7 @@ static void join_pd(struct slu_engine *engine)
     slu_pd_enter(engine->pd, &engine->key_user);
 }
 
-struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
+struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint32_t own,
                                      const struct sluice_channel_attr *attr)
 {
     struct slu_engine *engine;
@@ -134,7 +141,9 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     slu_pd_hold(pd);
     engine->pd = pd;
     engine->transport = pd->context->transport->transport;
+    engine->guarded = engine->transport->cq_enter != NULL;
     engine->tag = slu_next_tag();
+    engine->own_size = own;
     engine->peer_count = engine->present_count = peers;
     engine->next_deadline = engine->next_drain = engine->next_probe = SLUICE_FOREVER;
     engine->stalled[SLU_SEND_QUEUE] = engine->stalled[SLU_RECEIVE_QUEUE] = SLU_NONE;
@@ -143,7 +152,7 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     engine->max_plain =
         engine->attr.max_message < UINT32_MAX ? engine->attr.max_message : UINT32_MAX;
     if (error == 0)
-        error = create_queues(engine, spare);
+        error = create_queues(engine);
     if (error == 0)
         error = slu_scope_create(engine);
     if (error == 0)
@@ -192,8 +201,9 @@ void slu_engine_destroy(struct slu_engine *engine)
     if (engine->discarded > 0)
         slu_log(SLUICE_LOG_INFO, "%llu completions of unknown requests were discarded",
                 (unsigned long long)engine->discarded);
-    for (int queue = 0; queue < SLU_QUEUES; queue++)
-        slu_pool_destroy(&engine->pools[queue]);
+    for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++)
+        slu_rings_destroy(engine->peers[i].rings);
+    slu_places_destroy(engine);
     free(engine->peers);
     slu_pd_release(engine->pd);
     free(engine);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures that nobody has seen and whose slots were needed, and those of
+ * Failures that nobody has seen and whose places were needed, and those of
  * requests that never had one. Bounded: what an owner has had no look at for
  * longest goes first, and is counted.
  */
 #include "config.h"
 
-#include "engine/members.h"
+#include "engine/inside.h"
 
 /* The oldest of an owner; NULL if there is none. */
-static struct slu_failure *find_oldest(struct slu_engine *engine, enum slu_slot_owner owner)
+static struct slu_failure *find_oldest(struct slu_engine *engine, enum slu_owner owner)
 {
     struct slu_failure *oldest = NULL;
 
@@ -35,7 +35,7 @@ static void lose(struct slu_engine *engine, const struct slu_failure *failure)
             scope->lost_error = error;
         return;
     }
-    slu_counts_of(engine, &failure->completion)->forgotten++;
+    slu_counts_of(engine, failure->completion.peer, failure->completion.flags)->forgotten++;
     if (engine->failures_lost++ == 0)
         slu_log(SLUICE_LOG_WARN,
                 "more than %d failures that nobody looked at: the oldest are forgotten, first "
@@ -45,7 +45,7 @@ static void lose(struct slu_engine *engine, const struct slu_failure *failure)
 }
 
 /* A free place, else one that was seen, else the owner's oldest, else anybody's oldest. */
-static struct slu_failure *find_place(struct slu_engine *engine, enum slu_slot_owner owner)
+static struct slu_failure *find_place(struct slu_engine *engine, enum slu_owner owner)
 {
     struct slu_failure *place;
 
@@ -62,7 +62,7 @@ static struct slu_failure *find_place(struct slu_engine *engine, enum slu_slot_o
     return place;
 }
 
-static void keep(struct slu_engine *engine, uint64_t id, uint64_t number, enum slu_slot_owner owner,
+static void keep(struct slu_engine *engine, uint64_t id, uint64_t number, enum slu_owner owner,
                  uint32_t index, const struct sluice_completion *completion)
 {
     struct slu_failure *place = find_place(engine, owner);
@@ -75,16 +75,18 @@ static void keep(struct slu_engine *engine, uint64_t id, uint64_t number, enum s
     engine->failure_count++;
 }
 
-void slu_failure_keep_slot(struct slu_engine *engine, const struct slu_slot *slot)
+void slu_failure_keep_entry(struct slu_engine *engine, uint64_t id, const struct slu_entry *entry)
 {
-    keep(engine, slot->id, slot->done_number, (enum slu_slot_owner)slot->owner, slot->index,
-         &slot->result);
+    struct sluice_completion completion;
+
+    slu_entry_result(entry, slu_id_peer(id), &completion);
+    keep(engine, id, entry->number, (enum slu_owner)entry->owner, entry->index, &completion);
 }
 
-uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_slot_owner owner,
-                                  uint32_t index, const struct sluice_completion *completion)
+uint64_t slu_failure_keep_refused(struct slu_engine *engine, enum slu_owner owner, uint32_t index,
+                                  const struct sluice_completion *completion)
 {
-    uint64_t id = slu_slot_no_id(++engine->refused_number);
+    uint64_t id = slu_id_refused(++engine->refused_number);
 
     keep(engine, id, ++engine->done_number, owner, index, completion);
     return id;
@@ -96,7 +98,7 @@ void slu_failure_see(struct slu_engine *engine, struct slu_failure *failure)
     engine->failure_count--;
 }
 
-bool slu_failure_take(struct slu_engine *engine, enum slu_slot_owner owner, uint64_t before,
+bool slu_failure_take(struct slu_engine *engine, enum slu_owner owner, uint64_t before,
                       struct sluice_completion *completion)
 {
     struct slu_failure *failure = find_oldest(engine, owner);

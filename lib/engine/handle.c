@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "engine/engine.h"
+#include "engine/progress.h"
 
 /* What the handles of the engine, or of its scope, have as their owner is the tag. */
 static int check_handle(uint64_t tag, const struct sluice_handle *handle)
@@ -34,12 +34,28 @@ static int fail_wait(uint64_t tag, const struct sluice_handle *handle, int64_t t
     return check_handle(tag, handle);
 }
 
-/* The slot that holds the request or its result; NULL if none does. */
-static inline struct slu_slot *find_slot(struct slu_engine *engine, uint64_t id)
+/* Who has the index of the peer now had that id, or could have. */
+static inline bool is_of_today(const struct slu_ring *ring, uint64_t id)
 {
-    struct slu_slot *slot = slu_slot_find(engine, id);
+    return ring == NULL || ring->next - id <= ring->next - ring->since;
+}
 
-    return SLU_LIKELY(slot != NULL && slot->owner > SLU_OWNER_NOBODY) ? slot : NULL;
+/* The entry that holds the request or its result; NULL if none does. */
+static inline struct slu_entry *find_entry(struct slu_engine *engine, uint64_t id)
+{
+    const struct slu_ring *ring = slu_ring_of(engine, id);
+    struct slu_entry *entry = slu_ring_find(engine, ring, id);
+
+    return SLU_LIKELY(entry != NULL && entry->owner < SLU_OWNERS_KEEP && is_of_today(ring, id))
+               ? entry
+               : NULL;
+}
+
+/* The same of a failure that was kept aside. */
+static bool find_failure(struct slu_engine *engine, uint64_t id,
+                         struct sluice_completion *completion)
+{
+    return is_of_today(slu_ring_of(engine, id), id) && slu_failure_find(engine, id, completion);
 }
 
 /* It may be the load that needed its place: no mistake of the program, as far as we can tell. */
@@ -50,45 +66,60 @@ static int fail_stale(void)
 }
 
 /* The result of a request that is not pending; it is seen then. */
-static inline int see_result(struct slu_engine *engine, struct slu_slot *slot, uint64_t id,
+static inline int see_result(struct slu_engine *engine, struct slu_entry *entry, uint64_t id,
                              struct sluice_completion *completion)
 {
-    bool done = slot != NULL && slot->state == SLU_SLOT_DONE;
-
-    /* A slot that is free may remember a failure that was kept aside, and is seen now. */
-    if (!done && (slot == NULL || engine->failure_count > 0) &&
-        slu_failure_find(engine, id, completion))
-        return 0;
-    if (slot == NULL)
-        return fail_stale();
-    *completion = slot->result;
-    if (done)
-        slu_slot_seen(engine, slot);
+    if (SLU_UNLIKELY(entry == NULL))
+        return find_failure(engine, id, completion) ? 0 : fail_stale();
+    slu_entry_result(entry, slu_id_peer(id), completion);
+    if (entry->state == SLU_ENTRY_DONE)
+        slu_entry_seen(engine, entry);
     return 0;
 }
 
 /* 1: it is not pending any more; -ETIMEDOUT, -EINTR. */
-static int await_slot(struct slu_engine *engine, struct slu_slot *slot, int64_t timeout)
+static int await_entry(struct slu_engine *engine, const struct slu_entry *entry, int64_t timeout)
 {
-    int ready = slu_wait_slot_interruptible(engine, slot, slu_after(timeout));
+    int ready = slu_wait_entry(engine, entry, true, slu_after(timeout));
 
     return ready != 0 ? ready : slu_fail(ETIMEDOUT, "the request is still pending");
+}
+
+/* It is pending: most often the next completion is its own. */
+static SLU_INLINE int wait_pending(struct slu_engine *engine, struct slu_entry *entry, uint64_t id,
+                                   int64_t timeout, struct sluice_completion *completion)
+{
+    int result = 1;
+
+    if (SLU_LIKELY(entry->owner == SLU_OWNER_PROGRAM))
+        engine->sink.entry = entry;
+    slu_poll_one(engine);
+    if (SLU_UNLIKELY(entry->state == SLU_ENTRY_PENDING || engine->busy_polls >= SLU_BUSY_POLLS))
+        result = await_entry(engine, entry, timeout);
+    engine->sink.entry = NULL;
+    if (SLU_LIKELY(result > 0)) {
+        result = 0;
+        slu_entry_result(entry, slu_id_peer(id), completion);
+        if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
+            slu_entry_seen(engine, entry);
+    }
+    return result;
 }
 
 int slu_wait_tagged(struct slu_engine *engine, uint64_t tag, const struct sluice_handle *handle,
                     int64_t timeout, struct sluice_completion *completion)
 {
-    struct slu_slot *slot;
-    int result = 1;
+    struct slu_entry *entry;
+    int result;
 
     if (SLU_UNLIKELY(handle == NULL || completion == NULL || timeout < 0 || handle->owner != tag))
         return fail_wait(tag, handle, timeout, completion);
     slu_engine_enter(engine);
-    slot = find_slot(engine, handle->id);
-    if (slot != NULL && slot->state == SLU_SLOT_PENDING && !slu_look_for_slot(engine, slot))
-        result = await_slot(engine, slot, timeout);
-    if (SLU_LIKELY(result > 0))
-        result = see_result(engine, slot, handle->id, completion);
+    entry = find_entry(engine, handle->id);
+    if (SLU_LIKELY(entry != NULL && entry->state == SLU_ENTRY_PENDING))
+        result = wait_pending(engine, entry, handle->id, timeout, completion);
+    else
+        result = see_result(engine, entry, handle->id, completion);
     slu_engine_leave(engine);
     return result;
 }
@@ -96,10 +127,8 @@ int slu_wait_tagged(struct slu_engine *engine, uint64_t tag, const struct sluice
 int slu_wait_handle(struct slu_engine *engine, const struct sluice_handle *handle, int64_t timeout,
                     struct sluice_completion *completion)
 {
-    int error = slu_scope_check(engine);
-
-    return SLU_UNLIKELY(error < 0)
-               ? error
+    return SLU_UNLIKELY(engine->scope.open)
+               ? slu_scope_in_use()
                : slu_wait_tagged(engine, engine->tag, handle, timeout, completion);
 }
 
@@ -112,13 +141,12 @@ static int check_own_handle(const struct slu_engine *engine, const struct sluice
 }
 
 /* A connection cannot take one request back: it ends, and all its work with it. */
-static void cancel_slot(struct slu_engine *engine, struct slu_slot *slot)
+static void cancel_entry(struct slu_engine *engine, struct slu_peer *peer,
+                         const struct slu_entry *entry)
 {
-    struct slu_peer *peer = &engine->peers[slot->result.peer];
-
     /* What is complete by now is not cancelled. */
     slu_progress_all(engine);
-    if (slot->state != SLU_SLOT_PENDING)
+    if (entry->state != SLU_ENTRY_PENDING)
         return;
     slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
     slu_peer_await_idle(engine, peer);
@@ -128,45 +156,48 @@ int slu_cancel(struct slu_engine *engine, const struct sluice_handle *handle,
                struct sluice_completion *completion)
 {
     int error = check_own_handle(engine, handle);
-    struct slu_slot *slot;
+    struct slu_entry *entry;
 
     if (error < 0)
         return error;
     if (completion == NULL)
         return no_completion();
     slu_engine_enter(engine);
-    slot = find_slot(engine, handle->id);
-    if (slot != NULL && slot->state == SLU_SLOT_PENDING)
-        cancel_slot(engine, slot);
-    error = see_result(engine, slot, handle->id, completion);
+    entry = find_entry(engine, handle->id);
+    if (entry != NULL && entry->state == SLU_ENTRY_PENDING)
+        cancel_entry(engine, &engine->peers[slu_id_peer(handle->id)], entry);
+    error = see_result(engine, entry, handle->id, completion);
     slu_engine_leave(engine);
     return error;
 }
 
 /* Nobody will ask for its result. One that is pending goes on, and is free at its end. */
-static void detach_slot(struct slu_engine *engine, struct slu_slot *slot)
+static void detach_entry(struct slu_engine *engine, struct slu_entry *entry)
 {
-    if (slot->state == SLU_SLOT_DONE)
-        slu_slot_seen(engine, slot);
-    else if (slot->state == SLU_SLOT_PENDING)
+    if (entry->state == SLU_ENTRY_DONE)
+        slu_entry_seen(engine, entry);
+    else if (entry->state == SLU_ENTRY_PENDING) {
         engine->detached++;
-    slot->owner = SLU_OWNER_NOBODY;
+        engine->held[slu_opcode_queue(entry->opcode)]--;
+    }
+    entry->owner = SLU_OWNER_NOBODY;
 }
 
 int slu_detach(struct slu_engine *engine, const struct sluice_handle *handle)
 {
     int error = check_own_handle(engine, handle);
-    struct slu_slot *slot;
-    bool kept;
+    struct sluice_completion unused;
+    struct slu_entry *entry;
 
     if (error < 0)
         return error;
     slu_engine_enter(engine);
-    slot = find_slot(engine, handle->id);
-    kept = slu_failure_drop(engine, handle->id);
-    if (slot != NULL)
-        detach_slot(engine, slot);
-    else if (!kept)
+    entry = find_entry(engine, handle->id);
+    if (entry != NULL)
+        detach_entry(engine, entry);
+    else if (find_failure(engine, handle->id, &unused))
+        slu_failure_drop(engine, handle->id);
+    else
         error = fail_stale();
     slu_engine_leave(engine);
     return error;

@@ -1,41 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every request goes through, inline: items of a list, slots by id, lists
- * of slots. Part of engine.h.
+ * What every request goes through, inline: items of a list, and
+ * entries of rings by id. Part of inside.h.
  */
 #ifndef SLU_INLINE_H
 #define SLU_INLINE_H
-
-static inline void slu_engine_enter(struct slu_engine *engine)
-{
-    engine->call_number++;
-    engine->saved_errno = errno;
-    if (engine->transport->cq_enter != NULL)
-        engine->transport->cq_enter(engine->cq);
-}
-
-static inline void slu_engine_leave(struct slu_engine *engine)
-{
-    if (engine->transport->cq_leave != NULL)
-        engine->transport->cq_leave(engine->cq);
-    errno = engine->saved_errno;
-}
-
-/* The list of a call, which it need not look at if it has no elements: a request has none then. */
-static inline const struct sluice_sge *slu_list_of(const struct sluice_sge *sges, uint32_t count)
-{
-    return count > 0 ? sges : NULL;
-}
-
-/* A request of one operation with one peer; sge_count elements of sges. */
-static inline struct sluice_request
-slu_request_of(uint32_t opcode, uint32_t peer, const struct sluice_sge *sges, uint32_t sge_count)
-{
-    return (struct sluice_request){.opcode = opcode,
-                                   .peer = peer,
-                                   .sges = slu_list_of(sges, sge_count),
-                                   .sge_count = sge_count};
-}
 
 /* The elements of a request that is right: its list, or the one that is in it. */
 static inline const struct sluice_sge *slu_request_sges(const struct sluice_request *request)
@@ -56,30 +25,6 @@ static inline uint64_t slu_sge_bytes(const struct sluice_sge *sges, uint32_t cou
     for (uint32_t i = 1; i < count; i++)
         bytes += sges[i].length;
     return bytes;
-}
-
-/* The same message to many peers; the same bytes into memory of many peers. */
-static inline struct slu_source slu_multicast_send(const struct sluice_request *request,
-                                                   const uint32_t *peers, uint32_t count)
-{
-    return (struct slu_source){.lists = {request},
-                               .counts = {1},
-                               .opcodes = {SLUICE_OP_SEND},
-                               .peers = peers,
-                               .count = count,
-                               .multicast = true};
-}
-
-static inline struct slu_source slu_multicast_write(const struct sluice_request *request,
-                                                    const struct sluice_peer_remote_mr *remotes,
-                                                    uint32_t count)
-{
-    return (struct slu_source){.lists = {request},
-                               .counts = {1},
-                               .opcodes = {SLUICE_OP_WRITE},
-                               .remotes = remotes,
-                               .count = count,
-                               .multicast = true};
 }
 
 static inline const struct sluice_request *slu_source_request(const struct slu_source *source,
@@ -105,8 +50,8 @@ static inline uint32_t slu_source_opcode(const struct slu_source *source, uint32
     return opcode != SLUICE_OP_NONE ? opcode : slu_source_request(source, index)->opcode;
 }
 
-static inline void slu_source_item(const struct slu_source *source, uint32_t index,
-                                   struct slu_item *item)
+static SLU_INLINE void slu_source_item(const struct slu_source *source, uint32_t index,
+                                       struct slu_item *item)
 {
     item->request = slu_source_request(source, index);
     item->remote = SLU_UNLIKELY(source->remotes != NULL) ? &source->remotes[index].remote
@@ -149,14 +94,6 @@ static inline bool slu_operands_fit(const struct sluice_request *request, uint32
            (opcode == SLUICE_OP_FETCH_ADD && request->operand[1] == 0);
 }
 
-/* Whether an atomic operation has the form that only these have; source.c says what is wrong. */
-static inline bool slu_atomic_is_right(const struct slu_engine *engine, const struct slu_item *item)
-{
-    return slu_device_has_atomics(engine) && item->request->sge_count == 1 &&
-           item->sges[0].length == 8 && item->sges[0].addr % 8 == 0 &&
-           item->request->remote.addr % 8 == 0;
-}
-
 /* Whether a request has elements, and has them right. */
 static inline bool slu_has_elements(const struct slu_engine *engine,
                                     const struct sluice_request *request)
@@ -166,32 +103,35 @@ static inline bool slu_has_elements(const struct slu_engine *engine,
                : request->sge_count == 1 && !slu_sge_is_empty(&request->sge);
 }
 
+/* Nothing of a request is set that only rare ones have, or that must be 0. */
+static inline bool slu_request_is_bare(const struct sluice_request *request)
+{
+    return (request->reserved | (uintptr_t)request->extension | request->reserved2[0] |
+            request->reserved2[1] | request->operand[0] | request->operand[1]) == 0;
+}
+
 /*
  * Whether there is nothing at all to complain of in a request and nothing rare
- * about it, asked as one question. Of the item, request and opcode are given;
- * the rest is found on the way.
+ * about it, asked as one question.
  */
-static inline __attribute__((always_inline)) bool slu_item_is_plain(const struct slu_engine *engine,
-                                                                    struct slu_item *item)
+static SLU_INLINE bool slu_request_is_plain(const struct slu_engine *engine,
+                                            const struct sluice_request *request, uint32_t opcode)
 {
-    const struct sluice_request *request = item->request;
-    const struct sluice_remote_mr *remote = &request->remote;
+    uint64_t bytes;
 
-    item->peer = request->peer;
-    item->remote = remote;
-    item->sges = slu_request_sges(request);
     if (!slu_has_elements(engine, request) || request->peer >= engine->peer_count ||
-        item->opcode == SLUICE_OP_NONE || item->opcode >= SLU_OPCODES ||
-        (request->opcode != item->opcode && request->opcode != SLUICE_OP_NONE) ||
-        (request->flags & ~slu_opcode_flags[item->opcode]) != 0 || !slu_request_is_clean(request) ||
-        !slu_operands_fit(request, item->opcode) ||
-        (slu_opcode_is_atomic(item->opcode) && !slu_atomic_is_right(engine, item)))
+        opcode - SLUICE_OP_SEND > SLUICE_OP_READ - SLUICE_OP_SEND ||
+        (request->opcode != opcode && request->opcode != SLUICE_OP_NONE) ||
+        !slu_request_is_bare(request))
         return false;
-    item->bytes = slu_sge_bytes(item->sges, request->sge_count);
-    if (item->bytes > engine->max_plain ||
-        ((request->flags & SLUICE_INLINE) != 0 && item->bytes > engine->attr.max_inline))
+    bytes = slu_sge_bytes(slu_request_sges(request), request->sge_count);
+    if (bytes > engine->max_plain)
         return false;
-    return item->opcode < SLUICE_OP_WRITE || slu_remote_holds(remote, item->bytes);
+    if (request->flags != 0 &&
+        ((request->flags & ~slu_opcode_flags[opcode]) != 0 ||
+         ((request->flags & SLUICE_INLINE) != 0 && bytes > engine->attr.max_inline)))
+        return false;
+    return opcode < SLUICE_OP_WRITE || slu_remote_holds(&request->remote, bytes);
 }
 
 /* Work requests that an item needs. */
@@ -207,14 +147,19 @@ static inline uint32_t slu_item_parts(const struct slu_engine *engine, const str
 /* Flags of what a receive took. */
 #define SLU_RECEIVED_FLAGS (SLUICE_IMMEDIATE | SLUICE_WRITTEN)
 
-#define SLU_INDEX_BITS 19
-/* In an id the index is one more; 0 is that of refused requests, which have no slot. */
-#define SLU_MAX_SLOTS ((UINT32_C(1) << SLU_INDEX_BITS) - 1)
-#define SLU_QUEUE_BIT (UINT64_C(1) << SLU_INDEX_BITS)
-#define SLU_GENERATION (UINT64_C(1) << (SLU_INDEX_BITS + 1))
+#define SLU_RING_BITS 2
+#define SLU_PEER_BITS 16
+#define SLU_NUMBER_BITS (64 - SLU_PEER_BITS - SLU_RING_BITS)
+/* From one id of a ring to the next. */
+#define SLU_ID_STEP (UINT64_C(1) << (SLU_PEER_BITS + SLU_RING_BITS))
+/* Of no ring: those of refused requests, and of probes. */
+#define SLU_ID_REFUSED (UINT64_C(1) << SLU_RING_BITS)
+#define SLU_ID_PROBE (UINT64_C(2) << SLU_RING_BITS)
+_Static_assert(SLUICE_MAX_PEERS <= 1 << SLU_PEER_BITS, "an id names its peer");
+_Static_assert(SLU_RINGS < 1 << SLU_RING_BITS, "and its ring");
 
-static inline void slu_fill_receive(struct slu_receive_wr *wr, uint64_t id,
-                                    const struct sluice_sge *sges, uint32_t sge_count)
+static SLU_INLINE void slu_fill_receive(struct slu_receive_wr *wr, uint64_t id,
+                                        const struct sluice_sge *sges, uint32_t sge_count)
 {
     wr->id = id;
     wr->sge_count = sge_count;
@@ -225,8 +170,9 @@ static inline void slu_fill_receive(struct slu_receive_wr *wr, uint64_t id,
  * Every request has a result of its own, so every one is signalled: that a later
  * one failed does not tell whether an earlier one was done.
  */
-static inline void slu_fill_send(struct slu_send_wr *wr, uint64_t id, const struct slu_item *item,
-                                 const struct sluice_sge *sges, uint32_t sge_count)
+static SLU_INLINE void slu_fill_send(struct slu_send_wr *wr, uint64_t id,
+                                     const struct slu_item *item, const struct sluice_sge *sges,
+                                     uint32_t sge_count)
 {
     wr->id = id;
     wr->opcode = item->opcode;
@@ -239,202 +185,307 @@ static inline void slu_fill_send(struct slu_send_wr *wr, uint64_t id, const stru
     wr->rkey = item->remote != NULL ? item->remote->rkey : 0;
 }
 
-static inline uint32_t slu_slot_index(const struct slu_pool *pool, const struct slu_slot *slot)
+static inline uint32_t slu_id_ring(uint64_t id)
 {
-    return (uint32_t)(slot - pool->slots);
+    return (uint32_t)(id % (1 << SLU_RING_BITS)) - 1;
 }
 
-static inline enum slu_queue slu_slot_queue(const struct slu_slot *slot)
+static inline uint32_t slu_id_peer(uint64_t id)
 {
-    return (enum slu_queue)(slot->id >> SLU_INDEX_BITS & 1);
+    return (uint32_t)(id >> SLU_RING_BITS) % (1 << SLU_PEER_BITS);
 }
 
-static inline struct slu_slot *slu_slot_find(struct slu_engine *engine, uint64_t id)
+static inline enum slu_queue slu_ring_queue(uint32_t ring)
 {
-    struct slu_pool *pool = &engine->pools[id >> SLU_INDEX_BITS & 1];
-    uint64_t index = (id & (SLU_QUEUE_BIT - 1)) - 1;
+    return ring == SLU_RECEIVE_QUEUE ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE;
+}
 
-    if (SLU_UNLIKELY(index >= pool->slot_count || pool->slots[index].id != id))
+/* How many requests ago it was posted, 1 if it was the last; huge if it is yet to come. */
+static inline uint64_t slu_ring_age(const struct slu_ring *ring, uint64_t id)
+{
+    return (ring->next - id) / SLU_ID_STEP;
+}
+
+static inline struct slu_entry *slu_ring_entry(const struct slu_ring *ring, uint64_t id)
+{
+    return &ring->entries[(uint32_t)(id / SLU_ID_STEP) & ring->mask];
+}
+
+/* What is left of the places of a ring. */
+static inline uint32_t slu_ring_room(const struct slu_ring *ring)
+{
+    return ring->size - (uint32_t)((ring->next - ring->oldest) / SLU_ID_STEP);
+}
+
+/* Its ring, whatever the id is; NULL: none. */
+static inline struct slu_ring *slu_ring_of(const struct slu_engine *engine, uint64_t id)
+{
+    uint32_t ring = slu_id_ring(id);
+    uint32_t peer = slu_id_peer(id);
+
+    if (SLU_UNLIKELY(ring >= SLU_RINGS || peer >= engine->peer_count))
         return NULL;
-    return &pool->slots[index];
+    return &engine->peers[peer].rings[ring];
 }
 
-/* Gives it an id that no request had before; not in 2^44 of its requests, when they start again. */
-static inline void slu_slot_rename(struct slu_slot *slot)
+/* The entry that was taken with that id, if it still has the request or its result; else NULL. */
+static inline struct slu_entry *slu_ring_find(const struct slu_engine *engine,
+                                              const struct slu_ring *ring, uint64_t id)
 {
-    slot->id += SLU_GENERATION;
+    if (SLU_UNLIKELY(ring == NULL))
+        return NULL;
+    if (SLU_UNLIKELY(slu_ring_age(ring, id) - 1 >= ring->size))
+        return ring->first_aside != 0 ? slu_aside_find(engine, ring, id) : NULL;
+    return slu_ring_entry(ring, id);
 }
 
-static inline void slu_list_push(struct slu_pool *pool, struct slu_list *list,
-                                 struct slu_slot *slot)
+static inline struct slu_entry *slu_entry_find(const struct slu_engine *engine, uint64_t id)
 {
-    uint32_t index = slu_slot_index(pool, slot);
-
-    slot->next = SLU_NONE;
-    slot->prev = list->tail;
-    if (list->tail == SLU_NONE)
-        list->head = index;
-    else
-        pool->slots[list->tail].next = index;
-    list->tail = index;
+    return slu_ring_find(engine, slu_ring_of(engine, id), id);
 }
 
-static inline void slu_list_push_front(struct slu_pool *pool, struct slu_list *list,
-                                       struct slu_slot *slot)
+/* Results of an owner that nobody has seen, beside the failures that were kept aside. */
+static inline uint32_t slu_unseen(const struct slu_engine *engine, enum slu_owner owner)
 {
-    uint32_t index = slu_slot_index(pool, slot);
+    const struct slu_order *orders = engine->orders[owner];
 
-    slot->prev = SLU_NONE;
-    slot->next = list->head;
-    if (list->head == SLU_NONE)
-        list->tail = index;
-    else
-        pool->slots[list->head].prev = index;
-    list->head = index;
+    return orders[SLU_SEND_QUEUE].unseen + orders[SLU_RECEIVE_QUEUE].unseen;
 }
 
-static inline void slu_list_remove(struct slu_pool *pool, struct slu_list *list,
-                                   struct slu_slot *slot)
+/* A place for the result of one more: where none is left, the oldest is forgotten. */
+static inline void slu_find_place(struct slu_engine *engine, enum slu_queue queue)
 {
-    if (slot->prev == SLU_NONE)
-        list->head = slot->next;
-    else
-        pool->slots[slot->prev].next = slot->next;
-    if (slot->next == SLU_NONE)
-        list->tail = slot->prev;
-    else
-        pool->slots[slot->next].prev = slot->prev;
-}
-
-/* Slots that are free or can be made so. */
-static inline uint32_t slu_pool_room(const struct slu_pool *pool)
-{
-    uint32_t slots = pool->size - pool->pending;
-
-    return slots < pool->cq_free ? slots : pool->cq_free;
+    if (SLU_UNLIKELY(engine->held[queue] >= engine->places[queue]))
+        slu_place_clear(engine, queue);
 }
 
 /* Is there room for so many work requests of a request? */
-static inline bool slu_post_room(const struct slu_engine *engine, const struct slu_item *item,
-                                 uint32_t parts)
+static inline bool slu_post_room(const struct slu_engine *engine, const struct slu_peer *peer,
+                                 enum slu_queue queue, uint32_t parts)
 {
-    enum slu_queue queue = slu_item_queue(item);
-
-    return engine->peers[item->peer].free[queue] >= parts &&
-           engine->pools[queue].cq_free >= parts && slu_pool_room(&engine->pools[queue]) > 0;
+    return peer->free[queue] >= parts && engine->cq_free[queue] >= parts;
 }
 
 /*
- * Keys of the memory that a request uses, for the scan that deregistering
- * makes; from here on it counts. The slot is the one with that index.
+ * Keys of the memory that a request uses, for the scan that deregistering makes; from
+ * here on it counts. What is posted inline is copied, and uses nothing.
  */
-static inline void slu_slot_hold_keys(const struct slu_engine *engine, const struct slu_pool *pool,
-                                      struct slu_slot *slot, uint32_t index,
-                                      const struct sluice_sge *sges, uint32_t count)
+static SLU_INLINE void slu_entry_hold_keys(const struct slu_engine *engine,
+                                           const struct slu_ring *ring, struct slu_entry *entry,
+                                           const struct sluice_sge *sges, uint32_t count)
 {
-    _Atomic uint32_t *keys = pool->keys + (size_t)index * engine->attr.max_sge;
-
     if (SLU_LIKELY(count > 0))
-        atomic_store_explicit(&keys[0], sges[0].lkey, memory_order_relaxed);
-    for (uint32_t i = 1; i < count; i++)
-        atomic_store_explicit(&keys[i], sges[i].lkey, memory_order_relaxed);
-    atomic_store_explicit(&slot->key_count, (uint8_t)count, memory_order_relaxed);
-    atomic_store_explicit(&slot->state, SLU_SLOT_PENDING, memory_order_release);
+        atomic_store_explicit(&entry->key, sges[0].lkey, memory_order_relaxed);
+    if (SLU_UNLIKELY(count > 1)) {
+        _Atomic uint32_t *keys =
+            ring->keys + (size_t)(entry - ring->entries) * (engine->attr.max_sge - 1);
+
+        for (uint32_t i = 1; i < count; i++)
+            atomic_store_explicit(&keys[i - 1], sges[i].lkey, memory_order_relaxed);
+    }
+    atomic_store_explicit(&entry->key_count, (uint8_t)count, memory_order_relaxed);
+    atomic_store_explicit(&entry->state, SLU_ENTRY_PENDING, memory_order_release);
 }
 
-static inline void slu_slot_release_keys(struct slu_slot *slot)
+/* Room in the completion queue, as far as there are places for the results too. */
+static inline uint32_t slu_room_and_places(const struct slu_engine *engine, enum slu_queue queue)
 {
-    atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
+    uint32_t places = engine->places[queue] - engine->held[queue];
+
+    return engine->held[queue] >= engine->places[queue] ? 0
+           : places < engine->cq_free[queue]            ? places
+                                                        : engine->cq_free[queue];
 }
 
-/* The first of the free slots is taken; nobody asks for the prev of a free one. */
-static inline void slu_free_take(struct slu_pool *pool, const struct slu_slot *slot)
+/*
+ * The next entry of a ring becomes that of a request that is being posted; its id is
+ * what the next one of the ring was. What the owner has to set beside is the caller's,
+ * and so is counting it.
+ */
+static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
+                                                    struct slu_ring *ring, uint32_t opcode,
+                                                    const struct sluice_sge *sges,
+                                                    uint32_t key_count, uint64_t bytes,
+                                                    enum slu_owner owner)
 {
-    pool->free.head = slot->next;
-    if (SLU_UNLIKELY(slot->next == SLU_NONE))
-        pool->free.tail = SLU_NONE;
+    struct slu_entry *entry = slu_ring_entry(ring, ring->next);
+
+    if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
+        slu_entry_displace(engine, ring, entry);
+    ring->next += SLU_ID_STEP;
+    entry->owner = (uint8_t)owner;
+    entry->opcode = (uint8_t)opcode;
+    entry->bytes = bytes;
+    entry->marks = (struct slu_marks){0};
+    slu_entry_hold_keys(engine, ring, entry, sges, key_count);
+    return entry;
 }
 
-/* The first free slot, with its id and keys, becomes that of a request that is being posted. */
-static inline void slu_slot_begin(struct slu_engine *engine, enum slu_queue queue,
-                                  struct slu_slot *slot, const struct slu_item *item,
-                                  enum slu_slot_owner owner)
+/* So many requests are pending from here on; owner is a constant. */
+static SLU_INLINE void slu_count_taken(struct slu_engine *engine, enum slu_queue queue,
+                                       enum slu_owner owner, uint32_t count)
 {
-    struct slu_pool *pool = &engine->pools[queue];
-
-    slu_free_take(pool, slot);
-    pool->pending++;
-    slot->owner = (uint8_t)owner;
-    slot->posted = 0;
-    slot->unfinished = slot->passed = false;
-    slot->result = (struct sluice_completion){.user_data = item->request->user_data,
-                                              .bytes = item->bytes,
-                                              .peer = item->peer,
-                                              .opcode = item->opcode};
-    slu_list_push(pool, &engine->peers[item->peer].posted[queue], slot);
+    engine->pending[queue] += count;
+    if (owner < SLU_OWNERS_KEEP)
+        engine->held[queue] += count;
+    if (owner == SLU_OWNER_SCOPE)
+        engine->scope.pending += count;
 }
 
-/* Makes a slot that began one of a call, or NULL, with this index in it. */
-static inline void slu_slot_join(struct slu_engine *engine, struct slu_slot *slot,
-                                 struct slu_call *call, uint32_t index, int64_t deadline)
+/* A deadline that is nearer than all others. */
+static inline void slu_note_deadline(struct slu_engine *engine, int64_t deadline)
 {
-    slot->call = call;
-    slot->index = index;
-    slot->deadline = deadline;
     if (deadline < engine->next_deadline)
         engine->next_deadline = deadline;
 }
 
-static inline void slu_count_success(struct slu_peer *peer, uint32_t opcode, uint64_t bytes)
+/* What is posted inline is copied, and uses no memory. */
+static inline uint32_t slu_key_count(const struct sluice_request *request)
 {
-    peer->counts.done[opcode].requests++;
-    peer->counts.done[opcode].bytes += bytes;
+    return SLU_UNLIKELY((request->flags & SLUICE_INLINE) != 0) ? 0 : request->sge_count;
 }
 
-static inline void slu_count_result(struct slu_engine *engine, const struct slu_slot *slot)
+/* It has an error, if no better one was found before. */
+static inline void slu_entry_fail(struct slu_entry *entry, uint32_t status, uint32_t vendor)
 {
-    struct slu_peer *peer = &engine->peers[slot->result.peer];
-
-    if (SLU_LIKELY(slot->result.error == 0))
-        slu_count_success(peer, slot->result.opcode, slot->result.bytes);
-    else
-        peer->counts.failed[slot->result.error_class]++;
+    if (entry->marks.failed && entry->status != SLUICE_STATUS_WR_FLUSH_ERR)
+        return;
+    entry->marks.failed = true;
+    entry->status = status;
+    entry->vendor = vendor;
 }
 
-/* The result is in: gives it to its owner. The slot has left the posted list. */
-static inline void slu_slot_done(struct slu_engine *engine, enum slu_queue queue,
-                                 struct slu_slot *slot)
+/* The result of one that is not pending. */
+static SLU_INLINE void slu_entry_result(const struct slu_entry *entry, uint32_t peer,
+                                        struct sluice_completion *completion)
 {
-    struct slu_pool *pool = &engine->pools[queue];
+    *completion = (struct sluice_completion){.user_data = entry->user_data,
+                                             .bytes = entry->bytes,
+                                             .peer = peer,
+                                             .opcode = entry->opcode,
+                                             .flags = entry->marks.flags,
+                                             .immediate = entry->marks.immediate};
+    if (SLU_UNLIKELY(entry->marks.failed))
+        slu_entry_failure(entry, completion);
+}
 
-    pool->pending--;
-    slu_count_result(engine, slot);
-    if (slot->owner <= SLU_OWNER_NOBODY) {
-        if (slot->owner == SLU_OWNER_CALL)
-            slu_slot_tell_call(slot);
-        else
-            engine->detached--;
-        slot->call = NULL;
-        atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
-        /* First to go again: it is at hand, and remembers nothing that may be asked for. */
-        slu_list_push_front(pool, &pool->free, slot);
+/* The oldest that is pending has ended. */
+static inline void slu_ring_advance(struct slu_ring *ring)
+{
+    do
+        ring->oldest += SLU_ID_STEP;
+    while (SLU_UNLIKELY(ring->oldest != ring->next &&
+                        slu_ring_entry(ring, ring->oldest)->state != SLU_ENTRY_PENDING));
+}
+
+static inline void slu_order_push(struct slu_engine *engine, enum slu_owner owner,
+                                  struct slu_order *order, uint64_t id)
+{
+    if (SLU_UNLIKELY(order->head - order->tail > order->mask))
+        slu_order_tidy(engine, owner, order);
+    order->ids[order->head++ & order->mask] = id;
+    order->unseen++;
+}
+
+/* Its owner has seen one that is done. */
+static inline void slu_entry_seen(struct slu_engine *engine, struct slu_entry *entry)
+{
+    enum slu_queue queue = slu_opcode_queue(entry->opcode);
+
+    engine->orders[entry->owner][queue].unseen--;
+    engine->held[queue]--;
+    if (SLU_UNLIKELY(engine->aside.unseen > 0))
+        slu_aside_seen(engine, entry);
+    if (entry->owner == SLU_OWNER_SCOPE)
+        engine->scope.failures -= entry->marks.failed;
+    atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
+}
+
+/* What nobody waits for just now is found later, in the order of completion. */
+static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, enum slu_queue queue, uint64_t id,
+                                      struct slu_entry *entry, enum slu_owner owner)
+{
+    if (owner == SLU_OWNER_SCOPE) {
+        engine->scope.pending--;
+        engine->scope.failures += entry->marks.failed;
+    } else if (engine->sink.entry == entry) {
+        /* It is what is waited for. */
+        engine->held[queue]--;
+        atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
+        return;
+    } else if (engine->sink.left > 0) {
+        engine->sink.left--;
+        engine->held[queue]--;
+        slu_entry_result(entry, slu_id_peer(id), engine->sink.next++);
+        atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
         return;
     }
-    if (slot->owner == SLU_OWNER_SCOPE)
-        engine->scope.pending--;
-    slot->done_number = ++engine->done_number;
-    atomic_store_explicit(&slot->state, SLU_SLOT_DONE, memory_order_relaxed);
-    slu_list_push(pool, &pool->done[slot->owner], slot);
+    entry->number = ++engine->done_number;
+    slu_order_push(engine, owner, &engine->orders[owner][queue], id);
+    atomic_store_explicit(&entry->state, SLU_ENTRY_DONE, memory_order_relaxed);
 }
 
-/* The owner has seen it. */
-static inline void slu_slot_seen(struct slu_engine *engine, struct slu_slot *slot)
+static SLU_INLINE void slu_count_result(struct slu_peer *peer, const struct slu_entry *entry,
+                                        bool failed)
 {
-    struct slu_pool *pool = &engine->pools[slu_slot_queue(slot)];
+    if (failed) {
+        peer->counts.failed[slu_class_of(entry->status, entry->opcode)]++;
+        return;
+    }
+    peer->counts.done[entry->opcode].requests++;
+    peer->counts.done[entry->opcode].bytes += entry->bytes;
+}
 
-    slu_list_remove(pool, &pool->done[slot->owner], slot);
-    atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
-    slu_list_push(pool, &pool->free, slot);
+/* The result is in: gives it to its owner. */
+static SLU_INLINE void slu_entry_end(struct slu_engine *engine, struct slu_peer *peer,
+                                     struct slu_ring *ring, enum slu_queue queue, uint64_t id,
+                                     struct slu_entry *entry, enum slu_owner owner, bool failed)
+{
+    if (failed)
+        slu_entry_failed(peer, entry);
+    slu_count_result(peer, entry, failed);
+    engine->pending[queue]--;
+    if (owner == SLU_OWNER_CALL) {
+        struct slu_call *call = entry->call;
+
+        atomic_store_explicit(&entry->state, SLU_ENTRY_FREE, memory_order_relaxed);
+        if (call != NULL && !failed && call->completions == NULL)
+            call->incomplete--;
+        else if (call != NULL)
+            slu_entry_tell_call(entry, slu_id_peer(id));
+    } else if (owner == SLU_OWNER_NOBODY) {
+        atomic_store_explicit(&entry->state, SLU_ENTRY_FREE, memory_order_relaxed);
+        engine->detached--;
+    } else {
+        slu_entry_keep(engine, queue, id, entry, owner);
+    }
+    if (SLU_LIKELY(id == ring->oldest))
+        slu_ring_advance(ring);
+}
+
+/* Whether that is the only work request of the oldest request of a ring, and nothing is wrong. */
+static SLU_INLINE bool slu_is_plain_success(const struct slu_ring *ring,
+                                            const struct slu_entry *entry, const struct slu_wc *wc)
+{
+    return wc->id == ring->oldest && wc->status == SLUICE_STATUS_SUCCESS && entry->posted == 1 &&
+           !(entry->marks.unfinished | entry->marks.failed);
+}
+
+/* Then it is at its end. */
+static SLU_INLINE void slu_entry_succeed(struct slu_engine *engine, struct slu_peer *peer,
+                                         struct slu_ring *ring, enum slu_queue queue,
+                                         const struct slu_wc *wc, struct slu_entry *entry,
+                                         enum slu_owner owner)
+{
+    peer->free[queue]++;
+    engine->cq_free[queue]++;
+    entry->posted = 0;
+    if (queue == SLU_RECEIVE_QUEUE) {
+        entry->bytes = wc->bytes;
+        entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
+        entry->marks.immediate = wc->immediate;
+    }
+    slu_entry_end(engine, peer, ring, queue, wc->id, entry, owner, false);
 }
 
 #endif

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
-# The completion engine under channels and multichannels: requests, slots, progress. One source or header a line, sorted.
+# The completion engine under channels and multichannels: requests, rings, progress. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
+	%D%/aside.c \
 	%D%/attr.c \
+	%D%/chain.c \
+	%D%/chain.h \
 	%D%/counters.c \
 	%D%/detached.c \
 	%D%/engine.c \
@@ -9,18 +12,23 @@ lib_libsluice_la_SOURCES += \
 	%D%/failure.c \
 	%D%/handle.c \
 	%D%/inline.h \
+	%D%/inside.h \
 	%D%/members.c \
-	%D%/members.h \
+	%D%/order.c \
 	%D%/peer.c \
+	%D%/poll.c \
 	%D%/post.c \
 	%D%/probe.c \
 	%D%/progress.c \
+	%D%/progress.h \
 	%D%/query.c \
+	%D%/ring.c \
 	%D%/room.c \
-	%D%/single.c \
-	%D%/slot.c \
 	%D%/source.c \
+	%D%/state.h \
 	%D%/submit.c \
 	%D%/unpolled.c \
 	%D%/wait.c \
 	%D%/words.c
+
+EXTRA_DIST += %D%/README.md

@@ -11,7 +11,9 @@
  */
 #include "config.h"
 
-#include "engine/members.h"
+#include <string.h>
+
+#include "engine/inside.h"
 
 /* The lowest index that is free, or the next one. */
 static uint32_t find_index(const struct slu_engine *engine)
@@ -25,45 +27,6 @@ static uint32_t find_index(const struct slu_engine *engine)
                                           engine->peers[index].name.index_generation == UINT32_MAX))
         index++;
     return index;
-}
-
-static bool is_gone(const struct slu_engine *engine, uint32_t peer)
-{
-    return engine->peers[peer].state == SLUICE_STATE_REMOVED;
-}
-
-/* Slots of one that is done get other ids, and those that were seen forget. */
-static void forget_pool(struct slu_engine *engine, struct slu_pool *pool)
-{
-    for (uint32_t i = 0; i < pool->slot_count; i++) {
-        struct slu_slot *slot = &pool->slots[i];
-
-        if (slot->owner <= SLU_OWNER_NOBODY || !is_gone(engine, slot->result.peer))
-            continue;
-        if (slot->state == SLU_SLOT_DONE)
-            slu_slot_rename(slot);
-        else
-            slot->owner = SLU_OWNER_NOBODY;
-    }
-}
-
-/*
- * From now on no handle names a request of a removed peer; what nobody has seen is
- * still polled. All that were removed since it was done last share the one walk.
- */
-static void forget_handles(struct slu_engine *engine)
-{
-    for (int queue = 0; queue < SLU_QUEUES; queue++)
-        forget_pool(engine, &engine->pools[queue]);
-    for (uint32_t i = 0; i < SLU_FAILURES; i++) {
-        struct slu_failure *failure = &engine->failures[i];
-
-        if (failure->id != 0 && is_gone(engine, failure->completion.peer))
-            failure->id =
-                failure->owner == SLU_OWNER_CALL ? 0 : slu_slot_no_id(++engine->refused_number);
-    }
-    for (uint32_t i = 0; i < engine->peer_count; i++)
-        engine->peers[i].name.remembered &= !is_gone(engine, i);
 }
 
 /* What is counted of all together never gets less. */
@@ -81,29 +44,34 @@ static void keep_counts(struct slu_counts *past, const struct slu_counts *counts
     past->resets += counts->resets;
 }
 
-struct slu_counts *slu_counts_of(struct slu_engine *engine,
-                                 const struct sluice_completion *completion)
+struct slu_counts *slu_counts_of(struct slu_engine *engine, uint32_t index, uint32_t flags)
 {
-    struct slu_peer *peer = &engine->peers[completion->peer];
-    bool gone = (completion->flags & SLUICE_PEER_REMOVED) != 0;
+    struct slu_peer *peer = &engine->peers[index];
+    bool gone = (flags & SLUICE_PEER_REMOVED) != 0;
 
     return gone && peer->state != SLUICE_STATE_REMOVED ? &engine->past : &peer->counts;
 }
 
-/* A place for it there is. */
+/*
+ * A place for it there is. The rings are of the index, and go on: from now on no handle
+ * names a request of who had it; what nobody has seen is still polled.
+ */
 static void settle(struct slu_engine *engine, uint32_t index, struct slu_peer *fresh)
 {
     struct slu_peer *peer = &engine->peers[index];
 
     if (index == engine->peer_count) {
+        pthread_mutex_lock(&engine->pd->lock);
+        *peer = *fresh;
         engine->peer_count++;
-    } else {
-        if (peer->name.remembered)
-            forget_handles(engine);
-        keep_counts(&engine->past, &peer->counts);
-        fresh->name.index_generation = peer->name.index_generation + 1;
+        pthread_mutex_unlock(&engine->pd->lock);
+        return;
     }
-    *peer = *fresh;
+    for (uint32_t i = 0; i < SLU_RINGS; i++)
+        peer->rings[i].since = peer->rings[i].next;
+    keep_counts(&engine->past, &peer->counts);
+    fresh->name.index_generation = peer->name.index_generation + 1;
+    memcpy(&peer->qp, &fresh->qp, sizeof *peer - offsetof(struct slu_peer, qp));
 }
 
 /* In a place of its own first, so that whoever had the index stays as he was if this fails. */
@@ -115,15 +83,20 @@ int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
 
     if (error == 0)
         error = slu_peer_identify(&fresh);
+    if (error == 0 && index == engine->peer_count)
+        error = slu_rings_create(engine, fresh.rings, index);
     if (error == 0)
         error = slu_room_grow(engine);
-    if (error < 0)
+    if (error < 0) {
+        slu_rings_destroy(fresh.rings);
         return error;
+    }
     slu_peer_init(engine, &fresh);
     error = slu_listed(
         engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr, &fresh.qp));
     if (error < 0) {
         slu_room_shrink(engine);
+        slu_rings_destroy(fresh.rings);
         return error;
     }
     fresh.qp->peer = index;
@@ -136,13 +109,13 @@ int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
 static void mark_results(struct slu_engine *engine, uint32_t index)
 {
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        struct slu_pool *pool = &engine->pools[queue];
+        const struct slu_ring *ring = &engine->peers[index].rings[queue];
 
-        for (uint32_t i = pool->done[SLU_OWNER_PROGRAM].head; i != SLU_NONE;
-             i = pool->slots[i].next)
-            if (pool->slots[i].result.peer == index)
-                pool->slots[i].result.flags |= SLUICE_PEER_REMOVED;
+        for (uint32_t i = 0; i < ring->size; i++)
+            if (ring->entries[i].state == SLU_ENTRY_DONE)
+                ring->entries[i].marks.flags |= SLUICE_PEER_REMOVED;
     }
+    slu_aside_remove_peer(engine, index);
     for (uint32_t i = 0; i < SLU_FAILURES; i++)
         if (engine->failures[i].completion.peer == index)
             engine->failures[i].completion.flags |= SLUICE_PEER_REMOVED;
@@ -157,7 +130,7 @@ void slu_peer_remove(struct slu_engine *engine, struct slu_peer *peer)
     slu_peer_end(engine, peer);
     mark_results(engine, slu_peer_index(engine, peer));
     slu_peer_init(engine, peer);
-    peer->name = (struct slu_name){.index_generation = name.index_generation, .remembered = true};
+    peer->name = (struct slu_name){.index_generation = name.index_generation};
     peer->state = SLUICE_STATE_REMOVED;
     slu_room_shrink(engine);
 }

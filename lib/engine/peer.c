@@ -13,24 +13,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/members.h"
+#include "engine/inside.h"
 
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
 {
-    const struct slu_list empty = {SLU_NONE, SLU_NONE};
     const struct slu_counts counts = peer->counts;
     const struct slu_name name = peer->name;
 
-    memset(peer, 0, sizeof *peer);
+    memset(&peer->qp, 0, sizeof *peer - offsetof(struct slu_peer, qp));
     peer->counts = counts;
     peer->name = name;
     peer->free[SLU_SEND_QUEUE] = engine->attr.send_depth;
     peer->free[SLU_RECEIVE_QUEUE] = engine->attr.receive_depth;
-    for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        peer->posted[queue] = empty;
+    for (int queue = 0; queue < SLU_QUEUES; queue++)
         peer->stall[queue].index = SLU_NONE;
-        peer->stall[queue].slot = SLU_NONE;
-    }
     peer->drain_by = SLUICE_FOREVER;
     slu_probe_init(peer);
     peer->state = SLUICE_STATE_PREPARED;

@@ -4,7 +4,7 @@
  * waits for a connection asks once, keep-alive asks again and again.
  *
  * A probe refers to no memory and counts as nobody's work: no drain and no close
- * waits for it, and its completion is recognised by an id that no slot can have.
+ * waits for it, and its completion is recognised by an id that no request can have.
  * It has an entry of the completion queue until it is reported, or until its
  * queue pair is destroyed.
  *
@@ -17,27 +17,24 @@
 
 #include <stdio.h>
 
-#include "engine/engine.h"
-
-#define PEER_BITS 16
-_Static_assert(SLUICE_MAX_PEERS <= 1 << PEER_BITS, "a probe's id names its peer");
+#include "engine/inside.h"
 
 /* How late a peer may be whose device gives up whom it asks in vain. */
 #define LATE_TIME SLUICE_S(10)
 
-/* No slot has index 0; and requests without a slot are never seen by a device. */
+/* Of no ring; and a number that takes the peer's place names it. */
 static uint64_t next_id(struct slu_engine *engine, const struct slu_peer *peer)
 {
-    uint64_t number = ++engine->probe_number << PEER_BITS | slu_peer_index(engine, peer);
+    uint64_t number = ++engine->probe_number << SLU_PEER_BITS | slu_peer_index(engine, peer);
 
-    return number * SLU_GENERATION | SLU_QUEUE_BIT;
+    return number * SLU_ID_STEP | SLU_ID_PROBE;
 }
 
 static struct slu_peer *find_peer(struct slu_engine *engine, uint64_t id)
 {
-    uint64_t index = id / SLU_GENERATION & ((UINT64_C(1) << PEER_BITS) - 1);
+    uint64_t index = id / SLU_ID_STEP % (1 << SLU_PEER_BITS);
 
-    if (id % SLU_GENERATION != SLU_QUEUE_BIT || index >= engine->peer_count ||
+    if (id % SLU_ID_STEP != SLU_ID_PROBE || index >= engine->peer_count ||
         engine->peers[index].probe.id != id)
         return NULL;
     return &engine->peers[index];
@@ -229,7 +226,7 @@ static bool may_ask(const struct slu_engine *engine, struct slu_peer *peer, int6
 {
     if (!engine->transport->probe_is_request)
         return true;
-    return peer->posted[SLU_SEND_QUEUE].head == SLU_NONE &&
+    return !slu_peer_has_posted(peer, SLU_SEND_QUEUE) &&
            (slu_probe_heard(peer) || now >= peer->probe.late_after);
 }
 

@@ -7,44 +7,42 @@
  */
 #include "config.h"
 
-#include "engine/members.h"
+#include "engine/progress.h"
 
-#define BATCH 32
-/* Under load the clock is looked at once in so many polls. */
-#define BUSY_POLLS 64
 /* And events of the device are looked for once in so many rounds in which nothing came. */
 #define IDLE_ROUNDS 4096
 
-void slu_slot_failed(const struct slu_peer *peer, struct slu_slot *slot)
+void slu_entry_failed(const struct slu_peer *peer, struct slu_entry *entry)
 {
-    enum sluice_error_class error_class;
-
     /* What was due when its peer was failed for a deadline missed that deadline itself. */
-    if (slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR && !slot->passed &&
-        peer->cause_status == SLUICE_STATUS_DEADLINE && slot->deadline <= peer->failed_at)
-        slot->result.status = SLUICE_STATUS_DEADLINE;
-    error_class = slu_class_of(slot->result.status, slot->result.opcode);
-    slot->result.error_class = error_class;
-    slot->result.bytes = 0;
-    slot->result.error = slu_class_error(error_class);
-    slot->result.cause = peer->cause_status;
+    if (entry->status == SLUICE_STATUS_WR_FLUSH_ERR && !entry->marks.passed &&
+        peer->cause_status == SLUICE_STATUS_DEADLINE && entry->deadline <= peer->failed_at)
+        entry->status = SLUICE_STATUS_DEADLINE;
+    entry->marks.flags = 0;
+    entry->marks.cause = peer->cause_status;
 }
 
-static void return_credit(struct slu_peer *peer, struct slu_pool *pool, struct slu_slot *slot,
-                          enum slu_queue queue)
+static inline void return_credits(struct slu_engine *engine, struct slu_peer *peer,
+                                  enum slu_queue queue, struct slu_entry *entry, uint32_t count)
 {
-    slot->posted--;
-    peer->free[queue]++;
-    pool->cq_free++;
+    entry->posted -= count;
+    peer->free[queue] += count;
+    engine->cq_free[queue] += count;
 }
 
-static inline void end_slot(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
-                            enum slu_queue queue)
+static void end_entry(struct slu_engine *engine, struct slu_peer *peer, struct slu_ring *ring,
+                      uint64_t id, struct slu_entry *entry)
 {
-    if (SLU_UNLIKELY(slot->result.status != SLUICE_STATUS_SUCCESS))
-        slu_slot_failed(peer, slot);
-    slu_list_remove(&engine->pools[queue], &peer->posted[queue], slot);
-    slu_slot_done(engine, queue, slot);
+    slu_entry_end(engine, peer, ring, slu_ring_queue(slu_id_ring(id)), id, entry,
+                  (enum slu_owner)entry->owner, entry->marks.failed);
+}
+
+void slu_fail_unposted(struct slu_engine *engine, struct slu_peer *peer, uint64_t id,
+                       struct slu_entry *entry)
+{
+    if (!entry->marks.failed)
+        slu_entry_fail(entry, SLUICE_STATUS_WR_FLUSH_ERR, 0);
+    end_entry(engine, peer, &peer->rings[slu_id_ring(id)], id, entry);
 }
 
 /*
@@ -52,16 +50,13 @@ static inline void end_slot(struct slu_engine *engine, struct slu_peer *peer, st
  * proves that those before it were done, should they not have been reported.
  */
 static void retire_unsignaled(struct slu_engine *engine, struct slu_peer *peer,
-                              struct slu_slot *slot)
+                              struct slu_ring *ring, uint64_t id)
 {
-    struct slu_pool *pool = &engine->pools[SLU_SEND_QUEUE];
+    while (ring->oldest != id) {
+        struct slu_entry *earlier = slu_ring_entry(ring, ring->oldest);
 
-    while (peer->posted[SLU_SEND_QUEUE].head != (uint32_t)(slot - pool->slots)) {
-        struct slu_slot *earlier = &pool->slots[peer->posted[SLU_SEND_QUEUE].head];
-
-        while (earlier->posted > 0)
-            return_credit(peer, pool, earlier, SLU_SEND_QUEUE);
-        end_slot(engine, peer, earlier, SLU_SEND_QUEUE);
+        return_credits(engine, peer, SLU_SEND_QUEUE, earlier, earlier->posted);
+        end_entry(engine, peer, ring, ring->oldest, earlier);
     }
 }
 
@@ -69,12 +64,10 @@ static void retire_unsignaled(struct slu_engine *engine, struct slu_peer *peer,
  * One that was flushed proves nothing. Those before it that were not reported
  * may be done or not, in time or not: they are cancelled when their peer is drained.
  */
-static void mark_unknown(struct slu_engine *engine, const struct slu_slot *slot)
+static void mark_unknown(const struct slu_ring *ring, uint64_t id)
 {
-    struct slu_slot *slots = engine->pools[SLU_SEND_QUEUE].slots;
-
-    for (uint32_t at = slot->prev; at != SLU_NONE && !slots[at].passed; at = slots[at].prev)
-        slots[at].passed = true;
+    for (uint64_t at = ring->oldest; at != id; at += SLU_ID_STEP)
+        slu_ring_entry(ring, at)->marks.passed = true;
 }
 
 /*
@@ -82,20 +75,20 @@ static void mark_unknown(struct slu_engine *engine, const struct slu_slot *slot)
  * unless that one knows better. When a port is down, devices give one of two
  * statuses that only mean that the request failed.
  */
-static void assign_async_error(struct slu_peer *peer, struct slu_slot *slot)
+static void assign_async_error(struct slu_peer *peer, struct slu_entry *entry)
 {
-    bool vague = slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR ||
-                 (!peer->cause_inferred && (slot->result.status == SLUICE_STATUS_RETRY_EXC_ERR ||
-                                            slot->result.status == SLUICE_STATUS_LOC_QP_OP_ERR));
+    bool vague = entry->status == SLUICE_STATUS_WR_FLUSH_ERR ||
+                 (!peer->cause_inferred && (entry->status == SLUICE_STATUS_RETRY_EXC_ERR ||
+                                            entry->status == SLUICE_STATUS_LOC_QP_OP_ERR));
 
     if (!peer->async_error_pending || !vague)
         return;
     peer->async_error_pending = false;
-    slot->result.status = peer->cause_status;
-    slot->result.vendor = peer->cause_vendor;
+    entry->status = peer->cause_status;
+    entry->vendor = peer->cause_vendor;
 }
 
-static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct slu_slot *slot,
+static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct slu_entry *entry,
                       const struct slu_wc *wc)
 {
     uint32_t status = wc->status;
@@ -108,68 +101,60 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
     /* A queue pair that fails without saying why has lost its peer. */
     if (inferred)
         status = SLUICE_STATUS_RETRY_EXC_ERR;
-    if (slot->result.status == SLUICE_STATUS_SUCCESS ||
-        slot->result.status == SLUICE_STATUS_WR_FLUSH_ERR) {
-        slot->result.status = status;
-        slot->result.vendor = wc->vendor;
-    }
-    assign_async_error(peer, slot);
-    slu_peer_fail(engine, peer, status, slot->result.opcode, wc->vendor);
+    slu_entry_fail(entry, status, wc->vendor);
+    assign_async_error(peer, entry);
+    slu_peer_fail(engine, peer, status, entry->opcode, wc->vendor);
     peer->cause_inferred |= inferred;
 }
 
-static inline void take_received(struct slu_slot *slot, const struct slu_wc *wc)
+void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc)
 {
-    slot->result.bytes = wc->bytes;
-    slot->result.flags = wc->flags & SLU_RECEIVED_FLAGS;
-    slot->result.immediate = wc->immediate;
-}
-
-static void dispatch(struct slu_engine *engine, const struct slu_wc *wc)
-{
-    struct slu_slot *slot = slu_slot_find(engine, wc->id);
-    enum slu_queue queue;
+    struct slu_entry *entry = slu_entry_find(engine, wc->id);
+    enum slu_queue queue = slu_ring_queue(slu_id_ring(wc->id));
+    struct slu_ring *ring;
     struct slu_peer *peer;
 
-    if (SLU_UNLIKELY(slot == NULL || slot->posted == 0)) {
+    if (entry == NULL || entry->state != SLU_ENTRY_PENDING || entry->posted == 0) {
         engine->discarded += !slu_probe_ended(engine, wc);
         return;
     }
-    queue = slu_slot_queue(slot);
-    peer = &engine->peers[slot->result.peer];
-    if (queue == SLU_SEND_QUEUE && slot->prev != SLU_NONE) {
+    peer = &engine->peers[slu_id_peer(wc->id)];
+    ring = &peer->rings[slu_id_ring(wc->id)];
+    if (wc->id != ring->oldest && queue == SLU_SEND_QUEUE) {
         if (wc->status == SLUICE_STATUS_WR_FLUSH_ERR)
-            mark_unknown(engine, slot);
+            mark_unknown(ring, wc->id);
         else
-            retire_unsignaled(engine, peer, slot);
+            retire_unsignaled(engine, peer, ring, wc->id);
     }
-    return_credit(peer, &engine->pools[queue], slot, queue);
-    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
-        fail_work(engine, peer, slot, wc);
+    return_credits(engine, peer, queue, entry, 1);
+    if (wc->status != SLUICE_STATUS_SUCCESS) {
+        fail_work(engine, peer, entry, wc);
     } else if (queue == SLU_RECEIVE_QUEUE) {
-        take_received(slot, wc);
+        entry->bytes = wc->bytes;
+        entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
+        entry->marks.immediate = wc->immediate;
     }
-    if (slot->posted == 0 && !slot->unfinished)
-        end_slot(engine, peer, slot, queue);
+    if (entry->posted == 0 && !entry->marks.unfinished)
+        end_entry(engine, peer, ring, wc->id, entry);
 }
 
-static void abandon_queue(struct slu_engine *engine, struct slu_peer *peer, enum slu_queue queue)
+static void abandon_ring(struct slu_engine *engine, struct slu_peer *peer, uint32_t number)
 {
-    struct slu_pool *pool = &engine->pools[queue];
-    uint32_t next = peer->posted[queue].head;
+    struct slu_ring *ring = &peer->rings[number];
+    uint64_t end = ring->next;
 
-    while (next != SLU_NONE) {
-        struct slu_slot *slot = &pool->slots[next];
+    for (uint64_t id = ring->oldest; id != end; id += SLU_ID_STEP) {
+        struct slu_entry *entry = slu_ring_entry(ring, id);
 
-        next = slot->next;
-        while (slot->posted > 0)
-            return_credit(peer, pool, slot, queue);
-        if (slot->result.status == SLUICE_STATUS_SUCCESS)
-            slot->result.status = SLUICE_STATUS_WR_FLUSH_ERR;
-        assign_async_error(peer, slot);
+        if (entry->state != SLU_ENTRY_PENDING)
+            continue;
+        return_credits(engine, peer, slu_ring_queue(number), entry, entry->posted);
+        if (!entry->marks.failed)
+            slu_entry_fail(entry, SLUICE_STATUS_WR_FLUSH_ERR, 0);
+        assign_async_error(peer, entry);
         /* The call that posts its parts has yet to see that no more will follow. */
-        if (!slot->unfinished)
-            end_slot(engine, peer, slot, queue);
+        if (!entry->marks.unfinished)
+            end_entry(engine, peer, ring, id, entry);
     }
 }
 
@@ -180,20 +165,15 @@ void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer)
     peer->qp = NULL;
     peer->drain_by = SLUICE_FOREVER;
     slu_probe_abandon(engine, peer);
-    abandon_queue(engine, peer, SLU_SEND_QUEUE);
-    abandon_queue(engine, peer, SLU_RECEIVE_QUEUE);
+    for (uint32_t i = 0; i < SLU_RINGS; i++)
+        abandon_ring(engine, peer, i);
 }
 
+/* The queue pair has work requests. */
 static bool holds_work(const struct slu_engine *engine, const struct slu_peer *peer)
 {
-    for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        const struct slu_pool *pool = &engine->pools[queue];
-
-        for (uint32_t i = peer->posted[queue].head; i != SLU_NONE; i = pool->slots[i].next)
-            if (pool->slots[i].posted > 0)
-                return true;
-    }
-    return false;
+    return peer->free[SLU_SEND_QUEUE] != engine->attr.send_depth ||
+           peer->free[SLU_RECEIVE_QUEUE] != engine->attr.receive_depth;
 }
 
 /* Failed peers that kept work longer than the drain bound. */
@@ -216,19 +196,21 @@ static void end_drains(struct slu_engine *engine, int64_t now)
 static void check_deadlines(struct slu_engine *engine, struct slu_peer *peer, int64_t now)
 {
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        const struct slu_pool *pool = &engine->pools[queue];
+        const struct slu_ring *ring = &peer->rings[queue];
 
-        for (uint32_t i = peer->posted[queue].head; i != SLU_NONE; i = pool->slots[i].next) {
-            const struct slu_slot *slot = &pool->slots[i];
+        for (uint64_t id = ring->oldest; id != ring->next; id += SLU_ID_STEP) {
+            const struct slu_entry *entry = slu_ring_entry(ring, id);
 
-            if (slot->deadline <= now) {
-                engine->scope.expired |= slot->owner == SLU_OWNER_SCOPE;
-                slu_peer_note_late(engine, peer, slot->time);
-                slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, slot->result.opcode, 0);
+            if (entry->state != SLU_ENTRY_PENDING)
+                continue;
+            if (entry->deadline <= now) {
+                engine->scope.expired |= entry->owner == SLU_OWNER_SCOPE;
+                slu_peer_note_late(engine, peer, entry->time);
+                slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, entry->opcode, 0);
                 return;
             }
-            if (slot->deadline < engine->next_deadline)
-                engine->next_deadline = slot->deadline;
+            if (entry->deadline < engine->next_deadline)
+                engine->next_deadline = entry->deadline;
         }
     }
 }
@@ -258,87 +240,29 @@ static void fail_all(struct slu_engine *engine, int error)
     }
 }
 
-static int take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int count)
+int slu_take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int count)
 {
     if (SLU_UNLIKELY(count < 0)) {
         fail_all(engine, count);
         return 1;
     }
     for (int i = 0; i < count; i++)
-        dispatch(engine, &wcs[i]);
+        slu_dispatch(engine, &wcs[i]);
     return count;
 }
 
-/*
- * Of the slot that a call waits for alone: its success, if it is the next to end
- * of its queue, is seen at once, and passes by the list of what is done.
- */
-static inline bool complete_awaited(struct slu_engine *engine, struct slu_slot *slot,
-                                    const struct slu_wc *wc)
+int slu_poll_queue(struct slu_engine *engine, uint32_t most)
 {
-    enum slu_queue queue = slu_slot_queue(slot);
-    struct slu_pool *pool = &engine->pools[queue];
-    struct slu_peer *peer = &engine->peers[slot->result.peer];
+    struct slu_wc wcs[SLU_BATCH];
+    int count = slu_poll_cq(engine, wcs, most < SLU_BATCH ? most : SLU_BATCH);
 
-    if (wc->id != slot->id || wc->status != SLUICE_STATUS_SUCCESS ||
-        slot->state != SLU_SLOT_PENDING || slot->prev != SLU_NONE || slot->posted != 1 ||
-        slot->unfinished || slot->result.status != SLUICE_STATUS_SUCCESS)
-        return false;
-    return_credit(peer, pool, slot, queue);
-    if (queue == SLU_RECEIVE_QUEUE)
-        take_received(slot, wc);
-    slu_list_remove(pool, &peer->posted[queue], slot);
-    if (slot->owner == SLU_OWNER_CALL) {
-        slu_slot_done(engine, queue, slot);
-        return true;
-    }
-    slu_count_success(peer, slot->result.opcode, slot->result.bytes);
-    pool->pending--;
-    if (slot->owner == SLU_OWNER_SCOPE)
-        engine->scope.pending--;
-    atomic_store_explicit(&slot->state, SLU_SLOT_FREE, memory_order_relaxed);
-    slu_list_push(pool, &pool->free, slot);
-    return true;
-}
-
-static inline int poll_queue(struct slu_engine *engine, struct slu_wc *wcs, uint32_t count)
-{
-    if (SLU_UNLIKELY(atomic_load_explicit(&engine->cq->alerted, memory_order_relaxed)))
-        slu_peers_alerted(engine);
-    engine->polls++;
-    return engine->transport->cq_poll(engine->cq, wcs, count);
-}
-
-static int poll_batch(struct slu_engine *engine)
-{
-    struct slu_wc wcs[BATCH];
-    int count = poll_queue(engine, wcs, BATCH);
-
-    return count == 0 ? 0 : take_batch(engine, wcs, count);
-}
-
-/* Inline, because who waits polls often, and mostly for nothing. */
-static inline int poll_one(struct slu_engine *engine, struct slu_slot *slot)
-{
-    struct slu_wc wc;
-    int count = poll_queue(engine, &wc, 1);
-
-    if (SLU_LIKELY(count == 0))
-        return 0;
-    return SLU_LIKELY(count == 1) && complete_awaited(engine, slot, &wc)
-               ? 1
-               : take_batch(engine, &wc, count);
-}
-
-int slu_poll_for(struct slu_engine *engine, struct slu_slot *slot)
-{
-    return slot == NULL ? poll_batch(engine) : poll_one(engine, slot);
+    return count == 0 ? 0 : slu_take_batch(engine, wcs, count);
 }
 
 /* Bounded, because nothing is posted meanwhile. */
 void slu_progress_all(struct slu_engine *engine)
 {
-    while (poll_batch(engine) == BATCH)
+    while (slu_poll_queue(engine, SLU_BATCH) == SLU_BATCH)
         ;
 }
 
@@ -363,33 +287,17 @@ static void check_clock(struct slu_engine *engine)
         end_drains(engine, now);
 }
 
-static inline bool look_at_clock(struct slu_engine *engine, int count)
+bool slu_look_at_clock(struct slu_engine *engine, int count)
 {
     /* Who never sleeps, or only polls, must hear of a dead device all the same. */
     if (SLU_UNLIKELY(count == 0 && ++engine->idle_polls % IDLE_ROUNDS == 0))
         slu_peers_alerted(engine);
-    if (count == 0 || ++engine->busy_polls >= BUSY_POLLS)
+    if (count == 0 || ++engine->busy_polls >= SLU_BUSY_POLLS)
         check_clock(engine);
     return count > 0;
 }
 
-bool slu_look_at_clock(struct slu_engine *engine, int count)
-{
-    return look_at_clock(engine, count);
-}
-
 bool slu_progress(struct slu_engine *engine)
 {
-    return slu_look_at_clock(engine, poll_batch(engine));
-}
-
-bool slu_progress_with(struct slu_engine *engine, const struct slu_wc *wcs, int count)
-{
-    return slu_look_at_clock(engine, take_batch(engine, wcs, count));
-}
-
-bool slu_look_for_slot(struct slu_engine *engine, struct slu_slot *slot)
-{
-    look_at_clock(engine, poll_one(engine, slot));
-    return slot->state != SLU_SLOT_PENDING;
+    return slu_look_at_clock(engine, slu_poll_queue(engine, SLU_BATCH));
 }

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 /* Of sluice_channel_info and sluice_error in version 0.1. */
 #define FIRST_INFO_SIZE 232

@@ -2,7 +2,7 @@
 /* Lists of requests: the checks that come before anything is posted. */
 #include "config.h"
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 /* What programs have arrays of grows no more: later fields take the place of reserved ones. */
 _Static_assert(sizeof(struct sluice_request) == 128, "the stride of lists of requests");
@@ -164,19 +164,6 @@ static int check_atomic(const struct slu_engine *engine, const struct slu_item *
     return 0;
 }
 
-/* Whoever gets a no asks check_item(), which knows why, and of rarer forms that are right. */
-static inline bool is_plain(const struct slu_engine *engine, const struct slu_source *source,
-                            uint32_t i)
-{
-    struct slu_item item;
-
-    if (source->multicast)
-        return false;
-    item.request = slu_source_request(source, i);
-    item.opcode = slu_source_opcode(source, i);
-    return slu_item_is_plain(engine, &item);
-}
-
 static int no_such_peer(const struct slu_engine *engine, uint32_t peer, uint32_t i)
 {
     if (engine->peer_count == 0)
@@ -231,8 +218,8 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
     return error;
 }
 
-int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
-                     int64_t deadline)
+/* A list of which there is nothing to check but its items: 0. */
+static int check_lists(const struct slu_source *source, int64_t deadline)
 {
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
@@ -241,15 +228,66 @@ int slu_source_check(const struct slu_engine *engine, const struct slu_source *s
     if (source->multicast && source->peers == NULL && source->remotes == NULL)
         return slu_misuse(EINVAL, "a list of %u %s is NULL", source->count,
                           source->opcodes[0] == SLUICE_OP_SEND ? "peers" : "remote regions");
-    for (int list = 0; list < 2; list++)
-        if (source->counts[list] > 0 && source->lists[list] == NULL)
-            return slu_misuse(EINVAL, "a list of %u request%s is NULL", source->counts[list],
-                              SLU_S(source->counts[list]));
-    for (uint32_t i = 0; i < source->count; i++) {
-        int error = SLU_LIKELY(is_plain(engine, source, i)) ? 0 : check_item(engine, source, i);
+    for (int list = 0; list < 2; list++) {
+        uint32_t count = source->multicast ? 1 : source->counts[list];
 
-        if (error < 0)
-            return error;
+        if (source->counts[list] > 0 && source->lists[list] == NULL)
+            return slu_misuse(EINVAL, "a list of %u request%s is NULL", count, SLU_S(count));
     }
     return 0;
+}
+
+/* The items of one list, the first of which has the index first. */
+static inline int check_list(const struct slu_engine *engine, const struct slu_source *source,
+                             int list, uint32_t first)
+{
+    const struct sluice_request *requests = source->lists[list];
+    uint32_t named = source->opcodes[list];
+    int queues = 0;
+
+    for (uint32_t i = 0; i < source->counts[list]; i++) {
+        uint32_t opcode = named != SLUICE_OP_NONE ? named : requests[i].opcode;
+
+        /* Who is told no here may be right, and rare. */
+        if (SLU_UNLIKELY(!slu_request_is_plain(engine, &requests[i], opcode))) {
+            int error = check_item(engine, source, first + i);
+
+            if (error < 0)
+                return error;
+        }
+        queues |= 1 << slu_opcode_queue(opcode);
+    }
+    return queues;
+}
+
+/* One request, and to whom it goes. */
+static int check_multicast(const struct slu_engine *engine, const struct slu_source *source)
+{
+    int error = check_item(engine, source, 0);
+
+    for (uint32_t i = 1; i < source->count && error == 0; i++)
+        if (source->remotes != NULL || source->peers[i] >= engine->peer_count)
+            error = check_item(engine, source, i);
+    return error < 0 ? error : 1 << SLU_SEND_QUEUE;
+}
+
+int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
+                     int64_t deadline)
+{
+    int queues, more;
+
+    if (SLU_UNLIKELY(deadline < 0 || source->counts[0] == 0 || source->lists[0] == NULL ||
+                     source->counts[1] != 0 || source->multicast)) {
+        int error = check_lists(source, deadline);
+
+        if (error < 0 || source->count == 0)
+            return error;
+        if (source->multicast)
+            return check_multicast(engine, source);
+    }
+    queues = check_list(engine, source, 0, 0);
+    if (queues < 0 || source->counts[1] == 0)
+        return queues;
+    more = check_list(engine, source, 1, source->counts[0]);
+    return more < 0 ? more : queues | more;
 }

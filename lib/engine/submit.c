@@ -6,7 +6,12 @@
  */
 #include "config.h"
 
-#include "engine/engine.h"
+#include "engine/inside.h"
+
+#define COLD __attribute__((noinline, cold))
+#define NOINLINE __attribute__((noinline))
+/* Once in so many polls the clock is looked at, by which other work may be late. */
+#define BUSY_CALLS 64
 
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion)
@@ -74,14 +79,13 @@ static int call_error(const struct slu_engine *engine, const struct slu_call *ca
                                          : 0;
 }
 
-int slu_call_finish(struct slu_call *call, struct slu_slot *slot)
+/* Waits for what was posted of it, leaves the engine, and returns the result. */
+static int finish_call(struct slu_call *call)
 {
     struct slu_engine *engine = call->engine;
-    bool in_time = slot != NULL ? slu_wait_slot(engine, slot, call->deadline)
-                                : slu_wait(engine, call_ready, call, call->deadline);
     int error;
 
-    if (!in_time) {
+    if (!slu_wait(engine, call_ready, call, call->deadline)) {
         /* The clock fails the peers that are late; what never found room breaks nobody. */
         call->expired = true;
         slu_wait(engine, call_ready, call, SLUICE_FOREVER);
@@ -94,25 +98,311 @@ int slu_call_finish(struct slu_call *call, struct slu_slot *slot)
 int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
                struct sluice_completion *completions)
 {
-    int error = slu_scope_check(engine);
+    int queues = slu_scope_check(engine);
     struct slu_call call;
 
-    if (error == 0)
-        error = slu_source_check(engine, source, deadline);
-    if (error < 0 || source->count == 0)
-        return error;
+    if (queues == 0)
+        queues = slu_source_check(engine, source, deadline);
+    if (queues <= 0)
+        return queues;
     /* Its two failures are written before they are read. */
     call.engine = engine;
     call.source = source;
     call.completions = completions;
+    call.handles = NULL;
     call.time = deadline;
     call.deadline = slu_after(deadline);
     call.owner = SLU_OWNER_CALL;
+    call.queues = (uint32_t)queues;
     call.expired = deadline == 0;
     call.incomplete = source->count;
     call.first_real = call.first_other = SLU_NONE;
     slu_engine_enter(engine);
     slu_post_call(&call, SLU_RECEIVE_QUEUE);
     slu_post_call(&call, SLU_SEND_QUEUE);
-    return slu_call_finish(&call, NULL);
+    return finish_call(&call);
+}
+
+/* A list of one that is wrong, or must wait for room, or be split. */
+static COLD int submit_general(struct slu_engine *engine, const struct sluice_request *given,
+                               const struct sluice_remote_mr *remote, int64_t deadline,
+                               struct sluice_completion *completion)
+{
+    struct sluice_request request = *given;
+    struct slu_source source = {.lists = {&request}, .counts = {1}, .count = 1};
+
+    request.sges = slu_list_of(given->sges, given->sge_count);
+    if (remote != NULL)
+        request.remote = *remote;
+    return slu_submit(engine, &source, deadline, completion);
+}
+
+/*
+ * Whether there is nothing to complain of, to split or to wait for. Of the calls below
+ * there is a form for one element, and one for several; sge_count of the first is 1.
+ */
+static SLU_INLINE bool is_plain(const struct slu_engine *engine, uint32_t index,
+                                const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline)
+{
+    return deadline > 0 && sges != NULL && (sge_count == 1 || sge_count <= engine->plain_sges) &&
+           !engine->scope.open && index < engine->peer_count;
+}
+
+static SLU_INLINE bool is_ready(const struct slu_engine *engine, const struct slu_peer *peer,
+                                enum slu_queue queue, uint64_t bytes,
+                                const struct sluice_remote_mr *remote)
+{
+    return peer->state == SLUICE_STATE_READY && slu_post_room(engine, peer, queue, 1) &&
+           bytes <= engine->max_plain && (remote == NULL || slu_remote_holds(remote, bytes));
+}
+
+/*
+ * Whether the first poll has its success and nothing else, as most have. Then it is as
+ * if its credits had never been taken.
+ */
+static SLU_INLINE bool ends_at_once(struct slu_engine *engine, struct slu_ring *ring, uint64_t id,
+                                    struct slu_entry *entry, struct slu_wc *wc, int *polled)
+{
+    engine->polls++;
+    *polled = engine->transport->cq_poll(engine->cq, wc, 1);
+    if (SLU_UNLIKELY(*polled != 1 || wc->id != id || ring->oldest != id ||
+                     wc->status != SLUICE_STATUS_SUCCESS))
+        return false;
+    ring->oldest = id + SLU_ID_STEP;
+    atomic_store_explicit(&entry->state, SLU_ENTRY_FREE, memory_order_relaxed);
+    return true;
+}
+
+/* Once in so many calls, for other work may be late. */
+static SLU_INLINE void look_after_others(struct slu_engine *engine)
+{
+    if (SLU_LIKELY(engine->polls % BUSY_CALLS != 0))
+        return;
+    engine->busy_polls = BUSY_CALLS;
+    slu_progress(engine);
+}
+
+/*
+ * One that was posted, or refused, and did not: from here on it is as all others. Waits
+ * for it, and returns its result. Its time counts from now, when it starts to wait.
+ * result_of is that of the post, if it was refused and wc is NULL, or of the poll.
+ */
+static COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring,
+                            const struct slu_wc *wc, int result_of, uint32_t opcode,
+                            int64_t deadline, struct sluice_completion *completion)
+{
+    enum slu_queue queue = slu_opcode_queue(opcode);
+    uint64_t id = ring->next - SLU_ID_STEP;
+    struct slu_peer *peer = &engine->peers[slu_id_peer(id)];
+    struct slu_entry *entry = slu_ring_entry(ring, id);
+    struct sluice_completion result;
+    int error = 0;
+
+    entry->owner = SLU_OWNER_CALL;
+    entry->opcode = (uint8_t)opcode;
+    entry->user_data = 0;
+    entry->time = deadline;
+    entry->deadline = slu_after(deadline);
+    entry->call = NULL;
+    entry->posted = 1;
+    entry->marks = (struct slu_marks){0};
+    engine->pending[queue]++;
+    engine->cq_free[queue]--;
+    peer->free[queue]--;
+    if (entry->deadline < engine->next_deadline)
+        engine->next_deadline = entry->deadline;
+    if (wc == NULL)
+        slu_post_refused(engine, peer, entry, result_of);
+    else
+        slu_look_at_clock(engine, result_of == 0 ? 0 : slu_take_batch(engine, wc, result_of));
+    if (entry->state == SLU_ENTRY_PENDING)
+        slu_wait_entry(engine, entry, false, SLUICE_FOREVER);
+    slu_entry_result(entry, slu_id_peer(id), &result);
+    if (result.error < 0)
+        error = slu_fail_completion(engine, &result, deadline);
+    if (completion != NULL)
+        *completion = result;
+    slu_engine_leave(engine);
+    return error;
+}
+
+/* Takes the next entry of a ring, which only remembers keys and bytes: it may not be needed. */
+static SLU_INLINE struct slu_entry *take_entry(struct slu_engine *engine, struct slu_ring *ring,
+                                               uint64_t id, const struct sluice_sge *sges,
+                                               uint32_t sge_count, uint64_t bytes)
+{
+    struct slu_entry *entry = slu_ring_entry(ring, id);
+
+    if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
+        slu_entry_displace(engine, ring, entry);
+    ring->next = id + SLU_ID_STEP;
+    entry->owner = SLU_OWNER_NOBODY;
+    entry->bytes = bytes;
+    slu_entry_hold_keys(engine, ring, entry, sges, sge_count);
+    return entry;
+}
+
+static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opcode, uint32_t index,
+                                  const struct sluice_sge *sges, const uint32_t sge_count,
+                                  const struct sluice_remote_mr *remote, const uint32_t *immediate,
+                                  int64_t deadline)
+{
+    struct slu_peer *peer = &engine->peers[index];
+    struct slu_ring *ring = &peer->rings[SLU_SEND_QUEUE];
+    struct slu_send_wr wr, *bad;
+    struct slu_wc wc;
+
+    if (SLU_LIKELY(is_plain(engine, index, sges, sge_count, deadline))) {
+        uint64_t bytes = slu_sge_bytes(sges, sge_count);
+
+        if (SLU_LIKELY(is_ready(engine, peer, SLU_SEND_QUEUE, bytes, remote))) {
+            uint64_t id = ring->next;
+            struct slu_entry *entry = take_entry(engine, ring, id, sges, sge_count, bytes);
+            int refused, polled;
+
+            wr.next = NULL;
+            wr.id = id;
+            wr.opcode = opcode;
+            wr.flags = immediate != NULL ? SLU_SIGNALED | SLUICE_IMMEDIATE : SLU_SIGNALED;
+            wr.immediate = immediate != NULL ? *immediate : 0;
+            wr.sge_count = sge_count;
+            wr.sges = sges;
+            if (remote != NULL) {
+                wr.remote_addr = remote->addr;
+                wr.rkey = remote->rkey;
+            }
+            slu_engine_enter(engine);
+            refused = engine->transport->post_send(peer->qp, &wr, &bad);
+            if (SLU_UNLIKELY(refused < 0))
+                return finish_late(engine, ring, NULL, refused, opcode, deadline, NULL);
+            if (SLU_UNLIKELY(!ends_at_once(engine, ring, id, entry, &wc, &polled)))
+                return finish_late(engine, ring, &wc, polled, opcode, deadline, NULL);
+            peer->counts.done[opcode].requests++;
+            peer->counts.done[opcode].bytes += bytes;
+            look_after_others(engine);
+            slu_engine_leave(engine);
+            return 0;
+        }
+    }
+    return submit_general(engine,
+                          &(struct sluice_request){
+                              .opcode = opcode,
+                              .peer = index,
+                              .flags = immediate != NULL ? SLUICE_IMMEDIATE : 0,
+                              .immediate = immediate != NULL ? *immediate : 0,
+                              .sges = sges,
+                              .sge_count = sge_count,
+                          },
+                          remote, deadline, NULL);
+}
+
+static NOINLINE int submit_list(struct slu_engine *engine, uint32_t opcode, uint32_t index,
+                                const struct sluice_sge *sges, uint32_t sge_count,
+                                const struct sluice_remote_mr *remote, const uint32_t *immediate,
+                                int64_t deadline)
+{
+    return submit_send(engine, opcode, index, sges, sge_count, remote, immediate, deadline);
+}
+
+static SLU_INLINE int submit(struct slu_engine *engine, const uint32_t opcode, uint32_t index,
+                             const struct sluice_sge *sges, uint32_t sge_count,
+                             const struct sluice_remote_mr *remote, const uint32_t *immediate,
+                             int64_t deadline)
+{
+    return SLU_LIKELY(sge_count == 1)
+               ? submit_send(engine, opcode, index, sges, 1, remote, immediate, deadline)
+               : submit_list(engine, opcode, index, sges, sge_count, remote, immediate, deadline);
+}
+
+int slu_submit_send(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
+                    int64_t deadline, uint32_t peer, const uint32_t *immediate)
+{
+    return submit(engine, SLUICE_OP_SEND, peer, sges, sge_count, NULL, immediate, deadline);
+}
+
+int slu_submit_write(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
+                     const struct sluice_remote_mr *remote, int64_t deadline, uint32_t peer)
+{
+    return SLU_LIKELY(remote != NULL)
+               ? submit(engine, SLUICE_OP_WRITE, peer, sges, sge_count, remote, NULL, deadline)
+               : slu_no_remote(SLUICE_OP_WRITE);
+}
+
+int slu_submit_write_immediate(struct slu_engine *engine, const struct sluice_sge *sges,
+                               uint32_t sge_count, const struct sluice_remote_mr *remote,
+                               int64_t deadline, uint32_t peer, uint32_t immediate)
+{
+    return SLU_LIKELY(remote != NULL) ? submit(engine, SLUICE_OP_WRITE, peer, sges, sge_count,
+                                               remote, &immediate, deadline)
+                                      : slu_no_remote(SLUICE_OP_WRITE);
+}
+
+int slu_submit_read(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
+                    const struct sluice_remote_mr *remote, int64_t deadline, uint32_t peer)
+{
+    return SLU_LIKELY(remote != NULL)
+               ? submit(engine, SLUICE_OP_READ, peer, sges, sge_count, remote, NULL, deadline)
+               : slu_no_remote(SLUICE_OP_READ);
+}
+
+static SLU_INLINE int submit_receive(struct slu_engine *engine, const struct sluice_sge *sges,
+                                     const uint32_t sge_count, int64_t deadline,
+                                     struct sluice_completion *completion, uint32_t index)
+{
+    struct slu_peer *peer = &engine->peers[index];
+    struct slu_ring *ring = &peer->rings[SLU_RECEIVE_QUEUE];
+    struct slu_receive_wr wr, *bad;
+    struct slu_wc wc;
+
+    if (SLU_LIKELY(is_plain(engine, index, sges, sge_count, deadline))) {
+        uint64_t bytes = slu_sge_bytes(sges, sge_count);
+
+        if (SLU_LIKELY(is_ready(engine, peer, SLU_RECEIVE_QUEUE, bytes, NULL))) {
+            uint64_t id = ring->next;
+            struct slu_entry *entry = take_entry(engine, ring, id, sges, sge_count, bytes);
+            int refused, polled;
+
+            wr.next = NULL;
+            slu_fill_receive(&wr, id, sges, sge_count);
+            slu_engine_enter(engine);
+            refused = engine->transport->post_receive(peer->qp, &wr, &bad);
+            if (SLU_UNLIKELY(refused < 0))
+                return finish_late(engine, ring, NULL, refused, SLUICE_OP_RECEIVE, deadline,
+                                   completion);
+            if (SLU_UNLIKELY(!ends_at_once(engine, ring, id, entry, &wc, &polled)))
+                return finish_late(engine, ring, &wc, polled, SLUICE_OP_RECEIVE, deadline,
+                                   completion);
+            peer->counts.done[SLUICE_OP_RECEIVE].requests++;
+            peer->counts.done[SLUICE_OP_RECEIVE].bytes += wc.bytes;
+            if (completion != NULL)
+                *completion = (struct sluice_completion){.bytes = wc.bytes,
+                                                         .peer = index,
+                                                         .opcode = SLUICE_OP_RECEIVE,
+                                                         .flags = wc.flags,
+                                                         .immediate = wc.immediate};
+            look_after_others(engine);
+            slu_engine_leave(engine);
+            return 0;
+        }
+    }
+    return submit_general(
+        engine,
+        &(struct sluice_request){
+            .opcode = SLUICE_OP_RECEIVE, .peer = index, .sges = sges, .sge_count = sge_count},
+        NULL, deadline, completion);
+}
+
+static NOINLINE int receive_list(struct slu_engine *engine, const struct sluice_sge *sges,
+                                 uint32_t sge_count, int64_t deadline,
+                                 struct sluice_completion *completion, uint32_t peer)
+{
+    return submit_receive(engine, sges, sge_count, deadline, completion, peer);
+}
+
+int slu_submit_receive(struct slu_engine *engine, const struct sluice_sge *sges, uint32_t sge_count,
+                       int64_t deadline, struct sluice_completion *completion, uint32_t peer)
+{
+    return SLU_LIKELY(sge_count == 1)
+               ? submit_receive(engine, sges, 1, deadline, completion, peer)
+               : receive_list(engine, sges, sge_count, deadline, completion, peer);
 }

@@ -5,45 +5,37 @@
  */
 #include "config.h"
 
-#include "engine/engine.h"
-
-/* What the first requests of a list need of the pools; what they need of peers is in the peers. */
-struct need {
-    uint32_t parts[SLU_QUEUES];
-    uint32_t slots[SLU_QUEUES];
-};
+#include "engine/inside.h"
 
 /* 0: the request fits after what was counted, and is counted; else why not. */
-static int add_need(struct slu_engine *engine, const struct slu_item *item, struct need *need)
+static int add_need(struct slu_engine *engine, const struct slu_item *item,
+                    uint32_t need[SLU_QUEUES])
 {
     enum slu_queue queue = slu_item_queue(item);
-    const struct slu_pool *pool = &engine->pools[queue];
     struct slu_peer *peer = &engine->peers[item->peer];
     uint32_t parts = slu_item_parts(engine, item);
 
     if (peer->state != SLUICE_STATE_READY)
         return -ENOTCONN;
     if (peer->free[queue] - peer->need[queue] < parts ||
-        pool->cq_free - need->parts[queue] < parts ||
-        pool->size - pool->pending == need->slots[queue])
+        engine->cq_free[queue] - need[queue] < parts)
         return -EAGAIN;
     peer->need[queue] += parts;
-    need->parts[queue] += parts;
-    need->slots[queue]++;
+    need[queue] += parts;
     return 0;
 }
 
 /* How many requests from the first one on can be posted; *why not all, or 0. */
 static uint32_t count_prefix(struct slu_engine *engine, const struct slu_source *source, int *why)
 {
-    struct need need = {0};
+    uint32_t need[SLU_QUEUES] = {0};
     struct slu_item item;
     uint32_t count = 0;
 
     *why = 0;
     while (*why == 0 && count < source->count) {
         slu_source_item(source, count, &item);
-        *why = add_need(engine, &item, &need);
+        *why = add_need(engine, &item, need);
         count += *why == 0;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -74,13 +66,13 @@ static int fail_room(const struct slu_engine *engine, const struct slu_item *ite
     uint32_t depth = slu_queue_depth(engine, queue);
     uint32_t parts = slu_item_parts(engine, item);
 
-    if (parts > depth || parts > engine->pools[queue].size)
+    if (parts > depth || parts > engine->cq_size[queue])
         return slu_fail(
             E2BIG,
             "%s peer %u: %llu bytes need %u parts, the send queue has room for %u: raise "
             "send_depth, or move less at a time",
             slu_opcode_phrase(item->opcode), item->peer, (unsigned long long)item->bytes, parts,
-            depth < engine->pools[queue].size ? depth : engine->pools[queue].size);
+            depth < engine->cq_size[queue] ? depth : engine->cq_size[queue]);
     engine->peers[item->peer].counts.queue_full++;
     if (engine->peers[item->peer].free[queue] < parts)
         return slu_fail(EAGAIN,
@@ -113,151 +105,164 @@ static int fail_first(struct slu_engine *engine, const struct slu_source *source
     return why == -ENOTCONN ? fail_peer(engine, &item) : fail_room(engine, &item);
 }
 
-static int post_prefix(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
-                       struct sluice_handle *handles)
+/* Receives come before sends, so what can be posted of both is counted first. */
+static uint32_t post_mixed(struct slu_engine *engine, const struct slu_source *source,
+                           struct slu_prefix *prefix)
 {
     int why;
-    uint32_t count = count_prefix(engine, source, &why);
-    int64_t due;
 
+    prefix->count = count_prefix(engine, source, &why);
     /* Room that has come back in the meantime counts. */
     if (why == -EAGAIN) {
         slu_progress(engine);
-        count = count_prefix(engine, source, &why);
+        prefix->count = count_prefix(engine, source, &why);
     }
-    if (count == 0)
-        return fail_first(engine, source, why);
-    if (why == -EAGAIN)
+    prefix->counted = true;
+    if (prefix->count > 0) {
+        slu_post_prefix(engine, source, prefix, SLU_RECEIVE_QUEUE);
+        slu_post_prefix(engine, source, prefix, SLU_SEND_QUEUE);
+    }
+    prefix->why = why;
+    return prefix->count;
+}
+
+/* All of one queue: posted as far as there is room, which may have come back meanwhile. */
+static uint32_t post_alike(struct slu_engine *engine, const struct slu_source *source,
+                           struct slu_prefix *prefix, enum slu_queue queue)
+{
+    uint32_t count = slu_post_prefix(engine, source, prefix, queue);
+
+    if (SLU_UNLIKELY(prefix->why == -EAGAIN)) {
+        slu_progress(engine);
+        prefix->from = count;
+        count = slu_post_prefix(engine, source, prefix, queue);
+    }
+    return count;
+}
+
+static int post_source(struct slu_engine *engine, const struct slu_source *source, int queues,
+                       int64_t deadline, struct sluice_handle *handles)
+{
+    struct slu_prefix prefix = {.count = source->count,
+                                .time = deadline,
+                                .deadline = slu_after(deadline),
+                                .handles = handles};
+    uint32_t count =
+        SLU_UNLIKELY(queues == (1 << SLU_SEND_QUEUE | 1 << SLU_RECEIVE_QUEUE))
+            ? post_mixed(engine, source, &prefix)
+            : post_alike(engine, source, &prefix,
+                         queues == 1 << SLU_SEND_QUEUE ? SLU_SEND_QUEUE : SLU_RECEIVE_QUEUE);
+
+    if (SLU_UNLIKELY(count == 0))
+        return fail_first(engine, source, prefix.why);
+    if (SLU_UNLIKELY(prefix.why == -EAGAIN))
         engine->peers[slu_source_peer(source, count)].counts.queue_full++;
-    due = slu_after(deadline);
-    slu_post_owned(engine, source, 0, count, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM, deadline, due,
-                   handles);
-    slu_post_owned(engine, source, 0, count, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, deadline, due,
-                   handles);
     return (int)count;
 }
 
-int slu_post(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
-             struct sluice_handle *handles)
+/* One that is right, and has room. queue is a constant. */
+static SLU_INLINE void post_one(struct slu_engine *engine, struct slu_peer *peer,
+                                const enum slu_queue queue, const struct sluice_request *request,
+                                uint64_t bytes, int64_t deadline, struct sluice_handle *handle)
+{
+    const struct sluice_sge *sges = slu_request_sges(request);
+    struct slu_ring *ring = &peer->rings[queue];
+    struct slu_receive_wr receive, *bad_receive;
+    struct slu_send_wr send, *bad_send;
+    struct slu_entry *entry;
+    uint64_t id;
+    int error;
+
+    slu_engine_enter(engine);
+    slu_find_place(engine, queue);
+    slu_count_taken(engine, queue, SLU_OWNER_PROGRAM, 1);
+    peer->free[queue]--;
+    engine->cq_free[queue]--;
+    id = ring->next;
+    entry = slu_entry_begin(engine, ring, request->opcode, sges, slu_key_count(request), bytes,
+                            SLU_OWNER_PROGRAM);
+    if (handle != NULL)
+        *handle = (struct sluice_handle){.id = id, .owner = engine->tag};
+    if (queue == SLU_RECEIVE_QUEUE) {
+        receive.next = NULL;
+        slu_fill_receive(&receive, id, sges, request->sge_count);
+        error = engine->transport->post_receive(peer->qp, &receive, &bad_receive);
+    } else {
+        send.next = NULL;
+        send.id = id;
+        send.opcode = request->opcode;
+        send.flags = request->flags | SLU_SIGNALED;
+        send.immediate = request->immediate;
+        send.sge_count = request->sge_count;
+        send.sges = sges;
+        send.remote_addr = request->remote.addr;
+        send.rkey = request->remote.rkey;
+        error = engine->transport->post_send(peer->qp, &send, &bad_send);
+    }
+    /* Nobody looks at the rest before the next poll: it is filled in while the device works. */
+    entry->user_data = request->user_data;
+    entry->time = deadline;
+    entry->deadline = slu_after(deadline);
+    entry->posted = 1;
+    slu_note_deadline(engine, entry->deadline);
+    if (SLU_UNLIKELY(error < 0))
+        slu_post_refused(engine, peer, entry, error);
+    slu_engine_leave(engine);
+}
+
+/* Whether it was a request that is right and not rare, and had room. */
+static SLU_INLINE bool post_plain(struct slu_engine *engine, const struct sluice_request *request,
+                                  int64_t deadline, struct sluice_handle *handle)
+{
+    enum slu_queue queue;
+    struct slu_peer *peer;
+    uint64_t bytes;
+
+    if (SLU_UNLIKELY(request == NULL || deadline <= 0 || engine->scope.open ||
+                     !slu_request_is_plain(engine, request, request->opcode)))
+        return false;
+    queue = slu_opcode_queue(request->opcode);
+    peer = &engine->peers[request->peer];
+    if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY || !slu_post_room(engine, peer, queue, 1)))
+        return false;
+    bytes = slu_sge_bytes(slu_request_sges(request), request->sge_count);
+    if (queue == SLU_RECEIVE_QUEUE)
+        post_one(engine, peer, SLU_RECEIVE_QUEUE, request, bytes, deadline, handle);
+    else
+        post_one(engine, peer, SLU_SEND_QUEUE, request, bytes, deadline, handle);
+    return true;
+}
+
+int slu_post_source(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
+                    struct sluice_handle *handles)
 {
     int result = slu_scope_check(engine);
 
     if (result == 0)
         result = slu_source_check(engine, source, deadline);
-    if (result < 0 || source->count == 0)
+    if (result <= 0)
         return result;
     slu_engine_enter(engine);
-    result = deadline == 0 ? fail_expired(engine, source)
-                           : post_prefix(engine, source, deadline, handles);
+    result = SLU_UNLIKELY(deadline == 0) ? fail_expired(engine, source)
+                                         : post_source(engine, source, result, deadline, handles);
     slu_engine_leave(engine);
     return result;
 }
 
-int slu_post_remote(struct slu_engine *engine, struct sluice_request *request,
-                    const struct sluice_remote_mr *remote, int64_t deadline,
-                    struct sluice_handle *handle)
+static __attribute__((noinline)) int post_list(struct slu_engine *engine,
+                                               const struct sluice_request *requests,
+                                               uint32_t count, int64_t deadline,
+                                               struct sluice_handle *handles)
 {
-    if (SLU_UNLIKELY(remote == NULL))
-        return slu_no_remote(request->opcode);
-    request->remote = *remote;
-    return slu_post_one(engine, request, deadline, handle);
+    const struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
+
+    return slu_post_source(engine, &source, deadline, handles);
 }
 
-int slu_poll_owner(struct slu_engine *engine, enum slu_slot_owner owner,
-                   struct sluice_completion *completions, uint32_t count)
+int slu_post(struct slu_engine *engine, const struct sluice_request *requests, uint32_t count,
+             int64_t deadline, struct sluice_handle *handles)
 {
-    uint32_t taken = 0;
-
-    if (count > INT32_MAX)
-        return slu_misuse(EINVAL, "count %u is above 2^31 - 1", count);
-    if (count > 0 && completions == NULL)
-        return slu_misuse(EINVAL, "completions must not be NULL for a count of %u", count);
-    slu_engine_enter(engine);
-    slu_wake_seen(engine);
-    slu_progress(engine);
-    while (taken < count && slu_take_done(engine, owner, &completions[taken]))
-        taken++;
-    slu_engine_leave(engine);
-    return (int)taken;
-}
-
-int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, uint32_t count)
-{
-    int error = slu_scope_check(engine);
-
-    return SLU_UNLIKELY(error < 0) ? error
-                                   : slu_poll_owner(engine, SLU_OWNER_PROGRAM, completions, count);
-}
-
-/* Work of the program that will have a result to be taken. */
-static bool awaits_results(const struct slu_engine *engine)
-{
-    return engine->pools[SLU_SEND_QUEUE].pending + engine->pools[SLU_RECEIVE_QUEUE].pending >
-           engine->scope.pending + engine->detached;
-}
-
-static bool next_ready(void *argument)
-{
-    const struct slu_engine *engine = argument;
-
-    return engine->pools[SLU_SEND_QUEUE].done[SLU_OWNER_PROGRAM].head != SLU_NONE ||
-           engine->pools[SLU_RECEIVE_QUEUE].done[SLU_OWNER_PROGRAM].head != SLU_NONE ||
-           engine->failure_count > 0 || !awaits_results(engine);
-}
-
-static int await_next(struct slu_engine *engine, int64_t timeout,
-                      struct sluice_completion *completion)
-{
-    int ready = slu_wait_interruptible(engine, next_ready, engine, slu_after(timeout));
-
-    if (ready < 0)
-        return ready;
-    if (ready == 0)
-        return slu_fail(ETIMEDOUT, "no completion came; work is still pending");
-    if (slu_take_done(engine, SLU_OWNER_PROGRAM, completion))
-        return 0;
-    return slu_fail(ENOENT, "nothing is posted, and nothing is unseen: no completion would come");
-}
-
-int slu_next(struct slu_engine *engine, int64_t timeout, struct sluice_completion *completion)
-{
-    int result = slu_scope_check(engine);
-
-    if (result < 0)
-        return result;
-    if (completion == NULL)
-        return slu_misuse(EINVAL, "completion must not be NULL");
-    if (timeout < 0)
-        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
-    slu_engine_enter(engine);
-    if (!slu_take_done(engine, SLU_OWNER_PROGRAM, completion))
-        result = await_next(engine, timeout, completion);
-    slu_engine_leave(engine);
-    return result;
-}
-
-static bool all_complete(void *argument)
-{
-    const struct slu_engine *engine = argument;
-
-    return slu_nothing_pends(engine);
-}
-
-int slu_flush(struct slu_engine *engine, int64_t timeout)
-{
-    char pending[SLU_PENDING_BYTES];
-    int ready = slu_scope_check(engine);
-
-    if (ready < 0)
-        return ready;
-    if (timeout < 0)
-        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
-    slu_engine_enter(engine);
-    ready = slu_wait_interruptible(engine, all_complete, engine, slu_after(timeout));
-    if (ready == 0)
-        ready = slu_fail(ETIMEDOUT, "still pending: %s",
-                         slu_say_pending(engine->pools[SLU_SEND_QUEUE].pending,
-                                         engine->pools[SLU_RECEIVE_QUEUE].pending, pending));
-    slu_engine_leave(engine);
-    return ready > 0 ? 0 : ready;
+    return count == 1 && post_plain(engine, requests, deadline, handles)
+               ? 1
+               : post_list(engine, requests, count, deadline, handles);
 }

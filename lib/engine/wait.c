@@ -13,7 +13,7 @@
 
 #include <poll.h>
 
-#include "engine/members.h"
+#include "engine/inside.h"
 
 /* The clock is looked at once in so many polls while a wait spins. */
 #define SPIN_POLLS 8
@@ -70,34 +70,53 @@ void slu_nap(struct slu_engine *engine, int64_t until)
     sleep_on_queue(engine, false, until);
 }
 
+/* What is waited for: that ready() says so, or that one request is not pending any more. */
+struct awaited {
+    const struct slu_entry *entry; /* or NULL */
+    bool (*ready)(void *argument);
+    void *argument;
+};
+
+static inline bool is_ready(const struct awaited *awaited)
+{
+    return awaited->entry != NULL ? awaited->entry->state != SLU_ENTRY_PENDING
+                                  : awaited->ready(awaited->argument);
+}
+
+/* Of one request the next completion is wanted, and of many all there are. */
+static inline uint32_t batch_of(const struct awaited *awaited)
+{
+    return awaited->entry != NULL ? 1 : UINT32_MAX;
+}
+
 /*
  * Polls several times for one look at the clock, which costs more than a poll. No
  * pause instruction: it costs as much as several polls, and under emulation, or
  * in a guest that is watched for such loops, many times that.
  */
-static int spin(struct slu_engine *engine, struct slu_slot *slot)
+static int spin(struct slu_engine *engine, uint32_t most)
 {
     int count = 0;
 
     for (int i = 0; i < SPIN_POLLS && count == 0; i++)
-        count = slu_poll_for(engine, slot);
+        count = slu_poll_queue(engine, most);
     return count;
 }
 
-/* slot is the one that is waited for, or NULL. 1: ready, 0: the time is up, -EINTR: woken. */
-static inline int wait_until(struct slu_engine *engine, struct slu_slot *slot,
-                             bool (*ready)(void *argument), void *argument, bool interruptible,
-                             int64_t until)
+/* 1: ready, 0: the time is up, -EINTR: woken. */
+static int wait_until(struct slu_engine *engine, const struct awaited *awaited, bool interruptible,
+                      int64_t until)
 {
+    uint32_t most = batch_of(awaited);
     bool spinning = false;
     int64_t spin_until = 0;
     int64_t now;
 
     for (;;) {
-        int count = spinning ? spin(engine, slot) : slu_poll_for(engine, slot);
+        int count = spinning ? spin(engine, most) : slu_poll_queue(engine, most);
         bool busy = slu_look_at_clock(engine, count);
 
-        if (ready(argument))
+        if (is_ready(awaited))
             return 1;
         if (interruptible && is_woken(engine)) {
             slu_wake_seen(engine);
@@ -122,38 +141,31 @@ static inline int wait_until(struct slu_engine *engine, struct slu_slot *slot,
 bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
               int64_t until)
 {
-    return wait_until(engine, NULL, ready, argument, false, until) > 0;
+    const struct awaited awaited = {.ready = ready, .argument = argument};
+
+    return wait_until(engine, &awaited, false, until) > 0;
 }
 
 int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
                            int64_t until)
 {
-    return wait_until(engine, NULL, ready, argument, true, until);
+    const struct awaited awaited = {.ready = ready, .argument = argument};
+
+    return wait_until(engine, &awaited, true, until);
 }
 
-/* A slot does not leave its request while that is pending. */
-static bool slot_ready(void *argument)
+int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, bool interruptible,
+                   int64_t until)
 {
-    const struct slu_slot *slot = argument;
+    const struct awaited awaited = {.entry = entry};
 
-    return slot->state != SLU_SLOT_PENDING;
+    return wait_until(engine, &awaited, interruptible, until);
 }
 
-bool slu_wait_slot(struct slu_engine *engine, struct slu_slot *slot, int64_t until)
+static bool has_unseen(const struct slu_engine *engine, enum slu_owner owner)
 {
-    return wait_until(engine, slot, slot_ready, slot, false, until) > 0;
-}
-
-int slu_wait_slot_interruptible(struct slu_engine *engine, struct slu_slot *slot, int64_t until)
-{
-    return wait_until(engine, slot, slot_ready, slot, true, until);
-}
-
-static bool has_unseen(const struct slu_engine *engine, enum slu_slot_owner owner)
-{
-    for (int queue = 0; queue < SLU_QUEUES; queue++)
-        if (engine->pools[queue].done[owner].head != SLU_NONE)
-            return true;
+    if (slu_unseen(engine, owner) > 0)
+        return true;
     for (uint32_t i = 0; i < SLU_FAILURES && engine->failure_count > 0; i++)
         if (engine->failures[i].id != 0 && engine->failures[i].owner == owner)
             return true;
@@ -181,7 +193,7 @@ static bool is_over(const struct slu_engine *engine)
 static bool has_something(struct slu_engine *engine)
 {
     struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
-    enum slu_slot_owner owner = engine->scope.open ? SLU_OWNER_SCOPE : SLU_OWNER_PROGRAM;
+    enum slu_owner owner = engine->scope.open ? SLU_OWNER_SCOPE : SLU_OWNER_PROGRAM;
 
     if (has_unseen(engine, owner))
         return true;

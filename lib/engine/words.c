@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 #define POST_FIRST "post receives before sends, as scatter_gather does"
 #define TAKE_PART "see whether the peer took part, or allow more time"
@@ -69,7 +69,7 @@ void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_
 
     *late = (struct slu_late){.time = time, .stand = {.heard = -1}};
     late->heard = slu_probe_heard(peer);
-    late->receives = peer->posted[SLU_RECEIVE_QUEUE].head != SLU_NONE;
+    late->receives = slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE);
     if (engine->transport->qp_stand != NULL)
         engine->transport->qp_stand(peer->qp, &late->stand);
 }

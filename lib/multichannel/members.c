@@ -2,7 +2,6 @@
 /* Peers that come later, and those that go. */
 #include "config.h"
 
-#include "engine/members.h"
 #include "multichannel/multichannel.h"
 
 static int check_open(const struct sluice_multichannel *multichannel)

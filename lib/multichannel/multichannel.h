@@ -13,9 +13,9 @@ struct sluice_multichannel {
     struct slu_channel base;
 };
 
-/* prepared.c: as sluice_multichannel_prepare(), with slots to spare as slu_engine_create() has. */
+/* prepared.c: as sluice_multichannel_prepare(), with own as slu_engine_create() has it. */
 struct sluice_prepared_multichannel *
-slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
+slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t own,
                          const struct sluice_channel_attr *attr);
 
 /* 0 and the peer, or an error with a text; of one that was removed as well, and not. */
@@ -37,8 +37,11 @@ static inline int slu_not_a_multichannel(const struct sluice_multichannel *multi
 /* NULL with a text if it is no multichannel. */
 static inline struct slu_engine *slu_engine_of_many(const struct sluice_multichannel *multichannel)
 {
-    if (slu_is_multichannel(multichannel))
+    if (slu_is_multichannel(multichannel)) {
+        if (multichannel->base.engine == NULL)
+            __builtin_unreachable();
         return multichannel->base.engine;
+    }
     slu_not_a_multichannel(multichannel);
     return NULL;
 }

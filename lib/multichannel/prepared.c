@@ -12,13 +12,13 @@ static bool is_prepared(const struct sluice_prepared_multichannel *prepared)
 }
 
 struct sluice_prepared_multichannel *
-slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t spare,
+slu_multichannel_prepare(struct sluice_pd *pd, uint32_t peers, uint32_t own,
                          const struct sluice_channel_attr *attr)
 {
     if (peers > SLUICE_MAX_PEERS)
         return slu_misuse_null(EINVAL, "a multichannel of %u peers: must be in 0..%d", peers,
                                SLUICE_MAX_PEERS);
-    return (void *)slu_channel_create(SLU_MAGIC_PREPARED_MULTICHANNEL, pd, peers, spare, attr);
+    return (void *)slu_channel_create(SLU_MAGIC_PREPARED_MULTICHANNEL, pd, peers, own, attr);
 }
 
 struct sluice_prepared_multichannel *

@@ -9,7 +9,7 @@ int sluice_multichannel_post(struct sluice_multichannel *multichannel,
                              int64_t deadline, struct sluice_handle *handles)
 {
     return slu_is_multichannel(multichannel)
-               ? slu_post_requests(multichannel->base.engine, requests, count, deadline, handles)
+               ? slu_post(multichannel->base.engine, requests, count, deadline, handles)
                : slu_not_a_multichannel(multichannel);
 }
 
@@ -74,7 +74,7 @@ static int post_list(struct sluice_multichannel *multichannel, uint32_t opcode,
         .lists = {requests}, .counts = {count}, .opcodes = {opcode}, .count = count};
 
     return slu_is_multichannel(multichannel)
-               ? slu_post(multichannel->base.engine, &source, deadline, handles)
+               ? slu_post_source(multichannel->base.engine, &source, deadline, handles)
                : slu_not_a_multichannel(multichannel);
 }
 
@@ -117,7 +117,7 @@ int sluice_multichannel_multicast_send_unpolled(struct sluice_multichannel *mult
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    return slu_post(multichannel->base.engine, &source, deadline, handles);
+    return slu_post_source(multichannel->base.engine, &source, deadline, handles);
 }
 
 int sluice_multichannel_multicast_write_unpolled(struct sluice_multichannel *multichannel,
@@ -130,7 +130,7 @@ int sluice_multichannel_multicast_write_unpolled(struct sluice_multichannel *mul
 
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
-    return slu_post(multichannel->base.engine, &source, deadline, handles);
+    return slu_post_source(multichannel->base.engine, &source, deadline, handles);
 }
 
 int sluice_multichannel_poll(struct sluice_multichannel *multichannel,

@@ -8,6 +8,8 @@
 #include "node/node.h"
 
 #define WORD_BYTES 8
+/* Writes of barriers, and reads, that may be in flight to a rank. */
+#define OWN_REQUESTS 16
 /* In version 0.1. */
 #define FIRST_ATTR_SIZE 16
 
@@ -64,7 +66,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     if (node->peers == NULL)
         return slu_fail(ENOMEM, "no memory for %u rank%s", ranks, SLU_S(ranks));
     /* For what barriers and allgathers write: one to each rank at a time, see notify.c. */
-    prepared->connections = slu_multichannel_prepare(pd, ranks, ranks, attr->channel);
+    prepared->connections = slu_multichannel_prepare(pd, ranks, OWN_REQUESTS, attr->channel);
     if (prepared->connections == NULL)
         return -errno;
     return create_memory(node, pd, prepared->connections->base.engine);

@@ -39,21 +39,22 @@ static int post_source(struct sluice_scope *scope, const struct slu_source *sour
 {
     struct slu_engine *engine = slu_scope_engine(scope);
     struct slu_call call;
-    int error;
+    int queues;
 
     if (engine == NULL)
         return slu_scope_unusable(scope);
     if (source->count > INT32_MAX)
         return slu_misuse(EINVAL, "count %u is above 2^31 - 1", source->count);
-    error = slu_source_check(engine, source, 0);
-    if (error < 0 || source->count == 0)
-        return error;
+    queues = slu_source_check(engine, source, 0);
+    if (queues <= 0)
+        return queues;
     /* Its results are not those of a blocking call, and stay unwritten. */
     call.engine = engine;
     call.source = source;
     call.time = engine->scope.time;
     call.deadline = engine->scope.deadline;
     call.owner = SLU_OWNER_SCOPE;
+    call.queues = (uint32_t)queues;
     call.expired = engine->scope.expired;
     call.handles = handles;
     call.first = engine->scope.posted;

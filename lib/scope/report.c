@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "engine/inside.h"
 #include "scope/scope.h"
 
 /* In the order of posting; a scope may post more than 2^32 requests. */
@@ -13,69 +14,83 @@ static bool is_earlier(uint32_t one, uint32_t other)
     return (int32_t)(one - other) < 0;
 }
 
-/* Successes are only counted. Returns how many failures are left in the list. */
-static uint32_t forget_successes(struct slu_engine *engine, struct slu_pool *pool,
-                                 struct outcome *outcome)
+/* Ids of failures of one queue, in an array of the engine that is a ring. */
+struct failures {
+    const struct slu_engine *engine;
+    struct slu_order *order;
+};
+
+static uint64_t *id_at(const struct failures *failures, uint32_t at)
 {
-    uint32_t next = pool->done[SLU_OWNER_SCOPE].head;
-    uint32_t left = 0;
-
-    while (next != SLU_NONE) {
-        struct slu_slot *slot = &pool->slots[next];
-
-        next = slot->next;
-        if (slot->result.error != 0) {
-            left++;
-            continue;
-        }
-        outcome->unseen++;
-        slu_slot_seen(engine, slot);
-    }
-    return left;
+    return &failures->order->ids[(failures->order->tail + at) & failures->order->mask];
 }
 
-/* Two lists, linked by next alone, become one. */
-static uint32_t merge(struct slu_slot *slots, uint32_t one, uint32_t other)
+static uint32_t index_at(const struct failures *failures, uint32_t at)
 {
-    uint32_t head = SLU_NONE;
-    uint32_t *tail = &head;
-
-    while (one != SLU_NONE && other != SLU_NONE) {
-        uint32_t *from = is_earlier(slots[other].index, slots[one].index) ? &other : &one;
-
-        *tail = *from;
-        tail = &slots[*from].next;
-        *from = *tail;
-    }
-    *tail = one != SLU_NONE ? one : other;
-    return head;
+    return slu_entry_find(failures->engine, *id_at(failures, at))->index;
 }
 
-/* The first count of a chain, at least 1, as one of their own; the chain goes on behind them. */
-static uint32_t sort_chain(struct slu_slot *slots, uint32_t *chain, uint32_t count)
+/* The one at root goes down to where it belongs, in a heap whose last comes first. */
+static void sink(const struct failures *failures, uint32_t root, uint32_t count)
 {
-    uint32_t one = *chain;
-    uint32_t other;
+    uint32_t child;
 
-    if (count == 1) {
-        *chain = slots[one].next;
-        slots[one].next = SLU_NONE;
-        return one;
+    for (; (child = 2 * root + 1) < count; root = child) {
+        uint64_t id = *id_at(failures, root);
+
+        if (child + 1 < count &&
+            is_earlier(index_at(failures, child), index_at(failures, child + 1)))
+            child++;
+        if (!is_earlier(index_at(failures, root), index_at(failures, child)))
+            return;
+        *id_at(failures, root) = *id_at(failures, child);
+        *id_at(failures, child) = id;
     }
-    one = sort_chain(slots, chain, count / 2);
-    other = sort_chain(slots, chain, count - count / 2);
-    return merge(slots, one, other);
 }
 
-/* From here on, the list is only taken from at its head, which needs no more links than these. */
-static void sort_by_posting(struct slu_pool *pool, uint32_t count)
+static void sort_by_posting(const struct failures *failures, uint32_t count)
 {
-    struct slu_list *list = &pool->done[SLU_OWNER_SCOPE];
+    for (uint32_t i = count / 2; i-- > 0;)
+        sink(failures, i, count);
+    for (uint32_t last = count; last-- > 1;) {
+        uint64_t id = *id_at(failures, 0);
 
-    if (count == 0)
-        return;
-    list->head = sort_chain(pool->slots, &list->head, count);
-    pool->slots[list->head].prev = SLU_NONE;
+        *id_at(failures, 0) = *id_at(failures, last);
+        *id_at(failures, last) = id;
+        sink(failures, 0, last);
+    }
+}
+
+/* What is left of an order are the failures, in the order of posting. Returns their number. */
+static uint32_t keep_failures(struct slu_engine *engine, struct slu_order *order)
+{
+    struct failures failures = {.engine = engine, .order = order};
+    uint32_t count = 0;
+
+    if (SLU_LIKELY(engine->scope.failures == 0)) {
+        order->tail = order->head;
+        return 0;
+    }
+    slu_order_tidy(engine, SLU_OWNER_SCOPE, order);
+    for (uint32_t i = 0; i < order->unseen; i++)
+        if (slu_entry_find(engine, *id_at(&failures, i))->marks.failed)
+            *id_at(&failures, count++) = *id_at(&failures, i);
+    order->head = order->tail + count;
+    sort_by_posting(&failures, count);
+    return count;
+}
+
+/* Successes are only counted. */
+static void forget_successes(struct slu_engine *engine, struct outcome *outcome)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        struct slu_order *order = &engine->orders[SLU_OWNER_SCOPE][queue];
+        uint32_t failures = keep_failures(engine, order);
+
+        outcome->unseen += order->unseen - failures;
+        engine->held[queue] -= order->unseen - failures;
+        order->unseen = failures;
+    }
 }
 
 /* Of those that were kept aside. */
@@ -93,28 +108,28 @@ static struct slu_failure *earliest_kept(struct slu_engine *engine)
     return earliest;
 }
 
-/* The failure that was posted first, of those that are left; the lists are sorted. */
+/* The failure that was posted first, of those that are left, which are sorted. */
 static bool take_failure(struct slu_engine *engine, struct sluice_completion *completion)
 {
+    struct slu_order *order = &engine->orders[SLU_OWNER_SCOPE][SLU_SEND_QUEUE];
+    struct slu_order *receives = &engine->orders[SLU_OWNER_SCOPE][SLU_RECEIVE_QUEUE];
     struct slu_failure *kept = earliest_kept(engine);
-    struct slu_slot *slot = NULL;
+    struct slu_entry *entry = slu_order_first(engine, SLU_OWNER_SCOPE, order);
+    struct slu_entry *received = slu_order_first(engine, SLU_OWNER_SCOPE, receives);
 
-    for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        struct slu_pool *pool = &engine->pools[queue];
-        uint32_t head = pool->done[SLU_OWNER_SCOPE].head;
-
-        if (head != SLU_NONE && (slot == NULL || is_earlier(pool->slots[head].index, slot->index)))
-            slot = &pool->slots[head];
+    if (received != NULL && (entry == NULL || is_earlier(received->index, entry->index))) {
+        entry = received;
+        order = receives;
     }
-    if (kept != NULL && (slot == NULL || is_earlier(kept->index, slot->index))) {
+    if (kept != NULL && (entry == NULL || is_earlier(kept->index, entry->index))) {
         *completion = kept->completion;
         slu_failure_see(engine, kept);
         return true;
     }
-    if (slot == NULL)
+    if (entry == NULL)
         return false;
-    *completion = slot->result;
-    slu_slot_seen(engine, slot);
+    slu_entry_result(entry, slu_id_peer(order->ids[order->tail++ & order->mask]), completion);
+    slu_entry_seen(engine, entry);
     return true;
 }
 
@@ -139,14 +154,10 @@ void slu_scope_collect(struct slu_engine *engine, struct sluice_completion *fail
 
     *outcome = (struct outcome){.posted = scope->posted,
                                 .failed = scope->lost,
-                                .unseen = scope->recycled + scope->lost,
+                                .unseen = scope->forgotten + scope->lost,
                                 .lost = scope->lost,
                                 .error = scope->lost_error};
-    for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        struct slu_pool *pool = &engine->pools[queue];
-
-        sort_by_posting(pool, forget_successes(engine, pool, outcome));
-    }
+    forget_successes(engine, outcome);
     while (take_failure(engine, &completion)) {
         outcome->unseen++;
         outcome->failed++;
@@ -154,4 +165,5 @@ void slu_scope_collect(struct slu_engine *engine, struct sluice_completion *fail
         if (failures != NULL && outcome->count < capacity)
             failures[outcome->count++] = completion;
     }
+    slu_aside_end_scope(engine);
 }

@@ -14,7 +14,7 @@
 #define ENGINE_FAKE_H
 
 #include "../support/suite.h"
-#include "engine/engine.h"
+#include "engine/inside.h"
 
 /* Requests are told apart by the key of their SGEs, 1 to FAKE_KEYS - 1; 0 is nobody's. */
 #define FAKE_KEYS 6144

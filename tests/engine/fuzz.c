@@ -384,8 +384,8 @@ static void check_keys(void)
 /* Every request that was accepted is pending, or is counted as what became of it. */
 static void check_counters(void)
 {
-    const struct slu_pool *pools = fuzz.rig.engine->pools;
-    uint64_t known = pools[SLU_SEND_QUEUE].pending + pools[SLU_RECEIVE_QUEUE].pending;
+    const uint32_t *pending = fuzz.rig.engine->pending;
+    uint64_t known = pending[SLU_SEND_QUEUE] + pending[SLU_RECEIVE_QUEUE];
     struct sluice_counters counters = {.size = sizeof(counters)};
     require_ok(sluice_multichannel_counters(fuzz.rig.channel, &counters));
     for (size_t i = 0; i < COUNT(counters.requests); i++) {
@@ -411,8 +411,8 @@ static void finish(void)
     sluice_multichannel_shutdown(rig->channel, 0);
     check_engine(rig->engine);
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        fake_require(rig->engine->pools[queue].pending == 0, "%u pending after the shutdown",
-                     rig->engine->pools[queue].pending);
+        fake_require(rig->engine->pending[queue] == 0, "%u pending after the shutdown",
+                     rig->engine->pending[queue]);
     }
     uint64_t lost = rig->engine->failures_lost;
     for (struct sluice_completion one; sluice_multichannel_poll(rig->channel, &one, 1) == 1;) {

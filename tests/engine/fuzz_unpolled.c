@@ -124,9 +124,9 @@ static void do_next(void)
     if (result == 0) {
         fuzz_see_result(&completion, PROGRAM);
     } else {
-        const struct slu_pool *pools = fuzz.rig.engine->pools;
-        uint32_t awaited = pools[SLU_SEND_QUEUE].pending + pools[SLU_RECEIVE_QUEUE].pending -
-                           fuzz.rig.engine->detached;
+        const uint32_t *pending = fuzz.rig.engine->pending;
+        uint32_t awaited =
+            pending[SLU_SEND_QUEUE] + pending[SLU_RECEIVE_QUEUE] - fuzz.rig.engine->detached;
         fake_require(result == (awaited == 0 ? -ENOENT : -ETIMEDOUT), "%d, %u pending", result,
                      awaited);
         require_result(fuzz.rig.engine->failure_count, 0);
@@ -136,11 +136,11 @@ static void do_next(void)
 
 static void do_flush(void)
 {
-    const struct slu_pool *pools = fuzz.rig.engine->pools;
+    const uint32_t *pending = fuzz.rig.engine->pending;
     int64_t timeout = fuzz_one_in(2, SLUICE_US(200));
     int64_t start = fake.now;
     int result = sluice_multichannel_flush(fuzz.rig.channel, timeout);
-    uint32_t left = pools[SLU_SEND_QUEUE].pending + pools[SLU_RECEIVE_QUEUE].pending;
+    uint32_t left = pending[SLU_SEND_QUEUE] + pending[SLU_RECEIVE_QUEUE];
     fake_require(result == (left == 0 ? 0 : -ETIMEDOUT), "%d, %u pending", result, left);
     fuzz_check_time("flush", start, timeout - SLU_DRAIN_TIME);
 }

@@ -6,7 +6,7 @@
 #include "invariants.h"
 #include "rig.h"
 
-#define GENERATIONS (UINT64_C(1) << 44)
+#define NUMBERS (UINT64_C(1) << 46)
 #define ROUNDS 8
 
 /* No two of them are equal, and none is 0. */
@@ -21,14 +21,16 @@ static void check_ids(const struct sluice_handle *handles, uint32_t count)
     }
 }
 
-/* Every slot is taken often, before and after its generation starts again at 0. */
+/* Every place of the ring is taken often, before and after its numbers start again at 0. */
 static void wrap(uint32_t opcode, uint32_t depth)
 {
     struct rig rig;
     struct sluice_handle handles[ROUNDS * 4];
     struct sluice_completion completion;
     rig_open(&rig, 1, depth);
-    slu_engine_set_generation(rig.engine, GENERATIONS - 3);
+    uint32_t places = rig.engine->peers[0].rings[SLU_SEND_QUEUE].size;
+    require(places >= depth && places < 2 * depth, "%u", places);
+    slu_engine_set_number(rig.engine, NUMBERS - 3);
     for (uint32_t i = 0; i < ROUNDS * depth; i++) {
         uint32_t key = 1 + i;
         handles[i] = rig_post(&rig, rig_request(opcode, 0, 10, key), LONG);
@@ -36,18 +38,18 @@ static void wrap(uint32_t opcode, uint32_t depth)
         require_class(&completion, SLUICE_CLASS_NONE);
         require(completion.user_data == key, "%llu", (unsigned long long)completion.user_data);
         check_engine(rig.engine);
-        /* The last ones may be asked again; those whose slots were taken since are stale. */
+        /* The last ones may be asked again; those whose places were taken since are stale. */
         for (uint32_t k = 0; k <= i; k++) {
             int result = sluice_multichannel_wait(rig.channel, &handles[k], 0, &completion);
-            require(result == (k + depth > i ? 0 : -ESTALE), "handle %u at %u: %d", k, i, result);
+            require(result == (k + places > i ? 0 : -ESTALE), "handle %u at %u: %d", k, i, result);
             require(result != 0 || completion.user_data == 1 + k, "handle %u gives %llu", k,
                     (unsigned long long)completion.user_data);
         }
     }
     check_ids(handles, ROUNDS * depth);
-    require(handles[0].id >> 20 == GENERATIONS - 3, "it started at %#llx",
+    require(handles[0].id >> 18 == NUMBERS - 3, "it started at %#llx",
             (unsigned long long)handles[0].id);
-    require(handles[ROUNDS * depth - 1].id >> 20 == ROUNDS - 4, "it ended at %#llx",
+    require(handles[ROUNDS * depth - 1].id >> 18 == ROUNDS * depth - 4, "it ended at %#llx",
             (unsigned long long)handles[ROUNDS * depth - 1].id);
     rig_close(&rig);
 }
@@ -67,17 +69,17 @@ static uint64_t late_id;
 /* The device reports a request of the generation before once more. */
 static void report_late(void)
 {
-    struct slu_slot *slot = slu_slot_find(polled->engine, late_id);
-    require(!slot, "an id of before finds a slot%s", "");
+    struct slu_entry *entry = slu_entry_find(polled->engine, late_id);
+    require(!entry, "an id of before finds an entry%s", "");
     fake.at_poll = NULL;
 }
 
-/* Blocking calls, which take the same slot each time, go on over the wrap. */
+/* Blocking calls go on over the wrap. */
 START_TEST(blocking_calls_over_the_wrap)
 {
     struct rig rig;
     rig_open(&rig, 1, 1);
-    slu_engine_set_generation(rig.engine, GENERATIONS - 2);
+    slu_engine_set_number(rig.engine, NUMBERS - 2);
     struct sluice_handle handle = rig_post(&rig, write_of(0, 1), LONG);
     struct sluice_completion completion;
     require_ok(sluice_multichannel_wait(rig.channel, &handle, LONG, &completion));
@@ -93,19 +95,19 @@ START_TEST(blocking_calls_over_the_wrap)
 }
 END_TEST
 
-/* What was refused and has no slot has ids of its own, over the wrap too. */
+/* What was refused and has no entry has ids of its own, over the wrap too. */
 START_TEST(ids_of_refused_requests_wrap)
 {
     struct rig rig;
     rig_open(&rig, 2, 4);
-    slu_engine_set_generation(rig.engine, GENERATIONS - 3);
+    slu_engine_set_number(rig.engine, NUMBERS - 3);
     struct sluice_handle handles[ROUNDS];
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct sluice_completion completion = {.error = -ENOTCONN, .user_data = i};
         handles[i] = (struct sluice_handle){
             .id = slu_failure_keep_refused(rig.engine, SLU_OWNER_PROGRAM, i, &completion),
             .owner = rig.engine->tag};
-        require(!slu_slot_find(rig.engine, handles[i].id), "it is that of a slot%s", "");
+        require(!slu_entry_find(rig.engine, handles[i].id), "it is that of an entry%s", "");
     }
     check_ids(handles, ROUNDS);
     for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -126,10 +128,12 @@ START_TEST(forged_handles_are_stale)
     fake.by_hand = true;
     struct sluice_handle pending = rig_post(&rig, write_of(0, 1), LONG);
     for (uint64_t i = 0; i < 200000; i++) {
-        /* All ids of the first generations, which the slots begin with, and then any. */
+        /* All ids before the first ones, and then any. */
         struct sluice_handle forged = {.id = i < 100 ? i : i * UINT64_C(0x9e3779b97f4a7c15),
                                        .owner = rig.engine->tag};
-        forged.id = i >= 100 && i < 200 ? (i - 100) | UINT64_C(1) << 19 : forged.id;
+        if (i >= 100 && i < 200) {
+            forged.id = pending.id + ((i < 150 ? i - 99 : i - 200) << 18);
+        }
         require_result(sluice_multichannel_wait(rig.channel, &forged, 0, &completion), -ESTALE);
         require_result(sluice_multichannel_cancel(rig.channel, &forged, &completion), -ESTALE);
         require_result(sluice_multichannel_detach(rig.channel, &forged), -ESTALE);
@@ -142,7 +146,7 @@ START_TEST(forged_handles_are_stale)
 }
 END_TEST
 
-/* A failure that was kept aside when its slot was needed can be cancelled, and detached. */
+/* A failure that was kept aside when its place was needed can be cancelled, and detached. */
 START_TEST(handles_of_failures_kept_aside)
 {
     struct rig rig;
@@ -158,7 +162,7 @@ START_TEST(handles_of_failures_kept_aside)
     require_ok(sluice_multichannel_flush(rig.channel, LONG));
     require_ok(sluice_multichannel_peer_reset(rig.channel, 0, &endpoint));
     require_ok(sluice_multichannel_peer_handshake(rig.channel, 0, &endpoint));
-    /* They need the slots of all of them. */
+    /* They need the places of all of them. */
     for (uint32_t i = 0; i < 4; i++) {
         rig_post(&rig, write_of(0, 10 + i), LONG);
     }

@@ -3,148 +3,137 @@
 
 #include "invariants.h"
 
-#include <stdlib.h>
-
-/* A walk through the lists of a pool; each slot must be met once. */
-struct walk {
-    const struct slu_engine *engine;
-    const struct slu_pool *pool;
-    enum slu_queue queue;
-    bool *met;
-    uint32_t count;
-    uint32_t pending;       /* slots */
-    uint32_t posted;        /* work requests */
-    uint32_t scope_pending; /* slots */
-    uint32_t detached;      /* slots */
+/* What is in the rings of all peers. */
+struct sums {
+    uint32_t pending[SLU_QUEUES]; /* requests */
+    uint32_t posted[SLU_QUEUES];  /* work requests */
+    uint32_t scope_pending;
+    uint32_t scope_failures;
+    uint32_t detached;
+    uint32_t done[SLU_OWNERS_KEEP][SLU_QUEUES];
+    uint32_t held[SLU_QUEUES]; /* places of results */
 };
 
-/* The slot at an index of a list, whose links and id must be right. */
-static const struct slu_slot *meet(struct walk *walk, uint32_t at, uint32_t previous)
+static void check_pending(const struct slu_engine *engine, uint32_t peer, uint32_t ring,
+                          const struct slu_entry *entry)
 {
-    fake_require(at < walk->pool->slot_count, "index %u of %u", at, walk->pool->slot_count);
-    const struct slu_slot *slot = &walk->pool->slots[at];
-    fake_require(!walk->met[at], "slot %u is in two lists, or twice in one", at);
-    fake_require(slot->prev == previous, "slot %u follows %u, not %u", at, slot->prev, previous);
-    fake_require(slot->id != 0 &&
-                     slu_slot_find((struct slu_engine *)walk->engine, slot->id) == slot,
-                 "id of slot %u finds another", at);
-    walk->met[at] = true;
-    walk->count++;
-    return slot;
-}
-
-static void walk_free(struct walk *walk)
-{
-    uint32_t previous = SLU_NONE;
-    for (uint32_t at = walk->pool->free.head; at != SLU_NONE; at = walk->pool->slots[at].next) {
-        /* Nobody asks for the prev of a free one. */
-        const struct slu_slot *slot = meet(walk, at, walk->pool->slots[at].prev);
-        fake_require(slot->state == SLU_SLOT_FREE, "free slot %u in state %d", at, slot->state);
-        fake_require(slot->posted == 0 && !slot->call, "free slot %u has %u posted", at,
-                     slot->posted);
-        previous = at;
-    }
-    fake_require(walk->pool->free.tail == previous, "%u", previous);
-}
-
-static void walk_done(struct walk *walk, int owner)
-{
-    const struct slu_list *list = &walk->pool->done[owner];
-    uint32_t previous = SLU_NONE;
-    uint64_t number = 0;
-    for (uint32_t at = list->head; at != SLU_NONE; at = walk->pool->slots[at].next) {
-        const struct slu_slot *slot = meet(walk, at, previous);
-        fake_require(slot->state == SLU_SLOT_DONE, "done slot %u in state %d", at, slot->state);
-        fake_require(slot->posted == 0 && !slot->unfinished && slot->owner == owner,
-                     "done slot %u: %u posted, owner %u", at, slot->posted, slot->owner);
-        fake_require(slot->done_number > number, "done slot %u is out of order", at);
-        fake_require((slot->result.error == 0) == (slot->result.status == SLUICE_STATUS_SUCCESS),
-                     "slot %u: %d", at, slot->result.error);
-        number = slot->done_number;
-        previous = at;
-    }
-    fake_require(list->tail == previous, "%u", previous);
-}
-
-static void check_pending(const struct walk *walk, uint32_t peer, uint32_t at)
-{
-    const struct slu_slot *slot = &walk->pool->slots[at];
-    const struct slu_peer *of = &walk->engine->peers[peer];
-    fake_require(slot->state == SLU_SLOT_PENDING && slot->result.peer == peer,
-                 "pending slot %u of peer %u: state %d, peer %u", at, peer, slot->state,
-                 slot->result.peer);
-    fake_require(slot->posted > 0 && !slot->unfinished && slot->owner != SLU_OWNER_CALL,
-                 "pending slot %u: %u posted, unfinished %d, owner %u", at, slot->posted,
-                 slot->unfinished, slot->owner);
+    const struct slu_peer *of = &engine->peers[peer];
+    fake_require(entry->posted > 0 && !entry->marks.unfinished && entry->owner != SLU_OWNER_CALL &&
+                     (ring != SLU_OWN_RING || entry->owner == SLU_OWNER_NOBODY),
+                 "a pending entry: %u posted, unfinished %d, owner %u", entry->posted,
+                 entry->marks.unfinished, entry->owner);
     if (of->state == SLUICE_STATE_READY) {
-        fake_require(walk->engine->next_deadline <= slot->deadline,
-                     "the deadline of slot %u would be missed", at);
+        fake_require(engine->next_deadline <= entry->deadline, "a deadline would be missed%s", "");
     } else {
         fake_require(of->state == SLUICE_STATE_FAILED, "work of peer %u in state %d", peer,
                      (int)of->state);
-        fake_require(walk->engine->next_drain <= of->drain_by, "the drain of peer %u would last",
-                     peer);
+        fake_require(engine->next_drain <= of->drain_by, "the drain of peer %u would last", peer);
     }
 }
 
-static void walk_peer(struct walk *walk, uint32_t index)
+static bool of_this_scope(const struct slu_engine *engine, const struct slu_entry *entry)
 {
-    const struct slu_engine *engine = walk->engine;
+    return entry->owner != SLU_OWNER_SCOPE ||
+           (engine->scope.open && entry->tag == engine->scope.tag);
+}
+
+/* Those that are pending are between the oldest and the next. */
+static void check_ring(const struct slu_engine *engine, uint32_t peer, uint32_t number,
+                       struct sums *sums, uint32_t *posted)
+{
+    const struct slu_ring *ring = &engine->peers[peer].rings[number];
+    uint32_t pending = 0;
+    uint32_t oldest = ring->size - slu_ring_room(ring);
+    fake_require(oldest <= ring->size, "%u of %u places", oldest, ring->size);
+    for (uint64_t age = 1; age <= ring->size; age++) {
+        uint64_t id = ring->next - age * SLU_ID_STEP;
+        const struct slu_entry *entry = slu_entry_find(engine, id);
+        fake_require(entry && slu_ring_age(ring, id) == age, "entry %llu of ring %u of peer %u",
+                     (unsigned long long)age, number, peer);
+        if (entry->state == SLU_ENTRY_PENDING) {
+            check_pending(engine, peer, number, entry);
+            fake_require(age <= oldest, "one is pending before the oldest of peer %u", peer);
+            pending++;
+            sums->scope_pending += entry->owner == SLU_OWNER_SCOPE;
+            sums->detached += entry->owner == SLU_OWNER_NOBODY;
+            sums->held[slu_ring_queue(number)] += entry->owner != SLU_OWNER_NOBODY;
+            *posted += entry->posted;
+        } else if (entry->state == SLU_ENTRY_DONE) {
+            fake_require(entry->posted == 0 && !entry->marks.unfinished &&
+                             entry->owner < SLU_OWNERS_KEEP,
+                         "a done entry: %u posted, owner %u", entry->posted, entry->owner);
+            if (of_this_scope(engine, entry)) {
+                sums->done[entry->owner][slu_ring_queue(number)]++;
+                sums->scope_failures += entry->owner == SLU_OWNER_SCOPE && entry->marks.failed;
+            }
+        }
+        fake_require(age != oldest || entry->state == SLU_ENTRY_PENDING,
+                     "the oldest of peer %u is in state %d", peer, entry->state);
+    }
+    sums->pending[slu_ring_queue(number)] += pending;
+}
+
+static void check_peer(const struct slu_engine *engine, uint32_t index, struct sums *sums)
+{
     const struct slu_peer *peer = &engine->peers[index];
-    const struct slu_list *list = &peer->posted[walk->queue];
-    uint32_t depth =
-        walk->queue == SLU_SEND_QUEUE ? engine->attr.send_depth : engine->attr.receive_depth;
-    uint32_t previous = SLU_NONE;
-    uint32_t posted = 0;
-    for (uint32_t at = list->head; at != SLU_NONE; at = walk->pool->slots[at].next) {
-        const struct slu_slot *slot = meet(walk, at, previous);
-        check_pending(walk, index, at);
-        walk->pending++;
-        walk->scope_pending += slot->owner == SLU_OWNER_SCOPE;
-        walk->detached += slot->owner == SLU_OWNER_NOBODY;
-        posted += slot->posted;
-        previous = at;
+    uint32_t posted[SLU_QUEUES] = {0};
+    for (uint32_t i = 0; i < SLU_RINGS; i++) {
+        check_ring(engine, index, i, sums, &posted[slu_ring_queue(i)]);
     }
-    fake_require(list->tail == previous, "%u", previous);
-    fake_require(peer->free[walk->queue] + posted == depth,
-                 "peer %u, queue %d: %u free and %u posted of %u", index, (int)walk->queue,
-                 peer->free[walk->queue], posted, depth);
-    fake_require(peer->stall[walk->queue].index == SLU_NONE &&
-                     peer->stall[walk->queue].slot == SLU_NONE && peer->need[walk->queue] == 0,
-                 "peer %u, queue %d: something of a call is left", index, (int)walk->queue);
-    uint32_t probes = walk->queue == SLU_SEND_QUEUE && peer->probe.id != 0;
-    fake_require(peer->qp ? fake_held(peer->qp, walk->queue) <= posted + probes : posted == 0,
-                 "peer %u, queue %d: the device holds more than %u", index, (int)walk->queue,
-                 posted);
-    walk->posted += posted;
+    for (int i = 0; i < SLU_QUEUES; i++) {
+        enum slu_queue queue = (enum slu_queue)i;
+        uint32_t probes = queue == SLU_SEND_QUEUE && peer->probe.id != 0;
+        fake_require(peer->free[queue] + posted[queue] == slu_queue_depth(engine, queue),
+                     "peer %u, queue %d: %u free and %u posted of %u", index, i, peer->free[queue],
+                     posted[queue], slu_queue_depth(engine, queue));
+        fake_require(peer->stall[queue].index == SLU_NONE && peer->stall[queue].id == 0 &&
+                         peer->need[queue] == 0,
+                     "peer %u, queue %d: something of a call is left", index, i);
+        fake_require(peer->qp ? fake_held(peer->qp, queue) <= posted[queue] + probes
+                              : posted[queue] == 0,
+                     "peer %u, queue %d: the device holds more than %u", index, i, posted[queue]);
+        sums->posted[queue] += posted[queue];
+    }
 }
 
-/* Adds how many pending slots are of the scope, and of nobody. */
-static void check_pool(const struct slu_engine *engine, enum slu_queue queue,
-                       uint32_t *scope_pending, uint32_t *detached)
+/* Those unseen are in it, in the order of completion. */
+static void check_order(const struct slu_engine *engine, uint32_t owner, int queue, uint32_t done)
 {
-    const struct slu_pool *pool = &engine->pools[queue];
-    struct walk walk = {.engine = engine, .pool = pool, .queue = queue};
-    walk.met = calloc(pool->slot_count, sizeof(*walk.met));
-    fake_require(walk.met, "%u", pool->slot_count);
-    fake_require(engine->stalled[queue] == SLU_NONE, "peer %u is stalled", engine->stalled[queue]);
-    walk_free(&walk);
-    for (int owner = 0; owner < SLU_OWNERS; owner++) {
-        walk_done(&walk, owner);
+    const struct slu_order *order = &engine->orders[owner][queue];
+    uint64_t number = 0;
+    uint32_t unseen = 0;
+    for (uint32_t at = order->tail; at != order->head; at++) {
+        const struct slu_entry *entry = slu_entry_find(engine, order->ids[at & order->mask]);
+        if (!entry || entry->state != SLU_ENTRY_DONE || entry->owner != owner) {
+            continue;
+        }
+        fake_require(entry->number > number, "done %llu is out of order",
+                     (unsigned long long)entry->number);
+        number = entry->number;
+        unseen++;
     }
-    for (uint32_t i = 0; i < engine->peer_count; i++) {
-        walk_peer(&walk, i);
+    fake_require(unseen == order->unseen && unseen == done, "%u unseen in order, %u, %u in rings",
+                 unseen, order->unseen, done);
+}
+
+/* Successes whose places were needed, each in the list of its ring. */
+static void check_aside(const struct slu_engine *engine, struct sums *sums)
+{
+    const struct slu_aside *aside = &engine->aside;
+    uint32_t unseen = 0;
+    for (uint32_t i = 0; i < aside->used; i++) {
+        const struct slu_aside_place *place = &aside->places[i];
+        const struct slu_entry *entry = &place->entry;
+        fake_require(slu_entry_find(engine, place->id) == entry, "place %u is not found by its id",
+                     i);
+        if (entry->state == SLU_ENTRY_DONE) {
+            fake_require(!entry->marks.failed && of_this_scope(engine, entry),
+                         "what is kept in place %u is no success, or of a past scope", i);
+            sums->done[entry->owner][slu_opcode_queue(entry->opcode)]++;
+            unseen++;
+        }
     }
-    fake_require(walk.count == pool->slot_count && pool->size <= pool->slot_count,
-                 "%u slots in lists, of %u", walk.count, pool->slot_count);
-    fake_require(walk.pending == pool->pending, "%u slots pending, not %u", walk.pending,
-                 pool->pending);
-    /* A pool of a test has as many slots as its share of the completion queue. */
-    fake_require(pool->cq_free + walk.posted == pool->size, "%u free and %u posted of %u",
-                 pool->cq_free, walk.posted, pool->size);
-    free(walk.met);
-    *scope_pending += walk.scope_pending;
-    *detached += walk.detached;
+    fake_require(unseen == aside->unseen, "%u unseen aside, not %u", unseen, aside->unseen);
 }
 
 static void check_failures(const struct slu_engine *engine)
@@ -162,19 +151,43 @@ static void check_failures(const struct slu_engine *engine)
 
 void check_engine(const struct slu_engine *engine)
 {
-    uint32_t scope_pending = 0;
-    uint32_t detached = 0;
+    struct sums sums = {0};
     uint32_t depth = 0;
+    for (uint32_t i = 0; i < engine->peer_count; i++) {
+        check_peer(engine, i, &sums);
+    }
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
-        check_pool(engine, (enum slu_queue)queue, &scope_pending, &detached);
-        depth += engine->pools[queue].size;
+        fake_require(engine->stalled[queue] == SLU_NONE, "peer %u is stalled",
+                     engine->stalled[queue]);
+        fake_require(sums.pending[queue] == engine->pending[queue], "%u pending, not %u",
+                     sums.pending[queue], engine->pending[queue]);
+        fake_require(engine->cq_free[queue] + sums.posted[queue] == engine->cq_size[queue],
+                     "%u free and %u posted of %u", engine->cq_free[queue], sums.posted[queue],
+                     engine->cq_size[queue]);
+        depth += engine->cq_size[queue];
+    }
+    check_aside(engine, &sums);
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        for (uint32_t owner = 0; owner < SLU_OWNERS_KEEP; owner++) {
+            check_order(engine, owner, queue, sums.done[owner][queue]);
+            sums.held[queue] += sums.done[owner][queue];
+        }
+        fake_require(sums.held[queue] == engine->held[queue], "%u places held, not %u",
+                     sums.held[queue], engine->held[queue]);
+        /* Where entries are scarce, a split request of a scope may have had none for a while. */
+        uint32_t more = engine->entries_shared ? engine->peer_count : 0;
+        fake_require(engine->held[queue] <= engine->places[queue] + more, "%u of %u places held",
+                     engine->held[queue], engine->places[queue]);
     }
     fake_require(depth + engine->probe_limit == engine->cq->depth,
                  "shares of %u and %u probes in a queue of %u", depth, engine->probe_limit,
                  engine->cq->depth);
-    fake_require(scope_pending == engine->scope.pending, "%u of the scope pending, not %u",
-                 scope_pending, engine->scope.pending);
-    fake_require(detached == engine->detached, "%u detached, not %u", detached, engine->detached);
+    fake_require(sums.scope_pending == engine->scope.pending, "%u of the scope pending, not %u",
+                 sums.scope_pending, engine->scope.pending);
+    fake_require(!engine->scope.open || sums.scope_failures == engine->scope.failures,
+                 "%u failures of the scope, not %u", sums.scope_failures, engine->scope.failures);
+    fake_require(sums.detached == engine->detached, "%u detached, not %u", sums.detached,
+                 engine->detached);
     fake_require(engine->awaited == 0, "%u peers are awaited by nobody", engine->awaited);
     uint32_t probes = 0;
     uint32_t present = 0;

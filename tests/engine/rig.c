@@ -107,7 +107,7 @@ struct slu_qp *rig_qp(const struct rig *rig, uint32_t peer)
 
 void rig_poll_all(struct rig *rig, struct sluice_completion *completions, uint32_t count)
 {
-    const struct slu_pool *pools = rig->engine->pools;
+    const uint32_t *pending = rig->engine->pending;
     uint32_t got = 0;
     int result;
     do {
@@ -116,7 +116,7 @@ void rig_poll_all(struct rig *rig, struct sluice_completion *completions, uint32
         result = sluice_multichannel_poll(rig->channel, next, 1);
         require(result >= 0, "%s", sluice_last_error());
         got += (uint32_t)result;
-    } while (result > 0 || pools[SLU_SEND_QUEUE].pending + pools[SLU_RECEIVE_QUEUE].pending > 0);
+    } while (result > 0 || pending[SLU_SEND_QUEUE] + pending[SLU_RECEIVE_QUEUE] > 0);
     require(got == count, "%u completions, not %u", got, count);
 }
 

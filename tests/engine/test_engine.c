@@ -117,6 +117,32 @@ START_TEST(recycling_forgets_the_oldest_success)
 }
 END_TEST
 
+/* A handle that is waited for late names its request however many calls blocked meanwhile. */
+START_TEST(blocking_calls_take_no_result_away)
+{
+    enum { DEPTH = 8, CALLS = 50 };
+    struct rig rig;
+    struct sluice_handle handles[DEPTH];
+    struct sluice_completion completion;
+    rig_open(&rig, 1, DEPTH);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        handles[i] = rig_post(&rig, write_of(0, 1 + i), LONG);
+    }
+    for (uint32_t i = 0; i < CALLS; i++) {
+        struct sluice_request request = write_of(0, 100 + i);
+        require_ok(sluice_multichannel_submit(rig.channel, &request, 1, LONG, NULL));
+        check_engine(rig.engine);
+    }
+    for (uint32_t i = DEPTH; i-- > 0;) {
+        require_ok(sluice_multichannel_wait(rig.channel, &handles[i], 0, &completion));
+        require_status(&completion, 1 + i, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
+        check_engine(rig.engine);
+    }
+    require_result(sluice_multichannel_poll(rig.channel, &completion, 1), 0);
+    rig_close(&rig);
+}
+END_TEST
+
 /* One success is enough to make room: no failure is lost to it. */
 START_TEST(recycling_keeps_failures)
 {
@@ -274,8 +300,8 @@ START_TEST(blocked_peer_leaves_the_others_their_share)
     fake.max_cq_depth = 18; /* 8 for sends, 8 for receives, 2 for probes */
     fake.by_hand = true;
     rig_open(&rig, 4, WRITES);
-    require(rig.engine->pools[SLU_SEND_QUEUE].size == 8, "%u entries",
-            rig.engine->pools[SLU_SEND_QUEUE].size);
+    require(rig.engine->cq_size[SLU_SEND_QUEUE] == 8, "%u entries",
+            rig.engine->cq_size[SLU_SEND_QUEUE]);
     for (uint32_t i = 0; i < ALL; i++) {
         requests[i] = write_of(i < WRITES ? 0 : i - WRITES + 1, 1 + i);
     }
@@ -513,6 +539,7 @@ static void add_cases(TCase *tcase)
     tcase_add_test(tcase, root_cause_behind_many_successes);
     tcase_add_test(tcase, root_cause_behind_many_flushes);
     tcase_add_test(tcase, recycling_forgets_the_oldest_success);
+    tcase_add_test(tcase, blocking_calls_take_no_result_away);
     tcase_add_test(tcase, recycling_keeps_failures);
     tcase_add_test(tcase, scope_end_reports_in_order);
     tcase_add_test(tcase, scope_end_counts_what_it_cannot_list);

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is rare of posting: requests that are refused, that must wait for room, or that are
+ * split. Each of them has a result all the same, and none overtakes another to its peer.
+ */
+#include "config.h"
+
+#include "engine/chain.h"
+
+/*
+ * Where the completion queue has no room for all that the peers may have in
+ * flight, half of it is shared out among them (but one entry at least to each),
+ * and a blocking list leaves to each peer its share: one that does not do its
+ * part would else take what the others need. In a scope, what makes the peer do
+ * its part may be posted after the list.
+ */
+static uint32_t share_of_peer(const struct slu_engine *engine, enum slu_queue queue)
+{
+    uint32_t size = engine->cq_size[queue];
+    uint32_t share;
+
+    if (size >= (uint64_t)engine->present_count * slu_queue_depth(engine, queue))
+        return UINT32_MAX;
+    share = size / engine->present_count / 2;
+    return share > 0 ? share : 1;
+}
+
+static inline uint32_t in_flight(const struct slu_chain *chain, const struct slu_peer *peer)
+{
+    return slu_queue_depth(chain->engine, chain->queue) - peer->free[chain->queue];
+}
+
+/* What is free beside what other peers have not used of their shares. */
+static int64_t count_spare(const struct slu_chain *chain)
+{
+    const struct slu_engine *engine = chain->engine;
+    int64_t spare = engine->cq_free[chain->queue];
+
+    for (uint32_t i = 0; i < engine->peer_count; i++) {
+        const struct slu_peer *peer = &engine->peers[i];
+        uint32_t used = in_flight(chain, peer);
+
+        if (peer->state == SLUICE_STATE_READY && used < chain->share)
+            spare -= chain->share - used;
+    }
+    return spare;
+}
+
+/* Whether one more request may go to the peer; add_work() takes it from the spare. */
+static inline bool has_share(struct slu_chain *chain, const struct slu_peer *peer)
+{
+    if (SLU_LIKELY(chain->share == UINT32_MAX || in_flight(chain, peer) < chain->share))
+        return true;
+    if (chain->spare == SLU_SPARE_UNKNOWN)
+        chain->spare = count_spare(chain);
+    return chain->spare > 0;
+}
+
+void slu_chain_begin_call(struct slu_chain *chain, struct slu_call *call, enum slu_queue queue)
+{
+    slu_chain_begin(chain, call->engine, queue, call->owner, call->time, call->deadline);
+    chain->call = call;
+    if (call->owner == SLU_OWNER_CALL)
+        chain->share = share_of_peer(call->engine, queue);
+}
+
+/*
+ * A request that the driver refused may run all the same (rxe advances its
+ * queue before the doorbell fails), so its buffers are in use until the queue
+ * pair is destroyed; it is due for that at once.
+ */
+void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct slu_entry *entry,
+                      int error)
+{
+    slu_peer_keep_reason(peer);
+    slu_entry_fail(entry, SLUICE_STATUS_GENERAL_ERR, (uint32_t)-error);
+    slu_peer_fail(engine, peer, SLUICE_STATUS_GENERAL_ERR, entry->opcode, (uint32_t)-error);
+    peer->refused_in = engine->call_number;
+    peer->drain_by = slu_now();
+    engine->next_drain = 0;
+}
+
+/* The first one that the driver did not take answers for it; if it does not say which, the last. */
+void slu_chain_refused(struct slu_chain *chain, uint64_t id, int error)
+{
+    slu_post_refused(chain->engine, chain->peer, slu_entry_find(chain->engine, id), error);
+}
+
+static void add_work(struct slu_chain *chain, uint64_t id, const struct slu_item *item,
+                     const struct sluice_sge *sges, uint32_t sge_count)
+{
+    uint32_t at = chain->count++;
+
+    chain->peer->free[chain->queue]--;
+    chain->engine->cq_free[chain->queue]--;
+    if (SLU_UNLIKELY(chain->spare != SLU_SPARE_UNKNOWN))
+        chain->spare--;
+    if (chain->queue == SLU_RECEIVE_QUEUE) {
+        chain->receives[at].next = &chain->receives[at + 1];
+        slu_fill_receive(&chain->receives[at], id, sges, sge_count);
+    } else {
+        chain->sends[at].next = &chain->sends[at + 1];
+        slu_fill_send(&chain->sends[at], id, item, sges, sge_count);
+    }
+}
+
+/* The pieces of an SGE list that hold the bytes offset to offset + length - 1. */
+static uint32_t cut_sges(const struct slu_item *item, uint64_t offset, uint64_t length,
+                         struct sluice_sge *pieces)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < item->request->sge_count && length > 0; i++) {
+        struct sluice_sge piece = item->sges[i];
+
+        if (offset >= piece.length) {
+            offset -= piece.length;
+            continue;
+        }
+        piece.addr += offset;
+        piece.length -= (uint32_t)offset;
+        offset = 0;
+        if (piece.length > length)
+            piece.length = (uint32_t)length;
+        length -= piece.length;
+        pieces[count++] = piece;
+    }
+    return count;
+}
+
+/*
+ * Posts parts of a read or write that is longer than a message may be, from
+ * offset on, while there is room. Only the last part carries the immediate.
+ * Returns the offset it came to.
+ */
+static uint64_t post_parts(struct slu_chain *chain, uint64_t id, struct slu_entry *entry,
+                           const struct slu_item *item, uint64_t offset)
+{
+    uint64_t max = chain->engine->attr.max_message;
+    struct sluice_sge pieces[SLU_MAX_SGE];
+
+    slu_chain_flush(chain);
+    while (offset < item->bytes && slu_post_room(chain->engine, chain->peer, chain->queue, 1) &&
+           has_share(chain, chain->peer) && chain->peer->state == SLUICE_STATE_READY) {
+        uint64_t length = item->bytes - offset < max ? item->bytes - offset : max;
+        uint32_t count = cut_sges(item, offset, length, pieces);
+
+        entry->posted++;
+        add_work(chain, id, item, pieces, count);
+        chain->sends[0].remote_addr += offset;
+        if (offset + length < item->bytes)
+            chain->sends[0].flags &= ~(SLUICE_IMMEDIATE | SLUICE_SOLICITED);
+        offset += length;
+        entry->marks.unfinished = offset < item->bytes;
+        slu_chain_flush(chain);
+    }
+    return offset;
+}
+
+/* The entry of an item, of which nothing is posted yet. */
+static struct slu_entry *take_entry(struct slu_chain *chain, const struct slu_item *item,
+                                    uint32_t index)
+{
+    struct slu_ring *ring = &chain->peer->rings[chain->queue];
+    struct slu_entry *entry;
+
+    if (chain->owner < SLU_OWNERS_KEEP)
+        slu_find_place(chain->engine, chain->queue);
+    entry = slu_entry_begin(chain->engine, ring, item->opcode, item->sges,
+                            slu_key_count(item->request), item->bytes, chain->owner);
+    slu_count_taken(chain->engine, chain->queue, chain->owner, 1);
+    entry->user_data = item->request->user_data;
+    entry->deadline = chain->deadline;
+    entry->time = chain->time;
+    entry->posted = 0;
+    entry->index = index;
+    entry->call = chain->call;
+    if (chain->owner == SLU_OWNER_SCOPE) {
+        entry->index += chain->call->first;
+        entry->tag = chain->engine->scope.tag;
+        if (chain->call->handles != NULL)
+            slu_give_handle(&chain->call->handles[index], ring->next - SLU_ID_STEP, entry->tag);
+    }
+    return entry;
+}
+
+/* Posts an item that needs one work request and has room for it; its id. */
+static uint64_t post_whole(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
+{
+    uint64_t id = chain->peer->rings[chain->queue].next;
+    struct slu_entry *entry = take_entry(chain, item, index);
+
+    entry->posted = 1;
+    add_work(chain, id, item, item->sges, item->request->sge_count);
+    return id;
+}
+
+static void stall_peer(struct slu_chain *chain, uint32_t index, uint64_t id, uint64_t offset)
+{
+    struct slu_engine *engine = chain->engine;
+    struct slu_stall *stall = &chain->peer->stall[chain->queue];
+
+    if (stall->index == SLU_NONE) {
+        stall->next = engine->stalled[chain->queue];
+        engine->stalled[chain->queue] = slu_peer_index(engine, chain->peer);
+        chain->peer->counts.queue_full++;
+    }
+    stall->index = index;
+    stall->id = id;
+    stall->offset = offset;
+}
+
+/* An item that is not posted has a result all the same. */
+static void refuse_item(struct slu_call *call, const struct slu_item *item, uint32_t index)
+{
+    struct slu_engine *engine = call->engine;
+    struct sluice_completion completion;
+    uint64_t id;
+
+    slu_complete_unposted(engine, item, call->expired, call->deadline, &completion);
+    if (call->owner == SLU_OWNER_CALL) {
+        slu_call_result(call, index, &completion);
+        return;
+    }
+    id = slu_failure_keep_refused(engine, call->owner, call->first + index, &completion);
+    if (call->handles != NULL)
+        slu_give_handle(&call->handles[index], id, engine->scope.tag);
+}
+
+/* One that must be refused, or wait, or be split; false if the peer stalls. */
+static bool post_rare(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
+{
+    struct slu_peer *peer = chain->peer;
+    struct slu_entry *entry;
+    uint64_t offset, id;
+
+    if (peer->state != SLUICE_STATE_READY || chain->call->expired) {
+        refuse_item(chain->call, item, index);
+        return true;
+    }
+    if (!slu_post_room(chain->engine, peer, chain->queue, 1) || !has_share(chain, peer)) {
+        stall_peer(chain, index, 0, 0);
+        return false;
+    }
+    if (slu_item_parts(chain->engine, item) == 1) {
+        post_whole(chain, item, index);
+        return true;
+    }
+    id = peer->rings[chain->queue].next;
+    entry = take_entry(chain, item, index);
+    /* Until its last part is posted, whatever becomes of the chain before it. */
+    entry->marks.unfinished = true;
+    offset = post_parts(chain, id, entry, item, 0);
+    if (offset < item->bytes)
+        stall_peer(chain, index, id, offset);
+    return offset == item->bytes;
+}
+
+/* Posts one item of a call, or part of it; false if it does not fit and the peer stalls. */
+static bool post_item(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
+{
+    slu_chain_set_peer(chain, &chain->engine->peers[item->peer]);
+    return post_rare(chain, item, index);
+}
+
+void slu_chain_post_item(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
+{
+    if (chain->engine->peers[item->peer].stall[chain->queue].index == SLU_NONE)
+        post_item(chain, item, index);
+}
+
+/*
+ * Goes on with a request of which parts are in flight. If the peer has failed
+ * meanwhile, no more parts follow, and what is in flight answers for it.
+ */
+static bool resume_parts(struct slu_chain *chain, const struct slu_item *item)
+{
+    struct slu_peer *peer = chain->peer;
+    struct slu_stall *stall = &peer->stall[chain->queue];
+    struct slu_entry *entry = slu_entry_find(chain->engine, stall->id);
+    uint64_t id = stall->id;
+
+    /* Once the deadline has passed, the clock is about to fail the peer. */
+    if (peer->state == SLUICE_STATE_READY && chain->call->expired)
+        return false;
+    if (peer->state == SLUICE_STATE_READY) {
+        stall->offset = post_parts(chain, id, entry, item, stall->offset);
+        if (stall->offset < item->bytes && peer->state == SLUICE_STATE_READY)
+            return false;
+    }
+    stall->id = 0;
+    if (!entry->marks.unfinished)
+        return true;
+    /* Parts of it were never posted, however well those in flight may end. */
+    entry->marks.unfinished = false;
+    if (!entry->marks.failed)
+        slu_entry_fail(entry, SLUICE_STATUS_WR_FLUSH_ERR, 0);
+    if (entry->posted == 0)
+        slu_fail_unposted(chain->engine, peer, id, entry);
+    return true;
+}
+
+/* True if all requests of the peer are posted or refused. */
+static bool resume_peer(struct slu_chain *chain, struct slu_peer *peer)
+{
+    struct slu_stall *stall = &peer->stall[chain->queue];
+    const struct slu_source *source = chain->call->source;
+    uint32_t index = stall->index;
+    struct slu_item item;
+
+    slu_chain_set_peer(chain, peer);
+    if (stall->id != 0) {
+        slu_source_item(source, index, &item);
+        if (!resume_parts(chain, &item))
+            return false;
+        index++;
+    }
+    for (; index < source->count; index++) {
+        if (&chain->engine->peers[slu_source_peer(source, index)] != peer)
+            continue;
+        if (slu_opcode_queue(slu_source_opcode(source, index)) != chain->queue)
+            continue;
+        slu_source_item(source, index, &item);
+        if (!post_item(chain, &item, index))
+            return false;
+    }
+    stall->index = SLU_NONE;
+    return true;
+}
+
+static void resume_queue(struct slu_call *call, enum slu_queue queue)
+{
+    struct slu_engine *engine = call->engine;
+    uint32_t next = engine->stalled[queue];
+    uint32_t still = SLU_NONE;
+    struct slu_chain chain;
+
+    slu_chain_begin_call(&chain, call, queue);
+    slu_note_deadline(engine, call->deadline);
+    while (next != SLU_NONE) {
+        struct slu_peer *peer = &engine->peers[next];
+        uint32_t this = next;
+        bool able = (slu_post_room(engine, peer, queue, 1) && has_share(&chain, peer)) ||
+                    peer->state != SLUICE_STATE_READY || call->expired;
+
+        next = peer->stall[queue].next;
+        if (!able || !resume_peer(&chain, peer)) {
+            peer->stall[queue].next = still;
+            still = this;
+        }
+    }
+    slu_chain_flush(&chain);
+    engine->stalled[queue] = still;
+}
+
+void slu_post_stalled(struct slu_call *call)
+{
+    if (call->engine->stalled[SLU_RECEIVE_QUEUE] != SLU_NONE)
+        resume_queue(call, SLU_RECEIVE_QUEUE);
+    if (call->engine->stalled[SLU_SEND_QUEUE] != SLU_NONE)
+        resume_queue(call, SLU_SEND_QUEUE);
+}
+
+/* One that has room, but is split, or whose peer has failed on the way. */
+static uint64_t post_split(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
+{
+    uint64_t id = chain->peer->rings[chain->queue].next;
+    struct slu_entry *entry = take_entry(chain, item, index);
+
+    entry->marks.unfinished = true;
+    post_parts(chain, id, entry, item, 0);
+    entry->marks.unfinished = false;
+    if (entry->posted == 0)
+        slu_fail_unposted(chain->engine, chain->peer, id, entry);
+    return id;
+}
+
+uint64_t slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item)
+{
+    bool whole = slu_item_parts(chain->engine, item) == 1 &&
+                 chain->peer->state == SLUICE_STATE_READY &&
+                 slu_post_room(chain->engine, chain->peer, chain->queue, 1);
+
+    return whole ? post_whole(chain, item, 0) : post_split(chain, item, 0);
+}

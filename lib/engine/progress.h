@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* A poll and what becomes of its completions, inline where calls poll for what they return. */
+#ifndef SLU_ENGINE_PROGRESS_H
+#define SLU_ENGINE_PROGRESS_H
+
+#include "engine/inside.h"
+
+#define SLU_BATCH 32
+/* Under load the clock is looked at once in so many polls. */
+#define SLU_BUSY_POLLS 64
+
+/* What is no plain success: of no request, of a part of one, or not in order; or a failure. */
+void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc);
+
+static SLU_INLINE void slu_dispatch(struct slu_engine *engine, const struct slu_wc *wc)
+{
+    uint64_t id = wc->id;
+    uint32_t number = slu_id_ring(id);
+    uint32_t index = slu_id_peer(id);
+    struct slu_peer *peer = &engine->peers[index];
+    struct slu_ring *ring = &peer->rings[number];
+    struct slu_entry *entry;
+
+    if (SLU_LIKELY(number == SLU_SEND_QUEUE && index < engine->peer_count)) {
+        entry = slu_ring_entry(ring, id);
+        if (SLU_LIKELY(slu_is_plain_success(ring, entry, wc))) {
+            slu_entry_succeed(engine, peer, ring, SLU_SEND_QUEUE, wc, entry,
+                              (enum slu_owner)entry->owner);
+            return;
+        }
+    } else if (SLU_LIKELY(number == SLU_RECEIVE_QUEUE && index < engine->peer_count)) {
+        entry = slu_ring_entry(ring, id);
+        if (SLU_LIKELY(slu_is_plain_success(ring, entry, wc))) {
+            slu_entry_succeed(engine, peer, ring, SLU_RECEIVE_QUEUE, wc, entry,
+                              (enum slu_owner)entry->owner);
+            return;
+        }
+    }
+    slu_dispatch_rare(engine, wc);
+}
+
+/* What an event of the device has told of is known before what the queue has. */
+static inline int slu_poll_cq(struct slu_engine *engine, struct slu_wc *wcs, uint32_t count)
+{
+    if (SLU_UNLIKELY(atomic_load_explicit(&engine->cq->alerted, memory_order_relaxed)))
+        slu_peers_alerted(engine);
+    engine->polls++;
+    return engine->transport->cq_poll(engine->cq, wcs, count);
+}
+
+/* As slu_progress(). */
+static SLU_INLINE void slu_progress_inline(struct slu_engine *engine)
+{
+    struct slu_wc wcs[SLU_BATCH];
+    int count = slu_poll_cq(engine, wcs, SLU_BATCH);
+
+    if (SLU_UNLIKELY(count < 0))
+        count = slu_take_batch(engine, wcs, count);
+    else
+        for (int i = 0; i < count; i++)
+            slu_dispatch(engine, &wcs[i]);
+    if (SLU_UNLIKELY(count == 0 || ++engine->busy_polls >= SLU_BUSY_POLLS))
+        slu_look_at_clock(engine, count);
+}
+
+/* Polls once for the next completion, and counts it; the clock is the caller's. */
+static SLU_INLINE void slu_poll_one(struct slu_engine *engine)
+{
+    struct slu_wc wc;
+    int count = slu_poll_cq(engine, &wc, 1);
+
+    engine->busy_polls++;
+    if (SLU_LIKELY(count == 1))
+        slu_dispatch(engine, &wc);
+    else if (SLU_UNLIKELY(count < 0))
+        slu_take_batch(engine, &wc, count);
+}
+
+#endif

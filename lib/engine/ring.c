@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rings: every accepted request has exactly one entry, an id names it for as long
+ * as its result may be asked for, and no id is ever given out twice.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/inside.h"
+
+#define LINE sizeof(struct slu_entry)
+
+static uint32_t ring_size(const struct slu_engine *engine, uint32_t ring)
+{
+    return ring == SLU_OWN_RING ? engine->own_size > 0 ? slu_power_of_two(engine->own_size) : 0
+                                : slu_power_of_two(slu_queue_depth(engine, (enum slu_queue)ring));
+}
+
+/* The one allocation of all rings of a peer: what it is aligned from is behind its end. */
+static void share_memory(const struct slu_engine *engine, struct slu_ring *rings, void *memory)
+{
+    struct slu_entry *entries = (void *)(((uintptr_t)memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
+    _Atomic uint32_t *keys;
+
+    for (uint32_t i = 0; i < SLU_RINGS; i++) {
+        rings[i].entries = entries;
+        entries += rings[i].size;
+    }
+    keys = (void *)entries;
+    for (uint32_t i = 0; i < SLU_RINGS; i++) {
+        rings[i].keys = keys;
+        keys += (size_t)rings[i].size * (engine->attr.max_sge - 1);
+    }
+    rings->memory = memory;
+}
+
+int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index)
+{
+    size_t entries = 0;
+    void *memory;
+
+    for (uint32_t i = 0; i < SLU_RINGS; i++) {
+        uint32_t size = ring_size(engine, i);
+
+        rings[i] = (struct slu_ring){.size = size, .mask = size > 0 ? size - 1 : 0};
+        rings[i].next = SLU_ID_STEP | (uint64_t)index << SLU_RING_BITS | (i + 1);
+        rings[i].oldest = rings[i].since = rings[i].next;
+        entries += size;
+    }
+    memory = calloc(1, LINE + entries * (LINE + (engine->attr.max_sge - 1) * sizeof(uint32_t)));
+    if (memory == NULL)
+        return slu_fail(ENOMEM, "no memory for %zu requests in flight", entries);
+    share_memory(engine, rings, memory);
+    for (uint32_t i = 0; i < SLU_RINGS; i++)
+        for (uint32_t k = 0; k < rings[i].size; k++)
+            rings[i].entries[k].owner = SLU_OWNER_NOBODY;
+    return 0;
+}
+
+void slu_rings_destroy(struct slu_ring *rings)
+{
+    free(rings->memory);
+    memset(rings, 0, SLU_RINGS * sizeof *rings);
+}
+
+bool slu_ring_uses_key(const struct slu_ring *ring, uint32_t max_sge, uint32_t lkey)
+{
+    for (uint32_t i = 0; i < ring->size; i++) {
+        const struct slu_entry *entry = &ring->entries[i];
+        uint32_t count;
+
+        if (atomic_load_explicit(&entry->state, memory_order_acquire) != SLU_ENTRY_PENDING)
+            continue;
+        count = atomic_load_explicit(&entry->key_count, memory_order_relaxed);
+        if (count > 0 && atomic_load_explicit(&entry->key, memory_order_relaxed) == lkey)
+            return true;
+        for (uint32_t k = 1; k < count; k++)
+            if (atomic_load_explicit(&ring->keys[(size_t)i * (max_sge - 1) + k - 1],
+                                     memory_order_relaxed) == lkey)
+                return true;
+    }
+    return false;
+}
+
+/* A failure goes to those that are kept, a success aside; what is left of a past scope, nowhere. */
+void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry)
+{
+    uint64_t id = ring->next - (uint64_t)ring->size * SLU_ID_STEP;
+
+    if (entry->owner == SLU_OWNER_SCOPE && (!engine->scope.open || entry->tag != engine->scope.tag))
+        return;
+    if (!entry->marks.failed) {
+        slu_aside_keep(engine, ring, id, entry);
+        return;
+    }
+    slu_failure_keep_entry(engine, id, entry);
+    slu_entry_seen(engine, entry);
+}
+
+void slu_entry_failure(const struct slu_entry *entry, struct sluice_completion *completion)
+{
+    enum sluice_error_class error_class = slu_class_of(entry->status, entry->opcode);
+
+    completion->bytes = 0;
+    completion->immediate = 0;
+    completion->error = slu_class_error(error_class);
+    completion->error_class = error_class;
+    completion->status = entry->status;
+    completion->vendor = entry->vendor;
+    completion->cause = entry->marks.cause;
+}
+
+/* An id of its own for a request that has no entry. */
+uint64_t slu_id_refused(uint64_t number)
+{
+    return number * SLU_ID_STEP | SLU_ID_REFUSED;
+}
+
+void slu_engine_set_number(struct slu_engine *engine, uint64_t number)
+{
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        for (uint32_t k = 0; k < SLU_RINGS; k++) {
+            struct slu_ring *ring = &engine->peers[i].rings[k];
+
+            ring->next = number * SLU_ID_STEP | ring->next % SLU_ID_STEP;
+            ring->oldest = ring->since = ring->next;
+        }
+    engine->refused_number = number - 1;
+}
+
+void slu_entry_tell_call(const struct slu_entry *entry, uint32_t peer)
+{
+    struct sluice_completion completion;
+
+    slu_entry_result(entry, peer, &completion);
+    slu_call_result(entry->call, entry->index, &completion);
+}
