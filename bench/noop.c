@@ -18,6 +18,8 @@
  *   run_list_poll     unpolled sends to 8 peers in one call, and the poll that takes their results
  *   run_scatter_gather  8 bytes to and from each of 8 peers, in one call
  *   run_multicast     the same 8 bytes to 8 peers, in one call
+ *   run_prepared      8 bytes to each of 8 peers, by a prepared list
+ *   run_prepared_results  the same with an array of results
  *   run_scope         a scope with sends to 8 peers, posted in one call, which nobody looks at
  *
  * The cases are names of functions, which is how callgrind is told to count only
@@ -263,6 +265,7 @@ static int open_device(const char *device, const struct sluice_context_attr *att
 struct set {
     struct sluice_channel *channel;
     struct sluice_multichannel *multichannel;
+    struct sluice_list *prepared;
     struct sluice_sge sge;
     struct sluice_remote_mr remote;
     struct sluice_request requests[PEERS];
@@ -403,6 +406,27 @@ static int run_multicast(struct set *set, uint32_t count)
     return 0;
 }
 
+static int submit_prepared(struct set *set, uint32_t count, struct sluice_completion *completions)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_list_submit(set->prepared, DEADLINE, completions) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int run_prepared(struct set *set, uint32_t count)
+{
+    return submit_prepared(set, count, NULL);
+}
+
+static int run_prepared_results(struct set *set, uint32_t count)
+{
+    struct sluice_completion completions[PEERS];
+
+    return submit_prepared(set, count, completions);
+}
+
 static int run_scope(struct set *set, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -431,6 +455,8 @@ static const struct {
     {"run_list_poll", run_list_poll},
     {"run_scatter_gather", run_scatter_gather},
     {"run_multicast", run_multicast},
+    {"run_prepared", run_prepared},
+    {"run_prepared_results", run_prepared_results},
     {"run_scope", run_scope},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
@@ -468,8 +494,10 @@ static int run_case(struct sluice_pd *pd, int (*run)(struct set *, uint32_t), ui
             set.receives[i].opcode = SLUICE_OP_RECEIVE;
             set.list[i] = set.requests[0];
         }
-        result = run(&set, count);
+        set.prepared = sluice_multichannel_list_prepare(set.multichannel, set.requests, PEERS);
+        result = set.prepared ? run(&set, count) : -1;
     }
+    sluice_list_free(set.prepared);
     sluice_channel_close(set.channel);
     sluice_multichannel_close(set.multichannel);
     sluice_mr_deregister(mr);

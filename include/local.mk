@@ -11,6 +11,7 @@ pkginclude_HEADERS = \
 	%D%/sluice/endpoint.h \
 	%D%/sluice/error.h \
 	%D%/sluice/exchange.h \
+	%D%/sluice/list.h \
 	%D%/sluice/log.h \
 	%D%/sluice/macros.h \
 	%D%/sluice/mpi.h \

@@ -15,6 +15,7 @@
 #include <sluice/endpoint.h>
 #include <sluice/error.h>
 #include <sluice/exchange.h>
+#include <sluice/list.h>
 #include <sluice/log.h>
 #include <sluice/macros.h>
 #include <sluice/mr.h>

@@ -28,6 +28,7 @@ include %D%/device/local.mk
 include %D%/endpoint/local.mk
 include %D%/engine/local.mk
 include %D%/exchange/local.mk
+include %D%/list/local.mk
 include %D%/listener/local.mk
 include %D%/memory/local.mk
 include %D%/multichannel/local.mk

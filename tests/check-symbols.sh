@@ -56,13 +56,13 @@ if [ -f "$archive" ]; then
 else
   skip 'names shared between files start with sluice_ or slu_' 'no static library was built'
 fi
-# Calls that post requests take these or their elements.
+# Calls that post requests take these or their elements; those of prepared lists post nothing.
 posting() {
   awk 'BEGIN { RS = "[*]/" } { sub(/\/[*].*/, ""); print }' "$srcdir"/include/sluice/*.h | awk '
     BEGIN { RS = ";" }
     /const struct sluice_(sge|request) \*/ && match($0, /sluice_[a-z0-9_]+\(/) {
       print substr($0, RSTART, RLENGTH - 1)
-    }' | sort -u
+    }' | grep -v -e '_list_prepare$' -e '^sluice_list_aim$' | sort -u
 }
 
 in_table() {

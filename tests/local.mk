@@ -14,6 +14,7 @@ include tests/endpoint/local.mk
 include tests/engine/local.mk
 include tests/exchange/local.mk
 include tests/fault/local.mk
+include tests/list/local.mk
 include tests/memory/local.mk
 include tests/node/local.mk
 include tests/scope/local.mk

@@ -22,6 +22,7 @@ enum slu_kind {
     SLU_EXCHANGE,
     SLU_LISTENER,
     SLU_INCOMING,
+    SLU_LIST,
     SLU_KINDS
 };
 
@@ -67,6 +68,7 @@ extern union slu_living_page slu_living_page;
 #define SLU_MAGIC_EXCHANGE (slu_living.magic[SLU_EXCHANGE])
 #define SLU_MAGIC_LISTENER (slu_living.magic[SLU_LISTENER])
 #define SLU_MAGIC_INCOMING (slu_living.magic[SLU_INCOMING])
+#define SLU_MAGIC_LIST (slu_living.magic[SLU_LIST])
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
 
 /*

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/inside.h"
+#include "engine/listed.h"
 
 uint64_t slu_next_tag(void)
 {
@@ -118,7 +119,7 @@ static bool uses_key(const struct slu_key_user *user, uint32_t lkey)
     for (uint32_t i = 0; i < engine->peer_count && !used; i++)
         for (uint32_t k = 0; k < SLU_RINGS && !used; k++)
             used = slu_ring_uses_key(&engine->peers[i].rings[k], engine->attr.max_sge, lkey);
-    return used;
+    return used || slu_lists_use_key(engine, lkey);
 }
 
 static void join_pd(struct slu_engine *engine)
@@ -143,6 +144,7 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     engine->transport = pd->context->transport->transport;
     engine->guarded = engine->transport->cq_enter != NULL;
     engine->tag = slu_next_tag();
+    engine->epoch = 1;
     engine->own_size = own;
     engine->peer_count = engine->present_count = peers;
     engine->next_deadline = engine->next_drain = engine->next_probe = SLUICE_FOREVER;
@@ -195,6 +197,7 @@ void slu_engine_destroy(struct slu_engine *engine)
         slu_engine_leave(engine);
     }
     slu_scope_destroy(engine);
+    slu_lists_close(engine);
     slu_pd_leave(engine->pd, &engine->key_user);
     if (engine->cq != NULL)
         engine->transport->cq_destroy(engine->cq);

@@ -210,6 +210,14 @@ uint32_t slu_post_prefix(struct slu_engine *engine, const struct slu_source *sou
  */
 void slu_complete_unposted(const struct slu_engine *engine, const struct slu_item *item,
                            bool expired, int64_t deadline, struct sluice_completion *completion);
+/* A blocking call of a list. Its queues are the caller's to set, if it posts by slu_post_call(). */
+void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
+                    const struct slu_source *source, int64_t deadline,
+                    struct sluice_completion *completions);
+/* Waits for what was posted of it, leaves the engine, and returns the result. */
+int slu_call_finish(struct slu_call *call);
+/* Of one that is complete. */
+int slu_call_error(const struct slu_call *call);
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
 

@@ -13,6 +13,9 @@ lib_libsluice_la_SOURCES += \
 	%D%/handle.c \
 	%D%/inline.h \
 	%D%/inside.h \
+	%D%/list_post.c \
+	%D%/listed.c \
+	%D%/listed.h \
 	%D%/members.c \
 	%D%/order.c \
 	%D%/peer.c \

@@ -164,6 +164,7 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
         peer->qp != NULL)
         peer->loss = engine->transport->qp_loss(peer->qp);
     peer->state = SLUICE_STATE_FAILED;
+    engine->epoch++;
     peer->failed_in = engine->call_number;
     peer->failed_at = slu_now();
     peer->cause_status = status;

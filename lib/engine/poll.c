@@ -2,6 +2,7 @@
 /* Results of unpolled work: taken as they come, waited for, or only known to be in. */
 #include "config.h"
 
+#include "engine/listed.h"
 #include "engine/progress.h"
 
 static int check_room(const struct sluice_completion *completions, uint32_t count)
@@ -72,7 +73,7 @@ int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, u
 static bool awaits_results(const struct slu_engine *engine)
 {
     return engine->pending[SLU_SEND_QUEUE] + engine->pending[SLU_RECEIVE_QUEUE] >
-           engine->scope.pending + engine->detached;
+           engine->scope.pending + engine->detached + slu_lists_pending(engine);
 }
 
 static bool next_ready(void *argument)

@@ -12,31 +12,31 @@
 /* What is no plain success: of no request, of a part of one, or not in order; or a failure. */
 void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc);
 
+/* Whether it was the success of the oldest request of a ring, which is at its end then. */
+static SLU_INLINE bool slu_end_plain(struct slu_engine *engine, struct slu_peer *peer,
+                                     const enum slu_queue queue, const struct slu_wc *wc)
+{
+    struct slu_ring *ring = &peer->rings[queue];
+    struct slu_entry *entry = slu_ring_entry(ring, wc->id);
+
+    if (SLU_UNLIKELY(!slu_is_plain_success(ring, entry, wc)))
+        return false;
+    slu_entry_succeed(engine, peer, ring, queue, wc, entry, (enum slu_owner)entry->owner);
+    return true;
+}
+
 static SLU_INLINE void slu_dispatch(struct slu_engine *engine, const struct slu_wc *wc)
 {
-    uint64_t id = wc->id;
-    uint32_t number = slu_id_ring(id);
-    uint32_t index = slu_id_peer(id);
-    struct slu_peer *peer = &engine->peers[index];
-    struct slu_ring *ring = &peer->rings[number];
-    struct slu_entry *entry;
+    uint32_t number = slu_id_ring(wc->id);
+    uint32_t index = slu_id_peer(wc->id);
 
-    if (SLU_LIKELY(number == SLU_SEND_QUEUE && index < engine->peer_count)) {
-        entry = slu_ring_entry(ring, id);
-        if (SLU_LIKELY(slu_is_plain_success(ring, entry, wc))) {
-            slu_entry_succeed(engine, peer, ring, SLU_SEND_QUEUE, wc, entry,
-                              (enum slu_owner)entry->owner);
-            return;
-        }
-    } else if (SLU_LIKELY(number == SLU_RECEIVE_QUEUE && index < engine->peer_count)) {
-        entry = slu_ring_entry(ring, id);
-        if (SLU_LIKELY(slu_is_plain_success(ring, entry, wc))) {
-            slu_entry_succeed(engine, peer, ring, SLU_RECEIVE_QUEUE, wc, entry,
-                              (enum slu_owner)entry->owner);
-            return;
-        }
-    }
-    slu_dispatch_rare(engine, wc);
+    if (SLU_UNLIKELY(index >= engine->peer_count ||
+                     !(number == SLU_SEND_QUEUE
+                           ? slu_end_plain(engine, &engine->peers[index], SLU_SEND_QUEUE, wc)
+                       : number == SLU_RECEIVE_QUEUE
+                           ? slu_end_plain(engine, &engine->peers[index], SLU_RECEIVE_QUEUE, wc)
+                           : false)))
+        slu_dispatch_rare(engine, wc);
 }
 
 /* What an event of the device has told of is known before what the queue has. */

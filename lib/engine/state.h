@@ -238,6 +238,8 @@ struct slu_engine {
     const struct slu_transport *transport;
     struct sluice_pd *pd;
     struct slu_key_user key_user; /* of the protection domain */
+    struct slu_list *lists;       /* prepared ones; changed under the lock of the domain */
+    uint64_t epoch;               /* counts what may make a peer of a list another, or not ready */
     struct slu_cq *cq;
     struct slu_qp_attr attr;
     enum sluice_wait_mode wait_mode;

@@ -71,16 +71,16 @@ static bool call_ready(void *argument)
     return call->incomplete == 0;
 }
 
-static int call_error(const struct slu_engine *engine, const struct slu_call *call)
+int slu_call_error(const struct slu_call *call)
 {
     if (call->first_real != SLU_NONE)
-        return slu_fail_completion(engine, &call->real, call->time);
-    return call->first_other != SLU_NONE ? slu_fail_completion(engine, &call->other, call->time)
-                                         : 0;
+        return slu_fail_completion(call->engine, &call->real, call->time);
+    return call->first_other != SLU_NONE
+               ? slu_fail_completion(call->engine, &call->other, call->time)
+               : 0;
 }
 
-/* Waits for what was posted of it, leaves the engine, and returns the result. */
-static int finish_call(struct slu_call *call)
+int slu_call_finish(struct slu_call *call)
 {
     struct slu_engine *engine = call->engine;
     int error;
@@ -90,9 +90,26 @@ static int finish_call(struct slu_call *call)
         call->expired = true;
         slu_wait(engine, call_ready, call, SLUICE_FOREVER);
     }
-    error = call_error(engine, call);
+    error = slu_call_error(call);
     slu_engine_leave(engine);
     return error;
+}
+
+void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
+                    const struct slu_source *source, int64_t deadline,
+                    struct sluice_completion *completions)
+{
+    /* Its two failures are written before they are read. */
+    call->engine = engine;
+    call->source = source;
+    call->completions = completions;
+    call->handles = NULL;
+    call->time = deadline;
+    call->deadline = slu_after(deadline);
+    call->owner = SLU_OWNER_CALL;
+    call->expired = deadline == 0;
+    call->incomplete = source->count;
+    call->first_real = call->first_other = SLU_NONE;
 }
 
 int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
@@ -105,22 +122,12 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
         queues = slu_source_check(engine, source, deadline);
     if (queues <= 0)
         return queues;
-    /* Its two failures are written before they are read. */
-    call.engine = engine;
-    call.source = source;
-    call.completions = completions;
-    call.handles = NULL;
-    call.time = deadline;
-    call.deadline = slu_after(deadline);
-    call.owner = SLU_OWNER_CALL;
+    slu_call_begin(&call, engine, source, deadline, completions);
     call.queues = (uint32_t)queues;
-    call.expired = deadline == 0;
-    call.incomplete = source->count;
-    call.first_real = call.first_other = SLU_NONE;
     slu_engine_enter(engine);
     slu_post_call(&call, SLU_RECEIVE_QUEUE);
     slu_post_call(&call, SLU_SEND_QUEUE);
-    return finish_call(&call);
+    return slu_call_finish(&call);
 }
 
 /* A list of one that is wrong, or must wait for room, or be split. */

@@ -51,6 +51,7 @@ static int error_of(const char *name)
         {"EBADF", EBADF},
         {"EBUSY", EBUSY},
         {"EFAULT", EFAULT},
+        {"EINPROGRESS", EINPROGRESS},
         {"EINTR", EINTR},
         {"EINVAL", EINVAL},
         {"EMSGSIZE", EMSGSIZE},

@@ -218,6 +218,38 @@ const struct form *fuzz_choose_list(enum form_of of, enum form_end end)
     return chosen;
 }
 
+/* By a prepared list, at once or posted and waited for; one that cannot be goes the other way. */
+static int submit_prepared(const struct form *form, const struct form_call *call)
+{
+    struct sluice_list *list =
+        call->count > 0 && form->opcode == SLUICE_OP_NONE
+            ? sluice_multichannel_list_prepare(call->hub, call->requests, call->count)
+            : NULL;
+    int result = -EAGAIN;
+    if (!list) {
+        fake_require(call->count == 0 || form->opcode != SLUICE_OP_NONE || errno == E2BIG ||
+                         errno == ENOMEM,
+                     "%s", sluice_last_error());
+        return form->call(call);
+    }
+    if (fake_random(2)) {
+        result = sluice_list_post(list, call->deadline, call->completions);
+        fake_require(result == 0 || result == -EAGAIN || result == -ENOTCONN ||
+                         result == -ETIMEDOUT || result == -ESTALE,
+                     "%d", result);
+        bool posted = result == 0;
+        if (posted) {
+            result = sluice_list_wait(list, SLUICE_FOREVER);
+        }
+        sluice_list_free(list);
+        return posted ? result : form->call(call);
+    }
+    result = sluice_list_submit(list, call->deadline, call->completions);
+    bool stale = result == -ESTALE;
+    sluice_list_free(list);
+    return stale ? form->call(call) : result;
+}
+
 static void do_submit(void)
 {
     const struct form *form = fuzz_choose_list(OF_PEER, BLOCKING);
@@ -236,7 +268,7 @@ static void do_submit(void)
                               .count = fuzz.count,
                               .deadline = deadline,
                               .completions = completions};
-    int result = form->call(&call);
+    int result = fake_random(3) ? form->call(&call) : submit_prepared(form, &call);
     for (uint32_t i = 0; i < fuzz.count; i++) {
         int error = completions[i].error;
         fake_require(completions[i].user_data == first + i, "result %u is of another request", i);

@@ -459,6 +459,8 @@ const struct mistake misuses[] = {
     {"ERANGE", "an element outside of its own region", "4095 outside 4096", element_outside},
     {"EINVAL", NO_OLD_VALUE, "SGE fetch-add 8 4", old_value_of_wrong_size},
     {"EINVAL", NO_OLD_VALUE, "SGE multiple of 8", old_value_not_aligned},
+    {"EINVAL", "an element of another region or length than that of a list", "8 bytes 7",
+     aimed_at_another_length},
     {"EINVAL", "a handshake of what is not prepared", "peer 0 connected reset",
      handshake_of_connected_peer},
     {"EINVAL", "the end of a multichannel that belongs to a node",

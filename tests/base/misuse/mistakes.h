@@ -2,7 +2,8 @@
 /*
  * The errors of the list in sluice_errors(7), each with a call that is one of
  * it: misuse in mistakes.c, objects.c and ranks.c, runtime errors in
- * runtime.c, and both kinds of connecting by address in connect.c.
+ * runtime.c, and both kinds of connecting by address in connect.c, and of prepared lists
+ * in lists.c.
  */
 #ifndef MISUSE_MISTAKES_H
 #define MISUSE_MISTAKES_H
@@ -46,6 +47,13 @@ extern const char *called;
 /* In the order of the page; their ends have no row. */
 extern const struct mistake misuses[];
 extern const struct mistake runtime_errors[];
+
+/* lists.c: mistakes with prepared lists, and what befalls them. */
+int aimed_at_another_length(struct world *world);
+int too_deep_a_list(struct world *world);
+int busy_list(struct world *world);
+int list_in_flight(struct world *world);
+int list_of_no_channel(struct world *world);
 
 /* objects.c: mistakes with objects. */
 int null_context(struct world *world);

@@ -27,6 +27,11 @@
     SOAK_EITHER(X, counters)            \
     SOAK_EITHER(X, close)               \
     SOAK_EITHER(X, scope_begin)         \
+    SOAK_EITHER(X, list_prepare)        \
+    X(list_submit)                      \
+    X(list_post)                        \
+    X(list_wait)                        \
+    X(list_free)                        \
     X(channel_prepare)                  \
     X(channel_reset)                    \
     X(channel_state)                    \

@@ -153,6 +153,28 @@ static void sort_sends(struct batch *batch, uint32_t *sends)
     *batch = sorted;
 }
 
+/* One that is too deep is a list like any other. */
+static int submit_prepared(struct office *office, struct form_call *call)
+{
+    struct sluice_list *list = EITHER(office, list_prepare, call->requests, call->count);
+    if (!list) {
+        must(errno == E2BIG, "no list: %s", sluice_last_error());
+        return call_office(office, SLUICE_OP_NONE, LIST, BLOCKING, call);
+    }
+    int result = -EAGAIN;
+    bool posted =
+        one_in(&soak.rng, 2) && CALL(list_post, list, call->deadline, call->completions) == 0;
+    if (posted) {
+        do {
+            result = CALL(list_wait, list, SLUICE_FOREVER);
+        } while (result == -EINTR);
+    } else {
+        result = CALL(list_submit, list, call->deadline, call->completions);
+    }
+    CALL_VOID(list_free, list);
+    return result;
+}
+
 static void perform_blocking(struct office *office, struct batch *batch, enum method method)
 {
     struct sluice_request requests[BATCH];
@@ -170,8 +192,10 @@ static void perform_blocking(struct office *office, struct batch *batch, enum me
                               .receive_count = batch->count - sends,
                               .deadline = choose_deadline(),
                               .completions = completions};
-    int result = call_office(office, method == BY_LIST ? requests[0].opcode : SLUICE_OP_NONE,
-                             method == BY_SCATTER_GATHER ? TWO_LISTS : LIST, BLOCKING, &call);
+    int result = method == BY_PREPARED
+                     ? submit_prepared(office, &call)
+                     : call_office(office, method == BY_LIST ? requests[0].opcode : SLUICE_OP_NONE,
+                                   method == BY_SCATTER_GATHER ? TWO_LISTS : LIST, BLOCKING, &call);
     conclude_list(batch, completions, result);
 }
 
@@ -427,6 +451,7 @@ void perform(struct office *office, struct batch *batch, enum method method)
     case BY_SUBMIT:
     case BY_LIST:
     case BY_SCATTER_GATHER:
+    case BY_PREPARED:
         perform_blocking(office, batch, method);
         break;
     case BY_SCOPE_LIST:

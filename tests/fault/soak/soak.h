@@ -345,6 +345,7 @@ enum method {
     BY_SUBMIT,
     BY_LIST, /* the blocking call of their one operation */
     BY_SCATTER_GATHER,
+    BY_PREPARED, /* a prepared list */
     BY_SCOPE_LIST,
     BY_SCOPE_NAMED,
     BY_SCOPE_KIND,

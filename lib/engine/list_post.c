@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Posting a prepared list. What there is to look at is looked at first, so that the rest
+ * is only copying: whether its peers are what they were, and whether there is room.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "engine/inside.h"
+#include "engine/listed.h"
+
+#define HEAD offsetof(struct slu_entry, user_data)
+
+static int fail_stale(const struct slu_listed *listed)
+{
+    return slu_fail(ESTALE, "the list is stale: peer %u was reset or removed since it was prepared",
+                    listed->peer);
+}
+
+/* 0: all of its peers are those of before; whether they are ready is noted. */
+static int look_at_peers(struct slu_list *list)
+{
+    const struct slu_engine *engine = list->engine;
+    bool ready = true;
+
+    for (uint32_t i = 0; i < list->source.count; i++) {
+        const struct slu_listed *listed = &list->items[i];
+        const struct slu_peer *peer = &engine->peers[listed->peer];
+
+        if (peer->name.index_generation != listed->index_generation ||
+            peer->name.generation != listed->generation || peer->state == SLUICE_STATE_REMOVED)
+            return fail_stale(listed);
+        ready &= peer->state == SLUICE_STATE_READY;
+    }
+    if (ready)
+        list->epoch = engine->epoch;
+    return 0;
+}
+
+/* Whether all of it can be posted, now that its peers are ready. */
+static inline bool has_room(const struct slu_list *list)
+{
+    const struct slu_engine *engine = list->engine;
+    const struct slu_listed *end = list->items + list->source.count;
+
+    if (engine->cq_free[SLU_SEND_QUEUE] < list->counts[SLU_SEND_QUEUE] ||
+        engine->cq_free[SLU_RECEIVE_QUEUE] < list->counts[SLU_RECEIVE_QUEUE])
+        return false;
+    for (const struct slu_listed *listed = list->items; listed < end; listed++)
+        if (engine->peers[listed->peer].free[listed->queue] < listed->needed)
+            return false;
+    return true;
+}
+
+/* The next entry of its ring becomes that of a request. */
+static SLU_INLINE void take_entry(struct slu_engine *engine, struct slu_ring *ring,
+                                  const struct slu_listed *listed, const struct sluice_sge *sges,
+                                  int64_t time, int64_t deadline)
+{
+    struct slu_entry *entry = slu_ring_entry(ring, ring->next);
+
+    if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
+        slu_entry_displace(engine, ring, entry);
+    ring->next += SLU_ID_STEP;
+    memcpy((char *)entry + HEAD, (const char *)&listed->entry + HEAD, sizeof *entry - HEAD);
+    entry->time = time;
+    entry->deadline = deadline;
+    entry->owner = SLU_OWNER_CALL;
+    entry->opcode = listed->entry.opcode;
+    slu_entry_hold_keys(engine, ring, entry, sges, listed->entry.key_count);
+}
+
+/*
+ * One chain of it, the first of which is given. A peer that was failed by an earlier one is
+ * posted nothing: what is taken ends when it is drained. Returns the next chain. queue is a
+ * constant.
+ */
+static SLU_INLINE struct slu_listed *post_chain(struct slu_engine *engine, struct slu_listed *first,
+                                                const enum slu_queue queue, int64_t time,
+                                                int64_t deadline)
+{
+    struct slu_peer *peer = &engine->peers[first->peer];
+    struct slu_ring *ring = &peer->rings[queue];
+    struct slu_listed *listed = first;
+    int error = 0;
+
+    for (;; listed++) {
+        const struct sluice_sge *sges;
+
+        if (queue == SLU_RECEIVE_QUEUE) {
+            listed->receive.id = ring->next;
+            sges = listed->receive.sges;
+        } else {
+            listed->send.id = ring->next;
+            sges = listed->send.sges;
+        }
+        take_entry(engine, ring, listed, sges, time, deadline);
+        peer->free[queue]--;
+        if (listed->last)
+            break;
+    }
+    if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY))
+        return listed + 1;
+    if (queue == SLU_RECEIVE_QUEUE) {
+        struct slu_receive_wr *bad = NULL;
+
+        error = engine->transport->post_receive(peer->qp, &first->receive, &bad);
+        if (SLU_UNLIKELY(error < 0))
+            slu_post_refused(engine, peer,
+                             slu_entry_find(engine, bad != NULL ? bad->id : first->receive.id),
+                             error);
+    } else {
+        struct slu_send_wr *bad = NULL;
+
+        error = engine->transport->post_send(peer->qp, &first->send, &bad);
+        if (SLU_UNLIKELY(error < 0))
+            slu_post_refused(engine, peer,
+                             slu_entry_find(engine, bad != NULL ? bad->id : first->send.id), error);
+    }
+    return listed + 1;
+}
+
+/* All of it, for which there is room. */
+static void post_all(struct slu_list *list, int64_t time, int64_t deadline)
+{
+    struct slu_engine *engine = list->engine;
+    struct slu_listed *listed = list->items;
+    struct slu_listed *sends = listed + list->counts[SLU_RECEIVE_QUEUE];
+    struct slu_listed *end = listed + list->source.count;
+
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        engine->cq_free[queue] -= list->counts[queue];
+        engine->pending[queue] += list->counts[queue];
+    }
+    slu_note_deadline(engine, deadline);
+    while (listed < sends)
+        listed = post_chain(engine, listed, SLU_RECEIVE_QUEUE, time, deadline);
+    while (listed < end)
+        listed = post_chain(engine, listed, SLU_SEND_QUEUE, time, deadline);
+}
+
+static void begin_call(struct slu_list *list, int64_t deadline,
+                       struct sluice_completion *completions)
+{
+    slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
+}
+
+static int check_list(const struct slu_list *list, int64_t deadline)
+{
+    if (list->engine == NULL)
+        return slu_list_closed();
+    if (list->engine->scope.open)
+        return slu_scope_in_use();
+    if (list->posted)
+        return slu_fail(EBUSY, "the list was posted, and was not waited for");
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    return 0;
+}
+
+/* Whether it can be posted at once: 1, or 0 if not; or that it is stale. */
+static inline int is_plain(struct slu_list *list, int64_t deadline)
+{
+    int error = 0;
+
+    if (SLU_UNLIKELY(list->epoch != list->engine->epoch))
+        error = look_at_peers(list);
+    if (error < 0)
+        return error;
+    return list->epoch == list->engine->epoch && deadline > 0 && has_room(list);
+}
+
+int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_completion *completions)
+{
+    int error = check_list(list, deadline);
+    int plain = 0;
+
+    if (SLU_LIKELY(error == 0))
+        plain = is_plain(list, deadline);
+    if (SLU_UNLIKELY(error < 0 || plain < 0))
+        return error < 0 ? error : plain;
+    if (SLU_UNLIKELY(plain == 0 || list->engine->entries_shared))
+        return slu_submit(list->engine, &list->source, deadline, completions);
+    begin_call(list, deadline, completions);
+    slu_engine_enter(list->engine);
+    post_all(list, deadline, list->call.deadline);
+    return slu_call_finish(&list->call);
+}
+
+/* Why it is not posted as a whole. */
+static int fail_post(const struct slu_list *list, int64_t deadline)
+{
+    const struct slu_engine *engine = list->engine;
+
+    if (deadline == 0)
+        return slu_fail(ETIMEDOUT, "the deadline is 0: nothing was posted");
+    for (uint32_t i = 0; i < list->source.count; i++)
+        if (engine->peers[list->items[i].peer].state != SLUICE_STATE_READY)
+            return slu_fail(ENOTCONN, "request %u of the list: peer %u is not connected",
+                            list->items[i].entry.index, list->items[i].peer);
+    for (uint32_t i = 0; i < list->source.count; i++) {
+        const struct slu_listed *listed = &list->items[i];
+
+        if (engine->peers[listed->peer].free[listed->queue] < listed->needed)
+            return slu_fail(EAGAIN, "no room for the %s of the list in the queue of peer %u now",
+                            listed->queue == SLU_SEND_QUEUE ? "sends" : "receives", listed->peer);
+    }
+    return slu_fail(EAGAIN, "no room for the list in the completion queue now");
+}
+
+int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_completion *completions)
+{
+    int error = check_list(list, deadline);
+    int plain;
+
+    if (error < 0)
+        return error;
+    slu_engine_enter(list->engine);
+    plain = is_plain(list, deadline);
+    /* Room that has come back in the meantime counts. */
+    if (SLU_UNLIKELY(plain == 0)) {
+        slu_progress(list->engine);
+        plain = is_plain(list, deadline);
+    }
+    if (SLU_LIKELY(plain > 0)) {
+        begin_call(list, deadline, completions);
+        post_all(list, deadline, list->call.deadline);
+        list->posted = true;
+    }
+    error = plain > 0 ? 0 : plain < 0 ? plain : fail_post(list, deadline);
+    slu_engine_leave(list->engine);
+    return error;
+}
+
+static bool is_complete(void *argument)
+{
+    const struct slu_call *call = argument;
+
+    return call->incomplete == 0;
+}
+
+int slu_list_wait(struct slu_list *list, int64_t timeout)
+{
+    struct slu_engine *engine = list->engine;
+    int result;
+
+    if (engine == NULL)
+        return slu_list_closed();
+    if (engine->scope.open)
+        return slu_scope_in_use();
+    if (timeout < 0)
+        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
+    if (!list->posted)
+        return slu_fail(ENOENT, "the list was not posted: there is nothing to wait for");
+    slu_engine_enter(engine);
+    result = slu_wait_interruptible(engine, is_complete, &list->call, slu_after(timeout));
+    if (result > 0) {
+        list->posted = false;
+        result = slu_call_error(&list->call);
+    } else if (result == 0) {
+        result = slu_fail(EINPROGRESS, "%u of the %u requests of the list are still in flight",
+                          list->call.incomplete, list->source.count);
+    }
+    slu_engine_leave(engine);
+    return result;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/* Prepared lists as they are made, aimed and ended; list_post.c posts them. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/inside.h"
+#include "engine/listed.h"
+
+static uint32_t count_sges(const struct sluice_request *requests, uint32_t count)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        sum += requests[i].sge_count;
+    return sum;
+}
+
+/* The requests, each with elements of the list's own. */
+static int copy_requests(struct slu_list *list, const struct sluice_request *requests,
+                         uint32_t count)
+{
+    struct sluice_sge *next;
+
+    list->requests = calloc(count, sizeof *list->requests);
+    list->items = calloc(count, sizeof *list->items);
+    list->sges = calloc((size_t)count_sges(requests, count) + 1, sizeof *list->sges);
+    if (list->requests == NULL || list->items == NULL || list->sges == NULL)
+        return slu_fail(ENOMEM, "no memory for a list of %u request%s", count, SLU_S(count));
+    next = list->sges;
+    for (uint32_t i = 0; i < count; i++) {
+        struct sluice_request *own = &list->requests[i];
+
+        *own = requests[i];
+        if (own->sge_count == 0)
+            continue;
+        memcpy(next, slu_request_sges(&requests[i]), own->sge_count * sizeof *next);
+        own->sges = next;
+        next += own->sge_count;
+    }
+    list->source =
+        (struct slu_source){.lists = {list->requests}, .counts = {count}, .count = count};
+    return 0;
+}
+
+/* What the entry of a request is each time, but for its state, deadline and position. */
+static void lay_entry(struct slu_list *list, struct slu_listed *listed, const struct slu_item *item,
+                      uint32_t index)
+{
+    struct slu_entry *entry = &listed->entry;
+
+    entry->owner = SLU_OWNER_CALL;
+    entry->opcode = (uint8_t)item->opcode;
+    entry->key_count = (uint8_t)slu_key_count(item->request);
+    entry->key = item->request->sge_count > 0 ? item->sges[0].lkey : 0;
+    entry->user_data = item->request->user_data;
+    entry->bytes = item->bytes;
+    entry->call = &list->call;
+    entry->index = index;
+    entry->posted = 1;
+}
+
+static void lay_item(struct slu_list *list, struct slu_listed *listed, uint32_t index)
+{
+    const struct slu_name *name;
+    struct slu_item item;
+
+    slu_source_item(&list->source, index, &item);
+    name = &list->engine->peers[item.peer].name;
+    listed->peer = item.peer;
+    listed->queue = slu_item_queue(&item);
+    listed->index_generation = name->index_generation;
+    listed->generation = name->generation;
+    lay_entry(list, listed, &item, index);
+    if (listed->queue == SLU_RECEIVE_QUEUE)
+        slu_fill_receive(&listed->receive, 0, item.sges, item.request->sge_count);
+    else
+        slu_fill_send(&listed->send, 0, &item, item.sges, item.request->sge_count);
+    list->counts[listed->queue]++;
+}
+
+/* Whether two neighbours are posted together. */
+static bool share_chain(const struct slu_listed *one, const struct slu_listed *other)
+{
+    return one->peer == other->peer && one->queue == other->queue;
+}
+
+/* Neighbours that go to one queue of one peer are linked. */
+static void link_chains(struct slu_list *list)
+{
+    for (uint32_t i = 0; i < list->source.count; i++) {
+        struct slu_listed *listed = &list->items[i];
+        struct slu_listed *next = listed + 1;
+
+        listed->last = i + 1 == list->source.count || !share_chain(listed, next);
+        if (listed->queue == SLU_RECEIVE_QUEUE)
+            listed->receive.next = listed->last ? NULL : &next->receive;
+        else
+            listed->send.next = listed->last ? NULL : &next->send;
+    }
+}
+
+/* How much room each queue of each peer must have, noted with the first request for it. */
+static int count_needs(struct slu_list *list)
+{
+    struct slu_engine *engine = list->engine;
+    struct slu_listed *(*first)[SLU_QUEUES] = calloc(engine->peer_count, sizeof *first);
+    int error = 0;
+
+    if (first == NULL)
+        return slu_fail(ENOMEM, "no memory to count the requests of %u peers", engine->peer_count);
+    for (uint32_t i = 0; i < list->source.count && error == 0; i++) {
+        struct slu_listed *listed = &list->items[i];
+        struct slu_listed **head = &first[listed->peer][listed->queue];
+        uint32_t depth = slu_queue_depth(engine, (enum slu_queue)listed->queue);
+
+        if (*head == NULL)
+            *head = listed;
+        if (++(*head)->needed > depth)
+            error = slu_fail(E2BIG, "more than %u %ss of the list are for peer %u: raise %s_depth",
+                             depth, listed->queue == SLU_SEND_QUEUE ? "send" : "receive",
+                             listed->peer, listed->queue == SLU_SEND_QUEUE ? "send" : "receive");
+    }
+    free(first);
+    return error;
+}
+
+static int check_whole(const struct slu_list *list)
+{
+    for (uint32_t i = 0; i < list->source.count; i++) {
+        struct slu_item item;
+
+        slu_source_item(&list->source, i, &item);
+        if (slu_item_parts(list->engine, &item) > 1)
+            return slu_fail(E2BIG, "request %u has %llu bytes, a message has at most %llu", i,
+                            (unsigned long long)item.bytes,
+                            (unsigned long long)list->engine->attr.max_message);
+    }
+    return 0;
+}
+
+/* Receives first, each in the order of the list. */
+static int lay_out(struct slu_list *list)
+{
+    uint32_t next = 0;
+
+    for (int queue = SLU_QUEUES; queue-- > 0;)
+        for (uint32_t i = 0; i < list->source.count; i++)
+            if ((int)slu_opcode_queue(list->requests[i].opcode) == queue)
+                lay_item(list, &list->items[next++], i);
+    link_chains(list);
+    return count_needs(list);
+}
+
+/* From here on its memory is pinned. */
+static void join(struct slu_list *list)
+{
+    struct slu_engine *engine = list->engine;
+
+    pthread_mutex_lock(&engine->pd->lock);
+    list->next = engine->lists;
+    engine->lists = list;
+    pthread_mutex_unlock(&engine->pd->lock);
+}
+
+static void leave(struct slu_list *list)
+{
+    struct slu_engine *engine = list->engine;
+    struct slu_list **at = &engine->lists;
+
+    pthread_mutex_lock(&engine->pd->lock);
+    while (*at != list)
+        at = &(*at)->next;
+    *at = list->next;
+    pthread_mutex_unlock(&engine->pd->lock);
+    list->engine = NULL;
+}
+
+static void free_list(struct slu_list *list)
+{
+    free(list->requests);
+    free(list->items);
+    free(list->sges);
+    free(list);
+}
+
+int slu_list_create(struct slu_engine *engine, const struct sluice_request *requests,
+                    uint32_t count, struct slu_list **made)
+{
+    struct slu_source given = {.lists = {requests}, .counts = {count}, .count = count};
+    struct slu_list *list;
+    int error;
+
+    if (count == 0)
+        return slu_misuse(EINVAL, "a list needs at least one request");
+    error = slu_source_check(engine, &given, SLUICE_FOREVER);
+    if (error < 0)
+        return error;
+    list = calloc(1, sizeof *list);
+    if (list == NULL)
+        return slu_fail(ENOMEM, "no memory for a list");
+    list->engine = engine;
+    error = copy_requests(list, requests, count);
+    if (error == 0)
+        error = check_whole(list);
+    if (error == 0)
+        error = lay_out(list);
+    if (error < 0) {
+        free_list(list);
+        return error;
+    }
+    join(list);
+    *made = list;
+    return 0;
+}
+
+/* Nobody will ask for the results of what is in flight: it goes on as detached. */
+static void detach(struct slu_list *list)
+{
+    struct slu_engine *engine = list->engine;
+
+    for (uint32_t i = 0; i < list->source.count; i++) {
+        const struct slu_listed *listed = &list->items[i];
+        struct slu_ring *ring = &engine->peers[listed->peer].rings[listed->queue];
+
+        for (uint64_t id = ring->oldest; id != ring->next; id += SLU_ID_STEP) {
+            struct slu_entry *entry = slu_ring_entry(ring, id);
+
+            if (entry->state != SLU_ENTRY_PENDING || entry->owner != SLU_OWNER_CALL ||
+                entry->call != &list->call)
+                continue;
+            entry->owner = SLU_OWNER_NOBODY;
+            engine->detached++;
+        }
+    }
+}
+
+void slu_list_destroy(struct slu_list *list)
+{
+    if (list->engine != NULL) {
+        if (list->posted && list->call.incomplete > 0)
+            detach(list);
+        leave(list);
+    }
+    free_list(list);
+}
+
+int slu_list_closed(void)
+{
+    return slu_fail(ESTALE, "the list is stale: its channel was closed");
+}
+
+static struct slu_listed *find_item(struct slu_list *list, uint32_t index)
+{
+    struct slu_listed *listed = list->items;
+
+    while (listed->entry.index != index)
+        listed++;
+    return listed;
+}
+
+static int check_element(const struct sluice_request *request, uint32_t index,
+                         const struct sluice_sge *sge)
+{
+    if (request->sge_count != 1)
+        return slu_misuse(EINVAL, "request %u of the list has %u elements, only one can be aimed",
+                          index, request->sge_count);
+    if (sge->lkey != request->sges->lkey)
+        return slu_misuse(EINVAL, "request %u of the list was prepared with another region", index);
+    if (sge->length != request->sges->length)
+        return slu_misuse(EINVAL, "request %u of the list has %u bytes, the element %u", index,
+                          request->sges->length, sge->length);
+    return 0;
+}
+
+int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge *sge,
+                 uint64_t remote_offset)
+{
+    const struct sluice_request *request;
+    struct slu_listed *listed;
+    int error;
+
+    if (list->engine == NULL)
+        return slu_list_closed();
+    if (index >= list->source.count)
+        return slu_misuse(EINVAL, "the list has no request %u, but %u of them", index,
+                          list->source.count);
+    request = &list->requests[index];
+    error = sge != NULL ? check_element(request, index, sge) : 0;
+    if (error < 0)
+        return error;
+    listed = find_item(list, index);
+    if (request->opcode < SLUICE_OP_WRITE && remote_offset != 0)
+        return slu_misuse(EINVAL, "request %u of the list is a %s, which has no remote offset",
+                          index, slu_opcode_name(request->opcode));
+    if (request->opcode >= SLUICE_OP_WRITE) {
+        const struct sluice_remote_mr *remote = &request->remote;
+
+        if (remote_offset > remote->length || listed->entry.bytes > remote->length - remote_offset)
+            return slu_fail(ERANGE,
+                            "request %u of the list: %llu bytes at offset %llu of a remote "
+                            "range of %llu",
+                            index, (unsigned long long)listed->entry.bytes,
+                            (unsigned long long)remote_offset, (unsigned long long)remote->length);
+        listed->send.remote_addr = remote->addr + remote_offset;
+    }
+    if (sge != NULL)
+        list->sges[request->sges - list->sges] = *sge;
+    return 0;
+}
+
+bool slu_lists_use_key(const struct slu_engine *engine, uint32_t lkey)
+{
+    for (const struct slu_list *list = engine->lists; list != NULL; list = list->next)
+        for (uint32_t i = 0; i < list->source.count; i++)
+            for (uint32_t k = 0; k < list->requests[i].sge_count; k++)
+                if (list->requests[i].sges[k].lkey == lkey)
+                    return true;
+    return false;
+}
+
+uint32_t slu_lists_pending(const struct slu_engine *engine)
+{
+    uint32_t pending = 0;
+
+    for (const struct slu_list *list = engine->lists; list != NULL; list = list->next)
+        pending += list->posted ? list->call.incomplete : 0;
+    return pending;
+}
+
+void slu_lists_close(struct slu_engine *engine)
+{
+    while (engine->lists != NULL)
+        leave(engine->lists);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prepared lists: entries and work requests that are written once, and posted again and
+ * again. Guarantee: a post is as that of the same requests by slu_submit(); what is not as
+ * simple as can be goes that way.
+ */
+#ifndef SLU_ENGINE_LISTED_H
+#define SLU_ENGINE_LISTED_H
+
+#include "engine/engine.h"
+
+/* One request of it, as it is posted. */
+struct slu_listed {
+    struct slu_entry entry; /* what that of its ring becomes, but for its state and deadline */
+    union {
+        struct slu_send_wr send;
+        struct slu_receive_wr receive;
+    };
+    uint32_t peer;
+    uint32_t queue;
+    uint32_t needed; /* by all of the list for this queue of this peer, if it is the first */
+    bool last;       /* of its chain */
+    uint32_t index_generation;
+    uint64_t generation; /* of the connection */
+};
+
+struct slu_list {
+    struct slu_engine *engine; /* NULL: it was destroyed */
+    struct slu_list *next;     /* of the engine */
+    struct slu_call call;
+    struct slu_source source; /* for what is not simple: the requests, with elements of its own */
+    struct sluice_request *requests;
+    struct sluice_sge *sges;
+    struct slu_listed *items; /* receives first */
+    uint32_t counts[SLU_QUEUES];
+    uint64_t epoch; /* of the engine, when all of its peers were found ready */
+    bool posted;    /* and not waited for */
+};
+
+/* 0, or why there is none. The requests are copied. */
+int slu_list_create(struct slu_engine *engine, const struct sluice_request *requests,
+                    uint32_t count, struct slu_list **list);
+/* What is in flight of it is detached. */
+void slu_list_destroy(struct slu_list *list);
+/* See sluice/list.h. */
+int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge *sge,
+                 uint64_t remote_offset);
+int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_completion *completions);
+int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_completion *completions);
+int slu_list_wait(struct slu_list *list, int64_t timeout);
+/* -ESTALE, with its text. */
+int slu_list_closed(void);
+
+/* For the engine: whether any of its lists names the memory; under the lock of the domain. */
+bool slu_lists_use_key(const struct slu_engine *engine, uint32_t lkey);
+/* Requests of lists that are in flight. */
+uint32_t slu_lists_pending(const struct slu_engine *engine);
+/* The engine ends: its work is drained. */
+void slu_lists_close(struct slu_engine *engine);
+
+#endif

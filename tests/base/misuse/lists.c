@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What can be wrong with prepared lists. */
+#include "mistakes.h"
+
+/* One request to the peer of the first channel. */
+static struct sluice_list *prepare(struct world *world, uint32_t opcode)
+{
+    world->request.opcode = opcode;
+    struct sluice_list *list =
+        sluice_channel_list_prepare(world->pair.channels[0], &world->request, 1);
+    require(list, "%s", sluice_last_error());
+    return list;
+}
+
+static struct sluice_list *posted(struct world *world)
+{
+    struct sluice_list *list = prepare(world, SLUICE_OP_RECEIVE);
+    require_ok(sluice_list_post(list, DEADLINE, NULL));
+    return list;
+}
+
+int aimed_at_another_length(struct world *world)
+{
+    struct sluice_list *list = prepare(world, SLUICE_OP_SEND);
+    struct sluice_sge sge = world->sge;
+    sge.length--;
+    return CALL(sluice_list_aim)(list, 0, &sge, 0);
+}
+
+int too_deep_a_list(struct world *world)
+{
+    struct sluice_request requests[3];
+    for (uint32_t i = 0; i < COUNT(requests); i++) {
+        requests[i] = world->request;
+    }
+    world->attr.send_depth = 2;
+    struct sluice_multichannel *loop = loop_open(world->sides.pds[0], 2, &world->attr);
+    return sluice_multichannel_list_prepare(loop, requests, COUNT(requests)) ? 0 : -errno;
+}
+
+int busy_list(struct world *world)
+{
+    return sluice_list_submit(posted(world), DEADLINE, NULL);
+}
+
+int list_in_flight(struct world *world)
+{
+    return sluice_list_wait(posted(world), 0);
+}
+
+int list_of_no_channel(struct world *world)
+{
+    struct sluice_list *list = prepare(world, SLUICE_OP_SEND);
+    sluice_channel_close(world->pair.channels[0]);
+    return sluice_list_submit(list, DEADLINE, NULL);
+}

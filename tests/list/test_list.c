@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/* Prepared lists: posted again and again they do what the same requests do. */
+#include <sluice/list.h>
+
+#include "../support/pair.h"
+
+enum { PEERS = 4, DEPTH = 16, BLOCK = 64, ROUNDS = 40 };
+enum kind { SENT, RECEIVED, WRITTEN, READ, KINDS };
+#define NEVER_TAKEN 120
+
+/*
+ * A hub with a list of all kinds for each peer. The memory near has a block for each kind and
+ * peer; of far, each spoke has as many, which the same number names.
+ */
+struct fixture {
+    struct star star;
+    struct memory near;
+    struct memory far;
+    struct sluice_sge sges[KINDS * PEERS];
+    struct sluice_request requests[KINDS * PEERS];
+    struct sluice_completion completions[KINDS * PEERS];
+    struct sluice_list *list;
+};
+
+static size_t offset_of(enum kind kind, uint32_t peer)
+{
+    return ((size_t)kind * PEERS + peer) * BLOCK;
+}
+
+static void ask(struct fixture *fixture, uint32_t at, enum kind kind, uint32_t peer)
+{
+    static const uint32_t opcodes[] = {SLUICE_OP_SEND, SLUICE_OP_RECEIVE, SLUICE_OP_WRITE,
+                                       SLUICE_OP_READ};
+    fixture->sges[at] = memory_sge(&fixture->near, offset_of(kind, peer), BLOCK);
+    fixture->requests[at] = request_of(opcodes[kind], peer, &fixture->sges[at]);
+    fixture->requests[at].user_data = 1000 + at;
+    if (kind >= WRITTEN) {
+        fixture->requests[at].remote = memory_remote(&fixture->far, offset_of(kind, peer), BLOCK);
+    }
+}
+
+static struct sluice_list *prepare(struct fixture *fixture, uint32_t count)
+{
+    struct sluice_list *list =
+        sluice_multichannel_list_prepare(fixture->star.hub, fixture->requests, count);
+    require(list, "%s", sluice_last_error());
+    return list;
+}
+
+static void fixture_open(struct fixture *fixture)
+{
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH};
+    memset(fixture, 0, sizeof(*fixture));
+    star_open(&fixture->star, PEERS, &attr);
+    memory_open(&fixture->near, fixture->star.sides.pds[0], KINDS * PEERS * BLOCK);
+    memory_open(&fixture->far, fixture->star.sides.pds[1], KINDS * PEERS * BLOCK);
+    /* Of each peer another order, so that receives and sends are mixed. */
+    for (uint32_t i = 0; i < KINDS * PEERS; i++) {
+        ask(fixture, i, (enum kind)((i + i / KINDS) % KINDS), i / KINDS);
+    }
+    fixture->list = prepare(fixture, KINDS * PEERS);
+    /* What was given is read no more. */
+    memset(fixture->sges, 0xff, sizeof(fixture->sges));
+}
+
+static void fixture_close(struct fixture *fixture)
+{
+    sluice_list_free(fixture->list);
+    /* Before their memory, which work that failed may name. */
+    sluice_multichannel_close(fixture->star.hub);
+    fixture->star.hub = NULL;
+    for (uint32_t i = 0; i < PEERS; i++) {
+        sluice_channel_close(fixture->star.spokes[i]);
+        fixture->star.spokes[i] = NULL;
+    }
+    memory_close(&fixture->near);
+    memory_close(&fixture->far);
+    star_close(&fixture->star);
+}
+
+static struct sluice_handle far_post(struct fixture *fixture, uint32_t peer, uint32_t opcode,
+                                     enum kind kind)
+{
+    struct sluice_sge sge = memory_sge(&fixture->far, offset_of(kind, peer), BLOCK);
+    struct sluice_request request = request_of(opcode, 0, &sge);
+    return post(fixture->star.spokes[peer], &request);
+}
+
+/* What the hub sends the spokes receive, and what it receives they send. */
+static void spokes_take_part(struct fixture *fixture, struct sluice_handle handles[PEERS][2])
+{
+    for (uint32_t i = 0; i < PEERS; i++) {
+        handles[i][0] = far_post(fixture, i, SLUICE_OP_RECEIVE, SENT);
+        handles[i][1] = far_post(fixture, i, SLUICE_OP_SEND, RECEIVED);
+    }
+}
+
+static void spokes_are_done(struct fixture *fixture, struct sluice_handle handles[PEERS][2])
+{
+    for (uint32_t i = 0; i < PEERS; i++) {
+        await(fixture->star.spokes[i], handles[i][0], SLUICE_CLASS_NONE);
+        await(fixture->star.spokes[i], handles[i][1], SLUICE_CLASS_NONE);
+    }
+}
+
+static struct memory *source_of(struct fixture *fixture, enum kind kind)
+{
+    return kind == SENT || kind == WRITTEN ? &fixture->near : &fixture->far;
+}
+
+static void fill(struct fixture *fixture, uint32_t round)
+{
+    for (uint32_t i = 0; i < KINDS * PEERS; i++) {
+        enum kind kind = (enum kind)(i / PEERS);
+        struct memory *to = kind == SENT || kind == WRITTEN ? &fixture->far : &fixture->near;
+        pattern_fill(source_of(fixture, kind)->bytes + (size_t)i * BLOCK, BLOCK,
+                     pattern_key(round, i, kind));
+        memset(to->bytes + (size_t)i * BLOCK, 0, BLOCK);
+    }
+}
+
+static void check(struct fixture *fixture, uint32_t round)
+{
+    for (uint32_t i = 0; i < KINDS * PEERS; i++) {
+        pattern_check(fixture->near.bytes + (size_t)i * BLOCK, BLOCK,
+                      pattern_key(round, i, i / PEERS));
+        pattern_check(fixture->far.bytes + (size_t)i * BLOCK, BLOCK,
+                      pattern_key(round, i, i / PEERS));
+    }
+}
+
+static void check_completions(const struct fixture *fixture)
+{
+    for (uint32_t i = 0; i < KINDS * PEERS; i++) {
+        const struct sluice_completion *completion = &fixture->completions[i];
+        require(completion->user_data == 1000 + i && completion->peer == i / KINDS &&
+                    completion->opcode == fixture->requests[i].opcode &&
+                    completion->bytes == BLOCK && completion->error == 0,
+                "completion %u: user data %llu, peer %u, opcode %u, bytes %llu, error %d", i,
+                (unsigned long long)completion->user_data, completion->peer, completion->opcode,
+                (unsigned long long)completion->bytes, completion->error);
+    }
+}
+
+/* More often than the queues are deep, by both calls, with results and without. */
+TEST(posted_again_and_again)
+{
+    struct fixture fixture;
+    struct sluice_handle handles[PEERS][2];
+    fixture_open(&fixture);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct sluice_completion *completions = round % 2 == 0 ? fixture.completions : NULL;
+        fill(&fixture, round);
+        memset(fixture.completions, 0xff, sizeof(fixture.completions));
+        spokes_take_part(&fixture, handles);
+        if (round % 4 < 2) {
+            require_ok(sluice_list_submit(fixture.list, DEADLINE, completions));
+        } else {
+            require_ok(sluice_list_post(fixture.list, DEADLINE, completions));
+            require_ok(sluice_list_wait(fixture.list, DEADLINE));
+        }
+        spokes_are_done(&fixture, handles);
+        check(&fixture, round);
+        if (completions) {
+            check_completions(&fixture);
+        }
+    }
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    require_ok(sluice_multichannel_counters(fixture.star.hub, &counters));
+    require(counters.requests[SLUICE_OP_SEND] == ROUNDS * PEERS &&
+                counters.bytes[SLUICE_OP_READ] == ROUNDS * PEERS * BLOCK,
+            "%llu sends, %llu bytes read", (unsigned long long)counters.requests[SLUICE_OP_SEND],
+            (unsigned long long)counters.bytes[SLUICE_OP_READ]);
+    fixture_close(&fixture);
+}
+
+/* A list of one channel, with several requests to its peer, which share a doorbell. */
+TEST(of_a_channel)
+{
+    enum { MESSAGES = 5 };
+    struct pair pair;
+    struct memory memory;
+    struct sluice_sge sges[MESSAGES];
+    struct sluice_request requests[MESSAGES];
+    struct sluice_completion completions[MESSAGES];
+    pair_open(&pair, NULL);
+    memory_open(&memory, pair.sides.pds[0], 1024);
+    struct memory far;
+    memory_open(&far, pair.sides.pds[1], 1024);
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        sges[i] = memory_sge(&memory, 0, (size_t)8 * i);
+        requests[i] = request_of(SLUICE_OP_SEND, 0, &sges[i]);
+        requests[i].flags = i == 4 ? SLUICE_IMMEDIATE : 0;
+        requests[i].immediate = i == 4 ? 77 : 0;
+    }
+    requests[0].sges = NULL;
+    requests[0].sge_count = 0;
+    struct sluice_list *list = sluice_channel_list_prepare(pair.channels[0], requests, MESSAGES);
+    require(list, "%s", sluice_last_error());
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct sluice_handle handles[MESSAGES];
+        for (uint32_t i = 0; i < MESSAGES; i++) {
+            struct sluice_sge sge = memory_sge(&far, 0, 1024);
+            struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+            handles[i] = post(pair.channels[1], &request);
+        }
+        require_ok(sluice_list_submit(list, DEADLINE, completions));
+        for (uint32_t i = 0; i < MESSAGES; i++) {
+            struct sluice_completion completion =
+                await(pair.channels[1], handles[i], SLUICE_CLASS_NONE);
+            require(completion.bytes == 8 * i && completions[i].bytes == 8 * i &&
+                        completion.immediate == (i == 4 ? 77 : 0),
+                    "message %u: %llu bytes, immediate %u", i, (unsigned long long)completion.bytes,
+                    completion.immediate);
+        }
+    }
+    sluice_list_free(list);
+    memory_close(&memory);
+    memory_close(&far);
+    pair_close(&pair);
+}
+
+/* A write that is aimed at other bytes of both sides each time. */
+TEST(aimed_at_other_bytes)
+{
+    struct fixture fixture;
+    fixture_open(&fixture);
+    size_t all = (size_t)KINDS * PEERS * BLOCK;
+    struct sluice_sge sge = memory_sge(&fixture.near, 0, BLOCK);
+    struct sluice_request request = request_of(SLUICE_OP_WRITE, 1, &sge);
+    request.remote = memory_remote(&fixture.far, 0, all);
+    struct sluice_list *list = sluice_multichannel_list_prepare(fixture.star.hub, &request, 1);
+    require(list, "%s", sluice_last_error());
+    for (size_t i = 0; i < KINDS * PEERS; i++) {
+        size_t to = (i * 7 + 3) % (KINDS * PEERS);
+        struct sluice_sge from = memory_sge(&fixture.near, i * BLOCK, BLOCK);
+        pattern_fill(fixture.near.bytes + i * BLOCK, BLOCK, pattern_key(0, (uint32_t)i, 5));
+        require_ok(sluice_list_aim(list, 0, &from, to * BLOCK));
+        require_ok(sluice_list_submit(list, DEADLINE, NULL));
+        pattern_check(fixture.far.bytes + to * BLOCK, BLOCK, pattern_key(0, (uint32_t)i, 5));
+    }
+    require_ok(sluice_list_aim(list, 0, NULL, 0));
+    require_error(sluice_list_aim(list, 1, NULL, 0), -EINVAL, "no request 1");
+    require_error(sluice_list_aim(list, 0, NULL, all - BLOCK + 1), -ERANGE, "remote range");
+    require_error(sluice_list_aim(list, 0, NULL, UINT64_MAX), -ERANGE, "remote range");
+    struct sluice_sge wrong = memory_sge(&fixture.near, 0, BLOCK - 1);
+    require_error(sluice_list_aim(list, 0, &wrong, 0), -EINVAL, "64 bytes element 63");
+    wrong = sge;
+    wrong.lkey++;
+    require_error(sluice_list_aim(list, 0, &wrong, 0), -EINVAL, "another region");
+    for (uint32_t i = 0; i < KINDS * PEERS; i++) {
+        if (fixture.requests[i].opcode == SLUICE_OP_SEND) {
+            require_error(sluice_list_aim(fixture.list, i, NULL, 8), -EINVAL, "send remote offset");
+        }
+    }
+    sluice_list_free(list);
+    fixture_close(&fixture);
+}
+
+/* It is in flight until it was waited for; nothing else takes its results. */
+TEST(busy_until_waited_for)
+{
+    struct fixture fixture;
+    struct sluice_handle handles[PEERS][2];
+    struct sluice_completion completion;
+    fixture_open(&fixture);
+    require_error(sluice_list_wait(fixture.list, 0), -ENOENT, "not posted");
+    require_ok(sluice_list_post(fixture.list, DEADLINE, fixture.completions));
+    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -EBUSY, "not waited for");
+    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -EBUSY, "not waited for");
+    require_error(sluice_list_wait(fixture.list, 0), -EINPROGRESS, "still in flight");
+    require_error(sluice_list_wait(fixture.list, -1), -EINVAL, "negative");
+    require_error(sluice_multichannel_next(fixture.star.hub, DEADLINE, &completion), -ENOENT,
+                  "nothing");
+    require_result(sluice_multichannel_flush(fixture.star.hub, 0), -ETIMEDOUT);
+    sluice_multichannel_wake(fixture.star.hub);
+    require_error(sluice_list_wait(fixture.list, DEADLINE), -EINTR, "wake");
+    fill(&fixture, 3);
+    spokes_take_part(&fixture, handles);
+    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
+    require_result(sluice_multichannel_poll(fixture.star.hub, &completion, 1), 0);
+    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -EBUSY, "not waited for");
+    require_ok(sluice_list_wait(fixture.list, 0));
+    check_completions(&fixture);
+    spokes_are_done(&fixture, handles);
+    fixture_close(&fixture);
+}
+
+/* Its memory cannot go before it; nor while freed work is still in flight. */
+TEST(pins_its_memory)
+{
+    struct fixture fixture;
+    struct sluice_handle handles[PEERS][2];
+    fixture_open(&fixture);
+    require_error(sluice_mr_deregister(fixture.near.mr), -EBUSY, "named");
+    require_ok(sluice_list_post(fixture.list, DEADLINE, fixture.completions));
+    sluice_list_free(fixture.list);
+    fixture.list = NULL;
+    memset(fixture.completions, 0x5a, sizeof(fixture.completions));
+    require_error(sluice_mr_deregister(fixture.near.mr), -EBUSY, "named");
+    spokes_take_part(&fixture, handles);
+    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
+    spokes_are_done(&fixture, handles);
+    value_check(fixture.completions, sizeof(fixture.completions), 0x5a);
+    fixture_close(&fixture);
+}
+
+/* A peer that was reset or removed, and a channel that was closed. */
+TEST(stale_when_a_peer_is_another)
+{
+    struct fixture fixture;
+    struct sluice_handle handles[PEERS][2];
+    fixture_open(&fixture);
+    star_reset(&fixture.star, 2);
+    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -ESTALE, "peer 2 was reset");
+    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -ESTALE, "peer 2 was reset");
+    sluice_list_free(fixture.list);
+    for (uint32_t i = 0; i < KINDS * PEERS; i++) {
+        ask(&fixture, i, (enum kind)((i + i / KINDS) % KINDS), i / KINDS);
+    }
+    fixture.list = prepare(&fixture, KINDS * PEERS);
+    fill(&fixture, 9);
+    spokes_take_part(&fixture, handles);
+    require_ok(sluice_list_submit(fixture.list, DEADLINE, NULL));
+    spokes_are_done(&fixture, handles);
+    check(&fixture, 9);
+    require_ok(sluice_multichannel_peer_remove(fixture.star.hub, 3));
+    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -ESTALE, "peer 3");
+    sluice_multichannel_close(fixture.star.hub);
+    fixture.star.hub = NULL;
+    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -ESTALE, "closed");
+    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -ESTALE, "closed");
+    require_error(sluice_list_wait(fixture.list, 0), -ESTALE, "closed");
+    require_error(sluice_list_aim(fixture.list, 0, NULL, 0), -ESTALE, "closed");
+    fixture_close(&fixture);
+}
+
+/* One that has failed fails its own requests, and nobody else's. */
+TEST(a_broken_peer_fails_alone)
+{
+    struct fixture fixture;
+    fixture_open(&fixture);
+    star_break(&fixture.star, 1);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        if (i != 1) {
+            far_post(&fixture, i, SLUICE_OP_RECEIVE, SENT);
+            far_post(&fixture, i, SLUICE_OP_SEND, RECEIVED);
+        }
+    }
+    require_result(sluice_list_submit(fixture.list, DEADLINE, fixture.completions), -ENOTCONN);
+    for (uint32_t i = 0; i < KINDS * PEERS; i++) {
+        require(fixture.completions[i].error == (i / KINDS == 1 ? -ENOTCONN : 0),
+                "request %u: error %d", i, fixture.completions[i].error);
+    }
+    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -ENOTCONN, "peer 1");
+    fixture_close(&fixture);
+}
+
+/* The peer that does not do its part is late, and it alone. */
+TEST(late_by_the_deadline)
+{
+    struct fixture fixture;
+    fixture_open(&fixture);
+    require_error(sluice_list_post(fixture.list, 0, NULL), -ETIMEDOUT, "nothing was posted");
+    require_error(sluice_list_post(fixture.list, -1, NULL), -EINVAL, "negative");
+    for (uint32_t i = 1; i < PEERS; i++) {
+        far_post(&fixture, i, SLUICE_OP_RECEIVE, SENT);
+        far_post(&fixture, i, SLUICE_OP_SEND, RECEIVED);
+    }
+    require_ok(sluice_list_post(fixture.list, SLUICE_MS(NEVER_TAKEN), fixture.completions));
+    require_result(sluice_list_wait(fixture.list, DEADLINE), -ETIMEDOUT);
+    for (uint32_t i = 0; i < KINDS * PEERS; i++) {
+        int error = fixture.completions[i].error;
+        bool two_sided = fixture.requests[i].opcode == SLUICE_OP_SEND ||
+                         fixture.requests[i].opcode == SLUICE_OP_RECEIVE;
+        require(i / KINDS == 0 ? !two_sided || error == -ETIMEDOUT : error == 0,
+                "request %u: error %d", i, error);
+    }
+    require_error(sluice_list_wait(fixture.list, 0), -ENOENT, "not posted");
+    fixture_close(&fixture);
+}
+
+/* All of it or nothing; a submit waits for room. */
+TEST(needs_room_for_all)
+{
+    struct fixture fixture;
+    struct sluice_handle handles[DEPTH];
+    fixture_open(&fixture);
+    struct sluice_sge sge = memory_sge(&fixture.near, 0, BLOCK);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        require_ok(
+            sluice_multichannel_send_unpolled(fixture.star.hub, 2, &sge, 1, DEADLINE, &handles[i]));
+    }
+    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -EAGAIN, "peer 2");
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        far_post(&fixture, 2, SLUICE_OP_RECEIVE, SENT);
+    }
+    require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
+    struct sluice_handle ends[PEERS][2];
+    require_ok(sluice_channel_flush(fixture.star.spokes[2], DEADLINE));
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        require_ok(
+            sluice_multichannel_send_unpolled(fixture.star.hub, 2, &sge, 1, DEADLINE, &handles[i]));
+        far_post(&fixture, 2, SLUICE_OP_RECEIVE, SENT);
+    }
+    require_ok(sluice_channel_flush(fixture.star.spokes[2], DEADLINE));
+    fill(&fixture, 1);
+    spokes_take_part(&fixture, ends);
+    require_ok(sluice_list_submit(fixture.list, DEADLINE, NULL));
+    spokes_are_done(&fixture, ends);
+    check(&fixture, 1);
+    fixture_close(&fixture);
+}
+
+/* While a scope is open nothing else is posted. */
+TEST(busy_in_a_scope)
+{
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(fixture.star.hub, DEADLINE);
+    require_error(sluice_list_post(fixture.list, DEADLINE, NULL), -EBUSY, "scope");
+    require_error(sluice_list_submit(fixture.list, DEADLINE, NULL), -EBUSY, "scope");
+    require_error(sluice_list_wait(fixture.list, 0), -EBUSY, "scope");
+    require_ok(sluice_scope_end(scope, NULL));
+    fixture_close(&fixture);
+}
+
+/* What cannot be prepared, each with what is wrong with it. */
+TEST(wrong_lists)
+{
+    struct fixture fixture;
+    struct sluice_request requests[DEPTH + 1];
+    int any = 0;
+    fixture_open(&fixture);
+    struct sluice_sge sge = memory_sge(&fixture.near, 0, BLOCK);
+    require_null(sluice_multichannel_list_prepare(NULL, requests, 1), EINVAL, "not a multichannel");
+    require_null(sluice_channel_list_prepare(NULL, requests, 1), EINVAL, "not a channel");
+    require_null(sluice_multichannel_list_prepare(fixture.star.hub, requests, 0), EINVAL,
+                 "at least one");
+    require_null(sluice_multichannel_list_prepare(fixture.star.hub, NULL, 1), EINVAL, "NULL");
+    requests[0] = request_of(SLUICE_OP_SEND, PEERS, &sge);
+    require_null(sluice_multichannel_list_prepare(fixture.star.hub, requests, 1), EINVAL, "peer 4");
+    for (uint32_t i = 0; i <= DEPTH; i++) {
+        requests[i] = request_of(SLUICE_OP_SEND, 0, &sge);
+    }
+    require_null(sluice_multichannel_list_prepare(fixture.star.hub, requests, DEPTH + 1), E2BIG,
+                 "peer 0");
+    require_error(sluice_list_submit(NULL, DEADLINE, NULL), -EINVAL, "not a list");
+    require_error(sluice_list_post((struct sluice_list *)&any, DEADLINE, NULL), -EINVAL,
+                  "not a list");
+    require_error(sluice_list_wait(NULL, 0), -EINVAL, "not a list");
+    require_error(sluice_list_aim(NULL, 0, NULL, 0), -EINVAL, "not a list");
+    sluice_list_free(NULL);
+    fixture_close(&fixture);
+}
+
+int main(void)
+{
+    return run_tests("list", device_is_soft() ? 30 : 300);
+}
