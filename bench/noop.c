@@ -9,6 +9,7 @@
  *   run_send          blocking send of 8 bytes on a channel, COUNT times
  *   run_send_late     the same, if only the third poll gives the result
  *   run_write         blocking write of 8 bytes
+ *   run_read          blocking read of 8 bytes
  *   run_receive       blocking receive
  *   run_post_poll     unpolled send of 8 bytes, and the poll that takes its result
  *   run_post_wait     the same by handle
@@ -297,6 +298,15 @@ static int run_write(struct set *set, uint32_t count)
     return 0;
 }
 
+static int run_read(struct set *set, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_channel_read(set->channel, &set->sge, 1, &set->remote, DEADLINE) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int run_receive(struct set *set, uint32_t count)
 {
     struct sluice_completion completion;
@@ -446,6 +456,7 @@ static const struct {
     {"run_send", run_send},
     {"run_send_late", run_send_late},
     {"run_write", run_write},
+    {"run_read", run_read},
     {"run_receive", run_receive},
     {"run_post_poll", run_post_poll},
     {"run_post_wait", run_post_wait},

@@ -13,7 +13,7 @@ counted() {
 
 "$srcdir/bench/instructions" --can >"$tmp/out" 2>"$tmp/err" ||
   skip_all "$(sed -n 's/^instructions: skipped: //p' "$tmp/err")"
-for name in run_send run_send_late run_write run_receive run_post_poll run_post_wait \
+for name in run_send run_send_late run_write run_read run_receive run_post_poll run_post_wait \
   run_scatter_send run_list_send run_post_late run_list_poll run_scatter_gather run_multicast \
   run_scope run_prepared run_prepared_results; do
   check "instructions of $name" counted $name

@@ -44,6 +44,9 @@ static inline bool has_room(const struct slu_list *list)
     const struct slu_engine *engine = list->engine;
     const struct slu_listed *end = list->items + list->source.count;
 
+    /* Then all queues are empty, as they are for who works in rounds. */
+    if (SLU_LIKELY(slu_nothing_pends(engine) && !engine->entries_shared))
+        return true;
     if (engine->cq_free[SLU_SEND_QUEUE] < list->counts[SLU_SEND_QUEUE] ||
         engine->cq_free[SLU_RECEIVE_QUEUE] < list->counts[SLU_RECEIVE_QUEUE])
         return false;
