@@ -141,11 +141,18 @@ bool slu_progress(struct slu_engine *engine);
  */
 bool slu_wait(struct slu_engine *engine, bool (*ready)(void *argument), void *argument,
               int64_t until);
+/* A spin, which begins where until is 0; one that is zeroed has not begun. */
+struct slu_spin {
+    int64_t hot; /* until then it gives way to nobody */
+    int64_t until;
+    int64_t patience; /* how many times longer than others it is */
+};
 /*
- * For a wait of one's own, for what makes no event: until when it spins if it
- * begins now, and a sleep for at most so long. The engine is entered.
+ * For a wait of one's own, for what makes no event: whether it goes on to spin, after giving
+ * way to others if it has spun for long; and a sleep for at most so long. The engine is
+ * entered.
  */
-int64_t slu_spin_end(const struct slu_engine *engine, int64_t now);
+bool slu_spin(const struct slu_engine *engine, struct slu_spin *spin, int64_t now);
 void slu_nap(struct slu_engine *engine, int64_t until);
 /* For event loops, which are not inside: see sluice_channel_fd(). */
 int slu_fd(const struct slu_engine *engine);

@@ -12,11 +12,20 @@
 #include "config.h"
 
 #include <poll.h>
+#include <sched.h>
 
 #include "engine/inside.h"
 
 /* The clock is looked at once in so many polls while a wait spins. */
 #define SPIN_POLLS 8
+/*
+ * So long a spin gives way to nobody: what comes soon comes in that time. Then it yields
+ * between polls, so that ranks that outnumber the processors wait at the speed of those
+ * that work; a yield costs little where nobody else can run.
+ */
+#define HOT_SPIN SLUICE_US(1)
+/* Who has the processor for so long computes, and a sleeper is woken sooner than a spinner. */
+#define LONG_TURN SLUICE_US(200)
 
 int slu_fd(const struct slu_engine *engine)
 {
@@ -58,11 +67,32 @@ static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_
     ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL);
 }
 
-int64_t slu_spin_end(const struct slu_engine *engine, int64_t now)
+static void begin_spin(const struct slu_engine *engine, struct slu_spin *spin, int64_t now)
 {
-    if (engine->wait_mode == SLUICE_WAIT_SPIN)
-        return SLUICE_FOREVER;
-    return engine->wait_mode == SLUICE_WAIT_EVENT ? now : now + engine->spin_time;
+    int64_t time = engine->wait_mode == SLUICE_WAIT_EVENT ? 0 : engine->spin_time;
+
+    spin->hot = now + HOT_SPIN;
+    spin->until =
+        engine->wait_mode == SLUICE_WAIT_SPIN ? SLUICE_FOREVER : now + time * (spin->patience + 1);
+}
+
+bool slu_spin(const struct slu_engine *engine, struct slu_spin *spin, int64_t now)
+{
+    int64_t took;
+
+    if (spin->until == 0)
+        begin_spin(engine, spin, now);
+    if (now >= spin->until)
+        return false;
+    if (now < spin->hot)
+        return true;
+    sched_yield();
+    took = slu_now() - now;
+    if (spin->until == SLUICE_FOREVER)
+        return true;
+    /* The time of others is not that of the spin. */
+    spin->until = took > LONG_TURN ? now : spin->until + took;
+    return took <= LONG_TURN;
 }
 
 void slu_nap(struct slu_engine *engine, int64_t until)
@@ -94,7 +124,7 @@ static inline uint32_t batch_of(const struct awaited *awaited)
  * pause instruction: it costs as much as several polls, and under emulation, or
  * in a guest that is watched for such loops, many times that.
  */
-static int spin(struct slu_engine *engine, uint32_t most)
+static int poll_often(struct slu_engine *engine, uint32_t most)
 {
     int count = 0;
 
@@ -109,11 +139,11 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
 {
     uint32_t most = batch_of(awaited);
     bool spinning = false;
-    int64_t spin_until = 0;
+    struct slu_spin spin = {0};
     int64_t now;
 
     for (;;) {
-        int count = spinning ? spin(engine, most) : slu_poll_queue(engine, most);
+        int count = spinning ? poll_often(engine, most) : slu_poll_queue(engine, most);
         bool busy = slu_look_at_clock(engine, count);
 
         if (is_ready(awaited))
@@ -123,16 +153,14 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
             return slu_fail(EINTR, "the wait was ended by a wake; nothing was lost");
         }
         if (busy)
-            spinning = false, spin_until = 0;
+            spinning = false, spin.until = 0;
         /* Other traffic must not keep this wait from seeing that its time is up. */
         if (busy && engine->busy_polls != 0)
             continue;
         now = slu_now();
         if (now >= until)
             return 0;
-        if (spin_until == 0)
-            spin_until = slu_spin_end(engine, now);
-        spinning = now < spin_until;
+        spinning = slu_spin(engine, &spin, now);
         if (!spinning)
             sleep_on_queue(engine, interruptible, until);
     }

@@ -14,7 +14,6 @@
 #include "config.h"
 
 #include <endian.h>
-#include <sched.h>
 
 #include "node/node.h"
 
@@ -31,8 +30,8 @@
 
 /*
  * A passive write makes no event, so who sleeps hears of it late. A wait that may
- * spin therefore gives way to whoever wants to run, for so many times as long as it
- * spun, before it sleeps; and then gets up by itself, less and less often.
+ * spin therefore does so for so many times longer before it sleeps; and then gets up by
+ * itself, less and less often.
  */
 #define YIELD_FACTOR 25
 #define FIRST_NAP INT64_C(20000)
@@ -412,12 +411,6 @@ static int look_around(struct slu_group *group, uint32_t rank)
     return error;
 }
 
-static int64_t yield_end(int64_t now, int64_t spin_until)
-{
-    return spin_until == SLUICE_FOREVER ? spin_until
-                                        : spin_until + YIELD_FACTOR * (spin_until - now);
-}
-
 static int64_t next_nap(int64_t nap)
 {
     return nap + nap / 4 < LONGEST_NAP ? nap + nap / 4 : LONGEST_NAP;
@@ -426,7 +419,8 @@ static int64_t next_nap(int64_t nap)
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
-    int64_t spin_until = 0, yield_until = 0, nap = FIRST_NAP;
+    struct slu_spin spin = {.patience = YIELD_FACTOR};
+    int64_t nap = FIRST_NAP;
     int64_t now;
     int result;
 
@@ -443,16 +437,8 @@ int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
         now = slu_now();
         if (now >= group->until)
             return slu_ask_late(group, rank);
-        if (spin_until == 0) {
-            spin_until = slu_spin_end(engine, now);
-            yield_until = yield_end(now, spin_until);
-        }
-        if (now < spin_until)
+        if (slu_spin(engine, &spin, now))
             continue;
-        if (now < yield_until) {
-            sched_yield();
-            continue;
-        }
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
         nap = next_nap(nap);
         polls = SPIN_POLLS - 1;
@@ -470,7 +456,8 @@ int slu_notify_await(struct slu_group *group, uint32_t position)
 bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument), void *argument)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
-    int64_t spin_until = 0, nap = FIRST_NAP;
+    struct slu_spin spin = {0};
+    int64_t nap = FIRST_NAP;
     int64_t now;
 
     for (;;) {
@@ -480,9 +467,7 @@ bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument
         now = slu_now();
         if (now >= group->until)
             return false;
-        if (spin_until == 0)
-            spin_until = slu_spin_end(engine, now);
-        if (now < spin_until)
+        if (slu_spin(engine, &spin, now))
             continue;
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
         nap = next_nap(nap);
