@@ -97,44 +97,35 @@ void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char 
     }
 }
 
-/* A port at which nobody listens may be connected with itself. */
-static bool is_self(int fd)
+/* 1: it is connected; 0: not yet, for an event may be late and of the socket before; or why not. */
+static int finish_connect(int fd)
 {
     struct sockaddr_storage own = {0}, peer = {0};
     socklen_t own_length = sizeof own, peer_length = sizeof peer;
 
-    return getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 &&
-           getpeername(fd, (struct sockaddr *)&peer, &peer_length) == 0 &&
-           own_length == peer_length && memcmp(&own, &peer, own_length) == 0;
-}
-
-/* An event may be late, and of the socket before this one. */
-static bool is_connecting(int fd)
-{
-    struct sockaddr_storage peer;
-    socklen_t length = sizeof peer;
-
-    return getpeername(fd, (struct sockaddr *)&peer, &length) != 0 && errno == ENOTCONN;
+    if (getpeername(fd, (struct sockaddr *)&peer, &peer_length) != 0)
+        return -slu_stream_error(fd);
+    /* A port at which nobody listens may be connected with itself. */
+    if (getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 && own_length == peer_length &&
+        memcmp(&own, &peer, own_length) == 0)
+        return -ECONNREFUSED;
+    return 1;
 }
 
 bool slu_dial_event(struct slu_dial *dial, uint32_t index)
 {
     struct slu_dial_attempt *attempt = &dial->attempts[index];
-    int error;
+    int result;
 
     if (index >= dial->count || attempt->state != SLU_DIAL_CONNECTING)
         return index < dial->count && attempt->state == SLU_DIAL_UP;
-    error = slu_stream_error(attempt->fd);
-    if (error == 0 && is_connecting(attempt->fd))
+    result = finish_connect(attempt->fd);
+    if (result > 0 && watch(dial, EPOLL_CTL_MOD, attempt->fd, EPOLLIN, index) != 0)
+        result = -errno;
+    if (result < 0)
+        slu_dial_fail(dial, index, -result, NULL);
+    if (result <= 0)
         return false;
-    if (error == 0 && is_self(attempt->fd))
-        error = ECONNREFUSED;
-    if (error == 0 && watch(dial, EPOLL_CTL_MOD, attempt->fd, EPOLLIN, index) != 0)
-        error = errno;
-    if (error != 0) {
-        slu_dial_fail(dial, index, error, NULL);
-        return false;
-    }
     attempt->state = SLU_DIAL_UP;
     attempt->since = slu_now();
     return true;

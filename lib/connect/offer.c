@@ -21,13 +21,13 @@ void slu_offers_init(struct slu_offers *offers, int epoll, uint64_t tag)
     offers->acceptor.magic_bytes = SLU_WORDS_MAGIC;
 }
 
-bool slu_offer_say(int fd, const struct slu_session *session, enum slu_word verdict,
-                   const void *body, uint32_t count)
+bool slu_offer_say(int fd, const struct slu_session *session, enum slu_word word, const void *body,
+                   uint32_t count)
 {
     uint8_t reply[SLU_REPLY_BYTES + SLU_BODY_BYTES];
     struct slu_talk talk = {.fd = fd};
 
-    return slu_talk_say(&talk, reply, slu_reply_make(session, verdict, body, count, reply));
+    return slu_talk_say(&talk, reply, slu_reply_make(session, word, body, count, reply));
 }
 
 /*
@@ -38,7 +38,7 @@ static enum slu_heard end(const struct slu_offers *offers, const struct slu_talk
                           enum slu_word word)
 {
     struct slu_head head = {.version = SLU_WORDS_VERSION, .word = word, .means = offers->means};
-    uint8_t bytes[SLU_HEAD_BYTES], rest[SLU_HEAD_BYTES + SLU_BODY_BYTES];
+    uint8_t bytes[SLU_HEAD_BYTES], rest[SLU_HEAD_BYTES + SLU_BODY_BYTES + SLU_PROOF_BYTES];
 
     if (slu_head_make(slu_words_answer, &head, bytes) == 0)
         slu_talk_say(talk, bytes, sizeof bytes);
@@ -74,6 +74,7 @@ static enum slu_heard answer(struct slu_offers *offers, struct slu_offer *offer,
                             .bytes = offers->answer_bytes,
                             .means = offers->means};
     uint8_t *at = offer->said + offer->hello_bytes;
+    bool said;
 
     if (offer->hello.means != offers->means) {
         if (offers->denied != NULL)
@@ -85,13 +86,16 @@ static enum slu_heard answer(struct slu_offers *offers, struct slu_offer *offer,
     if (head.bytes > 0)
         memcpy(at + SLU_HEAD_BYTES, offers->answer, head.bytes);
     offer->said_bytes = offer->hello_bytes + SLU_HEAD_BYTES + head.bytes;
-    if (!slu_talk_say(&conn->talk, at, SLU_HEAD_BYTES + head.bytes))
-        return SLU_HEARD_DROP;
     conn->spoke = true;
     conn->stage = STAGE_PROOF;
     conn->talk.got = 0;
     conn->talk.want = SLU_PROOF_BYTES;
-    return SLU_HEARD_MORE;
+    /* Without a secret it may have chosen us already: what we say to that goes with the answer. */
+    if (offers->means == SLU_MEANS_NONE && slu_talk_hear(&conn->talk) == SLU_TALK_WHOLE)
+        said = slu_talk_begin(&conn->talk, at, SLU_HEAD_BYTES + head.bytes);
+    else
+        said = slu_talk_say(&conn->talk, at, SLU_HEAD_BYTES + head.bytes);
+    return said ? SLU_HEARD_MORE : SLU_HEARD_DROP;
 }
 
 /* The next part of the body; a talk has less room than a body may have. */
@@ -128,21 +132,21 @@ static enum slu_heard hear_proof(struct slu_offers *offers, struct slu_offer *of
                                  struct slu_pending_conn *conn)
 {
     struct slu_session session;
-    enum slu_heard heard = SLU_HEARD_DROP;
+    bool proves;
 
     slu_session_make(offers->secret, offers->secret_bytes, offer->said, offer->said_bytes,
                      &session);
-    if (!slu_session_proves(&session, conn->talk.bytes)) {
+    proves = offers->means == SLU_MEANS_NONE || slu_session_proves(&session, conn->talk.bytes);
+    if (proves) {
+        epoll_ctl(offers->acceptor.epoll, EPOLL_CTL_DEL, conn->talk.fd, NULL);
+        offers->stands(offers, offer, &session, conn->talk.fd);
+    } else {
         if (offers->denied != NULL)
             offers->denied(offers, offer, conn->talk.fd);
         slu_offer_say(conn->talk.fd, &session, SLU_WORD_DENIED, NULL, 0);
-    } else if (slu_offer_say(conn->talk.fd, &session, SLU_WORD_STANDS, NULL, 0)) {
-        epoll_ctl(offers->acceptor.epoll, EPOLL_CTL_DEL, conn->talk.fd, NULL);
-        offers->stands(offers, offer, &session, conn->talk.fd);
-        heard = SLU_HEARD_TAKEN;
     }
     slu_proof_forget(&session, sizeof session);
-    return heard;
+    return proves ? SLU_HEARD_TAKEN : SLU_HEARD_DROP;
 }
 
 static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_conn *conn)

@@ -2,7 +2,8 @@
 /*
  * Whoever listens at an address: an acceptor whose strangers say hello, hear a challenge,
  * and prove that they know the secret. Who has proven it stands: its socket goes to the
- * user, who then gives a verdict, at once or later. Who has not is denied, and hears nothing.
+ * user, who then gives a verdict, or tells it that it stands and gives the verdict later. Who
+ * has not is denied, and hears nothing.
  *
  * A hello proves nothing, and so is worth nothing when it is said again: all who have not
  * proven themselves compete for the places of the acceptor, those who spoke before those
@@ -36,8 +37,8 @@ struct slu_offers {
     const void *answer; /* the user's body of each answer, SLU_BODY_BYTES at most */
     uint32_t answer_bytes;
     /*
-     * It stands, and was told: fd is the callee's, in no epoll set, and does not block. So is
-     * the session; offer ends with the call.
+     * It stands, and is to be told: fd is the callee's, in no epoll set, and does not block.
+     * So is the session; offer ends with the call.
      */
     void (*stands)(struct slu_offers *offers, const struct slu_offer *offer,
                    const struct slu_session *session, int fd);
@@ -52,10 +53,11 @@ struct slu_offers {
 void slu_offers_init(struct slu_offers *offers, int epoll, uint64_t tag);
 
 /*
- * A verdict to somebody who stands: ADMITTED, REFUSED or BUSY, once. False: the other side
- * has gone or takes nothing, and the socket is to be closed. Text of a refusal: the body.
+ * To somebody who stands a verdict: ADMITTED, REFUSED or BUSY, once; or STANDS, at once, if it
+ * comes later. False: the other side has gone or takes nothing, and the socket is to be closed.
+ * Text of a refusal: the body.
  */
-bool slu_offer_say(int fd, const struct slu_session *session, enum slu_word verdict,
-                   const void *body, uint32_t count);
+bool slu_offer_say(int fd, const struct slu_session *session, enum slu_word word, const void *body,
+                   uint32_t count);
 
 #endif

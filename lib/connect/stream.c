@@ -33,14 +33,24 @@ enum slu_talk_state slu_talk_hear(struct slu_talk *talk)
     return SLU_TALK_WHOLE;
 }
 
-bool slu_talk_say(const struct slu_talk *talk, const void *bytes, uint32_t count)
+static bool say(int fd, const void *bytes, uint32_t count, int flags)
 {
     ssize_t sent;
 
     do
-        sent = send(talk->fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
     while (sent < 0 && errno == EINTR);
     return sent == (ssize_t)count;
+}
+
+bool slu_talk_say(const struct slu_talk *talk, const void *bytes, uint32_t count)
+{
+    return say(talk->fd, bytes, count, 0);
+}
+
+bool slu_talk_begin(const struct slu_talk *talk, const void *bytes, uint32_t count)
+{
+    return say(talk->fd, bytes, count, MSG_MORE);
 }
 
 void slu_talk_close(struct slu_talk *talk)

@@ -27,6 +27,8 @@ enum slu_talk_state { SLU_TALK_MORE, SLU_TALK_WHOLE, SLU_TALK_ENDED };
 enum slu_talk_state slu_talk_hear(struct slu_talk *talk);
 /* What fits a fresh socket: all goes, or false. */
 bool slu_talk_say(const struct slu_talk *talk, const void *bytes, uint32_t count);
+/* The same, in one packet with what is said next, which must be at once. */
+bool slu_talk_begin(const struct slu_talk *talk, const void *bytes, uint32_t count);
 /* Ends it at once: neither side keeps anything of it. */
 void slu_talk_close(struct slu_talk *talk);
 

@@ -51,22 +51,29 @@ static bool say(const struct slu_target *target, uint32_t index, const void *byt
 static void say_hello(struct slu_target *target, uint32_t index)
 {
     struct slu_target_talk *talk = &target->talks[index];
+    uint32_t count = SLU_HEAD_BYTES + target->body_bytes;
     struct slu_head head = {.version = SLU_WORDS_VERSION,
                             .word = target->purpose,
                             .bytes = target->body_bytes,
                             .means = target->means};
 
     talk->stage = STAGE_FIRST;
+    talk->told = target->means == SLU_MEANS_NONE && target->dial.count == 1;
     talk->got = 0;
     talk->want = SLU_HEAD_FIRST;
-    talk->said_bytes = SLU_HEAD_BYTES + head.bytes;
+    talk->said_bytes = count;
     if (slu_head_make(slu_words_hello, &head, talk->said) < 0) {
         fail(target, index, EIO, "no random numbers");
         return;
     }
     if (head.bytes > 0)
         memcpy(talk->said + SLU_HEAD_BYTES, target->body, head.bytes);
-    if (!say(target, index, talk->said, talk->said_bytes))
+    /* The answer, of which nothing is there yet, has room for it. */
+    if (talk->told) {
+        memset(talk->said + count, 0, SLU_PROOF_BYTES);
+        count += SLU_PROOF_BYTES;
+    }
+    if (!say(target, index, talk->said, count))
         fail(target, index, ECONNRESET, "it hung up");
 }
 
@@ -136,19 +143,79 @@ static bool check_head(struct slu_target *target, uint32_t index, const uint8_t 
     return false;
 }
 
+/* It has proven itself: nobody else is needed. */
+static void stand(struct slu_target *target, uint32_t index)
+{
+    target->chosen = index;
+    target->stands = true;
+    for (uint32_t i = 0; i < target->dial.count; i++)
+        if (i != index && target->dial.attempts[i].state != SLU_DIAL_NONE)
+            slu_dial_fail(&target->dial, i, ECANCELED, "another address was faster");
+}
+
+/* A whole reply: a verdict, or that it comes later. */
+static enum slu_target_state judge(struct slu_target *target, uint32_t index, int word)
+{
+    struct slu_target_talk *talk = &target->talks[index];
+    bool due = talk->stage == STAGE_REPLY;
+
+    if (word == SLU_WORD_DENIED && due) {
+        fail(target, index, EACCES, "it denied us: its secret is another one");
+    } else if (word < 0 || (word == SLU_WORD_STANDS && !due)) {
+        fail(target, index, EPROTO, "what answers is no listener of sluice");
+    } else if (!slu_reply_proves(&talk->session, talk->reply, talk->want - SLU_REPLY_BYTES)) {
+        fail(target, index, EACCES, "it does not know our secret");
+    } else if (word == SLU_WORD_BUSY) {
+        fail(target, index, EAGAIN, "too many wait there");
+    } else {
+        if (due)
+            stand(target, index);
+        if (word != SLU_WORD_STANDS)
+            return word == SLU_WORD_ADMITTED ? SLU_TARGET_ADMITTED : SLU_TARGET_REFUSED;
+        talk->stage = STAGE_VERDICT;
+        talk->got = 0;
+        talk->want = SLU_REPLY_BYTES;
+        return SLU_TARGET_STANDS;
+    }
+    return SLU_TARGET_ON;
+}
+
+static enum slu_target_state hear_reply(struct slu_target *target, uint32_t index)
+{
+    struct slu_target_talk *talk = &target->talks[index];
+    uint32_t count;
+    int heard;
+
+    while ((heard = hear(target, index, talk->reply)) == 1) {
+        int word = slu_reply_word(talk->reply, &count);
+
+        /* The verdict may be there already: the user looks again. */
+        if (word < 0 || talk->want == SLU_REPLY_BYTES + count)
+            return judge(target, index, word);
+        talk->want = SLU_REPLY_BYTES + count;
+    }
+    if (heard < 0)
+        fail(target, index, ECONNRESET, "it hung up");
+    return SLU_TARGET_ON;
+}
+
 enum slu_target_state slu_target_prove(struct slu_target *target)
 {
     uint32_t index = target->chosen;
     struct slu_target_talk *talk = &target->talks[index];
-    uint8_t proof[SLU_PROOF_BYTES];
+    uint8_t proof[SLU_PROOF_BYTES] = {0};
 
     slu_session_make(target->secret, target->secret_bytes, talk->said, talk->said_bytes,
                      &talk->session);
-    slu_session_prove(&talk->session, proof);
+    if (target->means != SLU_MEANS_NONE)
+        slu_session_prove(&talk->session, proof);
     talk->stage = STAGE_REPLY;
     talk->got = 0;
     talk->want = SLU_REPLY_BYTES;
     talk->since = slu_now();
+    /* The reply came with the answer, then. */
+    if (talk->told)
+        return hear_reply(target, index);
     if (!say(target, index, proof, sizeof proof))
         fail(target, index, ECONNRESET, "it hung up");
     return SLU_TARGET_ON;
@@ -193,66 +260,6 @@ static enum slu_target_state hear_answer(struct slu_target *target, uint32_t ind
     talk->said_bytes += talk->want;
     talk->stage = STAGE_READY;
     return choose(target, index);
-}
-
-/* It has proven itself: nobody else is needed. */
-static enum slu_target_state stand(struct slu_target *target, uint32_t index)
-{
-    struct slu_target_talk *talk = &target->talks[index];
-
-    target->chosen = index;
-    target->stands = true;
-    for (uint32_t i = 0; i < target->dial.count; i++)
-        if (i != index && target->dial.attempts[i].state != SLU_DIAL_NONE)
-            slu_dial_fail(&target->dial, i, ECANCELED, "another address was faster");
-    talk->stage = STAGE_VERDICT;
-    talk->got = 0;
-    talk->want = SLU_REPLY_BYTES;
-    return SLU_TARGET_STANDS;
-}
-
-static enum slu_target_state judge(struct slu_target *target, uint32_t index, int word)
-{
-    const struct slu_target_talk *talk = &target->talks[index];
-    bool due = talk->stage == STAGE_REPLY;
-
-    if (word == SLU_WORD_DENIED && due) {
-        fail(target, index, EACCES, "it denied us: its secret is another one");
-    } else if (word < 0 || (word == SLU_WORD_STANDS) != due) {
-        fail(target, index, EPROTO, "what answers is no listener of sluice");
-    } else if (!slu_reply_proves(&talk->session, talk->reply, talk->want - SLU_REPLY_BYTES)) {
-        fail(target, index, EACCES, "it does not know our secret");
-    } else if (due) {
-        return stand(target, index);
-    } else if (word == SLU_WORD_BUSY) {
-        fail(target, index, EAGAIN, "too many wait there");
-    } else {
-        return word == SLU_WORD_ADMITTED ? SLU_TARGET_ADMITTED : SLU_TARGET_REFUSED;
-    }
-    return SLU_TARGET_ON;
-}
-
-static enum slu_target_state hear_reply(struct slu_target *target, uint32_t index)
-{
-    struct slu_target_talk *talk = &target->talks[index];
-    uint32_t count;
-    int heard, word;
-
-    while ((heard = hear(target, index, talk->reply)) == 1) {
-        enum slu_target_state state;
-
-        word = slu_reply_word(talk->reply, &count);
-        if (word >= 0 && talk->want < SLU_REPLY_BYTES + count) {
-            talk->want = SLU_REPLY_BYTES + count;
-            continue;
-        }
-        state = judge(target, index, word);
-        /* The verdict may be there already: the user looks again. */
-        return state;
-    }
-    if (heard < 0)
-        fail(target, index, ECONNRESET, "it hung up");
-    return SLU_TARGET_ON;
 }
 
 enum slu_target_state slu_target_event(struct slu_target *target, uint32_t index)

@@ -6,7 +6,7 @@
  * the listener sees one of us and no stranger at an address holds us up. Who has proven
  * itself gives a verdict when it likes.
  *
- * Without a secret the first that answers is believed.
+ * Without a secret the first that answers is believed; a single address is told so at once.
  */
 #ifndef SLU_CONNECT_TARGET_H
 #define SLU_CONNECT_TARGET_H
@@ -16,6 +16,7 @@
 
 struct slu_target_talk {
     uint8_t stage;
+    bool told;          /* our proof, which is none, with the hello */
     uint32_t got, want; /* of what is heard next */
     uint32_t said_bytes;
     int64_t since; /* it was told our proof */
@@ -28,9 +29,9 @@ struct slu_target_talk {
 enum slu_target_state {
     SLU_TARGET_ON,         /* nothing new */
     SLU_TARGET_CHALLENGED, /* of .ask: an answer is there; set the secret, slu_target_prove() */
-    SLU_TARGET_STANDS,     /* it has proven itself; its verdict is due */
-    SLU_TARGET_ADMITTED,   /* a verdict: slu_target_take() */
-    SLU_TARGET_REFUSED,    /* a verdict: why is in the body */
+    SLU_TARGET_STANDS,     /* it has proven itself; its verdict comes later */
+    SLU_TARGET_ADMITTED,   /* its verdict: slu_target_take() */
+    SLU_TARGET_REFUSED,    /* its verdict: why is in the body */
     SLU_TARGET_HOPELESS    /* each address denies us, or is no listener of ours */
 };
 

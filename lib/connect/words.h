@@ -8,12 +8,14 @@
  *   answer   the same, with a word in place of the purpose: to go on, or not
  *   proof    of the dialer (32)
  *   reply    head (48): word, bytes of the body (4 each), zeros (8); proof (32). And the
- *            body. One that says that the dialer stands, and later one that tells the verdict
+ *            body. It tells the verdict; or that the dialer stands, and the verdict follows
  *
  * All proofs are made with a key of the session, which is made of the secret and of all
  * of hello and answer: both challenges, and both bodies. The proof of a reply covers its
  * word and body. So nothing of it can be changed, said again or said back by who does not
- * know the secret. With no secret the words are the same and prove nothing.
+ * know the secret. With no secret the words are the same and prove nothing: the proof of the
+ * dialer is zeros, and tells the listener that it is chosen. It may come behind the hello, if
+ * there is nobody else to choose.
  *
  * The addresses are not in it: with address translation the two sides see different
  * ones, and whoever only passes on what is said is not told from a router. What must not
@@ -47,7 +49,7 @@ enum slu_word {
     SLU_WORD_DENIED = 1,   /* an answer or a reply, without a proof */
     SLU_WORD_VERSION = 2,  /* an answer: we speak the version of its head */
     SLU_WORD_PURPOSE = 3,  /* an answer: this is no listener of that kind */
-    SLU_WORD_STANDS = 4,   /* a reply: proven, and the verdict follows */
+    SLU_WORD_STANDS = 4,   /* a reply: proven, and the verdict follows later */
     SLU_WORD_ADMITTED = 5, /* a verdict; the body is the user's */
     SLU_WORD_REFUSED = 6,  /* a verdict; the body is the user's: why */
     SLU_WORD_BUSY = 7      /* a verdict: try again */

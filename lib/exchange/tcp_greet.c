@@ -197,6 +197,10 @@ static void judge(struct greeting *greeting, const struct newcomer *newcomer)
         free++;
     if (settle(greeting, newcomer, free == HELD))
         return;
+    if (!slu_offer_say(newcomer->fd, &newcomer->session, SLU_WORD_STANDS, NULL, 0)) {
+        slu_fd_close(newcomer->fd);
+        return;
+    }
     greeting->held[free] = *newcomer;
     greeting->held_count++;
 }

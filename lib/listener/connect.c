@@ -134,30 +134,40 @@ static int fail_refused(const struct call *call)
                     text);
 }
 
+/* 0: we are let in; 1: not yet; or why not. */
+static int go_on(const struct call *call, enum slu_target_state state)
+{
+    switch (state) {
+    case SLU_TARGET_ADMITTED:
+        return 0;
+    case SLU_TARGET_REFUSED:
+        return fail_refused(call);
+    case SLU_TARGET_HOPELESS:
+        return fail_target(call, false);
+    default:
+        return 1;
+    }
+}
+
 /* Until somebody lets us in: 0, or why not. */
 static int dial(struct call *call)
 {
     struct slu_target *target = call->target;
+    int result;
 
-    for (;;) {
+    do {
         int64_t next = call->passage.until;
         struct epoll_event events[EVENTS];
-        enum slu_target_state state = slu_target_tick(target, slu_now(), &next);
         int count;
 
-        if (state == SLU_TARGET_HOPELESS)
-            return fail_target(call, false);
-        if (slu_now() >= call->passage.until)
-            return fail_target(call, true);
-        count = epoll_wait(call->epoll, events, EVENTS, milliseconds(next));
-        for (int i = 0; i < count; i++) {
-            state = slu_target_event(target, (uint32_t)events[i].data.u64);
-            if (state == SLU_TARGET_ADMITTED)
-                return 0;
-            if (state == SLU_TARGET_REFUSED)
-                return fail_refused(call);
-        }
-    }
+        result = go_on(call, slu_target_tick(target, slu_now(), &next));
+        if (result > 0 && slu_now() >= call->passage.until)
+            result = fail_target(call, true);
+        count = result > 0 ? epoll_wait(call->epoll, events, EVENTS, milliseconds(next)) : 0;
+        for (int i = 0; i < count && result > 0; i++)
+            result = go_on(call, slu_target_event(target, (uint32_t)events[i].data.u64));
+    } while (result > 0);
+    return result;
 }
 
 static int keep_private_data(const struct call *call)

@@ -71,7 +71,9 @@ static void stands(struct slu_offers *offers, const struct slu_offer *offer,
         incoming = calloc(1, sizeof *incoming);
     else
         slu_offer_say(fd, session, SLU_WORD_BUSY, NULL, 0);
+    /* It may have said all it had to say, and have left, before anybody listened. */
     if (incoming == NULL || !read_hello(slu_offer_body(offer), offer->hello.bytes, incoming) ||
+        slu_stream_ended(fd) || !slu_offer_say(fd, session, SLU_WORD_STANDS, NULL, 0) ||
         watch(listener, fd, EPOLLIN | EPOLLRDHUP, INCOMING_TAG + ++listener->last_id) < 0) {
         slu_fd_close(fd);
         free(incoming);

@@ -37,6 +37,7 @@ struct scene {
     struct slu_address address;
     int fds[8]; /* of those who stand */
     struct slu_session sessions[8];
+    bool at_once; /* they are let in, in place of being told that they stand */
     uint32_t stood, denied, foreign;
     uint8_t heard[SLU_BODY_BYTES];
     uint32_t heard_bytes;
@@ -50,6 +51,8 @@ static void stands(struct slu_offers *offers, const struct slu_offer *offer,
 {
     (void)offers;
     require(scene.stood < 8, "too many stand");
+    enum slu_word word = scene.at_once ? SLU_WORD_ADMITTED : SLU_WORD_STANDS;
+    require(slu_offer_say(fd, session, word, "now", scene.at_once ? 3 : 0), "not taken");
     scene.fds[scene.stood] = fd;
     scene.sessions[scene.stood++] = *session;
     scene.heard_bytes = offer->hello.bytes;
@@ -253,17 +256,42 @@ TEST(who_does_not_is_denied, .times = COUNT(strangers))
     close_scene();
 }
 
-/* With no secret at all the words are the same. */
-TEST(nothing_is_proven_without_a_secret)
+/* And who is let in at once is told nothing else, with a secret and without. */
+TEST(who_is_let_in_at_once, .times = 2)
 {
+    uint32_t bytes;
+    open_scene();
+    scene.at_once = true;
+    scene.offers->means = scene.target->means = _i == 0 ? SLU_MEANS_NONE : SLU_MEANS_SECRET;
+    slu_dial_add(&scene.target->dial, &scene.address);
+    run_until(SLU_TARGET_ADMITTED);
+    const uint8_t *heard = slu_target_verdict(scene.target, &bytes);
+    require(bytes == 3 && memcmp(heard, "now", 3) == 0, "%u bytes", bytes);
+    require(scene.stood == 1 && scene.target->stands, "%u stand", scene.stood);
+    close_scene();
+}
+
+/* With no secret at all the words are the same; one of several addresses is chosen later. */
+TEST(nothing_is_proven_without_a_secret, .times = 2)
+{
+    struct slu_address silent;
+    int listener = -1;
     open_scene();
     scene.offers->means = scene.target->means = SLU_MEANS_NONE;
     scene.offers->secret = scene.target->secret = NULL;
     scene.offers->secret_bytes = scene.target->secret_bytes = 0;
+    if (_i == 1) {
+        listener = listen_here(&silent);
+        slu_dial_add(&scene.target->dial, &silent);
+    }
     slu_dial_add(&scene.target->dial, &scene.address);
     run_until(SLU_TARGET_STANDS);
     give(SLU_WORD_ADMITTED, "");
     run_until(SLU_TARGET_ADMITTED);
+    require(scene.stood == 1, "%u stand", scene.stood);
+    if (listener >= 0) {
+        slu_fd_close(listener);
+    }
     close_scene();
 }
 

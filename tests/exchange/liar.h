@@ -47,10 +47,9 @@ void let_in(int fd, struct talk *talk);
 void require_dropped(int fd, const char *what);
 /* All that is said is an answer with this word. */
 void require_answered(int fd, uint8_t word, const char *what);
-/* Proves itself, and is then refused for this. */
+/* Chooses rank 0, and is then refused for this. */
 void require_refused(int fd, struct talk *talk, uint32_t code, const char *words, const char *what);
-/* Says hello as this rank, and stands; is let in, for now. */
-int claim(const struct parties *parties, uint32_t ranks, uint32_t rank, struct talk *talk);
+/* Says hello as this rank, and is let in, for now. */
 int join(const struct parties *parties, uint32_t ranks, uint32_t rank);
 /* All calls, of 320 bytes. */
 void call_all(struct party *party);
