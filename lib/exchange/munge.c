@@ -6,11 +6,10 @@
  *
  * That a credential is old or was opened before is no harm: it carries a secret that was
  * made for one exchange, and knowing that is what is proved. libmunge is loaded when it is
- * first needed, and called in a thread, for it may wait for its daemon longer than we do.
+ * first needed; where its daemon is, it is called in a thread, for it may wait longer than we do.
  */
 #include "config.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "base/awaited.h"
 #include "base/environment.h"
+#include "base/library.h"
 #include "exchange/tcp.h"
 
 #define LIBRARY "libmunge.so.2"
@@ -32,6 +32,7 @@ enum { SUCCESS = 0, CRED_EXPIRED = 15, CRED_REWOUND = 16, CRED_REPLAYED = 17 };
 static struct {
     void *(*create)(void);
     void (*destroy)(void *context);
+    int (*get)(void *context, int option, ...);
     int (*set)(void *context, int option, ...);
     int (*encode)(char **credential, void *context, const void *bytes, int count);
     int (*decode)(const char *credential, void *context, void **bytes, int *count, uid_t *user,
@@ -39,20 +40,18 @@ static struct {
     const char *(*describe)(int error);
 } munge;
 
-static const struct {
-    const char *name;
-    void *function;
-} symbols[] = {
+static const struct slu_symbol symbols[] = {
     {"munge_ctx_create", &munge.create}, {"munge_ctx_destroy", &munge.destroy},
-    {"munge_ctx_set", &munge.set},       {"munge_encode", &munge.encode},
-    {"munge_decode", &munge.decode},     {"munge_strerror", &munge.describe},
+    {"munge_ctx_get", &munge.get},       {"munge_ctx_set", &munge.set},
+    {"munge_encode", &munge.encode},     {"munge_decode", &munge.decode},
+    {"munge_strerror", &munge.describe},
 };
 
 /* What the daemon is asked. */
 struct request {
     struct slu_awaited awaited;
     bool seal;
-    char socket[108]; /* empty: the usual one */
+    char socket[108];
     uint8_t secret[SLU_SECRET_BYTES];
     char credential[TCP_CREDENTIAL_BYTES];
 };
@@ -60,29 +59,35 @@ struct request {
 static int load_library(void)
 {
     static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    static void *library;
+    static bool loaded;
     int error = 0;
 
     slu_fork_lock(&lock);
-    if (library == NULL) {
-        void *loaded = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-
-        if (loaded == NULL)
-            error = slu_fail(EOPNOTSUPP, "munge: %s", dlerror());
-        for (size_t i = 0; error == 0 && i < sizeof symbols / sizeof symbols[0]; i++) {
-            void *found = dlsym(loaded, symbols[i].name);
-
-            if (found == NULL)
-                error = slu_fail(EOPNOTSUPP, "munge: %s has no %s", LIBRARY, symbols[i].name);
-            memcpy(symbols[i].function, &found, sizeof found);
-        }
-        if (error == 0)
-            library = loaded;
-        else if (loaded != NULL)
-            dlclose(loaded);
-    }
+    if (!loaded)
+        error = slu_library_load("munge", LIBRARY, symbols, sizeof symbols / sizeof symbols[0]);
+    loaded = error == 0;
     pthread_mutex_unlock(&lock.lock);
     return error;
+}
+
+/* On most hosts there is no munge, which is seen without a thread, and nobody is asked. */
+static int find_daemon(struct request *request)
+{
+    int error = load_library();
+    void *context = error == 0 ? munge.create() : NULL;
+    const char *usual = "";
+
+    if (error < 0)
+        return error;
+    if (context == NULL)
+        return slu_fail(ENOMEM, "munge: no memory to ask its daemon");
+    if (request->socket[0] == '\0' && munge.get(context, OPT_SOCKET, &usual) == SUCCESS)
+        snprintf(request->socket, sizeof request->socket, "%s", usual);
+    munge.destroy(context);
+    if (access(request->socket, F_OK) == 0)
+        return 0;
+    return slu_fail(EOPNOTSUPP, "munge: no daemon is at %s: %s", request->socket,
+                    strerrordesc_np(errno));
 }
 
 static int seal(struct request *request, void *context)
@@ -142,7 +147,7 @@ static int converse(struct request *request)
 
     if (context == NULL)
         return slu_fail(ENOMEM, "munge: no memory to ask its daemon");
-    if (request->socket[0] != '\0' && munge.set(context, OPT_SOCKET, request->socket) != SUCCESS)
+    if (munge.set(context, OPT_SOCKET, request->socket) != SUCCESS)
         error = slu_fail(ENOMEM, "munge: the socket %s cannot be set", request->socket);
     if (error == 0)
         error = request->seal ? seal(request, context) : unseal(request, context);
@@ -153,13 +158,8 @@ static int converse(struct request *request)
 /* In a thread of its own. */
 static int run(struct slu_awaited *awaited)
 {
-    struct request *request = slu_container_of(awaited, struct request, awaited);
-    int error = load_library();
-
-    if (error < 0)
-        return error;
     slu_fd_go_apart();
-    return converse(request);
+    return converse(slu_container_of(awaited, struct request, awaited));
 }
 
 /* By the last who holds it, however it ended. */
@@ -173,10 +173,13 @@ static void wipe(struct slu_awaited *awaited)
 /* The caller's request, of which it gets the answer. */
 static int ask(struct request *asked, int64_t until)
 {
-    struct request *request = malloc(sizeof *request);
     int64_t limit = slu_after(DAEMON_TIME);
-    int error;
+    int error = find_daemon(asked);
+    struct request *request;
 
+    if (error < 0)
+        return error;
+    request = malloc(sizeof *request);
     if (request == NULL)
         return slu_fail(ENOMEM, "no memory to ask munge");
     *request = *asked;
@@ -197,7 +200,7 @@ static int ask(struct request *asked, int64_t until)
     return error;
 }
 
-/* 1: it is to be used, with this socket; 0: it is not; or -EINVAL. */
+/* 1: it is to be used, with this socket, or the usual one if it is empty; 0: not; or -EINVAL. */
 static int read_variable(struct request *request)
 {
     const char *value = NULL;
@@ -220,6 +223,7 @@ int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENT
     struct request request = {.seal = true};
     struct slu_text before, why;
     int used = read_variable(&request);
+    bool named = request.socket[0] != '\0';
     int error;
 
     if (used <= 0)
@@ -243,7 +247,7 @@ int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENT
         return error;
     slu_text_save(&why);
     /* Who names it means it; else it is not there, as on most hosts. */
-    if (request.socket[0] != '\0')
+    if (named)
         return slu_fail(error == -ENOMEM ? ENOMEM : EACCES, "%s; SLUICE_MUNGE names this socket",
                         why.bytes);
     slu_text_restore(&before);

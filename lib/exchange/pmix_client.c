@@ -17,10 +17,10 @@ int slu_pmix_begin(int64_t until)
 
 #else
 
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "base/library.h"
 
 /* Its so-version, and so its structs, have been the same since PMIx 3. */
 #define LIBRARY "libpmix.so.2"
@@ -31,23 +31,22 @@ int slu_pmix_begin(int64_t until)
  * between, and some servers then hold a fence without it.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic pid_t asker; /* the process that asked first, which alone takes the lock */
-static void *library;
+static _Atomic pid_t asker;           /* the process that asked first, which alone takes the lock */
+static bool loaded;                   /* for good, for it has threads */
 static bool client;                   /* it is there */
 static struct slu_awaited *beginning; /* PMIx_Init() under way */
 pmix_proc_t slu_pmix_self;
 _Atomic uint32_t slu_pmix_asking;
 struct slu_pmix_functions slu_pmix;
 
-static const struct {
-    const char *name;
-    void *function;
-} symbols[] = {
+static const struct slu_symbol symbols[] = {
     {"PMIx_Commit", &slu_pmix.commit},     {"PMIx_Error_string", &slu_pmix.error_string},
     {"PMIx_Fence_nb", &slu_pmix.fence_nb}, {"PMIx_Finalize", &slu_pmix.finalize},
     {"PMIx_Get", &slu_pmix.get},           {"PMIx_Init", &slu_pmix.init},
     {"PMIx_Put", &slu_pmix.put},
 };
+
+#define SYMBOLS (sizeof symbols / sizeof symbols[0])
 
 int slu_pmix_fail(const char *what, pmix_status_t status)
 {
@@ -60,30 +59,6 @@ int slu_pmix_fail(const char *what, pmix_status_t status)
     else if (status == PMIX_ERR_NOT_FOUND)
         error = EPROTO;
     return slu_fail(error, "PMIx: %s: %s (%d)", what, slu_pmix.error_string(status), status);
-}
-
-static int load_library(void)
-{
-    void *loaded;
-
-    if (library != NULL)
-        return 0;
-    slu_fd_guard();
-    loaded = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    slu_fd_unguard();
-    if (loaded == NULL)
-        return slu_fail(EOPNOTSUPP, "PMIx: %s", dlerror());
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-        void *found = dlsym(loaded, symbols[i].name);
-
-        if (found == NULL) {
-            dlclose(loaded);
-            return slu_fail(EOPNOTSUPP, "PMIx: %s has no %s", LIBRARY, symbols[i].name);
-        }
-        memcpy(symbols[i].function, &found, sizeof found);
-    }
-    library = loaded; /* for good, for it has threads */
-    return 0;
 }
 
 /*
@@ -123,8 +98,9 @@ static int start_init(void)
 {
     static bool registered;
     struct slu_awaited *awaited;
-    int error = load_library();
+    int error = loaded ? 0 : slu_library_load("PMIx", LIBRARY, symbols, SYMBOLS);
 
+    loaded = error == 0;
     if (error < 0)
         return error;
     awaited = calloc(1, sizeof *awaited);
