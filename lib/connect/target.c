@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -19,17 +20,20 @@ enum stage { STAGE_FIRST, STAGE_HEAD, STAGE_BODY, STAGE_READY, STAGE_REPLY, STAG
 
 void slu_target_init(struct slu_target *target, int epoll, uint64_t tag)
 {
+    memset(target, 0, sizeof *target);
     slu_dial_init(&target->dial, epoll, tag);
     target->chosen = SLU_DIAL_MOST;
-    target->stands = false;
-    target->other_means = target->other_version = 0;
 }
 
 void slu_target_end(struct slu_target *target)
 {
     slu_dial_end(&target->dial);
-    /* What was never used was never written, and may be many pages. */
-    slu_proof_forget(target->talks, target->dial.count * sizeof target->talks[0]);
+    for (uint32_t i = 0; i < target->dial.count; i++) {
+        if (target->talks[i] != NULL)
+            slu_proof_forget(&target->talks[i]->session, sizeof target->talks[i]->session);
+        free(target->talks[i]);
+        target->talks[i] = NULL;
+    }
 }
 
 static void fail(struct slu_target *target, uint32_t index, int error, const char *why)
@@ -50,13 +54,19 @@ static bool say(const struct slu_target *target, uint32_t index, const void *byt
 
 static void say_hello(struct slu_target *target, uint32_t index)
 {
-    struct slu_target_talk *talk = &target->talks[index];
+    struct slu_target_talk *talk = target->talks[index];
     uint32_t count = SLU_HEAD_BYTES + target->body_bytes;
     struct slu_head head = {.version = SLU_WORDS_VERSION,
                             .word = target->purpose,
                             .bytes = target->body_bytes,
                             .means = target->means};
 
+    if (talk == NULL)
+        talk = target->talks[index] = malloc(sizeof *talk);
+    if (talk == NULL) {
+        fail(target, index, ENOMEM, NULL);
+        return;
+    }
     talk->stage = STAGE_FIRST;
     talk->told = target->means == SLU_MEANS_NONE && target->dial.count == 1;
     talk->got = 0;
@@ -80,7 +90,7 @@ static void say_hello(struct slu_target *target, uint32_t index)
 /* More of what is wanted; 1: all is there, 0: not yet, -1: there will be no more. */
 static int hear(struct slu_target *target, uint32_t index, uint8_t *bytes)
 {
-    struct slu_target_talk *talk = &target->talks[index];
+    struct slu_target_talk *talk = target->talks[index];
 
     while (talk->got < talk->want) {
         ssize_t got = recv(target->dial.attempts[index].fd, bytes + talk->got,
@@ -128,7 +138,7 @@ static const char *means_words(const struct slu_target *target, uint32_t other)
 /* All of the head. */
 static bool check_head(struct slu_target *target, uint32_t index, const uint8_t *bytes)
 {
-    struct slu_target_talk *talk = &target->talks[index];
+    struct slu_target_talk *talk = target->talks[index];
 
     if (!slu_head_read(bytes, &talk->answer)) {
         fail(target, index, EPROTO, "what answers is no listener of sluice");
@@ -156,7 +166,7 @@ static void stand(struct slu_target *target, uint32_t index)
 /* A whole reply: a verdict, or that it comes later. */
 static enum slu_target_state judge(struct slu_target *target, uint32_t index, int word)
 {
-    struct slu_target_talk *talk = &target->talks[index];
+    struct slu_target_talk *talk = target->talks[index];
     bool due = talk->stage == STAGE_REPLY;
 
     if (word == SLU_WORD_DENIED && due) {
@@ -182,7 +192,7 @@ static enum slu_target_state judge(struct slu_target *target, uint32_t index, in
 
 static enum slu_target_state hear_reply(struct slu_target *target, uint32_t index)
 {
-    struct slu_target_talk *talk = &target->talks[index];
+    struct slu_target_talk *talk = target->talks[index];
     uint32_t count;
     int heard;
 
@@ -202,7 +212,7 @@ static enum slu_target_state hear_reply(struct slu_target *target, uint32_t inde
 enum slu_target_state slu_target_prove(struct slu_target *target)
 {
     uint32_t index = target->chosen;
-    struct slu_target_talk *talk = &target->talks[index];
+    struct slu_target_talk *talk = target->talks[index];
     uint8_t proof[SLU_PROOF_BYTES] = {0};
 
     slu_session_make(target->secret, target->secret_bytes, talk->said, talk->said_bytes,
@@ -225,8 +235,8 @@ enum slu_target_state slu_target_prove(struct slu_target *target)
 static bool may_choose(const struct slu_target *target, int64_t now)
 {
     return target->chosen == SLU_DIAL_MOST ||
-           (!target->stands && target->talks[target->chosen].stage == STAGE_REPLY &&
-            now - target->talks[target->chosen].since >= PROOF_TIME);
+           (!target->stands && target->talks[target->chosen]->stage == STAGE_REPLY &&
+            now - target->talks[target->chosen]->since >= PROOF_TIME);
 }
 
 static enum slu_target_state choose(struct slu_target *target, uint32_t index)
@@ -240,7 +250,7 @@ static enum slu_target_state choose(struct slu_target *target, uint32_t index)
 /* Answer and body: in turn the first bytes, the head and the body. */
 static enum slu_target_state hear_answer(struct slu_target *target, uint32_t index)
 {
-    struct slu_target_talk *talk = &target->talks[index];
+    struct slu_target_talk *talk = target->talks[index];
     uint8_t *answer = talk->said + talk->said_bytes;
     int heard;
 
@@ -272,9 +282,9 @@ enum slu_target_state slu_target_event(struct slu_target *target, uint32_t index
         say_hello(target, index);
         return SLU_TARGET_ON;
     }
-    if (target->talks[index].stage < STAGE_READY)
+    if (target->talks[index]->stage < STAGE_READY)
         return hear_answer(target, index);
-    if (target->talks[index].stage > STAGE_READY)
+    if (target->talks[index]->stage > STAGE_READY)
         return hear_reply(target, index);
     /* It waits for its turn, and has nothing to say but the end. */
     fail(target, index, ECONNRESET, "it hung up");
@@ -285,7 +295,7 @@ enum slu_target_state slu_target_event(struct slu_target *target, uint32_t index
 static enum slu_target_state look(struct slu_target *target, uint32_t index, int64_t now,
                                   int64_t *next)
 {
-    const struct slu_target_talk *talk = &target->talks[index];
+    const struct slu_target_talk *talk = target->talks[index];
     int64_t late;
 
     if (target->dial.attempts[index].state != SLU_DIAL_UP || talk->stage == STAGE_VERDICT)
@@ -332,7 +342,7 @@ void slu_target_pass(struct slu_target *target, int error, const char *why)
 
 const uint8_t *slu_target_answer(const struct slu_target *target, uint32_t *count)
 {
-    const struct slu_target_talk *talk = &target->talks[target->chosen];
+    const struct slu_target_talk *talk = target->talks[target->chosen];
 
     *count = talk->answer.bytes;
     return talk->said + talk->said_bytes - talk->answer.bytes;
@@ -340,7 +350,7 @@ const uint8_t *slu_target_answer(const struct slu_target *target, uint32_t *coun
 
 const uint8_t *slu_target_verdict(const struct slu_target *target, uint32_t *count)
 {
-    const struct slu_target_talk *talk = &target->talks[target->chosen];
+    const struct slu_target_talk *talk = target->talks[target->chosen];
 
     *count = talk->want - SLU_REPLY_BYTES;
     return talk->reply + SLU_REPLY_BYTES;
@@ -350,7 +360,7 @@ int slu_target_take(struct slu_target *target, struct slu_session *session)
 {
     int fd;
 
-    *session = target->talks[target->chosen].session;
+    *session = target->talks[target->chosen]->session;
     fd = slu_dial_take(&target->dial, target->chosen);
     slu_target_end(target);
     return fd;

@@ -35,7 +35,7 @@ enum slu_target_state {
     SLU_TARGET_HOPELESS    /* each address denies us, or is no listener of ours */
 };
 
-/* The struct is large. The user sets what is up to body before the first tick. */
+/* The user sets what is up to body before the first tick. */
 struct slu_target {
     struct slu_dial dial;
     enum slu_purpose purpose;
@@ -50,7 +50,7 @@ struct slu_target {
     bool stands;     /* chosen has proven itself, and nobody else is dialed any more */
     uint32_t other_means; /* of the last that differed; for words */
     uint32_t other_version;
-    struct slu_target_talk talks[SLU_DIAL_MOST];
+    struct slu_target_talk *talks[SLU_DIAL_MOST]; /* NULL: never up */
 };
 
 void slu_target_init(struct slu_target *target, int epoll, uint64_t tag);

@@ -28,9 +28,6 @@ struct search {
     struct slu_target target;
 };
 
-/* Talks, which are large, begin when an address is dialed. */
-#define SEARCH_HEAD (offsetof(struct search, target) + offsetof(struct slu_target, talks))
-
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -65,7 +62,7 @@ static int find_addresses(struct search *search)
 static int fail_wrong(const struct search *search, uint32_t index)
 {
     const struct slu_target *target = &search->target;
-    const struct slu_target_talk *talk = &target->talks[index];
+    const struct slu_target_talk *talk = target->talks[index];
     const struct tcp *tcp = search->tcp;
     uint32_t other = talk->answer.means, count;
 
@@ -239,32 +236,24 @@ static int dial(struct search *search)
 int slu_tcp_find_root(struct tcp *tcp, int64_t until)
 {
     struct tcp_hello hello = {.version = TCP_VERSION, .ranks = tcp->ranks, .rank = tcp->rank};
-    struct search *search = malloc(sizeof *search);
+    struct search search = {.tcp = tcp, .until = until, .epoll = slu_fd_epoll()};
+    struct slu_target *target = &search.target;
     int error;
 
-    if (search == NULL)
-        return slu_fail(ENOMEM, "no memory to look for rank 0");
-    memset(search, 0, SEARCH_HEAD);
-    search->tcp = tcp;
-    search->until = until;
-    search->epoll = slu_fd_epoll();
-    if (search->epoll < 0) {
-        free(search);
+    if (search.epoll < 0)
         return slu_fail(errno, "epoll_create1 failed");
-    }
     memcpy(hello.job, tcp->job, sizeof hello.job);
-    slu_tcp_hello_encode(&hello, search->hello);
-    slu_target_init(&search->target, search->epoll, 0);
-    search->target.purpose = SLU_PURPOSE_EXCHANGE;
-    search->target.means = tcp->means;
-    search->target.ask = tcp->means == TCP_MEANS_MUNGE;
-    search->target.secret = tcp->secret.bytes;
-    search->target.secret_bytes = tcp->secret.count;
-    search->target.body = search->hello;
-    search->target.body_bytes = sizeof search->hello;
-    error = dial(search);
-    slu_target_end(&search->target);
-    slu_fd_close(search->epoll);
-    free(search);
+    slu_tcp_hello_encode(&hello, search.hello);
+    slu_target_init(target, search.epoll, 0);
+    target->purpose = SLU_PURPOSE_EXCHANGE;
+    target->means = tcp->means;
+    target->ask = tcp->means == TCP_MEANS_MUNGE;
+    target->secret = tcp->secret.bytes;
+    target->secret_bytes = tcp->secret.count;
+    target->body = search.hello;
+    target->body_bytes = sizeof search.hello;
+    error = dial(&search);
+    slu_target_end(target);
+    slu_fd_close(search.epoll);
     return error;
 }

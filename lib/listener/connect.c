@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -21,7 +20,7 @@ struct call {
     struct sluice_connect_attr options;
     struct slu_joint *joint;
     struct slu_secret secret;
-    struct slu_target *target;
+    struct slu_target target;
     struct slu_passage passage;
     int epoll;
     uint8_t body[SLU_CONNECT_HEAD + SLUICE_PRIVATE_DATA_BYTES];
@@ -60,7 +59,7 @@ static int find(struct call *call)
     count = slu_where_list(list, addresses, SLU_DIAL_MOST);
     freeaddrinfo(list);
     for (uint32_t i = 0; i < count; i++)
-        slu_dial_add(&call->target->dial, &addresses[i]);
+        slu_dial_add(&call->target.dial, &addresses[i]);
     return count > 0 ? 0 : slu_fail(ENOENT, "%.128s has no address of IP", call->name);
 }
 
@@ -78,7 +77,7 @@ static uint32_t make_body(const struct call *call, uint8_t *body)
 
 static int start(struct call *call)
 {
-    struct slu_target *target;
+    struct slu_target *target = &call->target;
     int error = slu_listener_secret(call->options.secret_file, &call->secret);
 
     if (error < 0)
@@ -86,9 +85,6 @@ static int start(struct call *call)
     call->epoll = slu_fd_epoll();
     if (call->epoll < 0)
         return slu_fail(errno, "no descriptor to connect: %s", strerrordesc_np(errno));
-    target = call->target = calloc(1, sizeof *call->target);
-    if (target == NULL)
-        return slu_fail(ENOMEM, "no memory to connect");
     slu_target_init(target, call->epoll, 0);
     target->purpose = SLU_PURPOSE_CONNECT;
     target->means = call->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
@@ -113,12 +109,12 @@ static int milliseconds(int64_t until)
 static int fail_target(const struct call *call, bool late)
 {
     char why[220], text[SLU_ADDRESS_TEXT];
-    int error = slu_target_explain(call->target, why, sizeof why);
+    int error = slu_target_explain(&call->target, why, sizeof why);
 
-    if (late && call->target->stands)
+    if (late && call->target.stands)
         return slu_fail(
             ETIMEDOUT, "%.64s (%s) did not let us in before the deadline", call->name,
-            slu_address_text(&call->target->dial.attempts[call->target->chosen].address, text));
+            slu_address_text(&call->target.dial.attempts[call->target.chosen].address, text));
     return slu_fail(late ? ETIMEDOUT : -error, "cannot connect to %.64s: %s", call->name, why);
 }
 
@@ -127,7 +123,7 @@ static int fail_refused(const struct call *call)
 {
     char text[SLU_PASSAGE_TEXT];
     uint32_t count;
-    const uint8_t *body = slu_target_verdict(call->target, &count);
+    const uint8_t *body = slu_target_verdict(&call->target, &count);
 
     slu_passage_clean(text, body, count);
     return slu_fail(ECONNREFUSED, "%.64s refused us%s%.220s", call->name, count > 0 ? ": " : "",
@@ -152,7 +148,7 @@ static int go_on(const struct call *call, enum slu_target_state state)
 /* Until somebody lets us in: 0, or why not. */
 static int dial(struct call *call)
 {
-    struct slu_target *target = call->target;
+    struct slu_target *target = &call->target;
     int result;
 
     do {
@@ -173,7 +169,7 @@ static int dial(struct call *call)
 static int keep_private_data(const struct call *call)
 {
     uint32_t count;
-    const uint8_t *body = slu_target_verdict(call->target, &count);
+    const uint8_t *body = slu_target_verdict(&call->target, &count);
 
     if (count > SLUICE_PRIVATE_DATA_BYTES)
         return slu_fail(EPROTO, "the listener says %u bytes of private data", count);
@@ -191,9 +187,7 @@ static void clean_up(struct call *call)
     slu_text_save(&text);
     if (call->passage.fd >= 0)
         slu_fd_close(call->passage.fd);
-    if (call->target != NULL)
-        slu_target_end(call->target);
-    free(call->target);
+    slu_target_end(&call->target);
     if (call->epoll >= 0)
         slu_fd_close(call->epoll);
     slu_secret_forget(&call->secret);
@@ -223,7 +217,7 @@ static int connect_joint(const char *name, const struct sluice_connect_attr *giv
     if (error == 0)
         error = keep_private_data(&call);
     if (error == 0) {
-        call.passage.fd = slu_target_take(call.target, &call.passage.session);
+        call.passage.fd = slu_target_take(&call.target, &call.passage.session);
         error = slu_joint_connect(joint, &call.passage);
     } else {
         slu_joint_undo(joint);
