@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <limits.h>
 #include <time.h>
 
 int64_t slu_now(void)
@@ -21,4 +22,17 @@ int64_t slu_after(int64_t relative)
         return SLUICE_FOREVER;
     now = slu_now();
     return relative < SLUICE_FOREVER - now ? now + relative : SLUICE_FOREVER;
+}
+
+int slu_milliseconds(int64_t until)
+{
+    int64_t left;
+
+    if (until == SLUICE_FOREVER)
+        return -1;
+    left = until - slu_now();
+    if (left <= 0)
+        return 0;
+    left = (left + 999999) / 1000000;
+    return left < INT_MAX ? (int)left : INT_MAX;
 }

@@ -10,5 +10,7 @@
 int64_t slu_now(void);
 /* A relative time as an absolute one. */
 int64_t slu_after(int64_t relative);
+/* From now until then in milliseconds, rounded up, for poll(2); -1: for ever. */
+int slu_milliseconds(int64_t until);
 
 #endif

@@ -31,7 +31,7 @@ static int fail_gone(const struct pmi_talk *talk)
 int slu_pmi_await(const struct pmi_talk *talk, short events)
 {
     struct pollfd pollfd = {.fd = talk->fd, .events = events};
-    int wait = slu_tcp_milliseconds(talk->until);
+    int wait = slu_milliseconds(talk->until);
     int ready = poll(&pollfd, 1, wait);
 
     if (ready < 0 && errno != EINTR)

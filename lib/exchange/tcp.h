@@ -124,8 +124,6 @@ int slu_tcp_link_step(struct tcp_link *link, int64_t until);
 int slu_tcp_transfer(struct tcp_link *link, int64_t until);
 /* Tells epoll what it waits for now. */
 int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data);
-/* Milliseconds for poll(2), rounded up; -1: for ever. */
-int slu_tcp_milliseconds(int64_t until);
 
 /* What comes next of another rank, as rank 0 sees it. */
 enum tcp_stage {

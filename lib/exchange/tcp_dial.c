@@ -225,7 +225,7 @@ static int dial(struct search *search)
         if (result <= 0)
             return result;
         next = target->chosen == SLU_DIAL_MOST ? earlier(next, search->names_at) : next;
-        count = epoll_wait(search->epoll, events, EVENTS, slu_tcp_milliseconds(next));
+        count = epoll_wait(search->epoll, events, EVENTS, slu_milliseconds(next));
         for (int i = 0; i < count && result > 0; i++)
             result = go_on(search, slu_target_event(target, (uint32_t)events[i].data.u64));
         if (result <= 0)

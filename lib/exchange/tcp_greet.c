@@ -329,7 +329,7 @@ static int greet(struct greeting *greeting, int64_t until)
     while (!is_complete(greeting)) {
         bool busy = greeting->held_count > 0 || slu_acceptor_is_busy(acceptor);
         int64_t soon = slu_after(PAUSE_TIME);
-        int count = look(greeting, slu_tcp_milliseconds(busy && soon < until ? soon : until));
+        int count = look(greeting, slu_milliseconds(busy && soon < until ? soon : until));
         bool over = slu_now() >= until || tcp->interrupted > 0;
 
         /* Who is at the door is not missing, however late we look. */

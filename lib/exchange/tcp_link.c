@@ -2,7 +2,6 @@
 /* A connection, which takes and gives what the socket does, and never blocks. */
 #include "config.h"
 
-#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -96,23 +95,10 @@ int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data)
     return 0;
 }
 
-int slu_tcp_milliseconds(int64_t until)
-{
-    int64_t left;
-
-    if (until == SLUICE_FOREVER)
-        return -1;
-    left = until - slu_now();
-    if (left <= 0)
-        return 0;
-    left = (left + 999999) / 1000000;
-    return left < INT_MAX ? (int)left : INT_MAX;
-}
-
 int slu_tcp_link_step(struct tcp_link *link, int64_t until)
 {
     struct pollfd pollfd = {.fd = link->fd};
-    int wait = slu_tcp_milliseconds(until);
+    int wait = slu_milliseconds(until);
     int ready, error;
 
     pollfd.events = (short)((link->want > 0 ? POLLIN : 0) | (link->out_count > 0 ? POLLOUT : 0));

@@ -141,7 +141,7 @@ static int serve_all(struct tcp *tcp, const struct round *round)
 {
     while (!is_over(tcp)) {
         struct epoll_event events[EVENTS];
-        int wait = slu_tcp_milliseconds(round->call->until);
+        int wait = slu_milliseconds(round->call->until);
         int count = epoll_wait(tcp->epoll, events, EVENTS, wait);
         int error = 0;
 

@@ -2,7 +2,6 @@
 /* The side that dials. */
 #include "config.h"
 
-#include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -96,16 +95,6 @@ static int start(struct call *call)
     return find(call);
 }
 
-static int milliseconds(int64_t until)
-{
-    int64_t left;
-
-    if (until == SLUICE_FOREVER)
-        return -1;
-    left = (until - slu_now() + 999999) / 1000000;
-    return left <= 0 ? 0 : left < INT_MAX ? (int)left : INT_MAX;
-}
-
 static int fail_target(const struct call *call, bool late)
 {
     char why[220], text[SLU_ADDRESS_TEXT];
@@ -159,7 +148,7 @@ static int dial(struct call *call)
         result = go_on(call, slu_target_tick(target, slu_now(), &next));
         if (result > 0 && slu_now() >= call->passage.until)
             result = fail_target(call, true);
-        count = result > 0 ? epoll_wait(call->epoll, events, EVENTS, milliseconds(next)) : 0;
+        count = result > 0 ? epoll_wait(call->epoll, events, EVENTS, slu_milliseconds(next)) : 0;
         for (int i = 0; i < count && result > 0; i++)
             result = go_on(call, slu_target_event(target, (uint32_t)events[i].data.u64));
     } while (result > 0);

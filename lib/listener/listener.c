@@ -4,7 +4,6 @@
 
 #include "listener/listener.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -190,23 +189,10 @@ static void handle(struct sluice_listener *listener, uint64_t data)
     }
 }
 
-static int milliseconds(int64_t until)
-{
-    int64_t left;
-
-    if (until == SLUICE_FOREVER)
-        return -1;
-    left = until - slu_now();
-    if (left <= 0)
-        return 0;
-    left = (left + 999999) / 1000000;
-    return left < INT_MAX ? (int)left : INT_MAX;
-}
-
 void slu_listener_progress(struct sluice_listener *listener, int64_t until)
 {
     struct epoll_event events[EVENTS];
-    int count = epoll_wait(listener->epoll, events, EVENTS, milliseconds(until));
+    int count = epoll_wait(listener->epoll, events, EVENTS, slu_milliseconds(until));
 
     for (int i = 0; i < count; i++)
         handle(listener, events[i].data.u64);

@@ -3,7 +3,6 @@
 
 #include "listener/passage.h"
 
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,13 +40,11 @@ static int await(struct slu_passage *passage, short events)
     bool listens = passage->listener != NULL && passage->listener->magic == SLU_MAGIC_LISTENER;
     struct pollfd fds[2] = {{.fd = passage->fd, .events = events},
                             {.fd = listens ? passage->listener->epoll : -1, .events = POLLIN}};
-    int64_t now = slu_now();
-    int64_t left =
-        passage->until == SLUICE_FOREVER ? -1 : (passage->until - now + 999999) / 1000000;
+    int left = slu_milliseconds(passage->until);
 
-    if (now >= passage->until)
+    if (left == 0)
         return fail_late();
-    if (poll(fds, 2, left < INT_MAX ? (int)left : INT_MAX) > 0 && fds[1].revents != 0)
+    if (poll(fds, 2, left) > 0 && fds[1].revents != 0)
         return slu_passage_drive(passage);
     return 0;
 }
