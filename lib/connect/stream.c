@@ -17,20 +17,33 @@
 /* An address that swallows everything is given up after 7 s, not the system's 2 minutes. */
 #define SYN_RETRIES 2
 
-enum slu_talk_state slu_talk_hear(struct slu_talk *talk)
+int slu_stream_hear(int fd, uint8_t **bytes, size_t *count)
 {
-    while (talk->got < talk->want) {
-        ssize_t got = recv(talk->fd, talk->bytes + talk->got, talk->want - talk->got, MSG_DONTWAIT);
+    while (*count > 0) {
+        ssize_t got = recv(fd, *bytes, *count, MSG_DONTWAIT);
 
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0 && errno == EAGAIN)
-            return SLU_TALK_MORE;
-        if (got <= 0)
-            return SLU_TALK_ENDED;
-        talk->got += (uint32_t)got;
+        if (got < 0)
+            return errno == EAGAIN ? 0 : -errno;
+        if (got == 0)
+            return -ECONNRESET;
+        *bytes += got;
+        *count -= (size_t)got;
     }
-    return SLU_TALK_WHOLE;
+    return 0;
+}
+
+enum slu_talk_state slu_talk_hear(struct slu_talk *talk)
+{
+    uint8_t *at = talk->bytes + talk->got;
+    size_t left = talk->want - talk->got;
+    int error = slu_stream_hear(talk->fd, &at, &left);
+
+    talk->got = talk->want - (uint32_t)left;
+    if (error < 0)
+        return SLU_TALK_ENDED;
+    return left > 0 ? SLU_TALK_MORE : SLU_TALK_WHOLE;
 }
 
 static bool say(int fd, const void *bytes, uint32_t count, int flags)
@@ -133,6 +146,15 @@ int slu_stream_listen_again(const struct slu_address *address)
             setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     }
     return listen_at(fd, (struct sockaddr *)&storage, length);
+}
+
+int slu_stream_listen_all(uint16_t port)
+{
+    int fd = slu_stream_listen_again(&(struct slu_address){6, port, {0}});
+
+    if (fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL)
+        return fd;
+    return slu_stream_listen_again(&(struct slu_address){4, port, {0}});
 }
 
 int slu_stream_listen_here(uint64_t listener)

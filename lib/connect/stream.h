@@ -22,6 +22,12 @@ struct slu_talk {
     uint8_t bytes[SLU_TALK_BYTES];
 };
 
+/*
+ * What is there, up to *count bytes, by which both are moved on: 0, whether or not that was
+ * all; or a negative errno, and there will be no more.
+ */
+int slu_stream_hear(int fd, uint8_t **bytes, size_t *count);
+
 /* SLU_TALK_MORE: not all of it yet. SLU_TALK_ENDED: there will be no more. */
 enum slu_talk_state { SLU_TALK_MORE, SLU_TALK_WHOLE, SLU_TALK_ENDED };
 enum slu_talk_state slu_talk_hear(struct slu_talk *talk);
@@ -36,6 +42,8 @@ void slu_talk_close(struct slu_talk *talk);
 int slu_stream_listen(const struct slu_address *address, bool ipv6);
 /* At a port that may have been used a moment ago; [::] is of both families. */
 int slu_stream_listen_again(const struct slu_address *address);
+/* The same at all addresses, of IPv4 alone where there is no IPv6. */
+int slu_stream_listen_all(uint16_t port);
 int slu_stream_listen_here(uint64_t listener); /* a Unix socket of that name */
 uint16_t slu_stream_port(int fd);
 /* Begins to connect: a socket, or a negative errno; -EAGAIN: the other has no room now. */

@@ -91,20 +91,12 @@ static void say_hello(struct slu_target *target, uint32_t index)
 static int hear(struct slu_target *target, uint32_t index, uint8_t *bytes)
 {
     struct slu_target_talk *talk = target->talks[index];
+    uint8_t *at = bytes + talk->got;
+    size_t left = talk->want - talk->got;
+    int error = slu_stream_hear(target->dial.attempts[index].fd, &at, &left);
 
-    while (talk->got < talk->want) {
-        ssize_t got = recv(target->dial.attempts[index].fd, bytes + talk->got,
-                           talk->want - talk->got, MSG_DONTWAIT);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0 && errno == EAGAIN)
-            return 0;
-        if (got <= 0)
-            return -1;
-        talk->got += (uint32_t)got;
-    }
-    return 1;
+    talk->got = talk->want - (uint32_t)left;
+    return error < 0 ? -1 : left == 0;
 }
 
 /* The first 16 bytes of an answer: whether there can be more. */

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "connect/stream.h"
 #include "exchange/pmi.h"
 #include "exchange/tcp.h"
 
@@ -208,17 +209,13 @@ static bool all_are_here(uint32_t ranks)
 static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port)
 {
     struct slu_where place = {.port = "0"};
-    struct sockaddr_storage storage = {0};
-    socklen_t length = sizeof storage;
 
     /* A name stands for all addresses. */
     snprintf(place.host, sizeof place.host, here ? "127.0.0.1" : "this-host");
     launch->listener = slu_tcp_listen(&place, NULL);
     if (launch->listener < 0)
         return launch->listener;
-    if (getsockname(launch->listener, (struct sockaddr *)&storage, &length) != 0)
-        return slu_fail(errno, "getsockname failed");
-    *port = slu_address_of((struct sockaddr *)&storage).port;
+    *port = slu_stream_port(launch->listener);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "connect/stream.h"
 #include "exchange/tcp.h"
 
 void slu_tcp_link_open(struct tcp_link *link, int fd, const struct slu_address *peer)
@@ -65,19 +66,7 @@ int slu_tcp_link_send(struct tcp_link *link)
 
 int slu_tcp_link_receive(struct tcp_link *link)
 {
-    while (link->want > 0) {
-        ssize_t got = recv(link->fd, link->in, link->want, MSG_DONTWAIT);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return errno == EAGAIN ? 0 : -errno;
-        if (got == 0)
-            return -ECONNRESET;
-        link->in += got;
-        link->want -= (size_t)got;
-    }
-    return 0;
+    return slu_stream_hear(link->fd, &link->in, &link->want);
 }
 
 int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data)

@@ -13,29 +13,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "connect/dial.h"
+#include "connect/stream.h"
 #include "exchange/tcp.h"
 
-#define BACKLOG 4096
-/* For what is only to make a text better. */
+/* For localhost; and for what is only to make a text better. */
 #define NAME_TIME SLUICE_S(1)
-
-static int bind_one(const struct addrinfo *info)
-{
-    int one = 1, zero = 0;
-    int fd = slu_fd_stream(info->ai_family);
-    int error;
-
-    if (fd < 0)
-        return -errno;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (info->ai_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
-    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    error = -errno;
-    slu_fd_close(fd);
-    return error;
-}
 
 /*
  * A name is for the others to find us by; on this host it often means a loopback
@@ -47,26 +30,6 @@ static bool is_for_all(const char *host)
 
     return inet_pton(AF_INET, host, address) != 1 && inet_pton(AF_INET6, host, address) != 1 &&
            strchr(host, '%') == NULL && strcmp(host, "localhost") != 0;
-}
-
-/* The first address of the list that can be bound. */
-static int bind_any(const char *host, const char *port, int family)
-{
-    struct addrinfo hints = {
-        .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *list;
-    int fd = -EADDRNOTAVAIL;
-    int error = slu_fd_find_addresses(host, port, &hints, &list);
-
-    if (error != 0)
-        return error == EAI_MEMORY ? -ENOMEM : -EADDRNOTAVAIL;
-    for (const struct addrinfo *info = list; info != NULL && fd < 0; info = info->ai_next) {
-        fd = bind_one(info);
-        if (fd == -EADDRINUSE)
-            break;
-    }
-    freeaddrinfo(list);
-    return fd;
 }
 
 /* What is left is a root that is not on this host, or a port that is not ours to have. */
@@ -101,17 +64,29 @@ const char *slu_tcp_name_error(const struct slu_where *place)
     return error == -ENOENT ? why : NULL;
 }
 
+/* The first of its addresses that can be had. */
+static int listen_at(const struct slu_where *place)
+{
+    struct slu_address addresses[SLU_DIAL_MOST];
+    struct addrinfo *list;
+    const char *why;
+    int error = slu_where_find(place, slu_after(NAME_TIME), &list, &why), fd = -EADDRNOTAVAIL;
+    uint32_t count;
+
+    if (error < 0)
+        return error == -ENOMEM ? error : -EADDRNOTAVAIL;
+    count = slu_where_list(list, addresses, SLU_DIAL_MOST);
+    freeaddrinfo(list);
+    for (uint32_t i = 0; i < count && fd < 0 && fd != -EADDRINUSE; i++)
+        fd = slu_stream_listen_again(&addresses[i]);
+    return fd;
+}
+
 int slu_tcp_listen(const struct slu_where *place, const char *source)
 {
-    int fd;
+    int fd = is_for_all(place->host) ? slu_stream_listen_all((uint16_t)atoi(place->port))
+                                     : listen_at(place);
 
-    if (is_for_all(place->host)) {
-        fd = bind_any(NULL, place->port, AF_INET6);
-        if (fd < 0 && fd != -EADDRINUSE)
-            fd = bind_any(NULL, place->port, AF_INET);
-    } else {
-        fd = bind_any(place->host, place->port, AF_UNSPEC);
-    }
     return fd < 0 ? fail_listen(place, -fd, source) : fd;
 }
 

@@ -117,20 +117,17 @@ static uint32_t find_addresses(const struct slu_where *where, struct slu_address
 /* The sockets: how many, or an error with a text. */
 static int listen_where(const char *address, int *fds)
 {
-    struct slu_address addresses[SLU_LISTENERS] = {{6, 0, {0}}};
+    struct slu_address addresses[SLU_LISTENERS];
     struct slu_where where;
-    uint32_t count = 1;
+    uint32_t count;
     int bound;
 
     if (address == NULL || slu_where_parse(address, SLU_WHERE_LISTEN, &where) < 0)
         return slu_misuse(EINVAL, "address \"%.128s\" is not host:port, [1:2::3]:port or :port",
                           address != NULL ? address : "NULL");
     if (where.host[0] == '\0') {
-        addresses[0].port = (uint16_t)atoi(where.port);
-        bound = bind_where(addresses, 1, fds);
-        addresses[0].family = 4;
-        if (bound == -EAFNOSUPPORT || bound == -EADDRNOTAVAIL)
-            bound = bind_where(addresses, 1, fds);
+        fds[0] = slu_stream_listen_all((uint16_t)atoi(where.port));
+        bound = fds[0] < 0 ? fds[0] : 1;
     } else {
         count = find_addresses(&where, addresses);
         if (count == 0)

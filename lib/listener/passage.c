@@ -73,16 +73,10 @@ static int hear_all(struct slu_passage *passage, uint8_t *bytes, size_t count)
     int error = 0;
 
     while (count > 0 && error == 0) {
-        ssize_t got = recv(passage->fd, bytes, count, MSG_DONTWAIT);
-
-        if (got > 0) {
-            bytes += got;
-            count -= (size_t)got;
-        } else if (got < 0 && errno == EAGAIN) {
+        if (slu_stream_hear(passage->fd, &bytes, &count) < 0)
+            return fail_gone();
+        if (count > 0)
             error = await(passage, POLLIN);
-        } else if (got == 0 || errno != EINTR) {
-            error = fail_gone();
-        }
     }
     return error;
 }
