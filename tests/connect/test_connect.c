@@ -204,6 +204,19 @@ TEST(who_comes_is_told)
     pair_close(&pair);
 }
 
+/* A client that wants so many new peers of a multichannel comes. */
+static struct sluice_incoming *meet(struct client *client, struct sluice_listener *listener,
+                                    struct sluice_multichannel *into, uint32_t count)
+{
+    client_init(client, listener, NULL, "");
+    client->into = into;
+    client->count = count;
+    client_start(client);
+    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
+    require(incoming != NULL, "%s", sluice_last_error());
+    return incoming;
+}
+
 /* Peers of a multichannel on both sides, one at a time and several at once. */
 TEST(many_at_once, .times = 3)
 {
@@ -220,12 +233,7 @@ TEST(many_at_once, .times = 3)
         require(all[i] != NULL, "%s", sluice_last_error());
     }
     for (int round = 0; round < 2; round++) {
-        client_init(&client, listener, NULL, "");
-        client.into = all[1];
-        client.count = count;
-        client_start(&client);
-        struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
-        require(incoming != NULL, "%s", sluice_last_error());
+        struct sluice_incoming *incoming = meet(&client, listener, all[1], count);
         require_ok(sluice_incoming_accept_into(incoming, all[0], NULL, DEADLINE, peers, count));
         client_join(&client, 0);
         for (uint32_t i = 0; i < count; i++) {
@@ -235,12 +243,7 @@ TEST(many_at_once, .times = 3)
         }
     }
     /* One that is refused leaves no peer, and an event loop nothing to do. */
-    client_init(&client, listener, NULL, "");
-    client.into = all[1];
-    client.count = count;
-    client_start(&client);
-    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
-    require(incoming != NULL, "%s", sluice_last_error());
+    struct sluice_incoming *incoming = meet(&client, listener, all[1], count);
     require_error(sluice_incoming_accept_into(incoming, all[0], NULL, DEADLINE, peers, count + 1),
                   -EINVAL, "are wanted");
     client_join(&client, -ECONNREFUSED);
