@@ -154,6 +154,7 @@ int slu_soft_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
     qp->peer_max_reads = peer_reads < qp->attr.read_depth ? peer_reads : qp->attr.read_depth;
     qp->peer_qpn = remote->qpn;
     qp->wire = same ? &slu_soft_wire_self : &slu_soft_wire_tcp;
+    qp->level = same ? SLUICE_LEVEL_MEMORY : SLUICE_LEVEL_TCP;
     if (!slu_soft_in_error(qp)) {
         memcpy(qp->peer_nonce, remote->soft.nonce, sizeof(qp->peer_nonce));
         atomic_store_explicit(&qp->state, SLU_QP_CONNECTED, memory_order_release);

@@ -53,7 +53,7 @@ void slu_soft_qp_query(const struct slu_qp *base, struct sluice_channel_info *in
     info->qpn = qp->qpn;
     if (qp->wire == NULL)
         return;
-    info->level = qp->wire == &slu_soft_wire_tcp ? SLUICE_LEVEL_TCP : SLUICE_LEVEL_MEMORY;
+    info->level = qp->level;
     info->remote_qpn = qp->peer_qpn;
     info->read_depth = qp->max_reads;
     info->remote_read_depth = qp->peer_max_reads;

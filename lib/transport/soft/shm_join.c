@@ -91,7 +91,7 @@ static void begin_sharing(struct soft_tcp *tcp)
     tcp->shm->stage = SHM_ON;
     tcp->shared = true;
     cq->shared++;
-    tcp->qp->wire = &slu_soft_wire_shm;
+    tcp->qp->level = SLUICE_LEVEL_MEMORY;
     slu_log(SLUICE_LOG_DEBUG, "queue pair %u: shared memory with its peer", tcp->qp->qpn);
     slu_soft_shm_heat(tcp);
 }

@@ -170,7 +170,6 @@ struct soft_ring {
  * its CQ.
  */
 struct soft_wire {
-    const char *name;
     /* Connects. The queue pair is connected already. Negative errno: it failed. */
     int (*start)(struct soft_qp *qp, const struct slu_endpoint *remote);
     /* Requests were posted. */
@@ -191,7 +190,6 @@ struct soft_wire {
 
 extern const struct soft_wire slu_soft_wire_self;
 extern const struct soft_wire slu_soft_wire_tcp;
-extern const struct soft_wire slu_soft_wire_shm; /* once both sides share memory */
 
 struct soft_qp {
     struct slu_qp base;
@@ -201,6 +199,7 @@ struct soft_qp {
     struct soft_ring sends;
     struct soft_ring receives;
     const struct soft_wire *wire; /* NULL until connected */
+    uint32_t level;               /* enum sluice_transport_level: what carries the frames */
     uint32_t cause;               /* in error: status of the oldest unfinished send */
     bool caused;                  /* it has been given */
     bool recv_closed;             /* self: the peer has failed, its requests go back */

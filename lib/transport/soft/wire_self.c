@@ -448,7 +448,6 @@ static void destroy_self(struct soft_qp *qp)
 }
 
 const struct soft_wire slu_soft_wire_self = {
-    .name = "self",
     .start = start_self,
     .push = push_self,
     .ask = ask_self,

@@ -323,18 +323,6 @@ bool slu_soft_tcp_poll(struct soft_tcp *tcp)
 }
 
 const struct soft_wire slu_soft_wire_tcp = {
-    .name = "tcp",
-    .start = start_tcp,
-    .push = push_requests,
-    .ask = ask_tcp,
-    .receives = announce_receives,
-    .stop = stop_tcp,
-    .destroy = destroy_tcp,
-};
-
-/* The same, but for what carries the frames. */
-const struct soft_wire slu_soft_wire_shm = {
-    .name = "shm",
     .start = start_tcp,
     .push = push_requests,
     .ask = ask_tcp,
