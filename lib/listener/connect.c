@@ -47,9 +47,11 @@ static int find(struct call *call)
     uint32_t count;
     int error;
 
-    if (call->name == NULL || slu_where_parse(call->name, 0, &where) < 0)
-        return slu_misuse(EINVAL, "address \"%.128s\" is not host:port, or [1:2::3]:port for IPv6",
-                          call->name != NULL ? call->name : "NULL");
+    if (call->name == NULL)
+        return slu_misuse(EINVAL, "address must not be NULL");
+    if (slu_where_parse(call->name, 0, &where) < 0)
+        return slu_fail(EINVAL, "address \"%.128s\" is not host:port, or [1:2::3]:port for IPv6",
+                        call->name);
     error = slu_where_find(&where, call->passage.until, &list, &why);
     if (error < 0 && why != NULL)
         return slu_fail(-error, "cannot connect to %.128s: %s", call->name, why);

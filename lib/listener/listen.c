@@ -122,9 +122,11 @@ static int listen_where(const char *address, int *fds)
     uint32_t count;
     int bound;
 
-    if (address == NULL || slu_where_parse(address, SLU_WHERE_LISTEN, &where) < 0)
-        return slu_misuse(EINVAL, "address \"%.128s\" is not host:port, [1:2::3]:port or :port",
-                          address != NULL ? address : "NULL");
+    if (address == NULL)
+        return slu_misuse(EINVAL, "address must not be NULL");
+    if (slu_where_parse(address, SLU_WHERE_LISTEN, &where) < 0)
+        return slu_fail(EINVAL, "address \"%.128s\" is not host:port, [1:2::3]:port or :port",
+                        address);
     if (where.host[0] == '\0') {
         fds[0] = slu_stream_listen_all((uint16_t)atoi(where.port));
         bound = fds[0] < 0 ? fds[0] : 1;

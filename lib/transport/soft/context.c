@@ -18,7 +18,7 @@
 static int parse_listen(const struct sluice_context_attr *attr, struct slu_address *listen)
 {
     const char *text = attr->address;
-    const char *source = "address";
+    const char *source = "sluice_context_attr.address";
     if (text == NULL) {
         text = slu_env_value(SLU_ENV_TCP_ADDRESS);
         source = slu_env_name(SLU_ENV_TCP_ADDRESS);

@@ -66,6 +66,17 @@ static struct sluice_incoming *somebody(struct world *world)
 
 /* Mistakes. */
 
+int null_address_to_listen(struct world *world)
+{
+    (void)world;
+    return result_of(CALL(sluice_listen)(NULL, &open_door));
+}
+
+int null_address_to_connect(struct world *world)
+{
+    return result_of(CALL(sluice_connect)(NULL, world->sides.pds[0], NULL, &no_secret, DEADLINE));
+}
+
 int null_listener(struct world *world)
 {
     (void)world;
@@ -194,18 +205,6 @@ int too_many_to_connect(struct world *world)
                                      SLUICE_CONNECT_MOST + 1);
 }
 
-int no_port_to_listen(struct world *world)
-{
-    (void)world;
-    return result_of(CALL(sluice_listen)("127.0.0.1", &open_door));
-}
-
-int no_port_to_connect(struct world *world)
-{
-    return result_of(
-        CALL(sluice_connect)("::1:5", world->sides.pds[0], NULL, &no_secret, DEADLINE));
-}
-
 /* The same number each time, which the text has. */
 static int listen_with(int fd)
 {
@@ -256,6 +255,17 @@ int secret_too_short(struct world *world)
 {
     (void)world;
     return listen_with_secret("short", 0600);
+}
+
+int no_port_to_listen(struct world *world)
+{
+    (void)world;
+    return result_of(sluice_listen("127.0.0.1", &open_door));
+}
+
+int no_port_to_connect(struct world *world)
+{
+    return result_of(sluice_connect("::1:5", world->sides.pds[0], NULL, &no_secret, DEADLINE));
 }
 
 int port_in_use(struct world *world)

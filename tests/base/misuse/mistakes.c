@@ -324,7 +324,6 @@ static int foreign_handle(struct world *world)
 #define NO_PEER "a peer that does not exist"
 #define NO_MEMORY "memory to register that has no bytes, or wraps"
 #define NO_OLD_VALUE "an old value that is not 8 bytes, aligned to 8"
-#define NO_ADDRESS "an address that is not a host and a port"
 #define NO_LISTENER "a file descriptor of no TCP socket that listens"
 #define NO_SCOPE "what is no scope, or only left to end"
 #define SCOPE_OPEN "a second scope, or a call that an open scope forbids"
@@ -360,6 +359,8 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_NULL, "endpoints NULL", null_node_endpoints},
     {"EINVAL", IS_NULL, "handshake endpoints", null_node_handshake},
     {"EINVAL", IS_NULL, "not a listener", null_listener},
+    {"EINVAL", IS_NULL, "address", null_address_to_listen},
+    {"EINVAL", IS_NULL, "address", null_address_to_connect},
     {"EINVAL", IS_NULL, "not an incoming connection", null_incoming},
     {"EINVAL", IS_NULL, "multichannel NULL", null_multichannel_to_connect},
     {"EINVAL", IS_NULL, "peers NULL", null_peers_to_accept},
@@ -469,8 +470,6 @@ const struct mistake misuses[] = {
     {"EINVAL", PEERS_OF_NODE, "belongs to a node ranks", remove_from_multichannel_of_node},
     {"EINVAL", "the exchange of a node that did not open it", "did not open its exchange",
      exchange_of_node_without},
-    {"EINVAL", NO_ADDRESS, "127.0.0.1 host:port", no_port_to_listen},
-    {"EINVAL", NO_ADDRESS, "::1:5 host:port", no_port_to_connect},
     {"EINVAL", NO_LISTENER, "fd no socket that listens", socket_that_does_not_listen},
     {"EINVAL", NO_LISTENER, "fd no socket of TCP", socket_that_is_not_of_tcp},
     {"EINVAL", NO_SCOPE, "scope", null_scope},

@@ -130,6 +130,8 @@ int no_such_rank(struct world *world);
 
 /* connect.c: mistakes with addresses and listeners, and what others do to both. */
 int null_listener(struct world *world);
+int null_address_to_listen(struct world *world);
+int null_address_to_connect(struct world *world);
 int null_incoming(struct world *world);
 int null_multichannel_to_connect(struct world *world);
 int null_peers_to_accept(struct world *world);
@@ -149,12 +151,12 @@ int negative_timeout_of_listener(struct world *world);
 int negative_deadline_of_connect(struct world *world);
 int negative_deadline_of_accept(struct world *world);
 int too_many_to_connect(struct world *world);
-int no_port_to_listen(struct world *world);
-int no_port_to_connect(struct world *world);
 int socket_that_does_not_listen(struct world *world);
 int socket_that_is_not_of_tcp(struct world *world);
 int secret_for_all(struct world *world);
 int secret_too_short(struct world *world);
+int no_port_to_listen(struct world *world);
+int no_port_to_connect(struct world *world);
 int port_in_use(struct world *world);
 int address_of_nobody(struct world *world);
 int unknown_name(struct world *world);

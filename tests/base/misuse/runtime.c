@@ -237,6 +237,7 @@ static int deadline(struct world *world)
 }
 
 /* Rows of the page. */
+#define NO_ADDRESS "an address that is none"
 #define NOT_CONNECTED "a peer that has failed or is not connected"
 #define NO_PROTOCOL "bytes of a peer that are no endpoint, or no handle of memory"
 #define TOO_SHORT "a remote range that is too short"
@@ -267,7 +268,9 @@ const struct mistake runtime_errors[] = {
     {"EINTR", "a wake", "wake", woken_listener},
     {"EINVAL", "an attribute or a read that the device or its port cannot do", "max_message",
      more_than_the_device_can},
-    {"EINVAL", "an address that is none", "nowhere address", no_address},
+    {"EINVAL", NO_ADDRESS, "nowhere address", no_address},
+    {"EINVAL", NO_ADDRESS, "127.0.0.1 host:port", no_port_to_listen},
+    {"EINVAL", NO_ADDRESS, "::1:5 host:port", no_port_to_connect},
     {"EINVAL", "a remote word that is not aligned to 8", "remote.addr multiple of 8",
      remote_not_aligned},
     {"EINVAL", "a handshake of a peer that has failed", "peer 0 failed reset",
