@@ -4,9 +4,9 @@
 #include "connect/dial.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -19,13 +19,6 @@
 /* Pauses before the same address is dialed again: the first, doubled so often. */
 #define PAUSE_TIME SLUICE_MS(20)
 #define PAUSE_DOUBLINGS 4
-
-void slu_dial_init(struct slu_dial *dial, int epoll, uint64_t tag)
-{
-    memset(dial, 0, sizeof *dial);
-    dial->epoll = epoll;
-    dial->tag = tag;
-}
 
 void slu_dial_add(struct slu_dial *dial, const struct slu_address *address)
 {
@@ -41,20 +34,11 @@ void slu_dial_add(struct slu_dial *dial, const struct slu_address *address)
     attempt->next = slu_now() + dial->count++ * STAGGER_TIME;
 }
 
-static int watch(const struct slu_dial *dial, int what, int fd, uint32_t events, uint32_t index)
-{
-    struct epoll_event event = {.events = events, .data.u64 = dial->tag + index};
-
-    return epoll_ctl(dial->epoll, what, fd, &event);
-}
-
 int slu_dial_take(struct slu_dial *dial, uint32_t index)
 {
     struct slu_dial_attempt *attempt = &dial->attempts[index];
     int fd = attempt->fd;
 
-    if (fd >= 0)
-        epoll_ctl(dial->epoll, EPOLL_CTL_DEL, fd, NULL);
     attempt->fd = -1;
     attempt->state = SLU_DIAL_NONE;
     return fd;
@@ -97,7 +81,7 @@ void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char 
     }
 }
 
-/* 1: it is connected; 0: not yet, for an event may be late and of the socket before; or why not. */
+/* 1: it is connected; 0: not yet; or why not. */
 static int finish_connect(int fd)
 {
     struct sockaddr_storage own = {0}, peer = {0};
@@ -112,6 +96,22 @@ static int finish_connect(int fd)
     return 1;
 }
 
+uint32_t slu_dial_wait(const struct slu_dial *dial, int64_t until)
+{
+    struct pollfd fds[SLU_DIAL_MOST];
+    uint32_t news = 0;
+
+    for (uint32_t i = 0; i < dial->count; i++)
+        fds[i] = (struct pollfd){.fd = dial->attempts[i].fd,
+                                 .events = dial->attempts[i].state == SLU_DIAL_CONNECTING ? POLLOUT
+                                                                                          : POLLIN};
+    if (poll(fds, dial->count, slu_milliseconds(until)) <= 0)
+        return 0;
+    for (uint32_t i = 0; i < dial->count; i++)
+        news |= (uint32_t)(fds[i].revents != 0) << i;
+    return news;
+}
+
 bool slu_dial_event(struct slu_dial *dial, uint32_t index)
 {
     struct slu_dial_attempt *attempt = &dial->attempts[index];
@@ -120,8 +120,6 @@ bool slu_dial_event(struct slu_dial *dial, uint32_t index)
     if (index >= dial->count || attempt->state != SLU_DIAL_CONNECTING)
         return index < dial->count && attempt->state == SLU_DIAL_UP;
     result = finish_connect(attempt->fd);
-    if (result > 0 && watch(dial, EPOLL_CTL_MOD, attempt->fd, EPOLLIN, index) != 0)
-        result = -errno;
     if (result < 0)
         slu_dial_fail(dial, index, -result, NULL);
     if (result <= 0)
@@ -143,8 +141,6 @@ static void begin(struct slu_dial *dial, uint32_t index, int64_t now)
     }
     attempt->fd = fd;
     attempt->state = SLU_DIAL_CONNECTING;
-    if (watch(dial, EPOLL_CTL_ADD, fd, EPOLLOUT, index) != 0)
-        slu_dial_fail(dial, index, errno, NULL);
 }
 
 void slu_dial_tick(struct slu_dial *dial, int64_t now, int64_t *next)

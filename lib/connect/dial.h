@@ -4,7 +4,7 @@
  * it have not answered yet, so that no silent one holds up another. An address that fails
  * lets the next one begin at once, and is dialed again after a pause, which grows.
  *
- * Nothing here blocks. It belongs to one thread at a time, which has an epoll set for it.
+ * It belongs to one thread at a time.
  */
 #ifndef SLU_CONNECT_DIAL_H
 #define SLU_CONNECT_DIAL_H
@@ -30,13 +30,10 @@ struct slu_dial_attempt {
 };
 
 struct slu_dial {
-    int epoll;
-    uint64_t tag; /* of the data of events: this, and the index of the attempt */
     uint32_t count;
     struct slu_dial_attempt attempts[SLU_DIAL_MOST];
 };
 
-void slu_dial_init(struct slu_dial *dial, int epoll, uint64_t tag);
 /* One more address; those that are too many, or there already, are left out. */
 void slu_dial_add(struct slu_dial *dial, const struct slu_address *address);
 /* Closes what is not taken. */
@@ -44,11 +41,13 @@ void slu_dial_end(struct slu_dial *dial);
 
 /* Dials who is due, and fails who has taken too long to connect. *next: when it is due again. */
 void slu_dial_tick(struct slu_dial *dial, int64_t now, int64_t *next);
-/* An event of an attempt: true if it is up, now or before; its socket is watched for input. */
+/* Waits until then at most: which attempts have news, a bit for each. */
+uint32_t slu_dial_wait(const struct slu_dial *dial, int64_t until);
+/* News of an attempt: true if it is up, now or before. */
 bool slu_dial_event(struct slu_dial *dial, uint32_t index);
 /* One that is up leads nowhere, or is to be given up; why is static, or NULL. */
 void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char *why);
-/* The socket of one that is up, which is the caller's from now on, and in no epoll set. */
+/* The socket of one that is up, which is the caller's from now on. */
 int slu_dial_take(struct slu_dial *dial, uint32_t index);
 
 /* Whether all have failed with one of these errors, 0 for none, and nothing is under way. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -17,18 +18,17 @@
  * would wait for ever for a thread that is not there.
  */
 static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
-static bool ready; /* under the lock */
+static atomic_bool ready;
 
 int slu_proof_init(void)
 {
-    bool done;
-
     _Static_assert(SLU_PROOF_BYTES == crypto_auth_hmacsha256_BYTES, "the size of a proof");
-    slu_fork_lock(&lock);
-    ready = ready || sodium_init() >= 0;
-    done = ready;
-    pthread_mutex_unlock(&lock.lock);
-    return done ? 0 : slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
+    if (!ready) {
+        slu_fork_lock(&lock);
+        ready = sodium_init() >= 0;
+        pthread_mutex_unlock(&lock.lock);
+    }
+    return ready ? 0 : slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
 }
 
 void slu_proof_make(const uint8_t *key, size_t key_bytes, const char *label,

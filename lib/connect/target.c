@@ -18,10 +18,9 @@
 
 enum stage { STAGE_FIRST, STAGE_HEAD, STAGE_BODY, STAGE_READY, STAGE_REPLY, STAGE_VERDICT };
 
-void slu_target_init(struct slu_target *target, int epoll, uint64_t tag)
+void slu_target_init(struct slu_target *target)
 {
     memset(target, 0, sizeof *target);
-    slu_dial_init(&target->dial, epoll, tag);
     target->chosen = SLU_DIAL_MOST;
 }
 
@@ -264,7 +263,7 @@ static enum slu_target_state hear_answer(struct slu_target *target, uint32_t ind
     return choose(target, index);
 }
 
-enum slu_target_state slu_target_event(struct slu_target *target, uint32_t index)
+static enum slu_target_state hear_news(struct slu_target *target, uint32_t index)
 {
     bool was_up = index < target->dial.count && target->dial.attempts[index].state == SLU_DIAL_UP;
 
@@ -281,6 +280,17 @@ enum slu_target_state slu_target_event(struct slu_target *target, uint32_t index
     /* It waits for its turn, and has nothing to say but the end. */
     fail(target, index, ECONNRESET, "it hung up");
     return SLU_TARGET_ON;
+}
+
+enum slu_target_state slu_target_wait(struct slu_target *target, int64_t until)
+{
+    uint32_t news = slu_dial_wait(&target->dial, until);
+    enum slu_target_state state = SLU_TARGET_ON;
+
+    for (uint32_t i = 0; i < target->dial.count && state == SLU_TARGET_ON; i++)
+        if ((news & (UINT32_C(1) << i)) != 0)
+            state = hear_news(target, i);
+    return state;
 }
 
 /* Those that say nothing, and those whose turn it is. */

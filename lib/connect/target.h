@@ -46,20 +46,21 @@ struct slu_target {
     uint32_t body_bytes;
     bool ask;        /* the secret depends on the answer, as that of munge */
     bool not_there;  /* who refuses at all addresses is not there: HOPELESS; else dialed again */
-    uint32_t chosen; /* of what event() and prove() tell: the attempt; SLU_DIAL_MOST: none */
+    uint32_t chosen; /* of what wait() and prove() tell: the attempt; SLU_DIAL_MOST: none */
     bool stands;     /* chosen has proven itself, and nobody else is dialed any more */
     uint32_t other_means; /* of the last that differed; for words */
     uint32_t other_version;
     struct slu_target_talk *talks[SLU_DIAL_MOST]; /* NULL: never up */
 };
 
-void slu_target_init(struct slu_target *target, int epoll, uint64_t tag);
+void slu_target_init(struct slu_target *target);
 /* Closes all but what was taken. */
 void slu_target_end(struct slu_target *target);
 /* *next: when it is due again. */
 enum slu_target_state slu_target_tick(struct slu_target *target, int64_t now, int64_t *next);
-enum slu_target_state slu_target_event(struct slu_target *target, uint32_t index);
-/* Goes on with who was CHALLENGED; what comes next of it is an event. */
+/* Waits until then at most for the others, and goes on with them as far as the first news. */
+enum slu_target_state slu_target_wait(struct slu_target *target, int64_t until);
+/* Goes on with who was CHALLENGED. */
 enum slu_target_state slu_target_prove(struct slu_target *target);
 /* It is not who we look for: dials on. error and why are as of slu_dial_fail(). */
 void slu_target_pass(struct slu_target *target, int error, const char *why);

@@ -5,7 +5,6 @@
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/bytes.h"
 #include "connect/target.h"
@@ -14,14 +13,12 @@
 /* A name may get its addresses, or others, only when the host of rank 0 has come up. */
 #define NO_ADDRESS_TIME SLUICE_MS(500)
 #define NAME_TIME SLUICE_S(2)
-#define EVENTS 16
 
 /* Not an error: rank 0 is not there yet. */
 #define AGAIN 1
 
 struct search {
     struct tcp *tcp;
-    int epoll;
     int64_t until, names_at; /* when names are asked for again */
     const char *unknown;     /* why there is no address; static */
     uint8_t hello[TCP_HELLO_BYTES];
@@ -208,9 +205,8 @@ static int dial(struct search *search)
     struct slu_target *target = &search->target;
 
     for (;;) {
-        struct epoll_event events[EVENTS];
         int64_t now = slu_now(), next = search->until;
-        int result, count;
+        int result;
 
         if (now >= search->names_at && target->chosen == SLU_DIAL_MOST) {
             result = find_addresses(search);
@@ -225,9 +221,7 @@ static int dial(struct search *search)
         if (result <= 0)
             return result;
         next = target->chosen == SLU_DIAL_MOST ? earlier(next, search->names_at) : next;
-        count = epoll_wait(search->epoll, events, EVENTS, slu_milliseconds(next));
-        for (int i = 0; i < count && result > 0; i++)
-            result = go_on(search, slu_target_event(target, (uint32_t)events[i].data.u64));
+        result = go_on(search, slu_target_wait(target, next));
         if (result <= 0)
             return result;
     }
@@ -236,15 +230,13 @@ static int dial(struct search *search)
 int slu_tcp_find_root(struct tcp *tcp, int64_t until)
 {
     struct tcp_hello hello = {.version = TCP_VERSION, .ranks = tcp->ranks, .rank = tcp->rank};
-    struct search search = {.tcp = tcp, .until = until, .epoll = slu_fd_epoll()};
+    struct search search = {.tcp = tcp, .until = until};
     struct slu_target *target = &search.target;
     int error;
 
-    if (search.epoll < 0)
-        return slu_fail(errno, "epoll_create1 failed");
     memcpy(hello.job, tcp->job, sizeof hello.job);
     slu_tcp_hello_encode(&hello, search.hello);
-    slu_target_init(target, search.epoll, 0);
+    slu_target_init(target);
     target->purpose = SLU_PURPOSE_EXCHANGE;
     target->means = tcp->means;
     target->ask = tcp->means == TCP_MEANS_MUNGE;
@@ -254,6 +246,5 @@ int slu_tcp_find_root(struct tcp *tcp, int64_t until)
     target->body_bytes = sizeof search.hello;
     error = dial(&search);
     slu_target_end(target);
-    slu_fd_close(search.epoll);
     return error;
 }

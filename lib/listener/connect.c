@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <string.h>
-#include <sys/epoll.h>
 
 #include <sluice/version.h>
 
@@ -12,8 +11,6 @@
 #include "connect/target.h"
 #include "listener/joint.h"
 
-#define EVENTS 32
-
 struct call {
     const char *name; /* as the program gave it */
     struct sluice_connect_attr options;
@@ -21,7 +18,6 @@ struct call {
     struct slu_secret secret;
     struct slu_target target;
     struct slu_passage passage;
-    int epoll;
     uint8_t body[SLU_CONNECT_HEAD + SLUICE_PRIVATE_DATA_BYTES];
 };
 
@@ -83,10 +79,7 @@ static int start(struct call *call)
 
     if (error < 0)
         return error;
-    call->epoll = slu_fd_epoll();
-    if (call->epoll < 0)
-        return slu_fail(errno, "no descriptor to connect: %s", strerrordesc_np(errno));
-    slu_target_init(target, call->epoll, 0);
+    slu_target_init(target);
     target->purpose = SLU_PURPOSE_CONNECT;
     target->means = call->secret.bytes != NULL ? SLU_MEANS_SECRET : SLU_MEANS_NONE;
     target->secret = call->secret.bytes;
@@ -144,15 +137,12 @@ static int dial(struct call *call)
 
     do {
         int64_t next = call->passage.until;
-        struct epoll_event events[EVENTS];
-        int count;
 
         result = go_on(call, slu_target_tick(target, slu_now(), &next));
         if (result > 0 && slu_now() >= call->passage.until)
             result = fail_target(call, true);
-        count = result > 0 ? epoll_wait(call->epoll, events, EVENTS, slu_milliseconds(next)) : 0;
-        for (int i = 0; i < count && result > 0; i++)
-            result = go_on(call, slu_target_event(target, (uint32_t)events[i].data.u64));
+        if (result > 0)
+            result = go_on(call, slu_target_wait(target, next));
     } while (result > 0);
     return result;
 }
@@ -179,8 +169,6 @@ static void clean_up(struct call *call)
     if (call->passage.fd >= 0)
         slu_fd_close(call->passage.fd);
     slu_target_end(&call->target);
-    if (call->epoll >= 0)
-        slu_fd_close(call->epoll);
     slu_secret_forget(&call->secret);
     slu_proof_forget(&call->passage.session, sizeof call->passage.session);
     slu_text_restore(&text);
@@ -193,7 +181,6 @@ static int connect_joint(const char *name, const struct sluice_connect_attr *giv
     struct call call = {
         .name = name,
         .joint = joint,
-        .epoll = -1,
         .passage = {.fd = -1, .dialed = true, .until = slu_after(deadline < 0 ? 0 : deadline)}};
     int error = check_options(given, &call.options);
 

@@ -23,7 +23,6 @@
 #include "../support/suite.h"
 
 #define OFFER_TAG (UINT64_C(1) << 32)
-#define DIAL_TAG (UINT64_C(2) << 32)
 #define EVENTS 64
 
 static const uint8_t secret[] = "what both sides know";
@@ -89,7 +88,7 @@ static void open_scene(void)
     scene.offers = calloc(1, sizeof(*scene.offers));
     scene.target = calloc(1, sizeof(*scene.target));
     slu_offers_init(scene.offers, scene.epoll, OFFER_TAG);
-    slu_target_init(scene.target, scene.epoll, DIAL_TAG);
+    slu_target_init(scene.target);
     require_ok(slu_acceptor_add(&scene.offers->acceptor, listen_here(&scene.address)));
     scene.offers->purpose = scene.target->purpose = SLU_PURPOSE_CONNECT;
     scene.offers->means = scene.target->means = SLU_MEANS_SECRET;
@@ -124,19 +123,11 @@ static enum slu_target_state step(void)
     if (state != SLU_TARGET_ON) {
         return state;
     }
-    int count = epoll_wait(scene.epoll, events, EVENTS, 10);
+    int count = epoll_wait(scene.epoll, events, EVENTS, 0);
     for (int i = 0; i < count; i++) {
-        uint64_t data = events[i].data.u64;
-        if (data < DIAL_TAG) {
-            slu_acceptor_event(&scene.offers->acceptor, (uint32_t)(data - OFFER_TAG));
-        } else {
-            state = slu_target_event(scene.target, (uint32_t)(data - DIAL_TAG));
-            if (state != SLU_TARGET_ON) {
-                return state;
-            }
-        }
+        slu_acceptor_event(&scene.offers->acceptor, (uint32_t)(events[i].data.u64 - OFFER_TAG));
     }
-    return SLU_TARGET_ON;
+    return slu_target_wait(scene.target, slu_after(count > 0 ? 0 : SLUICE_MS(1)));
 }
 
 static void run_until(enum slu_target_state wanted)
