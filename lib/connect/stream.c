@@ -12,6 +12,7 @@
 
 #include "base/descriptor.h"
 #include "connect/identity.h"
+#include "connect/where.h"
 
 #define BACKLOG 4096
 /* An address that swallows everything is given up after 7 s, not the system's 2 minutes. */
@@ -255,48 +256,40 @@ bool slu_stream_ended(int fd)
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* A usable address of the family, 4 or 6? */
-static bool take_address(const struct ifaddrs *entry, uint16_t family, struct slu_address *address)
-{
-    if (entry->ifa_addr == NULL || (entry->ifa_flags & IFF_UP) == 0 ||
-        (entry->ifa_flags & IFF_LOOPBACK) != 0)
-        return false;
-    if (family == 4 && entry->ifa_addr->sa_family == AF_INET) {
-        memcpy(address->ip, &((struct sockaddr_in *)(void *)entry->ifa_addr)->sin_addr, 4);
-        return true;
-    }
-    if (family == 6 && entry->ifa_addr->sa_family == AF_INET6) {
-        const struct in6_addr *in6 = &((struct sockaddr_in6 *)(void *)entry->ifa_addr)->sin6_addr;
-
-        memcpy(address->ip, in6, 16);
-        return !IN6_IS_ADDR_LINKLOCAL(in6) && !IN6_IS_ADDR_LOOPBACK(in6);
-    }
-    return false;
-}
-
+/* Those of a family, 4 or 6, behind the first count; how many there are then. */
 static uint32_t take_family(const struct ifaddrs *list, uint16_t family, uint16_t port,
-                            struct slu_address *addresses, uint32_t count)
+                            struct slu_address *addresses, uint32_t count, uint32_t most)
 {
-    for (; list != NULL && count < SLU_ENDPOINT_ADDRESSES; list = list->ifa_next) {
-        struct slu_address address = {.family = family, .port = port};
+    for (; list != NULL && count < most; list = list->ifa_next) {
+        struct slu_address address;
 
-        if (take_address(list, family, &address))
-            addresses[count++] = address;
+        if (list->ifa_addr == NULL || (list->ifa_flags & IFF_UP) == 0 ||
+            (list->ifa_flags & IFF_LOOPBACK) != 0)
+            continue;
+        address = slu_address_of(list->ifa_addr);
+        /* An IPv6 address of the link means nothing without the interface. */
+        if (address.family != family ||
+            (family == 6 && address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80))
+            continue;
+        address.port = port;
+        addresses[count++] = address;
     }
     return count;
 }
 
-void slu_stream_addresses(struct slu_address *addresses, bool with_ipv6, uint16_t port)
+uint32_t slu_stream_addresses(struct slu_address *addresses, uint32_t most, bool with_ipv6,
+                              uint16_t port)
 {
     struct ifaddrs *list;
     uint32_t count = 0;
 
     if (slu_fd_list_interfaces(&list) == 0) {
-        count = take_family(list, 4, port, addresses, count);
+        count = take_family(list, 4, port, addresses, count, most);
         if (with_ipv6)
-            count = take_family(list, 6, port, addresses, count);
+            count = take_family(list, 6, port, addresses, count, most);
         freeifaddrs(list);
     }
     if (count == 0)
-        addresses[0] = (struct slu_address){4, port, {127, 0, 0, 1}};
+        addresses[count++] = (struct slu_address){4, port, {127, 0, 0, 1}};
+    return count;
 }

@@ -56,7 +56,11 @@ bool slu_stream_is_local(int fd);
 /* Whether the peer has ended, and all that it said before was read. */
 bool slu_stream_ended(int fd);
 
-/* Up to four addresses of this host, for others. */
-void slu_stream_addresses(struct slu_address *addresses, bool with_ipv6, uint16_t port);
+/*
+ * Addresses of this host, for others, those of IPv4 first; how many. That of the loopback stands
+ * for a host without a network.
+ */
+uint32_t slu_stream_addresses(struct slu_address *addresses, uint32_t most, bool with_ipv6,
+                              uint16_t port);
 
 #endif

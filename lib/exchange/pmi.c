@@ -14,8 +14,6 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -170,33 +168,6 @@ static int begin_client(struct pmi_talk *talk)
     return greet_server(talk);
 }
 
-/* Those of this host at which others may reach it. */
-static uint32_t list_addresses(char hosts[SLU_ROOTS][INET6_ADDRSTRLEN])
-{
-    struct ifaddrs *list = NULL;
-    uint32_t count = 0;
-
-    if (slu_fd_list_interfaces(&list) != 0)
-        list = NULL;
-    for (const struct ifaddrs *at = list; at != NULL && count < SLU_ROOTS; at = at->ifa_next) {
-        struct slu_address address = {0};
-
-        if (at->ifa_addr == NULL || (at->ifa_flags & IFF_UP) == 0 ||
-            (at->ifa_flags & IFF_LOOPBACK) != 0)
-            continue;
-        address = slu_address_of(at->ifa_addr);
-        /* An IPv6 address of the link means nothing without the interface. */
-        if (address.family == 0 ||
-            (address.family == 6 && address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80))
-            continue;
-        inet_ntop(address.family == 4 ? AF_INET : AF_INET6, address.ip, hosts[count++],
-                  INET6_ADDRSTRLEN);
-    }
-    if (list != NULL)
-        freeifaddrs(list);
-    return count;
-}
-
 /* Whether all ranks are on this host, by a variable of mpiexec. */
 static bool all_are_here(uint32_t ranks)
 {
@@ -222,26 +193,28 @@ static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port
 /* "1/PORT/SECRET/ADDRESS,...": as many addresses as the server takes; "-": no secret. */
 static int write_value(const struct slu_launch *launch, uint32_t port, bool here, char *value)
 {
-    char hosts[SLU_ROOTS][INET6_ADDRSTRLEN] = {"127.0.0.1"};
-    uint32_t count = here ? 1 : list_addresses(hosts);
+    struct slu_address addresses[SLU_ROOTS] = {{4, 0, {127, 0, 0, 1}}};
+    uint32_t count = here ? 1 : slu_stream_addresses(addresses, SLU_ROOTS, true, 0);
     size_t most = client.value_max < VALUE_BYTES ? client.value_max : VALUE_BYTES;
     size_t length =
         (size_t)snprintf(value, VALUE_BYTES, "1/%u/%s", port, launch->secret_count > 0 ? "" : "-");
 
     for (size_t i = 0; i < launch->secret_count; i++)
         length += (size_t)snprintf(value + length, 3, "%02x", launch->secret[i]);
-    if (count == 0)
-        count = 1; /* a host without a network has no others */
     for (uint32_t i = 0; i < count; i++) {
-        size_t more = 1 + strlen(hosts[i]);
+        char host[INET6_ADDRSTRLEN] = "";
+        size_t more;
 
+        inet_ntop(addresses[i].family == 4 ? AF_INET : AF_INET6, addresses[i].ip, host,
+                  sizeof host);
+        more = 1 + strlen(host);
         if (length + more >= most && i > 0)
             break;
         if (length + more >= most)
             return slu_fail(EPROTO, "PMI: the server takes values of %u bytes only",
                             client.value_max);
-        length += (size_t)snprintf(value + length, VALUE_BYTES - length, "%c%s", i > 0 ? ',' : '/',
-                                   hosts[i]);
+        length +=
+            (size_t)snprintf(value + length, VALUE_BYTES - length, "%c%s", i > 0 ? ',' : '/', host);
     }
     return 0;
 }

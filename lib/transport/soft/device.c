@@ -19,7 +19,7 @@ static void describe_addresses(char *text, size_t size)
         snprintf(text, size, "active, TCP, address %s (SLUICE_TCP_ADDRESS)", given);
         return;
     }
-    slu_stream_addresses(addresses, true, 0);
+    slu_stream_addresses(addresses, SLU_ENDPOINT_ADDRESSES, true, 0);
     used = (size_t)snprintf(text, size, "active, TCP");
     for (uint32_t i = 0; i < SLU_ENDPOINT_ADDRESSES && addresses[i].family != 0; i++) {
         char ip[INET6_ADDRSTRLEN] = "?";

@@ -49,7 +49,7 @@ static int listen_for_all(struct soft_context *context)
         context->addresses[0] = *listen;
         context->addresses[0].port = port;
     } else {
-        slu_stream_addresses(context->addresses, ipv6, port);
+        slu_stream_addresses(context->addresses, SLU_ENDPOINT_ADDRESSES, ipv6, port);
     }
     return made;
 }
