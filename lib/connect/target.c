@@ -61,7 +61,8 @@ static void say_hello(struct slu_target *target, uint32_t index)
                             .means = target->means};
 
     if (talk == NULL)
-        talk = target->talks[index] = malloc(sizeof *talk);
+        talk = target->talks[index] =
+            malloc(sizeof *talk + count + SLU_HEAD_BYTES + SLU_BODY_BYTES);
     if (talk == NULL) {
         fail(target, index, ENOMEM, NULL);
         return;
@@ -71,18 +72,18 @@ static void say_hello(struct slu_target *target, uint32_t index)
     talk->got = 0;
     talk->want = SLU_HEAD_FIRST;
     talk->said_bytes = count;
-    if (slu_head_make(slu_words_hello, &head, talk->said) < 0) {
+    if (slu_head_make(slu_words_hello, &head, talk->bytes) < 0) {
         fail(target, index, EIO, "no random numbers");
         return;
     }
     if (head.bytes > 0)
-        memcpy(talk->said + SLU_HEAD_BYTES, target->body, head.bytes);
+        memcpy(talk->bytes + SLU_HEAD_BYTES, target->body, head.bytes);
     /* The answer, of which nothing is there yet, has room for it. */
     if (talk->told) {
-        memset(talk->said + count, 0, SLU_PROOF_BYTES);
+        memset(talk->bytes + count, 0, SLU_PROOF_BYTES);
         count += SLU_PROOF_BYTES;
     }
-    if (!say(target, index, talk->said, count))
+    if (!say(target, index, talk->bytes, count))
         fail(target, index, ECONNRESET, "it hung up");
 }
 
@@ -164,7 +165,7 @@ static enum slu_target_state judge(struct slu_target *target, uint32_t index, in
         fail(target, index, EACCES, "it denied us: its secret is another one");
     } else if (word < 0 || (word == SLU_WORD_STANDS && !due)) {
         fail(target, index, EPROTO, "what answers is no listener of sluice");
-    } else if (!slu_reply_proves(&talk->session, talk->reply, talk->want - SLU_REPLY_BYTES)) {
+    } else if (!slu_reply_proves(&talk->session, talk->bytes, talk->want - SLU_REPLY_BYTES)) {
         fail(target, index, EACCES, "it does not know our secret");
     } else if (word == SLU_WORD_BUSY) {
         fail(target, index, EAGAIN, "too many wait there");
@@ -187,8 +188,8 @@ static enum slu_target_state hear_reply(struct slu_target *target, uint32_t inde
     uint32_t count;
     int heard;
 
-    while ((heard = hear(target, index, talk->reply)) == 1) {
-        int word = slu_reply_word(talk->reply, &count);
+    while ((heard = hear(target, index, talk->bytes)) == 1) {
+        int word = slu_reply_word(talk->bytes, &count);
 
         /* The verdict may be there already: the user looks again. */
         if (word < 0 || talk->want == SLU_REPLY_BYTES + count)
@@ -206,7 +207,7 @@ enum slu_target_state slu_target_prove(struct slu_target *target)
     struct slu_target_talk *talk = target->talks[index];
     uint8_t proof[SLU_PROOF_BYTES] = {0};
 
-    slu_session_make(target->secret, target->secret_bytes, talk->said, talk->said_bytes,
+    slu_session_make(target->secret, target->secret_bytes, talk->bytes, talk->said_bytes,
                      &talk->session);
     if (target->means != SLU_MEANS_NONE)
         slu_session_prove(&talk->session, proof);
@@ -242,7 +243,7 @@ static enum slu_target_state choose(struct slu_target *target, uint32_t index)
 static enum slu_target_state hear_answer(struct slu_target *target, uint32_t index)
 {
     struct slu_target_talk *talk = target->talks[index];
-    uint8_t *answer = talk->said + talk->said_bytes;
+    uint8_t *answer = talk->bytes + talk->said_bytes;
     int heard;
 
     while ((heard = hear(target, index, answer)) == 1 && talk->stage < STAGE_BODY) {
@@ -347,7 +348,7 @@ const uint8_t *slu_target_answer(const struct slu_target *target, uint32_t *coun
     const struct slu_target_talk *talk = target->talks[target->chosen];
 
     *count = talk->answer.bytes;
-    return talk->said + talk->said_bytes - talk->answer.bytes;
+    return talk->bytes + talk->said_bytes - talk->answer.bytes;
 }
 
 const uint8_t *slu_target_verdict(const struct slu_target *target, uint32_t *count)
@@ -355,7 +356,7 @@ const uint8_t *slu_target_verdict(const struct slu_target *target, uint32_t *cou
     const struct slu_target_talk *talk = target->talks[target->chosen];
 
     *count = talk->want - SLU_REPLY_BYTES;
-    return talk->reply + SLU_REPLY_BYTES;
+    return talk->bytes + SLU_REPLY_BYTES;
 }
 
 int slu_target_take(struct slu_target *target, struct slu_session *session)

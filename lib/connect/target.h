@@ -22,8 +22,7 @@ struct slu_target_talk {
     int64_t since; /* it was told our proof */
     struct slu_head answer;
     struct slu_session session;
-    uint8_t said[SLU_SAID_BYTES];
-    uint8_t reply[SLU_REPLY_BYTES + SLU_BODY_BYTES];
+    uint8_t bytes[]; /* all of hello and answer; once they are proven, a reply */
 };
 
 enum slu_target_state {
@@ -65,7 +64,7 @@ enum slu_target_state slu_target_prove(struct slu_target *target);
 /* It is not who we look for: dials on. error and why are as of slu_dial_fail(). */
 void slu_target_pass(struct slu_target *target, int error, const char *why);
 
-/* Of the chosen: the bodies of its answer and of its verdict, and its session. */
+/* Of the chosen: the body of its answer, until that is proven, and of its verdict. */
 const uint8_t *slu_target_answer(const struct slu_target *target, uint32_t *count);
 const uint8_t *slu_target_verdict(const struct slu_target *target, uint32_t *count);
 /* The socket, which is the caller's, and ends the rest. */

@@ -76,7 +76,7 @@ static int fail_wrong(const struct search *search, uint32_t index)
                         slu_tcp_means(other), tcp->rank, slu_tcp_means(tcp->means));
     if (talk->answer.word == SLU_WORD_DENIED)
         return slu_fail(EACCES, "rank 0 at %s refused the secret of rank %u", tcp->root, tcp->rank);
-    if (slu_reply_word(talk->reply, &count) == SLU_WORD_DENIED)
+    if (slu_reply_word(talk->bytes, &count) == SLU_WORD_DENIED)
         return slu_fail(EACCES, "rank 0 at %s has another secret than rank %u", tcp->root,
                         tcp->rank);
     return slu_fail(EACCES, "what answers at %s does not know the secret of rank %u", tcp->root,

@@ -164,10 +164,13 @@ TEST(who_knows_the_secret_is_let_in, .times = 2)
         scene.offers->answer = answer;
         scene.offers->answer_bytes = sizeof(answer);
     }
+    scene.target->ask = true;
     slu_dial_add(&scene.target->dial, &scene.address);
-    run_until(SLU_TARGET_STANDS);
+    run_until(SLU_TARGET_CHALLENGED);
     const uint8_t *heard = slu_target_answer(scene.target, &bytes);
     require(bytes == scene.offers->answer_bytes && memcmp(heard, answer, bytes) == 0, "%u", bytes);
+    require_result(slu_target_prove(scene.target), SLU_TARGET_ON);
+    run_until(SLU_TARGET_STANDS);
     require(scene.stood == 1 && scene.heard_bytes == scene.target->body_bytes &&
                 memcmp(scene.heard, hello, scene.heard_bytes) == 0,
             "%u stand, %u bytes", scene.stood, scene.heard_bytes);
