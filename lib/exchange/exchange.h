@@ -59,18 +59,18 @@ struct sluice_exchange {
 
 /* What the attributes, the environment and the host file say of this process. */
 struct slu_launch {
-    uint32_t kind;              /* enum sluice_exchange_kind; AUTO: as it turns out */
-    uint32_t rank, ranks;       /* PMIX: 0, for its server tells them */
-    char source[64];            /* of rank and ranks, in words */
-    char root[256];             /* "host:port" of rank 0; empty: not known */
-    char job[64];               /* empty: none */
-    char secret_file[PATH_MAX]; /* empty: none */
-    const char *rank_source;    /* who says rank, if program or user do. Static */
-    const char *tcp_field;      /* the attribute because of which it is TCP; NULL: none. Static */
-    const char *root_source;    /* who names root, in words; NULL: nobody. Static */
-    const char *secret_source;  /* the same of secret_file */
-    bool pmi;                   /* there is no root, but a PMI-1 server that knows it */
-    char device[64];            /* of this rank in the host file, if SLUICE_DEVICE names none */
+    uint32_t kind;             /* enum sluice_exchange_kind; AUTO: as it turns out */
+    uint32_t rank, ranks;      /* PMIX: 0, for its server tells them */
+    char source[64];           /* of rank and ranks, in words */
+    char root[256];            /* "host:port" of rank 0; empty: not known */
+    char job[64];              /* empty: none */
+    const char *secret_file;   /* of program or environment; empty: none */
+    const char *rank_source;   /* who says rank, if program or user do. Static */
+    const char *tcp_field;     /* the attribute because of which it is TCP; NULL: none. Static */
+    const char *root_source;   /* who names root, in words; NULL: nobody. Static */
+    const char *secret_source; /* the same of secret_file */
+    bool pmi;                  /* there is no root, but a PMI-1 server that knows it */
+    char device[64];           /* of this rank in the host file, if SLUICE_DEVICE names none */
 
     /* What the PMI-1 server brought. */
     int listener; /* of rank 0, which listens already; -1: none */

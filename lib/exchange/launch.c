@@ -146,42 +146,43 @@ static int check_root(const char *root, const char *source)
 }
 
 /* A text of the attributes, else of the environment, else empty; the source is named for it. */
-static int pick_text(const char *given, const char *field, enum slu_variable variable, char *text,
-                     size_t size, const char **source)
+static int pick_text(const char *given, const char *field, enum slu_variable variable, size_t size,
+                     const char **text, const char **source)
 {
-    int error = 0;
+    int found = 1;
 
     if (given != NULL && strlen(given) >= size)
         return slu_misuse(EINVAL, "%s has %zu bytes, can have at most %zu", field, strlen(given),
                           size - 1);
+    *text = given;
     *source = field;
     if (given == NULL || *given == '\0') {
-        given = NULL;
+        *text = "";
         *source = slu_env_name(variable);
-        error = slu_env_text(variable, &given);
+        found = slu_env_text(variable, text);
     }
-    if (given != NULL)
-        snprintf(text, size, "%s", given);
-    else
+    if (found <= 0)
         *source = NULL;
-    return error < 0 ? error : 0;
+    return found < 0 ? found : 0;
 }
 
 static int pick_texts(const struct sluice_exchange_attr *attr, struct slu_launch *launch)
 {
-    const char *job_source;
-    int error = pick_text(attr->root, "sluice_exchange_attr.root", SLU_ENV_ROOT, launch->root,
-                          sizeof launch->root, &launch->root_source);
+    const char *root = "", *job = "", *job_source;
+    int error = pick_text(attr->root, "sluice_exchange_attr.root", SLU_ENV_ROOT,
+                          sizeof launch->root, &root, &launch->root_source);
 
-    if (error == 0 && launch->root[0] != '\0')
-        error = check_root(launch->root, launch->root_source);
+    if (error == 0 && root[0] != '\0')
+        error = check_root(root, launch->root_source);
     if (error == 0)
-        error = pick_text(attr->job, "sluice_exchange_attr.job", SLU_ENV_JOB, launch->job,
-                          sizeof launch->job, &job_source);
+        error = pick_text(attr->job, "sluice_exchange_attr.job", SLU_ENV_JOB, sizeof launch->job,
+                          &job, &job_source);
     if (error == 0)
         error =
             pick_text(attr->secret_file, "sluice_exchange_attr.secret_file", SLU_ENV_SECRET_FILE,
-                      launch->secret_file, sizeof launch->secret_file, &launch->secret_source);
+                      PATH_MAX, &launch->secret_file, &launch->secret_source);
+    snprintf(launch->root, sizeof launch->root, "%s", root);
+    snprintf(launch->job, sizeof launch->job, "%s", job);
     return error;
 }
 
@@ -471,7 +472,7 @@ int slu_launch_read(const struct sluice_exchange_attr *attr, struct slu_launch *
     int found, error;
 
     attr = attr != NULL ? attr : &none;
-    *launch = (struct slu_launch){.kind = SLUICE_EXCHANGE_AUTO, .listener = -1};
+    *launch = (struct slu_launch){.kind = SLUICE_EXCHANGE_AUTO, .secret_file = "", .listener = -1};
     slu_env_check_names();
     error = pick_kind(attr, launch);
     if (error == 0)
