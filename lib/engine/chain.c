@@ -60,8 +60,11 @@ void slu_chain_begin_call(struct slu_chain *chain, struct slu_call *call, enum s
 {
     slu_chain_begin(chain, call->engine, queue, call->owner, call->time, call->deadline);
     chain->call = call;
-    if (call->owner == SLU_OWNER_CALL)
-        chain->share = share_of_peer(call->engine, queue);
+    if (call->owner != SLU_OWNER_CALL)
+        return;
+    chain->share = share_of_peer(call->engine, queue);
+    if ((call->queues & 1U << SLU_RECEIVE_QUEUE) == 0)
+        chain->send_flags |= SLU_WAITED;
 }
 
 /*
@@ -101,6 +104,7 @@ static void add_work(struct slu_chain *chain, uint64_t id, const struct slu_item
     } else {
         chain->sends[at].next = &chain->sends[at + 1];
         slu_fill_send(&chain->sends[at], id, item, sges, sge_count);
+        chain->sends[at].flags |= chain->send_flags;
     }
 }
 

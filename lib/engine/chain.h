@@ -21,8 +21,9 @@ struct slu_chain {
     int64_t time; /* the deadline as it was given */
     int64_t deadline;
     struct slu_peer *peer;
-    uint32_t share; /* requests that a peer may have in flight in any case */
-    int64_t spare;  /* entries of the completion queue beside what the shares need; see has_share */
+    uint32_t send_flags; /* of each work request that is no receive */
+    uint32_t share;      /* requests that a peer may have in flight in any case */
+    int64_t spare; /* entries of the completion queue beside what the shares need; see has_share */
     uint32_t count;
     union {
         struct slu_send_wr sends[SLU_CHAIN];
@@ -50,6 +51,7 @@ static inline void slu_chain_begin(struct slu_chain *chain, struct slu_engine *e
     chain->time = time;
     chain->deadline = deadline;
     chain->peer = NULL;
+    chain->send_flags = SLU_SIGNALED;
     chain->share = UINT32_MAX;
     chain->spare = SLU_SPARE_UNKNOWN;
     chain->count = 0;

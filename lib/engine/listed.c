@@ -149,6 +149,9 @@ static int lay_out(struct slu_list *list)
         for (uint32_t i = 0; i < list->source.count; i++)
             if ((int)slu_opcode_queue(list->requests[i].opcode) == queue)
                 lay_item(list, &list->items[next++], i);
+    /* Who sends and receives nothing waits for his sends alone. */
+    for (uint32_t i = 0; list->counts[SLU_RECEIVE_QUEUE] == 0 && i < next; i++)
+        list->items[i].send.flags |= SLU_WAITED;
     link_chains(list);
     return count_needs(list);
 }

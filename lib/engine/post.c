@@ -24,7 +24,7 @@ static SLU_INLINE void add_plain(struct slu_chain *chain, const enum slu_queue q
     wr->next = wr + 1;
     wr->id = id;
     wr->opcode = opcode;
-    wr->flags = request->flags | SLU_SIGNALED;
+    wr->flags = request->flags | chain->send_flags;
     wr->immediate = request->immediate;
     wr->sge_count = request->sge_count;
     wr->sges = sges;

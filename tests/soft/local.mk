@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The soft transport. One program, source or header a line, sorted.
 test_programs += \
+	tests/test_answers \
 	tests/test_deprived \
 	tests/test_hostile \
 	tests/test_interleave \
@@ -8,6 +9,7 @@ test_programs += \
 	tests/test_shared \
 	tests/test_wire
 
+tests_test_answers_SOURCES = %D%/test_answers.c
 tests_test_deprived_SOURCES = %D%/test_deprived.c
 tests_test_hostile_SOURCES = %D%/test_hostile.c
 tests_test_interleave_SOURCES = %D%/test_interleave.c

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/environment.h"
+#include "base/fork.h"
 #include "base/spelling.h"
 #include "connect/proof.h"
 
@@ -65,8 +66,61 @@ static void set_limits(struct slu_tcontext *base)
     base->atomics = SLUICE_ATOMICS_GLOBAL;
 }
 
+/* Those of this process, and of its parents. */
+static struct slu_fork_lock opened_lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
+static struct soft_context *opened;
+
+static void enter_process(struct soft_context *context)
+{
+    context->process = slu_fork_generation();
+    slu_fork_lock(&opened_lock);
+    context->next = opened;
+    opened = context;
+    pthread_mutex_unlock(&opened_lock.lock);
+}
+
+static void leave_process(const struct soft_context *context)
+{
+    struct soft_context **link = &opened;
+    slu_fork_lock(&opened_lock);
+    while (*link != context)
+        link = &(*link)->next;
+    *link = context->next;
+    pthread_mutex_unlock(&opened_lock.lock);
+}
+
+static void pay_peers(struct soft_context *context)
+{
+    if (pthread_mutex_trylock(&context->lock) != 0)
+        return;
+    for (uint32_t i = 0; i < context->cqs.size; i++) {
+        struct soft_cq *cq = context->cqs.items[i];
+        if (cq == NULL || !slu_soft_cq_take(cq))
+            continue;
+        slu_soft_tcp_flush_all(cq);
+        atomic_store(&cq->owner, SOFT_FREE);
+    }
+    pthread_mutex_unlock(&context->lock);
+}
+
+/*
+ * A program that ends without closing what it has keeps no acknowledgement to itself: of
+ * what it has received the peers hear. Another thread that is at work on a CQ pays itself.
+ */
+static __attribute__((destructor)) void end_process(void)
+{
+    int saved = errno;
+    if (pthread_mutex_trylock(&opened_lock.lock) != 0)
+        return;
+    for (struct soft_context *context = opened; context != NULL; context = context->next)
+        if (context->process == slu_fork_generation())
+            pay_peers(context);
+    pthread_mutex_unlock(&opened_lock.lock);
+    errno = saved;
+}
+
 static int open_context(const char *device, const struct sluice_context_attr *attr,
-                        struct slu_tcontext **opened)
+                        struct slu_tcontext **made)
 {
     if (strcmp(device, "soft") != 0)
         return slu_fail(ENODEV, "the soft transport has no device \"%s\", only \"soft\"", device);
@@ -88,7 +142,8 @@ static int open_context(const char *device, const struct sluice_context_attr *at
     pthread_mutex_init(&context->lock, NULL);
     read_identity(context);
     set_limits(&context->base);
-    *opened = &context->base;
+    enter_process(context);
+    *made = &context->base;
     return 0;
 
 free_context:
@@ -99,6 +154,7 @@ free_context:
 static void close_context(struct slu_tcontext *base)
 {
     struct soft_context *context = (struct soft_context *)base;
+    leave_process(context);
     slu_soft_helper_stop(context);
     free(context->qps.items);
     free(context->cqs.items);

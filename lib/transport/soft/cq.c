@@ -159,8 +159,12 @@ void slu_soft_cq_give_back(struct soft_cq *cq)
     bool restless = false;
     do {
         slu_soft_inbox_drain(cq);
-        slu_soft_tcp_flush_urgent(cq);
-        if (cq->hot != NULL && atomic_load(&cq->watch) == SOFT_WATCH_ARMED)
+        bool armed = atomic_load(&cq->watch) == SOFT_WATCH_ARMED;
+        if (armed)
+            slu_soft_tcp_flush_all(cq);
+        else
+            slu_soft_tcp_flush_urgent(cq);
+        if (cq->hot != NULL && armed)
             restless = !slu_soft_shm_leave(cq);
         if (cq->head != cq->tail)
             slu_soft_cq_wake(cq);
@@ -282,7 +286,7 @@ void slu_soft_cq_serve(struct soft_cq *cq)
         int served = serve_sockets(cq);
         if (cq->hot != NULL)
             served += slu_soft_shm_poll(cq);
-        slu_soft_tcp_flush_urgent(cq);
+        slu_soft_tcp_flush_all(cq);
         if (served == 0)
             break;
     }
@@ -308,6 +312,8 @@ int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
         clear_event(cq);
     if (cq->tail - cq->head < count) {
         count_up(&cq->activity);
+        if (cq->held != NULL)
+            slu_soft_tcp_flush_held(cq);
         progress(cq);
     }
     if (SLU_UNLIKELY(cq->overrun))
@@ -320,7 +326,7 @@ int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
 int slu_soft_cq_arm(struct slu_cq *base)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
-    slu_soft_tcp_flush_urgent(cq);
+    slu_soft_tcp_flush_all(cq);
     bool more = cq->hot != NULL && !slu_soft_shm_sleep(cq);
     atomic_store(&cq->armed, 1);
     return more || cq->head != cq->tail || !slu_soft_inbox_empty(cq) || cq->overrun;

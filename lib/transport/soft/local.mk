@@ -32,6 +32,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp_execute.c \
 	%D%/tcp_frame.c \
 	%D%/tcp_frame.h \
+	%D%/tcp_owe.c \
 	%D%/tcp_receive.c \
 	%D%/tcp_transmit.c \
 	%D%/wire_self.c \

@@ -81,6 +81,8 @@ struct soft_slots {
 
 struct soft_context {
     struct slu_tcontext base;
+    struct soft_context *next; /* in the process */
+    uint32_t process;          /* as slu_fork_generation() counts them */
     struct soft_keys keys;
     pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
     struct soft_slots qps;
@@ -281,6 +283,8 @@ struct soft_cq {
     uint32_t polls;
     struct soft_tcp *connections;
     struct soft_tcp *urgent; /* these owe their peer an acknowledgement */
+    struct soft_tcp *held;   /* these too, and wait for the program to send something */
+    int64_t held_until;
     uint8_t *staging;
     uint32_t slot;
     struct soft_cq *kick_next; /* under the helper's lock */
@@ -509,7 +513,11 @@ void slu_soft_self_serve(struct soft_qp *qp);  /* tries what is parked again */
 void slu_soft_tcp_attach(struct soft_message *message);
 void slu_soft_tcp_lost(struct soft_message *message);
 void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events);
-void slu_soft_tcp_flush_urgent(struct soft_cq *cq);
+
+/* tcp_owe.c: by the owner of the CQ */
+void slu_soft_tcp_flush_urgent(struct soft_cq *cq); /* all but what is held back from now on */
+void slu_soft_tcp_flush_held(struct soft_cq *cq);   /* what was for long enough */
+void slu_soft_tcp_flush_all(struct soft_cq *cq);    /* nothing is held back */
 
 /* wire_shm.c: by the owner of the CQ */
 bool slu_soft_shm_poll(struct soft_cq *cq);  /* looks at those that are hot; was there something? */

@@ -64,6 +64,8 @@ struct soft_tcp {
     bool ended;   /* the peer will send no more */
     bool blocked; /* EPOLLOUT is asked for */
     bool due;     /* an acknowledgement is to be sent, with a request or without */
+    bool hasty;   /* the peer waits for it */
+    bool held;    /* it waits for an answer of the program: see tcp_owe.c */
     bool shared;  /* frames go through shared memory */
     bool is_unix; /* of whose socket the kernel does not tell when it received last */
     int64_t heard;
@@ -80,8 +82,10 @@ struct soft_tcp {
     bool echo;  /* the peer is to be given one, with that number */
     uint32_t probe_seq;
     uint32_t echo_seq;
-    uint32_t moved; /* SLU_MOVED_* */
-    bool nak;       /* one is to be sent */
+    int64_t asked;    /* since when the program answers a request of the peer; 0: it does not */
+    uint32_t answers; /* in a row that came at once */
+    uint32_t moved;   /* SLU_MOVED_* */
+    bool nak;         /* one is to be sent */
     uint32_t nak_seq;
     uint32_t nak_status;
     struct tcp_reply *replies; /* ring of attr.read_depth */
@@ -97,8 +101,8 @@ struct soft_tcp {
     /* In the CQ. */
     struct soft_tcp *next; /* of its connections */
     struct soft_tcp **link;
-    struct soft_tcp *urgent_next;
-    struct soft_tcp **urgent_link; /* NULL: not in the list */
+    struct soft_tcp *owe_next;  /* of its urgent or held ones */
+    struct soft_tcp **owe_link; /* NULL: in neither list */
     struct soft_tcp *hot_next;
     struct soft_tcp **hot_link; /* likewise */
 };
@@ -112,13 +116,21 @@ struct tcp_attach {
 /* wire_tcp.c */
 void slu_soft_tcp_lose(struct soft_tcp *tcp, uint32_t status); /* the connection is of no use */
 void slu_soft_tcp_close(struct soft_tcp *tcp);                 /* leaves the socket to linger */
-void slu_soft_tcp_urgent(struct soft_tcp *tcp);                /* an acknowledgement is due */
 void slu_soft_tcp_watch(struct soft_tcp *tcp, uint32_t events);
 void slu_soft_tcp_opened(struct soft_tcp *tcp);
 int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events);
 void slu_soft_tcp_remove_socket(struct soft_tcp *tcp);
 /* Reads the only connection of a CQ; false if that takes a look at the epoll set. */
 bool slu_soft_tcp_poll(struct soft_tcp *tcp);
+
+/* tcp_owe.c */
+void slu_soft_tcp_urgent(struct soft_tcp *tcp); /* an acknowledgement is due, or credit */
+void slu_soft_tcp_hurry(struct soft_tcp *tcp);  /* and the peer waits for it */
+/* A request of the peer was done, of which the program may hear. waits: the peer's does. */
+void slu_soft_tcp_asked(struct soft_tcp *tcp, bool waits);
+void slu_soft_tcp_answered(struct soft_tcp *tcp); /* a request of ours goes out */
+void slu_soft_tcp_settled(struct soft_tcp *tcp);  /* nothing is due any more */
+void slu_soft_tcp_leave_owing(struct soft_tcp *tcp);
 
 /* linger.c */
 /* Reads and forgets 1 MiB at most, for others have their turn; true at the end or an error. */

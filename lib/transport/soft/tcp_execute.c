@@ -302,7 +302,7 @@ static bool finish_probe(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     tcp->echo = true;
     tcp->echo_seq = frame->seq;
-    slu_soft_tcp_urgent(tcp);
+    slu_soft_tcp_hurry(tcp);
     return true;
 }
 
@@ -356,8 +356,11 @@ bool slu_soft_tcp_finish(struct soft_tcp *tcp)
 {
     const struct tcp_frame *frame = &tcp->in.frame;
     tcp->in.active = false;
-    if ((frame->flags & TCP_FLAG_PROMPT) != 0)
-        slu_soft_tcp_urgent(tcp);
+    bool waits = (frame->flags & TCP_FLAG_PROMPT) != 0;
+    if (frame->type == TCP_SEND || frame->type == TCP_WRITE)
+        slu_soft_tcp_asked(tcp, waits);
+    else if (waits)
+        slu_soft_tcp_hurry(tcp);
     return handlers[frame->type].finish(tcp, frame) && is_open(tcp);
 }
 

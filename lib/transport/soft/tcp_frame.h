@@ -31,7 +31,7 @@ enum tcp_type {
 };
 
 #define TCP_FLAG_IMMEDIATE 1
-#define TCP_FLAG_PROMPT 2 /* acknowledge without delay: somebody waits */
+#define TCP_FLAG_PROMPT 2 /* acknowledge without delay: somebody waits for that alone */
 
 /* Every frame carries ack and credit; what else is valid depends on the type. */
 struct tcp_frame {

@@ -256,7 +256,7 @@ static void add_request(struct soft_tcp *tcp, struct batch *batch, const struct 
     if (!slu_soft_is_fetch(wqe)) {
         bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
         frame.flags = (uint8_t)((immediate ? TCP_FLAG_IMMEDIATE : 0) |
-                                ((wqe->flags & SLU_SIGNALED) != 0 ? TCP_FLAG_PROMPT : 0));
+                                ((wqe->flags & SLU_WAITED) != 0 ? TCP_FLAG_PROMPT : 0));
         frame.immediate = immediate ? wqe->immediate : 0;
     }
     if (wqe->opcode != SLUICE_OP_SEND) {
@@ -352,7 +352,7 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
     tcp->acked_out = out->ack;
     tcp->credit_out = out->credit;
     if (out->ack == tcp->executed && out->credit == tcp->qp->receives.posted)
-        tcp->due = false;
+        slu_soft_tcp_settled(tcp);
     if (out->part == TCP_PART_CONTROL) {
         tcp->probe &= out->position != CONTROL_PROBE;
         tcp->echo &= out->position != CONTROL_ECHO;
@@ -360,6 +360,7 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
     if (out->part != TCP_PART_REQUEST)
         return;
     const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
+    slu_soft_tcp_answered(tcp);
     tcp->qp->sent++;
     tcp->consumed += slu_soft_takes_receive(wqe);
     tcp->fetches += slu_soft_is_fetch(wqe);

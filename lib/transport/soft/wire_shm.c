@@ -371,7 +371,7 @@ bool slu_soft_shm_leave(struct soft_cq *cq)
 {
     for (int round = 0; round < LEAVE_ROUNDS && !slu_soft_shm_sleep(cq); round++) {
         slu_soft_shm_poll(cq);
-        slu_soft_tcp_flush_urgent(cq);
+        slu_soft_tcp_flush_all(cq);
     }
     return cq->hot == NULL;
 }

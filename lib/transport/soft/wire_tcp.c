@@ -29,20 +29,10 @@ int slu_soft_tcp_add_socket(struct soft_tcp *tcp, int fd, uint32_t events)
     return 0;
 }
 
-static void leave_urgent(struct soft_tcp *tcp)
-{
-    if (tcp->urgent_link == NULL)
-        return;
-    *tcp->urgent_link = tcp->urgent_next;
-    if (tcp->urgent_next != NULL)
-        tcp->urgent_next->urgent_link = tcp->urgent_link;
-    tcp->urgent_link = NULL;
-}
-
 void slu_soft_tcp_remove_socket(struct soft_tcp *tcp)
 {
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
-    leave_urgent(tcp);
+    slu_soft_tcp_leave_owing(tcp);
     epoll_ctl(cq->epoll, EPOLL_CTL_DEL, tcp->fd, NULL);
     *tcp->link = tcp->next;
     if (tcp->next != NULL)
@@ -56,29 +46,6 @@ void slu_soft_tcp_watch(struct soft_tcp *tcp, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = tcp};
     epoll_ctl(slu_soft_cq_of(tcp->qp)->epoll, EPOLL_CTL_MOD, tcp->fd, &event);
-}
-
-void slu_soft_tcp_urgent(struct soft_tcp *tcp)
-{
-    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
-    tcp->due = true;
-    if (tcp->urgent_link != NULL)
-        return;
-    tcp->urgent_next = cq->urgent;
-    tcp->urgent_link = &cq->urgent;
-    if (tcp->urgent_next != NULL)
-        tcp->urgent_next->urgent_link = &tcp->urgent_next;
-    cq->urgent = tcp;
-}
-
-void slu_soft_tcp_flush_urgent(struct soft_cq *cq)
-{
-    struct soft_tcp *tcp;
-    while ((tcp = cq->urgent) != NULL) {
-        leave_urgent(tcp);
-        if (tcp->due && !tcp->blocked)
-            slu_soft_tcp_push(tcp);
-    }
 }
 
 void slu_soft_tcp_close(struct soft_tcp *tcp)

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a peer is owed, an acknowledgement or credit, and when it goes out: with the next
+ * request in any case, and if there is none, before the owner of the CQ turns to anything
+ * else. But where the program has answered request after request at once, and the peer
+ * has all of ours, what is owed is held back for a moment, so that the answer carries it.
+ *
+ * Held back is nothing that the peer says it waits for. What is held goes out alone once
+ * the program has looked elsewhere for that moment or goes to sleep; if it is away, the
+ * helper sends it, which looks at the CQ every millisecond meanwhile. So a peer waits for
+ * no more than two of these, and no longer than the program was away.
+ */
+#include "transport/soft/tcp.h"
+
+/* An answer within this time came at once. */
+#define ANSWER_TIME SLUICE_US(20)
+/* So many of these in a row, and the next is expected. */
+#define EXPECTED 16
+
+static void join(struct soft_tcp **list, struct soft_tcp *tcp)
+{
+    tcp->owe_next = *list;
+    tcp->owe_link = list;
+    if (tcp->owe_next != NULL)
+        tcp->owe_next->owe_link = &tcp->owe_next;
+    *list = tcp;
+}
+
+void slu_soft_tcp_leave_owing(struct soft_tcp *tcp)
+{
+    if (tcp->owe_link == NULL)
+        return;
+    *tcp->owe_link = tcp->owe_next;
+    if (tcp->owe_next != NULL)
+        tcp->owe_next->owe_link = tcp->owe_link;
+    tcp->owe_link = NULL;
+    tcp->held = false;
+}
+
+void slu_soft_tcp_urgent(struct soft_tcp *tcp)
+{
+    tcp->due = true;
+    if (tcp->held)
+        slu_soft_tcp_leave_owing(tcp);
+    if (tcp->owe_link == NULL)
+        join(&slu_soft_cq_of(tcp->qp)->urgent, tcp);
+}
+
+void slu_soft_tcp_hurry(struct soft_tcp *tcp)
+{
+    tcp->hasty = true;
+    slu_soft_tcp_urgent(tcp);
+}
+
+void slu_soft_tcp_asked(struct soft_tcp *tcp, bool waits)
+{
+    tcp->hasty |= waits;
+    /* Who lets several come answers none of them at once. */
+    if (tcp->asked != 0)
+        tcp->answers = 0;
+    else
+        tcp->asked = slu_now();
+    slu_soft_tcp_urgent(tcp);
+}
+
+void slu_soft_tcp_answered(struct soft_tcp *tcp)
+{
+    if (tcp->asked == 0)
+        return;
+    if (slu_now() - tcp->asked > ANSWER_TIME)
+        tcp->answers = 0;
+    else if (tcp->answers < EXPECTED)
+        tcp->answers++;
+    tcp->asked = 0;
+}
+
+void slu_soft_tcp_settled(struct soft_tcp *tcp)
+{
+    tcp->due = tcp->hasty = false;
+    slu_soft_tcp_leave_owing(tcp);
+}
+
+/*
+ * Both sides of an exchange have something on the way when they hear of each other: were
+ * both to hold back, neither would have its own.
+ */
+static bool expects_answer(const struct soft_tcp *tcp)
+{
+    const struct soft_qp *qp = tcp->qp;
+    return tcp->answers == EXPECTED && tcp->asked != 0 && !tcp->hasty &&
+           qp->sends.done == qp->sends.posted && tcp->phase == PHASE_OPEN;
+}
+
+static void hold(struct soft_cq *cq, struct soft_tcp *tcp)
+{
+    int64_t until = tcp->asked + ANSWER_TIME;
+    if (cq->held == NULL || until < cq->held_until)
+        cq->held_until = until;
+    join(&cq->held, tcp);
+    tcp->held = true;
+}
+
+static void pay(struct soft_tcp *tcp)
+{
+    slu_soft_tcp_leave_owing(tcp);
+    if (tcp->due && !tcp->blocked)
+        slu_soft_tcp_push(tcp);
+}
+
+void slu_soft_tcp_flush_urgent(struct soft_cq *cq)
+{
+    struct soft_tcp *tcp;
+    while ((tcp = cq->urgent) != NULL) {
+        slu_soft_tcp_leave_owing(tcp);
+        if (expects_answer(tcp) && tcp->due && !tcp->blocked)
+            hold(cq, tcp);
+        else
+            pay(tcp);
+    }
+}
+
+void slu_soft_tcp_flush_all(struct soft_cq *cq)
+{
+    while (cq->urgent != NULL)
+        pay(cq->urgent);
+    while (cq->held != NULL)
+        pay(cq->held);
+}
+
+void slu_soft_tcp_flush_held(struct soft_cq *cq)
+{
+    int64_t now = slu_now();
+    struct soft_tcp *next;
+    if (now < cq->held_until)
+        return;
+    cq->held_until = INT64_MAX;
+    for (struct soft_tcp *tcp = cq->held; tcp != NULL; tcp = next) {
+        next = tcp->owe_next;
+        int64_t until = tcp->asked + ANSWER_TIME;
+        if (until <= now)
+            pay(tcp);
+        else if (until < cq->held_until)
+            cq->held_until = until;
+    }
+}
