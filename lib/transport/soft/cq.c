@@ -323,10 +323,28 @@ int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
     return (int)take_completions(cq, wcs, count);
 }
 
+/*
+ * To sleep between the pieces of a large message costs as much as to receive them. But
+ * whoever sends them may need this processor.
+ */
+static bool awaits_piece(struct soft_cq *cq)
+{
+    if (cq->more_until == 0)
+        return false;
+    if (slu_now() < cq->more_until) {
+        sched_yield();
+        return true;
+    }
+    cq->more_until = 0;
+    return false;
+}
+
 int slu_soft_cq_arm(struct slu_cq *base)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
     slu_soft_tcp_flush_all(cq);
+    if (awaits_piece(cq))
+        return 1;
     bool more = cq->hot != NULL && !slu_soft_shm_sleep(cq);
     atomic_store(&cq->armed, 1);
     return more || cq->head != cq->tail || !slu_soft_inbox_empty(cq) || cq->overrun;

@@ -285,6 +285,7 @@ struct soft_cq {
     struct soft_tcp *urgent; /* these owe their peer an acknowledgement */
     struct soft_tcp *held;   /* these too, and wait for the program to send something */
     int64_t held_until;
+    int64_t more_until; /* the rest of a large message is about to come; 0: of none */
     uint8_t *staging;
     uint32_t slot;
     struct soft_cq *kick_next; /* under the helper's lock */

@@ -126,9 +126,9 @@ bool slu_soft_tcp_poll(struct soft_tcp *tcp);
 /* tcp_owe.c */
 void slu_soft_tcp_urgent(struct soft_tcp *tcp); /* an acknowledgement is due, or credit */
 void slu_soft_tcp_hurry(struct soft_tcp *tcp);  /* and the peer waits for it */
-/* A request of the peer was done, of which the program may hear. waits: the peer's does. */
-void slu_soft_tcp_asked(struct soft_tcp *tcp, bool waits);
-void slu_soft_tcp_answered(struct soft_tcp *tcp); /* a request of ours goes out */
+/* A request of the peer was done, of which the program may hear. */
+void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame);
+void slu_soft_tcp_answered(struct soft_tcp *tcp); /* a request of ours is about to go */
 void slu_soft_tcp_settled(struct soft_tcp *tcp);  /* nothing is due any more */
 void slu_soft_tcp_leave_owing(struct soft_tcp *tcp);
 

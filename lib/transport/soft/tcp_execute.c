@@ -356,10 +356,9 @@ bool slu_soft_tcp_finish(struct soft_tcp *tcp)
 {
     const struct tcp_frame *frame = &tcp->in.frame;
     tcp->in.active = false;
-    bool waits = (frame->flags & TCP_FLAG_PROMPT) != 0;
     if (frame->type == TCP_SEND || frame->type == TCP_WRITE)
-        slu_soft_tcp_asked(tcp, waits);
-    else if (waits)
+        slu_soft_tcp_asked(tcp, frame);
+    else if ((frame->flags & TCP_FLAG_PROMPT) != 0)
         slu_soft_tcp_hurry(tcp);
     return handlers[frame->type].finish(tcp, frame) && is_open(tcp);
 }

@@ -20,6 +20,12 @@
 /* So many of these in a row, and the next is expected. */
 #define EXPECTED 16
 
+/*
+ * What is owed for longer messages is not held: it costs little beside them, and finds the
+ * peer, whose answer is as long, before it sleeps.
+ */
+#define HELD_MOST (16 * 1024)
+
 static void join(struct soft_tcp **list, struct soft_tcp *tcp)
 {
     tcp->owe_next = *list;
@@ -55,9 +61,9 @@ void slu_soft_tcp_hurry(struct soft_tcp *tcp)
     slu_soft_tcp_urgent(tcp);
 }
 
-void slu_soft_tcp_asked(struct soft_tcp *tcp, bool waits)
+void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
-    tcp->hasty |= waits;
+    tcp->hasty |= (frame->flags & TCP_FLAG_PROMPT) != 0 || frame->length > HELD_MOST;
     /* Who lets several come answers none of them at once. */
     if (tcp->asked != 0)
         tcp->answers = 0;

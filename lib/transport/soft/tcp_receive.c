@@ -10,6 +10,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* After a piece of a large message the next comes within this time, or nobody knows when. */
+#define PIECE_TIME SLUICE_US(100)
+#define PIECE_LEAST 4096
 /* Reads of one connection in one turn, so that others have theirs. */
 #define TURN_READS 8
 
@@ -144,6 +147,8 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     if (tcp->is_unix)
         tcp->heard = slu_now();
     enum outcome outcome = use(tcp, staging, (uint64_t)got, direct);
+    bool more = tcp->in.active && got >= PIECE_LEAST;
+    slu_soft_cq_of(tcp->qp)->more_until = more ? slu_now() + PIECE_TIME : 0;
     if (outcome == GOT_SOME && (uint64_t)got < direct + room)
         return GOT_ALL;
     return outcome;

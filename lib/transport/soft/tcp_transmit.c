@@ -263,6 +263,7 @@ static void add_request(struct soft_tcp *tcp, struct batch *batch, const struct 
         frame.rkey = wqe->rkey;
         frame.addr = wqe->remote_addr;
     }
+    slu_soft_tcp_answered(tcp);
     add_frame(tcp, batch, &frame, TCP_PART_REQUEST, batch->sent);
     if (wqe->opcode != SLUICE_OP_READ)
         add_request_payload(tcp, batch, batch->sent, 0);
@@ -360,7 +361,6 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
     if (out->part != TCP_PART_REQUEST)
         return;
     const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
-    slu_soft_tcp_answered(tcp);
     tcp->qp->sent++;
     tcp->consumed += slu_soft_takes_receive(wqe);
     tcp->fetches += slu_soft_is_fetch(wqe);
