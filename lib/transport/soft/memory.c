@@ -288,6 +288,17 @@ uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge 
     return SLUICE_STATUS_SUCCESS;
 }
 
+bool slu_soft_is_allocated(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count)
+{
+    const struct soft_keys *keys = &slu_soft_context(qp)->keys;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct soft_mr *mr = find_mr(keys, sges[i].lkey);
+        if (sges[i].length > 0 && (mr == NULL || mr->memfd < 0))
+            return false;
+    }
+    return true;
+}
+
 uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
                                uint64_t length, uint32_t access, struct soft_mr **pin)
 {

@@ -360,6 +360,8 @@ void slu_soft_keys_unlock(struct soft_context *context);
 /* Statuses; with the keys locked. */
 uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
                               uint32_t count, uint32_t access);
+/* Is all of it of sluice_mr_alloc()? Then nobody unmaps it while it is posted. */
+bool slu_soft_is_allocated(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count);
 /* On success *pin, if it is wanted, is to be given back once the memory has been touched. */
 uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
                                uint64_t length, uint32_t access, struct soft_mr **pin);

@@ -54,6 +54,7 @@ struct tcp_in {
     uint64_t offset;
     uint64_t operand[2]; /* of an atomic request, as they came */
     bool active;
+    bool lasts; /* the memory of ours that it goes to is not unmapped meanwhile */
 };
 
 struct soft_tcp {

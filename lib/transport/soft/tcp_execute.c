@@ -113,6 +113,9 @@ static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
         return reject(tcp, "a send without a receive");
     slu_soft_keys_lock(slu_soft_context(qp));
     uint32_t status = slu_soft_match(qp, frame->length, &own);
+    const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
+    if (frame->length > SOFT_WHOLE_BYTES)
+        tcp->in.lasts = slu_soft_is_allocated(qp, receive->sges, receive->sge_count);
     slu_soft_keys_unlock(slu_soft_context(qp));
     if (status == SLUICE_STATUS_SUCCESS)
         return true;
@@ -186,6 +189,12 @@ static bool begin_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
     tcp->fetch_cursor = position;
     if (position == sent || frame->seq != position || !answers(frame, slu_soft_wqe(qp, position)))
         return reject(tcp, "a reply to no read or atomic");
+    if (frame->type == TCP_READ_REPLY) {
+        const struct soft_wqe *wqe = slu_soft_wqe(qp, position);
+        slu_soft_keys_lock(slu_soft_context(qp));
+        tcp->in.lasts = slu_soft_is_allocated(qp, wqe->sges, wqe->sge_count);
+        slu_soft_keys_unlock(slu_soft_context(qp));
+    }
     return true;
 }
 
@@ -344,6 +353,7 @@ bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)
         return false;
     if (handlers[frame->type].request && frame->seq != tcp->executed)
         return reject(tcp, "a request out of order");
+    tcp->in.lasts = false;
     if (!handlers[frame->type].begin(tcp, frame))
         return false;
     tcp->in.frame = *frame;
@@ -401,7 +411,7 @@ static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t le
 /* Where a few bytes of a message go is what costs most, and the program has just said it. */
 static bool is_worth_a_look(const struct soft_tcp *tcp, uint64_t length)
 {
-    return tcp->in.frame.type != TCP_SEND || length > SOFT_WHOLE_BYTES;
+    return !tcp->in.lasts && (tcp->in.frame.type != TCP_SEND || length > SOFT_WHOLE_BYTES);
 }
 
 static bool place_local(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
