@@ -8,7 +8,7 @@
  * Held back is nothing that the peer says it waits for. What is held goes out alone once
  * the program has looked elsewhere for that moment or goes to sleep; if it is away, the
  * helper sends it, which looks at the CQ every millisecond meanwhile. So a peer waits for
- * no more than two of these, and no longer than the program was away.
+ * no more than two of these, and no longer than the program is away.
  */
 #include "transport/soft/tcp.h"
 
@@ -19,6 +19,12 @@
 #define ANSWER_TIME SLUICE_US(200)
 /* So many of these in a row, and the next is expected. */
 #define EXPECTED 16
+/*
+ * The clock costs as much as a good part of a message through shared memory. An answer
+ * that is expected is in time if what is owed still waits for it, and nobody has looked
+ * for anything else meanwhile.
+ */
+#define UNTIMED INT64_MAX
 
 /*
  * What is owed for longer messages is not held: it costs little beside them, and finds the
@@ -68,15 +74,22 @@ void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame)
     if (tcp->asked != 0)
         tcp->answers = 0;
     else
-        tcp->asked = slu_now();
+        tcp->asked = tcp->answers == EXPECTED ? UNTIMED : slu_now();
     slu_soft_tcp_urgent(tcp);
+}
+
+static bool is_late(const struct soft_tcp *tcp)
+{
+    if (tcp->asked == UNTIMED)
+        return !tcp->due;
+    return slu_now() - tcp->asked > ANSWER_TIME;
 }
 
 void slu_soft_tcp_answered(struct soft_tcp *tcp)
 {
     if (tcp->asked == 0)
         return;
-    if (slu_now() - tcp->asked > ANSWER_TIME)
+    if (is_late(tcp))
         tcp->answers = 0;
     else if (tcp->answers < EXPECTED)
         tcp->answers++;
@@ -102,7 +115,7 @@ static bool expects_answer(const struct soft_tcp *tcp)
 
 static void hold(struct soft_cq *cq, struct soft_tcp *tcp)
 {
-    int64_t until = tcp->asked + ANSWER_TIME;
+    int64_t until = tcp->asked == UNTIMED ? 0 : tcp->asked + ANSWER_TIME;
     if (cq->held == NULL || until < cq->held_until)
         cq->held_until = until;
     join(&cq->held, tcp);
@@ -111,6 +124,8 @@ static void hold(struct soft_cq *cq, struct soft_tcp *tcp)
 
 static void pay(struct soft_tcp *tcp)
 {
+    if (tcp->asked == UNTIMED && !tcp->held)
+        tcp->asked = slu_now();
     slu_soft_tcp_leave_owing(tcp);
     if (tcp->due && !tcp->blocked)
         slu_soft_tcp_push(tcp);
@@ -145,6 +160,8 @@ void slu_soft_tcp_flush_held(struct soft_cq *cq)
     cq->held_until = INT64_MAX;
     for (struct soft_tcp *tcp = cq->held; tcp != NULL; tcp = next) {
         next = tcp->owe_next;
+        if (tcp->asked == UNTIMED)
+            tcp->asked = now;
         int64_t until = tcp->asked + ANSWER_TIME;
         if (until <= now)
             pay(tcp);
