@@ -44,6 +44,8 @@ int slu_where_parse(const char *text, uint32_t may, struct slu_where *where)
     } else if (memchr(text, ':', length) != NULL) {
         return -EINVAL;
     }
+    if (memchr(host, '[', length) != NULL || memchr(host, ']', length) != NULL)
+        return -EINVAL;
     if ((length == 0 && (may & SLU_WHERE_LISTEN) == 0) ||
         !is_port(colon + 1, (may & SLU_WHERE_LISTEN) != 0 ? 0 : 1))
         return -EINVAL;

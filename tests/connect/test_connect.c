@@ -380,7 +380,8 @@ TEST(listeners_that_are_none)
 TEST(arguments)
 {
     static const char *const addresses[] = {"",      "host",        "1.2.3.4", "::1:5",
-                                            "[::1]", "[::1]:70000", "a:-1",    "a:b"};
+                                            "[::1]", "[::1]:70000", "a:-1",    "a:b",
+                                            "[]:1",  "[[::1]:1",    "[a:1",    "a]:1"};
     struct sides sides;
     struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};
     struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
