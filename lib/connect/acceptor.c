@@ -66,6 +66,9 @@ int slu_acceptor_add(struct slu_acceptor *acceptor, int listener)
             continue;
         acceptor->listeners[i] = listener;
         acceptor->is_unix[i] = is_unix_socket(listener);
+        /* Who is accepted inherits it: an answer behind an answer waits for no acknowledgement. */
+        if (!acceptor->is_unix[i])
+            slu_stream_no_delay(listener);
         return watch(acceptor, EPOLL_CTL_ADD, listener, EPOLLIN, SLU_PLACES + i);
     }
     slu_fd_close(listener);
