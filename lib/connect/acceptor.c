@@ -15,12 +15,17 @@
 /* For all that is said before a connection is believed. */
 #define TALK_TIME SLUICE_S(10)
 #define KNOWN_TIME SLUICE_S(1)
-/* Full of others that are as young, one that has said nothing when it is its turn is closed. */
-#define SILENT_TIME SLUICE_MS(10)
+/* Before it nobody makes room because of its age. */
+#define YOUNG_TIME SLUICE_MS(10)
+/* The silent ones have at least this part of the places, if they want it. */
+#define SILENT_SHARE 4
 #define PAUSE_TIME SLUICE_MS(100)
 /* Connections taken in one go, so that others have their turn. */
 #define ACCEPTS 64
 #define FEWEST_PLACES 4
+
+/* Of those that have a place. */
+enum kind { SILENT, SPOKE, KNOWN, KINDS };
 
 static uint32_t count_places(void)
 {
@@ -115,30 +120,64 @@ static void watch_listeners(struct slu_acceptor *acceptor, bool paused)
     acceptor->pause_since = slu_now();
 }
 
-/* Strangers first, of those the silent ones, and of the same kind the oldest. */
-static bool goes_before(const struct slu_pending_conn *a, const struct slu_pending_conn *b)
+static enum kind kind_of(const struct slu_pending_conn *conn)
 {
-    if (a->known != b->known)
-        return !a->known;
-    return a->spoke != b->spoke ? !a->spoke : a->since < b->since;
+    return conn->known ? KNOWN : conn->spoke ? SPOKE : SILENT;
 }
 
-/* A free place, or one that may be made free; NULL: none. */
-static struct slu_pending_conn *find_place(struct slu_acceptor *acceptor, int64_t now)
+/* Whether one that comes would have a place: known ones make none before their time. */
+static bool has_place(const struct slu_acceptor *acceptor, int64_t now)
 {
-    struct slu_pending_conn *first = &acceptor->conns[0];
+    for (uint32_t i = 0; i < acceptor->places; i++) {
+        const struct slu_pending_conn *conn = &acceptor->conns[i];
+
+        if (conn->talk.fd < 0 || !conn->known || now - conn->since >= KNOWN_TIME)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * One of this kind, of which there is one, whichever it is: where all are young each has its
+ * chance, however many come and however far away it is.
+ */
+static struct slu_pending_conn *draw(struct slu_acceptor *acceptor, enum kind kind)
+{
+    uint32_t at;
+
+    acceptor->drawn = acceptor->drawn * 1103515245U + 12345U;
+    at = acceptor->drawn >> 8;
+    while (kind_of(&acceptor->conns[at % acceptor->places]) != kind)
+        at++;
+    return &acceptor->conns[at % acceptor->places];
+}
+
+/*
+ * A free place, or who makes room: of the silent ones and of those that spoke, who may say
+ * again what was recorded, neither can take the places of all others. There is one.
+ */
+static struct slu_pending_conn *find_place(struct slu_acceptor *acceptor, bool speaks, int64_t now)
+{
+    struct slu_pending_conn *first[KINDS] = {NULL};
+    uint32_t silent = 0, share = acceptor->places / SILENT_SHARE;
+    enum kind kind = KNOWN;
 
     for (uint32_t i = 0; i < acceptor->places; i++) {
         struct slu_pending_conn *conn = &acceptor->conns[i];
 
         if (conn->talk.fd < 0)
             return conn;
-        if (goes_before(conn, first))
-            first = conn;
+        kind = kind_of(conn);
+        if (first[kind] == NULL || conn->since < first[kind]->since)
+            first[kind] = conn;
+        silent += kind == SILENT;
     }
-    if (first->known && now - first->since < KNOWN_TIME)
-        return NULL;
-    return first;
+    if (silent > share || (silent == share && !speaks) || (silent > 0 && first[SPOKE] == NULL))
+        kind = SILENT;
+    else
+        kind = first[SPOKE] != NULL ? SPOKE : KNOWN;
+    return kind == KNOWN || now - first[kind]->since >= YOUNG_TIME ? first[kind]
+                                                                   : draw(acceptor, kind);
 }
 
 /* Whoever speaks another language is told from the first bytes. */
@@ -186,7 +225,7 @@ static bool make_room(struct slu_acceptor *acceptor, int64_t now)
     for (uint32_t i = 0; i < acceptor->places; i++) {
         struct slu_pending_conn *conn = &acceptor->conns[i];
 
-        if (conn->talk.fd >= 0 && !conn->known && now - conn->since >= SILENT_TIME &&
+        if (conn->talk.fd >= 0 && !conn->known && now - conn->since >= YOUNG_TIME &&
             (first == NULL || conn->since < first->since))
             first = conn;
     }
@@ -204,11 +243,11 @@ static bool lacks_resources(int error)
 static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
 {
     int64_t now = slu_now();
-    struct slu_pending_conn *conn = find_place(acceptor, now);
+    struct slu_pending_conn *conn;
     struct slu_talk talk;
     int fd, error;
 
-    if (conn == NULL) {
+    if (!has_place(acceptor, now)) {
         watch_listeners(acceptor, true);
         return false;
     }
@@ -228,10 +267,7 @@ static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
     acceptor->starved = 0;
     talk = (struct slu_talk){.fd = fd, .want = acceptor->hello};
     slu_talk_hear(&talk);
-    if (conn->talk.fd >= 0 && talk.got == 0 && now - conn->since < SILENT_TIME) {
-        slu_talk_close(&talk);
-        return true;
-    }
+    conn = find_place(acceptor, talk.got > 0, now);
     if (conn->talk.fd >= 0)
         drop(acceptor, conn);
     conn->talk = talk;

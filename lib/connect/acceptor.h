@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Letting connections in: those that have not proven anything yet have a place each, of
- * which there are few, for they cost a descriptor. Guarantee: whoever says at once what
- * is expected of it waits for nobody. If all places are taken when somebody comes, the
- * one that has been silent for longest makes room: at once for one that speaks, and after
- * 10 ms for one that is silent as well. So a stranger that keeps thousands of silent
- * connections gets as many closed. Who has shown that it knows the key of a listener is
- * no stranger, and has a second before it makes room.
+ * which there are few, for they cost a descriptor. If all places are taken when somebody
+ * comes, another one makes room: of those that are silent, or of those that said all that can
+ * be said without a proof, which may be what was recorded; neither can take the places of the
+ * others. Of a kind the oldest goes, and before it is 10 ms old any of them, so that whoever
+ * says at once what is expected of it has its chance however many come. A stranger that keeps
+ * thousands of connections gets as many closed. Who has shown that it knows the key of a
+ * listener has a second before it makes room.
  *
  * An acceptor belongs to one thread at a time, which has an epoll set for it.
  */
@@ -21,7 +22,7 @@
 struct slu_pending_conn {
     struct slu_talk talk;
     int64_t since;
-    bool known;    /* it has shown that it knows the key of the listener */
+    bool known;    /* it has shown that it knows the key of the listener, as few others have */
     bool spoke;    /* it has said all that can be said without a proof */
     bool begun;    /* as it must: what it says next may replace that in the talk */
     bool is_unix;  /* came over a Unix socket */
@@ -49,6 +50,7 @@ struct slu_acceptor {
     bool paused; /* no listener is watched */
     int starved; /* for want of descriptors or memory, and that was said: a positive errno */
     int64_t pause_since;
+    uint32_t drawn; /* the last of numbers that are as good as random here */
     struct slu_pending_conn conns[SLU_PLACES];
 };
 

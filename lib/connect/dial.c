@@ -19,6 +19,9 @@
 /* Pauses before the same address is dialed again: the first, doubled so often. */
 #define PAUSE_TIME SLUICE_MS(20)
 #define PAUSE_DOUBLINGS 4
+/* One that hung up is there, and strangers may have had its places: begins lower, ends as high. */
+#define SHORT_PAUSE_TIME SLUICE_MS(5)
+#define SHORT_PAUSE_DOUBLINGS 6
 
 void slu_dial_add(struct slu_dial *dial, const struct slu_address *address)
 {
@@ -58,17 +61,25 @@ void slu_dial_end(struct slu_dial *dial)
         drop(dial, i);
 }
 
+static int64_t pause_of(const struct slu_dial_attempt *attempt)
+{
+    bool hung_up = attempt->error == ECONNRESET;
+    uint32_t most = hung_up ? SHORT_PAUSE_DOUBLINGS : PAUSE_DOUBLINGS;
+
+    return (hung_up ? SHORT_PAUSE_TIME : PAUSE_TIME)
+           << (attempt->failures < most ? attempt->failures : most);
+}
+
 void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char *why)
 {
     struct slu_dial_attempt *attempt = &dial->attempts[index];
-    uint32_t doublings = attempt->failures < PAUSE_DOUBLINGS ? attempt->failures : PAUSE_DOUBLINGS;
     int64_t now = slu_now();
 
     drop(dial, index);
     attempt->error = error;
     attempt->why = why;
+    attempt->next = now + pause_of(attempt);
     attempt->failures++;
-    attempt->next = now + (PAUSE_TIME << doublings);
     /* The next address has waited for this one. */
     for (uint32_t i = 0; i < dial->count; i++) {
         struct slu_dial_attempt *other = &dial->attempts[i];

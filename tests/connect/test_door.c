@@ -345,6 +345,39 @@ START_TEST(words_that_are_said_back)
 }
 END_TEST
 
+/*
+ * A good hello that was recorded before its queue pair has met anybody is answered each time,
+ * and keeps nobody waiting: neither those who say it next nor who comes in earnest.
+ */
+START_TEST(hellos_that_were_recorded)
+{
+    enum { TIMES = 1000, OPEN = 300 };
+    struct victim victim;
+    uint8_t challenge[CHALLENGE_BYTES];
+    int fds[OPEN];
+    memset(fds, -1, sizeof(fds));
+    victim_open(&victim, (uint8_t)(_i == 0 ? 0 : 0xff));
+    await_hostile(&victim);
+    struct greeting greeting = {&victim.forged, &victim.endpoint, {0}};
+    make_hello(&greeting);
+    struct span begin = span_begin();
+    for (int i = 0; i < TIMES; i++) {
+        int *fd = &fds[i % OPEN];
+        if (*fd >= 0) {
+            close(*fd);
+        }
+        *fd = dial(&victim.endpoint);
+        say(*fd, greeting.said, HELLO_BYTES);
+        require(hear(*fd, challenge, sizeof(challenge)), "time %d: no challenge", i);
+    }
+    require_took(span_since(begin), 0, SLUICE_S(4));
+    for (int i = 0; i < OPEN; i++) {
+        close(fds[i]);
+    }
+    end_waiting(&victim);
+}
+END_TEST
+
 /* Strangers. */
 
 #define STRANGERS 3000
@@ -488,6 +521,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, an_address_that_two_hosts_share, 0, 2);
     tcase_add_loop_test(tcase, proofs_that_are_none, 0, 2);
     tcase_add_loop_test(tcase, words_that_are_said_back, 0, 2);
+    tcase_add_loop_test(tcase, hellos_that_were_recorded, 0, 2);
     tcase_add_loop_test(tcase, silent_strangers, 0, 2);
 }
 

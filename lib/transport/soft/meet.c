@@ -16,6 +16,9 @@
 #include "connect/meeting.h"
 #include "transport/soft/helper.h"
 
+/* Of a queue pair, that keep their places; its peer has a few addresses. */
+#define KNOWN_MOST 4
+
 /* News that are sent once the lock is given back. */
 struct news {
     struct soft_message *first;
@@ -270,8 +273,28 @@ static enum slu_heard deny(const struct slu_talk *talk)
     return SLU_HEARD_DROP;
 }
 
+/*
+ * A hello may be one that was recorded: it keeps its place against others only if few have
+ * said one for the same queue pair, however many were recorded.
+ */
+static bool is_rare(const struct slu_acceptor *acceptor, const struct slu_pending_conn *conn)
+{
+    struct slu_hello hello, other;
+    uint32_t known = 0;
+    slu_hello_read(conn->talk.bytes, &hello);
+    for (uint32_t i = 0; i < acceptor->places; i++) {
+        const struct slu_pending_conn *at = &acceptor->conns[i];
+        if (at->talk.fd < 0 || !at->known)
+            continue;
+        slu_hello_read(at->talk.bytes, &other);
+        known += other.target == hello.target;
+    }
+    return known < KNOWN_MOST;
+}
+
 /* A whole hello. */
-static enum slu_heard answer(struct slu_pending_conn *conn, const struct soft_qp *qp)
+static enum slu_heard answer(const struct slu_acceptor *acceptor, struct slu_pending_conn *conn,
+                             const struct soft_qp *qp)
 {
     struct slu_talk *talk = &conn->talk;
     if (qp == NULL)
@@ -279,7 +302,8 @@ static enum slu_heard answer(struct slu_pending_conn *conn, const struct soft_qp
     if (slu_answer_make(talk->bytes, qp->nonce) < 0 ||
         !slu_talk_say(talk, talk->bytes + SLU_HELLO_BYTES, SLU_ANSWER_BYTES))
         return SLU_HEARD_DROP;
-    conn->known = true;
+    conn->spoke = true;
+    conn->known = is_rare(acceptor, conn);
     talk->got = SLU_HELLO_BYTES + SLU_ANSWER_BYTES;
     talk->want = talk->got + SLU_PROOF_BYTES;
     return SLU_HEARD_MORE;
@@ -304,7 +328,8 @@ static enum slu_heard hear(struct slu_acceptor *acceptor, struct slu_pending_con
     enum slu_heard heard;
     pthread_mutex_lock(&context->lock);
     struct soft_qp *qp = find_target(context, &conn->talk);
-    heard = conn->talk.got == SLU_HELLO_BYTES ? answer(conn, qp) : welcome(conn, qp, &news);
+    heard =
+        conn->talk.got == SLU_HELLO_BYTES ? answer(acceptor, conn, qp) : welcome(conn, qp, &news);
     pthread_mutex_unlock(&context->lock);
     send_news(&news);
     return heard;
