@@ -170,8 +170,11 @@ SLUICE_CONSUMED_BY(sluice_incoming_accept_into)
 struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout);
 
 /*
- * Both in one: waits for the next one and lets it in; one that leaves meanwhile is not
- * told of. NULL and errno as of the two.
+ * Both in one, for several at a time: waits for those who come, lets them in, and returns the
+ * first that is connected. The next call with this pd and attr goes on with the others. One
+ * that leaves, is wrong or falls silent amid it is refused alone, and not told of. NULL and
+ * errno: ETIMEDOUT (nobody is connected yet), EINTR (sluice_listener_wake()), EINVAL, and
+ * those of sluice_channel_prepare().
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_channel_close)
 SLUICE_CONSUMED_BY(sluice_channel_reset)

@@ -51,8 +51,7 @@ void sluice_incoming_refuse(struct sluice_incoming *incoming, const char *reason
         refuse(incoming, reason != NULL ? reason : "");
 }
 
-/* It hears the thread's text, which stays. */
-static int give_up(struct sluice_incoming *incoming, int error)
+int slu_incoming_give_up(struct sluice_incoming *incoming, int error)
 {
     struct slu_text text;
 
@@ -62,16 +61,12 @@ static int give_up(struct sluice_incoming *incoming, int error)
     return error;
 }
 
-/* Strangers may have what the channel needs. */
-static int prepare(struct sluice_incoming *incoming, struct slu_joint *joint)
+int slu_incoming_check(const struct sluice_incoming *incoming)
 {
-    int error = slu_joint_prepare(joint);
-
-    if (error != -EMFILE || incoming->listener->magic != SLU_MAGIC_LISTENER ||
-        incoming->listener->offers.acceptor.count == 0)
-        return error;
-    slu_acceptor_clear(&incoming->listener->offers.acceptor);
-    return slu_joint_prepare(joint);
+    if (incoming->channels == 1)
+        return 0;
+    return slu_fail(EINVAL, "a single channel is let in here, and %u are wanted",
+                    incoming->channels);
 }
 
 /* Arguments are right; the incoming connection ends in each case. */
@@ -83,11 +78,11 @@ static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
                                   .until = until,
                                   .session = incoming->session};
     int error = slu_now() >= until ? slu_fail(ETIMEDOUT, "the deadline has passed")
-                                   : prepare(incoming, joint);
+                                   : slu_joint_prepare_for(joint, incoming);
 
     if (error < 0) {
         slu_joint_undo(joint);
-        return give_up(incoming, error);
+        return slu_incoming_give_up(incoming, error);
     }
     if (slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED,
                       own != NULL ? own->data : NULL, own != NULL ? own->bytes : 0)) {
@@ -111,7 +106,6 @@ struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
                                               const struct sluice_private_data *own,
                                               int64_t deadline)
 {
-    static const char one[] = "a single channel is let in here";
     struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1};
     int error;
 
@@ -120,10 +114,10 @@ struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
     error = check_deadline(deadline);
     if (error == 0)
         error = slu_private_data_check(own);
-    if (error == 0 && incoming->channels != 1)
-        error = slu_fail(EINVAL, "%s, and %u are wanted", one, incoming->channels);
-    error =
-        error < 0 ? give_up(incoming, error) : let_in(incoming, &joint, own, slu_after(deadline));
+    if (error == 0)
+        error = slu_incoming_check(incoming);
+    error = error < 0 ? slu_incoming_give_up(incoming, error)
+                      : let_in(incoming, &joint, own, slu_after(deadline));
     if (error < 0)
         return slu_none(error);
     slu_made();
@@ -149,33 +143,9 @@ int sluice_incoming_accept_into(struct sluice_incoming *incoming,
     if (error == 0 && count != incoming->channels)
         error = slu_fail(EINVAL, "room for %u channel%s, and %u are wanted", count, SLU_S(count),
                          incoming->channels);
-    error =
-        error < 0 ? give_up(incoming, error) : let_in(incoming, &joint, own, slu_after(deadline));
+    error = error < 0 ? slu_incoming_give_up(incoming, error)
+                      : let_in(incoming, &joint, own, slu_after(deadline));
     if (error == 0)
         memcpy(peers, joint.peers, count * sizeof *peers);
     return error;
-}
-
-struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sluice_pd *pd,
-                                     const struct sluice_channel_attr *attr, int64_t timeout)
-{
-    int64_t until = slu_after(timeout < 0 ? 0 : timeout);
-
-    for (;;) {
-        int64_t now = slu_now();
-        int64_t left = timeout < 0               ? timeout
-                       : until == SLUICE_FOREVER ? SLUICE_FOREVER
-                       : now < until             ? until - now
-                                                 : 0;
-        struct sluice_incoming *incoming = sluice_listener_next(listener, left);
-        struct sluice_channel *channel;
-
-        if (incoming == NULL)
-            return NULL;
-        now = slu_now();
-        left = until == SLUICE_FOREVER ? SLUICE_FOREVER : now < until ? until - now : 0;
-        channel = sluice_incoming_accept(incoming, pd, attr, NULL, left);
-        if (channel != NULL || (errno != ECONNRESET && errno != ECONNABORTED))
-            return channel;
-    }
 }

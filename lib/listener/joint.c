@@ -24,6 +24,18 @@ int slu_joint_prepare(struct slu_joint *joint)
     return 0;
 }
 
+int slu_joint_prepare_for(struct slu_joint *joint, struct sluice_incoming *incoming)
+{
+    struct sluice_listener *listener = incoming->listener;
+    int error = slu_joint_prepare(joint);
+
+    if (error != -EMFILE || listener->magic != SLU_MAGIC_LISTENER ||
+        listener->offers.acceptor.count == 0)
+        return error;
+    slu_acceptor_clear(&listener->offers.acceptor);
+    return slu_joint_prepare(joint);
+}
+
 void slu_joint_undo(struct slu_joint *joint)
 {
     struct slu_text text;
@@ -94,6 +106,16 @@ static int explain_wire(struct slu_passage *passage, int error, bool *heard)
     return fail_wire(error);
 }
 
+int slu_joint_look(const struct slu_joint *joint, struct slu_passage *passage, uint32_t index,
+                   int64_t timeout, bool *heard)
+{
+    int waited = wait_for(joint, index, timeout);
+
+    return waited == 0 || waited == -ETIMEDOUT || waited == -EINTR
+               ? waited
+               : explain_wire(passage, waited, heard);
+}
+
 /*
  * Until the other side of each was heard. Who was woken meanwhile, as a multichannel may
  * be, is woken again afterwards. *heard: it had something to say, and said that it is done.
@@ -104,18 +126,18 @@ static int await_wires(const struct slu_joint *joint, struct slu_passage *passag
     int error = 0;
 
     for (uint32_t i = 0; i < joint->count && error == 0;) {
-        int waited = wait_for(joint, i, LOOK_TIME);
+        int looked = slu_joint_look(joint, passage, i, LOOK_TIME, heard);
 
-        woken |= waited == -EINTR;
-        if (waited == 0)
+        woken |= looked == -EINTR;
+        if (looked == 0)
             i++;
-        else if (waited != -ETIMEDOUT && waited != -EINTR)
-            error = explain_wire(passage, waited, heard);
+        else if (looked != -ETIMEDOUT && looked != -EINTR)
+            error = looked;
         else if (slu_now() >= passage->until)
             error = fail_wire(-ETIMEDOUT);
         else
             error = slu_passage_drive(passage);
-        if (error == 0 && waited != 0 && !*heard && slu_passage_has_news(passage)) {
+        if (error == 0 && looked != 0 && !*heard && slu_passage_has_news(passage)) {
             error = slu_passage_hear(passage, NULL, 0);
             *heard = true;
         }
@@ -125,9 +147,16 @@ static int await_wires(const struct slu_joint *joint, struct slu_passage *passag
     return error;
 }
 
-static uint32_t endpoint_bytes(const struct slu_joint *joint)
+int slu_joint_offer(struct slu_joint *joint, struct slu_passage *passage)
 {
-    return joint->count * SLUICE_ENDPOINT_BYTES;
+    return slu_passage_send(passage, joint->own, joint->count * SLUICE_ENDPOINT_BYTES);
+}
+
+int slu_joint_answer(struct slu_joint *joint, struct slu_passage *passage)
+{
+    int error = slu_passage_hear(passage, joint->remote, joint->count * SLUICE_ENDPOINT_BYTES);
+
+    return error == 0 ? shake_hands(joint) : error;
 }
 
 static int go_on(struct slu_joint *joint, struct slu_passage *passage)
@@ -136,13 +165,11 @@ static int go_on(struct slu_joint *joint, struct slu_passage *passage)
     int error = 0;
 
     if (!passage->dialed)
-        error = slu_passage_send(passage, joint->own, endpoint_bytes(joint));
+        error = slu_joint_offer(joint, passage);
     if (error == 0)
-        error = slu_passage_hear(passage, joint->remote, endpoint_bytes(joint));
-    if (error == 0)
-        error = shake_hands(joint);
+        error = slu_joint_answer(joint, passage);
     if (error == 0 && passage->dialed)
-        error = slu_passage_send(passage, joint->own, endpoint_bytes(joint));
+        error = slu_joint_offer(joint, passage);
     if (error == 0)
         error = await_wires(joint, passage, &heard);
     /* Who accepts says last that it is done, and returns when the other side has said it. */

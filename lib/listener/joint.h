@@ -21,6 +21,17 @@ struct slu_joint {
 
 /* Each returns 0, or a negative errno with a text. */
 int slu_joint_prepare(struct slu_joint *joint);
+/* For one who came: strangers at the same door may have what the channel needs. */
+int slu_joint_prepare_for(struct slu_joint *joint, struct sluice_incoming *incoming);
+/*
+ * The steps of who accepts, which wait for no longer than the passage may: says our endpoints;
+ * hears theirs, and begins to connect; and looks whether that is done: -ETIMEDOUT: not yet.
+ * *heard: the other side has said that it is done, or could not.
+ */
+int slu_joint_offer(struct slu_joint *joint, struct slu_passage *passage);
+int slu_joint_answer(struct slu_joint *joint, struct slu_passage *passage);
+int slu_joint_look(const struct slu_joint *joint, struct slu_passage *passage, uint32_t index,
+                   int64_t timeout, bool *heard);
 /* Both sides have a passage; this one dialed, or it accepted. Undone if it fails. */
 int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage);
 void slu_joint_undo(struct slu_joint *joint);

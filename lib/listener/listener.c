@@ -252,9 +252,17 @@ int sluice_listener_address(const struct sluice_listener *listener, char *text, 
     return listener->address.port;
 }
 
+struct sluice_incoming *slu_listener_take(struct sluice_listener *listener)
+{
+    struct sluice_incoming *incoming = listener->first;
+
+    if (incoming != NULL)
+        unlink_incoming(listener, NULL);
+    return incoming;
+}
+
 struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout)
 {
-    struct sluice_incoming *incoming;
     int64_t until;
 
     if (!is_listener(listener))
@@ -270,10 +278,8 @@ struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, i
             return slu_fail_null(ETIMEDOUT, "nobody wants to connect yet");
         slu_listener_progress(listener, until);
     }
-    incoming = listener->first;
-    unlink_incoming(listener, NULL);
     slu_made();
-    return incoming;
+    return slu_listener_take(listener);
 }
 
 void sluice_listener_close(struct sluice_listener *listener)
@@ -281,12 +287,9 @@ void sluice_listener_close(struct sluice_listener *listener)
     if (!slu_may_end(listener, SLU_MAGIC_LISTENER, "listener"))
         return;
     listener->magic = SLU_MAGIC_DEAD;
-    while (listener->first != NULL) {
-        struct sluice_incoming *incoming = listener->first;
-
-        unlink_incoming(listener, NULL);
-        sluice_incoming_refuse(incoming, "the listener was closed");
-    }
+    slu_accept_end(listener);
+    while (listener->first != NULL)
+        sluice_incoming_refuse(slu_listener_take(listener), "the listener was closed");
     slu_acceptor_close(&listener->offers.acceptor);
     slu_fd_close(listener->epoll);
     slu_fd_close(listener->event);

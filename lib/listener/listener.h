@@ -13,6 +13,8 @@
 #include "connect/offer.h"
 #include "connect/secret.h"
 
+/* That are let in at a time. */
+#define SLU_ADMISSIONS 16
 /* Of a hello: version and number of channels, and then private data. */
 #define SLU_CONNECT_HEAD 8
 
@@ -25,6 +27,8 @@ struct sluice_listener {
     uint32_t backlog, waiting;
     uint32_t last_id;
     struct sluice_incoming *first, *last;
+    uint32_t admission_count;
+    struct slu_admission *admissions[SLU_ADMISSIONS]; /* of sluice_accept(), the oldest first */
     struct slu_address address;
     struct slu_secret secret;
     struct slu_offers offers;
@@ -52,10 +56,21 @@ int slu_private_data_check(const struct sluice_private_data *data);
 int slu_listener_start(struct sluice_listener *listener);
 /* Waits until then for something to happen, and does what is to be done. */
 void slu_listener_progress(struct sluice_listener *listener, int64_t until);
+/* For poll(2), rounded up; -1: for ever. */
 /* Whether it was woken, which is over then. */
 bool slu_listener_was_woken(struct sluice_listener *listener);
 void slu_listener_drop(struct sluice_listener *listener);
+/* The first of those who wait, which is the caller's; NULL: nobody does. */
+struct sluice_incoming *slu_listener_take(struct sluice_listener *listener);
 /* Closes what it has of its connection, and frees it. */
 void slu_incoming_free(struct sluice_incoming *incoming);
+
+/* incoming.c: its program asks for one channel: 0, or -EINVAL with a text. */
+int slu_incoming_check(const struct sluice_incoming *incoming);
+/* Ends it; the other side hears the thread's text, which stays. Returns the error. */
+int slu_incoming_give_up(struct sluice_incoming *incoming, int error);
+
+/* accept.c: all that are being let in are refused. */
+void slu_accept_end(struct sluice_listener *listener);
 
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Connecting by address. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
+	%D%/accept.c \
 	%D%/connect.c \
 	%D%/incoming.c \
 	%D%/joint.c \

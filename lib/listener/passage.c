@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 
-#define HEAD_BYTES 8
+#define HEAD_BYTES SLU_PASSAGE_HEAD
 #define SEALED_HEAD (HEAD_BYTES + SLU_SEAL_BYTES)
 #define LABEL_BYTES 16
 
@@ -183,6 +183,13 @@ int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count)
     free(sealed);
     passage->heard++;
     return error;
+}
+
+void slu_passage_await(const struct slu_passage *passage, uint32_t count)
+{
+    int bytes = (int)SLU_PASSAGE_STEP(count);
+
+    setsockopt(passage->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
 }
 
 bool slu_passage_has_news(const struct slu_passage *passage)

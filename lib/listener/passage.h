@@ -11,6 +11,9 @@
 #include "listener/listener.h"
 
 #define SLU_PASSAGE_TEXT 320
+/* What a step of so many bytes has on the wire: a head with its seal, and they with theirs. */
+#define SLU_PASSAGE_HEAD 8
+#define SLU_PASSAGE_STEP(count) (SLU_PASSAGE_HEAD + 2 * SLU_SEAL_BYTES + (count))
 
 struct slu_passage {
     int fd;
@@ -27,6 +30,8 @@ int slu_passage_send(struct slu_passage *passage, const void *bytes, uint32_t co
 int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count);
 /* The thread's text, of an error: to the other side, whose reason it is. It stays the thread's. */
 void slu_passage_fail(struct slu_passage *passage, int error);
+/* From now on there is news only once a step of so many bytes is there, or the end. */
+void slu_passage_await(const struct slu_passage *passage, uint32_t count);
 /* Whether something is to be heard, or the other side has left. */
 bool slu_passage_has_news(const struct slu_passage *passage);
 /* Of the listener that was driven: -EINTR if it was woken. */

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 # The door. One program, source or header a line, sorted.
 test_programs += \
+	tests/test_amid \
 	tests/test_connect \
 	tests/test_door \
 	tests/test_meeting \
 	tests/test_offer \
 	tests/test_strangers
 
+tests_test_amid_SOURCES = %D%/test_amid.c
 tests_test_connect_SOURCES = %D%/test_connect.c
 tests_test_door_SOURCES = %D%/test_door.c
 tests_test_meeting_SOURCES = %D%/test_meeting.c

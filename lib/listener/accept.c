@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for whoever comes and letting it in: several at a time, so that one that falls
+ * silent amid it holds up nobody. The first that is connected is the result; those that are
+ * not yet stay with the listener, and the next call goes on with them. One that fails, whatever
+ * it did, is refused alone.
+ */
+#include "config.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "connect/where.h"
+#include "listener/joint.h"
+
+/* Who has been silent for so long makes room for one that waits. */
+#define SILENT_TIME SLUICE_S(1)
+/* A channel that has just begun to connect is waited for, in turns; others are looked at. */
+#define FRESH_TIME SLUICE_MS(20)
+#define TURN_TIME SLUICE_MS(2)
+#define LOOK_TIME SLUICE_MS(10)
+
+struct slu_admission {
+    struct sluice_incoming *incoming;
+    struct sluice_channel_attr attr;
+    struct slu_joint joint;
+    struct slu_passage passage;
+    int64_t since; /* its last step */
+    bool answered; /* its endpoint is here, and the channel connects */
+    bool connected;
+    bool heard; /* it says that its channel is connected */
+};
+
+/* A call of the program. */
+struct accept {
+    struct sluice_listener *listener;
+    struct sluice_pd *pd;
+    const struct sluice_channel_attr *given;
+    struct sluice_channel_attr attr;
+    int64_t until;
+};
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void free_admission(struct slu_admission *admission)
+{
+    slu_incoming_free(admission->incoming);
+    slu_proof_forget(&admission->passage.session, sizeof admission->passage.session);
+    free(admission);
+}
+
+static void leave_list(struct sluice_listener *listener, uint32_t index)
+{
+    struct slu_admission **at = &listener->admissions[index];
+
+    memmove(at, at + 1, (--listener->admission_count - index) * sizeof *at);
+}
+
+/* Refused alone: it hears the thread's text, unless it said itself why. */
+static void drop(struct sluice_listener *listener, uint32_t index, int error)
+{
+    struct slu_admission *admission = listener->admissions[index];
+    char text[SLU_ADDRESS_TEXT];
+
+    slu_log(SLUICE_LOG_INFO, "%s was not let in: %s",
+            slu_address_text(&admission->incoming->address, text), sluice_last_error());
+    if (error != -ECONNABORTED && error != -ECONNRESET)
+        slu_passage_fail(&admission->passage, error);
+    slu_joint_undo(&admission->joint);
+    leave_list(listener, index);
+    free_admission(admission);
+}
+
+void slu_accept_end(struct sluice_listener *listener)
+{
+    while (listener->admission_count > 0)
+        drop(listener, 0, slu_fail(ECANCELED, "the listener was closed"));
+}
+
+/* It hears that it is let in, and our endpoint. An error is ours. */
+static int begin(const struct accept *accept, struct sluice_incoming *incoming)
+{
+    struct sluice_listener *listener = accept->listener;
+    struct slu_admission *admission = calloc(1, sizeof *admission);
+    int error;
+
+    if (admission == NULL)
+        return slu_incoming_give_up(incoming, slu_fail(ENOMEM, "no memory to let a peer in"));
+    admission->incoming = incoming;
+    admission->attr = accept->attr;
+    admission->joint = (struct slu_joint){.pd = accept->pd, .attr = accept->given, .count = 1};
+    /* Nothing of it waits: it has whole steps, and says what fits its socket. */
+    admission->passage = (struct slu_passage){.fd = incoming->fd, .session = incoming->session};
+    admission->since = slu_now();
+    error = slu_joint_prepare_for(&admission->joint, incoming);
+    if (error < 0) {
+        slu_joint_undo(&admission->joint);
+        free(admission);
+        return slu_incoming_give_up(incoming, error);
+    }
+    listener->admissions[listener->admission_count++] = admission;
+    slu_passage_await(&admission->passage, SLUICE_ENDPOINT_BYTES);
+    error = slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED, NULL, 0)
+                ? slu_joint_offer(&admission->joint, &admission->passage)
+                : slu_fail(ECONNRESET, "the other side has left before it was let in");
+    if (error < 0)
+        drop(listener, listener->admission_count - 1, error);
+    return 0;
+}
+
+/* One more has a place, though it be that of one that is silent. */
+static bool make_room(struct sluice_listener *listener)
+{
+    uint32_t first = 0;
+
+    if (listener->admission_count < SLU_ADMISSIONS)
+        return true;
+    for (uint32_t i = 1; i < listener->admission_count; i++)
+        if (listener->admissions[i]->since < listener->admissions[first]->since)
+            first = i;
+    if (slu_now() - listener->admissions[first]->since < SILENT_TIME)
+        return false;
+    drop(listener, first,
+         slu_fail(ETIMEDOUT, "the other side did not go on, and others wait to be let in"));
+    return true;
+}
+
+static int begin_all(const struct accept *accept)
+{
+    int error = 0;
+
+    while (error == 0 && accept->listener->first != NULL && make_room(accept->listener)) {
+        struct sluice_incoming *incoming = slu_listener_take(accept->listener);
+
+        if (slu_incoming_check(incoming) < 0)
+            (void)slu_incoming_give_up(incoming, -EINVAL);
+        else
+            error = begin(accept, incoming);
+    }
+    return error;
+}
+
+/* What one call began, another one goes on with if it wants the same. */
+static bool is_wanted(const struct accept *accept, const struct slu_admission *admission)
+{
+    return admission->joint.pd == accept->pd &&
+           memcmp(&admission->attr, &accept->attr, sizeof accept->attr) == 0;
+}
+
+static int hear_endpoint(struct slu_admission *admission)
+{
+    int error = slu_joint_answer(&admission->joint, &admission->passage);
+
+    admission->answered = error == 0;
+    admission->since = slu_now();
+    slu_passage_await(&admission->passage, 0);
+    return error;
+}
+
+/* 1: it is in; 0: not yet; or the error of which it is refused. */
+static int step(struct slu_admission *admission)
+{
+    struct slu_passage *passage = &admission->passage;
+    bool news = !admission->heard && slu_passage_has_news(passage);
+    int error = 0;
+
+    if (!admission->answered)
+        return news ? hear_endpoint(admission) : 0;
+    if (!admission->connected) {
+        error = slu_joint_look(&admission->joint, passage, 0, 0, &admission->heard);
+        admission->connected = error == 0;
+        error = error == -ETIMEDOUT || error == -EINTR ? 0 : error;
+    }
+    if (error == 0 && news) {
+        error = slu_passage_hear(passage, NULL, 0);
+        admission->heard = true;
+        admission->since = slu_now();
+    }
+    if (error < 0 || !admission->connected || !admission->heard)
+        return error;
+    error = slu_passage_send(passage, NULL, 0);
+    return error < 0 ? error : 1;
+}
+
+/* The first that is in; NULL: none yet. */
+static struct sluice_channel *step_all(const struct accept *accept)
+{
+    struct sluice_listener *listener = accept->listener;
+
+    for (uint32_t i = 0; i < listener->admission_count;) {
+        struct slu_admission *admission = listener->admissions[i];
+        int state = is_wanted(accept, admission) ? step(admission) : 0;
+
+        if (state == 1) {
+            struct sluice_channel *channel = admission->joint.channel;
+
+            leave_list(listener, i);
+            free_admission(admission);
+            return channel;
+        }
+        if (state < 0)
+            drop(listener, i, state);
+        else
+            i++;
+    }
+    return NULL;
+}
+
+/* For any of them, and for others; the newest that connects has turns of its own. */
+static void await(const struct accept *accept)
+{
+    struct sluice_listener *listener = accept->listener;
+    struct pollfd fds[1 + SLU_ADMISSIONS] = {{.fd = listener->epoll, .events = POLLIN}};
+    struct slu_admission *newest = NULL;
+    int64_t now = slu_now(), until = accept->until;
+
+    /* There is no room for who waits. */
+    if (listener->first != NULL)
+        until = earlier(until, now + LOOK_TIME);
+    for (uint32_t i = 0; i < listener->admission_count; i++) {
+        struct slu_admission *admission = listener->admissions[i];
+        bool wanted = is_wanted(accept, admission);
+
+        fds[1 + i] = (struct pollfd){.fd = -1, .events = POLLIN};
+        if (wanted && !admission->heard)
+            fds[1 + i].fd = admission->passage.fd;
+        if (!wanted || !admission->answered || admission->connected)
+            continue;
+        until = earlier(until, now + LOOK_TIME);
+        if (now - admission->since < FRESH_TIME)
+            newest = admission;
+    }
+    if (newest != NULL)
+        (void)!sluice_channel_wait_connected(newest->joint.channel, TURN_TIME);
+    else
+        (void)!poll(fds, 1 + listener->admission_count, slu_milliseconds(until));
+}
+
+static void *fail_late(const struct sluice_listener *listener)
+{
+    if (listener->admission_count == 0)
+        return slu_fail_null(ETIMEDOUT, "nobody wants to connect yet");
+    return slu_fail_null(ETIMEDOUT, "nobody is connected yet; the next call goes on with %u",
+                         listener->admission_count);
+}
+
+static int check(struct accept *accept, const struct sluice_channel_attr *given, int64_t timeout)
+{
+    const struct sluice_listener *listener = accept->listener;
+    int error;
+
+    if (listener == NULL || listener->magic != SLU_MAGIC_LISTENER)
+        return slu_misuse(EINVAL, "not a listener%s", slu_none_hint(listener));
+    if (timeout < 0)
+        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
+    error = slu_attr_copy(&accept->attr, sizeof accept->attr, sizeof accept->attr.size, given,
+                          "sluice_channel_attr");
+    accept->attr.size = sizeof accept->attr;
+    return error;
+}
+
+struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sluice_pd *pd,
+                                     const struct sluice_channel_attr *attr, int64_t timeout)
+{
+    struct accept accept = {.listener = listener, .pd = pd, .given = attr};
+    int error = check(&accept, attr, timeout);
+
+    if (error < 0)
+        return slu_none(error);
+    accept.until = slu_after(timeout);
+    for (;;) {
+        struct sluice_channel *channel;
+
+        slu_listener_progress(listener, 0);
+        error = begin_all(&accept);
+        if (error < 0)
+            return slu_none(error);
+        channel = step_all(&accept);
+        if (channel != NULL) {
+            slu_made();
+            return channel;
+        }
+        if (slu_listener_was_woken(listener))
+            return slu_fail_null(EINTR, "the wait was ended by a wake; nothing was lost");
+        if (slu_now() >= accept.until)
+            return fail_late(listener);
+        await(&accept);
+    }
+}
