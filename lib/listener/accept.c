@@ -68,7 +68,7 @@ static void drop(struct sluice_listener *listener, uint32_t index, int error)
 
     slu_log(SLUICE_LOG_INFO, "%s was not let in: %s",
             slu_address_text(&admission->incoming->address, text), sluice_last_error());
-    if (error != -ECONNABORTED && error != -ECONNRESET)
+    if (error != -ECONNABORTED)
         slu_passage_fail(&admission->passage, error);
     slu_joint_undo(&admission->joint);
     leave_list(listener, index);

@@ -188,7 +188,8 @@ int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage)
 
     if (error == 0)
         return 0;
-    if (error != -ECONNABORTED && error != -ECONNRESET)
+    /* Of a reset it may be the channel's: whoever is there is told. */
+    if (error != -ECONNABORTED)
         slu_passage_fail(passage, error);
     slu_joint_undo(joint);
     return error;
