@@ -6,6 +6,7 @@ test_programs += \
 	tests/test_door \
 	tests/test_meeting \
 	tests/test_offer \
+	tests/test_relay \
 	tests/test_strangers
 
 tests_test_amid_SOURCES = %D%/test_amid.c
@@ -15,4 +16,5 @@ tests_test_meeting_SOURCES = %D%/test_meeting.c
 tests_test_offer_SOURCES = %D%/test_offer.c
 tests_test_offer_CPPFLAGS = $(LAUNCH_CPPFLAGS)
 tests_test_offer_LDADD = $(LAUNCH_LIBS)
+tests_test_relay_SOURCES = %D%/test_relay.c
 tests_test_strangers_SOURCES = %D%/test_strangers.c

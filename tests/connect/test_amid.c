@@ -23,6 +23,8 @@ enum way { SILENT, HALF_A_STEP, GARBAGE, NO_ENDPOINT, NO_CHANNEL, TWO_CHANNELS, 
 
 #define MOST 17
 
+static const uint8_t no_bytes[1];
+
 struct scene {
     struct pair pair;
     struct sluice_listener *listener;
@@ -39,7 +41,7 @@ static void seal(const uint8_t *key, const char *label, const void *bytes, size_
 {
     static const uint8_t nonce[crypto_secretbox_NONCEBYTES];
     uint8_t label_key[PROOF_BYTES];
-    sign(key, PROOF_BYTES, label, NULL, 0, label_key);
+    sign(key, PROOF_BYTES, label, no_bytes, 0, label_key);
     crypto_secretbox_easy(sealed, bytes, count, nonce, label_key);
 }
 
@@ -66,8 +68,8 @@ static int come(const struct scene *scene, enum way way)
     put(said + HEAD + 4, way == TWO_CHANNELS ? 2 : 1, 4);
     say(fd, said, HEAD + BODY);
     require(hear(fd, said + HEAD + BODY, HEAD), "no answer");
-    sign(NULL, 0, "sluice session", said, sizeof(said), key);
-    sign(key, PROOF_BYTES, "sluice dials", NULL, 0, proof);
+    sign(no_bytes, 0, "sluice session", said, sizeof(said), key);
+    sign(key, PROOF_BYTES, "sluice dials", no_bytes, 0, proof);
     say(fd, proof, sizeof(proof));
     require(hear(fd, reply, sizeof(reply)) && reply[3] == STANDS, "it does not stand");
     if (way == NO_ENDPOINT || way == NO_CHANNEL) {
