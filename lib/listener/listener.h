@@ -56,7 +56,6 @@ int slu_private_data_check(const struct sluice_private_data *data);
 int slu_listener_start(struct sluice_listener *listener);
 /* Waits until then for something to happen, and does what is to be done. */
 void slu_listener_progress(struct sluice_listener *listener, int64_t until);
-/* For poll(2), rounded up; -1: for ever. */
 /* Whether it was woken, which is over then. */
 bool slu_listener_was_woken(struct sluice_listener *listener);
 void slu_listener_drop(struct sluice_listener *listener);

@@ -13,6 +13,8 @@
 #define HEAD_BYTES SLU_PASSAGE_HEAD
 #define SEALED_HEAD (HEAD_BYTES + SLU_SEAL_BYTES)
 #define LABEL_BYTES 16
+/* For a step, if others wait. */
+#define STEP_TIME SLUICE_S(1)
 
 static int fail_late(void)
 {
@@ -34,17 +36,26 @@ int slu_passage_drive(struct slu_passage *passage)
                : 0;
 }
 
+static int fail_silent(void)
+{
+    return slu_fail(ETIMEDOUT, "the other side did not go on, and others wait to be let in");
+}
+
 /* Waits for the socket, and lets the listener live meanwhile. */
 static int await(struct slu_passage *passage, short events)
 {
     bool listens = passage->listener != NULL && passage->listener->magic == SLU_MAGIC_LISTENER;
     struct pollfd fds[2] = {{.fd = passage->fd, .events = events},
                             {.fd = listens ? passage->listener->epoll : -1, .events = POLLIN}};
-    int left = slu_milliseconds(passage->until);
+    int64_t now = slu_now(), until = passage->until;
 
-    if (left == 0)
+    if (now >= until)
         return fail_late();
-    if (poll(fds, 2, left) > 0 && fds[1].revents != 0)
+    if (listens && passage->listener->first != NULL && passage->since + STEP_TIME < until)
+        until = passage->since + STEP_TIME;
+    if (now >= until)
+        return fail_silent();
+    if (poll(fds, 2, slu_milliseconds(until)) > 0 && fds[1].revents != 0)
         return slu_passage_drive(passage);
     return 0;
 }
@@ -95,6 +106,7 @@ static int send_step(struct slu_passage *passage, uint32_t error, const void *by
     char label[LABEL_BYTES];
     int result;
 
+    passage->since = slu_now();
     if (sealed == NULL)
         return slu_fail(ENOMEM, "no memory to connect");
     slu_put(slu_put(head, error, 4), count, 4);
@@ -166,8 +178,10 @@ int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count)
 {
     uint8_t sealed_head[SEALED_HEAD], head[HEAD_BYTES], *sealed;
     uint64_t status, told;
-    int error = hear_part(passage, 'h', sealed_head, HEAD_BYTES, head);
+    int error;
 
+    passage->since = slu_now();
+    error = hear_part(passage, 'h', sealed_head, HEAD_BYTES, head);
     if (error < 0)
         return error;
     slu_get(slu_get(head, &status, 4), &told, 4);

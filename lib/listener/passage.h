@@ -2,7 +2,8 @@
 /*
  * What goes over the admitted socket, in turn from one side and from the other: steps,
  * each sealed. A step has either so many bytes, which both sides know beforehand, or an
- * error in words, after which nothing follows.
+ * error in words, after which nothing follows. A step that takes longer than a second is
+ * given up if others wait at the listener.
  */
 #ifndef SLU_PASSAGE_H
 #define SLU_PASSAGE_H
@@ -21,6 +22,7 @@ struct slu_passage {
     uint32_t sent, heard;             /* steps */
     struct sluice_listener *listener; /* that is driven meanwhile; NULL: none */
     int64_t until;
+    int64_t since; /* the step that is on its way began */
     struct slu_session session;
 };
 

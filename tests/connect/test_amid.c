@@ -158,13 +158,36 @@ TEST(who_stops_amid_it_holds_up_nobody)
     require(settle_fds(fds) <= fds, "%d left", count_fds() - fds);
 }
 
-/* Of more than can be let in at a time one makes room. */
+/* One at a time, by hand: the silent one is refused, as if its deadline were a second. */
+static void *accept_by_hand(void *argument)
+{
+    struct scene *scene = argument;
+    while (scene->pair.channels[0] == NULL) {
+        struct sluice_incoming *incoming = sluice_listener_next(scene->listener, DEADLINE);
+        require(incoming != NULL, "%s", sluice_last_error());
+        scene->pair.channels[0] =
+            sluice_incoming_accept(incoming, scene->pair.sides.pds[0], NULL, NULL, DEADLINE);
+        require(scene->pair.channels[0] != NULL || errno == ETIMEDOUT, "%s", sluice_last_error());
+    }
+    return NULL;
+}
+
+/* Of more than can be let in at a time one makes room, here or there. */
 TEST(many_silent_ones_make_room)
 {
-    struct scene scene;
+    struct scene scene, by_hand;
+    pthread_t thread;
+    open_scene(&by_hand, SILENT, 1);
     open_scene(&scene, SILENT, MOST);
+    require(pthread_create(&thread, NULL, accept_by_hand, &by_hand) == 0, "no thread");
     accept_one(&scene);
+    require(pthread_join(thread, NULL) == 0, "no end");
+    require(pthread_join(by_hand.thread, NULL) == 0, "no end");
+    require(by_hand.pair.channels[1] != NULL, "%s", by_hand.text);
+    pair_works(&by_hand.pair);
+    sluice_listener_close(by_hand.listener);
     sluice_listener_close(scene.listener);
+    close_scene(&by_hand);
     close_scene(&scene);
 }
 
