@@ -38,7 +38,7 @@ int slu_stream_hear(int fd, uint8_t **bytes, size_t *count)
 enum slu_talk_state slu_talk_hear(struct slu_talk *talk)
 {
     uint8_t *at = talk->bytes + talk->got;
-    size_t left = talk->want - talk->got;
+    size_t left = talk->got < talk->want ? talk->want - talk->got : 0;
     int error = slu_stream_hear(talk->fd, &at, &left);
 
     talk->got = talk->want - (uint32_t)left;
