@@ -58,8 +58,8 @@ SLUICE_REDECLARE_END
  * NULL, takes the place of its one element: of the same region, and as long. remote_offset
  * is where in the remote region that the request was prepared with it writes or reads, in
  * bytes; 0 for a send and a receive. -EINVAL: no such request, one that has not one
- * element, another region or length; -ERANGE: the bytes are not within the remote region;
- * -ESTALE: the channel was closed.
+ * element, another region or length, or an atomic operation at no multiple of 8; -ERANGE: the
+ * bytes are not within the remote region; -ESTALE: the channel was closed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_aim(struct sluice_list *list, uint32_t index,
                                                    const struct sluice_sge *sge,

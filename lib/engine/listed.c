@@ -25,8 +25,9 @@ static int copy_requests(struct slu_list *list, const struct sluice_request *req
 
     list->requests = calloc(count, sizeof *list->requests);
     list->items = calloc(count, sizeof *list->items);
+    list->places = calloc(count, sizeof *list->places);
     list->sges = calloc((size_t)count_sges(requests, count) + 1, sizeof *list->sges);
-    if (list->requests == NULL || list->items == NULL || list->sges == NULL)
+    if (list->requests == NULL || list->items == NULL || list->places == NULL || list->sges == NULL)
         return slu_fail(ENOMEM, "no memory for a list of %u request%s", count, SLU_S(count));
     next = list->sges;
     for (uint32_t i = 0; i < count; i++) {
@@ -147,8 +148,10 @@ static int lay_out(struct slu_list *list)
 
     for (int queue = SLU_QUEUES; queue-- > 0;)
         for (uint32_t i = 0; i < list->source.count; i++)
-            if ((int)slu_opcode_queue(list->requests[i].opcode) == queue)
+            if ((int)slu_opcode_queue(list->requests[i].opcode) == queue) {
+                list->places[i] = next;
                 lay_item(list, &list->items[next++], i);
+            }
     /* Who sends and receives nothing waits for his sends alone. */
     for (uint32_t i = 0; list->counts[SLU_RECEIVE_QUEUE] == 0 && i < next; i++)
         list->items[i].send.flags |= SLU_WAITED;
@@ -184,6 +187,7 @@ static void free_list(struct slu_list *list)
 {
     free(list->requests);
     free(list->items);
+    free(list->places);
     free(list->sges);
     free(list);
 }
@@ -254,15 +258,6 @@ int slu_list_closed(void)
     return slu_fail(ESTALE, "the list is stale: its channel was closed");
 }
 
-static struct slu_listed *find_item(struct slu_list *list, uint32_t index)
-{
-    struct slu_listed *listed = list->items;
-
-    while (listed->entry.index != index)
-        listed++;
-    return listed;
-}
-
 static int check_element(const struct sluice_request *request, uint32_t index,
                          const struct sluice_sge *sge)
 {
@@ -274,13 +269,51 @@ static int check_element(const struct sluice_request *request, uint32_t index,
     if (sge->length != request->sges->length)
         return slu_misuse(EINVAL, "request %u of the list has %u bytes, the element %u", index,
                           request->sges->length, sge->length);
+    if (slu_opcode_is_atomic(request->opcode) && sge->addr % 8 != 0)
+        return slu_misuse(
+            EINVAL, "request %u of the list: the SGE of a %s is at %#llx, not a multiple of 8",
+            index, slu_opcode_name(request->opcode), (unsigned long long)sge->addr);
     return 0;
+}
+
+static int check_offset(const struct slu_listed *listed, const struct sluice_request *request,
+                        uint32_t index, uint64_t offset)
+{
+    uint64_t length = request->remote.length + listed->offset;
+
+    if (request->opcode < SLUICE_OP_WRITE)
+        return offset == 0 ? 0
+                           : slu_misuse(EINVAL,
+                                        "request %u of the list is a %s, which has no remote "
+                                        "offset",
+                                        index, slu_opcode_name(request->opcode));
+    if (offset > length || listed->entry.bytes > length - offset)
+        return slu_fail(ERANGE,
+                        "request %u of the list: %llu bytes at offset %llu of a remote range of "
+                        "%llu",
+                        index, (unsigned long long)listed->entry.bytes, (unsigned long long)offset,
+                        (unsigned long long)length);
+    if (slu_opcode_is_atomic(request->opcode) && offset % 8 != 0)
+        return slu_fail(EINVAL,
+                        "request %u of the list: the remote offset of a %s is %llu, not a multiple "
+                        "of 8",
+                        index, slu_opcode_name(request->opcode), (unsigned long long)offset);
+    return 0;
+}
+
+/* Both as it is posted at once, and as it goes the way of all lists. */
+static void aim_remote(struct slu_listed *listed, struct sluice_request *request, uint64_t offset)
+{
+    request->remote.addr += offset - listed->offset;
+    request->remote.length -= offset - listed->offset;
+    listed->offset = offset;
+    listed->send.remote_addr = request->remote.addr;
 }
 
 int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge *sge,
                  uint64_t remote_offset)
 {
-    const struct sluice_request *request;
+    struct sluice_request *request;
     struct slu_listed *listed;
     int error;
 
@@ -290,26 +323,17 @@ int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge 
         return slu_misuse(EINVAL, "the list has no request %u, but %u of them", index,
                           list->source.count);
     request = &list->requests[index];
+    listed = &list->items[list->places[index]];
     error = sge != NULL ? check_element(request, index, sge) : 0;
+    if (error == 0)
+        error = check_offset(listed, request, index, remote_offset);
     if (error < 0)
         return error;
-    listed = find_item(list, index);
-    if (request->opcode < SLUICE_OP_WRITE && remote_offset != 0)
-        return slu_misuse(EINVAL, "request %u of the list is a %s, which has no remote offset",
-                          index, slu_opcode_name(request->opcode));
-    if (request->opcode >= SLUICE_OP_WRITE) {
-        const struct sluice_remote_mr *remote = &request->remote;
-
-        if (remote_offset > remote->length || listed->entry.bytes > remote->length - remote_offset)
-            return slu_fail(ERANGE,
-                            "request %u of the list: %llu bytes at offset %llu of a remote "
-                            "range of %llu",
-                            index, (unsigned long long)listed->entry.bytes,
-                            (unsigned long long)remote_offset, (unsigned long long)remote->length);
-        listed->send.remote_addr = remote->addr + remote_offset;
-    }
+    if (request->opcode >= SLUICE_OP_WRITE)
+        aim_remote(listed, request, remote_offset);
+    /* Its key is as it was, and stays untouched: another thread may look for it. */
     if (sge != NULL)
-        list->sges[request->sges - list->sges] = *sge;
+        list->sges[request->sges - list->sges].addr = sge->addr;
     return 0;
 }
 

@@ -22,6 +22,7 @@ struct slu_listed {
     bool last;       /* of its chain */
     uint32_t index_generation;
     uint64_t generation; /* of the connection */
+    uint64_t offset;     /* in the remote region as it was prepared */
 };
 
 struct slu_list {
@@ -32,6 +33,7 @@ struct slu_list {
     struct sluice_request *requests;
     struct sluice_sge *sges;
     struct slu_listed *items; /* receives first */
+    uint32_t *places;         /* of each request in items */
     uint32_t counts[SLU_QUEUES];
     uint64_t epoch; /* of the engine, when all of its peers were found ready */
     bool posted;    /* and not waited for */

@@ -221,8 +221,20 @@ TEST(of_a_channel)
     pair_close(&pair);
 }
 
-/* A write that is aimed at other bytes of both sides each time. */
-TEST(aimed_at_other_bytes)
+/* The hub has seen none of it, so that what it posts to the peer must wait. */
+static void fill_queue(struct fixture *fixture, uint32_t peer)
+{
+    struct sluice_sge sge = memory_sge(&fixture->near, offset_of(SENT, peer), BLOCK);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        require_ok(
+            sluice_multichannel_send_unpolled(fixture->star.hub, peer, &sge, 1, DEADLINE, NULL));
+        far_post(fixture, peer, SLUICE_OP_RECEIVE, SENT);
+    }
+    require_ok(sluice_channel_flush(fixture->star.spokes[peer], DEADLINE));
+}
+
+/* A write that is aimed at other bytes of both sides each time, and may have to wait. */
+static void aim_at_other_bytes(bool full)
 {
     struct fixture fixture;
     fixture_open(&fixture);
@@ -237,6 +249,9 @@ TEST(aimed_at_other_bytes)
         struct sluice_sge from = memory_sge(&fixture.near, i * BLOCK, BLOCK);
         pattern_fill(fixture.near.bytes + i * BLOCK, BLOCK, pattern_key(0, (uint32_t)i, 5));
         require_ok(sluice_list_aim(list, 0, &from, to * BLOCK));
+        if (full) {
+            fill_queue(&fixture, 1);
+        }
         require_ok(sluice_list_submit(list, DEADLINE, NULL));
         pattern_check(fixture.far.bytes + to * BLOCK, BLOCK, pattern_key(0, (uint32_t)i, 5));
     }
@@ -255,6 +270,56 @@ TEST(aimed_at_other_bytes)
         }
     }
     sluice_list_free(list);
+    fixture_close(&fixture);
+}
+
+TEST(aimed_at_other_bytes)
+{
+    aim_at_other_bytes(false);
+}
+
+TEST(aimed_at_other_bytes_and_no_room)
+{
+    aim_at_other_bytes(true);
+}
+
+/* Both words of an atomic operation stay where one can be. */
+TEST(aimed_at_words)
+{
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_sge sge = memory_sge(&fixture.near, 0, 8);
+    struct sluice_request request = request_of(SLUICE_OP_FETCH_ADD, 1, &sge);
+    request.remote = memory_remote(&fixture.far, 0, BLOCK);
+    request.operand[0] = 3;
+    struct sluice_list *list = sluice_multichannel_list_prepare(fixture.star.hub, &request, 1);
+    if (!list) {
+        require(errno == EOPNOTSUPP, "%s", sluice_last_error());
+        fixture_close(&fixture);
+        return;
+    }
+    sluice_list_free(list);
+    struct memory memory;
+    memory_open_at(&memory, fixture.star.sides.pds[1], BLOCK,
+                   ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC, 0);
+    request.remote = memory_remote(&memory, 0, BLOCK);
+    list = sluice_multichannel_list_prepare(fixture.star.hub, &request, 1);
+    require(list, "%s", sluice_last_error());
+    uint64_t *words = (void *)memory.bytes;
+    memset(words, 0, BLOCK);
+    sge.addr += 4;
+    require_error(sluice_list_aim(list, 0, &sge, 0), -EINVAL, "multiple of 8");
+    require_error(sluice_list_aim(list, 0, NULL, 12), -EINVAL, "remote offset multiple of 8");
+    sge.addr += 4;
+    for (uint32_t i = 0; i < 4; i++) {
+        require_ok(sluice_list_aim(list, 0, &sge, i % 2 * 16));
+        require_ok(sluice_list_submit(list, DEADLINE, NULL));
+    }
+    require(words[0] == 6 && words[1] == 0 && words[2] == 6, "%llu, %llu and %llu",
+            (unsigned long long)words[0], (unsigned long long)words[1],
+            (unsigned long long)words[2]);
+    sluice_list_free(list);
+    memory_close(&memory);
     fixture_close(&fixture);
 }
 
@@ -399,12 +464,7 @@ TEST(needs_room_for_all)
     require_ok(sluice_multichannel_flush(fixture.star.hub, DEADLINE));
     struct sluice_handle ends[PEERS][2];
     require_ok(sluice_channel_flush(fixture.star.spokes[2], DEADLINE));
-    for (uint32_t i = 0; i < DEPTH; i++) {
-        require_ok(
-            sluice_multichannel_send_unpolled(fixture.star.hub, 2, &sge, 1, DEADLINE, &handles[i]));
-        far_post(&fixture, 2, SLUICE_OP_RECEIVE, SENT);
-    }
-    require_ok(sluice_channel_flush(fixture.star.spokes[2], DEADLINE));
+    fill_queue(&fixture, 2);
     fill(&fixture, 1);
     spokes_take_part(&fixture, ends);
     require_ok(sluice_list_submit(fixture.list, DEADLINE, NULL));
