@@ -77,8 +77,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_submit(struct sluice_list *list, 
  * Posts a list without waiting: all of it, or nothing. Each post needs a
  * sluice_list_wait(), which has its results; polls do not. completions as above; it is
  * written as the requests complete, and must be there until the wait has returned their
- * end. -EAGAIN: no room for all of it now; -ENOTCONN: a peer is not connected; -ETIMEDOUT:
- * the deadline is 0; -EBUSY as above; -ESTALE: see the top; -EINVAL.
+ * end. -EAGAIN: no room for all of it now; -E2BIG: nor ever, as the completion queue of the
+ * device is smaller; -ENOTCONN: a peer is not connected; -ETIMEDOUT: the deadline is 0;
+ * -EBUSY as above; -ESTALE: see the top; -EINVAL.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_post(struct sluice_list *list, int64_t deadline,
                                                     struct sluice_completion *completions);

@@ -191,25 +191,66 @@ int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_compl
     return slu_call_finish(&list->call);
 }
 
-/* Why it is not posted as a whole. */
-static int fail_post(const struct slu_list *list, int64_t deadline)
+/* The first request of a peer that is not connected; NULL: all are. */
+static const struct slu_listed *find_unready(const struct slu_list *list)
 {
-    const struct slu_engine *engine = list->engine;
-
-    if (deadline == 0)
-        return slu_fail(ETIMEDOUT, "the deadline is 0: nothing was posted");
     for (uint32_t i = 0; i < list->source.count; i++)
-        if (engine->peers[list->items[i].peer].state != SLUICE_STATE_READY)
-            return slu_fail(ENOTCONN, "request %u of the list: peer %u is not connected",
-                            list->items[i].entry.index, list->items[i].peer);
+        if (list->engine->peers[list->items[i].peer].state != SLUICE_STATE_READY)
+            return &list->items[i];
+    return NULL;
+}
+
+/* The first one whose peer has no room for all that the list has for it; NULL: all have. */
+static const struct slu_listed *find_full(const struct slu_list *list)
+{
     for (uint32_t i = 0; i < list->source.count; i++) {
         const struct slu_listed *listed = &list->items[i];
 
-        if (engine->peers[listed->peer].free[listed->queue] < listed->needed)
-            return slu_fail(EAGAIN, "no room for the %s of the list in the queue of peer %u now",
-                            listed->queue == SLU_SEND_QUEUE ? "sends" : "receives", listed->peer);
+        if (list->engine->peers[listed->peer].free[listed->queue] < listed->needed)
+            return listed;
     }
+    return NULL;
+}
+
+static const char *plural_of(uint32_t queue)
+{
+    return queue == SLU_SEND_QUEUE ? "sends" : "receives";
+}
+
+/* Its peers have room, or will have it. */
+static int fail_room(const struct slu_list *list)
+{
+    struct slu_engine *engine = list->engine;
+    const struct slu_listed *full = find_full(list);
+
+    for (uint32_t queue = 0; queue < SLU_QUEUES; queue++)
+        if (list->counts[queue] > engine->cq_size[queue])
+            return slu_fail(E2BIG,
+                            "the list has %u %s, the completion queue has room for %u: submit it, "
+                            "or lower the depths",
+                            list->counts[queue], plural_of(queue), engine->cq_size[queue]);
+    engine->peers[full != NULL ? full->peer : list->items[0].peer].counts.queue_full++;
+    if (full != NULL)
+        return slu_fail(EAGAIN, "no room for the %s of the list in the queue of peer %u now",
+                        plural_of(full->queue), full->peer);
     return slu_fail(EAGAIN, "no room for the list in the completion queue now");
+}
+
+/* Why it is not posted as a whole. */
+static int fail_post(const struct slu_list *list, int64_t deadline)
+{
+    struct slu_engine *engine = list->engine;
+    const struct slu_listed *unready = find_unready(list);
+
+    if (unready != NULL) {
+        engine->peers[unready->peer].counts.refused++;
+        return slu_fail(ENOTCONN, "request %u of the list: peer %u is not connected",
+                        unready->entry.index, unready->peer);
+    }
+    if (deadline > 0)
+        return fail_room(list);
+    engine->peers[list->items[0].peer].counts.refused++;
+    return slu_fail(ETIMEDOUT, "the deadline is 0: nothing was posted");
 }
 
 int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_completion *completions)

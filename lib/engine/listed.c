@@ -8,9 +8,9 @@
 #include "engine/inside.h"
 #include "engine/listed.h"
 
-static uint32_t count_sges(const struct sluice_request *requests, uint32_t count)
+static size_t count_sges(const struct sluice_request *requests, uint32_t count)
 {
-    uint32_t sum = 0;
+    size_t sum = 0;
 
     for (uint32_t i = 0; i < count; i++)
         sum += requests[i].sge_count;
@@ -26,7 +26,7 @@ static int copy_requests(struct slu_list *list, const struct sluice_request *req
     list->requests = calloc(count, sizeof *list->requests);
     list->items = calloc(count, sizeof *list->items);
     list->places = calloc(count, sizeof *list->places);
-    list->sges = calloc((size_t)count_sges(requests, count) + 1, sizeof *list->sges);
+    list->sges = calloc(count_sges(requests, count) + 1, sizeof *list->sges);
     if (list->requests == NULL || list->items == NULL || list->places == NULL || list->sges == NULL)
         return slu_fail(ENOMEM, "no memory for a list of %u request%s", count, SLU_S(count));
     next = list->sges;
@@ -201,6 +201,8 @@ int slu_list_create(struct slu_engine *engine, const struct sluice_request *requ
 
     if (count == 0)
         return slu_misuse(EINVAL, "a list needs at least one request");
+    if (count > INT32_MAX)
+        return slu_misuse(EINVAL, "count %u is above 2^31 - 1", count);
     error = slu_source_check(engine, &given, SLUICE_FOREVER);
     if (error < 0)
         return error;
@@ -354,6 +356,14 @@ uint32_t slu_lists_pending(const struct slu_engine *engine)
     for (const struct slu_list *list = engine->lists; list != NULL; list = list->next)
         pending += list->posted ? list->call.incomplete : 0;
     return pending;
+}
+
+bool slu_lists_done(const struct slu_engine *engine)
+{
+    for (const struct slu_list *list = engine->lists; list != NULL; list = list->next)
+        if (list->posted && list->call.incomplete == 0)
+            return true;
+    return false;
 }
 
 void slu_lists_close(struct slu_engine *engine)

@@ -57,6 +57,8 @@ int slu_list_closed(void);
 bool slu_lists_use_key(const struct slu_engine *engine, uint32_t lkey);
 /* Requests of lists that are in flight. */
 uint32_t slu_lists_pending(const struct slu_engine *engine);
+/* Whether one was posted, is complete, and was not waited for. */
+bool slu_lists_done(const struct slu_engine *engine);
 /* The engine ends: its work is drained. */
 void slu_lists_close(struct slu_engine *engine);
 

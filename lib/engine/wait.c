@@ -15,6 +15,7 @@
 #include <sched.h>
 
 #include "engine/inside.h"
+#include "engine/listed.h"
 
 /* The clock is looked at once in so many polls while a wait spins. */
 #define SPIN_POLLS 8
@@ -223,7 +224,7 @@ static bool has_something(struct slu_engine *engine)
     struct pollfd fd = {.fd = slu_fd(engine), .events = POLLIN};
     enum slu_owner owner = engine->scope.open ? SLU_OWNER_SCOPE : SLU_OWNER_PROGRAM;
 
-    if (has_unseen(engine, owner))
+    if (has_unseen(engine, owner) || (!engine->scope.open && slu_lists_done(engine)))
         return true;
     if (engine->transport->cq_arm(engine->cq) != 0 && !is_over(engine))
         return true;

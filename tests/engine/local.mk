@@ -37,6 +37,8 @@ tests_test_engine_SOURCES = \
 	%D%/handles.h \
 	%D%/invariants.c \
 	%D%/invariants.h \
+	%D%/lists.c \
+	%D%/lists.h \
 	%D%/probes.c \
 	%D%/probes.h \
 	%D%/proof.c \

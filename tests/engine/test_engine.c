@@ -13,6 +13,7 @@
 #include "fuzz.h"
 #include "handles.h"
 #include "invariants.h"
+#include "lists.h"
 #include "probes.h"
 #include "proof.h"
 #include "rig.h"
@@ -558,29 +559,18 @@ static void add_cases(TCase *tcase)
     tcase_add_test(tcase, information_for_an_older_program);
 }
 
-static void add_split(TCase *tcase)
-{
-    tcase_add_checked_fixture(tcase, new_device, NULL);
-    split_add_tests(tcase);
-}
-
-static void add_handles(TCase *tcase)
-{
-    tcase_add_checked_fixture(tcase, new_device, NULL);
-    handles_add_tests(tcase);
-}
-
-static void add_probes(TCase *tcase)
-{
-    tcase_add_checked_fixture(tcase, new_device, NULL);
-    probes_add_tests(tcase);
-}
-
-static void add_proof(TCase *tcase)
-{
-    tcase_add_checked_fixture(tcase, new_device, NULL);
-    proof_add_tests(tcase);
-}
+/* Cases of other files, each test with a new device. */
+#define CASE_OF(name)                                       \
+    static void add_##name(TCase *tcase)                    \
+    {                                                       \
+        tcase_add_checked_fixture(tcase, new_device, NULL); \
+        name##_add_tests(tcase);                            \
+    }
+CASE_OF(split)
+CASE_OF(handles)
+CASE_OF(lists)
+CASE_OF(probes)
+CASE_OF(proof)
 
 static void add_fuzz(TCase *tcase)
 {
@@ -590,9 +580,13 @@ static void add_fuzz(TCase *tcase)
 int main(void)
 {
     const struct cases cases[] = {
-        {"cases", WIRE_SELF, 20, add_cases},     {"split", WIRE_SELF, 20, add_split},
-        {"handles", WIRE_SELF, 20, add_handles}, {"probes", WIRE_SELF, 20, add_probes},
-        {"proof", WIRE_SELF, 20, add_proof},     {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
+        {"cases", WIRE_SELF, 20, add_cases},
+        {"split", WIRE_SELF, 20, add_split},
+        {"handles", WIRE_SELF, 20, add_handles},
+        {"lists", WIRE_SELF, 20, add_lists},
+        {"probes", WIRE_SELF, 20, add_probes},
+        {"proof", WIRE_SELF, 20, add_proof},
+        {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
     };
     /* Whatever device the tests are run on, this one brings its own. */
     setenv("SLUICE_TEST_DEVICE", "soft", 1);
