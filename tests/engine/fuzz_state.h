@@ -20,6 +20,14 @@ struct entry {
     uint64_t bytes;
 };
 
+/* One that is in flight while other calls go on, or nothing. */
+struct fuzz_list {
+    struct sluice_list *list;
+    uint32_t first; /* key */
+    uint32_t count;
+    struct sluice_completion completions[MOST];
+};
+
 struct fuzz {
     struct rig rig;
     uint32_t peers;
@@ -37,6 +45,7 @@ struct fuzz {
     struct sluice_request requests[MOST]; /* the list that is being posted */
     struct sluice_sge sges[MOST][SGES];
     uint32_t count;
+    struct fuzz_list lists[3];
 };
 
 extern struct fuzz fuzz;
@@ -64,6 +73,14 @@ void fuzz_post(void);
 void fuzz_poll(void);
 void fuzz_wait(void);
 void fuzz_unpolled(void);
+
+/* fuzz_list.c: posts a list, or waits for it, or frees it; waits for all that are complete. */
+void fuzz_list(void);
+void fuzz_end_lists(void);
+/* Requests of lists that have no result yet. */
+uint32_t fuzz_pending_of_lists(void);
+/* The post of a list returned that. */
+void fuzz_refused_list(int result);
 
 /* fuzz_scope.c: opens a scope, or does something in it; and its end. */
 void fuzz_scope(void);
