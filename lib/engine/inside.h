@@ -227,6 +227,8 @@ const char *slu_opcode_phrase(uint32_t opcode);
 #define SLU_DURATION_BYTES 32
 const char *slu_say_duration(int64_t time, char text[SLU_DURATION_BYTES]);
 
+/* -ETIMEDOUT of one that was posted and was late, of whose peer no more is known. */
+int slu_fail_late(const struct sluice_completion *completion, int64_t time);
 /* A deadline, of which that time was given, is about to end the connection. */
 void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_t time);
 /* Fills in the text; all else is there. */

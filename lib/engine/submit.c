@@ -71,10 +71,20 @@ static bool call_ready(void *argument)
     return call->incomplete == 0;
 }
 
+/* Of a list in flight that was late, the peer may be another by the time that it is waited for. */
+static bool is_late_no_more(const struct slu_call *call)
+{
+    const struct slu_peer *peer = &call->engine->peers[call->real.peer];
+
+    return call->real.status == SLUICE_STATUS_DEADLINE && !call->expired &&
+           (peer->state != SLUICE_STATE_FAILED || peer->cause_status != SLUICE_STATUS_DEADLINE);
+}
+
 int slu_call_error(const struct slu_call *call)
 {
     if (call->first_real != SLU_NONE)
-        return slu_fail_completion(call->engine, &call->real, call->time);
+        return is_late_no_more(call) ? slu_fail_late(&call->real, call->time)
+                                     : slu_fail_completion(call->engine, &call->real, call->time);
     return call->first_other != SLU_NONE
                ? slu_fail_completion(call->engine, &call->other, call->time)
                : 0;

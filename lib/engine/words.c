@@ -218,6 +218,17 @@ static int fail_unposted(const struct sluice_completion *completion, int64_t tim
                     sluice_error_class_name(SLUICE_CLASS_TIMEOUT));
 }
 
+int slu_fail_late(const struct sluice_completion *completion, int64_t time)
+{
+    char text[SLU_DURATION_BYTES];
+
+    return slu_fail(ETIMEDOUT,
+                    "%s peer %u: it was not done within %s (%s); the peer was reset or removed "
+                    "since",
+                    slu_opcode_phrase(completion->opcode), completion->peer,
+                    slu_say_duration(time, text), sluice_error_class_name(SLUICE_CLASS_TIMEOUT));
+}
+
 int slu_fail_completion(const struct slu_engine *engine, const struct sluice_completion *completion,
                         int64_t time)
 {

@@ -99,6 +99,26 @@ START_TEST(freed_in_flight)
 }
 END_TEST
 
+/* What was late is said to have been so, though its peer is a new one by then. */
+START_TEST(late_and_then_reset)
+{
+    struct rig rig;
+    struct sluice_completion completion;
+    struct sluice_endpoint endpoint;
+    struct sluice_request request = write_of(0, 1);
+    rig_open(&rig, 1, 4);
+    struct sluice_list *list = prepare(&rig, &request, 1);
+    fake.by_hand = true;
+    require_ok(sluice_list_post(list, SLUICE_MS(5), NULL));
+    require_ok(sluice_multichannel_flush(rig.channel, LONG));
+    require_ok(sluice_multichannel_peer_reset(rig.channel, 0, &endpoint));
+    require_error(sluice_list_wait(list, 0), -ETIMEDOUT, "within 5 ms reset or removed");
+    require_result(sluice_multichannel_poll(rig.channel, &completion, 1), 0);
+    sluice_list_free(list);
+    rig_close(&rig);
+}
+END_TEST
+
 /* Where entries are scarce a post may never find room for all, but a submit does. */
 START_TEST(more_than_the_completion_queue)
 {
@@ -187,6 +207,7 @@ void lists_add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, refused_amid_a_list, 0, 2 * CHAINS);
     tcase_add_loop_test(tcase, freed_in_flight, 0, 2);
+    tcase_add_test(tcase, late_and_then_reset);
     tcase_add_test(tcase, more_than_the_completion_queue);
     tcase_add_test(tcase, complete_list_keeps_a_loop_awake);
     tcase_add_test(tcase, results_stay_beside_lists);
