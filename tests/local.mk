@@ -107,6 +107,8 @@ script_checks = \
 
 # What the test programs share. One source or header a line, sorted.
 %C%_libtestsupport_la_SOURCES = \
+	%D%/support/client.c \
+	%D%/support/client.h \
 	%D%/support/fair.c \
 	%D%/support/fair.h \
 	%D%/support/fault.c \

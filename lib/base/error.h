@@ -22,6 +22,12 @@ void *slu_fail_null(int err, const char *format, ...) SLU_PRINTF(2, 3);
 void *slu_none(int error);
 /* A constructor has made its object: no failure before it explains a NULL after it. */
 void slu_made(void);
+/* At the head of a call that promises so: whatever happens in its block, errno stays as it was. */
+#define SLU_KEEP_ERRNO __attribute__((cleanup(slu_errno_restore))) const int slu_kept_errno = errno
+static inline void slu_errno_restore(const int *kept)
+{
+    errno = *kept;
+}
 /* For those that do more with it: the text, and nothing else. */
 void slu_set_text(const char *format, va_list arguments);
 /*

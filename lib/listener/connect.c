@@ -221,6 +221,7 @@ int sluice_connect_into(const char *address, struct sluice_multichannel *multich
                         const struct sluice_connect_attr *options, int64_t deadline,
                         uint32_t *peers, uint32_t count)
 {
+    SLU_KEEP_ERRNO;
     struct slu_joint joint = {.multichannel = multichannel, .count = count};
     int error;
 

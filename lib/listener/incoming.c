@@ -21,6 +21,7 @@ static int not_incoming(const struct sluice_incoming *incoming)
 
 int sluice_incoming_query(const struct sluice_incoming *incoming, struct sluice_incoming_info *info)
 {
+    SLU_KEEP_ERRNO;
     struct sluice_incoming_info known = {.size = sizeof known};
     int error;
 
@@ -47,6 +48,8 @@ static void refuse(struct sluice_incoming *incoming, const char *reason)
 
 void sluice_incoming_refuse(struct sluice_incoming *incoming, const char *reason)
 {
+    SLU_KEEP_ERRNO;
+
     if (slu_may_end(incoming, SLU_MAGIC_INCOMING, "incoming connection"))
         refuse(incoming, reason != NULL ? reason : "");
 }
@@ -129,6 +132,7 @@ int sluice_incoming_accept_into(struct sluice_incoming *incoming,
                                 const struct sluice_private_data *own, int64_t deadline,
                                 uint32_t *peers, uint32_t count)
 {
+    SLU_KEEP_ERRNO;
     struct slu_joint joint = {.multichannel = multichannel, .count = count};
     int error;
 

@@ -222,24 +222,26 @@ static int not_a_listener(const struct sluice_listener *listener)
 
 int sluice_listener_wake(struct sluice_listener *listener)
 {
+    SLU_KEEP_ERRNO;
     uint64_t one = 1;
-    int saved = errno;
 
     if (!is_listener(listener))
         return not_a_listener(listener);
     atomic_store(&listener->woken, true);
     (void)!write(listener->event, &one, sizeof one);
-    errno = saved;
     return 0;
 }
 
 int sluice_listener_fd(const struct sluice_listener *listener)
 {
+    SLU_KEEP_ERRNO;
+
     return is_listener(listener) ? listener->epoll : not_a_listener(listener);
 }
 
 int sluice_listener_address(const struct sluice_listener *listener, char *text, size_t size)
 {
+    SLU_KEEP_ERRNO;
     char address[SLU_ADDRESS_TEXT];
 
     if (!is_listener(listener))
@@ -284,6 +286,8 @@ struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, i
 
 void sluice_listener_close(struct sluice_listener *listener)
 {
+    SLU_KEEP_ERRNO;
+
     if (!slu_may_end(listener, SLU_MAGIC_LISTENER, "listener"))
         return;
     listener->magic = SLU_MAGIC_DEAD;

@@ -7,7 +7,8 @@ test_programs += \
 	tests/test_meeting \
 	tests/test_offer \
 	tests/test_relay \
-	tests/test_strangers
+	tests/test_strangers \
+	tests/test_told
 
 tests_test_amid_SOURCES = %D%/test_amid.c
 tests_test_connect_SOURCES = %D%/test_connect.c
@@ -18,3 +19,4 @@ tests_test_offer_CPPFLAGS = $(LAUNCH_CPPFLAGS)
 tests_test_offer_LDADD = $(LAUNCH_LIBS)
 tests_test_relay_SOURCES = %D%/test_relay.c
 tests_test_strangers_SOURCES = %D%/test_strangers.c
+tests_test_told_SOURCES = %D%/test_told.c

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/client.h"
 #include "../support/fair.h"
 #include "../support/pair.h"
 #include "../support/process.h"
@@ -37,14 +38,6 @@ static void remove_secrets(void)
     unlink(secrets[1]);
 }
 
-static struct sluice_listener *listen_with(const char *address, const char *secret)
-{
-    struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = secret};
-    struct sluice_listener *listener = sluice_listen(address, &attr);
-    require(listener != NULL, "%s", sluice_last_error());
-    return listener;
-}
-
 /* Descriptors, once each context has those that it keeps. */
 static int count_warm(const struct sides *sides)
 {
@@ -53,66 +46,6 @@ static int count_warm(const struct sides *sides)
         sluice_prepared_channel_free(prepare_channel(sides->pds[i], NULL, &endpoint));
     }
     return count_fds();
-}
-
-/* A client, in a thread of its own. */
-struct client {
-    pthread_t thread;
-    char address[128];
-    struct sluice_pd *pd;
-    struct sluice_multichannel *into; /* NULL: a channel */
-    uint32_t count;
-    struct sluice_connect_attr options;
-    int64_t deadline;
-    struct sluice_private_data own, peer;
-    struct sluice_channel *channel;
-    uint32_t peers[SLUICE_CONNECT_MOST];
-    int error;
-    char text[400];
-};
-
-static void *run_client(void *argument)
-{
-    struct client *client = argument;
-    if (client->into == NULL) {
-        client->channel =
-            sluice_connect(client->address, client->pd, NULL, &client->options, client->deadline);
-        client->error = client->channel == NULL ? -errno : 0;
-    } else {
-        client->error = sluice_connect_into(client->address, client->into, &client->options,
-                                            client->deadline, client->peers, client->count);
-    }
-    if (client->error < 0) {
-        snprintf(client->text, sizeof(client->text), "%s", sluice_last_error());
-    }
-    return NULL;
-}
-
-static void client_init(struct client *client, const struct sluice_listener *listener,
-                        struct sluice_pd *pd, const char *secret)
-{
-    memset(client, 0, sizeof(*client));
-    if (listener != NULL) {
-        snprintf(client->address, sizeof(client->address), "127.0.0.1:%d",
-                 sluice_listener_address(listener, NULL, 0));
-    }
-    client->pd = pd;
-    client->deadline = DEADLINE;
-    client->options.size = sizeof(client->options);
-    client->options.secret_file = secret;
-    client->options.own = &client->own;
-    client->options.peer = &client->peer;
-}
-
-static void client_start(struct client *client)
-{
-    require(pthread_create(&client->thread, NULL, run_client, client) == 0, "no thread");
-}
-
-static void client_join(struct client *client, int wanted)
-{
-    require(pthread_join(client->thread, NULL) == 0, "no end");
-    require(client->error == wanted, "it is %d, not %d: %s", client->error, wanted, client->text);
 }
 
 static const struct {
@@ -204,19 +137,6 @@ TEST(who_comes_is_told)
     pair_close(&pair);
 }
 
-/* A client that wants so many new peers of a multichannel comes. */
-static struct sluice_incoming *meet(struct client *client, struct sluice_listener *listener,
-                                    struct sluice_multichannel *into, uint32_t count)
-{
-    client_init(client, listener, NULL, "");
-    client->into = into;
-    client->count = count;
-    client_start(client);
-    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
-    require(incoming != NULL, "%s", sluice_last_error());
-    return incoming;
-}
-
 /* Peers of a multichannel on both sides, one at a time and several at once. */
 TEST(many_at_once, .times = 3)
 {
@@ -233,7 +153,7 @@ TEST(many_at_once, .times = 3)
         require(all[i] != NULL, "%s", sluice_last_error());
     }
     for (int round = 0; round < 2; round++) {
-        struct sluice_incoming *incoming = meet(&client, listener, all[1], count);
+        struct sluice_incoming *incoming = client_meet(&client, listener, all[1], count);
         require_ok(sluice_incoming_accept_into(incoming, all[0], NULL, DEADLINE, peers, count));
         client_join(&client, 0);
         for (uint32_t i = 0; i < count; i++) {
@@ -243,7 +163,7 @@ TEST(many_at_once, .times = 3)
         }
     }
     /* One that is refused leaves no peer, and an event loop nothing to do. */
-    struct sluice_incoming *incoming = meet(&client, listener, all[1], count);
+    struct sluice_incoming *incoming = client_meet(&client, listener, all[1], count);
     require_error(sluice_incoming_accept_into(incoming, all[0], NULL, DEADLINE, peers, count + 1),
                   -EINVAL, "are wanted");
     client_join(&client, -ECONNREFUSED);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the calls of a connect by address tell: no more than a result of those that promise
+ * to leave errno alone, mistakes of the program before anything else, and in words who the
+ * other side is and whose the failure was.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../support/client.h"
+
+/* Two sides, multichannels on both, and a listener. */
+struct scene {
+    struct sides sides;
+    struct sluice_multichannel *all[2];
+    struct sluice_listener *listener;
+    struct sluice_connect_attr options;
+    struct client client;
+};
+
+static void scene_open(struct scene *scene)
+{
+    memset(scene, 0, sizeof(*scene));
+    sides_open(&scene->sides);
+    scene->listener = listen_with("127.0.0.1:0", "");
+    for (int i = 0; i < 2; i++) {
+        scene->all[i] = sluice_prepared_multichannel_handshake(
+            sluice_multichannel_prepare(scene->sides.pds[i], 0, NULL), NULL, 0);
+        require(scene->all[i] != NULL, "%s", sluice_last_error());
+    }
+    scene->options = (struct sluice_connect_attr){.size = sizeof(scene->options)};
+    scene->options.secret_file = "";
+}
+
+static void scene_close(struct scene *scene)
+{
+    sluice_listener_close(scene->listener);
+    sluice_multichannel_close(scene->all[0]);
+    sluice_multichannel_close(scene->all[1]);
+    sides_close(&scene->sides);
+}
+
+static int connect_to(const struct scene *scene, const char *address, int64_t deadline)
+{
+    uint32_t peer;
+    return sluice_connect_into(address, scene->all[1], &scene->options, deadline, &peer, 1);
+}
+
+static int connect_to_none(struct scene *scene)
+{
+    return connect_to(scene, "no address", DEADLINE);
+}
+
+/* A port that was free, and is again. */
+static int connect_to_nobody(struct scene *scene)
+{
+    struct sluice_listener *listener = listen_with("127.0.0.1:0", "");
+    char address[64];
+    snprintf(address, sizeof(address), "127.0.0.1:%d", sluice_listener_address(listener, NULL, 0));
+    sluice_listener_close(listener);
+    return connect_to(scene, address, DEADLINE);
+}
+
+/* Nobody lets us in. */
+static int connect_late(struct scene *scene)
+{
+    char address[64];
+    (void)!sluice_listener_address(scene->listener, address, sizeof(address));
+    return connect_to(scene, address, SLUICE_MS(50));
+}
+
+static int connect_without_secret(struct scene *scene)
+{
+    struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = "/nowhere"};
+    uint32_t peer;
+    return sluice_connect_into("127.0.0.1:1", scene->all[1], &options, 0, &peer, 1);
+}
+
+/* Lets in as many as said, with so much time. */
+static int let_in(struct scene *scene, uint32_t count, int64_t deadline, int wanted)
+{
+    uint32_t peers[2];
+    struct sluice_incoming *incoming =
+        client_meet(&scene->client, scene->listener, scene->all[1], 1);
+    errno = EXDEV;
+    int error = sluice_incoming_accept_into(incoming, scene->all[0], NULL, deadline, peers, count);
+    int after = errno;
+    client_join(&scene->client, wanted);
+    errno = after;
+    return error;
+}
+
+static int accept_one(struct scene *scene)
+{
+    return let_in(scene, 1, DEADLINE, 0);
+}
+
+static int accept_two(struct scene *scene)
+{
+    return let_in(scene, 2, DEADLINE, -ECONNREFUSED);
+}
+
+static int accept_late(struct scene *scene)
+{
+    return let_in(scene, 1, 0, -ECONNREFUSED);
+}
+
+static int accept_no_one(struct scene *scene)
+{
+    uint32_t peer;
+    return sluice_incoming_accept_into(NULL, scene->all[0], NULL, 0, &peer, 1);
+}
+
+static int query(struct scene *scene)
+{
+    struct sluice_incoming_info info = {.size = sizeof(info)};
+    struct sluice_incoming *incoming =
+        client_meet(&scene->client, scene->listener, scene->all[1], 1);
+    errno = EXDEV;
+    int error = sluice_incoming_query(incoming, &info);
+    sluice_incoming_refuse(incoming, "no");
+    int after = errno;
+    client_join(&scene->client, -ECONNREFUSED);
+    errno = after;
+    return error;
+}
+
+static int query_none(struct scene *scene)
+{
+    (void)scene;
+    return sluice_incoming_query(NULL, NULL);
+}
+
+static int wake(struct scene *scene)
+{
+    return sluice_listener_wake(scene->listener);
+}
+
+static int wake_none(struct scene *scene)
+{
+    (void)scene;
+    return sluice_listener_wake(NULL);
+}
+
+static int look_at_fd(struct scene *scene)
+{
+    return sluice_listener_fd(scene->listener) >= 0 ? 0 : -1;
+}
+
+static int address_without_room(struct scene *scene)
+{
+    char text[4];
+    return sluice_listener_address(scene->listener, text, sizeof(text));
+}
+
+static int close_listener(struct scene *scene)
+{
+    sluice_listener_close(scene->listener);
+    scene->listener = NULL;
+    return 0;
+}
+
+/* Each call that returns no object, where it succeeds and where it fails. */
+static const struct {
+    int (*call)(struct scene *scene);
+    int result;
+} calls[] = {
+    {connect_to_none, -EINVAL},
+    {connect_to_nobody, -ECONNREFUSED},
+    {connect_late, -ETIMEDOUT},
+    {connect_without_secret, -EINVAL},
+    {accept_one, 0},
+    {accept_two, -EINVAL},
+    {accept_late, -ETIMEDOUT},
+    {accept_no_one, -EINVAL},
+    {query, 0},
+    {query_none, -EINVAL},
+    {wake, 0},
+    {wake_none, -EINVAL},
+    {look_at_fd, 0},
+    {address_without_room, -ERANGE},
+    {close_listener, 0},
+};
+
+TEST(errno_stays)
+{
+    struct scene scene;
+    scene_open(&scene);
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        errno = EXDEV;
+        int result = calls[i].call(&scene);
+        require(errno == EXDEV, "call %zu: errno is %d", i, errno);
+        require(result == calls[i].result, "call %zu: %d, %s", i, result, sluice_last_error());
+    }
+    scene_close(&scene);
+}
+
+int main(void)
+{
+    static const struct tests groups[] = {{"self", WIRE_SELF, 60}};
+    return run_groups("told", groups, COUNT(groups));
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Who listens at an address of this host, and a client that connects in a thread of its own. */
+#ifndef SUPPORT_CLIENT_H
+#define SUPPORT_CLIENT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "pair.h"
+
+/* Which must succeed. */
+struct sluice_listener *listen_with(const char *address, const char *secret);
+
+struct client {
+    pthread_t thread;
+    char address[128];
+    struct sluice_pd *pd;
+    struct sluice_multichannel *into; /* NULL: a channel */
+    uint32_t count;
+    struct sluice_connect_attr options;
+    int64_t deadline;
+    struct sluice_private_data own, peer;
+    struct sluice_channel *channel;
+    uint32_t peers[SLUICE_CONNECT_MOST];
+    int error;
+    bool changed_errno; /* by a call that promises not to */
+    char text[400];
+};
+
+/* Listener NULL: the address is set later. */
+void client_init(struct client *client, const struct sluice_listener *listener,
+                 struct sluice_pd *pd, const char *secret);
+void client_start(struct client *client);
+/* Its result must be the wanted one. */
+void client_join(struct client *client, int wanted);
+/* One that wants so many new peers of a multichannel, and has come. */
+struct sluice_incoming *client_meet(struct client *client, struct sluice_listener *listener,
+                                    struct sluice_multichannel *into, uint32_t count);
+
+#endif
