@@ -25,14 +25,11 @@ static struct slu_failure *find_oldest(struct slu_engine *engine, enum slu_owner
 
 static void lose(struct slu_engine *engine, const struct slu_failure *failure)
 {
-    struct slu_scope *scope = &engine->scope;
-    int error = failure->completion.error;
-
     engine->failure_count--;
     if (failure->owner == SLU_OWNER_SCOPE) {
-        if (scope->lost++ == 0 ||
-            (slu_is_mere_cancellation(scope->lost_error) && !slu_is_mere_cancellation(error)))
-            scope->lost_error = error;
+        if (engine->scope.lost++ == 0 || (slu_is_mere_cancellation(engine->scope_lost.error) &&
+                                          !slu_is_mere_cancellation(failure->completion.error)))
+            engine->scope_lost = failure->completion;
         return;
     }
     slu_counts_of(engine, failure->completion.peer, failure->completion.flags)->forgotten++;

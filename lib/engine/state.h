@@ -231,7 +231,6 @@ struct slu_scope {
     uint32_t failures;  /* that are done, and were not kept aside */
     uint32_t forgotten; /* successes that nobody saw and whose places were needed */
     uint32_t lost;      /* failures that nobody saw and whose places were needed */
-    int lost_error;     /* of the first of them that is no mere cancellation, or else the first */
 };
 
 struct slu_engine {
@@ -281,6 +280,8 @@ struct slu_engine {
     uint64_t polls, sleeps, wakes;
     atomic_bool woken; /* by any thread; see wait.c */
     struct slu_scope scope;
+    /* If that has lost any: the first that is no mere cancellation, or else the first. */
+    struct sluice_completion scope_lost;
     struct slu_scope_object *scope_object; /* the rest of it; see lib/scope/scope.h */
     uint32_t present_count, peer_room;     /* peers not removed; indices there is memory for */
     bool guarded;                          /* the transport wants to know who is inside */

@@ -143,7 +143,6 @@ static void judge(struct outcome *outcome, const struct sluice_completion *compl
         return;
     outcome->error = completion->error;
     outcome->first = *completion;
-    outcome->known = true;
 }
 
 void slu_scope_collect(struct slu_engine *engine, struct sluice_completion *failures,
@@ -155,8 +154,10 @@ void slu_scope_collect(struct slu_engine *engine, struct sluice_completion *fail
     *outcome = (struct outcome){.posted = scope->posted,
                                 .failed = scope->lost,
                                 .unseen = scope->forgotten + scope->lost,
-                                .lost = scope->lost,
-                                .error = scope->lost_error};
+                                .lost = scope->lost};
+    /* Its words are needed though it is in no list. */
+    if (scope->lost > 0)
+        judge(outcome, &engine->scope_lost);
     forget_successes(engine, outcome);
     while (take_failure(engine, &completion)) {
         outcome->unseen++;

@@ -53,7 +53,9 @@ void slu_scope_destroy(struct slu_engine *engine)
 
 int slu_scope_in_use(void)
 {
-    return slu_misuse(EBUSY, "a scope of this channel is open: post in the scope, or end it first");
+    return slu_misuse(EBUSY,
+                      "a scope of this channel or multichannel is open: post in the scope, or "
+                      "end it first");
 }
 
 struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline)
@@ -61,7 +63,8 @@ struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline
     if (deadline < 0)
         return slu_misuse_null(EINVAL, "deadline %lld is negative", (long long)deadline);
     if (engine->scope.open)
-        return slu_misuse_null(EBUSY, "a scope of this channel is open: end it first");
+        return slu_misuse_null(EBUSY,
+                               "a scope of this channel or multichannel is open: end it first");
     engine->scope = (struct slu_scope){.open = true,
                                        .expired = deadline == 0,
                                        .tag = slu_next_tag(),
@@ -205,11 +208,8 @@ static int work_error(const struct slu_engine *engine, const struct outcome *out
                         "request%s failed unseen, first error: %s",
                         outcome->failed, outcome->posted, SLU_S(outcome->posted),
                         strerror(-outcome->error));
-    if (outcome->error != 0 && outcome->known)
-        return slu_fail_completion(engine, &outcome->first, engine->scope.time);
     if (outcome->error != 0)
-        return slu_fail(-outcome->error, "%u request%s of the scope failed unseen, the first: %s",
-                        outcome->lost, SLU_S(outcome->lost), strerror(-outcome->error));
+        return slu_fail_completion(engine, &outcome->first, engine->scope.time);
     if (strict && outcome->unseen > 0)
         return slu_fail(EBUSY, "nobody had looked at %u of the %u request%s of the scope",
                         outcome->unseen, outcome->posted, SLU_S(outcome->posted));

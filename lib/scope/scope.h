@@ -15,7 +15,6 @@ struct outcome {
     uint32_t posted, failed, unseen, lost;
     uint32_t count; /* of failures written */
     int error;      /* of the first failure, or 0 */
-    bool known;     /* and that is this one */
     struct sluice_completion first;
 };
 

@@ -484,6 +484,23 @@ TEST(failures_in_the_order_of_posting)
     fixture_close(&fixture);
 }
 
+/* Of more than are kept the first still has its words, though no list has it. */
+TEST(first_of_many_that_are_lost)
+{
+    struct fixture fixture;
+    fixture_open(&fixture);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_scope *scope = begin(&fixture, SLUICE_MS(100));
+    for (uint32_t i = 0; i < 160; i++) {
+        require_result(sluice_scope_post(scope, &receive, 1, NULL), 1);
+    }
+    require_error(sluice_scope_end(scope, &fixture.report), -ETIMEDOUT,
+                  "receive from peer 0: deadline of 100 ms passed (timeout)");
+    require(fixture.report.failed == 160 && fixture.report.lost > 0, "%u failed, %u lost",
+            fixture.report.failed, fixture.report.lost);
+    fixture_close(&fixture);
+}
+
 /* The deadline passes while the block computes; what it posts then is late as well. */
 TEST(deadline_inside_of_the_block)
 {
