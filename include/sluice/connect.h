@@ -50,7 +50,8 @@ struct sluice_listen_attr {
                                 never more than a quarter of the files that the process may open.
                                 More are told to try again, and do so until their deadline */
     int32_t fd;              /* a TCP socket that listens already, of a launcher; the library closes
-                                it, unless the call fails with EINVAL. The address is not used */
+                                it, unless the call fails with EINVAL. The address is not used.
+                                Without the flag: 0 or -1 */
     const char *secret_file; /* what both sides know; mode 0600, 16 to 4096 bytes. NULL: that of
                                 SLUICE_SECRET_FILE; empty: none */
 };
@@ -130,7 +131,8 @@ SLUICE_EXPORT void sluice_incoming_refuse(struct sluice_incoming *incoming, cons
  * one), ETIMEDOUT, EINTR (sluice_listener_wake()), ECONNRESET (it has left), ECONNABORTED
  * (the other side could not: the text tells why), EPROTO (what it says cannot be), and those
  * of sluice_channel_prepare(), sluice_prepared_channel_handshake() and
- * sluice_channel_wait_connected(). The other side hears of it.
+ * sluice_channel_wait_connected(). The other side hears of it, and why unless it is a mistake
+ * of this program.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_channel_close)
 SLUICE_CONSUMED_BY(sluice_channel_reset)

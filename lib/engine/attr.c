@@ -218,8 +218,7 @@ static void warn_of_retries(const struct slu_engine *engine, const struct slu_tc
                 (long long)(engine->keepalive / SLUICE_MS(1)), (long long)(timeout / SLUICE_MS(1)));
 }
 
-static int apply_keepalive(struct slu_engine *engine, const struct slu_tcontext *device,
-                           int64_t keepalive)
+static int apply_keepalive(struct slu_engine *engine, int64_t keepalive)
 {
     if (keepalive != 0 && (keepalive < KEEPALIVE_LEAST || keepalive > KEEPALIVE_MOST))
         return slu_misuse(EINVAL,
@@ -228,13 +227,11 @@ static int apply_keepalive(struct slu_engine *engine, const struct slu_tcontext 
                           (long long)keepalive, (long long)KEEPALIVE_LEAST,
                           (long long)KEEPALIVE_MOST);
     engine->keepalive = keepalive;
-    if (keepalive != 0)
-        warn_of_retries(engine, device);
     return 0;
 }
 
-int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext *device,
-                           const struct sluice_channel_attr *given)
+static int apply_all(struct slu_engine *engine, const struct slu_tcontext *device,
+                     const struct sluice_channel_attr *given)
 {
     struct slu_qp_attr *out = &engine->attr;
     struct sluice_channel_attr attr;
@@ -260,6 +257,25 @@ int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext 
     if (error == 0)
         error = apply_wait(engine, &attr);
     if (error == 0)
-        error = apply_keepalive(engine, device, attr.keepalive);
+        error = apply_keepalive(engine, attr.keepalive);
     return error;
+}
+
+int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext *device,
+                           const struct sluice_channel_attr *given)
+{
+    int error = apply_all(engine, device, given);
+
+    if (error == 0 && engine->keepalive != 0)
+        warn_of_retries(engine, device);
+    return error;
+}
+
+int slu_channel_check(const struct sluice_pd *pd, const struct sluice_channel_attr *given)
+{
+    struct slu_engine unused = {0};
+
+    if (pd == NULL || pd->magic != SLU_MAGIC_PD)
+        return slu_misuse(EINVAL, "a channel needs a protection domain%s", slu_none_hint(pd));
+    return apply_all(&unused, pd->context->transport, given);
 }

@@ -91,6 +91,8 @@ static inline struct slu_source slu_multicast_write(const struct sluice_request 
 struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint32_t own,
                                      const struct sluice_channel_attr *attr);
 void slu_engine_destroy(struct slu_engine *engine);
+/* attr.c: whether these can be a channel's: 0, or as slu_engine_create() fails then. */
+int slu_channel_check(const struct sluice_pd *pd, const struct sluice_channel_attr *attr);
 /* Each engine and each scope of the process has a tag of its own; 0 is nobody's. */
 uint64_t slu_next_tag(void);
 int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "connect/where.h"
+#include "engine/engine.h"
 #include "listener/joint.h"
 
 /* Who has been silent for so long makes room for one that waits. */
@@ -89,7 +90,7 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming)
     int error;
 
     if (admission == NULL)
-        return slu_incoming_give_up(incoming, slu_fail(ENOMEM, "no memory to let a peer in"));
+        return slu_incoming_give_up(incoming, slu_fail(ENOMEM, "no memory to let a peer in"), NULL);
     admission->incoming = incoming;
     admission->attr = accept->attr;
     admission->joint = (struct slu_joint){.pd = accept->pd, .attr = accept->given, .count = 1};
@@ -100,7 +101,7 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming)
     if (error < 0) {
         slu_joint_undo(&admission->joint);
         free(admission);
-        return slu_incoming_give_up(incoming, error);
+        return slu_incoming_give_up(incoming, error, NULL);
     }
     listener->admissions[listener->admission_count++] = admission;
     slu_passage_await(&admission->passage, SLUICE_ENDPOINT_BYTES);
@@ -137,7 +138,7 @@ static int begin_all(const struct accept *accept)
         struct sluice_incoming *incoming = slu_listener_take(accept->listener);
 
         if (slu_incoming_check(incoming) < 0)
-            (void)slu_incoming_give_up(incoming, -EINVAL);
+            (void)slu_incoming_give_up(incoming, -EINVAL, NULL);
         else
             error = begin(accept, incoming);
     }
@@ -248,7 +249,7 @@ static void *fail_late(const struct sluice_listener *listener)
                          listener->admission_count);
 }
 
-static int check(struct accept *accept, const struct sluice_channel_attr *given, int64_t timeout)
+static int check(struct accept *accept, int64_t timeout)
 {
     const struct sluice_listener *listener = accept->listener;
     int error;
@@ -257,8 +258,10 @@ static int check(struct accept *accept, const struct sluice_channel_attr *given,
         return slu_misuse(EINVAL, "not a listener%s", slu_none_hint(listener));
     if (timeout < 0)
         return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
-    error = slu_attr_copy(&accept->attr, sizeof accept->attr, sizeof accept->attr.size, given,
-                          "sluice_channel_attr");
+    error = slu_channel_check(accept->pd, accept->given);
+    if (error == 0)
+        error = slu_attr_copy(&accept->attr, sizeof accept->attr, sizeof accept->attr.size,
+                              accept->given, "sluice_channel_attr");
     accept->attr.size = sizeof accept->attr;
     return error;
 }
@@ -267,7 +270,7 @@ struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sl
                                      const struct sluice_channel_attr *attr, int64_t timeout)
 {
     struct accept accept = {.listener = listener, .pd = pd, .given = attr};
-    int error = check(&accept, attr, timeout);
+    int error = check(&accept, timeout);
 
     if (error < 0)
         return slu_none(error);

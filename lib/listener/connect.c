@@ -187,6 +187,8 @@ static int connect_joint(const char *name, const struct sluice_connect_attr *giv
     if (error == 0 && deadline < 0)
         error = slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     if (error == 0)
+        error = slu_joint_check(joint);
+    if (error == 0)
         error = start(&call);
     if (error == 0)
         error = slu_joint_prepare(joint);

@@ -54,12 +54,12 @@ void sluice_incoming_refuse(struct sluice_incoming *incoming, const char *reason
         refuse(incoming, reason != NULL ? reason : "");
 }
 
-int slu_incoming_give_up(struct sluice_incoming *incoming, int error)
+int slu_incoming_give_up(struct sluice_incoming *incoming, int error, const char *reason)
 {
     struct slu_text text;
 
     slu_text_save(&text);
-    refuse(incoming, text.bytes);
+    refuse(incoming, reason != NULL ? reason : text.bytes);
     slu_text_restore(&text);
     return error;
 }
@@ -72,6 +72,12 @@ int slu_incoming_check(const struct sluice_incoming *incoming)
                     incoming->channels);
 }
 
+/* Our program's mistake is told to it, and is not for the other side. */
+static int give_up_mistaken(struct sluice_incoming *incoming, int error)
+{
+    return slu_incoming_give_up(incoming, error, "its program could not let us in");
+}
+
 /* Arguments are right; the incoming connection ends in each case. */
 static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
                   const struct sluice_private_data *own, int64_t until)
@@ -80,12 +86,12 @@ static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
                                   .listener = incoming->listener,
                                   .until = until,
                                   .session = incoming->session};
-    int error = slu_now() >= until ? slu_fail(ETIMEDOUT, "the deadline has passed")
+    int error = slu_now() >= until ? slu_fail(ETIMEDOUT, "the deadline of the accept has passed")
                                    : slu_joint_prepare_for(joint, incoming);
 
     if (error < 0) {
         slu_joint_undo(joint);
-        return slu_incoming_give_up(incoming, error);
+        return slu_incoming_give_up(incoming, error, NULL);
     }
     if (slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED,
                       own != NULL ? own->data : NULL, own != NULL ? own->bytes : 0)) {
@@ -118,8 +124,11 @@ struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
     if (error == 0)
         error = slu_private_data_check(own);
     if (error == 0)
-        error = slu_incoming_check(incoming);
-    error = error < 0 ? slu_incoming_give_up(incoming, error)
+        error = slu_joint_check(&joint);
+    if (error < 0)
+        return slu_none(give_up_mistaken(incoming, error));
+    error = slu_incoming_check(incoming);
+    error = error < 0 ? slu_incoming_give_up(incoming, error, NULL)
                       : let_in(incoming, &joint, own, slu_after(deadline));
     if (error < 0)
         return slu_none(error);
@@ -144,10 +153,14 @@ int sluice_incoming_accept_into(struct sluice_incoming *incoming,
     if (error == 0 && (multichannel == NULL || peers == NULL))
         error = slu_misuse(EINVAL, "%s must not be NULL",
                            multichannel == NULL ? "multichannel" : "peers");
-    if (error == 0 && count != incoming->channels)
+    if (error == 0)
+        error = slu_joint_check(&joint);
+    if (error < 0)
+        return give_up_mistaken(incoming, error);
+    if (count != incoming->channels)
         error = slu_fail(EINVAL, "room for %u channel%s, and %u are wanted", count, SLU_S(count),
                          incoming->channels);
-    error = error < 0 ? slu_incoming_give_up(incoming, error)
+    error = error < 0 ? slu_incoming_give_up(incoming, error, NULL)
                       : let_in(incoming, &joint, own, slu_after(deadline));
     if (error == 0)
         memcpy(peers, joint.peers, count * sizeof *peers);

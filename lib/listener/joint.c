@@ -3,8 +3,20 @@
 
 #include "listener/joint.h"
 
+#include "engine/engine.h"
+#include "multichannel/multichannel.h"
+
 /* How often is looked whether the other side has left, or says why it could not. */
 #define LOOK_TIME SLUICE_MS(20)
+
+int slu_joint_check(const struct slu_joint *joint)
+{
+    if (joint->multichannel == NULL)
+        return slu_channel_check(joint->pd, joint->attr);
+    return slu_is_multichannel(joint->multichannel)
+               ? slu_scope_check(joint->multichannel->base.engine)
+               : slu_not_a_multichannel(joint->multichannel);
+}
 
 int slu_joint_prepare(struct slu_joint *joint)
 {

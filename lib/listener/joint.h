@@ -20,6 +20,8 @@ struct slu_joint {
 };
 
 /* Each returns 0, or a negative errno with a text. */
+/* Before anything waits: what the program gave. */
+int slu_joint_check(const struct slu_joint *joint);
 int slu_joint_prepare(struct slu_joint *joint);
 /* For one who came: strangers at the same door may have what the channel needs. */
 int slu_joint_prepare_for(struct slu_joint *joint, struct sluice_incoming *incoming);

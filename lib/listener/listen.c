@@ -226,6 +226,9 @@ static int check_attr(const struct sluice_listen_attr *given, struct sluice_list
         return error;
     if ((attr->flags & ~SLUICE_LISTEN_FD) != 0)
         return slu_misuse(EINVAL, "sluice_listen_attr.flags 0x%x: not known", attr->flags);
+    if ((attr->flags & SLUICE_LISTEN_FD) == 0 && attr->fd != 0 && attr->fd != -1)
+        return slu_misuse(EINVAL, "sluice_listen_attr.fd is %d, but SLUICE_LISTEN_FD is not set",
+                          attr->fd);
     if (attr->backlog > MOST_BACKLOG)
         return slu_misuse(EINVAL, "sluice_listen_attr.backlog %u: must be in 1..%d", attr->backlog,
                           MOST_BACKLOG);

@@ -66,8 +66,8 @@ void slu_incoming_free(struct sluice_incoming *incoming);
 
 /* incoming.c: its program asks for one channel: 0, or -EINVAL with a text. */
 int slu_incoming_check(const struct sluice_incoming *incoming);
-/* Ends it; the other side hears the thread's text, which stays. Returns the error. */
-int slu_incoming_give_up(struct sluice_incoming *incoming, int error);
+/* Ends it; the other side hears that, or NULL: the thread's text, which stays. Returns the error. */
+int slu_incoming_give_up(struct sluice_incoming *incoming, int error, const char *reason);
 
 /* accept.c: all that are being let in are refused. */
 void slu_accept_end(struct sluice_listener *listener);

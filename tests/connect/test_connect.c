@@ -322,6 +322,9 @@ TEST(arguments)
     attr.fd = 0;
     require_null(sluice_listen(NULL, &attr), EINVAL, "no socket");
     attr.flags = 0;
+    attr.fd = 3;
+    require_null(sluice_listen(":0", &attr), EINVAL, "SLUICE_LISTEN_FD is not set");
+    attr.fd = -1;
     attr.backlog = 5000;
     require_null(sluice_listen(":0", &attr), EINVAL, "backlog");
     attr.backlog = 0;

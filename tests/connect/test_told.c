@@ -195,6 +195,37 @@ TEST(errno_stays)
     scene_close(&scene);
 }
 
+/* Nobody is waited for, and who has come is not told whose mistake it was. */
+TEST(mistakes_come_first)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .service_level = 99};
+    struct scene scene;
+    uint32_t peer;
+    scene_open(&scene);
+    require_null(sluice_accept(scene.listener, NULL, NULL, SLUICE_FOREVER), EINVAL, "domain");
+    require_null(sluice_accept(scene.listener, scene.sides.pds[0], &attr, SLUICE_FOREVER), EINVAL,
+                 "service_level");
+    require_null(sluice_connect("no.name.invalid:1", NULL, NULL, &scene.options, SLUICE_FOREVER),
+                 EINVAL, "domain");
+    require_null(sluice_connect("no.name.invalid:1", scene.sides.pds[0], &attr, &scene.options,
+                                SLUICE_FOREVER),
+                 EINVAL, "service_level");
+    struct sluice_incoming *incoming = client_meet(&scene.client, scene.listener, scene.all[1], 1);
+    require_null(sluice_incoming_accept(incoming, NULL, NULL, NULL, DEADLINE), EINVAL, "domain");
+    client_join(&scene.client, -ECONNREFUSED);
+    require_words(scene.client.text, "refused us: its program could not let us in");
+    /* And of a multichannel that is busy. */
+    struct sluice_scope *scope = sluice_multichannel_scope_begin(scene.all[0], DEADLINE);
+    require(scope != NULL, "%s", sluice_last_error());
+    incoming = client_meet(&scene.client, scene.listener, scene.all[1], 1);
+    require_error(sluice_incoming_accept_into(incoming, scene.all[0], NULL, DEADLINE, &peer, 1),
+                  -EBUSY, "multichannel");
+    client_join(&scene.client, -ECONNREFUSED);
+    require_words(scene.client.text, "refused us: its program could not let us in");
+    require_ok(sluice_scope_end(scope, NULL));
+    scene_close(&scene);
+}
+
 int main(void)
 {
     static const struct tests groups[] = {{"self", WIRE_SELF, 60}};
