@@ -22,6 +22,11 @@ struct question {
     struct addrinfo *list;
 };
 
+static bool is_number(const char *text)
+{
+    return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
 static bool is_port(const char *text, long least)
 {
     size_t length = strspn(text, "0123456789");
@@ -46,9 +51,10 @@ int slu_where_parse(const char *text, uint32_t may, struct slu_where *where)
     }
     if (memchr(host, '[', length) != NULL || memchr(host, ']', length) != NULL)
         return -EINVAL;
-    if ((length == 0 && (may & SLU_WHERE_LISTEN) == 0) ||
-        !is_port(colon + 1, (may & SLU_WHERE_LISTEN) != 0 ? 0 : 1))
+    if (length == 0 && (may & SLU_WHERE_LISTEN) == 0)
         return -EINVAL;
+    if (!is_port(colon + 1, (may & SLU_WHERE_LISTEN) != 0 ? 0 : 1))
+        return is_number(colon + 1) ? -ERANGE : -EINVAL;
     memcpy(where->host, host, length);
     where->host[length] = '\0';
     snprintf(where->port, sizeof where->port, "%.5s", colon + 1);

@@ -17,7 +17,7 @@ struct slu_where {
 
 /* What it may leave out: a port may be 0, the host be empty. */
 #define SLU_WHERE_LISTEN 1U
-/* 0, or -EINVAL without a text. */
+/* 0, or without a text -EINVAL, or -ERANGE: its port is a number that cannot be. */
 int slu_where_parse(const char *text, uint32_t may, struct slu_where *where);
 
 /*

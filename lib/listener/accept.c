@@ -96,6 +96,7 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming)
     admission->joint = (struct slu_joint){.pd = accept->pd, .attr = accept->given, .count = 1};
     /* Nothing of it waits: it has whole steps, and says what fits its socket. */
     admission->passage = (struct slu_passage){.fd = incoming->fd, .session = incoming->session};
+    slu_address_text(&incoming->address, admission->passage.who);
     admission->since = slu_now();
     error = slu_joint_prepare_for(&admission->joint, incoming);
     if (error < 0) {
@@ -107,7 +108,7 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming)
     slu_passage_await(&admission->passage, SLUICE_ENDPOINT_BYTES);
     error = slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED, NULL, 0)
                 ? slu_joint_offer(&admission->joint, &admission->passage)
-                : slu_fail(ECONNRESET, "the other side has left before it was let in");
+                : slu_fail(ECONNRESET, "%s left before it was let in", admission->passage.who);
     if (error < 0)
         drop(listener, listener->admission_count - 1, error);
     return 0;
@@ -126,7 +127,8 @@ static bool make_room(struct sluice_listener *listener)
     if (slu_now() - listener->admissions[first]->since < SILENT_TIME)
         return false;
     drop(listener, first,
-         slu_fail(ETIMEDOUT, "the other side did not go on, and others wait to be let in"));
+         slu_fail(ETIMEDOUT, "%s did not go on, and others wait to be let in",
+                  listener->admissions[first]->passage.who));
     return true;
 }
 

@@ -2,6 +2,7 @@
 /* The side that dials. */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <sluice/version.h>
@@ -45,7 +46,11 @@ static int find(struct call *call)
 
     if (call->name == NULL)
         return slu_misuse(EINVAL, "address must not be NULL");
-    if (slu_where_parse(call->name, 0, &where) < 0)
+    error = slu_where_parse(call->name, 0, &where);
+    if (error == -ERANGE)
+        return slu_fail(EINVAL, "address \"%.128s\" is not host:port: the port is not in 1..65535",
+                        call->name);
+    if (error < 0)
         return slu_fail(EINVAL, "address \"%.128s\" is not host:port, or [1:2::3]:port for IPv6",
                         call->name);
     error = slu_where_find(&where, call->passage.until, &list, &why);
@@ -153,7 +158,7 @@ static int keep_private_data(const struct call *call)
     const uint8_t *body = slu_target_verdict(&call->target, &count);
 
     if (count > SLUICE_PRIVATE_DATA_BYTES)
-        return slu_fail(EPROTO, "the listener says %u bytes of private data", count);
+        return slu_fail(EPROTO, "%.64s says %u bytes of private data", call->name, count);
     if (call->options.peer == NULL)
         return 0;
     call->options.peer->bytes = count;
@@ -197,6 +202,7 @@ static int connect_joint(const char *name, const struct sluice_connect_attr *giv
     if (error == 0)
         error = keep_private_data(&call);
     if (error == 0) {
+        snprintf(call.passage.who, sizeof call.passage.who, "%s", name);
         call.passage.fd = slu_target_take(&call.target, &call.passage.session);
         error = slu_joint_connect(joint, &call.passage);
     } else {

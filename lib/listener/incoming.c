@@ -86,8 +86,11 @@ static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
                                   .listener = incoming->listener,
                                   .until = until,
                                   .session = incoming->session};
-    int error = slu_now() >= until ? slu_fail(ETIMEDOUT, "the deadline of the accept has passed")
-                                   : slu_joint_prepare_for(joint, incoming);
+    int error;
+
+    slu_address_text(&incoming->address, passage.who);
+    error = slu_now() >= until ? slu_fail(ETIMEDOUT, "the deadline of the accept has passed")
+                               : slu_joint_prepare_for(joint, incoming);
 
     if (error < 0) {
         slu_joint_undo(joint);
@@ -97,7 +100,7 @@ static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
                       own != NULL ? own->data : NULL, own != NULL ? own->bytes : 0)) {
         error = slu_joint_connect(joint, &passage);
     } else {
-        error = slu_fail(ECONNRESET, "the other side has left before it was let in");
+        error = slu_fail(ECONNRESET, "%s left before it was let in", passage.who);
         slu_joint_undo(joint);
     }
     slu_incoming_free(incoming);

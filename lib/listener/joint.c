@@ -92,12 +92,12 @@ static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeo
     return error == -EOPNOTSUPP ? 0 : error;
 }
 
-static int fail_wire(int error)
+static int fail_wire(const struct slu_passage *passage, int error)
 {
     struct slu_text text;
 
     slu_text_save(&text);
-    return slu_fail(-error, "the listener's port answers, but the channel does not connect: %.200s",
+    return slu_fail(-error, "%s answered, but the channel does not connect: %.200s", passage->who,
                     text.bytes);
 }
 
@@ -115,7 +115,7 @@ static int explain_wire(struct slu_passage *passage, int error, bool *heard)
     if (said == -ECONNABORTED)
         return said;
     slu_text_restore(&text);
-    return fail_wire(error);
+    return fail_wire(passage, error);
 }
 
 int slu_joint_look(const struct slu_joint *joint, struct slu_passage *passage, uint32_t index,
@@ -146,7 +146,7 @@ static int await_wires(const struct slu_joint *joint, struct slu_passage *passag
         else if (looked != -ETIMEDOUT && looked != -EINTR)
             error = looked;
         else if (slu_now() >= passage->until)
-            error = fail_wire(-ETIMEDOUT);
+            error = fail_wire(passage, -ETIMEDOUT);
         else
             error = slu_passage_drive(passage);
         if (error == 0 && looked != 0 && !*heard && slu_passage_has_news(passage)) {

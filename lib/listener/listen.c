@@ -124,7 +124,11 @@ static int listen_where(const char *address, int *fds)
 
     if (address == NULL)
         return slu_misuse(EINVAL, "address must not be NULL");
-    if (slu_where_parse(address, SLU_WHERE_LISTEN, &where) < 0)
+    bound = slu_where_parse(address, SLU_WHERE_LISTEN, &where);
+    if (bound == -ERANGE)
+        return slu_fail(EINVAL, "address \"%.128s\" is not host:port: the port is not in 0..65535",
+                        address);
+    if (bound < 0)
         return slu_fail(EINVAL, "address \"%.128s\" is not host:port, [1:2::3]:port or :port",
                         address);
     if (where.host[0] == '\0') {

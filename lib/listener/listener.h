@@ -66,7 +66,7 @@ void slu_incoming_free(struct sluice_incoming *incoming);
 
 /* incoming.c: its program asks for one channel: 0, or -EINVAL with a text. */
 int slu_incoming_check(const struct sluice_incoming *incoming);
-/* Ends it; the other side hears that, or NULL: the thread's text, which stays. Returns the error. */
+/* Ends it; the other side hears the reason, or of NULL the thread's text, which stays. */
 int slu_incoming_give_up(struct sluice_incoming *incoming, int error, const char *reason);
 
 /* accept.c: all that are being let in are refused. */

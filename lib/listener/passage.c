@@ -16,14 +16,15 @@
 /* For a step, if others wait. */
 #define STEP_TIME SLUICE_S(1)
 
-static int fail_late(void)
+/* In these the other side is named first, and in the past. */
+static int fail_late(const struct slu_passage *passage)
 {
-    return slu_fail(ETIMEDOUT, "the other side did not go on before the deadline");
+    return slu_fail(ETIMEDOUT, "%s did not go on before the deadline", passage->who);
 }
 
-static int fail_gone(void)
+static int fail_gone(const struct slu_passage *passage)
 {
-    return slu_fail(ECONNRESET, "the other side has left before it was connected");
+    return slu_fail(ECONNRESET, "%s left before all was connected", passage->who);
 }
 
 int slu_passage_drive(struct slu_passage *passage)
@@ -36,9 +37,9 @@ int slu_passage_drive(struct slu_passage *passage)
                : 0;
 }
 
-static int fail_silent(void)
+static int fail_silent(const struct slu_passage *passage)
 {
-    return slu_fail(ETIMEDOUT, "the other side did not go on, and others wait to be let in");
+    return slu_fail(ETIMEDOUT, "%s did not go on, and others wait to be let in", passage->who);
 }
 
 /* Waits for the socket, and lets the listener live meanwhile. */
@@ -50,11 +51,11 @@ static int await(struct slu_passage *passage, short events)
     int64_t now = slu_now(), until = passage->until;
 
     if (now >= until)
-        return fail_late();
+        return fail_late(passage);
     if (listens && passage->listener->first != NULL && passage->since + STEP_TIME < until)
         until = passage->since + STEP_TIME;
     if (now >= until)
-        return fail_silent();
+        return fail_silent(passage);
     if (poll(fds, 2, slu_milliseconds(until)) > 0 && fds[1].revents != 0)
         return slu_passage_drive(passage);
     return 0;
@@ -73,7 +74,7 @@ static int send_all(struct slu_passage *passage, const uint8_t *bytes, size_t co
         } else if (errno == EAGAIN) {
             error = await(passage, POLLOUT);
         } else if (errno != EINTR) {
-            error = fail_gone();
+            error = fail_gone(passage);
         }
     }
     return error;
@@ -85,7 +86,7 @@ static int hear_all(struct slu_passage *passage, uint8_t *bytes, size_t count)
 
     while (count > 0 && error == 0) {
         if (slu_stream_hear(passage->fd, &bytes, &count) < 0)
-            return fail_gone();
+            return fail_gone(passage);
         if (count > 0)
             error = await(passage, POLLIN);
     }
@@ -125,17 +126,27 @@ int slu_passage_send(struct slu_passage *passage, const void *bytes, uint32_t co
     return send_step(passage, 0, bytes, count);
 }
 
+/* Whom a text names first is who reads it. */
+static void turn(const struct slu_passage *passage, const char *words,
+                 char turned[SLU_PASSAGE_TEXT])
+{
+    size_t length = strlen(passage->who);
+    bool names = length > 0 && strncmp(words, passage->who, length) == 0;
+
+    snprintf(turned, SLU_PASSAGE_TEXT, "%s%.316s", names ? "we" : "", words + (names ? length : 0));
+}
+
 void slu_passage_fail(struct slu_passage *passage, int error)
 {
     struct slu_text text;
-    const char *words = sluice_last_error();
+    char words[SLU_PASSAGE_TEXT];
     int64_t until = passage->until;
 
     slu_text_save(&text);
+    turn(passage, text.bytes, words);
     /* What does not fit a socket that has had nothing to do is not waited for. */
     passage->until = 0;
-    (void)send_step(passage, (uint32_t)-error, words,
-                    (uint32_t)strnlen(words, SLU_PASSAGE_TEXT - 1));
+    (void)send_step(passage, (uint32_t)-error, words, (uint32_t)strlen(words));
     passage->until = until;
     slu_text_restore(&text);
 }
@@ -158,7 +169,8 @@ static int hear_part(struct slu_passage *passage, char part, uint8_t *sealed, ui
     if (error == 0 && !slu_session_open(&passage->session,
                                         make_label(label, !passage->dialed, passage->heard, part),
                                         sealed, count, bytes))
-        error = slu_fail(EPROTO, "what came is not of the other side, or was changed on its way");
+        error = slu_fail(EPROTO, "%s said what is no step of it, or it was changed on its way",
+                         passage->who);
     return error;
 }
 
@@ -171,7 +183,7 @@ static int hear_error(struct slu_passage *passage, uint32_t count)
     if (error < 0)
         return error;
     slu_passage_clean(text, bytes, count);
-    return slu_fail(ECONNABORTED, "the other side could not connect: %.240s", text);
+    return slu_fail(ECONNABORTED, "%s could not connect: %.220s", passage->who, text);
 }
 
 int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count)
@@ -188,7 +200,7 @@ int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count)
     if (status != 0 && told < SLU_PASSAGE_TEXT)
         return hear_error(passage, (uint32_t)told);
     if (status != 0 || told != count)
-        return slu_fail(EPROTO, "the other side says %llu bytes in place of %u",
+        return slu_fail(EPROTO, "%s said %llu bytes in place of %u", passage->who,
                         (unsigned long long)told, count);
     sealed = malloc(count + SLU_SEAL_BYTES);
     if (sealed == NULL)

@@ -8,6 +8,7 @@
 #ifndef SLU_PASSAGE_H
 #define SLU_PASSAGE_H
 
+#include "connect/where.h"
 #include "connect/words.h"
 #include "listener/listener.h"
 
@@ -18,6 +19,7 @@
 
 struct slu_passage {
     int fd;
+    char who[SLU_ADDRESS_TEXT];       /* is at the other end: its address, or as it was dialed */
     bool dialed;                      /* by this side */
     uint32_t sent, heard;             /* steps */
     struct sluice_listener *listener; /* that is driven meanwhile; NULL: none */
@@ -30,7 +32,10 @@ struct slu_passage {
 int slu_passage_send(struct slu_passage *passage, const void *bytes, uint32_t count);
 /* The other side gave an error: -ECONNABORTED, with its words. */
 int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count);
-/* The thread's text, of an error: to the other side, whose reason it is. It stays the thread's. */
+/*
+ * The thread's text, of an error: to the other side, whose reason it is, and which reads "we"
+ * where it is named. It stays the thread's.
+ */
 void slu_passage_fail(struct slu_passage *passage, int error);
 /* From now on there is news only once a step of so many bytes is there, or the end. */
 void slu_passage_await(const struct slu_passage *passage, uint32_t count);

@@ -167,7 +167,11 @@ static void *accept_by_hand(void *argument)
         require(incoming != NULL, "%s", sluice_last_error());
         scene->pair.channels[0] =
             sluice_incoming_accept(incoming, scene->pair.sides.pds[0], NULL, NULL, DEADLINE);
-        require(scene->pair.channels[0] != NULL || errno == ETIMEDOUT, "%s", sluice_last_error());
+        if (scene->pair.channels[0] == NULL) {
+            require(errno == ETIMEDOUT, "%s", sluice_last_error());
+            require_words(sluice_last_error(), "127.0.0.1:");
+            require_words(sluice_last_error(), " did not go on, and others wait");
+        }
     }
     return NULL;
 }

@@ -195,6 +195,30 @@ TEST(errno_stays)
     scene_close(&scene);
 }
 
+/* Of a client that falls silent, and of one whose listener does: each by its address. */
+TEST(who_falls_silent_is_named)
+{
+    struct scene scene;
+    uint32_t peers[2];
+    scene_open(&scene);
+    /* It has given up before it is let in, and nobody has noticed. */
+    client_init(&scene.client, scene.listener, NULL, "");
+    scene.client.into = scene.all[1];
+    scene.client.count = 1;
+    scene.client.deadline = SLUICE_MS(300);
+    client_start(&scene.client);
+    struct sluice_incoming *incoming = sluice_listener_next(scene.listener, DEADLINE);
+    require(incoming != NULL, "%s", sluice_last_error());
+    client_join(&scene.client, -ETIMEDOUT);
+    require_words(scene.client.text, "127.0.0.1:");
+    require_error(sluice_incoming_accept_into(incoming, scene.all[0], NULL, DEADLINE, peers, 1),
+                  -ECONNRESET, "127.0.0.1:");
+    /* A port that is none. */
+    require_null(sluice_listen("127.0.0.1:99999", NULL), EINVAL, "not in 0..65535");
+    require_error(connect_to(&scene, "127.0.0.1:99999", 0), -EINVAL, "not in 1..65535");
+    scene_close(&scene);
+}
+
 /* Nobody is waited for, and who has come is not told whose mistake it was. */
 TEST(mistakes_come_first)
 {
