@@ -16,7 +16,7 @@
 #include "listener/joint.h"
 
 /* Who has been silent for so long makes room for one that waits. */
-#define SILENT_TIME SLUICE_S(1)
+#define SILENT_TIME SLUICE_S(10)
 /* A channel that has just begun to connect is waited for, in turns; others are looked at. */
 #define FRESH_TIME SLUICE_MS(20)
 #define TURN_TIME SLUICE_MS(2)

@@ -13,8 +13,8 @@
 #define HEAD_BYTES SLU_PASSAGE_HEAD
 #define SEALED_HEAD (HEAD_BYTES + SLU_SEAL_BYTES)
 #define LABEL_BYTES 16
-/* For a step, if others wait. */
-#define STEP_TIME SLUICE_S(1)
+/* For a step, if others wait; a peer that is slow, or stalls, is none that is silent. */
+#define STEP_TIME SLUICE_S(10)
 
 /* In these the other side is named first, and in the past. */
 static int fail_late(const struct slu_passage *passage)
