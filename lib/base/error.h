@@ -23,7 +23,8 @@ void *slu_none(int error);
 /* A constructor has made its object: no failure before it explains a NULL after it. */
 void slu_made(void);
 /* At the head of a call that promises so: whatever happens in its block, errno stays as it was. */
-#define SLU_KEEP_ERRNO __attribute__((cleanup(slu_errno_restore))) const int slu_kept_errno = errno
+#define SLU_KEEP_ERRNO \
+    __attribute__((cleanup(slu_errno_restore), unused)) const int slu_kept_errno = errno
 static inline void slu_errno_restore(const int *kept)
 {
     errno = *kept;

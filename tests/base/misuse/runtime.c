@@ -258,7 +258,7 @@ const struct mistake runtime_errors[] = {
     {"EBUSY", "memory that posted work names", "posted work", memory_in_use},
     {"EBUSY", "results that a strict scope found unseen", "1", unseen_in_strict_scope},
     {"EBUSY", "a list that was posted and not waited for", "waited", busy_list},
-    {"ECONNABORTED", "a connect that the other side could not go on with", "other side wake",
+    {"ECONNABORTED", "a connect that the other side could not go on with", "could not connect wake",
      who_gave_up},
     {"ECONNREFUSED", "a listener that is not there, or refuses", "refused", nobody_listens},
     {"ECONNRESET", "a connect whose other side has left", "left", who_has_left},
