@@ -28,7 +28,7 @@ struct sluice_node;
 
 /* The algorithm of a barrier of n ranks; all algorithms promise the same. */
 enum sluice_barrier {
-    SLUICE_BARRIER_DEFAULT = 0,      /* that of the node; in sluice_node_attr: the tree */
+    SLUICE_BARRIER_DEFAULT = 0,      /* that of the node; by default by the number of ranks */
     SLUICE_BARRIER_TREE = 1,         /* up and down a binary tree: 2 log2 n steps, 2 n writes */
     SLUICE_BARRIER_CENTRAL = 2,      /* through the first rank of the group: 2 steps, 2 n writes */
     SLUICE_BARRIER_DISSEMINATION = 3 /* all at once: log2 n steps, n log2 n writes */

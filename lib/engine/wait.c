@@ -26,7 +26,7 @@
  */
 #define HOT_SPIN SLUICE_US(1)
 /* Who has the processor for so long computes, and a sleeper is woken sooner than a spinner. */
-#define LONG_TURN SLUICE_US(200)
+#define LONG_TURN SLUICE_MS(1)
 
 int slu_fd(const struct slu_engine *engine)
 {

@@ -57,6 +57,22 @@ static int run_dissemination(struct slu_group *group)
     return error;
 }
 
+/*
+ * Few ranks do the same at the same time. A central barrier of more is as quick as a tree
+ * while the first rank's writes take less than the steps of the tree, and where ranks
+ * outnumber processors it is twice as quick or more: each rank need run but once. All ranks
+ * must choose alike, so only what they all know counts.
+ */
+#define FEW_RANKS 4
+#define CENTRAL_RANKS 64
+
+static uint32_t choose_algorithm(uint32_t ranks)
+{
+    if (ranks <= FEW_RANKS)
+        return SLUICE_BARRIER_DISSEMINATION;
+    return ranks <= CENTRAL_RANKS ? SLUICE_BARRIER_CENTRAL : SLUICE_BARRIER_TREE;
+}
+
 /* What all ranks of a barrier have in common, and those of others hardly ever. */
 static uint16_t make_tag(const struct slu_group *group, uint32_t algorithm)
 {
@@ -77,6 +93,10 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
 
     if (error < 0)
         return error;
+    if (algorithm == SLUICE_BARRIER_DEFAULT)
+        algorithm = group->node->algorithm;
+    if (algorithm == SLUICE_BARRIER_DEFAULT)
+        algorithm = choose_algorithm(group->count);
     group->tag = make_tag(group, algorithm);
     if (algorithm == SLUICE_BARRIER_CENTRAL)
         return run_central(group);
@@ -158,7 +178,7 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
     engine = slu_node_engine(node);
     slu_engine_enter(engine);
     slu_notify_set_state(node, SLU_NODE_INSIDE);
-    error = slu_barrier_run(&group, algorithm != 0 ? algorithm : node->algorithm);
+    error = slu_barrier_run(&group, algorithm);
     if (error < 0)
         slu_notify_give_up(&group);
     else

@@ -147,7 +147,7 @@ static int await_all(struct slu_group *group)
     int error = flush_sends(group);
 
     if (error == 0)
-        error = slu_barrier_run(group, group->node->algorithm);
+        error = slu_barrier_run(group, SLUICE_BARRIER_DEFAULT);
     if (error == 0)
         error = flush_sends(group);
     return error;

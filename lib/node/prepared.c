@@ -27,8 +27,6 @@ static int read_attr(const struct sluice_node_attr *given, struct sluice_node_at
     if (attr->barrier > SLUICE_BARRIER_DISSEMINATION)
         return slu_misuse(EINVAL, "sluice_node_attr.barrier is %u, must be in 0..%d", attr->barrier,
                           SLUICE_BARRIER_DISSEMINATION);
-    if (attr->barrier == SLUICE_BARRIER_DEFAULT)
-        attr->barrier = SLUICE_BARRIER_TREE;
     return 0;
 }
 

@@ -71,6 +71,25 @@ TEST(all_ranks)
     }
 }
 
+/* One rank asks for no algorithm, the others for what the number of ranks says. */
+static void choose(struct ranks *ranks, uint32_t rank)
+{
+    uint32_t algorithm = ranks->count <= 4 ? SLUICE_BARRIER_DISSEMINATION : SLUICE_BARRIER_CENTRAL;
+    uint32_t asked = rank == 0 ? SLUICE_BARRIER_DEFAULT : algorithm;
+    for (uint32_t turn = 1; turn <= 10; turn++) {
+        pass(ranks, rank, NULL, ranks->count, asked, turn);
+    }
+}
+
+TEST(no_algorithm_asked_for)
+{
+    static const uint32_t counts[] = {2, 4, 5, 8};
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        memset(arrived, 0, sizeof(arrived));
+        ranks_try(counts[i], NULL, choose);
+    }
+}
+
 /* More than the words that ranks write to each other can count. */
 static void pass_often(struct ranks *ranks, uint32_t rank)
 {

@@ -155,10 +155,10 @@ static void miss_without_reads(struct ranks *ranks, uint32_t rank)
 {
     struct sluice_node *node = ranks->nodes[rank];
     if (rank == 0) {
-        require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_MS(1000)), -ETIMEDOUT,
-                      "heard rank 1 4 ranks may itself have waited");
+        require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_TREE, SLUICE_MS(1000)),
+                      -ETIMEDOUT, "heard rank 1 4 ranks may itself have waited");
     } else if (rank < 3) {
-        require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED,
+        require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_TREE, DEADLINE), -ECANCELED,
                       "rank 0 gave up");
     }
     ranks_reset(ranks, rank);
@@ -362,8 +362,8 @@ static void lose_rank(struct ranks *ranks, uint32_t rank)
             require_ok(sluice_multichannel_peer_reset(all, i, &unused));
         }
         ranks_meet(ranks);
-        require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECONNRESET,
-                      "rank 0 is not connected");
+        require_error(sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_CENTRAL, DEADLINE),
+                      -ECONNRESET, "rank 0 is not connected");
     } else {
         ranks_meet(ranks);
         if (rank == 0) {
@@ -409,8 +409,9 @@ static void leave_for_another(struct ranks *ranks, uint32_t rank)
         sluice_node_close(ranks->nodes[1]);
         ranks->nodes[1] = NULL;
     } else {
-        require_error(sluice_node_barrier(ranks->nodes[0], NULL, 0, 0, 2 * DEADLINE), -ECONNRESET,
-                      "rank 1 has left had lost rank 2");
+        require_error(
+            sluice_node_barrier(ranks->nodes[0], NULL, 0, SLUICE_BARRIER_CENTRAL, 2 * DEADLINE),
+            -ECONNRESET, "rank 1 has left had lost rank 2");
     }
 }
 
