@@ -5,6 +5,7 @@ test_programs += \
 	tests/test_deprived \
 	tests/test_hostile \
 	tests/test_interleave \
+	tests/test_keys \
 	tests/test_listener \
 	tests/test_shared \
 	tests/test_wire
@@ -14,6 +15,13 @@ tests_test_deprived_SOURCES = %D%/test_deprived.c
 tests_test_hostile_SOURCES = %D%/test_hostile.c
 tests_test_interleave_SOURCES = %D%/test_interleave.c
 tests_test_interleave_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+tests_test_keys_SOURCES = %D%/test_keys.c
+tests_test_keys_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+tests_test_keys_LDADD = \
+	tests/libtestsupport.la \
+	tests/libobjects.la \
+	$(VERBS_LIBS) $(SODIUM_LIBS) $(JANSSON_LIBS) \
+	$(CHECK_LIBS)
 tests_test_listener_SOURCES = %D%/test_listener.c
 tests_test_shared_SOURCES = %D%/test_shared.c
 tests_test_wire_SOURCES = %D%/test_wire.c

@@ -71,6 +71,7 @@ static void delist(struct soft_cq *cq)
 
 static void free_cq(struct soft_cq *cq)
 {
+    slu_soft_keys_remove_reader(&slu_soft_cq_context(cq)->keys, &cq->reader);
     close_fds(cq);
     free(cq->staging);
     free(cq->ring);
@@ -105,6 +106,7 @@ int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_
     err = slu_soft_helper_watch(cq);
     if (err != 0)
         goto delist;
+    slu_soft_keys_add_reader(&slu_soft_cq_context(cq)->keys, &cq->reader);
     *made = &cq->base;
     return 0;
 

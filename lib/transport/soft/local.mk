@@ -11,6 +11,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/helper.c \
 	%D%/helper.h \
 	%D%/inbox.c \
+	%D%/keys.c \
+	%D%/keys.h \
 	%D%/lead.c \
 	%D%/linger.c \
 	%D%/meet.c \

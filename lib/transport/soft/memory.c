@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions and their keys. Whoever touches memory for a peer finds and
- * pins its region under the table's lock, and then touches it without the lock:
- * a page fault may take for ever, and everybody needs the table. Deregistering
- * takes the region out of the table and waits for its pins, so on its return no
- * peer touches the memory. What local keys name needs no pin: it is of posted
+ * Memory regions. Whoever touches memory for a peer finds and pins its region
+ * while it reads the keys, and then touches it when it does not: a page fault may
+ * take for ever, and who deregisters waits for readers. Deregistering takes the
+ * region out of the table and waits for its pins, so on its return no peer touches
+ * the memory. What local keys name needs no pin: it is of posted
  * work, for which the engine refuses to deregister it.
  */
 #include "transport/soft/soft.h"
@@ -15,100 +15,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#define FIRST_BUCKETS 64
-
-int slu_soft_keys_init(struct soft_keys *keys)
-{
-    pthread_rwlockattr_t attr;
-    keys->buckets = calloc(FIRST_BUCKETS, sizeof(struct soft_mr *));
-    if (keys->buckets == NULL)
-        return slu_fail(ENOMEM, "no memory for the table of keys");
-    keys->mask = FIRST_BUCKETS - 1;
-    /* Readers come all the time: without preference a deregistration could starve. */
-    pthread_rwlockattr_init(&attr);
-    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    pthread_rwlock_init(&keys->lock, &attr);
-    pthread_rwlockattr_destroy(&attr);
-    return 0;
-}
-
-void slu_soft_keys_destroy(struct soft_keys *keys)
-{
-    pthread_rwlock_destroy(&keys->lock);
-    free(keys->buckets);
-}
-
-void slu_soft_keys_lock(struct soft_context *context)
-{
-    pthread_rwlock_rdlock(&context->keys.lock);
-}
-
-void slu_soft_keys_unlock(struct soft_context *context)
-{
-    pthread_rwlock_unlock(&context->keys.lock);
-}
-
-static struct soft_mr *find_mr(const struct soft_keys *keys, uint32_t key)
-{
-    /* Keys are random: their low bits are a hash. */
-    struct soft_mr *mr = keys->buckets[key & keys->mask];
-    while (mr != NULL && mr->base.rkey != key)
-        mr = mr->next;
-    return mr;
-}
-
-static void grow_table(struct soft_keys *keys)
-{
-    uint32_t size = (keys->mask + 1) * 2;
-    struct soft_mr **buckets = calloc(size, sizeof(struct soft_mr *));
-    if (buckets == NULL)
-        return; /* longer chains work as well */
-    for (uint32_t i = 0; i <= keys->mask; i++) {
-        struct soft_mr *mr = keys->buckets[i];
-        while (mr != NULL) {
-            struct soft_mr *next = mr->next;
-            struct soft_mr **bucket = &buckets[mr->base.rkey & (size - 1)];
-            mr->next = *bucket;
-            *bucket = mr;
-            mr = next;
-        }
-    }
-    free(keys->buckets);
-    keys->buckets = buckets;
-    keys->mask = size - 1;
-}
-
-static int insert_mr(struct soft_keys *keys, struct soft_mr *mr)
-{
-    uint32_t key = 0;
-    pthread_rwlock_wrlock(&keys->lock);
-    while (key == 0 || find_mr(keys, key) != NULL) {
-        int err = slu_random(&key, sizeof(key));
-        if (err != 0) {
-            pthread_rwlock_unlock(&keys->lock);
-            return err;
-        }
-    }
-    mr->base.lkey = mr->base.rkey = key;
-    if (keys->count++ > keys->mask)
-        grow_table(keys);
-    mr->next = keys->buckets[key & keys->mask];
-    keys->buckets[key & keys->mask] = mr;
-    pthread_rwlock_unlock(&keys->lock);
-    return 0;
-}
-
-static void remove_mr(struct soft_keys *keys, struct soft_mr *mr)
-{
-    pthread_rwlock_wrlock(&keys->lock);
-    struct soft_mr **link = &keys->buckets[mr->base.rkey & keys->mask];
-    while (*link != mr)
-        link = &(*link)->next;
-    *link = mr->next;
-    keys->count--;
-    pthread_rwlock_unlock(&keys->lock);
-}
 
 static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t access)
 {
@@ -123,7 +29,7 @@ static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, ui
     mr->base.iova = (uint64_t)(uintptr_t)addr;
     mr->access = access & ~SLUICE_MR_HUGE_PAGES;
     mr->memfd = -1;
-    if (insert_mr(&((struct soft_context *)pd->context)->keys, mr) != 0) {
+    if (slu_soft_keys_insert(&((struct soft_context *)pd->context)->keys, mr) != 0) {
         free(mr);
         return NULL;
     }
@@ -256,7 +162,7 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct
 void slu_soft_mr_deregister(struct slu_tmr *base)
 {
     struct soft_mr *mr = (struct soft_mr *)base;
-    remove_mr(&((struct soft_context *)base->pd->context)->keys, mr);
+    slu_soft_keys_remove(&((struct soft_context *)base->pd->context)->keys, mr);
     for (unsigned time = 0; atomic_load_explicit(&mr->pins, memory_order_acquire) != 0; time++)
         slu_soft_pause(time);
     /* Closed first: the pages go with what comes last, which takes time, and no lock here. */
@@ -280,7 +186,7 @@ uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge 
     for (uint32_t i = 0; i < count; i++) {
         if (sges[i].length == 0)
             continue;
-        const struct soft_mr *mr = find_mr(keys, sges[i].lkey);
+        const struct soft_mr *mr = slu_soft_keys_find(keys, sges[i].lkey);
         if (mr == NULL || mr->base.pd != qp->base.pd || (mr->access & access) != access ||
             !contains(mr, sges[i].addr, sges[i].length))
             return SLUICE_STATUS_LOC_PROT_ERR;
@@ -292,7 +198,7 @@ bool slu_soft_is_allocated(const struct soft_qp *qp, const struct sluice_sge *sg
 {
     const struct soft_keys *keys = &slu_soft_context(qp)->keys;
     for (uint32_t i = 0; i < count; i++) {
-        const struct soft_mr *mr = find_mr(keys, sges[i].lkey);
+        const struct soft_mr *mr = slu_soft_keys_find(keys, sges[i].lkey);
         if (sges[i].length > 0 && (mr == NULL || mr->memfd < 0))
             return false;
     }
@@ -306,7 +212,7 @@ uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t
         *pin = NULL;
     if (length == 0)
         return SLUICE_STATUS_SUCCESS;
-    struct soft_mr *mr = find_mr(&slu_soft_context(qp)->keys, rkey);
+    struct soft_mr *mr = slu_soft_keys_find(&slu_soft_context(qp)->keys, rkey);
     if (mr == NULL || mr->base.pd != qp->base.pd || (mr->access & access) == 0 ||
         !contains(mr, addr, length))
         return SLUICE_STATUS_REM_ACCESS_ERR;

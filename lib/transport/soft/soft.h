@@ -9,8 +9,8 @@
  * Who may touch what: everything of a CQ and of its queue pairs belongs to
  * the holder of the CQ's owner word (cq.c), except the fields marked atomic
  * and the inbox, through which other owners and the helper thread reach it.
- * The tables of the context are under its lock; the memory table is under its
- * own rwlock, which is taken last. Nothing blocks while it is held.
+ * The tables of the context are under its lock; the memory table is read by owners of
+ * CQs, and changed under its own lock, which is taken last: see keys.h.
  *
  * Memory of the program's is touched, by us or by the kernel for us, under no lock
  * but the owner word: a page fault can last for ever (FUSE, userfaultfd), and then
@@ -35,6 +35,7 @@
 #include "base/descriptor.h"
 #include "connect/identity.h"
 #include "memory/pages.h"
+#include "transport/soft/keys.h"
 #include "transport/transport.h"
 
 #define SOFT_MAX_DEPTH 16384
@@ -57,19 +58,10 @@ struct soft_pd {
 
 struct soft_mr {
     struct slu_tmr base;
-    struct soft_mr *next; /* in its bucket */
     uint32_t access;
     atomic_uint pins;       /* of those that touch it for a peer now */
     int memfd;              /* -1: memory of the caller's */
     struct slu_pages pages; /* of the memfd */
-};
-
-/* The memory table: chains of regions by key. */
-struct soft_keys {
-    pthread_rwlock_t lock;
-    struct soft_mr **buckets;
-    uint32_t mask;
-    uint32_t count;
 };
 
 /* A table of objects by small numbers; a free slot is NULL. */
@@ -260,6 +252,7 @@ struct soft_cq {
     struct slu_cq base;
     atomic_uint references;
     atomic_uint owner;
+    struct soft_key_reader reader;
     atomic_uint entries;  /* of the program */
     atomic_uint activity; /* polls of the program */
     atomic_uint armed;    /* wants a write to event */
@@ -349,15 +342,11 @@ void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
 int slu_soft_device_list(struct sluice_device_list *list);
 
 /* memory.c */
-int slu_soft_keys_init(struct soft_keys *keys);
-void slu_soft_keys_destroy(struct soft_keys *keys);
 int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
                          struct slu_tmr **mr);
 int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr);
 void slu_soft_mr_deregister(struct slu_tmr *mr);
-void slu_soft_keys_lock(struct soft_context *context); /* shared; not recursive */
-void slu_soft_keys_unlock(struct soft_context *context);
-/* Statuses; with the keys locked. */
+/* Statuses; to be called while the owner of the CQ reads the keys. */
 uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
                               uint32_t count, uint32_t access);
 /* Is all of it of sluice_mr_alloc()? Then nobody unmaps it while it is posted. */
@@ -365,7 +354,7 @@ bool slu_soft_is_allocated(const struct soft_qp *qp, const struct sluice_sge *sg
 /* On success *pin, if it is wanted, is to be given back once the memory has been touched. */
 uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
                                uint64_t length, uint32_t access, struct soft_mr **pin);
-/* Without the keys. NULL is allowed. */
+/* NULL is allowed. */
 void slu_soft_unpin(struct soft_mr *pin);
 /* May a peer do this at all? access: one SLUICE_ACCESS_REMOTE_*. */
 uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
@@ -394,7 +383,7 @@ int slu_soft_reserve(int fd, uint64_t length, struct soft_room *room);
 
 /* atomic.c: operands are in network byte order */
 uint32_t slu_soft_check_atomic(const struct soft_qp *target, uint32_t rkey, uint64_t addr,
-                               struct soft_mr **pin); /* a status; with the keys locked */
+                               struct soft_mr **pin);                                /* likewise */
 uint64_t slu_soft_atomic(uint32_t opcode, uint64_t addr, const uint64_t operand[2]); /* old value */
 void slu_soft_atomic_result(const struct soft_wqe *wqe, uint64_t before);
 

@@ -111,12 +111,12 @@ static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
     uint32_t own;
     if (!has_receive(qp))
         return reject(tcp, "a send without a receive");
-    slu_soft_keys_lock(slu_soft_context(qp));
+    slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
     uint32_t status = slu_soft_match(qp, frame->length, &own);
     const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
     if (frame->length > SOFT_WHOLE_BYTES)
         tcp->in.lasts = slu_soft_is_allocated(qp, receive->sges, receive->sge_count);
-    slu_soft_keys_unlock(slu_soft_context(qp));
+    slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
     if (status == SLUICE_STATUS_SUCCESS)
         return true;
     slu_soft_complete_receive(qp, own, 0, 0, 0);
@@ -130,9 +130,9 @@ static bool check_access(struct soft_tcp *tcp, const struct tcp_frame *frame, ui
     struct soft_qp *qp = tcp->qp;
     uint32_t status = slu_soft_check_right(qp, access);
     if (status == SLUICE_STATUS_SUCCESS) {
-        slu_soft_keys_lock(slu_soft_context(qp));
+        slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
         status = slu_soft_check_remote(qp, frame->rkey, frame->addr, frame->length, access, NULL);
-        slu_soft_keys_unlock(slu_soft_context(qp));
+        slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
     }
     if (status == SLUICE_STATUS_SUCCESS)
         return true;
@@ -191,9 +191,9 @@ static bool begin_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
         return reject(tcp, "a reply to no read or atomic");
     if (frame->type == TCP_READ_REPLY) {
         const struct soft_wqe *wqe = slu_soft_wqe(qp, position);
-        slu_soft_keys_lock(slu_soft_context(qp));
+        slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
         tcp->in.lasts = slu_soft_is_allocated(qp, wqe->sges, wqe->sge_count);
-        slu_soft_keys_unlock(slu_soft_context(qp));
+        slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
     }
     return true;
 }
@@ -268,15 +268,15 @@ static bool finish_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
 
 static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
-    struct soft_context *context = slu_soft_context(tcp->qp);
+    struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
     bool add = frame->type == TCP_FETCH_ADD;
     struct tcp_reply reply = {.type = TCP_ATOMIC_REPLY, .seq = frame->seq};
     if (add && tcp->in.operand[1] != 0)
         return reject(tcp, "a fetch-add with two operands");
     struct soft_mr *pin;
-    slu_soft_keys_lock(context);
+    slu_soft_keys_enter(reader);
     uint32_t status = slu_soft_check_atomic(tcp->qp, frame->rkey, frame->addr, &pin);
-    slu_soft_keys_unlock(context);
+    slu_soft_keys_leave(reader);
     if (status == SLUICE_STATUS_SUCCESS &&
         slu_soft_tcp_is_gone(pin, frame->addr, sizeof(uint64_t))) {
         slu_soft_unpin(pin);
@@ -387,13 +387,13 @@ struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp)
 /* The key is looked up for each piece: it may be gone since the last one. */
 static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
 {
-    struct soft_context *context = slu_soft_context(tcp->qp);
+    struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
     const struct tcp_frame *frame = &tcp->in.frame;
     struct soft_mr *pin;
-    slu_soft_keys_lock(context);
+    slu_soft_keys_enter(reader);
     uint32_t status = slu_soft_check_remote(tcp->qp, frame->rkey, frame->addr, frame->length,
                                             SLUICE_ACCESS_REMOTE_WRITE, &pin);
-    slu_soft_keys_unlock(context);
+    slu_soft_keys_leave(reader);
     if (status != SLUICE_STATUS_SUCCESS) {
         slu_soft_tcp_refuse(tcp, frame->seq, status);
         return false;

@@ -71,11 +71,11 @@ static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *le
     *length = in->frame.length - in->offset;
     if (in->frame.type != TCP_WRITE)
         return (int)slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), *length, iovecs, SOFT_MAX_SGE);
-    struct soft_context *context = slu_soft_context(tcp->qp);
-    slu_soft_keys_lock(context);
+    struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
+    slu_soft_keys_enter(reader);
     uint32_t status = slu_soft_check_remote(tcp->qp, in->frame.rkey, in->frame.addr,
                                             in->frame.length, SLUICE_ACCESS_REMOTE_WRITE, pin);
-    slu_soft_keys_unlock(context);
+    slu_soft_keys_leave(reader);
     if (status != SLUICE_STATUS_SUCCESS) {
         slu_soft_tcp_refuse(tcp, in->frame.seq, status);
         return -1;

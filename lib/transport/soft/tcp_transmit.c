@@ -42,7 +42,7 @@ static const uint8_t zeros[16384];
 static void lock_keys(const struct soft_tcp *tcp, struct batch *batch)
 {
     if (!batch->locked)
-        slu_soft_keys_lock(slu_soft_context(tcp->qp));
+        slu_soft_keys_enter(&slu_soft_cq_of(tcp->qp)->reader);
     batch->locked = true;
 }
 
@@ -339,7 +339,7 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     bool told = batch->sent != tcp->qp->sent || (probed && batch->reply_head == tcp->reply_head);
     bool owed = (tcp->due || batch->reply_head != tcp->reply_head) && !told;
     if (batch->locked)
-        slu_soft_keys_unlock(slu_soft_context(tcp->qp));
+        slu_soft_keys_leave(&slu_soft_cq_of(tcp->qp)->reader);
     if ((owed || tcp->ask) && !tcp->nak && has_room(batch, 1)) {
         struct tcp_frame frame = {.type = TCP_ACK, .flags = tcp->ask ? TCP_FLAG_PROMPT : 0};
         add_frame(tcp, batch, &frame, TCP_PART_CONTROL, tcp->ask ? CONTROL_ASK : CONTROL_ACK);

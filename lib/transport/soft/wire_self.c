@@ -239,14 +239,14 @@ static void end_receive(const struct soft_wqe *wqe, struct soft_qp *to, uint32_t
 /* Executes a request between two connected queue pairs. False: it must wait. */
 static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *to)
 {
-    struct soft_context *context = slu_soft_context(to);
+    struct soft_key_reader *reader = &slu_soft_cq_of(to)->reader;
     struct target target = {NULL, SLUICE_STATUS_SUCCESS};
-    slu_soft_keys_lock(context);
+    slu_soft_keys_enter(reader);
     uint32_t source = check_source(wqe, from);
     uint32_t status = source;
     if (source == SLUICE_STATUS_SUCCESS)
         status = operations[wqe->opcode].check(wqe, to, &target);
-    slu_soft_keys_unlock(context);
+    slu_soft_keys_leave(reader);
     if (status == WAIT)
         return false;
     if (status == SLUICE_STATUS_SUCCESS)
