@@ -154,7 +154,7 @@ struct slu_spin {
  * way to others if it has spun for long; and a sleep for at most so long. The engine is
  * entered.
  */
-bool slu_spin(const struct slu_engine *engine, struct slu_spin *spin, int64_t now);
+bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now);
 void slu_nap(struct slu_engine *engine, int64_t until);
 /* For event loops, which are not inside: see sluice_channel_fd(). */
 int slu_fd(const struct slu_engine *engine);

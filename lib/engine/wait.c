@@ -25,6 +25,8 @@
  * that work; a yield costs little where nobody else can run.
  */
 #define HOT_SPIN SLUICE_US(1)
+/* A yield that took longer went to somebody. */
+#define EMPTY_YIELD SLUICE_US(1)
 /* Who has the processor for so long computes, and a sleeper is woken sooner than a spinner. */
 #define LONG_TURN SLUICE_MS(1)
 
@@ -72,12 +74,13 @@ static void begin_spin(const struct slu_engine *engine, struct slu_spin *spin, i
 {
     int64_t time = engine->wait_mode == SLUICE_WAIT_EVENT ? 0 : engine->spin_time;
 
-    spin->hot = now + HOT_SPIN;
+    /* Where processors are short, what comes comes from somebody who waits for one. */
+    spin->hot = engine->crowded ? now : now + HOT_SPIN;
     spin->until =
         engine->wait_mode == SLUICE_WAIT_SPIN ? SLUICE_FOREVER : now + time * (spin->patience + 1);
 }
 
-bool slu_spin(const struct slu_engine *engine, struct slu_spin *spin, int64_t now)
+bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
 {
     int64_t took;
 
@@ -89,6 +92,7 @@ bool slu_spin(const struct slu_engine *engine, struct slu_spin *spin, int64_t no
         return true;
     sched_yield();
     took = slu_now() - now;
+    engine->crowded = took > EMPTY_YIELD;
     if (spin->until == SLUICE_FOREVER)
         return true;
     /* The time of others is not that of the spin. */

@@ -25,8 +25,12 @@
 /* Of a mark; no generation is so high. */
 #define DISAGREED (UINT64_C(1) << 63)
 
-/* While a wait spins, the clock and the marks of all are looked at once in so many polls. */
-#define SPIN_POLLS 16
+/*
+ * While a wait spins, the clock is looked at once in so many polls, and then others have
+ * their turn; and the marks of all once in so many, which is a multiple of it.
+ */
+#define SPIN_POLLS 4
+#define MARK_POLLS 16
 
 /*
  * A passive write makes no event, so who sleeps hears of it late. A wait that may
@@ -416,6 +420,16 @@ static int64_t next_nap(int64_t nap)
     return nap + nap / 4 < LONGEST_NAP ? nap + nap / 4 : LONGEST_NAP;
 }
 
+/* The time is up. */
+static int await_no_longer(struct slu_group *group, uint32_t rank)
+{
+    int result = look_around(group, rank);
+
+    if (result == 0)
+        return slu_ask_late(group, rank);
+    return result > 0 ? 0 : result;
+}
+
 int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
 {
     struct slu_engine *engine = slu_node_engine(group->node);
@@ -430,18 +444,19 @@ int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
             slu_progress(engine);
             if (polls % SPIN_POLLS != 0)
                 continue;
-            result = look_around(group, rank);
+            if (polls % MARK_POLLS == 0)
+                result = look_around(group, rank);
         }
         if (result != 0)
             return result > 0 ? 0 : result;
         now = slu_now();
         if (now >= group->until)
-            return slu_ask_late(group, rank);
+            return await_no_longer(group, rank);
         if (slu_spin(engine, &spin, now))
             continue;
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
         nap = next_nap(nap);
-        polls = SPIN_POLLS - 1;
+        polls = MARK_POLLS - 1;
     }
 }
 

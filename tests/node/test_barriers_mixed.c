@@ -88,8 +88,8 @@ static void say_it_otherwise(struct ranks *ranks, uint32_t rank)
     static const uint32_t all[RANKS] = {0, 1, 2, 3};
     for (int i = 0; i < 10; i++) {
         require_ok(sluice_node_barrier(ranks->nodes[rank], rank % 2 ? all : NULL,
-                                       rank % 2 ? RANKS : 0, rank < 2 ? 0 : SLUICE_BARRIER_TREE,
-                                       DEADLINE));
+                                       rank % 2 ? RANKS : 0,
+                                       rank < 2 ? 0 : SLUICE_BARRIER_DISSEMINATION, DEADLINE));
     }
 }
 
