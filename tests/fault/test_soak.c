@@ -4,7 +4,7 @@
  * again and again; soak/soak.h tells how. It runs for 10 s, or 3 s if the run is
  * short, on the device under test; scripts/soak runs it for longer.
  *
- *   test_soak [--seconds N] [--ranks N] [--seed N] [--kill-every MILLISECONDS]
+ *   test_soak [--seconds N] [--kills N] [--ranks N] [--seed N] [--kill-every MILLISECONDS]
  *             [--hang SECONDS] [--device NAME] [--verbose]
  */
 #include <getopt.h>
@@ -17,10 +17,15 @@
 #include "soak/soak.h"
 
 static const struct option long_options[] = {
-    {"seconds", required_argument, NULL, 's'}, {"ranks", required_argument, NULL, 'n'},
-    {"seed", required_argument, NULL, 'r'},    {"kill-every", required_argument, NULL, 'k'},
-    {"hang", required_argument, NULL, 'h'},    {"device", required_argument, NULL, 'd'},
-    {"verbose", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
+    {"seconds", required_argument, NULL, 's'},
+    {"ranks", required_argument, NULL, 'n'},
+    {"seed", required_argument, NULL, 'r'},
+    {"kill-every", required_argument, NULL, 'k'},
+    {"hang", required_argument, NULL, 'h'},
+    {"device", required_argument, NULL, 'd'},
+    {"kills", required_argument, NULL, 'K'},
+    {"verbose", no_argument, NULL, 'v'},
+    {NULL, 0, NULL, 0},
 };
 
 static uint64_t read_number(const char *text, uint64_t least, uint64_t most)
@@ -48,6 +53,10 @@ static void read_options(int argc, char **argv, struct options *options)
             break;
         case 'r':
             options->seed = read_number(optarg, 0, UINT64_MAX);
+            break;
+        case 'K':
+            options->kills = (uint32_t)read_number(optarg, 1, 1000000);
+            options->seconds = 1000000;
             break;
         case 'k':
             options->kill_every = (uint32_t)read_number(optarg, 100, 1000000);
@@ -110,7 +119,7 @@ int main(int argc, char **argv)
         .ranks = short_run() || !quick ? 4 : 8,
         .seconds = short_run() ? 3 : 10,
         .kill_every = !quick        ? 8000
-                      : short_run() ? 1000
+                      : short_run() ? 200
                                     : 5000,
         .hang = 90,
         .seed = (uint64_t)clock_now() & UINT32_MAX,
@@ -121,8 +130,9 @@ int main(int argc, char **argv)
     if (strcmp(options.device, "soft") != 0 && !can_run(&options)) {
         return EXIT_SUCCESS;
     }
-    printf("1..1\n# %u ranks on %s for %u s, a kill every %.1f s, seed %llu\n", options.ranks,
-           options.device, options.seconds, options.kill_every / 1000.0,
+    printf("1..1\n# %u ranks on %s for %u %s, a kill every %.1f s, seed %llu\n", options.ranks,
+           options.device, options.kills != 0 ? options.kills : options.seconds,
+           options.kills != 0 ? "kills" : "s", options.kill_every / 1000.0,
            (unsigned long long)options.seed);
     int status = run_broker(&options);
     printf("%s 1 - soak\n", status == EXIT_SUCCESS ? "ok" : "not ok");

@@ -214,6 +214,9 @@ static void kill_somebody(void)
     if (members[rank].pid != 0) {
         kill_rank(rank);
     }
+    if (broker.options->kills != 0 && broker.kills >= broker.options->kills) {
+        broker.end = clock_now();
+    }
 }
 
 /* Affairs. */

@@ -173,9 +173,50 @@ static void take_census(uint64_t id)
 
 /* What the broker says. */
 
+static void note_loss(int64_t time)
+{
+    uint32_t place = 0;
+    while (place + 1 < LOSS_TIMES && time / 1000 >> place != 0) {
+        place++;
+    }
+    soak.ledger->losses[place]++;
+    if (time > soak.ledger->longest_loss) {
+        soak.ledger->longest_loss = time;
+    }
+}
+
+/*
+ * A device that is emulated here hears of a death when it sends. What is asked between
+ * two looks that are late themselves says nothing.
+ */
+static void check_losses(void)
+{
+    for (uint32_t i = 0; i < soak.size && !is_verbs(); i++) {
+        struct peer *peer = &soak.peers[i];
+        if (peer->killed_at == 0) {
+            continue;
+        }
+        int64_t now = clock_now();
+        if (CALL(multichannel_peer_state, soak.mail.mc, i) == SLUICE_STATE_FAILED) {
+            note_loss(now - peer->killed_at);
+            peer->killed_at = 0;
+            continue;
+        }
+        must(peer->looked_at - peer->killed_at < LOSS_TIME,
+             "rank %u is not known to be dead %lld ms after it was killed", i,
+             (long long)(now - peer->killed_at) / 1000000);
+        peer->looked_at = now;
+    }
+}
+
 static void peer_down(uint32_t rank, int64_t when)
 {
     struct peer *peer = &soak.peers[rank];
+    if (peer->state == PEER_UP || peer->state == PEER_QUIET) {
+        peer->killed_at = peer->looked_at = when;
+    } else if (peer->state == PEER_SUSPECT) {
+        note_loss(peer->failed_at - when);
+    }
     must(peer->state != PEER_SUSPECT || peer->failed_at >= when,
          "rank %u was killed %lld us after an operation with it had failed", rank,
          (long long)(when - peer->failed_at) / 1000);
@@ -202,6 +243,7 @@ static void hear(const struct message *message)
 {
     switch (message->word) {
     case SAY_MEET:
+        soak.peers[message->peer].killed_at = 0;
         meet_peer(message->peer, message->id);
         break;
     case SAY_OFFER:
@@ -282,6 +324,7 @@ static void live(void)
         while (listen_once()) {
         }
         check_suspects();
+        check_losses();
         serve_mail();
         if (soak.paused) {
             look(&soak.mail);

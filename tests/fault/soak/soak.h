@@ -57,6 +57,9 @@
 #define BATCH 144                          /* requests in a list */
 #define DEPTH 32                           /* of a send queue; half of a receive queue */
 #define BOARD LARGEST
+#define LOSS_TIMES 32
+/* So soon who was connected to a process knows that it is dead. */
+#define LOSS_TIME SLUICE_S(1)
 
 /* All operations: much more than they need. A wait that takes longer is a hang. */
 #define OPERATION_TIME SLUICE_S(60)
@@ -64,6 +67,7 @@
 struct options {
     uint32_t ranks;
     uint32_t seconds;
+    uint32_t kills;      /* after which it ends; 0: it has its time */
     uint32_t kill_every; /* ms */
     uint32_t hang;       /* s without a sign of life */
     uint64_t seed;
@@ -86,6 +90,9 @@ struct ledger {
     _Atomic uint64_t bytes;     /* received, read, written, and checked */
     _Atomic uint64_t ended[9];  /* requests, by class of error */
     _Atomic uint64_t suspected; /* peers whose failure was seen before the broker told it */
+    /* Losses, by the time from the kill until they were known: less than 2 to the n us. */
+    _Atomic uint64_t losses[LOSS_TIMES];
+    _Atomic int64_t longest_loss;
 };
 
 /* What the broker and a rank say to each other. */
@@ -177,6 +184,8 @@ struct peer {
     uint64_t meeting;
     uint32_t epoch;
     int64_t failed_at;
+    int64_t killed_at; /* it was connected, and the library has not told of it; 0: it has */
+    int64_t looked_at; /* when we last found that it has not */
     struct sluice_remote_mr common, board;
     /* Of its mail, which we connected to in this meeting or the one before, and before that. */
     struct sluice_endpoint last, older;

@@ -217,6 +217,41 @@ static void print_calls(void)
     printf("# %llu calls of %u of %u kinds\n", (unsigned long long)total, kinds, (unsigned)CALLS);
 }
 
+/* Within so many us a share of all losses was known, a hundredth each. */
+static unsigned long long time_of(const uint64_t *losses, uint64_t all, uint32_t share)
+{
+    uint64_t count = 0;
+    uint32_t place = 0;
+    for (; place + 1 < LOSS_TIMES; place++) {
+        count += losses[place];
+        if (count * 100 >= all * share) {
+            break;
+        }
+    }
+    return 1ULL << place;
+}
+
+static void print_losses(void)
+{
+    uint64_t losses[LOSS_TIMES] = {0};
+    uint64_t all = 0;
+    int64_t longest = 0;
+    for (uint32_t i = 0; i < RANKS_MAX; i++) {
+        const struct ledger *ledger = members[i].ledger;
+        longest = ledger->longest_loss > longest ? ledger->longest_loss : longest;
+        for (uint32_t k = 0; k < LOSS_TIMES; k++) {
+            losses[k] += ledger->losses[k];
+            all += ledger->losses[k];
+        }
+    }
+    if (all > 0) {
+        printf("# %llu times somebody lost a killed peer: half knew it within %llu us, 99 %% within"
+               " %llu us, all within %lld us\n",
+               (unsigned long long)all, time_of(losses, all, 50), time_of(losses, all, 99),
+               (long long)longest / 1000);
+    }
+}
+
 bool conclude_watch(const struct options *options)
 {
     uint64_t bytes = 0;
@@ -230,6 +265,7 @@ bool conclude_watch(const struct options *options)
         }
     }
     print_calls();
+    print_losses();
     printf(
         "# %llu requests succeeded, %.1f MiB checked; with killed or parted peers %llu ended as"
         " peer lost, %llu timeout, %llu cancelled; %llu losses were seen before they were told\n",
