@@ -4,7 +4,8 @@
  * reader on a machine with store buffers (TSO, as x86 is): the code of the library,
  * compiled with atomic operations that ask which of the two goes on, or whose oldest
  * store reaches memory. What may follow from a state is tried once. Records must arrive
- * whole, in order, and nobody may sleep while there is something to do.
+ * whole, in order, and nobody may sleep while there is something to do: neither for a
+ * record or room nor for what the reader says in words, credit and what is done.
  *
  * That it would notice is tried with broken copies: each leaves out one thing that the
  * ring depends on, a fence between a store and a load among them.
@@ -29,6 +30,9 @@ enum fault {
     NO_FAULT,
     NO_FENCE_OF_WRITER, /* between publishing and looking whether the reader sleeps */
     NO_FENCE_OF_READER, /* between going to sleep and the last look */
+    NO_FENCE_OF_TELLER, /* between words and looking whether the writer sleeps */
+    NO_FENCE_OF_HEARER, /* between its going to sleep and the last look at them */
+    NO_WISH_FOR_WORDS,  /* it does not say that it waits for them */
     LATE_CLEARING,      /* the word behind a record is cleared after it is published */
     EARLY_PUBLISHING,   /* a record is published before its bytes are written */
     NO_LAST_LOOK,       /* of who goes to sleep */
@@ -69,6 +73,7 @@ struct thread {
     ucontext_t context;
     uint8_t *stack;
     bool done, asleep, woken, fencing;
+    bool dozing;      /* it fences to go to sleep, and not because it has published */
     uint64_t history; /* of all it has seen: with the program, that is its state */
     struct store stores[STORES];
     uint32_t count;
@@ -142,9 +147,10 @@ static void drain_stores(void)
 
 static void hooked_fence(void)
 {
-    enum fault without = current == &threads[0] ? NO_FENCE_OF_WRITER : NO_FENCE_OF_READER;
+    static const enum fault without[2][2] = {{NO_FENCE_OF_WRITER, NO_FENCE_OF_HEARER},
+                                             {NO_FENCE_OF_TELLER, NO_FENCE_OF_READER}};
 
-    if (fault != without)
+    if (fault != without[current - threads][current->dozing])
         drain_stores();
 }
 
@@ -156,7 +162,7 @@ static struct {
 
 static void hooked_store(volatile void *at, uint64_t value, size_t size)
 {
-    bool late = fault == LATE_CLEARING && size == sizeof(uint64_t);
+    bool late = fault == LATE_CLEARING && size == sizeof(uint64_t) && current == &threads[0];
 
     if (late && value == 0) {
         held.at = at;
@@ -195,8 +201,11 @@ static void flush_one(struct thread *thread)
 /* What they do: a stream of words, in messages; the last ones only to find what is broken. */
 
 #define ENOUGH (SANITIZED ? 2 : 3)
-static const uint32_t messages[] = {1, 8, 1, 1, 1};
+static const uint32_t stream[] = {1, 8, 1, 1, 1};
+static const uint32_t requests[] = {1, 1, 1};
+static const uint32_t *messages;
 static uint32_t message_count, words;
+static bool answered; /* the writer waits for receives, and until all is done */
 
 static struct shm_writer writers[THREADS];
 static struct shm_reader readers[THREADS];
@@ -228,19 +237,26 @@ static void write_record(struct shm_writer *writer, uint32_t first, uint32_t cou
     slu_soft_shm_publish(writer, count * 8);
     for (uint32_t i = 0; i < count && fault == EARLY_PUBLISHING; i++)
         put_store(writer->segment->slots[0] + (at + i * 8) % RING_BYTES, &bytes[i], 8);
-    if (slu_soft_shm_wakes_reader(writer))
+    slu_soft_shm_fence();
+    if (slu_soft_shm_wakes_peer(writer, SHM_ARMED_RECORDS))
         wake_other();
 }
 
 /* Goes to sleep, unless there is something to do. */
-static void rest(uint32_t thread, bool starved)
+static void rest(uint32_t thread, struct shm_wants wants)
 {
     bool bell = false, dozes = true;
 
-    if (fault == NO_LAST_LOOK)
-        hooked_store(&readers[thread].segment->armed, 1, sizeof(unsigned));
-    else
-        dozes = slu_soft_shm_doze(&readers[thread], &writers[thread], starved, 0, &bell);
+    if (fault == NO_WISH_FOR_WORDS)
+        wants.words = false;
+    if (fault == NO_LAST_LOOK) {
+        hooked_store(&readers[thread].segment->armed, SHM_ARMED_RECORDS | SHM_ARMED_WORDS,
+                     sizeof(unsigned));
+    } else {
+        current->dozing = true;
+        dozes = slu_soft_shm_doze(&readers[thread], &writers[thread], &wants, &bell);
+        current->dozing = false;
+    }
     if (bell)
         wake_other();
     if (dozes)
@@ -248,12 +264,25 @@ static void rest(uint32_t thread, bool starved)
     slu_soft_shm_rouse(&readers[thread]);
 }
 
+/* Until the reader has said that it has done so much, or posted so many receives. */
+static void await_words(uint32_t done, uint32_t credit)
+{
+    static const struct shm_wants wants = {.words = true};
+
+    while (answered &&
+           ((uint32_t)writers[0].words < done || (uint32_t)(writers[0].words >> 32) < credit))
+        if (!slu_soft_shm_hear_words(&writers[0]))
+            rest(0, wants);
+}
+
 static void run_writer(void)
 {
+    static const struct shm_wants wants = {.room = true};
     uint32_t written = 0;
 
     for (uint32_t i = 0, end = 0; i < message_count; i++) {
         end += messages[i];
+        await_words(0, i + 1);
         while (written < end) {
             int room = slu_soft_shm_room(&writers[0]) / 8;
             uint32_t count = room < (int)(end - written) ? (uint32_t)room : end - written;
@@ -265,10 +294,11 @@ static void run_writer(void)
             if (count > 0)
                 write_record(&writers[0], written, count);
             else
-                rest(0, true);
+                rest(0, wants);
             written += count;
         }
     }
+    await_words(message_count, 0);
 }
 
 static void read_words(const struct shm_reader *reader, const struct shm_record *record)
@@ -298,10 +328,28 @@ static void take_record(struct shm_reader *reader, const struct shm_record *reco
         slu_soft_shm_take(reader, record);
 }
 
+/* What is done, and that there is one receive more. */
+static void tell_words(void)
+{
+    uint32_t done = 0, end = messages[0];
+
+    if (!answered)
+        return;
+    for (; done < message_count && end <= received; done++)
+        end += done + 1 < message_count ? messages[done + 1] : 0;
+    if (!slu_soft_shm_tell_words(&readers[1], slu_soft_shm_words(done, done + 1)))
+        return;
+    slu_soft_shm_fence();
+    if (slu_soft_shm_wakes_peer(&writers[1], SHM_ARMED_WORDS))
+        wake_other();
+}
+
 static void run_reader(void)
 {
+    static const struct shm_wants wants = {.words = false};
     struct shm_record record;
 
+    tell_words();
     while (received < words && violation == NULL) {
         int found = slu_soft_shm_peek(&readers[1], &record);
 
@@ -309,10 +357,11 @@ static void run_reader(void)
             violation = "the reader takes a record for nonsense";
         if (found > 0)
             take_record(&readers[1], &record);
+        tell_words();
         if (slu_soft_shm_wakes_writer(&readers[1]))
             wake_other();
         if (found == 0)
-            rest(1, false);
+            rest(1, wants);
     }
     /* As whoever stays hot, it goes on to look. */
     if (violation == NULL && slu_soft_shm_wakes_writer(&readers[1]))
@@ -461,9 +510,11 @@ static bool next_run(void)
     return kept > 0;
 }
 
-static void try_all(uint32_t count)
+static void try_all(const uint32_t *list, uint32_t count)
 {
+    messages = list;
     message_count = count;
+    answered = list == requests;
     words = 0;
     for (uint32_t i = 0; i < count; i++)
         words += messages[i];
@@ -483,7 +534,15 @@ static void try_all(uint32_t count)
 
 TEST(records_arrive_whatever_comes_first)
 {
-    try_all(ENOUGH);
+    try_all(stream, ENOUGH);
+    require(violation == NULL, "%s", violation);
+    printf("# %u states\n", visits);
+    require(visits > 1000, "%u states", visits);
+}
+
+TEST(nobody_waits_for_words_that_are_there)
+{
+    try_all(requests, ENOUGH - 1);
     require(violation == NULL, "%s", violation);
     printf("# %u states\n", visits);
     require(visits > 1000, "%u states", visits);
@@ -491,8 +550,13 @@ TEST(records_arrive_whatever_comes_first)
 
 TEST(what_is_broken_is_found, .from = NO_FAULT + 1, .times = FAULTS - 1)
 {
+    bool of_words = _i >= NO_FENCE_OF_TELLER && _i <= NO_WISH_FOR_WORDS;
+
     fault = (enum fault)_i;
-    try_all(COUNT(messages));
+    if (of_words)
+        try_all(requests, COUNT(requests));
+    else
+        try_all(stream, COUNT(stream));
     require(violation != NULL, "fault %d: nothing in %u states", _i, visits);
     printf("# fault %d: %s, %u states\n", _i, violation, visits);
 }

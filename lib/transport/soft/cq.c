@@ -320,7 +320,7 @@ int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
     }
     if (SLU_UNLIKELY(cq->overrun))
         return slu_fail(EIO, "the completion queue of %u entries has overrun", cq->base.depth);
-    if (cq->urgent != NULL)
+    if (cq->urgent != NULL || cq->unsettled != NULL)
         slu_soft_tcp_flush_urgent(cq);
     return (int)take_completions(cq, wcs, count);
 }

@@ -21,6 +21,10 @@ struct soft_shm {
     struct shm_reader reader;
     uint32_t bulk_wanted; /* what was blocked waits for so much room in the bulk */
     bool bulk_refused;    /* it could not be made */
+    unsigned published;   /* SHM_ARMED_*: since somebody looked whether the peer sleeps */
+    uint32_t done;        /* of our requests, by the peer's words */
+    uint32_t patience;    /* looks that pass without one at these */
+    uint32_t unheard;     /* looks since the last of those */
     bool fresh;           /* something came, and nobody has looked at the clock since */
     uint32_t fruitless;   /* looks, since something came */
 };
@@ -45,6 +49,10 @@ void slu_soft_shm_part(struct soft_tcp *tcp);
 /* As sendmsg(2): how many bytes went out, or a negative errno. */
 ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, uint32_t count);
 void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events);
+/* What the peer is owed is told in words. */
+void slu_soft_shm_say_words(struct soft_tcp *tcp);
+/* Takes what the peer's words say; false: the queue pair has failed. */
+bool slu_soft_shm_take_words(struct soft_tcp *tcp);
 /* It is looked at by polls from now on. */
 void slu_soft_shm_heat(struct soft_tcp *tcp);
 void slu_soft_shm_leave_hot(struct soft_tcp *tcp);

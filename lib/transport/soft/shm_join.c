@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #define OFFER_BYTES 8
-#define OFFER_VERSION 1
+#define OFFER_VERSION 2
 
 static const uint8_t magic[4] = {'s', 'l', 'u', 'm'};
 
@@ -142,6 +142,7 @@ void slu_soft_shm_part(struct soft_tcp *tcp)
     if (shm == NULL)
         return;
     if (tcp->shared) {
+        slu_soft_shm_say_words(tcp);
         slu_soft_shm_leave_hot(tcp);
         slu_soft_cq_of(tcp->qp)->shared--;
         tcp->shared = false;

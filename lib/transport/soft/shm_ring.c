@@ -134,11 +134,26 @@ void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_
     publish(writer, 1, (uint32_t)BULK | writer->bulk_generation << GENERATION_SHIFT | length);
 }
 
-bool slu_soft_shm_wakes_reader(struct shm_writer *writer)
+void slu_soft_shm_fence(void)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    return atomic_load_explicit(&writer->segment->armed, memory_order_relaxed) != 0 &&
+}
+
+bool slu_soft_shm_wakes_peer(struct shm_writer *writer, unsigned published)
+{
+    unsigned armed = atomic_load_explicit(&writer->segment->armed, memory_order_relaxed);
+    return (armed & published) != 0 &&
            atomic_exchange_explicit(&writer->segment->armed, 0, memory_order_relaxed) != 0;
+}
+
+bool slu_soft_shm_hear_words(struct shm_writer *writer)
+{
+    uint64_t words = atomic_load_explicit(&writer->segment->words, memory_order_acquire);
+    if (words == writer->words)
+        return false;
+    hear();
+    writer->words = words;
+    return true;
 }
 
 bool slu_soft_shm_has_room(struct shm_writer *writer, uint32_t bulk)
@@ -200,21 +215,41 @@ bool slu_soft_shm_wakes_writer(struct shm_reader *reader)
            atomic_exchange_explicit(&reader->segment->hungry, 0, memory_order_relaxed) != 0;
 }
 
+bool slu_soft_shm_tell_words(struct shm_reader *reader, uint64_t words)
+{
+    if (words == reader->words)
+        return false;
+    tell();
+    reader->words = words;
+    atomic_store_explicit(&reader->segment->words, words, memory_order_release);
+    return true;
+}
+
+static bool has_what_it_wants(const struct shm_reader *reader, struct shm_writer *writer,
+                              const struct shm_wants *wants)
+{
+    struct shm_record record;
+    if (slu_soft_shm_peek(reader, &record) != 0 ||
+        (wants->room && slu_soft_shm_has_room(writer, wants->bulk)))
+        return true;
+    return wants->words &&
+           atomic_load_explicit(&writer->segment->words, memory_order_relaxed) != writer->words;
+}
+
 /*
  * A word is written here and another one read, and by the peer the other way round: with
  * the fence between them, here and there, one of the two sees the other's.
  */
-bool slu_soft_shm_doze(struct shm_reader *reader, struct shm_writer *writer, bool starved,
-                       uint32_t bulk, bool *bell)
+bool slu_soft_shm_doze(struct shm_reader *reader, struct shm_writer *writer,
+                       const struct shm_wants *wants, bool *bell)
 {
-    struct shm_record record;
-    atomic_store_explicit(&reader->segment->armed, 1, memory_order_relaxed);
-    if (starved)
+    unsigned armed = SHM_ARMED_RECORDS | (wants->words ? SHM_ARMED_WORDS : 0);
+    atomic_store_explicit(&reader->segment->armed, armed, memory_order_relaxed);
+    if (wants->room)
         atomic_store_explicit(&writer->segment->hungry, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     *bell = slu_soft_shm_wakes_writer(reader);
-    if (slu_soft_shm_peek(reader, &record) == 0 &&
-        !(starved && slu_soft_shm_has_room(writer, bulk)))
+    if (!has_what_it_wants(reader, writer, wants))
         return true;
     slu_soft_shm_rouse(reader);
     return false;

@@ -26,12 +26,17 @@
 #define SHM_CHUNK (UINT32_C(1) << 15)
 #define SHM_GENERATIONS 2048
 
+/* What wakes who sleeps: records, and words as well. */
+#define SHM_ARMED_RECORDS 1U
+#define SHM_ARMED_WORDS 2U
+
 /* All words of a line have one writer, but for the flags, which say who sets and who clears. */
 struct shm_segment {
     _Alignas(SHM_LINE) atomic_uint taken;  /* slots, ever; by the reader */
     atomic_uint bulk_taken;                /* bytes, ever; likewise */
     atomic_uint bulk_ready;                /* the generation that is mapped; likewise; 0: none */
-    _Alignas(SHM_LINE) atomic_uint armed;  /* set by the reader, which sleeps then */
+    _Atomic uint64_t words;                /* what has become of the writer's requests; likewise */
+    _Alignas(SHM_LINE) atomic_uint armed;  /* SHM_ARMED_*: set by the reader, which sleeps then */
     _Alignas(SHM_LINE) atomic_uint hungry; /* set by the writer, which waits for room */
     _Alignas(SHM_LINE) uint8_t slots[SHM_SLOTS][SHM_LINE];
 };
@@ -47,6 +52,7 @@ struct shm_writer {
     uint32_t bulk_generation;    /* of this one, or the last; from 1 */
     uint32_t bulk_written;       /* bytes, ever, of this one */
     uint32_t bulk_taken;
+    uint64_t words; /* as far as we have looked */
 };
 
 struct shm_reader {
@@ -56,6 +62,7 @@ struct shm_reader {
     const uint8_t *bulk; /* the peer made it; NULL: there is none */
     uint32_t bulk_generation;
     uint32_t bulk_taken;
+    uint64_t words; /* as we have told them */
 };
 
 /* A record as the reader finds it. */
@@ -75,8 +82,10 @@ void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *by
 void slu_soft_shm_publish(struct shm_writer *writer, uint32_t length);
 /* Copies to the bulk and publishes; there is room for both. */
 void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_t length);
-/* After publishing: must the reader be woken? It is told once. */
-bool slu_soft_shm_wakes_reader(struct shm_writer *writer);
+/* Between publishing, of records or words, and asking whether the peer must be woken for it. */
+void slu_soft_shm_fence(void);
+/* Must it, for any of these: SHM_ARMED_*? It is told once. */
+bool slu_soft_shm_wakes_peer(struct shm_writer *writer, unsigned published);
 /* For a record, and for so many bytes of bulk; or the peer has written nonsense. */
 bool slu_soft_shm_has_room(struct shm_writer *writer, uint32_t bulk);
 
@@ -91,12 +100,32 @@ void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *recor
 bool slu_soft_shm_wakes_writer(struct shm_reader *reader);
 
 /*
- * Both ends of one side go to sleep: from now on the peer wakes it when there is a
- * record, or, if it is starved, room as above. False: there is already, and it must not
- * sleep. *bell: the peer is to be woken at once.
+ * Words go the other way: how many requests of the writer are done, and how many receives
+ * there are for it. Whoever reads them has seen all records that were published before.
  */
-bool slu_soft_shm_doze(struct shm_reader *reader, struct shm_writer *writer, bool starved,
-                       uint32_t bulk, bool *bell);
+static inline uint64_t slu_soft_shm_words(uint32_t done, uint32_t credit)
+{
+    return (uint64_t)credit << 32 | done;
+}
+/* To the writer. False: it has been told already. */
+bool slu_soft_shm_tell_words(struct shm_reader *reader, uint64_t words);
+/* Of the reader; nothing is known of them. True: they are others than last time. */
+bool slu_soft_shm_hear_words(struct shm_writer *writer);
+
+/* What one waits for, beside a record. */
+struct shm_wants {
+    bool words;
+    bool room;     /* as above */
+    uint32_t bulk; /* of which so much */
+};
+
+/*
+ * Both ends of one side go to sleep: from now on the peer wakes it when there is what it
+ * waits for. False: there is already, and it must not sleep. *bell: the peer is to be
+ * woken at once.
+ */
+bool slu_soft_shm_doze(struct shm_reader *reader, struct shm_writer *writer,
+                       const struct shm_wants *wants, bool *bell);
 /* It is awake; the peer may have woken it all the same. */
 void slu_soft_shm_rouse(struct shm_reader *reader);
 

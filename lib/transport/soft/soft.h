@@ -275,8 +275,9 @@ struct soft_cq {
     atomic_bool restless; /* somebody left it while something was hot: the helper is to look */
     uint32_t polls;
     struct soft_tcp *connections;
-    struct soft_tcp *urgent; /* these owe their peer an acknowledgement */
-    struct soft_tcp *held;   /* these too, and wait for the program to send something */
+    struct soft_tcp *urgent;    /* these owe their peer an acknowledgement */
+    struct soft_tcp *held;      /* these too, and wait for the program to send something */
+    struct soft_tcp *unsettled; /* shared: something was published, or is to be */
     int64_t held_until;
     int64_t more_until; /* the rest of a large message is about to come; 0: of none */
     uint8_t *staging;
@@ -515,6 +516,8 @@ void slu_soft_tcp_flush_all(struct soft_cq *cq);    /* nothing is held back */
 bool slu_soft_shm_poll(struct soft_cq *cq);  /* looks at those that are hot; was there something? */
 bool slu_soft_shm_sleep(struct soft_cq *cq); /* from now on all wake its epoll set, or false */
 bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and it does what is to be done before */
+/* Tells all peers what they are owed, and wakes those that sleep and wait for what is there. */
+void slu_soft_shm_settle(struct soft_cq *cq);
 
 /* helper.c */
 int slu_soft_helper_start(struct soft_context *context); /* idempotent; with the listener */

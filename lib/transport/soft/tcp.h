@@ -102,8 +102,8 @@ struct soft_tcp {
     /* In the CQ. */
     struct soft_tcp *next; /* of its connections */
     struct soft_tcp **link;
-    struct soft_tcp *owe_next;  /* of its urgent or held ones */
-    struct soft_tcp **owe_link; /* NULL: in neither list */
+    struct soft_tcp *owe_next;  /* of its urgent, held or unsettled ones */
+    struct soft_tcp **owe_link; /* NULL: in none of these lists */
     struct soft_tcp *hot_next;
     struct soft_tcp **hot_link; /* likewise */
 };
@@ -132,6 +132,7 @@ void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame);
 void slu_soft_tcp_answered(struct soft_tcp *tcp); /* a request of ours is about to go */
 void slu_soft_tcp_settled(struct soft_tcp *tcp);  /* nothing is due any more */
 void slu_soft_tcp_leave_owing(struct soft_tcp *tcp);
+void slu_soft_tcp_unsettled(struct soft_tcp *tcp); /* shared: see slu_soft_shm_settle() */
 
 /* linger.c */
 /* Reads and forgets 1 MiB at most, for others have their turn; true at the end or an error. */
@@ -139,6 +140,8 @@ bool slu_soft_tcp_discard(int fd);
 
 /* tcp_transmit.c */
 void slu_soft_tcp_push(struct soft_tcp *tcp);
+/* How many requests of the peer are complete: those that have had their reply, too. */
+uint32_t slu_soft_tcp_complete(const struct soft_tcp *tcp);
 
 /* tcp_receive.c */
 /* Takes whole frames, and parts of large ones. Returns how many bytes are left. */
@@ -147,6 +150,12 @@ void slu_soft_tcp_receive(struct soft_tcp *tcp);
 
 /* tcp_execute.c: returns false if the queue pair has failed */
 bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame);
+/*
+ * The peer's words, which are read at any time: it has done our requests up to one of
+ * them, of which those behind a read may wait until its reply is here.
+ */
+bool slu_soft_tcp_accept_done(struct soft_tcp *tcp, uint32_t done);
+bool slu_soft_tcp_accept_credit(struct soft_tcp *tcp, uint32_t credit);
 bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length);
 bool slu_soft_tcp_finish(struct soft_tcp *tcp);
 /* The memory for the payload that is coming in is not mapped any more. */

@@ -65,34 +65,69 @@ bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t len
            !slu_soft_is_mapped((const void *)(uintptr_t)addr, length);
 }
 
-/* The peer has completed our requests up to ack. */
-static bool accept_ack(struct soft_tcp *tcp, uint32_t ack)
+/* Is a before b, of positions that wrap? */
+static bool is_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+/* Our requests up to end are complete, or up to the first that has no reply: where that is. */
+static uint32_t finish_requests(struct soft_tcp *tcp, uint32_t end)
 {
     struct soft_qp *qp = tcp->qp;
-    uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
-    uint32_t first = qp->sends.done;
-    if (ack == first)
-        return true;
-    if (ack - first > sent - first)
-        return reject(tcp, "it acknowledges what was not sent");
-    for (uint32_t position = first; position != ack; position++) {
+    uint32_t position = qp->sends.done;
+    for (; position != end; position++) {
         struct soft_wqe *wqe = slu_soft_wqe(qp, position);
-        if (slu_soft_is_fetch(wqe) && !wqe->replied)
-            return reject(tcp, "it acknowledges a read or atomic without a reply");
-        tcp->fetches -= slu_soft_is_fetch(wqe);
-        tcp->reads -= wqe->opcode == SLUICE_OP_READ;
+        if (slu_soft_is_fetch(wqe)) {
+            if (!wqe->replied)
+                break;
+            tcp->fetches--;
+            tcp->reads -= wqe->opcode == SLUICE_OP_READ;
+        }
         wqe->state = SOFT_WQE_DONE;
     }
     slu_soft_retire(qp);
     /* Kept close behind, so that positions can wrap. */
-    if ((int32_t)(ack - tcp->fetch_cursor) > 0)
-        tcp->fetch_cursor = ack;
+    if (is_before(tcp->fetch_cursor, position))
+        tcp->fetch_cursor = position;
+    return position;
+}
+
+/* Have we sent all requests up to this one? */
+static bool was_sent(const struct soft_tcp *tcp, uint32_t end)
+{
+    const struct soft_qp *qp = tcp->qp;
+    uint32_t sent = qp->sent - (tcp->out.part == TCP_PART_REQUEST);
+    return end - qp->sends.done <= sent - qp->sends.done;
+}
+
+/* Beside words, a frame may tell what is known already. */
+static bool accept_ack(struct soft_tcp *tcp, uint32_t ack)
+{
+    uint32_t first = tcp->qp->sends.done;
+    if (ack == first || (tcp->shared && is_before(ack, first)))
+        return true;
+    if (!was_sent(tcp, ack))
+        return reject(tcp, "it acknowledges what was not sent");
+    if (finish_requests(tcp, ack) != ack)
+        return reject(tcp, "it acknowledges a read or atomic without a reply");
     return is_open(tcp);
 }
 
-static bool accept_credit(struct soft_tcp *tcp, uint32_t credit)
+bool slu_soft_tcp_accept_done(struct soft_tcp *tcp, uint32_t done)
 {
-    if (credit == tcp->credits)
+    uint32_t first = tcp->qp->sends.done;
+    if (done == first || is_before(done, first))
+        return true;
+    if (!was_sent(tcp, done))
+        return reject(tcp, "it has done what was not sent");
+    finish_requests(tcp, done);
+    return is_open(tcp);
+}
+
+bool slu_soft_tcp_accept_credit(struct soft_tcp *tcp, uint32_t credit)
+{
+    if (credit == tcp->credits || (tcp->shared && is_before(credit, tcp->credits)))
         return true;
     if (credit - tcp->credits > SOFT_MAX_DEPTH || credit - tcp->consumed > SOFT_MAX_DEPTH)
         return reject(tcp, "it posted more receives than there can be");
@@ -349,7 +384,7 @@ static const struct {
 
 bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
-    if (!accept_ack(tcp, frame->ack) || !accept_credit(tcp, frame->credit))
+    if (!accept_ack(tcp, frame->ack) || !slu_soft_tcp_accept_credit(tcp, frame->credit))
         return false;
     if (handlers[frame->type].request && frame->seq != tcp->executed)
         return reject(tcp, "a request out of order");

@@ -9,6 +9,8 @@
  * the program has looked elsewhere for that moment or goes to sleep; if it is away, the
  * helper sends it, which looks at the CQ every millisecond meanwhile. So a peer waits for
  * no more than two of these, and no longer than the program is away.
+ *
+ * Through shared memory it is told in words, which cost no message: at the end of each turn.
  */
 #include "transport/soft/tcp.h"
 
@@ -52,9 +54,19 @@ void slu_soft_tcp_leave_owing(struct soft_tcp *tcp)
     tcp->held = false;
 }
 
+void slu_soft_tcp_unsettled(struct soft_tcp *tcp)
+{
+    if (tcp->owe_link == NULL)
+        join(&slu_soft_cq_of(tcp->qp)->unsettled, tcp);
+}
+
 void slu_soft_tcp_urgent(struct soft_tcp *tcp)
 {
     tcp->due = true;
+    if (tcp->shared) {
+        slu_soft_tcp_unsettled(tcp);
+        return;
+    }
     if (tcp->held)
         slu_soft_tcp_leave_owing(tcp);
     if (tcp->owe_link == NULL)
@@ -69,6 +81,10 @@ void slu_soft_tcp_hurry(struct soft_tcp *tcp)
 
 void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
+    if (tcp->shared) {
+        slu_soft_tcp_urgent(tcp);
+        return;
+    }
     tcp->hasty |= (frame->flags & TCP_FLAG_PROMPT) != 0 || frame->length > HELD_MOST;
     /* Who lets several come answers none of them at once. */
     if (tcp->asked != 0)
@@ -99,7 +115,8 @@ void slu_soft_tcp_answered(struct soft_tcp *tcp)
 void slu_soft_tcp_settled(struct soft_tcp *tcp)
 {
     tcp->due = tcp->hasty = false;
-    slu_soft_tcp_leave_owing(tcp);
+    if (!tcp->shared)
+        slu_soft_tcp_leave_owing(tcp);
 }
 
 /*
@@ -134,6 +151,8 @@ static void pay(struct soft_tcp *tcp)
 void slu_soft_tcp_flush_urgent(struct soft_cq *cq)
 {
     struct soft_tcp *tcp;
+    if (cq->unsettled != NULL)
+        slu_soft_shm_settle(cq);
     while ((tcp = cq->urgent) != NULL) {
         slu_soft_tcp_leave_owing(tcp);
         if (expects_answer(tcp) && tcp->due && !tcp->blocked)
@@ -149,6 +168,8 @@ void slu_soft_tcp_flush_all(struct soft_cq *cq)
         pay(cq->urgent);
     while (cq->held != NULL)
         pay(cq->held);
+    if (cq->unsettled != NULL)
+        slu_soft_shm_settle(cq);
 }
 
 void slu_soft_tcp_flush_held(struct soft_cq *cq)

@@ -60,19 +60,24 @@ static void add_iovec(struct batch *batch, const void *base, uint64_t length)
     batch->bytes += length;
 }
 
-/* Requests of the peer that are complete once the batch is sent. */
-static uint32_t ack_value(const struct soft_tcp *tcp, const struct batch *batch)
+/* Requests of the peer that are complete once it has had the replies before this one. */
+static uint32_t ack_value(const struct soft_tcp *tcp, uint32_t reply_head)
 {
-    if (batch->reply_head != tcp->reply_tail)
-        return tcp->replies[batch->reply_head % tcp->qp->attr.read_depth].seq;
+    if (reply_head != tcp->reply_tail)
+        return tcp->replies[reply_head % tcp->qp->attr.read_depth].seq;
     return tcp->nak ? tcp->nak_seq : tcp->executed;
+}
+
+uint32_t slu_soft_tcp_complete(const struct soft_tcp *tcp)
+{
+    return ack_value(tcp, tcp->reply_head);
 }
 
 static struct tcp_out *add_frame(struct soft_tcp *tcp, struct batch *batch, struct tcp_frame *frame,
                                  enum tcp_part part, uint32_t position)
 {
     struct tcp_out *out = &batch->frames[batch->frame_count++];
-    frame->ack = ack_value(tcp, batch);
+    frame->ack = ack_value(tcp, batch->reply_head);
     frame->credit = tcp->qp->receives.posted;
     slu_soft_frame_encode(frame, out->header);
     out->part = part;
@@ -288,7 +293,7 @@ static bool add_requests(struct soft_tcp *tcp, struct batch *batch)
             if (wqe->status != SLUICE_STATUS_SUCCESS) {
                 wqe->state = SOFT_WQE_DONE;
                 /* Its turn comes after those before it, of which nobody may be waiting. */
-                tcp->ask = batch->sent != qp->sends.done;
+                tcp->ask = batch->sent != qp->sends.done && !tcp->shared;
                 return true;
             }
         }
@@ -337,7 +342,7 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     }
     /* A reply counts only once it is acknowledged. */
     bool told = batch->sent != tcp->qp->sent || (probed && batch->reply_head == tcp->reply_head);
-    bool owed = (tcp->due || batch->reply_head != tcp->reply_head) && !told;
+    bool owed = (tcp->due || batch->reply_head != tcp->reply_head) && !told && !tcp->shared;
     if (batch->locked)
         slu_soft_keys_leave(&slu_soft_cq_of(tcp->qp)->reader);
     if ((owed || tcp->ask) && !tcp->nak && has_room(batch, 1)) {

@@ -24,6 +24,8 @@ enum shm_word {
 #define FRUITLESS_LEAST 64
 /* So many looks in vain, and the clock says when it was heard. */
 #define STALE_LOOKS 32
+/* The most looks in a row that pass by the peer's words. */
+#define PATIENCE_MOST 63
 /* Rounds of somebody who leaves and finds that more has come. */
 #define LEAVE_ROUNDS 2
 
@@ -62,22 +64,67 @@ static void ring_bell(struct soft_tcp *tcp)
     slu_soft_shm_tell(tcp->fd, &bell, 1, -1);
 }
 
+static bool has_outstanding(const struct soft_qp *qp)
+{
+    return qp->sends.done != qp->sends.posted;
+}
+
 /* Nobody looks at it from now on. False: there is something to do, and it stays hot. */
 static bool chill(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
+    struct shm_wants wants = {
+        .words = has_outstanding(tcp->qp), .room = tcp->blocked, .bulk = shm->bulk_wanted};
     bool bell;
-    bool dozes =
-        slu_soft_shm_doze(&shm->reader, &shm->writer, tcp->blocked, shm->bulk_wanted, &bell);
+    bool dozes = slu_soft_shm_doze(&shm->reader, &shm->writer, &wants, &bell);
     if (bell)
         ring_bell(tcp);
-    if (!dozes)
+    if (!dozes) {
+        shm->unheard = PATIENCE_MOST;
         return false;
+    }
     if (shm->fresh)
         tcp->heard = slu_now();
     shm->fresh = false;
     slu_soft_shm_leave_hot(tcp);
     return true;
+}
+
+/* Settling. */
+
+void slu_soft_shm_say_words(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    if (!tcp->due)
+        return;
+    tcp->acked_out = slu_soft_tcp_complete(tcp);
+    tcp->credit_out = tcp->qp->receives.posted;
+    slu_soft_tcp_settled(tcp);
+    if (slu_soft_shm_tell_words(&shm->reader, slu_soft_shm_words(tcp->acked_out, tcp->credit_out)))
+        shm->published |= SHM_ARMED_WORDS;
+}
+
+/* One fence for all that a turn has published. */
+void slu_soft_shm_settle(struct soft_cq *cq)
+{
+    struct soft_tcp *tcp;
+    for (tcp = cq->unsettled; tcp != NULL; tcp = tcp->owe_next)
+        slu_soft_shm_say_words(tcp);
+    slu_soft_shm_fence();
+    while ((tcp = cq->unsettled) != NULL) {
+        slu_soft_tcp_leave_owing(tcp);
+        if (slu_soft_shm_wakes_peer(&tcp->shm->writer, tcp->shm->published))
+            ring_bell(tcp);
+        tcp->shm->published = 0;
+    }
+}
+
+/* Alone: its reader is to begin while the next one is written. */
+static void settle_record(struct soft_tcp *tcp)
+{
+    slu_soft_shm_fence();
+    if (slu_soft_shm_wakes_peer(&tcp->shm->writer, SHM_ARMED_RECORDS))
+        ring_bell(tcp);
 }
 
 /* Sending. */
@@ -185,6 +232,7 @@ static int send_bulk(struct soft_tcp *tcp, struct pieces *pieces)
     if (left > SHM_CHUNK)
         left = SHM_CHUNK;
     slu_soft_shm_put_bulk(&shm->writer, bytes, (uint32_t)left);
+    settle_record(tcp);
     advance(pieces, left);
     return (int)left;
 }
@@ -215,9 +263,9 @@ ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, 
         if (sent == 0)
             break;
         total += sent;
-        if (slu_soft_shm_wakes_reader(&tcp->shm->writer))
-            ring_bell(tcp);
     }
+    tcp->shm->published |= SHM_ARMED_RECORDS;
+    slu_soft_tcp_unsettled(tcp);
     slu_soft_shm_heat(tcp);
     return total;
 }
@@ -293,10 +341,61 @@ static uint32_t receive(struct soft_tcp *tcp)
         return 0;
     shm->fresh = true;
     tcp->moved |= SLU_MOVED_IN;
-    if (!tcp->blocked &&
-        (tcp->reply_head != tcp->reply_tail || tcp->qp->sent != tcp->qp->sends.posted))
-        slu_soft_tcp_push(tcp);
     return count;
+}
+
+/* Once the records are taken: what is done may have had its reply there. */
+bool slu_soft_shm_take_words(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    uint32_t before = (uint32_t)(shm->writer.words >> 32);
+    shm->unheard = 0;
+    if (slu_soft_shm_hear_words(&shm->writer)) {
+        uint32_t done = (uint32_t)shm->writer.words;
+        uint32_t credit = (uint32_t)(shm->writer.words >> 32);
+        if ((int32_t)(done - shm->done) < 0 || (int32_t)(credit - before) < 0) {
+            fail_nonsense(tcp, "its words take back what they told");
+            return false;
+        }
+        shm->done = done;
+        shm->fresh = true;
+        tcp->moved |= SLU_MOVED_IN;
+        if (!slu_soft_tcp_accept_credit(tcp, credit))
+            return false;
+    }
+    return slu_soft_tcp_accept_done(tcp, shm->done);
+}
+
+/*
+ * Who waits for an answer hears with it that its request is done, and a look at the words
+ * would only take their line from the peer. So while it goes on like that they are looked
+ * at now and then. Returns whether there was something; the queue pair may have failed.
+ */
+static bool look_at_words(struct soft_tcp *tcp, uint32_t outstanding)
+{
+    struct soft_shm *shm = tcp->shm;
+    uint32_t left = tcp->qp->sends.posted - tcp->qp->sends.done;
+    uint32_t credits = tcp->credits;
+    if (left == 0) {
+        if (outstanding > 0 && shm->patience < PATIENCE_MOST)
+            shm->patience = 2 * shm->patience + 1;
+        return false;
+    }
+    if (++shm->unheard <= shm->patience)
+        return false;
+    if (slu_soft_shm_take_words(tcp) && tcp->qp->sends.posted - tcp->qp->sends.done == left &&
+        tcp->credits == credits)
+        return false;
+    shm->patience = 0;
+    return true;
+}
+
+/* Room may have come, or credit, and reads and probes wait for their answer. */
+static void push_more(struct soft_tcp *tcp)
+{
+    if (!tcp->blocked &&
+        (tcp->echo || tcp->reply_head != tcp->reply_tail || tcp->qp->sent != tcp->qp->sends.posted))
+        slu_soft_tcp_push(tcp);
 }
 
 /* While it is closing nothing of the peer's matters, but that it may close as well. */
@@ -323,11 +422,23 @@ static void grow_cold(struct soft_tcp *tcp)
 }
 
 /* Returns whether there was something. */
+static bool look_open(struct soft_tcp *tcp)
+{
+    uint32_t outstanding = tcp->qp->sends.posted - tcp->qp->sends.done;
+    bool found = receive(tcp) > 0;
+    if (tcp->phase == PHASE_OPEN)
+        found = look_at_words(tcp, outstanding) || found;
+    if (found && tcp->phase == PHASE_OPEN)
+        push_more(tcp);
+    return found;
+}
+
+/* Likewise. */
 static bool look(struct soft_tcp *tcp)
 {
-    uint32_t count = 0;
+    bool found = false;
     if (tcp->phase == PHASE_OPEN)
-        count = receive(tcp);
+        found = look_open(tcp);
     else
         discard(tcp);
     if (!tcp->shared)
@@ -339,11 +450,11 @@ static bool look(struct soft_tcp *tcp)
         if (!tcp->shared)
             return true;
     }
-    if (count > 0)
+    if (found)
         tcp->shm->fruitless = 0;
     else
         grow_cold(tcp);
-    return count > 0;
+    return found;
 }
 
 bool slu_soft_shm_poll(struct soft_cq *cq)
@@ -439,7 +550,7 @@ static void end(struct soft_tcp *tcp)
             break;
         rest = count < rest ? rest - count : 0;
     }
-    if (tcp->phase != PHASE_OPEN)
+    if (tcp->phase != PHASE_OPEN || !slu_soft_shm_take_words(tcp))
         return;
     slu_soft_note_loss(tcp->qp, "the peer's process ended, or it closed the connection");
     slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
@@ -462,6 +573,7 @@ void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events)
         fail_nonsense(tcp, "no word of the socket");
     } else if (lives) {
         slu_soft_shm_heat(tcp);
+        tcp->shm->unheard = PATIENCE_MOST;
         look(tcp);
     } else {
         end(tcp);

@@ -75,7 +75,7 @@ void slu_soft_tcp_opened(struct soft_tcp *tcp)
 {
     tcp->phase = PHASE_OPEN;
     if (tcp->qp->receives.posted != 0)
-        tcp->due = true;
+        slu_soft_tcp_urgent(tcp);
     slu_soft_tcp_push(tcp);
 }
 
@@ -172,10 +172,14 @@ static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
     return slu_soft_meet_begin(qp, remote);
 }
 
+/* What is to be looked at from now on may have been cold, and there may be no credit. */
 static void push_requests(struct soft_qp *qp)
 {
-    if (!qp->tcp->blocked)
-        slu_soft_tcp_push(qp->tcp);
+    struct soft_tcp *tcp = qp->tcp;
+    if (tcp->shared)
+        slu_soft_shm_heat(tcp);
+    if (!tcp->blocked)
+        slu_soft_tcp_push(tcp);
 }
 
 static void ask_tcp(struct soft_qp *qp)
