@@ -169,8 +169,10 @@ static void hooked_store(volatile void *at, uint64_t value, size_t size)
         return;
     }
     put_store(at, &value, size);
-    if (late)
+    if (late && held.at != NULL)
         put_store(held.at, &held.value, size);
+    if (late)
+        held.at = NULL;
 }
 
 static uint64_t hooked_exchange(volatile void *at, uint64_t value, size_t size)
@@ -201,7 +203,7 @@ static void flush_one(struct thread *thread)
 /* What they do: a stream of words, in messages; the last ones only to find what is broken. */
 
 #define ENOUGH (SANITIZED ? 2 : 3)
-static const uint32_t stream[] = {1, 8, 1, 1, 1};
+static const uint32_t stream[] = {1, 8, 1, 1, 1, 1};
 static const uint32_t requests[] = {1, 1, 1};
 static const uint32_t *messages;
 static uint32_t message_count, words;
@@ -234,7 +236,7 @@ static void write_record(struct shm_writer *writer, uint32_t first, uint32_t cou
         bytes[i] = 100 + first + i;
     if (fault != EARLY_PUBLISHING)
         slu_soft_shm_put(writer, 0, bytes, count * 8);
-    slu_soft_shm_publish(writer, count * 8);
+    slu_soft_shm_publish(writer, SHM_STREAM, count * 8);
     for (uint32_t i = 0; i < count && fault == EARLY_PUBLISHING; i++)
         put_store(writer->segment->slots[0] + (at + i * 8) % RING_BYTES, &bytes[i], 8);
     slu_soft_shm_fence();
@@ -326,6 +328,7 @@ static void take_record(struct shm_reader *reader, const struct shm_record *reco
     read_words(&before, record);
     if (fault != EARLY_TAKING)
         slu_soft_shm_take(reader, record);
+    slu_soft_shm_give(reader);
 }
 
 /* What is done, and that there is one receive more. */
@@ -395,6 +398,7 @@ static void begin_run(void)
     memset(writers, 0, sizeof writers);
     memset(readers, 0, sizeof readers);
     received = 0;
+    held.at = NULL;
     for (uint32_t i = 0; i < THREADS; i++) {
         struct thread *thread = &threads[i];
         uint8_t *stack = thread->stack;

@@ -28,6 +28,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/shm_ring.c \
 	%D%/shm_ring.h \
 	%D%/shm_segment.c \
+	%D%/shm_small.c \
 	%D%/soft.h \
 	%D%/stand.c \
 	%D%/tcp.h \

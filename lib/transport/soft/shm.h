@@ -24,6 +24,7 @@ struct soft_shm {
     unsigned published;   /* SHM_ARMED_*: since somebody looked whether the peer sleeps */
     uint32_t done;        /* of our requests, by the peer's words */
     uint32_t patience;    /* looks that pass without one at these */
+    uint32_t since;       /* looks since these told something; 0: they were not the last to */
     uint32_t unheard;     /* looks since the last of those */
     bool fresh;           /* something came, and nobody has looked at the clock since */
     uint32_t fruitless;   /* looks, since something came */
@@ -49,10 +50,20 @@ void slu_soft_shm_part(struct soft_tcp *tcp);
 /* As sendmsg(2): how many bytes went out, or a negative errno. */
 ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, uint32_t count);
 void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events);
+/* The peer has broken the protocol. */
+void slu_soft_shm_nonsense(struct soft_tcp *tcp, const char *what);
 /* What the peer is owed is told in words. */
 void slu_soft_shm_say_words(struct soft_tcp *tcp);
 /* Takes what the peer's words say; false: the queue pair has failed. */
 bool slu_soft_shm_take_words(struct soft_tcp *tcp);
+
+/* shm_small.c */
+/* As slu_soft_tcp_push(), and requests that can go at once without a frame. */
+void slu_soft_shm_push(struct soft_tcp *tcp);
+/* A record of a kind that is not the stream; false: the queue pair has failed. */
+bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *record);
+
+/* wire_shm.c again */
 /* It is looked at by polls from now on. */
 void slu_soft_shm_heat(struct soft_tcp *tcp);
 void slu_soft_shm_leave_hot(struct soft_tcp *tcp);

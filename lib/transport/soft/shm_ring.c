@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records in a ring of slots. The word of a record is written last, with release, and
- * the one behind it is cleared before: a reader that finds a word that is not zero finds
- * all of its record, and nothing of an earlier lap.
+ * Records in a ring of slots. The word of a record is written last, with release, and says
+ * its position: a reader that finds it finds all of its record. What stands where the next
+ * one will be is the word of a record one lap before, or is cleared before; so bytes of a
+ * record are never taken for a word.
  */
 #include "transport/soft/shm_ring.h"
 
 #include <string.h>
 
-/* The word: position + 1, bulk, generation, length. */
+/* The word: position + 1, bulk, generation or kind, length. */
 #define BULK (UINT64_C(1) << 31)
 #define GENERATION_SHIFT 20
 #define LENGTH_MASK ((UINT32_C(1) << GENERATION_SHIFT) - 1)
 
 #define RING_BYTES (SHM_SLOTS * SHM_LINE)
+/* The writer is not told of every slot, each time for the price of a line. */
+#define GIVEN_TOGETHER (SHM_SLOTS / 4)
+
+_Static_assert(SHM_SLOTS <= 64, "a bit for each");
 
 /*
  * Two ends in one process map the same memory at two places, which ThreadSanitizer takes
@@ -106,20 +111,32 @@ void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *by
         memcpy(ring, (const uint8_t *)bytes + first, length - first);
 }
 
+/* The first of them has a word, which tells itself from the next lap's. */
+static void note_covered(struct shm_writer *writer, uint32_t index, uint32_t slots)
+{
+    writer->covered &= ~(UINT64_C(1) << index);
+    for (; slots > 1; slots--) {
+        index = next_index(index, 1);
+        writer->covered |= UINT64_C(1) << index;
+    }
+}
+
 static void publish(struct shm_writer *writer, uint32_t slots, uint32_t low)
 {
     uint64_t word = (uint64_t)(writer->written + 1) << 32 | low;
     uint32_t index = writer->index;
+    note_covered(writer, index, slots);
     writer->index = next_index(index, slots);
     writer->written += slots;
     tell();
-    atomic_store_explicit(head_at(writer->segment, writer->index), 0, memory_order_relaxed);
+    if ((writer->covered >> writer->index & 1) != 0)
+        atomic_store_explicit(head_at(writer->segment, writer->index), 0, memory_order_relaxed);
     atomic_store_explicit(head_at(writer->segment, index), word, memory_order_release);
 }
 
-void slu_soft_shm_publish(struct shm_writer *writer, uint32_t length)
+void slu_soft_shm_publish(struct shm_writer *writer, enum shm_kind kind, uint32_t length)
 {
-    publish(writer, slots_for(length), length);
+    publish(writer, slots_for(length), (uint32_t)kind << GENERATION_SHIFT | length);
 }
 
 void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_t length)
@@ -168,16 +185,17 @@ int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record
 {
     uint64_t word =
         atomic_load_explicit(head_at(reader->segment, reader->index), memory_order_acquire);
-    if (word == 0)
+    uint32_t position = (uint32_t)(word >> 32);
+    if (word == 0 || position == reader->taken + 1 - SHM_SLOTS)
         return 0;
     hear();
     record->length = (uint32_t)word & LENGTH_MASK;
     record->bulk = (word & BULK) != 0;
     record->generation = (uint32_t)(word >> GENERATION_SHIFT) % SHM_GENERATIONS;
-    if ((uint32_t)(word >> 32) != reader->taken + 1 || record->length == 0 ||
+    if (position != reader->taken + 1 || record->length == 0 ||
         record->length > (record->bulk ? SHM_BULK_BYTES : SHM_MOST) ||
         (record->bulk ? reader->bulk == NULL || record->generation != reader->bulk_generation
-                      : record->generation != 0))
+                      : record->generation >= SHM_KINDS))
         return -1;
     return 1;
 }
@@ -198,14 +216,24 @@ const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct 
 void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *record)
 {
     uint32_t slots = record->bulk ? 1 : slots_for(record->length);
-    tell();
+    reader->index = next_index(reader->index, slots);
+    reader->taken += slots;
     if (record->bulk) {
+        tell();
         reader->bulk_taken += record->length;
         atomic_store_explicit(&reader->segment->bulk_taken, reader->bulk_taken,
                               memory_order_release);
     }
-    reader->index = next_index(reader->index, slots);
-    reader->taken += slots;
+    if (record->bulk || reader->taken - reader->given >= GIVEN_TOGETHER)
+        slu_soft_shm_give(reader);
+}
+
+void slu_soft_shm_give(struct shm_reader *reader)
+{
+    if (reader->given == reader->taken)
+        return;
+    tell();
+    reader->given = reader->taken;
     atomic_store_explicit(&reader->segment->taken, reader->taken, memory_order_release);
 }
 

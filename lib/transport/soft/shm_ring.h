@@ -45,6 +45,7 @@ _Static_assert(sizeof(struct shm_segment) == SHM_SEGMENT_BYTES, "no padding");
 
 struct shm_writer {
     struct shm_segment *segment; /* the peer made it */
+    uint64_t covered;            /* slots that had bytes of a record last, and not its word */
     uint32_t written;            /* slots, ever */
     uint32_t index;              /* of the next of them */
     uint32_t taken;              /* as far as we have looked */
@@ -58,6 +59,7 @@ struct shm_writer {
 struct shm_reader {
     struct shm_segment *segment; /* ours */
     uint32_t taken;
+    uint32_t given; /* of these, as the writer has been told */
     uint32_t index;
     const uint8_t *bulk; /* the peer made it; NULL: there is none */
     uint32_t bulk_generation;
@@ -65,11 +67,19 @@ struct shm_reader {
     uint64_t words; /* as we have told them */
 };
 
+/* What a record of slots has. */
+enum shm_kind {
+    SHM_STREAM,    /* bytes of the stream of frames */
+    SHM_SEND,      /* a whole small message: see shm_small.c */
+    SHM_IMMEDIATE, /* and immediate data */
+    SHM_KINDS
+};
+
 /* A record as the reader finds it. */
 struct shm_record {
     uint32_t length; /* of its bytes; at least 1 */
     bool bulk;
-    uint32_t generation; /* of the bulk */
+    uint32_t generation; /* of the bulk; or else enum shm_kind */
 };
 
 /* Bytes that a record of slots may have now. -1: the peer has written nonsense. */
@@ -79,7 +89,7 @@ int slu_soft_shm_bulk_room(struct shm_writer *writer);
 /* Bytes of the record to come; there is room. */
 void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *bytes,
                       uint32_t length);
-void slu_soft_shm_publish(struct shm_writer *writer, uint32_t length);
+void slu_soft_shm_publish(struct shm_writer *writer, enum shm_kind kind, uint32_t length);
 /* Copies to the bulk and publishes; there is room for both. */
 void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_t length);
 /* Between publishing, of records or words, and asking whether the peer must be woken for it. */
@@ -94,8 +104,10 @@ int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record
 /* The longest piece in one place of a record's bytes from an offset on. */
 const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct shm_record *record,
                                   uint32_t offset, uint32_t *length);
-/* The writer may use its place again. */
+/* The writer may use its place again, which it is told at the latest by the next. */
 void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *record);
+/* At the end of a turn, before whoever waits for room is asked for. */
+void slu_soft_shm_give(struct shm_reader *reader);
 /* Must the writer be woken? It is told once. To be called at each look, in vain or not. */
 bool slu_soft_shm_wakes_writer(struct shm_reader *reader);
 

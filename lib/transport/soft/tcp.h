@@ -156,6 +156,10 @@ bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame);
  */
 bool slu_soft_tcp_accept_done(struct soft_tcp *tcp, uint32_t done);
 bool slu_soft_tcp_accept_credit(struct soft_tcp *tcp, uint32_t credit);
+/* A send of the peer of such a length is here, and may go to the oldest receive. */
+bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length);
+/* It is there. */
+void slu_soft_tcp_received(struct soft_tcp *tcp, uint64_t length, bool immediate, uint32_t value);
 bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length);
 bool slu_soft_tcp_finish(struct soft_tcp *tcp);
 /* The memory for the payload that is coming in is not mapped any more. */

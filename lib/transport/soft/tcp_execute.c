@@ -140,23 +140,28 @@ static bool has_receive(const struct soft_qp *qp)
     return qp->receives.done != qp->receives.posted;
 }
 
-static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
+bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length)
 {
     struct soft_qp *qp = tcp->qp;
     uint32_t own;
     if (!has_receive(qp))
         return reject(tcp, "a send without a receive");
     slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
-    uint32_t status = slu_soft_match(qp, frame->length, &own);
+    uint32_t status = slu_soft_match(qp, length, &own);
     const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
-    if (frame->length > SOFT_WHOLE_BYTES)
-        tcp->in.lasts = slu_soft_is_allocated(qp, receive->sges, receive->sge_count);
+    tcp->in.lasts = length > SOFT_WHOLE_BYTES &&
+                    slu_soft_is_allocated(qp, receive->sges, receive->sge_count);
     slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
     if (status == SLUICE_STATUS_SUCCESS)
         return true;
     slu_soft_complete_receive(qp, own, 0, 0, 0);
-    slu_soft_tcp_refuse(tcp, frame->seq, status);
+    slu_soft_tcp_refuse(tcp, seq, status);
     return false;
+}
+
+static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    return slu_soft_tcp_match(tcp, frame->seq, frame->length);
 }
 
 /* Is the peer allowed what it asks for? */
@@ -267,6 +272,13 @@ static bool finish_message(struct soft_tcp *tcp, const struct tcp_frame *frame, 
     if (has_receive(tcp->qp))
         tcp->qp->wire->receives(tcp->qp);
     return true;
+}
+
+void slu_soft_tcp_received(struct soft_tcp *tcp, uint64_t length, bool immediate, uint32_t value)
+{
+    tcp->executed++;
+    slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, length,
+                              immediate ? SLUICE_IMMEDIATE : 0, value);
 }
 
 static bool finish_send(struct soft_tcp *tcp, const struct tcp_frame *frame)

@@ -246,7 +246,7 @@ static int send_record(struct soft_tcp *tcp, struct pieces *pieces)
     uint32_t length = fill_record(tcp, pieces, (uint32_t)room);
     if (length == 0)
         return send_bulk(tcp, pieces);
-    slu_soft_shm_publish(&tcp->shm->writer, length);
+    slu_soft_shm_publish(&tcp->shm->writer, SHM_STREAM, length);
     return (int)length;
 }
 
@@ -272,7 +272,7 @@ ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, 
 
 /* Receiving. */
 
-static void fail_nonsense(struct soft_tcp *tcp, const char *what)
+void slu_soft_shm_nonsense(struct soft_tcp *tcp, const char *what)
 {
     slu_log(SLUICE_LOG_WARN, "queue pair %u: the peer broke the protocol: %s", tcp->qp->qpn, what);
     slu_soft_tcp_lose(tcp, SLUICE_STATUS_BAD_RESP_ERR);
@@ -312,6 +312,12 @@ static bool consume(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t length)
 
 static bool consume_record(struct soft_tcp *tcp, const struct shm_record *record)
 {
+    if (!record->bulk && record->generation != SHM_STREAM) {
+        if (!slu_soft_shm_receive_small(tcp, record))
+            return false;
+        slu_soft_shm_take(&tcp->shm->reader, record);
+        return true;
+    }
     for (uint32_t offset = 0, piece; offset < record->length; offset += piece) {
         const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
         if (!consume(tcp, bytes, piece))
@@ -334,11 +340,12 @@ static uint32_t receive(struct soft_tcp *tcp)
             return count;
     }
     if (found < 0) {
-        fail_nonsense(tcp, "no record of the ring");
+        slu_soft_shm_nonsense(tcp, "no record of the ring");
         return count;
     }
     if (count == 0)
         return 0;
+    slu_soft_shm_give(&shm->reader);
     shm->fresh = true;
     tcp->moved |= SLU_MOVED_IN;
     return count;
@@ -354,7 +361,7 @@ bool slu_soft_shm_take_words(struct soft_tcp *tcp)
         uint32_t done = (uint32_t)shm->writer.words;
         uint32_t credit = (uint32_t)(shm->writer.words >> 32);
         if ((int32_t)(done - shm->done) < 0 || (int32_t)(credit - before) < 0) {
-            fail_nonsense(tcp, "its words take back what they told");
+            slu_soft_shm_nonsense(tcp, "its words take back what they told");
             return false;
         }
         shm->done = done;
@@ -368,25 +375,33 @@ bool slu_soft_shm_take_words(struct soft_tcp *tcp)
 
 /*
  * Who waits for an answer hears with it that its request is done, and a look at the words
- * would only take their line from the peer. So while it goes on like that they are looked
- * at now and then. Returns whether there was something; the queue pair may have failed.
+ * would only take their line from the peer, which is about to write the answer. So while
+ * answers come, or come soon after such words, these are looked at now and then.
  */
-static bool look_at_words(struct soft_tcp *tcp, uint32_t outstanding)
+static void judge_patience(struct soft_shm *shm, bool answered)
+{
+    if (answered) {
+        if (shm->patience < PATIENCE_MOST)
+            shm->patience = 2 * shm->patience + 1;
+        shm->since = 0;
+    } else if (shm->since != 0 && ++shm->since > PATIENCE_MOST) {
+        shm->patience = shm->since = 0;
+    }
+}
+
+/* Returns whether there was something; the queue pair may have failed. */
+static bool look_at_words(struct soft_tcp *tcp, bool received, uint32_t outstanding)
 {
     struct soft_shm *shm = tcp->shm;
     uint32_t left = tcp->qp->sends.posted - tcp->qp->sends.done;
     uint32_t credits = tcp->credits;
-    if (left == 0) {
-        if (outstanding > 0 && shm->patience < PATIENCE_MOST)
-            shm->patience = 2 * shm->patience + 1;
-        return false;
-    }
-    if (++shm->unheard <= shm->patience)
+    judge_patience(shm, received && (shm->since != 0 || left < outstanding));
+    if (left == 0 || ++shm->unheard <= shm->patience)
         return false;
     if (slu_soft_shm_take_words(tcp) && tcp->qp->sends.posted - tcp->qp->sends.done == left &&
         tcp->credits == credits)
         return false;
-    shm->patience = 0;
+    shm->since = 1;
     return true;
 }
 
@@ -395,7 +410,7 @@ static void push_more(struct soft_tcp *tcp)
 {
     if (!tcp->blocked &&
         (tcp->echo || tcp->reply_head != tcp->reply_tail || tcp->qp->sent != tcp->qp->sends.posted))
-        slu_soft_tcp_push(tcp);
+        slu_soft_shm_push(tcp);
 }
 
 /* While it is closing nothing of the peer's matters, but that it may close as well. */
@@ -407,17 +422,18 @@ static void discard(struct soft_tcp *tcp)
             break;
         slu_soft_shm_take(&tcp->shm->reader, &record);
     }
+    slu_soft_shm_give(&tcp->shm->reader);
 }
 
 static void grow_cold(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
-    uint32_t most = FRUITLESS_LOOKS / slu_soft_cq_of(tcp->qp)->hot_count;
+    uint64_t looks = (uint64_t)(shm->fruitless + 1) * slu_soft_cq_of(tcp->qp)->hot_count;
     if (++shm->fruitless == STALE_LOOKS && shm->fresh) {
         tcp->heard = slu_now();
         shm->fresh = false;
     }
-    if (shm->fruitless >= (most > FRUITLESS_LEAST ? most : FRUITLESS_LEAST) && !chill(tcp))
+    if (shm->fruitless >= FRUITLESS_LEAST && looks >= FRUITLESS_LOOKS && !chill(tcp))
         shm->fruitless = 0;
 }
 
@@ -427,7 +443,7 @@ static bool look_open(struct soft_tcp *tcp)
     uint32_t outstanding = tcp->qp->sends.posted - tcp->qp->sends.done;
     bool found = receive(tcp) > 0;
     if (tcp->phase == PHASE_OPEN)
-        found = look_at_words(tcp, outstanding) || found;
+        found = look_at_words(tcp, found, outstanding) || found;
     if (found && tcp->phase == PHASE_OPEN)
         push_more(tcp);
     return found;
@@ -570,7 +586,7 @@ void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events)
         return;
     }
     if (!sound) {
-        fail_nonsense(tcp, "no word of the socket");
+        slu_soft_shm_nonsense(tcp, "no word of the socket");
     } else if (lives) {
         slu_soft_shm_heat(tcp);
         tcp->shm->unheard = PATIENCE_MOST;

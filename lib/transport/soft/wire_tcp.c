@@ -178,7 +178,11 @@ static void push_requests(struct soft_qp *qp)
     struct soft_tcp *tcp = qp->tcp;
     if (tcp->shared)
         slu_soft_shm_heat(tcp);
-    if (!tcp->blocked)
+    if (tcp->blocked)
+        return;
+    if (tcp->shared)
+        slu_soft_shm_push(tcp);
+    else
         slu_soft_tcp_push(tcp);
 }
 

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small messages through shared memory: a record of its own for each, which goes from the
+ * sender's memory to the slot and from there to the posted receive, and no frame. What
+ * cannot go like this now, and all that is not a small send, are frames.
+ *
+ * A record: the words of its sender, as they are told in the segment; immediate data, in 8
+ * bytes, if the record is of that kind; the bytes of the message. It has the number of the
+ * next request, like every request in the stream before and behind it.
+ */
+#include "transport/soft/shm.h"
+
+#include <string.h>
+
+#define HEADER_MOST 16
+
+/* Sending. */
+
+static bool is_small(const struct soft_wqe *wqe)
+{
+    return wqe->opcode == SLUICE_OP_SEND && wqe->length <= SOFT_WHOLE_BYTES &&
+           (wqe->flags & SLUICE_FENCE) == 0 && wqe->state != SOFT_WQE_DONE;
+}
+
+/* What is not allowed is found faulty elsewhere. */
+static bool may_read(const struct soft_qp *qp, struct soft_wqe *wqe)
+{
+    if (!wqe->checked) {
+        slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
+        wqe->checked =
+            slu_soft_check_local(qp, wqe->sges, wqe->sge_count, 0) == SLUICE_STATUS_SUCCESS;
+        slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
+    }
+    return wqe->checked;
+}
+
+/* Credit may be in the words, where nobody has looked yet. */
+static bool has_credit(struct soft_tcp *tcp)
+{
+    return tcp->consumed != tcp->credits ||
+           (slu_soft_shm_take_words(tcp) && tcp->consumed != tcp->credits);
+}
+
+static void put_message(struct soft_tcp *tcp, const struct soft_wqe *wqe)
+{
+    struct shm_writer *writer = &tcp->shm->writer;
+    bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
+    uint64_t header[2] = {slu_soft_shm_words(tcp->acked_out, tcp->credit_out), wqe->immediate};
+    uint32_t length = immediate ? 16 : 8;
+    slu_soft_shm_put(writer, 0, header, length);
+    for (uint32_t i = 0; i < wqe->sge_count; i++) {
+        uint32_t piece = wqe->sges[i].length;
+        if (piece > 0)
+            slu_soft_shm_put(writer, length, (const void *)(uintptr_t)wqe->sges[i].addr, piece);
+        length += piece;
+    }
+    slu_soft_shm_publish(writer, immediate ? SHM_IMMEDIATE : SHM_SEND, length);
+}
+
+/* Nothing is to go before a request, and no frame is cut. */
+static bool is_clear(const struct soft_tcp *tcp)
+{
+    return tcp->phase == PHASE_OPEN && !tcp->blocked && tcp->out.part == TCP_PART_NONE &&
+           tcp->reply_head == tcp->reply_tail && !tcp->probe && !tcp->echo && !tcp->nak;
+}
+
+/* The next request. False: not like this, or not now. */
+static bool send_next(struct soft_tcp *tcp)
+{
+    struct soft_qp *qp = tcp->qp;
+    struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sent);
+    if (!is_small(wqe) || !has_credit(tcp) || !may_read(qp, wqe) ||
+        slu_soft_shm_room(&tcp->shm->writer) < (int)(HEADER_MOST + wqe->length))
+        return false;
+    /* It says all that is owed. */
+    tcp->acked_out = tcp->executed;
+    tcp->credit_out = qp->receives.posted;
+    slu_soft_tcp_settled(tcp);
+    put_message(tcp, wqe);
+    qp->sent++;
+    tcp->consumed++;
+    return true;
+}
+
+void slu_soft_shm_push(struct soft_tcp *tcp)
+{
+    struct soft_qp *qp = tcp->qp;
+    uint32_t before = qp->sent;
+    if (is_clear(tcp))
+        while (qp->sent != qp->sends.posted && send_next(tcp))
+            ;
+    if (qp->sent != before) {
+        tcp->moved |= SLU_MOVED_OUT;
+        tcp->shm->published |= SHM_ARMED_RECORDS;
+        slu_soft_tcp_unsettled(tcp);
+        if (qp->sent == qp->sends.posted)
+            return;
+    }
+    slu_soft_tcp_push(tcp);
+}
+
+/* Receiving. */
+
+static void copy_record(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset)
+{
+    const struct soft_qp *qp = tcp->qp;
+    const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
+    struct soft_cursor to = slu_soft_cursor(receive->sges, receive->sge_count, 0);
+    for (uint32_t piece; offset < record->length; offset += piece) {
+        const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
+        slu_soft_scatter(&to, bytes, piece);
+    }
+}
+
+bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *record)
+{
+    uint32_t offset = record->generation == SHM_IMMEDIATE ? 16 : 8;
+    uint64_t header[2] = {0, 0};
+    uint32_t piece;
+    if (record->length < offset || record->length - offset > SOFT_WHOLE_BYTES || tcp->in.active ||
+        tcp->carry_length != 0) {
+        slu_soft_shm_nonsense(tcp, "no small message");
+        return false;
+    }
+    /* They are in one slot. */
+    memcpy(header, slu_soft_shm_piece(&tcp->shm->reader, record, 0, &piece), offset);
+    if (header[1] > UINT32_MAX) {
+        slu_soft_shm_nonsense(tcp, "more immediate data than there can be");
+        return false;
+    }
+    if (!slu_soft_tcp_accept_done(tcp, (uint32_t)header[0]) ||
+        !slu_soft_tcp_accept_credit(tcp, (uint32_t)(header[0] >> 32)) ||
+        !slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
+        return false;
+    copy_record(tcp, record, offset);
+    slu_soft_tcp_received(tcp, record->length - offset, offset == 16, (uint32_t)header[1]);
+    slu_soft_tcp_urgent(tcp);
+    return true;
+}
