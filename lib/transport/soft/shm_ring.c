@@ -139,6 +139,16 @@ void slu_soft_shm_publish(struct shm_writer *writer, enum shm_kind kind, uint32_
     publish(writer, slots_for(length), (uint32_t)kind << GENERATION_SHIFT | length);
 }
 
+void slu_soft_shm_prepare(const struct shm_writer *writer)
+{
+#if defined(__x86_64__)
+    const uint8_t *slot = writer->segment->slots[next_index(writer->index, 1)];
+    __asm__ volatile("prefetchw %0" : : "m"(*slot));
+#else
+    (void)writer;
+#endif
+}
+
 void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_t length)
 {
     uint32_t at = writer->bulk_written % SHM_BULK_BYTES;

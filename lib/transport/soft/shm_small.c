@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define HEADER_MOST 16
+/* From so many on that are not done it is a stream of them. */
+#define STREAM_LEAST 4
 
 /* Sending. */
 
@@ -93,6 +95,8 @@ void slu_soft_shm_push(struct soft_tcp *tcp)
         tcp->moved |= SLU_MOVED_OUT;
         tcp->shm->published |= SHM_ARMED_RECORDS;
         slu_soft_tcp_unsettled(tcp);
+        if (qp->sent - qp->sends.done >= STREAM_LEAST)
+            slu_soft_shm_prepare(&tcp->shm->writer);
         if (qp->sent == qp->sends.posted)
             return;
     }
