@@ -117,7 +117,51 @@ static int work(struct end *end, const struct rank *rank, uint64_t *state, int64
 
 /* Nonsense. */
 
-enum nonsense { ANY_BYTE, ANY_WORD, FIRST_WORDS, ONE_BIT, ALL_ZERO, ALL_ONES, KINDS };
+enum nonsense {
+    ANY_BYTE,
+    ANY_WORD,
+    FIRST_WORDS,
+    ONE_BIT,
+    ALL_ZERO,
+    ALL_ONES,
+    ALMOST_RECORDS,
+    ALMOST_WORDS,
+    KINDS
+};
+
+/* A segment: what its reader has taken, what it says of the writer's requests, and slots. */
+#define SEGMENT 4096
+#define WORDS 16
+#define SLOTS 192
+#define SLOT_COUNT 61
+
+/* Where the next record is expected: of any kind, and of a length that it may have. */
+static void forge_record(uint8_t *segment, uint64_t *state)
+{
+    uint32_t taken;
+    uint64_t record[8];
+
+    memcpy(&taken, segment, sizeof taken);
+    for (uint32_t i = 1; i < 8; i++)
+        record[i] = draw(state) % 3 == 0 ? draw(state) : 0xfefefefefefefefe;
+    record[1] = (uint64_t)(draw(state) % 8) << 32 | draw(state) % 8;
+    record[2] = draw(state) % 4 == 0 ? UINT64_MAX : draw(state);
+    record[0] = (uint64_t)(taken + 1) << 32 | (draw(state) % 4) << 20 |
+                draw(state) % (draw(state) % 2 == 0 ? 40 : 2200);
+    segment += SLOTS + (size_t)(taken % SLOT_COUNT) * 64;
+    memcpy(segment + 8, &record[1], sizeof record - 8);
+    atomic_store((_Atomic uint64_t *)(void *)segment, record[0]);
+}
+
+/* A few more or fewer done, or receives posted, than there are. */
+static void forge_words(uint8_t *segment, uint64_t *state)
+{
+    uint32_t words[2];
+
+    memcpy(words, segment + WORDS, sizeof words);
+    words[draw(state) % 2] += draw(state) % 5 - 2;
+    memcpy(segment + WORDS, words, sizeof words);
+}
 
 static void scribble_once(const struct shared_map *map, enum nonsense kind, uint64_t *state)
 {
@@ -139,6 +183,14 @@ static void scribble_once(const struct shared_map *map, enum nonsense kind, uint
         break;
     case ALL_ZERO:
         memset(map->bytes, 0, map->length);
+        break;
+    case ALMOST_RECORDS:
+        if (map->length == SEGMENT)
+            forge_record(map->bytes, state);
+        break;
+    case ALMOST_WORDS:
+        if (map->length == SEGMENT)
+            forge_words(map->bytes, state);
         break;
     default:
         memset(map->bytes, 0xff, map->length);
