@@ -84,6 +84,11 @@ int slu_soft_shm_room(struct shm_writer *writer)
     return room < SHM_MOST ? room : SHM_MOST;
 }
 
+bool slu_soft_shm_fits(struct shm_writer *writer, uint32_t length)
+{
+    return (int)slots_for(length) <= free_slots(writer) || slu_soft_shm_room(writer) >= (int)length;
+}
+
 int slu_soft_shm_bulk_room(struct shm_writer *writer)
 {
     if (writer->bulk == NULL ||

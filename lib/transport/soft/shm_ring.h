@@ -84,7 +84,9 @@ struct shm_record {
 
 /* Bytes that a record of slots may have now. -1: the peer has written nonsense. */
 int slu_soft_shm_room(struct shm_writer *writer);
-/* Likewise of bulk; 0 as well if there is none that the reader has. */
+/* Is there room for so many, at most SHM_MOST? Looks at what the reader says only if need be. */
+bool slu_soft_shm_fits(struct shm_writer *writer, uint32_t length);
+/* As the first, of bulk; 0 as well if there is none that the reader has. */
 int slu_soft_shm_bulk_room(struct shm_writer *writer);
 /* Bytes of the record to come; there is room. */
 void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *bytes,

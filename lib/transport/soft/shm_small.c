@@ -72,7 +72,7 @@ static bool send_next(struct soft_tcp *tcp)
     struct soft_qp *qp = tcp->qp;
     struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sent);
     if (!is_small(wqe) || !has_credit(tcp) || !may_read(qp, wqe) ||
-        slu_soft_shm_room(&tcp->shm->writer) < (int)(HEADER_MOST + wqe->length))
+        !slu_soft_shm_fits(&tcp->shm->writer, HEADER_MOST + (uint32_t)wqe->length))
         return false;
     /* It says all that is owed. */
     tcp->acked_out = tcp->executed;

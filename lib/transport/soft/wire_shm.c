@@ -462,7 +462,8 @@ static bool look(struct soft_tcp *tcp)
     if (slu_soft_shm_wakes_writer(&tcp->shm->reader))
         ring_bell(tcp);
     if (tcp->blocked && slu_soft_shm_has_room(&tcp->shm->writer, tcp->shm->bulk_wanted)) {
-        slu_soft_tcp_push(tcp);
+        tcp->blocked = false;
+        slu_soft_shm_push(tcp);
         if (!tcp->shared)
             return true;
     }
