@@ -26,6 +26,7 @@ struct soft_shm {
     uint32_t patience;    /* looks that pass without one at these */
     uint32_t since;       /* looks since these told something; 0: they were not the last to */
     uint32_t unheard;     /* looks since the last of those */
+    int64_t passed;       /* when some of these had passed */
     bool fresh;           /* something came, and nobody has looked at the clock since */
     uint32_t fruitless;   /* looks, since something came */
 };

@@ -91,7 +91,7 @@ void slu_soft_shm_push(struct soft_tcp *tcp)
     if (is_clear(tcp))
         while (qp->sent != qp->sends.posted && send_next(tcp))
             ;
-    if (qp->sent != before) {
+    if (qp->sent != before && tcp->shared) {
         tcp->moved |= SLU_MOVED_OUT;
         tcp->shm->published |= SHM_ARMED_RECORDS;
         slu_soft_tcp_unsettled(tcp);

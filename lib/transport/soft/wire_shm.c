@@ -26,6 +26,9 @@ enum shm_word {
 #define STALE_LOOKS 32
 /* The most looks in a row that pass by the peer's words. */
 #define PATIENCE_MOST 63
+/* If so many take longer, the next one does not. */
+#define PASSED_LOOKS 8
+#define PASSED_TIME SLUICE_US(10)
 /* Rounds of somebody who leaves and finds that more has come. */
 #define LEAVE_ROUNDS 2
 
@@ -389,6 +392,18 @@ static void judge_patience(struct soft_shm *shm, bool answered)
     }
 }
 
+/* But not for long: of a program that polls now and then a few looks are. */
+static bool passes_by_words(struct soft_shm *shm)
+{
+    if (++shm->unheard > shm->patience)
+        return false;
+    if (shm->unheard % PASSED_LOOKS != 0)
+        return true;
+    int64_t before = shm->passed;
+    shm->passed = slu_now();
+    return shm->passed - before < PASSED_TIME;
+}
+
 /* Returns whether there was something; the queue pair may have failed. */
 static bool look_at_words(struct soft_tcp *tcp, bool received, uint32_t outstanding)
 {
@@ -396,7 +411,7 @@ static bool look_at_words(struct soft_tcp *tcp, bool received, uint32_t outstand
     uint32_t left = tcp->qp->sends.posted - tcp->qp->sends.done;
     uint32_t credits = tcp->credits;
     judge_patience(shm, received && (shm->since != 0 || left < outstanding));
-    if (left == 0 || ++shm->unheard <= shm->patience)
+    if (left == 0 || passes_by_words(shm))
         return false;
     if (slu_soft_shm_take_words(tcp) && tcp->qp->sends.posted - tcp->qp->sends.done == left &&
         tcp->credits == credits)
@@ -442,6 +457,9 @@ static bool look_open(struct soft_tcp *tcp)
 {
     uint32_t outstanding = tcp->qp->sends.posted - tcp->qp->sends.done;
     bool found = receive(tcp) > 0;
+    /* The words may have told of a read whose reply is here only now: they tell it once. */
+    if (found && tcp->phase == PHASE_OPEN)
+        slu_soft_tcp_accept_done(tcp, tcp->shm->done);
     if (tcp->phase == PHASE_OPEN)
         found = look_at_words(tcp, found, outstanding) || found;
     if (found && tcp->phase == PHASE_OPEN)
