@@ -29,6 +29,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/shm_ring.h \
 	%D%/shm_segment.c \
 	%D%/shm_small.c \
+	%D%/shm_words.c \
 	%D%/soft.h \
 	%D%/stand.c \
 	%D%/tcp.h \

@@ -53,10 +53,6 @@ ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, 
 void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events);
 /* The peer has broken the protocol. */
 void slu_soft_shm_nonsense(struct soft_tcp *tcp, const char *what);
-/* What the peer is owed is told in words. */
-void slu_soft_shm_say_words(struct soft_tcp *tcp);
-/* Takes what the peer's words say; false: the queue pair has failed. */
-bool slu_soft_shm_take_words(struct soft_tcp *tcp);
 
 /* shm_small.c */
 /* As slu_soft_tcp_push(), and requests that can go at once without a frame. */
@@ -64,7 +60,22 @@ void slu_soft_shm_push(struct soft_tcp *tcp);
 /* A record of a kind that is not the stream; false: the queue pair has failed. */
 bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *record);
 
+/* shm_words.c */
+/* The most looks in a row that pass by the peer's words. */
+#define SHM_PATIENCE_MOST 63
+/* What the peer is owed is told in words. */
+void slu_soft_shm_say_words(struct soft_tcp *tcp);
+/* Takes what the peer's words say; false: the queue pair has failed. */
+bool slu_soft_shm_take_words(struct soft_tcp *tcp);
+/*
+ * Likewise, if it is time for it, after a look at the records, before which so many requests
+ * were outstanding. Whether there was something; the queue pair may have failed.
+ */
+bool slu_soft_shm_look_at_words(struct soft_tcp *tcp, bool received, uint32_t outstanding);
+
 /* wire_shm.c again */
+/* The peer sleeps, and waits for something that is there. */
+void slu_soft_shm_ring_bell(struct soft_tcp *tcp);
 /* It is looked at by polls from now on. */
 void slu_soft_shm_heat(struct soft_tcp *tcp);
 void slu_soft_shm_leave_hot(struct soft_tcp *tcp);

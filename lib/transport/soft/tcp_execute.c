@@ -149,8 +149,8 @@ bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length)
     slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
     uint32_t status = slu_soft_match(qp, length, &own);
     const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
-    tcp->in.lasts = length > SOFT_WHOLE_BYTES &&
-                    slu_soft_is_allocated(qp, receive->sges, receive->sge_count);
+    tcp->in.lasts =
+        length > SOFT_WHOLE_BYTES && slu_soft_is_allocated(qp, receive->sges, receive->sge_count);
     slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
     if (status == SLUICE_STATUS_SUCCESS)
         return true;

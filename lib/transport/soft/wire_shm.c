@@ -24,11 +24,6 @@ enum shm_word {
 #define FRUITLESS_LEAST 64
 /* So many looks in vain, and the clock says when it was heard. */
 #define STALE_LOOKS 32
-/* The most looks in a row that pass by the peer's words. */
-#define PATIENCE_MOST 63
-/* If so many take longer, the next one does not. */
-#define PASSED_LOOKS 8
-#define PASSED_TIME SLUICE_US(10)
 /* Rounds of somebody who leaves and finds that more has come. */
 #define LEAVE_ROUNDS 2
 
@@ -61,7 +56,7 @@ void slu_soft_shm_heat(struct soft_tcp *tcp)
 }
 
 /* A byte that does not fit wakes nobody: there are others before it. */
-static void ring_bell(struct soft_tcp *tcp)
+void slu_soft_shm_ring_bell(struct soft_tcp *tcp)
 {
     static const uint8_t bell = WORD_BELL;
     slu_soft_shm_tell(tcp->fd, &bell, 1, -1);
@@ -81,9 +76,9 @@ static bool chill(struct soft_tcp *tcp)
     bool bell;
     bool dozes = slu_soft_shm_doze(&shm->reader, &shm->writer, &wants, &bell);
     if (bell)
-        ring_bell(tcp);
+        slu_soft_shm_ring_bell(tcp);
     if (!dozes) {
-        shm->unheard = PATIENCE_MOST;
+        shm->unheard = SHM_PATIENCE_MOST;
         return false;
     }
     if (shm->fresh)
@@ -93,41 +88,12 @@ static bool chill(struct soft_tcp *tcp)
     return true;
 }
 
-/* Settling. */
-
-void slu_soft_shm_say_words(struct soft_tcp *tcp)
-{
-    struct soft_shm *shm = tcp->shm;
-    if (!tcp->due)
-        return;
-    tcp->acked_out = slu_soft_tcp_complete(tcp);
-    tcp->credit_out = tcp->qp->receives.posted;
-    slu_soft_tcp_settled(tcp);
-    if (slu_soft_shm_tell_words(&shm->reader, slu_soft_shm_words(tcp->acked_out, tcp->credit_out)))
-        shm->published |= SHM_ARMED_WORDS;
-}
-
-/* One fence for all that a turn has published. */
-void slu_soft_shm_settle(struct soft_cq *cq)
-{
-    struct soft_tcp *tcp;
-    for (tcp = cq->unsettled; tcp != NULL; tcp = tcp->owe_next)
-        slu_soft_shm_say_words(tcp);
-    slu_soft_shm_fence();
-    while ((tcp = cq->unsettled) != NULL) {
-        slu_soft_tcp_leave_owing(tcp);
-        if (slu_soft_shm_wakes_peer(&tcp->shm->writer, tcp->shm->published))
-            ring_bell(tcp);
-        tcp->shm->published = 0;
-    }
-}
-
 /* Alone: its reader is to begin while the next one is written. */
 static void settle_record(struct soft_tcp *tcp)
 {
     slu_soft_shm_fence();
     if (slu_soft_shm_wakes_peer(&tcp->shm->writer, SHM_ARMED_RECORDS))
-        ring_bell(tcp);
+        slu_soft_shm_ring_bell(tcp);
 }
 
 /* Sending. */
@@ -354,72 +320,6 @@ static uint32_t receive(struct soft_tcp *tcp)
     return count;
 }
 
-/* Once the records are taken: what is done may have had its reply there. */
-bool slu_soft_shm_take_words(struct soft_tcp *tcp)
-{
-    struct soft_shm *shm = tcp->shm;
-    uint32_t before = (uint32_t)(shm->writer.words >> 32);
-    shm->unheard = 0;
-    if (slu_soft_shm_hear_words(&shm->writer)) {
-        uint32_t done = (uint32_t)shm->writer.words;
-        uint32_t credit = (uint32_t)(shm->writer.words >> 32);
-        if ((int32_t)(done - shm->done) < 0 || (int32_t)(credit - before) < 0) {
-            slu_soft_shm_nonsense(tcp, "its words take back what they told");
-            return false;
-        }
-        shm->done = done;
-        shm->fresh = true;
-        tcp->moved |= SLU_MOVED_IN;
-        if (!slu_soft_tcp_accept_credit(tcp, credit))
-            return false;
-    }
-    return slu_soft_tcp_accept_done(tcp, shm->done);
-}
-
-/*
- * Who waits for an answer hears with it that its request is done, and a look at the words
- * would only take their line from the peer, which is about to write the answer. So while
- * answers come, or come soon after such words, these are looked at now and then.
- */
-static void judge_patience(struct soft_shm *shm, bool answered)
-{
-    if (answered) {
-        if (shm->patience < PATIENCE_MOST)
-            shm->patience = 2 * shm->patience + 1;
-        shm->since = 0;
-    } else if (shm->since != 0 && ++shm->since > PATIENCE_MOST) {
-        shm->patience = shm->since = 0;
-    }
-}
-
-/* But not for long: of a program that polls now and then a few looks are. */
-static bool passes_by_words(struct soft_shm *shm)
-{
-    if (++shm->unheard > shm->patience)
-        return false;
-    if (shm->unheard % PASSED_LOOKS != 0)
-        return true;
-    int64_t before = shm->passed;
-    shm->passed = slu_now();
-    return shm->passed - before < PASSED_TIME;
-}
-
-/* Returns whether there was something; the queue pair may have failed. */
-static bool look_at_words(struct soft_tcp *tcp, bool received, uint32_t outstanding)
-{
-    struct soft_shm *shm = tcp->shm;
-    uint32_t left = tcp->qp->sends.posted - tcp->qp->sends.done;
-    uint32_t credits = tcp->credits;
-    judge_patience(shm, received && (shm->since != 0 || left < outstanding));
-    if (left == 0 || passes_by_words(shm))
-        return false;
-    if (slu_soft_shm_take_words(tcp) && tcp->qp->sends.posted - tcp->qp->sends.done == left &&
-        tcp->credits == credits)
-        return false;
-    shm->since = 1;
-    return true;
-}
-
 /* Room may have come, or credit, and reads and probes wait for their answer. */
 static void push_more(struct soft_tcp *tcp)
 {
@@ -461,7 +361,7 @@ static bool look_open(struct soft_tcp *tcp)
     if (found && tcp->phase == PHASE_OPEN)
         slu_soft_tcp_accept_done(tcp, tcp->shm->done);
     if (tcp->phase == PHASE_OPEN)
-        found = look_at_words(tcp, found, outstanding) || found;
+        found = slu_soft_shm_look_at_words(tcp, found, outstanding) || found;
     if (found && tcp->phase == PHASE_OPEN)
         push_more(tcp);
     return found;
@@ -478,7 +378,7 @@ static bool look(struct soft_tcp *tcp)
     if (!tcp->shared)
         return true;
     if (slu_soft_shm_wakes_writer(&tcp->shm->reader))
-        ring_bell(tcp);
+        slu_soft_shm_ring_bell(tcp);
     if (tcp->blocked && slu_soft_shm_has_room(&tcp->shm->writer, tcp->shm->bulk_wanted)) {
         tcp->blocked = false;
         slu_soft_shm_push(tcp);
@@ -608,7 +508,7 @@ void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events)
         slu_soft_shm_nonsense(tcp, "no word of the socket");
     } else if (lives) {
         slu_soft_shm_heat(tcp);
-        tcp->shm->unheard = PATIENCE_MOST;
+        tcp->shm->unheard = SHM_PATIENCE_MOST;
         look(tcp);
     } else {
         end(tcp);
