@@ -17,7 +17,7 @@
 #include "engine/inside.h"
 #include "engine/listed.h"
 
-/* The clock is looked at once in so many polls while a wait spins. */
+/* A wait looks at the clock once in so many polls. */
 #define SPIN_POLLS 8
 /*
  * So long a spin gives way to nobody: what comes soon comes in that time. Then it yields
@@ -125,15 +125,17 @@ static inline uint32_t batch_of(const struct awaited *awaited)
 }
 
 /*
- * Polls several times for one look at the clock, which costs more than a poll. No
+ * Polls several times for one look at the clock, which costs more than a poll, unless it is
+ * to sleep at once. No
  * pause instruction: it costs as much as several polls, and under emulation, or
  * in a guest that is watched for such loops, many times that.
  */
 static int poll_often(struct slu_engine *engine, uint32_t most)
 {
+    int polls = engine->wait_mode == SLUICE_WAIT_EVENT ? 1 : SPIN_POLLS;
     int count = 0;
 
-    for (int i = 0; i < SPIN_POLLS && count == 0; i++)
+    for (int i = 0; i < polls && count == 0; i++)
         count = slu_poll_queue(engine, most);
     return count;
 }
@@ -143,12 +145,11 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
                       int64_t until)
 {
     uint32_t most = batch_of(awaited);
-    bool spinning = false;
     struct slu_spin spin = {0};
     int64_t now;
 
     for (;;) {
-        int count = spinning ? poll_often(engine, most) : slu_poll_queue(engine, most);
+        int count = poll_often(engine, most);
         bool busy = slu_look_at_clock(engine, count);
 
         if (is_ready(awaited))
@@ -158,15 +159,14 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
             return slu_fail(EINTR, "the wait was ended by a wake; nothing was lost");
         }
         if (busy)
-            spinning = false, spin.until = 0;
+            spin.until = 0;
         /* Other traffic must not keep this wait from seeing that its time is up. */
         if (busy && engine->busy_polls != 0)
             continue;
         now = slu_now();
         if (now >= until)
             return 0;
-        spinning = slu_spin(engine, &spin, now);
-        if (!spinning)
+        if (!slu_spin(engine, &spin, now))
             sleep_on_queue(engine, interruptible, until);
     }
 }
