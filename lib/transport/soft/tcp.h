@@ -94,6 +94,7 @@ struct soft_tcp {
     uint32_t reply_tail;
     /* Receiving. */
     struct tcp_in in;
+    bool glimpses;         /* long messages come: see tcp_receive.c */
     uint32_t executed;     /* requests of the peer; the next has this number */
     uint32_t fetch_cursor; /* no unanswered read or atomic of ours before this position */
     uint32_t carry_length; /* bytes of an incomplete frame */
@@ -144,6 +145,8 @@ void slu_soft_tcp_push(struct soft_tcp *tcp);
 uint32_t slu_soft_tcp_complete(const struct soft_tcp *tcp);
 
 /* tcp_receive.c */
+/* A piece came or went: does more of its message follow, before which nobody should sleep? */
+void slu_soft_tcp_expect_piece(struct soft_tcp *tcp, bool more);
 /* Takes whole frames, and parts of large ones. Returns how many bytes are left. */
 uint32_t slu_soft_tcp_parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t count);
 void slu_soft_tcp_receive(struct soft_tcp *tcp);

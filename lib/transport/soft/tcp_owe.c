@@ -32,7 +32,7 @@
  * What is owed for longer messages is not held: it costs little beside them, and finds the
  * peer, whose answer is as long, before it sleeps.
  */
-#define HELD_MOST (16 * 1024)
+#define HELD_MOST (256 * 1024)
 
 static void join(struct soft_tcp **list, struct soft_tcp *tcp)
 {

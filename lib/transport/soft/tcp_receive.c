@@ -13,6 +13,12 @@
 /* After a piece of a large message the next comes within this time, or nobody knows when. */
 #define PIECE_TIME SLUICE_US(100)
 #define PIECE_LEAST 4096
+/*
+ * Once long messages come, so much is looked at where one may begin, which has the header: all
+ * that is read beside it is copied once more.
+ */
+#define LONG_LEAST (16 * 1024)
+#define GLIMPSE (TCP_FRAME_BYTES + 4096)
 /* Reads of one connection in one turn, so that others have theirs. */
 #define TURN_READS 8
 
@@ -23,6 +29,18 @@ enum outcome {
     GOT_NONE,
     FAILED
 };
+
+/*
+ * Whoever sleeps in the middle of a large message makes the other wait for room, or for
+ * bytes, until it is woken.
+ */
+void slu_soft_tcp_expect_piece(struct soft_tcp *tcp, bool more)
+{
+    if (more)
+        slu_soft_cq_of(tcp->qp)->more_until = slu_now() + PIECE_TIME;
+    else if (tcp->out.part == TCP_PART_NONE)
+        slu_soft_cq_of(tcp->qp)->more_until = 0;
+}
 
 uint32_t slu_soft_tcp_parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t count)
 {
@@ -113,6 +131,20 @@ static enum outcome use(struct soft_tcp *tcp, uint8_t *staging, uint64_t got, ui
     return GOT_SOME;
 }
 
+static uint64_t staging_room(const struct soft_tcp *tcp)
+{
+    return (tcp->glimpses && !tcp->in.active ? GLIMPSE : TCP_STAGING_BYTES) - tcp->carry_length;
+}
+
+/* So much came where a frame may begin. An acknowledgement tells nothing of what is next. */
+static void choose_glimpse(struct soft_tcp *tcp, uint64_t got)
+{
+    if (tcp->in.active)
+        tcp->glimpses = slu_soft_frame_payload(&tcp->in.frame) >= LONG_LEAST;
+    else if (got > TCP_FRAME_BYTES)
+        tcp->glimpses = false;
+}
+
 static enum outcome receive_once(struct soft_tcp *tcp)
 {
     struct iovec iovecs[SOFT_MAX_SGE + 1];
@@ -123,7 +155,7 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     if (count < 0)
         return FAILED;
     memcpy(staging, tcp->carry, tcp->carry_length);
-    uint64_t room = TCP_STAGING_BYTES - tcp->carry_length;
+    uint64_t room = staging_room(tcp);
     iovecs[count].iov_base = staging + tcp->carry_length;
     iovecs[count].iov_len = room;
     ssize_t got = read_socket(tcp->fd, iovecs, count + 1);
@@ -147,8 +179,10 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     if (tcp->is_unix)
         tcp->heard = slu_now();
     enum outcome outcome = use(tcp, staging, (uint64_t)got, direct);
+    if (direct == 0)
+        choose_glimpse(tcp, (uint64_t)got);
     bool more = tcp->in.active && got >= PIECE_LEAST;
-    slu_soft_cq_of(tcp->qp)->more_until = more ? slu_now() + PIECE_TIME : 0;
+    slu_soft_tcp_expect_piece(tcp, more);
     if (outcome == GOT_SOME && (uint64_t)got < direct + room)
         return GOT_ALL;
     return outcome;

@@ -497,6 +497,8 @@ static bool push_batch(struct soft_tcp *tcp)
     if (sent > 0) {
         tcp->moved |= SLU_MOVED_OUT;
         commit(tcp, &batch, (uint64_t)sent);
+        if (tcp->out.part != TCP_PART_NONE)
+            slu_soft_tcp_expect_piece(tcp, true);
     }
     bool blamed = sent == -EFAULT && blame(tcp, &batch);
     if (sent < 0 && !blamed) {

@@ -317,6 +317,7 @@ static uint32_t receive(struct soft_tcp *tcp)
     slu_soft_shm_give(&shm->reader);
     shm->fresh = true;
     tcp->moved |= SLU_MOVED_IN;
+    slu_soft_tcp_expect_piece(tcp, tcp->in.active);
     return count;
 }
 

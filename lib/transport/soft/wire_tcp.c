@@ -5,6 +5,7 @@
  * says what it owes the peer, as far as that can be, and then ends the stream;
  * to the peer the end of the stream is the loss of its peer.
  */
+#include "connect/stream.h"
 #include "transport/soft/shm.h"
 
 #include <stdlib.h>
@@ -79,6 +80,30 @@ void slu_soft_tcp_opened(struct soft_tcp *tcp)
     slu_soft_tcp_push(tcp);
 }
 
+/*
+ * What waits in the queue of a socket for an acknowledgement is sent by the processor that
+ * takes it: on one host that is the receiver's, which then gets packets of two processors
+ * out of order, and has them sent again. So no more goes in than is out at once: less than
+ * the first congestion window, and than the receiver takes. A low-water mark, even one for
+ * a moment, opens its window, and leaves it to the kernel to open it further.
+ */
+#define LOOP_SEND (192 * 1024)
+#define LOOP_RECEIVE (1024 * 1024)
+
+/* It is as good as before where the kernel does not do it. */
+static void tune_loop(int fd)
+{
+    const int send = LOOP_SEND;
+    const int marks[] = {LOOP_RECEIVE, 1};
+    int saved = errno;
+    if (slu_stream_is_local(fd)) {
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send));
+        setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &marks[0], sizeof(marks[0]));
+        setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &marks[1], sizeof(marks[1]));
+    }
+    errno = saved;
+}
+
 static void drop_attach(struct tcp_attach *attach)
 {
     struct soft_qp *qp = attach->message.to;
@@ -107,6 +132,8 @@ void slu_soft_tcp_attach(struct soft_message *message)
     }
     getsockopt(attach->fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
     tcp->is_unix = domain == AF_UNIX;
+    if (!tcp->is_unix)
+        tune_loop(attach->fd);
     tcp->heard = slu_now();
     attach->fd = -1;
     drop_attach(attach);
@@ -291,8 +318,13 @@ void slu_soft_tcp_event(struct soft_tcp *tcp, uint32_t events)
 
 bool slu_soft_tcp_poll(struct soft_tcp *tcp)
 {
-    if (tcp->phase != PHASE_OPEN || tcp->blocked || tcp->shared)
+    if (tcp->phase != PHASE_OPEN || tcp->shared)
         return false;
+    if (tcp->blocked) {
+        slu_soft_tcp_push(tcp);
+        if (tcp->phase != PHASE_OPEN)
+            return true;
+    }
     slu_soft_tcp_receive(tcp);
     return true;
 }
