@@ -185,6 +185,9 @@ int main(int argc, char **argv)
     }
     job.out = calloc((size_t)job.ranks, (size_t)job.bytes);
     job.in = calloc((size_t)job.ranks, (size_t)job.bytes);
+    /* What was never written is a page of zeros that all share: no message is. */
+    if (job.out != NULL)
+        memset(job.out, 1, (size_t)job.ranks * (size_t)job.bytes);
     job.times = calloc((size_t)job.iterations, sizeof *job.times);
     if (job.out == NULL || job.in == NULL || job.times == NULL)
         MPI_Abort(MPI_COMM_WORLD, 1);

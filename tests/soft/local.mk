@@ -6,6 +6,7 @@ test_programs += \
 	tests/test_hostile \
 	tests/test_interleave \
 	tests/test_keys \
+	tests/test_lent \
 	tests/test_listener \
 	tests/test_shared \
 	tests/test_wire
@@ -22,6 +23,7 @@ tests_test_keys_LDADD = \
 	tests/libobjects.la \
 	$(VERBS_LIBS) $(SODIUM_LIBS) $(JANSSON_LIBS) \
 	$(CHECK_LIBS)
+tests_test_lent_SOURCES = %D%/test_lent.c
 tests_test_listener_SOURCES = %D%/test_listener.c
 tests_test_shared_SOURCES = %D%/test_shared.c
 tests_test_wire_SOURCES = %D%/test_wire.c

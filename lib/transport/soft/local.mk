@@ -24,6 +24,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/queue.c \
 	%D%/reserve.c \
 	%D%/shm.h \
+	%D%/shm_copy.c \
 	%D%/shm_join.c \
 	%D%/shm_ring.c \
 	%D%/shm_ring.h \

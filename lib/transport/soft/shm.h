@@ -14,6 +14,18 @@ enum shm_stage {
     SHM_OFF /* one of us could not: frames go over the socket */
 };
 
+/* Sizes of messages that may be lent. */
+#define SHM_CLASSES 8
+
+/* How messages of a size came: copied twice, through the ring, and once. */
+struct shm_class {
+    uint32_t time[2]; /* ns, a mean; 0: not known */
+    uint32_t count;   /* of those that came the way that is better */
+    uint32_t run;     /* that came the same way as the last */
+    bool lent;        /* the last */
+    bool lends;       /* that way is better */
+};
+
 struct soft_shm {
     enum shm_stage stage;
     bool usable; /* we have both segments */
@@ -29,6 +41,16 @@ struct soft_shm {
     int64_t passed;       /* when some of these had passed */
     bool fresh;           /* something came, and nobody has looked at the clock since */
     uint32_t fruitless;   /* looks, since something came */
+    /* What is lent to us. */
+    struct shm_class classes[SHM_CLASSES];
+    struct sluice_sge lent[SOFT_MAX_SGE]; /* where the message that is coming in is */
+    int64_t begun;                        /* when a large one began to come in; 0: none does */
+    uint32_t wanted;                      /* as our segment has it */
+    int process;                          /* a descriptor of the peer, or -1 */
+    pid_t pid;                            /* its number */
+    bool borrows_not;                     /* it could not be read */
+    /* And what we lend. */
+    bool lends_not; /* the peer could not read it */
 };
 
 /* shm_segment.c */
@@ -46,6 +68,26 @@ void slu_soft_shm_join(struct soft_tcp *tcp);
 void slu_soft_shm_join_event(struct soft_tcp *tcp);
 /* Gives back all memory. */
 void slu_soft_shm_part(struct soft_tcp *tcp);
+
+/* shm_copy.c */
+/* Is this request to be lent? */
+bool slu_soft_shm_lends(const struct soft_tcp *tcp, const struct soft_wqe *wqe);
+/* What is still lent is about to be given back to the program. */
+void slu_soft_shm_withdraw(struct soft_tcp *tcp);
+/* From the start all large messages are wanted to be lent. */
+void slu_soft_shm_want(struct soft_tcp *tcp);
+/* A message of this length begins to come in, and all of it has come. */
+void slu_soft_shm_time(struct soft_tcp *tcp, uint64_t length);
+void slu_soft_shm_learn(struct soft_tcp *tcp, uint64_t length, bool lent);
+enum shm_loan {
+    SHM_LOAN_DONE,      /* all of it is in the oldest receive */
+    SHM_LOAN_DECLINED,  /* it is to come through the ring */
+    SHM_LOAN_WITHDRAWN, /* the peer has ended, or is about to */
+    SHM_LOAN_FAULT,     /* the receive is not mapped */
+    SHM_LOAN_NONSENSE
+};
+enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *frame);
+void slu_soft_shm_forget_peer(struct soft_shm *shm);
 
 /* wire_shm.c */
 /* As sendmsg(2): how many bytes went out, or a negative errno. */

@@ -90,6 +90,7 @@ static void begin_sharing(struct soft_tcp *tcp)
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
     tcp->shm->stage = SHM_ON;
     tcp->shared = true;
+    slu_soft_shm_want(tcp);
     cq->shared++;
     tcp->qp->level = SLUICE_LEVEL_MEMORY;
     slu_log(SLUICE_LOG_DEBUG, "queue pair %u: shared memory with its peer", tcp->qp->qpn);
@@ -144,6 +145,7 @@ void slu_soft_shm_part(struct soft_tcp *tcp)
     if (tcp->shared) {
         slu_soft_shm_say_words(tcp);
         slu_soft_shm_leave_hot(tcp);
+        slu_soft_shm_forget_peer(shm);
         slu_soft_cq_of(tcp->qp)->shared--;
         tcp->shared = false;
     }

@@ -36,8 +36,10 @@ struct shm_segment {
     atomic_uint bulk_taken;                /* bytes, ever; likewise */
     atomic_uint bulk_ready;                /* the generation that is mapped; likewise; 0: none */
     _Atomic uint64_t words;                /* what has become of the writer's requests; likewise */
+    atomic_uint wanted;                    /* sizes to be lent: see shm_copy.c; likewise */
     _Alignas(SHM_LINE) atomic_uint armed;  /* SHM_ARMED_*: set by the reader, which sleeps then */
     _Alignas(SHM_LINE) atomic_uint hungry; /* set by the writer, which waits for room */
+    atomic_uint withdrawn;                 /* set by the writer: nothing is lent any more */
     _Alignas(SHM_LINE) uint8_t slots[SHM_SLOTS][SHM_LINE];
 };
 

@@ -63,7 +63,8 @@ static void put_message(struct soft_tcp *tcp, const struct soft_wqe *wqe)
 static bool is_clear(const struct soft_tcp *tcp)
 {
     return tcp->phase == PHASE_OPEN && !tcp->blocked && tcp->out.part == TCP_PART_NONE &&
-           tcp->reply_head == tcp->reply_tail && !tcp->probe && !tcp->echo && !tcp->nak;
+           tcp->reply_head == tcp->reply_tail && !tcp->probe && !tcp->echo && !tcp->nak &&
+           !tcp->lends && !tcp->repeat;
 }
 
 /* The next request. False: not like this, or not now. */

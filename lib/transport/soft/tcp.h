@@ -35,6 +35,7 @@ struct tcp_out {
     uint64_t sent;     /* bytes, of header and payload together */
     uint32_t ack;      /* what the header tells */
     uint32_t credit;
+    bool lent; /* what is behind it only names the message: see shm_copy.c */
     uint8_t header[TCP_FRAME_BYTES];
 };
 
@@ -78,9 +79,11 @@ struct soft_tcp {
     uint32_t reads;     /* of these */
     uint32_t acked_out; /* what we have told the peer */
     uint32_t credit_out;
-    bool ask;   /* the peer for an acknowledgement */
-    bool probe; /* the peer is to be asked for a sign of life, with this number */
-    bool echo;  /* the peer is to be given one, with that number */
+    bool ask;    /* the peer for an acknowledgement */
+    bool probe;  /* the peer is to be asked for a sign of life, with this number */
+    bool echo;   /* the peer is to be given one, with that number */
+    bool lends;  /* the last request that was sent, until the peer has it */
+    bool repeat; /* the peer is to send the message that it has lent */
     uint32_t probe_seq;
     uint32_t echo_seq;
     int64_t asked;    /* since when the program answers a request of the peer; 0: it does not */

@@ -4,7 +4,7 @@
  * sent now fails the queue pair with "bad response" and does nothing else.
  * Memory that the program has unmapped is no memory of its key any more.
  */
-#include "transport/soft/tcp.h"
+#include "transport/soft/shm.h"
 
 #include <string.h>
 
@@ -86,6 +86,7 @@ static uint32_t finish_requests(struct soft_tcp *tcp, uint32_t end)
         }
         wqe->state = SOFT_WQE_DONE;
     }
+    tcp->lends = tcp->lends && position != qp->sent;
     slu_soft_retire(qp);
     /* Kept close behind, so that positions can wrap. */
     if (is_before(tcp->fetch_cursor, position))
@@ -161,6 +162,9 @@ bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length)
 
 static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
+    if ((frame->flags & TCP_FLAG_LENT) != 0 && !tcp->shared)
+        return reject(tcp, "memory is lent over a socket");
+    slu_soft_shm_time(tcp, frame->length);
     return slu_soft_tcp_match(tcp, frame->seq, frame->length);
 }
 
@@ -281,9 +285,26 @@ void slu_soft_tcp_received(struct soft_tcp *tcp, uint64_t length, bool immediate
                               immediate ? SLUICE_IMMEDIATE : 0, value);
 }
 
+/* The message is still with the peer. Returns whether it is here now. */
+static bool fetch_loan(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    tcp->in.offset = 0; /* of the message itself */
+    enum shm_loan loan = slu_soft_shm_borrow(tcp, frame);
+    /* Who has withdrawn says why, if he still can, and ends. */
+    if (loan == SHM_LOAN_NONSENSE)
+        reject(tcp, "it lends other than it sends");
+    else if (loan == SHM_LOAN_FAULT)
+        slu_soft_tcp_fault(tcp);
+    return loan == SHM_LOAN_DONE;
+}
+
 static bool finish_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     bool immediate = (frame->flags & TCP_FLAG_IMMEDIATE) != 0;
+    bool lent = (frame->flags & TCP_FLAG_LENT) != 0;
+    if (lent && !fetch_loan(tcp, frame))
+        return is_open(tcp);
+    slu_soft_shm_learn(tcp, frame->length, lent);
     return finish_message(tcp, frame, immediate ? SLUICE_IMMEDIATE : 0);
 }
 
@@ -376,6 +397,19 @@ static bool finish_echo(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return true;
 }
 
+/* What was lent last comes again, whole. */
+static bool begin_repeat(struct soft_tcp *tcp, const struct tcp_frame *frame)
+{
+    struct soft_qp *qp = tcp->qp;
+    if (!tcp->lends || tcp->out.part == TCP_PART_REQUEST || frame->seq != qp->sent - 1)
+        return reject(tcp, "it wants again what was not lent");
+    tcp->lends = false;
+    tcp->shm->lends_not = true;
+    tcp->consumed--;
+    qp->sent--;
+    return true;
+}
+
 static const struct {
     bool request; /* has the next sequence number */
     bool (*begin)(struct soft_tcp *tcp, const struct tcp_frame *frame);
@@ -392,6 +426,7 @@ static const struct {
     [TCP_ATOMIC_REPLY] = {false, begin_reply, finish_reply},
     [TCP_PROBE] = {false, begin_ack, finish_probe},
     [TCP_ECHO] = {false, begin_echo, finish_echo},
+    [TCP_REPEAT] = {false, begin_repeat, begin_ack},
 };
 
 bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)
@@ -487,7 +522,9 @@ bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
 {
     if (length == 0)
         return true;
-    if (tcp->in.frame.type == TCP_WRITE) {
+    if ((tcp->in.frame.flags & TCP_FLAG_LENT) != 0) {
+        memcpy((uint8_t *)tcp->shm->lent + tcp->in.offset, bytes, length);
+    } else if (tcp->in.frame.type == TCP_WRITE) {
         if (!place_memory(tcp, bytes, length))
             return false;
     } else if (is_atomic(&tcp->in.frame)) {

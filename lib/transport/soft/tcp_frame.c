@@ -53,7 +53,7 @@ static const struct {
     uint64_t least; /* length */
     uint64_t most;
 } rules[TCP_TYPES] = {
-    [TCP_SEND] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT, false, true, false, false, 0,
+    [TCP_SEND] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT | TCP_FLAG_LENT, false, true, true, false, 0,
                   SOFT_MAX_MESSAGE},
     [TCP_WRITE] = {TCP_FLAG_IMMEDIATE | TCP_FLAG_PROMPT, false, true, true, true, 0,
                    SOFT_MAX_MESSAGE},
@@ -66,7 +66,16 @@ static const struct {
     [TCP_ATOMIC_REPLY] = {0, false, true, false, true, 0, 0},
     [TCP_PROBE] = {0, false, true, false, false, 0, 0},
     [TCP_ECHO] = {0, false, true, false, false, 0, 0},
+    [TCP_REPEAT] = {0, false, true, false, false, 0, 0},
 };
+
+/* A message that is lent is in some pieces, and all others in none. */
+static bool counts_pieces(const struct tcp_frame *frame)
+{
+    if ((frame->flags & TCP_FLAG_LENT) != 0)
+        return frame->rkey > 0 && frame->rkey <= SOFT_MAX_SGE;
+    return frame->rkey == 0;
+}
 
 static bool refusal(uint8_t status)
 {
@@ -94,6 +103,8 @@ bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_fram
         return false;
     if (rules[type].status ? !refusal(frame->status) : frame->status != 0)
         return false;
+    if (type == TCP_SEND && !counts_pieces(frame))
+        return false;
     return ((frame->flags & TCP_FLAG_IMMEDIATE) != 0 || frame->immediate == 0) &&
            (rules[type].seq || frame->seq == 0) && (rules[type].rkey || frame->rkey == 0) &&
            (rules[type].addr || frame->addr == 0);
@@ -101,5 +112,7 @@ bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_fram
 
 uint64_t slu_soft_frame_payload(const struct tcp_frame *frame)
 {
+    if ((frame->flags & TCP_FLAG_LENT) != 0)
+        return (uint64_t)frame->rkey * sizeof(struct sluice_sge);
     return frame->type == TCP_READ_REQUEST ? 0 : frame->length;
 }

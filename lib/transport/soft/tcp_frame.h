@@ -27,11 +27,14 @@ enum tcp_type {
     TCP_ATOMIC_REPLY,
     TCP_PROBE,
     TCP_ECHO,
+    TCP_REPEAT, /* of a SEND: the message itself is wanted */
     TCP_TYPES
 };
 
 #define TCP_FLAG_IMMEDIATE 1
 #define TCP_FLAG_PROMPT 2 /* acknowledge without delay: somebody waits for that alone */
+/* SEND, through shared memory: not the message follows, but rkey SGEs that name it. */
+#define TCP_FLAG_LENT 4
 
 /* Every frame carries ack and credit; what else is valid depends on the type. */
 struct tcp_frame {
@@ -40,10 +43,10 @@ struct tcp_frame {
     uint8_t status;     /* NAK: for the request seq */
     uint32_t immediate; /* with TCP_FLAG_IMMEDIATE */
     uint32_t seq;       /* requests: their number; replies, NAK: that of the request;
-                           PROBE: any; ECHO: that of the probe */
+                           PROBE: any; ECHO: that of the probe; REPEAT: as a NAK */
     uint32_t ack;       /* requests of the peer that are complete, ever */
     uint32_t credit;    /* receives posted, ever */
-    uint32_t rkey;      /* WRITE, READ_REQUEST, atomics */
+    uint32_t rkey;      /* WRITE, READ_REQUEST, atomics; SEND: with TCP_FLAG_LENT, a count */
     uint64_t addr;      /* likewise; ATOMIC_REPLY: the old value */
     uint64_t length;    /* of the payload; READ_REQUEST: of the reply */
 };

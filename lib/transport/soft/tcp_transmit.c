@@ -16,7 +16,7 @@
 #define MAX_BATCH_BYTES (UINT64_C(1) << 20)
 
 /* Position of a frame that is not of a request. */
-enum control { CONTROL_ACK, CONTROL_ASK, CONTROL_NAK, CONTROL_PROBE, CONTROL_ECHO };
+enum control { CONTROL_ACK, CONTROL_ASK, CONTROL_NAK, CONTROL_PROBE, CONTROL_ECHO, CONTROL_REPEAT };
 
 struct batch {
     uint32_t frame_count;
@@ -25,6 +25,7 @@ struct batch {
     bool locked;  /* the keys, while it is built */
     bool cut;     /* the last frame is not in it whole */
     bool refused; /* the peer's read was found invalid now */
+    bool lends;   /* nothing is sent behind what is lent */
     /* What will hold once all of it is sent. */
     uint32_t sent;
     uint32_t consumed;
@@ -33,6 +34,7 @@ struct batch {
     uint32_t reply_head;
     struct tcp_out frames[MAX_FRAMES];
     struct iovec iovecs[MAX_IOVECS];
+    struct sluice_sge lent[SOFT_MAX_SGE];
     uint32_t pin_count;
     struct soft_mr *pins[MAX_FRAMES]; /* of the regions that replies are read from */
 };
@@ -86,15 +88,29 @@ static struct tcp_out *add_frame(struct soft_tcp *tcp, struct batch *batch, stru
     out->sent = 0;
     out->ack = frame->ack;
     out->credit = frame->credit;
+    out->lent = (frame->flags & TCP_FLAG_LENT) != 0;
     add_iovec(batch, out->header, TCP_FRAME_BYTES);
     return out;
 }
 
-/* The payload of a request, from an offset: all of it has room. */
-static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch, uint32_t position,
-                                uint64_t offset)
+/* Where the message of a request is, for a peer to read it; keys are no business of its. */
+static void add_loan(struct batch *batch, const struct soft_wqe *wqe, uint64_t offset)
 {
-    const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, position);
+    for (uint32_t i = 0; i < wqe->sge_count; i++)
+        batch->lent[i] = (struct sluice_sge){wqe->sges[i].addr, wqe->sges[i].length, 0};
+    add_iovec(batch, (const uint8_t *)batch->lent + offset,
+              wqe->sge_count * sizeof(*batch->lent) - offset);
+}
+
+/* The payload of a request, from an offset: all of it has room. */
+static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
+                                const struct tcp_out *out, uint64_t offset)
+{
+    const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
+    if (out->lent) {
+        add_loan(batch, wqe, offset);
+        return;
+    }
     struct soft_cursor cursor = slu_soft_cursor(wqe->sges, wqe->sge_count, offset);
     if (slu_soft_is_atomic(wqe)) {
         add_iovec(batch, (const uint8_t *)wqe->operand + offset, TCP_ATOMIC_BYTES - offset);
@@ -183,7 +199,7 @@ static void resume(struct soft_tcp *tcp, struct batch *batch)
         add_iovec(batch, out->header + out->sent, TCP_FRAME_BYTES - out->sent);
     uint64_t offset = out->sent < TCP_FRAME_BYTES ? 0 : out->sent - TCP_FRAME_BYTES;
     if (out->part == TCP_PART_REQUEST && out->payload > 0)
-        add_request_payload(tcp, batch, out->position, offset);
+        add_request_payload(tcp, batch, out, offset);
     if (out->part == TCP_PART_REPLY) {
         resume_reply(tcp, batch, offset);
         batch->reply_head++;
@@ -238,7 +254,7 @@ static uint32_t check_request(const struct soft_tcp *tcp, struct batch *batch,
 static bool may_start(const struct soft_tcp *tcp, const struct batch *batch,
                       const struct soft_wqe *wqe)
 {
-    if (slu_soft_takes_receive(wqe) && batch->consumed == tcp->credits)
+    if (batch->lends || (slu_soft_takes_receive(wqe) && batch->consumed == tcp->credits))
         return false;
     if ((wqe->flags & SLUICE_FENCE) != 0 && batch->fetches > 0)
         return false;
@@ -268,10 +284,15 @@ static void add_request(struct soft_tcp *tcp, struct batch *batch, const struct 
         frame.rkey = wqe->rkey;
         frame.addr = wqe->remote_addr;
     }
+    if (slu_soft_shm_lends(tcp, wqe)) {
+        batch->lends = true;
+        frame.flags |= TCP_FLAG_LENT;
+        frame.rkey = wqe->sge_count;
+    }
     slu_soft_tcp_answered(tcp);
-    add_frame(tcp, batch, &frame, TCP_PART_REQUEST, batch->sent);
+    struct tcp_out *out = add_frame(tcp, batch, &frame, TCP_PART_REQUEST, batch->sent);
     if (wqe->opcode != SLUICE_OP_READ)
-        add_request_payload(tcp, batch, batch->sent, 0);
+        add_request_payload(tcp, batch, out, 0);
     batch->sent++;
     batch->consumed += slu_soft_takes_receive(wqe);
     batch->fetches += slu_soft_is_fetch(wqe);
@@ -310,10 +331,13 @@ static bool add_probes(struct soft_tcp *tcp, struct batch *batch)
     uint32_t before = batch->frame_count;
     struct tcp_frame probe = {.type = TCP_PROBE, .seq = tcp->probe_seq};
     struct tcp_frame echo = {.type = TCP_ECHO, .seq = tcp->echo_seq};
+    struct tcp_frame repeat = {.type = TCP_REPEAT, .seq = tcp->executed};
     if (tcp->probe && has_room(batch, 1))
         add_frame(tcp, batch, &probe, TCP_PART_CONTROL, CONTROL_PROBE);
     if (tcp->echo && has_room(batch, 1))
         add_frame(tcp, batch, &echo, TCP_PART_CONTROL, CONTROL_ECHO);
+    if (tcp->repeat && has_room(batch, 1))
+        add_frame(tcp, batch, &repeat, TCP_PART_CONTROL, CONTROL_REPEAT);
     return batch->frame_count > before;
 }
 
@@ -330,9 +354,11 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     batch->consumed = tcp->consumed;
     batch->fetches = tcp->fetches;
     batch->reads = tcp->reads;
+    batch->lends = tcp->lends;
     batch->reply_head = tcp->reply_head;
     resume(tcp, batch);
-    bool probed = tcp->phase == PHASE_OPEN && (tcp->probe || tcp->echo) && add_probes(tcp, batch);
+    bool probed = tcp->phase == PHASE_OPEN && (tcp->probe || tcp->echo || tcp->repeat) &&
+                  add_probes(tcp, batch);
     add_replies(tcp, batch);
     if (tcp->phase == PHASE_CLOSING) {
         if (tcp->nak)
@@ -362,11 +388,13 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
     if (out->part == TCP_PART_CONTROL) {
         tcp->probe &= out->position != CONTROL_PROBE;
         tcp->echo &= out->position != CONTROL_ECHO;
+        tcp->repeat &= out->position != CONTROL_REPEAT;
     }
     if (out->part != TCP_PART_REQUEST)
         return;
     const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
     tcp->qp->sent++;
+    tcp->lends = out->lent;
     tcp->consumed += slu_soft_takes_receive(wqe);
     tcp->fetches += slu_soft_is_fetch(wqe);
     tcp->reads += wqe->opcode == SLUICE_OP_READ;
@@ -497,7 +525,7 @@ static bool push_batch(struct soft_tcp *tcp)
     if (sent > 0) {
         tcp->moved |= SLU_MOVED_OUT;
         commit(tcp, &batch, (uint64_t)sent);
-        if (tcp->out.part != TCP_PART_NONE)
+        if (tcp->out.part != TCP_PART_NONE || tcp->lends)
             slu_soft_tcp_expect_piece(tcp, true);
     }
     bool blamed = sent == -EFAULT && blame(tcp, &batch);

@@ -324,8 +324,8 @@ static uint32_t receive(struct soft_tcp *tcp)
 /* Room may have come, or credit, and reads and probes wait for their answer. */
 static void push_more(struct soft_tcp *tcp)
 {
-    if (!tcp->blocked &&
-        (tcp->echo || tcp->reply_head != tcp->reply_tail || tcp->qp->sent != tcp->qp->sends.posted))
+    if (!tcp->blocked && (tcp->echo || tcp->repeat || tcp->reply_head != tcp->reply_tail ||
+                          tcp->qp->sent != tcp->qp->sends.posted))
         slu_soft_shm_push(tcp);
 }
 
