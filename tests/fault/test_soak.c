@@ -130,10 +130,11 @@ int main(int argc, char **argv)
     if (strcmp(options.device, "soft") != 0 && !can_run(&options)) {
         return EXIT_SUCCESS;
     }
-    printf("1..1\n# %u ranks on %s for %u %s, a kill every %.1f s, seed %llu\n", options.ranks,
-           options.device, options.kills != 0 ? options.kills : options.seconds,
-           options.kills != 0 ? "kills" : "s", options.kill_every / 1000.0,
-           (unsigned long long)options.seed);
+    const char *wire = getenv("SLUICE_WIRE");
+    printf("1..1\n# %u ranks on %s (wire %s) for %u %s, a kill every %.1f s, seed %llu\n",
+           options.ranks, options.device, wire ? wire : "auto",
+           options.kills != 0 ? options.kills : options.seconds, options.kills != 0 ? "kills" : "s",
+           options.kill_every / 1000.0, (unsigned long long)options.seed);
     int status = run_broker(&options);
     printf("%s 1 - soak\n", status == EXIT_SUCCESS ? "ok" : "not ok");
     return status;

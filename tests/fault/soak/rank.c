@@ -185,35 +185,48 @@ static void note_loss(int64_t time)
     }
 }
 
-/*
- * A device that is emulated here hears of a death when it sends. What is asked between
- * two looks that are late themselves says nothing.
- */
+static bool knows_loss(uint32_t rank)
+{
+    struct peer *peer = &soak.peers[rank];
+    if (CALL(multichannel_peer_state, soak.mail.mc, rank) != SLUICE_STATE_FAILED) {
+        return false;
+    }
+    note_loss(clock_now() - peer->killed_at);
+    peer->killed_at = 0;
+    return true;
+}
+
+/* A device that is emulated here hears of a death when it sends. */
 static void check_losses(void)
 {
     for (uint32_t i = 0; i < soak.size && !is_verbs(); i++) {
         struct peer *peer = &soak.peers[i];
-        if (peer->killed_at == 0) {
+        if (peer->killed_at == 0 || knows_loss(i) || clock_now() - peer->killed_at < LOSS_TIME) {
             continue;
         }
-        int64_t now = clock_now();
-        if (CALL(multichannel_peer_state, soak.mail.mc, i) == SLUICE_STATE_FAILED) {
-            note_loss(now - peer->killed_at);
-            peer->killed_at = 0;
-            continue;
-        }
-        must(peer->looked_at - peer->killed_at < LOSS_TIME,
+        /* It may be we who were away for so long. */
+        look(&soak.mail);
+        must(peer->killed_at == 0 || knows_loss(i),
              "rank %u is not known to be dead %lld ms after it was killed", i,
-             (long long)(now - peer->killed_at) / 1000000);
-        peer->looked_at = now;
+             (long long)(clock_now() - peer->killed_at) / 1000000);
     }
+}
+
+/* It lives again. */
+static void forget_loss(uint32_t rank)
+{
+    struct peer *peer = &soak.peers[rank];
+    if (peer->killed_at != 0 && !is_verbs() && !knows_loss(rank)) {
+        soak.ledger->met_again++;
+    }
+    peer->killed_at = 0;
 }
 
 static void peer_down(uint32_t rank, int64_t when)
 {
     struct peer *peer = &soak.peers[rank];
     if (peer->state == PEER_UP || peer->state == PEER_QUIET) {
-        peer->killed_at = peer->looked_at = when;
+        peer->killed_at = when;
     } else if (peer->state == PEER_SUSPECT) {
         note_loss(peer->failed_at - when);
     }
@@ -243,7 +256,7 @@ static void hear(const struct message *message)
 {
     switch (message->word) {
     case SAY_MEET:
-        soak.peers[message->peer].killed_at = 0;
+        forget_loss(message->peer);
         meet_peer(message->peer, message->id);
         break;
     case SAY_OFFER:

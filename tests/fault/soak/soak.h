@@ -93,6 +93,7 @@ struct ledger {
     /* Losses, by the time from the kill until they were known: less than 2 to the n us. */
     _Atomic uint64_t losses[LOSS_TIMES];
     _Atomic int64_t longest_loss;
+    _Atomic uint64_t met_again; /* before the loss was known, and before it had to be */
 };
 
 /* What the broker and a rank say to each other. */
@@ -185,7 +186,6 @@ struct peer {
     uint32_t epoch;
     int64_t failed_at;
     int64_t killed_at; /* it was connected, and the library has not told of it; 0: it has */
-    int64_t looked_at; /* when we last found that it has not */
     struct sluice_remote_mr common, board;
     /* Of its mail, which we connected to in this meeting or the one before, and before that. */
     struct sluice_endpoint last, older;
