@@ -51,6 +51,7 @@ unthreaded_tests = \
 long_tests = \
 	%D%/test_exchange_hostile \
 	%D%/test_exchange_refused \
+	%D%/test_interleave \
 	%D%/test_soak \
 	%D%/test_waiting
 
