@@ -30,6 +30,9 @@ script "$tree/tests/softroce/image" </dev/null
 script "$tree/tests/softroce/check-hosts.sh" <<'END'
 echo 'ok 1 - hosts'
 END
+script "$tree/tests/softroce/check-ptrace.sh" <<'END'
+echo 'ok 1 - ptrace'
+END
 script "$tree/tests/softroce/run" <<'END'
 echo 'ok 1 - guest'
 END

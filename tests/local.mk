@@ -170,6 +170,7 @@ EXTRA_DIST += \
 	%D%/headers/durations.c \
 	%D%/softroce/README.md \
 	%D%/softroce/check-hosts.sh \
+	%D%/softroce/check-ptrace.sh \
 	%D%/softroce/check-run.sh \
 	%D%/softroce/check-static.sh \
 	%D%/softroce/chosen \

@@ -3,6 +3,7 @@
 test_programs += \
 	tests/test_answers \
 	tests/test_deprived \
+	tests/test_forbidden \
 	tests/test_hostile \
 	tests/test_interleave \
 	tests/test_keys \
@@ -13,6 +14,7 @@ test_programs += \
 
 tests_test_answers_SOURCES = %D%/test_answers.c
 tests_test_deprived_SOURCES = %D%/test_deprived.c
+tests_test_forbidden_SOURCES = %D%/test_forbidden.c
 tests_test_hostile_SOURCES = %D%/test_hostile.c
 tests_test_interleave_SOURCES = %D%/test_interleave.c
 tests_test_interleave_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib

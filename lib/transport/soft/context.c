@@ -66,6 +66,12 @@ static void set_limits(struct slu_tcontext *base)
     base->atomics = SLUICE_ATOMICS_GLOBAL;
 }
 
+enum sluice_log_level slu_soft_notice_level(struct soft_context *context, enum soft_notice notice)
+{
+    return (atomic_fetch_or(&context->noticed, notice) & notice) == 0 ? SLUICE_LOG_INFO
+                                                                      : SLUICE_LOG_DEBUG;
+}
+
 /* Those of this process, and of its parents. */
 static struct slu_fork_lock opened_lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
 static struct soft_context *opened;

@@ -157,6 +157,20 @@ static void free_meeting(struct soft_qp *qp)
     qp->meeting = NULL;
 }
 
+/* Whoever wanted it so, with SLUICE_WIRE, has no namespaces. */
+static void tell_apart(const struct soft_qp *qp, const struct slu_identity *peer)
+{
+    struct soft_context *context = slu_soft_context(qp);
+    const struct slu_identity *own = &context->who;
+    if (!slu_identity_same_network(own, peer) || slu_identity_near(own, peer) || own->users == 0 ||
+        peer->users == 0)
+        return;
+    slu_log(slu_soft_notice_level(context, SOFT_NOTICE_APART),
+            "queue pair %u: its peer on this host has another namespace of %s, so that they use "
+            "TCP, which is slower",
+            qp->qpn, own->users != peer->users ? "users" : "processes");
+}
+
 int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote)
 {
     struct soft_context *context = slu_soft_context(qp);
@@ -167,6 +181,7 @@ int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote)
     };
     make_side(remote, &peer.side);
     make_identity(remote, &peer.identity);
+    tell_apart(qp, &peer.identity);
     memcpy(peer.addresses, remote->soft.addresses, sizeof(peer.addresses));
     pthread_mutex_lock(&context->lock);
     struct slu_meeting *meeting = find_meeting(qp);

@@ -141,17 +141,20 @@ static int keep(int fd)
     return -1;
 }
 
-/* The process at the other end; -1: nobody tells, as Linux before 6.5. */
+/* The process at the other end; an errno value: nobody tells, as Linux before 6.5. */
 static int find_process(const struct soft_tcp *tcp)
 {
     int fd = -1;
+    int err = EMFILE;
     socklen_t size = sizeof(fd);
     slu_fd_guard();
-    if (getsockopt(tcp->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) != 0)
+    if (getsockopt(tcp->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) != 0) {
+        err = errno;
         fd = -1;
-    fd = keep(fd);
+    }
+    tcp->shm->process = keep(fd);
     slu_fd_unguard();
-    return fd;
+    return tcp->shm->process >= 0 ? 0 : err;
 }
 
 static bool lives(const struct soft_shm *shm)
@@ -188,15 +191,20 @@ static int read_lent(const struct soft_tcp *tcp, const struct tcp_frame *frame)
     return (uint64_t)got == frame->length ? 0 : EFAULT;
 }
 
+static const char *describe(int err)
+{
+    return err == ENOPROTOOPT ? "that takes Linux 6.5" : strerrordesc_np(err);
+}
+
 /* From now on it goes through the ring; this message, too. */
 static enum shm_loan decline(struct soft_tcp *tcp, int err)
 {
     struct soft_shm *shm = tcp->shm;
     if (!shm->borrows_not)
-        slu_log(SLUICE_LOG_INFO,
+        slu_log(slu_soft_notice_level(slu_soft_context(tcp->qp), SOFT_NOTICE_COPIED),
                 "queue pair %u: large messages of its peer are copied twice, it cannot read them "
                 "from the peer's memory: %s",
-                tcp->qp->qpn, strerrordesc_np(err));
+                tcp->qp->qpn, describe(err));
     shm->borrows_not = true;
     shm->wanted = 0;
     atomic_store_explicit(&shm->reader.segment->wanted, 0, memory_order_relaxed);
@@ -226,14 +234,14 @@ enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *
 {
     struct soft_shm *shm = tcp->shm;
     int saved = errno;
-    int err = EOPNOTSUPP;
+    int err = shm->borrows_not ? EOPNOTSUPP : 0;
     if (!is_sound(shm, frame))
         return SHM_LOAN_NONSENSE;
     bool first = shm->process < 0;
-    if (first && !shm->borrows_not)
-        shm->process = find_process(tcp);
-    if (shm->process >= 0 && !shm->borrows_not && !is_withdrawn(shm))
-        err = read_lent(tcp, frame);
+    if (first && err == 0)
+        err = find_process(tcp);
+    if (err == 0)
+        err = is_withdrawn(shm) ? ECANCELED : read_lent(tcp, frame);
     bool gone = is_withdrawn(shm) || (shm->process >= 0 && !lives(shm));
     errno = saved;
     if (gone)
@@ -243,8 +251,8 @@ enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *
     if (err != 0)
         return decline(tcp, err);
     if (first)
-        slu_log(SLUICE_LOG_INFO, "queue pair %u: it can read large messages from its peer's memory",
-                tcp->qp->qpn);
+        slu_log(slu_soft_notice_level(slu_soft_context(tcp->qp), SOFT_NOTICE_LENT),
+                "queue pair %u: it can read large messages from its peer's memory", tcp->qp->qpn);
     return SHM_LOAN_DONE;
 }
 

@@ -71,6 +71,13 @@ struct soft_slots {
     uint32_t hint; /* no free slot below */
 };
 
+/* What the log tells of a context once, however many of its peers it is true of. */
+enum soft_notice {
+    SOFT_NOTICE_LENT = 1,   /* large messages are read from a peer's memory */
+    SOFT_NOTICE_COPIED = 2, /* they cannot be */
+    SOFT_NOTICE_APART = 4   /* a peer is on this host, but in other namespaces */
+};
+
 struct soft_context {
     struct slu_tcontext base;
     struct soft_context *next; /* in the process */
@@ -88,6 +95,7 @@ struct soft_context {
     bool shares;             /* near peers may have shared memory with us */
     struct soft_qp *meeting; /* those that know whom they are to meet */
     atomic_bool meet_due;    /* the helper is to look at them now */
+    atomic_uint noticed;     /* enum soft_notice: what was told */
 };
 
 /* What comes through an inbox. The table of handlers is in inbox.c. */
@@ -336,6 +344,8 @@ static inline bool slu_soft_is_fetch(const struct soft_wqe *wqe)
 }
 
 /* context.c */
+/* The level of such a line: whoever debugs sees it for each peer. */
+enum sluice_log_level slu_soft_notice_level(struct soft_context *context, enum soft_notice notice);
 int slu_soft_slot_take(struct soft_slots *slots, void *item, uint32_t *slot);
 void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
 
