@@ -122,6 +122,8 @@ script_checks = \
 	%D%/support/hostile.h \
 	%D%/support/memory.c \
 	%D%/support/memory.h \
+	%D%/support/near.c \
+	%D%/support/near.h \
 	%D%/support/pair.c \
 	%D%/support/pair.h \
 	%D%/support/process.c \

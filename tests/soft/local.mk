@@ -9,6 +9,7 @@ test_programs += \
 	tests/test_keys \
 	tests/test_lent \
 	tests/test_listener \
+	tests/test_loans \
 	tests/test_shared \
 	tests/test_wire
 
@@ -27,5 +28,6 @@ tests_test_keys_LDADD = \
 	$(CHECK_LIBS)
 tests_test_lent_SOURCES = %D%/test_lent.c
 tests_test_listener_SOURCES = %D%/test_listener.c
+tests_test_loans_SOURCES = %D%/test_loans.c
 tests_test_shared_SOURCES = %D%/test_shared.c
 tests_test_wire_SOURCES = %D%/test_wire.c

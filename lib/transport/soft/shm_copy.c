@@ -163,12 +163,13 @@ static bool lives(const struct soft_shm *shm)
     return poll(&process, 1, 0) == 0;
 }
 
+/* Nothing else is lent, nor is anybody made to read for longer. */
 static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
 {
     uint64_t length = 0;
     for (uint32_t i = 0; i < frame->rkey; i++)
         length += shm->lent[i].length;
-    return length == frame->length;
+    return is_large(length) && length == frame->length;
 }
 
 /* All of it, or the errno value of why not. */
