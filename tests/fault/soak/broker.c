@@ -181,6 +181,7 @@ static void kill_rank(uint32_t rank)
     }
     member->killed = true;
     end_life(rank, member);
+    note_sockets(member->pid);
     kill(member->pid, SIGKILL);
     collect(rank);
     member->killed = false;
@@ -416,6 +417,7 @@ static void end_affair(void)
         }
         break;
     case AFFAIR_FINISH:
+        check_remains(broker.options);
         begin(AFFAIR_CLOSE, live_mask());
         tell_all(live_mask(), (struct message){.word = SAY_CLOSE});
         break;
@@ -552,5 +554,8 @@ int run_broker(const struct options *options)
            (unsigned long long)broker.kills, (unsigned long long)broker.meetings,
            (unsigned long long)broker.assemblies, (unsigned long long)broker.partings,
            (unsigned long long)broker.censuses);
+    if (!broken) {
+        conclude_remains();
+    }
     return conclude_watch(options) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

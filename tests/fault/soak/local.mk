@@ -14,6 +14,7 @@ tests_test_soak_SOURCES = \
 	%D%/random.c \
 	%D%/random.h \
 	%D%/rank.c \
+	%D%/remains.c \
 	%D%/soak.h \
 	%D%/unpolled.c \
 	%D%/watch.c \

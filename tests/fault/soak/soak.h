@@ -5,6 +5,7 @@
  *
  *   broker.c    the parent: starts, kills, introduces, leads what they do together
  *   watch.c     the parent: has everybody stopped? what was it doing? does it grow?
+ *   remains.c   the parent: is anything left of who was killed?
  *   rank.c      a process: its life, and what the broker tells it
  *   meet.c      how two ranks connect, part, and connect again
  *   mail.c      random traffic of one rank with the others, at any time
