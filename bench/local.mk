@@ -4,17 +4,9 @@ noinst_PROGRAMS += %D%/exchange
 %C%_exchange_SOURCES = %D%/exchange.c %D%/numbers.h
 %C%_exchange_LDADD = lib/libsluice.la
 
-noinst_PROGRAMS += %D%/pingpong
-%C%_pingpong_SOURCES = %D%/pair.c %D%/pair.h %D%/pingpong.c
-%C%_pingpong_LDADD = lib/libsluice.la
-
 noinst_PROGRAMS += %D%/scale
 %C%_scale_SOURCES = %D%/numbers.h %D%/scale.c
 %C%_scale_LDADD = lib/libsluice.la
-
-noinst_PROGRAMS += %D%/stream
-%C%_stream_SOURCES = %D%/pair.c %D%/pair.h %D%/stream.c
-%C%_stream_LDADD = lib/libsluice.la
 
 # Brings a transport of its own, so it is linked with the library's objects.
 noinst_PROGRAMS += %D%/noop

@@ -347,13 +347,6 @@ if [ "$device" = soft ]; then
   check 'examples/11-barriers resets its barriers' runs 'work again' examples/11-barriers
   check 'examples/11-barriers with no ranks' refuses 2 usage examples/11-barriers -n 0
   check_kmeans
-  check 'bench/pingpong' runs 'one way' bench/pingpong
-  check 'bench/pingpong with all ways to send' \
-    runs unpolled bench/pingpong -n 100 -b 100 blocking waited unpolled
-  check 'bench/pingpong with no rounds' refuses 2 'not a number' bench/pingpong -n 0
-  check 'bench/stream of writes' runs 'MiB/s' bench/stream -n 100 write
-  check 'bench/stream of reads' runs 'MiB/s' bench/stream -n 100 -t 3 -o 2 read
-  check 'bench/stream of nothing' refuses 2 usage bench/stream
   check 'bench/scale with 1 and 100 peers' runs ' 100 ' bench/scale 1 100
   check 'bench/scale with no peers' refuses 2 usage bench/scale 0
 fi
