@@ -74,21 +74,24 @@ void slu_peer_note_late(struct slu_engine *engine, struct slu_peer *peer, int64_
         engine->transport->qp_stand(peer->qp, &late->stand);
 }
 
+#define HEARD_BYTES 40
+
 /* ", heard last 12 ms ago,", or nothing if that is not known. */
-static const char *say_heard(const struct slu_late *late, char text[48])
+static const char *say_heard(const struct slu_late *late, char text[HEARD_BYTES])
 {
     char ago[SLU_DURATION_BYTES];
 
     text[0] = '\0';
     if (late->stand.heard >= 0)
-        snprintf(text, 48, ", heard last %s ago,", slu_say_duration(late->stand.heard, ago));
+        snprintf(text, HEARD_BYTES, ", heard last %s ago,",
+                 slu_say_duration(late->stand.heard, ago));
     return text;
 }
 
 /* Our sends wait for receives of the peer's. */
 static void explain_unready(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
 {
-    char heard[48];
+    char heard[HEARD_BYTES];
     bool own = opcode == SLUICE_OP_SEND;
 
     if (late->stand.sending)
@@ -105,7 +108,7 @@ static void explain_unready(const struct slu_late *late, uint32_t opcode, char *
 /* Of a transport that knows more than whether a request succeeded. */
 static void explain_known(const struct slu_late *late, uint32_t opcode, char *text, size_t size)
 {
-    char heard[48];
+    char heard[HEARD_BYTES];
 
     if (!late->stand.connected && !late->heard)
         snprintf(text, size,

@@ -363,9 +363,11 @@ static void take_job(const struct launcher *launcher, struct slu_launch *launch)
         return;
     /* Of a long name the end, where the numbers are. */
     length = strlen(job);
-    if (length >= sizeof launch->job)
+    if (length >= sizeof launch->job) {
         job += length - (sizeof launch->job - 1);
-    snprintf(launch->job, sizeof launch->job, "%s", job);
+        length = sizeof launch->job - 1;
+    }
+    memcpy(launch->job, job, length + 1);
 }
 
 /* 1, 0 or -EINVAL. */

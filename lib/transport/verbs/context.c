@@ -158,7 +158,7 @@ static int make_context(struct ibv_context *ibv, bool wrapped,
 int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context)
 {
-    struct ibv_context *ibv;
+    struct ibv_context *ibv = NULL;
     int err = attr->flags & SLUICE_CONTEXT_FORK ? slu_verbs_fork_init() : 0;
 
     if (!err)
