@@ -51,15 +51,20 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
     return 0;
 }
 
-/* A memfd of the length; a peer that maps it must be able to rely on that. */
+/* Memory of a memfd, all of which is there. */
+struct allocated {
+    struct slu_pages pages;
+    int fd;
+    bool sealed; /* as a peer that maps it needs it, and we do if it does */
+};
+
 static int make_memfd(const struct slu_page_way *way, int *fd)
 {
     int made = slu_fd_memory("sluice", MFD_ALLOW_SEALING | slu_pages_memfd_flags(way));
     int err;
     if (made < 0)
         return errno;
-    if (ftruncate(made, (off_t)way->length) != 0 ||
-        fcntl(made, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+    if (ftruncate(made, (off_t)way->length) != 0) {
         err = errno;
         slu_fd_close(made);
         return err;
@@ -88,6 +93,21 @@ static int map_whole(const struct slu_page_way *way, int fd, struct soft_room *r
     return err;
 }
 
+/*
+ * Its length is for ever; and where no peer has the right to change it, nobody writes to it
+ * but by the mapping that we have (Linux 5.1).
+ */
+static int seal(const struct slu_page_way *way, uint32_t access, struct allocated *memory)
+{
+    int seals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+    int more = (access & SOFT_ACCESS_CHANGES) == 0 ? F_SEAL_FUTURE_WRITE : 0;
+    bool sealed = fcntl(memory->fd, F_ADD_SEALS, seals | more) == 0;
+    if (!sealed && fcntl(memory->fd, F_ADD_SEALS, seals) != 0)
+        return errno;
+    memory->sealed = sealed && way->kind != SLU_PAGES_RESERVED;
+    return 0;
+}
+
 /* Whatever pages it has got go before it: that takes time, and closing has a lock. */
 static void drop_memfd(const struct slu_page_way *way, int fd)
 {
@@ -95,9 +115,21 @@ static void drop_memfd(const struct slu_page_way *way, int fd)
     slu_fd_close(fd);
 }
 
+static int fill_memfd(const struct slu_page_way *way, uint32_t access, struct soft_room *room,
+                      struct allocated *memory)
+{
+    int err = map_whole(way, memory->fd, room, &memory->pages);
+    if (err != 0)
+        return err;
+    err = seal(way, access, memory);
+    if (err != 0)
+        slu_pages_unmap(&memory->pages);
+    return err;
+}
+
 /* A positive errno value without a text: there may be another way. */
-static int map_memfd(const struct slu_page_way *way, struct soft_room *room, int *fd,
-                     struct slu_pages *pages)
+static int map_memfd(const struct slu_page_way *way, uint32_t access, struct soft_room *room,
+                     struct allocated *memory)
 {
     if (!may_be_so_long(way->length))
         return EFBIG;
@@ -107,11 +139,11 @@ static int map_memfd(const struct slu_page_way *way, struct soft_room *room, int
         if (!slu_soft_fits(room, way->length))
             return ENOMEM;
     }
-    int err = make_memfd(way, fd);
+    int err = make_memfd(way, &memory->fd);
     if (err == 0) {
-        err = map_whole(way, *fd, room, pages);
+        err = fill_memfd(way, access, room, memory);
         if (err != 0)
-            drop_memfd(way, *fd);
+            drop_memfd(way, memory->fd);
     }
     return err;
 }
@@ -137,24 +169,23 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct
     struct slu_page_way ways[SLU_PAGE_WAYS];
     uint32_t count = slu_page_ways(length, (access & SLUICE_MR_HUGE_PAGES) != 0, true, ways);
     struct soft_room room = {.what = NULL}; /* nobody has looked */
-    struct slu_pages pages;
+    struct allocated memory;
     int err = 0;
-    int fd = -1;
     for (uint32_t i = 0; i < count; i++) {
-        err = map_memfd(&ways[i], &room, &fd, &pages);
+        err = map_memfd(&ways[i], access, &room, &memory);
         if (err == 0)
             break;
     }
     if (err != 0)
         return fail_alloc(err, length, &room);
-    struct soft_mr *made = make_mr(pd, pages.addr, length, access);
+    struct soft_mr *made = make_mr(pd, memory.pages.addr, length, access);
     if (made == NULL) {
-        slu_fd_close(fd);
-        slu_pages_unmap(&pages);
+        slu_fd_close(memory.fd);
+        slu_pages_unmap(&memory.pages);
         return -ENOMEM;
     }
-    made->memfd = fd;
-    made->pages = pages;
+    made->memfd = memory.fd;
+    made->pages = memory.pages;
     *mr = &made->base;
     return 0;
 }

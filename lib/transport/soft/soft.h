@@ -44,6 +44,8 @@
 #define SOFT_MAX_READ_DEPTH 128
 #define SOFT_MAX_CQ_DEPTH (UINT32_C(1) << 30)
 #define SOFT_MAX_MESSAGE (UINT64_C(1) << 31)
+/* With one of these rights a peer may change a region. */
+#define SOFT_ACCESS_CHANGES (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 
 struct soft_context;
 struct soft_cq;
