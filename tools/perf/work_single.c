@@ -9,9 +9,13 @@
 
 #include "perf.h"
 
-/* Gives way, and looks at the peer and at the clock, only so often. */
-#define SPINS_A_TURN 64
-#define SPINS_A_LOOK 4096
+/*
+ * Polls serve who writes, where it does not write itself. Gives way, and looks at the peer
+ * and at the clock, less often.
+ */
+#define SPINS_A_POLL 16
+#define SPINS_A_TURN 512
+#define SPINS_A_LOOK 32768
 
 static int do_one(struct team *team, const struct sluice_request *request, struct run *run,
                   const char *what)
@@ -97,7 +101,6 @@ static int write_out(struct team *team, const struct run *run, uint64_t number)
     return calls_do(team, &calls_any, list, count, "write");
 }
 
-/* A poll serves who writes, and costs less than the thread that does so while nobody polls. */
 static int watch(struct team *team, uint64_t number)
 {
     const uint64_t *word = place_word_in(team, 0);
@@ -106,6 +109,8 @@ static int watch(struct team *team, uint64_t number)
     for (uint32_t spins = 1; sluice_load_acquire64(word) != number + 1; spins++) {
         struct sluice_completion completion;
 
+        if (spins % SPINS_A_POLL != 0)
+            continue;
         if (sluice_multichannel_poll(team->channels, &completion, 1) < 0)
             return team_fail(team, "poll");
         if (spins % SPINS_A_TURN == 0 && team->plan.wait_mode != SLUICE_WAIT_SPIN)
