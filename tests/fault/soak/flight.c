@@ -47,10 +47,6 @@ static void fill_rights(struct big *big, size_t length)
         must(big->mr, "%zu bytes: %s", length, sluice_last_error());
         big->bytes = sluice_mr_addr(big->mr);
         soak.big_allocs++;
-        /* Resident at once, as the other kind is: what a census takes off is what there is. */
-        for (size_t at = 0; at < length; at += 4096) {
-            big->bytes[at] = 0;
-        }
         return;
     }
     big->mapped = (length + 4095) / 4096 * 4096;
@@ -59,6 +55,7 @@ static void fill_rights(struct big *big, size_t length)
     must(big->bytes != MAP_FAILED, "%zu bytes", big->mapped);
     big->mr = CALL(mr_register, soak.pd, big->bytes, length, rights);
     must(big->mr, "%zu bytes: %s", length, sluice_last_error());
+    soak.big_mapped += big->mapped;
 }
 
 struct big *take_big(size_t length, bool must_be)
@@ -82,6 +79,7 @@ void give_big(struct big *big)
     must(result == 0, "%d: %s", result, sluice_last_error());
     if (big->mapped) {
         munmap(bytes, big->mapped);
+        soak.big_mapped -= big->mapped;
     } else {
         soak.big_allocs--;
     }

@@ -137,7 +137,9 @@ static void report_count(uint64_t id)
     struct count *count = &message.count;
     struct mallinfo2 heap = mallinfo2();
     count->heap = (int64_t)(heap.uordblks + heap.hblkhd);
-    count->resident = read_status("VmRSS:") * 1024 - (int64_t)soak.big_bytes;
+    /* Of memory that it shares with others it has as much as it happens to have touched. */
+    count->resident =
+        (read_status("VmRSS:") - read_status("RssShmem:")) * 1024 - (int64_t)soak.big_mapped;
     count->threads = (int32_t)read_status("Threads:");
     count->fds = count_fds() - (int32_t)soak.big_allocs * soak.alloc_fds;
     count_words(count);

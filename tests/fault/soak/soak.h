@@ -279,8 +279,8 @@ struct soak {
     uint32_t free_count;
     uint64_t tags;
     uint32_t bigs, big_allocs;
-    int alloc_fds; /* that an allocated region holds */
-    size_t big_bytes;
+    int alloc_fds;                /* that an allocated region holds */
+    size_t big_bytes, big_mapped; /* of these, what is not allocated by the library */
     uint64_t multicasts;
     uint64_t accepted, succeeded, failed; /* requests of the mail, for its counters */
     uint64_t shared_base, locked_base;

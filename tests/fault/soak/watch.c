@@ -3,8 +3,8 @@
  * Has everybody stopped, and what was it doing? Does it grow?
  *
  * Growth. Each rank is measured about once a second, when it stands still: bytes of
- * its heap in use, resident bytes without the messages that it holds, threads and
- * file descriptors. Of a life that is long enough, the first half is left out: queues
+ * its heap in use, resident bytes without shared memory and the messages that it holds,
+ * threads and file descriptors. Of a life that is long enough, the first half is left out: queues
  * and caches grow to what they need. The least value of the last quarter must not
  * exceed that of the quarter before by more than the limits below; a leak raises the
  * least value as well, and a message that happens to be on its way does not. Threads
