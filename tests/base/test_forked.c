@@ -54,7 +54,8 @@ static void estate_open(struct estate *estate)
     require(estate->mr, "%s", sluice_last_error());
     estate->bytes = sluice_mr_addr(estate->mr);
     pattern_fill(estate->bytes, BYTES, 7);
-    memory_open(&estate->memory, estate->pd, BYTES);
+    /* Memory of the program is what a child has as well. */
+    memory_open_at(&estate->memory, estate->pd, BYTES, ACCESS_ALL, 8);
     estate->prepared = sluice_channel_prepare(estate->pd, NULL);
     estate->prepared_many = sluice_multichannel_prepare(estate->pd, 2, NULL);
     estate->prepared_node = sluice_node_prepare(estate->pd, 0, 1, NULL);

@@ -3,6 +3,8 @@
 test_programs += \
 	tests/test_answers \
 	tests/test_deprived \
+	tests/test_direct \
+	tests/test_direct_ends \
 	tests/test_forbidden \
 	tests/test_hostile \
 	tests/test_interleave \
@@ -15,9 +17,11 @@ test_programs += \
 
 tests_test_answers_SOURCES = %D%/test_answers.c
 tests_test_deprived_SOURCES = %D%/test_deprived.c
+tests_test_direct_SOURCES = %D%/test_direct.c %D%/direct.c %D%/direct.h
+tests_test_direct_ends_SOURCES = %D%/test_direct_ends.c %D%/direct.c %D%/direct.h
 tests_test_forbidden_SOURCES = %D%/test_forbidden.c
 tests_test_hostile_SOURCES = %D%/test_hostile.c
-tests_test_interleave_SOURCES = %D%/test_interleave.c
+tests_test_interleave_SOURCES = %D%/test_interleave.c %D%/machine.h
 tests_test_interleave_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
 tests_test_keys_SOURCES = %D%/test_keys.c
 tests_test_keys_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib

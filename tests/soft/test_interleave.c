@@ -5,200 +5,13 @@
  * compiled with atomic operations that ask which of the two goes on, or whose oldest
  * store reaches memory. What may follow from a state is tried once. Records must arrive
  * whole, in order, and nobody may sleep while there is something to do: neither for a
- * record or room nor for what the reader says in words, credit and what is done.
+ * record or room nor for what the reader says in words, credit and what is done. And who
+ * closes a connection is alone in its memory once nobody says any more that he touches it.
  *
  * That it would notice is tried with broken copies: each leaves out one thing that the
  * ring depends on, a fence between a store and a load among them.
  */
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <ucontext.h>
-
-#include "../support/suite.h"
-
-static uint64_t hooked_load(const volatile void *at, size_t size);
-static void hooked_store(volatile void *at, uint64_t value, size_t size);
-static uint64_t hooked_exchange(volatile void *at, uint64_t value, size_t size);
-static void hooked_fence(void);
-static void drain_stores(void);
-static void hooked_copy(void *to, const void *from, size_t size);
-
-/* What is broken, if anything. */
-enum fault {
-    NO_FAULT,
-    NO_FENCE_OF_WRITER, /* between publishing and looking whether the reader sleeps */
-    NO_FENCE_OF_READER, /* between going to sleep and the last look */
-    NO_FENCE_OF_TELLER, /* between words and looking whether the writer sleeps */
-    NO_FENCE_OF_HEARER, /* between its going to sleep and the last look at them */
-    NO_WISH_FOR_WORDS,  /* it does not say that it waits for them */
-    LATE_CLEARING,      /* the word behind a record is cleared after it is published */
-    EARLY_PUBLISHING,   /* a record is published before its bytes are written */
-    NO_LAST_LOOK,       /* of who goes to sleep */
-    EARLY_TAKING,       /* the place is given back before the bytes are read */
-    FAULTS
-};
-
-static enum fault fault;
-
-#undef atomic_load_explicit
-#undef atomic_store_explicit
-#undef atomic_exchange_explicit
-#undef atomic_thread_fence
-#define atomic_load_explicit(at, order) hooked_load((at), sizeof *(at))
-#define atomic_store_explicit(at, value, order) hooked_store((at), (value), sizeof *(at))
-#define atomic_exchange_explicit(at, value, order) hooked_exchange((at), (value), sizeof *(at))
-#define atomic_thread_fence(order) hooked_fence()
-#define memcpy hooked_copy
-#define SHM_SLOTS 4
-#include "../../lib/transport/soft/shm_ring.c"
-#undef memcpy
-
-/* The machine. */
-
-#define THREADS 2
-#define STORES 16
-#define STACK 65536
-#define VISITED (UINT32_C(1) << 22)
-
-/* A word, or the bytes of a record, in which order they are written matters to nobody. */
-struct store {
-    uint8_t *at;
-    size_t size;
-    uint8_t bytes[SHM_LINE];
-};
-
-struct thread {
-    ucontext_t context;
-    uint8_t *stack;
-    bool done, asleep, woken, fencing;
-    bool dozing;      /* it fences to go to sleep, and not because it has published */
-    uint64_t history; /* of all it has seen: with the program, that is its state */
-    struct store stores[STORES];
-    uint32_t count;
-};
-
-static struct thread threads[THREADS];
-static struct thread *current;
-static ucontext_t scheduler;
-static _Alignas(64) struct shm_segment segments[THREADS]; /* [i]: thread i reads it */
-static const char *violation;
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
-static void pass(void)
-{
-    swapcontext(&current->context, &scheduler);
-}
-
-static void observe(uint64_t value)
-{
-    current->history = mix(current->history, value + 1);
-}
-
-static uint64_t read_memory(const void *at, size_t size)
-{
-    uint64_t value = 0;
-
-    memcpy(&value, at, size);
-    return value;
-}
-
-static uint64_t hooked_load(const volatile void *at, size_t size)
-{
-    uint64_t value;
-
-    pass();
-    value = read_memory((const void *)at, size);
-    for (uint32_t i = 0; i < current->count; i++)
-        if (current->stores[i].at == at)
-            value = read_memory(current->stores[i].bytes, size);
-    observe(value);
-    return value;
-}
-
-static void put_store(volatile void *at, const void *bytes, size_t size)
-{
-    struct store *store;
-
-    pass();
-    store = &current->stores[current->count];
-    require(current->count < STORES && size <= sizeof store->bytes, "%zu bytes", size);
-    store->at = (uint8_t *)at;
-    store->size = size;
-    memset(store->bytes, 0, sizeof store->bytes);
-    memcpy(store->bytes, bytes, size);
-    current->count++;
-    observe(0);
-}
-
-static void drain_stores(void)
-{
-    current->fencing = true;
-    pass();
-    current->fencing = false;
-    observe(1);
-}
-
-static void hooked_fence(void)
-{
-    static const enum fault without[2][2] = {{NO_FENCE_OF_WRITER, NO_FENCE_OF_HEARER},
-                                             {NO_FENCE_OF_TELLER, NO_FENCE_OF_READER}};
-
-    if (fault != without[current - threads][current->dozing])
-        drain_stores();
-}
-
-/* What is to be published first, if it is broken. */
-static struct {
-    volatile void *at;
-    uint64_t value;
-} held;
-
-static void hooked_store(volatile void *at, uint64_t value, size_t size)
-{
-    bool late = fault == LATE_CLEARING && size == sizeof(uint64_t) && current == &threads[0];
-
-    if (late && value == 0) {
-        held.at = at;
-        return;
-    }
-    put_store(at, &value, size);
-    if (late && held.at != NULL)
-        put_store(held.at, &held.value, size);
-    if (late)
-        held.at = NULL;
-}
-
-static uint64_t hooked_exchange(volatile void *at, uint64_t value, size_t size)
-{
-    uint64_t before;
-
-    drain_stores();
-    before = read_memory((const void *)at, size);
-    memcpy((void *)at, &value, size);
-    observe(before);
-    return before;
-}
-
-static void hooked_copy(void *to, const void *from, size_t size)
-{
-    put_store(to, from, size);
-}
-
-static void flush_one(struct thread *thread)
-{
-    struct store *store = &thread->stores[0];
-
-    memcpy(store->at, store->bytes, store->size);
-    thread->count--;
-    memmove(store, store + 1, thread->count * sizeof *store);
-}
+#include "machine.h"
 
 /* What they do: a stream of words, in messages; the last ones only to find what is broken. */
 
@@ -371,6 +184,50 @@ static void run_reader(void)
         wake_other();
 }
 
+/* Touching. */
+
+#define TOUCHES 2
+static uint64_t region; /* of the reader's */
+
+static void run_toucher(void)
+{
+    static const uint64_t value = 1;
+
+    if (!slu_soft_shm_touch(&writers[0]))
+        return;
+    for (int i = 0; i < TOUCHES; i++) {
+        if (i > 0 && fault != NO_LOOK_AGAIN && slu_soft_shm_is_closed(&writers[0]))
+            break;
+        if (fault == EARLY_LETTING_GO && i == TOUCHES - 1)
+            slu_soft_shm_let_go(&writers[0]);
+        put_store(&region, &value, sizeof value);
+    }
+    if (fault == NO_LOOK_AGAIN) {
+        /* As if the next turn went on with what the last one has found. */
+        slu_soft_shm_let_go(&writers[0]);
+        put_store(&writers[0].segment->touching, &value, sizeof writers[0].segment->touching);
+        hooked_fence();
+        put_store(&region, &value, sizeof value);
+    }
+    slu_soft_shm_let_go(&writers[0]);
+}
+
+/* Who finds it touched waits; that it looks at any time is among what is tried. */
+static void run_closer(void)
+{
+    static const uint64_t mine = 7;
+
+    slu_soft_shm_close(&readers[1]);
+    if (slu_soft_shm_is_touched(&readers[1]))
+        return;
+    put_store(&region, &mine, sizeof mine);
+    if (hooked_load(&region, sizeof region) != mine)
+        violation = "who has closed it is not alone";
+    drain_stores();
+    if (hooked_load(&region, sizeof region) != mine)
+        violation = "who has closed it is not alone";
+}
+
 /* All of it. */
 
 #define STEPS_MAX 2000
@@ -385,9 +242,9 @@ static void run_thread(void)
 {
     observe(0);
     if (current == &threads[0])
-        run_writer();
+        (touches ? run_toucher : run_writer)();
     else
-        run_reader();
+        (touches ? run_closer : run_reader)();
     current->done = true;
     pass();
 }
@@ -398,6 +255,7 @@ static void begin_run(void)
     memset(writers, 0, sizeof writers);
     memset(readers, 0, sizeof readers);
     received = 0;
+    region = 0;
     held.at = NULL;
     for (uint32_t i = 0; i < THREADS; i++) {
         struct thread *thread = &threads[i];
@@ -424,7 +282,7 @@ static uint64_t hash_store(uint64_t hash, const struct store *store)
 
 static uint64_t hash_state(void)
 {
-    uint64_t hash = received;
+    uint64_t hash = mix(received, region);
 
     for (size_t i = 0; i < sizeof segments; i += 8)
         hash = mix(hash, read_memory((const uint8_t *)segments + i, 8));
@@ -519,6 +377,7 @@ static void try_all(const uint32_t *list, uint32_t count)
     messages = list;
     message_count = count;
     answered = list == requests;
+    touches = list == NULL;
     words = 0;
     for (uint32_t i = 0; i < count; i++)
         words += messages[i];
@@ -552,12 +411,23 @@ TEST(nobody_waits_for_words_that_are_there)
     require(visits > 1000, "%u states", visits);
 }
 
+TEST(who_closes_is_alone)
+{
+    try_all(NULL, 0);
+    require(violation == NULL, "%s", violation);
+    printf("# %u states\n", visits);
+    require(visits > 50, "%u states", visits);
+}
+
 TEST(what_is_broken_is_found, .from = NO_FAULT + 1, .times = FAULTS - 1)
 {
+    bool of_touches = _i >= NO_FENCE_OF_TOUCHER;
     bool of_words = _i >= NO_FENCE_OF_TELLER && _i <= NO_WISH_FOR_WORDS;
 
     fault = (enum fault)_i;
-    if (of_words)
+    if (of_touches)
+        try_all(NULL, 0);
+    else if (of_words)
         try_all(requests, COUNT(requests));
     else
         try_all(stream, COUNT(stream));

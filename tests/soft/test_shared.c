@@ -16,7 +16,7 @@
 #define BIG ((size_t)300000)
 #define MAPS_MAX 16
 
-/* What this process has mapped of it. */
+/* What this process has mapped of it, and may write to. */
 struct shared_map {
     uint8_t *bytes;
     size_t length;
@@ -32,7 +32,8 @@ static uint32_t find_maps(struct shared_map *maps)
     while (fgets(line, sizeof line, file) && count < MAPS_MAX) {
         unsigned long start, end;
 
-        if (strstr(line, "memfd:sluice-shm") && sscanf(line, "%lx-%lx", &start, &end) == 2)
+        if (strstr(line, "memfd:sluice-shm") && strstr(line, " rw-s ") &&
+            sscanf(line, "%lx-%lx", &start, &end) == 2)
             maps[count++] = (struct shared_map){(uint8_t *)start, end - start};
     }
     fclose(file);
@@ -64,16 +65,19 @@ struct end {
     struct sluice_remote_mr remote;
 };
 
-static void end_open(struct end *end, struct rank *rank)
+static void end_prepare(struct end *end)
 {
-    struct sluice_endpoint endpoints[2];
-    struct sluice_remote_mr remotes[2];
-    struct sluice_prepared_channel *prepared;
-
     end->context = open_context();
     end->pd = sluice_pd_alloc(end->context);
     memory_open(&end->memory, end->pd, BIG);
-    prepared = prepare_channel(end->pd, NULL, &endpoints[0]);
+}
+
+static void end_meet(struct end *end, struct rank *rank)
+{
+    struct sluice_endpoint endpoints[2];
+    struct sluice_remote_mr remotes[2];
+    struct sluice_prepared_channel *prepared = prepare_channel(end->pd, NULL, &endpoints[0]);
+
     endpoints[1] = endpoints[0];
     rank_exchange(rank, endpoints, endpoints, sizeof endpoints[0]);
     end->channel = sluice_prepared_channel_handshake(prepared, &endpoints[!rank->index]);
@@ -83,6 +87,12 @@ static void end_open(struct end *end, struct rank *rank)
     rank_exchange(rank, remotes, remotes, sizeof remotes[0]);
     end->remote = remotes[!rank->index];
     require_ok(sluice_channel_wait_connected(end->channel, DEADLINE));
+}
+
+static void end_open(struct end *end, struct rank *rank)
+{
+    end_prepare(end);
+    end_meet(end, rank);
 }
 
 static void end_close(struct end *end)
@@ -361,9 +371,10 @@ static void go_without(struct rank *rank)
     uint64_t state = 7;
     struct end end;
 
+    end_prepare(&end);
     if (rank->index == 0)
         limit_files();
-    end_open(&end, rank);
+    end_meet(&end, rank);
     for (int i = 0; i < 20; i++)
         require_ok(work(&end, rank, &state, DEADLINE));
     require_result(find_maps(maps), 0);

@@ -2,13 +2,44 @@
 #include "memory.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #define GUARD_BYTES 128
 #define GUARD_VALUE 0xa5
 
+/*
+ * Through shared memory a region that the library has allocated is another matter than one of
+ * the program's: every second one is of that kind. Its guard is the rest of its last page.
+ */
+static bool is_to_be_allocated(size_t shift)
+{
+    static uint32_t opened;
+    return current_wire() == WIRE_SHM && device_is_soft() && shift == 0 && ++opened % 2 != 0;
+}
+
+static size_t rest_of_page(size_t length)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (page - length % page) % page;
+}
+
+static void allocate(struct memory *memory, struct sluice_pd *pd, size_t length, uint32_t access)
+{
+    memory->mr = sluice_mr_alloc(pd, length, access);
+    require(memory->mr, "%s", sluice_last_error());
+    memory->bytes = sluice_mr_addr(memory->mr);
+    memory->length = length;
+    memory->whole = NULL;
+    memset(memory->bytes + length, GUARD_VALUE, rest_of_page(length));
+}
+
 void memory_open_at(struct memory *memory, struct sluice_pd *pd, size_t length, uint32_t access,
                     size_t shift)
 {
+    if (is_to_be_allocated(shift)) {
+        allocate(memory, pd, length, access);
+        return;
+    }
     size_t all = length + 2 * GUARD_BYTES + shift;
     memory->whole = malloc(all);
     require(memory->whole, "%zu bytes", all);
@@ -28,14 +59,18 @@ void memory_open(struct memory *memory, struct sluice_pd *pd, size_t length)
 void memory_check_guards(const struct memory *memory)
 {
     const uint8_t *end = memory->bytes + memory->length;
+    if (memory->whole == NULL) {
+        value_check(end, rest_of_page(memory->length), GUARD_VALUE);
+        return;
+    }
     value_check(memory->whole, (size_t)(memory->bytes - memory->whole), GUARD_VALUE);
     value_check(end, GUARD_BYTES, GUARD_VALUE);
 }
 
 void memory_close(struct memory *memory)
 {
-    require_ok(sluice_mr_deregister(memory->mr));
     memory_check_guards(memory);
+    require_ok(sluice_mr_deregister(memory->mr));
     free(memory->whole);
     memset(memory, 0, sizeof(*memory));
 }

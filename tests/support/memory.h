@@ -11,7 +11,7 @@
 #define ACCESS_ALL \
     (SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ)
 
-/* Registered memory; the guards lie outside of the region. */
+/* Registered memory, or allocated: the guards lie outside of the region. */
 struct memory {
     struct sluice_mr *mr;
     uint8_t *bytes;

@@ -162,7 +162,7 @@ static uint8_t *map_segment(int fd)
 
 static void share_memory(struct near_peer *peer)
 {
-    uint8_t offer[OFFER] = {'s', 'l', 'u', 'm', 2, 1};
+    uint8_t offer[OFFER] = {'s', 'l', 'u', 'm', 3, 1};
     uint8_t verdict = 1;
     int fd = memfd_create("near", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 

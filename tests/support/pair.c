@@ -135,7 +135,8 @@ void pair_works(struct pair *pair)
 {
     struct memory memories[2];
     for (int i = 0; i < 2; i++) {
-        memory_open(&memories[i], pair->sides.pds[i], 1000);
+        /* Also where there is no descriptor left. */
+        memory_open_at(&memories[i], pair->sides.pds[i], 1000, ACCESS_ALL, 8);
     }
     pass(pair->channels[0], pair->channels[1], &memories[0], &memories[1]);
     pass(pair->channels[1], pair->channels[0], &memories[1], &memories[0]);

@@ -145,6 +145,11 @@ static int open_context(const char *device, const struct sluice_context_attr *at
     err = slu_soft_keys_init(&context->keys);
     if (err != 0)
         goto free_context;
+    context->exports = slu_soft_exports_make();
+    if (context->exports == NULL) {
+        err = -ENOMEM;
+        goto destroy_keys;
+    }
     pthread_mutex_init(&context->lock, NULL);
     read_identity(context);
     set_limits(&context->base);
@@ -152,6 +157,8 @@ static int open_context(const char *device, const struct sluice_context_attr *at
     *made = &context->base;
     return 0;
 
+destroy_keys:
+    slu_soft_keys_destroy(&context->keys);
 free_context:
     free(context);
     return err;
@@ -164,6 +171,7 @@ static void close_context(struct slu_tcontext *base)
     slu_soft_helper_stop(context);
     free(context->qps.items);
     free(context->cqs.items);
+    slu_soft_exports_destroy(context->exports);
     slu_soft_keys_destroy(&context->keys);
     pthread_mutex_destroy(&context->lock);
     free(context);

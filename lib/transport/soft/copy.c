@@ -114,3 +114,23 @@ void slu_soft_copy_visible(void *destination, const void *source, size_t length)
     size_t tail = (length - lead) % 8;
     copy_bytes(to + length - tail, from + length - tail, tail);
 }
+
+void slu_soft_gather_visible(void *to, const struct sluice_sge *sges, uint32_t count,
+                             uint64_t length)
+{
+    uint8_t bytes[SOFT_WHOLE_BYTES];
+    struct sluice_sge whole = {(uint64_t)(uintptr_t)bytes, (uint32_t)length, 0};
+    uint8_t *into = to;
+    /* A word may be gathered from pieces, and is to appear whole all the same. */
+    if (count > 1 && length <= SOFT_WHOLE_BYTES) {
+        struct soft_cursor gathered = slu_soft_cursor(&whole, 1, 0);
+        struct soft_cursor from = slu_soft_cursor(sges, count, 0);
+        slu_soft_copy_sges(&gathered, &from, length);
+        sges = &whole;
+        count = 1;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        slu_soft_copy_visible(into, (const void *)(uintptr_t)sges[i].addr, sges[i].length);
+        into += sges[i].length;
+    }
+}

@@ -22,6 +22,8 @@
 #define EVENTS 32
 /* Polls of a lone socket between two looks at the whole epoll set. */
 #define LONE_POLLS 64
+/* Requests that were done as they were posted between two looks at the connections. */
+#define DIRECTS 64
 
 static int add_to_fd(struct soft_cq *cq, int fd)
 {
@@ -305,6 +307,13 @@ static uint32_t take_completions(struct soft_cq *cq, struct slu_wc *wcs, uint32_
     return taken;
 }
 
+/* Who has some, of requests that were done at once, need not look for more each time. */
+static bool has_enough(const struct soft_cq *cq, uint32_t count)
+{
+    uint32_t here = cq->tail - cq->head;
+    return cq->directs < DIRECTS && (here >= count || (here > 0 && cq->directs > 0));
+}
+
 int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
@@ -312,7 +321,8 @@ int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
         atomic_store_explicit(&cq->armed, 0, memory_order_relaxed);
     if (SLU_UNLIKELY(atomic_load_explicit(&cq->signaled, memory_order_acquire)))
         clear_event(cq);
-    if (cq->tail - cq->head < count) {
+    if (!has_enough(cq, count)) {
+        cq->directs = 0;
         count_up(&cq->activity);
         if (cq->held != NULL)
             slu_soft_tcp_flush_held(cq);

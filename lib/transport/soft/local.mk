@@ -25,11 +25,15 @@ lib_libsluice_la_SOURCES += \
 	%D%/reserve.c \
 	%D%/shm.h \
 	%D%/shm_copy.c \
+	%D%/shm_direct.c \
+	%D%/shm_export.c \
+	%D%/shm_import.c \
 	%D%/shm_join.c \
 	%D%/shm_ring.c \
 	%D%/shm_ring.h \
 	%D%/shm_segment.c \
 	%D%/shm_small.c \
+	%D%/shm_socket.c \
 	%D%/shm_words.c \
 	%D%/soft.h \
 	%D%/stand.c \

@@ -16,7 +16,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t access)
+/* Memory of a memfd, all of which is there. */
+struct allocated {
+    struct slu_pages pages;
+    int fd;
+    bool sealed; /* as a peer that maps it needs it, and we do if it does */
+};
+
+/* All of it is there when the table has it: from then on others see it. memory may be NULL. */
+static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
+                               const struct allocated *memory)
 {
     struct soft_mr *mr = calloc(1, sizeof(*mr));
     if (mr == NULL) {
@@ -29,6 +38,11 @@ static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, ui
     mr->base.iova = (uint64_t)(uintptr_t)addr;
     mr->access = access & ~SLUICE_MR_HUGE_PAGES;
     mr->memfd = -1;
+    if (memory != NULL) {
+        mr->memfd = memory->fd;
+        mr->pages = memory->pages;
+        mr->sealed = memory->sealed;
+    }
     if (slu_soft_keys_insert(&((struct soft_context *)pd->context)->keys, mr) != 0) {
         free(mr);
         return NULL;
@@ -44,19 +58,12 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
     if (slu_soft_probe_range(addr, length, write) != 0)
         return slu_fail(EFAULT, "memory %p of %zu bytes is not mapped%s", addr, length,
                         write ? " or is read-only" : "");
-    struct soft_mr *made = make_mr(pd, addr, length, access);
+    struct soft_mr *made = make_mr(pd, addr, length, access, NULL);
     if (made == NULL)
         return -ENOMEM;
     *mr = &made->base;
     return 0;
 }
-
-/* Memory of a memfd, all of which is there. */
-struct allocated {
-    struct slu_pages pages;
-    int fd;
-    bool sealed; /* as a peer that maps it needs it, and we do if it does */
-};
 
 static int make_memfd(const struct slu_page_way *way, int *fd)
 {
@@ -178,14 +185,12 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct
     }
     if (err != 0)
         return fail_alloc(err, length, &room);
-    struct soft_mr *made = make_mr(pd, memory.pages.addr, length, access);
+    struct soft_mr *made = make_mr(pd, memory.pages.addr, length, access, &memory);
     if (made == NULL) {
         slu_fd_close(memory.fd);
         slu_pages_unmap(&memory.pages);
         return -ENOMEM;
     }
-    made->memfd = memory.fd;
-    made->pages = memory.pages;
     *mr = &made->base;
     return 0;
 }
@@ -196,6 +201,7 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
     slu_soft_keys_remove(&((struct soft_context *)base->pd->context)->keys, mr);
     for (unsigned time = 0; atomic_load_explicit(&mr->pins, memory_order_acquire) != 0; time++)
         slu_soft_pause(time);
+    slu_soft_exports_revoke(((struct soft_context *)base->pd->context)->exports, mr);
     /* Closed first: the pages go with what comes last, which takes time, and no lock here. */
     if (mr->memfd >= 0)
         slu_fd_close(mr->memfd);

@@ -87,6 +87,8 @@ int slu_soft_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct sl
     struct soft_qp *qp = (struct soft_qp *)base;
     int err = 0;
     for (; chain != NULL; chain = chain->next) {
+        if (qp->direct && slu_soft_shm_direct(qp, chain))
+            continue;
         err = append_send(qp, chain);
         if (err != 0) {
             *bad = chain;

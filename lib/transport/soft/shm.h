@@ -26,6 +26,62 @@ struct shm_class {
     bool lends;       /* that way is better */
 };
 
+/* A region of the peer that is mapped, or will not be: see shm_import.c. */
+enum shm_import_state {
+    SHM_IMPORT_NONE,
+    SHM_IMPORT_NOTED, /* its key was used once */
+    SHM_IMPORT_ASKED, /* and again: the peer is to answer */
+    SHM_IMPORT_DENIED,
+    SHM_IMPORT_HERE
+};
+
+struct shm_import {
+    uint32_t key;
+    enum shm_import_state state;
+    void *map;
+    uint64_t addr; /* as the peer's handle has it */
+    uint64_t length;
+    const _Atomic uint64_t *word; /* in the peer's table: the region is there */
+    uint64_t value;               /* while it is this */
+    uint32_t access;              /* SLUICE_ACCESS_REMOTE_* */
+};
+
+/* By key: open addressing. */
+struct shm_imports {
+    struct shm_import *places;
+    uint32_t mask;
+    uint32_t used;                 /* places that are not free */
+    const _Atomic uint64_t *table; /* the peer's; NULL: not yet, or not to be had */
+};
+
+/* Regions that may be exported at a time, and the table of their words. */
+#define SHM_PLACES 4096
+#define SHM_TABLE_BYTES (SHM_PLACES * sizeof(uint64_t))
+
+/* What is said over the socket, a byte each, and what follows it. */
+enum shm_socket_word {
+    SHM_WORD_BELL = 1, /* look */
+    SHM_WORD_BULK,     /* with a descriptor: here is a ring for what is large */
+    SHM_WORD_ASK,      /* key: may I map the region? */
+    SHM_WORD_TABLE,    /* with a descriptor: what is exported says here when that ends */
+    SHM_WORD_GIVE,     /* with a descriptor: struct shm_given */
+    SHM_WORD_DENY,     /* key: no */
+    SHM_WORD_DROP,     /* a region is gone: which, the table says */
+    SHM_WORDS
+};
+
+struct shm_given {
+    uint32_t key;
+    uint32_t access; /* of the peer that gets it */
+    uint64_t addr;
+    uint64_t length;
+    uint64_t word; /* what the table has there, as long as the region is */
+    uint32_t place;
+    uint32_t reserved;
+};
+
+#define SHM_SAID_BYTES 41 /* of the longest word, and what follows it */
+
 struct soft_shm {
     enum shm_stage stage;
     bool usable; /* we have both segments */
@@ -51,13 +107,34 @@ struct soft_shm {
     bool borrows_not;                     /* it could not be read */
     /* And what we lend. */
     bool lends_not; /* the peer could not read it */
+    /* What the socket has said of a word, and the descriptor that came last, or -1. */
+    uint8_t said[SHM_SAID_BYTES];
+    uint8_t said_length;
+    bool drops; /* that a region is gone */
+    int passed_fd;
+    /* One-sided. */
+    struct shm_imports imports;
+    struct shm_export *exports; /* to this peer; under the lock of the exports */
+    bool has_table;             /* the peer has ours */
+    bool touching;              /* memory of the peer's, in this turn */
 };
 
 /* shm_segment.c */
+/* What the peer does there, and whether all pages are to be mapped at once. */
+enum shm_use {
+    SHM_READ_WRITE,
+    SHM_READ_ONLY, /* whoever has not made it only reads */
+    SHM_SPARSE     /* both, and it may be large: each page is mapped when it is touched */
+};
 /* A memfd of so many bytes, whole and sealed, and where it is mapped; or a negative errno. */
-int slu_soft_shm_make(size_t bytes, void **map);
-/* One of the peer's, which is closed; NULL: it is not what it must be, or there is no room. */
-void *slu_soft_shm_map(int fd, size_t bytes);
+int slu_soft_shm_make(size_t bytes, enum shm_use use, void **map);
+/*
+ * So much of one of the peer's, which is closed; NULL: it is not what it must be, or there
+ * is no room.
+ */
+void *slu_soft_shm_map(int fd, size_t bytes, enum shm_use use);
+/* Closes one that is not mapped; -1 is none. */
+void slu_soft_shm_refuse(int fd);
 void slu_soft_shm_unmap(void *map, size_t bytes);
 /* Sends a few bytes, and a descriptor if it is not -1; 0 or a negative errno. */
 int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd);
@@ -115,9 +192,51 @@ bool slu_soft_shm_take_words(struct soft_tcp *tcp);
  */
 bool slu_soft_shm_look_at_words(struct soft_tcp *tcp, bool received, uint32_t outstanding);
 
-/* wire_shm.c again */
+/* shm_socket.c */
 /* The peer sleeps, and waits for something that is there. */
 void slu_soft_shm_ring_bell(struct soft_tcp *tcp);
+int slu_soft_shm_say_bulk(struct soft_tcp *tcp, int fd); /* 0 or a negative errno */
+/* False: it could not be said now. */
+bool slu_soft_shm_say_table(struct soft_tcp *tcp, int fd);
+bool slu_soft_shm_say_key(struct soft_tcp *tcp, enum shm_socket_word word, uint32_t key);
+void slu_soft_shm_say_drop(struct soft_tcp *tcp);
+bool slu_soft_shm_say_given(struct soft_tcp *tcp, const struct shm_given *given, int fd);
+/* Reads the socket empty; false: that was its end. *sound: what it said makes sense. */
+bool slu_soft_shm_hear_socket(struct soft_tcp *tcp, bool *sound);
+void slu_soft_shm_end_socket(struct soft_shm *shm);
+
+/* shm_export.c: see soft.h as well */
+/* The peer asks for a region. */
+void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key);
+void slu_soft_shm_end_exports(struct soft_tcp *tcp);
+
+/* shm_import.c */
+/* What is known of a key, or NULL. */
+struct shm_import *slu_soft_shm_find_import(const struct shm_imports *imports, uint32_t key);
+/* A key is used of which nothing is known, or not yet asked. */
+void slu_soft_shm_wish(struct soft_tcp *tcp, uint32_t key);
+/* What the peer says; descriptors are taken. False: that makes no sense. */
+bool slu_soft_shm_accept_table(struct soft_tcp *tcp, int fd);
+bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *given, int fd);
+bool slu_soft_shm_accept_denied(struct soft_tcp *tcp, uint32_t key);
+/* What is gone is unmapped. */
+void slu_soft_shm_drop_imports(struct shm_imports *imports);
+/* The peer has not deregistered it. */
+static inline bool slu_soft_shm_is_there(const struct shm_import *import)
+{
+    return atomic_load_explicit(import->word, memory_order_acquire) == import->value;
+}
+void slu_soft_shm_end_imports(struct soft_shm *shm);
+
+/* shm_direct.c: see soft.h as well */
+/* At the end of a turn. */
+void slu_soft_shm_end_touching(struct soft_shm *shm);
+/* Nothing is executed here any more, and the peer executes nothing either. */
+void slu_soft_shm_end_direct(struct soft_tcp *tcp);
+
+/* wire_shm.c again */
+/* The peer has a ring for what is large. */
+void slu_soft_shm_take_bulk(struct soft_tcp *tcp, int fd);
 /* It is looked at by polls from now on. */
 void slu_soft_shm_heat(struct soft_tcp *tcp);
 void slu_soft_shm_leave_hot(struct soft_tcp *tcp);

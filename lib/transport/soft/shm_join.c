@@ -11,14 +11,14 @@
 #include <sys/socket.h>
 
 #define OFFER_BYTES 8
-#define OFFER_VERSION 2
+#define OFFER_VERSION 3
 
 static const uint8_t magic[4] = {'s', 'l', 'u', 'm'};
 
 static void make_own(struct soft_tcp *tcp, int *fd)
 {
     void *map = NULL;
-    *fd = slu_soft_shm_make(SHM_SEGMENT_BYTES, &map);
+    *fd = slu_soft_shm_make(SHM_SEGMENT_BYTES, SHM_READ_WRITE, &map);
     if (*fd < 0) {
         slu_log(SLUICE_LOG_INFO, "queue pair %u: no shared memory, it uses a socket: %s",
                 tcp->qp->qpn, strerrordesc_np(-*fd));
@@ -58,7 +58,7 @@ static int hear(struct soft_tcp *tcp, uint32_t length)
         ssize_t got = slu_fd_receive(tcp->fd, tcp->carry + tcp->carry_length,
                                      length - tcp->carry_length, &fd);
         if (fd >= 0 && tcp->shm->stage == SHM_OFFERING && tcp->shm->writer.segment == NULL)
-            tcp->shm->writer.segment = slu_soft_shm_map(fd, SHM_SEGMENT_BYTES);
+            tcp->shm->writer.segment = slu_soft_shm_map(fd, SHM_SEGMENT_BYTES, SHM_READ_WRITE);
         else if (fd >= 0)
             slu_fd_close(fd);
         if (got < 0 && errno == EAGAIN)
@@ -90,7 +90,9 @@ static void begin_sharing(struct soft_tcp *tcp)
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
     tcp->shm->stage = SHM_ON;
     tcp->shared = true;
+    tcp->shm->passed_fd = -1;
     slu_soft_shm_want(tcp);
+    tcp->qp->direct = true;
     cq->shared++;
     tcp->qp->level = SLUICE_LEVEL_MEMORY;
     slu_log(SLUICE_LOG_DEBUG, "queue pair %u: shared memory with its peer", tcp->qp->qpn);
@@ -146,6 +148,9 @@ void slu_soft_shm_part(struct soft_tcp *tcp)
         slu_soft_shm_say_words(tcp);
         slu_soft_shm_leave_hot(tcp);
         slu_soft_shm_forget_peer(shm);
+        slu_soft_shm_end_exports(tcp);
+        slu_soft_shm_end_imports(shm);
+        slu_soft_shm_end_socket(shm);
         slu_soft_cq_of(tcp->qp)->shared--;
         tcp->shared = false;
     }

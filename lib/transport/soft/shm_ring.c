@@ -268,6 +268,38 @@ bool slu_soft_shm_tell_words(struct shm_reader *reader, uint64_t words)
     return true;
 }
 
+/* As below: of a word that is written here and one that is read, one of the two sees. */
+bool slu_soft_shm_touch(struct shm_writer *writer)
+{
+    atomic_store_explicit(&writer->segment->touching, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!slu_soft_shm_is_closed(writer))
+        return true;
+    slu_soft_shm_let_go(writer);
+    return false;
+}
+
+bool slu_soft_shm_is_closed(const struct shm_writer *writer)
+{
+    return atomic_load_explicit(&writer->segment->closed, memory_order_relaxed) != 0;
+}
+
+void slu_soft_shm_let_go(struct shm_writer *writer)
+{
+    atomic_store_explicit(&writer->segment->touching, 0, memory_order_release);
+}
+
+void slu_soft_shm_close(struct shm_reader *reader)
+{
+    atomic_store_explicit(&reader->segment->closed, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+bool slu_soft_shm_is_touched(const struct shm_reader *reader)
+{
+    return atomic_load_explicit(&reader->segment->touching, memory_order_acquire) != 0;
+}
+
 static bool has_what_it_wants(const struct shm_reader *reader, struct shm_writer *writer,
                               const struct shm_wants *wants)
 {

@@ -37,9 +37,11 @@ struct shm_segment {
     atomic_uint bulk_ready;                /* the generation that is mapped; likewise; 0: none */
     _Atomic uint64_t words;                /* what has become of the writer's requests; likewise */
     atomic_uint wanted;                    /* sizes to be lent: see shm_copy.c; likewise */
+    atomic_uint closed;                    /* the writer is to touch nothing more; likewise */
     _Alignas(SHM_LINE) atomic_uint armed;  /* SHM_ARMED_*: set by the reader, which sleeps then */
     _Alignas(SHM_LINE) atomic_uint hungry; /* set by the writer, which waits for room */
     atomic_uint withdrawn;                 /* set by the writer: nothing is lent any more */
+    atomic_uint touching;                  /* by the writer: it is in memory of the reader's */
     _Alignas(SHM_LINE) uint8_t slots[SHM_SLOTS][SHM_LINE];
 };
 
@@ -129,6 +131,18 @@ static inline uint64_t slu_soft_shm_words(uint32_t done, uint32_t credit)
 bool slu_soft_shm_tell_words(struct shm_reader *reader, uint64_t words);
 /* Of the reader; nothing is known of them. True: they are others than last time. */
 bool slu_soft_shm_hear_words(struct shm_writer *writer);
+
+/*
+ * While the writer touches memory of the reader's, it says so. False: it may not, and the
+ * reader has closed it or is about to.
+ */
+bool slu_soft_shm_touch(struct shm_writer *writer);
+void slu_soft_shm_let_go(struct shm_writer *writer);
+/* Has it been closed meanwhile? */
+bool slu_soft_shm_is_closed(const struct shm_writer *writer);
+/* The reader closes it, for ever; who touches it then still says so, and nobody does later. */
+void slu_soft_shm_close(struct shm_reader *reader);
+bool slu_soft_shm_is_touched(const struct shm_reader *reader);
 
 /* What one waits for, beside a record. */
 struct shm_wants {

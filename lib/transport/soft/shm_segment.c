@@ -19,9 +19,11 @@
 #define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
 
 /* A child of fork(2) has nothing to do with it. */
-static void *map_memory(int fd, size_t bytes)
+static void *map_memory(int fd, size_t bytes, enum shm_use use)
 {
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    int protection = use == SHM_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
+    int flags = use == SHM_READ_WRITE ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
+    void *map = mmap(NULL, bytes, protection, flags, fd, 0);
     if (map == MAP_FAILED)
         return NULL;
     if (madvise(map, bytes, MADV_DONTFORK) != 0) {
@@ -47,22 +49,30 @@ static int take_pages(int fd, size_t bytes)
     return result;
 }
 
-int slu_soft_shm_make(size_t bytes, void **map)
+/* Writing is forbidden once we have mapped it: what is mapped already is not subject to it. */
+static int seal(int fd, enum shm_use use)
+{
+    int more = use == SHM_READ_ONLY ? F_SEAL_FUTURE_WRITE : 0;
+    return fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL | more);
+}
+
+int slu_soft_shm_make(size_t bytes, enum shm_use use, void **map)
 {
     int saved = errno;
     int err;
     if (!may_be_so_long(bytes))
         return -EFBIG;
     int fd = slu_fd_memory("sluice-shm", MFD_ALLOW_SEALING);
-    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && take_pages(fd, bytes) == 0 &&
-        fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) == 0) {
-        *map = map_memory(fd, bytes);
-        if (*map != NULL) {
-            errno = saved;
-            return fd;
-        }
+    *map = NULL;
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && take_pages(fd, bytes) == 0)
+        *map = map_memory(fd, bytes, SHM_READ_WRITE);
+    if (*map != NULL && seal(fd, use) == 0) {
+        errno = saved;
+        return fd;
     }
     err = errno;
+    slu_soft_shm_unmap(*map, bytes);
+    *map = NULL;
     if (fd >= 0)
         slu_fd_close(fd);
     errno = saved;
@@ -77,20 +87,25 @@ static bool is_sound(int fd, size_t bytes)
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) != 0 || fstatfs(fd, &system) != 0)
         return false;
-    return system.f_type == TMPFS_MAGIC && stat.st_size == (off_t)bytes &&
+    return system.f_type == TMPFS_MAGIC && (uint64_t)stat.st_size >= bytes &&
            (uint64_t)stat.st_blocks * 512 >= bytes;
 }
 
-void *slu_soft_shm_map(int fd, size_t bytes)
+void *slu_soft_shm_map(int fd, size_t bytes, enum shm_use use)
 {
     int saved = errno;
     void *map = NULL;
     if (fd >= 0 && is_sound(fd, bytes))
-        map = map_memory(fd, bytes);
-    if (fd >= 0)
-        slu_fd_close(fd);
+        map = map_memory(fd, bytes, use);
+    slu_soft_shm_refuse(fd);
     errno = saved;
     return map;
+}
+
+void slu_soft_shm_refuse(int fd)
+{
+    if (fd >= 0)
+        slu_fd_close(fd);
 }
 
 void slu_soft_shm_unmap(void *map, size_t bytes)

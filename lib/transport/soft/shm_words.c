@@ -21,13 +21,18 @@ void slu_soft_shm_say_words(struct soft_tcp *tcp)
         shm->published |= SHM_ARMED_WORDS;
 }
 
-/* One fence for all that a turn has published. */
+/* One fence for all that a turn has published, if it has. */
 void slu_soft_shm_settle(struct soft_cq *cq)
 {
     struct soft_tcp *tcp;
-    for (tcp = cq->unsettled; tcp != NULL; tcp = tcp->owe_next)
+    unsigned published = 0;
+    for (tcp = cq->unsettled; tcp != NULL; tcp = tcp->owe_next) {
         slu_soft_shm_say_words(tcp);
-    slu_soft_shm_fence();
+        slu_soft_shm_end_touching(tcp->shm);
+        published |= tcp->shm->published;
+    }
+    if (published != 0)
+        slu_soft_shm_fence();
     while ((tcp = cq->unsettled) != NULL) {
         slu_soft_tcp_leave_owing(tcp);
         if (slu_soft_shm_wakes_peer(&tcp->shm->writer, tcp->shm->published))

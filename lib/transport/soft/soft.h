@@ -52,6 +52,8 @@ struct soft_cq;
 struct soft_qp;
 struct soft_tcp;
 struct soft_helper;
+struct soft_exports;
+struct shm_export;
 struct slu_meeting;
 
 struct soft_pd {
@@ -63,7 +65,11 @@ struct soft_mr {
     uint32_t access;
     atomic_uint pins;       /* of those that touch it for a peer now */
     int memfd;              /* -1: memory of the caller's */
+    bool sealed;            /* as whoever maps it needs it, and we if somebody does */
     struct slu_pages pages; /* of the memfd */
+    /* Under the lock of the exports. */
+    struct shm_export *exports; /* to the peers that may map it */
+    uint32_t place;             /* of its word, while there are any */
 };
 
 /* A table of objects by small numbers; a free slot is NULL. */
@@ -85,6 +91,7 @@ struct soft_context {
     struct soft_context *next; /* in the process */
     uint32_t process;          /* as slu_fork_generation() counts them */
     struct soft_keys keys;
+    struct soft_exports *exports;
     pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
     struct soft_slots qps;
     struct soft_slots cqs;
@@ -209,6 +216,7 @@ struct soft_qp {
     bool recv_closed;             /* self: the peer has failed, its requests go back */
     bool asking;                  /* a probe of the engine waits for the peer */
     bool greeted;                 /* self: the peer is connected to us */
+    bool direct;                  /* the peer's memory may be mapped: see shm_direct.c */
     const char *loss;             /* why the peer was lost, or NULL */
     uint64_t probe_id;            /* of that probe */
     uint32_t unpolled;            /* its completions in the CQ's ring */
@@ -284,6 +292,7 @@ struct soft_cq {
     struct soft_tcp *hot; /* of the shared ones, those that polls look at */
     atomic_bool restless; /* somebody left it while something was hot: the helper is to look */
     uint32_t polls;
+    uint32_t directs; /* requests done at once since a look at the connections, weighed */
     struct soft_tcp *connections;
     struct soft_tcp *urgent;    /* these owe their peer an acknowledgement */
     struct soft_tcp *held;      /* these too, and wait for the program to send something */
@@ -400,6 +409,17 @@ uint32_t slu_soft_check_atomic(const struct soft_qp *target, uint32_t rkey, uint
 uint64_t slu_soft_atomic(uint32_t opcode, uint64_t addr, const uint64_t operand[2]); /* old value */
 void slu_soft_atomic_result(const struct soft_wqe *wqe, uint64_t before);
 
+/* shm_export.c */
+/* A peer may map regions of the context: what it takes to tell them when that has an end. */
+struct soft_exports *slu_soft_exports_make(void);
+void slu_soft_exports_destroy(struct soft_exports *exports);
+/* The region is about to go: whoever has mapped it uses it no more, and gives it back. */
+void slu_soft_exports_revoke(struct soft_exports *exports, struct soft_mr *mr);
+
+/* shm_direct.c */
+/* Executes a request at once in the peer's memory; false: it is to be queued. */
+bool slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr);
+
 /* copy.c */
 struct soft_cursor {
     const struct sluice_sge *sges;
@@ -414,6 +434,9 @@ uint32_t slu_soft_cursor_iovecs(struct soft_cursor cursor, uint64_t length, stru
                                 uint32_t room);
 /* A write of up to so many bytes is put together before it is made. */
 #define SOFT_WHOLE_BYTES 256
+/* To memory that somebody may watch. */
+void slu_soft_gather_visible(void *to, const struct sluice_sge *sges, uint32_t count,
+                             uint64_t length);
 /* Words of 8 bytes appear whole, the last one after all others. */
 void slu_soft_copy_visible(void *to, const void *from, size_t length);
 

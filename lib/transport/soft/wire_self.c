@@ -168,22 +168,8 @@ static void copy_send(const struct soft_wqe *wqe, struct soft_qp *to)
 static void copy_write(const struct soft_wqe *wqe, struct soft_qp *to)
 {
     (void)to;
-    uint8_t *into = (uint8_t *)(uintptr_t)wqe->remote_addr;
-    /* A word may be gathered from pieces, and is to appear whole all the same. */
-    if (wqe->sge_count > 1 && wqe->length <= SOFT_WHOLE_BYTES) {
-        uint8_t bytes[SOFT_WHOLE_BYTES];
-        struct sluice_sge whole = {(uint64_t)(uintptr_t)bytes, (uint32_t)wqe->length, 0};
-        struct soft_cursor gathered = slu_soft_cursor(&whole, 1, 0);
-        struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
-        slu_soft_copy_sges(&gathered, &from, wqe->length);
-        slu_soft_copy_visible(into, bytes, wqe->length);
-        return;
-    }
-    for (uint32_t i = 0; i < wqe->sge_count; i++) {
-        const struct sluice_sge *sge = &wqe->sges[i];
-        slu_soft_copy_visible(into, (const void *)(uintptr_t)sge->addr, sge->length);
-        into += sge->length;
-    }
+    slu_soft_gather_visible((void *)(uintptr_t)wqe->remote_addr, wqe->sges, wqe->sge_count,
+                            wqe->length);
 }
 
 static void copy_read(const struct soft_wqe *wqe, struct soft_qp *to)

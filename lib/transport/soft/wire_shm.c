@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-/* What is said over the socket, a byte each. */
-enum shm_word {
-    WORD_BELL = 1, /* look */
-    WORD_BULK      /* with a descriptor: here is a ring for what is large */
-};
-
 /* Pieces from this on go through the bulk. */
 #define BULK_LEAST 2048
 /* Room for less than this is no room, unless it is all that is wanted. */
@@ -53,13 +47,6 @@ void slu_soft_shm_heat(struct soft_tcp *tcp)
         tcp->hot_next->hot_link = &tcp->hot_next;
     cq->hot = tcp;
     cq->hot_count++;
-}
-
-/* A byte that does not fit wakes nobody: there are others before it. */
-void slu_soft_shm_ring_bell(struct soft_tcp *tcp)
-{
-    static const uint8_t bell = WORD_BELL;
-    slu_soft_shm_tell(tcp->fd, &bell, 1, -1);
 }
 
 static bool has_outstanding(const struct soft_qp *qp)
@@ -107,18 +94,17 @@ static void drop_bulk(struct soft_tcp *tcp)
 /* Until the peer has mapped it, all goes through the slots. */
 static void offer_bulk(struct soft_tcp *tcp)
 {
-    static const uint8_t word = WORD_BULK;
     struct shm_writer *writer = &tcp->shm->writer;
     void *map = NULL;
     if (tcp->shm->bulk_refused)
         return;
-    int fd = slu_soft_shm_make(SHM_BULK_BYTES, &map);
+    int fd = slu_soft_shm_make(SHM_BULK_BYTES, SHM_READ_WRITE, &map);
     int err = fd;
     if (fd >= 0) {
         writer->bulk = map;
         writer->bulk_generation = writer->bulk_generation % (SHM_GENERATIONS - 1) + 1;
         writer->bulk_written = writer->bulk_taken = 0;
-        err = slu_soft_shm_tell(tcp->fd, &word, 1, fd);
+        err = slu_soft_shm_say_bulk(tcp, fd);
         slu_fd_close(fd);
     }
     if (err >= 0)
@@ -425,10 +411,10 @@ bool slu_soft_shm_leave(struct soft_cq *cq)
 
 /* The socket. */
 
-static void take_bulk(struct soft_tcp *tcp, int fd)
+void slu_soft_shm_take_bulk(struct soft_tcp *tcp, int fd)
 {
     struct shm_reader *reader = &tcp->shm->reader;
-    reader->bulk = slu_soft_shm_map(fd, SHM_BULK_BYTES);
+    reader->bulk = slu_soft_shm_map(fd, SHM_BULK_BYTES, SHM_READ_WRITE);
     reader->bulk_taken = 0;
     reader->bulk_generation = reader->bulk_generation % (SHM_GENERATIONS - 1) + 1;
     if (reader->bulk == NULL) {
@@ -439,41 +425,6 @@ static void take_bulk(struct soft_tcp *tcp, int fd)
     atomic_store_explicit(&reader->segment->bulk_taken, 0, memory_order_relaxed);
     atomic_store_explicit(&reader->segment->bulk_ready, reader->bulk_generation,
                           memory_order_release);
-}
-
-/* False: it makes no sense here. */
-static bool hear_word(struct soft_tcp *tcp, uint8_t word, int *fd)
-{
-    const struct shm_reader *reader = &tcp->shm->reader;
-    switch (word) {
-    case WORD_BELL:
-        return true;
-    case WORD_BULK:
-        if (reader->bulk != NULL)
-            return false;
-        take_bulk(tcp, *fd);
-        *fd = -1;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Reads the socket empty; false: that was its end. */
-static bool hear_socket(struct soft_tcp *tcp, bool *sound)
-{
-    uint8_t words[64];
-    ssize_t got;
-    *sound = true;
-    do {
-        int fd = -1;
-        got = slu_fd_receive(tcp->fd, words, sizeof(words), &fd);
-        for (ssize_t i = 0; i < got && *sound; i++)
-            *sound = hear_word(tcp, words[i], &fd);
-        if (fd >= 0)
-            slu_fd_close(fd);
-    } while (got > 0 && *sound);
-    return got > 0 || (got < 0 && errno == EAGAIN);
 }
 
 /* What the peer had written before it ended is still there. */
@@ -496,7 +447,7 @@ void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events)
 {
     bool sound;
     int saved = errno;
-    bool lives = hear_socket(tcp, &sound);
+    bool lives = slu_soft_shm_hear_socket(tcp, &sound);
     errno = saved;
     (void)events;
     if (tcp->phase == PHASE_CLOSING) {

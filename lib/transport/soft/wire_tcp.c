@@ -245,6 +245,7 @@ static void stop_tcp(struct soft_qp *qp, bool hard)
     if (tcp->phase == PHASE_OPEN) {
         tcp->phase = PHASE_CLOSING;
         slu_soft_shm_withdraw(tcp);
+        slu_soft_shm_end_direct(tcp);
         /* The frame must be ended before anything else can be said. */
         if (tcp->out.part == TCP_PART_REQUEST &&
             slu_soft_wqe(qp, tcp->out.position)->state == SOFT_WQE_QUEUED)

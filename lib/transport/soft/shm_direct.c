@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One-sided requests that the initiator executes itself, in memory of the peer's that it has
+ * mapped: as they are posted, without a frame, and without the peer. That is done only if all
+ * requests before it are done, so that the order of the queue pair is kept; it has no number,
+ * and the peer does not hear of it. All else, and all that would fail, is queued as ever.
+ *
+ * Each touch is between two words: we say that we touch, then look whether the connection is
+ * closed at the other end. Who closes it says so, then waits for us, so once a queue pair is
+ * in the error state its peer does not touch the memory that its program still has.
+ */
+#include "transport/soft/shm.h"
+
+#include <endian.h>
+#include <poll.h>
+#include <string.h>
+
+/* A longer one does not keep the program, and what it serves, for so long. */
+#define MOST (UINT64_C(16) << 20)
+/* Who does not let go within this time has been stopped amid a copy. */
+#define CLOSING_TIME SLUICE_S(1)
+
+struct touch {
+    const struct shm_import *import;
+    uint8_t *at; /* in our mapping */
+    uint64_t length;
+    uint32_t access; /* of the peer's memory: what it takes */
+};
+
+static uint32_t access_for(uint32_t opcode)
+{
+    switch (opcode) {
+    case SLUICE_OP_WRITE:
+        return SLUICE_ACCESS_REMOTE_WRITE;
+    case SLUICE_OP_READ:
+        return SLUICE_ACCESS_REMOTE_READ;
+    case SLUICE_OP_COMPARE_SWAP:
+    case SLUICE_OP_FETCH_ADD:
+        return SLUICE_ACCESS_REMOTE_ATOMIC;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t sum_lengths(const struct slu_send_wr *wr)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < wr->sge_count; i++)
+        sum += wr->sges[i].length;
+    return sum;
+}
+
+/* Of a form that is to be executed here, as far as one can tell without the peer's memory. */
+static bool is_plain(const struct soft_qp *qp, const struct slu_send_wr *wr, struct touch *touch)
+{
+    touch->access = access_for(wr->opcode);
+    touch->length = sum_lengths(wr);
+    if (touch->access == 0 || touch->length == 0 || touch->length > MOST ||
+        (wr->flags & SLUICE_IMMEDIATE) != 0 || wr->sge_count > qp->attr.max_sge ||
+        qp->sends.done != qp->sends.posted)
+        return false;
+    if ((wr->flags & SLUICE_INLINE) != 0 && touch->length > qp->attr.max_inline)
+        return false;
+    return touch->access != SLUICE_ACCESS_REMOTE_ATOMIC ||
+           (touch->length == 8 && wr->sge_count == 1 && wr->remote_addr % 8 == 0);
+}
+
+static bool find_target(const struct slu_send_wr *wr, const struct shm_imports *imports,
+                        struct touch *touch)
+{
+    const struct shm_import *import = slu_soft_shm_find_import(imports, wr->rkey);
+    touch->import = import;
+    if (import == NULL || import->state != SHM_IMPORT_HERE || (import->access & touch->access) == 0)
+        return false;
+    uint64_t offset = wr->remote_addr - import->addr;
+    if (wr->remote_addr < import->addr || offset > import->length ||
+        touch->length > import->length - offset)
+        return false;
+    touch->at = (uint8_t *)import->map + offset;
+    return true;
+}
+
+static bool may_use_own(const struct soft_qp *qp, const struct slu_send_wr *wr)
+{
+    struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
+    uint32_t access = wr->opcode == SLUICE_OP_WRITE ? 0 : SLUICE_ACCESS_LOCAL_WRITE;
+    if ((wr->flags & SLUICE_INLINE) != 0)
+        return true;
+    slu_soft_keys_enter(reader);
+    uint32_t status = slu_soft_check_local(qp, wr->sges, wr->sge_count, access);
+    slu_soft_keys_leave(reader);
+    return status == SLUICE_STATUS_SUCCESS;
+}
+
+static void change_word(const struct slu_send_wr *wr, uint8_t *at)
+{
+    const uint64_t operand[2] = {htobe64(wr->operand[0]), htobe64(wr->operand[1])};
+    uint64_t before = slu_soft_atomic(wr->opcode, (uint64_t)(uintptr_t)at, operand);
+    memcpy((void *)(uintptr_t)wr->sges[0].addr, &before, sizeof(before));
+}
+
+static void copy(const struct slu_send_wr *wr, const struct touch *touch)
+{
+    struct soft_cursor own = slu_soft_cursor(wr->sges, wr->sge_count, 0);
+    switch (wr->opcode) {
+    case SLUICE_OP_WRITE:
+        slu_soft_gather_visible(touch->at, wr->sges, wr->sge_count, touch->length);
+        break;
+    case SLUICE_OP_READ:
+        slu_soft_scatter(&own, touch->at, touch->length);
+        break;
+    default:
+        change_word(wr, touch->at);
+    }
+}
+
+static void complete(struct soft_tcp *tcp, const struct slu_send_wr *wr, const struct touch *touch)
+{
+    struct slu_wc wc = {.id = wr->id, .status = SLUICE_STATUS_SUCCESS};
+    if ((wr->flags & SLU_SIGNALED) != 0)
+        slu_soft_cq_complete(tcp->qp, &wc);
+    /* Its connections are looked at now and then, also by a program that does only this. */
+    slu_soft_cq_of(tcp->qp)->directs += 1 + (uint32_t)(touch->length >> 16);
+    /* Who sleeps may wait for what was written. */
+    if (wr->opcode != SLUICE_OP_READ)
+        tcp->shm->published |= SHM_ARMED_RECORDS;
+}
+
+/* For the rest of this turn: a fence, and only one for all of a list. */
+static bool begin_touching(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    if (shm->touching)
+        return !slu_soft_shm_is_closed(&shm->writer);
+    shm->touching = slu_soft_shm_touch(&shm->writer);
+    if (shm->touching)
+        slu_soft_tcp_unsettled(tcp);
+    return shm->touching;
+}
+
+void slu_soft_shm_end_touching(struct soft_shm *shm)
+{
+    if (shm->touching)
+        slu_soft_shm_let_go(&shm->writer);
+    shm->touching = false;
+}
+
+bool slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
+{
+    struct soft_tcp *tcp = qp->tcp;
+    struct soft_shm *shm = tcp->shm;
+    struct touch touch;
+    if (!is_plain(qp, wr, &touch))
+        return false;
+    if (!find_target(wr, &shm->imports, &touch)) {
+        if (touch.import == NULL || touch.import->state == SHM_IMPORT_NOTED)
+            slu_soft_shm_wish(tcp, wr->rkey);
+        return false;
+    }
+    if (!may_use_own(qp, wr) || !begin_touching(tcp) || !slu_soft_shm_is_there(touch.import))
+        return false;
+    copy(wr, &touch);
+    complete(tcp, wr, &touch);
+    return true;
+}
+
+static bool has_ended(const struct soft_tcp *tcp)
+{
+    struct pollfd peer = {.fd = tcp->fd, .events = POLLRDHUP};
+    int saved = errno;
+    bool ended = poll(&peer, 1, 0) > 0;
+    errno = saved;
+    return ended;
+}
+
+void slu_soft_shm_end_direct(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    if (!tcp->shared)
+        return;
+    tcp->qp->direct = false;
+    slu_soft_shm_end_touching(shm);
+    slu_soft_shm_close(&shm->reader);
+    if (!shm->has_table) /* nothing was exported to it */
+        return;
+    int64_t until = slu_now() + CLOSING_TIME;
+    for (unsigned time = 0; slu_soft_shm_is_touched(&shm->reader) && !has_ended(tcp); time++) {
+        if (slu_now() >= until) {
+            slu_log(SLUICE_LOG_WARN,
+                    "queue pair %u: its peer was stopped while it touched memory of this process; "
+                    "if it goes on, that copy does",
+                    tcp->qp->qpn);
+            return;
+        }
+        slu_soft_pause(time);
+    }
+}

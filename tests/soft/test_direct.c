@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One-sided requests that the initiator executes in memory of the peer's that it has mapped:
+ * what they do is what the peer would have done, in their order, with its rights and no
+ * others.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "direct.h"
+
+/* What it does. */
+
+/* A model of the peer's region is beside it. */
+static void do_anything(struct end *end, uint8_t *model, uint64_t *state)
+{
+    static const size_t sizes[] = {1, 8, 9, 63, 200, 257, 4097, 70001, MIB};
+    size_t size = sizes[draw(state) % COUNT(sizes)];
+    size_t at = draw(state) % (REGION - size);
+    uint32_t count = 1 + draw(state) % 4;
+    struct sluice_remote_mr remote = slice(&end->remote, at, size);
+    struct sluice_sge sges[4];
+    struct sluice_sge result = own_sge(end, 0, 8);
+    uint64_t before, word;
+
+    for (uint32_t i = 0; i < count; i++)
+        sges[i] =
+            own_sge(end, size / count * i, i < count - 1 ? size / count : size - size / count * i);
+    switch (draw(state) % 4) {
+    case 0:
+        pattern_fill(end->mine, size, *state);
+        memcpy(model + at, end->mine, size);
+        require_ok(sluice_channel_write(end->channel, sges, count, &remote, DEADLINE));
+        break;
+    case 1:
+        memset(end->mine, 0, size);
+        require_ok(sluice_channel_read(end->channel, sges, count, &remote, DEADLINE));
+        require(memcmp(end->mine, model + at, size) == 0, "%zu bytes at %zu", size, at);
+        break;
+    default:
+        at = at / 8 * 8;
+        at = at > REGION - 8 ? REGION - 8 : at;
+        remote = slice(&end->remote, at, 8);
+        memcpy(&before, model + at, 8);
+        if (*state % 3 == 0)
+            require_ok(sluice_channel_fetch_add(end->channel, &result, &remote, 7, DEADLINE));
+        else
+            require_ok(sluice_channel_compare_swap(
+                end->channel, &result, &remote, *state % 3 == 1 ? before : ~before, 99, DEADLINE));
+        memcpy(&word, end->mine, 8);
+        require(word == before, "%#llx", (unsigned long long)word);
+        before = *state % 3 == 0 ? before + 7 : *state % 3 == 1 ? 99 : before;
+        memcpy(model + at, &before, 8);
+    }
+}
+
+static void work_on(struct rank *rank)
+{
+    struct end end;
+    uint64_t state = 3;
+    uint8_t *model = calloc(1, REGION);
+
+    end_open(&end, rank);
+    for (int i = 0; rank->index == 0 && i < (short_run() ? 600 : 3000); i++)
+        do_anything(&end, model, &state);
+    if (rank->index == 0)
+        use_until_known(&end);
+    rank_exchange(rank, &(uint64_t[2]){state, state}, &(uint64_t[2]){0}, 8);
+    if (rank->index == 0)
+        require_result((int)atomic_load(&mapped), 1);
+    rank_barrier(rank);
+    end_close(&end);
+    free(model);
+}
+
+TEST(it_does_what_the_peer_would_do)
+{
+    group_run(2, work_on, NULL, 60);
+}
+
+/* What the owner sees is what was written, by whoever writes, and the other way round. */
+static void count_together(struct rank *rank)
+{
+    enum { ROUNDS = 20000 };
+    struct sluice_remote_mr remote;
+    struct sluice_sge result;
+    struct end end;
+
+    end_open(&end, rank);
+    remote = slice(&end.remote, 0, 8);
+    result = own_sge(&end, 0, 8);
+    if (rank->index == 0)
+        use_until_known(&end);
+    rank_barrier(rank);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        if (rank->index == 0)
+            require_ok(sluice_channel_fetch_add(end.channel, &result, &remote, 1, DEADLINE));
+        else
+            atomic_fetch_add((_Atomic uint64_t *)(void *)end.bytes, 1);
+    }
+    rank_barrier(rank);
+    if (rank->index == 1)
+        require(atomic_load((_Atomic uint64_t *)(void *)end.bytes) == 2 * ROUNDS, "%llu",
+                (unsigned long long)*(uint64_t *)(void *)end.bytes);
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+TEST(it_is_atomic_against_the_owner)
+{
+    group_run(2, count_together, NULL, 60);
+}
+
+/* Order. */
+
+/* A send that finds no receive keeps back a write behind it. */
+static void keep_order(struct rank *rank)
+{
+    struct end end;
+
+    end_open(&end, rank);
+    if (rank->index == 0)
+        use_until_known(&end);
+    rank_barrier(rank);
+    for (uint32_t round = 1; round <= 200; round++) {
+        struct sluice_sge sge = own_sge(&end, 0, 8);
+        struct sluice_request requests[3] = {request_of(SLUICE_OP_SEND, 0, &sge),
+                                             request_of(SLUICE_OP_WRITE, 0, &sge),
+                                             request_of(SLUICE_OP_SEND, 0, &sge)};
+        struct sluice_completion completions[3];
+
+        requests[1].remote = slice(&end.remote, 0, 8);
+        if (rank->index == 0) {
+            *(uint64_t *)(void *)end.mine = round;
+            require_result(sluice_channel_post(end.channel, requests, 3, DEADLINE, NULL), 3);
+        }
+        rank_barrier(rank);
+        if (rank->index == 1) {
+            require(*(uint64_t *)(void *)end.bytes == round - 1, "the write was first");
+            require_ok(sluice_channel_receive(end.channel, &sge, 1, DEADLINE, NULL));
+            require_ok(sluice_channel_receive(end.channel, &sge, 1, DEADLINE, NULL));
+            require(*(uint64_t *)(void *)end.bytes == round, "the second send was first");
+        } else {
+            for (int i = 0; i < 3; i++) {
+                require_ok(sluice_channel_next(end.channel, DEADLINE, &completions[i]));
+                require(completions[i].opcode == requests[i].opcode, "%u", completions[i].opcode);
+            }
+        }
+        rank_barrier(rank);
+    }
+    end_close(&end);
+}
+
+TEST(what_is_before_it_is_done_before_it)
+{
+    group_run(2, keep_order, NULL, 60);
+}
+
+/* Rights. */
+
+struct case_of_rights {
+    uint32_t region, channel;
+    bool maps;
+    const char *how; /* as /proc/self/maps has it */
+};
+
+static const struct case_of_rights rights[] = {
+    {REMOTE_RIGHTS, 0, true, "rw-s"},
+    {SLUICE_ACCESS_REMOTE_READ, 0, true, "r--s"},
+    {SLUICE_ACCESS_REMOTE_READ, SLUICE_ACCESS_REMOTE_READ, true, "r--s"},
+    /* To map it is to be able to write to it. */
+    {SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE, SLUICE_ACCESS_REMOTE_READ, false, ""},
+};
+
+static void keep_rights(struct rank *rank)
+{
+    const struct case_of_rights *is = rank->argument;
+    uint32_t before;
+    struct end end;
+    int result;
+
+    end_open_with(&end, rank, is->region, is->channel);
+    before = count_maps("");
+    if (rank->index == 0) {
+        struct sluice_sge sge = own_sge(&end, 0, 8);
+        struct sluice_remote_mr remote = slice(&end.remote, 8, 8);
+        bool may_write = (is->region & SLUICE_ACCESS_REMOTE_WRITE) != 0 && is->channel == 0;
+
+        use_until_known(&end);
+        require_result((int)atomic_load(&mapped), is->maps);
+        require_result((int)(count_maps("") - before), is->maps);
+        if (is->maps && strcmp(is->how, "r--s") == 0)
+            require_result((int)count_maps("r--s"), 1);
+        memset(end.mine, 0x11, 8);
+        result = sluice_channel_write(end.channel, &sge, 1, &remote, DEADLINE);
+        require((result == 0) == may_write, "%d", result);
+        require(may_write || strstr(sluice_last_error(), "access"), "%s", sluice_last_error());
+    }
+    rank_barrier(rank);
+    if (rank->index == 1)
+        value_check(end.bytes + 8, 8,
+                    (is->region & SLUICE_ACCESS_REMOTE_WRITE) != 0 && is->maps ? 0x11 : 0);
+    end_close(&end);
+}
+
+TEST(nobody_gets_more_than_its_rights, .times = COUNT(rights))
+{
+    group_run(2, keep_rights, &rights[_i], 60);
+}
+
+/* Beyond the end of it, or before it: refused as ever, and nothing is touched. */
+static void reach_beyond(struct rank *rank)
+{
+    static const int64_t from[] = {-8, (int64_t)REGION - 4, (int64_t)REGION, INT64_MAX, INT64_MIN};
+
+    for (size_t i = 0; i < COUNT(from); i++) {
+        struct end end;
+
+        atomic_store(&mapped, 0);
+        end_open(&end, rank);
+        if (rank->index == 0) {
+            struct sluice_sge sge = own_sge(&end, 0, 8);
+            struct sluice_remote_mr remote = end.remote;
+
+            use_until_known(&end);
+            remote.addr += (uint64_t)from[i];
+            remote.length = 8;
+            require(sluice_channel_write(end.channel, &sge, 1, &remote, DEADLINE) < 0, "%zu", i);
+        }
+        rank_barrier(rank);
+        end_close(&end);
+    }
+}
+
+TEST(nothing_beyond_the_region_is_touched)
+{
+    group_run(2, reach_beyond, NULL, 60);
+}
+
+int main(void)
+{
+    static const struct tests cases[] = {{"shm", WIRE_SHM, 200}};
+
+    if (!device_is_soft()) {
+        puts("1..0 # SKIP the wire is that of the soft transport");
+        return EXIT_SUCCESS;
+    }
+    return run_groups("direct", cases, COUNT(cases));
+}

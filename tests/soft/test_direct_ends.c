@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of a peer's that is mapped ends with the region, with the connection and with the
+ * peer; and what a peer can do that says nonsense about what may be mapped.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "direct.h"
+
+/* The end of a region. */
+
+/* Its key is good for nothing, and its pages go back. */
+static void lose_region(struct rank *rank)
+{
+    struct end end;
+    uint32_t before;
+    int result;
+
+    end_open(&end, rank);
+    before = count_maps("");
+    if (rank->index == 0)
+        use_until_known(&end);
+    rank_barrier(rank);
+    if (rank->index == 1) {
+        require_ok(sluice_mr_deregister(end.mr));
+        end.mr = NULL;
+    }
+    rank_barrier(rank);
+    if (rank->index == 0) {
+        /* It is told over the socket, which somebody looks at. */
+        for (int tries = 0; count_maps("") != before && tries < 2000; tries++)
+            let_pass(SLUICE_MS(10));
+        require_result((int)count_maps(""), (int)before);
+        result = read_word(&end, 0);
+        require(result < 0 && strstr(sluice_last_error(), "access"), "%d: %s", result,
+                sluice_last_error());
+    }
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+TEST(a_region_ends_for_all)
+{
+    group_run(2, lose_region, NULL, 60);
+}
+
+/* While it is being read: at any time, the reader has what was there or "access". */
+static void lose_it_in_use(struct rank *rank)
+{
+    for (uint32_t round = 0; round < (short_run() ? 30 : 200); round++) {
+        struct end end;
+
+        atomic_store(&mapped, 0);
+        end_open(&end, rank);
+        memset(end.bytes, 0x5a, REGION);
+        rank_barrier(rank);
+        if (rank->index == 0) {
+            uint32_t count = 0;
+
+            while (read_word(&end, 4096) == 0)
+                count++;
+            value_check(end.mine, 8, count > 0 ? 0x5a : 0);
+            require(strstr(sluice_last_error(), "access"), "%s", sluice_last_error());
+        } else {
+            let_pass(1000 * (round * 37 % 2000));
+            require_ok(sluice_mr_deregister(end.mr));
+            end.mr = NULL;
+        }
+        rank_barrier(rank);
+        end_close(&end);
+    }
+}
+
+TEST(a_region_may_end_while_it_is_read)
+{
+    group_run(2, lose_it_in_use, NULL, 100);
+}
+
+/* More of them than the table of a beginner has, come and go. */
+static void use_many(struct rank *rank)
+{
+    enum { REGIONS = 300, ROUNDS = 3 };
+    static struct sluice_mr *mrs[REGIONS];
+    static struct sluice_remote_mr remotes[REGIONS];
+    struct end end;
+    uint32_t before;
+
+    end_open(&end, rank);
+    before = count_maps("");
+    for (int round = 0; round < ROUNDS; round++) {
+        for (uint32_t i = 0; i < REGIONS; i++) {
+            mrs[i] = alloc(&end, 4096, SLUICE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS);
+            memcpy(sluice_mr_addr(mrs[i]), &i, sizeof i);
+            remotes[i] = share(&end, mrs[i]);
+        }
+        for (uint32_t i = 0; rank->index == 0 && i < 5 * REGIONS; i++) {
+            struct sluice_sge sge = own_sge(&end, 0, 8);
+            uint32_t found;
+
+            require_ok(sluice_channel_read(end.channel, &sge, 1, &remotes[i % REGIONS], DEADLINE));
+            memcpy(&found, end.mine, sizeof found);
+            require(found == i % REGIONS, "%u", found);
+        }
+        rank_barrier(rank);
+        for (uint32_t i = 0; i < REGIONS; i++)
+            require_ok(sluice_mr_deregister(mrs[i]));
+    }
+    if (rank->index == 0)
+        require(atomic_load(&mapped) >= REGIONS, "%u", atomic_load(&mapped));
+    rank_barrier(rank);
+    for (int tries = 0; count_maps("") != before && tries < 2000; tries++)
+        let_pass(SLUICE_MS(10));
+    require_result((int)count_maps(""), (int)before);
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+TEST(many_regions_come_and_go)
+{
+    group_run(2, use_many, NULL, 100);
+}
+
+/* The end of a connection. */
+
+/* Who has closed it has its memory to itself, whatever the other one does. */
+static void close_on_it(struct rank *rank)
+{
+    for (uint32_t round = 0; round < (short_run() ? 30 : 200); round++) {
+        struct end end;
+
+        atomic_store(&mapped, 0);
+        end_open(&end, rank);
+        rank_barrier(rank);
+        if (rank->index == 0) {
+            struct sluice_sge sge = own_sge(&end, 0, MIB);
+            struct sluice_remote_mr remote = slice(&end.remote, 0, MIB);
+
+            memset(end.mine, 0x77, MIB);
+            while (sluice_channel_write(end.channel, &sge, 1, &remote, DEADLINE) == 0)
+                ;
+        } else {
+            let_pass(1000 * (round * 53 % 3000));
+            sluice_channel_close(end.channel);
+            end.channel = NULL;
+            memset(end.bytes, 0, REGION);
+            let_pass(200000);
+            value_check(end.bytes, REGION, 0);
+        }
+        rank_barrier(rank);
+        end_close(&end);
+    }
+}
+
+TEST(nothing_is_touched_once_it_is_closed)
+{
+    group_run(2, close_on_it, NULL, 100);
+}
+
+/* A program that does nothing but write hears of the death of its peer. */
+static void survive(struct rank *rank)
+{
+    int64_t deadline = SLUICE_S(10);
+    int64_t killed;
+    struct end end;
+    int result;
+
+    end_open(&end, rank);
+    if (rank->index == 1)
+        rank_await_death(rank);
+    use_until_known(&end);
+    rank_kill(rank, 1);
+    killed = fair_now();
+    do {
+        struct sluice_sge sge = own_sge(&end, 0, 8);
+        struct sluice_remote_mr remote = slice(&end.remote, 0, 8);
+
+        result = sluice_channel_write(end.channel, &sge, 1, &remote, deadline);
+    } while (result == 0 && fair_now() - killed < DEADLINE);
+    require_result(result, -ECONNRESET);
+    require(fair_now() - killed < NOTICE, "%lld ms", (long long)(fair_now() - killed) / 1000000);
+    end_close(&end);
+    require_result((int)count_maps(""), 0);
+}
+
+TEST(who_only_writes_hears_of_a_death)
+{
+    group_run(2, survive, NULL, 60);
+}
+
+/* A peer that is stopped amid its copies holds nobody up for longer than it must. */
+static void stop_amid(struct rank *rank)
+{
+    pid_t pids[2] = {getpid(), getpid()};
+    struct end end;
+
+    rank_exchange(rank, pids, pids, sizeof pids[0]);
+    for (uint32_t round = 0; round < (short_run() ? 3 : 12); round++) {
+        atomic_store(&mapped, 0);
+        end_open(&end, rank);
+        if (rank->index == 0) {
+            struct sluice_sge sge = own_sge(&end, 0, MIB);
+            struct sluice_remote_mr remote = slice(&end.remote, 0, MIB);
+
+            rank_barrier(rank);
+            while (sluice_channel_read(end.channel, &sge, 1, &remote, DEADLINE) == 0)
+                ;
+        } else {
+            int64_t begun;
+
+            rank_barrier(rank);
+            let_pass(SLUICE_MS(20) + 1000 * (int64_t)(round * 71 % 500));
+            require(kill(pids[0], SIGSTOP) == 0, "%s", strerror(errno));
+            begun = fair_now();
+            if (round % 2 == 0) {
+                require_ok(sluice_mr_deregister(end.mr));
+                end.mr = NULL;
+            }
+            sluice_channel_close(end.channel);
+            end.channel = NULL;
+            require(fair_now() - begun < SLUICE_S(3), "%lld ms",
+                    (long long)(fair_now() - begun) / 1000000);
+            require(kill(pids[0], SIGCONT) == 0, "%s", strerror(errno));
+        }
+        rank_barrier(rank);
+        end_close(&end);
+    }
+}
+
+TEST(a_stopped_peer_holds_nobody_up)
+{
+    group_run(2, stop_amid, NULL, 100);
+}
+
+/* Nonsense over the socket, from the process that the library has met. */
+
+static int find_socket(void)
+{
+    for (int fd = 3; fd < 1024; fd++) {
+        struct sockaddr address;
+        socklen_t size = sizeof address;
+        int type = 0;
+        socklen_t type_size = sizeof type;
+
+        if (getpeername(fd, &address, &size) == 0 && address.sa_family == AF_UNIX &&
+            getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 && type == SOCK_STREAM)
+            return fd;
+    }
+    return -1;
+}
+
+static void say(int socket, const void *bytes, size_t length, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec piece = {(void *)(uintptr_t)bytes, length};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    if (fd >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+    }
+    if (sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        require(errno == EAGAIN || errno == EPIPE || errno == ECONNRESET, "%s", strerror(errno));
+}
+
+/* Of some kind that is no sealed memory, or is. */
+static int draw_fd(uint64_t *state)
+{
+    int fd;
+
+    switch (draw(state) % 5) {
+    case 0:
+        return -1;
+    case 1:
+        return open("/dev/null", O_RDWR | O_CLOEXEC);
+    case 2:
+        return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    default:
+        fd = memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (draw(state) % 2 == 0)
+            require(ftruncate(fd, 32768) == 0 && fallocate(fd, 0, 0, 32768) == 0, "%s",
+                    strerror(errno));
+        if (draw(state) % 2 == 0)
+            fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
+        return fd;
+    }
+}
+
+#define WORDS_KNOWN 8
+
+static void say_nonsense(int socket, const struct end *end, uint64_t *state)
+{
+    uint8_t bytes[41];
+    size_t length = draw(state) % 2 == 0 ? 41 : draw(state) % 41 + 1;
+    int fd = draw_fd(state);
+    uint32_t key = end->remote.rkey;
+    uint64_t numbers[4] = {draw(state), draw(state), 32768, 1};
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)draw(state);
+    bytes[0] = (uint8_t)(draw(state) % WORDS_KNOWN);
+    if (draw(state) % 2 == 0)
+        memcpy(bytes + 1, &key, sizeof key);
+    if (draw(state) % 2 == 0)
+        memcpy(bytes + 9, numbers, sizeof numbers);
+    say(socket, bytes, length, fd);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void hear_nonsense(struct rank *rank)
+{
+    int fds = count_fds();
+
+    for (uint64_t round = 0; round < (short_run() ? 60 : 400); round++) {
+        uint64_t state = round + 1;
+        struct end end;
+        int socket;
+
+        atomic_store(&mapped, 0);
+        end_open(&end, rank);
+        memset(end.bytes, 0x33, REGION);
+        rank_barrier(rank);
+        if (rank->index == 0) {
+            socket = dup(find_socket()); /* the library closes its own when it likes */
+            require(socket >= 0, "there is none");
+            for (uint32_t i = 0; i < 20; i++)
+                say_nonsense(socket, &end, &state);
+            close(socket);
+            while (read_word(&end, 0) == 0 && draw(&state) % 50 != 0)
+                ;
+        } else {
+            int result = 0;
+
+            for (int i = 0; i < 50 && result == 0; i++)
+                result = read_word(&end, 0);
+            require(result == 0 || result == -ECONNRESET || result == -EPROTO || result == -EIO,
+                    "%d: %s", result, sluice_last_error());
+            value_check(end.bytes, REGION, 0x33);
+        }
+        rank_barrier(rank);
+        end_close(&end);
+    }
+    require(settle_fds(fds) <= fds, "%d descriptors, then %d", fds, count_fds());
+}
+
+TEST(nonsense_about_memory_maps_nothing)
+{
+    group_run(2, hear_nonsense, NULL, 150);
+}
+
+int main(void)
+{
+    static const struct tests cases[] = {{"shm", WIRE_SHM, 200}};
+
+    if (!device_is_soft()) {
+        puts("1..0 # SKIP the wire is that of the soft transport");
+        return EXIT_SUCCESS;
+    }
+    return run_groups("direct_ends", cases, COUNT(cases));
+}
