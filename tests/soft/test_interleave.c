@@ -249,6 +249,21 @@ static void run_thread(void)
     pass();
 }
 
+static void begin_thread(uint32_t i)
+{
+    struct thread *thread = &threads[i];
+    uint8_t *stack = thread->stack;
+
+    writers[i].segment = &segments[!i];
+    readers[i].segment = &segments[i];
+    memset(thread, 0, sizeof *thread);
+    thread->stack = stack;
+    getcontext(&thread->context);
+    thread->context.uc_stack.ss_sp = stack;
+    thread->context.uc_stack.ss_size = STACK;
+    makecontext(&thread->context, run_thread, 0);
+}
+
 static void begin_run(void)
 {
     memset(segments, 0, sizeof segments);
@@ -257,19 +272,8 @@ static void begin_run(void)
     received = 0;
     region = 0;
     held.at = NULL;
-    for (uint32_t i = 0; i < THREADS; i++) {
-        struct thread *thread = &threads[i];
-        uint8_t *stack = thread->stack;
-
-        writers[i].segment = &segments[!i];
-        readers[i].segment = &segments[i];
-        memset(thread, 0, sizeof *thread);
-        thread->stack = stack;
-        getcontext(&thread->context);
-        thread->context.uc_stack.ss_sp = stack;
-        thread->context.uc_stack.ss_size = STACK;
-        makecontext(&thread->context, run_thread, 0);
-    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        begin_thread(i);
 }
 
 static uint64_t hash_store(uint64_t hash, const struct store *store)
