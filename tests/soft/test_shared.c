@@ -355,6 +355,77 @@ TEST(killed_ones_leave_nothing)
         group_run(2, lose_one, &seed, 50);
 }
 
+/* What large messages need goes back once there are none for a while. */
+
+#define RING ((size_t)1 << 18)
+
+static uint32_t count_rings(void)
+{
+    struct shared_map maps[MAPS_MAX];
+    uint32_t count = find_maps(maps), rings = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        rings += maps[i].length == RING;
+    return rings;
+}
+
+/* Both ways, of a size that goes through the ring. Returns the most that there were. */
+static uint32_t pass_large(struct end *end, const struct rank *rank)
+{
+    struct sluice_sge sge = memory_sge(&end->memory, 0, 20000);
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < 8; i++) {
+        if ((i + rank->index) % 2 == 0)
+            require_ok(sluice_channel_send(end->channel, &sge, 1, DEADLINE));
+        else
+            require_ok(sluice_channel_receive(end->channel, &sge, 1, DEADLINE, NULL));
+        most = count_rings() > most ? count_rings() : most;
+    }
+    return most;
+}
+
+/* A program that is elsewhere, and one that sleeps in the library. */
+static void idle(struct end *end, struct rank *rank, bool inside)
+{
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    int64_t end_of_patience = fair_now() + SLUICE_S(30);
+
+    if (inside && rank->index == 1) {
+        handle = post(end->channel, &receive);
+        require_ok(sluice_channel_wait(end->channel, &handle, DEADLINE * 3, &completion));
+    } else {
+        while (count_rings() > 0 && fair_now() < end_of_patience)
+            let_pass(SLUICE_MS(20));
+        if (inside)
+            require_ok(sluice_channel_send(end->channel, NULL, 0, DEADLINE));
+    }
+    require_result((int)count_rings(), 0);
+}
+
+static void use_now_and_then(struct rank *rank)
+{
+    struct end end;
+    uint32_t rings = 0;
+
+    end_open(&end, rank);
+    for (int round = 0; round < 4; round++) {
+        rings += pass_large(&end, rank);
+        rank_barrier(rank);
+        idle(&end, rank, round % 2 != 0);
+        rank_barrier(rank);
+    }
+    require(rings > 0, "there was none%s", "");
+    end_close(&end);
+}
+
+TEST(rings_go_back)
+{
+    group_run(2, use_now_and_then, NULL, 100);
+}
+
 /* Without memory. */
 
 static void limit_files(void)

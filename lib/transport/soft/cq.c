@@ -143,6 +143,18 @@ void slu_soft_cq_release(struct soft_cq *cq)
         free_cq(cq);
 }
 
+struct soft_cq *slu_soft_cq_find(struct soft_context *context, uint32_t slot)
+{
+    struct soft_cq *cq = NULL;
+    pthread_mutex_lock(&context->lock);
+    if (slot < context->cqs.size)
+        cq = context->cqs.items[slot];
+    if (cq != NULL)
+        slu_soft_cq_hold(cq);
+    pthread_mutex_unlock(&context->lock);
+    return cq;
+}
+
 static bool take(struct soft_cq *cq, unsigned owner)
 {
     unsigned expected = SOFT_FREE;
@@ -256,6 +268,15 @@ static void clear_event(struct soft_cq *cq)
     errno = saved;
 }
 
+/* The helper has asked for it. */
+static void tidy(struct soft_cq *cq)
+{
+    if (SLU_UNLIKELY(atomic_load_explicit(&cq->tidies, memory_order_relaxed))) {
+        atomic_store(&cq->tidies, false);
+        slu_soft_shm_tidy(cq);
+    }
+}
+
 /* Returns how many sockets had something. */
 static int serve_sockets(struct soft_cq *cq)
 {
@@ -265,6 +286,7 @@ static int serve_sockets(struct soft_cq *cq)
     for (int i = 0; i < count; i++)
         slu_soft_tcp_event(events[i].data.ptr, events[i].events);
     errno = saved;
+    tidy(cq);
     return count > 0 ? count : 0;
 }
 
@@ -354,6 +376,7 @@ static bool awaits_piece(struct soft_cq *cq)
 int slu_soft_cq_arm(struct slu_cq *base)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
+    tidy(cq);
     slu_soft_tcp_flush_all(cq);
     if (awaits_piece(cq))
         return 1;

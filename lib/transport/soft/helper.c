@@ -115,15 +115,8 @@ static void serve_fired(struct soft_helper *helper, struct soft_cq *cq)
 
 static void serve_slot(struct soft_helper *helper, uint32_t slot)
 {
-    struct soft_context *context = helper->context;
-    struct soft_cq *cq = NULL;
-    pthread_mutex_lock(&context->lock);
     /* The event may be late, and the slot another CQ's: no harm. */
-    if (slot < context->cqs.size)
-        cq = context->cqs.items[slot];
-    if (cq != NULL)
-        slu_soft_cq_hold(cq);
-    pthread_mutex_unlock(&context->lock);
+    struct soft_cq *cq = slu_soft_cq_find(helper->context, slot);
     if (cq == NULL)
         return;
     serve_fired(helper, cq);
@@ -310,6 +303,7 @@ static void run_timers(struct soft_helper *helper)
         helper->meet_next = slu_soft_meet_tick(helper, now);
     if (slu_acceptor_is_busy(&helper->acceptor) && is_due(&helper->last_door, DOOR_TICK, now))
         slu_acceptor_tick(&helper->acceptor, now);
+    slu_soft_tidy_tick(helper);
 }
 
 /* Milliseconds until then, rounded up, and at most so many. */
@@ -354,7 +348,7 @@ static void dispatch_all(struct soft_helper *helper)
 /* One round. What somebody who was stopped in the middle of one has left comes first. */
 static void lead_once(struct soft_helper *helper)
 {
-    int timeout = next_timeout(helper);
+    int timeout = slu_soft_tidy_timeout(helper, next_timeout(helper));
     if (helper->event_next < helper->event_count || helper->kicked != NULL)
         timeout = 0;
     dispatch_all(helper);

@@ -48,6 +48,7 @@ struct soft_helper {
     int64_t last_linger;
     int64_t meet_next; /* when meetings are to be looked at; INT64_MAX: there is nothing to do */
     int64_t last_door;
+    int64_t last_tidy;
     struct slu_acceptor acceptor;
 };
 
@@ -67,5 +68,10 @@ void *slu_soft_helper_run_watcher(void *helper);
 /* linger.c */
 bool slu_soft_linger_tick(struct soft_helper *helper); /* whether there are more */
 void slu_soft_linger_end(struct soft_helper *helper);
+
+/* tidy.c */
+void slu_soft_tidy_tick(struct soft_helper *helper);
+/* Of the milliseconds to wait, -1 for ever, no more than until it is to be called again. */
+int slu_soft_tidy_timeout(const struct soft_helper *helper, int timeout);
 
 #endif

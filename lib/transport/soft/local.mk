@@ -44,6 +44,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp_owe.c \
 	%D%/tcp_receive.c \
 	%D%/tcp_transmit.c \
+	%D%/tidy.c \
 	%D%/wire_self.c \
 	%D%/wire_shm.c \
 	%D%/wire_tcp.c

@@ -62,6 +62,7 @@ struct shm_imports {
 enum shm_socket_word {
     SHM_WORD_BELL = 1, /* look */
     SHM_WORD_BULK,     /* with a descriptor: here is a ring for what is large */
+    SHM_WORD_NO_BULK,  /* it is not used any more */
     SHM_WORD_ASK,      /* key: may I map the region? */
     SHM_WORD_TABLE,    /* with a descriptor: what is exported says here when that ends */
     SHM_WORD_GIVE,     /* with a descriptor: struct shm_given */
@@ -89,6 +90,7 @@ struct soft_shm {
     struct shm_reader reader;
     uint32_t bulk_wanted; /* what was blocked waits for so much room in the bulk */
     bool bulk_refused;    /* it could not be made */
+    bool bulk_used;       /* since it was looked whether it is of use */
     unsigned published;   /* SHM_ARMED_*: since somebody looked whether the peer sleeps */
     uint32_t done;        /* of our requests, by the peer's words */
     uint32_t patience;    /* looks that pass without one at these */
@@ -196,6 +198,7 @@ bool slu_soft_shm_look_at_words(struct soft_tcp *tcp, bool received, uint32_t ou
 /* The peer sleeps, and waits for something that is there. */
 void slu_soft_shm_ring_bell(struct soft_tcp *tcp);
 int slu_soft_shm_say_bulk(struct soft_tcp *tcp, int fd); /* 0 or a negative errno */
+int slu_soft_shm_say_no_bulk(struct soft_tcp *tcp);      /* likewise */
 /* False: it could not be said now. */
 bool slu_soft_shm_say_table(struct soft_tcp *tcp, int fd);
 bool slu_soft_shm_say_key(struct soft_tcp *tcp, enum shm_socket_word word, uint32_t key);
@@ -235,8 +238,12 @@ void slu_soft_shm_end_touching(struct soft_shm *shm);
 void slu_soft_shm_end_direct(struct soft_tcp *tcp);
 
 /* wire_shm.c again */
-/* The peer has a ring for what is large. */
-void slu_soft_shm_take_bulk(struct soft_tcp *tcp, int fd);
+/* The peer has a ring for what is large; false: it has one already. */
+bool slu_soft_shm_take_bulk(struct soft_tcp *tcp, int fd);
+/* It has none any more. */
+void slu_soft_shm_lose_bulk(struct soft_tcp *tcp);
+/* Ours goes. */
+void slu_soft_shm_drop_bulk(struct soft_tcp *tcp);
 /* It is looked at by polls from now on. */
 void slu_soft_shm_heat(struct soft_tcp *tcp);
 void slu_soft_shm_leave_hot(struct soft_tcp *tcp);

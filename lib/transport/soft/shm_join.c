@@ -156,9 +156,8 @@ void slu_soft_shm_part(struct soft_tcp *tcp)
     }
     slu_soft_shm_unmap(shm->writer.segment, SHM_SEGMENT_BYTES);
     slu_soft_shm_unmap(shm->reader.segment, SHM_SEGMENT_BYTES);
-    slu_soft_shm_unmap(shm->writer.bulk, SHM_BULK_BYTES);
+    slu_soft_shm_drop_bulk(tcp);
     slu_soft_shm_unmap((void *)(uintptr_t)shm->reader.bulk, SHM_BULK_BYTES);
     shm->writer.segment = shm->reader.segment = NULL;
-    shm->writer.bulk = NULL;
     shm->reader.bulk = NULL;
 }

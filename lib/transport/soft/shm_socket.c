@@ -14,6 +14,7 @@
 static const uint8_t lengths[SHM_WORDS] = {
     [SHM_WORD_BELL] = 1,
     [SHM_WORD_BULK] = 1,
+    [SHM_WORD_NO_BULK] = 1,
     [SHM_WORD_ASK] = 1 + sizeof(uint32_t),
     [SHM_WORD_TABLE] = 1,
     [SHM_WORD_GIVE] = 1 + sizeof(struct shm_given),
@@ -34,6 +35,12 @@ int slu_soft_shm_say_bulk(struct soft_tcp *tcp, int fd)
 {
     static const uint8_t word = SHM_WORD_BULK;
     return slu_soft_shm_tell(tcp->fd, &word, 1, fd);
+}
+
+int slu_soft_shm_say_no_bulk(struct soft_tcp *tcp)
+{
+    static const uint8_t word = SHM_WORD_NO_BULK;
+    return slu_soft_shm_tell(tcp->fd, &word, 1, -1);
 }
 
 /* Where there is no room for it, there is so much else that the peer looks all the same. */
@@ -63,16 +70,6 @@ bool slu_soft_shm_say_given(struct soft_tcp *tcp, const struct shm_given *given,
     return slu_soft_shm_tell(tcp->fd, bytes, sizeof(bytes), fd) == 0;
 }
 
-static bool hear_bulk(struct soft_tcp *tcp, int fd)
-{
-    if (tcp->shm->reader.bulk != NULL) {
-        slu_soft_shm_refuse(fd);
-        return false;
-    }
-    slu_soft_shm_take_bulk(tcp, fd);
-    return true;
-}
-
 static bool hear_given(struct soft_tcp *tcp, const uint8_t *bytes, int fd)
 {
     struct shm_given given;
@@ -97,7 +94,10 @@ static bool hear_word(struct soft_tcp *tcp)
     memcpy(&key, bytes, sizeof(key));
     switch (shm->said[0]) {
     case SHM_WORD_BULK:
-        return hear_bulk(tcp, take_fd(shm));
+        return slu_soft_shm_take_bulk(tcp, take_fd(shm));
+    case SHM_WORD_NO_BULK:
+        slu_soft_shm_lose_bulk(tcp);
+        return true;
     case SHM_WORD_ASK:
         if (tcp->phase == PHASE_OPEN)
             slu_soft_shm_answer(tcp, key);

@@ -102,6 +102,7 @@ struct soft_context {
     uint64_t identity; /* random; its Unix socket is named after it */
     atomic_ullong generation;
     bool shares;             /* near peers may have shared memory with us */
+    atomic_uint rings;       /* of ours for large messages: see tidy.c */
     struct soft_qp *meeting; /* those that know whom they are to meet */
     atomic_bool meet_due;    /* the helper is to look at them now */
     atomic_uint noticed;     /* enum soft_notice: what was told */
@@ -286,6 +287,7 @@ struct soft_cq {
     int event;            /* written to wake the program, read by it alone */
     int fd;               /* both of these, for the program to sleep on */
     atomic_bool signaled; /* event was written */
+    atomic_bool tidies;   /* its owner is to give back what nobody needs now */
     uint32_t sockets;     /* connections in epoll */
     uint32_t shared;      /* of these, with shared memory: the socket only wakes */
     uint32_t hot_count;
@@ -455,6 +457,7 @@ int slu_soft_cq_fd(struct slu_cq *cq);
 void slu_soft_cq_interrupt(struct slu_cq *cq); /* cq_wake: armed or not */
 void slu_soft_cq_hold(struct soft_cq *cq);
 void slu_soft_cq_release(struct soft_cq *cq);
+struct soft_cq *slu_soft_cq_find(struct soft_context *context, uint32_t slot); /* held, or NULL */
 bool slu_soft_cq_take(struct soft_cq *cq); /* for the helper; false: it is not free */
 void slu_soft_cq_give_back(struct soft_cq *cq);
 void slu_soft_cq_serve(struct soft_cq *cq); /* by its owner */
@@ -551,6 +554,8 @@ void slu_soft_tcp_flush_all(struct soft_cq *cq);    /* nothing is held back */
 bool slu_soft_shm_poll(struct soft_cq *cq);  /* looks at those that are hot; was there something? */
 bool slu_soft_shm_sleep(struct soft_cq *cq); /* from now on all wake its epoll set, or false */
 bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and it does what is to be done before */
+/* Gives back the rings for large messages that nobody has used since it was called last. */
+void slu_soft_shm_tidy(struct soft_cq *cq);
 /* Tells all peers what they are owed, and wakes those that sleep and wait for what is there. */
 void slu_soft_shm_settle(struct soft_cq *cq);
 
@@ -566,6 +571,10 @@ void slu_soft_helper_unwatch(struct soft_cq *cq);
 /* Both ways, and by anyone, but with no lock: 0, or an error with a text. */
 int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote);
 void slu_soft_meet_end(struct soft_qp *qp);
+
+/* tidy.c: a connection has a ring for large messages, and has none any more */
+void slu_soft_tidy_begin(struct soft_context *context);
+void slu_soft_tidy_end(struct soft_context *context);
 
 /* linger.c */
 void slu_soft_helper_linger(struct soft_context *context, int fd); /* takes the socket */

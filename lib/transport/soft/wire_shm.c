@@ -85,10 +85,14 @@ static void settle_record(struct soft_tcp *tcp)
 
 /* Sending. */
 
-static void drop_bulk(struct soft_tcp *tcp)
+void slu_soft_shm_drop_bulk(struct soft_tcp *tcp)
 {
-    slu_soft_shm_unmap(tcp->shm->writer.bulk, SHM_BULK_BYTES);
-    tcp->shm->writer.bulk = NULL;
+    struct shm_writer *writer = &tcp->shm->writer;
+    if (writer->bulk == NULL)
+        return;
+    slu_soft_shm_unmap(writer->bulk, SHM_BULK_BYTES);
+    writer->bulk = NULL;
+    slu_soft_tidy_end(slu_soft_context(tcp->qp));
 }
 
 /* Until the peer has mapped it, all goes through the slots. */
@@ -102,6 +106,7 @@ static void offer_bulk(struct soft_tcp *tcp)
     int err = fd;
     if (fd >= 0) {
         writer->bulk = map;
+        slu_soft_tidy_begin(slu_soft_context(tcp->qp));
         writer->bulk_generation = writer->bulk_generation % (SHM_GENERATIONS - 1) + 1;
         writer->bulk_written = writer->bulk_taken = 0;
         err = slu_soft_shm_say_bulk(tcp, fd);
@@ -109,10 +114,30 @@ static void offer_bulk(struct soft_tcp *tcp)
     }
     if (err >= 0)
         return;
-    drop_bulk(tcp);
+    slu_soft_shm_drop_bulk(tcp);
     tcp->shm->bulk_refused = true;
     slu_log(SLUICE_LOG_INFO, "queue pair %u: no memory for large messages, which are slower: %s",
             tcp->qp->qpn, strerrordesc_np(-err));
+}
+
+/* All of it was taken, and none is about to go through it. */
+static bool may_drop_bulk(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+    bool used = shm->bulk_used;
+    shm->bulk_used = false;
+    return !used && tcp->phase == PHASE_OPEN && !tcp->blocked && tcp->out.part == TCP_PART_NONE &&
+           (shm->writer.bulk_written == 0 ||
+            slu_soft_shm_bulk_room(&shm->writer) == (int)SHM_BULK_BYTES);
+}
+
+void slu_soft_shm_tidy(struct soft_cq *cq)
+{
+    for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->next) {
+        if (tcp->shared && tcp->shm->writer.bulk != NULL && may_drop_bulk(tcp) &&
+            slu_soft_shm_say_no_bulk(tcp) == 0)
+            slu_soft_shm_drop_bulk(tcp);
+    }
 }
 
 /* What is still to be sent of a list. */
@@ -186,6 +211,7 @@ static int send_bulk(struct soft_tcp *tcp, struct pieces *pieces)
         left = (uint32_t)room;
     if (left > SHM_CHUNK)
         left = SHM_CHUNK;
+    shm->bulk_used = true;
     slu_soft_shm_put_bulk(&shm->writer, bytes, (uint32_t)left);
     settle_record(tcp);
     advance(pieces, left);
@@ -411,20 +437,34 @@ bool slu_soft_shm_leave(struct soft_cq *cq)
 
 /* The socket. */
 
-void slu_soft_shm_take_bulk(struct soft_tcp *tcp, int fd)
+bool slu_soft_shm_take_bulk(struct soft_tcp *tcp, int fd)
 {
     struct shm_reader *reader = &tcp->shm->reader;
+    if (reader->bulk != NULL) {
+        slu_soft_shm_refuse(fd);
+        return false;
+    }
     reader->bulk = slu_soft_shm_map(fd, SHM_BULK_BYTES, SHM_READ_WRITE);
     reader->bulk_taken = 0;
     reader->bulk_generation = reader->bulk_generation % (SHM_GENERATIONS - 1) + 1;
     if (reader->bulk == NULL) {
         slu_log(SLUICE_LOG_INFO, "queue pair %u: cannot map what the peer has for large messages",
                 tcp->qp->qpn);
-        return;
+        return true;
     }
     atomic_store_explicit(&reader->segment->bulk_taken, 0, memory_order_relaxed);
     atomic_store_explicit(&reader->segment->bulk_ready, reader->bulk_generation,
                           memory_order_release);
+    return true;
+}
+
+/* What was in it was taken, or the peer has broken its word: then what is left is nonsense. */
+void slu_soft_shm_lose_bulk(struct soft_tcp *tcp)
+{
+    struct shm_reader *reader = &tcp->shm->reader;
+    slu_soft_shm_unmap((void *)(uintptr_t)reader->bulk, SHM_BULK_BYTES);
+    reader->bulk = NULL;
+    atomic_store_explicit(&reader->segment->bulk_ready, 0, memory_order_relaxed);
 }
 
 /* What the peer had written before it ended is still there. */
