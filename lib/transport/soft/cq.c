@@ -22,6 +22,8 @@
 #define EVENTS 32
 /* Polls of a lone socket between two looks at the whole epoll set. */
 #define LONE_POLLS 64
+/* Entries of a CQ that are used again and again while there are never more. */
+#define NEAR_ENTRIES 256
 /* Requests that were done as they were posted between two looks at the connections. */
 #define DIRECTS 64
 
@@ -326,6 +328,9 @@ static uint32_t take_completions(struct soft_cq *cq, struct slu_wc *wcs, uint32_
         wcs[taken] = completion->wc;
         completion->qp->unpolled--;
     }
+    /* It is as long as all peers together may need: what was used before is in the cache. */
+    if (cq->head == cq->tail && cq->head >= NEAR_ENTRIES)
+        cq->head = cq->tail = 0;
     return taken;
 }
 
