@@ -20,12 +20,11 @@
 /* A wait looks at the clock once in so many polls. */
 #define SPIN_POLLS 8
 /*
- * So long a spin gives way to nobody: what comes soon comes in that time. Then it yields
- * between polls, so that ranks that outnumber the processors wait at the speed of those
- * that work; a yield costs little where nobody else can run.
+ * For the transport's hot_spin a spin gives way to nobody: what comes soon comes in that
+ * time. Then it yields between polls, so that ranks that outnumber the processors wait at the
+ * speed of those that work; a yield costs little where nobody else can run.
  */
-#define HOT_SPIN SLUICE_US(1)
-/* A yield that took longer went to somebody. */
+/* A yield that took longer than this, and than a quarter of it, went to somebody. */
 #define EMPTY_YIELD SLUICE_US(1)
 /* Who has the processor for so long computes, and a sleeper is woken sooner than a spinner. */
 #define LONG_TURN SLUICE_MS(1)
@@ -75,7 +74,7 @@ static void begin_spin(const struct slu_engine *engine, struct slu_spin *spin, i
     int64_t time = engine->wait_mode == SLUICE_WAIT_EVENT ? 0 : engine->spin_time;
 
     /* Where processors are short, what comes comes from somebody who waits for one. */
-    spin->hot = engine->crowded ? now : now + HOT_SPIN;
+    spin->hot = engine->crowded ? now : now + engine->transport->hot_spin;
     spin->until =
         engine->wait_mode == SLUICE_WAIT_SPIN ? SLUICE_FOREVER : now + time * (spin->patience + 1);
 }
@@ -92,7 +91,7 @@ bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
         return true;
     sched_yield();
     took = slu_now() - now;
-    engine->crowded = took > EMPTY_YIELD;
+    engine->crowded = took > EMPTY_YIELD && took > engine->transport->hot_spin / 4;
     if (spin->until == SLUICE_FOREVER)
         return true;
     /* The time of others is not that of the spin. */

@@ -197,6 +197,7 @@ struct slu_transport {
     const char *name;      /* "verbs", "soft" */
     uint32_t id;           /* SLU_TRANSPORT_*; in the endpoint */
     bool probe_is_request; /* it waits for those before it, and fails if the peer is not there */
+    int64_t hot_spin;      /* ns that a wait polls before it gives way: see engine/wait.c */
 
     /* Adds its devices to the list, see device.h. No device is no error. */
     int (*device_list)(struct sluice_device_list *list);

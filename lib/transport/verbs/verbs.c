@@ -6,6 +6,8 @@
 
 const struct slu_transport slu_transport_verbs = {
     .name = "verbs",
+    /* The round trip of a device, and a switch or two. */
+    .hot_spin = SLUICE_US(20),
     .id = SLU_TRANSPORT_VERBS,
     .probe_is_request = true,
     .device_list = slu_verbs_device_list,
