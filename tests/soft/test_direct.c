@@ -4,8 +4,11 @@
  * what they do is what the peer would have done, in their order, with its rights and no
  * others.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "direct.h"
 
@@ -206,6 +209,53 @@ static void keep_rights(struct rank *rank)
 TEST(nobody_gets_more_than_its_rights, .times = COUNT(rights))
 {
     group_run(2, keep_rights, &rights[_i], 60);
+}
+
+static uint32_t count_writable(void)
+{
+    uint32_t count = 0;
+
+    for (int fd = 3; fd < 1024; fd++) {
+        char path[64], name[64] = "";
+        void *map;
+        int again;
+
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        if (readlink(path, name, sizeof name - 1) < 0 ||
+            strcmp(name, "/memfd:sluice (deleted)") != 0)
+            continue;
+        again = open(path, O_RDWR | O_CLOEXEC);
+        map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0);
+        require(map != MAP_FAILED || errno == EPERM, "%s", strerror(errno));
+        require(map != MAP_FAILED || write(again, "x", 1) < 0, "it was written to %s", path);
+        if (map != MAP_FAILED)
+            munmap(map, 4096);
+        close(again);
+        count += map != MAP_FAILED;
+    }
+    return count;
+}
+
+/* Whoever has the descriptor, or opens it anew, cannot write where no peer may. */
+TEST(what_peers_only_read_nobody_else_writes)
+{
+    static const uint32_t access[] = {SLUICE_ACCESS_LOCAL_WRITE,
+                                      SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_READ,
+                                      SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE,
+                                      SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC};
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+
+    for (size_t i = 0; i < COUNT(access); i++) {
+        struct sluice_mr *mr = sluice_mr_alloc(pd, 4096, access[i]);
+
+        require(mr, "%s", sluice_last_error());
+        memset(sluice_mr_addr(mr), 1, 4096);
+        require_result((int)count_writable(), i >= 2);
+        require_ok(sluice_mr_deregister(mr));
+    }
+    sluice_pd_free(pd);
+    sluice_context_close(context);
 }
 
 /* Beyond the end of it, or before it: refused as ever, and nothing is touched. */
