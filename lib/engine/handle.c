@@ -97,13 +97,7 @@ static SLU_INLINE int wait_pending(struct slu_engine *engine, struct slu_entry *
     if (SLU_UNLIKELY(entry->state == SLU_ENTRY_PENDING || engine->busy_polls >= SLU_BUSY_POLLS))
         result = await_entry(engine, entry, timeout);
     engine->sink.entry = NULL;
-    if (SLU_LIKELY(result > 0)) {
-        result = 0;
-        slu_entry_result(entry, slu_id_peer(id), completion);
-        if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
-            slu_entry_seen(engine, entry);
-    }
-    return result;
+    return SLU_LIKELY(result > 0) ? see_result(engine, entry, id, completion) : result;
 }
 
 int slu_wait_tagged(struct slu_engine *engine, uint64_t tag, const struct sluice_handle *handle,

@@ -87,6 +87,17 @@ void slu_place_clear(struct slu_engine *engine, enum slu_queue queue);
 /* The oldest of an order of that owner, whose id is at the tail then; NULL: none. */
 struct slu_entry *slu_order_first(const struct slu_engine *engine, enum slu_owner owner,
                                   struct slu_order *order);
+/* The first of both queues by that rule, which their orders have, and where it is. */
+struct slu_first {
+    struct slu_entry *entry; /* NULL: there is none */
+    struct slu_order *order;
+};
+struct slu_first slu_order_find(struct slu_engine *engine, enum slu_owner owner,
+                                bool (*is_earlier)(const struct slu_entry *one,
+                                                   const struct slu_entry *other));
+/* There is one, and it is seen. */
+void slu_order_take(struct slu_engine *engine, const struct slu_first *first,
+                    struct sluice_completion *completion);
 /* Drops the ids of what was seen otherwise. */
 void slu_order_tidy(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order);
 /* The least power of two that is no less. */

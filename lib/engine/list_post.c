@@ -143,12 +143,6 @@ static void post_all(struct slu_list *list, int64_t time, int64_t deadline)
         listed = post_chain(engine, listed, SLU_SEND_QUEUE, time, deadline);
 }
 
-static void begin_call(struct slu_list *list, int64_t deadline,
-                       struct sluice_completion *completions)
-{
-    slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
-}
-
 static int check_list(const struct slu_list *list, int64_t deadline)
 {
     if (list->engine == NULL)
@@ -185,7 +179,7 @@ int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_compl
         return error < 0 ? error : plain;
     if (SLU_UNLIKELY(plain == 0 || list->engine->entries_shared))
         return slu_submit(list->engine, &list->source, deadline, completions);
-    begin_call(list, deadline, completions);
+    slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
     slu_engine_enter(list->engine);
     post_all(list, deadline, list->call.deadline);
     return slu_call_finish(&list->call);
@@ -268,7 +262,7 @@ int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_complet
         plain = is_plain(list, deadline);
     }
     if (SLU_LIKELY(plain > 0)) {
-        begin_call(list, deadline, completions);
+        slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
         post_all(list, deadline, list->call.deadline);
         list->posted = true;
     }

@@ -97,25 +97,46 @@ struct slu_entry *slu_order_first(const struct slu_engine *engine, enum slu_owne
     return entry;
 }
 
+struct slu_first slu_order_find(struct slu_engine *engine, enum slu_owner owner,
+                                bool (*is_earlier)(const struct slu_entry *one,
+                                                   const struct slu_entry *other))
+{
+    struct slu_order *sends = &engine->orders[owner][SLU_SEND_QUEUE];
+    struct slu_order *receives = &engine->orders[owner][SLU_RECEIVE_QUEUE];
+    struct slu_entry *sent = slu_order_first(engine, owner, sends);
+    struct slu_entry *received = slu_order_first(engine, owner, receives);
+
+    return received != NULL && (sent == NULL || is_earlier(received, sent))
+               ? (struct slu_first){received, receives}
+               : (struct slu_first){sent, sends};
+}
+
+void slu_order_take(struct slu_engine *engine, const struct slu_first *first,
+                    struct sluice_completion *completion)
+{
+    struct slu_order *order = first->order;
+
+    slu_entry_result(first->entry, slu_id_peer(order->ids[order->tail++ & order->mask]),
+                     completion);
+    slu_entry_seen(engine, first->entry);
+}
+
+static bool was_done_earlier(const struct slu_entry *one, const struct slu_entry *other)
+{
+    return one->number < other->number;
+}
+
 bool slu_take_done(struct slu_engine *engine, enum slu_owner owner,
                    struct sluice_completion *completion)
 {
-    struct slu_order *order = &engine->orders[owner][SLU_SEND_QUEUE];
-    struct slu_order *receives = &engine->orders[owner][SLU_RECEIVE_QUEUE];
-    struct slu_entry *entry = slu_order_first(engine, owner, order);
-    struct slu_entry *received = slu_order_first(engine, owner, receives);
+    struct slu_first first = slu_order_find(engine, owner, was_done_earlier);
+    uint64_t before = first.entry != NULL ? first.entry->number : UINT64_MAX;
 
-    if (received != NULL && (entry == NULL || received->number < entry->number)) {
-        entry = received;
-        order = receives;
-    }
-    if (engine->failure_count > 0 &&
-        slu_failure_take(engine, owner, entry != NULL ? entry->number : UINT64_MAX, completion))
+    if (engine->failure_count > 0 && slu_failure_take(engine, owner, before, completion))
         return true;
-    if (entry == NULL)
+    if (first.entry == NULL)
         return false;
-    slu_entry_result(entry, slu_id_peer(order->ids[order->tail++ & order->mask]), completion);
-    slu_entry_seen(engine, entry);
+    slu_order_take(engine, &first, completion);
     return true;
 }
 

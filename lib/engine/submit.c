@@ -226,8 +226,7 @@ static COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring,
     engine->pending[queue]++;
     engine->cq_free[queue]--;
     peer->free[queue]--;
-    if (entry->deadline < engine->next_deadline)
-        engine->next_deadline = entry->deadline;
+    slu_note_deadline(engine, entry->deadline);
     if (wc == NULL)
         slu_post_refused(engine, peer, entry, result_of);
     else

@@ -108,28 +108,25 @@ static struct slu_failure *earliest_kept(struct slu_engine *engine)
     return earliest;
 }
 
+static bool was_posted_earlier(const struct slu_entry *one, const struct slu_entry *other)
+{
+    return is_earlier(one->index, other->index);
+}
+
 /* The failure that was posted first, of those that are left, which are sorted. */
 static bool take_failure(struct slu_engine *engine, struct sluice_completion *completion)
 {
-    struct slu_order *order = &engine->orders[SLU_OWNER_SCOPE][SLU_SEND_QUEUE];
-    struct slu_order *receives = &engine->orders[SLU_OWNER_SCOPE][SLU_RECEIVE_QUEUE];
     struct slu_failure *kept = earliest_kept(engine);
-    struct slu_entry *entry = slu_order_first(engine, SLU_OWNER_SCOPE, order);
-    struct slu_entry *received = slu_order_first(engine, SLU_OWNER_SCOPE, receives);
+    struct slu_first first = slu_order_find(engine, SLU_OWNER_SCOPE, was_posted_earlier);
 
-    if (received != NULL && (entry == NULL || is_earlier(received->index, entry->index))) {
-        entry = received;
-        order = receives;
-    }
-    if (kept != NULL && (entry == NULL || is_earlier(kept->index, entry->index))) {
+    if (kept != NULL && (first.entry == NULL || is_earlier(kept->index, first.entry->index))) {
         *completion = kept->completion;
         slu_failure_see(engine, kept);
         return true;
     }
-    if (entry == NULL)
+    if (first.entry == NULL)
         return false;
-    slu_entry_result(entry, slu_id_peer(order->ids[order->tail++ & order->mask]), completion);
-    slu_entry_seen(engine, entry);
+    slu_order_take(engine, &first, completion);
     return true;
 }
 
