@@ -18,8 +18,8 @@ _Static_assert(SLUICE_CLASS_PROTOCOL < SLU_COUNTED_CLASSES && SLU_COUNTED_CLASSE
 static void add_peer(const struct slu_counts *counts, struct sluice_counters *counters)
 {
     for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++) {
-        counters->requests[i] += counts->done[i].requests;
-        counters->bytes[i] += counts->done[i].bytes;
+        counters->requests[i] += counts->requests[i];
+        counters->bytes[i] += counts->bytes[i];
     }
     for (uint32_t i = 0; i < SLU_COUNTED_CLASSES; i++)
         counters->failed[i] += counts->failed[i];

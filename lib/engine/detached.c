@@ -35,7 +35,6 @@ uint64_t slu_post_detached(struct slu_engine *engine, const struct sluice_reques
                             slu_sge_bytes(item.sges, request->sge_count), SLU_OWNER_NOBODY);
     slu_count_taken(engine, SLU_SEND_QUEUE, SLU_OWNER_NOBODY, 1);
     entry->deadline = entry->time = SLUICE_FOREVER;
-    entry->posted = 1;
     engine->detached++;
     peer->free[SLU_SEND_QUEUE]--;
     engine->cq_free[SLU_SEND_QUEUE]--;

@@ -267,12 +267,13 @@ static inline bool slu_post_room(const struct slu_engine *engine, const struct s
 }
 
 /*
- * Keys of the memory that a request uses, for the scan that deregistering makes; from
- * here on it counts. What is posted inline is copied, and uses nothing.
+ * An entry is pending from here on, with the keys of the memory that its request uses, for
+ * the scan that deregistering makes. What is posted inline is copied, and uses nothing.
  */
-static SLU_INLINE void slu_entry_hold_keys(const struct slu_engine *engine,
-                                           const struct slu_ring *ring, struct slu_entry *entry,
-                                           const struct sluice_sge *sges, uint32_t count)
+static SLU_INLINE void slu_entry_pend(const struct slu_engine *engine, const struct slu_ring *ring,
+                                      struct slu_entry *entry, enum slu_owner owner,
+                                      uint32_t opcode, const struct sluice_sge *sges,
+                                      uint32_t count)
 {
     if (SLU_LIKELY(count > 0))
         atomic_store_explicit(&entry->key, sges[0].lkey, memory_order_relaxed);
@@ -283,8 +284,13 @@ static SLU_INLINE void slu_entry_hold_keys(const struct slu_engine *engine,
         for (uint32_t i = 1; i < count; i++)
             atomic_store_explicit(&keys[i - 1], sges[i].lkey, memory_order_relaxed);
     }
-    atomic_store_explicit(&entry->key_count, (uint8_t)count, memory_order_relaxed);
-    atomic_store_explicit(&entry->state, SLU_ENTRY_PENDING, memory_order_release);
+    atomic_store_explicit(&entry->head,
+                          ((union slu_entry_head){.state = SLU_ENTRY_PENDING,
+                                                  .key_count = (uint8_t)count,
+                                                  .owner = (uint8_t)owner,
+                                                  .opcode = (uint8_t)opcode})
+                              .whole,
+                          memory_order_release);
 }
 
 /* Room in the completion queue, as far as there are places for the results too. */
@@ -298,9 +304,9 @@ static inline uint32_t slu_room_and_places(const struct slu_engine *engine, enum
 }
 
 /*
- * The next entry of a ring becomes that of a request that is being posted; its id is
- * what the next one of the ring was. What the owner has to set beside is the caller's,
- * and so is counting it.
+ * The next entry of a ring becomes that of a request that is being posted, as one work
+ * request; its id is what the next one of the ring was. What the owner has to set beside is
+ * the caller's, and so is counting it.
  */
 static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
                                                     struct slu_ring *ring, uint32_t opcode,
@@ -313,11 +319,10 @@ static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
     if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
         slu_entry_displace(engine, ring, entry);
     ring->next += SLU_ID_STEP;
-    entry->owner = (uint8_t)owner;
-    entry->opcode = (uint8_t)opcode;
     entry->bytes = bytes;
-    entry->marks = (struct slu_marks){0};
-    slu_entry_hold_keys(engine, ring, entry, sges, key_count);
+    entry->immediate = 0;
+    entry->course = SLU_PLAIN_COURSE;
+    slu_entry_pend(engine, ring, entry, owner, opcode, sges, key_count);
     return entry;
 }
 
@@ -364,18 +369,9 @@ static SLU_INLINE void slu_entry_result(const struct slu_entry *entry, uint32_t 
                                              .peer = peer,
                                              .opcode = entry->opcode,
                                              .flags = entry->marks.flags,
-                                             .immediate = entry->marks.immediate};
+                                             .immediate = entry->immediate};
     if (SLU_UNLIKELY(entry->marks.failed))
         slu_entry_failure(entry, completion);
-}
-
-/* The oldest that is pending has ended. */
-static inline void slu_ring_advance(struct slu_ring *ring)
-{
-    do
-        ring->oldest += SLU_ID_STEP;
-    while (SLU_UNLIKELY(ring->oldest != ring->next &&
-                        slu_ring_entry(ring, ring->oldest)->state != SLU_ENTRY_PENDING));
 }
 
 static inline void slu_order_push(struct slu_engine *engine, enum slu_owner owner,
@@ -403,11 +399,13 @@ static inline void slu_entry_seen(struct slu_engine *engine, struct slu_entry *e
 
 /* What nobody waits for just now is found later, in the order of completion. */
 static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, enum slu_queue queue, uint64_t id,
-                                      struct slu_entry *entry, enum slu_owner owner)
+                                      struct slu_entry *entry, enum slu_owner owner,
+                                      const bool failed)
 {
+    entry->posted = 0;
     if (owner == SLU_OWNER_SCOPE) {
         engine->scope.pending--;
-        engine->scope.failures += entry->marks.failed;
+        engine->scope.failures += failed;
     } else if (engine->sink.entry == entry) {
         /* It is what is waited for. */
         engine->held[queue]--;
@@ -425,67 +423,48 @@ static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, enum slu_queue 
     atomic_store_explicit(&entry->state, SLU_ENTRY_DONE, memory_order_relaxed);
 }
 
-static SLU_INLINE void slu_count_result(struct slu_peer *peer, const struct slu_entry *entry,
-                                        bool failed)
+static inline void slu_count_success(struct slu_peer *peer, const struct slu_entry *entry)
 {
-    if (failed) {
-        peer->counts.failed[slu_class_of(entry->status, entry->opcode)]++;
-        return;
-    }
-    peer->counts.done[entry->opcode].requests++;
-    peer->counts.done[entry->opcode].bytes += entry->bytes;
+    peer->counts.requests[entry->opcode]++;
+    peer->counts.bytes[entry->opcode] += entry->bytes;
 }
 
-/* The result is in: gives it to its owner. */
-static SLU_INLINE void slu_entry_end(struct slu_engine *engine, struct slu_peer *peer,
-                                     struct slu_ring *ring, enum slu_queue queue, uint64_t id,
-                                     struct slu_entry *entry, enum slu_owner owner, bool failed)
+/* The result is in, and counted: gives it to its owner. failed is entry->marks.failed. */
+static SLU_INLINE void slu_entry_end(struct slu_engine *engine, enum slu_queue queue, uint64_t id,
+                                     struct slu_entry *entry, const bool failed)
 {
-    if (failed)
-        slu_entry_failed(peer, entry);
-    slu_count_result(peer, entry, failed);
-    engine->pending[queue]--;
-    if (owner == SLU_OWNER_CALL) {
+    enum slu_owner owner = (enum slu_owner)entry->owner;
+
+    if (SLU_LIKELY(owner == SLU_OWNER_CALL)) {
         struct slu_call *call = entry->call;
 
         atomic_store_explicit(&entry->state, SLU_ENTRY_FREE, memory_order_relaxed);
-        if (call != NULL && !failed && call->completions == NULL)
+        if (call->completions == NULL && !failed)
             call->incomplete--;
-        else if (call != NULL)
+        else
             slu_entry_tell_call(entry, slu_id_peer(id));
     } else if (owner == SLU_OWNER_NOBODY) {
         atomic_store_explicit(&entry->state, SLU_ENTRY_FREE, memory_order_relaxed);
         engine->detached--;
     } else {
-        slu_entry_keep(engine, queue, id, entry, owner);
+        slu_entry_keep(engine, queue, id, entry, owner, failed);
     }
-    if (SLU_LIKELY(id == ring->oldest))
-        slu_ring_advance(ring);
 }
 
-/* Whether that is the only work request of the oldest request of a ring, and nothing is wrong. */
-static SLU_INLINE bool slu_is_plain_success(const struct slu_ring *ring,
-                                            const struct slu_entry *entry, const struct slu_wc *wc)
+/* When a request is due, and that as it was given. */
+static inline int64_t slu_entry_deadline(const struct slu_engine *engine,
+                                         const struct slu_entry *entry)
 {
-    return wc->id == ring->oldest && wc->status == SLUICE_STATUS_SUCCESS && entry->posted == 1 &&
-           !(entry->marks.unfinished | entry->marks.failed);
+    return entry->owner == SLU_OWNER_CALL    ? entry->call->deadline
+           : entry->owner == SLU_OWNER_SCOPE ? engine->scope.deadline
+                                             : entry->deadline;
 }
 
-/* Then it is at its end. */
-static SLU_INLINE void slu_entry_succeed(struct slu_engine *engine, struct slu_peer *peer,
-                                         struct slu_ring *ring, enum slu_queue queue,
-                                         const struct slu_wc *wc, struct slu_entry *entry,
-                                         enum slu_owner owner)
+static inline int64_t slu_entry_time(const struct slu_engine *engine, const struct slu_entry *entry)
 {
-    peer->free[queue]++;
-    engine->cq_free[queue]++;
-    entry->posted = 0;
-    if (queue == SLU_RECEIVE_QUEUE) {
-        entry->bytes = wc->bytes;
-        entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
-        entry->marks.immediate = wc->immediate;
-    }
-    slu_entry_end(engine, peer, ring, queue, wc->id, entry, owner, false);
+    return entry->owner == SLU_OWNER_CALL    ? entry->call->time
+           : entry->owner == SLU_OWNER_SCOPE ? engine->scope.time
+                                             : entry->time;
 }
 
 #endif

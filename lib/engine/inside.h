@@ -146,8 +146,6 @@ bool slu_failure_drop(struct slu_engine *engine, uint64_t id);
 /* Takes all that is there. */
 void slu_progress_all(struct slu_engine *engine);
 
-/* The failed request of a failed peer: its cause, and its status. */
-void slu_entry_failed(const struct slu_peer *peer, struct slu_entry *entry);
 /* One of which nothing is in flight, and nothing will be: its peer failed. */
 void slu_fail_unposted(struct slu_engine *engine, struct slu_peer *peer, uint64_t id,
                        struct slu_entry *entry);
@@ -225,6 +223,8 @@ void slu_complete_unposted(const struct slu_engine *engine, const struct slu_ite
 void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
                     const struct slu_source *source, int64_t deadline,
                     struct sluice_completion *completions);
+/* Its time counts from now. What of it fails before has not missed its deadline. */
+void slu_call_set_due(struct slu_call *call);
 /* Waits for what was posted of it, leaves the engine, and returns the result. */
 int slu_call_finish(struct slu_call *call);
 /* Of one that is complete. */

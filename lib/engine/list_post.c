@@ -58,8 +58,7 @@ static inline bool has_room(const struct slu_list *list)
 
 /* The next entry of its ring becomes that of a request. */
 static SLU_INLINE void take_entry(struct slu_engine *engine, struct slu_ring *ring,
-                                  const struct slu_listed *listed, const struct sluice_sge *sges,
-                                  int64_t time, int64_t deadline)
+                                  const struct slu_listed *listed, const struct sluice_sge *sges)
 {
     struct slu_entry *entry = slu_ring_entry(ring, ring->next);
 
@@ -67,11 +66,8 @@ static SLU_INLINE void take_entry(struct slu_engine *engine, struct slu_ring *ri
         slu_entry_displace(engine, ring, entry);
     ring->next += SLU_ID_STEP;
     memcpy((char *)entry + HEAD, (const char *)&listed->entry + HEAD, sizeof *entry - HEAD);
-    entry->time = time;
-    entry->deadline = deadline;
-    entry->owner = SLU_OWNER_CALL;
-    entry->opcode = listed->entry.opcode;
-    slu_entry_hold_keys(engine, ring, entry, sges, listed->entry.key_count);
+    slu_entry_pend(engine, ring, entry, SLU_OWNER_CALL, listed->entry.opcode, sges,
+                   listed->entry.key_count);
 }
 
 /*
@@ -80,8 +76,7 @@ static SLU_INLINE void take_entry(struct slu_engine *engine, struct slu_ring *ri
  * constant.
  */
 static SLU_INLINE struct slu_listed *post_chain(struct slu_engine *engine, struct slu_listed *first,
-                                                const enum slu_queue queue, int64_t time,
-                                                int64_t deadline)
+                                                const enum slu_queue queue)
 {
     struct slu_peer *peer = &engine->peers[first->peer];
     struct slu_ring *ring = &peer->rings[queue];
@@ -98,7 +93,7 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_engine *engine, struc
             listed->send.id = ring->next;
             sges = listed->send.sges;
         }
-        take_entry(engine, ring, listed, sges, time, deadline);
+        take_entry(engine, ring, listed, sges);
         peer->free[queue]--;
         if (listed->last)
             break;
@@ -125,7 +120,7 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_engine *engine, struc
 }
 
 /* All of it, for which there is room. */
-static void post_all(struct slu_list *list, int64_t time, int64_t deadline)
+static void post_all(struct slu_list *list)
 {
     struct slu_engine *engine = list->engine;
     struct slu_listed *listed = list->items;
@@ -136,11 +131,10 @@ static void post_all(struct slu_list *list, int64_t time, int64_t deadline)
         engine->cq_free[queue] -= list->counts[queue];
         engine->pending[queue] += list->counts[queue];
     }
-    slu_note_deadline(engine, deadline);
     while (listed < sends)
-        listed = post_chain(engine, listed, SLU_RECEIVE_QUEUE, time, deadline);
+        listed = post_chain(engine, listed, SLU_RECEIVE_QUEUE);
     while (listed < end)
-        listed = post_chain(engine, listed, SLU_SEND_QUEUE, time, deadline);
+        listed = post_chain(engine, listed, SLU_SEND_QUEUE);
 }
 
 static int check_list(const struct slu_list *list, int64_t deadline)
@@ -181,7 +175,7 @@ int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_compl
         return slu_submit(list->engine, &list->source, deadline, completions);
     slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
     slu_engine_enter(list->engine);
-    post_all(list, deadline, list->call.deadline);
+    post_all(list);
     return slu_call_finish(&list->call);
 }
 
@@ -263,7 +257,8 @@ int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_complet
     }
     if (SLU_LIKELY(plain > 0)) {
         slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
-        post_all(list, deadline, list->call.deadline);
+        slu_call_set_due(&list->call);
+        post_all(list);
         list->posted = true;
     }
     error = plain > 0 ? 0 : plain < 0 ? plain : fail_post(list, deadline);

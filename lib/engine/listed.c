@@ -55,11 +55,10 @@ static void lay_entry(struct slu_list *list, struct slu_listed *listed, const st
     entry->opcode = (uint8_t)item->opcode;
     entry->key_count = (uint8_t)slu_key_count(item->request);
     entry->key = item->request->sge_count > 0 ? item->sges[0].lkey : 0;
-    entry->user_data = item->request->user_data;
     entry->bytes = item->bytes;
     entry->call = &list->call;
     entry->index = index;
-    entry->posted = 1;
+    entry->course = SLU_PLAIN_COURSE;
 }
 
 static void lay_item(struct slu_list *list, struct slu_listed *listed, uint32_t index)
@@ -240,6 +239,8 @@ static void detach(struct slu_list *list)
                 entry->call != &list->call)
                 continue;
             entry->owner = SLU_OWNER_NOBODY;
+            entry->deadline = list->call.deadline;
+            entry->time = list->call.time;
             engine->detached++;
         }
     }

@@ -33,8 +33,8 @@ static uint32_t find_index(const struct slu_engine *engine)
 static void keep_counts(struct slu_counts *past, const struct slu_counts *counts)
 {
     for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++) {
-        past->done[i].requests += counts->done[i].requests;
-        past->done[i].bytes += counts->done[i].bytes;
+        past->requests[i] += counts->requests[i];
+        past->bytes[i] += counts->bytes[i];
     }
     for (uint32_t i = 0; i < SLU_COUNTED_CLASSES; i++)
         past->failed[i] += counts->failed[i];

@@ -49,8 +49,6 @@ static SLU_INLINE uint32_t post_plain(struct slu_chain *chain, const struct slu_
     const uint64_t max_message = engine->attr.max_message;
     const uint64_t tag = owner == SLU_OWNER_SCOPE ? engine->scope.tag : engine->tag;
     struct slu_call *const call = chain->call;
-    const int64_t deadline = chain->deadline;
-    const int64_t time = chain->time;
     const uint32_t room =
         owner == SLU_OWNER_CALL ? engine->cq_free[queue] : slu_room_and_places(engine, queue);
     uint32_t left = room;
@@ -80,16 +78,19 @@ static SLU_INLINE uint32_t post_plain(struct slu_chain *chain, const struct slu_
         peer->free[queue]--;
         id = ring->next;
         entry = slu_entry_begin(engine, ring, opcode, sges, slu_key_count(request), bytes, owner);
-        entry->user_data = request->user_data;
-        entry->deadline = deadline;
-        entry->time = time;
-        entry->posted = 1;
+        if (owner == SLU_OWNER_CALL) {
+            entry->index = i;
+            entry->call = call;
+        } else {
+            entry->user_data = request->user_data;
+        }
         if (owner == SLU_OWNER_SCOPE) {
             entry->index = call->first + i;
             entry->tag = tag;
-        } else {
-            entry->index = i;
-            entry->call = call;
+        }
+        if (owner == SLU_OWNER_PROGRAM) {
+            entry->deadline = chain->deadline;
+            entry->time = chain->time;
         }
         if (owner != SLU_OWNER_CALL && handles != NULL)
             slu_give_handle(&handles[i], id, tag);

@@ -53,7 +53,7 @@ static uint64_t count_successes(const struct slu_peer *peer)
     uint64_t count = 0;
 
     for (uint32_t i = 0; i < SLU_COUNTED_OPCODES; i++)
-        count += peer->counts.done[i].requests;
+        count += peer->counts.requests[i];
     return count;
 }
 

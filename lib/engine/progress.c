@@ -12,14 +12,34 @@
 /* And events of the device are looked for once in so many rounds in which nothing came. */
 #define IDLE_ROUNDS 4096
 
-void slu_entry_failed(const struct slu_peer *peer, struct slu_entry *entry)
+/* The failed request of a failed peer: its cause, and its status. */
+static void judge_failure(const struct slu_engine *engine, struct slu_peer *peer,
+                          struct slu_entry *entry)
 {
     /* What was due when its peer was failed for a deadline missed that deadline itself. */
     if (entry->status == SLUICE_STATUS_WR_FLUSH_ERR && !entry->marks.passed &&
-        peer->cause_status == SLUICE_STATUS_DEADLINE && entry->deadline <= peer->failed_at)
+        peer->cause_status == SLUICE_STATUS_DEADLINE &&
+        slu_entry_deadline(engine, entry) <= peer->failed_at)
         entry->status = SLUICE_STATUS_DEADLINE;
     entry->marks.flags = 0;
-    entry->marks.cause = peer->cause_status;
+    entry->cause = peer->cause_status;
+    peer->counts.failed[slu_class_of(entry->status, entry->opcode)]++;
+}
+
+/* The oldest that is pending has ended. */
+static void advance(struct slu_ring *ring)
+{
+    do
+        ring->oldest += SLU_ID_STEP;
+    while (ring->oldest != ring->next &&
+           slu_ring_entry(ring, ring->oldest)->state != SLU_ENTRY_PENDING);
+}
+
+/* One has ended, and those before it have not: the ends of these are no plain ones. */
+static void overtake(const struct slu_ring *ring, uint64_t id)
+{
+    for (uint64_t at = ring->oldest; at != id; at += SLU_ID_STEP)
+        slu_ring_entry(ring, at)->marks.overtaken = true;
 }
 
 static inline void return_credits(struct slu_engine *engine, struct slu_peer *peer,
@@ -33,8 +53,18 @@ static inline void return_credits(struct slu_engine *engine, struct slu_peer *pe
 static void end_entry(struct slu_engine *engine, struct slu_peer *peer, struct slu_ring *ring,
                       uint64_t id, struct slu_entry *entry)
 {
-    slu_entry_end(engine, peer, ring, slu_ring_queue(slu_id_ring(id)), id, entry,
-                  (enum slu_owner)entry->owner, entry->marks.failed);
+    enum slu_queue queue = slu_ring_queue(slu_id_ring(id));
+
+    if (entry->marks.failed)
+        judge_failure(engine, peer, entry);
+    else
+        slu_count_success(peer, entry);
+    engine->pending[queue]--;
+    slu_entry_end(engine, queue, id, entry, entry->marks.failed);
+    if (id == ring->oldest)
+        advance(ring);
+    else
+        overtake(ring, id);
 }
 
 void slu_fail_unposted(struct slu_engine *engine, struct slu_peer *peer, uint64_t id,
@@ -132,7 +162,7 @@ void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc)
     } else if (queue == SLU_RECEIVE_QUEUE) {
         entry->bytes = wc->bytes;
         entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
-        entry->marks.immediate = wc->immediate;
+        entry->immediate = wc->immediate;
     }
     if (entry->posted == 0 && !entry->marks.unfinished)
         end_entry(engine, peer, ring, wc->id, entry);
@@ -200,17 +230,18 @@ static void check_deadlines(struct slu_engine *engine, struct slu_peer *peer, in
 
         for (uint64_t id = ring->oldest; id != ring->next; id += SLU_ID_STEP) {
             const struct slu_entry *entry = slu_ring_entry(ring, id);
+            int64_t deadline;
 
             if (entry->state != SLU_ENTRY_PENDING)
                 continue;
-            if (entry->deadline <= now) {
+            deadline = slu_entry_deadline(engine, entry);
+            if (deadline <= now) {
                 engine->scope.expired |= entry->owner == SLU_OWNER_SCOPE;
-                slu_peer_note_late(engine, peer, entry->time);
+                slu_peer_note_late(engine, peer, slu_entry_time(engine, entry));
                 slu_peer_fail(engine, peer, SLUICE_STATUS_DEADLINE, entry->opcode, 0);
                 return;
             }
-            if (entry->deadline < engine->next_deadline)
-                engine->next_deadline = entry->deadline;
+            slu_note_deadline(engine, deadline);
         }
     }
 }
@@ -246,8 +277,7 @@ int slu_take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int coun
         fail_all(engine, count);
         return 1;
     }
-    for (int i = 0; i < count; i++)
-        slu_dispatch(engine, &wcs[i]);
+    slu_dispatch(engine, wcs, count);
     return count;
 }
 

@@ -12,31 +12,65 @@
 /* What is no plain success: of no request, of a part of one, or not in order; or a failure. */
 void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc);
 
-/* Whether it was the success of the oldest request of a ring, which is at its end then. */
+/*
+ * Whether it was the success of the oldest request of a ring, with nothing else to be said of
+ * it, which is at its end then. queue is a constant. The engine's counts are the caller's.
+ */
 static SLU_INLINE bool slu_end_plain(struct slu_engine *engine, struct slu_peer *peer,
                                      const enum slu_queue queue, const struct slu_wc *wc)
 {
     struct slu_ring *ring = &peer->rings[queue];
     struct slu_entry *entry = slu_ring_entry(ring, wc->id);
 
-    if (SLU_UNLIKELY(!slu_is_plain_success(ring, entry, wc)))
+    if (SLU_UNLIKELY(wc->id != ring->oldest || wc->status != SLUICE_STATUS_SUCCESS ||
+                     entry->course != SLU_PLAIN_COURSE))
         return false;
-    slu_entry_succeed(engine, peer, ring, queue, wc, entry, (enum slu_owner)entry->owner);
+    ring->oldest = wc->id + SLU_ID_STEP;
+    peer->free[queue]++;
+    if (queue == SLU_RECEIVE_QUEUE) {
+        entry->bytes = wc->bytes;
+        entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
+        entry->immediate = wc->immediate;
+    }
+    slu_count_success(peer, entry);
+    slu_entry_end(engine, queue, wc->id, entry, false);
     return true;
 }
 
-static SLU_INLINE void slu_dispatch(struct slu_engine *engine, const struct slu_wc *wc)
+/* So many requests, which were one work request each, are at their ends. */
+static SLU_INLINE void slu_count_ended(struct slu_engine *engine, enum slu_queue queue,
+                                       uint32_t count)
 {
-    uint32_t number = slu_id_ring(wc->id);
-    uint32_t index = slu_id_peer(wc->id);
+    engine->pending[queue] -= count;
+    engine->cq_free[queue] += count;
+}
 
-    if (SLU_UNLIKELY(index >= engine->peer_count ||
-                     !(number == SLU_SEND_QUEUE
-                           ? slu_end_plain(engine, &engine->peers[index], SLU_SEND_QUEUE, wc)
-                       : number == SLU_RECEIVE_QUEUE
-                           ? slu_end_plain(engine, &engine->peers[index], SLU_RECEIVE_QUEUE, wc)
-                           : false)))
+static SLU_INLINE void slu_dispatch(struct slu_engine *engine, const struct slu_wc *wcs, int count)
+{
+    uint32_t ended[SLU_QUEUES] = {0};
+
+    for (const struct slu_wc *wc = wcs; wc < wcs + count; wc++) {
+        uint32_t number = slu_id_ring(wc->id);
+        uint32_t index = slu_id_peer(wc->id);
+
+        if (SLU_LIKELY(index < engine->peer_count)) {
+            struct slu_peer *peer = &engine->peers[index];
+
+            if (SLU_LIKELY(number == SLU_SEND_QUEUE &&
+                           slu_end_plain(engine, peer, SLU_SEND_QUEUE, wc))) {
+                ended[SLU_SEND_QUEUE]++;
+                continue;
+            }
+            if (SLU_LIKELY(number == SLU_RECEIVE_QUEUE &&
+                           slu_end_plain(engine, peer, SLU_RECEIVE_QUEUE, wc))) {
+                ended[SLU_RECEIVE_QUEUE]++;
+                continue;
+            }
+        }
         slu_dispatch_rare(engine, wc);
+    }
+    slu_count_ended(engine, SLU_SEND_QUEUE, ended[SLU_SEND_QUEUE]);
+    slu_count_ended(engine, SLU_RECEIVE_QUEUE, ended[SLU_RECEIVE_QUEUE]);
 }
 
 /* What an event of the device has told of is known before what the queue has. */
@@ -57,8 +91,7 @@ static SLU_INLINE void slu_progress_inline(struct slu_engine *engine)
     if (SLU_UNLIKELY(count < 0))
         count = slu_take_batch(engine, wcs, count);
     else
-        for (int i = 0; i < count; i++)
-            slu_dispatch(engine, &wcs[i]);
+        slu_dispatch(engine, wcs, count);
     if (SLU_UNLIKELY(count == 0 || ++engine->busy_polls >= SLU_BUSY_POLLS))
         slu_look_at_clock(engine, count);
 }
@@ -71,7 +104,7 @@ static SLU_INLINE void slu_poll_one(struct slu_engine *engine)
 
     engine->busy_polls++;
     if (SLU_LIKELY(count == 1))
-        slu_dispatch(engine, &wc);
+        slu_dispatch(engine, &wc, 1);
     else if (SLU_UNLIKELY(count < 0))
         slu_take_batch(engine, &wc, count);
 }

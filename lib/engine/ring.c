@@ -109,7 +109,7 @@ void slu_entry_failure(const struct slu_entry *entry, struct sluice_completion *
     completion->error_class = error_class;
     completion->status = entry->status;
     completion->vendor = entry->vendor;
-    completion->cause = entry->marks.cause;
+    completion->cause = entry->cause;
 }
 
 /* An id of its own for a request that has no entry. */
@@ -135,5 +135,6 @@ void slu_entry_tell_call(const struct slu_entry *entry, uint32_t peer)
     struct sluice_completion completion;
 
     slu_entry_result(entry, peer, &completion);
+    completion.user_data = slu_source_request(entry->call->source, entry->index)->user_data;
     slu_call_result(entry->call, entry->index, &completion);
 }

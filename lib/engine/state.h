@@ -39,27 +39,49 @@ struct slu_call;
 
 /* What is all 0 of a request that was just posted. */
 struct slu_marks {
-    union {
-        uint32_t immediate;
-        uint32_t cause; /* of a failure that is done */
+    bool failed : 1;
+    bool unfinished : 1; /* parts of it are still to be posted */
+    bool passed : 1;    /* a later one was flushed, and it was not reported: nobody knows its end */
+    bool overtaken : 1; /* a later one has ended: the oldest after this one is not the next */
+    uint8_t flags;      /* of the completion */
+    uint16_t unused;
+};
+
+/* How a request gets on: most are one work request, and nothing else is to be said of them. */
+union slu_entry_course {
+    struct {
+        uint32_t posted; /* work requests in flight; more than one if it was split */
+        struct slu_marks marks;
     };
-    uint8_t flags; /* of the completion */
-    bool failed;
-    bool unfinished; /* parts of it are still to be posted */
-    bool passed;     /* a later one was flushed, and it was not reported: nobody knows its end */
+    uint64_t whole;
+};
+#define SLU_PLAIN_COURSE (((union slu_entry_course){.posted = 1}).whole)
+
+/* What the first word of an entry says, written at once when its request is posted. */
+union slu_entry_head {
+    struct {
+        uint8_t state, key_count, owner, opcode;
+    };
+    uint32_t whole;
 };
 
 /*
  * One line of the cache. state, key_count and the keys are atomic for the scan that
- * deregistering makes, perhaps from another thread.
+ * deregistering makes, perhaps from another thread. What all requests of a call or of a
+ * scope have in common is there, and not here: see slu_entry_deadline().
  */
 struct slu_entry {
-    _Atomic uint8_t state;
-    _Atomic uint8_t key_count;
-    uint8_t owner;
-    uint8_t opcode;
+    union {
+        struct {
+            _Atomic uint8_t state;
+            _Atomic uint8_t key_count;
+            uint8_t owner;
+            uint8_t opcode;
+        };
+        _Atomic uint32_t head; /* a slu_entry_head */
+    };
     _Atomic uint32_t key; /* the first; others are in the ring's keys */
-    uint64_t user_data;
+    uint64_t user_data;   /* not of OWNER_CALL */
     union {
         uint64_t bytes;
         struct {
@@ -67,17 +89,26 @@ struct slu_entry {
         }; /* once it has failed */
     };
     union {
-        int64_t deadline;
-        uint64_t number; /* order of completion, once it is done */
+        int64_t deadline; /* of OWNER_PROGRAM and OWNER_NOBODY */
+        uint64_t number;  /* order of completion, once it is done */
     };
-    int64_t time; /* the deadline as it was given */
+    int64_t time; /* that deadline as it was given */
     union {
-        struct slu_call *call; /* of OWNER_CALL; NULL: of a list of one */
+        struct slu_call *call; /* of OWNER_CALL */
         uint64_t tag;          /* of OWNER_SCOPE: that of the scope */
     };
-    uint32_t index;  /* of the request in the call, or in the scope */
-    uint32_t posted; /* work requests in flight; more than one if it was split */
-    struct slu_marks marks;
+    uint32_t index; /* of the request in the call, or in the scope */
+    union {
+        uint32_t immediate;
+        uint32_t cause; /* of a failure that is done */
+    };
+    union {
+        struct {
+            uint32_t posted;
+            struct slu_marks marks;
+        };
+        uint64_t course; /* a slu_entry_course */
+    };
 };
 _Static_assert(sizeof(struct slu_entry) == 64, "a line of the cache");
 
@@ -139,9 +170,8 @@ struct slu_stall {
 #define SLU_COUNTED_OPCODES 8
 #define SLU_COUNTED_CLASSES SLU_CLASSES
 struct slu_counts {
-    struct {
-        uint64_t requests, bytes;
-    } done[SLU_COUNTED_OPCODES];
+    uint64_t requests[SLU_COUNTED_OPCODES]; /* that succeeded, and their bytes */
+    uint64_t bytes[SLU_COUNTED_OPCODES];
     uint64_t failed[SLU_COUNTED_CLASSES];
     uint64_t refused, queue_full, forgotten, resets;
 };
@@ -318,8 +348,8 @@ struct slu_call {
     struct slu_engine *engine;
     const struct slu_source *source;
     struct sluice_completion *completions;
-    int64_t time; /* the deadline as it was given */
-    int64_t deadline;
+    int64_t time;                  /* the deadline as it was given */
+    int64_t deadline;              /* FOREVER until it has begun to wait */
     enum slu_owner owner;          /* OWNER_CALL, or OWNER_SCOPE */
     uint32_t queues;               /* that it has requests for, a bit each */
     bool expired;                  /* nothing more of it is posted */

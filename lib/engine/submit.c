@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "engine/inside.h"
+#include "engine/progress.h"
 
 #define COLD __attribute__((noinline, cold))
 #define NOINLINE __attribute__((noinline))
@@ -90,19 +90,37 @@ int slu_call_error(const struct slu_call *call)
                : 0;
 }
 
-int slu_call_finish(struct slu_call *call)
+static inline int end_call(const struct slu_call *call)
+{
+    int error = slu_call_error(call);
+
+    slu_engine_leave(call->engine);
+    return error;
+}
+
+/* Its first poll did not have all of its results. */
+static COLD int finish_waiting(struct slu_call *call, int count)
 {
     struct slu_engine *engine = call->engine;
-    int error;
 
+    slu_call_set_due(call);
+    slu_look_at_clock(engine, count);
     if (!slu_wait(engine, call_ready, call, call->deadline)) {
         /* The clock fails the peers that are late; what never found room breaks nobody. */
         call->expired = true;
         slu_wait(engine, call_ready, call, SLUICE_FOREVER);
     }
-    error = slu_call_error(call);
-    slu_engine_leave(engine);
-    return error;
+    return end_call(call);
+}
+
+int slu_call_finish(struct slu_call *call)
+{
+    struct slu_engine *engine = call->engine;
+    int count = slu_poll_queue(engine, SLU_BATCH);
+
+    if (SLU_UNLIKELY(call->incomplete > 0 || ++engine->busy_polls >= BUSY_CALLS))
+        return finish_waiting(call, count);
+    return end_call(call);
 }
 
 void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
@@ -115,11 +133,17 @@ void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
     call->completions = completions;
     call->handles = NULL;
     call->time = deadline;
-    call->deadline = slu_after(deadline);
+    call->deadline = SLUICE_FOREVER;
     call->owner = SLU_OWNER_CALL;
     call->expired = deadline == 0;
     call->incomplete = source->count;
     call->first_real = call->first_other = SLU_NONE;
+}
+
+void slu_call_set_due(struct slu_call *call)
+{
+    call->deadline = slu_after(call->time);
+    slu_note_deadline(call->engine, call->deadline);
 }
 
 int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
@@ -199,6 +223,10 @@ static SLU_INLINE void look_after_others(struct slu_engine *engine)
     slu_progress(engine);
 }
 
+/* What such a call has of it is not needed any more. */
+static const struct sluice_request one_request;
+static const struct slu_source list_of_one = {.lists = {&one_request}, .counts = {1}, .count = 1};
+
 /*
  * One that was posted, or refused, and did not: from here on it is as all others. Waits
  * for it, and returns its result. Its time counts from now, when it starts to wait.
@@ -212,34 +240,26 @@ static COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring,
     uint64_t id = ring->next - SLU_ID_STEP;
     struct slu_peer *peer = &engine->peers[slu_id_peer(id)];
     struct slu_entry *entry = slu_ring_entry(ring, id);
-    struct sluice_completion result;
-    int error = 0;
+    struct slu_call call;
 
+    slu_call_begin(&call, engine, &list_of_one, deadline, completion);
+    slu_call_set_due(&call);
     entry->owner = SLU_OWNER_CALL;
     entry->opcode = (uint8_t)opcode;
-    entry->user_data = 0;
-    entry->time = deadline;
-    entry->deadline = slu_after(deadline);
-    entry->call = NULL;
-    entry->posted = 1;
-    entry->marks = (struct slu_marks){0};
+    entry->call = &call;
+    entry->index = 0;
+    entry->immediate = 0;
+    entry->course = SLU_PLAIN_COURSE;
     engine->pending[queue]++;
     engine->cq_free[queue]--;
     peer->free[queue]--;
-    slu_note_deadline(engine, entry->deadline);
     if (wc == NULL)
         slu_post_refused(engine, peer, entry, result_of);
     else
         slu_look_at_clock(engine, result_of == 0 ? 0 : slu_take_batch(engine, wc, result_of));
     if (entry->state == SLU_ENTRY_PENDING)
         slu_wait_entry(engine, entry, false, SLUICE_FOREVER);
-    slu_entry_result(entry, slu_id_peer(id), &result);
-    if (result.error < 0)
-        error = slu_fail_completion(engine, &result, deadline);
-    if (completion != NULL)
-        *completion = result;
-    slu_engine_leave(engine);
-    return error;
+    return end_call(&call);
 }
 
 /* Takes the next entry of a ring, which only remembers keys and bytes: it may not be needed. */
@@ -252,9 +272,8 @@ static SLU_INLINE struct slu_entry *take_entry(struct slu_engine *engine, struct
     if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
         slu_entry_displace(engine, ring, entry);
     ring->next = id + SLU_ID_STEP;
-    entry->owner = SLU_OWNER_NOBODY;
     entry->bytes = bytes;
-    slu_entry_hold_keys(engine, ring, entry, sges, sge_count);
+    slu_entry_pend(engine, ring, entry, SLU_OWNER_NOBODY, SLUICE_OP_NONE, sges, sge_count);
     return entry;
 }
 
@@ -293,8 +312,8 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
                 return finish_late(engine, ring, NULL, refused, opcode, deadline, NULL);
             if (SLU_UNLIKELY(!ends_at_once(engine, ring, id, entry, &wc, &polled)))
                 return finish_late(engine, ring, &wc, polled, opcode, deadline, NULL);
-            peer->counts.done[opcode].requests++;
-            peer->counts.done[opcode].bytes += bytes;
+            peer->counts.requests[opcode]++;
+            peer->counts.bytes[opcode] += bytes;
             look_after_others(engine);
             slu_engine_leave(engine);
             return 0;
@@ -388,8 +407,8 @@ static SLU_INLINE int submit_receive(struct slu_engine *engine, const struct slu
             if (SLU_UNLIKELY(!ends_at_once(engine, ring, id, entry, &wc, &polled)))
                 return finish_late(engine, ring, &wc, polled, SLUICE_OP_RECEIVE, deadline,
                                    completion);
-            peer->counts.done[SLUICE_OP_RECEIVE].requests++;
-            peer->counts.done[SLUICE_OP_RECEIVE].bytes += wc.bytes;
+            peer->counts.requests[SLUICE_OP_RECEIVE]++;
+            peer->counts.bytes[SLUICE_OP_RECEIVE] += wc.bytes;
             if (completion != NULL)
                 *completion = (struct sluice_completion){.bytes = wc.bytes,
                                                          .peer = index,

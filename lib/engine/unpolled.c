@@ -203,7 +203,6 @@ static SLU_INLINE void post_one(struct slu_engine *engine, struct slu_peer *peer
     entry->user_data = request->user_data;
     entry->time = deadline;
     entry->deadline = slu_after(deadline);
-    entry->posted = 1;
     slu_note_deadline(engine, entry->deadline);
     if (SLU_UNLIKELY(error < 0))
         slu_post_refused(engine, peer, entry, error);

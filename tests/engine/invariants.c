@@ -35,7 +35,8 @@ static void check_pending(const struct slu_engine *engine, uint32_t peer, uint32
                  "a pending entry: %u posted, unfinished %d, owner %u", entry->posted,
                  entry->marks.unfinished, entry->owner);
     if (of->state == SLUICE_STATE_READY) {
-        fake_require(engine->next_deadline <= entry->deadline, "a deadline would be missed%s", "");
+        fake_require(engine->next_deadline <= slu_entry_deadline(engine, entry),
+                     "a deadline would be missed%s", "");
     } else {
         fake_require(of->state == SLUICE_STATE_FAILED, "work of peer %u in state %d", peer,
                      (int)of->state);
