@@ -14,7 +14,7 @@
  * part would else take what the others need. In a scope, what makes the peer do
  * its part may be posted after the list.
  */
-static uint32_t share_of_peer(const struct slu_engine *engine, enum slu_queue queue)
+uint32_t slu_chain_share(const struct slu_engine *engine, enum slu_queue queue)
 {
     uint32_t size = engine->cq_size[queue];
     uint32_t share;
@@ -54,17 +54,6 @@ static inline bool has_share(struct slu_chain *chain, const struct slu_peer *pee
     if (chain->spare == SLU_SPARE_UNKNOWN)
         chain->spare = count_spare(chain);
     return chain->spare > 0;
-}
-
-void slu_chain_begin_call(struct slu_chain *chain, struct slu_call *call, enum slu_queue queue)
-{
-    slu_chain_begin(chain, call->engine, queue, call->owner, call->time, call->deadline);
-    chain->call = call;
-    if (call->owner != SLU_OWNER_CALL)
-        return;
-    chain->share = share_of_peer(call->engine, queue);
-    if ((call->queues & 1U << SLU_RECEIVE_QUEUE) == 0)
-        chain->send_flags |= SLU_WAITED;
 }
 
 /*
@@ -170,8 +159,8 @@ static struct slu_entry *take_entry(struct slu_chain *chain, const struct slu_it
 
     if (chain->owner < SLU_OWNERS_KEEP)
         slu_find_place(chain->engine, chain->queue);
-    entry = slu_entry_begin(chain->engine, ring, item->opcode, item->sges,
-                            slu_key_count(item->request), item->bytes, chain->owner);
+    entry =
+        slu_entry_take(chain->engine, ring, chain->owner, item->opcode, item->request, item->bytes);
     slu_count_taken(chain->engine, chain->queue, chain->owner, 1);
     entry->user_data = item->request->user_data;
     entry->deadline = chain->deadline;

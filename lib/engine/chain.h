@@ -18,12 +18,14 @@ struct slu_chain {
     struct slu_call *call; /* NULL: it is unpolled */
     enum slu_queue queue;
     enum slu_owner owner;
-    int64_t time; /* the deadline as it was given */
     int64_t deadline;
+    int64_t time; /* that as it was given */
     struct slu_peer *peer;
     uint32_t send_flags; /* of each work request that is no receive */
     uint32_t share;      /* requests that a peer may have in flight in any case */
     int64_t spare; /* entries of the completion queue beside what the shares need; see has_share */
+    uint32_t head; /* of the entries of usual requests */
+    uint32_t laid; /* work requests with all that usual ones have in common */
     uint32_t count;
     union {
         struct slu_send_wr sends[SLU_CHAIN];
@@ -31,8 +33,8 @@ struct slu_chain {
     };
 };
 
-/* For a call: with what each peer may have of a completion queue that is shared. */
-void slu_chain_begin_call(struct slu_chain *chain, struct slu_call *call, enum slu_queue queue);
+/* What each peer may have of a completion queue that is shared. */
+uint32_t slu_chain_share(const struct slu_engine *engine, enum slu_queue queue);
 /* The driver did not take the request of that id. */
 void slu_chain_refused(struct slu_chain *chain, uint64_t id, int error);
 /* Posts one item of a call, or part of it, or gives it the result that it is refused with. */
@@ -57,16 +59,26 @@ static inline void slu_chain_begin(struct slu_chain *chain, struct slu_engine *e
     chain->count = 0;
 }
 
-static inline void slu_chain_flush(struct slu_chain *chain)
+static inline void slu_chain_begin_call(struct slu_chain *chain, struct slu_call *call,
+                                        enum slu_queue queue)
+{
+    slu_chain_begin(chain, call->engine, queue, call->owner, call->time, call->deadline);
+    chain->call = call;
+    if (call->owner != SLU_OWNER_CALL)
+        return;
+    if (SLU_UNLIKELY(call->engine->entries_shared))
+        chain->share = slu_chain_share(call->engine, queue);
+    if ((call->queues & 1U << SLU_RECEIVE_QUEUE) == 0)
+        chain->send_flags |= SLU_WAITED;
+}
+
+/* Posts the first so many that are gathered, which are linked; there is one. */
+static SLU_INLINE void slu_chain_post(struct slu_chain *chain, enum slu_queue queue, uint32_t count)
 {
     const struct slu_transport *transport = chain->engine->transport;
-    uint32_t count = chain->count;
     int error;
 
-    if (count == 0)
-        return;
-    chain->count = 0;
-    if (chain->queue == SLU_RECEIVE_QUEUE) {
+    if (queue == SLU_RECEIVE_QUEUE) {
         struct slu_receive_wr *bad = NULL;
 
         chain->receives[count - 1].next = NULL;
@@ -81,6 +93,16 @@ static inline void slu_chain_flush(struct slu_chain *chain)
         if (SLU_UNLIKELY(error < 0))
             slu_chain_refused(chain, bad != NULL ? bad->id : chain->sends[0].id, error);
     }
+}
+
+static inline void slu_chain_flush(struct slu_chain *chain)
+{
+    uint32_t count = chain->count;
+
+    if (count == 0)
+        return;
+    chain->count = 0;
+    slu_chain_post(chain, chain->queue, count);
 }
 
 static inline void slu_chain_set_peer(struct slu_chain *chain, struct slu_peer *peer)

@@ -31,8 +31,8 @@ uint64_t slu_post_detached(struct slu_engine *engine, const struct sluice_reques
 
     if (peer->state != SLUICE_STATE_READY)
         return SLU_ID_REFUSED;
-    entry = slu_entry_begin(engine, ring, request->opcode, item.sges, slu_key_count(request),
-                            slu_sge_bytes(item.sges, request->sge_count), SLU_OWNER_NOBODY);
+    entry = slu_entry_take(engine, ring, SLU_OWNER_NOBODY, request->opcode, request,
+                           slu_sge_bytes(item.sges, request->sge_count));
     slu_count_taken(engine, SLU_SEND_QUEUE, SLU_OWNER_NOBODY, 1);
     entry->deadline = entry->time = SLUICE_FOREVER;
     engine->detached++;

@@ -162,7 +162,12 @@ int slu_arm(struct slu_engine *engine, int64_t *due);
 /* Any thread, and signal handlers; the engine need not be entered. */
 void slu_wake(struct slu_engine *engine);
 
-/* source.c: the queues that it has requests for, a bit each; or what is wrong. */
+/*
+ * source.c: the queues that it has requests for, a bit each, and whether all of each list
+ * are usual ones of one operation; or what is wrong.
+ */
+#define SLU_ALIKE 4
+_Static_assert(SLU_ALIKE == 1 << SLU_QUEUES, "a bit of its own");
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
                      int64_t deadline);
 /* "send" and so on; static. */
@@ -181,8 +186,8 @@ static inline uint32_t slu_count_pending(const struct slu_engine *engine, enum s
 }
 
 /*
- * post.c: posts what fits of the call's requests to one queue; peers without
- * room stall. What is of a scope is left to it once it is posted.
+ * post.c: posts what fits of the call's requests to one queue, which it has some for; peers
+ * without room stall. What is of a scope is left to it once it is posted.
  */
 void slu_post_call(struct slu_call *call, enum slu_queue queue);
 /* Goes on with stalled peers that have room again, or that failed. */

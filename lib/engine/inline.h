@@ -110,6 +110,35 @@ static inline bool slu_request_is_bare(const struct sluice_request *request)
             request->reserved2[1] | request->operand[0] | request->operand[1]) == 0;
 }
 
+/* The bytes of a request of one element that is there; else too many for any. */
+static SLU_INLINE uint64_t slu_request_length(const struct sluice_request *request)
+{
+    if (SLU_LIKELY(request->sges != NULL))
+        return request->sges->length;
+    return !slu_sge_is_empty(&request->sge) ? request->sge.length : UINT64_MAX;
+}
+
+/*
+ * Whether a request is as most are: one element, no flags, as long as one work request may
+ * be, and nothing to complain of. given is the opcode in it, which is none or the other.
+ */
+static SLU_INLINE bool slu_request_is_usual(const struct slu_engine *engine,
+                                            const struct sluice_request *request, uint32_t given,
+                                            uint32_t opcode)
+{
+    uint64_t length;
+
+    if (request->opcode != given || request->sge_count != 1 ||
+        request->peer >= engine->peer_count ||
+        (request->flags | request->reserved | (uintptr_t)request->extension |
+         request->reserved2[0] | request->reserved2[1] | request->operand[0] |
+         request->operand[1]) != 0)
+        return false;
+    length = slu_request_length(request);
+    return length <= engine->max_plain &&
+           (opcode < SLUICE_OP_WRITE || slu_remote_holds(&request->remote, length));
+}
+
 /*
  * Whether there is nothing at all to complain of in a request and nothing rare
  * about it, asked as one question.
@@ -266,14 +295,30 @@ static inline bool slu_post_room(const struct slu_engine *engine, const struct s
     return peer->free[queue] >= parts && engine->cq_free[queue] >= parts;
 }
 
+/* What is posted inline is copied, and uses no memory. */
+static inline uint32_t slu_key_count(const struct sluice_request *request)
+{
+    return SLU_UNLIKELY((request->flags & SLUICE_INLINE) != 0) ? 0 : request->sge_count;
+}
+
+/* The first word of a pending entry. */
+static SLU_INLINE uint32_t slu_pending_head(enum slu_owner owner, uint32_t opcode, uint32_t keys)
+{
+    const union slu_entry_head head = {.state = SLU_ENTRY_PENDING,
+                                       .key_count = (uint8_t)keys,
+                                       .owner = (uint8_t)owner,
+                                       .opcode = (uint8_t)opcode};
+
+    return head.whole;
+}
+
 /*
  * An entry is pending from here on, with the keys of the memory that its request uses, for
  * the scan that deregistering makes. What is posted inline is copied, and uses nothing.
  */
 static SLU_INLINE void slu_entry_pend(const struct slu_engine *engine, const struct slu_ring *ring,
-                                      struct slu_entry *entry, enum slu_owner owner,
-                                      uint32_t opcode, const struct sluice_sge *sges,
-                                      uint32_t count)
+                                      struct slu_entry *entry, uint32_t head,
+                                      const struct sluice_sge *sges, uint32_t count)
 {
     if (SLU_LIKELY(count > 0))
         atomic_store_explicit(&entry->key, sges[0].lkey, memory_order_relaxed);
@@ -284,13 +329,7 @@ static SLU_INLINE void slu_entry_pend(const struct slu_engine *engine, const str
         for (uint32_t i = 1; i < count; i++)
             atomic_store_explicit(&keys[i - 1], sges[i].lkey, memory_order_relaxed);
     }
-    atomic_store_explicit(&entry->head,
-                          ((union slu_entry_head){.state = SLU_ENTRY_PENDING,
-                                                  .key_count = (uint8_t)count,
-                                                  .owner = (uint8_t)owner,
-                                                  .opcode = (uint8_t)opcode})
-                              .whole,
-                          memory_order_release);
+    atomic_store_explicit(&entry->head, head, memory_order_release);
 }
 
 /* Room in the completion queue, as far as there are places for the results too. */
@@ -309,10 +348,9 @@ static inline uint32_t slu_room_and_places(const struct slu_engine *engine, enum
  * the caller's, and so is counting it.
  */
 static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
-                                                    struct slu_ring *ring, uint32_t opcode,
+                                                    struct slu_ring *ring, uint32_t head,
                                                     const struct sluice_sge *sges,
-                                                    uint32_t key_count, uint64_t bytes,
-                                                    enum slu_owner owner)
+                                                    uint32_t key_count, uint64_t bytes)
 {
     struct slu_entry *entry = slu_ring_entry(ring, ring->next);
 
@@ -322,8 +360,20 @@ static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
     entry->bytes = bytes;
     entry->immediate = 0;
     entry->course = SLU_PLAIN_COURSE;
-    slu_entry_pend(engine, ring, entry, owner, opcode, sges, key_count);
+    slu_entry_pend(engine, ring, entry, head, sges, key_count);
     return entry;
+}
+
+/* The same of any request. */
+static SLU_INLINE struct slu_entry *slu_entry_take(struct slu_engine *engine, struct slu_ring *ring,
+                                                   enum slu_owner owner, uint32_t opcode,
+                                                   const struct sluice_request *request,
+                                                   uint64_t bytes)
+{
+    uint32_t keys = slu_key_count(request);
+
+    return slu_entry_begin(engine, ring, slu_pending_head(owner, opcode, keys),
+                           slu_request_sges(request), keys, bytes);
 }
 
 /* So many requests are pending from here on; owner is a constant. */
@@ -342,12 +392,6 @@ static inline void slu_note_deadline(struct slu_engine *engine, int64_t deadline
 {
     if (deadline < engine->next_deadline)
         engine->next_deadline = deadline;
-}
-
-/* What is posted inline is copied, and uses no memory. */
-static inline uint32_t slu_key_count(const struct sluice_request *request)
-{
-    return SLU_UNLIKELY((request->flags & SLUICE_INLINE) != 0) ? 0 : request->sge_count;
 }
 
 /* It has an error, if no better one was found before. */

@@ -199,6 +199,7 @@ void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct s
 /* Items of an unpolled list, from one on. */
 struct slu_prefix {
     uint32_t from, count;
+    int queues;   /* as slu_source_check() has them */
     bool counted; /* that they have room */
     int64_t time; /* the deadline as it was given */
     int64_t deadline;
@@ -220,15 +221,33 @@ uint32_t slu_post_prefix(struct slu_engine *engine, const struct slu_source *sou
 void slu_complete_unposted(const struct slu_engine *engine, const struct slu_item *item,
                            bool expired, int64_t deadline, struct sluice_completion *completion);
 /* A blocking call of a list. Its queues are the caller's to set, if it posts by slu_post_call(). */
-void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
-                    const struct slu_source *source, int64_t deadline,
-                    struct sluice_completion *completions);
+static inline void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
+                                  const struct slu_source *source, int64_t deadline,
+                                  struct sluice_completion *completions)
+{
+    /* Its two failures are written before they are read. */
+    call->engine = engine;
+    call->source = source;
+    call->completions = completions;
+    call->handles = NULL;
+    call->time = deadline;
+    call->deadline = SLUICE_FOREVER;
+    call->owner = SLU_OWNER_CALL;
+    call->expired = deadline == 0;
+    call->incomplete = source->count;
+    call->first_real = call->first_other = SLU_NONE;
+}
 /* Its time counts from now. What of it fails before has not missed its deadline. */
 void slu_call_set_due(struct slu_call *call);
 /* Waits for what was posted of it, leaves the engine, and returns the result. */
 int slu_call_finish(struct slu_call *call);
-/* Of one that is complete. */
-int slu_call_error(const struct slu_call *call);
+/* Of one that is complete: that of its first failure, with its text; 0: it has none. */
+int slu_call_failure(const struct slu_call *call);
+static inline int slu_call_error(const struct slu_call *call)
+{
+    return SLU_LIKELY((call->first_real & call->first_other) == SLU_NONE) ? 0
+                                                                          : slu_call_failure(call);
+}
 void slu_call_result(struct slu_call *call, uint32_t index,
                      const struct sluice_completion *completion);
 

@@ -66,8 +66,9 @@ static SLU_INLINE void take_entry(struct slu_engine *engine, struct slu_ring *ri
         slu_entry_displace(engine, ring, entry);
     ring->next += SLU_ID_STEP;
     memcpy((char *)entry + HEAD, (const char *)&listed->entry + HEAD, sizeof *entry - HEAD);
-    slu_entry_pend(engine, ring, entry, SLU_OWNER_CALL, listed->entry.opcode, sges,
-                   listed->entry.key_count);
+    slu_entry_pend(engine, ring, entry,
+                   slu_pending_head(SLU_OWNER_CALL, listed->entry.opcode, listed->entry.key_count),
+                   sges, listed->entry.key_count);
 }
 
 /*

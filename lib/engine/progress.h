@@ -41,6 +41,8 @@ static SLU_INLINE bool slu_end_plain(struct slu_engine *engine, struct slu_peer 
 static SLU_INLINE void slu_count_ended(struct slu_engine *engine, enum slu_queue queue,
                                        uint32_t count)
 {
+    if (count == 0)
+        return;
     engine->pending[queue] -= count;
     engine->cq_free[queue] += count;
 }

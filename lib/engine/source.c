@@ -237,17 +237,37 @@ static int check_lists(const struct slu_source *source, int64_t deadline)
     return 0;
 }
 
+/* The usual ones that a list begins with, if it is of one operation. */
+static inline uint32_t count_usual(const struct slu_engine *engine,
+                                   const struct sluice_request *requests, uint32_t count,
+                                   uint32_t opcode)
+{
+    uint32_t given = requests->opcode;
+    uint32_t i = 0;
+
+    if (opcode - SLUICE_OP_SEND > SLUICE_OP_READ - SLUICE_OP_SEND ||
+        (given != opcode && given != SLUICE_OP_NONE))
+        return 0;
+    while (i < count && slu_request_is_usual(engine, &requests[i], given, opcode))
+        i++;
+    return i;
+}
+
 /* The items of one list, the first of which has the index first. */
 static inline int check_list(const struct slu_engine *engine, const struct slu_source *source,
                              int list, uint32_t first)
 {
     const struct sluice_request *requests = source->lists[list];
+    uint32_t count = source->counts[list];
     uint32_t named = source->opcodes[list];
-    int queues = 0;
+    uint32_t opcode = named != SLUICE_OP_NONE ? named : requests->opcode;
+    uint32_t i = count_usual(engine, requests, count, opcode);
+    int queues = 1 << slu_opcode_queue(opcode);
 
-    for (uint32_t i = 0; i < source->counts[list]; i++) {
-        uint32_t opcode = named != SLUICE_OP_NONE ? named : requests[i].opcode;
-
+    if (SLU_LIKELY(i == count))
+        return queues | SLU_ALIKE;
+    for (; i < count; i++) {
+        opcode = named != SLUICE_OP_NONE ? named : requests[i].opcode;
         /* Who is told no here may be right, and rare. */
         if (SLU_UNLIKELY(!slu_request_is_plain(engine, &requests[i], opcode))) {
             int error = check_item(engine, source, first + i);
@@ -263,12 +283,27 @@ static inline int check_list(const struct slu_engine *engine, const struct slu_s
 /* One request, and to whom it goes. */
 static int check_multicast(const struct slu_engine *engine, const struct slu_source *source)
 {
+    const struct sluice_request *request = source->lists[0];
     int error = check_item(engine, source, 0);
+    uint64_t bytes;
 
-    for (uint32_t i = 1; i < source->count && error == 0; i++)
-        if (source->remotes != NULL || source->peers[i] >= engine->peer_count)
+    if (error < 0)
+        return error;
+    bytes = slu_sge_bytes(slu_request_sges(request), request->sge_count);
+    for (uint32_t i = 1; i < source->count && error == 0; i++) {
+        const struct sluice_peer_remote_mr *remote =
+            source->remotes != NULL ? &source->remotes[i] : NULL;
+
+        if (slu_source_peer(source, i) >= engine->peer_count ||
+            (remote != NULL &&
+             (is_stale(engine, remote) || !slu_remote_holds(&remote->remote, bytes))))
             error = check_item(engine, source, i);
-    return error < 0 ? error : 1 << SLU_SEND_QUEUE;
+    }
+    if (error < 0)
+        return error;
+    /* Its own peer and remote region are not asked for. */
+    return 1 << SLU_SEND_QUEUE |
+           (slu_request_is_usual(engine, request, request->opcode, SLUICE_OP_SEND) ? SLU_ALIKE : 0);
 }
 
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
@@ -285,9 +320,13 @@ int slu_source_check(const struct slu_engine *engine, const struct slu_source *s
         if (source->multicast)
             return check_multicast(engine, source);
     }
-    queues = check_list(engine, source, 0, 0);
-    if (queues < 0 || source->counts[1] == 0)
+    if (SLU_LIKELY(source->counts[1] == 0))
+        return check_list(engine, source, 0, 0);
+    queues = source->counts[0] > 0 ? check_list(engine, source, 0, 0) : SLU_ALIKE;
+    if (queues < 0)
         return queues;
     more = check_list(engine, source, 1, source->counts[0]);
-    return more < 0 ? more : queues | more;
+    if (more < 0)
+        return more;
+    return ((queues | more) & ~SLU_ALIKE) | (queues & more & SLU_ALIKE);
 }

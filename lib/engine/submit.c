@@ -80,14 +80,12 @@ static bool is_late_no_more(const struct slu_call *call)
            (peer->state != SLUICE_STATE_FAILED || peer->cause_status != SLUICE_STATUS_DEADLINE);
 }
 
-int slu_call_error(const struct slu_call *call)
+int slu_call_failure(const struct slu_call *call)
 {
     if (call->first_real != SLU_NONE)
         return is_late_no_more(call) ? slu_fail_late(&call->real, call->time)
                                      : slu_fail_completion(call->engine, &call->real, call->time);
-    return call->first_other != SLU_NONE
-               ? slu_fail_completion(call->engine, &call->other, call->time)
-               : 0;
+    return slu_fail_completion(call->engine, &call->other, call->time);
 }
 
 static inline int end_call(const struct slu_call *call)
@@ -116,28 +114,16 @@ static COLD int finish_waiting(struct slu_call *call, int count)
 int slu_call_finish(struct slu_call *call)
 {
     struct slu_engine *engine = call->engine;
-    int count = slu_poll_queue(engine, SLU_BATCH);
+    struct slu_wc wcs[SLU_BATCH];
+    int count = slu_poll_cq(engine, wcs, SLU_BATCH);
 
+    if (SLU_UNLIKELY(count < 0))
+        count = slu_take_batch(engine, wcs, count);
+    else
+        slu_dispatch(engine, wcs, count);
     if (SLU_UNLIKELY(call->incomplete > 0 || ++engine->busy_polls >= BUSY_CALLS))
         return finish_waiting(call, count);
     return end_call(call);
-}
-
-void slu_call_begin(struct slu_call *call, struct slu_engine *engine,
-                    const struct slu_source *source, int64_t deadline,
-                    struct sluice_completion *completions)
-{
-    /* Its two failures are written before they are read. */
-    call->engine = engine;
-    call->source = source;
-    call->completions = completions;
-    call->handles = NULL;
-    call->time = deadline;
-    call->deadline = SLUICE_FOREVER;
-    call->owner = SLU_OWNER_CALL;
-    call->expired = deadline == 0;
-    call->incomplete = source->count;
-    call->first_real = call->first_other = SLU_NONE;
 }
 
 void slu_call_set_due(struct slu_call *call)
@@ -159,8 +145,10 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
     slu_call_begin(&call, engine, source, deadline, completions);
     call.queues = (uint32_t)queues;
     slu_engine_enter(engine);
-    slu_post_call(&call, SLU_RECEIVE_QUEUE);
-    slu_post_call(&call, SLU_SEND_QUEUE);
+    if ((call.queues & 1U << SLU_RECEIVE_QUEUE) != 0)
+        slu_post_call(&call, SLU_RECEIVE_QUEUE);
+    if ((call.queues & 1U << SLU_SEND_QUEUE) != 0)
+        slu_post_call(&call, SLU_SEND_QUEUE);
     return slu_call_finish(&call);
 }
 
@@ -273,7 +261,8 @@ static SLU_INLINE struct slu_entry *take_entry(struct slu_engine *engine, struct
         slu_entry_displace(engine, ring, entry);
     ring->next = id + SLU_ID_STEP;
     entry->bytes = bytes;
-    slu_entry_pend(engine, ring, entry, SLU_OWNER_NOBODY, SLUICE_OP_NONE, sges, sge_count);
+    slu_entry_pend(engine, ring, entry,
+                   slu_pending_head(SLU_OWNER_NOBODY, SLUICE_OP_NONE, sge_count), sges, sge_count);
     return entry;
 }
 

@@ -144,14 +144,16 @@ static int post_source(struct slu_engine *engine, const struct slu_source *sourc
                        int64_t deadline, struct sluice_handle *handles)
 {
     struct slu_prefix prefix = {.count = source->count,
+                                .queues = queues,
                                 .time = deadline,
                                 .deadline = slu_after(deadline),
                                 .handles = handles};
     uint32_t count =
-        SLU_UNLIKELY(queues == (1 << SLU_SEND_QUEUE | 1 << SLU_RECEIVE_QUEUE))
+        SLU_UNLIKELY((queues | SLU_ALIKE) ==
+                     (SLU_ALIKE | 1 << SLU_SEND_QUEUE | 1 << SLU_RECEIVE_QUEUE))
             ? post_mixed(engine, source, &prefix)
             : post_alike(engine, source, &prefix,
-                         queues == 1 << SLU_SEND_QUEUE ? SLU_SEND_QUEUE : SLU_RECEIVE_QUEUE);
+                         (queues & 1 << SLU_SEND_QUEUE) != 0 ? SLU_SEND_QUEUE : SLU_RECEIVE_QUEUE);
 
     if (SLU_UNLIKELY(count == 0))
         return fail_first(engine, source, prefix.why);
@@ -179,8 +181,7 @@ static SLU_INLINE void post_one(struct slu_engine *engine, struct slu_peer *peer
     peer->free[queue]--;
     engine->cq_free[queue]--;
     id = ring->next;
-    entry = slu_entry_begin(engine, ring, request->opcode, sges, slu_key_count(request), bytes,
-                            SLU_OWNER_PROGRAM);
+    entry = slu_entry_take(engine, ring, SLU_OWNER_PROGRAM, request->opcode, request, bytes);
     if (handle != NULL)
         *handle = (struct sluice_handle){.id = id, .owner = engine->tag};
     if (queue == SLU_RECEIVE_QUEUE) {

@@ -21,8 +21,10 @@ static void post_all(struct slu_call *call)
 {
     struct slu_engine *engine = call->engine;
 
-    slu_post_call(call, SLU_RECEIVE_QUEUE);
-    slu_post_call(call, SLU_SEND_QUEUE);
+    if ((call->queues & 1U << SLU_RECEIVE_QUEUE) != 0)
+        slu_post_call(call, SLU_RECEIVE_QUEUE);
+    if ((call->queues & 1U << SLU_SEND_QUEUE) != 0)
+        slu_post_call(call, SLU_SEND_QUEUE);
     if (SLU_LIKELY(engine->stalled[SLU_SEND_QUEUE] == SLU_NONE &&
                    engine->stalled[SLU_RECEIVE_QUEUE] == SLU_NONE))
         return;
