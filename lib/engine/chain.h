@@ -113,9 +113,4 @@ static inline void slu_chain_set_peer(struct slu_chain *chain, struct slu_peer *
     }
 }
 
-static inline void slu_give_handle(struct sluice_handle *handle, uint64_t id, uint64_t owner)
-{
-    *handle = (struct sluice_handle){.id = id, .owner = owner};
-}
-
 #endif

@@ -66,12 +66,12 @@ static int fail_stale(void)
 }
 
 /* The result of a request that is not pending; it is seen then. */
-static inline int see_result(struct slu_engine *engine, struct slu_entry *entry, uint64_t id,
-                             struct sluice_completion *completion)
+static int see_result(struct slu_engine *engine, struct slu_entry *entry, uint64_t id,
+                      struct sluice_completion *completion)
 {
     if (SLU_UNLIKELY(entry == NULL))
         return find_failure(engine, id, completion) ? 0 : fail_stale();
-    slu_entry_result(entry, slu_id_peer(id), completion);
+    slu_entry_result(entry, slu_id_peer(id), entry->marks.failed, completion);
     if (entry->state == SLU_ENTRY_DONE)
         slu_entry_seen(engine, entry);
     return 0;
@@ -85,35 +85,72 @@ static int await_entry(struct slu_engine *engine, const struct slu_entry *entry,
     return ready != 0 ? ready : slu_fail(ETIMEDOUT, "the request is still pending");
 }
 
-/* It is pending: most often the next completion is its own. */
-static SLU_INLINE int wait_pending(struct slu_engine *engine, struct slu_entry *entry, uint64_t id,
-                                   int64_t timeout, struct sluice_completion *completion)
+/*
+ * The entry of that request, the oldest of a ring and the program's, if the next completion is
+ * its success; it is seen then. queue is a constant.
+ */
+static SLU_INLINE const struct slu_entry *end_next(struct slu_engine *engine, struct slu_peer *peer,
+                                                   const enum slu_queue queue, uint64_t id)
 {
+    struct slu_entry *entry;
+    struct slu_wc wc;
+    int count = slu_poll_cq(engine, &wc, 1);
+
+    engine->busy_polls++;
+    entry = SLU_LIKELY(count == 1 && wc.id == id) ? slu_take_plain(engine, peer, queue, &wc) : NULL;
+    if (SLU_UNLIKELY(entry == NULL)) {
+        if (count != 0)
+            slu_take_batch(engine, &wc, count);
+        return NULL;
+    }
+    engine->held[queue]--;
+    atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
+    if (SLU_UNLIKELY(engine->busy_polls >= SLU_BUSY_POLLS))
+        slu_look_at_clock(engine, count);
+    return entry;
+}
+
+/* The usual case: it is the oldest of its ring, and ends with the next completion. */
+static SLU_INLINE const struct slu_entry *see_next(struct slu_engine *engine, uint64_t id)
+{
+    uint32_t number = slu_id_ring(id);
+    uint32_t index = slu_id_peer(id);
+    struct slu_peer *peer = &engine->peers[index];
+    const struct slu_ring *ring = &peer->rings[number];
+
+    if (SLU_UNLIKELY(index >= engine->peer_count || number >= SLU_QUEUES || ring->oldest != id ||
+                     ring->next == id || slu_ring_entry(ring, id)->owner != SLU_OWNER_PROGRAM))
+        return NULL;
+    return number == SLU_SEND_QUEUE ? end_next(engine, peer, SLU_SEND_QUEUE, id)
+                                    : end_next(engine, peer, SLU_RECEIVE_QUEUE, id);
+}
+
+static __attribute__((noinline)) int wait_long(struct slu_engine *engine, uint64_t id,
+                                               int64_t timeout,
+                                               struct sluice_completion *completion)
+{
+    struct slu_entry *entry = find_entry(engine, id);
     int result = 1;
 
-    if (SLU_LIKELY(entry->owner == SLU_OWNER_PROGRAM))
-        engine->sink.entry = entry;
-    slu_poll_one(engine);
-    if (SLU_UNLIKELY(entry->state == SLU_ENTRY_PENDING || engine->busy_polls >= SLU_BUSY_POLLS))
+    if (entry != NULL && entry->state == SLU_ENTRY_PENDING)
         result = await_entry(engine, entry, timeout);
-    engine->sink.entry = NULL;
-    return SLU_LIKELY(result > 0) ? see_result(engine, entry, id, completion) : result;
+    return result > 0 ? see_result(engine, entry, id, completion) : result;
 }
 
 int slu_wait_tagged(struct slu_engine *engine, uint64_t tag, const struct sluice_handle *handle,
                     int64_t timeout, struct sluice_completion *completion)
 {
-    struct slu_entry *entry;
-    int result;
+    const struct slu_entry *entry;
+    int result = 0;
 
     if (SLU_UNLIKELY(handle == NULL || completion == NULL || timeout < 0 || handle->owner != tag))
         return fail_wait(tag, handle, timeout, completion);
     slu_engine_enter(engine);
-    entry = find_entry(engine, handle->id);
-    if (SLU_LIKELY(entry != NULL && entry->state == SLU_ENTRY_PENDING))
-        result = wait_pending(engine, entry, handle->id, timeout, completion);
+    entry = see_next(engine, handle->id);
+    if (SLU_LIKELY(entry != NULL))
+        slu_entry_result(entry, slu_id_peer(handle->id), false, completion);
     else
-        result = see_result(engine, entry, handle->id, completion);
+        result = wait_long(engine, handle->id, timeout, completion);
     slu_engine_leave(engine);
     return result;
 }

@@ -273,6 +273,11 @@ static inline struct slu_entry *slu_entry_find(const struct slu_engine *engine, 
     return slu_ring_find(engine, slu_ring_of(engine, id), id);
 }
 
+static inline void slu_give_handle(struct sluice_handle *handle, uint64_t id, uint64_t owner)
+{
+    *handle = (struct sluice_handle){.id = id, .owner = owner};
+}
+
 /* Results of an owner that nobody has seen, beside the failures that were kept aside. */
 static inline uint32_t slu_unseen(const struct slu_engine *engine, enum slu_owner owner)
 {
@@ -404,9 +409,9 @@ static inline void slu_entry_fail(struct slu_entry *entry, uint32_t status, uint
     entry->vendor = vendor;
 }
 
-/* The result of one that is not pending. */
+/* The result of one that is not pending. failed is entry->marks.failed. */
 static SLU_INLINE void slu_entry_result(const struct slu_entry *entry, uint32_t peer,
-                                        struct sluice_completion *completion)
+                                        const bool failed, struct sluice_completion *completion)
 {
     *completion = (struct sluice_completion){.user_data = entry->user_data,
                                              .bytes = entry->bytes,
@@ -414,7 +419,7 @@ static SLU_INLINE void slu_entry_result(const struct slu_entry *entry, uint32_t 
                                              .opcode = entry->opcode,
                                              .flags = entry->marks.flags,
                                              .immediate = entry->immediate};
-    if (SLU_UNLIKELY(entry->marks.failed))
+    if (SLU_UNLIKELY(failed))
         slu_entry_failure(entry, completion);
 }
 
@@ -446,22 +451,17 @@ static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, enum slu_queue 
                                       struct slu_entry *entry, enum slu_owner owner,
                                       const bool failed)
 {
-    entry->posted = 0;
     if (owner == SLU_OWNER_SCOPE) {
         engine->scope.pending--;
         engine->scope.failures += failed;
-    } else if (engine->sink.entry == entry) {
-        /* It is what is waited for. */
-        engine->held[queue]--;
-        atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
-        return;
     } else if (engine->sink.left > 0) {
         engine->sink.left--;
         engine->held[queue]--;
-        slu_entry_result(entry, slu_id_peer(id), engine->sink.next++);
+        slu_entry_result(entry, slu_id_peer(id), failed, engine->sink.next++);
         atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
         return;
     }
+    entry->posted = 0;
     entry->number = ++engine->done_number;
     slu_order_push(engine, owner, &engine->orders[owner][queue], id);
     atomic_store_explicit(&entry->state, SLU_ENTRY_DONE, memory_order_relaxed);
@@ -473,13 +473,19 @@ static inline void slu_count_success(struct slu_peer *peer, const struct slu_ent
     peer->counts.bytes[entry->opcode] += entry->bytes;
 }
 
-/* The result is in, and counted: gives it to its owner. failed is entry->marks.failed. */
+/*
+ * The result is in, and counted: gives it to its owner. failed is entry->marks.failed; likely
+ * is a constant, whose it will be.
+ */
 static SLU_INLINE void slu_entry_end(struct slu_engine *engine, enum slu_queue queue, uint64_t id,
-                                     struct slu_entry *entry, const bool failed)
+                                     struct slu_entry *entry, const bool failed,
+                                     const enum slu_owner likely)
 {
     enum slu_owner owner = (enum slu_owner)entry->owner;
 
-    if (SLU_LIKELY(owner == SLU_OWNER_CALL)) {
+    if (likely < SLU_OWNERS_KEEP && SLU_LIKELY(owner == likely)) {
+        slu_entry_keep(engine, queue, id, entry, likely, failed);
+    } else if (owner == SLU_OWNER_CALL) {
         struct slu_call *call = entry->call;
 
         atomic_store_explicit(&entry->state, SLU_ENTRY_FREE, memory_order_relaxed);

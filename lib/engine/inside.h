@@ -168,8 +168,17 @@ int slu_wait_interruptible(struct slu_engine *engine, bool (*ready)(void *argume
 int slu_wait_entry(struct slu_engine *engine, const struct slu_entry *entry, bool interruptible,
                    int64_t until);
 
+static inline bool slu_is_woken(const struct slu_engine *engine)
+{
+    return SLU_UNLIKELY(atomic_load(&engine->woken));
+}
 /* The program polls: a wake has done what it was to do. */
-void slu_wake_seen(struct slu_engine *engine);
+void slu_wake_take(struct slu_engine *engine);
+static inline void slu_wake_seen(struct slu_engine *engine)
+{
+    if (slu_is_woken(engine))
+        slu_wake_take(engine);
+}
 
 /* Flags that an operation may have; of SLU_OPCODES operations. */
 #define SLU_OPCODES 7

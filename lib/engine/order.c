@@ -117,7 +117,7 @@ void slu_order_take(struct slu_engine *engine, const struct slu_first *first,
     struct slu_order *order = first->order;
 
     slu_entry_result(first->entry, slu_id_peer(order->ids[order->tail++ & order->mask]),
-                     completion);
+                     first->entry->marks.failed, completion);
     slu_entry_seen(engine, first->entry);
 }
 

@@ -50,15 +50,22 @@ int slu_poll_owner(struct slu_engine *engine, enum slu_owner owner,
     return (int)count;
 }
 
+/* Something is wrong, or there are results already. */
+static __attribute__((noinline)) int
+poll_unusual(struct slu_engine *engine, struct sluice_completion *completions, uint32_t count)
+{
+    return engine->scope.open ? slu_scope_in_use()
+                              : slu_poll_owner(engine, SLU_OWNER_PROGRAM, completions, count);
+}
+
 int slu_poll(struct slu_engine *engine, struct sluice_completion *completions, uint32_t count)
 {
     uint32_t taken;
 
-    if (SLU_UNLIKELY(engine->scope.open))
-        return slu_scope_in_use();
-    if (SLU_UNLIKELY(completions == NULL || count > INT32_MAX || engine->failure_count > 0 ||
-                     slu_unseen(engine, SLU_OWNER_PROGRAM) > 0))
-        return slu_poll_owner(engine, SLU_OWNER_PROGRAM, completions, count);
+    if (SLU_UNLIKELY(completions == NULL || count > INT32_MAX ||
+                     (engine->scope.open | engine->failure_count |
+                      slu_unseen(engine, SLU_OWNER_PROGRAM)) != 0))
+        return poll_unusual(engine, completions, count);
     slu_engine_enter(engine);
     slu_wake_seen(engine);
     taken = poll_into(engine, completions, count);

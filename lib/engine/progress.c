@@ -60,7 +60,7 @@ static void end_entry(struct slu_engine *engine, struct slu_peer *peer, struct s
     else
         slu_count_success(peer, entry);
     engine->pending[queue]--;
-    slu_entry_end(engine, queue, id, entry, entry->marks.failed);
+    slu_entry_end(engine, queue, id, entry, entry->marks.failed, SLU_OWNER_CALL);
     if (id == ring->oldest)
         advance(ring);
     else
@@ -277,7 +277,7 @@ int slu_take_batch(struct slu_engine *engine, const struct slu_wc *wcs, int coun
         fail_all(engine, count);
         return 1;
     }
-    slu_dispatch(engine, wcs, count);
+    slu_dispatch(engine, wcs, count, SLU_OWNER_CALL);
     return count;
 }
 

@@ -134,7 +134,7 @@ void slu_entry_tell_call(const struct slu_entry *entry, uint32_t peer)
 {
     struct sluice_completion completion;
 
-    slu_entry_result(entry, peer, &completion);
+    slu_entry_result(entry, peer, entry->marks.failed, &completion);
     completion.user_data = slu_source_request(entry->call->source, entry->index)->user_data;
     slu_call_result(entry->call, entry->index, &completion);
 }

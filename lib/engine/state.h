@@ -188,7 +188,6 @@ struct slu_name {
 
 /* Where results of the program's go that are waited for just now. */
 struct slu_sink {
-    const struct slu_entry *entry; /* the one that is, or NULL */
     struct sluice_completion *next;
     uint32_t left;
 };

@@ -120,7 +120,7 @@ int slu_call_finish(struct slu_call *call)
     if (SLU_UNLIKELY(count < 0))
         count = slu_take_batch(engine, wcs, count);
     else
-        slu_dispatch(engine, wcs, count);
+        slu_dispatch(engine, wcs, count, SLU_OWNER_CALL);
     if (SLU_UNLIKELY(call->incomplete > 0 || ++engine->busy_polls >= BUSY_CALLS))
         return finish_waiting(call, count);
     return end_call(call);

@@ -162,77 +162,6 @@ static int post_source(struct slu_engine *engine, const struct slu_source *sourc
     return (int)count;
 }
 
-/* One that is right, and has room. queue is a constant. */
-static SLU_INLINE void post_one(struct slu_engine *engine, struct slu_peer *peer,
-                                const enum slu_queue queue, const struct sluice_request *request,
-                                uint64_t bytes, int64_t deadline, struct sluice_handle *handle)
-{
-    const struct sluice_sge *sges = slu_request_sges(request);
-    struct slu_ring *ring = &peer->rings[queue];
-    struct slu_receive_wr receive, *bad_receive;
-    struct slu_send_wr send, *bad_send;
-    struct slu_entry *entry;
-    uint64_t id;
-    int error;
-
-    slu_engine_enter(engine);
-    slu_find_place(engine, queue);
-    slu_count_taken(engine, queue, SLU_OWNER_PROGRAM, 1);
-    peer->free[queue]--;
-    engine->cq_free[queue]--;
-    id = ring->next;
-    entry = slu_entry_take(engine, ring, SLU_OWNER_PROGRAM, request->opcode, request, bytes);
-    if (handle != NULL)
-        *handle = (struct sluice_handle){.id = id, .owner = engine->tag};
-    if (queue == SLU_RECEIVE_QUEUE) {
-        receive.next = NULL;
-        slu_fill_receive(&receive, id, sges, request->sge_count);
-        error = engine->transport->post_receive(peer->qp, &receive, &bad_receive);
-    } else {
-        send.next = NULL;
-        send.id = id;
-        send.opcode = request->opcode;
-        send.flags = request->flags | SLU_SIGNALED;
-        send.immediate = request->immediate;
-        send.sge_count = request->sge_count;
-        send.sges = sges;
-        send.remote_addr = request->remote.addr;
-        send.rkey = request->remote.rkey;
-        error = engine->transport->post_send(peer->qp, &send, &bad_send);
-    }
-    /* Nobody looks at the rest before the next poll: it is filled in while the device works. */
-    entry->user_data = request->user_data;
-    entry->time = deadline;
-    entry->deadline = slu_after(deadline);
-    slu_note_deadline(engine, entry->deadline);
-    if (SLU_UNLIKELY(error < 0))
-        slu_post_refused(engine, peer, entry, error);
-    slu_engine_leave(engine);
-}
-
-/* Whether it was a request that is right and not rare, and had room. */
-static SLU_INLINE bool post_plain(struct slu_engine *engine, const struct sluice_request *request,
-                                  int64_t deadline, struct sluice_handle *handle)
-{
-    enum slu_queue queue;
-    struct slu_peer *peer;
-    uint64_t bytes;
-
-    if (SLU_UNLIKELY(request == NULL || deadline <= 0 || engine->scope.open ||
-                     !slu_request_is_plain(engine, request, request->opcode)))
-        return false;
-    queue = slu_opcode_queue(request->opcode);
-    peer = &engine->peers[request->peer];
-    if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY || !slu_post_room(engine, peer, queue, 1)))
-        return false;
-    bytes = slu_sge_bytes(slu_request_sges(request), request->sge_count);
-    if (queue == SLU_RECEIVE_QUEUE)
-        post_one(engine, peer, SLU_RECEIVE_QUEUE, request, bytes, deadline, handle);
-    else
-        post_one(engine, peer, SLU_SEND_QUEUE, request, bytes, deadline, handle);
-    return true;
-}
-
 int slu_post_source(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
                     struct sluice_handle *handles)
 {
@@ -259,10 +188,93 @@ static __attribute__((noinline)) int post_list(struct slu_engine *engine,
     return slu_post_source(engine, &source, deadline, handles);
 }
 
+/*
+ * Posts one that is right, if there is room for it. queue and usual, which says that it is a
+ * usual one, are constants.
+ */
+static SLU_INLINE bool post_one(struct slu_engine *engine, const enum slu_queue queue,
+                                const bool usual, const struct sluice_request *request,
+                                int64_t deadline, struct sluice_handle *handle)
+{
+    const struct sluice_sge *sges = slu_request_sges(request);
+    struct slu_peer *peer = &engine->peers[request->peer];
+    const uint32_t sge_count = usual ? 1 : request->sge_count;
+    const uint32_t key_count = usual ? 1 : slu_key_count(request);
+    struct slu_receive_wr receive, *bad_receive;
+    struct slu_send_wr send, *bad_send;
+    struct slu_entry *entry;
+    uint64_t id;
+    int error;
+
+    if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY || !slu_post_room(engine, peer, queue, 1)))
+        return false;
+    slu_engine_enter(engine);
+    slu_find_place(engine, queue);
+    slu_count_taken(engine, queue, SLU_OWNER_PROGRAM, 1);
+    peer->free[queue]--;
+    engine->cq_free[queue]--;
+    id = peer->rings[queue].next;
+    entry = slu_entry_begin(engine, &peer->rings[queue],
+                            slu_pending_head(SLU_OWNER_PROGRAM, request->opcode, key_count), sges,
+                            key_count, slu_sge_bytes(sges, sge_count));
+    if (handle != NULL)
+        slu_give_handle(handle, id, engine->tag);
+    if (queue == SLU_RECEIVE_QUEUE) {
+        receive.next = NULL;
+        slu_fill_receive(&receive, id, sges, sge_count);
+        error = engine->transport->post_receive(peer->qp, &receive, &bad_receive);
+    } else {
+        send.next = NULL;
+        send.id = id;
+        send.opcode = request->opcode;
+        send.flags = (usual ? 0 : request->flags) | SLU_SIGNALED;
+        send.immediate = request->immediate;
+        send.sge_count = sge_count;
+        send.sges = sges;
+        send.remote_addr = request->remote.addr;
+        send.rkey = request->remote.rkey;
+        error = engine->transport->post_send(peer->qp, &send, &bad_send);
+    }
+    /* Nobody looks at the rest before the next poll: it is filled in while the device works. */
+    entry->user_data = request->user_data;
+    entry->time = deadline;
+    entry->deadline = slu_after(deadline);
+    slu_note_deadline(engine, entry->deadline);
+    if (SLU_UNLIKELY(error < 0))
+        slu_post_refused(engine, peer, entry, error);
+    slu_engine_leave(engine);
+    return true;
+}
+
+static __attribute__((noinline)) bool post_unusual(struct slu_engine *engine,
+                                                   const struct sluice_request *request,
+                                                   int64_t deadline, struct sluice_handle *handle)
+{
+    if (!slu_request_is_plain(engine, request, request->opcode))
+        return false;
+    return request->opcode == SLUICE_OP_RECEIVE
+               ? post_one(engine, SLU_RECEIVE_QUEUE, false, request, deadline, handle)
+               : post_one(engine, SLU_SEND_QUEUE, false, request, deadline, handle);
+}
+
+/* Whether it was a request that is right and not rare, and had room. */
+static SLU_INLINE bool post_single(struct slu_engine *engine, const struct sluice_request *request,
+                                   int64_t deadline, struct sluice_handle *handle)
+{
+    if (SLU_UNLIKELY(request == NULL || deadline <= 0 || engine->scope.open))
+        return false;
+    if (SLU_UNLIKELY(request->opcode - SLUICE_OP_SEND > SLUICE_OP_READ - SLUICE_OP_SEND ||
+                     !slu_request_is_usual(engine, request, request->opcode, request->opcode)))
+        return post_unusual(engine, request, deadline, handle);
+    return request->opcode == SLUICE_OP_RECEIVE
+               ? post_one(engine, SLU_RECEIVE_QUEUE, true, request, deadline, handle)
+               : post_one(engine, SLU_SEND_QUEUE, true, request, deadline, handle);
+}
+
 int slu_post(struct slu_engine *engine, const struct sluice_request *requests, uint32_t count,
              int64_t deadline, struct sluice_handle *handles)
 {
-    return count == 1 && post_plain(engine, requests, deadline, handles)
+    return count == 1 && post_single(engine, requests, deadline, handles)
                ? 1
                : post_list(engine, requests, count, deadline, handles);
 }

@@ -34,11 +34,6 @@ int slu_fd(const struct slu_engine *engine)
     return engine->transport->cq_fd(engine->cq);
 }
 
-static bool is_woken(const struct slu_engine *engine)
-{
-    return SLU_UNLIKELY(atomic_load(&engine->woken));
-}
-
 /* When the engine has something to do even if nothing comes. */
 static int64_t next_due(const struct slu_engine *engine)
 {
@@ -58,7 +53,7 @@ static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_
 
     if (until < due)
         due = until;
-    if (engine->transport->cq_arm(engine->cq) != 0 || (interruptible && is_woken(engine)))
+    if (engine->transport->cq_arm(engine->cq) != 0 || (interruptible && slu_is_woken(engine)))
         return;
     left = due == SLUICE_FOREVER ? 0 : due - slu_now();
     if (due != SLUICE_FOREVER && left <= 0)
@@ -153,7 +148,7 @@ static int wait_until(struct slu_engine *engine, const struct awaited *awaited, 
 
         if (is_ready(awaited))
             return 1;
-        if (interruptible && is_woken(engine)) {
+        if (interruptible && slu_is_woken(engine)) {
             slu_wake_seen(engine);
             return slu_fail(EINTR, "the wait was ended by a wake; nothing was lost");
         }
@@ -231,7 +226,7 @@ static bool has_something(struct slu_engine *engine)
         return true;
     if (engine->transport->cq_arm(engine->cq) != 0 && !is_over(engine))
         return true;
-    return is_woken(engine) || poll(&fd, 1, 0) > 0;
+    return slu_is_woken(engine) || poll(&fd, 1, 0) > 0;
 }
 
 int slu_arm(struct slu_engine *engine, int64_t *due)
@@ -259,9 +254,9 @@ void slu_wake(struct slu_engine *engine)
     engine->transport->cq_wake(engine->cq);
 }
 
-void slu_wake_seen(struct slu_engine *engine)
+void slu_wake_take(struct slu_engine *engine)
 {
     /* An exchange: what any waker had done before it woke is seen from here on. */
-    if (is_woken(engine) && atomic_exchange(&engine->woken, false))
+    if (atomic_exchange(&engine->woken, false))
         engine->wakes++;
 }
