@@ -5,12 +5,8 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "engine/inside.h"
 #include "engine/listed.h"
-
-#define HEAD offsetof(struct slu_entry, user_data)
 
 static int fail_stale(const struct slu_listed *listed)
 {
@@ -57,18 +53,14 @@ static inline bool has_room(const struct slu_list *list)
 }
 
 /* The next entry of its ring becomes that of a request. */
-static SLU_INLINE void take_entry(struct slu_engine *engine, struct slu_ring *ring,
-                                  const struct slu_listed *listed, const struct sluice_sge *sges)
+static SLU_INLINE void take_entry(struct slu_list *list, struct slu_ring *ring,
+                                  const struct slu_listed *listed)
 {
-    struct slu_entry *entry = slu_ring_entry(ring, ring->next);
+    struct slu_entry *entry =
+        slu_entry_begin(list->engine, ring, listed->head, NULL, 0, listed->bytes);
 
-    if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
-        slu_entry_displace(engine, ring, entry);
-    ring->next += SLU_ID_STEP;
-    memcpy((char *)entry + HEAD, (const char *)&listed->entry + HEAD, sizeof *entry - HEAD);
-    slu_entry_pend(engine, ring, entry,
-                   slu_pending_head(SLU_OWNER_CALL, listed->entry.opcode, listed->entry.key_count),
-                   sges, listed->entry.key_count);
+    entry->index = listed->index;
+    entry->call = &list->call;
 }
 
 /*
@@ -76,25 +68,23 @@ static SLU_INLINE void take_entry(struct slu_engine *engine, struct slu_ring *ri
  * posted nothing: what is taken ends when it is drained. Returns the next chain. queue is a
  * constant.
  */
-static SLU_INLINE struct slu_listed *post_chain(struct slu_engine *engine, struct slu_listed *first,
+static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct slu_listed *first,
                                                 const enum slu_queue queue)
 {
+    struct slu_engine *engine = list->engine;
     struct slu_peer *peer = &engine->peers[first->peer];
     struct slu_ring *ring = &peer->rings[queue];
     struct slu_listed *listed = first;
+    struct slu_receive_wr *bad_receive = NULL;
+    struct slu_send_wr *bad_send = NULL;
     int error = 0;
 
     for (;; listed++) {
-        const struct sluice_sge *sges;
-
-        if (queue == SLU_RECEIVE_QUEUE) {
+        if (queue == SLU_RECEIVE_QUEUE)
             listed->receive.id = ring->next;
-            sges = listed->receive.sges;
-        } else {
+        else
             listed->send.id = ring->next;
-            sges = listed->send.sges;
-        }
-        take_entry(engine, ring, listed, sges);
+        take_entry(list, ring, listed);
         peer->free[queue]--;
         if (listed->last)
             break;
@@ -102,20 +92,18 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_engine *engine, struc
     if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY))
         return listed + 1;
     if (queue == SLU_RECEIVE_QUEUE) {
-        struct slu_receive_wr *bad = NULL;
-
-        error = engine->transport->post_receive(peer->qp, &first->receive, &bad);
+        error = engine->transport->post_receive(peer->qp, &first->receive, &bad_receive);
         if (SLU_UNLIKELY(error < 0))
-            slu_post_refused(engine, peer,
-                             slu_entry_find(engine, bad != NULL ? bad->id : first->receive.id),
-                             error);
+            slu_post_refused(
+                engine, peer,
+                slu_entry_find(engine, bad_receive != NULL ? bad_receive->id : first->receive.id),
+                error);
     } else {
-        struct slu_send_wr *bad = NULL;
-
-        error = engine->transport->post_send(peer->qp, &first->send, &bad);
+        error = engine->transport->post_send(peer->qp, &first->send, &bad_send);
         if (SLU_UNLIKELY(error < 0))
-            slu_post_refused(engine, peer,
-                             slu_entry_find(engine, bad != NULL ? bad->id : first->send.id), error);
+            slu_post_refused(
+                engine, peer,
+                slu_entry_find(engine, bad_send != NULL ? bad_send->id : first->send.id), error);
     }
     return listed + 1;
 }
@@ -133,9 +121,9 @@ static void post_all(struct slu_list *list)
         engine->pending[queue] += list->counts[queue];
     }
     while (listed < sends)
-        listed = post_chain(engine, listed, SLU_RECEIVE_QUEUE);
+        listed = post_chain(list, listed, SLU_RECEIVE_QUEUE);
     while (listed < end)
-        listed = post_chain(engine, listed, SLU_SEND_QUEUE);
+        listed = post_chain(list, listed, SLU_SEND_QUEUE);
 }
 
 static int check_list(const struct slu_list *list, int64_t deadline)
@@ -234,7 +222,7 @@ static int fail_post(const struct slu_list *list, int64_t deadline)
     if (unready != NULL) {
         engine->peers[unready->peer].counts.refused++;
         return slu_fail(ENOTCONN, "request %u of the list: peer %u is not connected",
-                        unready->entry.index, unready->peer);
+                        unready->index, unready->peer);
     }
     if (deadline > 0)
         return fail_room(list);

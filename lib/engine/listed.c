@@ -45,22 +45,6 @@ static int copy_requests(struct slu_list *list, const struct sluice_request *req
     return 0;
 }
 
-/* What the entry of a request is each time, but for its state, deadline and position. */
-static void lay_entry(struct slu_list *list, struct slu_listed *listed, const struct slu_item *item,
-                      uint32_t index)
-{
-    struct slu_entry *entry = &listed->entry;
-
-    entry->owner = SLU_OWNER_CALL;
-    entry->opcode = (uint8_t)item->opcode;
-    entry->key_count = (uint8_t)slu_key_count(item->request);
-    entry->key = item->request->sge_count > 0 ? item->sges[0].lkey : 0;
-    entry->bytes = item->bytes;
-    entry->call = &list->call;
-    entry->index = index;
-    entry->course = SLU_PLAIN_COURSE;
-}
-
 static void lay_item(struct slu_list *list, struct slu_listed *listed, uint32_t index)
 {
     const struct slu_name *name;
@@ -72,7 +56,9 @@ static void lay_item(struct slu_list *list, struct slu_listed *listed, uint32_t 
     listed->queue = slu_item_queue(&item);
     listed->index_generation = name->index_generation;
     listed->generation = name->generation;
-    lay_entry(list, listed, &item, index);
+    listed->head = slu_pending_head(SLU_OWNER_CALL, item.opcode, 0);
+    listed->index = index;
+    listed->bytes = item.bytes;
     if (listed->queue == SLU_RECEIVE_QUEUE)
         slu_fill_receive(&listed->receive, 0, item.sges, item.request->sge_count);
     else
@@ -223,7 +209,20 @@ int slu_list_create(struct slu_engine *engine, const struct sluice_request *requ
     return 0;
 }
 
-/* Nobody will ask for the results of what is in flight: it goes on as detached. */
+/* Nobody will ask for the result of one that is in flight, and the list pins its memory no more. */
+static void detach_entry(struct slu_list *list, const struct slu_ring *ring,
+                         struct slu_entry *entry)
+{
+    const struct sluice_request *request = &list->requests[entry->index];
+    uint32_t keys = slu_key_count(request);
+
+    entry->deadline = list->call.deadline;
+    entry->time = list->call.time;
+    slu_entry_pend(list->engine, ring, entry,
+                   slu_pending_head(SLU_OWNER_NOBODY, entry->opcode, keys), request->sges, keys);
+    list->engine->detached++;
+}
+
 static void detach(struct slu_list *list)
 {
     struct slu_engine *engine = list->engine;
@@ -235,13 +234,9 @@ static void detach(struct slu_list *list)
         for (uint64_t id = ring->oldest; id != ring->next; id += SLU_ID_STEP) {
             struct slu_entry *entry = slu_ring_entry(ring, id);
 
-            if (entry->state != SLU_ENTRY_PENDING || entry->owner != SLU_OWNER_CALL ||
-                entry->call != &list->call)
-                continue;
-            entry->owner = SLU_OWNER_NOBODY;
-            entry->deadline = list->call.deadline;
-            entry->time = list->call.time;
-            engine->detached++;
+            if (entry->state == SLU_ENTRY_PENDING && entry->owner == SLU_OWNER_CALL &&
+                entry->call == &list->call)
+                detach_entry(list, ring, entry);
         }
     }
 }
@@ -290,11 +285,11 @@ static int check_offset(const struct slu_listed *listed, const struct sluice_req
                                         "request %u of the list is a %s, which has no remote "
                                         "offset",
                                         index, slu_opcode_name(request->opcode));
-    if (offset > length || listed->entry.bytes > length - offset)
+    if (offset > length || listed->bytes > length - offset)
         return slu_fail(ERANGE,
                         "request %u of the list: %llu bytes at offset %llu of a remote range of "
                         "%llu",
-                        index, (unsigned long long)listed->entry.bytes, (unsigned long long)offset,
+                        index, (unsigned long long)listed->bytes, (unsigned long long)offset,
                         (unsigned long long)length);
     if (slu_opcode_is_atomic(request->opcode) && offset % 8 != 0)
         return slu_fail(EINVAL,

@@ -11,7 +11,9 @@
 
 /* One request of it, as it is posted. */
 struct slu_listed {
-    struct slu_entry entry; /* what that of its ring becomes, but for its state and deadline */
+    uint32_t head;  /* of its entry, which has no keys: those of the list are pinned */
+    uint32_t index; /* in the list as it was given */
+    uint64_t bytes;
     union {
         struct slu_send_wr send;
         struct slu_receive_wr receive;

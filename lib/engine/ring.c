@@ -132,9 +132,17 @@ void slu_engine_set_number(struct slu_engine *engine, uint64_t number)
 
 void slu_entry_tell_call(const struct slu_entry *entry, uint32_t peer)
 {
+    struct slu_call *call = entry->call;
+    uint64_t user_data = slu_source_request(call->source, entry->index)->user_data;
     struct sluice_completion completion;
 
-    slu_entry_result(entry, peer, entry->marks.failed, &completion);
-    completion.user_data = slu_source_request(entry->call->source, entry->index)->user_data;
-    slu_call_result(entry->call, entry->index, &completion);
+    if (SLU_LIKELY(!entry->marks.failed)) {
+        call->incomplete--;
+        slu_entry_result(entry, peer, false, &call->completions[entry->index]);
+        call->completions[entry->index].user_data = user_data;
+        return;
+    }
+    slu_entry_result(entry, peer, true, &completion);
+    completion.user_data = user_data;
+    slu_call_result(call, entry->index, &completion);
 }
