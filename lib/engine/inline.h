@@ -306,6 +306,15 @@ static inline uint32_t slu_key_count(const struct sluice_request *request)
     return SLU_UNLIKELY((request->flags & SLUICE_INLINE) != 0) ? 0 : request->sge_count;
 }
 
+/* It has a result that somebody may still see: what is left of a past scope, nobody can. */
+static inline bool slu_entry_is_unseen(const struct slu_engine *engine,
+                                       const struct slu_entry *entry)
+{
+    return entry->state == SLU_ENTRY_DONE &&
+           (entry->owner != SLU_OWNER_SCOPE ||
+            (engine->scope.open && entry->tag == engine->scope.tag));
+}
+
 /* The first word of a pending entry. */
 static SLU_INLINE uint32_t slu_pending_head(enum slu_owner owner, uint32_t opcode, uint32_t keys)
 {
@@ -359,7 +368,7 @@ static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
 {
     struct slu_entry *entry = slu_ring_entry(ring, ring->next);
 
-    if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
+    if (SLU_UNLIKELY(slu_entry_is_unseen(engine, entry)))
         slu_entry_displace(engine, ring, entry);
     ring->next += SLU_ID_STEP;
     entry->bytes = bytes;

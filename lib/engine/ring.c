@@ -84,13 +84,11 @@ bool slu_ring_uses_key(const struct slu_ring *ring, uint32_t max_sge, uint32_t l
     return false;
 }
 
-/* A failure goes to those that are kept, a success aside; what is left of a past scope, nowhere. */
+/* A failure goes to those that are kept, a success aside. */
 void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry)
 {
     uint64_t id = ring->next - (uint64_t)ring->size * SLU_ID_STEP;
 
-    if (entry->owner == SLU_OWNER_SCOPE && (!engine->scope.open || entry->tag != engine->scope.tag))
-        return;
     if (!entry->marks.failed) {
         slu_aside_keep(engine, ring, id, entry);
         return;

@@ -257,7 +257,7 @@ static SLU_INLINE struct slu_entry *take_entry(struct slu_engine *engine, struct
 {
     struct slu_entry *entry = slu_ring_entry(ring, id);
 
-    if (SLU_UNLIKELY(entry->state == SLU_ENTRY_DONE))
+    if (SLU_UNLIKELY(slu_entry_is_unseen(engine, entry)))
         slu_entry_displace(engine, ring, entry);
     ring->next = id + SLU_ID_STEP;
     entry->bytes = bytes;
