@@ -72,10 +72,9 @@ void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct s
     engine->next_drain = 0;
 }
 
-/* The first one that the driver did not take answers for it; if it does not say which, the last. */
-void slu_chain_refused(struct slu_chain *chain, uint64_t id, int error)
+void slu_chain_refused(struct slu_engine *engine, struct slu_peer *peer, uint64_t id, int error)
 {
-    slu_post_refused(chain->engine, chain->peer, slu_entry_find(chain->engine, id), error);
+    slu_post_refused(engine, peer, slu_entry_find(engine, id), error);
 }
 
 static void add_work(struct slu_chain *chain, uint64_t id, const struct slu_item *item,
@@ -162,30 +161,22 @@ static struct slu_entry *take_entry(struct slu_chain *chain, const struct slu_it
     entry =
         slu_entry_take(chain->engine, ring, chain->owner, item->opcode, item->request, item->bytes);
     slu_count_taken(chain->engine, chain->queue, chain->owner, 1);
-    entry->user_data = item->request->user_data;
-    entry->deadline = chain->deadline;
-    entry->time = chain->time;
+    slu_entry_own(chain->call, entry, chain->owner, index, item->request);
     entry->posted = 0;
-    entry->index = index;
-    entry->call = chain->call;
-    if (chain->owner == SLU_OWNER_SCOPE) {
-        entry->index += chain->call->first;
-        entry->tag = chain->engine->scope.tag;
-        if (chain->call->handles != NULL)
-            slu_give_handle(&chain->call->handles[index], ring->next - SLU_ID_STEP, entry->tag);
-    }
+    if (chain->call->handles != NULL)
+        slu_give_handle(&chain->call->handles[index], ring->next - SLU_ID_STEP,
+                        slu_owner_tag(chain->engine, chain->owner));
     return entry;
 }
 
-/* Posts an item that needs one work request and has room for it; its id. */
-static uint64_t post_whole(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
+/* Posts an item that needs one work request and has room for it. */
+static void post_whole(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
     uint64_t id = chain->peer->rings[chain->queue].next;
     struct slu_entry *entry = take_entry(chain, item, index);
 
     entry->posted = 1;
     add_work(chain, id, item, item->sges, item->request->sge_count);
-    return id;
 }
 
 static void stall_peer(struct slu_chain *chain, uint32_t index, uint64_t id, uint64_t offset)
@@ -328,7 +319,7 @@ static void resume_queue(struct slu_call *call, enum slu_queue queue)
     uint32_t still = SLU_NONE;
     struct slu_chain chain;
 
-    slu_chain_begin_call(&chain, call, queue);
+    slu_chain_begin(&chain, call, queue);
     slu_note_deadline(engine, call->deadline);
     while (next != SLU_NONE) {
         struct slu_peer *peer = &engine->peers[next];
@@ -355,7 +346,7 @@ void slu_post_stalled(struct slu_call *call)
 }
 
 /* One that has room, but is split, or whose peer has failed on the way. */
-static uint64_t post_split(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
+static void post_split(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
     uint64_t id = chain->peer->rings[chain->queue].next;
     struct slu_entry *entry = take_entry(chain, item, index);
@@ -365,14 +356,16 @@ static uint64_t post_split(struct slu_chain *chain, const struct slu_item *item,
     entry->marks.unfinished = false;
     if (entry->posted == 0)
         slu_fail_unposted(chain->engine, chain->peer, id, entry);
-    return id;
 }
 
-uint64_t slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item)
+void slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
     bool whole = slu_item_parts(chain->engine, item) == 1 &&
                  chain->peer->state == SLUICE_STATE_READY &&
                  slu_post_room(chain->engine, chain->peer, chain->queue, 1);
 
-    return whole ? post_whole(chain, item, 0) : post_split(chain, item, 0);
+    if (whole)
+        post_whole(chain, item, index);
+    else
+        post_split(chain, item, index);
 }

@@ -12,20 +12,16 @@
 
 #define SLU_SPARE_UNKNOWN INT64_MIN
 
-/* What is gathered for one queue of one peer, and what all of a list has in common. */
+/* What is gathered for one queue of one peer. */
 struct slu_chain {
     struct slu_engine *engine;
-    struct slu_call *call; /* NULL: it is unpolled */
+    struct slu_call *call;
     enum slu_queue queue;
     enum slu_owner owner;
-    int64_t deadline;
-    int64_t time; /* that as it was given */
     struct slu_peer *peer;
     uint32_t send_flags; /* of each work request that is no receive */
     uint32_t share;      /* requests that a peer may have in flight in any case */
     int64_t spare; /* entries of the completion queue beside what the shares need; see has_share */
-    uint32_t head; /* of the entries of usual requests */
-    uint32_t laid; /* work requests with all that usual ones have in common */
     uint32_t count;
     union {
         struct slu_send_wr sends[SLU_CHAIN];
@@ -33,65 +29,82 @@ struct slu_chain {
     };
 };
 
+/*
+ * usual.c: a form posts some requests of one list of a call, all of which are alike, as far as
+ * nothing about them is rare; the index of the first that is left. There is one for each owner
+ * and queue, and for multicasts.
+ */
+typedef uint32_t slu_usual_form(struct slu_call *call, int list, uint32_t from, uint32_t end);
+#define SLU_USUAL_FORMS (SLU_QUEUES + 1)
+extern slu_usual_form *const slu_usual_forms[][SLU_USUAL_FORMS];
+static inline uint32_t slu_post_usual(struct slu_call *call, enum slu_queue queue, int list,
+                                      uint32_t from, uint32_t end)
+{
+    return slu_usual_forms[call->owner][call->source->multicast ? SLU_QUEUES : (int)queue](
+        call, list, from, end);
+}
+
 /* What each peer may have of a completion queue that is shared. */
 uint32_t slu_chain_share(const struct slu_engine *engine, enum slu_queue queue);
-/* The driver did not take the request of that id. */
-void slu_chain_refused(struct slu_chain *chain, uint64_t id, int error);
 /* Posts one item of a call, or part of it, or gives it the result that it is refused with. */
 void slu_chain_post_item(struct slu_chain *chain, const struct slu_item *item, uint32_t index);
-/* Posts an unpolled item, whole or split, for which there was room; its id. */
-uint64_t slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item);
+/* Posts an unpolled item, whole or split, for which there was room. */
+void slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item, uint32_t index);
 
-static inline void slu_chain_begin(struct slu_chain *chain, struct slu_engine *engine,
-                                   enum slu_queue queue, enum slu_owner owner, int64_t time,
-                                   int64_t deadline)
+/* Flags of all sends of a call. owner may be a constant. */
+static SLU_INLINE uint32_t slu_call_flags(const struct slu_call *call, enum slu_owner owner)
 {
-    chain->engine = engine;
-    chain->call = NULL;
+    bool waited = owner == SLU_OWNER_CALL && (call->queues & UINT32_C(1) << SLU_RECEIVE_QUEUE) == 0;
+
+    return SLU_SIGNALED | (waited ? SLU_WAITED : 0);
+}
+
+static inline void slu_chain_begin(struct slu_chain *chain, struct slu_call *call,
+                                   enum slu_queue queue)
+{
+    bool shared = call->owner == SLU_OWNER_CALL && call->engine->entries_shared;
+
+    chain->engine = call->engine;
+    chain->call = call;
     chain->queue = queue;
-    chain->owner = owner;
-    chain->time = time;
-    chain->deadline = deadline;
+    chain->owner = call->owner;
     chain->peer = NULL;
-    chain->send_flags = SLU_SIGNALED;
-    chain->share = UINT32_MAX;
+    chain->send_flags = slu_call_flags(call, call->owner);
+    chain->share = SLU_UNLIKELY(shared) ? slu_chain_share(call->engine, queue) : UINT32_MAX;
     chain->spare = SLU_SPARE_UNKNOWN;
     chain->count = 0;
 }
 
-static inline void slu_chain_begin_call(struct slu_chain *chain, struct slu_call *call,
-                                        enum slu_queue queue)
+/* Room in the completion queue for requests of an owner, which may be a constant. */
+static SLU_INLINE uint32_t slu_owner_room(const struct slu_engine *engine, enum slu_queue queue,
+                                          enum slu_owner owner)
 {
-    slu_chain_begin(chain, call->engine, queue, call->owner, call->time, call->deadline);
-    chain->call = call;
-    if (call->owner != SLU_OWNER_CALL)
-        return;
-    if (SLU_UNLIKELY(call->engine->entries_shared))
-        chain->share = slu_chain_share(call->engine, queue);
-    if ((call->queues & 1U << SLU_RECEIVE_QUEUE) == 0)
-        chain->send_flags |= SLU_WAITED;
+    return owner == SLU_OWNER_CALL ? engine->cq_free[queue] : slu_room_and_places(engine, queue);
 }
 
-/* Posts the first so many that are gathered, which are linked; there is one. */
-static SLU_INLINE void slu_chain_post(struct slu_chain *chain, enum slu_queue queue, uint32_t count)
+/* What the handles of its requests have. */
+static SLU_INLINE uint64_t slu_owner_tag(const struct slu_engine *engine, enum slu_owner owner)
 {
-    const struct slu_transport *transport = chain->engine->transport;
-    int error;
+    return owner == SLU_OWNER_SCOPE ? engine->scope.tag : engine->tag;
+}
 
-    if (queue == SLU_RECEIVE_QUEUE) {
-        struct slu_receive_wr *bad = NULL;
-
-        chain->receives[count - 1].next = NULL;
-        error = transport->post_receive(chain->peer->qp, chain->receives, &bad);
-        if (SLU_UNLIKELY(error < 0))
-            slu_chain_refused(chain, bad != NULL ? bad->id : chain->receives[0].id, error);
+/* What its owner has in the entry of a request of a call. owner may be a constant. */
+static SLU_INLINE void slu_entry_own(struct slu_call *call, struct slu_entry *entry,
+                                     const enum slu_owner owner, uint32_t index,
+                                     const struct sluice_request *request)
+{
+    if (owner == SLU_OWNER_CALL) {
+        entry->index = index;
+        entry->call = call;
+        return;
+    }
+    entry->user_data = request->user_data;
+    if (owner == SLU_OWNER_SCOPE) {
+        entry->index = call->first + index;
+        entry->tag = call->engine->scope.tag;
     } else {
-        struct slu_send_wr *bad = NULL;
-
-        chain->sends[count - 1].next = NULL;
-        error = transport->post_send(chain->peer->qp, chain->sends, &bad);
-        if (SLU_UNLIKELY(error < 0))
-            slu_chain_refused(chain, bad != NULL ? bad->id : chain->sends[0].id, error);
+        entry->deadline = call->deadline;
+        entry->time = call->time;
     }
 }
 
@@ -102,7 +115,13 @@ static inline void slu_chain_flush(struct slu_chain *chain)
     if (count == 0)
         return;
     chain->count = 0;
-    slu_chain_post(chain, chain->queue, count);
+    if (chain->queue == SLU_RECEIVE_QUEUE) {
+        chain->receives[count - 1].next = NULL;
+        slu_post_receives(chain->engine, chain->peer, chain->receives);
+    } else {
+        chain->sends[count - 1].next = NULL;
+        slu_post_sends(chain->engine, chain->peer, chain->sends);
+    }
 }
 
 static inline void slu_chain_set_peer(struct slu_chain *chain, struct slu_peer *peer)

@@ -186,8 +186,8 @@ static inline uint32_t slu_count_pending(const struct slu_engine *engine, enum s
 }
 
 /*
- * post.c: posts what fits of the call's requests to one queue, which it has some for; peers
- * without room stall. What is of a scope is left to it once it is posted.
+ * post.c: posts what fits of the requests of a call that waits to one queue, which it has some
+ * for; peers without room stall. What is of a scope is left to it once it is posted.
  */
 void slu_post_call(struct slu_call *call, enum slu_queue queue);
 /* Goes on with stalled peers that have room again, or that failed. */

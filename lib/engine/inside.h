@@ -205,22 +205,38 @@ static inline enum slu_queue slu_item_queue(const struct slu_item *item)
 /* The driver refused a request: its peer is failed, and about to be drained. */
 void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct slu_entry *entry,
                       int error);
+/* The same if that one did not take the request with that id of a chain. */
+void slu_chain_refused(struct slu_engine *engine, struct slu_peer *peer, uint64_t id, int error);
+/* Post a chain. If the driver does not say which one it did not take, the first answers for it. */
+static SLU_INLINE void slu_post_sends(struct slu_engine *engine, struct slu_peer *peer,
+                                      struct slu_send_wr *first)
+{
+    struct slu_send_wr *bad = NULL;
+    int error = engine->transport->post_send(peer->qp, first, &bad);
+
+    if (SLU_UNLIKELY(error < 0))
+        slu_chain_refused(engine, peer, bad != NULL ? bad->id : first->id, error);
+}
+static SLU_INLINE void slu_post_receives(struct slu_engine *engine, struct slu_peer *peer,
+                                         struct slu_receive_wr *first)
+{
+    struct slu_receive_wr *bad = NULL;
+    int error = engine->transport->post_receive(peer->qp, first, &bad);
+
+    if (SLU_UNLIKELY(error < 0))
+        slu_chain_refused(engine, peer, bad != NULL ? bad->id : first->id, error);
+}
 /* Items of an unpolled list, from one on. */
 struct slu_prefix {
     uint32_t from, count;
-    int queues;   /* as slu_source_check() has them */
     bool counted; /* that they have room */
-    int64_t time; /* the deadline as it was given */
-    int64_t deadline;
-    struct sluice_handle *handles; /* that of item 0, or NULL */
-    int why;                       /* -ENOTCONN, -EAGAIN: of the first that was not posted */
+    int why;      /* -ENOTCONN, -EAGAIN: of the first that was not posted */
 };
 /*
  * Posts them, as far as they are of the queue and unless they are counted as far as there
  * is room; returns the index of the first that was not looked at.
  */
-uint32_t slu_post_prefix(struct slu_engine *engine, const struct slu_source *source,
-                         struct slu_prefix *prefix, enum slu_queue queue);
+uint32_t slu_post_prefix(struct slu_call *call, struct slu_prefix *prefix, enum slu_queue queue);
 
 /*
  * The result of a request that is not posted: because the deadline passed

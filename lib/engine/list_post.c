@@ -75,9 +75,6 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct sl
     struct slu_peer *peer = &engine->peers[first->peer];
     struct slu_ring *ring = &peer->rings[queue];
     struct slu_listed *listed = first;
-    struct slu_receive_wr *bad_receive = NULL;
-    struct slu_send_wr *bad_send = NULL;
-    int error = 0;
 
     for (;; listed++) {
         if (queue == SLU_RECEIVE_QUEUE)
@@ -91,20 +88,10 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct sl
     }
     if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY))
         return listed + 1;
-    if (queue == SLU_RECEIVE_QUEUE) {
-        error = engine->transport->post_receive(peer->qp, &first->receive, &bad_receive);
-        if (SLU_UNLIKELY(error < 0))
-            slu_post_refused(
-                engine, peer,
-                slu_entry_find(engine, bad_receive != NULL ? bad_receive->id : first->receive.id),
-                error);
-    } else {
-        error = engine->transport->post_send(peer->qp, &first->send, &bad_send);
-        if (SLU_UNLIKELY(error < 0))
-            slu_post_refused(
-                engine, peer,
-                slu_entry_find(engine, bad_send != NULL ? bad_send->id : first->send.id), error);
-    }
+    if (queue == SLU_RECEIVE_QUEUE)
+        slu_post_receives(engine, peer, &first->receive);
+    else
+        slu_post_sends(engine, peer, &first->send);
     return listed + 1;
 }
 

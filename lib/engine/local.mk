@@ -31,6 +31,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/state.h \
 	%D%/submit.c \
 	%D%/unpolled.c \
+	%D%/usual.c \
 	%D%/wait.c \
 	%D%/words.c
 

@@ -342,17 +342,20 @@ struct slu_item {
     uint64_t bytes; /* of its SGEs together */
 };
 
-/* A call that posts a list and waits until it is posted, or done; on the caller's stack. */
+/*
+ * A call that posts a list, on the caller's stack. One of OWNER_CALL waits until all of it is
+ * done, one of a scope until it is posted, and one of OWNER_PROGRAM for nothing.
+ */
 struct slu_call {
     struct slu_engine *engine;
     const struct slu_source *source;
     struct sluice_completion *completions;
-    int64_t time;                  /* the deadline as it was given */
-    int64_t deadline;              /* FOREVER until it has begun to wait */
-    enum slu_owner owner;          /* OWNER_CALL, or OWNER_SCOPE */
-    uint32_t queues;               /* that it has requests for, a bit each */
+    int64_t time;     /* the deadline as it was given */
+    int64_t deadline; /* FOREVER until it has begun to wait */
+    enum slu_owner owner;
+    uint32_t queues;               /* as slu_source_check() has them */
     bool expired;                  /* nothing more of it is posted */
-    struct sluice_handle *handles; /* of OWNER_SCOPE, or NULL */
+    struct sluice_handle *handles; /* not of OWNER_CALL; or NULL */
     uint32_t first;                /* of OWNER_SCOPE: requests of the scope before the list */
     uint32_t incomplete;           /* requests without a result */
     uint32_t first_real;           /* index of the first failure that is not a mere cancellation */

@@ -106,36 +106,34 @@ static int fail_first(struct slu_engine *engine, const struct slu_source *source
 }
 
 /* Receives come before sends, so what can be posted of both is counted first. */
-static uint32_t post_mixed(struct slu_engine *engine, const struct slu_source *source,
-                           struct slu_prefix *prefix)
+static uint32_t post_mixed(struct slu_call *call, struct slu_prefix *prefix)
 {
     int why;
 
-    prefix->count = count_prefix(engine, source, &why);
+    prefix->count = count_prefix(call->engine, call->source, &why);
     /* Room that has come back in the meantime counts. */
     if (why == -EAGAIN) {
-        slu_progress(engine);
-        prefix->count = count_prefix(engine, source, &why);
+        slu_progress(call->engine);
+        prefix->count = count_prefix(call->engine, call->source, &why);
     }
     prefix->counted = true;
     if (prefix->count > 0) {
-        slu_post_prefix(engine, source, prefix, SLU_RECEIVE_QUEUE);
-        slu_post_prefix(engine, source, prefix, SLU_SEND_QUEUE);
+        slu_post_prefix(call, prefix, SLU_RECEIVE_QUEUE);
+        slu_post_prefix(call, prefix, SLU_SEND_QUEUE);
     }
     prefix->why = why;
     return prefix->count;
 }
 
 /* All of one queue: posted as far as there is room, which may have come back meanwhile. */
-static uint32_t post_alike(struct slu_engine *engine, const struct slu_source *source,
-                           struct slu_prefix *prefix, enum slu_queue queue)
+static uint32_t post_alike(struct slu_call *call, struct slu_prefix *prefix, enum slu_queue queue)
 {
-    uint32_t count = slu_post_prefix(engine, source, prefix, queue);
+    uint32_t count = slu_post_prefix(call, prefix, queue);
 
     if (SLU_UNLIKELY(prefix->why == -EAGAIN)) {
-        slu_progress(engine);
+        slu_progress(call->engine);
         prefix->from = count;
-        count = slu_post_prefix(engine, source, prefix, queue);
+        count = slu_post_prefix(call, prefix, queue);
     }
     return count;
 }
@@ -143,18 +141,23 @@ static uint32_t post_alike(struct slu_engine *engine, const struct slu_source *s
 static int post_source(struct slu_engine *engine, const struct slu_source *source, int queues,
                        int64_t deadline, struct sluice_handle *handles)
 {
-    struct slu_prefix prefix = {.count = source->count,
-                                .queues = queues,
-                                .time = deadline,
-                                .deadline = slu_after(deadline),
-                                .handles = handles};
-    uint32_t count =
-        SLU_UNLIKELY((queues | SLU_ALIKE) ==
-                     (SLU_ALIKE | 1 << SLU_SEND_QUEUE | 1 << SLU_RECEIVE_QUEUE))
-            ? post_mixed(engine, source, &prefix)
-            : post_alike(engine, source, &prefix,
-                         (queues & 1 << SLU_SEND_QUEUE) != 0 ? SLU_SEND_QUEUE : SLU_RECEIVE_QUEUE);
+    struct slu_prefix prefix = {.count = source->count};
+    bool sends = (queues & 1 << SLU_SEND_QUEUE) != 0;
+    bool receives = (queues & 1 << SLU_RECEIVE_QUEUE) != 0;
+    struct slu_call call;
+    uint32_t count;
 
+    /* Nothing else is asked of one that does not wait. */
+    call.engine = engine;
+    call.source = source;
+    call.time = deadline;
+    call.deadline = slu_after(deadline);
+    call.owner = SLU_OWNER_PROGRAM;
+    call.queues = (uint32_t)queues;
+    call.handles = handles;
+    count = SLU_UNLIKELY(sends && receives)
+                ? post_mixed(&call, &prefix)
+                : post_alike(&call, &prefix, sends ? SLU_SEND_QUEUE : SLU_RECEIVE_QUEUE);
     if (SLU_UNLIKELY(count == 0))
         return fail_first(engine, source, prefix.why);
     if (SLU_UNLIKELY(prefix.why == -EAGAIN))
