@@ -238,9 +238,9 @@ static int check_lists(const struct slu_source *source, int64_t deadline)
 }
 
 /* The usual ones that a list begins with, if it is of one operation. */
-static inline uint32_t count_usual(const struct slu_engine *engine,
-                                   const struct sluice_request *requests, uint32_t count,
-                                   uint32_t opcode)
+static SLU_INLINE uint32_t count_usual(const struct slu_engine *engine,
+                                       const struct sluice_request *requests, uint32_t count,
+                                       uint32_t opcode)
 {
     uint32_t given = requests->opcode;
     uint32_t i = 0;
@@ -253,21 +253,18 @@ static inline uint32_t count_usual(const struct slu_engine *engine,
     return i;
 }
 
-/* The items of one list, the first of which has the index first. */
-static inline int check_list(const struct slu_engine *engine, const struct slu_source *source,
-                             int list, uint32_t first)
+/* The items of one list from one on, none of which is known to be usual. */
+static __attribute__((noinline)) int check_rest(const struct slu_engine *engine,
+                                                const struct slu_source *source, int list,
+                                                uint32_t from, uint32_t first)
 {
     const struct sluice_request *requests = source->lists[list];
-    uint32_t count = source->counts[list];
     uint32_t named = source->opcodes[list];
-    uint32_t opcode = named != SLUICE_OP_NONE ? named : requests->opcode;
-    uint32_t i = count_usual(engine, requests, count, opcode);
-    int queues = 1 << slu_opcode_queue(opcode);
+    int queues = 0;
 
-    if (SLU_LIKELY(i == count))
-        return queues | SLU_ALIKE;
-    for (; i < count; i++) {
-        opcode = named != SLUICE_OP_NONE ? named : requests[i].opcode;
+    for (uint32_t i = from; i < source->counts[list]; i++) {
+        uint32_t opcode = named != SLUICE_OP_NONE ? named : requests[i].opcode;
+
         /* Who is told no here may be right, and rare. */
         if (SLU_UNLIKELY(!slu_request_is_plain(engine, &requests[i], opcode))) {
             int error = check_item(engine, source, first + i);
@@ -278,6 +275,22 @@ static inline int check_list(const struct slu_engine *engine, const struct slu_s
         queues |= 1 << slu_opcode_queue(opcode);
     }
     return queues;
+}
+
+/* The items of one list, the first of which has the index first. */
+static SLU_INLINE int check_list(const struct slu_engine *engine, const struct slu_source *source,
+                                 int list, uint32_t first)
+{
+    uint32_t named = source->opcodes[list];
+    uint32_t opcode = named != SLUICE_OP_NONE ? named : source->lists[list]->opcode;
+    uint32_t usual = count_usual(engine, source->lists[list], source->counts[list], opcode);
+    int queues = opcode == SLUICE_OP_RECEIVE ? 1 << SLU_RECEIVE_QUEUE : 1 << SLU_SEND_QUEUE;
+    int more;
+
+    if (SLU_LIKELY(usual == source->counts[list]))
+        return queues | SLU_ALIKE;
+    more = check_rest(engine, source, list, usual, first);
+    return more < 0 ? more : queues | more;
 }
 
 /* One request, and to whom it goes. */
@@ -306,22 +319,17 @@ static int check_multicast(const struct slu_engine *engine, const struct slu_sou
            (slu_request_is_usual(engine, request, request->opcode, SLUICE_OP_SEND) ? SLU_ALIKE : 0);
 }
 
-int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
-                     int64_t deadline)
+/* What is not one list, or wrong at the first look. */
+static __attribute__((noinline)) int
+check_unusual(const struct slu_engine *engine, const struct slu_source *source, int64_t deadline)
 {
-    int queues, more;
+    int queues = check_lists(source, deadline);
+    int more;
 
-    if (SLU_UNLIKELY(deadline < 0 || source->counts[0] == 0 || source->lists[0] == NULL ||
-                     source->counts[1] != 0 || source->multicast)) {
-        int error = check_lists(source, deadline);
-
-        if (error < 0 || source->count == 0)
-            return error;
-        if (source->multicast)
-            return check_multicast(engine, source);
-    }
-    if (SLU_LIKELY(source->counts[1] == 0))
-        return check_list(engine, source, 0, 0);
+    if (queues < 0 || source->count == 0)
+        return queues;
+    if (source->multicast)
+        return check_multicast(engine, source);
     queues = source->counts[0] > 0 ? check_list(engine, source, 0, 0) : SLU_ALIKE;
     if (queues < 0)
         return queues;
@@ -329,4 +337,13 @@ int slu_source_check(const struct slu_engine *engine, const struct slu_source *s
     if (more < 0)
         return more;
     return ((queues | more) & ~SLU_ALIKE) | (queues & more & SLU_ALIKE);
+}
+
+int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
+                     int64_t deadline)
+{
+    if (SLU_UNLIKELY(deadline < 0 || source->counts[0] == 0 || source->lists[0] == NULL ||
+                     source->counts[1] != 0 || source->multicast))
+        return check_unusual(engine, source, deadline);
+    return check_list(engine, source, 0, 0);
 }
