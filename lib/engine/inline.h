@@ -219,10 +219,16 @@ static inline uint32_t slu_id_ring(uint64_t id)
     return (uint32_t)(id % (1 << SLU_RING_BITS)) - 1;
 }
 
-static inline uint32_t slu_id_peer(uint64_t id)
+static inline bool slu_id_is_of(uint64_t id, enum slu_queue queue)
 {
-    return (uint32_t)(id >> SLU_RING_BITS) % (1 << SLU_PEER_BITS);
+    return id % (1 << SLU_RING_BITS) == (uint64_t)queue + 1;
 }
+
+static inline uint16_t slu_id_peer(uint64_t id)
+{
+    return (uint16_t)(id >> SLU_RING_BITS);
+}
+_Static_assert(SLU_PEER_BITS == 16, "what a uint16_t has");
 
 static inline enum slu_queue slu_ring_queue(uint32_t ring)
 {
@@ -498,10 +504,12 @@ static SLU_INLINE void slu_entry_end(struct slu_engine *engine, enum slu_queue q
         struct slu_call *call = entry->call;
 
         atomic_store_explicit(&entry->state, SLU_ENTRY_FREE, memory_order_relaxed);
-        if (call->completions == NULL && !failed)
-            call->incomplete--;
+        if (failed)
+            slu_entry_tell_failure(entry, slu_id_peer(id));
+        else if (call->completions != NULL)
+            slu_entry_tell_success(entry, slu_id_peer(id));
         else
-            slu_entry_tell_call(entry, slu_id_peer(id));
+            call->incomplete--;
     } else if (owner == SLU_OWNER_NOBODY) {
         atomic_store_explicit(&entry->state, SLU_ENTRY_FREE, memory_order_relaxed);
         engine->detached--;

@@ -116,8 +116,9 @@ void slu_aside_seen(struct slu_engine *engine, const struct slu_entry *entry);
 /* What nobody has seen of a peer is of one that was removed; of a scope, is gone with it. */
 void slu_aside_remove_peer(struct slu_engine *engine, uint32_t peer);
 void slu_aside_end_scope(struct slu_engine *engine);
-/* Gives its result to its call. */
-void slu_entry_tell_call(const struct slu_entry *entry, uint32_t peer);
+/* Gives its result to its call; a success to one that wants results. */
+void slu_entry_tell_failure(const struct slu_entry *entry, uint32_t peer);
+void slu_entry_tell_success(const struct slu_entry *entry, uint32_t peer);
 /* The result of one that is not pending. */
 void slu_entry_failure(const struct slu_entry *entry, struct sluice_completion *completion);
 /* The oldest result of an owner that nobody has seen; false if there is none. */

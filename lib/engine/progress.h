@@ -57,16 +57,17 @@ static SLU_INLINE void slu_dispatch(struct slu_engine *engine, const struct slu_
                                     const enum slu_owner likely)
 {
     for (const struct slu_wc *wc = wcs; wc < wcs + count; wc++) {
-        uint32_t number = slu_id_ring(wc->id);
-        uint32_t index = slu_id_peer(wc->id);
+        uint16_t index = slu_id_peer(wc->id);
+        struct slu_peer *peer = &engine->peers[index];
+        bool ended = false;
 
-        if (SLU_UNLIKELY(
-                index >= engine->peer_count ||
-                !(number == SLU_SEND_QUEUE
-                      ? slu_end_plain(engine, &engine->peers[index], SLU_SEND_QUEUE, wc, likely)
-                  : number == SLU_RECEIVE_QUEUE
-                      ? slu_end_plain(engine, &engine->peers[index], SLU_RECEIVE_QUEUE, wc, likely)
-                      : false)))
+        if (SLU_LIKELY(index < engine->peer_count)) {
+            if (SLU_LIKELY(slu_id_is_of(wc->id, SLU_SEND_QUEUE)))
+                ended = slu_end_plain(engine, peer, SLU_SEND_QUEUE, wc, likely);
+            else if (slu_id_is_of(wc->id, SLU_RECEIVE_QUEUE))
+                ended = slu_end_plain(engine, peer, SLU_RECEIVE_QUEUE, wc, likely);
+        }
+        if (SLU_UNLIKELY(!ended))
             slu_dispatch_rare(engine, wc);
     }
 }

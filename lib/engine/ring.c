@@ -128,19 +128,27 @@ void slu_engine_set_number(struct slu_engine *engine, uint64_t number)
     engine->refused_number = number - 1;
 }
 
-void slu_entry_tell_call(const struct slu_entry *entry, uint32_t peer)
+/* What an entry of a call does not have itself. */
+static inline uint64_t user_data_of(const struct slu_entry *entry)
 {
-    struct slu_call *call = entry->call;
-    uint64_t user_data = slu_source_request(call->source, entry->index)->user_data;
+    return slu_source_request(entry->call->source, entry->index)->user_data;
+}
+
+void slu_entry_tell_failure(const struct slu_entry *entry, uint32_t peer)
+{
     struct sluice_completion completion;
 
-    if (SLU_LIKELY(!entry->marks.failed)) {
-        call->incomplete--;
-        slu_entry_result(entry, peer, false, &call->completions[entry->index]);
-        call->completions[entry->index].user_data = user_data;
-        return;
-    }
     slu_entry_result(entry, peer, true, &completion);
-    completion.user_data = user_data;
-    slu_call_result(call, entry->index, &completion);
+    completion.user_data = user_data_of(entry);
+    slu_call_result(entry->call, entry->index, &completion);
+}
+
+void slu_entry_tell_success(const struct slu_entry *entry, uint32_t peer)
+{
+    struct slu_call *call = entry->call;
+    struct sluice_completion *completion = &call->completions[entry->index];
+
+    call->incomplete--;
+    slu_entry_result(entry, peer, false, completion);
+    completion->user_data = user_data_of(entry);
 }

@@ -350,8 +350,8 @@ struct slu_call {
     struct slu_engine *engine;
     const struct slu_source *source;
     struct sluice_completion *completions;
-    int64_t time;     /* the deadline as it was given */
     int64_t deadline; /* FOREVER until it has begun to wait */
+    int64_t time;     /* that as it was given */
     enum slu_owner owner;
     uint32_t queues;               /* as slu_source_check() has them */
     bool expired;                  /* nothing more of it is posted */
