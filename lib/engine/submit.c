@@ -111,7 +111,7 @@ static COLD int finish_waiting(struct slu_call *call, int count)
     return end_call(call);
 }
 
-int slu_call_finish(struct slu_call *call)
+static SLU_INLINE int finish(struct slu_call *call)
 {
     struct slu_engine *engine = call->engine;
     struct slu_wc wcs[SLU_BATCH];
@@ -124,6 +124,11 @@ int slu_call_finish(struct slu_call *call)
     if (SLU_UNLIKELY(call->incomplete > 0 || ++engine->busy_polls >= BUSY_CALLS))
         return finish_waiting(call, count);
     return end_call(call);
+}
+
+int slu_call_finish(struct slu_call *call)
+{
+    return finish(call);
 }
 
 void slu_call_set_due(struct slu_call *call)
@@ -149,7 +154,7 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
         slu_post_call(&call, SLU_RECEIVE_QUEUE);
     if ((call.queues & 1U << SLU_SEND_QUEUE) != 0)
         slu_post_call(&call, SLU_SEND_QUEUE);
-    return slu_call_finish(&call);
+    return finish(&call);
 }
 
 /* A list of one that is wrong, or must wait for room, or be split. */
