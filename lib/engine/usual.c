@@ -72,17 +72,65 @@ static SLU_INLINE void post_work(struct slu_engine *engine, struct slu_peer *pee
     }
 }
 
-/* queue, owner and multicast are constants. */
+/* One request becomes number at of a chain. queue, owner and multicast are constants. */
+static SLU_INLINE void add_usual(struct slu_call *call, struct usual *usual, uint32_t at,
+                                 struct slu_peer *peer, const struct sluice_request *request,
+                                 uint32_t index, const enum slu_queue queue,
+                                 const enum slu_owner owner, const bool multicast)
+{
+    const struct sluice_sge *sge = slu_request_sges(request);
+    struct slu_engine *engine = call->engine;
+    struct slu_ring *ring = &peer->rings[queue];
+    uint64_t id = ring->next;
+
+    peer->free[queue]--;
+    slu_entry_own(call, slu_entry_begin(engine, ring, usual->head, sge, 1, sge->length), owner,
+                  index, request);
+    if (owner != SLU_OWNER_CALL && call->handles != NULL)
+        slu_give_handle(&call->handles[index], id, slu_owner_tag(engine, owner));
+    fill_work(usual, queue, at, id, sge);
+    if (queue == SLU_SEND_QUEUE && usual->opcode != SLUICE_OP_SEND)
+        aim_work(&usual->sends[at],
+                 multicast ? &call->source->remotes[index].remote : &request->remote);
+}
+
+/*
+ * Those that follow the first of a chain and go to the same peer, as far as there is room for
+ * them. Returns how many the chain has then. queue and owner are constants.
+ */
+static SLU_INLINE uint32_t add_followers(struct slu_call *call, struct usual *usual,
+                                         struct slu_peer *peer,
+                                         const struct sluice_request *request, uint32_t index,
+                                         uint32_t end, const enum slu_queue queue,
+                                         const enum slu_owner owner)
+{
+    uint32_t count = 1;
+
+    while (index + count < end && request[count].peer == request->peer && count < SLU_CHAIN &&
+           peer->free[queue] > 0) {
+        link_work(usual, queue, count);
+        add_usual(call, usual, count, peer, &request[count], index + count, queue, owner, false);
+        count++;
+    }
+    return count;
+}
+
+/*
+ * Most are alone in their chains: those that are not are left to more(), which is
+ * add_followers() of that queue and owner, and NULL for a multicast. All three are constants.
+ */
+typedef uint32_t add_more(struct slu_call *call, struct usual *usual, struct slu_peer *peer,
+                          const struct sluice_request *request, uint32_t index, uint32_t end);
 static SLU_INLINE uint32_t post_usual(struct slu_call *call, int list, uint32_t from, uint32_t most,
                                       const enum slu_queue queue, const enum slu_owner owner,
-                                      const bool multicast)
+                                      add_more *const more)
 {
     struct slu_engine *const engine = call->engine;
     const struct slu_source *const source = call->source;
+    const bool multicast = more == NULL;
     const struct sluice_request *request =
         source->lists[list] + (multicast ? 0 : from - (list == 0 ? 0 : source->counts[0]));
     const uint32_t named = source->opcodes[list];
-    struct sluice_handle *const handles = owner == SLU_OWNER_CALL ? NULL : call->handles;
     const uint32_t end =
         from + (uint32_t)slu_least(most - from, slu_owner_room(engine, queue, owner));
     uint32_t i = from;
@@ -96,34 +144,17 @@ static SLU_INLINE uint32_t post_usual(struct slu_call *call, int list, uint32_t 
     while (i < end) {
         uint32_t index = multicast ? slu_source_peer(source, i) : request->peer;
         struct slu_peer *peer = &engine->peers[index];
-        struct slu_ring *ring = &peer->rings[queue];
-        uint32_t count = 0;
+        uint32_t count = 1;
 
         if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY || peer->free[queue] == 0))
             break;
-        for (;;) {
-            const struct sluice_sge *sge = slu_request_sges(request);
-            uint64_t id = ring->next;
-
-            peer->free[queue]--;
-            slu_entry_own(call, slu_entry_begin(engine, ring, usual.head, sge, 1, sge->length),
-                          owner, i, request);
-            if (handles != NULL)
-                slu_give_handle(&handles[i], id, slu_owner_tag(engine, owner));
-            fill_work(&usual, queue, count, id, sge);
-            if (queue == SLU_SEND_QUEUE && usual.opcode != SLUICE_OP_SEND)
-                aim_work(&usual.sends[count],
-                         multicast ? &source->remotes[i].remote : &request->remote);
-            count++;
-            i++;
-            if (multicast)
-                break;
-            request++;
-            if (i == end || request->peer != index || count == SLU_CHAIN || peer->free[queue] == 0)
-                break;
-            link_work(&usual, queue, count);
-        }
+        add_usual(call, &usual, 0, peer, request, i, queue, owner, multicast);
+        if (!multicast && i + 1 < end && request[1].peer == index)
+            count = more(call, &usual, peer, request, i, end);
         post_work(engine, peer, &usual, queue, count);
+        i += count;
+        if (!multicast)
+            request += count;
     }
     engine->cq_free[queue] -= i - from;
     slu_count_taken(engine, queue, owner, i - from);
@@ -131,20 +162,31 @@ static SLU_INLINE uint32_t post_usual(struct slu_call *call, int list, uint32_t 
 }
 
 /* The forms that it has. A multicast has no receives. */
-#define FORM(name, queue, owner, multicast)                                            \
+#define FORM(name, queue, owner)                                                             \
+    static __attribute__((noinline))                                                         \
+    uint32_t name##_more(struct slu_call *call, struct usual *usual, struct slu_peer *peer,  \
+                         const struct sluice_request *request, uint32_t index, uint32_t end) \
+    {                                                                                        \
+        return add_followers(call, usual, peer, request, index, end, queue, owner);          \
+    }                                                                                        \
+    static uint32_t name(struct slu_call *call, int list, uint32_t from, uint32_t end)       \
+    {                                                                                        \
+        return post_usual(call, list, from, end, queue, owner, name##_more);                 \
+    }
+#define MULTICAST(name, owner)                                                         \
     static uint32_t name(struct slu_call *call, int list, uint32_t from, uint32_t end) \
     {                                                                                  \
-        return post_usual(call, list, from, end, queue, owner, multicast);             \
+        return post_usual(call, list, from, end, SLU_SEND_QUEUE, owner, NULL);         \
     }
-FORM(call_sends, SLU_SEND_QUEUE, SLU_OWNER_CALL, false)
-FORM(call_receives, SLU_RECEIVE_QUEUE, SLU_OWNER_CALL, false)
-FORM(call_multicast, SLU_SEND_QUEUE, SLU_OWNER_CALL, true)
-FORM(scope_sends, SLU_SEND_QUEUE, SLU_OWNER_SCOPE, false)
-FORM(scope_receives, SLU_RECEIVE_QUEUE, SLU_OWNER_SCOPE, false)
-FORM(scope_multicast, SLU_SEND_QUEUE, SLU_OWNER_SCOPE, true)
-FORM(program_sends, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, false)
-FORM(program_receives, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM, false)
-FORM(program_multicast, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM, true)
+FORM(call_sends, SLU_SEND_QUEUE, SLU_OWNER_CALL)
+FORM(call_receives, SLU_RECEIVE_QUEUE, SLU_OWNER_CALL)
+MULTICAST(call_multicast, SLU_OWNER_CALL)
+FORM(scope_sends, SLU_SEND_QUEUE, SLU_OWNER_SCOPE)
+FORM(scope_receives, SLU_RECEIVE_QUEUE, SLU_OWNER_SCOPE)
+MULTICAST(scope_multicast, SLU_OWNER_SCOPE)
+FORM(program_sends, SLU_SEND_QUEUE, SLU_OWNER_PROGRAM)
+FORM(program_receives, SLU_RECEIVE_QUEUE, SLU_OWNER_PROGRAM)
+MULTICAST(program_multicast, SLU_OWNER_PROGRAM)
 
 slu_usual_form *const slu_usual_forms[][SLU_USUAL_FORMS] = {
     [SLU_OWNER_PROGRAM] = {program_sends, program_receives, program_multicast},
