@@ -293,30 +293,38 @@ static SLU_INLINE int check_list(const struct slu_engine *engine, const struct s
     return more < 0 ? more : queues | more;
 }
 
-/* One request, and to whom it goes. */
+/* Whether there is nothing to complain of in where a request of so many bytes goes. */
+static inline bool is_good_aim(const struct slu_engine *engine, const struct slu_source *source,
+                               uint32_t i, uint64_t bytes)
+{
+    const struct sluice_peer_remote_mr *remote;
+
+    if (source->remotes == NULL)
+        return source->peers[i] < engine->peer_count;
+    remote = &source->remotes[i];
+    return remote->peer < engine->peer_count && !is_stale(engine, remote) &&
+           slu_remote_holds(&remote->remote, bytes);
+}
+
+/* One request, and to whom it goes. Its own peer and remote region are not asked for. */
 static int check_multicast(const struct slu_engine *engine, const struct slu_source *source)
 {
     const struct sluice_request *request = source->lists[0];
-    int error = check_item(engine, source, 0);
+    uint32_t given = request->opcode;
+    bool usual = (given == source->opcodes[0] || given == SLUICE_OP_NONE) &&
+                 slu_request_is_usual(engine, request, given, SLUICE_OP_SEND);
+    int error = usual ? 0 : check_item(engine, source, 0);
     uint64_t bytes;
 
     if (error < 0)
         return error;
     bytes = slu_sge_bytes(slu_request_sges(request), request->sge_count);
-    for (uint32_t i = 1; i < source->count && error == 0; i++) {
-        const struct sluice_peer_remote_mr *remote =
-            source->remotes != NULL ? &source->remotes[i] : NULL;
-
-        if (slu_source_peer(source, i) >= engine->peer_count ||
-            (remote != NULL &&
-             (is_stale(engine, remote) || !slu_remote_holds(&remote->remote, bytes))))
+    for (uint32_t i = 0; i < source->count && error == 0; i++)
+        if (SLU_UNLIKELY(!is_good_aim(engine, source, i, bytes)))
             error = check_item(engine, source, i);
-    }
     if (error < 0)
         return error;
-    /* Its own peer and remote region are not asked for. */
-    return 1 << SLU_SEND_QUEUE |
-           (slu_request_is_usual(engine, request, request->opcode, SLUICE_OP_SEND) ? SLU_ALIKE : 0);
+    return 1 << SLU_SEND_QUEUE | (usual ? SLU_ALIKE : 0);
 }
 
 /* What is not one list, or wrong at the first look. */
