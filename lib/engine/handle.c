@@ -89,9 +89,10 @@ static int await_entry(struct slu_engine *engine, const struct slu_entry *entry,
  * The entry of that request, the oldest of a ring and the program's, if the next completion is
  * its success; it is seen then. queue is a constant.
  */
-static SLU_INLINE const struct slu_entry *end_next(struct slu_engine *engine, struct slu_peer *peer,
+static SLU_INLINE const struct slu_entry *end_next(struct slu_engine *engine,
                                                    const enum slu_queue queue, uint64_t id)
 {
+    struct slu_peer *peer = &engine->peers[slu_id_peer(id)];
     struct slu_entry *entry;
     struct slu_wc wc;
     int count = slu_poll_cq(engine, &wc, 1);
@@ -113,16 +114,13 @@ static SLU_INLINE const struct slu_entry *end_next(struct slu_engine *engine, st
 /* The usual case: it is the oldest of its ring, and ends with the next completion. */
 static SLU_INLINE const struct slu_entry *see_next(struct slu_engine *engine, uint64_t id)
 {
-    uint32_t number = slu_id_ring(id);
-    uint32_t index = slu_id_peer(id);
-    struct slu_peer *peer = &engine->peers[index];
-    const struct slu_ring *ring = &peer->rings[number];
+    const struct slu_ring *ring = slu_ring_of(engine, id);
 
-    if (SLU_UNLIKELY(index >= engine->peer_count || number >= SLU_QUEUES || ring->oldest != id ||
-                     ring->next == id || slu_ring_entry(ring, id)->owner != SLU_OWNER_PROGRAM))
+    if (SLU_UNLIKELY(ring == NULL || ring->oldest != id || ring->next == id ||
+                     slu_ring_entry(ring, id)->owner != SLU_OWNER_PROGRAM))
         return NULL;
-    return number == SLU_SEND_QUEUE ? end_next(engine, peer, SLU_SEND_QUEUE, id)
-                                    : end_next(engine, peer, SLU_RECEIVE_QUEUE, id);
+    return slu_id_is_of(id, SLU_SEND_QUEUE) ? end_next(engine, SLU_SEND_QUEUE, id)
+                                            : end_next(engine, SLU_RECEIVE_QUEUE, id);
 }
 
 static __attribute__((noinline)) int wait_long(struct slu_engine *engine, uint64_t id,

@@ -58,10 +58,11 @@ static SLU_INLINE void slu_dispatch(struct slu_engine *engine, const struct slu_
 {
     for (const struct slu_wc *wc = wcs; wc < wcs + count; wc++) {
         uint16_t index = slu_id_peer(wc->id);
-        struct slu_peer *peer = &engine->peers[index];
         bool ended = false;
 
         if (SLU_LIKELY(index < engine->peer_count)) {
+            struct slu_peer *peer = &engine->peers[index];
+
             if (SLU_LIKELY(slu_id_is_of(wc->id, SLU_SEND_QUEUE)))
                 ended = slu_end_plain(engine, peer, SLU_SEND_QUEUE, wc, likely);
             else if (slu_id_is_of(wc->id, SLU_RECEIVE_QUEUE))
