@@ -350,7 +350,7 @@ struct slu_call {
     struct slu_engine *engine;
     const struct slu_source *source;
     struct sluice_completion *completions;
-    int64_t deadline; /* FOREVER until it has begun to wait */
+    int64_t deadline; /* of a blocking one: FOREVER until it has begun to wait */
     int64_t time;     /* that as it was given */
     enum slu_owner owner;
     uint32_t queues;               /* as slu_source_check() has them */
