@@ -476,7 +476,6 @@ static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, enum slu_queue 
         atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
         return;
     }
-    entry->posted = 0;
     entry->number = ++engine->done_number;
     slu_order_push(engine, owner, &engine->orders[owner][queue], id);
     atomic_store_explicit(&entry->state, SLU_ENTRY_DONE, memory_order_relaxed);

@@ -31,6 +31,8 @@ static SLU_INLINE struct slu_entry *slu_take_plain(struct slu_engine *engine, st
     peer->free[queue]++;
     engine->cq_free[queue]++;
     engine->pending[queue]--;
+    /* Whatever the device may say of an id that is yet to come: its entry is no plain one. */
+    entry->posted = 0;
     if (queue == SLU_RECEIVE_QUEUE) {
         entry->bytes = wc->bytes;
         entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
