@@ -4,6 +4,7 @@
  * peer; and what a peer can do that says nonsense about what may be mapped.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -356,6 +357,75 @@ static void hear_nonsense(struct rank *rank)
 TEST(nonsense_about_memory_maps_nothing)
 {
     group_run(2, hear_nonsense, NULL, 150);
+}
+
+/* Words without a descriptor, so that those with one begin anywhere in what is read. */
+struct ringer {
+    int socket;
+    atomic_bool stop;
+};
+
+static void *ring(void *argument)
+{
+    struct ringer *ringer = argument;
+    static const uint8_t bells[40] = {[0 ... 39] = 1};
+
+    for (size_t i = 1; !atomic_load(&ringer->stop); i = i % sizeof bells + 1) {
+        say(ringer->socket, bells, i, -1);
+        let_pass(SLUICE_US(5));
+    }
+    return NULL;
+}
+
+/* What may be mapped and what may not is asked for, and the peer answers many at once. */
+static void ask_much_at_once(struct rank *rank)
+{
+    enum { REGISTERED = 7, REGIONS = REGISTERED + 4, USES = 4 };
+    static uint8_t memory[REGISTERED][4096];
+    struct ringer ringer = {.socket = -1};
+    pthread_t thread;
+    struct end end;
+
+    end_open(&end, rank);
+    if (rank->index == 1) {
+        ringer.socket = dup(find_socket());
+        require(ringer.socket >= 0, "there is none%s", "");
+        require(pthread_create(&thread, NULL, ring, &ringer) == 0, "%s", strerror(errno));
+    }
+    for (int round = 0; round < (short_run() ? 60 : 200); round++) {
+        struct sluice_remote_mr remotes[REGIONS];
+        struct sluice_mr *mrs[REGIONS];
+
+        for (int i = 0; i < REGIONS; i++) {
+            uint32_t access = SLUICE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS;
+
+            mrs[i] = i < REGISTERED ? sluice_mr_register(end.pd, memory[i], 4096, access)
+                                    : alloc(&end, 4096, access);
+            require(mrs[i], "%s", sluice_last_error());
+            remotes[i] = share(&end, mrs[i]);
+        }
+        for (int i = 0; rank->index == 0 && i < USES * REGIONS; i++) {
+            struct sluice_sge sge = own_sge(&end, 0, 8);
+            struct sluice_remote_mr remote = slice(&remotes[i % REGIONS], 0, 8);
+
+            require_ok(sluice_channel_read(end.channel, &sge, 1, &remote, DEADLINE));
+        }
+        rank_barrier(rank);
+        for (int i = 0; i < REGIONS; i++)
+            require_ok(sluice_mr_deregister(mrs[i]));
+    }
+    if (rank->index == 1) {
+        atomic_store(&ringer.stop, true);
+        pthread_join(thread, NULL);
+        close(ringer.socket);
+    }
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+TEST(answers_may_come_all_at_once)
+{
+    group_run(2, ask_much_at_once, NULL, 100);
 }
 
 int main(void)

@@ -95,11 +95,13 @@ bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *giv
     struct shm_import *import = slu_soft_shm_find_import(imports, given->key);
     bool changes = (given->access & SOFT_ACCESS_CHANGES) != 0;
     if (import == NULL || import->state != SHM_IMPORT_ASKED || given->place >= SHM_PLACES ||
-        given->length == 0 || given->addr + given->length < given->addr) {
+        given->length == 0 || given->addr % sizeof(uint64_t) != 0 ||
+        given->addr + given->length < given->addr) {
         slu_soft_shm_refuse(fd);
         return false;
     }
     import->state = SHM_IMPORT_DENIED;
+    import->length = given->length;
     import->map = slu_soft_shm_map(fd, given->length, changes ? SHM_SPARSE : SHM_READ_ONLY);
     if (import->map == NULL || imports->table == NULL) {
         unmap(import);
@@ -112,7 +114,6 @@ bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *giv
     import->state = SHM_IMPORT_HERE;
     import->access = given->access;
     import->addr = given->addr;
-    import->length = given->length;
     import->word = &imports->table[given->place];
     import->value = given->word;
     slu_log(SLUICE_LOG_DEBUG, "queue pair %u: it has mapped a region of its peer", tcp->qp->qpn);

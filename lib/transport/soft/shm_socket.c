@@ -128,7 +128,19 @@ static bool hear_byte(struct soft_tcp *tcp, uint8_t byte)
     return hear_word(tcp);
 }
 
-/* A descriptor comes with the bytes of its word, and never with those of a later one. */
+/*
+ * A descriptor comes with the first bytes of its word that are read, perhaps behind those of
+ * earlier words. If that is not all of the word, what is read next is the rest of it and no
+ * more, for the word behind it may have a descriptor of its own.
+ */
+static size_t next_read(const struct soft_shm *shm)
+{
+    if (shm->passed_fd < 0 || shm->said_length == 0)
+        return MUCH;
+    return (size_t)(lengths[shm->said[0]] - shm->said_length);
+}
+
+/* So each is taken by its word before the next one comes. */
 static bool pass_fd(struct soft_shm *shm, int fd)
 {
     if (fd < 0)
@@ -157,7 +169,7 @@ bool slu_soft_shm_hear_socket(struct soft_tcp *tcp, bool *sound)
     *sound = true;
     do {
         int fd = -1;
-        got = slu_fd_receive(tcp->fd, bytes, sizeof(bytes), &fd);
+        got = slu_fd_receive(tcp->fd, bytes, next_read(tcp->shm), &fd);
         *sound = pass_fd(tcp->shm, fd);
         for (ssize_t i = 0; i < got && *sound; i++)
             *sound = hear_byte(tcp, bytes[i]);
