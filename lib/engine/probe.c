@@ -57,7 +57,11 @@ static uint64_t count_successes(const struct slu_peer *peer)
     return count;
 }
 
-/* What moved on the connection since this was asked last. Any success was the peer's doing. */
+/*
+ * What moved on the connection since this was asked last. A success is a sign of the peer, or
+ * of its memory: who reads and writes there does not learn whether anybody looks at it, here
+ * as on a device that answers by itself.
+ */
 static uint32_t take_signs(const struct slu_engine *engine, struct slu_peer *peer)
 {
     uint64_t successes = count_successes(peer);

@@ -5,6 +5,7 @@
  * others.
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -285,6 +286,126 @@ static void reach_beyond(struct rank *rank)
 TEST(nothing_beyond_the_region_is_touched)
 {
     group_run(2, reach_beyond, NULL, 60);
+}
+
+/*
+ * What a turn copies itself is bounded: nobody else is served meanwhile, and no deadline is
+ * looked at. Done at once, all of this would take many seconds.
+ */
+static void copy_for_long(struct rank *rank)
+{
+    enum { REQUESTS = 20000, LONG = 16 * MIB };
+    struct sluice_request *requests = calloc(REQUESTS, sizeof *requests);
+    struct sluice_remote_mr remote;
+    struct sluice_mr *mr;
+    struct end end;
+
+    require(requests, "%s", strerror(errno));
+    end_open(&end, rank);
+    mr = alloc(&end, LONG, SLUICE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS);
+    remote = share(&end, mr);
+    if (rank->index == 0) {
+        int64_t begun;
+
+        for (size_t i = 0; i < REQUESTS; i++) {
+            requests[i] = (struct sluice_request){
+                .opcode = SLUICE_OP_WRITE, .sge_count = 1, .remote = remote};
+            require_ok(sluice_mr_sge(mr, 0, LONG, &requests[i].sge));
+        }
+        while (atomic_load(&mapped) == 0)
+            require_ok(sluice_channel_submit(end.channel, requests, 1, DEADLINE, NULL));
+        begun = fair_now();
+        require_result(sluice_channel_submit(end.channel, requests, REQUESTS, SLUICE_MS(10), NULL),
+                       -ETIMEDOUT);
+        require(fair_now() - begun < NOTICE, "%lld ms", (long long)(fair_now() - begun) / 1000000);
+    }
+    rank_barrier(rank);
+    end_close(&end);
+    free(requests);
+}
+
+TEST(a_deadline_is_kept_while_much_is_copied)
+{
+    group_run(2, copy_for_long, NULL, 60);
+}
+
+/*
+ * A write, and a read behind it: who has written what is read after it has looked at what
+ * was written finds it, or the read finds its own. Words of the region of rank 1, a line each.
+ */
+enum { WRITTEN = 0, READ = 64, GO = 128, SEEN = 192 };
+
+static _Atomic uint64_t *word_at(uint8_t *bytes, size_t offset)
+{
+    return (_Atomic uint64_t *)(void *)(bytes + offset);
+}
+
+static void answer_rounds(struct end *end, uint64_t rounds)
+{
+    for (uint64_t i = 1; i <= rounds; i++) {
+        for (unsigned time = 0; atomic_load(word_at(end->bytes, GO)) != i; time++)
+            if (time % 1000 == 999)
+                sched_yield();
+        atomic_store_explicit(word_at(end->bytes, READ), i, memory_order_relaxed);
+        atomic_thread_fence(memory_order_seq_cst);
+        atomic_store(
+            word_at(end->bytes, SEEN),
+            atomic_load_explicit(word_at(end->bytes, WRITTEN), memory_order_relaxed) << 32 | i);
+    }
+}
+
+static void ask_rounds(struct end *end, uint64_t rounds)
+{
+    const struct sluice_request pair[2] = {{.opcode = SLUICE_OP_WRITE,
+                                            .sge_count = 1,
+                                            .sge = own_sge(end, WRITTEN, 8),
+                                            .remote = slice(&end->remote, WRITTEN, 8)},
+                                           {.opcode = SLUICE_OP_READ,
+                                            .sge_count = 1,
+                                            .sge = own_sge(end, READ, 8),
+                                            .remote = slice(&end->remote, READ, 8)}};
+    const struct sluice_sge go = own_sge(end, GO, 8), seen = own_sge(end, SEEN, 8);
+    const struct sluice_remote_mr remote_go = slice(&end->remote, GO, 8);
+    const struct sluice_remote_mr remote_seen = slice(&end->remote, SEEN, 8);
+
+    for (uint64_t i = 1; i <= rounds; i++) {
+        uint64_t answer;
+
+        atomic_store(word_at(end->mine, WRITTEN), i);
+        atomic_store(word_at(end->mine, GO), i);
+        require_ok(sluice_channel_write(end->channel, &go, 1, &remote_go, DEADLINE));
+        for (volatile uint64_t spin = 0; spin < i % 97; spin++)
+            ;
+        require_ok(sluice_channel_submit(end->channel, pair, 2, DEADLINE, NULL));
+        do {
+            require_ok(sluice_channel_read(end->channel, &seen, 1, &remote_seen, DEADLINE));
+            answer = atomic_load(word_at(end->mine, SEEN));
+        } while ((uint32_t)answer != i);
+        require(answer >> 32 == i || atomic_load(word_at(end->mine, READ)) == i,
+                "round %llu: neither has seen the other", (unsigned long long)i);
+    }
+}
+
+static void look_at_each_other(struct rank *rank)
+{
+    uint64_t rounds = short_run() ? 20000 : 100000;
+    struct end end;
+
+    end_open(&end, rank);
+    if (rank->index == 0)
+        use_until_known(&end);
+    rank_barrier(rank);
+    if (rank->index == 0)
+        ask_rounds(&end, rounds);
+    else
+        answer_rounds(&end, rounds);
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+TEST(a_read_does_not_pass_the_write_before_it)
+{
+    group_run(2, look_at_each_other, NULL, 100);
 }
 
 int main(void)

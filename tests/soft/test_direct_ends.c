@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -357,6 +358,51 @@ static void hear_nonsense(struct rank *rank)
 TEST(nonsense_about_memory_maps_nothing)
 {
     group_run(2, hear_nonsense, NULL, 150);
+}
+
+/*
+ * Without a descriptor left, what the peer gives for the table is lost, and no region can
+ * be used; then there is room for the regions themselves, and nothing of them is left.
+ */
+static void have_no_table(struct rank *rank)
+{
+    struct rlimit limit, none;
+    uint32_t before;
+    struct end end;
+
+    end_open(&end, rank);
+    before = count_maps("");
+    require(getrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
+    none = limit;
+    if (rank->index == 0) {
+        int fd = dup(0);
+
+        require(fd >= 0 && close(fd) == 0, "%s", strerror(errno));
+        none.rlim_cur = (rlim_t)fd;
+        require(setrlimit(RLIMIT_NOFILE, &none) == 0, "%s", strerror(errno));
+        for (int i = 0; i < 1000; i++)
+            require_ok(read_word(&end, 0));
+        require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
+    }
+    for (int round = 0; round < 10; round++) {
+        struct sluice_mr *mr = alloc(&end, MIB, SLUICE_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS);
+        struct sluice_remote_mr remote = share(&end, mr), part = slice(&remote, 0, 8);
+        struct sluice_sge sge = own_sge(&end, 0, 8);
+
+        for (int i = 0; rank->index == 0 && i < 200; i++)
+            require_ok(sluice_channel_read(end.channel, &sge, 1, &part, DEADLINE));
+        rank_barrier(rank);
+        require_ok(sluice_mr_deregister(mr));
+    }
+    require_result((int)atomic_load(&mapped), 0);
+    require_result((int)count_maps(""), (int)before);
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+TEST(without_a_table_nothing_is_left_mapped)
+{
+    group_run(2, have_no_table, NULL, 60);
 }
 
 /* Words without a descriptor, so that those with one begin anywhere in what is read. */

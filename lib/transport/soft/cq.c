@@ -24,8 +24,12 @@
 #define LONE_POLLS 64
 /* Entries of a CQ that are used again and again while there are never more. */
 #define NEAR_ENTRIES 256
-/* Requests that were done as they were posted between two looks at the connections. */
+/*
+ * Requests that were done as they were posted, and bytes of theirs, between two looks at
+ * the connections and their sockets.
+ */
 #define DIRECTS 64
+#define DIRECT_BYTES (UINT64_C(4) << 20)
 
 static int add_to_fd(struct soft_cq *cq, int fd)
 {
@@ -292,11 +296,18 @@ static int serve_sockets(struct soft_cq *cq)
     return count > 0 ? count : 0;
 }
 
-static void progress(struct soft_cq *cq)
+/* due: all sockets are to be looked at */
+static void progress(struct soft_cq *cq, bool due)
 {
     slu_soft_inbox_drain(cq);
     if (cq->sockets == 0)
         return;
+    if (SLU_UNLIKELY(due)) {
+        if (cq->hot != NULL)
+            slu_soft_shm_poll(cq);
+        serve_sockets(cq);
+        return;
+    }
     /* Sockets that only wake are looked at now and then. */
     if (cq->hot != NULL && (slu_soft_shm_poll(cq) || cq->shared == cq->sockets) &&
         ++cq->polls % LONE_POLLS != 0)
@@ -334,11 +345,28 @@ static uint32_t take_completions(struct soft_cq *cq, struct slu_wc *wcs, uint32_
     return taken;
 }
 
+/* It did so much at once that it is time to look at all that others may want. */
+static bool is_due(const struct soft_cq *cq)
+{
+    return cq->directs >= DIRECTS || cq->copied >= DIRECT_BYTES;
+}
+
 /* Who has some, of requests that were done at once, need not look for more each time. */
 static bool has_enough(const struct soft_cq *cq, uint32_t count)
 {
     uint32_t here = cq->tail - cq->head;
-    return cq->directs < DIRECTS && (here >= count || (here > 0 && cq->directs > 0));
+    return !is_due(cq) && (here >= count || (here > 0 && cq->directs > 0));
+}
+
+static void look(struct soft_cq *cq)
+{
+    bool due = is_due(cq);
+    cq->directs = 0;
+    cq->copied = 0;
+    count_up(&cq->activity);
+    if (cq->held != NULL)
+        slu_soft_tcp_flush_held(cq);
+    progress(cq, due);
 }
 
 int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
@@ -348,13 +376,8 @@ int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
         atomic_store_explicit(&cq->armed, 0, memory_order_relaxed);
     if (SLU_UNLIKELY(atomic_load_explicit(&cq->signaled, memory_order_acquire)))
         clear_event(cq);
-    if (!has_enough(cq, count)) {
-        cq->directs = 0;
-        count_up(&cq->activity);
-        if (cq->held != NULL)
-            slu_soft_tcp_flush_held(cq);
-        progress(cq);
-    }
+    if (!has_enough(cq, count))
+        look(cq);
     if (SLU_UNLIKELY(cq->overrun))
         return slu_fail(EIO, "the completion queue of %u entries has overrun", cq->base.depth);
     if (cq->urgent != NULL || cq->unsettled != NULL)

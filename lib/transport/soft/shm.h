@@ -44,6 +44,7 @@ struct shm_import {
     const _Atomic uint64_t *word; /* in the peer's table: the region is there */
     uint64_t value;               /* while it is this */
     uint32_t access;              /* SLUICE_ACCESS_REMOTE_* */
+    uint32_t uses;                /* since it was denied */
 };
 
 /* By key: open addressing. */
@@ -51,6 +52,8 @@ struct shm_imports {
     struct shm_import *places;
     uint32_t mask;
     uint32_t used;                 /* places that are not free */
+    uint32_t asked;                /* of these, keys that the peer is to answer for */
+    bool full;                     /* until one that is mapped goes */
     const _Atomic uint64_t *table; /* the peer's; NULL: not yet, or not to be had */
 };
 
@@ -119,6 +122,7 @@ struct soft_shm {
     struct shm_export *exports; /* to this peer; under the lock of the exports */
     bool has_table;             /* the peer has ours */
     bool touching;              /* memory of the peer's, in this turn */
+    bool written;               /* and that was the last that was done there */
 };
 
 /* shm_segment.c */
@@ -216,7 +220,7 @@ void slu_soft_shm_end_exports(struct soft_tcp *tcp);
 /* shm_import.c */
 /* What is known of a key, or NULL. */
 struct shm_import *slu_soft_shm_find_import(const struct shm_imports *imports, uint32_t key);
-/* A key is used of which nothing is known, or not yet asked. */
+/* A key is used whose region is not mapped. */
 void slu_soft_shm_wish(struct soft_tcp *tcp, uint32_t key);
 /* What the peer says; descriptors are taken. False: that makes no sense. */
 bool slu_soft_shm_accept_table(struct soft_tcp *tcp, int fd);

@@ -15,10 +15,17 @@
 #include <poll.h>
 #include <string.h>
 
-/* A longer one does not keep the program, and what it serves, for so long. */
+/*
+ * Bytes that are copied between two looks at the connections: some milliseconds, in which
+ * nobody else is served and no deadline is looked at. What is more goes as frames.
+ */
 #define MOST (UINT64_C(16) << 20)
+/* What a short one costs, in bytes of a long one. */
+#define SHORT 512
 /* Who does not let go within this time has been stopped amid a copy. */
 #define CLOSING_TIME SLUICE_S(1)
+/* Likewise, if the same has been found of another one just before. */
+#define CLOSING_TIME_MORE SLUICE_MS(20)
 
 struct touch {
     const struct shm_import *import;
@@ -50,12 +57,17 @@ static uint64_t sum_lengths(const struct slu_send_wr *wr)
     return sum;
 }
 
+static bool is_enough(const struct soft_cq *cq, uint64_t length)
+{
+    return length > MOST || (cq->copied > 0 && cq->copied + length > MOST);
+}
+
 /* Of a form that is to be executed here, as far as one can tell without the peer's memory. */
 static bool is_plain(const struct soft_qp *qp, const struct slu_send_wr *wr, struct touch *touch)
 {
     touch->access = access_for(wr->opcode);
     touch->length = sum_lengths(wr);
-    if (touch->access == 0 || touch->length == 0 || touch->length > MOST ||
+    if (touch->access == 0 || touch->length == 0 || is_enough(slu_soft_cq_of(qp), touch->length) ||
         (wr->flags & SLUICE_IMMEDIATE) != 0 || wr->sge_count > qp->attr.max_sge ||
         qp->sends.done != qp->sends.posted)
         return false;
@@ -99,15 +111,21 @@ static void change_word(const struct slu_send_wr *wr, uint8_t *at)
     memcpy((void *)(uintptr_t)wr->sges[0].addr, &before, sizeof(before));
 }
 
-static void copy(const struct slu_send_wr *wr, const struct touch *touch)
+static void copy(struct soft_shm *shm, const struct slu_send_wr *wr, const struct touch *touch)
 {
     struct soft_cursor own = slu_soft_cursor(wr->sges, wr->sge_count, 0);
     switch (wr->opcode) {
     case SLUICE_OP_WRITE:
         slu_soft_gather_visible(touch->at, wr->sges, wr->sge_count, touch->length);
+        shm->written = true;
         break;
     case SLUICE_OP_READ:
+        /* What was written before it is seen by whoever wrote what it reads. */
+        if (shm->written)
+            slu_soft_shm_fence();
+        shm->written = false;
         slu_soft_scatter(&own, touch->at, touch->length);
+        atomic_thread_fence(memory_order_acquire);
         break;
     default:
         change_word(wr, touch->at);
@@ -117,10 +135,12 @@ static void copy(const struct slu_send_wr *wr, const struct touch *touch)
 static void complete(struct soft_tcp *tcp, const struct slu_send_wr *wr, const struct touch *touch)
 {
     struct slu_wc wc = {.id = wr->id, .status = SLUICE_STATUS_SUCCESS};
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
     if ((wr->flags & SLU_SIGNALED) != 0)
         slu_soft_cq_complete(tcp->qp, &wc);
     /* Its connections are looked at now and then, also by a program that does only this. */
-    slu_soft_cq_of(tcp->qp)->directs += 1 + (uint32_t)(touch->length >> 16);
+    cq->directs++;
+    cq->copied += touch->length + SHORT;
     /* Who sleeps may wait for what was written. */
     if (wr->opcode != SLUICE_OP_READ)
         tcp->shm->published |= SHM_ARMED_RECORDS;
@@ -132,6 +152,7 @@ static bool begin_touching(struct soft_tcp *tcp)
     struct soft_shm *shm = tcp->shm;
     if (shm->touching)
         return !slu_soft_shm_is_closed(&shm->writer);
+    shm->written = false;
     shm->touching = slu_soft_shm_touch(&shm->writer);
     if (shm->touching)
         slu_soft_tcp_unsettled(tcp);
@@ -145,6 +166,12 @@ void slu_soft_shm_end_touching(struct soft_shm *shm)
     shm->touching = false;
 }
 
+static void end_touching_all(struct soft_cq *cq)
+{
+    for (struct soft_tcp *tcp = cq->unsettled; tcp != NULL; tcp = tcp->owe_next)
+        slu_soft_shm_end_touching(tcp->shm);
+}
+
 bool slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
 {
     struct soft_tcp *tcp = qp->tcp;
@@ -153,13 +180,12 @@ bool slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
     if (!is_plain(qp, wr, &touch))
         return false;
     if (!find_target(wr, &shm->imports, &touch)) {
-        if (touch.import == NULL || touch.import->state == SHM_IMPORT_NOTED)
-            slu_soft_shm_wish(tcp, wr->rkey);
+        slu_soft_shm_wish(tcp, wr->rkey);
         return false;
     }
     if (!may_use_own(qp, wr) || !begin_touching(tcp) || !slu_soft_shm_is_there(touch.import))
         return false;
-    copy(wr, &touch);
+    copy(shm, wr, &touch);
     complete(tcp, wr, &touch);
     return true;
 }
@@ -173,19 +199,24 @@ static bool has_ended(const struct soft_tcp *tcp)
     return ended;
 }
 
-void slu_soft_shm_end_direct(struct soft_tcp *tcp)
+/* The first is waited for in earnest: a process that was stopped may touch memory on many. */
+static int64_t closing_time(struct soft_cq *cq, int64_t now)
 {
-    struct soft_shm *shm = tcp->shm;
-    if (!tcp->shared)
-        return;
-    tcp->qp->direct = false;
-    slu_soft_shm_end_touching(shm);
-    slu_soft_shm_close(&shm->reader);
-    if (!shm->has_table) /* nothing was exported to it */
-        return;
-    int64_t until = slu_now() + CLOSING_TIME;
-    for (unsigned time = 0; slu_soft_shm_is_touched(&shm->reader) && !has_ended(tcp); time++) {
-        if (slu_now() >= until) {
+    if (now - cq->overdue < CLOSING_TIME)
+        return CLOSING_TIME_MORE;
+    return CLOSING_TIME;
+}
+
+static void await_letting_go(struct soft_tcp *tcp)
+{
+    struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
+    int64_t until = 0;
+    for (unsigned time = 0; slu_soft_shm_is_touched(&tcp->shm->reader) && !has_ended(tcp); time++) {
+        int64_t now = slu_now();
+        if (until == 0)
+            until = now + closing_time(cq, now);
+        if (now >= until) {
+            cq->overdue = now;
             slu_log(SLUICE_LOG_WARN,
                     "queue pair %u: its peer was stopped while it touched memory of this process; "
                     "if it goes on, that copy does",
@@ -194,4 +225,17 @@ void slu_soft_shm_end_direct(struct soft_tcp *tcp)
         }
         slu_soft_pause(time);
     }
+}
+
+void slu_soft_shm_end_direct(struct soft_tcp *tcp)
+{
+    if (!tcp->shared)
+        return;
+    tcp->qp->direct = false;
+    slu_soft_shm_close(&tcp->shm->reader);
+    if (!tcp->shm->has_table) /* nothing was exported to it */
+        return;
+    /* Others may be closing, too, and wait for us. */
+    end_touching_all(slu_soft_cq_of(tcp->qp));
+    await_letting_go(tcp);
 }

@@ -11,6 +11,10 @@
 
 #define PLACES_LEAST 32
 #define PLACES_MOST 8192
+/* Answers that any socket takes, unread. */
+#define ASKED_MOST 32
+/* Uses of a region after which one asks again: the peer may have had no place for it. */
+#define DENIED_USES 1024
 
 static uint32_t place_of(const struct shm_imports *imports, uint32_t key)
 {
@@ -42,7 +46,10 @@ static bool make_room(struct shm_imports *imports)
     uint32_t more = full ? size : size == 0 ? PLACES_LEAST : size * 2;
     if (imports->used < size / 2)
         return true;
-    struct shm_imports larger = {.table = imports->table, .mask = more - 1};
+    if (imports->full)
+        return false;
+    struct shm_imports larger = {
+        .table = imports->table, .mask = more - 1, .asked = imports->asked};
     larger.places = calloc(more, sizeof(*larger.places));
     if (larger.places == NULL)
         return false;
@@ -53,23 +60,39 @@ static bool make_room(struct shm_imports *imports)
         larger.places[place_of(&larger, import->key)] = *import;
         larger.used++;
     }
+    larger.full = larger.used >= more / 2;
     free(imports->places);
     *imports = larger;
-    return larger.used < more / 2;
+    return !larger.full;
+}
+
+static void note(struct shm_imports *imports, uint32_t key)
+{
+    if (key == 0 || !make_room(imports))
+        return;
+    imports->places[place_of(imports, key)] =
+        (struct shm_import){.key = key, .state = SHM_IMPORT_NOTED};
+    imports->used++;
+}
+
+static void ask(struct soft_tcp *tcp, struct shm_import *import)
+{
+    struct shm_imports *imports = &tcp->shm->imports;
+    if (imports->asked == ASKED_MOST || !slu_soft_shm_say_key(tcp, SHM_WORD_ASK, import->key))
+        return;
+    import->state = SHM_IMPORT_ASKED;
+    import->uses = 0;
+    imports->asked++;
 }
 
 void slu_soft_shm_wish(struct soft_tcp *tcp, uint32_t key)
 {
-    struct shm_imports *imports = &tcp->shm->imports;
-    struct shm_import *import = slu_soft_shm_find_import(imports, key);
-    if (import == NULL && key != 0 && make_room(imports)) {
-        import = &imports->places[place_of(imports, key)];
-        *import = (struct shm_import){.key = key, .state = SHM_IMPORT_NOTED};
-        imports->used++;
-    } else if (import != NULL && import->state == SHM_IMPORT_NOTED &&
-               slu_soft_shm_say_key(tcp, SHM_WORD_ASK, key)) {
-        import->state = SHM_IMPORT_ASKED;
-    }
+    struct shm_import *import = slu_soft_shm_find_import(&tcp->shm->imports, key);
+    if (import == NULL)
+        note(&tcp->shm->imports, key);
+    else if (import->state == SHM_IMPORT_NOTED ||
+             (import->state == SHM_IMPORT_DENIED && ++import->uses >= DENIED_USES))
+        ask(tcp, import);
 }
 
 bool slu_soft_shm_accept_table(struct soft_tcp *tcp, int fd)
@@ -91,7 +114,7 @@ static void unmap(struct shm_import *import)
 
 bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *given, int fd)
 {
-    const struct shm_imports *imports = &tcp->shm->imports;
+    struct shm_imports *imports = &tcp->shm->imports;
     struct shm_import *import = slu_soft_shm_find_import(imports, given->key);
     bool changes = (given->access & SOFT_ACCESS_CHANGES) != 0;
     if (import == NULL || import->state != SHM_IMPORT_ASKED || given->place >= SHM_PLACES ||
@@ -100,6 +123,7 @@ bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *giv
         slu_soft_shm_refuse(fd);
         return false;
     }
+    imports->asked--;
     import->state = SHM_IMPORT_DENIED;
     import->length = given->length;
     import->map = slu_soft_shm_map(fd, given->length, changes ? SHM_SPARSE : SHM_READ_ONLY);
@@ -122,9 +146,11 @@ bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *giv
 
 bool slu_soft_shm_accept_denied(struct soft_tcp *tcp, uint32_t key)
 {
-    struct shm_import *import = slu_soft_shm_find_import(&tcp->shm->imports, key);
+    struct shm_imports *imports = &tcp->shm->imports;
+    struct shm_import *import = slu_soft_shm_find_import(imports, key);
     if (import == NULL || import->state != SHM_IMPORT_ASKED)
         return false;
+    imports->asked--;
     import->state = SHM_IMPORT_DENIED;
     slu_log(SLUICE_LOG_DEBUG, "queue pair %u: it may not map a region of its peer", tcp->qp->qpn);
     return true;
@@ -138,6 +164,7 @@ void slu_soft_shm_drop_imports(struct shm_imports *imports)
             continue;
         unmap(import);
         import->state = SHM_IMPORT_DENIED;
+        imports->full = false;
     }
 }
 

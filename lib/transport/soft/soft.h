@@ -294,7 +294,9 @@ struct soft_cq {
     struct soft_tcp *hot; /* of the shared ones, those that polls look at */
     atomic_bool restless; /* somebody left it while something was hot: the helper is to look */
     uint32_t polls;
-    uint32_t directs; /* requests done at once since a look at the connections, weighed */
+    uint32_t directs; /* requests that were done at once since a look at the connections */
+    uint64_t copied;  /* and bytes */
+    int64_t overdue;  /* when a peer was found to have been stopped amid a copy */
     struct soft_tcp *connections;
     struct soft_tcp *urgent;    /* these owe their peer an acknowledgement */
     struct soft_tcp *held;      /* these too, and wait for the program to send something */

@@ -532,6 +532,7 @@ static bool push_batch(struct soft_tcp *tcp)
     if (sent < 0 && !blamed) {
         /* The socket may be sound: its end must be seen all the same. */
         tcp->broken = true;
+        slu_soft_shm_end_direct(tcp); /* which tells the end of the peer by the socket */
         shutdown(tcp->fd, SHUT_RDWR);
     } else if (!blamed) {
         set_blocked(tcp, batch.frame_count > 0 && sent == 0);
