@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* What the log says of regions. */
-atomic_uint mapped, denied;
+atomic_uint mapped, denied, unreadable;
 
 static void hear_log(uint32_t level, const char *line, void *user)
 {
@@ -12,6 +12,7 @@ static void hear_log(uint32_t level, const char *line, void *user)
     (void)user;
     atomic_fetch_add(&mapped, strstr(line, "has mapped a region") != NULL);
     atomic_fetch_add(&denied, strstr(line, "may not map a region") != NULL);
+    atomic_fetch_add(&unreadable, strstr(line, "cannot read from its peer's") != NULL);
 }
 
 struct sluice_mr *alloc(const struct end *end, size_t length, uint32_t access)

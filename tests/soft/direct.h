@@ -13,7 +13,7 @@
     (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 
 /* What the log has said of regions in this process: the program sets them back. */
-extern atomic_uint mapped, denied;
+extern atomic_uint mapped, denied, unreadable;
 
 /* Two ranks, each with a channel to the other, and a region that the other one may use. */
 struct end {

@@ -320,6 +320,9 @@ static void copy_for_long(struct rank *rank)
         require(fair_now() - begun < NOTICE, "%lld ms", (long long)(fair_now() - begun) / 1000000);
     }
     rank_barrier(rank);
+    sluice_channel_close(end.channel);
+    end.channel = NULL;
+    require_ok(sluice_mr_deregister(mr));
     end_close(&end);
     free(requests);
 }

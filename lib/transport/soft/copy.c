@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Above this the bulk goes by memmove, whose order nobody promises. */
-#define WATCHED_BYTES 4096
+#define WATCHED_BYTES 256
 
 struct soft_cursor slu_soft_cursor(const struct sluice_sge *sges, uint32_t count, uint64_t offset)
 {
@@ -113,6 +113,15 @@ void slu_soft_copy_visible(void *destination, const void *source, size_t length)
     copy_words(to + lead, from + lead, (length - lead) / 8);
     size_t tail = (length - lead) % 8;
     copy_bytes(to + length - tail, from + length - tail, tail);
+}
+
+void slu_soft_scatter_visible(const struct sluice_sge *sges, uint32_t count, const void *from)
+{
+    const uint8_t *bytes = from;
+    for (uint32_t i = 0; i < count; i++) {
+        slu_soft_copy_visible((void *)(uintptr_t)sges[i].addr, bytes, sges[i].length);
+        bytes += sges[i].length;
+    }
 }
 
 void slu_soft_gather_visible(void *to, const struct sluice_sge *sges, uint32_t count,

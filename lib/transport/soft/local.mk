@@ -25,6 +25,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/reserve.c \
 	%D%/shm.h \
 	%D%/shm_copy.c \
+	%D%/shm_process.c \
 	%D%/shm_direct.c \
 	%D%/shm_export.c \
 	%D%/shm_import.c \

@@ -26,7 +26,7 @@ struct shm_class {
     bool lends;       /* that way is better */
 };
 
-/* A region of the peer that is mapped, or will not be: see shm_import.c. */
+/* A region of the peer that is mapped or shown, or will not be: see shm_import.c. */
 enum shm_import_state {
     SHM_IMPORT_NONE,
     SHM_IMPORT_NOTED, /* its key was used once */
@@ -38,7 +38,7 @@ enum shm_import_state {
 struct shm_import {
     uint32_t key;
     enum shm_import_state state;
-    void *map;
+    void *map;     /* NULL: it is shown, to be read from the peer's process */
     uint64_t addr; /* as the peer's handle has it */
     uint64_t length;
     const _Atomic uint64_t *word; /* in the peer's table: the region is there */
@@ -53,6 +53,7 @@ struct shm_imports {
     uint32_t mask;
     uint32_t used;                 /* places that are not free */
     uint32_t asked;                /* of these, keys that the peer is to answer for */
+    bool reads_not;                /* what is shown cannot be read */
     bool full;                     /* until one that is mapped goes */
     const _Atomic uint64_t *table; /* the peer's; NULL: not yet, or not to be had */
 };
@@ -69,6 +70,7 @@ enum shm_socket_word {
     SHM_WORD_ASK,      /* key: may I map the region? */
     SHM_WORD_TABLE,    /* with a descriptor: what is exported says here when that ends */
     SHM_WORD_GIVE,     /* with a descriptor: struct shm_given */
+    SHM_WORD_SHOW,     /* struct shm_given: you may not, but it can be read from this process */
     SHM_WORD_DENY,     /* key: no */
     SHM_WORD_DROP,     /* a region is gone: which, the table says */
     SHM_WORDS
@@ -170,7 +172,17 @@ enum shm_loan {
     SHM_LOAN_NONSENSE
 };
 enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *frame);
-void slu_soft_shm_forget_peer(struct soft_shm *shm);
+
+/* shm_process.c */
+/* So that it may be read, once it was found; an errno value: as Linux before 6.5 nobody tells. */
+int slu_soft_shm_find_process(struct soft_tcp *tcp);
+/* All of it, or the errno value of why not. */
+int slu_soft_shm_read_process(const struct soft_tcp *tcp, const struct iovec *to, uint32_t to_count,
+                              const struct iovec *from, uint32_t from_count, uint64_t length);
+/* It has neither ended nor become another program. */
+bool slu_soft_shm_process_lives(const struct soft_tcp *tcp);
+const char *slu_soft_shm_describe_refusal(int err);
+void slu_soft_shm_forget_process(struct soft_shm *shm);
 
 /* wire_shm.c */
 /* As sendmsg(2): how many bytes went out, or a negative errno. */
@@ -208,6 +220,7 @@ bool slu_soft_shm_say_table(struct soft_tcp *tcp, int fd);
 bool slu_soft_shm_say_key(struct soft_tcp *tcp, enum shm_socket_word word, uint32_t key);
 void slu_soft_shm_say_drop(struct soft_tcp *tcp);
 bool slu_soft_shm_say_given(struct soft_tcp *tcp, const struct shm_given *given, int fd);
+bool slu_soft_shm_say_shown(struct soft_tcp *tcp, const struct shm_given *given);
 /* Reads the socket empty; false: that was its end. *sound: what it said makes sense. */
 bool slu_soft_shm_hear_socket(struct soft_tcp *tcp, bool *sound);
 void slu_soft_shm_end_socket(struct soft_shm *shm);
@@ -225,6 +238,7 @@ void slu_soft_shm_wish(struct soft_tcp *tcp, uint32_t key);
 /* What the peer says; descriptors are taken. False: that makes no sense. */
 bool slu_soft_shm_accept_table(struct soft_tcp *tcp, int fd);
 bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *given, int fd);
+bool slu_soft_shm_accept_shown(struct soft_tcp *tcp, const struct shm_given *given);
 bool slu_soft_shm_accept_denied(struct soft_tcp *tcp, uint32_t key);
 /* What is gone is unmapped. */
 void slu_soft_shm_drop_imports(struct shm_imports *imports);

@@ -11,13 +11,7 @@
  */
 #include "transport/soft/shm.h"
 
-#include <poll.h>
 #include <string.h>
-#include <unistd.h>
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
 
 #define LEAST_SHIFT 15           /* of a message that is worth it: 32 KiB */
 #define MOST (UINT64_C(4) << 20) /* nobody else is served meanwhile */
@@ -67,7 +61,6 @@ void slu_soft_shm_want(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
     shm->wanted = (UINT32_C(1) << SHM_CLASSES) - 1;
-    shm->process = -1;
     atomic_store_explicit(&shm->reader.segment->wanted, shm->wanted, memory_order_relaxed);
 }
 
@@ -133,36 +126,6 @@ void slu_soft_shm_learn(struct soft_tcp *tcp, uint64_t length, bool lent)
         want(shm, class, choose(ways));
 }
 
-static int keep(int fd)
-{
-    if (fd < 0 || slu_fd_adopt(fd) == 0)
-        return fd;
-    close(fd);
-    return -1;
-}
-
-/* The process at the other end; an errno value: nobody tells, as Linux before 6.5. */
-static int find_process(const struct soft_tcp *tcp)
-{
-    int fd = -1;
-    int err = EMFILE;
-    socklen_t size = sizeof(fd);
-    slu_fd_guard();
-    if (getsockopt(tcp->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) != 0) {
-        err = errno;
-        fd = -1;
-    }
-    tcp->shm->process = keep(fd);
-    slu_fd_unguard();
-    return tcp->shm->process >= 0 ? 0 : err;
-}
-
-static bool lives(const struct soft_shm *shm)
-{
-    struct pollfd process = {.fd = shm->process, .events = POLLIN};
-    return poll(&process, 1, 0) == 0;
-}
-
 /* Nothing else is lent, nor is anybody made to read for longer. */
 static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
 {
@@ -177,24 +140,12 @@ static int read_lent(const struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct iovec to[SOFT_MAX_SGE];
     struct iovec from[SOFT_MAX_SGE];
-    struct ucred peer = {0};
-    socklen_t size = sizeof(peer);
     struct soft_shm *shm = tcp->shm;
     uint32_t count =
         slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), frame->length, to, SOFT_MAX_SGE);
     for (uint32_t i = 0; i < frame->rkey; i++)
         from[i] = (struct iovec){(void *)(uintptr_t)shm->lent[i].addr, shm->lent[i].length};
-    if (shm->pid == 0 && getsockopt(tcp->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
-        shm->pid = peer.pid;
-    ssize_t got = process_vm_readv(shm->pid, to, count, from, frame->rkey, 0);
-    if (got < 0)
-        return errno;
-    return (uint64_t)got == frame->length ? 0 : EFAULT;
-}
-
-static const char *describe(int err)
-{
-    return err == ENOPROTOOPT ? "that takes Linux 6.5" : strerrordesc_np(err);
+    return slu_soft_shm_read_process(tcp, to, count, from, frame->rkey, frame->length);
 }
 
 /* From now on it goes through the ring; this message, too. */
@@ -205,7 +156,7 @@ static enum shm_loan decline(struct soft_tcp *tcp, int err)
         slu_log(slu_soft_notice_level(slu_soft_context(tcp->qp), SOFT_NOTICE_COPIED),
                 "queue pair %u: large messages of its peer are copied twice, it cannot read them "
                 "from the peer's memory: %s",
-                tcp->qp->qpn, describe(err));
+                tcp->qp->qpn, slu_soft_shm_describe_refusal(err));
     shm->borrows_not = true;
     shm->wanted = 0;
     atomic_store_explicit(&shm->reader.segment->wanted, 0, memory_order_relaxed);
@@ -240,10 +191,10 @@ enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *
         return SHM_LOAN_NONSENSE;
     bool first = shm->process < 0;
     if (first && err == 0)
-        err = find_process(tcp);
+        err = slu_soft_shm_find_process(tcp);
     if (err == 0)
         err = is_withdrawn(shm) ? ECANCELED : read_lent(tcp, frame);
-    bool gone = is_withdrawn(shm) || (shm->process >= 0 && !lives(shm));
+    bool gone = is_withdrawn(shm) || (shm->process >= 0 && !slu_soft_shm_process_lives(tcp));
     errno = saved;
     if (gone)
         return SHM_LOAN_WITHDRAWN;
@@ -255,11 +206,4 @@ enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *
         slu_log(slu_soft_notice_level(slu_soft_context(tcp->qp), SOFT_NOTICE_LENT),
                 "queue pair %u: it can read large messages from its peer's memory", tcp->qp->qpn);
     return SHM_LOAN_DONE;
-}
-
-void slu_soft_shm_forget_peer(struct soft_shm *shm)
-{
-    if (shm->process >= 0)
-        slu_fd_close(shm->process);
-    shm->process = -1;
 }

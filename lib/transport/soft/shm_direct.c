@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One-sided requests that the initiator executes itself, in memory of the peer's that it has
- * mapped: as they are posted, without a frame, and without the peer. That is done only if all
- * requests before it are done, so that the order of the queue pair is kept; it has no number,
- * and the peer does not hear of it. All else, and all that would fail, is queued as ever.
+ * mapped, or reads from the peer's process: as they are posted, without a frame, and without
+ * the peer. That is done only if all requests before it are done, so that the order of the
+ * queue pair is kept; it has no number, and the peer does not hear of it. All else, and all
+ * that would fail, is queued as ever.
  *
  * Each touch is between two words: we say that we touch, then look whether the connection is
  * closed at the other end. Who closes it says so, then waits for us, so once a queue pair is
@@ -29,7 +30,7 @@
 
 struct touch {
     const struct shm_import *import;
-    uint8_t *at; /* in our mapping */
+    uint8_t *at; /* in our mapping; NULL: it is shown */
     uint64_t length;
     uint32_t access; /* of the peer's memory: what it takes */
 };
@@ -88,7 +89,7 @@ static bool find_target(const struct slu_send_wr *wr, const struct shm_imports *
     if (wr->remote_addr < import->addr || offset > import->length ||
         touch->length > import->length - offset)
         return false;
-    touch->at = (uint8_t *)import->map + offset;
+    touch->at = import->map == NULL ? NULL : (uint8_t *)import->map + offset;
     return true;
 }
 
@@ -111,20 +112,43 @@ static void change_word(const struct slu_send_wr *wr, uint8_t *at)
     memcpy((void *)(uintptr_t)wr->sges[0].addr, &before, sizeof(before));
 }
 
+/*
+ * From the peer's process, by the kernel. What was read counts if the region and the
+ * connection were there all the time; else the peer is to say what is wrong.
+ */
+static bool read_shown(struct soft_tcp *tcp, const struct slu_send_wr *wr,
+                       const struct touch *touch)
+{
+    struct iovec to[SOFT_MAX_SGE];
+    struct iovec from = {(void *)(uintptr_t)wr->remote_addr, touch->length};
+    struct shm_imports *imports = &tcp->shm->imports;
+    uint32_t count = slu_soft_cursor_iovecs(slu_soft_cursor(wr->sges, wr->sge_count, 0),
+                                            touch->length, to, SOFT_MAX_SGE);
+    int saved = errno;
+    int err = imports->reads_not ? EOPNOTSUPP : slu_soft_shm_find_process(tcp);
+    if (err == 0)
+        err = slu_soft_shm_read_process(tcp, to, count, &from, 1, touch->length);
+    bool counts = err == 0 && slu_soft_shm_process_lives(tcp);
+    errno = saved;
+    if (err != 0 && err != EFAULT && !imports->reads_not) {
+        imports->reads_not = true;
+        slu_log(SLUICE_LOG_DEBUG, "queue pair %u: it cannot read from its peer's memory: %s",
+                tcp->qp->qpn, slu_soft_shm_describe_refusal(err));
+    }
+    atomic_thread_fence(memory_order_seq_cst);
+    return counts && slu_soft_shm_is_there(touch->import) &&
+           !slu_soft_shm_is_closed(&tcp->shm->writer);
+}
+
 static void copy(struct soft_shm *shm, const struct slu_send_wr *wr, const struct touch *touch)
 {
-    struct soft_cursor own = slu_soft_cursor(wr->sges, wr->sge_count, 0);
     switch (wr->opcode) {
     case SLUICE_OP_WRITE:
         slu_soft_gather_visible(touch->at, wr->sges, wr->sge_count, touch->length);
         shm->written = true;
         break;
     case SLUICE_OP_READ:
-        /* What was written before it is seen by whoever wrote what it reads. */
-        if (shm->written)
-            slu_soft_shm_fence();
-        shm->written = false;
-        slu_soft_scatter(&own, touch->at, touch->length);
+        slu_soft_scatter_visible(wr->sges, wr->sge_count, touch->at);
         atomic_thread_fence(memory_order_acquire);
         break;
     default:
@@ -185,7 +209,15 @@ bool slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
     }
     if (!may_use_own(qp, wr) || !begin_touching(tcp) || !slu_soft_shm_is_there(touch.import))
         return false;
-    copy(shm, wr, &touch);
+    /* What was written before a read is seen by whoever wrote what it reads. */
+    if (shm->written && wr->opcode == SLUICE_OP_READ) {
+        slu_soft_shm_fence();
+        shm->written = false;
+    }
+    if (touch.at != NULL)
+        copy(shm, wr, &touch);
+    else if (!read_shown(tcp, wr, &touch))
+        return false;
     complete(tcp, wr, &touch);
     return true;
 }

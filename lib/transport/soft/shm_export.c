@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions of sluice_mr_alloc() that peers map, so that they execute their one-sided requests
- * themselves: the owner's side. A peer asks for a region that it uses, and is given its
- * memfd if all that this lets it do is its right.
+ * Regions that peers map, so that they execute their one-sided requests themselves: the owner's
+ * side. A peer asks for a region that it uses. One of sluice_mr_alloc() it is given, as a memfd,
+ * if all that this lets it do is its right; any other one that it may read it is shown, so
+ * that it reads it from this process if the kernel lets it.
  *
  * Each such region has a place in a table that all peers may read and nobody else may write.
  * Deregistering changes the word there before the memory is unmapped. Who has seen the old
@@ -138,24 +139,29 @@ static struct soft_exports *exports_of(const struct soft_tcp *tcp)
 }
 
 /*
- * What this peer may do to a region, if it may have it: who maps it to write can write to
- * all of it, so it must have the right to change it if anybody has.
+ * May this peer map a region? Who does so to write can write to all of it, so it must have
+ * the right to change it if anybody has.
  */
-static uint32_t rights(const struct soft_qp *qp, const struct soft_mr *mr)
+static bool may_map(const struct soft_qp *qp, const struct soft_mr *mr)
 {
-    uint32_t granted = mr->access & qp->attr.access;
-    if ((mr->access & SOFT_ACCESS_CHANGES) != 0 && (granted & SOFT_ACCESS_CHANGES) == 0)
-        return 0;
-    return granted & (SLUICE_ACCESS_REMOTE_READ | SOFT_ACCESS_CHANGES);
+    return mr->sealed && ((mr->access & SOFT_ACCESS_CHANGES) == 0 ||
+                          (mr->access & qp->attr.access & SOFT_ACCESS_CHANGES) != 0);
 }
 
-/* The region, which does not go until it is given back; NULL: this peer may not map it. */
+/* What it may do there itself. */
+static uint32_t rights(const struct soft_qp *qp, const struct soft_mr *mr)
+{
+    uint32_t here = SLUICE_ACCESS_REMOTE_READ | (may_map(qp, mr) ? SOFT_ACCESS_CHANGES : 0);
+    return mr->access & qp->attr.access & here;
+}
+
+/* The region, which does not go until it is given back; NULL: this peer may do nothing there. */
 static struct soft_mr *pin_region(const struct soft_qp *qp, uint32_t key)
 {
     struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
     slu_soft_keys_enter(reader);
     struct soft_mr *mr = slu_soft_keys_find(&slu_soft_context(qp)->keys, key);
-    if (mr != NULL && (!mr->sealed || mr->base.pd != qp->base.pd || rights(qp, mr) == 0))
+    if (mr != NULL && (mr->base.pd != qp->base.pd || rights(qp, mr) == 0))
         mr = NULL;
     if (mr != NULL)
         atomic_fetch_add_explicit(&mr->pins, 1, memory_order_relaxed);
@@ -184,7 +190,10 @@ static bool give(struct soft_tcp *tcp, struct soft_mr *mr)
         given.word = atomic_load_explicit(&exports->words[mr->place], memory_order_relaxed);
     }
     pthread_mutex_unlock(&exports->lock);
-    return begun && give_table(tcp) && slu_soft_shm_say_given(tcp, &given, mr->memfd);
+    if (!begun || !give_table(tcp))
+        return false;
+    return may_map(tcp->qp, mr) ? slu_soft_shm_say_given(tcp, &given, mr->memfd)
+                                : slu_soft_shm_say_shown(tcp, &given);
 }
 
 void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions of the peer that it lets us map: who uses a key a second time asks for its region,
- * and goes on without it until the answer is here. A region is unmapped when the peer
- * says that it is gone, or with the connection.
+ * Regions of the peer that it lets us map, or shows us: who uses a key a second time asks for
+ * its region, and goes on without it until the answer is here. A region is unmapped when the
+ * peer says that it is gone, or with the connection.
  */
 #include "transport/soft/shm.h"
 
@@ -112,19 +112,45 @@ static void unmap(struct shm_import *import)
     import->map = NULL;
 }
 
+/* The question that this answers, which is not open any more; NULL: nobody has asked. */
+static struct shm_import *end_question(struct shm_imports *imports, uint32_t key)
+{
+    struct shm_import *import = slu_soft_shm_find_import(imports, key);
+    if (import == NULL || import->state != SHM_IMPORT_ASKED)
+        return NULL;
+    imports->asked--;
+    import->state = SHM_IMPORT_DENIED;
+    return import;
+}
+
+static bool is_sound(const struct shm_given *given)
+{
+    return given->place < SHM_PLACES && given->length > 0 &&
+           given->addr + given->length >= given->addr;
+}
+
+static void have(const struct shm_imports *imports, struct shm_import *import,
+                 const struct shm_given *given, uint32_t access)
+{
+    import->state = SHM_IMPORT_HERE;
+    import->access = access;
+    import->addr = given->addr;
+    import->length = given->length;
+    import->word = &imports->table[given->place];
+    import->value = given->word;
+}
+
 bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *given, int fd)
 {
     struct shm_imports *imports = &tcp->shm->imports;
-    struct shm_import *import = slu_soft_shm_find_import(imports, given->key);
     bool changes = (given->access & SOFT_ACCESS_CHANGES) != 0;
-    if (import == NULL || import->state != SHM_IMPORT_ASKED || given->place >= SHM_PLACES ||
-        given->length == 0 || given->addr % sizeof(uint64_t) != 0 ||
-        given->addr + given->length < given->addr) {
+    struct shm_import *import = NULL;
+    if (is_sound(given) && given->addr % sizeof(uint64_t) == 0)
+        import = end_question(imports, given->key);
+    if (import == NULL) {
         slu_soft_shm_refuse(fd);
         return false;
     }
-    imports->asked--;
-    import->state = SHM_IMPORT_DENIED;
     import->length = given->length;
     import->map = slu_soft_shm_map(fd, given->length, changes ? SHM_SPARSE : SHM_READ_ONLY);
     if (import->map == NULL || imports->table == NULL) {
@@ -135,23 +161,28 @@ bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *giv
                 tcp->qp->qpn);
         return true;
     }
-    import->state = SHM_IMPORT_HERE;
-    import->access = given->access;
-    import->addr = given->addr;
-    import->word = &imports->table[given->place];
-    import->value = given->word;
+    have(imports, import, given, given->access);
     slu_log(SLUICE_LOG_DEBUG, "queue pair %u: it has mapped a region of its peer", tcp->qp->qpn);
+    return true;
+}
+
+bool slu_soft_shm_accept_shown(struct soft_tcp *tcp, const struct shm_given *given)
+{
+    struct shm_imports *imports = &tcp->shm->imports;
+    struct shm_import *import = is_sound(given) ? end_question(imports, given->key) : NULL;
+    if (import == NULL)
+        return false;
+    if (imports->table != NULL && !imports->reads_not)
+        have(imports, import, given, SLUICE_ACCESS_REMOTE_READ);
+    slu_log(SLUICE_LOG_DEBUG, "queue pair %u: it may not map a region of its peer, but read it",
+            tcp->qp->qpn);
     return true;
 }
 
 bool slu_soft_shm_accept_denied(struct soft_tcp *tcp, uint32_t key)
 {
-    struct shm_imports *imports = &tcp->shm->imports;
-    struct shm_import *import = slu_soft_shm_find_import(imports, key);
-    if (import == NULL || import->state != SHM_IMPORT_ASKED)
+    if (end_question(&tcp->shm->imports, key) == NULL)
         return false;
-    imports->asked--;
-    import->state = SHM_IMPORT_DENIED;
     slu_log(SLUICE_LOG_DEBUG, "queue pair %u: it may not map a region of its peer", tcp->qp->qpn);
     return true;
 }

@@ -91,6 +91,7 @@ static void begin_sharing(struct soft_tcp *tcp)
     tcp->shm->stage = SHM_ON;
     tcp->shared = true;
     tcp->shm->passed_fd = -1;
+    tcp->shm->process = -1;
     slu_soft_shm_want(tcp);
     tcp->qp->direct = true;
     cq->shared++;
@@ -147,7 +148,7 @@ void slu_soft_shm_part(struct soft_tcp *tcp)
     if (tcp->shared) {
         slu_soft_shm_say_words(tcp);
         slu_soft_shm_leave_hot(tcp);
-        slu_soft_shm_forget_peer(shm);
+        slu_soft_shm_forget_process(shm);
         slu_soft_shm_end_exports(tcp);
         slu_soft_shm_end_imports(shm);
         slu_soft_shm_end_socket(shm);

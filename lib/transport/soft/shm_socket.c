@@ -18,6 +18,7 @@ static const uint8_t lengths[SHM_WORDS] = {
     [SHM_WORD_ASK] = 1 + sizeof(uint32_t),
     [SHM_WORD_TABLE] = 1,
     [SHM_WORD_GIVE] = 1 + sizeof(struct shm_given),
+    [SHM_WORD_SHOW] = 1 + sizeof(struct shm_given),
     [SHM_WORD_DENY] = 1 + sizeof(uint32_t),
     [SHM_WORD_DROP] = 1,
 };
@@ -63,18 +64,22 @@ bool slu_soft_shm_say_key(struct soft_tcp *tcp, enum shm_socket_word word, uint3
     return slu_soft_shm_tell(tcp->fd, bytes, sizeof(bytes), -1) == 0;
 }
 
-bool slu_soft_shm_say_given(struct soft_tcp *tcp, const struct shm_given *given, int fd)
+static bool say_region(struct soft_tcp *tcp, enum shm_socket_word word,
+                       const struct shm_given *given, int fd)
 {
-    uint8_t bytes[1 + sizeof(*given)] = {SHM_WORD_GIVE};
+    uint8_t bytes[1 + sizeof(*given)] = {(uint8_t)word};
     memcpy(bytes + 1, given, sizeof(*given));
     return slu_soft_shm_tell(tcp->fd, bytes, sizeof(bytes), fd) == 0;
 }
 
-static bool hear_given(struct soft_tcp *tcp, const uint8_t *bytes, int fd)
+bool slu_soft_shm_say_given(struct soft_tcp *tcp, const struct shm_given *given, int fd)
 {
-    struct shm_given given;
-    memcpy(&given, bytes, sizeof(given));
-    return slu_soft_shm_accept_given(tcp, &given, fd);
+    return say_region(tcp, SHM_WORD_GIVE, given, fd);
+}
+
+bool slu_soft_shm_say_shown(struct soft_tcp *tcp, const struct shm_given *given)
+{
+    return say_region(tcp, SHM_WORD_SHOW, given, -1);
 }
 
 /* The descriptor that came last, which now belongs to a word, or -1. */
@@ -89,9 +94,10 @@ static int take_fd(struct soft_shm *shm)
 static bool hear_word(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
-    const uint8_t *bytes = shm->said + 1;
+    struct shm_given given;
     uint32_t key;
-    memcpy(&key, bytes, sizeof(key));
+    memcpy(&given, shm->said + 1, sizeof(given));
+    memcpy(&key, shm->said + 1, sizeof(key));
     switch (shm->said[0]) {
     case SHM_WORD_BULK:
         return slu_soft_shm_take_bulk(tcp, take_fd(shm));
@@ -105,7 +111,9 @@ static bool hear_word(struct soft_tcp *tcp)
     case SHM_WORD_TABLE:
         return slu_soft_shm_accept_table(tcp, take_fd(shm));
     case SHM_WORD_GIVE:
-        return hear_given(tcp, bytes, take_fd(shm));
+        return slu_soft_shm_accept_given(tcp, &given, take_fd(shm));
+    case SHM_WORD_SHOW:
+        return slu_soft_shm_accept_shown(tcp, &given);
     case SHM_WORD_DENY:
         return slu_soft_shm_accept_denied(tcp, key);
     case SHM_WORD_DROP:

@@ -441,6 +441,8 @@ uint32_t slu_soft_cursor_iovecs(struct soft_cursor cursor, uint64_t length, stru
 /* To memory that somebody may watch. */
 void slu_soft_gather_visible(void *to, const struct sluice_sge *sges, uint32_t count,
                              uint64_t length);
+/* From such memory: words of 8 bytes that lie alike on both sides are taken whole. */
+void slu_soft_scatter_visible(const struct sluice_sge *sges, uint32_t count, const void *from);
 /* Words of 8 bytes appear whole, the last one after all others. */
 void slu_soft_copy_visible(void *to, const void *from, size_t length);
 
