@@ -343,21 +343,52 @@ static _Atomic uint64_t *word_at(uint8_t *bytes, size_t offset)
     return (_Atomic uint64_t *)(void *)(bytes + offset);
 }
 
-static void answer_rounds(struct end *end, uint64_t rounds)
+#define LAST_ROUND UINT64_MAX
+
+static void answer_rounds(struct end *end)
 {
-    for (uint64_t i = 1; i <= rounds; i++) {
-        for (unsigned time = 0; atomic_load(word_at(end->bytes, GO)) != i; time++)
-            if (time % 1000 == 999)
-                sched_yield();
-        atomic_store_explicit(word_at(end->bytes, READ), i, memory_order_relaxed);
+    uint64_t round, last = 0;
+
+    for (unsigned time = 1; (round = atomic_load(word_at(end->bytes, GO))) != LAST_ROUND; time++) {
+        if (time % 1000 == 0)
+            sched_yield();
+        if (round == last)
+            continue;
+        last = round;
+        atomic_store_explicit(word_at(end->bytes, READ), round, memory_order_relaxed);
         atomic_thread_fence(memory_order_seq_cst);
-        atomic_store(
-            word_at(end->bytes, SEEN),
-            atomic_load_explicit(word_at(end->bytes, WRITTEN), memory_order_relaxed) << 32 | i);
+        round |= atomic_load_explicit(word_at(end->bytes, WRITTEN), memory_order_relaxed) << 32;
+        atomic_store(word_at(end->bytes, SEEN), round);
     }
 }
 
-static void ask_rounds(struct end *end, uint64_t rounds)
+static void go(struct end *end, uint64_t round)
+{
+    const struct sluice_sge sge = own_sge(end, GO, 8);
+    const struct sluice_remote_mr remote = slice(&end->remote, GO, 8);
+
+    atomic_store(word_at(end->mine, GO), round);
+    require_ok(sluice_channel_write(end->channel, &sge, 1, &remote, DEADLINE));
+}
+
+/* What rank 1 has found written, once it has answered. */
+static uint64_t await_answer(struct end *end, uint64_t round)
+{
+    const struct sluice_sge sge = own_sge(end, SEEN, 8);
+    const struct sluice_remote_mr remote = slice(&end->remote, SEEN, 8);
+    uint64_t answer;
+
+    for (unsigned time = 1;; time++) {
+        require_ok(sluice_channel_read(end->channel, &sge, 1, &remote, DEADLINE));
+        answer = atomic_load(word_at(end->mine, SEEN));
+        if ((uint32_t)answer == round)
+            return answer >> 32;
+        if (time % 1000 == 0)
+            sched_yield();
+    }
+}
+
+static void ask_round(struct end *end, uint64_t round)
 {
     const struct sluice_request pair[2] = {{.opcode = SLUICE_OP_WRITE,
                                             .sge_count = 1,
@@ -367,41 +398,32 @@ static void ask_rounds(struct end *end, uint64_t rounds)
                                             .sge_count = 1,
                                             .sge = own_sge(end, READ, 8),
                                             .remote = slice(&end->remote, READ, 8)}};
-    const struct sluice_sge go = own_sge(end, GO, 8), seen = own_sge(end, SEEN, 8);
-    const struct sluice_remote_mr remote_go = slice(&end->remote, GO, 8);
-    const struct sluice_remote_mr remote_seen = slice(&end->remote, SEEN, 8);
 
-    for (uint64_t i = 1; i <= rounds; i++) {
-        uint64_t answer;
-
-        atomic_store(word_at(end->mine, WRITTEN), i);
-        atomic_store(word_at(end->mine, GO), i);
-        require_ok(sluice_channel_write(end->channel, &go, 1, &remote_go, DEADLINE));
-        for (volatile uint64_t spin = 0; spin < i % 97; spin++)
-            ;
-        require_ok(sluice_channel_submit(end->channel, pair, 2, DEADLINE, NULL));
-        do {
-            require_ok(sluice_channel_read(end->channel, &seen, 1, &remote_seen, DEADLINE));
-            answer = atomic_load(word_at(end->mine, SEEN));
-        } while ((uint32_t)answer != i);
-        require(answer >> 32 == i || atomic_load(word_at(end->mine, READ)) == i,
-                "round %llu: neither has seen the other", (unsigned long long)i);
-    }
+    atomic_store(word_at(end->mine, WRITTEN), round);
+    go(end, round);
+    for (volatile uint64_t spin = 0; spin < round % 97; spin++)
+        ;
+    require_ok(sluice_channel_submit(end->channel, pair, 2, DEADLINE, NULL));
+    require(await_answer(end, round) == round || atomic_load(word_at(end->mine, READ)) == round,
+            "round %llu: neither has seen the other", (unsigned long long)round);
 }
 
 static void look_at_each_other(struct rank *rank)
 {
     uint64_t rounds = short_run() ? 20000 : 100000;
+    int64_t until = clock_now() + SLUICE_S(short_run() ? 2 : 10);
     struct end end;
 
     end_open(&end, rank);
     if (rank->index == 0)
         use_until_known(&end);
     rank_barrier(rank);
+    if (rank->index == 1)
+        answer_rounds(&end);
+    for (uint64_t i = 1; rank->index == 0 && i <= rounds && clock_now() < until; i++)
+        ask_round(&end, i);
     if (rank->index == 0)
-        ask_rounds(&end, rounds);
-    else
-        answer_rounds(&end, rounds);
+        go(&end, LAST_ROUND);
     rank_barrier(rank);
     end_close(&end);
 }
