@@ -234,6 +234,7 @@ static void run_closer(void)
 
 /* What was chosen at each step of this run, and of how many. */
 static uint8_t chosen[STEPS_MAX], choices[STEPS_MAX];
+static uint32_t step; /* of this run */
 static uint32_t kept; /* steps that are as in the run before */
 static uint64_t *visited;
 static uint32_t visits;
@@ -272,6 +273,7 @@ static void begin_run(void)
     received = 0;
     region = 0;
     held.at = NULL;
+    step = 0;
     for (uint32_t i = 0; i < THREADS; i++)
         begin_thread(i);
 }
@@ -336,34 +338,49 @@ static uint32_t list_choices(struct thread **goes, struct thread **flushes)
     return count;
 }
 
-static void run_once(void)
+/* False: what follows from here was tried, if this is no step of the run before. */
+static bool choose(uint32_t count)
+{
+    require(step < STEPS_MAX, "%u steps", step);
+    if (step < kept)
+        return true;
+    if (!is_new(hash_state()))
+        return false;
+    chosen[step] = 0;
+    choices[step] = (uint8_t)count;
+    kept = step + 1;
+    return true;
+}
+
+/* Who goes on, once those stores have reached memory that do before; NULL: the run ends. */
+static struct thread *choose_next(void)
 {
     struct thread *goes[2 * THREADS + 1], *flushes[2 * THREADS + 1];
 
-    begin_run();
-    for (uint32_t step = 0; violation == NULL; step++) {
+    while (violation == NULL) {
         uint32_t count = list_choices(goes, flushes);
 
         if (count == 0) {
             if (!threads[0].done || !threads[1].done)
                 violation = "somebody sleeps while there is something to do";
-            return;
+            break;
         }
-        require(step < STEPS_MAX, "%u steps", step);
-        if (step >= kept) {
-            if (!is_new(hash_state()))
-                return;
-            chosen[step] = 0;
-            choices[step] = (uint8_t)count;
-            kept = step + 1;
-        }
-        if (flushes[chosen[step]] != NULL) {
-            flush_one(flushes[chosen[step]]);
-            continue;
-        }
-        current = goes[chosen[step]];
-        swapcontext(&scheduler, &current->context);
+        if (!choose(count))
+            break;
+        count = chosen[step++];
+        if (flushes[count] == NULL)
+            return goes[count];
+        flush_one(flushes[count]);
     }
+    return NULL;
+}
+
+static void run_once(void)
+{
+    begin_run();
+    current = choose_next();
+    if (current != NULL)
+        swapcontext(&scheduler, &current->context);
 }
 
 /* The last choice that has another one; false: there is none. */

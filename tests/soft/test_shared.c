@@ -40,13 +40,20 @@ static uint32_t find_maps(struct shared_map *maps)
     return count;
 }
 
-/* Maps it once more: the library gives its own back when it likes. */
-static void duplicate(struct shared_map *maps, uint32_t count)
+/* Maps once more what is there still, for the library gives its own back when it likes;
+ * returns how many these are. */
+static uint32_t duplicate(struct shared_map *maps, uint32_t count)
 {
+    uint32_t kept = 0;
+
     for (uint32_t i = 0; i < count; i++) {
-        maps[i].bytes = mremap(maps[i].bytes, 0, maps[i].length, MREMAP_MAYMOVE);
-        require(maps[i].bytes != MAP_FAILED, "%s", strerror(errno));
+        uint8_t *bytes = mremap(maps[i].bytes, 0, maps[i].length, MREMAP_MAYMOVE);
+
+        require(bytes != MAP_FAILED || errno == EFAULT, "%s", strerror(errno));
+        if (bytes != MAP_FAILED)
+            maps[kept++] = (struct shared_map){bytes, maps[i].length};
     }
+    return kept;
 }
 
 /* Of a generator of this process's own. */
@@ -262,9 +269,8 @@ static void meet_nonsense(struct rank *rank)
         pattern_fill(apart.bytes, apart.length, 1);
         require_ok(work(&end, rank, &sizes, DEADLINE));
         require_ok(work(&end, rank, &sizes, DEADLINE));
-        scribbler.count = find_maps(scribbler.maps);
+        scribbler.count = duplicate(scribbler.maps, find_maps(scribbler.maps));
         require(scribbler.count >= 2, "%u maps", scribbler.count);
-        duplicate(scribbler.maps, scribbler.count);
         rank_barrier(rank);
         if (rank->index == 1)
             require(pthread_create(&thread, NULL, scribble, &scribbler) == 0, "%d", round);
