@@ -42,7 +42,6 @@ mkdir -p tests
 {
   printf 'all:\n\t@:\n'
   printf 'examples/01-loopback tests/test_data tests/test_wrap:\n\t@:\n'
-  printf 'dist:\n\t@:\n'
   printf 'TESTS = all\ntest_programs = all\ncheck distcheck:\n\t@[ -z "$(TESTS)" ] || sh ../../mood $(notdir $(CURDIR))\n'
 } >Makefile
 printf 'echo "ok 1 - threads"\n' >tests/test_threads
@@ -60,8 +59,8 @@ END
 endless() {
   rm -f "$tmp/process".*
   cat >"$tree/mood" <<END
-setsid sh -c 'trap "" TERM HUP INT; echo \$\$ >$tmp/process.deaf; while sleep 1; do :; done' &
-echo \$\$ >$tmp/process.mood
+setsid sh -c 'trap "" TERM HUP INT; echo \$\$ >$tmp/process.deaf.\$1; while sleep 1; do :; done' - "\$1" &
+echo \$\$ >$tmp/process.mood.\$1
 while sleep 1; do :; done
 END
 }
@@ -77,8 +76,11 @@ within() {
   done
 }
 
-both_run() {
-  [ -s "$tmp/process.deaf" ] && [ -s "$tmp/process.mood" ]
+# all_run STAGE...: what they start.
+all_run() {
+  for name; do
+    [ -s "$tmp/process.deaf.$name" ] && [ -s "$tmp/process.mood.$name" ] || return 1
+  done
 }
 
 # Not as a process, or only as its exit status.
@@ -118,7 +120,7 @@ last_line() {
 all_stages() {
   calm
   begin env -u TERM HOME=/nonexistent "$tree/scripts/test"
-  finish_begun 0 && last_line '8 passed, 0 failed' &&
+  finish_begun 0 && last_line '9 passed, 0 failed' &&
     for name in plain guest sanitized threads dist without-verbs; do
       grep -q "^$name .* ok " "$tmp/out" || return 1
     done
@@ -133,11 +135,45 @@ printf 'FAIL: tests/test_moon 3 - craters\n# TOTAL: 1\n# FAIL:  1\n'
 exit 1
 END
   begin "$tree/scripts/test"
-  finish_begun 1 && last_line '7 passed, 1 failed' || return 1
+  finish_begun 1 && last_line '8 passed, 1 failed' || return 1
   tail -n 50 "$tmp/out" >"$tmp/end"
   grep -q '^stage sanitized failed' "$tmp/end" && grep -q '^ *FAIL: tests/test_moon 3 - craters' "$tmp/end" &&
     grep -q 'line 50 of the log' "$tmp/end" && grep -q 'line 11 of the log' "$tmp/end" &&
     ! grep -q 'line 10 of the log' "$tmp/end" && grep -q '^failed stages: sanitized$' "$tmp/end"
+}
+
+# Two that run at once, as each waits for the other, and both fail; the third does not.
+says_what_failed_in_both() {
+  rm -f "$tmp/met".*
+  cat >"$tree/mood" <<END
+[ "\$1" != plain ] || { printf '# TOTAL: 1\n# PASS:  1\n'; exit 0; }
+: >$tmp/met.\$1
+until [ -e $tmp/met.sanitized ] && [ -e $tmp/met.threads ]; do sleep 0.1; done
+echo "\$1 was here" >tests/test_\$1.log
+printf 'FAIL: tests/test_%s 1 - alone\n# TOTAL: 1\n# FAIL:  1\n' "\$1"
+exit 1
+END
+  begin "$tree/scripts/test" sanitized threads plain
+  finish_begun 1 && last_line '1 passed, 2 failed' || return 1
+  for name in sanitized threads; do
+    grep -q "^$name  *FAILED .* 0 passed, 1 failed" "$tmp/out" &&
+      grep -q "^stage $name failed, exit status [12]:" "$tmp/out" &&
+      grep -q "^ *FAIL: tests/test_$name 1 - alone" "$tmp/out" && grep -q "$name was here" "$tmp/out" || return 1
+  done
+  grep -q '^plain  *ok ' "$tmp/out" && grep -q '^failed stages: .*sanitized' "$tmp/out" &&
+    grep -q '^failed stages: .*threads' "$tmp/out"
+}
+
+# These two work in one folder.
+one_at_a_time_in_a_folder() {
+  cat >"$tree/mood" <<END
+mkdir $tmp/busy || exit 1
+sleep 1
+rmdir $tmp/busy
+printf '# TOTAL: 1\n# PASS:  1\n'
+END
+  begin "$tree/scripts/test" dist plain
+  finish_begun 0 && last_line '2 passed, 0 failed'
 }
 
 # A stage that breaks outside of a test.
@@ -150,7 +186,7 @@ says_what_broke() {
 one_at_a_time() {
   endless
   begin "$tree/scripts/test" plain
-  within 60 both_run || { cat "$tmp/out" && return 1; }
+  within 60 all_run plain || { cat "$tmp/out" && return 1; }
   status=0
   "$tree/scripts/test" plain >"$tmp/second" 2>&1 || status=$?
   cat "$tmp/second"
@@ -163,11 +199,13 @@ ended_by() {
   finish_begun "$2" && within 5 all_gone
 }
 
-# begins_and_ends_by SIGNAL STATUS STAGE
+# begins_and_ends_by SIGNAL STATUS STAGE...: of one, or of two that run at once.
 begins_and_ends_by() {
+  signal=$1 wanted=$2
+  shift 2
   endless
-  begin "$tree/scripts/test" "$3"
-  within 60 both_run && ended_by "$1" "$2"
+  begin "$tree/scripts/test" "$@"
+  within 60 all_run "$@" && ended_by "$signal" "$wanted"
 }
 
 # As under nohup; and nobody has a terminal here.
@@ -214,10 +252,13 @@ guests_end() {
 
 check 'scripts/test runs all its stages, whoever is at home' all_stages
 check 'what failed is said at the end, with the end of its log' says_what_failed
+check 'so is what failed in two stages at once' says_what_failed_in_both
 check 'so is what broke outside of a test' says_what_broke
+check 'two stages that share a folder wait for each other' one_at_a_time_in_a_folder
 check 'a second run in a checkout is refused, and changes nothing' one_at_a_time
 check 'SIGTERM ends all that it started' ended_by TERM 143
 check 'so does an interrupt, in another stage' begins_and_ends_by INT 130 threads
+check 'and of two stages that run at once' begins_and_ends_by INT 130 plain sanitized
 check 'and a hangup' begins_and_ends_by HUP 129 without-verbs
 check 'one that ignores hangups goes on' hangup_is_ignored
 if [ "$(uname -m)" = x86_64 ] && [ -f /etc/libibverbs.d/rxe.driver ] &&
