@@ -241,15 +241,21 @@ void slu_soft_cq_leave(struct slu_cq *cq)
     slu_soft_cq_give_back((struct soft_cq *)cq);
 }
 
-/* It cannot fail: the counter would have to be full. */
+/*
+ * It cannot fail: the counter would have to be full. It says so before the write, for whom that
+ * wakes may take this processor at once, and would not sleep again while there is something that
+ * he does not know of; and after it, for who looked in between has found nothing to read.
+ */
 static void signal_event(struct soft_cq *cq)
 {
     uint64_t one = 1;
     int saved = errno;
-    ssize_t written = write(cq->event, &one, sizeof(one));
+    ssize_t written;
+
+    atomic_store(&cq->signaled, true);
+    written = write(cq->event, &one, sizeof(one));
     (void)written;
     errno = saved;
-    /* After the write, so that who sees it finds something to read. */
     atomic_store(&cq->signaled, true);
 }
 
