@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/object.h"
+#include "base/random.h"
 
 /* Of Linux 4.14; C libraries learned of it later. */
 #ifndef MADV_WIPEONFORK
@@ -107,6 +108,23 @@ static __attribute__((constructor)) void begin_process(void)
     errno = saved;
 }
 
+static int make_token(void)
+{
+    int error = 0;
+
+    pthread_mutex_lock(&lock);
+    if (!slu_living.has_token)
+        error = slu_random(slu_living.token, sizeof slu_living.token);
+    slu_living.has_token = error == 0;
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+const void *slu_process_token(void)
+{
+    return slu_living.token;
+}
+
 int slu_fork_prepare(void)
 {
     /* A child of clone(2), of which no handler was told. */
@@ -116,8 +134,9 @@ int slu_fork_prepare(void)
         begin_life();
     }
     atomic_store(&used, true);
-    return unprepared != 0 ? slu_fail(unprepared, "no memory for what is to be done at fork(2)")
-                           : 0;
+    if (unprepared != 0)
+        return slu_fail(unprepared, "no memory for what is to be done at fork(2)");
+    return make_token();
 }
 
 void slu_fork_lock(struct slu_fork_lock *taken)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Before anything is made; 0, or -ENOMEM. */
+/* Before anything is made; 0, -ENOMEM, or an error of slu_random(). */
 int slu_fork_prepare(void);
 /*
  * A lock that is free in a child of fork(2), whoever has it in the parent.
@@ -22,6 +22,11 @@ struct slu_fork_lock {
 };
 void slu_fork_join(struct slu_fork_lock *joining);
 void slu_fork_lock(struct slu_fork_lock *taken); /* both */
+/*
+ * SLU_TOKEN_BYTES random bytes that no other process has at this address, nor a child: who
+ * reads them there reads the memory of this process. Once it is prepared.
+ */
+const void *slu_process_token(void);
 /* How many parents of this process had the library before it. */
 uint32_t slu_fork_generation(void);
 /* For the end of a text of what is no object: it may be the parent's; or "". */

@@ -37,12 +37,16 @@ enum slu_kind {
 #define SLU_LIVING_BYTES 65536
 #endif
 #define SLU_PLACE_LEVELS 15
+/* Bytes of slu_process_token(). */
+#define SLU_TOKEN_BYTES 16
 struct slu_living {
     uint32_t magic[SLU_KINDS];
     uint32_t free_place; /* these three are lib/scope/name.c's */
     uint32_t place_count;
     _Atomic(void *) places[SLU_PLACE_LEVELS];
     struct sluice_pd *pds; /* lib/device/pd.c's: all of them */
+    bool has_token;
+    uint8_t token[SLU_TOKEN_BYTES]; /* slu_process_token() */
 };
 union slu_living_page {
     struct slu_living living;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Large messages, and reads, between two processes that must not read each other's memory: Yama,
- * seccomp, namespaces, a process that is not to be dumped, and a kernel that is too old. They
+ * seccomp, namespaces, a process that is not to be dumped, and a kernel without the call. They
  * arrive whole, with the right results, and the log says once that it is slower. Who runs this as
  * root has it run as a user of no rights. softroce/check-ptrace.sh runs it with each of Yama's
  * scopes; SLUICE_TEST_PTRACE_SCOPE is the one that it has set.
@@ -25,10 +25,6 @@
 
 #include "../support/fault.h"
 
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
-
 #define BIG ((size_t)1 << 20)
 #define MESSAGES 5
 #define CHANNELS 2
@@ -38,9 +34,8 @@
 enum hindrance {
     READING_DENIED = 1, /* seccomp refuses process_vm_readv(2) */
     READING_UNKNOWN = 2,
-    PEERPIDFD_UNKNOWN = 4, /* as before Linux 6.5 */
-    OTHER_USERS = 8,       /* in a user namespace of its own */
-    UNDUMPABLE = 16        /* as one that has changed its user */
+    OTHER_USERS = 4, /* in a user namespace of its own */
+    UNDUMPABLE = 8   /* as one that has changed its user */
 };
 
 struct row {
@@ -55,37 +50,14 @@ static const struct row rows[] = {
     {"seccomp denies it to both", {READING_DENIED, READING_DENIED}, 0},
     {"a kernel without it", {READING_UNKNOWN, READING_UNKNOWN}, 0},
     {"one has changed its user", {0, UNDUMPABLE}, 0},
-    {"Linux before 6.5", {PEERPIDFD_UNKNOWN, PEERPIDFD_UNKNOWN}, 0},
-    {"Linux before 6.5 and seccomp", {PEERPIDFD_UNKNOWN | READING_DENIED, PEERPIDFD_UNKNOWN}, 0},
     {"one in another user namespace", {0, OTHER_USERS}, 0},
     {"each in its own user namespace", {OTHER_USERS, OTHER_USERS}, 0},
     {"both in one user namespace", {0, 0}, OTHER_USERS},
 };
 
-/*
- * The library's calls come here. Where the kernel knows no SO_PEERPIDFD, as that of the guest, it
- * is made up, so that the library comes to ask what the kernel's other rules let it do.
- */
-static bool knows_no_peerpidfd;
-
-int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict size)
-{
-    struct ucred peer;
-    socklen_t peer_size = sizeof peer;
-    long result = syscall(SYS_getsockopt, fd, level, name, value, size);
-
-    if (result == 0 || errno != ENOPROTOOPT || level != SOL_SOCKET || name != SO_PEERPIDFD ||
-        knows_no_peerpidfd)
-        return (int)result;
-    if (syscall(SYS_getsockopt, fd, level, SO_PEERCRED, &peer, &peer_size) != 0)
-        return -1;
-    *(int *)value = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-    return *(int *)value < 0 ? -1 : 0;
-}
-
 /* The log. */
 
-static atomic_uint lent, copied, too_old, apart, shown, unreadable;
+static atomic_uint lent, copied, apart, shown, unreadable;
 
 static void hear_log(uint32_t level, const char *line, void *user)
 {
@@ -94,7 +66,6 @@ static void hear_log(uint32_t level, const char *line, void *user)
     (void)user;
     atomic_fetch_add(&lent, notable && strstr(line, "can read large messages") != NULL);
     atomic_fetch_add(&copied, notable && strstr(line, "copied twice") != NULL);
-    atomic_fetch_add(&too_old, notable && strstr(line, "Linux 6.5") != NULL);
     atomic_fetch_add(&apart, notable && strstr(line, "another namespace of users") != NULL);
     atomic_fetch_add(&shown, strstr(line, "may not map a region") != NULL);
     atomic_fetch_add(&unreadable, strstr(line, "cannot read from its peer's") != NULL);
@@ -143,8 +114,6 @@ static void leave_users(void)
     drop_capabilities();
 }
 
-#define ARGUMENT(n) ((uint32_t)offsetof(struct seccomp_data, args[n]))
-
 static void filter(struct sock_filter *code, size_t count)
 {
     const struct sock_fprog program = {(unsigned short)count, code};
@@ -165,21 +134,6 @@ static void forbid_reading(unsigned err)
     filter(code, COUNT(code));
 }
 
-static void forget_peerpidfd(void)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getsockopt, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(2)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_PEERPIDFD, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-
-    filter(code, COUNT(code));
-    knows_no_peerpidfd = true;
-}
-
 static void hinder(enum hindrance of)
 {
     become_nobody();
@@ -189,8 +143,6 @@ static void hinder(enum hindrance of)
         forbid_reading(EPERM);
     if (of & READING_UNKNOWN)
         forbid_reading(ENOSYS);
-    if (of & PEERPIDFD_UNKNOWN)
-        forget_peerpidfd();
     if (of & UNDUMPABLE)
         require(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0, "%s", strerror(errno));
 }
@@ -349,18 +301,16 @@ static void read_registered(struct end *end, struct rank *rank, bool near)
     require_ok(sluice_mr_deregister(mr));
 }
 
-static void check_log(const struct row *row, const struct rank *rank, bool readable)
+static void check_log(const struct row *row, bool readable)
 {
-    unsigned of = row->of[rank->index];
     bool others = ((row->of[0] | row->of[1]) & OTHER_USERS) != 0;
 
     if (others)
         readable = false;
     require_result((int)atomic_load(&apart), others);
-    require_result((int)atomic_load(&lent), readable && !(of & PEERPIDFD_UNKNOWN));
+    require_result((int)atomic_load(&lent), readable);
     require_result((int)atomic_load(&copied), !others && !atomic_load(&lent));
     require_result((int)atomic_load(&unreadable), !others && !atomic_load(&lent));
-    require_result((int)atomic_load(&too_old), !others && (of & PEERPIDFD_UNKNOWN));
 }
 
 static void send_large(struct rank *rank)
@@ -379,7 +329,7 @@ static void send_large(struct rank *rank)
     read_registered(&end, rank, ((row->of[0] | row->of[1]) & OTHER_USERS) == 0);
     pass_too_much(&end, rank);
     end_close(&end);
-    check_log(row, rank, readable);
+    check_log(row, readable);
 }
 
 TEST(large_messages_arrive, .times = COUNT(rows))

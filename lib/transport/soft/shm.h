@@ -6,6 +6,12 @@
 #include "transport/soft/shm_ring.h"
 #include "transport/soft/tcp.h"
 
+/* Where a process has something that no other process has there. */
+struct shm_token {
+    uint64_t addr;
+    uint8_t bytes[SLU_TOKEN_BYTES];
+};
+
 /* How far the two have come, over the socket. */
 enum shm_stage {
     SHM_OFFERING, /* our segment is sent, or that there is none */
@@ -109,8 +115,9 @@ struct soft_shm {
     struct sluice_sge lent[SOFT_MAX_SGE]; /* where the message that is coming in is */
     int64_t begun;                        /* when a large one began to come in; 0: none does */
     uint32_t wanted;                      /* as our segment has it */
-    int process;                          /* a descriptor of the peer, or -1 */
-    pid_t pid;                            /* its number */
+    struct shm_token token;               /* of the process at the other end */
+    pid_t pid;                            /* its number; 0: nobody has asked */
+    bool borrowed;                        /* something was */
     bool borrows_not;                     /* it could not be read */
     /* And what we lend. */
     bool lends_not; /* the peer could not read it */
@@ -174,15 +181,11 @@ enum shm_loan {
 enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *frame);
 
 /* shm_process.c */
-/* So that it may be read, once it was found; an errno value: as Linux before 6.5 nobody tells. */
-int slu_soft_shm_find_process(struct soft_tcp *tcp);
-/* All of it, or the errno value of why not. */
-int slu_soft_shm_read_process(const struct soft_tcp *tcp, const struct iovec *to, uint32_t to_count,
+/* Of this process. */
+struct shm_token slu_soft_shm_token(void);
+/* All of it, or the errno value of why not; ESRCH: it is not there, or not the one that was. */
+int slu_soft_shm_read_process(struct soft_tcp *tcp, const struct iovec *to, uint32_t to_count,
                               const struct iovec *from, uint32_t from_count, uint64_t length);
-/* It has neither ended nor become another program. */
-bool slu_soft_shm_process_lives(const struct soft_tcp *tcp);
-const char *slu_soft_shm_describe_refusal(int err);
-void slu_soft_shm_forget_process(struct soft_shm *shm);
 
 /* wire_shm.c */
 /* As sendmsg(2): how many bytes went out, or a negative errno. */
@@ -226,6 +229,7 @@ bool slu_soft_shm_hear_socket(struct soft_tcp *tcp, bool *sound);
 void slu_soft_shm_end_socket(struct soft_shm *shm);
 
 /* shm_export.c: see soft.h as well */
+void slu_soft_shm_begin_exports(struct soft_tcp *tcp);
 /* The peer asks for a region. */
 void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key);
 void slu_soft_shm_end_exports(struct soft_tcp *tcp);

@@ -3,7 +3,7 @@
  * Large sends with one copy: the frame has where the message is, and the receiver reads it
  * from the sender's memory straight to where it goes, if the kernel lets it. Guarantee: what
  * is read counts only if the sender had not given its buffer back until all of it was read,
- * and if it still was the process with which we have met.
+ * and if it is the process with which we have met.
  *
  * Whether that is faster than the ring depends on whose cache has the message, which
  * nobody knows but by trying. The receiver times both, and says in its segment which way it
@@ -136,7 +136,7 @@ static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
 }
 
 /* All of it, or the errno value of why not. */
-static int read_lent(const struct soft_tcp *tcp, const struct tcp_frame *frame)
+static int read_lent(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct iovec to[SOFT_MAX_SGE];
     struct iovec from[SOFT_MAX_SGE];
@@ -156,7 +156,7 @@ static enum shm_loan decline(struct soft_tcp *tcp, int err)
         slu_log(slu_soft_notice_level(slu_soft_context(tcp->qp), SOFT_NOTICE_COPIED),
                 "queue pair %u: large messages of its peer are copied twice, it cannot read them "
                 "from the peer's memory: %s",
-                tcp->qp->qpn, slu_soft_shm_describe_refusal(err));
+                tcp->qp->qpn, strerrordesc_np(err));
     shm->borrows_not = true;
     shm->wanted = 0;
     atomic_store_explicit(&shm->reader.segment->wanted, 0, memory_order_relaxed);
@@ -189,21 +189,18 @@ enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *
     int err = shm->borrows_not ? EOPNOTSUPP : 0;
     if (!is_sound(shm, frame))
         return SHM_LOAN_NONSENSE;
-    bool first = shm->process < 0;
-    if (first && err == 0)
-        err = slu_soft_shm_find_process(tcp);
     if (err == 0)
         err = is_withdrawn(shm) ? ECANCELED : read_lent(tcp, frame);
-    bool gone = is_withdrawn(shm) || (shm->process >= 0 && !slu_soft_shm_process_lives(tcp));
     errno = saved;
-    if (gone)
+    if (is_withdrawn(shm) || (err == ESRCH && shm->borrowed))
         return SHM_LOAN_WITHDRAWN;
     if (err == EFAULT && !target_is_mapped(tcp, frame->length))
         return SHM_LOAN_FAULT;
     if (err != 0)
         return decline(tcp, err);
-    if (first)
+    if (!shm->borrowed)
         slu_log(slu_soft_notice_level(slu_soft_context(tcp->qp), SOFT_NOTICE_LENT),
                 "queue pair %u: it can read large messages from its peer's memory", tcp->qp->qpn);
+    shm->borrowed = true;
     return SHM_LOAN_DONE;
 }

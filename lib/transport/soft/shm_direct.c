@@ -125,18 +125,17 @@ static bool read_shown(struct soft_tcp *tcp, const struct slu_send_wr *wr,
     uint32_t count = slu_soft_cursor_iovecs(slu_soft_cursor(wr->sges, wr->sge_count, 0),
                                             touch->length, to, SOFT_MAX_SGE);
     int saved = errno;
-    int err = imports->reads_not ? EOPNOTSUPP : slu_soft_shm_find_process(tcp);
-    if (err == 0)
-        err = slu_soft_shm_read_process(tcp, to, count, &from, 1, touch->length);
-    bool counts = err == 0 && slu_soft_shm_process_lives(tcp);
+    int err = imports->reads_not
+                  ? EOPNOTSUPP
+                  : slu_soft_shm_read_process(tcp, to, count, &from, 1, touch->length);
     errno = saved;
     if (err != 0 && err != EFAULT && !imports->reads_not) {
         imports->reads_not = true;
         slu_log(SLUICE_LOG_DEBUG, "queue pair %u: it cannot read from its peer's memory: %s",
-                tcp->qp->qpn, slu_soft_shm_describe_refusal(err));
+                tcp->qp->qpn, strerrordesc_np(err));
     }
     atomic_thread_fence(memory_order_seq_cst);
-    return counts && slu_soft_shm_is_there(touch->import) &&
+    return err == 0 && slu_soft_shm_is_there(touch->import) &&
            !slu_soft_shm_is_closed(&tcp->shm->writer);
 }
 

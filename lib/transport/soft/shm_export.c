@@ -169,6 +169,15 @@ static struct soft_mr *pin_region(const struct soft_qp *qp, uint32_t key)
     return mr;
 }
 
+/* From the first peer on, so that what a context takes does not depend on what peers ask. */
+void slu_soft_shm_begin_exports(struct soft_tcp *tcp)
+{
+    struct soft_exports *exports = exports_of(tcp);
+    pthread_mutex_lock(&exports->lock);
+    has_table(exports);
+    pthread_mutex_unlock(&exports->lock);
+}
+
 static bool give_table(struct soft_tcp *tcp)
 {
     if (!tcp->shm->has_table)

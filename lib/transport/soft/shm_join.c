@@ -10,10 +10,23 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define OFFER_BYTES 8
-#define OFFER_VERSION 3
+#define OFFER_VERSION 4
 
 static const uint8_t magic[4] = {'s', 'l', 'u', 'm'};
+
+/* With a descriptor of the segment, if there is one. */
+struct offer {
+    uint8_t magic[4];
+    uint8_t version;
+    uint8_t has_segment;
+    uint8_t reserved[2];
+    struct shm_token token;
+};
+
+#define OFFER_BYTES ((uint32_t)sizeof(struct offer))
+
+_Static_assert(sizeof(struct offer) == 32 && sizeof(struct offer) <= TCP_CARRY_BYTES,
+               "as it is sent");
 
 static void make_own(struct soft_tcp *tcp, int *fd)
 {
@@ -35,14 +48,13 @@ static void fail_join(struct soft_tcp *tcp, const char *loss)
 
 void slu_soft_shm_join(struct soft_tcp *tcp)
 {
-    uint8_t offer[OFFER_BYTES] = {0};
+    struct offer offer = {.version = OFFER_VERSION, .token = slu_soft_shm_token()};
     int fd;
     tcp->phase = PHASE_JOINING;
     make_own(tcp, &fd);
-    memcpy(offer, magic, sizeof(magic));
-    offer[4] = OFFER_VERSION;
-    offer[5] = fd >= 0;
-    int err = slu_soft_shm_tell(tcp->fd, offer, sizeof(offer), fd);
+    memcpy(offer.magic, magic, sizeof(magic));
+    offer.has_segment = fd >= 0;
+    int err = slu_soft_shm_tell(tcp->fd, &offer, sizeof(offer), fd);
     if (fd >= 0)
         slu_fd_close(fd);
     /* A socket that does not take this has ended, which will be seen. */
@@ -75,10 +87,14 @@ static int hear(struct soft_tcp *tcp, uint32_t length)
 static bool judge(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
-    const uint8_t *offer = tcp->carry;
-    if (memcmp(offer, magic, sizeof(magic)) != 0 || offer[4] != OFFER_VERSION || offer[5] > 1)
+    struct offer offer;
+    memcpy(&offer, tcp->carry, sizeof(offer));
+    if (memcmp(offer.magic, magic, sizeof(magic)) != 0 || offer.version != OFFER_VERSION ||
+        offer.has_segment > 1)
         return false;
-    shm->usable = offer[5] == 1 && shm->writer.segment != NULL && shm->reader.segment != NULL;
+    shm->token = offer.token;
+    shm->usable =
+        offer.has_segment == 1 && shm->writer.segment != NULL && shm->reader.segment != NULL;
     shm->stage = SHM_JUDGING;
     uint8_t verdict = shm->usable ? 1 : 0;
     slu_soft_shm_tell(tcp->fd, &verdict, sizeof(verdict), -1);
@@ -91,8 +107,8 @@ static void begin_sharing(struct soft_tcp *tcp)
     tcp->shm->stage = SHM_ON;
     tcp->shared = true;
     tcp->shm->passed_fd = -1;
-    tcp->shm->process = -1;
     slu_soft_shm_want(tcp);
+    slu_soft_shm_begin_exports(tcp);
     tcp->qp->direct = true;
     cq->shared++;
     tcp->qp->level = SLUICE_LEVEL_MEMORY;
@@ -148,7 +164,6 @@ void slu_soft_shm_part(struct soft_tcp *tcp)
     if (tcp->shared) {
         slu_soft_shm_say_words(tcp);
         slu_soft_shm_leave_hot(tcp);
-        slu_soft_shm_forget_process(shm);
         slu_soft_shm_end_exports(tcp);
         slu_soft_shm_end_imports(shm);
         slu_soft_shm_end_socket(shm);

@@ -1,78 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory of the process at the other end, read by the number of that process, where the
- * kernel lets us. The number may be another's after its death: what was read counts only
- * if the process with which we have met still lives and has its socket.
+ * kernel lets us. The number may be another's after its death, and the memory another
+ * program's. So with what is wanted, in the same call, and so of the same memory, a token is
+ * read: random bytes that the peer has told us, and that a child of fork(2) has not.
  */
 #include "transport/soft/shm.h"
 
-#include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
+#include "base/fork.h"
 
-static int keep(int fd)
+struct shm_token slu_soft_shm_token(void)
 {
-    if (fd < 0 || slu_fd_adopt(fd) == 0)
-        return fd;
-    close(fd);
-    return -1;
+    struct shm_token token = {.addr = (uintptr_t)slu_process_token()};
+    memcpy(token.bytes, slu_process_token(), sizeof(token.bytes));
+    return token;
 }
 
-static int open_process(struct soft_tcp *tcp)
-{
-    int fd = -1;
-    int err = EMFILE;
-    socklen_t size = sizeof(fd);
-    slu_fd_guard();
-    if (getsockopt(tcp->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) != 0) {
-        err = errno;
-        fd = -1;
-    }
-    tcp->shm->process = keep(fd);
-    slu_fd_unguard();
-    return tcp->shm->process >= 0 ? 0 : err;
-}
-
-int slu_soft_shm_find_process(struct soft_tcp *tcp)
+static pid_t ask_pid(const struct soft_tcp *tcp)
 {
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
-    if (tcp->shm->process >= 0)
-        return 0;
-    if (getsockopt(tcp->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-        return errno;
-    tcp->shm->pid = peer.pid;
-    return open_process(tcp);
+    return getsockopt(tcp->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
 }
 
-int slu_soft_shm_read_process(const struct soft_tcp *tcp, const struct iovec *to, uint32_t to_count,
+int slu_soft_shm_read_process(struct soft_tcp *tcp, const struct iovec *to, uint32_t to_count,
                               const struct iovec *from, uint32_t from_count, uint64_t length)
 {
-    ssize_t got = process_vm_readv(tcp->shm->pid, to, to_count, from, from_count, 0);
-    if (got < 0)
+    struct soft_shm *shm = tcp->shm;
+    uint8_t found[SLU_TOKEN_BYTES];
+    struct iovec to_all[SOFT_MAX_SGE + 1] = {{found, sizeof(found)}};
+    struct iovec from_all[SOFT_MAX_SGE + 1] = {{(void *)(uintptr_t)shm->token.addr, sizeof(found)}};
+    if (shm->pid == 0)
+        shm->pid = ask_pid(tcp);
+    memcpy(to_all + 1, to, to_count * sizeof(*to));
+    memcpy(from_all + 1, from, from_count * sizeof(*from));
+    ssize_t got = process_vm_readv(shm->pid, to_all, to_count + 1, from_all, from_count + 1, 0);
+    if (got < 0 && errno != EFAULT)
         return errno;
-    return (uint64_t)got == length ? 0 : EFAULT;
-}
-
-bool slu_soft_shm_process_lives(const struct soft_tcp *tcp)
-{
-    struct pollfd ends[2] = {{.fd = tcp->shm->process, .events = POLLIN},
-                             {.fd = tcp->fd, .events = POLLRDHUP}};
-    return poll(ends, 2, 0) == 0;
-}
-
-const char *slu_soft_shm_describe_refusal(int err)
-{
-    return err == ENOPROTOOPT ? "that takes Linux 6.5" : strerrordesc_np(err);
-}
-
-void slu_soft_shm_forget_process(struct soft_shm *shm)
-{
-    if (shm->process >= 0)
-        slu_fd_close(shm->process);
-    shm->process = -1;
+    if (got < (ssize_t)sizeof(found) || memcmp(found, shm->token.bytes, sizeof(found)) != 0)
+        return ESRCH;
+    return (uint64_t)got - sizeof(found) == length ? 0 : EFAULT;
 }
