@@ -11,6 +11,8 @@
 
 #include "direct.h"
 
+#define SOME 32768
+
 static struct sluice_mr *register_pages(struct end *end, uint8_t **pages)
 {
     struct sluice_mr *mr;
@@ -73,12 +75,12 @@ static void lose_what_was_registered(struct rank *rank)
         memset(pages, 0x5a, REGION);
         rank_barrier(rank);
         if (rank->index == 0) {
-            struct sluice_sge sge = own_sge(&end, 0, REGION / 8);
-            struct sluice_remote_mr remote = slice(&end.remote, 0, REGION / 8);
+            struct sluice_sge sge = own_sge(&end, 0, SOME);
+            struct sluice_remote_mr remote = slice(&end.remote, 0, SOME);
             int result;
 
             while ((result = sluice_channel_read(end.channel, &sge, 1, &remote, DEADLINE)) == 0)
-                value_check(end.mine, REGION / 8, 0x5a);
+                value_check(end.mine, SOME, 0x5a);
             require(strstr(sluice_last_error(), "access"), "%d: %s", result, sluice_last_error());
         } else {
             let_pass(1000 * (round * 37 % 2000));
