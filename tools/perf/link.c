@@ -210,6 +210,8 @@ static int make_memory(struct team *team)
     team->mr = sluice_mr_alloc(team->pd, place_memory(team), access);
     if (team->list == NULL || team->mr == NULL)
         return team_fail(team, "allocate memory for the messages");
+    if (sluice_mr_sge(team->mr, 0, 1, &team->memory) != 0)
+        return team_fail(team, "name memory");
     return share_memory(team);
 }
 

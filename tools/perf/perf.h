@@ -48,6 +48,7 @@ struct team {
     struct sluice_multichannel *idle; /* the other ends of those, of role 1 */
     uint32_t peers;                   /* of channels, without the idle ones */
     struct sluice_mr *mr;
+    struct sluice_sge memory;         /* its first byte, to name others by */
     struct sluice_remote_mr *remotes; /* of the peers */
     size_t area, stride;              /* of one peer, and of a message in it */
     uint32_t slots;                   /* messages that an area has */

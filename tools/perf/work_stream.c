@@ -20,13 +20,23 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Message number i of a stream goes to peer i modulo peers. */
+/* Message number i of a stream goes to peer i modulo peers. Divisions take as long as a send. */
+static uint32_t peer_of(const struct team *team, uint64_t i)
+{
+    return team->peers == 1 ? 0 : (uint32_t)(i % team->peers);
+}
+
+static uint64_t number_of(const struct team *team, uint64_t i)
+{
+    return team->peers == 1 ? i : i / team->peers;
+}
+
 static struct sluice_request request_of(const struct stream *stream, uint64_t i)
 {
     const struct team *team = stream->team;
     size_t size = stream->run->size;
-    uint32_t peer = (uint32_t)(i % team->peers);
-    uint64_t number = i / team->peers;
+    uint32_t peer = peer_of(team, i);
+    uint64_t number = number_of(team, i);
     struct sluice_request request = {
         .opcode = stream->opcode, .peer = peer, .sge_count = 1, .user_data = i};
 
@@ -47,7 +57,7 @@ static void write_message(const struct stream *stream, uint64_t i)
     const struct team *team = stream->team;
 
     if (stream->opcode != SLUICE_OP_READ && content_matters(team))
-        content_write(team, (uint32_t)(i % team->peers), i / team->peers, stream->run->size);
+        content_write(team, peer_of(team, i), number_of(team, i), stream->run->size);
 }
 
 /* What was read; its place at the peer is always the same. */
@@ -57,8 +67,7 @@ static int check_message(const struct stream *stream, uint64_t i)
 
     if (stream->opcode != SLUICE_OP_READ)
         return 0;
-    return content_check(team, stream->run, (uint32_t)(i % team->peers),
-                         i / team->peers % team->slots);
+    return content_check(team, stream->run, peer_of(team, i), number_of(team, i) % team->slots);
 }
 
 static void add_time(const struct stream *stream, uint64_t begin, uint64_t messages)
