@@ -16,6 +16,7 @@ pkginclude_HEADERS = \
 	%D%/sluice/macros.h \
 	%D%/sluice/mpi.h \
 	%D%/sluice/mr.h \
+	%D%/sluice/mr_cache.h \
 	%D%/sluice/multichannel.h \
 	%D%/sluice/node.h \
 	%D%/sluice/pd.h \

@@ -19,6 +19,7 @@
 #include <sluice/log.h>
 #include <sluice/macros.h>
 #include <sluice/mr.h>
+#include <sluice/mr_cache.h>
 #include <sluice/multichannel.h>
 #include <sluice/node.h>
 #include <sluice/pd.h>

@@ -32,6 +32,7 @@ dist_man3_MANS = \
 	%D%/sluice_listen.3 \
 	%D%/sluice_load_acquire64.3 \
 	%D%/sluice_log_set.3 \
+	%D%/sluice_mr_cache_create.3 \
 	%D%/sluice_mr_register.3 \
 	%D%/sluice_mr_register_dmabuf.3 \
 	%D%/sluice_multichannel_cancel.3 \

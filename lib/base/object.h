@@ -23,6 +23,7 @@ enum slu_kind {
     SLU_LISTENER,
     SLU_INCOMING,
     SLU_LIST,
+    SLU_MR_CACHE,
     SLU_KINDS
 };
 
@@ -73,6 +74,7 @@ extern union slu_living_page slu_living_page;
 #define SLU_MAGIC_LISTENER (slu_living.magic[SLU_LISTENER])
 #define SLU_MAGIC_INCOMING (slu_living.magic[SLU_INCOMING])
 #define SLU_MAGIC_LIST (slu_living.magic[SLU_LIST])
+#define SLU_MAGIC_MR_CACHE (slu_living.magic[SLU_MR_CACHE])
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
 
 /*

@@ -3,6 +3,7 @@
 lib_libsluice_la_SOURCES += \
 	%D%/mr.c \
 	%D%/mr.h \
+	%D%/mr_cache.c \
 	%D%/pages.c \
 	%D%/pages.h \
 	%D%/remote_mr.c

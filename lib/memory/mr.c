@@ -18,7 +18,7 @@
     (SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ | \
      SLUICE_ACCESS_REMOTE_ATOMIC)
 
-static int check_arguments(const struct sluice_pd *pd, size_t length, uint32_t access)
+int slu_mr_check(const struct sluice_pd *pd, size_t length, uint32_t access)
 {
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
         return slu_misuse(EINVAL, "a memory region needs a protection domain%s", slu_none_hint(pd));
@@ -63,7 +63,7 @@ static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, int 
 /* An object to be finished, once the arguments are known to be right. */
 static struct sluice_mr *begin(const struct sluice_pd *pd, size_t length, uint32_t access)
 {
-    int error = check_arguments(pd, length, access);
+    int error = slu_mr_check(pd, length, access);
     struct sluice_mr *mr;
 
     if (error < 0) {

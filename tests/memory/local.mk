@@ -3,7 +3,9 @@
 # One program, source or header a line, sorted.
 test_programs += \
 	tests/test_access \
-	tests/test_memory
+	tests/test_memory \
+	tests/test_mr_cache
 
 tests_test_access_SOURCES = %D%/test_access.c
 tests_test_memory_SOURCES = %D%/test_memory.c
+tests_test_mr_cache_SOURCES = %D%/test_mr_cache.c

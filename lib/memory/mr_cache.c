@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache of registrations. Those that gets may find are disjoint and in the order of their
+ * addresses, so that one search finds the only one that can have a range. A new region takes
+ * the place of those it overlaps and covers all they had; who still uses one of these keeps it,
+ * retired, until it is put back. What nobody uses is in a list, the one put back last at its
+ * end.
+ */
+#include "config.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include <sluice/mr_cache.h>
+
+#include "memory/mr.h"
+
+#define FIRST_SIZE 16
+#define FIRST_INFO_SIZE 48
+#define DEFAULT_REGIONS 1024
+#define MOST_REGIONS (UINT32_C(1) << 20)
+#define FIRST_ROOM 16
+
+_Static_assert(sizeof(struct sluice_mr_cache_attr) == FIRST_SIZE, "as in the first release");
+_Static_assert(sizeof(struct sluice_mr_cache_info) == FIRST_INFO_SIZE, "likewise");
+
+struct range {
+    uintptr_t start, end; /* end is behind the last byte */
+};
+
+/* Where it is, beside the index. */
+enum place {
+    NOWHERE, /* used */
+    UNUSED,
+    RETIRED, /* not in the index; used, or named by posted work */
+    PLACES
+};
+
+struct slu_cached {
+    struct sluice_mr_cache *cache;
+    struct sluice_mr *mr;
+    struct range range;
+    uint32_t uses;
+    enum place place;
+    TAILQ_ENTRY(slu_cached) links;
+};
+
+TAILQ_HEAD(cached_list, slu_cached);
+
+struct sluice_mr_cache {
+    uint32_t magic;
+    uint32_t access;
+    struct sluice_pd *pd;
+    struct sluice_mr_cache_attr attr;
+    uintptr_t page;
+    pthread_mutex_t lock; /* of all that follows */
+    struct slu_cached **index;
+    uintptr_t *ends;                  /* of those in the index: what is searched */
+    uint32_t count, room;             /* of both */
+    struct cached_list lists[PLACES]; /* the first is empty */
+    struct sluice_mr_cache_info info;
+};
+
+static void move(struct sluice_mr_cache *cache, struct slu_cached *cached, enum place place)
+{
+    cache->info.retired += (place == RETIRED) - (cached->place == RETIRED);
+    if (cached->place != NOWHERE)
+        TAILQ_REMOVE(&cache->lists[cached->place], cached, links);
+    cached->place = place;
+    if (place != NOWHERE)
+        TAILQ_INSERT_TAIL(&cache->lists[place], cached, links);
+}
+
+/* The index. */
+
+/* The first whose end is behind this address. */
+static uint32_t search(const struct sluice_mr_cache *cache, uintptr_t addr)
+{
+    const uintptr_t *ends = cache->ends;
+    uint32_t left = cache->count;
+
+    /* Without a branch that nobody could foretell. */
+    for (; left > 1; left -= left / 2)
+        ends += ends[left / 2 - 1] <= addr ? left / 2 : 0;
+    return (uint32_t)(ends - cache->ends) + (left == 1 && *ends <= addr);
+}
+
+static bool make_index_room(struct sluice_mr_cache *cache)
+{
+    uint32_t room = cache->room == 0 ? FIRST_ROOM : cache->room * 2;
+    struct slu_cached **index;
+    uintptr_t *ends;
+
+    if (cache->count < cache->room)
+        return true;
+    index = realloc(cache->index, room * sizeof *index);
+    if (index == NULL)
+        return false;
+    cache->index = index;
+    ends = realloc(cache->ends, room * sizeof *ends);
+    if (ends == NULL)
+        return false;
+    cache->ends = ends;
+    cache->room = room;
+    return true;
+}
+
+static void insert(struct sluice_mr_cache *cache, struct slu_cached *cached)
+{
+    uint32_t at = search(cache, cached->range.start);
+    size_t behind = cache->count - at;
+
+    memmove(cache->index + at + 1, cache->index + at, behind * sizeof *cache->index);
+    memmove(cache->ends + at + 1, cache->ends + at, behind * sizeof *cache->ends);
+    cache->index[at] = cached;
+    cache->ends[at] = cached->range.end;
+    cache->count++;
+}
+
+static void take_out(struct sluice_mr_cache *cache, uint32_t at)
+{
+    size_t behind = --cache->count - at;
+
+    memmove(cache->index + at, cache->index + at + 1, behind * sizeof *cache->index);
+    memmove(cache->ends + at, cache->ends + at + 1, behind * sizeof *cache->ends);
+}
+
+/* The end of regions. */
+
+/* False: posted work names it, and it stays. */
+static bool release(struct sluice_mr_cache *cache, struct slu_cached *cached)
+{
+    if (sluice_mr_deregister(cached->mr) != 0)
+        return false;
+    move(cache, cached, NOWHERE);
+    cache->info.regions--;
+    cache->info.bytes -= cached->range.end - cached->range.start;
+    free(cached);
+    return true;
+}
+
+/* Gets do not find it any more. */
+static void retire(struct sluice_mr_cache *cache, uint32_t at)
+{
+    struct slu_cached *cached = cache->index[at];
+
+    take_out(cache, at);
+    if (cached->uses == 0 && release(cache, cached))
+        return;
+    move(cache, cached, RETIRED);
+}
+
+/* Those that were named by posted work when they were to go. */
+static void release_retired(struct sluice_mr_cache *cache)
+{
+    struct slu_cached *next;
+
+    for (struct slu_cached *cached = TAILQ_FIRST(&cache->lists[RETIRED]); cached; cached = next) {
+        next = TAILQ_NEXT(cached, links);
+        if (cached->uses == 0)
+            release(cache, cached);
+    }
+}
+
+/* The one that was put back before all others, unless posted work names it. */
+static bool evict_one(struct sluice_mr_cache *cache)
+{
+    struct slu_cached *cached = TAILQ_FIRST(&cache->lists[UNUSED]);
+
+    for (; cached != NULL; cached = TAILQ_NEXT(cached, links)) {
+        uint32_t at = search(cache, cached->range.start);
+
+        if (!release(cache, cached))
+            continue;
+        take_out(cache, at);
+        cache->info.evictions++;
+        return true;
+    }
+    return false;
+}
+
+static bool has_room(const struct sluice_mr_cache *cache, uint64_t bytes)
+{
+    return cache->info.regions < cache->attr.max_regions &&
+           (cache->attr.max_bytes == 0 ||
+            (bytes <= cache->attr.max_bytes && cache->info.bytes <= cache->attr.max_bytes - bytes));
+}
+
+static int make_room(struct sluice_mr_cache *cache, uint64_t bytes)
+{
+    if (cache->attr.max_bytes != 0 && bytes > cache->attr.max_bytes)
+        return slu_fail(ENOBUFS, "%llu bytes, in whole pages, are more than the %llu of the cache",
+                        (unsigned long long)bytes, (unsigned long long)cache->attr.max_bytes);
+    if (!has_room(cache, bytes))
+        release_retired(cache);
+    while (!has_room(cache, bytes))
+        if (!evict_one(cache))
+            return slu_fail(ENOBUFS,
+                            "all %u regions of the cache, %llu bytes, are in use: no room for %llu "
+                            "bytes more",
+                            cache->info.regions, (unsigned long long)cache->info.bytes,
+                            (unsigned long long)bytes);
+    return 0;
+}
+
+/* Getting. */
+
+static bool covers(struct range whole, struct range part)
+{
+    return whole.start <= part.start && part.end <= whole.end;
+}
+
+static bool overlap(struct range a, struct range b)
+{
+    return a.start < b.end && b.start < a.end;
+}
+
+static struct slu_cached *find(const struct sluice_mr_cache *cache, struct range range)
+{
+    uint32_t at = search(cache, range.start);
+
+    return at < cache->count && covers(cache->index[at]->range, range) ? cache->index[at] : NULL;
+}
+
+/* Whole pages, and all of what overlaps them, which is retired. */
+static struct range absorb(struct sluice_mr_cache *cache, struct range range)
+{
+    struct range whole = {range.start & ~(cache->page - 1),
+                          (range.end + cache->page - 1) & ~(cache->page - 1)};
+    uint32_t at = search(cache, whole.start);
+
+    while (at < cache->count && overlap(cache->index[at]->range, whole)) {
+        const struct range *other = &cache->index[at]->range;
+
+        whole.start = other->start < whole.start ? other->start : whole.start;
+        whole.end = other->end > whole.end ? other->end : whole.end;
+        retire(cache, at);
+    }
+    return whole;
+}
+
+static int register_range(struct sluice_mr_cache *cache, struct slu_cached *cached)
+{
+    size_t length = cached->range.end - cached->range.start;
+    int error = make_room(cache, length);
+
+    if (error < 0)
+        return error;
+    cached->mr = sluice_mr_register(cache->pd, (void *)cached->range.start, length, cache->access);
+    if (cached->mr == NULL)
+        return -errno;
+    cached->mr->cached = cached;
+    return 0;
+}
+
+static int add(struct sluice_mr_cache *cache, struct range range, struct slu_cached **added)
+{
+    struct slu_cached *cached = calloc(1, sizeof *cached);
+    int error;
+
+    if (cached == NULL || !make_index_room(cache)) {
+        free(cached);
+        return slu_fail(ENOMEM, "no memory for a region of a cache");
+    }
+    cached->cache = cache;
+    cached->range = absorb(cache, range);
+    error = register_range(cache, cached);
+    if (error < 0) {
+        free(cached);
+        return error;
+    }
+    insert(cache, cached);
+    cache->info.regions++;
+    cache->info.bytes += cached->range.end - cached->range.start;
+    *added = cached;
+    return 0;
+}
+
+static int find_or_add(struct sluice_mr_cache *cache, struct range range, struct slu_cached **found)
+{
+    *found = find(cache, range);
+    if (SLU_LIKELY(*found != NULL)) {
+        cache->info.hits++;
+        return 0;
+    }
+    cache->info.misses++;
+    return add(cache, range, found);
+}
+
+/* Arguments. */
+
+static int check_cache(const struct sluice_mr_cache *cache)
+{
+    if (cache == NULL)
+        return slu_misuse(EINVAL, "not a cache of regions, but NULL%s", slu_none_hint(cache));
+    if (cache->magic != SLU_MAGIC_MR_CACHE)
+        return slu_misuse(EINVAL, "not a cache of regions, or one that was destroyed%s",
+                          slu_none_hint(cache));
+    return 0;
+}
+
+/* With room for the rest of its last page. */
+static int check_range(const struct sluice_mr_cache *cache, const void *addr, size_t length)
+{
+    int error = check_cache(cache);
+
+    if (error < 0)
+        return error;
+    if (addr == NULL || length == 0)
+        return slu_misuse(EINVAL, "memory of a cache has an address and at least 1 byte");
+    if ((uintptr_t)addr > UINTPTR_MAX - cache->page ||
+        length > UINTPTR_MAX - cache->page - (uintptr_t)addr)
+        return slu_misuse(EINVAL, "memory of %zu bytes at %p wraps the address space", length,
+                          addr);
+    return 0;
+}
+
+static int check_attr(struct sluice_mr_cache_attr *attr)
+{
+    if (attr->max_regions > MOST_REGIONS)
+        return slu_misuse(EINVAL, "max_regions is %u, above %u", attr->max_regions, MOST_REGIONS);
+    if (attr->max_regions == 0)
+        attr->max_regions = DEFAULT_REGIONS;
+    return 0;
+}
+
+/* The calls. */
+
+struct sluice_mr_cache *sluice_mr_cache_create(struct sluice_pd *pd, uint32_t access,
+                                               const struct sluice_mr_cache_attr *given)
+{
+    struct sluice_mr_cache_attr attr;
+    struct sluice_mr_cache *cache;
+    int error = slu_mr_check(pd, 1, access);
+
+    if (error == 0)
+        error = slu_attr_copy(&attr, sizeof attr, FIRST_SIZE, given, "sluice_mr_cache_attr");
+    if (error == 0)
+        error = check_attr(&attr);
+    if (error < 0)
+        return slu_none(error);
+    cache = calloc(1, sizeof *cache);
+    if (cache == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a cache of regions");
+    cache->magic = SLU_MAGIC_MR_CACHE;
+    cache->access = access;
+    cache->attr = attr;
+    cache->page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    cache->pd = pd;
+    slu_pd_hold(pd);
+    for (int i = 0; i < PLACES; i++)
+        TAILQ_INIT(&cache->lists[i]);
+    pthread_mutex_init(&cache->lock, NULL);
+    slu_made();
+    return cache;
+}
+
+struct sluice_mr *sluice_mr_cache_get(struct sluice_mr_cache *cache, const void *addr,
+                                      size_t length)
+{
+    int error = check_range(cache, addr, length);
+    struct range range = {(uintptr_t)addr, (uintptr_t)addr + length};
+    struct slu_cached *cached = NULL;
+
+    if (error < 0)
+        return slu_none(error);
+    pthread_mutex_lock(&cache->lock);
+    error = find_or_add(cache, range, &cached);
+    if (SLU_LIKELY(error == 0)) {
+        cache->info.used += cached->uses == 0;
+        cached->uses++;
+        if (cached->place != NOWHERE)
+            move(cache, cached, NOWHERE);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return error == 0 ? cached->mr : slu_none(error);
+}
+
+static void put(struct sluice_mr_cache *cache, struct slu_cached *cached)
+{
+    if (--cached->uses > 0)
+        return;
+    cache->info.used--;
+    if (cached->place == RETIRED)
+        release(cache, cached);
+    else
+        move(cache, cached, UNUSED);
+}
+
+int sluice_mr_cache_put(struct sluice_mr_cache *cache, struct sluice_mr *mr)
+{
+    int error = check_cache(cache);
+    struct slu_cached *cached;
+    bool given;
+
+    if (error < 0)
+        return error;
+    if (mr == NULL || mr->magic != SLU_MAGIC_MR)
+        return slu_misuse(EINVAL, "what is put back is no memory region%s", slu_none_hint(mr));
+    cached = mr->cached;
+    if (cached == NULL || cached->cache != cache)
+        return slu_misuse(EINVAL, "what is put back is no region of this cache");
+    pthread_mutex_lock(&cache->lock);
+    given = cached->uses > 0;
+    if (given)
+        put(cache, cached);
+    pthread_mutex_unlock(&cache->lock);
+    if (!given)
+        return slu_misuse(EINVAL, "the cache has this region back already");
+    return 0;
+}
+
+/* Whether all of them could go. */
+static bool forget_found(struct sluice_mr_cache *cache, struct range range)
+{
+    bool gone = true;
+
+    for (uint32_t at = search(cache, range.start);
+         at < cache->count && cache->index[at]->range.start < range.end;) {
+        struct slu_cached *cached = cache->index[at];
+
+        if (cached->uses == 0 && release(cache, cached)) {
+            take_out(cache, at);
+        } else {
+            gone = false;
+            at++;
+        }
+    }
+    return gone;
+}
+
+static bool forget_retired(struct sluice_mr_cache *cache, struct range range)
+{
+    struct slu_cached *next;
+    bool gone = true;
+
+    for (struct slu_cached *cached = TAILQ_FIRST(&cache->lists[RETIRED]); cached; cached = next) {
+        next = TAILQ_NEXT(cached, links);
+        if (overlap(cached->range, range) && (cached->uses > 0 || !release(cache, cached)))
+            gone = false;
+    }
+    return gone;
+}
+
+int sluice_mr_cache_forget(struct sluice_mr_cache *cache, const void *addr, size_t length)
+{
+    struct range range = {(uintptr_t)addr, (uintptr_t)addr + length};
+    int error = check_range(cache, addr, length);
+    bool gone;
+
+    if (error < 0)
+        return error;
+    pthread_mutex_lock(&cache->lock);
+    gone = forget_found(cache, range);
+    gone = forget_retired(cache, range) && gone;
+    pthread_mutex_unlock(&cache->lock);
+    if (!gone)
+        return slu_fail(EBUSY,
+                        "memory of %zu bytes at %p is in use: put its regions back once their "
+                        "work is complete",
+                        length, addr);
+    return 0;
+}
+
+int sluice_mr_cache_query(struct sluice_mr_cache *cache, struct sluice_mr_cache_info *info)
+{
+    struct sluice_mr_cache_info now;
+    int error = check_cache(cache);
+
+    if (error == 0)
+        error = slu_info_check(info, sizeof now, FIRST_INFO_SIZE, "sluice_mr_cache_info");
+    if (error < 0)
+        return error;
+    pthread_mutex_lock(&cache->lock);
+    now = cache->info;
+    pthread_mutex_unlock(&cache->lock);
+    slu_info_copy(info, &now, sizeof now);
+    return 0;
+}
+
+int sluice_mr_cache_destroy(struct sluice_mr_cache *cache)
+{
+    static const struct range all = {0, UINTPTR_MAX};
+    bool gone;
+    int error;
+
+    if (cache == NULL)
+        return 0;
+    error = check_cache(cache);
+    if (error < 0)
+        return error;
+    gone = forget_found(cache, all);
+    gone = forget_retired(cache, all) && gone;
+    if (!gone)
+        return slu_fail(EBUSY,
+                        "a cache has %u regions in use: put them back once their work is complete",
+                        cache->info.regions);
+    cache->magic = SLU_MAGIC_DEAD;
+    pthread_mutex_destroy(&cache->lock);
+    free(cache->index);
+    free(cache->ends);
+    slu_pd_release(cache->pd);
+    free(cache);
+    return 0;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache of registrations: what it finds, what it registers, what goes and when, and that
+ * memory in use never does; by requests, and beside a model.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../support/group.h"
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#define PAGES 64
+
+static size_t page;
+
+/* A cache beside a connection, and memory to be found in it. */
+struct work {
+    struct pair pair;
+    struct sluice_mr_cache *cache;
+    uint8_t *bytes;
+};
+
+static void work_open(struct work *work, const struct sluice_mr_cache_attr *attr)
+{
+    page = (size_t)sysconf(_SC_PAGESIZE);
+    pair_open(&work->pair, NULL);
+    work->cache = sluice_mr_cache_create(work->pair.sides.pds[0], ACCESS_ALL, attr);
+    require(work->cache, "%s", sluice_last_error());
+    work->bytes =
+        mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(work->bytes != MAP_FAILED, "%s", strerror(errno));
+}
+
+static void work_close(struct work *work)
+{
+    require_ok(sluice_mr_cache_destroy(work->cache));
+    munmap(work->bytes, PAGES * page);
+    pair_close(&work->pair);
+}
+
+static struct sluice_mr *get(const struct work *work, size_t from, size_t length)
+{
+    struct sluice_mr *mr = sluice_mr_cache_get(work->cache, work->bytes + from, length);
+    struct sluice_sge sge;
+
+    require(mr, "%zu bytes at %zu: %s", length, from, sluice_last_error());
+    require_ok(sluice_mr_sge_at(mr, work->bytes + from, length, &sge));
+    return mr;
+}
+
+static void put(const struct work *work, struct sluice_mr *mr)
+{
+    require_ok(sluice_mr_cache_put(work->cache, mr));
+}
+
+static struct sluice_mr_cache_info query(const struct work *work)
+{
+    struct sluice_mr_cache_info info = {.size = sizeof info};
+
+    require_ok(sluice_mr_cache_query(work->cache, &info));
+    return info;
+}
+
+/* The second time it is there, as are all other bytes of its pages, and of no others. */
+TEST(what_was_registered_is_found)
+{
+    struct sluice_mr_cache_info info;
+    struct sluice_mr *mr, *other;
+    struct work work;
+
+    work_open(&work, NULL);
+    mr = get(&work, 100, 50);
+    require(sluice_mr_length(mr) == page, "%zu", sluice_mr_length(mr));
+    other = get(&work, 0, page);
+    require(other == mr, "another one%s", "");
+    put(&work, other);
+    put(&work, mr);
+    require(get(&work, page - 1, 1) == mr, "another one%s", "");
+    put(&work, mr);
+    other = get(&work, page, 1);
+    require(other != mr, "the same%s", "");
+    info = query(&work);
+    require(info.hits == 2 && info.misses == 2 && info.regions == 2 && info.used == 1 &&
+                info.bytes == 2 * page && info.evictions == 0,
+            "%llu hits, %llu misses, %u regions", (unsigned long long)info.hits,
+            (unsigned long long)info.misses, info.regions);
+    put(&work, other);
+    work_close(&work);
+}
+
+/* A region serves requests, of us and of peers; what posted work names does not go. */
+TEST(regions_of_the_cache_are_regions)
+{
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    struct sluice_mr *mr, *far;
+    struct sluice_remote_mr remote;
+    struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE, .sge_count = 1};
+    struct sluice_sge sge;
+    struct work work;
+
+    work_open(&work, NULL);
+    far = sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL);
+    require(far, "%s", sluice_last_error());
+    require_ok(sluice_mr_remote(far, &remote));
+    mr = get(&work, 0, page);
+    require_ok(sluice_mr_sge_at(mr, work.bytes, page, &sge));
+    pattern_fill(work.bytes, page, 3);
+    require_ok(sluice_channel_write(work.pair.channels[0], &sge, 1, &remote, DEADLINE));
+    pattern_check(sluice_mr_addr(far), page, 3);
+
+    receive.sge = sge;
+    require_result(sluice_channel_post(work.pair.channels[0], &receive, 1, DEADLINE, &handle), 1);
+    require_result(sluice_mr_cache_forget(work.cache, work.bytes, 1), -EBUSY);
+    put(&work, mr);
+    require_result(sluice_mr_cache_forget(work.cache, work.bytes, 1), -EBUSY);
+    require_result(sluice_mr_cache_destroy(work.cache), -EBUSY);
+    require(get(&work, 5, 5) == mr, "it is gone%s", "");
+    put(&work, mr);
+    require_ok(sluice_channel_send(work.pair.channels[1], NULL, 0, DEADLINE));
+    require_ok(sluice_channel_wait(work.pair.channels[0], &handle, DEADLINE, &completion));
+    require_ok(sluice_mr_cache_forget(work.cache, work.bytes, 1));
+    require(query(&work).regions == 0, "%u regions", query(&work).regions);
+    require_ok(sluice_mr_deregister(far));
+    work_close(&work);
+}
+
+/* One in the middle of others takes their place; who uses one of these keeps it. */
+TEST(a_longer_range_takes_the_place_of_others)
+{
+    struct sluice_mr *first, *second, *whole;
+    struct work work;
+
+    work_open(&work, NULL);
+    first = get(&work, 0, 2 * page);
+    second = get(&work, 3 * page, page);
+    put(&work, second);
+    whole = get(&work, page, 2 * page + 1);
+    require(whole != first && sluice_mr_addr(whole) == work.bytes &&
+                sluice_mr_length(whole) == 4 * page,
+            "%zu bytes", sluice_mr_length(whole));
+    require(query(&work).regions == 2 && query(&work).bytes == 6 * page &&
+                query(&work).retired == 1 && query(&work).used == 2,
+            "%u regions, %u retired", query(&work).regions, query(&work).retired);
+    require(get(&work, 0, 1) == whole, "the old one is found%s", "");
+    put(&work, whole);
+    require_result(sluice_mr_cache_forget(work.cache, work.bytes, 1), -EBUSY);
+    put(&work, first);
+    require(query(&work).regions == 1, "%u regions", query(&work).regions);
+    put(&work, whole);
+    require_result(sluice_mr_cache_put(work.cache, whole), -EINVAL);
+    work_close(&work);
+}
+
+/* Those go that nobody has got for the longest time, and none that is used. */
+TEST(limits_hold)
+{
+    struct sluice_mr_cache_attr attr = {.size = sizeof attr, .max_regions = 3};
+    struct sluice_mr *mrs[4];
+    struct work work;
+
+    work_open(&work, &attr);
+    for (size_t i = 0; i < 3; i++)
+        mrs[i] = get(&work, 2 * i * page, 1);
+    require_null(sluice_mr_cache_get(work.cache, work.bytes + 6 * page, 1), ENOBUFS, "3 regions");
+    put(&work, mrs[1]);
+    put(&work, mrs[0]);
+    put(&work, mrs[2]);
+    mrs[3] = get(&work, 6 * page, 1); /* in the place of 1 */
+    require(query(&work).evictions == 1 && query(&work).regions == 3, "%u regions",
+            query(&work).regions);
+    require(get(&work, 0, 1) == mrs[0] && get(&work, 4 * page, 1) == mrs[2], "others went%s", "");
+    require(query(&work).misses == 5, "%llu", (unsigned long long)query(&work).misses);
+    put(&work, mrs[0]);
+    put(&work, mrs[2]);
+    put(&work, mrs[3]);
+    work_close(&work);
+
+    attr = (struct sluice_mr_cache_attr){.size = sizeof attr, .max_bytes = 4 * page};
+    work_open(&work, &attr);
+    require_null(sluice_mr_cache_get(work.cache, work.bytes, 4 * page + 1), ENOBUFS, "more than");
+    for (size_t i = 0; i < PAGES / 4; i++)
+        put(&work, get(&work, 4 * i * page, (i % 4 + 1) * page));
+    require(query(&work).bytes <= 4 * page, "%llu bytes", (unsigned long long)query(&work).bytes);
+    work_close(&work);
+}
+
+/* What cannot be registered changes nothing but what nobody used. */
+TEST(what_is_wrong_is_refused)
+{
+    struct sluice_mr_cache_info info = {.size = 8};
+    struct sluice_mr_cache_attr attr = {.size = 4};
+    struct sluice_mr *mr, *other;
+    struct work work;
+
+    work_open(&work, NULL);
+    mr = get(&work, 0, 1);
+    other = sluice_mr_register(work.pair.sides.pds[0], work.bytes, page, ACCESS_ALL);
+    require_null(sluice_mr_cache_get(NULL, work.bytes, 1), EINVAL, "NULL");
+    require_null(sluice_mr_cache_get(work.cache, NULL, 1), EINVAL, "address");
+    require_null(sluice_mr_cache_get(work.cache, work.bytes, 0), EINVAL, "at least 1");
+    require_null(sluice_mr_cache_get(work.cache, work.bytes, SIZE_MAX), EINVAL, "wraps");
+    require_null(sluice_mr_cache_get(work.cache, (void *)UINTPTR_MAX, 1), EINVAL, "wraps");
+    require_result(sluice_mr_cache_put(work.cache, other), -EINVAL);
+    require_result(sluice_mr_cache_put(work.cache, NULL), -EINVAL);
+    require_result(sluice_mr_cache_put(NULL, mr), -EINVAL);
+    require_result(sluice_mr_cache_forget(work.cache, work.bytes, 0), -EINVAL);
+    require_result(sluice_mr_cache_forget(NULL, work.bytes, 1), -EINVAL);
+    require_result(sluice_mr_cache_query(work.cache, &info), -EINVAL);
+    require_result(sluice_mr_cache_query(work.cache, NULL), -EINVAL);
+    require_null(sluice_mr_cache_create(NULL, ACCESS_ALL, NULL), EINVAL, "domain");
+    require_null(sluice_mr_cache_create(work.pair.sides.pds[0], 1u << 20, NULL), EINVAL, "access");
+    require_null(sluice_mr_cache_create(work.pair.sides.pds[0], 0, &attr), EINVAL, "size");
+    attr = (struct sluice_mr_cache_attr){.size = sizeof attr, .max_regions = (1u << 20) + 1};
+    require_null(sluice_mr_cache_create(work.pair.sides.pds[0], 0, &attr), EINVAL, "max_regions");
+    require_ok(sluice_mr_cache_destroy(NULL));
+    require(munmap(work.bytes + 8 * page, page) == 0, "%s", strerror(errno));
+    require_null(sluice_mr_cache_get(work.cache, work.bytes + 7 * page, 2 * page), EFAULT,
+                 "mapped");
+    require(query(&work).regions == 1 && query(&work).misses == 2, "%u", query(&work).regions);
+    put(&work, mr);
+    require_ok(sluice_mr_deregister(other));
+    work_close(&work);
+}
+
+/* Beside a model that knows which pages must be found, and who has got what. */
+TEST(random_ranges)
+{
+    enum { HELD = 12 };
+    struct sluice_mr_cache_attr attr = {.size = sizeof attr, .max_regions = 24};
+    struct sluice_mr *held[HELD] = {NULL};
+    size_t from[HELD], length[HELD];
+    uint64_t state = 7, gets = 0;
+    struct work work;
+
+    work_open(&work, &attr);
+    for (int round = 0; round < (short_run() ? 5000 : 50000); round++) {
+        size_t i = (state = state * 6364136223846793005u + 1442695040888963407u) >> 40;
+        size_t at = i / 64 % (PAGES * page), most = PAGES * page - at;
+        size_t slot = i % HELD;
+
+        if (held[slot]) {
+            struct sluice_sge sge;
+
+            /* It names its bytes as long as it is held. */
+            require_ok(sluice_mr_sge_at(held[slot], work.bytes + from[slot], length[slot], &sge));
+            put(&work, held[slot]);
+            held[slot] = NULL;
+        } else if (i % 13 == 0) {
+            int result =
+                sluice_mr_cache_forget(work.cache, work.bytes + at, most < page ? most : page);
+
+            require(result == 0 || result == -EBUSY, "%d", result);
+        } else {
+            from[slot] = at;
+            length[slot] = i % 7 * page + 1 < most ? i % 7 * page + 1 : most;
+            held[slot] = get(&work, from[slot], length[slot]);
+            gets++;
+        }
+    }
+    require(query(&work).hits + query(&work).misses == gets, "%llu gets", (unsigned long long)gets);
+    for (size_t i = 0; i < HELD; i++)
+        if (held[i])
+            put(&work, held[i]);
+    require(query(&work).used == 0, "%u used", query(&work).used);
+    work_close(&work);
+}
+
+struct worker {
+    const struct work *work;
+    uint64_t seed;
+};
+
+static void *get_and_put(void *argument)
+{
+    struct worker *worker = argument;
+    uint64_t state = worker->seed;
+
+    for (int round = 0; round < (short_run() ? 2000 : 20000); round++) {
+        size_t i = (state = state * 6364136223846793005u + 1442695040888963407u) >> 40;
+        size_t from = i % (PAGES - 4) * page;
+        struct sluice_mr *mr = get(worker->work, from, i / 64 % (3 * page) + 1);
+
+        if (i % 17 == 0)
+            (void)!sluice_mr_cache_forget(worker->work->cache, worker->work->bytes, page);
+        put(worker->work, mr);
+    }
+    return NULL;
+}
+
+TEST(threads_share_it)
+{
+    enum { THREADS = 4 };
+    struct sluice_mr_cache_attr attr = {.size = sizeof attr, .max_regions = 16};
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    struct work work;
+
+    work_open(&work, &attr);
+    for (uint64_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){&work, i + 1};
+        require(pthread_create(&threads[i], NULL, get_and_put, &workers[i]) == 0, "%s",
+                strerror(errno));
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    require(query(&work).used == 0 && query(&work).regions <= 16, "%u regions",
+            query(&work).regions);
+    work_close(&work);
+}
+
+int main(void)
+{
+    static const struct tests cases[] = {
+        {"self", WIRE_SELF, 60}, {"shm", WIRE_SHM, 60}, {"tcp", WIRE_TCP, 60}};
+
+    return run_groups("mr_cache", cases, COUNT(cases));
+}
