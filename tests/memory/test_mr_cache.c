@@ -129,6 +129,58 @@ TEST(regions_of_the_cache_are_regions)
     work_close(&work);
 }
 
+/* New pages where others were, as munmap(2) and malloc(3) may leave it. */
+static void renew_page(const struct work *work, uint8_t value)
+{
+    void *again = mmap(work->bytes, page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+    require(again == work->bytes, "%s", strerror(errno));
+    memset(work->bytes, value, page);
+}
+
+/* What the far side gets of the first page, by a region of the cache. */
+static uint8_t write_page(const struct work *work, struct sluice_mr *far)
+{
+    struct sluice_mr *mr = get(work, 0, page);
+    struct sluice_remote_mr remote;
+    struct sluice_sge sge;
+    const uint8_t *bytes = sluice_mr_addr(far);
+
+    require_ok(sluice_mr_sge_at(mr, work->bytes, page, &sge));
+    require_ok(sluice_mr_remote(far, &remote));
+    require_ok(sluice_channel_write(work->pair.channels[0], &sge, 1, &remote, DEADLINE));
+    put(work, mr);
+    value_check(bytes, page, bytes[0]);
+    return bytes[0];
+}
+
+/*
+ * Why memory is to be forgotten before it is unmapped: Soft-RoCE, as any device, goes on with
+ * the pages that were registered.
+ */
+TEST(what_is_not_forgotten_is_the_old_memory)
+{
+    struct sluice_mr *far;
+    struct work work;
+
+    work_open(&work, NULL);
+    far = sluice_mr_alloc(work.pair.sides.pds[1], page, ACCESS_ALL);
+    require(far, "%s", sluice_last_error());
+    memset(work.bytes, 1, page);
+    require(write_page(&work, far) == 1, "not what is there%s", "");
+    renew_page(&work, 2);
+    if (!device_is_soft() && !device_is_pretend())
+        require(write_page(&work, far) == 1, "the new page%s", "");
+    require_ok(sluice_mr_cache_forget(work.cache, work.bytes, page));
+    require(write_page(&work, far) == 2, "the old page%s", "");
+    require_ok(sluice_mr_cache_forget(work.cache, work.bytes, page));
+    renew_page(&work, 3);
+    require(write_page(&work, far) == 3, "the old page%s", "");
+    require_ok(sluice_mr_deregister(far));
+    work_close(&work);
+}
+
 /* One in the middle of others takes their place; who uses one of these keeps it. */
 TEST(a_longer_range_takes_the_place_of_others)
 {
