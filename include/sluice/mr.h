@@ -112,7 +112,7 @@ sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset, size_t 
 /*
  * Ends a region; NULL is allowed. On return no peer touches the memory any
  * more, and memory of sluice_mr_alloc() is gone. -EBUSY: posted work still
- * refers to it; nothing happened, and it stays valid.
+ * refers to it; nothing happened, and it stays valid. -EINVAL: not a region, or a cache's.
  */
 SLUICE_EXPORT int sluice_mr_deregister(struct sluice_mr *mr);
 

@@ -177,6 +177,8 @@ int sluice_mr_deregister(struct sluice_mr *mr)
         return 0;
     if (mr->magic != SLU_MAGIC_MR)
         return not_a_region(mr);
+    if (mr->cached != NULL)
+        return slu_misuse(EINVAL, "a region of a cache is put back, not deregistered");
     pd = mr->pd;
     if (slu_pd_uses_key(pd, mr->transport->lkey))
         return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",

@@ -133,8 +133,11 @@ static void take_out(struct sluice_mr_cache *cache, uint32_t at)
 /* False: posted work names it, and it stays. */
 static bool release(struct sluice_mr_cache *cache, struct slu_cached *cached)
 {
-    if (sluice_mr_deregister(cached->mr) != 0)
+    cached->mr->cached = NULL; /* or it would be the program's mistake */
+    if (sluice_mr_deregister(cached->mr) != 0) {
+        cached->mr->cached = cached;
         return false;
+    }
     move(cache, cached, NOWHERE);
     cache->info.regions--;
     cache->info.bytes -= cached->range.end - cached->range.start;
@@ -194,8 +197,6 @@ static int make_room(struct sluice_mr_cache *cache, uint64_t bytes)
     if (cache->attr.max_bytes != 0 && bytes > cache->attr.max_bytes)
         return slu_fail(ENOBUFS, "%llu bytes, in whole pages, are more than the %llu of the cache",
                         (unsigned long long)bytes, (unsigned long long)cache->attr.max_bytes);
-    if (!has_room(cache, bytes))
-        release_retired(cache);
     while (!has_room(cache, bytes))
         if (!evict_one(cache))
             return slu_fail(ENOBUFS,
@@ -225,21 +226,26 @@ static struct slu_cached *find(const struct sluice_mr_cache *cache, struct range
     return at < cache->count && covers(cache->index[at]->range, range) ? cache->index[at] : NULL;
 }
 
-/* Whole pages, and all of what overlaps them, which is retired. */
+/*
+ * Whole pages, and all of what overlaps them, which is retired; or without the rest of that, if
+ * it would be too much.
+ */
 static struct range absorb(struct sluice_mr_cache *cache, struct range range)
 {
-    struct range whole = {range.start & ~(cache->page - 1),
-                          (range.end + cache->page - 1) & ~(cache->page - 1)};
-    uint32_t at = search(cache, whole.start);
+    const struct range own = {range.start & ~(cache->page - 1),
+                              (range.end + cache->page - 1) & ~(cache->page - 1)};
+    struct range whole = own;
+    uint32_t at = search(cache, own.start);
 
-    while (at < cache->count && overlap(cache->index[at]->range, whole)) {
+    while (at < cache->count && overlap(cache->index[at]->range, own)) {
         const struct range *other = &cache->index[at]->range;
 
         whole.start = other->start < whole.start ? other->start : whole.start;
         whole.end = other->end > whole.end ? other->end : whole.end;
         retire(cache, at);
     }
-    return whole;
+    return cache->attr.max_bytes != 0 && whole.end - whole.start > cache->attr.max_bytes ? own
+                                                                                         : whole;
 }
 
 static int register_range(struct sluice_mr_cache *cache, struct slu_cached *cached)
@@ -265,6 +271,7 @@ static int add(struct sluice_mr_cache *cache, struct range range, struct slu_cac
         free(cached);
         return slu_fail(ENOMEM, "no memory for a region of a cache");
     }
+    release_retired(cache);
     cached->cache = cache;
     cached->range = absorb(cache, range);
     error = register_range(cache, cached);

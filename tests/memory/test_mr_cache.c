@@ -235,6 +235,11 @@ TEST(limits_hold)
     attr = (struct sluice_mr_cache_attr){.size = sizeof attr, .max_bytes = 4 * page};
     work_open(&work, &attr);
     require_null(sluice_mr_cache_get(work.cache, work.bytes, 4 * page + 1), ENOBUFS, "more than");
+    /* One that is in the way goes, if both together are too much. */
+    put(&work, get(&work, 0, 4 * page));
+    put(&work, get(&work, 3 * page, 2 * page));
+    require(query(&work).regions == 1 && query(&work).bytes == 2 * page, "%llu bytes",
+            (unsigned long long)query(&work).bytes);
     for (size_t i = 0; i < PAGES / 4; i++)
         put(&work, get(&work, 4 * i * page, (i % 4 + 1) * page));
     require(query(&work).bytes <= 4 * page, "%llu bytes", (unsigned long long)query(&work).bytes);
@@ -259,6 +264,7 @@ TEST(what_is_wrong_is_refused)
     require_null(sluice_mr_cache_get(work.cache, (void *)UINTPTR_MAX, 1), EINVAL, "wraps");
     require_result(sluice_mr_cache_put(work.cache, other), -EINVAL);
     require_result(sluice_mr_cache_put(work.cache, NULL), -EINVAL);
+    require_result(sluice_mr_deregister(mr), -EINVAL);
     require_result(sluice_mr_cache_put(NULL, mr), -EINVAL);
     require_result(sluice_mr_cache_forget(work.cache, work.bytes, 0), -EINVAL);
     require_result(sluice_mr_cache_forget(NULL, work.bytes, 1), -EINVAL);
