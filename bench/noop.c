@@ -22,6 +22,7 @@
  *   run_prepared      8 bytes to each of 8 peers, by a prepared list
  *   run_prepared_results  the same with an array of results
  *   run_cached        a region got from a cache of 1,024, and put back
+ *   run_arrivals      a look at 32 arrivals, for which receives are posted anew
  *   run_scope         a scope with sends to 8 peers, posted in one call, which nobody looks at
  *
  * The cases are names of functions, which is how callgrind is told to count only
@@ -43,6 +44,8 @@
 #define DEADLINE SLUICE_S(10)
 /* At most so many completions wait to be polled. */
 #define RING 64
+/* Of which one look takes so many. */
+#define ARRIVALS 32
 
 /* There is one completion queue at a time. */
 static struct slu_cq the_cq;
@@ -204,7 +207,7 @@ static int succeed_receives(struct slu_qp *qp, struct slu_receive_wr *chain,
     (void)qp;
     (void)bad;
     for (; chain; chain = chain->next)
-        ring[waiting++] = (struct slu_wc){.id = chain->id, .bytes = 8};
+        ring[waiting++] = (struct slu_wc){.id = chain->id, .bytes = 8, .flags = SLUICE_IMMEDIATE};
     return 0;
 }
 
@@ -267,6 +270,7 @@ static int open_device(const char *device, const struct sluice_context_attr *att
 
 /* What the cases work on. */
 struct set {
+    struct sluice_pd *pd;
     struct sluice_channel *channel;
     struct sluice_multichannel *multichannel;
     struct sluice_list *prepared;
@@ -486,6 +490,27 @@ static struct sluice_mr_cache *make_cache(struct sluice_pd *pd)
     return cache;
 }
 
+/* Here, because whatever it posts has arrived at once: each look finds a batch of them. */
+static int run_arrivals(struct set *set, uint32_t count)
+{
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .receive_depth = RING, .arrival_tags = 1};
+    struct sluice_prepared_channel *prepared = sluice_channel_prepare(set->pd, &attr);
+    struct sluice_endpoint endpoint;
+    struct sluice_channel *channel;
+    uint64_t came = 0;
+
+    if (!prepared)
+        return -1;
+    sluice_prepared_channel_endpoint(prepared, &endpoint);
+    channel = sluice_prepared_channel_handshake(prepared, &endpoint);
+    for (uint32_t i = 0; channel && i < count; i++)
+        if (sluice_channel_arrivals(channel, 0, &came) != 0)
+            break;
+    sluice_channel_close(channel);
+    return came == (uint64_t)count * ARRIVALS ? 0 : -1;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct set *set, uint32_t count);
@@ -506,6 +531,7 @@ static const struct {
     {"run_prepared", run_prepared},
     {"run_prepared_results", run_prepared_results},
     {"run_cached", run_cached},
+    {"run_arrivals", run_arrivals},
     {"run_scope", run_scope},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
@@ -531,7 +557,7 @@ static int run_case(struct sluice_pd *pd, int (*run)(struct set *, uint32_t), ui
     static uint64_t word;
     struct sluice_mr *mr = sluice_mr_register(
         pd, &word, sizeof(word), SLUICE_ACCESS_LOCAL_WRITE | SLUICE_ACCESS_REMOTE_WRITE);
-    struct set set = {0};
+    struct set set = {.pd = pd};
     int result = -1;
 
     if (mr && sluice_mr_sge(mr, 0, sizeof(word), &set.sge) == 0 &&

@@ -83,8 +83,9 @@ posting >"$tmp/left"
 in_table >"$tmp/right"
 check 'calls that post requests (<) are rows of tests/support/forms.h (>)' same
 
+# But for arrivals, which are of channels without receives of their own; test_arrivals has them.
 "$srcdir/scripts/update-map" --map | grep -E '^sluice_(prepared_)?(channel|multichannel|scope)_' |
-  sort >"$tmp/left"
+  grep -v '_arrivals$' | sort >"$tmp/left"
 soaked >"$tmp/right"
 check 'calls of channels and scopes (<) are those of the soak (>)' same
 finish

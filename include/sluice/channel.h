@@ -93,7 +93,9 @@ struct sluice_channel_attr {
     uint32_t rnr_timer;     /* code of InfiniBand; 1..31, default 12 (0.64 ms), SLUICE_ZERO: 0,
                                which is 655.36 ms */
     uint32_t rnr_retry;     /* 1..7, default 7: for ever, the deadline decides; SLUICE_ZERO: 0 */
-    uint32_t reserved;      /* must be 0 */
+    uint32_t arrival_tags;  /* immediates 0..arrival_tags - 1 are counted as they arrive, by
+                               receives of the library's; 1..1048576, default 0: none are, and
+                               receives are the program's */
 };
 
 /*
@@ -432,6 +434,26 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_arm(struct sluice_channel *cha
  * the wake back. Blocking operations are not interrupted. -EINVAL: not a channel.
  */
 SLUICE_EXPORT int sluice_channel_wake(struct sluice_channel *channel);
+
+/*
+ * Arrivals, where arrival_tags of the attributes is set: how many immediates of a tag have
+ * come since the channel was made, in whatever order. One comes with a write, whose
+ * bytes are there then, or with a send of no bytes; a send of more fails the connection.
+ * Nobody posts receives for them: each peer may have receive_depth of them on their way while
+ * no call of this side looks. Counts outlive resets. This looks, and does not wait.
+ * -EINVAL: they are not counted here, no such tag, NULL.
+ */
+SLUICE_EXPORT int sluice_channel_arrivals(struct sluice_channel *channel, uint32_t tag,
+                                          uint64_t *count);
+/*
+ * Waits until at least count have come, as they may have before. timeout is in nanoseconds
+ * and harms nothing. -ETIMEDOUT: fewer have. -EINTR: woken. -ENOTCONN: fewer have, and no
+ * peer is connected. A peer that fails meanwhile ends the wait with its error, once. -EINVAL:
+ * as above, or a negative timeout.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_wait_arrivals(struct sluice_channel *channel,
+                                                                uint32_t tag, uint64_t count,
+                                                                int64_t timeout);
 
 #ifdef __cplusplus
 }

@@ -39,6 +39,8 @@ struct sluice_counters {
     uint64_t sleeps;       /* of waits that had spun enough; not by peer */
     uint64_t wakes;        /* by sluice_channel_wake() and its like, that took effect; not by
                               peer */
+    uint64_t arrivals;     /* immediates that were counted, see sluice_channel_arrivals() */
+    uint64_t strays;       /* what came in their stead: no immediate, or none of the tags */
 };
 
 /*

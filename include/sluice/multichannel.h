@@ -357,6 +357,27 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_multichannel_arm(struct sluice_multich
                                                            int64_t *due);
 SLUICE_EXPORT int sluice_multichannel_wake(struct sluice_multichannel *multichannel);
 
+/*
+ * Arrivals, where arrival_tags of the attributes is set: how many immediates of a tag have
+ * come from all peers together since the multichannel was made, in whatever order. One comes
+ * with a write, whose bytes are there then, or with a send of no bytes; a send of more fails
+ * the connection.
+ * Nobody posts receives for them: each peer may have receive_depth of them on their way while
+ * no call of this side looks. Counts outlive resets. This looks, and does not wait.
+ * -EINVAL: they are not counted here, no such tag, NULL.
+ */
+SLUICE_EXPORT int sluice_multichannel_arrivals(struct sluice_multichannel *multichannel,
+                                               uint32_t tag, uint64_t *count);
+/*
+ * Waits until at least count have come, as they may have before. timeout is in nanoseconds
+ * and harms nothing. -ETIMEDOUT: fewer have. -EINTR: woken. -ENOTCONN: fewer have, and no
+ * peer is connected. A peer that fails meanwhile ends the wait with its error, once. -EINVAL:
+ * as above, or a negative timeout.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_multichannel_wait_arrivals(struct sluice_multichannel *multichannel, uint32_t tag,
+                                  uint64_t count, int64_t timeout);
+
 #ifdef __cplusplus
 }
 #endif

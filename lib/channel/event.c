@@ -22,3 +22,16 @@ int sluice_channel_wake(struct sluice_channel *channel)
     slu_wake(channel->base.engine);
     return 0;
 }
+
+int sluice_channel_arrivals(struct sluice_channel *channel, uint32_t tag, uint64_t *count)
+{
+    return slu_is_channel(channel) ? slu_arrivals(channel->base.engine, tag, count)
+                                   : slu_not_a_channel(channel);
+}
+
+int sluice_channel_wait_arrivals(struct sluice_channel *channel, uint32_t tag, uint64_t count,
+                                 int64_t timeout)
+{
+    return slu_is_channel(channel) ? slu_wait_arrivals(channel->base.engine, tag, count, timeout)
+                                   : slu_not_a_channel(channel);
+}

@@ -6,10 +6,11 @@
 
 #include "engine/inside.h"
 
-/* Of the struct in version 0.1: up to and with reserved. */
+/* Of the struct in version 0.1: up to and with arrival_tags. */
 #define FIRST_SIZE 112
 #define SPIN_USUAL SLUICE_US(20)
 #define SPIN_MOST SLUICE_S(1)
+#define ARRIVAL_TAGS_MOST (1u << 20)
 #define KEEPALIVE_LEAST SLUICE_MS(1)
 #define KEEPALIVE_MOST SLUICE_S(3600)
 #define REMOTE_ACCESS \
@@ -230,6 +231,15 @@ static int apply_keepalive(struct slu_engine *engine, int64_t keepalive)
     return 0;
 }
 
+static int apply_arrivals(struct slu_engine *engine, const struct sluice_channel_attr *attr)
+{
+    if (attr->arrival_tags > ARRIVAL_TAGS_MOST)
+        return slu_misuse(EINVAL, "sluice_channel_attr.arrival_tags is %u, must be in 0..%u",
+                          attr->arrival_tags, ARRIVAL_TAGS_MOST);
+    engine->arrival_tags = attr->arrival_tags;
+    return 0;
+}
+
 static int apply_all(struct slu_engine *engine, const struct slu_tcontext *device,
                      const struct sluice_channel_attr *given)
 {
@@ -237,8 +247,6 @@ static int apply_all(struct slu_engine *engine, const struct slu_tcontext *devic
     struct sluice_channel_attr attr;
     int error = slu_attr_copy(&attr, sizeof attr, FIRST_SIZE, given, "sluice_channel_attr");
 
-    if (error == 0 && attr.reserved != 0)
-        error = slu_misuse(EINVAL, "sluice_channel_attr.reserved is %u, must be 0", attr.reserved);
     if (error == 0)
         error = apply_flags(out, &attr);
     if (error == 0)
@@ -258,6 +266,8 @@ static int apply_all(struct slu_engine *engine, const struct slu_tcontext *devic
         error = apply_wait(engine, &attr);
     if (error == 0)
         error = apply_keepalive(engine, attr.keepalive);
+    if (error == 0)
+        error = apply_arrivals(engine, &attr);
     return error;
 }
 

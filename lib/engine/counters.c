@@ -27,6 +27,8 @@ static void add_peer(const struct slu_counts *counts, struct sluice_counters *co
     counters->queue_full += counts->queue_full;
     counters->forgotten += counts->forgotten;
     counters->resets += counts->resets;
+    counters->arrivals += counts->arrivals;
+    counters->strays += counts->strays;
 }
 
 static void add_engine(const struct slu_engine *engine, struct sluice_counters *counters)

@@ -156,6 +156,8 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     if (error == 0)
         error = create_queues(engine);
     if (error == 0)
+        error = slu_arrivals_create(engine);
+    if (error == 0)
         error = slu_scope_create(engine);
     if (error == 0)
         error = create_peers(engine);
@@ -207,6 +209,7 @@ void slu_engine_destroy(struct slu_engine *engine)
     for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++)
         slu_rings_destroy(engine->peers[i].rings);
     slu_places_destroy(engine);
+    free(engine->arrivals);
     free(engine->peers);
     slu_pd_release(engine->pd);
     free(engine);

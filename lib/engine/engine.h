@@ -97,6 +97,10 @@ int slu_channel_check(const struct sluice_pd *pd, const struct sluice_channel_at
 uint64_t slu_next_tag(void);
 int slu_engine_shutdown(struct slu_engine *engine, int64_t timeout);
 
+/* arrivals.c: how many of a tag have come; and a wait until at least so many have. */
+int slu_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t *count);
+int slu_wait_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t least, int64_t timeout);
+
 /* peer.c: the endpoint of a peer is read after its queue pair was made. */
 void slu_peer_endpoint(const struct slu_engine *engine, const struct slu_peer *peer,
                        struct sluice_endpoint *endpoint);

@@ -184,6 +184,7 @@ static inline uint32_t slu_item_parts(const struct slu_engine *engine, const str
 /* Of no ring: those of refused requests, and of probes. */
 #define SLU_ID_REFUSED (UINT64_C(1) << SLU_RING_BITS)
 #define SLU_ID_PROBE (UINT64_C(2) << SLU_RING_BITS)
+#define SLU_ID_ARRIVAL (UINT64_C(3) << SLU_RING_BITS)
 _Static_assert(SLUICE_MAX_PEERS <= 1 << SLU_PEER_BITS, "an id names its peer");
 _Static_assert(SLU_RINGS < 1 << SLU_RING_BITS, "and its ring");
 

@@ -34,7 +34,7 @@ static inline uint32_t slu_peer_index(const struct slu_engine *engine, const str
 static inline bool slu_peer_busy(const struct slu_peer *peer)
 {
     return slu_peer_has_posted(peer, SLU_SEND_QUEUE) ||
-           slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE);
+           slu_peer_has_posted(peer, SLU_RECEIVE_QUEUE) || peer->arrivals_posted > 0;
 }
 /* Who it is: no other, in any process, has that number. */
 int slu_peer_identify(struct slu_peer *peer);
@@ -71,6 +71,15 @@ void slu_probe_failed(struct slu_engine *engine, struct slu_peer *peer);
 void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer);
 /* Looks after the peers that are due. */
 void slu_probe_peers(struct slu_engine *engine, int64_t now);
+
+/* arrivals.c: the array of counts; receives of a peer that was just connected; their ends. */
+int slu_arrivals_create(struct slu_engine *engine);
+/* Whether there is room for those of one peer more. */
+int slu_arrivals_grow(const struct slu_engine *engine);
+int slu_arrivals_begin(struct slu_engine *engine, struct slu_peer *peer);
+/* Of an id of theirs. */
+void slu_arrival_ended(struct slu_engine *engine, const struct slu_wc *wc);
+void slu_arrivals_abandon(struct slu_engine *engine, struct slu_peer *peer);
 
 /* ring.c; inline.h has the rest of it: the rings of an index, and of all of them. */
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index);

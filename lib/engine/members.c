@@ -42,6 +42,8 @@ static void keep_counts(struct slu_counts *past, const struct slu_counts *counts
     past->queue_full += counts->queue_full;
     past->forgotten += counts->forgotten;
     past->resets += counts->resets;
+    past->arrivals += counts->arrivals;
+    past->strays += counts->strays;
 }
 
 struct slu_counts *slu_counts_of(struct slu_engine *engine, uint32_t index, uint32_t flags)

@@ -138,7 +138,7 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
         peer->name.remote_generation = decoded.generation;
         peer->name.remote_used = false;
         slu_probe_connected(engine, peer, decoded.access);
-        return 0;
+        return slu_arrivals_begin(engine, peer);
     }
     peer->connect_error = error;
     slu_peer_keep_reason(peer);

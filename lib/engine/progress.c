@@ -137,7 +137,9 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
     peer->cause_inferred |= inferred;
 }
 
-void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc)
+/* Of a request. */
+static __attribute__((noinline)) void end_request(struct slu_engine *engine,
+                                                  const struct slu_wc *wc)
 {
     struct slu_entry *entry = slu_entry_find(engine, wc->id);
     enum slu_queue queue = slu_ring_queue(slu_id_ring(wc->id));
@@ -145,7 +147,7 @@ void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc)
     struct slu_peer *peer;
 
     if (entry == NULL || entry->state != SLU_ENTRY_PENDING || entry->posted == 0) {
-        engine->discarded += !slu_probe_ended(engine, wc);
+        engine->discarded++;
         return;
     }
     peer = &engine->peers[slu_id_peer(wc->id)];
@@ -166,6 +168,17 @@ void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc)
     }
     if (entry->posted == 0 && !entry->marks.unfinished)
         end_entry(engine, peer, ring, wc->id, entry);
+}
+
+/* Arrivals are not rare where they are counted. */
+void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc)
+{
+    if (wc->id % SLU_ID_STEP == SLU_ID_ARRIVAL)
+        slu_arrival_ended(engine, wc);
+    else if (slu_id_ring(wc->id) < SLU_RINGS)
+        end_request(engine, wc);
+    else
+        engine->discarded += !slu_probe_ended(engine, wc);
 }
 
 static void abandon_ring(struct slu_engine *engine, struct slu_peer *peer, uint32_t number)
@@ -195,6 +208,7 @@ void slu_peer_abandon(struct slu_engine *engine, struct slu_peer *peer)
     peer->qp = NULL;
     peer->drain_by = SLUICE_FOREVER;
     slu_probe_abandon(engine, peer);
+    slu_arrivals_abandon(engine, peer);
     for (uint32_t i = 0; i < SLU_RINGS; i++)
         abandon_ring(engine, peer, i);
 }

@@ -92,6 +92,9 @@ int slu_room_grow(struct slu_engine *engine)
     uint32_t places[SLU_QUEUES];
     int error;
 
+    error = slu_arrivals_grow(engine);
+    if (error < 0)
+        return error;
     /* They share what there is. */
     if (engine->entries_shared) {
         error = slu_places_grow(engine, engine->places, engine->present_count + 1);

@@ -277,6 +277,12 @@ static __attribute__((noinline)) int check_rest(const struct slu_engine *engine,
     return queues;
 }
 
+static __attribute__((noinline)) int refuse_receive(void)
+{
+    return slu_misuse(EINVAL, "receives are the library's own where arrivals are counted "
+                              "(sluice_channel_attr.arrival_tags)");
+}
+
 /* The items of one list, the first of which has the index first. */
 static SLU_INLINE int check_list(const struct slu_engine *engine, const struct slu_source *source,
                                  int list, uint32_t first)
@@ -285,12 +291,19 @@ static SLU_INLINE int check_list(const struct slu_engine *engine, const struct s
     uint32_t opcode = named != SLUICE_OP_NONE ? named : source->lists[list]->opcode;
     uint32_t usual = count_usual(engine, source->lists[list], source->counts[list], opcode);
     int queues = opcode == SLUICE_OP_RECEIVE ? 1 << SLU_RECEIVE_QUEUE : 1 << SLU_SEND_QUEUE;
-    int more;
 
-    if (SLU_LIKELY(usual == source->counts[list]))
-        return queues | SLU_ALIKE;
-    more = check_rest(engine, source, list, usual, first);
-    return more < 0 ? more : queues | more;
+    if (SLU_LIKELY(usual == source->counts[list])) {
+        queues |= SLU_ALIKE;
+    } else {
+        int more = check_rest(engine, source, list, usual, first);
+
+        if (more < 0)
+            return more;
+        queues |= more;
+    }
+    if (SLU_UNLIKELY((queues & 1 << SLU_RECEIVE_QUEUE) != 0 && engine->arrivals != NULL))
+        return refuse_receive();
+    return queues;
 }
 
 /* Whether there is nothing to complain of in where a request of so many bytes goes. */

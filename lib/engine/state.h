@@ -174,6 +174,7 @@ struct slu_counts {
     uint64_t bytes[SLU_COUNTED_OPCODES];
     uint64_t failed[SLU_COUNTED_CLASSES];
     uint64_t refused, queue_full, forgotten, resets;
+    uint64_t arrivals, strays; /* see struct slu_arrivals */
 };
 
 /* Who a peer is and was connected to; stays over resets. */
@@ -235,7 +236,9 @@ struct slu_peer {
 
     struct slu_name name;     /* stays over resets */
     struct slu_counts counts; /* stays over resets */
-    uint64_t spare[23];       /* a power of two in all: a peer is found by a shift */
+    uint32_t arrivals_posted; /* receives of our own that take them */
+    uint32_t arrival_session; /* in their ids: number of this connection */
+    uint64_t spare[20];       /* a power of two in all: a peer is found by a shift */
 };
 _Static_assert(sizeof(struct slu_peer) == 1024, "a shift finds a peer");
 
@@ -260,6 +263,15 @@ struct slu_scope {
     uint32_t failures;  /* that are done, and were not kept aside */
     uint32_t forgotten; /* successes that nobody saw and whose places were needed */
     uint32_t lost;      /* failures that nobody saw and whose places were needed */
+};
+
+/* Arrivals of immediates by tag; see arrivals.c. */
+struct slu_arrivals {
+    uint32_t depth;   /* receives of a peer */
+    uint32_t few;     /* when so many are left, more are posted */
+    uint32_t session; /* number of the last connection */
+    bool unseen;      /* some have come since the program looked */
+    uint64_t counts[];
 };
 
 struct slu_engine {
@@ -317,6 +329,8 @@ struct slu_engine {
     bool guarded;                          /* the transport wants to know who is inside */
     bool entries_shared;                   /* the queue has fewer than the peers could use */
     struct slu_counts past;                /* of peers that were removed, and have a successor */
+    uint32_t arrival_tags;                 /* 0: arrivals are not counted */
+    struct slu_arrivals *arrivals;         /* or NULL */
 };
 
 /*

@@ -226,6 +226,8 @@ static bool has_something(struct slu_engine *engine)
         return true;
     if (engine->transport->cq_arm(engine->cq) != 0 && !is_over(engine))
         return true;
+    if (engine->arrivals != NULL && engine->arrivals->unseen)
+        return true;
     return slu_is_woken(engine) || poll(&fd, 1, 0) > 0;
 }
 

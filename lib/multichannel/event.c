@@ -23,3 +23,18 @@ int sluice_multichannel_wake(struct sluice_multichannel *multichannel)
     slu_wake(multichannel->base.engine);
     return 0;
 }
+
+int sluice_multichannel_arrivals(struct sluice_multichannel *multichannel, uint32_t tag,
+                                 uint64_t *count)
+{
+    return slu_is_multichannel(multichannel) ? slu_arrivals(multichannel->base.engine, tag, count)
+                                             : slu_not_a_multichannel(multichannel);
+}
+
+int sluice_multichannel_wait_arrivals(struct sluice_multichannel *multichannel, uint32_t tag,
+                                      uint64_t count, int64_t timeout)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_wait_arrivals(multichannel->base.engine, tag, count, timeout)
+               : slu_not_a_multichannel(multichannel);
+}

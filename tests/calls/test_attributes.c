@@ -53,7 +53,7 @@ static const struct bad_field bad_fields[] = {
     {FIELD(path_bits), 128, "path_bits 128 0 127"},
     {FIELD(psn), 5, "psn 5 SLUICE_CHANNEL_PSN"}, /* which is not set */
     {FIELD(wait_mode), 3, "wait_mode"},
-    {FIELD(reserved), 1, "reserved 1 0"},
+    {FIELD(arrival_tags), 1048577, "arrival_tags 1048577 0..1048576"},
 };
 
 TEST(channel_fields_out_of_range, .times = COUNT(bad_fields))

@@ -86,6 +86,20 @@ static void check_ring(const struct slu_engine *engine, uint32_t peer, uint32_t 
     sums->pending[slu_ring_queue(number)] += pending;
 }
 
+/* What the device holds of them is known; nobody else has room, as long as it holds any. */
+static void check_arrivals(const struct slu_engine *engine, const struct slu_peer *peer)
+{
+    uint32_t posted = peer->arrivals_posted;
+    bool ready = peer->state == SLUICE_STATE_READY;
+    fake_require(posted <= engine->arrivals->depth && (posted > 0 || !ready), "%u of %u posted",
+                 posted, engine->arrivals->depth);
+    fake_require(peer->qp ? fake_held(peer->qp, SLU_RECEIVE_QUEUE) <= posted : posted == 0,
+                 "the device holds more than %u receives", posted);
+    fake_require(peer->free[SLU_RECEIVE_QUEUE] ==
+                     (posted > 0 ? 0 : slu_queue_depth(engine, SLU_RECEIVE_QUEUE)),
+                 "%u free, with %u posted", peer->free[SLU_RECEIVE_QUEUE], posted);
+}
+
 static void check_peer(const struct slu_engine *engine, uint32_t index, struct sums *sums)
 {
     const struct slu_peer *peer = &engine->peers[index];
@@ -96,6 +110,10 @@ static void check_peer(const struct slu_engine *engine, uint32_t index, struct s
     for (int i = 0; i < SLU_QUEUES; i++) {
         enum slu_queue queue = (enum slu_queue)i;
         uint32_t probes = queue == SLU_SEND_QUEUE && peer->probe.id != 0;
+        if (queue == SLU_RECEIVE_QUEUE && engine->arrivals) {
+            check_arrivals(engine, peer);
+            continue;
+        }
         fake_require(peer->free[queue] + posted[queue] == slu_queue_depth(engine, queue),
                      "peer %u, queue %d: %u free and %u posted of %u", index, i, peer->free[queue],
                      posted[queue], slu_queue_depth(engine, queue));

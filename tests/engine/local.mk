@@ -2,6 +2,7 @@
 # The completion engine: slots, order, waiting, progress.
 # One program, source or header a line, sorted.
 test_programs += \
+	tests/test_arrivals \
 	tests/test_counters \
 	tests/test_deadlines \
 	tests/test_engine \
@@ -20,10 +21,13 @@ tests_test_counters_SOURCES = \
 	%D%/counters/fixture.h \
 	%D%/counters/failures.c \
 	%D%/test_counters.c
+tests_test_arrivals_SOURCES = %D%/test_arrivals.c
 tests_test_deadlines_SOURCES = %D%/test_deadlines.c
 # The engine on a pretend device; engine/unwind.c makes its allocations fail. One
 # source or header a line, sorted.
 tests_test_engine_SOURCES = \
+	%D%/arrivals.c \
+	%D%/arrivals.h \
 	%D%/fake.c \
 	%D%/fake.h \
 	%D%/fake_queues.c \

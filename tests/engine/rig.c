@@ -14,9 +14,15 @@ void rig_attach(struct rig *rig, struct sluice_multichannel *channel)
 
 void rig_open(struct rig *rig, uint32_t peers, uint32_t depth)
 {
+    rig_open_counting(rig, peers, depth, 0);
+}
+
+void rig_open_counting(struct rig *rig, uint32_t peers, uint32_t depth, uint32_t tags)
+{
     struct sluice_channel_attr attr = {.size = sizeof(attr),
                                        .send_depth = depth,
                                        .receive_depth = depth,
+                                       .arrival_tags = tags,
                                        .max_message = RIG_MESSAGE};
     struct sluice_endpoint endpoints[RIG_PEERS];
     rig->context = sluice_context_open("soft", NULL);

@@ -21,6 +21,8 @@ struct rig {
 void rig_attach(struct rig *rig, struct sluice_multichannel *channel);
 /* Both queues of each peer are so deep. */
 void rig_open(struct rig *rig, uint32_t peers, uint32_t depth);
+/* It counts arrivals of so many tags. */
+void rig_open_counting(struct rig *rig, uint32_t peers, uint32_t depth, uint32_t tags);
 /* Checks the engine, closes all, and checks that nothing is left of the device's objects. */
 void rig_close(struct rig *rig);
 

@@ -36,7 +36,8 @@ TEST(counters_start_at_zero)
 
 TEST(wrong_arguments)
 {
-    struct sluice_counters counters = {.size = sizeof(counters) - 8, .refused = 5};
+    struct sluice_counters counters = {.size = offsetof(struct sluice_counters, wakes),
+                                       .refused = 5};
     struct star star;
     star_open(&star, 2, NULL);
     require_error(sluice_channel_counters(NULL, &counters), -EINVAL, "channel");

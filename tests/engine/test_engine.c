@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "../support/pair.h"
+#include "arrivals.h"
 #include "fuzz.h"
 #include "handles.h"
 #include "invariants.h"
@@ -567,6 +568,7 @@ static void add_cases(TCase *tcase)
         tcase_add_checked_fixture(tcase, new_device, NULL); \
         name##_add_tests(tcase);                            \
     }
+CASE_OF(arrivals)
 CASE_OF(split)
 CASE_OF(handles)
 CASE_OF(lists)
@@ -581,13 +583,10 @@ static void add_fuzz(TCase *tcase)
 int main(void)
 {
     const struct cases cases[] = {
-        {"cases", WIRE_SELF, 20, add_cases},
-        {"split", WIRE_SELF, 20, add_split},
-        {"handles", WIRE_SELF, 20, add_handles},
-        {"lists", WIRE_SELF, 20, add_lists},
-        {"probes", WIRE_SELF, 20, add_probes},
-        {"proof", WIRE_SELF, 20, add_proof},
-        {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
+        {"cases", WIRE_SELF, 20, add_cases}, {"arrivals", WIRE_SELF, 20, add_arrivals},
+        {"split", WIRE_SELF, 20, add_split}, {"handles", WIRE_SELF, 20, add_handles},
+        {"lists", WIRE_SELF, 20, add_lists}, {"probes", WIRE_SELF, 20, add_probes},
+        {"proof", WIRE_SELF, 20, add_proof}, {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
     };
     /* Whatever device the tests are run on, this one brings its own. */
     setenv("SLUICE_TEST_DEVICE", "soft", 1);

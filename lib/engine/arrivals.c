@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arrivals of immediates, counted by tag in whatever order they come. The receives that
+ * take them are the engine's own: of no bytes, without entries of a ring, and with ids of
+ * no ring, so that they are among nobody's results and nobody waits for them.
+ *
+ * Guarantee: a peer that is connected has as many of them posted as its queue pair and its
+ * share of the completion queue hold, but for a quarter: more are posted then.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/inside.h"
+
+/* Receives of one post. */
+#define BATCH 32
+#define SESSION_BITS 30
+#define SESSION_MASK ((UINT32_C(1) << SESSION_BITS) - 1)
+
+/* Receives of a peer: its queue pair's, or its share of the completion queue. */
+static int set_depth(struct slu_engine *engine)
+{
+    uint32_t share = engine->attr.receive_depth;
+
+    if (engine->entries_shared && engine->cq_size[SLU_RECEIVE_QUEUE] / engine->peer_count < share)
+        share = engine->cq_size[SLU_RECEIVE_QUEUE] / engine->peer_count;
+    engine->arrivals->depth = share;
+    engine->arrivals->few = share - (share + 3) / 4;
+    return share > 0 ? 0
+                     : slu_fail(ENOMEM,
+                                "the completion queue of device %s has room for %u receives: too "
+                                "few to count the arrivals of %u peers",
+                                engine->pd->context->transport->device,
+                                engine->cq_size[SLU_RECEIVE_QUEUE], engine->peer_count);
+}
+
+int slu_arrivals_create(struct slu_engine *engine)
+{
+    if (engine->arrival_tags == 0)
+        return 0;
+    engine->arrivals = calloc(1, sizeof *engine->arrivals +
+                                     engine->arrival_tags * sizeof engine->arrivals->counts[0]);
+    return engine->arrivals != NULL
+               ? set_depth(engine)
+               : slu_fail(ENOMEM, "no memory for %u arrival tags", engine->arrival_tags);
+}
+
+int slu_arrivals_grow(const struct slu_engine *engine)
+{
+    uint32_t size = engine->cq_size[SLU_RECEIVE_QUEUE];
+
+    if (engine->arrivals == NULL || !engine->entries_shared ||
+        (uint64_t)(engine->present_count + 1) * engine->arrivals->depth <= size)
+        return 0;
+    return slu_fail(ENOMEM,
+                    "the completion queue of device %s has room for %u receives: none is left to "
+                    "count the arrivals of another peer; lower receive_depth",
+                    engine->pd->context->transport->device, size);
+}
+
+static uint64_t id_of(const struct slu_engine *engine, const struct slu_peer *peer)
+{
+    uint64_t number =
+        (uint64_t)peer->arrival_session << SLU_PEER_BITS | slu_peer_index(engine, peer);
+
+    return number * SLU_ID_STEP | SLU_ID_ARRIVAL;
+}
+
+static int post_batch(struct slu_engine *engine, struct slu_peer *peer, uint32_t count)
+{
+    struct slu_receive_wr wrs[BATCH];
+    struct slu_receive_wr *bad = NULL;
+    int error;
+
+    for (uint32_t i = 0; i < count; i++)
+        wrs[i] = (struct slu_receive_wr){.next = i + 1 < count ? &wrs[i + 1] : NULL,
+                                         .id = id_of(engine, peer)};
+    error = engine->transport->post_receive(peer->qp, wrs, &bad);
+    if (error < 0)
+        count = bad != NULL ? (uint32_t)(bad - wrs) : 0;
+    peer->arrivals_posted += count;
+    return error;
+}
+
+static int fill(struct slu_engine *engine, struct slu_peer *peer)
+{
+    uint32_t depth = engine->arrivals->depth;
+    int error = 0;
+
+    while (error == 0 && peer->arrivals_posted < depth) {
+        uint32_t count = depth - peer->arrivals_posted;
+
+        error = post_batch(engine, peer, count < BATCH ? count : BATCH);
+    }
+    if (error < 0)
+        slu_peer_fail_alone(engine, peer, SLUICE_STATUS_GENERAL_ERR, (uint32_t)-error, false,
+                            sluice_last_error());
+    return error;
+}
+
+int slu_arrivals_begin(struct slu_engine *engine, struct slu_peer *peer)
+{
+    if (engine->arrivals == NULL)
+        return 0;
+    /* None is left for the program, so that no fast path needs to look whether it may. */
+    peer->free[SLU_RECEIVE_QUEUE] = 0;
+    peer->arrival_session = ++engine->arrivals->session & SESSION_MASK;
+    return fill(engine, peer);
+}
+
+static struct slu_peer *find_peer(struct slu_engine *engine, uint64_t id)
+{
+    uint64_t number = id / SLU_ID_STEP;
+    uint16_t index = (uint16_t)number;
+    struct slu_peer *peer;
+
+    if (index >= engine->peer_count)
+        return NULL;
+    peer = &engine->peers[index];
+    return peer->arrivals_posted > 0 && number >> SLU_PEER_BITS == peer->arrival_session ? peer
+                                                                                         : NULL;
+}
+
+/* What a peer says is a number, and nothing more. */
+static void count_arrival(struct slu_engine *engine, struct slu_peer *peer, const struct slu_wc *wc)
+{
+    if ((wc->flags & SLUICE_IMMEDIATE) != 0 && wc->immediate < engine->arrival_tags) {
+        engine->arrivals->counts[wc->immediate]++;
+        peer->counts.arrivals++;
+    } else {
+        peer->counts.strays++;
+    }
+    engine->arrivals->unseen = true;
+}
+
+/* A message that has bytes found a receive that has none. */
+static void refuse_message(struct slu_engine *engine, struct slu_peer *peer,
+                           const struct slu_wc *wc)
+{
+    slu_peer_fail(engine, peer, wc->status, SLUICE_OP_RECEIVE, wc->vendor);
+    snprintf(peer->reason, sizeof peer->reason,
+             "it sent a message, and this side takes immediates alone (arrival_tags)");
+}
+
+static void lose_peer(struct slu_engine *engine, struct slu_peer *peer, const struct slu_wc *wc)
+{
+    bool inferred = wc->status == SLUICE_STATUS_WR_FLUSH_ERR;
+
+    slu_peers_alerted(engine);
+    if (slu_class_of(wc->status, SLUICE_OP_RECEIVE) == SLUICE_CLASS_TRUNCATED)
+        refuse_message(engine, peer, wc);
+    else
+        slu_peer_fail_alone(engine, peer, inferred ? SLUICE_STATUS_RETRY_EXC_ERR : wc->status,
+                            wc->vendor, inferred, "");
+}
+
+/* What is not a plain arrival: it failed, its peer has, or it is time to post more. */
+static __attribute__((noinline)) void end_rare(struct slu_engine *engine, struct slu_peer *peer,
+                                               const struct slu_wc *wc)
+{
+    if (wc->status != SLUICE_STATUS_SUCCESS && peer->state == SLUICE_STATE_READY)
+        lose_peer(engine, peer, wc);
+    if (peer->state == SLUICE_STATE_READY)
+        fill(engine, peer);
+    else if (peer->arrivals_posted == 0)
+        peer->free[SLU_RECEIVE_QUEUE] = engine->attr.receive_depth;
+}
+
+void slu_arrival_ended(struct slu_engine *engine, const struct slu_wc *wc)
+{
+    struct slu_peer *peer = find_peer(engine, wc->id);
+
+    if (SLU_UNLIKELY(peer == NULL)) {
+        engine->discarded++;
+        return;
+    }
+    peer->arrivals_posted--;
+    if (SLU_LIKELY(wc->status == SLUICE_STATUS_SUCCESS))
+        count_arrival(engine, peer, wc);
+    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS || peer->state != SLUICE_STATE_READY ||
+                     peer->arrivals_posted <= engine->arrivals->few))
+        end_rare(engine, peer, wc);
+}
+
+/* Its queue pair is gone, and what this held with it. */
+void slu_arrivals_abandon(struct slu_engine *engine, struct slu_peer *peer)
+{
+    if (engine->arrivals != NULL)
+        peer->free[SLU_RECEIVE_QUEUE] = engine->attr.receive_depth;
+    peer->arrivals_posted = 0;
+}
+
+static int check_tag(const struct slu_engine *engine, uint32_t tag)
+{
+    if (engine->arrivals == NULL)
+        return slu_misuse(EINVAL,
+                          "arrivals are not counted: sluice_channel_attr.arrival_tags is 0");
+    if (tag >= engine->arrival_tags)
+        return slu_misuse(EINVAL, "tag %u: there are tags 0..%u", tag, engine->arrival_tags - 1);
+    return 0;
+}
+
+int slu_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t *count)
+{
+    int error = check_tag(engine, tag);
+
+    if (error < 0)
+        return error;
+    if (count == NULL)
+        return slu_misuse(EINVAL, "count must not be NULL");
+    slu_engine_enter(engine);
+    slu_wake_seen(engine);
+    slu_progress(engine);
+    engine->arrivals->unseen = false;
+    slu_engine_leave(engine);
+    *count = engine->arrivals->counts[tag];
+    return 0;
+}
+
+/* A wait for arrivals; epoch is the engine's when all that fail were looked at. */
+struct expected {
+    struct slu_engine *engine;
+    const uint64_t *count;
+    uint64_t least;
+    uint64_t epoch;
+};
+
+static bool has_arrived(void *argument)
+{
+    const struct expected *expected = argument;
+
+    return *expected->count >= expected->least || expected->engine->epoch != expected->epoch;
+}
+
+/* Why no more will come: of a peer that was lost during this call, or as none is connected. */
+static int find_loss(struct slu_engine *engine)
+{
+    struct sluice_error cause;
+    bool connected = false;
+
+    for (uint32_t i = 0; i < engine->peer_count; i++) {
+        struct slu_peer *peer = &engine->peers[i];
+
+        slu_peer_notice_loss(engine, peer);
+        if (peer->failed_in == engine->call_number && slu_peer_error(engine, peer, &cause))
+            return slu_fail(-cause.error, "%s", cause.text);
+        connected |= peer->state == SLUICE_STATE_READY;
+    }
+    return connected ? 0 : slu_fail(ENOTCONN, "no peer is connected that could send more");
+}
+
+static int wait_for(struct expected *expected, int64_t until)
+{
+    struct slu_engine *engine = expected->engine;
+    int result = 0;
+
+    slu_progress_all(engine);
+    while (*expected->count < expected->least) {
+        expected->epoch = engine->epoch;
+        result = find_loss(engine);
+        if (result == 0 && expected->epoch == engine->epoch)
+            result = slu_wait_interruptible(engine, has_arrived, expected, until);
+        if (result < 0 || (result == 0 && expected->epoch == engine->epoch))
+            break;
+    }
+    return result;
+}
+
+int slu_wait_arrivals(struct slu_engine *engine, uint32_t tag, uint64_t least, int64_t timeout)
+{
+    int result = check_tag(engine, tag);
+    struct expected expected = {.engine = engine, .least = least};
+
+    if (result < 0)
+        return result;
+    if (timeout < 0)
+        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
+    expected.count = &engine->arrivals->counts[tag];
+    slu_engine_enter(engine);
+    engine->arrivals->unseen = false;
+    result = wait_for(&expected, slu_after(timeout));
+    slu_engine_leave(engine);
+    if (*expected.count >= least)
+        return 0;
+    return result < 0
+               ? result
+               : slu_fail(ETIMEDOUT, "%llu of %llu arrivals of tag %u have come",
+                          (unsigned long long)*expected.count, (unsigned long long)least, tag);
+}
