@@ -10,6 +10,11 @@ noinst_PROGRAMS += %D%/scale
 
 # Brings a transport of its own, so it is linked with the library's objects.
 noinst_PROGRAMS += %D%/noop
+# One source or header a line, sorted.
+%C%_noop_SOURCES = \
+	%D%/noop.c \
+	%D%/noop.h \
+	%D%/noop_transport.c
 %C%_noop_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
 %C%_noop_LDADD = tests/libobjects.la
 

@@ -36,6 +36,7 @@ dist_man3_MANS = \
 	%D%/sluice_mr_cache_create.3 \
 	%D%/sluice_mr_register.3 \
 	%D%/sluice_mr_register_dmabuf.3 \
+	%D%/sluice_mr_release.3 \
 	%D%/sluice_multichannel_cancel.3 \
 	%D%/sluice_multichannel_multicast_send.3 \
 	%D%/sluice_multichannel_next.3 \

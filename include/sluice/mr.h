@@ -117,6 +117,24 @@ sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset, size_t 
 SLUICE_EXPORT int sluice_mr_deregister(struct sluice_mr *mr);
 
 /*
+ * The same, but it waits while other threads drive the channels whose work names the region,
+ * for at most timeout nanoseconds. Work of channels that this thread drives does not get on
+ * meanwhile. -ETIMEDOUT: it is named still, and stays valid. -EINVAL: as above, or negative.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_mr_deregister_wait(struct sluice_mr *mr, int64_t timeout);
+
+/*
+ * Gives a region up: it is not valid for the program any more, and ends as soon as no posted
+ * work names it. Then released(argument) is called, once, unless it is NULL: no peer touches
+ * the memory any more, and memory of sluice_mr_alloc() is gone. 0: that was now. 1: it will be,
+ * in a call on a channel that has nothing more to do or waits (a poll that returns 0, an arm, a
+ * flush), or closes it, or frees a prepared list; in that thread. The function may free the
+ * memory and make and end regions; it must not use channels. -EINVAL: not a region, or a cache's.
+ */
+SLUICE_EXPORT int sluice_mr_release(struct sluice_mr *mr, void (*released)(void *argument),
+                                    void *argument);
+
+/*
  * Address of the first byte; NULL for a dmabuf, which the program cannot reach by
  * it. Of what is no region: NULL and 0; it is misuse.
  */

@@ -10,6 +10,7 @@
 
 #include "engine/inside.h"
 #include "engine/listed.h"
+#include "memory/release.h"
 
 uint64_t slu_next_tag(void)
 {
@@ -201,6 +202,8 @@ void slu_engine_destroy(struct slu_engine *engine)
     slu_scope_destroy(engine);
     slu_lists_close(engine);
     slu_pd_leave(engine->pd, &engine->key_user);
+    if (slu_has_releases())
+        slu_releases_look();
     if (engine->cq != NULL)
         engine->transport->cq_destroy(engine->cq);
     if (engine->discarded > 0)

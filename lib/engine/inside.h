@@ -72,6 +72,9 @@ void slu_probe_abandon(struct slu_engine *engine, struct slu_peer *peer);
 /* Looks after the peers that are due. */
 void slu_probe_peers(struct slu_engine *engine, int64_t now);
 
+/* progress.c: regions that no posted work names end, if they were given up. */
+void slu_end_regions(struct slu_engine *engine);
+
 /* arrivals.c: the array of counts; receives of a peer that was just connected; their ends. */
 int slu_arrivals_create(struct slu_engine *engine);
 /* Whether there is room for those of one peer more. */

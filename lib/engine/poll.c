@@ -144,6 +144,7 @@ int slu_flush(struct slu_engine *engine, int64_t timeout)
         ready = slu_fail(ETIMEDOUT, "still pending: %s",
                          slu_say_pending(engine->pending[SLU_SEND_QUEUE],
                                          engine->pending[SLU_RECEIVE_QUEUE], pending));
+    slu_end_regions(engine);
     slu_engine_leave(engine);
     return ready > 0 ? 0 : ready;
 }

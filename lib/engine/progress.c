@@ -8,9 +8,12 @@
 #include "config.h"
 
 #include "engine/progress.h"
+#include "memory/release.h"
 
 /* And events of the device are looked for once in so many rounds in which nothing came. */
 #define IDLE_ROUNDS 4096
+/* And regions to be released, if no request has come or gone. */
+#define RELEASE_ROUNDS 64
 
 /* The failed request of a failed peer: its cause, and its status. */
 static void judge_failure(const struct slu_engine *engine, struct slu_peer *peer,
@@ -310,12 +313,36 @@ void slu_progress_all(struct slu_engine *engine)
         ;
 }
 
+void slu_end_regions(struct slu_engine *engine)
+{
+    if (!slu_has_releases())
+        return;
+    if (engine->guarded)
+        engine->transport->cq_leave(engine->cq);
+    slu_releases_look();
+    if (engine->guarded)
+        engine->transport->cq_enter(engine->cq);
+}
+
+/* Rarely while nothing completes: it looks at all that is posted. */
+static void end_regions_now_and_then(struct slu_engine *engine)
+{
+    uint32_t pending = engine->pending[SLU_SEND_QUEUE] + engine->pending[SLU_RECEIVE_QUEUE];
+
+    if (pending == engine->release_pending && ++engine->release_rounds % RELEASE_ROUNDS != 0)
+        return;
+    engine->release_pending = pending;
+    slu_end_regions(engine);
+}
+
 /* What was done in time must be seen before anything is judged late. */
 static void check_clock(struct slu_engine *engine)
 {
     int64_t now;
 
     engine->busy_polls = 0;
+    if (SLU_UNLIKELY(slu_has_releases()))
+        end_regions_now_and_then(engine);
     if (engine->next_deadline == SLUICE_FOREVER && engine->next_drain == SLUICE_FOREVER &&
         engine->next_probe == SLUICE_FOREVER)
         return;

@@ -329,6 +329,8 @@ struct slu_engine {
     bool guarded;                          /* the transport wants to know who is inside */
     bool entries_shared;                   /* the queue has fewer than the peers could use */
     struct slu_counts past;                /* of peers that were removed, and have a successor */
+    uint32_t release_pending;              /* requests when regions to be released were seen to */
+    uint32_t release_rounds;               /* looks at the clock since */
     uint32_t arrival_tags;                 /* 0: arrivals are not counted */
     struct slu_arrivals *arrivals;         /* or NULL */
 };

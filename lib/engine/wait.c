@@ -53,6 +53,7 @@ static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_
 
     if (until < due)
         due = until;
+    slu_end_regions(engine);
     if (engine->transport->cq_arm(engine->cq) != 0 || (interruptible && slu_is_woken(engine)))
         return;
     left = due == SLUICE_FOREVER ? 0 : due - slu_now();
@@ -237,6 +238,7 @@ int slu_arm(struct slu_engine *engine, int64_t *due)
     bool busy;
 
     slu_engine_enter(engine);
+    slu_end_regions(engine);
     /* It may still be that of a request that is complete. */
     if (is_idle(engine))
         engine->next_deadline = SLUICE_FOREVER;

@@ -8,6 +8,7 @@
 
 #include "channel/channel.h"
 #include "engine/listed.h"
+#include "memory/release.h"
 #include "multichannel/multichannel.h"
 
 struct sluice_list {
@@ -67,6 +68,8 @@ void sluice_list_free(struct sluice_list *list)
     list->magic = SLU_MAGIC_DEAD;
     slu_list_destroy(list->list);
     free(list);
+    if (slu_has_releases())
+        slu_releases_look();
 }
 
 int sluice_list_aim(struct sluice_list *list, uint32_t index, const struct sluice_sge *sge,

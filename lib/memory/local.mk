@@ -6,4 +6,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/mr_cache.c \
 	%D%/pages.c \
 	%D%/pages.h \
+	%D%/release.c \
+	%D%/release.h \
 	%D%/remote_mr.c

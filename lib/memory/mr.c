@@ -169,24 +169,37 @@ static int not_a_region(const struct sluice_mr *mr)
                       slu_none_hint(mr));
 }
 
-int sluice_mr_deregister(struct sluice_mr *mr)
+int slu_mr_may_end(const struct sluice_mr *mr)
 {
-    struct sluice_pd *pd;
-
     if (mr == NULL)
         return 0;
     if (mr->magic != SLU_MAGIC_MR)
         return not_a_region(mr);
     if (mr->cached != NULL)
         return slu_misuse(EINVAL, "a region of a cache is put back, not deregistered");
-    pd = mr->pd;
-    if (slu_pd_uses_key(pd, mr->transport->lkey))
-        return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",
-                        (unsigned long long)mr->transport->iova);
+    return 0;
+}
+
+void slu_mr_end(struct sluice_mr *mr)
+{
+    struct sluice_pd *pd = mr->pd;
+
     mr->magic = SLU_MAGIC_DEAD;
     pd->context->transport->transport->mr_deregister(mr->transport);
     free(mr);
     slu_pd_release(pd);
+}
+
+int sluice_mr_deregister(struct sluice_mr *mr)
+{
+    int error = slu_mr_may_end(mr);
+
+    if (error < 0 || mr == NULL)
+        return error;
+    if (slu_pd_uses_key(mr->pd, mr->transport->lkey))
+        return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",
+                        (unsigned long long)mr->transport->iova);
+    slu_mr_end(mr);
     return 0;
 }
 

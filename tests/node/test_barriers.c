@@ -462,7 +462,7 @@ static void miss_in_scope(struct ranks *ranks, uint32_t rank)
     if (rank == 0) {
         /* Long enough for rank 1 to come, where the machine stands still. */
         require_error(sluice_node_barrier(node, NULL, 0, 0, SLUICE_S(5)), -ETIMEDOUT,
-                      "rank 2 did not come");
+                      "rank 2 not come");
     } else if (rank == 1) {
         require_error(sluice_node_barrier(node, NULL, 0, 0, DEADLINE), -ECANCELED, "rank 0");
     }
