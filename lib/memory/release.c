@@ -19,14 +19,15 @@
 
 atomic_uint slu_releases;
 
-/* Of the list; who looks has it to himself, and others then find it empty. */
-static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER, .waits = true};
+/*
+ * Of the list, while it is looked through as well: who comes meanwhile waits, and then looks
+ * himself, so that no end of work is missed. A child of fork(2) finds it free.
+ */
+static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct sluice_mr *waiting;
 static uint32_t generation;
-/* Looks that were begun: what completed during one is seen by it, or by the next. */
-static atomic_uint looks;
 
-/* What is there in a child of fork(2) is the parent's. */
+/* What the list has in a child of fork(2) is the parent's. */
 static void enter(void)
 {
     slu_fork_lock(&lock);
@@ -42,28 +43,35 @@ static void leave(void)
     pthread_mutex_unlock(&lock.lock);
 }
 
-/* So many of them are new. */
-static void append(struct sluice_mr *list, unsigned more)
+static void append(struct sluice_mr *mr)
 {
-    struct sluice_mr **at = &waiting;
-
     enter();
-    while (*at != NULL)
-        at = &(*at)->next_released;
-    *at = list;
-    atomic_fetch_add(&slu_releases, more);
+    mr->next_released = waiting;
+    waiting = mr;
+    atomic_fetch_add(&slu_releases, 1);
     leave();
 }
 
-static struct sluice_mr *take_all(void)
+static struct sluice_mr *take_unused(void)
 {
-    struct sluice_mr *list;
+    struct sluice_mr **at = &waiting;
+    struct sluice_mr *unused = NULL;
 
     enter();
-    list = waiting;
-    waiting = NULL;
+    while (*at != NULL) {
+        struct sluice_mr *mr = *at;
+
+        if (slu_pd_uses_key(mr->pd, mr->transport->lkey)) {
+            at = &mr->next_released;
+            continue;
+        }
+        *at = mr->next_released;
+        mr->next_released = unused;
+        unused = mr;
+        atomic_fetch_sub(&slu_releases, 1);
+    }
     leave();
-    return list;
+    return unused;
 }
 
 /* Its memory may be freed in that function, and it may be called again there. */
@@ -77,41 +85,18 @@ static void finish(struct sluice_mr *mr)
         released(argument);
 }
 
-static void look_once(void)
+void slu_releases_look(void)
 {
-    struct sluice_mr *list = take_all();
-    struct sluice_mr *busy = NULL;
-    struct sluice_mr *unused = NULL;
+    struct sluice_mr *unused = take_unused();
     uint32_t ours = slu_fork_generation();
 
-    while (list != NULL) {
-        struct sluice_mr *mr = list;
-        struct sluice_mr **where = slu_pd_uses_key(mr->pd, mr->transport->lkey) ? &busy : &unused;
-
-        list = mr->next_released;
-        mr->next_released = *where;
-        *where = mr;
-    }
-    if (busy != NULL)
-        append(busy, 0);
     /* A function that forked goes on in the child, too, where none of them is. */
     while (unused != NULL && slu_fork_generation() == ours) {
         struct sluice_mr *mr = unused;
 
         unused = mr->next_released;
-        atomic_fetch_sub(&slu_releases, 1);
         finish(mr);
     }
-}
-
-void slu_releases_look(void)
-{
-    unsigned look;
-
-    do {
-        look = atomic_fetch_add(&looks, 1) + 1;
-        look_once();
-    } while (slu_has_releases() && atomic_load(&looks) != look);
 }
 
 int sluice_mr_release(struct sluice_mr *mr, void (*released)(void *argument), void *argument)
@@ -125,12 +110,11 @@ int sluice_mr_release(struct sluice_mr *mr, void (*released)(void *argument), vo
     mr->magic = SLU_MAGIC_DEAD;
     mr->released = released;
     mr->argument = argument;
-    mr->next_released = NULL;
     if (!slu_pd_uses_key(mr->pd, mr->transport->lkey)) {
         finish(mr);
         return 0;
     }
-    append(mr, 1);
+    append(mr);
     /* The last work may have completed before it was in the list. */
     slu_releases_look();
     return 1;

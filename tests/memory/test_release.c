@@ -265,6 +265,40 @@ TEST(another_thread_drives)
     }
 }
 
+/* Each looks for what was given up in both channels, and neither keeps the other from it. */
+TEST(two_threads_look)
+{
+    enum { THREADS = 2, ROUNDS = 20 };
+    struct pair pairs[THREADS];
+    struct driver drivers[THREADS];
+    struct told told[THREADS];
+    pthread_t threads[THREADS];
+    for (uint32_t i = 0; i < THREADS; i++) {
+        pair_open(&pairs[i], NULL);
+    }
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        for (uint32_t i = 0; i < THREADS; i++) {
+            require_result(sluice_mr_release(busy_region(&pairs[i], &told[i]), tell, &told[i]), 1);
+            drivers[i] = (struct driver){.pair = &pairs[i]};
+            require(pthread_create(&threads[i], NULL, drive, &drivers[i]) == 0, "no thread%s", "");
+        }
+        for (uint32_t i = 0; i < THREADS; i++) {
+            require_ok(sluice_channel_send(pairs[i].channels[1], NULL, 0, DEADLINE));
+            while (atomic_load(&told[i].count) == 0) {
+                sched_yield();
+            }
+        }
+        for (uint32_t i = 0; i < THREADS; i++) {
+            atomic_store(&drivers[i].stop, true);
+            pthread_join(threads[i], NULL);
+            require_result(told[i].count, 1);
+        }
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        pair_close(&pairs[i]);
+    }
+}
+
 /* It has none of the parent's, and tells of none. */
 TEST(child_of_fork_forgets_them)
 {
