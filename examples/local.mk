@@ -56,6 +56,13 @@ EXTRA_DIST += \
 	%D%/data/README \
 	%D%/data/digits.csv
 
+noinst_PROGRAMS += %D%/16-server
+%C%_16_server_SOURCES = \
+	%D%/16-server.c \
+	%D%/workers.c \
+	%D%/workers.h
+%C%_16_server_LDADD = $(EXAMPLE_LIBS)
+
 # Those that need libsodium: _CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS),
 # _LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS).
 noinst_PROGRAMS += %D%/03-scatter-gather

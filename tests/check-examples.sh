@@ -323,6 +323,11 @@ if [ "$device" = soft ]; then
     check_killed
   fi
   check 'examples/07-event-loop hears all' runs 'all: 20 20 20 readings' examples/07-event-loop
+  check 'examples/16-server outlives its clients' \
+    runs '6 clients have left, 2 were lost' examples/16-server
+  check 'examples/16-server where nobody listens' \
+    refuses 1 '127.0.0.1:1' examples/16-server -c 127.0.0.1:1 text
+  check 'examples/16-server with no text' refuses 2 usage examples/16-server -c 127.0.0.1:1
   check 'examples/09-reconnect takes back who was killed' \
     runs 'client 1: 100 reports, died 2 times, was taken back 2 times' examples/09-reconnect
   check 'examples/08-many-peers with no workers' refuses 2 usage examples/08-many-peers -n 0
