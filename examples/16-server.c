@@ -170,7 +170,7 @@ static int watch(int epoll, int fd)
 static int loop(struct server *server, uint32_t clients)
 {
     struct epoll_event event;
-    int sleep;
+    int sleep = 0;
 
     if (watch(server->epoll, sluice_listener_fd(server->listener)) != 0 ||
         watch(server->epoll, sluice_multichannel_fd(server->clients)) != 0)
