@@ -13,6 +13,7 @@
 
 #include "connect/where.h"
 #include "engine/engine.h"
+#include "listener/door.h"
 #include "listener/joint.h"
 
 /* Who has been silent for so long makes room for one that waits. */
@@ -33,9 +34,10 @@ struct slu_admission {
     bool heard; /* it says that its channel is connected */
 };
 
-/* A call of the program. */
+/* A call of the program, or of who has a door. */
 struct accept {
     struct sluice_listener *listener;
+    struct slu_door *door; /* NULL: a channel is wanted, of the next three */
     struct sluice_pd *pd;
     const struct sluice_channel_attr *given;
     struct sluice_channel_attr attr;
@@ -82,22 +84,35 @@ void slu_accept_end(struct sluice_listener *listener)
         drop(listener, 0, slu_fail(ECANCELED, "the listener was closed"));
 }
 
-/* It hears that it is let in, and our endpoint. An error is ours. */
-static int begin(const struct accept *accept, struct sluice_incoming *incoming)
+static struct slu_admission *make_admission(const struct accept *accept,
+                                            struct sluice_incoming *incoming,
+                                            const struct slu_welcome *welcome)
 {
-    struct sluice_listener *listener = accept->listener;
     struct slu_admission *admission = calloc(1, sizeof *admission);
-    int error;
 
     if (admission == NULL)
-        return slu_incoming_give_up(incoming, slu_fail(ENOMEM, "no memory to let a peer in"), NULL);
+        return NULL;
     admission->incoming = incoming;
     admission->attr = accept->attr;
-    admission->joint = (struct slu_joint){.pd = accept->pd, .attr = accept->given, .count = 1};
+    admission->joint = (struct slu_joint){
+        .pd = accept->pd, .attr = accept->given, .multichannel = welcome->multichannel, .count = 1};
     /* Nothing of it waits: it has whole steps, and says what fits its socket. */
     admission->passage = (struct slu_passage){.fd = incoming->fd, .session = incoming->session};
     slu_address_text(&incoming->address, admission->passage.who);
     admission->since = slu_now();
+    return admission;
+}
+
+/* It hears that it is let in, and our endpoint. An error is ours. */
+static int begin(const struct accept *accept, struct sluice_incoming *incoming,
+                 const struct slu_welcome *welcome)
+{
+    struct sluice_listener *listener = accept->listener;
+    struct slu_admission *admission = make_admission(accept, incoming, welcome);
+    int error;
+
+    if (admission == NULL)
+        return slu_incoming_give_up(incoming, slu_fail(ENOMEM, "no memory to let a peer in"), NULL);
     error = slu_joint_prepare_for(&admission->joint, incoming);
     if (error < 0) {
         slu_joint_undo(&admission->joint);
@@ -106,12 +121,25 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming)
     }
     listener->admissions[listener->admission_count++] = admission;
     slu_passage_await(&admission->passage, SLUICE_ENDPOINT_BYTES);
-    error = slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED, NULL, 0)
+    error = slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED, welcome->own.data,
+                          welcome->own.bytes)
                 ? slu_joint_offer(&admission->joint, &admission->passage)
                 : slu_fail(ECONNRESET, "%s left before it was let in", admission->passage.who);
     if (error < 0)
         drop(listener, listener->admission_count - 1, error);
     return 0;
+}
+
+/* What one is told that has come for a single channel, if whoever is behind the door agrees. */
+static int judge(const struct accept *accept, const struct sluice_incoming *incoming,
+                 struct slu_welcome *welcome)
+{
+    int error = slu_incoming_check(incoming);
+
+    *welcome = (struct slu_welcome){.multichannel = NULL};
+    if (error == 0 && accept->door != NULL)
+        error = accept->door->judge(accept->door, incoming, welcome);
+    return error;
 }
 
 /* One more has a place, though it be that of one that is silent. */
@@ -138,11 +166,13 @@ static int begin_all(const struct accept *accept)
 
     while (error == 0 && accept->listener->first != NULL && make_room(accept->listener)) {
         struct sluice_incoming *incoming = slu_listener_take(accept->listener);
+        struct slu_welcome welcome;
+        int judged = judge(accept, incoming, &welcome);
 
-        if (slu_incoming_check(incoming) < 0)
-            (void)slu_incoming_give_up(incoming, -EINVAL, NULL);
+        if (judged < 0)
+            (void)slu_incoming_give_up(incoming, judged, NULL);
         else
-            error = begin(accept, incoming);
+            error = begin(accept, incoming, &welcome);
     }
     return error;
 }
@@ -150,8 +180,9 @@ static int begin_all(const struct accept *accept)
 /* What one call began, another one goes on with if it wants the same. */
 static bool is_wanted(const struct accept *accept, const struct slu_admission *admission)
 {
-    return admission->joint.pd == accept->pd &&
-           memcmp(&admission->attr, &accept->attr, sizeof accept->attr) == 0;
+    return accept->door != NULL ||
+           (admission->joint.pd == accept->pd &&
+            memcmp(&admission->attr, &accept->attr, sizeof accept->attr) == 0);
 }
 
 static int hear_endpoint(struct slu_admission *admission)
@@ -189,8 +220,8 @@ static int step(struct slu_admission *admission)
     return error < 0 ? error : 1;
 }
 
-/* The first that is in; NULL: none yet. */
-static struct sluice_channel *step_all(const struct accept *accept)
+/* The first that is in, which is the caller's; NULL: none yet. */
+static struct slu_admission *step_all(const struct accept *accept)
 {
     struct sluice_listener *listener = accept->listener;
 
@@ -199,11 +230,8 @@ static struct sluice_channel *step_all(const struct accept *accept)
         int state = is_wanted(accept, admission) ? step(admission) : 0;
 
         if (state == 1) {
-            struct sluice_channel *channel = admission->joint.channel;
-
             leave_list(listener, i);
-            free_admission(admission);
-            return channel;
+            return admission;
         }
         if (state < 0)
             drop(listener, i, state);
@@ -213,17 +241,18 @@ static struct sluice_channel *step_all(const struct accept *accept)
     return NULL;
 }
 
-/* For any of them, and for others; the newest that connects has turns of its own. */
-static void await(const struct accept *accept)
+/* The newest that connects has turns of its own; NULL: there is none. */
+static struct slu_admission *watch(const struct accept *accept, struct pollfd fds[SLU_DOOR_FDS],
+                                   int64_t *until)
 {
     struct sluice_listener *listener = accept->listener;
-    struct pollfd fds[1 + SLU_ADMISSIONS] = {{.fd = listener->epoll, .events = POLLIN}};
     struct slu_admission *newest = NULL;
-    int64_t now = slu_now(), until = accept->until;
+    int64_t now = slu_now();
 
+    fds[0] = (struct pollfd){.fd = listener->epoll, .events = POLLIN};
     /* There is no room for who waits. */
     if (listener->first != NULL)
-        until = earlier(until, now + LOOK_TIME);
+        *until = earlier(*until, now + LOOK_TIME);
     for (uint32_t i = 0; i < listener->admission_count; i++) {
         struct slu_admission *admission = listener->admissions[i];
         bool wanted = is_wanted(accept, admission);
@@ -233,14 +262,24 @@ static void await(const struct accept *accept)
             fds[1 + i].fd = admission->passage.fd;
         if (!wanted || !admission->answered || admission->connected)
             continue;
-        until = earlier(until, now + LOOK_TIME);
+        *until = earlier(*until, now + LOOK_TIME);
         if (now - admission->since < FRESH_TIME)
             newest = admission;
     }
+    return newest;
+}
+
+/* For any of them, and for others. */
+static void await(const struct accept *accept)
+{
+    struct pollfd fds[SLU_DOOR_FDS];
+    int64_t until = accept->until;
+    struct slu_admission *newest = watch(accept, fds, &until);
+
     if (newest != NULL)
         (void)!sluice_channel_wait_connected(newest->joint.channel, TURN_TIME);
     else
-        (void)!poll(fds, 1 + listener->admission_count, slu_milliseconds(until));
+        (void)!poll(fds, 1 + accept->listener->admission_count, slu_milliseconds(until));
 }
 
 static void *fail_late(const struct sluice_listener *listener)
@@ -278,14 +317,17 @@ struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sl
         return slu_none(error);
     accept.until = slu_after(timeout);
     for (;;) {
-        struct sluice_channel *channel;
+        struct slu_admission *admission;
 
         slu_listener_progress(listener, 0);
         error = begin_all(&accept);
         if (error < 0)
             return slu_none(error);
-        channel = step_all(&accept);
-        if (channel != NULL) {
+        admission = step_all(&accept);
+        if (admission != NULL) {
+            struct sluice_channel *channel = admission->joint.channel;
+
+            free_admission(admission);
             slu_made();
             return channel;
         }
@@ -295,4 +337,31 @@ struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sl
             return fail_late(listener);
         await(&accept);
     }
+}
+
+bool slu_door_step(struct slu_door *door, struct slu_entrant *entrant)
+{
+    struct accept accept = {.listener = door->listener, .door = door};
+    struct slu_admission *admission;
+
+    slu_listener_progress(door->listener, 0);
+    /* Who cannot be let in for want of something has heard so. */
+    (void)!begin_all(&accept);
+    admission = step_all(&accept);
+    if (admission == NULL)
+        return false;
+    *entrant = (struct slu_entrant){.multichannel = admission->joint.multichannel,
+                                    .peer = admission->joint.peers[0]};
+    free_admission(admission);
+    return true;
+}
+
+uint32_t slu_door_watch(const struct slu_door *door, struct pollfd fds[SLU_DOOR_FDS],
+                        int64_t *until)
+{
+    struct accept accept = {.listener = door->listener, .door = (struct slu_door *)door};
+
+    if (watch(&accept, fds, until) != NULL)
+        *until = earlier(*until, slu_now() + TURN_TIME);
+    return 1 + door->listener->admission_count;
 }

@@ -13,7 +13,8 @@
 #include "listener/joint.h"
 
 struct call {
-    const char *name; /* as the program gave it */
+    const char *name;                /* as the program gave it */
+    const struct slu_dialed *dialed; /* what is known beside it; NULL: nothing */
     struct sluice_connect_attr options;
     struct slu_joint *joint;
     struct slu_secret secret;
@@ -35,7 +36,7 @@ static int check_options(const struct sluice_connect_attr *given,
     return slu_private_data_check(options->own);
 }
 
-static int find(struct call *call)
+static int find_name(struct call *call)
 {
     struct slu_address addresses[SLU_DIAL_MOST];
     struct slu_where where;
@@ -65,6 +66,15 @@ static int find(struct call *call)
     return count > 0 ? 0 : slu_fail(ENOENT, "%.128s has no address of IP", call->name);
 }
 
+static int find(struct call *call)
+{
+    if (call->dialed == NULL)
+        return find_name(call);
+    for (uint32_t i = 0; i < call->dialed->count; i++)
+        slu_dial_add(&call->target.dial, &call->dialed->addresses[i]);
+    return 0;
+}
+
 static uint32_t make_body(const struct call *call, uint8_t *body)
 {
     const struct sluice_private_data *own = call->options.own;
@@ -80,7 +90,10 @@ static uint32_t make_body(const struct call *call, uint8_t *body)
 static int start(struct call *call)
 {
     struct slu_target *target = &call->target;
-    int error = slu_listener_secret(call->options.secret_file, &call->secret);
+    const struct slu_dialed *dialed = call->dialed;
+    int error = dialed != NULL
+                    ? slu_secret_copy(dialed->secret.bytes, dialed->secret.count, &call->secret)
+                    : slu_listener_secret(call->options.secret_file, &call->secret);
 
     if (error < 0)
         return error;
@@ -180,36 +193,55 @@ static void clean_up(struct call *call)
 }
 
 /* What is connected is prepared first: nobody is dialed for what cannot be. */
-static int connect_joint(const char *name, const struct sluice_connect_attr *given,
-                         struct slu_joint *joint, int64_t deadline)
+static int connect_call(struct call *call, const struct sluice_connect_attr *given,
+                        int64_t deadline)
 {
-    struct call call = {
-        .name = name,
-        .joint = joint,
-        .passage = {.fd = -1, .dialed = true, .until = slu_after(deadline < 0 ? 0 : deadline)}};
-    int error = check_options(given, &call.options);
+    struct slu_joint *joint = call->joint;
+    int error = check_options(given, &call->options);
 
+    call->passage = (struct slu_passage){
+        .fd = -1, .dialed = true, .until = slu_after(deadline < 0 ? 0 : deadline)};
     if (error == 0 && deadline < 0)
         error = slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     if (error == 0)
         error = slu_joint_check(joint);
     if (error == 0)
-        error = start(&call);
+        error = start(call);
     if (error == 0)
         error = slu_joint_prepare(joint);
     if (error == 0)
-        error = dial(&call);
+        error = dial(call);
     if (error == 0)
-        error = keep_private_data(&call);
+        error = keep_private_data(call);
     if (error == 0) {
-        snprintf(call.passage.who, sizeof call.passage.who, "%s", name);
-        call.passage.fd = slu_target_take(&call.target, &call.passage.session);
-        error = slu_joint_connect(joint, &call.passage);
+        snprintf(call->passage.who, sizeof call->passage.who, "%s", call->name);
+        call->passage.fd = slu_target_take(&call->target, &call->passage.session);
+        error = slu_joint_connect(joint, &call->passage);
     } else {
         slu_joint_undo(joint);
     }
-    clean_up(&call);
+    clean_up(call);
     return error;
+}
+
+static int connect_joint(const char *name, const struct sluice_connect_attr *given,
+                         struct slu_joint *joint, int64_t deadline)
+{
+    struct call call = {.name = name, .joint = joint};
+
+    return connect_call(&call, given, deadline);
+}
+
+struct sluice_channel *slu_connect_dialed(const struct slu_dialed *dialed, struct sluice_pd *pd,
+                                          const struct sluice_channel_attr *attr,
+                                          const struct sluice_connect_attr *options,
+                                          int64_t deadline)
+{
+    struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1};
+    struct call call = {.name = dialed->name, .dialed = dialed, .joint = &joint};
+    int error = connect_call(&call, options, deadline);
+
+    return error < 0 ? slu_none(error) : joint.channel;
 }
 
 struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,

@@ -239,11 +239,26 @@ static int check_attr(const struct sluice_listen_attr *given, struct sluice_list
     return 0;
 }
 
-struct sluice_listener *sluice_listen(const char *address, const struct sluice_listen_attr *given)
+/* What is left once its secret is known. */
+static int open_listener(struct sluice_listener *listener, const char *address,
+                         const struct sluice_listen_attr *attr)
+{
+    int fds[SLU_LISTENERS], count;
+    int error = make(listener);
+
+    if (error < 0)
+        return error;
+    count =
+        (attr->flags & SLUICE_LISTEN_FD) != 0 ? adopt(attr->fd, fds) : listen_where(address, fds);
+    return count < 0 ? count : start(listener, fds, count);
+}
+
+static struct sluice_listener *make_listener(const char *address,
+                                             const struct sluice_listen_attr *given,
+                                             const struct slu_secret *secret)
 {
     struct sluice_listen_attr attr;
     struct sluice_listener *listener;
-    int fds[SLU_LISTENERS], count = 0;
     int error = check_attr(given, &attr);
 
     if (error < 0)
@@ -254,14 +269,10 @@ struct sluice_listener *sluice_listen(const char *address, const struct sluice_l
     listener->holds = 1;
     listener->epoll = listener->event = listener->timer = -1;
     listener->backlog = limit_backlog(attr.backlog);
-    error = slu_listener_secret(attr.secret_file, &listener->secret);
+    error = secret != NULL ? slu_secret_copy(secret->bytes, secret->count, &listener->secret)
+                           : slu_listener_secret(attr.secret_file, &listener->secret);
     if (error == 0)
-        error = make(listener);
-    if (error == 0)
-        count =
-            (attr.flags & SLUICE_LISTEN_FD) != 0 ? adopt(attr.fd, fds) : listen_where(address, fds);
-    if (error == 0)
-        error = count < 0 ? count : start(listener, fds, count);
+        error = open_listener(listener, address, &attr);
     if (error < 0) {
         unmake(listener);
         return slu_none(error);
@@ -269,4 +280,14 @@ struct sluice_listener *sluice_listen(const char *address, const struct sluice_l
     listener->magic = SLU_MAGIC_LISTENER;
     slu_made();
     return listener;
+}
+
+struct sluice_listener *slu_listen_secretly(const char *address, const struct slu_secret *secret)
+{
+    return make_listener(address, NULL, secret);
+}
+
+struct sluice_listener *sluice_listen(const char *address, const struct sluice_listen_attr *given)
+{
+    return make_listener(address, given, NULL);
 }

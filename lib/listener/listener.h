@@ -69,6 +69,21 @@ int slu_incoming_check(const struct sluice_incoming *incoming);
 /* Ends it; the other side hears the reason, or of NULL the thread's text, which stays. */
 int slu_incoming_give_up(struct sluice_incoming *incoming, int error, const char *reason);
 
+/* listen.c: sluice_listen() with a secret that is in no file, which is copied. */
+struct sluice_listener *slu_listen_secretly(const char *address, const struct slu_secret *secret);
+
+/* connect.c: for sluice_connect() where all is known that a name and a file would tell. */
+struct slu_dialed {
+    const char *name; /* in texts */
+    const struct slu_address *addresses;
+    uint32_t count;
+    struct slu_secret secret; /* the caller's */
+};
+struct sluice_channel *slu_connect_dialed(const struct slu_dialed *dialed, struct sluice_pd *pd,
+                                          const struct sluice_channel_attr *attr,
+                                          const struct sluice_connect_attr *options,
+                                          int64_t deadline);
+
 /* accept.c: all that are being let in are refused. */
 void slu_accept_end(struct sluice_listener *listener);
 

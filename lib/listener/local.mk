@@ -3,6 +3,7 @@
 lib_libsluice_la_SOURCES += \
 	%D%/accept.c \
 	%D%/connect.c \
+	%D%/door.h \
 	%D%/incoming.c \
 	%D%/joint.c \
 	%D%/joint.h \

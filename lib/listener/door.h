@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Letting in for who has more to wait for than a listener: those that come go on side by side,
+ * as with sluice_accept(), one peer of a multichannel for each; nothing here waits. A listener
+ * is used with one door, and not with sluice_accept().
+ */
+#ifndef SLU_DOOR_H
+#define SLU_DOOR_H
+
+#include <poll.h>
+
+#include "listener/listener.h"
+
+/* Descriptors that are to be watched, at most. */
+#define SLU_DOOR_FDS (1 + SLU_ADMISSIONS)
+
+/* What becomes of who has come. */
+struct slu_welcome {
+    struct sluice_multichannel *multichannel; /* whose peer it is to be */
+    struct sluice_private_data own;           /* what it is told */
+};
+
+struct slu_door {
+    struct sluice_listener *listener;
+    /* Looks who it is, and fills the welcome: 0; or a negative errno, and it hears the text. */
+    int (*judge)(struct slu_door *door, const struct sluice_incoming *incoming,
+                 struct slu_welcome *welcome);
+};
+
+/* One that is in. */
+struct slu_entrant {
+    struct sluice_multichannel *multichannel;
+    uint32_t peer;
+};
+
+/* Goes on with all, as far as nothing has to be waited for: true, and one that is in now. */
+bool slu_door_step(struct slu_door *door, struct slu_entrant *entrant);
+/* What to poll(2) for until the next step, and *until: it is not raised. How many. */
+uint32_t slu_door_watch(const struct slu_door *door, struct pollfd fds[SLU_DOOR_FDS],
+                        int64_t *until);
+
+#endif
