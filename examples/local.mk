@@ -56,6 +56,13 @@ EXTRA_DIST += \
 	%D%/data/README \
 	%D%/data/digits.csv
 
+noinst_PROGRAMS += %D%/14-parameter-server
+%C%_14_parameter_server_SOURCES = \
+	%D%/14-parameter-server.c \
+	%D%/workers.c \
+	%D%/workers.h
+%C%_14_parameter_server_LDADD = $(EXAMPLE_LIBS)
+
 noinst_PROGRAMS += %D%/16-server
 %C%_16_server_SOURCES = \
 	%D%/16-server.c \

@@ -22,6 +22,7 @@ EXTRA_DIST += %D%/sluice.map
 pkgconfig_DATA = %D%/sluice.pc
 
 include %D%/base/local.mk
+include %D%/buffer/local.mk
 include %D%/channel/local.mk
 include %D%/connect/local.mk
 include %D%/device/local.mk

@@ -7,6 +7,8 @@ dist_man1_MANS = \
 dist_man3_MANS = \
 	%D%/SLUICE_MS.3 \
 	%D%/SLUICE_SCOPE.3 \
+	%D%/sluice_buffer_publish.3 \
+	%D%/sluice_buffer_submit.3 \
 	%D%/sluice_channel_arrivals.3 \
 	%D%/sluice_channel_cancel.3 \
 	%D%/sluice_channel_compare_swap.3 \

@@ -323,6 +323,13 @@ if [ "$device" = soft ]; then
     check_killed
   fi
   check 'examples/07-event-loop hears all' runs 'all: 20 20 20 readings' examples/07-event-loop
+  for workers in 1 5; do
+    check "examples/14-parameter-server with $workers of them finds the same" \
+      runs "$workers workers, 20 steps: digest 1168abeb9bd115e9" \
+      examples/14-parameter-server -n "$workers" -s 20
+  done
+  check 'examples/14-parameter-server with no workers' \
+    refuses 2 usage examples/14-parameter-server -n 0
   check 'examples/16-server outlives its clients' \
     runs '6 clients have left, 2 were lost' examples/16-server
   check 'examples/16-server where nobody listens' \

@@ -7,6 +7,7 @@
 # tests_test_NAME_LDADD ($(LDADD) and more) or _CFLAGS ($(AM_CFLAGS) and more).
 test_programs =
 include tests/base/local.mk
+include tests/buffer/local.mk
 include tests/calls/local.mk
 include tests/connect/local.mk
 include tests/device/local.mk

@@ -24,6 +24,8 @@ enum slu_kind {
     SLU_INCOMING,
     SLU_LIST,
     SLU_MR_CACHE,
+    SLU_BUFFER_SERVICE,
+    SLU_BUFFER,
     SLU_KINDS
 };
 
@@ -75,6 +77,8 @@ extern union slu_living_page slu_living_page;
 #define SLU_MAGIC_INCOMING (slu_living.magic[SLU_INCOMING])
 #define SLU_MAGIC_LIST (slu_living.magic[SLU_LIST])
 #define SLU_MAGIC_MR_CACHE (slu_living.magic[SLU_MR_CACHE])
+#define SLU_MAGIC_BUFFER_SERVICE (slu_living.magic[SLU_BUFFER_SERVICE])
+#define SLU_MAGIC_BUFFER (slu_living.magic[SLU_BUFFER])
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
 
 /*

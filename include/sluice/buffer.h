@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Remote buffers by name. An owner publishes memory and gets a handle of fixed size, which
+ * travels by any means; whoever has it reads and writes the buffer by one call, over whatever
+ * transport both have, and the connection is made when it is first needed.
+ *
+ * A service is what a process has of this: it listens, and a thread of the library's lets in
+ * who comes with a handle; reads and writes need nothing more of the owner. It keeps one
+ * connection to each owner, as long as it works, and makes a new one when it does not.
+ *
+ * A handle is a capability: who has it may do with the buffer what it was published for, until
+ * the owner releases it. sluice_security(7) tells what is proven.
+ *
+ * Threads: any thread may call these, several at once, but for the end of a service or a
+ * buffer that others use. Deadlines: see time.h.
+ */
+#ifndef SLUICE_BUFFER_H
+#define SLUICE_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/channel.h>
+#include <sluice/macros.h>
+#include <sluice/mr.h>
+#include <sluice/pd.h>
+#include <sluice/request.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sluice_buffer_service;
+struct sluice_buffer;
+
+#define SLUICE_BUFFER_HANDLE_BYTES 256
+/* The most protection domains of a service, each of a device of its own. */
+#define SLUICE_BUFFER_PDS 4
+
+/*
+ * Names a published buffer, and its owner. Network byte order, no pointers, versioned and
+ * with a checksum: it needs no more serialisation than a write(2). Decoding never trusts it.
+ */
+struct sluice_buffer_handle {
+    uint8_t bytes[SLUICE_BUFFER_HANDLE_BYTES];
+};
+
+/* Zero, or NULL, means the default. */
+struct sluice_buffer_service_attr {
+    uint32_t size;       /* sizeof(struct sluice_buffer_service_attr) */
+    uint32_t max_peers;  /* that use our buffers at a time, on each domain; 1..65536,
+                           default 4096. More are refused */
+    const char *address; /* to listen at, as of sluice_listen(); NULL: ":0", all addresses of
+                            the host, and any port. Handles name it, or up to four of them */
+    const struct sluice_channel_attr *channel; /* of connections to owners; NULL: all defaults.
+                                                  access and arrival_tags must be 0 */
+};
+
+/* What a handle says. */
+struct sluice_buffer_info {
+    uint32_t size;       /* set to sizeof(struct sluice_buffer_info) by the caller */
+    uint32_t access;     /* SLUICE_ACCESS_REMOTE_READ, SLUICE_ACCESS_REMOTE_WRITE */
+    uint64_t id;         /* of the buffer; no other one of its owner ever has it */
+    uint64_t length;     /* bytes */
+    uint8_t owner[16];   /* random, of its service */
+    char address[64];    /* where the owner is reached first, such as "192.0.2.1:7471" */
+    char transports[32]; /* over which, such as "verbs, soft" */
+};
+
+/*
+ * One read or write. A zeroed struct is a valid start. The struct and the handle are read
+ * before the call returns; the memory is in use until then.
+ */
+struct sluice_buffer_action {
+    uint32_t opcode;                           /* SLUICE_OP_READ or SLUICE_OP_WRITE */
+    uint32_t reserved;                         /* must be 0 */
+    const struct sluice_buffer_handle *handle; /* which buffer */
+    uint64_t offset;                           /* of its first byte that is meant */
+    uint64_t length;                           /* bytes, as many as one likes; 0: none is moved,
+                                                  and nobody asked */
+    void *addr;                                /* of the local memory, in mr */
+    struct sluice_mr *mr;                      /* of a domain of the service; NULL: the memory is
+                                                  registered for the time of the call */
+    uint64_t user_data;                        /* given back in the completion */
+};
+
+SLUICE_REDECLARE_BEGIN
+/*
+ * Ends a service and its connections; who uses its buffers then finds that they are gone. It
+ * ends what it has published, whose objects stay to be released. It takes at most a second,
+ * and what is left of the deadline of a call that gave up connecting. NULL is allowed.
+ */
+SLUICE_EXPORT void sluice_buffer_service_close(struct sluice_buffer_service *service);
+
+/*
+ * Ends a buffer: on return no peer touches its memory any more, and what sluice_buffer_publish()
+ * allocated is gone. Later use of its handle ends with SLUICE_CLASS_ACCESS. NULL is allowed.
+ */
+SLUICE_EXPORT void sluice_buffer_release(struct sluice_buffer *buffer);
+
+/*
+ * Opens a service with 1 to SLUICE_BUFFER_PDS domains, each on a transport of its own, the one
+ * preferred first: buffers are published on all of them, and a user takes the first that it
+ * has, too. Buffers are registered in domains of the service's, so that its peers reach them
+ * and nothing else of the program's. It holds the domains. The result goes to
+ * sluice_buffer_service_close().
+ *
+ * NULL and errno on failure: EINVAL (no domain, two of a transport, attr out of range: the
+ * text names the field), E2BIG (attr of a newer version), ENOMEM, EAGAIN (no thread can be
+ * had), and those of sluice_listen(), sluice_pd_alloc() and sluice_channel_prepare().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_buffer_service_close)
+struct sluice_buffer_service *
+sluice_buffer_service_open(struct sluice_pd *const *pds, uint32_t count,
+                           const struct sluice_buffer_service_attr *attr);
+
+/*
+ * Publishes length bytes at addr, which must stay mapped until the buffer is released; access
+ * is SLUICE_ACCESS_REMOTE_READ, SLUICE_ACCESS_REMOTE_WRITE or both. addr NULL: the memory is
+ * allocated as by sluice_mr_alloc(), on services of one domain. The result goes to
+ * sluice_buffer_release(). NULL and errno on failure: EINVAL (not a service, access, length 0,
+ * a range that wraps; NULL and several domains), and those of sluice_mr_register().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_buffer_release)
+struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *service, void *addr,
+                                            size_t length, uint32_t access);
+SLUICE_REDECLARE_END
+
+/* Address of the first byte; NULL of what is no buffer, which is misuse. */
+SLUICE_EXPORT void *sluice_buffer_addr(const struct sluice_buffer *buffer);
+
+/* Writes the handle. -EINVAL: not a buffer, NULL; -ESTALE: its service was closed. */
+SLUICE_EXPORT int sluice_buffer_handle(const struct sluice_buffer *buffer,
+                                       struct sluice_buffer_handle *handle);
+
+/*
+ * What a handle says; set info->size first (see sluice(7)). It asks nobody. -EPROTO: not a
+ * handle, a damaged one, or of another version; -EINVAL: NULL, or too small a size; -E2BIG: a
+ * size above 4096.
+ */
+SLUICE_EXPORT int sluice_buffer_handle_query(const struct sluice_buffer_handle *handle,
+                                             struct sluice_buffer_info *info);
+
+/*
+ * Reads length bytes from offset on into addr; or writes them. mr is the region of the local
+ * memory, or NULL. It connects if it must, and waits for all of it. A deadline that passes
+ * ends the connection, which the next call makes anew; nobody else's work is lost by that, nor
+ * by any other failure: it goes on over the new connection. 0, or an error as of
+ * sluice_buffer_submit(). How much was moved is not known then.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_buffer_read_into(struct sluice_buffer_service *service,
+                        const struct sluice_buffer_handle *handle, uint64_t offset,
+                        struct sluice_mr *mr, void *addr, uint64_t length, int64_t deadline);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_buffer_write_from(struct sluice_buffer_service *service,
+                         const struct sluice_buffer_handle *handle, uint64_t offset,
+                         struct sluice_mr *mr, const void *addr, uint64_t length, int64_t deadline);
+
+/*
+ * A batch: actions on buffers of any owners, which go on side by side, in no order, under one
+ * deadline. One owner that is not there, or is slow, holds up none of the others. An action of
+ * more than a message of the device is split, and has one result. completions is NULL or has
+ * count entries, in the order of actions; their peer is 0.
+ *
+ * An error of arguments is found before anything begins, and then nothing is written: -EINVAL
+ * (not a service, NULL, opcode, a region that is none or of no domain of the service, a negative
+ * deadline), -EPROTO (as sluice_buffer_handle_query()), -ERANGE (not within the buffer, or not
+ * within the region), -ENOMEM. Else all completions are written, and it returns 0, or the first
+ * failure that is no -ECANCELED. A completion has the errno value and class of its failure:
+ *
+ *   ACCESS      -EACCES: the buffer was released, or never was for this; -ESTALE: its owner is
+ *               gone, and another one listens at its address
+ *   TIMEOUT     -ETIMEDOUT: the deadline passed
+ *   PEER_LOST   -ECONNREFUSED: nobody listens at its address, or it lets nobody in;
+ *               -ECONNRESET: it was lost twice; others of sluice_connect()
+ *   PROTOCOL    -EPROTOTYPE: no transport in common, or not that of the region; -EPROTO
+ *   others      as of requests, and the errno of sluice_mr_register() with SLUICE_CLASS_LOCAL
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_submit(struct sluice_buffer_service *service,
+                                                        const struct sluice_buffer_action *actions,
+                                                        uint32_t count, int64_t deadline,
+                                                        struct sluice_completion *completions);
+
+/*
+ * enum sluice_transport_level of the connection to the owner, that of the first domain which has
+ * one; 0: there is none now. Errors as sluice_buffer_handle_query(), and -EINVAL: not a service.
+ */
+SLUICE_EXPORT int sluice_buffer_level(struct sluice_buffer_service *service,
+                                      const struct sluice_buffer_handle *handle);
+
+/*
+ * Describes that connection, as sluice_channel_query(). -ENOTCONN: there is none now. Others as
+ * above, and of sluice_channel_query().
+ */
+SLUICE_EXPORT int sluice_buffer_connection(struct sluice_buffer_service *service,
+                                           const struct sluice_buffer_handle *handle,
+                                           struct sluice_channel_info *info);
+
+/*
+ * The raw names of the buffer on the transport of a domain of the service, or NULL, the first
+ * that both have: address, length and key, for who posts work of its own. -EPROTOTYPE: the owner
+ * does not have that transport; others as above.
+ */
+SLUICE_EXPORT int sluice_buffer_remote(const struct sluice_buffer_service *service,
+                                       const struct sluice_buffer_handle *handle,
+                                       const struct sluice_pd *pd, struct sluice_remote_mr *remote);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

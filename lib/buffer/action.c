@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Actions as a program gives them: all are checked before any begins, and each has its
+ * result. What an owner says cannot be, or has no transport for, is the result of that action.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buffer/batch.h"
+#include "memory/mr.h"
+
+/* An action that is right, on its way to become a work. */
+struct order {
+    const struct sluice_buffer_action *action;
+    uint32_t index;
+    uint32_t count; /* of the batch */
+    struct slu_buffer_name name;
+};
+
+static int fail_index(const struct order *order, int error)
+{
+    struct slu_text text;
+
+    if (order->count == 1)
+        return error;
+    slu_text_save(&text);
+    return slu_fail(-error, "action %u: %.280s", order->index, text.bytes);
+}
+
+static const char *verb_of(uint32_t opcode)
+{
+    return opcode == SLUICE_OP_READ ? "read" : "write";
+}
+
+static int check_region(const struct sluice_buffer_service *service,
+                        const struct sluice_buffer_action *action)
+{
+    const struct sluice_mr *mr = action->mr;
+    uint64_t at = (uintptr_t)action->addr;
+
+    if (mr == NULL)
+        return at + action->length >= at
+                   ? 0
+                   : slu_misuse(EINVAL, "memory that wraps the address space");
+    if (mr->magic != SLU_MAGIC_MR)
+        return slu_misuse(EINVAL, "mr is not a memory region%s", slu_none_hint(mr));
+    for (uint32_t i = 0; i < service->domain_count; i++) {
+        if (service->domains[i].pd != mr->pd)
+            continue;
+        at -= mr->transport->iova;
+        if (at <= mr->transport->length && action->length <= mr->transport->length - at)
+            return 0;
+        return slu_misuse(ERANGE, "%llu bytes at %p are outside the region of %zu bytes at %#llx",
+                          (unsigned long long)action->length, action->addr, mr->transport->length,
+                          (unsigned long long)mr->transport->iova);
+    }
+    return slu_misuse(EINVAL, "mr is of no protection domain of the service");
+}
+
+static int check_action(const struct sluice_buffer_service *service, struct order *order)
+{
+    const struct sluice_buffer_action *action = order->action;
+    int error;
+
+    if (action->opcode != SLUICE_OP_READ && action->opcode != SLUICE_OP_WRITE)
+        return slu_misuse(EINVAL, "opcode %u: must be SLUICE_OP_READ or SLUICE_OP_WRITE",
+                          action->opcode);
+    if (action->reserved != 0)
+        return slu_misuse(EINVAL, "reserved must be 0");
+    if (action->handle == NULL || (action->addr == NULL && action->mr == NULL))
+        return slu_misuse(EINVAL, "%s must not be NULL",
+                          action->handle == NULL ? "handle" : "addr");
+    error = slu_buffer_name_decode(action->handle, &order->name);
+    if (error < 0)
+        return error;
+    if (action->offset > order->name.length || action->length > order->name.length - action->offset)
+        return slu_fail(ERANGE, "%s of %llu bytes at offset %llu of a buffer of %llu bytes",
+                        verb_of(action->opcode), (unsigned long long)action->length,
+                        (unsigned long long)action->offset, (unsigned long long)order->name.length);
+    return check_region(service, action);
+}
+
+static int check_all(const struct sluice_buffer_service *service,
+                     const struct sluice_buffer_action *actions, uint32_t count, int64_t deadline)
+{
+    struct order order = {.count = count};
+    int error = 0;
+
+    if (!slu_is_buffer_service(service))
+        return slu_not_a_buffer_service(service);
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    if (actions == NULL && count > 0)
+        return slu_misuse(EINVAL, "actions must not be NULL");
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        order.index = i;
+        order.action = &actions[i];
+        error = check_action(service, &order);
+    }
+    return error < 0 ? fail_index(&order, error) : 0;
+}
+
+/* It ends before it begins. */
+static void end_early(struct slu_work *work, int error, enum sluice_error_class error_class,
+                      uint32_t status)
+{
+    work->ended = true;
+    work->result.error = error;
+    work->result.error_class = error_class;
+    work->result.status = work->result.cause = status;
+}
+
+static bool may(const struct order *order)
+{
+    uint32_t right = order->action->opcode == SLUICE_OP_READ ? SLUICE_ACCESS_REMOTE_READ
+                                                             : SLUICE_ACCESS_REMOTE_WRITE;
+
+    return (order->name.access & right) != 0;
+}
+
+/* Memory that the program has not registered. */
+static int register_local(const struct slu_buffer_domain *domain, const struct order *order,
+                          struct slu_work *work)
+{
+    const struct sluice_buffer_action *action = order->action;
+
+    work->mr = sluice_mr_register(domain->pd, action->addr, action->length,
+                                  action->opcode == SLUICE_OP_READ ? SLUICE_ACCESS_LOCAL_WRITE : 0);
+    return work->mr != NULL ? 0 : -errno;
+}
+
+/* The way to the owner is known: 0, or the batch cannot be. */
+static int add_work(struct slu_batch *batch, const struct order *order, uint32_t domain,
+                    const struct slu_buffer_way *way)
+{
+    const struct sluice_buffer_action *action = order->action;
+    struct slu_buffer_domain *of = &batch->service->domains[domain];
+    struct slu_work *work = &batch->works[order->index];
+    const struct sluice_mr *mr = action->mr;
+    struct slu_link *link;
+
+    if (mr == NULL) {
+        int error = register_local(of, order, work);
+
+        if (error < 0) {
+            end_early(work, error, SLUICE_CLASS_LOCAL, SLUICE_STATUS_LOC_PROT_ERR);
+            return error;
+        }
+        mr = work->mr;
+    }
+    work->local = (uintptr_t)action->addr;
+    work->remote = order->name.addr + action->offset;
+    work->length = action->length;
+    work->lkey = mr->transport->lkey;
+    work->rkey = way->rkey;
+    link = slu_link_get(batch->service, of, &order->name);
+    return link != NULL ? slu_batch_add(batch, work, link) : -errno;
+}
+
+/* 0; or why it ended early, which may be all there is to tell, or why the batch cannot be. */
+static int begin(struct slu_batch *batch, const struct order *order)
+{
+    const struct sluice_buffer_action *action = order->action;
+    struct slu_work *work = &batch->works[order->index];
+    struct slu_buffer_way way;
+    int domain;
+
+    work->index = order->index;
+    work->opcode = work->result.opcode = action->opcode;
+    work->result.user_data = action->user_data;
+    if (!may(order)) {
+        end_early(work, -EACCES, SLUICE_CLASS_ACCESS, SLUICE_STATUS_REM_ACCESS_ERR);
+        return slu_fail(EACCES, "the buffer was not published for a %s", verb_of(action->opcode));
+    }
+    domain = slu_buffer_find_way(batch->service, &order->name,
+                                 action->mr != NULL ? action->mr->pd : NULL, &way);
+    if (domain < 0) {
+        end_early(work, domain, SLUICE_CLASS_PROTOCOL, SLUICE_STATUS_REM_INV_REQ_ERR);
+        return domain;
+    }
+    if (action->length > 0)
+        return add_work(batch, order, (uint32_t)domain, &way);
+    work->ended = true;
+    return 0;
+}
+
+/* *told: of the first that ended early, the text. */
+static int begin_all(struct slu_batch *batch, const struct sluice_buffer_action *actions,
+                     struct slu_text *told)
+{
+    struct order order = {.count = batch->count};
+
+    told->bytes[0] = '\0';
+    for (uint32_t i = 0; i < batch->count; i++) {
+        int error;
+
+        order.index = i;
+        order.action = &actions[i];
+        /* Whoever changes a handle amid a call harms nobody else. */
+        error = slu_buffer_name_decode(actions[i].handle, &order.name);
+        if (error == 0)
+            error = begin(batch, &order);
+        if (error < 0 && !batch->works[i].ended)
+            return error;
+        if (error < 0 && told->bytes[0] == '\0')
+            slu_text_save(told);
+    }
+    return 0;
+}
+
+/* The first failure that is no mere cancellation, or else the first. */
+static const struct slu_work *first_failure(const struct slu_batch *batch)
+{
+    const struct slu_work *cancelled = NULL;
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const struct slu_work *work = &batch->works[i];
+
+        if (work->result.error != 0 && work->result.error != -ECANCELED)
+            return work;
+        if (work->result.error != 0 && cancelled == NULL)
+            cancelled = work;
+    }
+    return cancelled;
+}
+
+/* What it returns, with a text. */
+static int conclude(const struct slu_batch *batch, const struct slu_text *told)
+{
+    const struct slu_work *work = first_failure(batch);
+    struct order order = {.count = batch->count};
+    const char *why;
+
+    if (work == NULL)
+        return 0;
+    order.index = work->index;
+    why = work->group == NULL ? told->bytes : work->group->why;
+    slu_fail(-work->result.error, "%s of %llu bytes of a buffer: %.240s", verb_of(work->opcode),
+             (unsigned long long)work->length, why);
+    return fail_index(&order, work->result.error);
+}
+
+static int do_batch(struct slu_batch *batch, const struct sluice_buffer_action *actions,
+                    struct sluice_completion *completions)
+{
+    struct slu_text told;
+    int error;
+
+    batch->works = calloc(batch->count, sizeof *batch->works);
+    if (batch->works == NULL)
+        return slu_fail(ENOMEM, "no memory for %u actions on buffers", batch->count);
+    error = begin_all(batch, actions, &told);
+    if (error == 0)
+        error = slu_batch_run(batch);
+    if (error < 0)
+        return error;
+    for (uint32_t i = 0; i < batch->count && completions != NULL; i++)
+        completions[i] = batch->works[i].result;
+    return conclude(batch, &told);
+}
+
+int sluice_buffer_submit(struct sluice_buffer_service *service,
+                         const struct sluice_buffer_action *actions, uint32_t count,
+                         int64_t deadline, struct sluice_completion *completions)
+{
+    SLU_KEEP_ERRNO;
+    struct slu_batch batch = {
+        .service = service, .count = count, .until = slu_after(deadline < 0 ? 0 : deadline)};
+    int error = check_all(service, actions, count, deadline);
+
+    if (error < 0 || count == 0)
+        return error;
+    error = do_batch(&batch, actions, completions);
+    slu_batch_end(&batch);
+    return error;
+}
+
+int sluice_buffer_read_into(struct sluice_buffer_service *service,
+                            const struct sluice_buffer_handle *handle, uint64_t offset,
+                            struct sluice_mr *mr, void *addr, uint64_t length, int64_t deadline)
+{
+    const struct sluice_buffer_action action = {.opcode = SLUICE_OP_READ,
+                                                .handle = handle,
+                                                .offset = offset,
+                                                .length = length,
+                                                .addr = addr,
+                                                .mr = mr};
+
+    return sluice_buffer_submit(service, &action, 1, deadline, NULL);
+}
+
+int sluice_buffer_write_from(struct sluice_buffer_service *service,
+                             const struct sluice_buffer_handle *handle, uint64_t offset,
+                             struct sluice_mr *mr, const void *addr, uint64_t length,
+                             int64_t deadline)
+{
+    const struct sluice_buffer_action action = {.opcode = SLUICE_OP_WRITE,
+                                                .handle = handle,
+                                                .offset = offset,
+                                                .length = length,
+                                                .addr = (void *)(uintptr_t)addr,
+                                                .mr = mr};
+
+    return sluice_buffer_submit(service, &action, 1, deadline, NULL);
+}

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+# Remote buffers by name. One source or header a line, sorted.
+lib_libsluice_la_SOURCES += \
+	%D%/action.c \
+	%D%/batch.c \
+	%D%/batch.h \
+	%D%/link.c \
+	%D%/link.h \
+	%D%/name.c \
+	%D%/name.h \
+	%D%/publish.c \
+	%D%/query.c \
+	%D%/serve.c \
+	%D%/service.c \
+	%D%/service.h \
+	%D%/step.c \
+	%D%/waiter.c \
+	%D%/waiter.h

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Publishing. Each buffer has registrations of its own, one on each domain, so that its end
+ * ends what its handle names, and nothing else of the program's.
+ *
+ * Devices use keys again. A handle of a buffer that was released must not name another one at
+ * the same address: so no registration has a key that one of the last SLU_BUFFER_KEYS had. One
+ * that would is held until there is another one.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buffer/service.h"
+#include "connect/proof.h"
+#include "memory/mr.h"
+
+#define ACCESS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
+/* Registrations with keys that were used, at a time. */
+#define HELD 64
+#define FIRST_KEYS 64
+
+static bool was_used(const struct slu_buffer_keys *keys, uint32_t key)
+{
+    for (uint32_t i = 0; i < keys->count; i++)
+        if (keys->keys[i] == key)
+            return true;
+    return false;
+}
+
+/* Room for the key of one more buffer, before it is there: its end cannot fail. */
+static int make_room(struct slu_buffer_keys *keys)
+{
+    uint32_t room = keys->room == 0 ? FIRST_KEYS : 2 * keys->room;
+    uint32_t *larger;
+
+    if (keys->count + keys->live < keys->room || keys->room == SLU_BUFFER_KEYS)
+        return 0;
+    larger = realloc(keys->keys, room * sizeof *larger);
+    if (larger == NULL)
+        return slu_fail(ENOMEM, "no memory for the keys of buffers");
+    keys->keys = larger;
+    keys->room = room;
+    return 0;
+}
+
+/* The oldest is forgotten if there are too many. */
+static void keep_key(struct slu_buffer_keys *keys, uint32_t key)
+{
+    keys->live--;
+    if (keys->count < keys->room)
+        keys->keys[keys->count++] = key;
+    else
+        keys->keys[keys->next++ % keys->room] = key;
+}
+
+static struct sluice_mr *register_once(const struct slu_buffer_domain *domain,
+                                       const struct sluice_buffer *buffer)
+{
+    uint32_t local =
+        (buffer->access & SLUICE_ACCESS_REMOTE_WRITE) != 0 ? SLUICE_ACCESS_LOCAL_WRITE : 0;
+
+    if (buffer->addr == NULL)
+        return sluice_mr_alloc(domain->own, buffer->length,
+                               buffer->access | SLUICE_ACCESS_LOCAL_WRITE);
+    return sluice_mr_register(domain->own, buffer->addr, buffer->length, buffer->access | local);
+}
+
+static bool has_fresh_key(struct sluice_buffer_service *service,
+                          const struct slu_buffer_domain *domain, const struct sluice_mr *mr)
+{
+    bool fresh;
+
+    pthread_mutex_lock(&service->lock);
+    fresh = !was_used(&domain->keys, mr->transport->rkey);
+    pthread_mutex_unlock(&service->lock);
+    return fresh;
+}
+
+/* A registration whose key no buffer of late had. */
+static int register_fresh(struct sluice_buffer_service *service,
+                          const struct slu_buffer_domain *domain,
+                          const struct sluice_buffer *buffer, struct sluice_mr **made)
+{
+    struct sluice_mr *held[HELD];
+    uint32_t count = 0;
+    int error = 0;
+
+    *made = register_once(domain, buffer);
+    while (*made != NULL && !has_fresh_key(service, domain, *made) && count < HELD) {
+        held[count++] = *made;
+        *made = count < HELD ? register_once(domain, buffer) : NULL;
+    }
+    if (*made == NULL)
+        error = count < HELD ? -errno
+                             : slu_fail(ENOMEM, "the device gives no keys but those that "
+                                                "buffers had that were released");
+    while (count > 0)
+        slu_mr_end(held[--count]);
+    return error;
+}
+
+/* The lock is held. */
+static void leave(struct sluice_buffer *buffer)
+{
+    *buffer->link = buffer->next;
+    if (buffer->next != NULL)
+        buffer->next->link = buffer->link;
+    for (uint32_t i = 0; i < buffer->service->domain_count; i++)
+        keep_key(&buffer->service->domains[i].keys, buffer->mrs[i]->transport->rkey);
+}
+
+static void end_regions(struct sluice_buffer *buffer)
+{
+    for (uint32_t i = 0; i < SLUICE_BUFFER_PDS; i++)
+        if (buffer->mrs[i] != NULL)
+            slu_mr_end(buffer->mrs[i]);
+}
+
+static int register_all(struct sluice_buffer_service *service, struct sluice_buffer *buffer)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; i < service->domain_count && error == 0; i++)
+        error = register_fresh(service, &service->domains[i], buffer, &buffer->mrs[i]);
+    if (error == 0)
+        buffer->addr = sluice_mr_addr(buffer->mrs[0]);
+    else
+        end_regions(buffer);
+    return error;
+}
+
+/* From here on it has an id, and its keys have a place when it ends. */
+static int enter(struct sluice_buffer_service *service, struct sluice_buffer *buffer)
+{
+    int error = 0;
+
+    pthread_mutex_lock(&service->lock);
+    for (uint32_t i = 0; i < service->domain_count && error == 0; i++)
+        error = make_room(&service->domains[i].keys);
+    if (error == 0) {
+        for (uint32_t i = 0; i < service->domain_count; i++)
+            service->domains[i].keys.live++;
+        buffer->id = ++service->last_id;
+        buffer->service = service;
+        buffer->next = service->buffers;
+        buffer->link = &service->buffers;
+        if (buffer->next != NULL)
+            buffer->next->link = &buffer->next;
+        service->buffers = buffer;
+    }
+    pthread_mutex_unlock(&service->lock);
+    if (error < 0)
+        end_regions(buffer);
+    return error;
+}
+
+static int check(const struct sluice_buffer_service *service, const void *addr, uint32_t access)
+{
+    if (!slu_is_buffer_service(service))
+        return slu_not_a_buffer_service(service);
+    if ((access & ACCESS) == 0 || (access & ~ACCESS) != 0)
+        return slu_misuse(
+            EINVAL, "access %#x of a buffer: must be REMOTE_READ, REMOTE_WRITE or both", access);
+    if (addr == NULL && service->domain_count > 1)
+        return slu_misuse(EINVAL, "memory is allocated on services of one domain; this has %u",
+                          service->domain_count);
+    return 0;
+}
+
+struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *service, void *addr,
+                                            size_t length, uint32_t access)
+{
+    struct sluice_buffer *buffer;
+    int error = check(service, addr, access);
+
+    if (error < 0)
+        return slu_none(error);
+    buffer = calloc(1, sizeof *buffer);
+    if (buffer == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a buffer");
+    buffer->addr = addr;
+    buffer->length = length;
+    buffer->access = access;
+    error = register_all(service, buffer);
+    if (error == 0)
+        error = enter(service, buffer);
+    if (error < 0) {
+        free(buffer);
+        return slu_none(error);
+    }
+    buffer->magic = SLU_MAGIC_BUFFER;
+    slu_made();
+    return buffer;
+}
+
+void sluice_buffer_release(struct sluice_buffer *buffer)
+{
+    SLU_KEEP_ERRNO;
+
+    if (!slu_may_end(buffer, SLU_MAGIC_BUFFER, "buffer"))
+        return;
+    buffer->magic = SLU_MAGIC_DEAD;
+    if (buffer->service != NULL) {
+        pthread_mutex_lock(&buffer->service->lock);
+        leave(buffer);
+        pthread_mutex_unlock(&buffer->service->lock);
+    }
+    end_regions(buffer);
+    free(buffer);
+}
+
+void slu_buffer_end_all(struct sluice_buffer_service *service)
+{
+    while (service->buffers != NULL) {
+        struct sluice_buffer *buffer = service->buffers;
+
+        leave(buffer);
+        end_regions(buffer);
+        buffer->service = NULL;
+        for (uint32_t i = 0; i < SLUICE_BUFFER_PDS; i++)
+            buffer->mrs[i] = NULL;
+    }
+}
+
+static bool is_buffer(const struct sluice_buffer *buffer)
+{
+    return buffer != NULL && buffer->magic == SLU_MAGIC_BUFFER;
+}
+
+static int not_a_buffer(const struct sluice_buffer *buffer)
+{
+    return slu_misuse(EINVAL, "not a buffer, or one that was released%s", slu_none_hint(buffer));
+}
+
+void *sluice_buffer_addr(const struct sluice_buffer *buffer)
+{
+    if (is_buffer(buffer))
+        return buffer->addr;
+    not_a_buffer(buffer);
+    return NULL;
+}
+
+static void name_of(const struct sluice_buffer *buffer, struct slu_buffer_name *name)
+{
+    const struct sluice_buffer_service *service = buffer->service;
+
+    *name = (struct slu_buffer_name){.id = buffer->id,
+                                     .addr = buffer->mrs[0]->transport->iova,
+                                     .length = buffer->length,
+                                     .access = buffer->access,
+                                     .way_count = service->domain_count,
+                                     .address_count = service->address_count};
+    memcpy(name->owner, service->owner, sizeof name->owner);
+    memcpy(name->key, service->key, sizeof name->key);
+    memcpy(name->addresses, service->addresses, sizeof name->addresses);
+    for (uint32_t i = 0; i < service->domain_count; i++)
+        name->ways[i] = (struct slu_buffer_way){.transport = service->domains[i].transport,
+                                                .rkey = buffer->mrs[i]->transport->rkey};
+}
+
+int sluice_buffer_handle(const struct sluice_buffer *buffer, struct sluice_buffer_handle *handle)
+{
+    SLU_KEEP_ERRNO;
+    struct slu_buffer_name name;
+
+    if (!is_buffer(buffer))
+        return not_a_buffer(buffer);
+    if (handle == NULL)
+        return slu_misuse(EINVAL, "handle must not be NULL");
+    if (buffer->service == NULL)
+        return slu_fail(ESTALE, "the service of the buffer was closed: it names nothing any more");
+    name_of(buffer, &name);
+    slu_buffer_name_encode(&name, handle);
+    slu_proof_forget(name.key, sizeof name.key);
+    return 0;
+}

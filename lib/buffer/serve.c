@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The side of the owner: a thread that lets in who has a handle, and parts from who is gone.
+ * Of what its peers read and write it sees nothing.
+ *
+ * A peer has a receive, which tells its end: it says goodbye by a message of no bytes, or its
+ * connection fails. What else it says ends it as well. Its queue pair stays a moment longer,
+ * for one that was refused is to hear of it: what it hears at once is that we have gone.
+ */
+#include "config.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/descriptor.h"
+#include "buffer/service.h"
+
+#define ASK_MAGIC UINT32_C(0x736c7571) /* "sluq" */
+#define COMPLETIONS 16
+/* How long one that has failed may have our last words. */
+#define LAST_TIME SLUICE_MS(500)
+
+void slu_buffer_ask(uint32_t transport, struct sluice_private_data *data)
+{
+    data->bytes = SLU_BUFFER_ASK_BYTES;
+    slu_put(slu_put(data->data, ASK_MAGIC, 4), transport, 4);
+}
+
+static struct slu_buffer_domain *find_domain(struct sluice_buffer_service *service,
+                                             uint64_t transport)
+{
+    for (uint32_t i = 0; i < service->domain_count; i++)
+        if (service->domains[i].transport == transport)
+            return &service->domains[i];
+    return NULL;
+}
+
+/* It has proven that it knows our key, so it has a handle of ours. */
+static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
+                 struct slu_welcome *welcome)
+{
+    struct sluice_buffer_service *service =
+        slu_container_of(door, struct sluice_buffer_service, door);
+    const struct sluice_private_data *said = &incoming->private_data;
+    struct slu_buffer_domain *domain;
+    uint64_t magic = 0, transport = 0;
+
+    if (said->bytes == SLU_BUFFER_ASK_BYTES)
+        slu_get(slu_get(said->data, &magic, 4), &transport, 4);
+    if (magic != ASK_MAGIC)
+        return slu_fail(EPROTO, "buffers are published here, and it did not say what it wants");
+    domain = find_domain(service, transport);
+    if (domain == NULL)
+        return slu_fail(EPROTOTYPE, "buffers are not published on transport %llu here",
+                        (unsigned long long)transport);
+    if (domain->peers >= service->max_peers)
+        return slu_fail(EBUSY, "%u peers use buffers here, as many as may (max_peers)",
+                        domain->peers);
+    welcome->multichannel = domain->users;
+    return 0;
+}
+
+static void part_from(struct slu_buffer_domain *domain, uint32_t peer)
+{
+    if (sluice_multichannel_peer_remove(domain->users, peer) == 0)
+        domain->peers--;
+}
+
+/* Parts from it later. */
+static void part_soon(struct slu_buffer_domain *domain, uint32_t peer)
+{
+    struct slu_leaver *leaver = malloc(sizeof *leaver);
+
+    if (leaver == NULL) {
+        part_from(domain, peer);
+        return;
+    }
+    *leaver = (struct slu_leaver){.peer = peer, .due = slu_after(LAST_TIME)};
+    STAILQ_INSERT_TAIL(&domain->leavers, leaver, link);
+}
+
+/* From those whose time has come; all have the same. */
+static void part_from_leavers(struct slu_buffer_domain *domain, int64_t now)
+{
+    struct slu_leaver *leaver;
+
+    while ((leaver = STAILQ_FIRST(&domain->leavers)) != NULL && leaver->due <= now) {
+        STAILQ_REMOVE_HEAD(&domain->leavers, link);
+        part_from(domain, leaver->peer);
+        free(leaver);
+    }
+}
+
+static void welcome(struct sluice_buffer_service *service, const struct slu_entrant *entrant)
+{
+    const struct sluice_request receive = {.opcode = SLUICE_OP_RECEIVE, .peer = entrant->peer};
+    struct slu_buffer_domain *domain = service->domains;
+
+    while (domain->users != entrant->multichannel)
+        domain++;
+    domain->peers++;
+    if (sluice_multichannel_post(domain->users, &receive, 1, SLUICE_FOREVER, NULL) != 1)
+        part_from(domain, entrant->peer);
+}
+
+static void take_ends(struct slu_buffer_domain *domain)
+{
+    struct sluice_completion done[COMPLETIONS];
+    int count;
+
+    while ((count = sluice_multichannel_poll(domain->users, done, COMPLETIONS)) > 0)
+        for (int i = 0; i < count; i++)
+            if ((done[i].flags & SLUICE_PEER_REMOVED) == 0)
+                part_soon(domain, done[i].peer);
+}
+
+/* All that is to be done now; *until: when there is more, though nothing happens. */
+static void look_after(struct sluice_buffer_service *service, int64_t *until)
+{
+    struct slu_entrant entrant;
+
+    while (slu_door_step(&service->door, &entrant))
+        welcome(service, &entrant);
+    for (uint32_t i = 0; i < service->domain_count; i++) {
+        struct slu_buffer_domain *domain = &service->domains[i];
+        int64_t due = SLUICE_FOREVER;
+
+        do {
+            part_from_leavers(domain, slu_now());
+            take_ends(domain);
+        } while (sluice_multichannel_arm(domain->users, &due) == 1);
+        if (slu_after(due) < *until)
+            *until = slu_after(due);
+        if (!STAILQ_EMPTY(&domain->leavers) && STAILQ_FIRST(&domain->leavers)->due < *until)
+            *until = STAILQ_FIRST(&domain->leavers)->due;
+    }
+}
+
+static void *serve(void *argument)
+{
+    struct sluice_buffer_service *service = argument;
+    struct pollfd fds[SLU_DOOR_FDS + SLUICE_BUFFER_PDS + 1];
+
+    while (!atomic_load(&service->ends)) {
+        int64_t until = SLUICE_FOREVER;
+        uint32_t count;
+
+        look_after(service, &until);
+        count = slu_door_watch(&service->door, fds, &until);
+        for (uint32_t i = 0; i < service->domain_count; i++)
+            fds[count++] = (struct pollfd){.fd = sluice_multichannel_fd(service->domains[i].users),
+                                           .events = POLLIN};
+        fds[count++] = (struct pollfd){.fd = service->event, .events = POLLIN};
+        (void)!poll(fds, count, slu_milliseconds(until));
+    }
+    return NULL;
+}
+
+int slu_buffer_serve(struct sluice_buffer_service *service)
+{
+    sigset_t all, before;
+    int error;
+
+    service->door.judge = judge;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&service->thread, NULL, serve, service);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0)
+        return slu_fail(EAGAIN, "no thread can be started that serves buffers: %s",
+                        strerrordesc_np(error));
+    slu_fd_name_thread(service->thread, "sluice-buffer");
+    return 0;
+}
+
+void slu_buffer_serve_end(struct sluice_buffer_service *service)
+{
+    uint64_t one = 1;
+
+    atomic_store(&service->ends, true);
+    (void)!write(service->event, &one, sizeof one);
+    pthread_join(service->thread, NULL);
+    for (uint32_t i = 0; i < service->domain_count; i++)
+        part_from_leavers(&service->domains[i], INT64_MAX);
+}

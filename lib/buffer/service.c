@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening and closing a service: its domains, its listener and its thread. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/descriptor.h"
+#include "buffer/link.h"
+#include "buffer/service.h"
+#include "buffer/waiter.h"
+#include "connect/proof.h"
+#include "connect/stream.h"
+
+#define FIRST_SIZE sizeof(struct sluice_buffer_service_attr)
+#define DEFAULT_PEERS 4096
+/* Silent for so long, a peer is asked for a sign of life: devices tell of no death. */
+#define KEEPALIVE SLUICE_S(5)
+
+int slu_not_a_buffer_service(const struct sluice_buffer_service *service)
+{
+    return slu_misuse(EINVAL, "not a buffer service%s", slu_none_hint(service));
+}
+
+static int check_attr(const struct sluice_buffer_service_attr *given,
+                      struct sluice_buffer_service_attr *attr, struct sluice_channel_attr *channel)
+{
+    int error = slu_attr_copy(attr, sizeof *attr, FIRST_SIZE, given, "sluice_buffer_service_attr");
+
+    if (error == 0)
+        error = slu_attr_copy(channel, sizeof *channel, sizeof channel->size, attr->channel,
+                              "sluice_channel_attr");
+    if (error < 0)
+        return error;
+    channel->size = sizeof *channel;
+    if (attr->max_peers > SLUICE_MAX_PEERS)
+        return slu_misuse(EINVAL, "sluice_buffer_service_attr.max_peers %u: must be in 1..%d",
+                          attr->max_peers, SLUICE_MAX_PEERS);
+    if (channel->access != 0 || channel->arrival_tags != 0)
+        return slu_misuse(EINVAL, "sluice_buffer_service_attr.channel: access and arrival_tags "
+                                  "must be 0");
+    return 0;
+}
+
+static uint32_t transport_of(const struct sluice_pd *pd)
+{
+    const struct slu_transport *transport = pd->context->transport->transport;
+
+    return strcmp(transport->name, "verbs") == 0 ? SLU_TRANSPORT_VERBS : SLU_TRANSPORT_SOFT;
+}
+
+static int check_pds(struct sluice_pd *const *pds, uint32_t count)
+{
+    if (pds == NULL || count == 0 || count > SLUICE_BUFFER_PDS)
+        return slu_misuse(EINVAL, "%u protection domains of a buffer service: must be 1..%d",
+                          pds == NULL ? 0 : count, SLUICE_BUFFER_PDS);
+    for (uint32_t i = 0; i < count; i++) {
+        if (pds[i] == NULL || pds[i]->magic != SLU_MAGIC_PD)
+            return slu_misuse(EINVAL, "protection domain %u of a buffer service is none%s", i,
+                              slu_none_hint(pds[i]));
+        for (uint32_t k = 0; k < i; k++)
+            if (transport_of(pds[i]) == transport_of(pds[k]))
+                return slu_misuse(EINVAL, "protection domains %u and %u are of one transport", k,
+                                  i);
+    }
+    return 0;
+}
+
+/* Owners ask us for signs of life, and need a right for that; it is of no use without a key. */
+static struct sluice_channel_attr own_attr(const struct sluice_channel_attr *given)
+{
+    struct sluice_channel_attr attr = *given;
+
+    attr.access = SLUICE_ACCESS_REMOTE_READ;
+    attr.receive_depth = 1;
+    return attr;
+}
+
+static struct sluice_channel_attr peer_attr(const struct sluice_channel_attr *given)
+{
+    struct sluice_channel_attr attr = *given;
+
+    attr.access = SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE;
+    attr.send_depth = attr.receive_depth = attr.max_sge = 1;
+    attr.max_inline = SLUICE_ZERO;
+    if (attr.keepalive == 0)
+        attr.keepalive = KEEPALIVE;
+    return attr;
+}
+
+static int open_domain(struct slu_buffer_domain *domain, struct sluice_pd *pd,
+                       const struct sluice_channel_attr *attr)
+{
+    const struct sluice_channel_attr of_peers = peer_attr(attr);
+    struct sluice_prepared_multichannel *prepared;
+
+    STAILQ_INIT(&domain->leavers);
+    slu_pd_hold(pd);
+    domain->pd = pd;
+    domain->transport = transport_of(pd);
+    domain->own = sluice_pd_alloc(pd->context);
+    if (domain->own == NULL)
+        return -errno;
+    prepared = sluice_multichannel_prepare(domain->own, 0, &of_peers);
+    if (prepared != NULL)
+        domain->users = sluice_prepared_multichannel_handshake(prepared, NULL, 0);
+    return domain->users != NULL ? 0 : -errno;
+}
+
+static void close_domain(struct slu_buffer_domain *domain)
+{
+    if (domain->users != NULL)
+        sluice_multichannel_close(domain->users);
+    if (domain->own != NULL)
+        sluice_pd_free(domain->own);
+    slu_pd_release(domain->pd);
+    free(domain->keys.keys);
+}
+
+static bool is_any(const struct slu_address *address)
+{
+    static const uint8_t none[sizeof address->ip];
+
+    return memcmp(address->ip, none, sizeof none) == 0;
+}
+
+static int open_listener(struct sluice_buffer_service *service, const char *address)
+{
+    const struct slu_secret secret = {.bytes = service->key, .count = sizeof service->key};
+    const struct slu_address *own;
+
+    service->door.listener = slu_listen_secretly(address != NULL ? address : ":0", &secret);
+    if (service->door.listener == NULL)
+        return -errno;
+    own = &service->door.listener->address;
+    service->addresses[0] = *own;
+    service->address_count = is_any(own)
+                                 ? slu_stream_addresses(service->addresses, SLU_BUFFER_ADDRESSES,
+                                                        own->family == 6, own->port)
+                                 : 1;
+    return 0;
+}
+
+static int start(struct sluice_buffer_service *service, struct sluice_pd *const *pds,
+                 uint32_t count, const char *address)
+{
+    int error = slu_random(service->owner, sizeof service->owner);
+
+    if (error == 0)
+        error = slu_random(service->key, sizeof service->key);
+    if (error < 0)
+        return slu_fail(-error, "no random bytes for a buffer service: %s",
+                        strerrordesc_np(-error));
+    service->event = slu_fd_event();
+    if (service->event < 0)
+        return slu_fail(errno, "no descriptor for a buffer service: %s", strerrordesc_np(errno));
+    while (service->domain_count < count && error == 0) {
+        struct slu_buffer_domain *domain = &service->domains[service->domain_count];
+
+        error = open_domain(domain, pds[service->domain_count++], &service->attr);
+    }
+    if (error == 0)
+        error = open_listener(service, address);
+    return error == 0 ? slu_buffer_serve(service) : error;
+}
+
+/* What there is of it; the thread has ended, or never was. */
+static void unmake(struct sluice_buffer_service *service)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    if (service->door.listener != NULL)
+        sluice_listener_close(service->door.listener);
+    slu_links_end(service);
+    slu_buffer_end_all(service);
+    slu_waiters_end(service);
+    for (uint32_t i = 0; i < service->domain_count; i++)
+        close_domain(&service->domains[i]);
+    if (service->event >= 0)
+        slu_fd_close(service->event);
+    pthread_cond_destroy(&service->dialed);
+    pthread_mutex_destroy(&service->lock);
+    slu_proof_forget(service->key, sizeof service->key);
+    free(service);
+    slu_text_restore(&text);
+}
+
+struct sluice_buffer_service *
+sluice_buffer_service_open(struct sluice_pd *const *pds, uint32_t count,
+                           const struct sluice_buffer_service_attr *given)
+{
+    struct sluice_buffer_service_attr attr;
+    struct sluice_channel_attr channel;
+    struct sluice_buffer_service *service;
+    int error = check_attr(given, &attr, &channel);
+
+    if (error == 0)
+        error = check_pds(pds, count);
+    if (error < 0)
+        return slu_none(error);
+    service = calloc(1, sizeof *service);
+    if (service == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a buffer service");
+    pthread_mutex_init(&service->lock, NULL);
+    pthread_cond_init(&service->dialed, NULL);
+    service->event = -1;
+    service->max_peers = attr.max_peers != 0 ? attr.max_peers : DEFAULT_PEERS;
+    service->attr = own_attr(&channel);
+    error = start(service, pds, count, attr.address);
+    if (error < 0) {
+        unmake(service);
+        return slu_none(error);
+    }
+    service->magic = SLU_MAGIC_BUFFER_SERVICE;
+    slu_made();
+    return service;
+}
+
+void sluice_buffer_service_close(struct sluice_buffer_service *service)
+{
+    SLU_KEEP_ERRNO;
+
+    if (!slu_may_end(service, SLU_MAGIC_BUFFER_SERVICE, "buffer service"))
+        return;
+    service->magic = SLU_MAGIC_DEAD;
+    slu_buffer_serve_end(service);
+    unmake(service);
+}
+
+int slu_buffer_find_way(const struct sluice_buffer_service *service,
+                        const struct slu_buffer_name *name, const struct sluice_pd *pd,
+                        struct slu_buffer_way *way)
+{
+    for (uint32_t i = 0; i < service->domain_count; i++) {
+        if (pd != NULL && service->domains[i].pd != pd)
+            continue;
+        for (uint32_t k = 0; k < name->way_count; k++) {
+            if (name->ways[k].transport == service->domains[i].transport) {
+                *way = name->ways[k];
+                return (int)i;
+            }
+        }
+    }
+    return slu_fail(EPROTOTYPE, "the owner of the buffer is on %s alone, and not on %s",
+                    slu_buffer_transport_name(name->ways[0].transport),
+                    pd != NULL ? "the transport of the region" : "ours");
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/* One step of a group: what its link has done is taken, and what there is room for is posted. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "buffer/batch.h"
+
+/* In flight of one work: enough to keep a link busy, and little for others to wait for. */
+#define PIECES 4
+#define PIECE_BYTES (UINT64_C(64) << 20)
+#define POSTED_AT_ONCE 16
+#define TAKEN_AT_ONCE 16
+/* A work ends cancelled if so many connections ended under it for the sake of others. */
+#define AGAIN 64
+
+static void enqueue(struct slu_work *work)
+{
+    struct slu_group *group = work->group;
+
+    work->next = NULL;
+    work->queued = true;
+    if (group->first == NULL)
+        group->first = work;
+    else
+        group->last->next = work;
+    group->last = work;
+}
+
+void slu_group_add(struct slu_group *group, struct slu_work *work)
+{
+    work->group = group;
+    group->left++;
+    enqueue(work);
+}
+
+/* Takes out of the queue what has ended, or is posted. */
+static void tidy_queue(struct slu_group *group)
+{
+    struct slu_work **at = &group->first;
+
+    group->last = NULL;
+    while (*at != NULL) {
+        struct slu_work *work = *at;
+
+        if (work->ended || work->posted == work->length) {
+            work->queued = false;
+            *at = work->next;
+        } else {
+            group->last = work;
+            at = &work->next;
+        }
+    }
+}
+
+static void end(struct slu_work *work)
+{
+    work->ended = true;
+    work->result.opcode = work->opcode;
+    work->group->left--;
+}
+
+/* Of the first of the batch that fails, its text is kept. */
+static void keep_text(struct slu_work *work, const char *text)
+{
+    struct slu_group *group = work->group;
+
+    if (group->why[0] != '\0' && group->failed <= work->index)
+        return;
+    group->failed = work->index;
+    snprintf(group->why, sizeof group->why, "%.*s", SLU_LINK_TEXT - 1, text);
+}
+
+void slu_work_fail(struct slu_work *work, int error, enum sluice_error_class error_class,
+                   uint32_t status)
+{
+    work->result.error = error;
+    work->result.error_class = error_class;
+    work->result.status = work->result.cause = status;
+    keep_text(work, sluice_last_error());
+    end(work);
+}
+
+static void fail_late(struct slu_work *work)
+{
+    slu_fail(ETIMEDOUT, "the deadline passed when %llu of %llu bytes were moved",
+             (unsigned long long)work->done, (unsigned long long)work->length);
+    slu_work_fail(work, -ETIMEDOUT, SLUICE_CLASS_TIMEOUT, SLUICE_STATUS_DEADLINE);
+}
+
+/* All of a group that are not in flight. */
+static bool fail_all_late(struct slu_group *group)
+{
+    bool any = false;
+
+    for (struct slu_work *work = group->first; work != NULL; work = work->next) {
+        if (work->ended || work->in_flight > 0)
+            continue;
+        fail_late(work);
+        any = true;
+    }
+    tidy_queue(group);
+    return any;
+}
+
+/* What became of a connection that could not be made, as a class. */
+static enum sluice_error_class class_of_dial(int error, uint32_t *status)
+{
+    switch (error) {
+    case -ESTALE:
+        *status = SLUICE_STATUS_REM_ACCESS_ERR;
+        return SLUICE_CLASS_ACCESS;
+    case -ETIMEDOUT:
+        *status = SLUICE_STATUS_DEADLINE;
+        return SLUICE_CLASS_TIMEOUT;
+    case -EPROTO:
+    case -EPROTOTYPE:
+    case -EOPNOTSUPP:
+        *status = SLUICE_STATUS_REM_INV_REQ_ERR;
+        return SLUICE_CLASS_PROTOCOL;
+    case -EINVAL:
+    case -EMFILE:
+    case -ENFILE:
+    case -ENOMEM:
+        *status = SLUICE_STATUS_LOC_QP_OP_ERR;
+        return SLUICE_CLASS_LOCAL;
+    default:
+        *status = SLUICE_STATUS_RETRY_EXC_ERR;
+        return SLUICE_CLASS_PEER_LOST;
+    }
+}
+
+/* Nothing is in flight: the link is apart. */
+static void fail_all(struct slu_group *group, int error, const char *why)
+{
+    uint32_t status;
+    enum sluice_error_class error_class = class_of_dial(error, &status);
+
+    for (struct slu_work *work = group->first; work != NULL; work = work->next) {
+        slu_fail(-error, "%s", why);
+        slu_work_fail(work, error, error_class, status);
+    }
+    tidy_queue(group);
+}
+
+/* Taking. */
+
+/* Nothing of it is in flight any more, and it has failed: whether it goes on. */
+static bool goes_on(struct slu_work *work)
+{
+    switch (work->result.error_class) {
+    case SLUICE_CLASS_CANCELLED:
+        return work->again++ < AGAIN;
+    case SLUICE_CLASS_PEER_LOST:
+        return work->lost++ == 0;
+    default:
+        return false;
+    }
+}
+
+static void tell_failure(struct slu_work *work)
+{
+    struct sluice_error error = {.size = sizeof error};
+
+    if (work->result.error_class == SLUICE_CLASS_ACCESS) {
+        keep_text(work, "the buffer was released, or is not for this");
+        return;
+    }
+    if (sluice_channel_error(work->group->link->channel, &error) == 1)
+        keep_text(work, error.text);
+}
+
+static void finish(struct slu_work *work)
+{
+    if (work->result.error != 0 && goes_on(work)) {
+        work->result = (struct sluice_completion){.user_data = work->result.user_data};
+        work->posted = work->done;
+        if (!work->queued)
+            enqueue(work);
+        return;
+    }
+    if (work->result.error != 0)
+        tell_failure(work);
+    else
+        work->result.bytes = work->done;
+    end(work);
+}
+
+static bool is_worse(const struct sluice_completion *done, const struct sluice_completion *before)
+{
+    return done->error != 0 &&
+           (before->error == 0 || (before->error_class == SLUICE_CLASS_CANCELLED &&
+                                   done->error_class != SLUICE_CLASS_CANCELLED));
+}
+
+static struct slu_group *settle(const struct sluice_completion *done)
+{
+    struct slu_work *work = (struct slu_work *)(uintptr_t)done->user_data;
+    struct slu_group *group = work->group;
+    uint64_t user_data = work->result.user_data;
+
+    work->in_flight--;
+    group->used--;
+    group->link->used--;
+    if (done->error == 0)
+        work->done += done->bytes;
+    if (is_worse(done, &work->result)) {
+        work->result = *done;
+        work->result.user_data = user_data;
+    }
+    if (work->in_flight == 0 && (work->result.error != 0 || work->done == work->length))
+        finish(work);
+    return group;
+}
+
+/* All that is done of a link, of whomever. */
+static bool take(struct slu_group *group)
+{
+    struct slu_link *link = group->link;
+    struct sluice_completion done[TAKEN_AT_ONCE];
+    bool any = false, of_others = false;
+    int count;
+
+    while (link->used > 0 &&
+           (count = sluice_channel_poll(link->channel, done, TAKEN_AT_ONCE)) > 0) {
+        any = true;
+        for (int i = 0; i < count; i++)
+            of_others |= settle(&done[i]) != group;
+    }
+    if (of_others)
+        slu_link_tell(link, group);
+    return any;
+}
+
+/* Posting. */
+
+static uint64_t piece_of(const struct slu_work *work)
+{
+    uint64_t left = work->length - work->posted, most = work->group->link->max_message;
+
+    if (most > PIECE_BYTES)
+        most = PIECE_BYTES;
+    return left < most ? left : most;
+}
+
+static struct sluice_request next_piece(struct slu_work *work)
+{
+    uint64_t bytes = piece_of(work);
+    struct sluice_request request = {
+        .opcode = work->opcode,
+        .sge_count = 1,
+        .sge = {work->local + work->posted, (uint32_t)bytes, work->lkey},
+        .remote = {.addr = work->remote + work->posted, .length = bytes, .rkey = work->rkey},
+        .user_data = (uintptr_t)work};
+
+    work->posted += bytes;
+    work->in_flight++;
+    return request;
+}
+
+/* The pieces that may be posted next, which count as if they were. */
+static uint32_t pick(struct slu_group *group, struct sluice_request *requests, uint32_t most)
+{
+    uint32_t count = 0;
+
+    for (struct slu_work *work = group->first; work != NULL && count < most; work = work->next)
+        while (count < most && work->posted < work->length && work->in_flight < PIECES &&
+               work->result.error == 0)
+            requests[count++] = next_piece(work);
+    return count;
+}
+
+/* Those that were not posted after all. The last were picked last. */
+static void put_back(const struct sluice_request *requests, uint32_t count)
+{
+    while (count > 0) {
+        const struct sluice_request *request = &requests[--count];
+        struct slu_work *work = (struct slu_work *)(uintptr_t)request->user_data;
+
+        work->posted -= request->sge.length;
+        work->in_flight--;
+    }
+}
+
+static uint32_t share_of(const struct slu_group *group)
+{
+    const struct slu_link *link = group->link;
+    uint32_t share = link->depth / link->group_count, free = link->depth - link->used;
+
+    share = share > 0 ? share : 1;
+    if (group->used >= share)
+        return 0;
+    share -= group->used;
+    return share < free ? share : free;
+}
+
+/* The device, or the driver, does not take it. */
+static void refuse(struct slu_group *group, const struct sluice_request *request, int error)
+{
+    struct slu_work *work = (struct slu_work *)(uintptr_t)request->user_data;
+
+    work->posted = work->length;
+    work->result.error = error;
+    work->result.error_class = SLUICE_CLASS_LOCAL;
+    work->result.status = work->result.cause = SLUICE_STATUS_LOC_QP_OP_ERR;
+    keep_text(work, sluice_last_error());
+    if (work->in_flight == 0)
+        end(work);
+    tidy_queue(group);
+}
+
+static bool post(struct slu_group *group)
+{
+    struct sluice_request requests[POSTED_AT_ONCE];
+    int64_t left = group->batch->until - slu_now();
+    struct slu_link *link = group->link;
+    bool any = false;
+
+    while (group->first != NULL && left > 0) {
+        uint32_t share = share_of(group);
+        uint32_t count = pick(group, requests, share < POSTED_AT_ONCE ? share : POSTED_AT_ONCE);
+        int posted = count == 0
+                         ? 0
+                         : sluice_channel_post(
+                               link->channel, requests, count,
+                               group->batch->until == SLUICE_FOREVER ? SLUICE_FOREVER : left, NULL);
+        uint32_t done = posted > 0 ? (uint32_t)posted : 0;
+
+        put_back(requests + done, count - done);
+        group->used += done;
+        link->used += done;
+        any |= done > 0;
+        if (posted < 0 && posted != -EAGAIN && posted != -ENOTCONN) {
+            refuse(group, &requests[0], posted);
+            any = true;
+        }
+        if (done == 0)
+            break;
+        tidy_queue(group);
+    }
+    return any;
+}
+
+/* The states of its link. */
+
+static bool step_up(struct slu_group *group)
+{
+    struct slu_link *link = group->link;
+    bool any = take(group);
+
+    if (sluice_channel_state(link->channel) != SLUICE_STATE_READY) {
+        any |= take(group);
+        if (link->used > 0)
+            return any;
+        slu_link_part(link);
+        return true;
+    }
+    if (slu_now() >= group->batch->until)
+        return fail_all_late(group) || any;
+    return post(group) || any;
+}
+
+/* A dial that ended after this group had come tells of it, unless its time was another's. */
+static bool step_apart(struct slu_group *group)
+{
+    struct slu_link *link = group->link;
+    bool news = link->dials != group->seen && link->error != 0;
+    int error;
+
+    group->seen = link->dials;
+    if (slu_now() >= group->batch->until)
+        return fail_all_late(group);
+    if (news && link->error != -ETIMEDOUT) {
+        fail_all(group, link->error, link->why);
+        return true;
+    }
+    error = slu_link_dial(link, group->batch->until);
+    if (error < 0)
+        fail_all(group, error, sluice_last_error());
+    return error < 0;
+}
+
+bool slu_group_step(struct slu_group *group)
+{
+    switch (group->link->state) {
+    case SLU_LINK_UP:
+        return step_up(group);
+    case SLU_LINK_APART:
+        return step_apart(group);
+    default:
+        return slu_now() >= group->batch->until && fail_all_late(group);
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Something that a thread sleeps on and others wake: kept by the service for the next. */
+#ifndef SLU_BUFFER_WAITER_H
+#define SLU_BUFFER_WAITER_H
+
+#include "buffer/service.h"
+
+struct slu_waiter {
+    struct slu_waiter *next;
+    int event;
+    atomic_bool sleeps; /* said before it looks a last time */
+};
+
+/* NULL with a text: EMFILE, ENOMEM. */
+struct slu_waiter *slu_waiter_get(struct sluice_buffer_service *service);
+void slu_waiter_put(struct sluice_buffer_service *service, struct slu_waiter *waiter);
+/* From any thread that has something for it. */
+void slu_waiter_wake(struct slu_waiter *waiter);
+/* After its sleep. */
+void slu_waiter_awoke(struct slu_waiter *waiter);
+void slu_waiters_end(struct sluice_buffer_service *service);
+
+#endif

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: MIT
+# Remote buffers by name. One program, source or header a line, sorted.
+test_programs += \
+	tests/test_buffer \
+	tests/test_buffer_owners
+
+tests_test_buffer_SOURCES = %D%/test_buffer.c
+tests_test_buffer_owners_SOURCES = %D%/test_buffer_owners.c

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Remote buffers by name: whoever has a handle reads and writes, over whatever both sides
+ * share; long requests have one result; a handle that is none, or was damaged, is told as
+ * such; and a buffer that was released is refused, and never read as something else.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../support/fair.h"
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
+#define LENGTH ((size_t)200001)
+#define MANY 500
+
+/* An owner and a user, on the wire of the test. */
+struct world {
+    struct sides sides;
+    struct sluice_buffer_service *owner, *user;
+};
+
+static struct sluice_buffer_service *open_service(struct sluice_pd *pd,
+                                                  const struct sluice_channel_attr *channel)
+{
+    struct sluice_buffer_service_attr attr = {
+        .size = sizeof(attr), .address = "127.0.0.1:0", .channel = channel};
+    struct sluice_buffer_service *service = sluice_buffer_service_open(&pd, 1, &attr);
+    require(service != NULL, "%s", sluice_last_error());
+    return service;
+}
+
+static void world_open(struct world *world, const struct sluice_channel_attr *channel)
+{
+    sides_open(&world->sides);
+    world->owner = open_service(world->sides.pds[0], NULL);
+    world->user = open_service(world->sides.pds[1], channel);
+}
+
+static void world_close(struct world *world)
+{
+    sluice_buffer_service_close(world->user);
+    sluice_buffer_service_close(world->owner);
+    sides_close(&world->sides);
+}
+
+static struct sluice_buffer *publish(struct sluice_buffer_service *service, void *addr,
+                                     size_t length, uint32_t access,
+                                     struct sluice_buffer_handle *handle)
+{
+    struct sluice_buffer *buffer = sluice_buffer_publish(service, addr, length, access);
+    require(buffer != NULL, "%s", sluice_last_error());
+    require_ok(sluice_buffer_handle(buffer, handle));
+    return buffer;
+}
+
+static struct sluice_buffer_action
+action_of(uint32_t opcode, const struct sluice_buffer_handle *handle, void *addr, uint64_t length)
+{
+    return (struct sluice_buffer_action){
+        .opcode = opcode, .handle = handle, .addr = addr, .length = length};
+}
+
+/* With a region of the program's, and without one; of memory that it has, or was allocated. */
+TEST(a_handle_is_enough, .times = 4)
+{
+    struct world world;
+    struct memory memory;
+    struct sluice_buffer_handle handle;
+    uint8_t *bytes = _i < 2 ? malloc(LENGTH) : NULL;
+    world_open(&world, NULL);
+    memory_open(&memory, world.sides.pds[1], LENGTH);
+    struct sluice_mr *mr = _i % 2 == 0 ? memory.mr : NULL;
+    struct sluice_buffer *buffer = publish(world.owner, bytes, LENGTH, RIGHTS, &handle);
+    uint8_t *owned = sluice_buffer_addr(buffer);
+    require(bytes == NULL || owned == bytes, "%p", (void *)owned);
+    pattern_fill(owned, LENGTH, pattern_key(0, 1, 1));
+    require_result(sluice_buffer_level(world.user, &handle), 0);
+    require_ok(sluice_buffer_read_into(world.user, &handle, 0, mr, memory.bytes, LENGTH, DEADLINE));
+    pattern_check(memory.bytes, LENGTH, pattern_key(0, 1, 1));
+    pattern_fill(memory.bytes, LENGTH, pattern_key(1, 0, 2));
+    require_ok(sluice_buffer_write_from(world.user, &handle, 7, mr, memory.bytes + 7, LENGTH - 14,
+                                        DEADLINE));
+    require(memcmp(owned + 7, memory.bytes + 7, LENGTH - 14) == 0, "other bytes");
+    require(owned[6] != memory.bytes[6] || owned[5] != memory.bytes[5], "bytes before it");
+    struct sluice_channel_info info = {.size = sizeof(info)};
+    require_ok(sluice_buffer_connection(world.user, &handle, &info));
+    require_result(sluice_buffer_level(world.user, &handle), (int)info.level);
+    require(!device_is_soft() || current_wire() == WIRE_TCP ? true
+                                                            : info.level == SLUICE_LEVEL_MEMORY,
+            "level %u", info.level);
+    sluice_buffer_release(buffer);
+    memory_close(&memory);
+    world_close(&world);
+    free(bytes);
+}
+
+/* A process uses its own buffers by name as well. */
+TEST(an_owner_is_its_own_user)
+{
+    struct world world;
+    struct sluice_buffer_handle handle;
+    uint64_t value = 41, got = 0;
+    world_open(&world, NULL);
+    struct sluice_buffer *buffer = publish(world.user, &value, sizeof(value), RIGHTS, &handle);
+    require_ok(sluice_buffer_read_into(world.user, &handle, 0, NULL, &got, sizeof(got), DEADLINE));
+    require(got == 41, "%llu", (unsigned long long)got);
+    sluice_buffer_release(buffer);
+    world_close(&world);
+}
+
+/* What is said of a handle; and each bit of it that is changed is noticed. */
+TEST(handles_are_not_trusted)
+{
+    struct world world;
+    struct sluice_buffer_handle handle, other;
+    struct sluice_buffer_info info = {.size = sizeof(info)};
+    struct sluice_remote_mr remote;
+    uint8_t bytes[100], target[100];
+    world_open(&world, NULL);
+    struct sluice_buffer *buffer =
+        publish(world.owner, bytes, sizeof(bytes), SLUICE_ACCESS_REMOTE_READ, &handle);
+    require_ok(sluice_buffer_handle_query(&handle, &info));
+    require(info.length == sizeof(bytes) && info.access == SLUICE_ACCESS_REMOTE_READ, "%llu",
+            (unsigned long long)info.length);
+    require_words(info.address, "127.0.0.1:");
+    require_words(info.transports, device_is_soft() ? "soft" : "verbs");
+    require_ok(sluice_buffer_remote(world.user, &handle, NULL, &remote));
+    require(remote.length == sizeof(bytes) && remote.addr == (uintptr_t)bytes, "%#llx",
+            (unsigned long long)remote.addr);
+    for (size_t i = 0; i < sizeof(handle.bytes); i++) {
+        other = handle;
+        other.bytes[i] ^= (uint8_t)(1 << i % 8);
+        require_result(sluice_buffer_handle_query(&other, &info), -EPROTO);
+        other = handle;
+        memset(other.bytes + i, 0, sizeof(other.bytes) - i);
+        require_result(sluice_buffer_read_into(world.user, &other, 0, NULL, target, 1, DEADLINE),
+                       -EPROTO);
+    }
+    for (int i = 0; i < MANY; i++) {
+        for (size_t k = 0; k < sizeof(other.bytes); k++) {
+            other.bytes[k] = (uint8_t)rand();
+        }
+        require_result(sluice_buffer_read_into(world.user, &other, 0, NULL, target, 1, DEADLINE),
+                       -EPROTO);
+    }
+    sluice_buffer_release(buffer);
+    world_close(&world);
+}
+
+TEST(mistakes_are_told_before_anything_begins)
+{
+    struct world world;
+    struct memory memory;
+    struct sluice_buffer_handle handle;
+    struct sluice_completion completions[2];
+    uint8_t bytes[100];
+    world_open(&world, NULL);
+    memory_open(&memory, world.sides.pds[1], 100);
+    struct sluice_buffer *buffer = publish(world.owner, bytes, sizeof(bytes), RIGHTS, &handle);
+    struct sluice_buffer_action actions[2] = {
+        action_of(SLUICE_OP_WRITE, &handle, memory.bytes, 100),
+        action_of(SLUICE_OP_WRITE, &handle, memory.bytes, 100)};
+    memset(bytes, 1, sizeof(bytes));
+    memset(memory.bytes, 2, 100);
+    memset(completions, 0x55, sizeof(completions));
+    actions[1].offset = 1;
+    require_error(sluice_buffer_submit(world.user, actions, 2, DEADLINE, completions), -ERANGE,
+                  "action 1: write of 100 bytes at offset 1 of a buffer of 100 bytes");
+    actions[1].offset = UINT64_MAX;
+    require_error(sluice_buffer_submit(world.user, actions, 2, DEADLINE, completions), -ERANGE,
+                  "offset 18446744073709551615");
+    actions[1].offset = 0;
+    actions[1].mr = memory.mr;
+    actions[1].addr = memory.bytes + 1;
+    require_error(sluice_buffer_submit(world.user, actions, 2, DEADLINE, completions), -ERANGE,
+                  "outside the region");
+    actions[1].addr = NULL;
+    actions[1].mr = NULL;
+    require_error(sluice_buffer_submit(world.user, actions, 2, DEADLINE, completions), -EINVAL,
+                  "addr must not be NULL");
+    actions[1].addr = memory.bytes;
+    actions[1].opcode = SLUICE_OP_SEND;
+    require_error(sluice_buffer_submit(world.user, actions, 2, DEADLINE, completions), -EINVAL,
+                  "opcode 1");
+    actions[1].opcode = SLUICE_OP_READ;
+    require_error(sluice_buffer_submit(world.user, actions, 2, -1, completions), -EINVAL,
+                  "deadline -1");
+    require_error(sluice_buffer_submit(NULL, actions, 2, DEADLINE, completions), -EINVAL,
+                  "not a buffer service");
+    value_check((uint8_t *)completions, sizeof(completions), 0x55);
+    value_check(bytes, sizeof(bytes), 1);
+    require_ok(sluice_buffer_submit(world.user, actions, 0, DEADLINE, NULL));
+    require_null(sluice_buffer_publish(world.owner, bytes, 100, SLUICE_ACCESS_LOCAL_WRITE), EINVAL,
+                 "access 0x1");
+    require_null(sluice_buffer_publish(world.owner, bytes, 0, RIGHTS), EINVAL, "length");
+    require_null(sluice_buffer_service_open(world.sides.pds, 0, NULL), EINVAL, "0 protection");
+    sluice_buffer_release(buffer);
+    memory_close(&memory);
+    world_close(&world);
+}
+
+/* What a handle does not allow is refused here, and costs nobody the connection. */
+TEST(rights_are_those_of_the_handle)
+{
+    struct world world;
+    struct sluice_buffer_handle handles[2];
+    struct sluice_completion completions[3];
+    uint8_t bytes[2][64], target[64] = {0};
+    world_open(&world, NULL);
+    struct sluice_buffer *readable =
+        publish(world.owner, bytes[0], 64, SLUICE_ACCESS_REMOTE_READ, &handles[0]);
+    struct sluice_buffer *writable =
+        publish(world.owner, bytes[1], 64, SLUICE_ACCESS_REMOTE_WRITE, &handles[1]);
+    struct sluice_buffer_action actions[3] = {action_of(SLUICE_OP_WRITE, &handles[0], target, 64),
+                                              action_of(SLUICE_OP_READ, &handles[1], target, 64),
+                                              action_of(SLUICE_OP_WRITE, &handles[1], target, 64)};
+    memset(bytes, 9, sizeof(bytes));
+    actions[2].user_data = 77;
+    require_error(sluice_buffer_submit(world.user, actions, 3, DEADLINE, completions), -EACCES,
+                  "action 0: write of 0 bytes of a buffer: the buffer was not published");
+    require_class(&completions[0], SLUICE_CLASS_ACCESS);
+    require_class(&completions[1], SLUICE_CLASS_ACCESS);
+    require_class(&completions[2], SLUICE_CLASS_NONE);
+    require(completions[2].user_data == 77 && completions[2].bytes == 64, "%llu",
+            (unsigned long long)completions[2].bytes);
+    value_check(bytes[0], 64, 9);
+    value_check(bytes[1], 64, 0);
+    sluice_buffer_release(readable);
+    sluice_buffer_release(writable);
+    world_close(&world);
+}
+
+/* More than a message, and more pieces than the queue is deep. */
+TEST(long_requests_have_one_result)
+{
+    const struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .max_message = 4096, .send_depth = 8};
+    const size_t length = ((size_t)1 << 20) + 3;
+    struct world world;
+    struct memory memory;
+    struct sluice_buffer_handle handle;
+    struct sluice_completion completions[4];
+    struct sluice_buffer_action actions[4];
+    uint8_t *bytes = malloc(length);
+    world_open(&world, &channel);
+    memory_open(&memory, world.sides.pds[1], 4 * length);
+    struct sluice_buffer *buffer = publish(world.owner, bytes, length, RIGHTS, &handle);
+    pattern_fill(bytes, length, pattern_key(0, 1, 3));
+    for (uint32_t i = 0; i < 4; i++) {
+        actions[i] = action_of(SLUICE_OP_READ, &handle, memory.bytes + i * length, length - i);
+        actions[i].offset = i;
+        actions[i].mr = memory.mr;
+    }
+    require_ok(sluice_buffer_submit(world.user, actions, 4, DEADLINE, completions));
+    for (uint32_t i = 0; i < 4; i++) {
+        require(completions[i].bytes == length - i, "%llu",
+                (unsigned long long)completions[i].bytes);
+        require(memcmp(memory.bytes + i * length, bytes + i, length - i) == 0, "other bytes");
+    }
+    sluice_buffer_release(buffer);
+    memory_close(&memory);
+    world_close(&world);
+    free(bytes);
+}
+
+/* Of one address range all parts of which are the same memory. */
+#define PART ((size_t)64 << 20)
+#define PARTS 66
+
+static uint8_t *map_large(void)
+{
+    int fd = memfd_create("large", MFD_CLOEXEC);
+    uint8_t *range =
+        mmap(NULL, PARTS * PART, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    require(fd >= 0 && range != MAP_FAILED && ftruncate(fd, (off_t)PART) == 0, "%s",
+            strerror(errno));
+    for (size_t i = 0; i < PARTS; i++) {
+        require(mmap(range + i * PART, PART, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                     0) != MAP_FAILED,
+                "%s", strerror(errno));
+    }
+    close(fd);
+    return range;
+}
+
+TEST(more_than_4_gib_in_one_request, .unless = short_run)
+{
+    struct world world;
+    struct sluice_buffer_handle handle;
+    struct sluice_completion completion;
+    uint8_t *bytes = map_large(), *target = map_large();
+    world_open(&world, NULL);
+    struct sluice_mr *mr =
+        sluice_mr_register(world.sides.pds[1], target, PARTS * PART, SLUICE_ACCESS_LOCAL_WRITE);
+    require(mr != NULL, "%s", sluice_last_error());
+    struct sluice_buffer *buffer = publish(world.owner, bytes, PARTS * PART, RIGHTS, &handle);
+    struct sluice_buffer_action action =
+        action_of(SLUICE_OP_READ, &handle, target, PARTS * PART - 1);
+    action.mr = mr;
+    pattern_fill(bytes, PART, pattern_key(0, 1, 5));
+    require_ok(sluice_buffer_submit(world.user, &action, 1, 10 * DEADLINE, &completion));
+    require(completion.bytes == PARTS * PART - 1, "%llu", (unsigned long long)completion.bytes);
+    pattern_check(target, PART, pattern_key(0, 1, 5));
+    sluice_buffer_release(buffer);
+    require_ok(sluice_mr_deregister(mr));
+    world_close(&world);
+    munmap(bytes, PARTS * PART);
+    munmap(target, PARTS * PART);
+}
+
+/* Who names one that was released is refused; the others of its batch, and of its link, are not. */
+TEST(a_released_buffer_is_refused)
+{
+    struct world world;
+    struct sluice_buffer_handle handles[2];
+    struct sluice_completion completions[3];
+    uint8_t bytes[2][4096], target[3][4096];
+    world_open(&world, NULL);
+    struct sluice_buffer *gone = publish(world.owner, bytes[0], 4096, RIGHTS, &handles[0]);
+    struct sluice_buffer *stays = publish(world.owner, bytes[1], 4096, RIGHTS, &handles[1]);
+    memset(bytes[0], 3, 4096);
+    memset(bytes[1], 4, 4096);
+    for (int round = 0; round < 3; round++) {
+        struct sluice_buffer_action actions[3] = {
+            action_of(SLUICE_OP_READ, &handles[1], target[0], 4096),
+            action_of(SLUICE_OP_READ, &handles[0], target[1], 4096),
+            action_of(SLUICE_OP_READ, &handles[1], target[2], 4096)};
+        memset(target, 0, sizeof(target));
+        require_result(sluice_buffer_submit(world.user, actions, 3, DEADLINE, completions),
+                       round == 0 ? 0 : -EACCES);
+        require_class(&completions[0], SLUICE_CLASS_NONE);
+        require_class(&completions[1], round == 0 ? SLUICE_CLASS_NONE : SLUICE_CLASS_ACCESS);
+        require_class(&completions[2], SLUICE_CLASS_NONE);
+        value_check(target[0], 4096, 4);
+        value_check(target[1], 4096, round == 0 ? 3 : 0);
+        value_check(target[2], 4096, 4);
+        if (round == 0) {
+            sluice_buffer_release(gone);
+        }
+    }
+    require_words(sluice_last_error(), "action 1: read of 4096 bytes of a buffer: the buffer was "
+                                       "released");
+    sluice_buffer_release(stays);
+    world_close(&world);
+}
+
+/* The same memory is published again and again: no handle of before names it. */
+TEST(no_handle_names_a_later_buffer)
+{
+    struct world world;
+    struct sluice_buffer_handle old, handle;
+    uint8_t bytes[64], target[64];
+    world_open(&world, NULL);
+    struct sluice_buffer *buffer = publish(world.owner, bytes, 64, RIGHTS, &old);
+    for (int i = 0; i < MANY; i++) {
+        struct sluice_remote_mr before, after;
+        sluice_buffer_release(buffer);
+        buffer = publish(world.owner, bytes, 64, RIGHTS, &handle);
+        require_ok(sluice_buffer_remote(world.user, &old, NULL, &before));
+        require_ok(sluice_buffer_remote(world.user, &handle, NULL, &after));
+        require(before.rkey != after.rkey, "key %#x again", after.rkey);
+    }
+    require_result(sluice_buffer_read_into(world.user, &old, 0, NULL, target, 64, DEADLINE),
+                   -EACCES);
+    require_ok(sluice_buffer_read_into(world.user, &handle, 0, NULL, target, 64, DEADLINE));
+    sluice_buffer_release(buffer);
+    world_close(&world);
+}
+
+/* Readers of one service, in threads, of buffers that come and go. */
+#define THREADS 4
+#define SLOTS 3
+
+struct market {
+    struct world world;
+    pthread_mutex_t lock;
+    struct sluice_buffer_handle handles[SLOTS];
+    uint64_t values[SLOTS]; /* in all words of the buffer */
+    bool over;
+    uint32_t reads[THREADS], refused;
+};
+
+struct reader {
+    pthread_t thread;
+    struct market *market;
+    uint32_t index;
+};
+
+static void *keep_reading(void *argument)
+{
+    struct reader *reader = argument;
+    struct market *market = reader->market;
+    uint64_t words[1024];
+    for (uint32_t at = reader->index;; at++) {
+        pthread_mutex_lock(&market->lock);
+        struct sluice_buffer_handle handle = market->handles[at % SLOTS];
+        uint64_t value = market->values[at % SLOTS];
+        bool over = market->over;
+        pthread_mutex_unlock(&market->lock);
+        if (over) {
+            return NULL;
+        }
+        memset(words, 0, sizeof(words));
+        int error = sluice_buffer_read_into(market->world.user, &handle, 0, NULL, words,
+                                            sizeof(words), DEADLINE);
+        require(error == 0 || error == -EACCES, "%d: %s", error, sluice_last_error());
+        for (uint32_t i = 0; i < COUNT(words) && error == 0; i++) {
+            require(words[i] == value, "word %u is %llu, not %llu", i, (unsigned long long)words[i],
+                    (unsigned long long)value);
+        }
+        pthread_mutex_lock(&market->lock);
+        (*(error == 0 ? &market->reads[reader->index] : &market->refused))++;
+        pthread_mutex_unlock(&market->lock);
+    }
+}
+
+static struct sluice_buffer *offer(struct market *market, uint32_t slot, uint64_t value,
+                                   uint64_t *words)
+{
+    struct sluice_buffer_handle handle;
+    for (uint32_t i = 0; i < 1024; i++) {
+        words[i] = value;
+    }
+    struct sluice_buffer *buffer =
+        publish(market->world.owner, words, 1024 * sizeof(*words), RIGHTS, &handle);
+    pthread_mutex_lock(&market->lock);
+    market->handles[slot] = handle;
+    market->values[slot] = value;
+    pthread_mutex_unlock(&market->lock);
+    return buffer;
+}
+
+/* Whether each has read so often, and all together were refused so often. */
+static bool have_read(struct market *market, uint32_t reads, uint32_t refused)
+{
+    pthread_mutex_lock(&market->lock);
+    bool all = market->refused >= refused;
+    for (uint32_t i = 0; i < THREADS; i++) {
+        all = all && market->reads[i] >= reads;
+    }
+    pthread_mutex_unlock(&market->lock);
+    return all;
+}
+
+/* A buffer goes when all have read since the last one went, in the midst of what they read. */
+TEST(release_under_load_shows_no_other_bytes)
+{
+    const uint32_t rounds = short_run() ? 10 : 100;
+    static uint64_t words[SLOTS][1024];
+    struct market market = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct reader readers[THREADS];
+    struct sluice_buffer *buffers[SLOTS];
+    uint64_t value = 1;
+    world_open(&market.world, NULL);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        buffers[i] = offer(&market, i, value++, words[i]);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        readers[i] = (struct reader){.market = &market, .index = i};
+        require_result(pthread_create(&readers[i].thread, NULL, keep_reading, &readers[i]), 0);
+    }
+    for (uint32_t round = 1; round <= rounds || !have_read(&market, 0, rounds / 2); round++) {
+        uint32_t slot = round % SLOTS;
+        while (!have_read(&market, round, 0)) {
+            let_pass(SLUICE_US(100));
+        }
+        sluice_buffer_release(buffers[slot]);
+        buffers[slot] = offer(&market, slot, value++, words[slot]);
+    }
+    pthread_mutex_lock(&market.lock);
+    market.over = true;
+    pthread_mutex_unlock(&market.lock);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        pthread_join(readers[i].thread, NULL);
+    }
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        sluice_buffer_release(buffers[i]);
+    }
+    world_close(&market.world);
+}
+
+/* What was opened is closed, of connections too. */
+TEST(nothing_is_left)
+{
+    struct sides sides;
+    struct sluice_buffer_handle handle;
+    uint8_t bytes[64], target[64];
+    int fds = 0;
+    sides_open(&sides);
+    for (int i = 0; i < 3; i++) {
+        struct world world = {.owner = open_service(sides.pds[0], NULL),
+                              .user = open_service(sides.pds[1], NULL)};
+        struct sluice_buffer *buffer = publish(world.owner, bytes, 64, RIGHTS, &handle);
+        require_ok(sluice_buffer_read_into(world.user, &handle, 0, NULL, target, 64, DEADLINE));
+        sluice_buffer_service_close(world.user);
+        sluice_buffer_service_close(world.owner);
+        require_error(sluice_buffer_handle(buffer, &handle), -ESTALE, "was closed");
+        sluice_buffer_release(buffer);
+        if (i == 0) {
+            fds = settle_fds(0);
+        }
+    }
+    require(settle_fds(fds) <= fds, "%d left", count_fds() - fds);
+    sides_close(&sides);
+}
+
+int main(void)
+{
+    return run_tests("buffer", 20);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Owners of buffers that die, come again, fall silent or were never there: each request ends
+ * by its deadline and says why, and those to other owners are not held up.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../support/fair.h"
+#include "../support/group.h"
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
+#define LENGTH ((size_t)1 << 16)
+/* What a busy machine may add to a deadline: the bound on draining, and its patience. */
+#define SLACK SLUICE_S(10)
+
+static struct sluice_buffer_service *open_at(struct sluice_pd *pd, const char *address)
+{
+    struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = address};
+    struct sluice_buffer_service *service = sluice_buffer_service_open(&pd, 1, &attr);
+    require(service != NULL, "%s", sluice_last_error());
+    return service;
+}
+
+static struct sluice_buffer *publish(struct sluice_buffer_service *service, void *addr,
+                                     size_t length, struct sluice_buffer_handle *handle)
+{
+    struct sluice_buffer *buffer = sluice_buffer_publish(service, addr, length, RIGHTS);
+    require(buffer != NULL, "%s", sluice_last_error());
+    require_ok(sluice_buffer_handle(buffer, handle));
+    return buffer;
+}
+
+static struct sluice_buffer_action read_of(const struct sluice_buffer_handle *handle, void *addr,
+                                           uint64_t length)
+{
+    return (struct sluice_buffer_action){
+        .opcode = SLUICE_OP_READ, .handle = handle, .addr = addr, .length = length};
+}
+
+/* Where an owner listens, by its handle. */
+static void address_of(const struct sluice_buffer_handle *handle, char address[64])
+{
+    struct sluice_buffer_info info = {.size = sizeof(info)};
+    require_ok(sluice_buffer_handle_query(handle, &info));
+    snprintf(address, 64, "%s", info.address);
+}
+
+/* Another owner at the same address is not the one of the handle, whatever its memory is. */
+TEST(an_owner_that_comes_again_is_another_one)
+{
+    struct sides sides;
+    struct sluice_buffer_handle old, handle;
+    struct sluice_completion completion;
+    char address[64];
+    uint8_t bytes[64], target[64];
+    sides_open(&sides);
+    struct sluice_buffer_service *owner = open_at(sides.pds[0], "127.0.0.1:0");
+    struct sluice_buffer_service *user = open_at(sides.pds[1], "127.0.0.1:0");
+    struct sluice_buffer *buffer = publish(owner, bytes, sizeof(bytes), &old);
+    memset(bytes, 1, sizeof(bytes));
+    require_ok(sluice_buffer_read_into(user, &old, 0, NULL, target, 64, DEADLINE));
+    value_check(target, 64, 1);
+    address_of(&old, address);
+    sluice_buffer_service_close(owner);
+    sluice_buffer_release(buffer);
+    memset(bytes, 2, sizeof(bytes));
+    struct sluice_buffer_action action = read_of(&old, target, 64);
+    require_error(sluice_buffer_submit(user, &action, 1, DEADLINE, &completion), -ECONNREFUSED,
+                  "the owner of the buffer at 127.0.0.1");
+    require_result((int)completion.error_class, SLUICE_CLASS_PEER_LOST);
+    owner = open_at(sides.pds[0], address);
+    buffer = publish(owner, bytes, sizeof(bytes), &handle);
+    require_error(sluice_buffer_submit(user, &action, 1, DEADLINE, &completion), -ESTALE,
+                  "the owner of the buffer is gone");
+    require_result((int)completion.error_class, SLUICE_CLASS_ACCESS);
+    value_check(target, 64, 1);
+    require_ok(sluice_buffer_read_into(user, &handle, 0, NULL, target, 64, DEADLINE));
+    value_check(target, 64, 2);
+    sluice_buffer_release(buffer);
+    sluice_buffer_service_close(user);
+    sluice_buffer_service_close(owner);
+    sides_close(&sides);
+}
+
+/* A socket at the port of an owner, whose connections nobody takes: it answers nothing. */
+static int listen_silently(const char *address)
+{
+    struct sockaddr_in sockaddr = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1)),
+                                   .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    require(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+                bind(fd, (struct sockaddr *)&sockaddr, sizeof(sockaddr)) == 0 &&
+                listen(fd, 16) == 0,
+            "%s", strerror(errno));
+    return fd;
+}
+
+/* One of a batch does not answer, and one is not there: the others have their results. */
+TEST(a_silent_owner_holds_up_nobody)
+{
+    struct sides sides;
+    struct sluice_buffer_handle handles[3];
+    struct sluice_buffer_service *owners[3];
+    struct sluice_buffer *buffers[3];
+    struct sluice_completion completions[3];
+    struct sluice_buffer_action actions[3];
+    uint8_t bytes[3][64], target[3][64] = {{0}};
+    char address[64];
+    sides_open(&sides);
+    struct sluice_buffer_service *user = open_at(sides.pds[1], "127.0.0.1:0");
+    for (int i = 0; i < 3; i++) {
+        owners[i] = open_at(sides.pds[0], "127.0.0.1:0");
+        buffers[i] = publish(owners[i], bytes[i], 64, &handles[i]);
+        memset(bytes[i], 10 + i, 64);
+        actions[i] = read_of(&handles[i], target[i], 64);
+    }
+    address_of(&handles[1], address);
+    sluice_buffer_service_close(owners[0]);
+    sluice_buffer_service_close(owners[1]);
+    int silent = listen_silently(address);
+    struct span begin = span_begin();
+    require_result(sluice_buffer_submit(user, actions, 3, SLUICE_S(4), completions), -ECONNREFUSED);
+    require_took(span_since(begin), SLUICE_S(4), SLUICE_S(4) + SLACK);
+    require_result((int)completions[0].error_class, SLUICE_CLASS_PEER_LOST);
+    require_class(&completions[1], SLUICE_CLASS_TIMEOUT);
+    require_class(&completions[2], SLUICE_CLASS_NONE);
+    value_check(target[0], 64, 0);
+    value_check(target[1], 64, 0);
+    value_check(target[2], 64, 12);
+    /* It holds up no later call either, whatever became of the connection that was tried. */
+    require_error(sluice_buffer_read_into(user, &handles[1], 0, NULL, target[1], 64, SLUICE_MS(50)),
+                  -ETIMEDOUT, "read of 64 bytes");
+    require_ok(sluice_buffer_read_into(user, &handles[2], 0, NULL, target[2], 64, DEADLINE));
+    require_error(sluice_buffer_read_into(user, &handles[2], 0, NULL, target[2], 64, 0), -ETIMEDOUT,
+                  "deadline");
+    require_ok(sluice_buffer_read_into(user, &handles[2], 0, NULL, target[2], 64, DEADLINE));
+    close(silent);
+    for (int i = 0; i < 3; i++) {
+        sluice_buffer_release(buffers[i]);
+    }
+    sluice_buffer_service_close(owners[2]);
+    sluice_buffer_service_close(user);
+    sides_close(&sides);
+}
+
+/* Many owners, and threads that read all of them in batches, each its own way round. */
+#define OWNERS 12
+#define THREADS 3
+#define ROUNDS 20
+
+struct crowd {
+    struct sluice_buffer_service *user;
+    struct sluice_buffer_handle handles[OWNERS];
+};
+
+struct reader {
+    pthread_t thread;
+    const struct crowd *crowd;
+    uint32_t index;
+};
+
+static void *read_all(void *argument)
+{
+    const struct reader *reader = argument;
+    struct sluice_buffer_action actions[2 * OWNERS];
+    struct sluice_completion completions[2 * OWNERS];
+    static uint8_t targets[THREADS][2 * OWNERS][4096];
+    uint8_t(*target)[4096] = targets[reader->index];
+    for (int round = 0; round < ROUNDS; round++) {
+        memset(target, 0, sizeof(targets[0]));
+        for (uint32_t i = 0; i < 2 * OWNERS; i++) {
+            uint32_t owner = (i * (reader->index + 1) + (uint32_t)round) % OWNERS;
+            actions[i] = read_of(&reader->crowd->handles[owner], target[i], 4096);
+            actions[i].user_data = owner;
+        }
+        require_ok(sluice_buffer_submit(reader->crowd->user, actions, 2 * OWNERS, 3 * DEADLINE,
+                                        completions));
+        for (uint32_t i = 0; i < 2 * OWNERS; i++) {
+            require(completions[i].bytes == 4096, "%llu", (unsigned long long)completions[i].bytes);
+            value_check(target[i], 4096, (uint8_t)(1 + completions[i].user_data));
+        }
+    }
+    return NULL;
+}
+
+TEST(many_owners_are_read_by_many_threads)
+{
+    static uint8_t bytes[OWNERS][4096];
+    struct sides sides;
+    struct crowd crowd;
+    struct reader readers[THREADS];
+    struct sluice_buffer_service *owners[OWNERS];
+    struct sluice_buffer *buffers[OWNERS];
+    sides_open(&sides);
+    crowd.user = open_at(sides.pds[1], "127.0.0.1:0");
+    for (uint32_t i = 0; i < OWNERS; i++) {
+        owners[i] = open_at(sides.pds[0], "127.0.0.1:0");
+        memset(bytes[i], 1 + (int)i, sizeof(bytes[i]));
+        buffers[i] = publish(owners[i], bytes[i], sizeof(bytes[i]), &crowd.handles[i]);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        readers[i] = (struct reader){.crowd = &crowd, .index = i};
+        require_result(pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        pthread_join(readers[i].thread, NULL);
+    }
+    for (uint32_t i = 0; i < OWNERS; i++) {
+        sluice_buffer_release(buffers[i]);
+        sluice_buffer_service_close(owners[i]);
+    }
+    sluice_buffer_service_close(crowd.user);
+    sides_close(&sides);
+}
+
+/* Processes: rank 0 uses the buffers of the others, and kills them one after the other. */
+#define RANKS 4
+
+struct place {
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct sluice_buffer_service *service;
+    struct sluice_buffer *buffer;
+};
+
+static void place_open(struct place *place, struct rank *rank,
+                       struct sluice_buffer_handle handles[RANKS])
+{
+    struct sluice_buffer_handle own[RANKS];
+    place->context = open_context();
+    place->pd = sluice_pd_alloc(place->context);
+    place->service = open_at(place->pd, NULL);
+    place->buffer = publish(place->service, NULL, LENGTH, &own[0]);
+    memset(sluice_buffer_addr(place->buffer), (int)rank->index, LENGTH);
+    for (uint32_t i = 1; i < RANKS; i++) {
+        own[i] = own[0];
+    }
+    rank_exchange(rank, own, handles, sizeof(own[0]));
+}
+
+static void place_close(struct place *place)
+{
+    sluice_buffer_release(place->buffer);
+    sluice_buffer_service_close(place->service);
+    sluice_pd_free(place->pd);
+    sluice_context_close(place->context);
+}
+
+/* Reads of all owners: those that are dead fail soon, each other one gives its own bytes. */
+static void read_ranks(const struct place *place, const struct sluice_buffer_handle *handles,
+                       uint32_t dead)
+{
+    static uint8_t targets[RANKS][LENGTH];
+    struct sluice_buffer_action actions[RANKS];
+    struct sluice_completion completions[RANKS];
+    memset(targets, 0xee, sizeof(targets));
+    for (uint32_t i = 0; i < RANKS; i++) {
+        actions[i] = read_of(&handles[i], targets[i], LENGTH);
+    }
+    (void)!sluice_buffer_submit(place->service, actions, RANKS, DEADLINE, completions);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        if (i == 0 || i > dead) {
+            require_class(&completions[i], SLUICE_CLASS_NONE);
+            value_check(targets[i], LENGTH, (uint8_t)i);
+        } else {
+            require(completions[i].error_class == SLUICE_CLASS_PEER_LOST, "rank %u: class %u", i,
+                    completions[i].error_class);
+        }
+    }
+}
+
+static void use_and_kill(struct rank *rank)
+{
+    struct sluice_buffer_handle handles[RANKS];
+    struct place place;
+    place_open(&place, rank, handles);
+    if (rank->index > 0) {
+        rank_await_death(rank);
+    }
+    read_ranks(&place, handles, 0);
+    for (uint32_t victim = 1; victim < RANKS; victim++) {
+        rank_kill(rank, victim);
+        read_ranks(&place, handles, victim);
+        read_ranks(&place, handles, victim);
+    }
+    place_close(&place);
+}
+
+TEST(owners_that_are_killed_are_lost, .group = "processes", .unless = device_is_pretend)
+{
+    group_run(RANKS, use_and_kill, NULL, 30);
+}
+
+int main(void)
+{
+    static const struct tests groups[] = {{"self", WIRE_SELF, 30},
+                                          {"tcp", WIRE_TCP, 30},
+                                          {"shm", WIRE_SHM, 30},
+                                          {"processes", WIRE_SELF, 60}};
+    return run_groups("buffer_owners", groups, COUNT(groups));
+}
