@@ -63,6 +63,13 @@ noinst_PROGRAMS += %D%/14-parameter-server
 	%D%/workers.h
 %C%_14_parameter_server_LDADD = $(EXAMPLE_LIBS)
 
+noinst_PROGRAMS += %D%/15-kv-blocks
+%C%_15_kv_blocks_SOURCES = \
+	%D%/15-kv-blocks.c \
+	%D%/workers.c \
+	%D%/workers.h
+%C%_15_kv_blocks_LDADD = $(EXAMPLE_LIBS)
+
 noinst_PROGRAMS += %D%/16-server
 %C%_16_server_SOURCES = \
 	%D%/16-server.c \

@@ -330,6 +330,9 @@ if [ "$device" = soft ]; then
   done
   check 'examples/14-parameter-server with no workers' \
     refuses 2 usage examples/14-parameter-server -n 0
+  check 'examples/15-kv-blocks with blocks of no round size' \
+    runs '20 sequences of 64 blocks of 1001 bytes, 5 owners' \
+    examples/15-kv-blocks -b 1001 -n 5 -r 20
   check 'examples/16-server outlives its clients' \
     runs '6 clients have left, 2 were lost' examples/16-server
   check 'examples/16-server where nobody listens' \

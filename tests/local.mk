@@ -191,6 +191,7 @@ EXTRA_DIST += \
 	%D%/typestate/right-node.c \
 	%D%/typestate/right-scope-block.c \
 	%D%/typestate/right-scope.c \
+	%D%/typestate/wrong-buffer.c \
 	%D%/typestate/wrong-channel.c \
 	%D%/typestate/wrong-connect.c \
 	%D%/typestate/wrong-context.c \

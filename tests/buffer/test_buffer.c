@@ -484,6 +484,45 @@ TEST(release_under_load_shows_no_other_bytes)
     world_close(&market.world);
 }
 
+/* An owner on a device and on soft: who has one of them, or both, reaches it over that. */
+TEST(any_transport_in_common_will_do, .times = 3, .unless = device_is_soft)
+{
+    struct sluice_context *contexts[2] = {open_context(), sluice_context_open("soft", NULL)};
+    struct sluice_pd *pds[2] = {sluice_pd_alloc(contexts[0]), sluice_pd_alloc(contexts[1])};
+    const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
+    struct sluice_buffer_handle both, one;
+    uint8_t bytes[4096], target[4096] = {0};
+    struct sluice_buffer_service *owner = sluice_buffer_service_open(pds, 2, &attr);
+    struct sluice_buffer_service *user =
+        sluice_buffer_service_open(_i == 2 ? &pds[1] : pds, _i == 0 ? 2 : 1, &attr);
+    require(owner != NULL && user != NULL, "%s", sluice_last_error());
+    struct sluice_buffer *of_both = publish(owner, bytes, sizeof(bytes), RIGHTS, &both);
+    struct sluice_buffer *of_one = publish(user, bytes, sizeof(bytes), RIGHTS, &one);
+    memset(bytes, 8, sizeof(bytes));
+    require_ok(sluice_buffer_read_into(user, &both, 0, NULL, target, 4096, DEADLINE));
+    value_check(target, 4096, 8);
+    require_result(sluice_buffer_level(user, &both),
+                   _i == 2 ? SLUICE_LEVEL_MEMORY : SLUICE_LEVEL_NIC);
+    /* A region says which transport it is to be. */
+    struct sluice_mr *mr =
+        sluice_mr_register(pds[1], target, sizeof(target), SLUICE_ACCESS_LOCAL_WRITE);
+    require(mr != NULL, "%s", sluice_last_error());
+    memset(target, 0, sizeof(target));
+    require_result(sluice_buffer_read_into(owner, &one, 0, mr, target, 4096, DEADLINE),
+                   _i == 1 ? -EPROTOTYPE : 0);
+    value_check(target, 4096, _i == 1 ? 0 : 8);
+    require_ok(sluice_mr_deregister(mr));
+    require_null(sluice_buffer_publish(owner, NULL, 64, RIGHTS), EINVAL, "one domain; this has 2");
+    sluice_buffer_release(of_one);
+    sluice_buffer_release(of_both);
+    sluice_buffer_service_close(user);
+    sluice_buffer_service_close(owner);
+    for (int i = 0; i < 2; i++) {
+        sluice_pd_free(pds[i]);
+        sluice_context_close(contexts[i]);
+    }
+}
+
 /* What was opened is closed, of connections too. */
 TEST(nothing_is_left)
 {
