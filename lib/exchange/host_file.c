@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/environment.h"
+#include "connect/where.h"
 #include "exchange/exchange.h"
 
 #ifndef HAVE_JANSSON
@@ -30,6 +31,7 @@ int slu_host_file_read(const char *path, struct slu_launch *launch)
 
 /* Room for SLUICE_MAX_RANKS hosts with comments; more is no host file. */
 #define MOST_BYTES ((off_t)64 << 20)
+#define PLACE_BYTES sizeof(((struct slu_launch *)NULL)->root)
 
 struct host {
     const char *hostname, *device; /* they belong to the document; device may be NULL */
@@ -160,6 +162,22 @@ static void warn_of_keys(const struct host_file *file, const struct host *host, 
     }
 }
 
+/* "host:port", as the others find it if it is rank 0. */
+static void write_place(const struct host *host, char place[PLACE_BYTES])
+{
+    snprintf(place, PLACE_BYTES, strchr(host->hostname, ':') != NULL ? "[%s]:%u" : "%s:%u",
+             host->hostname, host->port);
+}
+
+static bool is_place(const struct host *host)
+{
+    char place[PLACE_BYTES];
+    struct slu_where where;
+
+    write_place(host, place);
+    return slu_where_parse(place, 0, &where) == 0;
+}
+
 static int read_host(const struct host_file *file, json_t *entry, struct host *host)
 {
     json_t *name = json_object_get(entry, "hostname");
@@ -183,6 +201,8 @@ static int read_host(const struct host_file *file, json_t *entry, struct host *h
     host->hostname = json_string_value(name);
     host->port = (uint32_t)json_integer_value(port);
     host->device = json_string_value(device);
+    if (!is_place(host))
+        return fail_host(file, host, "its \"hostname\" is not the name or address of a host");
     warn_of_keys(file, host, entry);
     return 0;
 }
@@ -303,8 +323,7 @@ static int complete(const struct host_file *file, struct slu_launch *launch)
     launch->rank = rank;
     launch->ranks = (uint32_t)file->count;
     if (launch->root[0] == '\0')
-        snprintf(launch->root, sizeof launch->root,
-                 strchr(root->hostname, ':') ? "[%s]:%u" : "%s:%u", root->hostname, root->port);
+        write_place(root, launch->root);
     device = file->hosts[rank].device;
     if (device != NULL && slu_env_value(SLU_ENV_DEVICE) == NULL)
         snprintf(launch->device, sizeof launch->device, "%s", device);

@@ -207,6 +207,8 @@ TEST(lines)
 {
     refuse(BEFORE HOST("", "3", "2") "]}", ":5: rank 2 \"hostname\"");
     refuse(BEFORE "\n\n{\"port\":3,\"rankid\":2}]}", ":7: rank 2 \"hostname\"");
+    refuse("{\"hosts\":[" HOST("a", "1", "0") ",\n" HOST("::[", "3", "1") "]}",
+           ":2: rank 1 \"hostname\"");
     refuse(BEFORE HOST("c", "0", "2") "]}", ":5: rank 2 \"port\" 65535");
     refuse(BEFORE HOST("c", "65536", "2") "]}", ":5: rank 2 \"port\"");
     refuse(BEFORE HOST("c", "\"3\"", "2") "]}", ":5: rank 2 \"port\"");
