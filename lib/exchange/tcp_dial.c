@@ -141,7 +141,8 @@ static int hear_refusal(struct search *search)
         return slu_fail(EPROTO, "rank 0 at %s speaks version %s of the exchange, this library %u",
                         tcp->root, text, TCP_VERSION);
     if (code != TCP_REFUSED_JOB)
-        return slu_fail(slu_tcp_decode_error((uint32_t)code), "%s", text);
+        return slu_fail(slu_tcp_decode_error((uint32_t)code), "%s",
+                        text[0] != '\0' ? text : "rank 0 refused this rank, and does not say why");
     if (tcp->place_count == 1)
         return slu_fail(EPROTO, "rank 0 at %s is of job \"%s\", not \"%s\"", tcp->root, text,
                         tcp->job);

@@ -146,5 +146,5 @@ int slu_tcp_verdict_read(const uint8_t *bytes, size_t count, bool *missing, uint
         if (rank < ranks)
             missing[rank] = true;
     }
-    return slu_fail(wire_errors[error], "%s", text);
+    return slu_fail(wire_errors[error], "%s", text[0] != '\0' ? text : "rank 0 does not say why");
 }
