@@ -15,6 +15,7 @@ include tests/endpoint/local.mk
 include tests/engine/local.mk
 include tests/exchange/local.mk
 include tests/fault/local.mk
+include tests/fuzz/local.mk
 include tests/list/local.mk
 include tests/memory/local.mk
 include tests/node/local.mk
@@ -46,7 +47,8 @@ unthreaded_tests = \
 	%D%/test_verbs_memory \
 	%D%/test_verbs_nearest \
 	%D%/test_verbs_path \
-	%D%/test_verbs_status
+	%D%/test_verbs_status \
+	$(fuzz_programs)
 
 # Those that wait for long, which scripts/test --quick leaves to the others.
 long_tests = \
@@ -99,6 +101,7 @@ configure_checks = \
 # Checks of the sources, one a line, sorted.
 source_checks = \
 	%D%/check-abi.sh \
+	%D%/check-docs.sh \
 	%D%/check-headers.sh \
 	%D%/check-style.sh \
 	%D%/check-typestate.sh

@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What docs/, README.md and CHANGELOG.md name exists: calls, types, fields' constants and
+# variables of the environment, as the installed headers and the manual have them. Names
+# that end in a star stand for all that begin so, of which there must be one. Each block of
+# C in docs/ is a whole file, which compiles; with a main() it is linked, too.
+. "${srcdir:-.}/tests/tap.sh"
+
+cc=${CC:-cc}
+docs=$(ls "$srcdir"/docs/*.md)
+
+# All that the headers and the manual have a name for.
+{
+  cat "$srcdir"/include/*.h "$srcdir"/include/sluice/*.h | grep -oE '\b(sluice|SLUICE)_[A-Za-z0-9_]+'
+  for page in "$srcdir"/man/*.[1-9]; do
+    page=${page##*/}
+    echo "${page%.*}"
+  done
+  sed -n 's/^\.It Ev \([A-Z0-9_]*\).*/\1/p' "$srcdir/man/sluice_environment.7"
+} | sort -u >"$tmp/known"
+
+# Prints what no header and no page has.
+made_up() {
+  grep -noE '\b(sluice|SLUICE)_[A-Za-z0-9_]+\*?' "$1" | while IFS=: read -r line name; do
+    case $name in
+      *\*) grep -q "^${name%\*}" "$tmp/known" || echo "line $line: nothing begins with ${name%\*}" ;;
+      *) grep -qx "$name" "$tmp/known" || echo "line $line: there is no $name" ;;
+    esac
+  done
+}
+
+# split FILE PREFIX: its blocks of C as PREFIX-LINE.c
+split() {
+  awk -v prefix="$2" '
+    /^```/ { file = file == "" && $0 == "```c" ? prefix "-" NR + 1 ".c" : ""; next }
+    file != "" { print >file }' "$1"
+}
+
+compiles() {
+  # shellcheck disable=SC2086 # a compiler may come with options
+  silent $cc -std=c11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -I"$srcdir/include" \
+    ${VERBS_CFLAGS:-} -c -o "$tmp/block.o" "$1"
+}
+
+links() {
+  # shellcheck disable=SC2086 # flags are words
+  silent $cc ${SANITIZE:-} -pthread -o "$tmp/block" "$tmp/block.o" -Llib/.libs -lsluice
+}
+
+for file in $docs "$srcdir/README.md" "$srcdir/CHANGELOG.md"; do
+  check "${file##*/} names what there is" silent made_up "$file"
+done
+for file in $docs; do
+  name=${file##*/}
+  split "$file" "$tmp/${name%.md}"
+  for block in "$tmp/${name%.md}"-*.c; do
+    [ -f "$block" ] || continue
+    line=${block##*-}
+    check "$name:${line%.c} compiles" compiles "$block"
+    if grep -q '^int main(' "$block" && [ -f lib/.libs/libsluice.so ]; then
+      check "$name:${line%.c} is a program" links
+    fi
+  done
+done
+finish

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Targets of the fuzzer: what reads bytes that came from somebody else. Each is a file
+ * fuzz_NAME.c with LLVMFuzzerTestOneInput(), which says with hold() what must be true
+ * whatever the bytes are. It is built twice: as tests/test_fuzz_NAME, which replays the
+ * inputs of corpus/NAME/ and some thousands that are made of them (replay.c); and with
+ * configure --enable-fuzzers by libFuzzer, for scripts/soak --fuzz.
+ */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Longer ones are neither replayed nor made. */
+#define FUZZ_MOST 4096
+
+/* The NAME of the target. */
+extern const char fuzz_name[];
+
+/* Always returns 0. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/*
+ * Inputs that the library took for what it expects. A corpus of which none is taken proves
+ * nothing any more, as one of an older version: the replay asks for one at least.
+ */
+extern unsigned fuzz_taken;
+
+/* What must hold of every input; if it does not, the text says more, and the program ends. */
+#define hold(condition, ...)                                        \
+    do {                                                            \
+        if (!(condition)) {                                         \
+            fuzz_fail(__FILE__, __LINE__, #condition, __VA_ARGS__); \
+        }                                                           \
+    } while (0)
+void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
+    __attribute__((format(printf, 4, 5), noreturn));
+
+/* An input that is used up from its front; where it ends there are zeros. */
+struct fuzz_input {
+    const uint8_t *at;
+    size_t left;
+};
+uint64_t fuzz_number(struct fuzz_input *input, int bytes);
+static inline uint8_t fuzz_byte(struct fuzz_input *input)
+{
+    return (uint8_t)fuzz_number(input, 1);
+}
+/* Up to *count bytes; *count is how many there are. */
+const uint8_t *fuzz_bytes(struct fuzz_input *input, size_t *count);
+
+/* The lowest descriptor that is free: the same before and after, unless one is left open. */
+int fuzz_free_descriptor(void);
+
+/* A failure of the library has said why. */
+void fuzz_explained(void);
+
+#endif
