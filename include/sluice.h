@@ -7,6 +7,7 @@
 #ifndef SLUICE_H
 #define SLUICE_H
 
+#include <sluice/agent.h>
 #include <sluice/buffer.h>
 #include <sluice/channel.h>
 #include <sluice/connect.h>

@@ -21,6 +21,7 @@ EXTRA_%C%_libsluice_la_DEPENDENCIES = $(top_srcdir)/%D%/sluice.map
 EXTRA_DIST += %D%/sluice.map
 pkgconfig_DATA = %D%/sluice.pc
 
+include %D%/agent/local.mk
 include %D%/base/local.mk
 include %D%/buffer/local.mk
 include %D%/channel/local.mk

@@ -7,6 +7,11 @@ dist_man1_MANS = \
 dist_man3_MANS = \
 	%D%/SLUICE_MS.3 \
 	%D%/SLUICE_SCOPE.3 \
+	%D%/sluice_agent_connect.3 \
+	%D%/sluice_agent_create.3 \
+	%D%/sluice_agent_request_mr.3 \
+	%D%/sluice_agent_send.3 \
+	%D%/sluice_agent_send_local_mr.3 \
 	%D%/sluice_buffer_publish.3 \
 	%D%/sluice_buffer_submit.3 \
 	%D%/sluice_channel_arrivals.3 \

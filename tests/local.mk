@@ -6,6 +6,7 @@
 # sources. It is linked with the support library, libsluice and Check. If it needs more, it gets
 # tests_test_NAME_LDADD ($(LDADD) and more) or _CFLAGS ($(AM_CFLAGS) and more).
 test_programs =
+include tests/agent/local.mk
 include tests/base/local.mk
 include tests/buffer/local.mk
 include tests/calls/local.mk
@@ -187,6 +188,7 @@ EXTRA_DIST += \
 	%D%/timed.sh \
 	%D%/tsan.suppressions \
 	%D%/typestate/mpi.h \
+	%D%/typestate/right-agent.c \
 	%D%/typestate/right-channel.c \
 	%D%/typestate/right-connect.c \
 	%D%/typestate/right-exchange.c \
@@ -194,6 +196,7 @@ EXTRA_DIST += \
 	%D%/typestate/right-node.c \
 	%D%/typestate/right-scope-block.c \
 	%D%/typestate/right-scope.c \
+	%D%/typestate/wrong-agent.c \
 	%D%/typestate/wrong-buffer.c \
 	%D%/typestate/wrong-channel.c \
 	%D%/typestate/wrong-connect.c \

@@ -24,6 +24,10 @@ enum slu_kind {
     SLU_INCOMING,
     SLU_LIST,
     SLU_MR_CACHE,
+    SLU_AGENT,
+    SLU_AGENT_PEER,
+    SLU_AGENT_MR,
+    SLU_AGENT_MESSAGE,
     SLU_BUFFER_SERVICE,
     SLU_BUFFER,
     SLU_KINDS
@@ -77,6 +81,10 @@ extern union slu_living_page slu_living_page;
 #define SLU_MAGIC_INCOMING (slu_living.magic[SLU_INCOMING])
 #define SLU_MAGIC_LIST (slu_living.magic[SLU_LIST])
 #define SLU_MAGIC_MR_CACHE (slu_living.magic[SLU_MR_CACHE])
+#define SLU_MAGIC_AGENT (slu_living.magic[SLU_AGENT])
+#define SLU_MAGIC_AGENT_PEER (slu_living.magic[SLU_AGENT_PEER])
+#define SLU_MAGIC_AGENT_MR (slu_living.magic[SLU_AGENT_MR])
+#define SLU_MAGIC_AGENT_MESSAGE (slu_living.magic[SLU_AGENT_MESSAGE])
 #define SLU_MAGIC_BUFFER_SERVICE (slu_living.magic[SLU_BUFFER_SERVICE])
 #define SLU_MAGIC_BUFFER (slu_living.magic[SLU_BUFFER])
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)

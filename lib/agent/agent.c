@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent itself: what it is made with, and its end. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "agent/agent.h"
+#include "base/descriptor.h"
+#include "device/pd.h"
+#include "engine/engine.h"
+
+#define FIRST_SIZE 80
+#define FIRST_INFO_SIZE 128
+#define FAREWELL_TIME SLUICE_S(1)
+/* What the set names the agent's own. */
+#define EVENT_WAKE UINT64_MAX
+#define EVENT_LISTENER (UINT64_MAX - 1)
+
+_Static_assert(sizeof(struct sluice_agent_attr) == FIRST_SIZE, "as in the first release");
+_Static_assert(sizeof(struct sluice_agent_info) == FIRST_INFO_SIZE, "likewise");
+
+bool slu_is_agent(const struct sluice_agent *agent)
+{
+    return agent != NULL && agent->magic == SLU_MAGIC_AGENT;
+}
+
+int slu_not_an_agent(const struct sluice_agent *agent)
+{
+    return slu_misuse(EINVAL, "not an agent%s", slu_none_hint(agent));
+}
+
+int slu_agent_check_time(int64_t time, const char *what)
+{
+    return time >= 0 ? 0 : slu_misuse(EINVAL, "%s %lld is negative", what, (long long)time);
+}
+
+void slu_agent_enter(struct sluice_agent *agent)
+{
+    pthread_mutex_lock(&agent->lock);
+    agent->references++;
+    agent->inside++;
+}
+
+static void free_agent(struct sluice_agent *agent)
+{
+    pthread_cond_destroy(&agent->changed);
+    pthread_mutex_destroy(&agent->lock);
+    if (agent->epoll >= 0)
+        slu_fd_close(agent->epoll);
+    if (agent->event >= 0)
+        slu_fd_close(agent->event);
+    free(agent->places);
+    free(agent->secret);
+    slu_pd_release(agent->pd);
+    free(agent);
+}
+
+/* Gives up the lock, and then it may be gone. */
+static void unlock_and_drop(struct sluice_agent *agent)
+{
+    bool last = --agent->references == 0;
+
+    pthread_mutex_unlock(&agent->lock);
+    if (last)
+        free_agent(agent);
+}
+
+void slu_agent_leave(struct sluice_agent *agent)
+{
+    agent->inside--;
+    if (agent->closed)
+        pthread_cond_broadcast(&agent->changed);
+    else
+        slu_agent_settle(agent);
+    unlock_and_drop(agent);
+}
+
+/* What it is made with. */
+
+static int check_range(uint64_t value, uint64_t least, uint64_t most, const char *name)
+{
+    if (value >= least && value <= most)
+        return 0;
+    return slu_misuse(EINVAL, "sluice_agent_attr.%s %llu: must be in %llu..%llu", name,
+                      (unsigned long long)value, (unsigned long long)least,
+                      (unsigned long long)most);
+}
+
+static void set_defaults(struct sluice_agent_attr *attr, bool atomics)
+{
+    if (attr->access == 0)
+        attr->access = SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE |
+                       (atomics ? SLUICE_ACCESS_REMOTE_ATOMIC : 0);
+    else if (attr->access == SLUICE_ACCESS_NONE)
+        attr->access = 0;
+    if (attr->max_peers == 0)
+        attr->max_peers = 1024;
+    if (attr->max_regions == 0)
+        attr->max_regions = 256;
+    if (attr->eager == 0)
+        attr->eager = 4096;
+    if (attr->window == 0)
+        attr->window = 16;
+    if (attr->max_waiting == 0)
+        attr->max_waiting = 256;
+    if (attr->max_waiting_bytes == 0)
+        attr->max_waiting_bytes = UINT64_C(1) << 20;
+    if (attr->quota == 0)
+        attr->quota = UINT64_C(64) << 20;
+    if (attr->max_message == 0)
+        attr->max_message = UINT64_C(1) << 30;
+    if (attr->max_lease == 0)
+        attr->max_lease = SLUICE_S(60);
+}
+
+static int check_attr(const struct sluice_agent_attr *attr, bool atomics)
+{
+    int error = 0;
+
+    if ((attr->flags & ~SLUICE_AGENT_THREAD) != 0)
+        return slu_misuse(EINVAL, "sluice_agent_attr.flags %#x has unknown bits", attr->flags);
+    if ((attr->access & ~SLU_AGENT_ACCESS) != 0)
+        return slu_misuse(EINVAL,
+                          "sluice_agent_attr.access %#x: must be some of %#x, or "
+                          "SLUICE_ACCESS_NONE",
+                          attr->access, SLU_AGENT_ACCESS);
+    if ((attr->access & SLUICE_ACCESS_REMOTE_ATOMIC) != 0 && !atomics)
+        return slu_fail(EOPNOTSUPP, "sluice_agent_attr.access has REMOTE_ATOMIC, and the device "
+                                    "has no atomic operations");
+    if (error == 0)
+        error = check_range(attr->max_peers, 1, 65536, "max_peers");
+    if (error == 0)
+        error = check_range(attr->max_regions, 1, 65536, "max_regions");
+    if (error == 0)
+        error = check_range(attr->eager, 64, 65536, "eager");
+    if (error == 0)
+        error = check_range(attr->window, 4, 256, "window");
+    if (error == 0)
+        error = check_range(attr->max_waiting, 1, 65536, "max_waiting");
+    if (error == 0)
+        error = check_range(attr->max_waiting_bytes, attr->eager, UINT64_C(1) << 40,
+                            "max_waiting_bytes");
+    if (error == 0)
+        error = check_range(attr->quota, 1, SLU_AGENT_MOST_BYTES, "quota");
+    if (error == 0)
+        error = check_range(attr->max_message, 1, SLU_AGENT_MOST_BYTES, "max_message");
+    if (error == 0)
+        error = check_range((uint64_t)attr->max_lease, (uint64_t)SLUICE_MS(1), SLUICE_FOREVER,
+                            "max_lease");
+    if (error == 0 && attr->keepalive != 0)
+        error = check_range((uint64_t)attr->keepalive, (uint64_t)SLUICE_MS(1),
+                            (uint64_t)SLUICE_S(3600), "keepalive");
+    return error;
+}
+
+static void set_channels(struct sluice_agent *agent, const struct sluice_context_info *info)
+{
+    const struct sluice_agent_attr *attr = &agent->attr;
+    uint32_t sges = info->max_sge < SLU_AGENT_BATCH ? info->max_sge : SLU_AGENT_BATCH;
+
+    agent->control_attr = (struct sluice_channel_attr){
+        .size = sizeof agent->control_attr,
+        .send_depth = attr->window + SLU_AGENT_WAITS + SLU_AGENT_RESERVE,
+        .receive_depth = attr->window + SLU_AGENT_WAITS + SLU_AGENT_SPARE,
+        .max_sge = 1,
+        .max_inline = SLUICE_ZERO,
+        .access = SLUICE_ACCESS_NONE,
+    };
+    agent->data_attr = (struct sluice_channel_attr){
+        .size = sizeof agent->data_attr,
+        .receive_depth = 1,
+        .max_sge = sges,
+        .keepalive = attr->keepalive,
+    };
+}
+
+static int set_up(struct sluice_agent *agent, const struct sluice_agent_attr *given)
+{
+    struct sluice_context_info info = {.size = sizeof info};
+    int error = sluice_context_query(agent->pd->context, &info);
+
+    if (error == 0)
+        error =
+            slu_attr_copy(&agent->attr, sizeof agent->attr, FIRST_SIZE, given, "sluice_agent_attr");
+    if (error < 0)
+        return error;
+    set_defaults(&agent->attr, info.atomics != SLUICE_ATOMICS_NONE);
+    error = check_attr(&agent->attr, info.atomics != SLUICE_ATOMICS_NONE);
+    if (error < 0)
+        return error;
+    if (agent->attr.secret_file != NULL) {
+        agent->secret = strdup(agent->attr.secret_file);
+        if (agent->secret == NULL)
+            return slu_fail(ENOMEM, "no memory for an agent");
+    }
+    set_channels(agent, &info);
+    return slu_channel_check(agent->pd, &agent->data_attr);
+}
+
+static int watch(struct sluice_agent *agent, int fd, uint64_t name)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
+
+    if (epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
+        return 0;
+    return slu_fail(ENOMEM, "the agent cannot watch a descriptor: errno %d", errno);
+}
+
+static int open_fds(struct sluice_agent *agent)
+{
+    agent->epoll = slu_fd_epoll();
+    agent->event = slu_fd_event();
+    if (agent->epoll < 0 || agent->event < 0)
+        return slu_fail(EMFILE, "no descriptors for an agent: errno %d", errno);
+    return watch(agent, agent->event, EVENT_WAKE);
+}
+
+static void init(struct sluice_agent *agent, struct sluice_pd *pd)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&agent->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&agent->lock, NULL);
+    agent->references = 1;
+    agent->pd = pd;
+    slu_pd_hold(pd);
+    agent->epoll = agent->event = -1;
+    agent->next_due = agent->accept_due = SLUICE_FOREVER;
+    TAILQ_INIT(&agent->peers);
+    TAILQ_INIT(&agent->fresh);
+    TAILQ_INIT(&agent->bearing);
+    TAILQ_INIT(&agent->kept);
+    LIST_INIT(&agent->unarmed);
+}
+
+struct sluice_agent *sluice_agent_create(struct sluice_pd *pd, const struct sluice_agent_attr *attr)
+{
+    struct sluice_agent *agent;
+    int error;
+
+    if (pd == NULL || pd->magic != SLU_MAGIC_PD)
+        return slu_misuse_null(EINVAL, "an agent needs a protection domain%s", slu_none_hint(pd));
+    agent = calloc(1, sizeof *agent);
+    if (agent == NULL)
+        return slu_fail_null(ENOMEM, "no memory for an agent");
+    init(agent, pd);
+    error = set_up(agent, attr);
+    if (error == 0)
+        error = open_fds(agent);
+    if (error == 0 && (agent->attr.flags & SLUICE_AGENT_THREAD) != 0)
+        error = slu_agent_start_thread(agent);
+    if (error < 0) {
+        free_agent(agent);
+        return slu_none(error);
+    }
+    agent->magic = SLU_MAGIC_AGENT;
+    slu_made();
+    return agent;
+}
+
+/* Listening. */
+
+int sluice_agent_listen(struct sluice_agent *agent, const char *address,
+                        const struct sluice_listen_attr *attr)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_listen_attr known;
+    int error;
+
+    if (!slu_is_agent(agent))
+        return slu_not_an_agent(agent);
+    error = slu_attr_copy(&known, sizeof known, sizeof known, attr, "sluice_listen_attr");
+    if (error < 0)
+        return error;
+    if (known.secret_file != NULL)
+        return slu_misuse(EINVAL, "secret_file is the agent's: that of a listen must be NULL");
+    known.size = sizeof known;
+    known.secret_file = agent->secret;
+    slu_agent_enter(agent);
+    if (agent->listener != NULL) {
+        error = slu_fail(EBUSY, "the agent listens already");
+    } else {
+        agent->listener = sluice_listen(address, &known);
+        error = agent->listener == NULL ? -errno : 0;
+    }
+    if (error == 0) {
+        error = watch(agent, sluice_listener_fd(agent->listener), EVENT_LISTENER);
+        agent->listener_ready = true;
+    }
+    slu_agent_leave(agent);
+    return error;
+}
+
+int sluice_agent_address(const struct sluice_agent *agent, char *text, size_t size)
+{
+    SLU_KEEP_ERRNO;
+
+    if (!slu_is_agent(agent))
+        return slu_not_an_agent(agent);
+    if (agent->listener == NULL)
+        return slu_fail(ENOENT, "the agent does not listen");
+    return sluice_listener_address(agent->listener, text, size);
+}
+
+int sluice_agent_query(struct sluice_agent *agent, struct sluice_agent_info *info)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_agent_info known;
+    int error;
+
+    if (!slu_is_agent(agent))
+        return slu_not_an_agent(agent);
+    error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_agent_info");
+    if (error < 0)
+        return error;
+    slu_agent_enter(agent);
+    known = agent->info;
+    known.size = sizeof known;
+    known.peers = agent->connected;
+    slu_agent_leave(agent);
+    slu_info_copy(info, &known, sizeof known);
+    return 0;
+}
+
+/* The end. */
+
+static bool all_quiet(void *argument)
+{
+    struct sluice_agent *agent = argument;
+    struct sluice_agent_peer *peer;
+
+    TAILQ_FOREACH(peer, &agent->peers, links)
+    if (!slu_agent_quiet(peer))
+        return false;
+    return true;
+}
+
+static void say_goodbye(struct sluice_agent *agent)
+{
+    struct sluice_agent_peer *peer;
+
+    TAILQ_FOREACH(peer, &agent->peers, links)
+    {
+        peer->say_bye = true;
+        slu_agent_touch(peer);
+    }
+    (void)slu_agent_await(agent, all_quiet, agent, slu_after(FAREWELL_TIME), false);
+}
+
+void sluice_agent_close(struct sluice_agent *agent)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_agent_peer *peer;
+
+    if (!slu_may_end(agent, SLU_MAGIC_AGENT, "agent"))
+        return;
+    slu_agent_enter(agent);
+    agent->magic = SLU_MAGIC_DEAD;
+    say_goodbye(agent);
+    agent->closed = true;
+    while ((peer = TAILQ_FIRST(&agent->peers)) != NULL)
+        slu_agent_lose(peer, 0, "our agent was closed");
+    while ((peer = TAILQ_FIRST(&agent->kept)) != NULL)
+        slu_agent_end_messages(peer, true);
+    pthread_cond_broadcast(&agent->changed);
+    atomic_fetch_add(&agent->wakes, 1);
+    slu_agent_rouse(agent);
+    while (agent->inside > 1)
+        pthread_cond_wait(&agent->changed, &agent->lock);
+    if (agent->has_thread) {
+        pthread_mutex_unlock(&agent->lock);
+        pthread_join(agent->thread, NULL);
+        pthread_mutex_lock(&agent->lock);
+    }
+    sluice_listener_close(agent->listener);
+    agent->listener = NULL;
+    /* What peers have of it keeps its memory; its descriptors it needs no more. */
+    agent->references--;
+    slu_agent_leave(agent);
+}

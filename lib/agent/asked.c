@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests of ours. Guarantee: each place is free again once the peer has answered, or is lost,
+ * whether somebody still waits or not; and what comes to nobody is given back.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "agent/agent.h"
+
+/* Who reads a message that is withdrawn has so long to come to its end. */
+#define DRAIN_TIME SLUICE_S(1)
+
+struct asking {
+    struct sluice_agent_peer *peer;
+    uint32_t type;
+    struct slu_agent_wait *wait;
+};
+
+/* What waits for the peer's program once it is there, for which it has room. */
+static bool is_posted(uint32_t type)
+{
+    return type == SLU_AGENT_HAND || type == SLU_AGENT_RETURN || type == SLU_AGENT_ANNOUNCE;
+}
+
+static struct slu_agent_wait *find_wait(struct sluice_agent_peer *peer, uint64_t id)
+{
+    for (uint32_t i = 0; i < SLU_AGENT_WAITS; i++)
+        if (peer->waits[i].id == id)
+            return &peer->waits[i];
+    return NULL;
+}
+
+static bool can_ask(void *argument)
+{
+    struct asking *asking = argument;
+
+    if (asking->peer->state == SLU_AGENT_OVER)
+        return true;
+    if (!slu_agent_may_ask(asking->peer) ||
+        (is_posted(asking->type) && !slu_agent_may_post(asking->peer, 0)))
+        return false;
+    asking->wait = find_wait(asking->peer, 0);
+    return asking->wait != NULL;
+}
+
+static bool is_answered(void *argument)
+{
+    const struct slu_agent_wait *wait = argument;
+
+    return wait->done;
+}
+
+int slu_agent_ask(struct sluice_agent_peer *peer, struct slu_agent_message *message, int64_t until,
+                  struct slu_agent_wait **wait)
+{
+    struct asking asking = {.peer = peer, .type = message->type};
+    int error = slu_agent_await(peer->agent, can_ask, &asking, until, true);
+
+    if (error == -ETIMEDOUT)
+        return slu_fail(ETIMEDOUT,
+                        "peer %s has not taken what was said before: no room to ask it until the "
+                        "deadline",
+                        peer->address);
+    if (error == 0)
+        error = slu_agent_peer_check(peer);
+    if (error < 0)
+        return error;
+    message->id = ++peer->last_id;
+    *asking.wait = (struct slu_agent_wait){.id = message->id, .type = message->type};
+    *wait = asking.wait;
+    peer->posted += is_posted(message->type);
+    slu_agent_say(peer, message, NULL);
+    return 0;
+}
+
+static int fail_with(const struct sluice_agent_peer *peer, const struct slu_agent_wait *wait)
+{
+    if (peer->state == SLU_AGENT_OVER)
+        return slu_agent_peer_check(peer);
+    return slu_fail(-wait->error, "peer %s: %s", peer->address, wait->words);
+}
+
+static bool withdraw(struct sluice_agent_peer *peer, const struct slu_agent_wait *wait)
+{
+    struct slu_agent_message message = {.type = SLU_AGENT_WITHDRAW, .id = wait->id};
+
+    if (!slu_agent_may_ask(peer))
+        return false;
+    slu_agent_say(peer, &message, NULL);
+    return true;
+}
+
+/* A message that is withdrawn may be read right now: then its memory stays for a moment. */
+static bool is_withdrawn(struct sluice_agent_peer *peer, struct slu_agent_wait *wait)
+{
+    wait->withdraw = !withdraw(peer, wait);
+    return slu_agent_await(peer->agent, is_answered, wait, slu_after(DRAIN_TIME), false) == 0;
+}
+
+static void abandon(struct sluice_agent_peer *peer, struct slu_agent_wait *wait)
+{
+    wait->abandoned = true;
+    if (wait->source != NULL)
+        (void)sluice_mr_release(wait->source, NULL, NULL);
+    wait->source = NULL;
+    slu_agent_touch(peer);
+}
+
+int slu_agent_wait_for(struct sluice_agent_peer *peer, struct slu_agent_wait *wait, int64_t until)
+{
+    int error = slu_agent_await(peer->agent, is_answered, wait, until, true);
+
+    if (error == 0)
+        return wait->error == 0 ? 0 : fail_with(peer, wait);
+    if (error == -ETIMEDOUT)
+        slu_fail(ETIMEDOUT, "peer %s has not answered until the deadline", peer->address);
+    if (wait->type == SLU_AGENT_ANNOUNCE && is_withdrawn(peer, wait))
+        return wait->error == 0 ? 0 : error;
+    abandon(peer, wait);
+    return error;
+}
+
+void slu_agent_wait_end(struct slu_agent_wait *wait)
+{
+    if (wait->source != NULL)
+        (void)sluice_mr_release(wait->source, NULL, NULL);
+    *wait = (struct slu_agent_wait){.id = 0};
+}
+
+int slu_agent_ask_and_wait(struct sluice_agent_peer *peer, struct slu_agent_message *message,
+                           int64_t until)
+{
+    struct slu_agent_wait *wait;
+    int error = slu_agent_ask(peer, message, until, &wait);
+
+    if (error < 0)
+        return error;
+    error = slu_agent_wait_for(peer, wait, until);
+    if (!wait->abandoned)
+        slu_agent_wait_end(wait);
+    return error;
+}
+
+/* Answers. */
+
+static int error_of(uint32_t code)
+{
+    static const int errors[SLU_AGENT_CODES] = {
+        [SLU_AGENT_OK] = 0,
+        [SLU_AGENT_DENIED] = EACCES,
+        [SLU_AGENT_QUOTA] = EDQUOT,
+        [SLU_AGENT_NO_MEMORY] = ENOMEM,
+        [SLU_AGENT_UNKNOWN] = ENOENT,
+        [SLU_AGENT_CANCELLED] = ECANCELED,
+        [SLU_AGENT_TOO_LONG] = EMSGSIZE,
+        [SLU_AGENT_BUSY] = EBUSY,
+    };
+
+    return -errors[code];
+}
+
+/* What was promised to nobody any more is given back in the same place. */
+static void answer_abandoned(struct slu_agent_wait *wait, const struct slu_agent_message *message)
+{
+    bool came = message->type == SLU_AGENT_ALLOCATED && wait->type == SLU_AGENT_ALLOC;
+
+    *wait = (struct slu_agent_wait){.id = came ? wait->id : 0,
+                                    .type = wait->type,
+                                    .abandoned = true,
+                                    .give_back = came ? message->region : 0};
+}
+
+void slu_agent_answered(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    struct slu_agent_wait *wait = find_wait(peer, message->id);
+    bool grants = message->type == SLU_AGENT_ALLOCATED;
+
+    if (wait == NULL || wait->done || wait->give_back != 0 ||
+        (grants && wait->type != SLU_AGENT_ALLOC) ||
+        (!grants && wait->type == SLU_AGENT_ALLOC && message->code == SLU_AGENT_OK)) {
+        slu_agent_refuse(peer, &peer->agent->info.unasked, "an answer to nothing that was asked");
+        return;
+    }
+    if (wait->abandoned) {
+        answer_abandoned(wait, message);
+        slu_agent_touch(peer);
+        return;
+    }
+    wait->done = true;
+    wait->error = error_of(message->code);
+    memcpy(wait->words, message->words, sizeof wait->words);
+    wait->remote = message->remote;
+    wait->region = message->region;
+    wait->lease = message->lease;
+    wait->access = message->access;
+}
+
+bool slu_agent_ask_nobody(struct sluice_agent_peer *peer, struct slu_agent_message *message)
+{
+    struct slu_agent_wait *wait = slu_agent_may_ask(peer) ? find_wait(peer, 0) : NULL;
+
+    if (wait == NULL)
+        return false;
+    message->id = ++peer->last_id;
+    *wait = (struct slu_agent_wait){.id = message->id, .type = message->type, .abandoned = true};
+    slu_agent_say(peer, message, NULL);
+    return true;
+}
+
+void slu_agent_clean_waits(struct sluice_agent_peer *peer)
+{
+    for (uint32_t i = 0; i < SLU_AGENT_WAITS; i++) {
+        struct slu_agent_wait *wait = &peer->waits[i];
+
+        if (wait->id == 0 || !slu_agent_may_ask(peer))
+            continue;
+        if (wait->withdraw)
+            wait->withdraw = !withdraw(peer, wait);
+        else if (wait->give_back != 0) {
+            struct slu_agent_message message = {.type = SLU_AGENT_RELEASE,
+                                                .region = wait->give_back};
+
+            wait->id = 0;
+            (void)slu_agent_ask_nobody(peer, &message);
+        }
+    }
+}
+
+void slu_agent_fail_waits(struct sluice_agent_peer *peer)
+{
+    for (uint32_t i = 0; i < SLU_AGENT_WAITS; i++) {
+        struct slu_agent_wait *wait = &peer->waits[i];
+
+        if (wait->id == 0 || wait->done)
+            continue;
+        if (wait->abandoned) {
+            slu_agent_wait_end(wait);
+        } else {
+            wait->done = true;
+            wait->error = -ENOTCONN;
+        }
+    }
+}

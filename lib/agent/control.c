@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control queue pair of a peer. Guarantees: there is a receive for whatever a peer may say
+ * to us, so that none of ours holds its queue up; and nothing of a peer's makes memory grow.
+ *
+ * What a program asks is counted, and the peer says how many it has taken: it has a window of
+ * them. Answers need no place in it, since who asks has receives for all the answers that may
+ * come; so two sides that are both at the end of their windows still get on. What came and may
+ * need an answer waits until there is a slot to send it from.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+
+#define COMPLETIONS 16
+/* In the user data of a completion. */
+#define OF_A_SEND (UINT64_C(1) << 32)
+/* A peer to which nothing was said for so long gets a word, by which its end is noticed. */
+#define SIGN_TIME SLUICE_S(5)
+
+static const bool counted[SLU_AGENT_TYPES] = {
+    [SLU_AGENT_ALLOC] = true,    [SLU_AGENT_RELEASE] = true,  [SLU_AGENT_HAND] = true,
+    [SLU_AGENT_RETURN] = true,   [SLU_AGENT_ANNOUNCE] = true, [SLU_AGENT_TEXT] = true,
+    [SLU_AGENT_WITHDRAW] = true, [SLU_AGENT_REVOKE] = true,
+};
+
+bool slu_agent_is_counted(uint32_t type)
+{
+    return counted[type];
+}
+
+static struct sluice_sge slot_sge(const struct sluice_agent_peer *peer, uint32_t slot,
+                                  uint32_t length)
+{
+    return (struct sluice_sge){
+        .addr = (uintptr_t)(peer->bytes + (size_t)slot * peer->slot_bytes),
+        .length = length,
+        .lkey = sluice_mr_lkey(peer->slab),
+    };
+}
+
+/* 0, or what the channel says. */
+static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, uint32_t length)
+{
+    struct sluice_request request = {
+        .opcode = opcode,
+        .sge_count = 1,
+        .sge = slot_sge(peer, slot, length),
+        .user_data = slot | (opcode == SLUICE_OP_SEND ? OF_A_SEND : 0),
+    };
+    int posted = sluice_channel_post(peer->control, &request, 1, SLUICE_FOREVER, NULL);
+
+    slu_agent_touch(peer);
+    return posted == 1 ? 0 : posted;
+}
+
+/* The first error of the channel is why; unless the other side only went because we go. */
+static void lose_control(struct sluice_agent_peer *peer, int error)
+{
+    struct sluice_error first = {.size = sizeof first};
+
+    if (peer->said_bye)
+        slu_agent_lose(peer, 0, "we have left it");
+    else if (sluice_channel_error(peer->control, &first) == 1)
+        slu_agent_lose(peer, first.error, "%.220s", first.text);
+    else
+        slu_agent_lose(peer, error, "the control queue pair failed");
+}
+
+int slu_agent_control_open(struct sluice_agent_peer *peer)
+{
+    const struct sluice_agent_attr *attr = &peer->agent->attr;
+    uint32_t body = attr->eager > SLU_AGENT_MOST_BODY ? attr->eager : SLU_AGENT_MOST_BODY;
+
+    peer->slot_bytes = (SLU_AGENT_HEAD + body + 7) & ~UINT32_C(7);
+    peer->receives = peer->agent->control_attr.receive_depth;
+    peer->sends = peer->agent->control_attr.send_depth;
+    peer->slab =
+        sluice_mr_alloc(peer->agent->pd, (size_t)(peer->receives + peer->sends) * peer->slot_bytes,
+                        SLUICE_ACCESS_LOCAL_WRITE);
+    if (peer->slab == NULL)
+        return -errno;
+    peer->bytes = sluice_mr_addr(peer->slab);
+    peer->free_sends = malloc(peer->sends * sizeof *peer->free_sends);
+    peer->pending = malloc(peer->receives * sizeof *peer->pending);
+    if (peer->free_sends == NULL || peer->pending == NULL)
+        return slu_fail(ENOMEM, "no memory for a peer of the agent");
+    while (peer->free_count < peer->sends) {
+        peer->free_sends[peer->free_count] = peer->receives + peer->free_count;
+        peer->free_count++;
+    }
+    for (uint32_t i = 0; i < peer->receives; i++) {
+        int error = post(peer, SLUICE_OP_RECEIVE, i, peer->slot_bytes);
+
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}
+
+void slu_agent_control_close(struct sluice_agent_peer *peer)
+{
+    if (peer->control != NULL)
+        sluice_channel_close(peer->control);
+    peer->control = NULL;
+    if (peer->slab != NULL)
+        sluice_mr_deregister(peer->slab);
+    peer->slab = NULL;
+    free(peer->free_sends);
+    free(peer->pending);
+    peer->free_sends = NULL;
+    peer->pending = NULL;
+    peer->free_count = peer->pending_count = 0;
+}
+
+/* Saying. */
+
+void slu_agent_say(struct sluice_agent_peer *peer, struct slu_agent_message *message,
+                   const void *bytes)
+{
+    uint32_t slot, length;
+    uint8_t *at;
+    int error;
+
+    if (peer->state == SLU_AGENT_OVER || peer->free_count == 0)
+        return;
+    slot = peer->free_sends[--peer->free_count];
+    at = peer->bytes + (size_t)slot * peer->slot_bytes;
+    message->taken = peer->told_taken = peer->taken;
+    message->received = peer->told_received = peer->received;
+    message->received_bytes = peer->told_received_bytes = peer->received_bytes;
+    length = slu_agent_message_write(message, at);
+    if (message->type == SLU_AGENT_TEXT && message->length > 0)
+        memcpy(at + SLU_AGENT_HEAD, bytes, message->length);
+    peer->sent += counted[message->type];
+    peer->last_said = slu_now();
+    error = post(peer, SLUICE_OP_SEND, slot, length);
+    if (error < 0)
+        lose_control(peer, error);
+}
+
+void slu_agent_answer(struct sluice_agent_peer *peer, uint64_t id, uint32_t code, const char *words)
+{
+    struct slu_agent_message message = {.type = SLU_AGENT_DONE, .id = id, .code = code};
+
+    if (words != NULL) {
+        size_t count = strnlen(words, SLU_AGENT_WORDS);
+
+        memcpy(message.words, words, count);
+    }
+    slu_agent_say(peer, &message, NULL);
+}
+
+void slu_agent_owe(struct sluice_agent_peer *peer, uint64_t id, uint32_t code)
+{
+    if (peer->state == SLU_AGENT_OVER)
+        return;
+    if (peer->owed_count == SLU_AGENT_WAITS) {
+        slu_agent_lose(peer, -EPROTO, "it asked for more than it can have answered");
+        return;
+    }
+    peer->owed[peer->owed_count].id = id;
+    peer->owed[peer->owed_count++].code = code;
+    slu_agent_control_say(peer);
+}
+
+static void say_owed(struct sluice_agent_peer *peer)
+{
+    while (peer->owed_count > 0 && peer->free_count > 0) {
+        uint64_t id = peer->owed[0].id;
+        uint32_t code = peer->owed[0].code;
+
+        memmove(peer->owed, peer->owed + 1, --peer->owed_count * sizeof *peer->owed);
+        slu_agent_answer(peer, id, code, NULL);
+    }
+}
+
+bool slu_agent_may_ask(const struct sluice_agent_peer *peer)
+{
+    return peer->state == SLU_AGENT_OPEN && peer->free_count > SLU_AGENT_RESERVE &&
+           peer->sent - peer->sent_taken < peer->hello.window;
+}
+
+bool slu_agent_may_post(const struct sluice_agent_peer *peer, uint64_t bytes)
+{
+    return peer->posted - peer->posted_received < peer->hello.waiting &&
+           peer->posted_bytes - peer->posted_received_bytes + bytes <= peer->hello.waiting_bytes;
+}
+
+static void say_hello(struct sluice_agent_peer *peer)
+{
+    const struct sluice_agent_attr *attr = &peer->agent->attr;
+    struct slu_agent_message message = {
+        .type = SLU_AGENT_HELLO,
+        .hello = {.eager = attr->eager,
+                  .window = attr->window,
+                  .waiting = attr->max_waiting,
+                  .access = attr->access & SLU_AGENT_ACCESS,
+                  .waiting_bytes = attr->max_waiting_bytes,
+                  .max_message = attr->max_message,
+                  .quota = attr->quota,
+                  .max_lease = attr->max_lease},
+        .generation = peer->data.generation,
+        .endpoint = peer->data.own,
+    };
+
+    peer->data.say_reset = false;
+    slu_agent_say(peer, &message, NULL);
+}
+
+static void say_reset(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_message message = {.type = SLU_AGENT_RESET,
+                                        .generation = peer->data.generation,
+                                        .endpoint = peer->data.own,
+                                        .remote = peer->data.amiss};
+
+    peer->data.say_reset = false;
+    peer->data.amiss = (struct sluice_remote_mr){0};
+    slu_agent_say(peer, &message, NULL);
+}
+
+static void say_plain(struct sluice_agent_peer *peer, uint32_t type)
+{
+    struct slu_agent_message message = {.type = type};
+
+    if (type == SLU_AGENT_READY)
+        message.generation = peer->data.generation;
+    slu_agent_say(peer, &message, NULL);
+}
+
+/* Half of what the other side may have on its way was taken since it was told. */
+static bool owes_credit(const struct sluice_agent_peer *peer)
+{
+    const struct sluice_agent_attr *attr = &peer->agent->attr;
+
+    return peer->taken - peer->told_taken >= attr->window / 2 ||
+           peer->received - peer->told_received >= (attr->max_waiting + 1) / 2 ||
+           peer->received_bytes - peer->told_received_bytes >= attr->max_waiting_bytes / 2;
+}
+
+static bool owes_sign(const struct sluice_agent_peer *peer)
+{
+    return !peer->pinged && slu_now() - peer->last_said >= SIGN_TIME;
+}
+
+void slu_agent_control_say(struct sluice_agent_peer *peer)
+{
+    say_owed(peer);
+    if (peer->data.say_reset && peer->free_count > 0) {
+        if (peer->data.generation == 1)
+            say_hello(peer);
+        else
+            say_reset(peer);
+    }
+    if (peer->data.say_ready && !peer->data.say_reset && peer->free_count > 0) {
+        peer->data.say_ready = false;
+        say_plain(peer, SLU_AGENT_READY);
+    }
+    if (peer->free_count > 0 && peer->state == SLU_AGENT_OPEN) {
+        if (owes_credit(peer)) {
+            say_plain(peer, SLU_AGENT_CREDIT);
+        } else if (owes_sign(peer)) {
+            peer->pinged = true;
+            say_plain(peer, SLU_AGENT_CREDIT);
+        }
+    }
+    if (peer->say_bye && !peer->said_bye && peer->free_count > 0) {
+        peer->said_bye = true;
+        say_plain(peer, SLU_AGENT_BYE);
+    }
+    if (!peer->pinged)
+        slu_agent_due(peer->agent, peer->last_said + SIGN_TIME);
+}
+
+/* Hearing. */
+
+static void hear_pending(struct sluice_agent_peer *peer, bool last);
+
+/* The queue pair has failed: what came before is heard, which may be why. */
+static void fail(struct sluice_agent_peer *peer, int error)
+{
+    hear_pending(peer, true);
+    if (peer->state != SLU_AGENT_OVER)
+        lose_control(peer, error);
+}
+
+static void keep(struct sluice_agent_peer *peer, uint32_t slot, uint64_t length)
+{
+    uint32_t at = (peer->first_pending + peer->pending_count++) % peer->receives;
+
+    peer->pending[at].slot = slot;
+    peer->pending[at].length = (uint32_t)length;
+    peer->pinged = false;
+}
+
+/* One needs at most one answer, for which there is a slot; last: for none is a slot needed. */
+static void hear_pending(struct sluice_agent_peer *peer, bool last)
+{
+    while (peer->state != SLU_AGENT_OVER && peer->pending_count > 0 &&
+           (last || peer->free_count > 0)) {
+        uint32_t slot = peer->pending[peer->first_pending].slot;
+        uint32_t length = peer->pending[peer->first_pending].length;
+        int error;
+
+        peer->first_pending = (peer->first_pending + 1) % peer->receives;
+        peer->pending_count--;
+        slu_agent_hear(peer, peer->bytes + (size_t)slot * peer->slot_bytes, length);
+        if (peer->state == SLU_AGENT_OVER || last)
+            continue;
+        error = post(peer, SLUICE_OP_RECEIVE, slot, peer->slot_bytes);
+        if (error < 0)
+            fail(peer, error);
+    }
+}
+
+static void take(struct sluice_agent_peer *peer, const struct sluice_completion *done)
+{
+    uint32_t slot = (uint32_t)done->user_data;
+
+    if (done->error < 0)
+        fail(peer, done->error);
+    else if ((done->user_data & OF_A_SEND) != 0)
+        peer->free_sends[peer->free_count++] = slot;
+    else
+        keep(peer, slot, done->bytes);
+}
+
+bool slu_agent_control_poll(struct sluice_agent_peer *peer)
+{
+    struct sluice_completion completions[COMPLETIONS];
+    bool some = false;
+    int count;
+
+    do {
+        count = sluice_channel_poll(peer->control, completions, COMPLETIONS);
+        slu_agent_touch(peer);
+        for (int i = 0; i < count && peer->state != SLU_AGENT_OVER; i++)
+            take(peer, &completions[i]);
+        some |= count > 0;
+        hear_pending(peer, false);
+    } while (count == COMPLETIONS && peer->state != SLU_AGENT_OVER);
+    if (peer->state != SLU_AGENT_OVER && sluice_channel_state(peer->control) != SLUICE_STATE_READY)
+        fail(peer, -ECONNRESET);
+    return some;
+}

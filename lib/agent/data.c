@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The data queue pair of a peer. Each time that it is made it has a generation, which is one
+ * more than that before; both sides say theirs over the control queue pair, with its endpoint,
+ * and then that they are connected. A side that finds the pair failed begins with the next
+ * generation, and the other one follows; if both begin at once, they meet there. Work is posted
+ * once both are connected.
+ *
+ * It is made at most ten times a second, so that a peer that fails it all the time costs little.
+ */
+#include "config.h"
+
+#include "agent/agent.h"
+
+#define COMPLETIONS 16
+#define LEAST_GAP SLUICE_MS(100)
+/*
+ * A side whose own work did not fail leaves it to the other one to begin, for so long; and one
+ * whose work is on its way still when the other begins, lets it end first: to make the pair anew
+ * would take from either the news of why it failed.
+ */
+#define NEWS_TIME SLUICE_S(5)
+/* With keepalive: who did not answer on this pair has to do it on the other one. */
+#define LEAST_PATIENCE SLUICE_S(1)
+
+int slu_agent_data_open(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_data *data = &peer->data;
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(peer->agent->pd, 0, &peer->agent->data_attr);
+    int index;
+
+    if (prepared == NULL)
+        return -errno;
+    data->wire = sluice_prepared_multichannel_handshake(prepared, NULL, 0);
+    if (data->wire == NULL)
+        return -errno;
+    index = sluice_multichannel_peer_add(data->wire, &data->own);
+    if (index < 0)
+        return index;
+    data->state = SLU_AGENT_DATA_MADE;
+    data->generation = 1;
+    data->say_reset = true;
+    data->since = slu_now();
+    return 0;
+}
+
+static bool poll_data(struct sluice_agent_peer *peer)
+{
+    struct sluice_completion completions[COMPLETIONS];
+    bool some = false;
+    int count;
+
+    do {
+        count = sluice_multichannel_poll(peer->data.wire, completions, COMPLETIONS);
+        for (int i = 0; i < count; i++)
+            slu_agent_transferred(peer, &completions[i]);
+        some |= count > 0;
+    } while (count == COMPLETIONS);
+    return some;
+}
+
+/* What is on its way ends cancelled, and is told of. */
+void slu_agent_data_close(struct sluice_agent_peer *peer)
+{
+    if (peer->data.wire == NULL)
+        return;
+    (void)!sluice_multichannel_peer_remove(peer->data.wire, 0);
+    poll_data(peer);
+    sluice_multichannel_close(peer->data.wire);
+    peer->data.wire = NULL;
+    peer->data.state = SLU_AGENT_DATA_NONE;
+}
+
+void slu_agent_data_connect(struct sluice_agent_peer *peer, const struct sluice_endpoint *remote)
+{
+    struct slu_agent_data *data = &peer->data;
+    int error = sluice_multichannel_peer_handshake(data->wire, 0, remote);
+
+    slu_agent_touch(peer);
+    if (error < 0) {
+        slu_agent_lose(peer, error, "its data queue pair cannot be connected: %.160s",
+                       sluice_last_error());
+        return;
+    }
+    data->state = SLU_AGENT_DATA_CONNECTED;
+    data->say_ready = true;
+}
+
+/* Makes our end of the next generation; false: it is too early, or cannot be done now. */
+static bool make_anew(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_data *data = &peer->data;
+    int64_t now = slu_now();
+    int error;
+
+    if (now < data->earliest) {
+        slu_agent_due(peer->agent, data->earliest);
+        return false;
+    }
+    data->earliest = now + LEAST_GAP;
+    error = sluice_multichannel_peer_reset(data->wire, 0, &data->own);
+    slu_agent_touch(peer);
+    poll_data(peer);
+    if (error < 0) {
+        slu_log(SLUICE_LOG_WARN, "agent: the data queue pair to %s cannot be made anew yet: %s",
+                peer->address, sluice_last_error());
+        slu_agent_due(peer->agent, data->earliest);
+        return false;
+    }
+    data->state = SLU_AGENT_DATA_MADE;
+    data->generation++;
+    data->say_reset = true;
+    data->say_ready = false;
+    data->ours = false;
+    data->patience = 0;
+    data->since = now;
+    peer->reconnects++;
+    peer->agent->info.reconnects++;
+    return true;
+}
+
+/* Whether there may still be news, which are waited for. */
+static bool awaits_news(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_data *data = &peer->data;
+
+    if (data->patience == 0)
+        data->patience = slu_after(NEWS_TIME);
+    if (slu_now() >= data->patience)
+        return false;
+    slu_agent_due(peer->agent, data->patience);
+    return true;
+}
+
+/* It has failed: by what, is known before it is made anew. */
+static bool begin_anew(struct sluice_agent_peer *peer)
+{
+    struct sluice_error first = {.size = sizeof first};
+
+    if (sluice_multichannel_peer_error(peer->data.wire, 0, &first) == 1)
+        peer->data.lost_peer = first.error_class == SLUICE_CLASS_PEER_LOST;
+    /* Who is silent, or has begun, has no news for us. */
+    if (!peer->data.ours && !peer->data.lost_peer && awaits_news(peer))
+        return false;
+    if (!make_anew(peer))
+        return false;
+    slu_log(SLUICE_LOG_INFO, "agent: the data queue pair to %s failed, and is made anew: %s",
+            peer->address, first.text);
+    return true;
+}
+
+/* The other side has made its end of a generation that we have, too. */
+static void follow(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_data *data = &peer->data;
+    struct sluice_endpoint remote = data->remote;
+    bool next = data->remote_generation == data->generation + 1;
+
+    if (next && data->transfers > 0 && awaits_news(peer))
+        return;
+    if (next && !make_anew(peer))
+        return;
+    data->remote_generation = 0;
+    slu_agent_data_connect(peer, &remote);
+}
+
+void slu_agent_hear_reset(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    struct slu_agent_data *data = &peer->data;
+    bool meets = message->generation == data->generation && data->state == SLU_AGENT_DATA_MADE;
+
+    if (data->remote_generation != 0 || (!meets && message->generation != data->generation + 1) ||
+        message->generation == 1) {
+        slu_agent_refuse(peer, &peer->agent->info.unasked, "a new data queue pair out of turn");
+        return;
+    }
+    if (message->remote.length > 0)
+        slu_agent_tell_late(peer, &message->remote);
+    data->remote = message->endpoint;
+    data->remote_generation = message->generation;
+    follow(peer);
+}
+
+void slu_agent_hear_ready(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    struct slu_agent_data *data = &peer->data;
+
+    /* That of one that we have given up since. */
+    if (message->generation < data->generation)
+        return;
+    if (message->generation > data->generation || data->state != SLU_AGENT_DATA_CONNECTED) {
+        slu_agent_refuse(peer, &peer->agent->info.unasked, "a data queue pair that is not there");
+        return;
+    }
+    data->state = SLU_AGENT_DATA_READY;
+    data->lost_peer = false;
+}
+
+/* A peer that was silent there, and does not answer here either. */
+static void lose_silent(struct sluice_agent_peer *peer)
+{
+    int64_t patience = peer->agent->attr.keepalive;
+
+    if (!peer->data.lost_peer || patience == 0 || peer->data.state == SLU_AGENT_DATA_READY)
+        return;
+    if (patience < LEAST_PATIENCE)
+        patience = LEAST_PATIENCE;
+    if (slu_now() - peer->data.since >= patience)
+        slu_agent_lose(peer, -ECONNRESET, "it was silent for longer than keepalive allows");
+    else
+        slu_agent_due(peer->agent, peer->data.since + patience);
+}
+
+bool slu_agent_data_progress(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_data *data = &peer->data;
+    bool some = poll_data(peer);
+
+    slu_agent_touch(peer);
+    if (data->remote_generation != 0)
+        follow(peer);
+    else if (data->state != SLU_AGENT_DATA_NONE &&
+             sluice_multichannel_peer_state(data->wire, 0) == SLUICE_STATE_FAILED)
+        some |= begin_anew(peer);
+    if (peer->state == SLU_AGENT_OPEN)
+        lose_silent(peer);
+    return some;
+}

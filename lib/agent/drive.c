@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who drives an agent. Of those who wait, one sleeps on the descriptors of all channels, with
+ * the lock given up, and the others sleep until it has done something; when it leaves another
+ * one takes over. Guarantee: nobody sleeps past an event, because whoever used a channel arms it
+ * again before the lock is given up while somebody sleeps.
+ *
+ * A peer is looked at if its channels are not armed, if the set says that it has something, or
+ * if its time has come: who is idle costs nothing.
+ */
+#include "config.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/descriptor.h"
+#include "listener/listener.h"
+
+/* Before a sleep; and how long others may go unseen by who does not sleep. */
+#define SPIN_TIME SLUICE_US(20)
+#define LOOK_TIME SLUICE_MS(1)
+#define EVENTS 32
+#define NANOSECONDS INT64_C(1000000000)
+
+/* What the set says: a peer's place and serial number, or one of these. */
+#define EVENT_WAKE UINT64_MAX
+#define EVENT_LISTENER (UINT64_MAX - 1)
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void slu_agent_due(struct sluice_agent *agent, int64_t when)
+{
+    agent->next_due = earlier(agent->next_due, when);
+}
+
+void slu_agent_touch(struct sluice_agent_peer *peer)
+{
+    if (peer->is_unarmed || peer->state == SLU_AGENT_OVER)
+        return;
+    LIST_INSERT_HEAD(&peer->agent->unarmed, peer, unarmed);
+    peer->is_unarmed = true;
+}
+
+void slu_agent_tell(struct sluice_agent *agent)
+{
+    if (agent->followers > 0)
+        pthread_cond_broadcast(&agent->changed);
+}
+
+void slu_agent_rouse(const struct sluice_agent *agent)
+{
+    const uint64_t one = 1;
+
+    /* It can fail only if it is readable already. */
+    (void)!write(agent->event, &one, sizeof one);
+}
+
+static void note_event(struct sluice_agent *agent, uint64_t name)
+{
+    uint32_t place = (uint32_t)name;
+    struct sluice_agent_peer *peer;
+
+    if (name == EVENT_WAKE) {
+        uint64_t count;
+
+        (void)!read(agent->event, &count, sizeof count);
+        return;
+    }
+    if (name == EVENT_LISTENER) {
+        agent->listener_ready = true;
+        return;
+    }
+    peer = place < agent->place_count ? agent->places[place] : NULL;
+    if (peer != NULL && peer->serial == (uint32_t)(name >> 32))
+        slu_agent_touch(peer);
+}
+
+/* What the set has now; or until then, without the lock. */
+static void look(struct sluice_agent *agent, int64_t until)
+{
+    struct epoll_event events[EVENTS];
+    bool sleeps = until != 0;
+    int count;
+
+    if (sleeps) {
+        agent->sleeps_until = until;
+        agent->driven = true;
+        pthread_mutex_unlock(&agent->lock);
+    }
+    count = epoll_wait(agent->epoll, events, EVENTS, sleeps ? slu_milliseconds(until) : 0);
+    if (sleeps) {
+        pthread_mutex_lock(&agent->lock);
+        agent->driven = false;
+    }
+    agent->looked = slu_now();
+    for (int i = 0; i < count; i++)
+        note_event(agent, events[i].data.u64);
+    if (sleeps)
+        slu_agent_tell(agent);
+}
+
+/* Those whose time has come. */
+static void touch_due(struct sluice_agent *agent, int64_t now)
+{
+    struct sluice_agent_peer *peer;
+
+    if (now < agent->next_due)
+        return;
+    agent->next_due = SLUICE_FOREVER;
+    TAILQ_FOREACH(peer, &agent->peers, links)
+    slu_agent_touch(peer);
+}
+
+void slu_agent_progress(struct sluice_agent *agent)
+{
+    struct sluice_agent_peer *peer, *next;
+    bool changed = false;
+    int64_t now = slu_now();
+
+    if (now - agent->looked > LOOK_TIME && !agent->driven)
+        look(agent, 0);
+    touch_due(agent, now);
+    if (agent->listener_ready || now >= agent->accept_due)
+        slu_agent_accept(agent);
+    for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
+        /* The lock may be given up amid it, and the list be another one afterwards. */
+        slu_agent_peer_hold(peer);
+        changed |= slu_agent_peer_progress(peer);
+        next = peer->is_unarmed ? LIST_NEXT(peer, unarmed) : NULL;
+        slu_agent_peer_drop(peer);
+    }
+    if (changed)
+        slu_agent_tell(agent);
+}
+
+/* 1: one of its channels has something. */
+static int arm_peer(struct sluice_agent_peer *peer)
+{
+    int64_t control = SLUICE_FOREVER, data = SLUICE_FOREVER;
+    int first = sluice_channel_arm(peer->control, &control);
+    int second = first == 0 ? sluice_multichannel_arm(peer->data.wire, &data) : 0;
+
+    if (first != 0 || second != 0)
+        return 1;
+    slu_agent_due(peer->agent, slu_after(earlier(control, data)));
+    LIST_REMOVE(peer, unarmed);
+    peer->is_unarmed = false;
+    return 0;
+}
+
+int slu_agent_arm_all(struct sluice_agent *agent, int64_t *due)
+{
+    struct sluice_agent_peer *peer, *next;
+    int busy = 0;
+
+    for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
+        next = LIST_NEXT(peer, unarmed);
+        busy |= arm_peer(peer);
+    }
+    *due = earlier(agent->next_due, agent->accept_due);
+    return busy;
+}
+
+void slu_agent_settle(struct sluice_agent *agent)
+{
+    int64_t due;
+
+    if (!agent->driven && !agent->watched)
+        return;
+    if (slu_agent_arm_all(agent, &due) != 0 || due < agent->sleeps_until)
+        slu_agent_rouse(agent);
+}
+
+/* Until somebody has done something, or then. */
+static void follow(struct sluice_agent *agent, int64_t until)
+{
+    struct timespec limit = {.tv_sec = until / NANOSECONDS, .tv_nsec = until % NANOSECONDS};
+
+    agent->followers++;
+    pthread_cond_timedwait(&agent->changed, &agent->lock, &limit);
+    agent->followers--;
+}
+
+static void sleep_until(struct sluice_agent *agent, int64_t until)
+{
+    int64_t due;
+
+    if (slu_agent_arm_all(agent, &due) != 0)
+        return;
+    if (!agent->driven) {
+        look(agent, earlier(until, due));
+        return;
+    }
+    if (due < agent->sleeps_until)
+        slu_agent_rouse(agent);
+    follow(agent, until);
+}
+
+static void give_way(struct sluice_agent *agent)
+{
+    pthread_mutex_unlock(&agent->lock);
+    sched_yield();
+    pthread_mutex_lock(&agent->lock);
+}
+
+int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), void *argument,
+                    int64_t until, bool wakes)
+{
+    uint32_t seen = agent->wakes_seen;
+    int64_t begun = slu_now();
+    bool looked = false;
+
+    for (;;) {
+        int64_t now;
+
+        slu_agent_progress(agent);
+        if (ready(argument))
+            return 0;
+        if (agent->closed)
+            return slu_fail(ECANCELED, "the agent was closed");
+        if (wakes && atomic_load(&agent->wakes) != seen) {
+            agent->wakes_seen = atomic_load(&agent->wakes);
+            return slu_fail(EINTR, "the wait was ended by a wake; nothing was lost");
+        }
+        now = slu_now();
+        if (now >= until && looked)
+            return -ETIMEDOUT;
+        if (now >= until) {
+            looked = true;
+            if (!agent->driven)
+                look(agent, 0);
+        } else if (now - begun < SPIN_TIME) {
+            give_way(agent);
+        } else {
+            sleep_until(agent, until);
+        }
+    }
+}
+
+/* The helper. */
+
+static bool is_closed(void *agent)
+{
+    return ((const struct sluice_agent *)agent)->closed;
+}
+
+static void *serve(void *argument)
+{
+    struct sluice_agent *agent = argument;
+
+    pthread_mutex_lock(&agent->lock);
+    while (slu_agent_await(agent, is_closed, agent, SLUICE_FOREVER, false) != 0 && !agent->closed)
+        continue;
+    pthread_mutex_unlock(&agent->lock);
+    return NULL;
+}
+
+int slu_agent_start_thread(struct sluice_agent *agent)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&agent->thread, NULL, serve, agent);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0)
+        return slu_fail(ENOMEM, "no thread can be started for the agent: errno %d", error);
+    slu_fd_name_thread(agent->thread, "sluice-agent");
+    agent->has_thread = true;
+    return 0;
+}
+
+/* The program's loop. */
+
+int sluice_agent_fd(const struct sluice_agent *agent)
+{
+    return slu_is_agent(agent) ? agent->epoll : slu_not_an_agent(agent);
+}
+
+static bool take_news(struct sluice_agent *agent)
+{
+    bool news = agent->news || atomic_load(&agent->wakes) != agent->wakes_seen;
+
+    agent->wakes_seen = atomic_load(&agent->wakes);
+    agent->news = false;
+    return news;
+}
+
+int sluice_agent_arm(struct sluice_agent *agent, int64_t *due)
+{
+    SLU_KEEP_ERRNO;
+    int64_t when = 0;
+    int result;
+
+    if (!slu_is_agent(agent))
+        return slu_not_an_agent(agent);
+    slu_agent_enter(agent);
+    agent->watched = false;
+    do {
+        if (!agent->driven)
+            look(agent, 0);
+        slu_agent_progress(agent);
+        result = take_news(agent);
+    } while (result == 0 && slu_agent_arm_all(agent, &when) != 0);
+    agent->watched = result == 0;
+    agent->sleeps_until = agent->driven ? earlier(agent->sleeps_until, when) : when;
+    slu_agent_leave(agent);
+    if (due != NULL)
+        *due = result != 0 || when == SLUICE_FOREVER ? (result != 0 ? 0 : SLUICE_FOREVER)
+               : when > slu_now()                    ? when - slu_now()
+                                                     : 0;
+    return result;
+}
+
+int sluice_agent_progress(struct sluice_agent *agent)
+{
+    SLU_KEEP_ERRNO;
+    int result;
+
+    if (!slu_is_agent(agent))
+        return slu_not_an_agent(agent);
+    slu_agent_enter(agent);
+    if (!agent->driven)
+        look(agent, 0);
+    slu_agent_progress(agent);
+    result = agent->news;
+    slu_agent_leave(agent);
+    return result;
+}
+
+int sluice_agent_wake(struct sluice_agent *agent)
+{
+    SLU_KEEP_ERRNO;
+
+    if (!slu_is_agent(agent))
+        return slu_not_an_agent(agent);
+    atomic_fetch_add(&agent->wakes, 1);
+    slu_agent_rouse(agent);
+    return 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* What a peer says. Guarantee: what is not as it must be changes nothing, and is counted. */
+#include "config.h"
+
+#include "agent/agent.h"
+
+bool slu_agent_arrive(struct sluice_agent_peer *peer, uint64_t bytes)
+{
+    const struct sluice_agent_attr *attr = &peer->agent->attr;
+
+    if (peer->arrived - peer->received >= attr->max_waiting ||
+        peer->arrived_bytes - peer->received_bytes + bytes > attr->max_waiting_bytes) {
+        slu_agent_refuse(peer, &peer->agent->info.oversized, "more than may wait to be received");
+        return false;
+    }
+    peer->arrived++;
+    peer->arrived_bytes += bytes;
+    return true;
+}
+
+void slu_agent_received(struct sluice_agent_peer *peer, uint64_t bytes)
+{
+    peer->received++;
+    peer->received_bytes += bytes;
+    slu_agent_control_say(peer);
+}
+
+static void hear_hello(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    struct sluice_agent *agent = peer->agent;
+
+    peer->hello = message->hello;
+    peer->eager = agent->attr.eager < peer->hello.eager ? agent->attr.eager : peer->hello.eager;
+    peer->state = SLU_AGENT_OPEN;
+    slu_agent_peer_locate(peer);
+    slu_agent_data_connect(peer, &message->endpoint);
+    if (peer->state != SLU_AGENT_OPEN || !peer->came)
+        return;
+    TAILQ_INSERT_TAIL(&agent->fresh, peer, fresh);
+    peer->is_fresh = true;
+    agent->news = true;
+}
+
+static void hear_nothing(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    (void)peer;
+    (void)message;
+}
+
+static void hear_bye(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    (void)message;
+    slu_agent_lose(peer, 0, "it has left");
+}
+
+static void (*const hear[SLU_AGENT_TYPES])(struct sluice_agent_peer *peer,
+                                           const struct slu_agent_message *message) = {
+    [SLU_AGENT_HELLO] = hear_hello,
+    [SLU_AGENT_ALLOC] = slu_agent_hear_alloc,
+    [SLU_AGENT_RELEASE] = slu_agent_hear_release,
+    [SLU_AGENT_HAND] = slu_agent_hear_hand,
+    [SLU_AGENT_RETURN] = slu_agent_hear_return,
+    [SLU_AGENT_ANNOUNCE] = slu_agent_hear_announce,
+    [SLU_AGENT_ALLOCATED] = slu_agent_answered,
+    [SLU_AGENT_DONE] = slu_agent_answered,
+    [SLU_AGENT_TEXT] = slu_agent_hear_message,
+    [SLU_AGENT_WITHDRAW] = slu_agent_hear_withdraw,
+    [SLU_AGENT_REVOKE] = slu_agent_hear_revoke,
+    [SLU_AGENT_CREDIT] = hear_nothing,
+    [SLU_AGENT_RESET] = slu_agent_hear_reset,
+    [SLU_AGENT_READY] = slu_agent_hear_ready,
+    [SLU_AGENT_BYE] = hear_bye,
+};
+
+/* What it says it has taken must have been on its way. */
+static bool take_credit(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    if (message->taken - peer->sent_taken > peer->sent - peer->sent_taken ||
+        message->received - peer->posted_received > peer->posted - peer->posted_received ||
+        message->received_bytes < peer->posted_received_bytes ||
+        message->received_bytes > peer->posted_bytes)
+        return false;
+    peer->sent_taken = message->taken;
+    peer->posted_received = message->received;
+    peer->posted_received_bytes = message->received_bytes;
+    return true;
+}
+
+void slu_agent_hear(struct sluice_agent_peer *peer, const uint8_t *bytes, uint32_t count)
+{
+    struct sluice_agent_info *info = &peer->agent->info;
+    struct slu_agent_message message;
+    int error = slu_agent_message_read(bytes, count, peer->agent->attr.eager, &message);
+
+    if (error == -EMSGSIZE) {
+        slu_agent_refuse(peer, &info->oversized, "a message that is too long");
+        return;
+    }
+    if (error < 0 || !take_credit(peer, &message)) {
+        slu_agent_refuse(peer, &info->malformed, "a message that has no form of ours");
+        return;
+    }
+    if ((message.type == SLU_AGENT_HELLO) != (peer->state == SLU_AGENT_GREETING)) {
+        slu_agent_refuse(peer, &info->unasked, "a greeting too many, or none");
+        return;
+    }
+    peer->taken += slu_agent_is_counted(message.type);
+    hear[message.type](peer, &message);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of peers that we have. Guarantee: no request of ours names a region after its lease, or
+ * once the owner has said that it is over.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "agent/agent.h"
+
+#define FIRST_SIZE 56
+
+_Static_assert(sizeof(struct sluice_agent_mr_info) == FIRST_SIZE, "as in the first release");
+
+bool slu_is_agent_mr(const struct sluice_agent_mr *mr)
+{
+    return mr != NULL && mr->magic == SLU_MAGIC_AGENT_MR;
+}
+
+int slu_not_an_agent_mr(const struct sluice_agent_mr *mr)
+{
+    return slu_misuse(EINVAL, "not a region of a peer, or one that was given back%s",
+                      slu_none_hint(mr));
+}
+
+int64_t slu_agent_lease_left(const struct sluice_agent_mr *mr)
+{
+    int64_t now;
+
+    if (mr->over)
+        return 0;
+    if (mr->expires == SLUICE_FOREVER)
+        return SLUICE_FOREVER;
+    now = slu_now();
+    return now < mr->expires ? mr->expires - now : 0;
+}
+
+static struct sluice_agent_mr *make_mr(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent_mr *mr = calloc(1, sizeof *mr);
+
+    if (mr == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a region of peer %s", peer->address);
+    mr->magic = SLU_MAGIC_AGENT_MR;
+    mr->peer = peer;
+    slu_agent_peer_hold(peer);
+    return mr;
+}
+
+static void hold_mr(struct sluice_agent_mr *mr)
+{
+    TAILQ_INSERT_TAIL(&mr->peer->held, mr, links);
+    mr->peer->held_count++;
+    mr->peer->agent->info.held++;
+}
+
+/* The program has it no more. */
+static void let_go(struct sluice_agent_mr *mr)
+{
+    TAILQ_REMOVE(&mr->peer->held, mr, links);
+    mr->peer->held_count--;
+    mr->peer->agent->info.held--;
+}
+
+static void free_mr(struct sluice_agent_mr *mr)
+{
+    mr->magic = SLU_MAGIC_DEAD;
+    slu_agent_peer_drop(mr->peer);
+    free(mr);
+}
+
+void slu_agent_end_held(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent_mr *mr;
+
+    TAILQ_FOREACH(mr, &peer->held, links)
+    mr->over = true;
+    while ((mr = TAILQ_FIRST(&peer->offered)) != NULL) {
+        TAILQ_REMOVE(&peer->offered, mr, links);
+        free_mr(mr);
+    }
+    while ((mr = TAILQ_FIRST(&peer->unwanted)) != NULL) {
+        TAILQ_REMOVE(&peer->unwanted, mr, links);
+        free_mr(mr);
+    }
+}
+
+/* Asking for memory. */
+
+static int check_request(uint64_t length, uint32_t access, int64_t lease, int64_t deadline)
+{
+    if (length == 0 || length > SLU_AGENT_MOST_BYTES)
+        return slu_misuse(EINVAL, "%llu bytes: must be in 1..2^60", (unsigned long long)length);
+    if (access == 0 || (access & ~SLU_AGENT_ACCESS) != 0)
+        return slu_misuse(EINVAL, "access %#x: must be some of %#x", access, SLU_AGENT_ACCESS);
+    if (lease < 0)
+        return slu_misuse(EINVAL, "lease %lld is negative", (long long)lease);
+    return slu_agent_check_time(deadline, "deadline");
+}
+
+/* What the owner granted has to be what was asked for. */
+static bool fits(const struct slu_agent_wait *wait, uint64_t length, uint32_t access, int64_t lease)
+{
+    return wait->remote.length == length && wait->access == access &&
+           (lease == 0 || wait->lease <= lease);
+}
+
+/* The lock is held; the object is there before anything is asked. */
+static int request(struct sluice_agent_mr *mr, uint64_t length, int64_t lease, int64_t until)
+{
+    struct sluice_agent_peer *peer = mr->peer;
+    struct slu_agent_message message = {
+        .type = SLU_AGENT_ALLOC, .bytes = length, .access = mr->access, .lease = lease};
+    struct slu_agent_wait *wait;
+    int error = slu_agent_ask(peer, &message, until, &wait);
+    int64_t asked = slu_now();
+
+    if (error < 0)
+        return error;
+    error = slu_agent_wait_for(peer, wait, until);
+    if (error == 0 && !fits(wait, length, mr->access, lease)) {
+        slu_agent_refuse(peer, &peer->agent->info.malformed, "memory that was not asked for");
+        error = slu_fail(EPROTO, "peer %s gave other memory than it was asked for", peer->address);
+    }
+    if (error == 0) {
+        mr->id = wait->region;
+        mr->remote = wait->remote;
+        /* From before the owner began to count. */
+        mr->expires = wait->lease == SLUICE_FOREVER          ? SLUICE_FOREVER
+                      : wait->lease > SLUICE_FOREVER - asked ? SLUICE_FOREVER
+                                                             : asked + wait->lease;
+        mr->over = peer->state == SLU_AGENT_OVER;
+        hold_mr(mr);
+    }
+    if (!wait->abandoned)
+        slu_agent_wait_end(wait);
+    return error;
+}
+
+struct sluice_agent_mr *sluice_agent_request_mr(struct sluice_agent_peer *peer, uint64_t length,
+                                                uint32_t access, int64_t lease, int64_t deadline)
+{
+    struct sluice_agent_mr *mr;
+    struct sluice_agent *agent;
+    int error;
+
+    if (!slu_is_agent_peer(peer))
+        return slu_none(slu_not_an_agent_peer(peer));
+    error = check_request(length, access, lease, deadline);
+    if (error < 0)
+        return slu_none(error);
+    agent = peer->agent;
+    slu_agent_enter(agent);
+    mr = make_mr(peer);
+    error = mr == NULL ? -ENOMEM : 0;
+    if (mr != NULL) {
+        mr->access = access;
+        error = request(mr, length, lease, slu_after(deadline));
+        if (error < 0)
+            free_mr(mr);
+    }
+    slu_agent_leave(agent);
+    if (error < 0)
+        return slu_none(error);
+    slu_made();
+    return mr;
+}
+
+/* Giving it back, in either way. */
+
+static int send_back(struct sluice_agent_mr *mr, uint32_t type, int64_t until, bool *asked)
+{
+    struct sluice_agent_peer *peer = mr->peer;
+    struct slu_agent_message message = {.type = type, .region = mr->id};
+    struct slu_agent_wait *wait;
+    int error = slu_agent_peer_check(peer);
+
+    if (error == 0 && type == SLU_AGENT_RETURN && slu_agent_lease_left(mr) == 0)
+        error = slu_fail(EACCES, "region %llu of peer %s cannot be sent back: %s",
+                         (unsigned long long)mr->id, peer->address,
+                         mr->over ? "its owner took it back" : "its lease is over");
+    if (error == 0)
+        error = slu_agent_ask(peer, &message, until, &wait);
+    if (error < 0)
+        return error;
+    *asked = true;
+    error = slu_agent_wait_for(peer, wait, until);
+    if (!wait->abandoned)
+        slu_agent_wait_end(wait);
+    if (error == -ENOENT)
+        return type == SLU_AGENT_RELEASE ? 0 : -EACCES;
+    return error;
+}
+
+/* If the owner could not be told it is, as soon as that can be. */
+static int part_with(struct sluice_agent_mr *mr, uint32_t type, int64_t deadline)
+{
+    struct sluice_agent_peer *peer = mr->peer;
+    struct sluice_agent *agent = peer->agent;
+    int error = slu_agent_check_time(deadline, "deadline");
+    bool asked = false;
+
+    slu_agent_enter(agent);
+    let_go(mr);
+    mr->magic = SLU_MAGIC_DEAD;
+    if (error == 0)
+        error = send_back(mr, type, slu_after(deadline), &asked);
+    if (asked || peer->state == SLU_AGENT_OVER) {
+        free_mr(mr);
+    } else {
+        TAILQ_INSERT_TAIL(&peer->unwanted, mr, links);
+        slu_agent_touch(peer);
+    }
+    slu_agent_leave(agent);
+    return error;
+}
+
+void slu_agent_clean_held(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent_mr *mr;
+
+    while ((mr = TAILQ_FIRST(&peer->unwanted)) != NULL) {
+        struct slu_agent_message message = {.type = SLU_AGENT_RELEASE, .region = mr->id};
+
+        if (!slu_agent_ask_nobody(peer, &message))
+            return;
+        TAILQ_REMOVE(&peer->unwanted, mr, links);
+        free_mr(mr);
+    }
+}
+
+int sluice_agent_release_mr(struct sluice_agent_mr *mr, int64_t deadline)
+{
+    SLU_KEEP_ERRNO;
+
+    return slu_is_agent_mr(mr) ? part_with(mr, SLU_AGENT_RELEASE, deadline)
+                               : slu_not_an_agent_mr(mr);
+}
+
+int sluice_agent_send_remote_mr(struct sluice_agent_mr *mr, int64_t deadline)
+{
+    SLU_KEEP_ERRNO;
+
+    return slu_is_agent_mr(mr) ? part_with(mr, SLU_AGENT_RETURN, deadline)
+                               : slu_not_an_agent_mr(mr);
+}
+
+int sluice_agent_mr_query(struct sluice_agent_mr *mr, struct sluice_agent_mr_info *info)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_agent_mr_info known = {.size = sizeof known};
+    int error;
+
+    if (!slu_is_agent_mr(mr))
+        return slu_not_an_agent_mr(mr);
+    error = slu_info_check(info, sizeof known, FIRST_SIZE, "sluice_agent_mr_info");
+    if (error < 0)
+        return error;
+    slu_agent_enter(mr->peer->agent);
+    known.access = mr->access;
+    known.id = mr->id;
+    known.lease = slu_agent_lease_left(mr);
+    known.remote = mr->remote;
+    slu_agent_leave(mr->peer->agent);
+    slu_info_copy(info, &known, sizeof known);
+    return 0;
+}
+
+/* What a peer hands over. */
+
+void slu_agent_hear_hand(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    struct sluice_agent_mr *mr;
+
+    if (!slu_agent_arrive(peer, 0)) {
+        slu_agent_answer(peer, message->id, SLU_AGENT_BUSY, "too much waits to be received");
+        return;
+    }
+    mr = make_mr(peer);
+    if (mr == NULL) {
+        slu_agent_received(peer, 0);
+        slu_agent_answer(peer, message->id, SLU_AGENT_NO_MEMORY, "it has no memory for a region");
+        return;
+    }
+    mr->id = message->region;
+    mr->remote = message->remote;
+    mr->access = message->access;
+    mr->expires = slu_after(message->lease);
+    TAILQ_INSERT_TAIL(&peer->offered, mr, links);
+    peer->agent->news = true;
+    slu_agent_answer(peer, message->id, SLU_AGENT_OK, NULL);
+}
+
+void slu_agent_hear_revoke(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    struct sluice_agent_mr *mr;
+
+    TAILQ_FOREACH(mr, &peer->held, links)
+    if (mr->id == message->region)
+        mr->over = true;
+    TAILQ_FOREACH(mr, &peer->offered, links)
+    if (mr->id == message->region)
+        break;
+    if (mr == NULL)
+        return;
+    TAILQ_REMOVE(&peer->offered, mr, links);
+    free_mr(mr);
+    slu_agent_received(peer, 0);
+}
+
+static bool has_offered(void *argument)
+{
+    const struct sluice_agent_peer *peer = argument;
+
+    return !TAILQ_EMPTY(&peer->offered) || peer->state == SLU_AGENT_OVER;
+}
+
+struct sluice_agent_mr *sluice_agent_receive_remote_mr(struct sluice_agent_peer *peer,
+                                                       int64_t timeout)
+{
+    struct sluice_agent_mr *mr = NULL;
+    struct sluice_agent *agent;
+    int error;
+
+    if (!slu_is_agent_peer(peer))
+        return slu_none(slu_not_an_agent_peer(peer));
+    error = slu_agent_check_time(timeout, "timeout");
+    if (error < 0)
+        return slu_none(error);
+    agent = peer->agent;
+    slu_agent_enter(agent);
+    error = slu_agent_await(agent, has_offered, peer, slu_after(timeout), true);
+    if (error == -ETIMEDOUT)
+        error = slu_fail(ETIMEDOUT, "peer %s has handed nothing over yet", peer->address);
+    if (error == 0)
+        error = slu_agent_peer_check(peer);
+    if (error == 0) {
+        mr = TAILQ_FIRST(&peer->offered);
+        TAILQ_REMOVE(&peer->offered, mr, links);
+        hold_mr(mr);
+        slu_agent_received(peer, 0);
+    }
+    slu_agent_leave(agent);
+    if (error < 0)
+        return slu_none(error);
+    slu_made();
+    return mr;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages. One of up to eager bytes comes in one receive, and is copied out of it; of a longer
+ * one its place at the sender comes, from which the program's call reads it. Guarantee: what
+ * waits here is within the limits that the sender was told, and a message is received whole, or
+ * stays, or its sender hears that it was not.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+
+/* Of one read. */
+#define PIECE (UINT64_C(1) << 30)
+
+static struct sluice_agent_message *make_message(struct sluice_agent_peer *peer, uint64_t length,
+                                                 size_t room)
+{
+    struct sluice_agent_message *message = malloc(sizeof *message + room);
+
+    if (message == NULL)
+        return NULL;
+    *message = (struct sluice_agent_message){
+        .magic = SLU_MAGIC_AGENT_MESSAGE, .peer = peer, .length = length};
+    message->bytes = (uint8_t *)(message + 1);
+    slu_agent_peer_hold(peer);
+    return message;
+}
+
+/* The lock is held. */
+static void free_message(struct sluice_agent_message *message)
+{
+    message->magic = SLU_MAGIC_DEAD;
+    if (message->mr != NULL)
+        (void)sluice_mr_release(message->mr, NULL, NULL);
+    slu_agent_peer_drop(message->peer);
+    free(message);
+}
+
+/* What it counted for while it waited. */
+static uint64_t waiting_bytes(const struct sluice_agent_message *message)
+{
+    return message->announced == 0 ? message->length : 0;
+}
+
+static void add_message(struct sluice_agent_peer *peer, struct sluice_agent_message *message)
+{
+    TAILQ_INSERT_TAIL(&peer->messages, message, links);
+    slu_agent_peer_bears(peer);
+}
+
+static void remove_message(struct sluice_agent_peer *peer, struct sluice_agent_message *message)
+{
+    TAILQ_REMOVE(&peer->messages, message, links);
+    if (TAILQ_EMPTY(&peer->messages))
+        slu_agent_peer_bore(peer);
+}
+
+/* Hearing. */
+
+void slu_agent_hear_message(struct sluice_agent_peer *peer, const struct slu_agent_message *heard)
+{
+    struct sluice_agent_message *message;
+
+    if (!slu_agent_arrive(peer, heard->length))
+        return;
+    message = make_message(peer, heard->length, heard->length);
+    if (message == NULL) {
+        slu_agent_lose(peer, -ENOMEM, "there was no memory for a message of its");
+        return;
+    }
+    if (heard->length > 0)
+        memcpy(message->bytes, heard->body, heard->length);
+    add_message(peer, message);
+}
+
+void slu_agent_hear_announce(struct sluice_agent_peer *peer, const struct slu_agent_message *heard)
+{
+    struct sluice_agent *agent = peer->agent;
+    struct sluice_agent_message *message;
+
+    if (!slu_agent_arrive(peer, 0)) {
+        slu_agent_answer(peer, heard->id, SLU_AGENT_BUSY, "too much waits to be received");
+        return;
+    }
+    if (heard->remote.length > agent->attr.max_message) {
+        slu_agent_received(peer, 0);
+        slu_agent_refuse(peer, &agent->info.oversized, "a message that is too long");
+        slu_agent_answer(peer, heard->id, SLU_AGENT_TOO_LONG, "the message is too long for it");
+        return;
+    }
+    message = make_message(peer, heard->remote.length, 0);
+    if (message == NULL) {
+        slu_agent_received(peer, 0);
+        slu_agent_answer(peer, heard->id, SLU_AGENT_NO_MEMORY, "it has no memory for a message");
+        return;
+    }
+    message->announced = heard->id;
+    message->remote = heard->remote;
+    add_message(peer, message);
+}
+
+void slu_agent_hear_withdraw(struct sluice_agent_peer *peer, const struct slu_agent_message *heard)
+{
+    struct sluice_agent_message *message;
+
+    /* Who is just reading it answers. */
+    TAILQ_FOREACH(message, &peer->read, links)
+    if (message->announced == heard->id)
+        message->withdrawn = true;
+    TAILQ_FOREACH(message, &peer->messages, links)
+    if (message->announced == heard->id)
+        break;
+    if (message == NULL)
+        return;
+    remove_message(peer, message);
+    free_message(message);
+    slu_agent_received(peer, 0);
+    slu_agent_answer(peer, heard->id, SLU_AGENT_CANCELLED, NULL);
+}
+
+void slu_agent_end_messages(struct sluice_agent_peer *peer, bool all)
+{
+    struct sluice_agent_message *message, *next;
+
+    for (message = TAILQ_FIRST(&peer->messages); message != NULL; message = next) {
+        next = TAILQ_NEXT(message, links);
+        if (!all && message->announced == 0)
+            continue;
+        remove_message(peer, message);
+        free_message(message);
+    }
+}
+
+/* Sending. */
+
+struct posting {
+    const struct sluice_agent_peer *peer;
+    uint64_t bytes;
+};
+
+static bool can_post(void *argument)
+{
+    const struct posting *posting = argument;
+
+    return posting->peer->state == SLU_AGENT_OVER ||
+           (slu_agent_may_ask(posting->peer) && slu_agent_may_post(posting->peer, posting->bytes));
+}
+
+static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_t length,
+                      int64_t until)
+{
+    struct posting posting = {.peer = peer, .bytes = length};
+    struct slu_agent_message message = {.type = SLU_AGENT_TEXT, .length = length};
+    int error = slu_agent_await(peer->agent, can_post, &posting, until, true);
+
+    if (error == -ETIMEDOUT)
+        return slu_fail(ETIMEDOUT,
+                        "peer %s has no room for a message of %u byte%s until the "
+                        "deadline",
+                        peer->address, length, SLU_S(length));
+    if (error == 0)
+        error = slu_agent_peer_check(peer);
+    if (error < 0)
+        return error;
+    peer->posted++;
+    peer->posted_bytes += length;
+    slu_agent_say(peer, &message, bytes);
+    return 0;
+}
+
+static int send_long(struct sluice_agent_peer *peer, struct sluice_mr *source, int64_t until)
+{
+    struct slu_agent_message message = {.type = SLU_AGENT_ANNOUNCE};
+    struct slu_agent_wait *wait;
+    int error;
+
+    sluice_mr_remote(source, &message.remote);
+    error = slu_agent_ask(peer, &message, until, &wait);
+    if (error < 0) {
+        (void)sluice_mr_release(source, NULL, NULL);
+        return error;
+    }
+    wait->source = source;
+    error = slu_agent_wait_for(peer, wait, until);
+    if (!wait->abandoned)
+        slu_agent_wait_end(wait);
+    return error;
+}
+
+static int check_send(const struct sluice_agent_peer *peer, const void *bytes, size_t length,
+                      int64_t deadline)
+{
+    if (bytes == NULL && length > 0)
+        return slu_misuse(EINVAL, "bytes must not be NULL");
+    /* Before it is connected nobody has it. */
+    if (length > peer->hello.max_message)
+        return slu_fail(EMSGSIZE, "a message of %zu bytes: peer %s takes %llu at most", length,
+                        peer->address, (unsigned long long)peer->hello.max_message);
+    return slu_agent_check_time(deadline, "deadline");
+}
+
+int sluice_agent_send(struct sluice_agent_peer *peer, const void *bytes, size_t length,
+                      int64_t deadline)
+{
+    SLU_KEEP_ERRNO;
+    int64_t until = slu_after(deadline < 0 ? 0 : deadline);
+    struct sluice_mr *source = NULL;
+    int error;
+
+    if (!slu_is_agent_peer(peer))
+        return slu_not_an_agent_peer(peer);
+    error = check_send(peer, bytes, length, deadline);
+    if (error < 0)
+        return error;
+    if (length > peer->eager) {
+        /* Peers only read there: nothing is written through that pointer. */
+        source = sluice_mr_register(peer->agent->pd, (void *)(uintptr_t)bytes, length,
+                                    SLUICE_ACCESS_REMOTE_READ);
+        if (source == NULL)
+            return -errno;
+    }
+    slu_agent_enter(peer->agent);
+    error = source != NULL ? send_long(peer, source, until)
+                           : send_short(peer, bytes, (uint32_t)length, until);
+    peer->agent->info.messages_sent += error == 0;
+    slu_agent_leave(peer->agent);
+    return error;
+}
+
+int sluice_agent_flush(struct sluice_agent_peer *peer, int64_t timeout)
+{
+    SLU_KEEP_ERRNO;
+    int error;
+
+    if (!slu_is_agent_peer(peer))
+        return slu_not_an_agent_peer(peer);
+    error = slu_agent_check_time(timeout, "timeout");
+    if (error < 0)
+        return error;
+    slu_agent_enter(peer->agent);
+    error = slu_agent_await(peer->agent, slu_agent_quiet, peer, slu_after(timeout), true);
+    if (error == 0)
+        error = slu_agent_peer_check(peer);
+    if (error == -ETIMEDOUT)
+        error = slu_fail(ETIMEDOUT, "peer %s has not taken all yet", peer->address);
+    slu_agent_leave(peer->agent);
+    return error;
+}
+
+/* Receiving. */
+
+struct receiving {
+    struct sluice_agent *agent;
+    struct sluice_agent_peer *peer; /* NULL: any */
+    int64_t until;
+};
+
+static struct sluice_agent_message *first_message(const struct receiving *receiving)
+{
+    const struct sluice_agent_peer *peer =
+        receiving->peer != NULL ? receiving->peer : TAILQ_FIRST(&receiving->agent->bearing);
+
+    return peer != NULL ? TAILQ_FIRST(&peer->messages) : NULL;
+}
+
+static bool has_message(void *argument)
+{
+    const struct receiving *receiving = argument;
+
+    return first_message(receiving) != NULL ||
+           (receiving->peer != NULL && receiving->peer->state == SLU_AGENT_OVER);
+}
+
+/* All of it into the buffer; the lock is held. */
+static int read_pieces(struct sluice_agent_message *message, struct sluice_mr *mr, int64_t until)
+{
+    int error = 0;
+
+    for (uint64_t at = 0; at < message->length && error == 0; at += PIECE) {
+        uint64_t left = message->length - at, length = left < PIECE ? left : PIECE;
+        struct sluice_request request = {.opcode = SLUICE_OP_READ,
+                                         .sge_count = 1,
+                                         .remote = {.addr = message->remote.addr + at,
+                                                    .length = length,
+                                                    .rkey = message->remote.rkey}};
+
+        error = sluice_mr_sge(mr, (size_t)at, (size_t)length, &request.sge);
+        if (error == 0)
+            error = slu_agent_transfer(message->peer, &request, 1, until, NULL);
+    }
+    return error;
+}
+
+/* It is nobody's while it is read, and found by who withdraws it. */
+static int read_message(struct sluice_agent_message *message, int64_t until)
+{
+    struct sluice_agent_peer *peer = message->peer;
+    struct sluice_agent *agent = peer->agent;
+    struct sluice_mr *mr;
+    int error;
+
+    TAILQ_INSERT_TAIL(&peer->read, message, links);
+    slu_agent_settle(agent);
+    pthread_mutex_unlock(&agent->lock);
+    mr = sluice_mr_alloc(agent->pd, (size_t)message->length, SLUICE_ACCESS_LOCAL_WRITE);
+    error = mr == NULL ? -errno : 0;
+    pthread_mutex_lock(&agent->lock);
+    /* What others do there may fail the data queue pair, for a while. */
+    while (error == 0) {
+        error = read_pieces(message, mr, until);
+        if (error != -ECANCELED || message->withdrawn || agent->closed)
+            break;
+        error = 0;
+    }
+    TAILQ_REMOVE(&peer->read, message, links);
+    if (error < 0 && mr != NULL)
+        (void)sluice_mr_release(mr, NULL, NULL);
+    if (error == 0) {
+        message->mr = mr;
+        message->bytes = sluice_mr_addr(mr);
+    }
+    return error;
+}
+
+/* 1: it has gone, and is not to be had; else it is the program's, or the next one still. */
+static int receive_long(struct sluice_agent_message *message, int64_t until)
+{
+    struct sluice_agent_peer *peer = message->peer;
+    int error = read_message(message, until);
+    bool gone = peer->state == SLU_AGENT_OVER || message->withdrawn || error == -EACCES;
+
+    if (error < 0 && !gone) {
+        TAILQ_INSERT_HEAD(&peer->messages, message, links);
+        slu_agent_peer_bears(peer);
+        return error;
+    }
+    slu_agent_owe(peer, message->announced, error < 0 ? SLU_AGENT_CANCELLED : SLU_AGENT_OK);
+    slu_agent_received(peer, 0);
+    if (error == 0)
+        return 0;
+    free_message(message);
+    return 1;
+}
+
+/* The next one, whole. */
+static int receive(struct receiving *receiving, struct sluice_agent_message **message)
+{
+    for (;;) {
+        struct sluice_agent_peer *peer;
+        int error =
+            slu_agent_await(receiving->agent, has_message, receiving, receiving->until, true);
+
+        if (error == -ETIMEDOUT)
+            return slu_fail(ETIMEDOUT, "no message has come yet");
+        if (error < 0)
+            return error;
+        *message = first_message(receiving);
+        if (*message == NULL)
+            return slu_agent_peer_check(receiving->peer);
+        peer = (*message)->peer;
+        remove_message(peer, *message);
+        if ((*message)->announced == 0) {
+            slu_agent_received(peer, waiting_bytes(*message));
+            return 0;
+        }
+        error = receive_long(*message, receiving->until);
+        if (error <= 0)
+            return error;
+    }
+}
+
+struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,
+                                                  struct sluice_agent_peer *peer, int64_t timeout)
+{
+    struct receiving receiving = {.agent = agent, .peer = peer};
+    struct sluice_agent_message *message = NULL;
+    int error;
+
+    if (!slu_is_agent(agent))
+        return slu_none(slu_not_an_agent(agent));
+    if (peer != NULL && !slu_is_agent_peer(peer))
+        return slu_none(slu_not_an_agent_peer(peer));
+    error = slu_agent_check_time(timeout, "timeout");
+    if (error == 0 && peer != NULL && peer->agent != agent)
+        error = slu_misuse(EINVAL, "peer %s is of another agent", peer->address);
+    if (error < 0)
+        return slu_none(error);
+    receiving.until = slu_after(timeout);
+    slu_agent_enter(agent);
+    error = receive(&receiving, &message);
+    agent->info.messages_arrived += error == 0;
+    slu_agent_leave(agent);
+    if (error < 0)
+        return slu_none(error);
+    slu_made();
+    return message;
+}
+
+/* What the program has of it. */
+
+static bool is_message(const struct sluice_agent_message *message)
+{
+    if (message != NULL && message->magic == SLU_MAGIC_AGENT_MESSAGE)
+        return true;
+    slu_misuse(EINVAL, "not a message, or one that was freed%s", slu_none_hint(message));
+    return false;
+}
+
+void sluice_agent_message_free(struct sluice_agent_message *message)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_agent *agent;
+
+    if (!slu_may_end(message, SLU_MAGIC_AGENT_MESSAGE, "message of an agent"))
+        return;
+    agent = message->peer->agent;
+    slu_agent_enter(agent);
+    free_message(message);
+    slu_agent_leave(agent);
+}
+
+void *sluice_agent_message_bytes(struct sluice_agent_message *message)
+{
+    return is_message(message) ? message->bytes : NULL;
+}
+
+size_t sluice_agent_message_length(const struct sluice_agent_message *message)
+{
+    return is_message(message) ? (size_t)message->length : 0;
+}
+
+struct sluice_agent_peer *sluice_agent_message_peer(const struct sluice_agent_message *message)
+{
+    return is_message(message) ? message->peer : NULL;
+}

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Peers: how they come, are served, and end. Guarantee: whatever a peer had, and whatever waits
+ * for it, ends with its control queue pair; the object stays as long as anybody has something
+ * of it.
+ */
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "agent/agent.h"
+#include "listener/listener.h"
+
+#define FIRST_SIZE 400
+/* Who has connected has so long for its first word. */
+#define GREETING_TIME SLUICE_S(10)
+#define FAREWELL_TIME SLUICE_S(1)
+/* Of those who come, when some are amid it. */
+#define ADMISSION_TIME SLUICE_MS(5)
+/* Lost peers whose messages are kept for the program, though it does not have them. */
+#define MOST_KEPT 64
+
+_Static_assert(sizeof(struct sluice_agent_peer_info) == FIRST_SIZE, "as in the first release");
+
+bool slu_is_agent_peer(const struct sluice_agent_peer *peer)
+{
+    return peer != NULL && peer->magic == SLU_MAGIC_AGENT_PEER;
+}
+
+int slu_not_an_agent_peer(const struct sluice_agent_peer *peer)
+{
+    return slu_misuse(EINVAL, "not a peer of an agent, or one that was closed%s",
+                      slu_none_hint(peer));
+}
+
+void slu_agent_peer_hold(struct sluice_agent_peer *peer)
+{
+    peer->references++;
+}
+
+/* The agent stays: who calls has a reference of it. */
+void slu_agent_peer_drop(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_returned *returned;
+
+    if (--peer->references > 0)
+        return;
+    while ((returned = STAILQ_FIRST(&peer->returned)) != NULL) {
+        STAILQ_REMOVE_HEAD(&peer->returned, links);
+        if (returned->local.mr != NULL)
+            (void)sluice_mr_release(returned->local.mr, NULL, NULL);
+        free(returned);
+    }
+    peer->magic = SLU_MAGIC_DEAD;
+    peer->agent->references--;
+    free(peer);
+}
+
+int slu_agent_peer_check(const struct sluice_agent_peer *peer)
+{
+    if (peer->state != SLU_AGENT_OVER)
+        return 0;
+    return slu_fail(ENOTCONN, "peer %s is lost: %s", peer->address, peer->why);
+}
+
+void slu_agent_peer_bears(struct sluice_agent_peer *peer)
+{
+    peer->agent->news = true;
+    if (peer->is_bearing)
+        return;
+    peer->is_bearing = true;
+    TAILQ_INSERT_TAIL(&peer->agent->bearing, peer, bearing);
+}
+
+static void keep_no_more(struct sluice_agent_peer *peer)
+{
+    TAILQ_REMOVE(&peer->agent->kept, peer, links);
+    peer->agent->kept_count--;
+    peer->is_kept = false;
+    slu_agent_peer_drop(peer);
+}
+
+void slu_agent_peer_bore(struct sluice_agent_peer *peer)
+{
+    if (!peer->is_bearing)
+        return;
+    peer->is_bearing = false;
+    TAILQ_REMOVE(&peer->agent->bearing, peer, bearing);
+    if (peer->is_kept)
+        keep_no_more(peer);
+}
+
+void slu_agent_refuse(struct sluice_agent_peer *peer, uint64_t *counter, const char *what)
+{
+    (*counter)++;
+    slu_log(peer->refused == 0 ? SLUICE_LOG_WARN : SLUICE_LOG_DEBUG, "agent: %s sent %s: refused",
+            peer->address, what);
+    if (++peer->refused >= SLU_AGENT_PATIENCE)
+        slu_agent_lose(peer, -EPROTO, "%d of its messages were wrong", SLU_AGENT_PATIENCE);
+}
+
+/* Coming. */
+
+static int take_place(struct sluice_agent *agent, struct sluice_agent_peer *peer)
+{
+    uint32_t place = 0;
+
+    while (place < agent->place_count && agent->places[place] != NULL)
+        place++;
+    if (place == agent->place_count) {
+        uint32_t count = agent->place_count == 0 ? 8 : agent->place_count * 2;
+        struct sluice_agent_peer **places = realloc(agent->places, count * sizeof *places);
+
+        if (places == NULL)
+            return slu_fail(ENOMEM, "no memory for a peer of the agent");
+        memset(places + agent->place_count, 0, (count - agent->place_count) * sizeof *places);
+        agent->places = places;
+        agent->place_count = count;
+    }
+    peer->place = place;
+    /* None of the two names of what is no peer. */
+    peer->serial = ++agent->last_serial & INT32_MAX;
+    agent->places[place] = peer;
+    return 0;
+}
+
+static int watch(struct sluice_agent *agent, const struct sluice_agent_peer *peer, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN,
+                                .data.u64 = (uint64_t)peer->serial << 32 | peer->place};
+
+    if (epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
+        return 0;
+    return slu_fail(ENOMEM, "a peer of the agent cannot be watched: errno %d", errno);
+}
+
+static void init_lists(struct sluice_agent_peer *peer)
+{
+    LIST_INIT(&peer->regions);
+    TAILQ_INIT(&peer->jobs);
+    STAILQ_INIT(&peer->returned);
+    TAILQ_INIT(&peer->held);
+    TAILQ_INIT(&peer->offered);
+    TAILQ_INIT(&peer->unwanted);
+    TAILQ_INIT(&peer->messages);
+    TAILQ_INIT(&peer->read);
+}
+
+static int open_peer(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent *agent = peer->agent;
+    int error = slu_agent_data_open(peer);
+
+    if (error == 0)
+        error = slu_agent_control_open(peer);
+    if (error == 0)
+        error = take_place(agent, peer);
+    slu_agent_peer_locate(peer);
+    if (error == 0)
+        error = watch(agent, peer, sluice_channel_fd(peer->control));
+    if (error == 0)
+        error = watch(agent, peer, sluice_multichannel_fd(peer->data.wire));
+    return error;
+}
+
+void slu_agent_peer_locate(struct sluice_agent_peer *peer)
+{
+    struct sluice_channel_info info = {.size = sizeof info};
+
+    if (sluice_channel_query(peer->control, &info) < 0)
+        return;
+    peer->level = info.level;
+    if (info.remote_address[0] != 0)
+        snprintf(peer->address, sizeof peer->address, "%s", info.remote_address);
+    else
+        snprintf(peer->address, sizeof peer->address, "number %u, of this host", peer->serial);
+}
+
+struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
+                                              struct sluice_channel *control, bool came)
+{
+    struct sluice_agent_peer *peer = calloc(1, sizeof *peer);
+    int error;
+
+    if (peer == NULL) {
+        sluice_channel_close(control);
+        return slu_fail_null(ENOMEM, "no memory for a peer of the agent");
+    }
+    peer->magic = SLU_MAGIC_AGENT_PEER;
+    peer->references = 1;
+    peer->agent = agent;
+    agent->references++;
+    peer->control = control;
+    peer->came = came;
+    peer->state = SLU_AGENT_GREETING;
+    peer->since = peer->last_said = slu_now();
+    init_lists(peer);
+    TAILQ_INSERT_TAIL(&agent->peers, peer, links);
+    agent->connected++;
+    error = open_peer(peer);
+    if (error < 0) {
+        slu_agent_lose(peer, error, "it could not be let in: %.200s", sluice_last_error());
+        return slu_none(error);
+    }
+    slu_agent_touch(peer);
+    slu_agent_control_say(peer);
+    slu_agent_due(agent, peer->since + GREETING_TIME);
+    return peer;
+}
+
+/* Going. */
+
+static void unwatch(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent *agent = peer->agent;
+
+    if (peer->is_unarmed)
+        LIST_REMOVE(peer, unarmed);
+    peer->is_unarmed = false;
+    if (peer->place >= agent->place_count || agent->places[peer->place] != peer)
+        return;
+    agent->places[peer->place] = NULL;
+    if (peer->control != NULL)
+        (void)epoll_ctl(agent->epoll, EPOLL_CTL_DEL, sluice_channel_fd(peer->control), NULL);
+    if (peer->data.wire != NULL)
+        (void)epoll_ctl(agent->epoll, EPOLL_CTL_DEL, sluice_multichannel_fd(peer->data.wire), NULL);
+}
+
+/* The agent has it no more; unless it has messages that nobody else can get at. */
+static void part(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent *agent = peer->agent;
+
+    TAILQ_REMOVE(&agent->peers, peer, links);
+    agent->connected--;
+    if (peer->is_fresh)
+        TAILQ_REMOVE(&agent->fresh, peer, fresh);
+    peer->is_fresh = false;
+    if (!peer->is_bearing || peer->is_held || agent->closed) {
+        slu_agent_peer_drop(peer);
+        return;
+    }
+    TAILQ_INSERT_TAIL(&agent->kept, peer, links);
+    peer->is_kept = true;
+    if (++agent->kept_count > MOST_KEPT)
+        slu_agent_end_messages(TAILQ_FIRST(&agent->kept), true);
+}
+
+void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *format, ...)
+{
+    struct sluice_agent *agent = peer->agent;
+    va_list arguments;
+
+    if (peer->state == SLU_AGENT_OVER)
+        return;
+    va_start(arguments, format);
+    vsnprintf(peer->why, sizeof peer->why, format, arguments);
+    va_end(arguments);
+    peer->state = SLU_AGENT_OVER;
+    peer->error = error;
+    agent->info.lost++;
+    agent->news = true;
+    slu_log(SLUICE_LOG_INFO, "agent: peer %s is lost: %s", peer->address, peer->why);
+    unwatch(peer);
+    slu_agent_data_close(peer);
+    slu_agent_control_close(peer);
+    slu_agent_fail_waits(peer);
+    slu_agent_end_regions(peer);
+    slu_agent_end_held(peer);
+    slu_agent_end_messages(peer, false);
+    slu_agent_tell(agent);
+    /* Who called has one, or is the agent. */
+    part(peer);
+}
+
+bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
+{
+    bool changed;
+
+    if (peer->state == SLU_AGENT_OVER)
+        return false;
+    changed = slu_agent_control_poll(peer);
+    if (peer->state != SLU_AGENT_OVER)
+        changed |= slu_agent_data_progress(peer);
+    if (peer->state == SLU_AGENT_OPEN) {
+        slu_agent_expire(peer);
+        changed |= slu_agent_work(peer);
+    }
+    if (peer->state == SLU_AGENT_OPEN) {
+        slu_agent_clean_waits(peer);
+        slu_agent_clean_held(peer);
+    }
+    if (peer->state != SLU_AGENT_OVER)
+        slu_agent_control_say(peer);
+    if (peer->state == SLU_AGENT_GREETING) {
+        if (slu_now() - peer->since >= GREETING_TIME)
+            slu_agent_lose(peer, -ETIMEDOUT, "it did not greet: it may be no agent");
+        else
+            slu_agent_due(peer->agent, peer->since + GREETING_TIME);
+    }
+    return changed || peer->state == SLU_AGENT_OVER;
+}
+
+bool slu_agent_quiet(void *argument)
+{
+    const struct sluice_agent_peer *peer = argument;
+
+    return peer->state == SLU_AGENT_OVER ||
+           (peer->free_count == peer->sends && peer->said_bye == peer->say_bye &&
+            peer->owed_count == 0);
+}
+
+/* Those who come to our listener. */
+
+static struct sluice_channel *let_in(struct sluice_agent *agent, bool room)
+{
+    struct sluice_incoming *incoming;
+
+    if (room)
+        return sluice_accept(agent->listener, agent->pd, &agent->control_attr, 0);
+    while ((incoming = sluice_listener_next(agent->listener, 0)) != NULL)
+        sluice_incoming_refuse(incoming, "the agent has as many peers as it takes");
+    return NULL;
+}
+
+void slu_agent_accept(struct sluice_agent *agent)
+{
+    struct sluice_channel *channel;
+    struct slu_text text;
+
+    if (agent->listener == NULL || agent->accepting) {
+        agent->accept_due = SLUICE_FOREVER;
+        return;
+    }
+    agent->accepting = true;
+    slu_text_save(&text);
+    do {
+        bool room = agent->connected < agent->attr.max_peers;
+
+        agent->listener_ready = false;
+        slu_agent_settle(agent);
+        pthread_mutex_unlock(&agent->lock);
+        channel = let_in(agent, room);
+        if (channel == NULL && errno != ETIMEDOUT && room)
+            slu_log(SLUICE_LOG_WARN, "agent: nobody can be let in: %s", sluice_last_error());
+        pthread_mutex_lock(&agent->lock);
+        if (channel != NULL && agent->closed)
+            sluice_channel_close(channel);
+        else if (channel != NULL)
+            (void)slu_agent_peer_make(agent, channel, true);
+    } while (channel != NULL && !agent->closed);
+    slu_text_restore(&text);
+    agent->accept_due =
+        agent->listener->admission_count > 0 ? slu_after(ADMISSION_TIME) : SLUICE_FOREVER;
+    agent->accepting = false;
+}
+
+struct meeting {
+    struct sluice_agent *agent;
+};
+
+static bool has_fresh(void *argument)
+{
+    return !TAILQ_EMPTY(&((struct meeting *)argument)->agent->fresh);
+}
+
+struct sluice_agent_peer *sluice_agent_next_peer(struct sluice_agent *agent, int64_t timeout)
+{
+    struct meeting meeting = {.agent = agent};
+    struct sluice_agent_peer *peer = NULL;
+    int error;
+
+    if (!slu_is_agent(agent))
+        return slu_none(slu_not_an_agent(agent));
+    error = slu_agent_check_time(timeout, "timeout");
+    if (error < 0)
+        return slu_none(error);
+    slu_agent_enter(agent);
+    error = slu_agent_await(agent, has_fresh, &meeting, slu_after(timeout), true);
+    if (error == 0) {
+        peer = TAILQ_FIRST(&agent->fresh);
+        TAILQ_REMOVE(&agent->fresh, peer, fresh);
+        peer->is_fresh = false;
+        peer->is_held = true;
+        slu_agent_peer_hold(peer);
+    } else if (error == -ETIMEDOUT) {
+        error = slu_fail(ETIMEDOUT, "nobody has connected to the agent yet");
+    }
+    slu_agent_leave(agent);
+    if (error < 0)
+        return slu_none(error);
+    slu_made();
+    return peer;
+}
+
+/* Those to whom we go. */
+
+static bool has_greeted(void *argument)
+{
+    return ((const struct sluice_agent_peer *)argument)->state != SLU_AGENT_GREETING;
+}
+
+static int check_options(const struct sluice_connect_attr *given,
+                         struct sluice_connect_attr *options)
+{
+    int error =
+        slu_attr_copy(options, sizeof *options, sizeof *options, given, "sluice_connect_attr");
+
+    if (error < 0)
+        return error;
+    options->size = sizeof *options;
+    if (options->secret_file != NULL)
+        return slu_misuse(EINVAL, "secret_file is the agent's: that of a connect must be NULL");
+    if (options->own != NULL || options->peer != NULL)
+        return slu_misuse(EINVAL, "agents have no private data: own and peer must be NULL");
+    return 0;
+}
+
+/* Without the lock until there is a channel. */
+static int dial(struct sluice_agent *agent, const char *address,
+                const struct sluice_connect_attr *options, int64_t until,
+                struct sluice_agent_peer **made)
+{
+    struct sluice_channel *channel;
+    struct sluice_agent_peer *peer;
+    int64_t left = until - slu_now();
+    int error;
+
+    if (agent->connected >= agent->attr.max_peers)
+        return slu_fail(ENOBUFS, "the agent has as many peers as it takes: %u",
+                        agent->attr.max_peers);
+    slu_agent_settle(agent);
+    pthread_mutex_unlock(&agent->lock);
+    channel = sluice_connect(address, agent->pd, &agent->control_attr, options,
+                             until == SLUICE_FOREVER ? until
+                             : left > 0              ? left
+                                                     : 0);
+    error = channel == NULL ? -errno : 0;
+    pthread_mutex_lock(&agent->lock);
+    if (error < 0)
+        return error;
+    peer = slu_agent_peer_make(agent, channel, false);
+    if (peer == NULL)
+        return -errno;
+    peer->is_held = true;
+    slu_agent_peer_hold(peer);
+    error = slu_agent_await(agent, has_greeted, peer, until, true);
+    if (error == -ETIMEDOUT)
+        error = slu_fail(ETIMEDOUT, "%s has not greeted until the deadline: it may be no agent",
+                         peer->address);
+    if (error == 0)
+        error = slu_agent_peer_check(peer);
+    if (error < 0) {
+        struct slu_text text;
+
+        slu_text_save(&text);
+        slu_agent_lose(peer, error, "it did not greet");
+        slu_agent_peer_drop(peer);
+        slu_text_restore(&text);
+        return error;
+    }
+    *made = peer;
+    return 0;
+}
+
+struct sluice_agent_peer *sluice_agent_connect(struct sluice_agent *agent, const char *address,
+                                               const struct sluice_connect_attr *options,
+                                               int64_t deadline)
+{
+    struct sluice_agent_peer *peer = NULL;
+    struct sluice_connect_attr known;
+    int error;
+
+    if (!slu_is_agent(agent))
+        return slu_none(slu_not_an_agent(agent));
+    error = check_options(options, &known);
+    if (error == 0)
+        error = slu_agent_check_time(deadline, "deadline");
+    if (error < 0)
+        return slu_none(error);
+    known.secret_file = agent->secret;
+    slu_agent_enter(agent);
+    error = dial(agent, address, &known, slu_after(deadline), &peer);
+    slu_agent_leave(agent);
+    if (error < 0)
+        return slu_none(error);
+    slu_made();
+    return peer;
+}
+
+void sluice_agent_peer_close(struct sluice_agent_peer *peer)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_agent *agent;
+
+    if (!slu_may_end(peer, SLU_MAGIC_AGENT_PEER, "peer of an agent"))
+        return;
+    agent = peer->agent;
+    slu_agent_enter(agent);
+    if (!peer->is_held) {
+        slu_misuse(EINVAL, "peer %s is not the program's to be closed: it was never taken",
+                   peer->address);
+        slu_agent_leave(agent);
+        return;
+    }
+    peer->is_held = false;
+    peer->say_bye = true;
+    slu_agent_touch(peer);
+    (void)slu_agent_await(agent, slu_agent_quiet, peer, slu_after(FAREWELL_TIME), false);
+    slu_agent_end_messages(peer, true);
+    slu_agent_lose(peer, 0, "we have left it");
+    slu_agent_peer_drop(peer);
+    slu_agent_leave(agent);
+}
+
+int sluice_agent_peer_query(struct sluice_agent_peer *peer, struct sluice_agent_peer_info *info)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_agent_peer_info known = {.size = sizeof known};
+    int error;
+
+    if (!slu_is_agent_peer(peer))
+        return slu_not_an_agent_peer(peer);
+    error = slu_info_check(info, sizeof known, FIRST_SIZE, "sluice_agent_peer_info");
+    if (error < 0)
+        return error;
+    slu_agent_enter(peer->agent);
+    known.state = peer->state == SLU_AGENT_OVER ? SLUICE_AGENT_LOST : SLUICE_AGENT_CONNECTED;
+    known.error = peer->error;
+    known.level = peer->level;
+    known.access = peer->hello.access;
+    known.eager = peer->eager;
+    known.regions = peer->region_count;
+    known.held = peer->held_count;
+    known.bytes = peer->region_bytes;
+    known.quota = peer->hello.quota;
+    known.max_message = peer->hello.max_message;
+    known.max_lease = peer->hello.max_lease;
+    known.refused = peer->refused;
+    known.reconnects = peer->reconnects;
+    snprintf(known.address, sizeof known.address, "%s", peer->address);
+    snprintf(known.text, sizeof known.text, "%s", peer->why);
+    slu_agent_leave(peer->agent);
+    slu_info_copy(info, &known, sizeof known);
+    return 0;
+}

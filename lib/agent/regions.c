@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of ours that a peer has: allocated for it, or the program's and handed over. Guarantee:
+ * each region is a registration of its own, which ends with its lease and a second, when it is
+ * given back or taken back, and with the peer; and what a peer has allocated, and is about to
+ * have, is within its quota, counted in whole pages.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+    return (bytes + page - 1) / page * page;
+}
+
+/* Peers may not write what we may not. */
+uint32_t slu_agent_registered_access(uint32_t access)
+{
+    const uint32_t writes = SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC;
+
+    return access | ((access & writes) != 0 ? SLUICE_ACCESS_LOCAL_WRITE : 0);
+}
+
+struct slu_agent_region *slu_agent_find_region(struct sluice_agent_peer *peer, uint64_t id)
+{
+    struct slu_agent_region *region;
+
+    LIST_FOREACH(region, &peer->regions, links)
+    if (region->id == id)
+        return region;
+    return NULL;
+}
+
+/* One that is over, and may be asked about by who does not know it yet; NULL: none. */
+static const struct slu_agent_past *find_past(const struct sluice_agent_peer *peer, uint64_t id)
+{
+    uint32_t count = peer->past_count < SLU_AGENT_PAST ? peer->past_count : SLU_AGENT_PAST;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (peer->past[i].id == id)
+            return &peer->past[i];
+    return NULL;
+}
+
+static void reserve(struct sluice_agent_peer *peer, uint64_t pages)
+{
+    peer->region_bytes += pages;
+    peer->allocated_count++;
+    peer->agent->info.bytes += pages;
+}
+
+static void give_up(struct sluice_agent_peer *peer, uint64_t pages)
+{
+    peer->region_bytes -= pages;
+    peer->allocated_count--;
+    peer->agent->info.bytes -= pages;
+}
+
+void slu_agent_add_region(struct sluice_agent_peer *peer, struct slu_agent_region *region)
+{
+    LIST_INSERT_HEAD(&peer->regions, region, links);
+    region->id = ++peer->last_region;
+    peer->region_count++;
+    peer->agent->info.regions++;
+    if (region->expires != SLUICE_FOREVER)
+        slu_agent_due(peer->agent, region->expires + SLU_AGENT_GRACE);
+}
+
+/* The peer has it no more; it is still registered. */
+static void remove_region(struct sluice_agent_peer *peer, struct slu_agent_region *region,
+                          bool by_lease)
+{
+    LIST_REMOVE(region, links);
+    peer->past[peer->past_count++ % SLU_AGENT_PAST] =
+        (struct slu_agent_past){.id = region->id,
+                                .remote = region->remote,
+                                .expired = by_lease ? region->expires : slu_now(),
+                                .by_lease = by_lease};
+    peer->region_count--;
+    peer->agent->info.regions--;
+}
+
+static void free_region(struct sluice_agent_peer *peer, struct slu_agent_region *region)
+{
+    (void)sluice_mr_release(region->mr, NULL, NULL);
+    if (region->allocated)
+        give_up(peer, region->pages);
+    free(region);
+}
+
+void slu_agent_end_region(struct sluice_agent_peer *peer, struct slu_agent_region *region,
+                          bool by_lease)
+{
+    remove_region(peer, region, by_lease);
+    free_region(peer, region);
+}
+
+void slu_agent_end_regions(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_job *job, *next;
+
+    while (!LIST_EMPTY(&peer->regions)) {
+        peer->agent->info.reclaimed++;
+        slu_agent_end_region(peer, LIST_FIRST(&peer->regions), false);
+    }
+    for (job = TAILQ_FIRST(&peer->jobs); job != NULL; job = next) {
+        next = TAILQ_NEXT(job, links);
+        /* Who does it sees that the peer is over. */
+        if (job->begun && !job->done)
+            continue;
+        TAILQ_REMOVE(&peer->jobs, job, links);
+        if (job->mr != NULL)
+            (void)sluice_mr_release(job->mr, NULL, NULL);
+        if (job->from != NULL)
+            free_region(peer, job->from);
+        else
+            give_up(peer, job->pages);
+        free(job);
+    }
+}
+
+void slu_agent_expire(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_region *region, *next;
+    int64_t now = slu_now();
+
+    for (region = LIST_FIRST(&peer->regions); region != NULL; region = next) {
+        next = LIST_NEXT(region, links);
+        if (region->expires == SLUICE_FOREVER)
+            continue;
+        if (now < region->expires + SLU_AGENT_GRACE) {
+            slu_agent_due(peer->agent, region->expires + SLU_AGENT_GRACE);
+            continue;
+        }
+        slu_log(SLUICE_LOG_INFO, "agent: the lease of %s of region %llu, %llu bytes, is over",
+                peer->address, (unsigned long long)region->id,
+                (unsigned long long)region->remote.length);
+        peer->agent->info.expired++;
+        slu_agent_end_region(peer, region, true);
+    }
+}
+
+static bool names(const struct slu_agent_past *past, const struct sluice_remote_mr *amiss)
+{
+    return past->remote.rkey == amiss->rkey && amiss->addr >= past->remote.addr &&
+           amiss->addr - past->remote.addr <= past->remote.length;
+}
+
+void slu_agent_tell_late(struct sluice_agent_peer *peer, const struct sluice_remote_mr *amiss)
+{
+    uint32_t count = peer->past_count < SLU_AGENT_PAST ? peer->past_count : SLU_AGENT_PAST;
+
+    for (uint32_t i = 1; i <= count; i++) {
+        const struct slu_agent_past *past = &peer->past[(peer->past_count - i) % SLU_AGENT_PAST];
+
+        if (!names(past, amiss))
+            continue;
+        peer->agent->info.late++;
+        slu_log(SLUICE_LOG_WARN,
+                "agent: %s used region %llu, %llu bytes, %lld ms after %s; its data queue pair "
+                "failed, and is made anew",
+                peer->address, (unsigned long long)past->id,
+                (unsigned long long)past->remote.length,
+                (long long)((slu_now() - past->expired) / SLUICE_MS(1)),
+                past->by_lease ? "its lease" : "it was given or taken back");
+        return;
+    }
+    slu_log(SLUICE_LOG_WARN,
+            "agent: %s used a key or a range that it does not have; its data queue pair failed, "
+            "and is made anew",
+            peer->address);
+}
+
+/* Allocating. */
+
+static struct slu_agent_job *add_job(struct sluice_agent_peer *peer,
+                                     const struct slu_agent_message *message)
+{
+    struct slu_agent_job *job = peer->job_count < SLU_AGENT_WAITS ? calloc(1, sizeof *job) : NULL;
+
+    if (job == NULL) {
+        slu_agent_answer(peer, message->id, SLU_AGENT_BUSY, "it has too much to do for us");
+        return NULL;
+    }
+    job->id = message->id;
+    TAILQ_INSERT_TAIL(&peer->jobs, job, links);
+    peer->job_count++;
+    return job;
+}
+
+static void deny(struct sluice_agent_peer *peer, uint64_t id, uint32_t code, const char *words)
+{
+    peer->agent->info.denied++;
+    slu_agent_answer(peer, id, code, words);
+}
+
+void slu_agent_hear_alloc(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    const struct sluice_agent_attr *attr = &peer->agent->attr;
+    uint64_t pages = whole_pages(message->bytes);
+    struct slu_agent_job *job;
+    char words[SLU_AGENT_WORDS];
+
+    if ((message->access & ~attr->access) != 0) {
+        deny(peer, message->id, SLU_AGENT_DENIED, "it does not give these rights to memory");
+        return;
+    }
+    if (peer->allocated_count >= attr->max_regions) {
+        snprintf(words, sizeof words, "the quota is of %u regions, and we have them",
+                 attr->max_regions);
+        deny(peer, message->id, SLU_AGENT_QUOTA, words);
+        return;
+    }
+    if (pages > attr->quota || peer->region_bytes > attr->quota - pages) {
+        snprintf(words, sizeof words, "the quota is of %llu bytes in whole pages; we have %llu",
+                 (unsigned long long)attr->quota, (unsigned long long)peer->region_bytes);
+        deny(peer, message->id, SLU_AGENT_QUOTA, words);
+        return;
+    }
+    job = add_job(peer, message);
+    if (job == NULL)
+        return;
+    job->bytes = message->bytes;
+    job->pages = pages;
+    job->access = message->access;
+    job->lease =
+        message->lease == 0 || message->lease > attr->max_lease ? attr->max_lease : message->lease;
+    reserve(peer, pages);
+}
+
+/* Without the lock: nobody else touches what it has, once it has begun. */
+static void do_job(struct sluice_pd *pd, struct slu_agent_job *job)
+{
+    const struct slu_agent_region *from = job->from;
+    size_t length = from != NULL ? (size_t)from->remote.length : (size_t)job->bytes;
+    uint32_t access =
+        from != NULL ? SLUICE_ACCESS_LOCAL_WRITE : slu_agent_registered_access(job->access);
+
+    job->mr = sluice_mr_alloc(pd, length, access);
+    job->error = job->mr == NULL ? -errno : 0;
+    if (job->mr != NULL && from != NULL)
+        memcpy(sluice_mr_addr(job->mr), sluice_mr_addr(from->mr), length);
+}
+
+static void answer_failed(struct sluice_agent_peer *peer, const struct slu_agent_job *job)
+{
+    char words[SLU_AGENT_WORDS];
+
+    snprintf(words, sizeof words, "it has no memory for that: errno %d", -job->error);
+    if (job->from == NULL)
+        give_up(peer, job->pages);
+    deny(peer, job->id, SLU_AGENT_NO_MEMORY, words);
+}
+
+/* The peer has it from now on. */
+static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
+{
+    struct slu_agent_region *region = calloc(1, sizeof *region);
+    struct slu_agent_message message = {
+        .type = SLU_AGENT_ALLOCATED, .id = job->id, .lease = job->lease, .access = job->access};
+
+    if (region == NULL) {
+        job->error = -ENOMEM;
+        (void)sluice_mr_release(job->mr, NULL, NULL);
+        answer_failed(peer, job);
+        return;
+    }
+    sluice_mr_remote(job->mr, &region->remote);
+    region->mr = job->mr;
+    region->allocated = true;
+    region->pages = job->pages;
+    region->access = job->access;
+    region->expires = slu_after(job->lease);
+    slu_agent_add_region(peer, region);
+    peer->agent->info.allocated++;
+    message.remote = region->remote;
+    message.region = region->id;
+    slu_agent_say(peer, &message, NULL);
+}
+
+/* The program has it from now on, if it wants it. */
+static void give_program(struct sluice_agent_peer *peer, const struct slu_agent_region *region,
+                         struct sluice_mr *mr)
+{
+    struct slu_agent_returned *returned = calloc(1, sizeof *returned);
+
+    if (returned == NULL) {
+        if (mr != NULL)
+            sluice_mr_deregister(mr);
+        slu_agent_received(peer, 0);
+        return;
+    }
+    returned->local = (struct sluice_agent_local){
+        .id = region->id,
+        .addr = mr != NULL ? sluice_mr_addr(mr) : sluice_mr_addr(region->mr),
+        .length = region->remote.length,
+        .mr = mr,
+    };
+    STAILQ_INSERT_TAIL(&peer->returned, returned, links);
+    peer->agent->news = true;
+}
+
+static void hand_back(struct sluice_agent_peer *peer, const struct slu_agent_job *job)
+{
+    give_program(peer, job->from, job->mr);
+    slu_agent_answer(peer, job->id, SLU_AGENT_OK, NULL);
+}
+
+static void answer_job(struct sluice_agent_peer *peer, struct slu_agent_job *job)
+{
+    if (job->error < 0) {
+        if (job->from != NULL)
+            slu_agent_received(peer, 0);
+        answer_failed(peer, job);
+    } else if (job->from != NULL) {
+        hand_back(peer, job);
+    } else {
+        grant(peer, job);
+    }
+    if (job->from != NULL)
+        free_region(peer, job->from);
+    free(job);
+}
+
+bool slu_agent_work(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent *agent = peer->agent;
+    struct slu_agent_job *job;
+    bool some = false;
+
+    for (;;) {
+        TAILQ_FOREACH(job, &peer->jobs, links)
+        if (!job->begun || (job->done && peer->free_count > 0))
+            break;
+        if (job == NULL)
+            return some;
+        some = true;
+        if (!job->begun) {
+            job->begun = true;
+            slu_agent_settle(agent);
+            pthread_mutex_unlock(&agent->lock);
+            do_job(agent->pd, job);
+            pthread_mutex_lock(&agent->lock);
+            job->done = true;
+            if (peer->state == SLU_AGENT_OVER)
+                slu_agent_end_regions(peer);
+        } else {
+            TAILQ_REMOVE(&peer->jobs, job, links);
+            peer->job_count--;
+            answer_job(peer, job);
+        }
+    }
+}
+
+/* Giving back. */
+
+void slu_agent_hear_release(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    struct slu_agent_region *region = slu_agent_find_region(peer, message->region);
+
+    if (region != NULL) {
+        slu_agent_end_region(peer, region, false);
+    } else if (find_past(peer, message->region) == NULL) {
+        slu_agent_refuse(peer, &peer->agent->info.unasked, "a region that it does not have");
+        slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "we do not have that region");
+        return;
+    }
+    slu_agent_answer(peer, message->id, SLU_AGENT_OK, NULL);
+}
+
+static void refuse_return(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    if (find_past(peer, message->region) == NULL)
+        slu_agent_refuse(peer, &peer->agent->info.unasked, "a region that it does not have");
+    slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "the region is over");
+}
+
+void slu_agent_hear_return(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    struct slu_agent_region *region = slu_agent_find_region(peer, message->region);
+    struct slu_agent_job *job;
+
+    if (region == NULL) {
+        /* It has counted as one that waits, for who sent it. */
+        if (slu_agent_arrive(peer, 0))
+            slu_agent_received(peer, 0);
+        refuse_return(peer, message);
+        return;
+    }
+    if (!slu_agent_arrive(peer, 0)) {
+        slu_agent_answer(peer, message->id, SLU_AGENT_BUSY, "too much waits to be received");
+        return;
+    }
+    if (region->allocated) {
+        job = add_job(peer, message);
+        if (job == NULL) {
+            slu_agent_received(peer, 0);
+            return;
+        }
+        remove_region(peer, region, false);
+        job->from = region;
+        return;
+    }
+    remove_region(peer, region, false);
+    give_program(peer, region, NULL);
+    free_region(peer, region);
+    slu_agent_answer(peer, message->id, SLU_AGENT_OK, NULL);
+}

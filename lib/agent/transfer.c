@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads, writes and atomics on the data queue pair of a peer, by several threads at once: each
+ * has up to a batch on its way, and waits until all of its requests are complete, so that
+ * nothing of a call outlives it.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "agent/agent.h"
+
+/* One request on its way; the completion's user data is its address. */
+struct item {
+    struct transfer *transfer; /* NULL: free */
+    struct sluice_remote_mr remote;
+    uint32_t index;
+    uint64_t user_data;
+};
+
+/* A call. */
+struct transfer {
+    struct sluice_agent_peer *peer;
+    const struct sluice_request *requests;
+    struct sluice_completion *completions; /* or NULL */
+    uint32_t count, posted, complete;
+    int64_t until;
+    int error, cancelled; /* the first that is neither cancelled nor refused; the first of those */
+    bool failed;          /* nothing more is posted */
+    uint32_t generation;  /* of the data queue pair of what was posted last */
+    struct item items[SLU_AGENT_BATCH];
+};
+
+static void note_error(struct transfer *transfer, int error)
+{
+    int *first =
+        error == -ECANCELED || error == -ENOTCONN ? &transfer->cancelled : &transfer->error;
+
+    if (error < 0 && *first == 0)
+        *first = error;
+    transfer->failed |= error < 0;
+}
+
+void slu_agent_transferred(struct sluice_agent_peer *peer,
+                           const struct sluice_completion *completion)
+{
+    struct item *item = (struct item *)(uintptr_t)completion->user_data;
+    struct transfer *transfer = item->transfer;
+
+    peer->data.transfers--;
+    peer->data.ours |= completion->error < 0;
+    if (completion->error_class == SLUICE_CLASS_ACCESS)
+        peer->data.amiss = item->remote;
+    if (transfer->completions != NULL) {
+        struct sluice_completion *told = &transfer->completions[item->index];
+
+        *told = *completion;
+        told->user_data = item->user_data;
+        told->flags = 0;
+    }
+    note_error(transfer, completion->error);
+    transfer->complete++;
+    item->transfer = NULL;
+    slu_agent_tell(peer->agent);
+}
+
+/* One that was never posted. */
+static void fail_request(struct transfer *transfer, uint32_t index, int error, uint32_t class,
+                         uint32_t status)
+{
+    const struct sluice_request *request = &transfer->requests[index];
+
+    if (transfer->completions != NULL)
+        transfer->completions[index] = (struct sluice_completion){
+            .user_data = request->user_data,
+            .opcode = request->opcode,
+            .error = error,
+            .error_class = class,
+            .status = status,
+            .cause = status,
+        };
+    note_error(transfer, error);
+}
+
+static struct item *free_item(struct transfer *transfer)
+{
+    for (uint32_t i = 0; i < SLU_AGENT_BATCH; i++)
+        if (transfer->items[i].transfer == NULL)
+            return &transfer->items[i];
+    return NULL;
+}
+
+static int64_t time_left(int64_t until)
+{
+    int64_t now;
+
+    if (until == SLUICE_FOREVER)
+        return SLUICE_FOREVER;
+    now = slu_now();
+    return now < until ? until - now : 0;
+}
+
+/* 1: posted; 0: not now; or an error. */
+static int post_one(struct transfer *transfer, struct item *item)
+{
+    struct sluice_agent_peer *peer = transfer->peer;
+    struct sluice_request request = transfer->requests[transfer->posted];
+    int posted;
+
+    *item = (struct item){.transfer = transfer,
+                          .remote = request.remote,
+                          .index = transfer->posted,
+                          .user_data = request.user_data};
+    request.user_data = (uintptr_t)item;
+    posted =
+        sluice_multichannel_post(peer->data.wire, &request, 1, time_left(transfer->until), NULL);
+    slu_agent_touch(peer);
+    if (posted != 1)
+        item->transfer = NULL;
+    /* It is found to have failed, and made anew, before anything else is posted. */
+    if (posted == -EAGAIN || posted == -ENOTCONN)
+        return 0;
+    return posted;
+}
+
+static int check_request(struct transfer *transfer, uint32_t index)
+{
+    const struct sluice_request *request = &transfer->requests[index];
+
+    if (request->opcode < SLUICE_OP_WRITE || request->opcode > SLUICE_OP_FETCH_ADD)
+        return slu_misuse(EINVAL,
+                          "request %u: an agent's peer is sent messages by "
+                          "sluice_agent_send(), and others read or write",
+                          index);
+    if (request->peer != 0)
+        return slu_misuse(EINVAL, "request %u: peer must be 0", index);
+    if ((request->flags & SLUICE_IMMEDIATE) != 0)
+        return slu_misuse(EINVAL, "request %u: an immediate has nowhere to go", index);
+    return 0;
+}
+
+/* Posts what there is room for; false: that was all that can be done now. */
+static bool post_some(struct transfer *transfer)
+{
+    struct slu_agent_data *data = &transfer->peer->data;
+    bool some = false;
+
+    while (!transfer->failed && transfer->posted < transfer->count &&
+           data->state == SLU_AGENT_DATA_READY && data->transfers < SLU_AGENT_TRANSFERS) {
+        struct item *item = free_item(transfer);
+        int posted = item != NULL ? post_one(transfer, item) : 0;
+
+        if (posted == 0)
+            break;
+        some = true;
+        if (posted < 0) {
+            fail_request(transfer, transfer->posted++, posted,
+                         posted == -ETIMEDOUT ? SLUICE_CLASS_TIMEOUT : SLUICE_CLASS_LOCAL,
+                         posted == -ETIMEDOUT ? (uint32_t)SLUICE_STATUS_DEADLINE
+                                              : (uint32_t)SLUICE_STATUS_LOC_QP_OP_ERR);
+            transfer->complete++;
+            break;
+        }
+        data->transfers++;
+        transfer->posted++;
+    }
+    return some;
+}
+
+/* All that was posted is complete, and nothing more is to be. */
+static bool is_over(void *argument)
+{
+    struct transfer *transfer = argument;
+
+    post_some(transfer);
+    return transfer->complete == transfer->posted &&
+           (transfer->failed || transfer->posted == transfer->count ||
+            transfer->peer->state == SLU_AGENT_OVER);
+}
+
+static bool is_drained(void *argument)
+{
+    const struct transfer *transfer = argument;
+
+    return transfer->complete == transfer->posted;
+}
+
+int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_request *requests,
+                       uint32_t count, int64_t until, struct sluice_completion *completions)
+{
+    struct transfer transfer = {.peer = peer,
+                                .requests = requests,
+                                .completions = completions,
+                                .count = count,
+                                .until = until};
+    int error = 0, waited;
+
+    for (uint32_t i = 0; i < count && error == 0; i++)
+        error = check_request(&transfer, i);
+    if (error < 0)
+        return error;
+    waited = slu_agent_await(peer->agent, is_over, &transfer, until, false);
+    /* What was posted has the same deadline, and ends by itself. */
+    transfer.failed |= waited < 0;
+    while (!is_drained(&transfer))
+        (void)slu_agent_await(peer->agent, is_drained, &transfer, SLUICE_FOREVER, false);
+    if (transfer.posted < count && waited == -ETIMEDOUT && transfer.error == 0)
+        fail_request(&transfer, transfer.posted++, -ETIMEDOUT, SLUICE_CLASS_TIMEOUT,
+                     SLUICE_STATUS_DEADLINE);
+    while (transfer.posted < count)
+        fail_request(&transfer, transfer.posted++, -ECANCELED, SLUICE_CLASS_CANCELLED,
+                     SLUICE_STATUS_WR_FLUSH_ERR);
+    if (peer->state == SLU_AGENT_OVER && (transfer.error != 0 || transfer.cancelled != 0))
+        return slu_agent_peer_check(peer);
+    error = transfer.error != 0 ? transfer.error : transfer.cancelled;
+    return error;
+}
+
+int sluice_agent_submit(struct sluice_agent_peer *peer, const struct sluice_request *requests,
+                        uint32_t count, int64_t deadline, struct sluice_completion *completions)
+{
+    SLU_KEEP_ERRNO;
+    int error;
+
+    if (!slu_is_agent_peer(peer))
+        return slu_not_an_agent_peer(peer);
+    error = slu_agent_check_time(deadline, "deadline");
+    if (error == 0 && requests == NULL && count > 0)
+        error = slu_misuse(EINVAL, "requests must not be NULL");
+    if (error < 0 || count == 0)
+        return error;
+    slu_agent_enter(peer->agent);
+    error = slu_agent_peer_check(peer);
+    if (error == 0)
+        error = slu_agent_transfer(peer, requests, count, slu_after(deadline), completions);
+    slu_agent_leave(peer->agent);
+    return error;
+}
+
+/* With a region of the peer's. */
+
+static uint32_t right_of(uint32_t opcode)
+{
+    switch (opcode) {
+    case SLUICE_OP_WRITE:
+        return SLUICE_ACCESS_REMOTE_WRITE;
+    case SLUICE_OP_READ:
+        return SLUICE_ACCESS_REMOTE_READ;
+    default:
+        return SLUICE_ACCESS_REMOTE_ATOMIC;
+    }
+}
+
+static int check_lease(const struct sluice_agent_mr *mr, uint32_t opcode)
+{
+    struct sluice_agent_peer *peer = mr->peer;
+    int error = slu_agent_peer_check(peer);
+
+    if (error < 0)
+        return error;
+    if ((mr->access & right_of(opcode)) == 0)
+        return slu_fail(EACCES, "region %llu of peer %s: our rights are %#x, and not that",
+                        (unsigned long long)mr->id, peer->address, mr->access);
+    if (slu_agent_lease_left(mr) > 0)
+        return 0;
+    peer->agent->info.refused_late++;
+    return slu_fail(EACCES, "region %llu of peer %s: %s", (unsigned long long)mr->id, peer->address,
+                    mr->over ? "its owner took it back" : "its lease is over");
+}
+
+/* The request, but for its remote part; whose bytes are those of its elements. */
+static int use(struct sluice_agent_mr *mr, uint64_t offset, struct sluice_request *request,
+               int64_t deadline)
+{
+    uint64_t length = 0;
+    int error;
+
+    if (!slu_is_agent_mr(mr))
+        return slu_not_an_agent_mr(mr);
+    if (request->sges == NULL && request->sge_count > 0)
+        return slu_misuse(EINVAL, "%s must not be NULL",
+                          request->opcode <= SLUICE_OP_READ ? "sges" : "result");
+    if (request->sge_count > SLU_AGENT_BATCH)
+        return slu_misuse(EINVAL, "sge_count %u: must be in 0..%d", request->sge_count,
+                          SLU_AGENT_BATCH);
+    for (uint32_t i = 0; i < request->sge_count; i++)
+        length += request->sges[i].length;
+    error = slu_agent_check_time(deadline, "deadline");
+    if (error == 0)
+        error = sluice_remote_mr_slice(&mr->remote, offset, length, &request->remote);
+    if (error < 0)
+        return error;
+    if (request->sge_count == 0)
+        request->sges = NULL;
+    slu_agent_enter(mr->peer->agent);
+    error = check_lease(mr, request->opcode);
+    if (error == 0)
+        error = slu_agent_transfer(mr->peer, request, 1, slu_after(deadline), NULL);
+    slu_agent_leave(mr->peer->agent);
+    return error;
+}
+
+int sluice_agent_read(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge *sges,
+                      uint32_t sge_count, int64_t deadline)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_READ, .sges = sges, .sge_count = sge_count};
+
+    return use(mr, offset, &request, deadline);
+}
+
+int sluice_agent_write(struct sluice_agent_mr *mr, uint64_t offset, const struct sluice_sge *sges,
+                       uint32_t sge_count, int64_t deadline)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_WRITE, .sges = sges, .sge_count = sge_count};
+
+    return use(mr, offset, &request, deadline);
+}
+
+int sluice_agent_compare_swap(struct sluice_agent_mr *mr, uint64_t offset,
+                              const struct sluice_sge *result, uint64_t expected, uint64_t desired,
+                              int64_t deadline)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_request request = {.opcode = SLUICE_OP_COMPARE_SWAP,
+                                     .sges = result,
+                                     .sge_count = 1,
+                                     .operand = {expected, desired}};
+
+    return use(mr, offset, &request, deadline);
+}
+
+int sluice_agent_fetch_add(struct sluice_agent_mr *mr, uint64_t offset,
+                           const struct sluice_sge *result, uint64_t addend, int64_t deadline)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_request request = {
+        .opcode = SLUICE_OP_FETCH_ADD, .sges = result, .sge_count = 1, .operand = {addend, 0}};
+
+    return use(mr, offset, &request, deadline);
+}

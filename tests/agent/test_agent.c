@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory as a service: peers that come and go, memory that is allocated at them, used and given
+ * back, within quota and rights; regions that are handed over and come back.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../support/fair.h"
+#include "../support/process.h"
+#include "agents.h"
+
+#define LENGTH 100000
+
+TEST(both_sides_know_each_other)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {.size = sizeof(attr),
+                                     .quota = 1 << 20,
+                                     .max_message = 5000000,
+                                     .max_lease = SLUICE_S(5),
+                                     .eager = 1000,
+                                     .access = SLUICE_ACCESS_REMOTE_READ,
+                                     .secret_file = ""};
+    struct sluice_agent_peer_info info;
+    agents_open(&agents, &attr, NULL);
+    info = peer_info(agents.at_holder);
+    require(info.state == SLUICE_AGENT_CONNECTED && info.error == 0, "%u", info.state);
+    require(info.quota == 1 << 20 && info.max_message == 5000000, "%llu",
+            (unsigned long long)info.quota);
+    require(info.max_lease == SLUICE_S(5) && info.eager == 1000, "%u", info.eager);
+    require(info.access == SLUICE_ACCESS_REMOTE_READ, "%#x", info.access);
+    require(info.address[0] != 0 && info.text[0] == 0, "%s", info.text);
+    info = peer_info(agents.at_owner);
+    require(info.quota == 64 << 20 && info.eager == 1000, "%u", info.eager);
+    require(agent_info(agents.owner).peers == 1 && agent_info(agents.holder).peers == 1, "not one");
+    agents_close(&agents);
+}
+
+TEST(memory_is_requested_used_and_released)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    struct sluice_agent_mr_info info;
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    info = mr_info(mr);
+    require(info.remote.length == LENGTH && info.access == ACCESS_READ_WRITE, "%llu",
+            (unsigned long long)info.remote.length);
+    require(info.lease > SLUICE_S(50) && info.lease <= SLUICE_S(60), "%lld", (long long)info.lease);
+    struct sluice_sge sge = memory_sge(&agents.memory, 0, LENGTH);
+    memset(agents.memory.bytes, 1, LENGTH);
+    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    value_check(agents.memory.bytes, LENGTH, 0);
+    region_works(&agents, mr, 1);
+    require(agent_info(agents.owner).regions == 1, "not one region");
+    require(agent_info(agents.owner).bytes == 102400, "%llu",
+            (unsigned long long)agent_info(agents.owner).bytes);
+    require(peer_info(agents.at_owner).regions == 1 && peer_info(agents.at_holder).held == 1,
+            "not one");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require(agent_info(agents.owner).regions == 0 && agent_info(agents.owner).bytes == 0,
+            "it is there still");
+    require(agent_info(agents.owner).allocated == 1 && agent_info(agents.holder).held == 0,
+            "not counted");
+    agents_close(&agents);
+}
+
+TEST(pieces_of_a_region_are_used)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    struct sluice_sge sges[3];
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
+    memory_split(&agents.memory, 0, 1000, sges, 3);
+    pattern_fill(agents.memory.bytes, 1000, 7);
+    require_ok(sluice_agent_write(mr, 3096, sges, 3, DEADLINE));
+    require_error(sluice_agent_write(mr, 3097, sges, 3, DEADLINE), -ERANGE, "");
+    require_error(sluice_agent_read(mr, 4097, NULL, 0, DEADLINE), -ERANGE, "");
+    require_ok(sluice_agent_read(mr, 4096, NULL, 0, DEADLINE));
+    memset(agents.memory.bytes, 0, 1000);
+    require_ok(sluice_agent_read(mr, 3096, sges, 3, DEADLINE));
+    pattern_check(agents.memory.bytes, 1000, 7);
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    agents_close(&agents);
+}
+
+TEST(atomics_work_where_there_are_some)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    uint64_t *word;
+    agents_open(&agents, NULL, NULL);
+    if (context_info(agents.sides.contexts[0]).atomics == SLUICE_ATOMICS_NONE) {
+        require_null(sluice_agent_request_mr(agents.at_holder, 8, ACCESS_REMOTE, 0, DEADLINE),
+                     EACCES, "rights");
+        agents_close(&agents);
+        return;
+    }
+    mr = request(&agents, 64, ACCESS_REMOTE, 0);
+    word = (uint64_t *)(void *)agents.memory.bytes;
+    struct sluice_sge sge = memory_sge(&agents.memory, 0, 8);
+    require_ok(sluice_agent_fetch_add(mr, 8, &sge, 5, DEADLINE));
+    require(*word == 0, "%llu", (unsigned long long)*word);
+    require_ok(sluice_agent_compare_swap(mr, 8, &sge, 5, 11, DEADLINE));
+    require(*word == 5, "%llu", (unsigned long long)*word);
+    require_ok(sluice_agent_compare_swap(mr, 8, &sge, 5, 12, DEADLINE));
+    require(*word == 11, "%llu", (unsigned long long)*word);
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    agents_close(&agents);
+}
+
+TEST(quota_and_rights_are_the_owners)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mrs[3];
+    struct sluice_agent_attr attr = {.size = sizeof(attr),
+                                     .access = ACCESS_READ_WRITE,
+                                     .quota = 5 * 4096,
+                                     .max_regions = 3,
+                                     .secret_file = ""};
+    agents_open(&agents, &attr, NULL);
+    require_null(
+        sluice_agent_request_mr(agents.at_holder, 5 * 4096 + 1, ACCESS_READ_WRITE, 0, DEADLINE),
+        EDQUOT, "quota is of 20480 bytes");
+    require_null(sluice_agent_request_mr(agents.at_holder, 8, ACCESS_REMOTE, 0, DEADLINE), EACCES,
+                 "rights");
+    mrs[0] = request(&agents, 1, SLUICE_ACCESS_REMOTE_READ, 0);
+    mrs[1] = request(&agents, 4097, SLUICE_ACCESS_REMOTE_WRITE, 0);
+    require_null(sluice_agent_request_mr(agents.at_holder, 8193, ACCESS_READ_WRITE, 0, DEADLINE),
+                 EDQUOT, "we have 12288");
+    mrs[2] = request(&agents, 8192, ACCESS_READ_WRITE, 0);
+    require_null(sluice_agent_request_mr(agents.at_holder, 1, ACCESS_READ_WRITE, 0, DEADLINE),
+                 EDQUOT, "of 3 regions");
+    struct sluice_sge sge = memory_sge(&agents.memory, 0, 1);
+    require_error(sluice_agent_write(mrs[0], 0, &sge, 1, DEADLINE), -EACCES, "rights");
+    require_error(sluice_agent_read(mrs[1], 0, &sge, 1, DEADLINE), -EACCES, "rights");
+    require_ok(sluice_agent_read(mrs[0], 0, &sge, 1, DEADLINE));
+    require(agent_info(agents.owner).denied == 4, "%llu",
+            (unsigned long long)agent_info(agents.owner).denied);
+    require_ok(sluice_agent_release_mr(mrs[2], DEADLINE));
+    mrs[2] = request(&agents, 8192, ACCESS_READ_WRITE, 0);
+    for (int i = 0; i < 3; i++) {
+        require_ok(sluice_agent_release_mr(mrs[i], DEADLINE));
+    }
+    require(agent_info(agents.owner).bytes == 0, "some is left");
+    require(peer_info(agents.at_holder).reconnects == 0, "the connection was harmed");
+    agents_close(&agents);
+}
+
+/* What the program may not ask for. */
+TEST(arguments_are_checked)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .eager = 63};
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, NULL, NULL);
+    require_null(sluice_agent_create(agents.sides.pds[0], &attr), EINVAL, "eager 63");
+    attr = (struct sluice_agent_attr){.size = sizeof(attr), .flags = 2};
+    require_null(sluice_agent_create(agents.sides.pds[0], &attr), EINVAL, "flags 0x2");
+    attr = (struct sluice_agent_attr){.size = sizeof(attr), .max_lease = -1};
+    require_null(sluice_agent_create(agents.sides.pds[0], &attr), EINVAL, "max_lease");
+    require_null(sluice_agent_create(NULL, NULL), EINVAL, "domain");
+    require_null(sluice_agent_request_mr(agents.at_holder, 0, ACCESS_READ_WRITE, 0, DEADLINE),
+                 EINVAL, "0 bytes");
+    require_null(sluice_agent_request_mr(agents.at_holder, 8, 0, 0, DEADLINE), EINVAL, "access 0");
+    require_null(
+        sluice_agent_request_mr(agents.at_holder, 8, SLUICE_ACCESS_LOCAL_WRITE, 0, DEADLINE),
+        EINVAL, "access 0x1");
+    require_null(sluice_agent_request_mr(agents.at_holder, 8, ACCESS_READ_WRITE, -1, DEADLINE),
+                 EINVAL, "lease -1");
+    require_null(sluice_agent_request_mr(agents.at_holder, 8, ACCESS_READ_WRITE, 0, -1), EINVAL,
+                 "deadline -1");
+    require_null(sluice_agent_request_mr(NULL, 8, ACCESS_READ_WRITE, 0, DEADLINE), EINVAL,
+                 "not a peer");
+    require_error(sluice_agent_listen(agents.owner, "127.0.0.1:0", NULL), -EBUSY, "already");
+    require_error(sluice_agent_address(agents.holder, NULL, 0), -ENOENT, "does not listen");
+    mr = request(&agents, 8, SLUICE_ACCESS_REMOTE_READ, 0);
+    require_error(sluice_agent_read(mr, 0, NULL, 1, DEADLINE), -EINVAL, "sges");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    agents_close(&agents);
+}
+
+/* Memory of ours: used by the peer, come back; or taken back. */
+TEST(local_memory_is_handed_over)
+{
+    struct agents agents;
+    struct memory given;
+    struct sluice_agent_mr *mr;
+    struct sluice_agent_local local = {.size = sizeof(local)};
+    struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    uint64_t id = 0;
+    agents_open(&agents, NULL, &attr);
+    memory_open(&given, agents.sides.pds[0], 10000);
+    pattern_fill(given.bytes, 10000, 3);
+    require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 1000, 8000, ACCESS_READ_WRITE,
+                                          SLUICE_FOREVER, DEADLINE, &id));
+    mr = sluice_agent_receive_remote_mr(agents.at_holder, DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    require(mr_info(mr).lease == SLUICE_FOREVER && mr_info(mr).remote.length == 8000, "%lld",
+            (long long)mr_info(mr).lease);
+    require(mr_info(mr).id == id, "%llu", (unsigned long long)id);
+    struct sluice_sge sge = memory_sge(&agents.memory, 0, 8000);
+    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    require(memcmp(agents.memory.bytes, given.bytes + 1000, 8000) == 0, "other bytes");
+    require(sluice_mr_lkey(given.mr) != mr_info(mr).remote.rkey, "it is the key of the whole");
+    memset(agents.memory.bytes, 9, 8000);
+    require_ok(sluice_agent_write(mr, 0, &sge, 1, DEADLINE));
+    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+    require_ok(sluice_agent_receive_local_mr(agents.at_owner, DEADLINE, &local));
+    require(local.id == id && local.addr == given.bytes + 1000 && local.length == 8000 &&
+                local.mr == NULL,
+            "%llu", (unsigned long long)local.id);
+    value_check(given.bytes + 1000, 8000, 9);
+    require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, 10000,
+                                          SLUICE_ACCESS_REMOTE_READ, SLUICE_S(1000), DEADLINE,
+                                          &id));
+    mr = sluice_agent_receive_remote_mr(agents.at_holder, DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    require_ok(sluice_agent_revoke_mr(agents.at_owner, id));
+    require_error(sluice_agent_revoke_mr(agents.at_owner, id), -ENOENT, "no region");
+    require(agent_info(agents.owner).regions == 0, "it has it still");
+    require_error(sluice_agent_send_local_mr(agents.at_owner, given.mr, 1, 10000,
+                                             SLUICE_ACCESS_REMOTE_READ, 1, DEADLINE, &id),
+                  -ERANGE, "");
+    require_error(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, 1, 0, 1, DEADLINE, &id),
+                  -EINVAL, "access 0");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    memory_close(&given);
+    agents_close(&agents);
+}
+
+/* The owner gets its own memory back, with what the holder wrote, and the key is gone. */
+TEST(remote_memory_is_sent_back)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    struct sluice_agent_local local = {.size = sizeof(local)};
+    struct sluice_agent_mr_info info;
+    agents_open(&agents, NULL, NULL);
+    require_error(sluice_agent_receive_local_mr(agents.at_owner, 0, &local), -ETIMEDOUT, "");
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    info = mr_info(mr);
+    region_works(&agents, mr, 12);
+    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+    require_ok(sluice_agent_receive_local_mr(agents.at_owner, DEADLINE, &local));
+    require(local.id == info.id && local.length == LENGTH && local.mr != NULL, "%llu",
+            (unsigned long long)local.length);
+    pattern_check(local.addr, LENGTH, 12);
+    require(local.addr == sluice_mr_addr(local.mr), "another address");
+    await_regions(agents.owner, 0);
+    require(agent_info(agents.owner).bytes == 0, "the quota has it still");
+    require_ok(sluice_mr_deregister(local.mr));
+    agents_close(&agents);
+}
+
+/* The holder leaves, or is not there any more: its memory is taken back, and its waits end. */
+TEST(a_lost_peers_memory_is_reclaimed)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    (void)request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    sluice_agent_peer_close(agents.at_holder);
+    agents.at_holder = NULL;
+    await_regions(agents.owner, 0);
+    require(agent_info(agents.owner).reclaimed == 2 && agent_info(agents.owner).bytes == 0, "%llu",
+            (unsigned long long)agent_info(agents.owner).reclaimed);
+    require(peer_info(agents.at_owner).state == SLUICE_AGENT_LOST, "it is there still");
+    require(peer_info(agents.at_owner).error == 0, "%d", peer_info(agents.at_owner).error);
+    require_words(peer_info(agents.at_owner).text, "has left");
+    require_error(sluice_agent_send(agents.at_owner, "x", 1, DEADLINE), -ENOTCONN, "has left");
+    struct sluice_sge sge = memory_sge(&agents.memory, 0, 8);
+    require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -ENOTCONN, "left");
+    require(mr_info(mr).lease == 0, "a lease");
+    require_result(sluice_agent_release_mr(mr, DEADLINE), -ENOTCONN);
+    agents_close(&agents);
+}
+
+/* Whatever is closed first. */
+TEST(an_agent_may_be_closed_first, .times = 2)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    require_ok(sluice_agent_send(agents.at_owner, "left behind", 11, DEADLINE));
+    struct sluice_agent_message *message =
+        sluice_agent_receive(agents.holder, agents.at_holder, DEADLINE);
+    require(message, "%s", sluice_last_error());
+    sluice_agent_close(_i == 0 ? agents.holder : agents.owner);
+    struct sluice_sge sge = memory_sge(&agents.memory, 0, 8);
+    if (_i == 0) {
+        require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -ENOTCONN, "is lost");
+        sluice_agent_close(agents.owner);
+    } else {
+        require_null(sluice_agent_receive(agents.holder, agents.at_holder, DEADLINE), ENOTCONN,
+                     "left");
+        require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -ENOTCONN, "left");
+        sluice_agent_close(agents.holder);
+    }
+    require(sluice_agent_message_length(message) == 11, "another length");
+    sluice_agent_message_free(message);
+    require_result(sluice_agent_release_mr(mr, DEADLINE), -ENOTCONN);
+    sluice_agent_peer_close(agents.at_holder);
+    sluice_agent_peer_close(agents.at_owner);
+    memory_close(&agents.memory);
+    sides_close(&agents.sides);
+}
+
+/* Several come; one that is too many hears so. */
+TEST(many_peers_come)
+{
+    struct agents agents;
+    struct sluice_agent_peer *peers[3];
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .max_peers = 3, .secret_file = ""};
+    agents_open(&agents, &attr, NULL);
+    for (int i = 0; i < 2; i++) {
+        peers[i] = sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);
+        require(peers[i], "%s", sluice_last_error());
+    }
+    require_null(sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE), ECONNREFUSED,
+                 "as many peers as it takes");
+    require(agent_info(agents.owner).peers == 3, "%u", agent_info(agents.owner).peers);
+    sluice_agent_peer_close(peers[0]);
+    int64_t end = fair_now() + DEADLINE;
+    while (agent_info(agents.owner).peers == 3 && fair_now() < end) {
+        poll(NULL, 0, 1);
+    }
+    peers[0] = sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);
+    require(peers[0], "%s", sluice_last_error());
+    sluice_agent_peer_close(peers[0]);
+    sluice_agent_peer_close(peers[1]);
+    agents_close(&agents);
+}
+
+/* Nothing is left open once all is closed. */
+TEST(nothing_is_left)
+{
+    struct agents agents;
+    int fds[2];
+    for (int round = 0; round < 2; round++) {
+        agents_open(&agents, NULL, NULL);
+        struct sluice_agent_mr *mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+        region_works(&agents, mr, 5);
+        require_ok(sluice_agent_release_mr(mr, DEADLINE));
+        agents_close(&agents);
+        fds[round] = round == 0 ? count_fds() : settle_fds(fds[0]);
+    }
+    require(fds[1] <= fds[0], "%d descriptors, and %d before", fds[1], fds[0]);
+}
+
+int main(void)
+{
+    return run_tests("agent", 60);
+}

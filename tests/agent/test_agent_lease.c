@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leases: who is late is refused by its own library, and if it kept the key by the owner's, with
+ * the memory untouched; and a data queue pair that fails is made anew, with work on it or not.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "../support/fair.h"
+#include "../support/process.h"
+#include "agents.h"
+
+#define LENGTH 4096
+#define LEASE SLUICE_MS(50)
+
+static atomic_int late_lines;
+
+static void read_log(uint32_t level, const char *line, void *user)
+{
+    (void)level;
+    (void)user;
+    if (strstr(line, "after its lease") != NULL) {
+        atomic_fetch_add(&late_lines, 1);
+    }
+}
+
+/* The owner has ended it: which is a second after its lease. */
+static void await_end(struct agents *agents)
+{
+    await_info(agents->owner, expired, 1);
+}
+
+static void await_lease(struct sluice_agent_mr *mr)
+{
+    int64_t left;
+    while ((left = mr_info(mr).lease) > 0) {
+        let_pass(left);
+    }
+}
+
+/* Late, but by the library: nothing is posted, and the connection is unharmed. */
+TEST(a_late_use_is_refused_here)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    struct sluice_sge sge;
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, LEASE);
+    sge = memory_sge(&agents.memory, 0, 8);
+    await_lease(mr);
+    require_error(sluice_agent_write(mr, 0, &sge, 1, DEADLINE), -EACCES, "its lease is over");
+    require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -EACCES, "its lease is over");
+    require(agent_info(agents.holder).refused_late == 2, "%llu",
+            (unsigned long long)agent_info(agents.holder).refused_late);
+    await_end(&agents);
+    require(agent_info(agents.owner).regions == 0, "it is there still");
+    require(agent_info(agents.owner).bytes == 0, "the quota has it still");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    region_works(&agents, mr, 1);
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require(peer_info(agents.at_holder).reconnects == 0, "the connection was harmed");
+    require(agent_info(agents.owner).unasked == 0, "a release was refused");
+    agents_close(&agents);
+}
+
+/* The owner gives no longer lease than it wants to; and one that is over goes nowhere. */
+TEST(leases_are_the_owners)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .max_lease = LEASE, .secret_file = ""};
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, &attr, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_FOREVER);
+    require(mr_info(mr).lease <= LEASE, "%lld", (long long)mr_info(mr).lease);
+    await_lease(mr);
+    require_error(sluice_agent_send_remote_mr(mr, DEADLINE), -EACCES, "its lease is over");
+    attr.max_lease = SLUICE_FOREVER;
+    agents_close(&agents);
+    agents_open(&agents, &attr, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_FOREVER);
+    require(mr_info(mr).lease == SLUICE_FOREVER, "%lld", (long long)mr_info(mr).lease);
+    region_works(&agents, mr, 1);
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    agents_close(&agents);
+}
+
+static struct sluice_request raw(uint32_t opcode, const struct sluice_remote_mr *remote,
+                                 const struct sluice_sge *sge)
+{
+    struct sluice_request request = request_of(opcode, 0, sge);
+    request.remote = *remote;
+    request.remote.length = sge->length;
+    return request;
+}
+
+/* Memory of the program's: what a late write would change can be looked at. */
+static struct sluice_agent_mr *hand_over(struct agents *agents, struct memory *given)
+{
+    struct sluice_agent_mr *mr;
+    memory_open(given, agents->sides.pds[0], LENGTH);
+    memset(given->bytes, 7, LENGTH);
+    require_ok(sluice_agent_send_local_mr(agents->at_owner, given->mr, 0, LENGTH, ACCESS_READ_WRITE,
+                                          LEASE, DEADLINE, NULL));
+    mr = sluice_agent_receive_remote_mr(agents->at_holder, DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    return mr;
+}
+
+static const struct sluice_agent_attr threaded = {
+    .size = sizeof(threaded), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+
+/* Who kept the key gets access, and changes nothing; the pair is made anew, and works. */
+TEST(a_kept_key_is_worth_nothing)
+{
+    struct agents agents;
+    struct memory given;
+    struct sluice_agent_mr *mr;
+    struct sluice_agent_mr_info info;
+    struct sluice_completion completions[3];
+    struct sluice_request requests[3];
+    struct sluice_sge sge;
+    atomic_store(&late_lines, 0);
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, read_log, NULL));
+    agents_open(&agents, NULL, &threaded);
+    mr = hand_over(&agents, &given);
+    info = mr_info(mr);
+    await_end(&agents);
+    sge = memory_sge(&agents.memory, 0, 64);
+    memset(agents.memory.bytes, 9, 64);
+    for (int round = 0; round < 2; round++) {
+        requests[0] = raw(round == 0 ? SLUICE_OP_WRITE : SLUICE_OP_READ, &info.remote, &sge);
+        require_result(sluice_agent_submit(agents.at_holder, requests, 1, DEADLINE, completions),
+                       -EACCES);
+        require_class(&completions[0], SLUICE_CLASS_ACCESS);
+    }
+    value_check(given.bytes, LENGTH, 7);
+    value_check(agents.memory.bytes, 64, 9);
+    await_info(agents.owner, late, 2);
+    require(atomic_load(&late_lines) == 2, "%d lines", atomic_load(&late_lines));
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    /* The others of a list are told of, each. */
+    struct sluice_agent_mr *good = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    struct sluice_remote_mr remote = mr_info(good).remote;
+    requests[0] = raw(SLUICE_OP_WRITE, &remote, &sge);
+    requests[1] = raw(SLUICE_OP_WRITE, &info.remote, &sge);
+    requests[2] = raw(SLUICE_OP_WRITE, &remote, &sge);
+    requests[2].user_data = 77;
+    require_result(sluice_agent_submit(agents.at_holder, requests, 3, DEADLINE, completions),
+                   -EACCES);
+    require_class(&completions[1], SLUICE_CLASS_ACCESS);
+    require(completions[2].user_data == 77, "%llu", (unsigned long long)completions[2].user_data);
+    region_works(&agents, good, 8);
+    require_ok(sluice_agent_release_mr(good, DEADLINE));
+    require(peer_info(agents.at_holder).reconnects >= 3, "%llu",
+            (unsigned long long)peer_info(agents.at_holder).reconnects);
+    require(peer_info(agents.at_holder).state == SLUICE_AGENT_CONNECTED, "it is lost");
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
+    agents_close(&agents);
+    memory_close(&given);
+}
+
+/* Somebody else works on the pair all the time. */
+struct worker {
+    pthread_t thread;
+    struct agents *agents;
+    struct memory memory;
+    struct sluice_agent_mr *mr;
+    uint32_t number;
+    atomic_bool stop;
+    uint64_t done, cancelled;
+};
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    struct sluice_sge sge = memory_sge(&worker->memory, 0, LENGTH);
+    for (uint32_t i = 0; !atomic_load(&worker->stop); i++) {
+        int error;
+        pattern_fill(worker->memory.bytes, LENGTH, pattern_key(worker->number, 1, i));
+        error = sluice_agent_write(worker->mr, 0, &sge, 1, DEADLINE);
+        if (error == 0) {
+            memset(worker->memory.bytes, 0, LENGTH);
+            error = sluice_agent_read(worker->mr, 0, &sge, 1, DEADLINE);
+        }
+        if (error == 0) {
+            pattern_check(worker->memory.bytes, LENGTH, pattern_key(worker->number, 1, i));
+            worker->done++;
+        } else {
+            require(error == -ECANCELED, "%d: %s", error, sluice_last_error());
+            worker->cancelled++;
+        }
+    }
+    return NULL;
+}
+
+static void start_worker(struct worker *worker, struct agents *agents, uint32_t number)
+{
+    *worker = (struct worker){.agents = agents, .number = number};
+    memory_open(&worker->memory, agents->sides.pds[1], LENGTH);
+    worker->mr = request(agents, LENGTH, ACCESS_READ_WRITE, 0);
+    require(pthread_create(&worker->thread, NULL, work, worker) == 0, "no thread");
+}
+
+static void join_worker(struct worker *worker)
+{
+    atomic_store(&worker->stop, true);
+    require(pthread_join(worker->thread, NULL) == 0, "no end");
+    require(worker->done > 0, "nothing was done");
+    require_ok(sluice_agent_release_mr(worker->mr, DEADLINE));
+    memory_close(&worker->memory);
+}
+
+/* Several threads on one connection: what fails of one is cancelled for others, or untouched. */
+TEST(a_kept_key_is_worth_nothing_under_load)
+{
+    struct agents agents;
+    struct memory given;
+    struct worker workers[2];
+    struct sluice_agent_mr *mr;
+    struct sluice_agent_mr_info info;
+    struct sluice_sge sge;
+    require_ok(sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL));
+    agents_open(&agents, NULL, &threaded);
+    mr = hand_over(&agents, &given);
+    info = mr_info(mr);
+    for (uint32_t i = 0; i < 2; i++) {
+        start_worker(&workers[i], &agents, i);
+    }
+    await_end(&agents);
+    sge = memory_sge(&agents.memory, 0, 64);
+    memset(agents.memory.bytes, 9, 64);
+    for (int round = 0; round < 3; round++) {
+        struct sluice_request request = raw(SLUICE_OP_WRITE, &info.remote, &sge);
+        int error = sluice_agent_submit(agents.at_holder, &request, 1, DEADLINE, NULL);
+        require(error == -EACCES || error == -ECANCELED, "%d: %s", error, sluice_last_error());
+    }
+    value_check(given.bytes, LENGTH, 7);
+    for (uint32_t i = 0; i < 2; i++) {
+        join_worker(&workers[i]);
+    }
+    require(agent_info(agents.owner).lost == 0, "it was lost");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
+    agents_close(&agents);
+    memory_close(&given);
+}
+
+/* Several requests at a time, of several threads: all of them are done. */
+TEST(threads_share_a_connection)
+{
+    struct agents agents;
+    struct worker workers[2];
+    agents_open(&agents, NULL, &threaded);
+    for (uint32_t i = 0; i < 2; i++) {
+        start_worker(&workers[i], &agents, i);
+    }
+    /* All calls of all threads get on beside each other. */
+    for (int i = 0; i < 20; i++) {
+        struct sluice_agent_mr *mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+        region_works(&agents, mr, (uint64_t)i);
+        require_ok(sluice_agent_send(agents.at_holder, "x", 1, DEADLINE));
+        struct sluice_agent_message *message = sluice_agent_receive(agents.owner, NULL, DEADLINE);
+        require(message, "%s", sluice_last_error());
+        sluice_agent_message_free(message);
+        require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        join_worker(&workers[i]);
+        require(workers[i].cancelled == 0, "%llu were cancelled",
+                (unsigned long long)workers[i].cancelled);
+    }
+    require(peer_info(agents.at_holder).reconnects == 0, "the connection was harmed");
+    agents_close(&agents);
+}
+
+int main(void)
+{
+    return run_tests("agent_lease", 60);
+}

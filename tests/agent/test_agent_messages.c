@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages of any size, whole and in order: sent at once, or read by who receives them; limits
+ * of both sides; what becomes of those that nobody receives.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "../support/fair.h"
+#include "../support/process.h"
+#include "agents.h"
+
+/* A sender in a thread of its own. */
+struct sender {
+    pthread_t thread;
+    struct sluice_agent_peer *peer;
+    const void *bytes;
+    size_t length;
+    int64_t deadline;
+    int error;
+};
+
+static void *run_sender(void *argument)
+{
+    struct sender *sender = argument;
+    sender->error =
+        sluice_agent_send(sender->peer, sender->bytes, sender->length, sender->deadline);
+    return NULL;
+}
+
+static void start_sender(struct sender *sender, struct sluice_agent_peer *peer, const void *bytes,
+                         size_t length, int64_t deadline)
+{
+    *sender = (struct sender){.peer = peer, .bytes = bytes, .length = length, .deadline = deadline};
+    require(pthread_create(&sender->thread, NULL, run_sender, sender) == 0, "no thread");
+}
+
+static void join_sender(struct sender *sender, int wanted)
+{
+    require(pthread_join(sender->thread, NULL) == 0, "no end");
+    require(sender->error == wanted, "%d, not %d", sender->error, wanted);
+}
+
+static struct sluice_agent_message *receive(struct sluice_agent *agent,
+                                            struct sluice_agent_peer *peer)
+{
+    struct sluice_agent_message *message = sluice_agent_receive(agent, peer, DEADLINE);
+    require(message, "%s", sluice_last_error());
+    return message;
+}
+
+static void receive_pattern(struct sluice_agent *agent, struct sluice_agent_peer *peer,
+                            size_t length, uint64_t key)
+{
+    struct sluice_agent_message *message = receive(agent, peer);
+    require(sluice_agent_message_length(message) == length, "%zu, not %zu",
+            sluice_agent_message_length(message), length);
+    require(sluice_agent_message_bytes(message) != NULL, "no bytes");
+    pattern_check(sluice_agent_message_bytes(message), length, key);
+    sluice_agent_message_free(message);
+}
+
+static const size_t sizes[] = {0, 1, 63, 4095, 4096, 4097, 70000, 3000000};
+
+/* Each size, either way; a long one waits for who receives it. */
+TEST(messages_of_all_sizes_come_whole, .times = COUNT(sizes))
+{
+    struct agents agents;
+    struct sender sender;
+    size_t length = sizes[_i];
+    uint8_t *bytes = malloc(length + 1);
+    agents_open(&agents, NULL, NULL);
+    for (int way = 0; way < 2; way++) {
+        struct sluice_agent_peer *from = way == 0 ? agents.at_holder : agents.at_owner;
+        struct sluice_agent_peer *to = way == 0 ? agents.at_owner : agents.at_holder;
+        pattern_fill(bytes, length, (uint64_t)way + 1);
+        start_sender(&sender, from, bytes, length, DEADLINE);
+        receive_pattern(way == 0 ? agents.owner : agents.holder, to, length, (uint64_t)way + 1);
+        join_sender(&sender, 0);
+        require_ok(sluice_agent_flush(from, DEADLINE));
+    }
+    require(agent_info(agents.owner).messages_sent == 1 &&
+                agent_info(agents.owner).messages_arrived == 1,
+            "not counted");
+    free(bytes);
+    agents_close(&agents);
+}
+
+#define MESSAGES 300
+
+static void *send_many(void *argument)
+{
+    struct agents *agents = argument;
+    static uint8_t bytes[9000];
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        size_t length = i * 31 % (i % 50 == 7 ? sizeof(bytes) : 1500);
+        pattern_fill(bytes, length, i);
+        require_ok(sluice_agent_send(agents->at_holder, bytes, length, DEADLINE));
+    }
+    return NULL;
+}
+
+/* More than fit the window, long ones among them. */
+TEST(messages_come_in_order)
+{
+    struct agents agents;
+    pthread_t thread;
+    agents_open(&agents, NULL, NULL);
+    require(pthread_create(&thread, NULL, send_many, &agents) == 0, "no thread");
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        receive_pattern(agents.owner, i % 2 == 0 ? NULL : agents.at_owner,
+                        i * 31 % (i % 50 == 7 ? 9000 : 1500), i);
+    }
+    require(pthread_join(thread, NULL) == 0, "no end");
+    require_null(sluice_agent_receive(agents.owner, NULL, 0), ETIMEDOUT, "no message");
+    agents_close(&agents);
+}
+
+/* A receiver that does not receive bounds its sender, and not its own memory. */
+TEST(what_waits_is_bounded, .times = 2)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .eager = 1000, .secret_file = ""};
+    uint8_t bytes[1000];
+    int sent = 0;
+    if (_i == 0) {
+        attr.max_waiting = 5;
+    } else {
+        attr.max_waiting_bytes = 5999;
+    }
+    agents_open(&agents, &attr, NULL);
+    for (; sent < 100; sent++) {
+        pattern_fill(bytes, sizeof(bytes), (uint64_t)sent);
+        if (sluice_agent_send(agents.at_holder, bytes, sizeof(bytes),
+                              sent < 5 ? DEADLINE : SLUICE_MS(100)) != 0) {
+            break;
+        }
+    }
+    require(sent == 5, "%d were sent", sent);
+    require_error(sluice_agent_send(agents.at_holder, bytes, sizeof(bytes), 0), -ETIMEDOUT,
+                  "no room");
+    /* It is no dead end for anything else. */
+    struct sluice_agent_mr *mr = request(&agents, 100, ACCESS_READ_WRITE, 0);
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    receive_pattern(agents.owner, NULL, sizeof(bytes), 0);
+    require_ok(sluice_agent_send(agents.at_holder, "again", 5, DEADLINE));
+    for (int i = 1; i < 5; i++) {
+        receive_pattern(agents.owner, NULL, sizeof(bytes), (uint64_t)i);
+    }
+    struct sluice_agent_message *message = receive(agents.owner, NULL);
+    require(memcmp(sluice_agent_message_bytes(message), "again", 5) == 0, "another one");
+    require(sluice_agent_message_peer(message) == agents.at_owner, "another peer");
+    sluice_agent_message_free(message);
+    agents_close(&agents);
+}
+
+TEST(a_message_may_be_too_long)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .max_message = 5000, .secret_file = ""};
+    struct sender sender;
+    uint8_t bytes[5001] = {0};
+    agents_open(&agents, &attr, NULL);
+    require_error(sluice_agent_send(agents.at_holder, bytes, 5001, DEADLINE), -EMSGSIZE,
+                  "5001 bytes");
+    start_sender(&sender, agents.at_holder, bytes, 5000, DEADLINE);
+    sluice_agent_message_free(receive(agents.owner, NULL));
+    join_sender(&sender, 0);
+    require_error(sluice_agent_send(agents.at_holder, NULL, 1, DEADLINE), -EINVAL, "bytes");
+    require_error(sluice_agent_send(agents.at_holder, bytes, 1, -1), -EINVAL, "deadline");
+    require_null(sluice_agent_receive(agents.owner, agents.at_holder, 0), EINVAL, "another agent");
+    agents_close(&agents);
+}
+
+/* A long one that nobody reads is withdrawn, and what comes after it comes. */
+TEST(a_long_message_is_withdrawn)
+{
+    struct agents agents;
+    struct sender sender;
+    uint8_t *bytes = calloc(1, 100000);
+    agents_open(&agents, NULL, NULL);
+    for (int i = 0; i < 3; i++) {
+        require_error(sluice_agent_send(agents.at_holder, bytes, 100000, SLUICE_MS(30)), -ETIMEDOUT,
+                      "has not answered");
+    }
+    require_ok(sluice_agent_send(agents.at_holder, "short", 5, DEADLINE));
+    struct sluice_agent_message *message = receive(agents.owner, agents.at_owner);
+    require(sluice_agent_message_length(message) == 5, "%zu bytes",
+            sluice_agent_message_length(message));
+    sluice_agent_message_free(message);
+    start_sender(&sender, agents.at_holder, bytes, 100000, DEADLINE);
+    sluice_agent_message_free(receive(agents.owner, agents.at_owner));
+    join_sender(&sender, 0);
+    free(bytes);
+    agents_close(&agents);
+}
+
+/* Memory that nobody may write, such as that of a file. */
+TEST(a_message_may_be_read_only)
+{
+    struct agents agents;
+    struct sender sender;
+    uint8_t *bytes = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(bytes != MAP_FAILED, "no memory");
+    pattern_fill(bytes, 65536, 4);
+    require(mprotect(bytes, 65536, PROT_READ) == 0, "%s", strerror(errno));
+    agents_open(&agents, NULL, NULL);
+    start_sender(&sender, agents.at_holder, bytes, 65536, DEADLINE);
+    receive_pattern(agents.owner, NULL, 65536, 4);
+    join_sender(&sender, 0);
+    agents_close(&agents);
+    munmap(bytes, 65536);
+}
+
+/* What was said before the end is received; and nobody waits for ever. */
+TEST(the_last_words_come)
+{
+    struct agents agents;
+    struct sender sender;
+    uint8_t *bytes = calloc(1, 100000);
+    agents_open(&agents, NULL, NULL);
+    require_ok(sluice_agent_send(agents.at_holder, "last", 4, DEADLINE));
+    start_sender(&sender, agents.at_owner, bytes, 100000, DEADLINE);
+    sluice_agent_peer_close(agents.at_holder);
+    agents.at_holder = NULL;
+    join_sender(&sender, -ENOTCONN);
+    struct sluice_agent_message *message = receive(agents.owner, NULL);
+    require(memcmp(sluice_agent_message_bytes(message), "last", 4) == 0, "another one");
+    sluice_agent_message_free(message);
+    require_null(sluice_agent_receive(agents.owner, agents.at_owner, DEADLINE), ENOTCONN, "left");
+    free(bytes);
+    agents_close(&agents);
+}
+
+/* One that the program does not have may have left before its message is received. */
+TEST(words_of_who_has_left_come)
+{
+    struct agents agents;
+    agents_open(&agents, NULL, NULL);
+    struct sluice_agent_peer *peer =
+        sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);
+    require(peer, "%s", sluice_last_error());
+    require_ok(sluice_agent_send(peer, "bye", 3, DEADLINE));
+    sluice_agent_peer_close(peer);
+    await_info(agents.owner, lost, 1);
+    struct sluice_agent_message *message = receive(agents.owner, NULL);
+    require(memcmp(sluice_agent_message_bytes(message), "bye", 3) == 0, "another one");
+    require(peer_info(sluice_agent_message_peer(message)).state == SLUICE_AGENT_LOST, "not lost");
+    sluice_agent_message_free(message);
+    require_null(sluice_agent_next_peer(agents.owner, 0), ETIMEDOUT, "nobody");
+    agents_close(&agents);
+}
+
+int main(void)
+{
+    return run_tests("agent_messages", 60);
+}
