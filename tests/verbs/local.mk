@@ -144,11 +144,13 @@ tests_test_verbs_members_SOURCES = \
 tests_test_verbs_members_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_members_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=realloc
 tests_test_verbs_members_LDADD = $(FAKE_LIBS)
+# It looks at what a dmabuf is registered with.
 tests_test_verbs_memory_SOURCES = \
 	%D%/test_verbs_memory.c \
 	%D%/ports.c \
 	%D%/ports.h
 tests_test_verbs_memory_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ibv_reg_dmabuf_mr
 tests_test_verbs_memory_LDADD = $(FAKE_LIBS)
 # Its machine is made up.
 tests_test_verbs_nearest_SOURCES = \

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions on a pretend RDMA device: dmabuf, which neither rxe nor soft
- * can register, and what becomes of memory when the driver refuses it.
+ * Memory regions on a pretend RDMA device: dmabuf, which rxe cannot register, what the
+ * device is told of it, and what becomes of memory when the driver refuses it.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <sluice/verbs.h>
 
 #include "ports.h"
 
@@ -30,6 +32,13 @@ static struct dmabuf dmabuf_open(void)
     require(dmabuf.bytes != MAP_FAILED, "%s", strerror(errno));
     memset(dmabuf.bytes, 0xa5, FILE_LENGTH);
     return dmabuf;
+}
+
+static void dmabuf_close_whole(struct dmabuf *dmabuf)
+{
+    value_check(dmabuf->bytes, FILE_LENGTH, 0xa5);
+    munmap(dmabuf->bytes, FILE_LENGTH);
+    close(dmabuf->fd);
 }
 
 /* Nothing beside the piece was touched. */
@@ -80,6 +89,138 @@ static void check_addressing(const struct sluice_mr *mr, uint64_t iova)
     require_ok(sluice_mr_sge_at(mr, at + 7, LENGTH - 7, &sge));
     require_number(sge.addr, iova + 7);
     require_error(sluice_mr_sge_at(mr, at + 7, LENGTH - 6, &sge), -ERANGE, "outside");
+}
+
+/* What ibv_reg_dmabuf_mr() was asked last, and how often. */
+static struct {
+    unsigned calls;
+    const struct ibv_pd *pd;
+    uint64_t offset;
+    size_t length;
+    uint64_t iova;
+    int fd;
+    int access;
+} asked;
+
+struct ibv_mr *__real_ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                        uint64_t iova, int fd, int access);
+struct ibv_mr *__wrap_ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                        uint64_t iova, int fd, int access);
+
+struct ibv_mr *__wrap_ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                        uint64_t iova, int fd, int access)
+{
+    asked.calls++;
+    asked.pd = pd;
+    asked.offset = offset;
+    asked.length = length;
+    asked.iova = iova;
+    asked.fd = fd;
+    asked.access = access;
+    return __real_ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+}
+
+#define LOCAL_WRITE SLUICE_ACCESS_LOCAL_WRITE
+#define REMOTE_WRITE SLUICE_ACCESS_REMOTE_WRITE
+#define REMOTE_READ SLUICE_ACCESS_REMOTE_READ
+#define REMOTE_ATOMIC SLUICE_ACCESS_REMOTE_ATOMIC
+
+/* The numbers as the program gave them, in their places, and each right by its own name. */
+TEST(the_device_is_told_of_a_dmabuf)
+{
+    static const struct {
+        uint64_t offset;
+        size_t length;
+        uint64_t iova;
+        uint32_t access;
+        int told;
+    } cases[] = {
+        {0, 1, 0, 0, 0},
+        {PAGE, PAGE, 5 * PAGE, LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE},
+        {OFFSET, LENGTH, 7 * PAGE + 100, REMOTE_READ, IBV_ACCESS_REMOTE_READ},
+        {OFFSET, LENGTH, UINT64_MAX - 2 * PAGE + 101, LOCAL_WRITE | REMOTE_WRITE,
+         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE},
+        {FILE_LENGTH - 1, 1, PAGE - 1, LOCAL_WRITE | REMOTE_ATOMIC,
+         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC},
+        {0, FILE_LENGTH, UINT64_C(0x7f0000000000),
+         LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC,
+         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+             IBV_ACCESS_REMOTE_ATOMIC},
+    };
+    struct sides sides;
+    struct dmabuf dmabuf = dmabuf_open();
+    fake_verbs.dmabuf = true;
+    sides_open(&sides);
+    for (unsigned i = 0; i < COUNT(cases); i++) {
+        struct sluice_remote_mr remote, unpacked, slice;
+        uint8_t packed[SLUICE_REMOTE_MR_BYTES];
+        struct sluice_mr *mr =
+            sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, cases[i].offset, cases[i].length,
+                                      cases[i].iova, cases[i].access);
+        require(mr, "case %u: %s", i, sluice_last_error());
+        require_number(asked.calls, i + 1);
+        require(asked.pd == sluice_verbs_pd(sides.pds[0]), "another protection domain");
+        require_number(asked.offset, cases[i].offset);
+        require_number(asked.length, cases[i].length);
+        require_number(asked.iova, cases[i].iova);
+        require_number(asked.fd, dmabuf.fd);
+        require_number(asked.access, cases[i].told);
+        /* Peers know it by the iova, also once a handle has been on its way. */
+        require_ok(sluice_mr_remote(mr, &remote));
+        sluice_remote_mr_pack(&remote, packed);
+        require_ok(sluice_remote_mr_unpack(packed, &unpacked));
+        require_number(unpacked.addr, cases[i].iova);
+        require_number(unpacked.length, cases[i].length);
+        require_number(unpacked.rkey, sluice_verbs_mr(mr)->rkey);
+        require_ok(sluice_remote_mr_slice(&unpacked, cases[i].length - 1, 1, &slice));
+        require_number(slice.addr, cases[i].iova + cases[i].length - 1);
+        require_ok(sluice_mr_deregister(mr));
+    }
+    require_number(fake_verbs.live.mrs, 0);
+    sides_close(&sides);
+    dmabuf_close_whole(&dmabuf);
+}
+
+/* What is wrong in itself no device hears of. */
+TEST(the_device_is_not_told_of_mistakes)
+{
+    static const struct {
+        uint64_t offset;
+        size_t length;
+        uint64_t iova;
+        uint32_t access;
+        int error;
+        const char *words;
+    } cases[] = {
+        {0, 0, 0, 0, EINVAL, "length"},
+        {0, PAGE, 1, 0, EINVAL, "iova 0x1 offset 0 page 4096"},
+        {8, PAGE, PAGE, 0, EINVAL, "iova 0x1000 offset 0x8 page"},
+        {0 - (uint64_t)PAGE, 2 * PAGE, 0, 0, EINVAL, "8192 bytes offset wrap"},
+        {0, 2 * PAGE, 0 - (uint64_t)PAGE, 0, EINVAL, "8192 bytes iova wrap"},
+        {0, PAGE, 0, REMOTE_WRITE, EINVAL, "REMOTE_WRITE LOCAL_WRITE"},
+        {0, PAGE, 0, REMOTE_ATOMIC, EINVAL, "REMOTE_ATOMIC LOCAL_WRITE"},
+        {0, PAGE, 0, SLUICE_MR_HUGE_PAGES, EINVAL, "HUGE_PAGES"},
+        {0, PAGE, 0, UINT32_C(1) << 20, EINVAL, "unknown"},
+    };
+    struct sides sides;
+    struct dmabuf dmabuf = dmabuf_open();
+    fake_verbs.dmabuf = true;
+    sides_open(&sides);
+    asked.calls = 0;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        require_null(sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, cases[i].offset,
+                                               cases[i].length, cases[i].iova, cases[i].access),
+                     cases[i].error, cases[i].words);
+    }
+    require_null(sluice_mr_register_dmabuf(NULL, dmabuf.fd, 0, PAGE, 0, 0), EINVAL,
+                 "protection domain");
+    require_null(sluice_mr_register_dmabuf(sides.pds[0], -1, 0, PAGE, 0, 0), EBADF, "-1 not open");
+    int gone = dup(dmabuf.fd);
+    close(gone);
+    require_null(sluice_mr_register_dmabuf(sides.pds[0], gone, 0, PAGE, 0, 0), EBADF, "not open");
+    require_number(asked.calls, 0);
+    sides_close(&sides);
+    dmabuf_close_whole(&dmabuf);
 }
 
 TEST(dmabuf_is_read_and_written, .times = COUNT(iovas))
@@ -142,6 +283,10 @@ TEST(dmabuf_that_is_refused)
         {EINVAL, EINVAL, "fake0 no dmabuf"},
         {ENOMEM, ENOMEM, "5000 bytes dmabuf fake0"},
         {EACCES, EACCES, "Permission denied"},
+        {EBADF, EBADF, "5000 bytes dmabuf fd fake0 Bad file descriptor"},
+        {EPERM, EPERM, "5000 bytes dmabuf fake0 not permitted"},
+        {EFAULT, EFAULT, "5000 bytes dmabuf fake0 Bad address"},
+        {EBUSY, EBUSY, "5000 bytes dmabuf fake0 busy"},
     };
     struct sides sides;
     struct dmabuf dmabuf = dmabuf_open();
