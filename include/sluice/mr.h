@@ -103,7 +103,9 @@ SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *sluice_mr_alloc(struct sluice_p
  * NULL and errno on failure: EINVAL (zero length, a range that wraps, iova and
  * offset that differ within a page, access as in sluice_mr_register(), not a
  * dmabuf, or one that is too short), EBADF (fd is not open), EOPNOTSUPP (the
- * device cannot; soft never can), ENOMEM.
+ * device cannot; on soft the exporter does not let the processor use it), ENOMEM;
+ * on soft EACCES (fd is open for reading only, and LOCAL_WRITE asked) and EMFILE,
+ * ENFILE (no descriptor left, of which a region has one).
  */
 SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *
 sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset, size_t length,

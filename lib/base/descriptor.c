@@ -190,6 +190,12 @@ int slu_fd_memory(const char *name, unsigned flags)
     return end(memfd_create(name, MFD_CLOEXEC | flags));
 }
 
+int slu_fd_duplicate(int fd)
+{
+    begin();
+    return end(fcntl(fd, F_DUPFD_CLOEXEC, STANDARD));
+}
+
 /* The first is returned, the others are closed; -1: there was none. */
 static int take_passed(struct msghdr *message)
 {

@@ -27,6 +27,7 @@ int slu_fd_epoll(void);
 int slu_fd_event(void);                              /* an eventfd that does not block */
 int slu_fd_timer(void);                              /* a timerfd that does not block */
 int slu_fd_memory(const char *name, unsigned flags); /* a memfd; flags beside MFD_CLOEXEC */
+int slu_fd_duplicate(int fd);                        /* of the program's */
 /*
  * recv(2) from a Unix socket, without waiting, and the descriptor that came with the bytes,
  * or -1. What else came is closed.

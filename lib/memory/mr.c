@@ -139,17 +139,11 @@ static int check_dmabuf(const struct slu_dmabuf *dmabuf)
 static int register_dmabuf(const struct sluice_pd *pd, const struct slu_dmabuf *dmabuf,
                            uint32_t access, struct slu_tmr **mr)
 {
-    const struct slu_transport *transport = transport_of(pd);
     int error = check_dmabuf(dmabuf);
 
     if (error < 0)
         return error;
-    if (transport->mr_register_dmabuf == NULL)
-        return slu_fail(EOPNOTSUPP,
-                        "the %s transport cannot reach a dmabuf; where its exporter lets it be "
-                        "mapped, map it and register the mapping",
-                        transport->name);
-    return transport->mr_register_dmabuf(pd->transport, dmabuf, access, mr);
+    return transport_of(pd)->mr_register_dmabuf(pd->transport, dmabuf, access, mr);
 }
 
 struct sluice_mr *sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset,

@@ -215,7 +215,6 @@ struct slu_transport {
     /* access has been checked. */
     int (*mr_register)(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
                        struct slu_tmr **mr);
-    /* NULL if no device of the transport can. */
     int (*mr_register_dmabuf)(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf, uint32_t access,
                               struct slu_tmr **mr);
     /*

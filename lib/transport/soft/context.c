@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The one device of the soft transport, its contexts, and the transport table. */
-#include "transport/soft/soft.h"
+#include "transport/soft/regions.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -235,6 +235,7 @@ const struct slu_transport slu_transport_soft = {
     .pd_alloc = alloc_pd,
     .pd_free = free_pd,
     .mr_register = slu_soft_mr_register,
+    .mr_register_dmabuf = slu_soft_mr_register_dmabuf,
     .mr_alloc = slu_soft_mr_alloc,
     .mr_deregister = slu_soft_mr_deregister,
     .cq_create = slu_soft_cq_create,

@@ -8,6 +8,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/cq.c \
 	%D%/cq_room.c \
 	%D%/device.c \
+	%D%/dmabuf.c \
 	%D%/helper.c \
 	%D%/helper.h \
 	%D%/inbox.c \
@@ -22,6 +23,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/qp.c \
 	%D%/query.c \
 	%D%/queue.c \
+	%D%/regions.h \
 	%D%/reserve.c \
 	%D%/shm.h \
 	%D%/shm_copy.c \

@@ -7,7 +7,7 @@
  * the memory. What local keys name needs no pin: it is of posted
  * work, for which the engine refuses to deregister it.
  */
-#include "transport/soft/soft.h"
+#include "transport/soft/regions.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,9 +23,8 @@ struct allocated {
     bool sealed; /* as a peer that maps it needs it, and we do if it does */
 };
 
-/* All of it is there when the table has it: from then on others see it. memory may be NULL. */
-static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
-                               const struct allocated *memory)
+struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *region,
+                                 uint32_t access)
 {
     struct soft_mr *mr = calloc(1, sizeof(*mr));
     if (mr == NULL) {
@@ -33,16 +32,16 @@ static struct soft_mr *make_mr(struct slu_tpd *pd, void *addr, size_t length, ui
         return NULL;
     }
     mr->base.pd = pd;
-    mr->base.addr = addr;
-    mr->base.length = length;
-    mr->base.iova = (uint64_t)(uintptr_t)addr;
+    /* The program has no address of a dmabuf. */
+    mr->base.addr = region->dmabuf < 0 ? region->pages.addr : NULL;
+    mr->base.length = region->length;
+    mr->base.iova = region->iova;
+    mr->at = (uint64_t)(uintptr_t)region->pages.addr;
     mr->access = access & ~SLUICE_MR_HUGE_PAGES;
-    mr->memfd = -1;
-    if (memory != NULL) {
-        mr->memfd = memory->fd;
-        mr->pages = memory->pages;
-        mr->sealed = memory->sealed;
-    }
+    mr->memfd = region->memfd;
+    mr->dmabuf = region->dmabuf;
+    mr->sealed = region->sealed;
+    mr->pages = region->pages;
     if (slu_soft_keys_insert(&((struct soft_context *)pd->context)->keys, mr) != 0) {
         free(mr);
         return NULL;
@@ -58,7 +57,12 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
     if (slu_soft_probe_range(addr, length, write) != 0)
         return slu_fail(EFAULT, "memory %p of %zu bytes is not mapped%s", addr, length,
                         write ? " or is read-only" : "");
-    struct soft_mr *made = make_mr(pd, addr, length, access, NULL);
+    struct soft_region region = {.iova = (uint64_t)(uintptr_t)addr,
+                                 .length = length,
+                                 .pages.addr = addr,
+                                 .memfd = -1,
+                                 .dmabuf = -1};
+    struct soft_mr *made = slu_soft_mr_make(pd, &region, access);
     if (made == NULL)
         return -ENOMEM;
     *mr = &made->base;
@@ -185,7 +189,13 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct
     }
     if (err != 0)
         return fail_alloc(err, length, &room);
-    struct soft_mr *made = make_mr(pd, memory.pages.addr, length, access, &memory);
+    struct soft_region region = {.iova = (uint64_t)(uintptr_t)memory.pages.addr,
+                                 .length = length,
+                                 .pages = memory.pages,
+                                 .memfd = memory.fd,
+                                 .dmabuf = -1,
+                                 .sealed = memory.sealed};
+    struct soft_mr *made = slu_soft_mr_make(pd, &region, access);
     if (made == NULL) {
         slu_fd_close(memory.fd);
         slu_pages_unmap(&memory.pages);
@@ -205,15 +215,10 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
     /* Closed first: the pages go with what comes last, which takes time, and no lock here. */
     if (mr->memfd >= 0)
         slu_fd_close(mr->memfd);
+    if (mr->dmabuf >= 0)
+        slu_soft_dmabuf_end(mr);
     slu_pages_unmap(&mr->pages);
     free(mr);
-}
-
-static bool contains(const struct soft_mr *mr, uint64_t addr, uint64_t length)
-{
-    uint64_t start = mr->base.iova;
-    return addr >= start && addr - start <= mr->base.length &&
-           length <= mr->base.length - (addr - start);
 }
 
 uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
@@ -225,18 +230,18 @@ uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge 
             continue;
         const struct soft_mr *mr = slu_soft_keys_find(keys, sges[i].lkey);
         if (mr == NULL || mr->base.pd != qp->base.pd || (mr->access & access) != access ||
-            !contains(mr, sges[i].addr, sges[i].length))
+            !slu_soft_contains(mr, mr->at, sges[i].addr, sges[i].length))
             return SLUICE_STATUS_LOC_PROT_ERR;
     }
     return SLUICE_STATUS_SUCCESS;
 }
 
-bool slu_soft_is_allocated(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count)
+bool slu_soft_all_lasts(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count)
 {
     const struct soft_keys *keys = &slu_soft_context(qp)->keys;
     for (uint32_t i = 0; i < count; i++) {
         const struct soft_mr *mr = slu_soft_keys_find(keys, sges[i].lkey);
-        if (sges[i].length > 0 && (mr == NULL || mr->memfd < 0))
+        if (sges[i].length > 0 && (mr == NULL || !slu_soft_lasts(mr)))
             return false;
     }
     return true;
@@ -251,7 +256,7 @@ uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t
         return SLUICE_STATUS_SUCCESS;
     struct soft_mr *mr = slu_soft_keys_find(&slu_soft_context(qp)->keys, rkey);
     if (mr == NULL || mr->base.pd != qp->base.pd || (mr->access & access) == 0 ||
-        !contains(mr, addr, length))
+        !slu_soft_contains(mr, mr->base.iova, addr, length))
         return SLUICE_STATUS_REM_ACCESS_ERR;
     if (pin != NULL) {
         atomic_fetch_add_explicit(&mr->pins, 1, memory_order_relaxed);

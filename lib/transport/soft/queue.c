@@ -3,7 +3,7 @@
  * The two queues of a queue pair: posting, completing in order, matching, and
  * the one way into the error state.
  */
-#include "transport/soft/soft.h"
+#include "transport/soft/regions.h"
 
 #include <endian.h>
 #include <string.h>
@@ -30,6 +30,14 @@ static void copy_inline(struct soft_wqe *wqe, const struct slu_send_wr *wr)
     wqe->sges[0] = one;
     wqe->sge_count = 1;
     wqe->checked = true;
+}
+
+static void copy_list(const struct soft_qp *qp, struct soft_wqe *wqe, const struct slu_send_wr *wr)
+{
+    if (wr->sge_count == 0)
+        return;
+    memcpy(wqe->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
+    wqe->dmabuf = slu_soft_find_places(qp, wqe->sges, wqe->sge_count);
 }
 
 static int check_send(const struct soft_qp *qp, const struct slu_send_wr *wr, uint64_t length)
@@ -67,6 +75,7 @@ static int append_send(struct soft_qp *qp, const struct slu_send_wr *wr)
     wqe->opcode = wr->opcode;
     wqe->status = SLUICE_STATUS_SUCCESS;
     wqe->state = SOFT_WQE_QUEUED;
+    wqe->dmabuf = false;
     wqe->checked = false;
     wqe->replied = false;
     wqe->sge_count = wr->sge_count;
@@ -76,8 +85,8 @@ static int append_send(struct soft_qp *qp, const struct slu_send_wr *wr)
     }
     if ((wr->flags & SLUICE_INLINE) != 0)
         copy_inline(wqe, wr);
-    else if (wr->sge_count > 0)
-        memcpy(wqe->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
+    else
+        copy_list(qp, wqe, wr);
     qp->sends.posted++;
     return 0;
 }
@@ -116,6 +125,7 @@ static int append_receive(struct soft_qp *qp, const struct slu_receive_wr *wr)
     receive->sge_count = wr->sge_count;
     if (wr->sge_count > 0)
         memcpy(receive->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
+    receive->dmabuf = slu_soft_find_places(qp, receive->sges, receive->sge_count);
     ring->posted++;
     return 0;
 }

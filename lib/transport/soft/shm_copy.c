@@ -40,7 +40,8 @@ static uint32_t class_of(uint64_t length)
 bool slu_soft_shm_lends(const struct soft_tcp *tcp, const struct soft_wqe *wqe)
 {
     const struct soft_shm *shm = tcp->shm;
-    if (!tcp->shared || shm->lends_not || wqe->opcode != SLUICE_OP_SEND || !is_large(wqe->length))
+    if (!tcp->shared || shm->lends_not || wqe->opcode != SLUICE_OP_SEND || !is_large(wqe->length) ||
+        wqe->dmabuf)
         return false;
     uint32_t wanted = atomic_load_explicit(&shm->writer.segment->wanted, memory_order_relaxed);
     return (wanted >> class_of(wqe->length) & 1) != 0;
@@ -138,6 +139,7 @@ static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
 /* All of it, or the errno value of why not. */
 static int read_lent(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
+    struct soft_touched touched;
     struct iovec to[SOFT_MAX_SGE];
     struct iovec from[SOFT_MAX_SGE];
     struct soft_shm *shm = tcp->shm;
@@ -145,7 +147,11 @@ static int read_lent(struct soft_tcp *tcp, const struct tcp_frame *frame)
         slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), frame->length, to, SOFT_MAX_SGE);
     for (uint32_t i = 0; i < frame->rkey; i++)
         from[i] = (struct iovec){(void *)(uintptr_t)shm->lent[i].addr, shm->lent[i].length};
-    return slu_soft_shm_read_process(tcp, to, count, from, frame->rkey, frame->length);
+    slu_soft_tcp_touch_target(tcp, &touched);
+    if (!slu_soft_touch_begin(&touched))
+        return EFAULT;
+    int err = slu_soft_shm_read_process(tcp, to, count, from, frame->rkey, frame->length);
+    return slu_soft_touch_end(&touched) ? err : EFAULT;
 }
 
 /* From now on it goes through the ring; this message, too. */

@@ -3,7 +3,8 @@
  * Regions that peers map, so that they execute their one-sided requests themselves: the owner's
  * side. A peer asks for a region that it uses. One of sluice_mr_alloc() it is given, as a memfd,
  * if all that this lets it do is its right; any other one that it may read it is shown, so
- * that it reads it from this process if the kernel lets it.
+ * that it reads it from this process if the kernel lets it; but not one of a dmabuf, whose
+ * exporter hears of each touch from its owner alone.
  *
  * Each such region has a place in a table that all peers may read and nobody else may write.
  * Deregistering changes the word there before the memory is unmapped. Who has seen the old
@@ -161,7 +162,7 @@ static struct soft_mr *pin_region(const struct soft_qp *qp, uint32_t key)
     struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
     slu_soft_keys_enter(reader);
     struct soft_mr *mr = slu_soft_keys_find(&slu_soft_context(qp)->keys, key);
-    if (mr != NULL && (mr->base.pd != qp->base.pd || rights(qp, mr) == 0))
+    if (mr != NULL && (mr->base.pd != qp->base.pd || rights(qp, mr) == 0 || mr->dmabuf >= 0))
         mr = NULL;
     if (mr != NULL)
         atomic_fetch_add_explicit(&mr->pins, 1, memory_order_relaxed);

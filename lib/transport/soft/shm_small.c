@@ -21,7 +21,7 @@
 static bool is_small(const struct soft_wqe *wqe)
 {
     return wqe->opcode == SLUICE_OP_SEND && wqe->length <= SOFT_WHOLE_BYTES &&
-           (wqe->flags & SLUICE_FENCE) == 0 && wqe->state != SOFT_WQE_DONE;
+           (wqe->flags & SLUICE_FENCE) == 0 && wqe->state != SOFT_WQE_DONE && !wqe->dmabuf;
 }
 
 /* What is not allowed is found faulty elsewhere. */
@@ -106,15 +106,31 @@ void slu_soft_shm_push(struct soft_tcp *tcp)
 
 /* Receiving. */
 
-static void copy_record(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset)
+/* False: the exporter of a dmabuf does not give it. */
+static bool copy_record(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset)
 {
     const struct soft_qp *qp = tcp->qp;
     const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
     struct soft_cursor to = slu_soft_cursor(receive->sges, receive->sge_count, 0);
+    struct soft_touched touched;
+    touched.count = 0;
+    if (SLU_UNLIKELY(receive->dmabuf))
+        slu_soft_touch_list(&touched, qp, to, true);
+    if (!slu_soft_touch_begin(&touched))
+        return false;
     for (uint32_t piece; offset < record->length; offset += piece) {
         const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
         slu_soft_scatter(&to, bytes, piece);
     }
+    return slu_soft_touch_end(&touched);
+}
+
+/* The message is not where it is to go, and cannot come again. */
+static bool fail_receive(struct soft_tcp *tcp)
+{
+    slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_LOC_PROT_ERR, 0, 0, 0);
+    slu_soft_tcp_refuse(tcp, tcp->executed, SLUICE_STATUS_REM_OP_ERR);
+    return false;
 }
 
 bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *record)
@@ -137,7 +153,8 @@ bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *r
         !slu_soft_tcp_accept_credit(tcp, (uint32_t)(header[0] >> 32)) ||
         !slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
         return false;
-    copy_record(tcp, record, offset);
+    if (!copy_record(tcp, record, offset))
+        return fail_receive(tcp);
     slu_soft_tcp_received(tcp, record->length - offset, offset == 16, (uint32_t)header[1]);
     slu_soft_tcp_urgent(tcp);
     return true;

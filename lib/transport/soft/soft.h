@@ -64,9 +64,12 @@ struct soft_mr {
     struct slu_tmr base;
     uint32_t access;
     atomic_uint pins;       /* of those that touch it for a peer now */
-    int memfd;              /* -1: memory of the caller's */
+    uint64_t at;            /* where we have its first byte: but of a dmabuf, its iova */
+    int memfd;              /* -1: memory of the caller's, or of a dmabuf */
+    int dmabuf;             /* -1, or by which its exporter is told of each touch */
     bool sealed;            /* as whoever maps it needs it, and we if somebody does */
-    struct slu_pages pages; /* of the memfd */
+    atomic_bool withheld;   /* by its exporter, when it was told */
+    struct slu_pages pages; /* of the memfd, or of the dmabuf */
     /* Under the lock of the exports. */
     struct shm_export *exports; /* to the peers that may map it */
     uint32_t place;             /* of its word, while there are any */
@@ -91,6 +94,7 @@ struct soft_context {
     struct soft_context *next; /* in the process */
     uint32_t process;          /* as slu_fork_generation() counts them */
     struct soft_keys keys;
+    atomic_uint dmabufs; /* regions of them: without any nobody looks for them */
     struct soft_exports *exports;
     pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
     struct soft_slots qps;
@@ -153,6 +157,7 @@ struct soft_wqe {
     uint32_t status;
     uint32_t sge_count;
     uint8_t state;
+    bool dmabuf;              /* its SGEs name some, and have been changed to where that is */
     bool checked;             /* its SGEs are in the memory table */
     bool replied;             /* read, atomic: all of the reply is here */
     uint64_t operand[2];      /* atomic: in network byte order, as they go over TCP */
@@ -163,7 +168,7 @@ struct soft_receive {
     uint64_t id;
     uint64_t length;
     uint32_t sge_count;
-    uint32_t reserved;
+    bool dmabuf; /* as of a soft_wqe */
     struct sluice_sge sges[];
 };
 
@@ -375,8 +380,8 @@ void slu_soft_mr_deregister(struct slu_tmr *mr);
 /* Statuses; to be called while the owner of the CQ reads the keys. */
 uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
                               uint32_t count, uint32_t access);
-/* Is all of it of sluice_mr_alloc()? Then nobody unmaps it while it is posted. */
-bool slu_soft_is_allocated(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count);
+/* Is all of it memory that we have mapped? Then nobody unmaps it while it is posted. */
+bool slu_soft_all_lasts(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count);
 /* On success *pin, if it is wanted, is to be given back once the memory has been touched. */
 uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t addr,
                                uint64_t length, uint32_t access, struct soft_mr **pin);

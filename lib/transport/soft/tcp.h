@@ -3,7 +3,7 @@
 #ifndef SLU_SOFT_TCP_H
 #define SLU_SOFT_TCP_H
 
-#include "transport/soft/soft.h"
+#include "transport/soft/regions.h"
 #include "transport/soft/tcp_frame.h"
 
 /* Shared by the connections of a CQ: holds bytes only during one turn. */
@@ -170,10 +170,12 @@ bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
 bool slu_soft_tcp_finish(struct soft_tcp *tcp);
 /* The memory for the payload that is coming in is not mapped any more. */
 void slu_soft_tcp_fault(struct soft_tcp *tcp);
-/* Is memory of a remote key not mapped any more? */
+/* Is memory of a remote key not mapped any more, at that address of ours? */
 bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length);
 /* Where the rest of a payload goes that is not for memory of a key. */
 struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp);
+/* What is to be touched for it. */
+void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, struct soft_touched *touched);
 void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status);
 
 #endif

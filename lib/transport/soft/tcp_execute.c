@@ -29,6 +29,36 @@ void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status)
     slu_soft_qp_fail(tcp->qp, SLUICE_STATUS_WR_FLUSH_ERR, false);
 }
 
+/* The list that the payload goes to, and whether there are dmabufs in it. */
+static struct soft_cursor list_of(const struct soft_tcp *tcp, bool *dmabuf)
+{
+    const struct tcp_in *in = &tcp->in;
+    if (in->frame.type == TCP_READ_REPLY || in->frame.type == TCP_ATOMIC_REPLY) {
+        const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, in->frame.seq);
+        *dmabuf = wqe->dmabuf;
+        return (struct soft_cursor){wqe->sges, wqe->sge_count, 0};
+    }
+    const struct soft_receive *receive = slu_soft_receive(tcp->qp, tcp->qp->receives.done);
+    *dmabuf = receive->dmabuf;
+    return (struct soft_cursor){receive->sges, receive->sge_count, 0};
+}
+
+struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp)
+{
+    bool dmabuf;
+    struct soft_cursor list = list_of(tcp, &dmabuf);
+    return slu_soft_cursor(list.sges, list.count, tcp->in.offset);
+}
+
+void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, struct soft_touched *touched)
+{
+    bool dmabuf;
+    struct soft_cursor list = list_of(tcp, &dmabuf);
+    touched->count = 0;
+    if (SLU_UNLIKELY(dmabuf))
+        slu_soft_touch_list(touched, tcp->qp, list, true);
+}
+
 /* Our own request has found an end. It is the oldest: a reply acknowledges all before it. */
 static void end_request(struct soft_tcp *tcp, uint32_t position, uint32_t status)
 {
@@ -58,10 +88,9 @@ void slu_soft_tcp_fault(struct soft_tcp *tcp)
     }
 }
 
-/* What sluice_mr_alloc() gave nobody else unmaps. */
 bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length)
 {
-    return pin != NULL && pin->memfd < 0 &&
+    return pin != NULL && !slu_soft_lasts(pin) &&
            !slu_soft_is_mapped((const void *)(uintptr_t)addr, length);
 }
 
@@ -151,7 +180,7 @@ bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length)
     uint32_t status = slu_soft_match(qp, length, &own);
     const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
     tcp->in.lasts =
-        length > SOFT_WHOLE_BYTES && slu_soft_is_allocated(qp, receive->sges, receive->sge_count);
+        length > SOFT_WHOLE_BYTES && slu_soft_all_lasts(qp, receive->sges, receive->sge_count);
     slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
     if (status == SLUICE_STATUS_SUCCESS)
         return true;
@@ -236,7 +265,7 @@ static bool begin_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
     if (frame->type == TCP_READ_REPLY) {
         const struct soft_wqe *wqe = slu_soft_wqe(qp, position);
         slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
-        tcp->in.lasts = slu_soft_is_allocated(qp, wqe->sges, wqe->sge_count);
+        tcp->in.lasts = slu_soft_all_lasts(qp, wqe->sges, wqe->sge_count);
         slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
     }
     return true;
@@ -334,42 +363,59 @@ static bool finish_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
     return owe_reply(tcp, &reply);
 }
 
+/* The operation itself, on a word that it may change. */
+static uint32_t change_word(const struct soft_tcp *tcp, const struct tcp_frame *frame,
+                            struct soft_mr *pin, uint64_t *before)
+{
+    uint32_t opcode = frame->type == TCP_FETCH_ADD ? SLUICE_OP_FETCH_ADD : SLUICE_OP_COMPARE_SWAP;
+    struct soft_touched touched;
+    touched.count = 0;
+    slu_soft_touch_region(&touched, pin, true);
+    if (slu_soft_tcp_is_gone(pin, frame->addr, sizeof(uint64_t)) || !slu_soft_touch_begin(&touched))
+        return SLUICE_STATUS_REM_ACCESS_ERR;
+    *before = slu_soft_atomic(opcode, slu_soft_place_of(pin, frame->addr), tcp->in.operand);
+    return slu_soft_touch_end(&touched) ? SLUICE_STATUS_SUCCESS : SLUICE_STATUS_REM_ACCESS_ERR;
+}
+
 static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
-    bool add = frame->type == TCP_FETCH_ADD;
     struct tcp_reply reply = {.type = TCP_ATOMIC_REPLY, .seq = frame->seq};
-    if (add && tcp->in.operand[1] != 0)
+    if (frame->type == TCP_FETCH_ADD && tcp->in.operand[1] != 0)
         return reject(tcp, "a fetch-add with two operands");
     struct soft_mr *pin;
     slu_soft_keys_enter(reader);
     uint32_t status = slu_soft_check_atomic(tcp->qp, frame->rkey, frame->addr, &pin);
     slu_soft_keys_leave(reader);
-    if (status == SLUICE_STATUS_SUCCESS &&
-        slu_soft_tcp_is_gone(pin, frame->addr, sizeof(uint64_t))) {
+    if (status == SLUICE_STATUS_SUCCESS) {
+        status = change_word(tcp, frame, pin, &reply.addr);
         slu_soft_unpin(pin);
-        status = SLUICE_STATUS_REM_ACCESS_ERR;
     }
     if (status != SLUICE_STATUS_SUCCESS) {
         slu_soft_tcp_refuse(tcp, frame->seq, status);
         return false;
     }
-    reply.addr = slu_soft_atomic(add ? SLUICE_OP_FETCH_ADD : SLUICE_OP_COMPARE_SWAP, frame->addr,
-                                 tcp->in.operand);
-    slu_soft_unpin(pin);
     return owe_reply(tcp, &reply);
+}
+
+/* What was there before the operation, to where its sender wants it. */
+static bool place_result(struct soft_tcp *tcp, const struct soft_wqe *wqe, uint64_t before)
+{
+    struct soft_touched touched;
+    slu_soft_tcp_touch_target(tcp, &touched);
+    if (!slu_soft_is_mapped((const void *)(uintptr_t)wqe->sges[0].addr, sizeof(uint64_t)) ||
+        !slu_soft_touch_begin(&touched))
+        return false;
+    slu_soft_atomic_result(wqe, before);
+    return slu_soft_touch_end(&touched);
 }
 
 static bool finish_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, frame->seq);
-    if (frame->type == TCP_ATOMIC_REPLY) {
-        const void *result = (const void *)(uintptr_t)wqe->sges[0].addr;
-        if (!slu_soft_is_mapped(result, sizeof(uint64_t))) {
-            slu_soft_tcp_fault(tcp);
-            return false;
-        }
-        slu_soft_atomic_result(wqe, frame->addr);
+    if (frame->type == TCP_ATOMIC_REPLY && !place_result(tcp, wqe, frame->addr)) {
+        slu_soft_tcp_fault(tcp);
+        return false;
     }
     wqe->replied = true;
     return true;
@@ -455,17 +501,6 @@ bool slu_soft_tcp_finish(struct soft_tcp *tcp)
     return handlers[frame->type].finish(tcp, frame) && is_open(tcp);
 }
 
-struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp)
-{
-    const struct tcp_in *in = &tcp->in;
-    if (in->frame.type == TCP_READ_REPLY) {
-        const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, in->frame.seq);
-        return slu_soft_cursor(wqe->sges, wqe->sge_count, in->offset);
-    }
-    const struct soft_receive *receive = slu_soft_receive(tcp->qp, tcp->qp->receives.done);
-    return slu_soft_cursor(receive->sges, receive->sge_count, in->offset);
-}
-
 /* The key is looked up for each piece: it may be gone since the last one. */
 static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
 {
@@ -480,10 +515,15 @@ static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t le
         slu_soft_tcp_refuse(tcp, frame->seq, status);
         return false;
     }
-    uint64_t addr = frame->addr + tcp->in.offset;
-    bool gone = slu_soft_tcp_is_gone(pin, addr, length);
-    if (!gone)
+    uint64_t addr = slu_soft_place_of(pin, frame->addr + tcp->in.offset);
+    struct soft_touched touched;
+    touched.count = 0;
+    slu_soft_touch_region(&touched, pin, true);
+    bool gone = slu_soft_tcp_is_gone(pin, addr, length) || !slu_soft_touch_begin(&touched);
+    if (!gone) {
         slu_soft_copy_visible((void *)(uintptr_t)addr, bytes, length);
+        gone = !slu_soft_touch_end(&touched);
+    }
     slu_soft_unpin(pin);
     if (gone)
         slu_soft_tcp_fault(tcp);
@@ -509,8 +549,16 @@ static bool place_local(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
             return false;
         }
     }
-    slu_soft_scatter(&target, bytes, length);
-    return true;
+    struct soft_touched touched;
+    slu_soft_tcp_touch_target(tcp, &touched);
+    bool placed = slu_soft_touch_begin(&touched);
+    if (placed) {
+        slu_soft_scatter(&target, bytes, length);
+        placed = slu_soft_touch_end(&touched);
+    }
+    if (!placed)
+        slu_soft_tcp_fault(tcp);
+    return placed;
 }
 
 static bool is_atomic(const struct tcp_frame *frame)

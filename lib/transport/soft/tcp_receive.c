@@ -79,16 +79,19 @@ uint32_t slu_soft_tcp_parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t
 
 /* Where the rest of the payload goes; -1: nowhere. */
 static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *length,
-                        struct soft_mr **pin)
+                        struct soft_mr **pin, struct soft_touched *touched)
 {
     const struct tcp_in *in = &tcp->in;
     *pin = NULL;
+    touched->count = 0;
     *length = 0;
     if (!in->active)
         return 0;
     *length = in->frame.length - in->offset;
-    if (in->frame.type != TCP_WRITE)
+    if (in->frame.type != TCP_WRITE) {
+        slu_soft_tcp_touch_target(tcp, touched);
         return (int)slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), *length, iovecs, SOFT_MAX_SGE);
+    }
     struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
     slu_soft_keys_enter(reader);
     uint32_t status = slu_soft_check_remote(tcp->qp, in->frame.rkey, in->frame.addr,
@@ -98,19 +101,29 @@ static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *le
         slu_soft_tcp_refuse(tcp, in->frame.seq, status);
         return -1;
     }
-    iovecs[0].iov_base = (void *)(uintptr_t)(in->frame.addr + in->offset);
+    slu_soft_touch_region(touched, *pin, true);
+    iovecs[0].iov_base = (void *)(uintptr_t)slu_soft_place_of(*pin, in->frame.addr + in->offset);
     iovecs[0].iov_len = *length;
     return 1;
 }
 
-static ssize_t read_socket(int fd, struct iovec *iovecs, int count)
+static ssize_t read_socket(int fd, struct iovec *iovecs, int count,
+                           const struct soft_touched *touched)
 {
     struct msghdr message = {.msg_iov = iovecs, .msg_iovlen = (size_t)count};
     ssize_t got;
+    if (!slu_soft_touch_begin(touched)) {
+        errno = EFAULT;
+        return -1;
+    }
     do
         got = count == 1 ? recv(fd, iovecs->iov_base, iovecs->iov_len, MSG_DONTWAIT)
                          : recvmsg(fd, &message, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
+    if (!slu_soft_touch_end(touched)) {
+        errno = EFAULT;
+        return -1;
+    }
     return got;
 }
 
@@ -150,15 +163,16 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     struct iovec iovecs[SOFT_MAX_SGE + 1];
     uint8_t *staging = slu_soft_cq_of(tcp->qp)->staging;
     uint64_t direct;
+    struct soft_touched touched;
     struct soft_mr *pin;
-    int count = list_targets(tcp, iovecs, &direct, &pin);
+    int count = list_targets(tcp, iovecs, &direct, &pin, &touched);
     if (count < 0)
         return FAILED;
     memcpy(staging, tcp->carry, tcp->carry_length);
     uint64_t room = staging_room(tcp);
     iovecs[count].iov_base = staging + tcp->carry_length;
     iovecs[count].iov_len = room;
-    ssize_t got = read_socket(tcp->fd, iovecs, count + 1);
+    ssize_t got = read_socket(tcp->fd, iovecs, count + 1, &touched);
     int err = errno;
     slu_soft_unpin(pin);
     if (got < 0 && err == EAGAIN)

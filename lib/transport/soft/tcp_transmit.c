@@ -37,6 +37,7 @@ struct batch {
     struct sluice_sge lent[SOFT_MAX_SGE];
     uint32_t pin_count;
     struct soft_mr *pins[MAX_FRAMES]; /* of the regions that replies are read from */
+    struct soft_touched touched;
 };
 
 static const uint8_t zeros[16384];
@@ -46,6 +47,13 @@ static void lock_keys(const struct soft_tcp *tcp, struct batch *batch)
     if (!batch->locked)
         slu_soft_keys_enter(&slu_soft_cq_of(tcp->qp)->reader);
     batch->locked = true;
+}
+
+static void unlock_keys(const struct soft_tcp *tcp, struct batch *batch)
+{
+    if (batch->locked)
+        slu_soft_keys_leave(&slu_soft_cq_of(tcp->qp)->reader);
+    batch->locked = false;
 }
 
 static bool has_room(const struct batch *batch, uint32_t iovecs)
@@ -93,6 +101,13 @@ static struct tcp_out *add_frame(struct soft_tcp *tcp, struct batch *batch, stru
     return out;
 }
 
+/* To be read, once the batch is built. */
+static void touch_request(const struct soft_tcp *tcp, struct batch *batch, struct soft_cursor list)
+{
+    unlock_keys(tcp, batch);
+    slu_soft_touch_list(&batch->touched, tcp->qp, list, false);
+}
+
 /* Where the message of a request is, for a peer to read it; keys are no business of its. */
 static void add_loan(struct batch *batch, const struct soft_wqe *wqe, uint64_t offset)
 {
@@ -116,17 +131,23 @@ static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
         add_iovec(batch, (const uint8_t *)wqe->operand + offset, TCP_ATOMIC_BYTES - offset);
         return;
     }
+    if (SLU_UNLIKELY(wqe->dmabuf))
+        touch_request(tcp, batch, cursor);
     batch->iovec_count +=
         slu_soft_cursor_iovecs(cursor, wqe->length - offset, &batch->iovecs[batch->iovec_count],
                                MAX_IOVECS - batch->iovec_count);
     batch->bytes += wqe->length - offset;
 }
 
-/* May it be read? Then its region is pinned until the batch is sent. */
+/*
+ * May it be read? Then its region is pinned until the batch is sent, and *at is where it
+ * is.
+ */
 static bool pin_reply(const struct soft_tcp *tcp, struct batch *batch,
-                      const struct tcp_reply *reply)
+                      const struct tcp_reply *reply, uint64_t *at)
 {
     struct soft_mr *pin = NULL;
+    *at = reply->addr;
     if (reply->type == TCP_ATOMIC_REPLY)
         return true;
     lock_keys(tcp, batch);
@@ -140,8 +161,11 @@ static bool pin_reply(const struct soft_tcp *tcp, struct batch *batch,
         slu_soft_unpin(pin);
         return false;
     }
-    if (pin != NULL)
-        batch->pins[batch->pin_count++] = pin;
+    if (pin == NULL)
+        return true;
+    *at = slu_soft_place_of(pin, reply->addr);
+    slu_soft_touch_region(&batch->touched, pin, false);
+    batch->pins[batch->pin_count++] = pin;
     return true;
 }
 
@@ -169,11 +193,12 @@ static void resume_reply(struct soft_tcp *tcp, struct batch *batch, uint64_t off
 {
     const struct tcp_reply *reply = &tcp->replies[tcp->reply_head % tcp->qp->attr.read_depth];
     uint64_t left = reply->length - offset;
+    uint64_t at;
     bool void_already = tcp->nak && tcp->nak_seq == reply->seq;
     if (left == 0)
         return;
-    if (!void_already && pin_reply(tcp, batch, reply)) {
-        add_iovec(batch, (const void *)(uintptr_t)(reply->addr + offset), left);
+    if (!void_already && pin_reply(tcp, batch, reply, &at)) {
+        add_iovec(batch, (const void *)(uintptr_t)(at + offset), left);
         return;
     }
     if (!void_already) {
@@ -212,7 +237,8 @@ static void add_replies(struct soft_tcp *tcp, struct batch *batch)
     while (batch->reply_head != tcp->reply_tail && has_room(batch, 4) &&
            batch->frame_count < MAX_FRAMES - 2) {
         const struct tcp_reply *reply = &tcp->replies[batch->reply_head % tcp->qp->attr.read_depth];
-        if (!pin_reply(tcp, batch, reply)) {
+        uint64_t at;
+        if (!pin_reply(tcp, batch, reply, &at)) {
             uint32_t seq = reply->seq;
             tcp->reply_tail = batch->reply_head;
             refuse_reply(tcp, batch, seq);
@@ -225,7 +251,7 @@ static void add_replies(struct soft_tcp *tcp, struct batch *batch)
                                   .length = reply->length};
         add_frame(tcp, batch, &frame, TCP_PART_REPLY, reply->seq);
         if (reply->length > 0)
-            add_iovec(batch, (const void *)(uintptr_t)reply->addr, reply->length);
+            add_iovec(batch, (const void *)(uintptr_t)at, reply->length);
         batch->reply_head++;
     }
 }
@@ -349,6 +375,7 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     batch->iovec_count = 0;
     batch->bytes = 0;
     batch->pin_count = 0;
+    batch->touched.count = 0;
     batch->locked = batch->cut = batch->refused = false;
     batch->sent = tcp->qp->sent;
     batch->consumed = tcp->consumed;
@@ -369,8 +396,7 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     /* A reply counts only once it is acknowledged. */
     bool told = batch->sent != tcp->qp->sent || (probed && batch->reply_head == tcp->reply_head);
     bool owed = (tcp->due || batch->reply_head != tcp->reply_head) && !told && !tcp->shared;
-    if (batch->locked)
-        slu_soft_keys_leave(&slu_soft_cq_of(tcp->qp)->reader);
+    unlock_keys(tcp, batch);
     if ((owed || tcp->ask) && !tcp->nak && has_room(batch, 1)) {
         struct tcp_frame frame = {.type = TCP_ACK, .flags = tcp->ask ? TCP_FLAG_PROMPT : 0};
         add_frame(tcp, batch, &frame, TCP_PART_CONTROL, tcp->ask ? CONTROL_ASK : CONTROL_ACK);
@@ -454,10 +480,9 @@ static bool blame_reply(struct soft_tcp *tcp, const struct tcp_out *out)
 {
     for (uint32_t i = tcp->reply_head; i != tcp->reply_tail; i++) {
         struct tcp_reply *reply = &tcp->replies[i % tcp->qp->attr.read_depth];
-        const void *addr = (const void *)(uintptr_t)reply->addr;
         if (reply->seq != out->position || reply->type != TCP_READ_REPLY || reply->gone)
             continue;
-        reply->gone = slu_soft_probe_range(addr, reply->length, false) != 0;
+        reply->gone = !slu_soft_is_there(tcp->qp, reply->rkey, reply->addr, reply->length);
         return reply->gone;
     }
     return false;
@@ -468,10 +493,9 @@ static bool blame_request(struct soft_tcp *tcp, const struct tcp_out *out)
 {
     struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
     bool mapped = true;
-    for (uint32_t i = 0; i < wqe->sge_count && !slu_soft_is_fetch(wqe) && mapped; i++) {
-        const void *addr = (const void *)(uintptr_t)wqe->sges[i].addr;
-        mapped = slu_soft_probe_range(addr, wqe->sges[i].length, false) == 0;
-    }
+    for (uint32_t i = 0; i < wqe->sge_count && !slu_soft_is_fetch(wqe) && mapped; i++)
+        mapped =
+            slu_soft_is_there(tcp->qp, wqe->sges[i].lkey, wqe->sges[i].addr, wqe->sges[i].length);
     if (mapped)
         return false;
     wqe->status = SLUICE_STATUS_LOC_PROT_ERR;
@@ -513,6 +537,16 @@ static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
     return sent;
 }
 
+/* As if the kernel could not read it where an exporter does not give it. */
+static ssize_t transmit_touched(struct soft_tcp *tcp, struct batch *batch)
+{
+    if (!slu_soft_touch_begin(&batch->touched))
+        return -EFAULT;
+    ssize_t sent = transmit(tcp, batch);
+    slu_soft_touch_end(&batch->touched);
+    return sent;
+}
+
 /* False: there is nothing left to do, or the socket takes no more. */
 static bool push_batch(struct soft_tcp *tcp)
 {
@@ -520,7 +554,7 @@ static bool push_batch(struct soft_tcp *tcp)
     ssize_t sent = 0;
     bool faulty = build(tcp, &batch);
     if (batch.frame_count > 0)
-        sent = transmit(tcp, &batch);
+        sent = transmit_touched(tcp, &batch);
     unpin_all(&batch);
     if (sent > 0) {
         tcp->moved |= SLU_MOVED_OUT;

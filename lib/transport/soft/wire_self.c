@@ -10,7 +10,7 @@
  * served, because a page fault has stopped the thread that serves it, the end of
  * the queue pair takes them back itself, but for one that is being executed.
  */
-#include "transport/soft/soft.h"
+#include "transport/soft/regions.h"
 
 #include <string.h>
 
@@ -118,6 +118,7 @@ void slu_soft_self_bounce(struct soft_qp *qp)
 struct target {
     struct soft_mr *pin;
     uint32_t own; /* status of the receive */
+    uint64_t at;  /* where the remote address is */
 };
 
 static bool has_receive(const struct soft_qp *qp)
@@ -157,39 +158,39 @@ static uint32_t check_atomic(const struct soft_wqe *wqe, struct soft_qp *to, str
     return slu_soft_check_atomic(to, wqe->rkey, wqe->remote_addr, &target->pin);
 }
 
-static void copy_send(const struct soft_wqe *wqe, struct soft_qp *to)
+static void copy_send(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
 {
+    (void)at;
     const struct soft_receive *receive = slu_soft_receive(to, to->receives.done);
     struct soft_cursor into = slu_soft_cursor(receive->sges, receive->sge_count, 0);
     struct soft_cursor from = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
     slu_soft_copy_sges(&into, &from, wqe->length);
 }
 
-static void copy_write(const struct soft_wqe *wqe, struct soft_qp *to)
+static void copy_write(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
 {
     (void)to;
-    slu_soft_gather_visible((void *)(uintptr_t)wqe->remote_addr, wqe->sges, wqe->sge_count,
-                            wqe->length);
+    slu_soft_gather_visible((void *)(uintptr_t)at, wqe->sges, wqe->sge_count, wqe->length);
 }
 
-static void copy_read(const struct soft_wqe *wqe, struct soft_qp *to)
+static void copy_read(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
 {
     (void)to;
     struct soft_cursor into = slu_soft_cursor(wqe->sges, wqe->sge_count, 0);
-    slu_soft_scatter(&into, (const uint8_t *)(uintptr_t)wqe->remote_addr, wqe->length);
+    slu_soft_scatter(&into, (const uint8_t *)(uintptr_t)at, wqe->length);
 }
 
-static void copy_atomic(const struct soft_wqe *wqe, struct soft_qp *to)
+static void copy_atomic(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at)
 {
     (void)to;
-    slu_soft_atomic_result(wqe, slu_soft_atomic(wqe->opcode, wqe->remote_addr, wqe->operand));
+    slu_soft_atomic_result(wqe, slu_soft_atomic(wqe->opcode, at, wqe->operand));
 }
 
 static const struct {
     /* With the keys locked: a status, or WAIT. */
     uint32_t (*check)(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target);
     /* Without: it may touch a page that does not come for a long time. */
-    void (*copy)(const struct soft_wqe *wqe, struct soft_qp *to);
+    void (*copy)(const struct soft_wqe *wqe, struct soft_qp *to, uint64_t at);
 } operations[] = {
     [SLUICE_OP_SEND] = {check_send, copy_send},
     [SLUICE_OP_WRITE] = {check_write, copy_write},
@@ -209,6 +210,65 @@ static uint32_t check_source(struct soft_wqe *wqe, const struct soft_qp *from)
     return slu_soft_check_local(from, wqe->sges, wqe->sge_count, access);
 }
 
+static const struct soft_receive *receive_of(const struct soft_wqe *wqe, const struct soft_qp *to)
+{
+    return wqe->opcode == SLUICE_OP_SEND ? slu_soft_receive(to, to->receives.done) : NULL;
+}
+
+static bool touches_dmabuf(const struct soft_wqe *wqe, const struct soft_qp *to,
+                           const struct target *target)
+{
+    const struct soft_receive *receive = receive_of(wqe, to);
+    return wqe->dmabuf || (receive != NULL && receive->dmabuf) ||
+           (target->pin != NULL && target->pin->dmabuf >= 0);
+}
+
+/* Memory of the target's is not to be had. */
+static uint32_t refuse(const struct soft_wqe *wqe, struct target *target)
+{
+    if (wqe->opcode != SLUICE_OP_SEND)
+        return SLUICE_STATUS_REM_ACCESS_ERR;
+    target->own = SLUICE_STATUS_LOC_PROT_ERR;
+    return SLUICE_STATUS_REM_OP_ERR;
+}
+
+/* To or from dmabufs, whose exporters are told. *source: of the sender's own memory. */
+static uint32_t copy_dmabufs(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target,
+                             uint32_t *source)
+{
+    const struct soft_receive *receive = receive_of(wqe, to);
+    struct soft_touched own, other;
+    bool fetches = slu_soft_is_fetch(wqe);
+    own.count = other.count = 0;
+    /* The keys are those of the sender, too. */
+    if (wqe->dmabuf)
+        slu_soft_touch_list(&own, to, slu_soft_cursor(wqe->sges, wqe->sge_count, 0), fetches);
+    if (receive != NULL && receive->dmabuf)
+        slu_soft_touch_list(&other, to, slu_soft_cursor(receive->sges, receive->sge_count, 0),
+                            true);
+    slu_soft_touch_region(&other, target->pin, wqe->opcode != SLUICE_OP_READ);
+    if (!slu_soft_touch_begin(&own))
+        return *source = SLUICE_STATUS_LOC_PROT_ERR;
+    bool given = slu_soft_touch_begin(&other);
+    if (given) {
+        operations[wqe->opcode].copy(wqe, to, target->at);
+        given = slu_soft_touch_end(&other);
+    }
+    if (!slu_soft_touch_end(&own))
+        return *source = SLUICE_STATUS_LOC_PROT_ERR;
+    return given ? SLUICE_STATUS_SUCCESS : refuse(wqe, target);
+}
+
+static uint32_t copy(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target,
+                     uint32_t *source)
+{
+    target->at = slu_soft_place_of(target->pin, wqe->remote_addr);
+    if (SLU_UNLIKELY(touches_dmabuf(wqe, to, target)))
+        return copy_dmabufs(wqe, to, target, source);
+    operations[wqe->opcode].copy(wqe, to, target->at);
+    return SLUICE_STATUS_SUCCESS;
+}
+
 /* The receive, if one is used up: by a send in any case. */
 static void end_receive(const struct soft_wqe *wqe, struct soft_qp *to, uint32_t status,
                         uint32_t own)
@@ -226,7 +286,7 @@ static void end_receive(const struct soft_wqe *wqe, struct soft_qp *to, uint32_t
 static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *to)
 {
     struct soft_key_reader *reader = &slu_soft_cq_of(to)->reader;
-    struct target target = {NULL, SLUICE_STATUS_SUCCESS};
+    struct target target = {.own = SLUICE_STATUS_SUCCESS};
     slu_soft_keys_enter(reader);
     uint32_t source = check_source(wqe, from);
     uint32_t status = source;
@@ -236,7 +296,7 @@ static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *
     if (status == WAIT)
         return false;
     if (status == SLUICE_STATUS_SUCCESS)
-        operations[wqe->opcode].copy(wqe, to);
+        status = copy(wqe, to, &target, &source);
     slu_soft_unpin(target.pin);
     if (source == SLUICE_STATUS_SUCCESS)
         end_receive(wqe, to, status, target.own);

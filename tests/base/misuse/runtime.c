@@ -132,11 +132,12 @@ static int failed_peer_unpolled(struct world *world)
     return sluice_channel_send_unpolled(world->pair.channels[0], &world->sge, 1, DEADLINE, NULL);
 }
 
-/* Soft cannot; a device is given a file that is no dmabuf, or cannot either. */
-static int dmabuf(struct world *world)
+/* A peer that lets us do nothing in its memory cannot be asked whether it is there. */
+static int no_way_to_ask(struct world *world)
 {
-    int result = result_of(sluice_mr_register_dmabuf(world->sides.pds[0], 0, 0, 4096, 0, 0));
-    return device_is_soft() || result == 0 ? result : -EOPNOTSUPP;
+    world->attr.access = SLUICE_ACCESS_NONE;
+    return sluice_multichannel_wait_connected(loop_open(world->sides.pds[0], 2, &world->attr),
+                                              DEADLINE);
 }
 
 static int no_endpoint(struct world *world)
@@ -286,7 +287,8 @@ const struct mistake runtime_errors[] = {
     {"ENOMEM", "too little memory, or files, or another resource", "memory", too_much_memory},
     {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer},
     {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer_unpolled},
-    {"EOPNOTSUPP", "what transport, device or kernel cannot do", "dmabuf", dmabuf},
+    {"EOPNOTSUPP", "what transport, device or kernel cannot do", "sign of life neither",
+     no_way_to_ask},
     {"EPROTO", NO_PROTOCOL, "endpoint", no_endpoint},
     {"EPROTO", NO_PROTOCOL, "handle", no_memory_handle},
     {"EPROTO", "at an address something that is no listener of sluice", "no listener of sluice",

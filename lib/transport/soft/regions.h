@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* What memory regions are made of, and where theirs is; and those of dmabufs. */
+#ifndef SLU_SOFT_REGIONS_H
+#define SLU_SOFT_REGIONS_H
+
+#include "transport/soft/soft.h"
+
+/* memory.c */
+/* What a region is made of. */
+struct soft_region {
+    uint64_t iova;
+    size_t length;
+    struct slu_pages pages; /* that it ends with; map is NULL: of the caller's, at addr */
+    int memfd;              /* -1: none */
+    int dmabuf;             /* likewise */
+    bool sealed;
+};
+/* All of it is there when the table of keys has it; NULL: an error with a text. */
+struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *region,
+                                 uint32_t access);
+static inline bool slu_soft_contains(const struct soft_mr *mr, uint64_t start, uint64_t addr,
+                                     uint64_t length)
+{
+    return addr >= start && addr - start <= mr->base.length &&
+           length <= mr->base.length - (addr - start);
+}
+/* Where we have what peers know by that address; NULL: there is no region, nor a byte. */
+static inline uint64_t slu_soft_place_of(const struct soft_mr *mr, uint64_t addr)
+{
+    return mr != NULL ? mr->at + (addr - mr->base.iova) : addr;
+}
+/* Is it memory that we have mapped? Then nobody else unmaps it. */
+static inline bool slu_soft_lasts(const struct soft_mr *mr)
+{
+    return mr->pages.map != NULL;
+}
+
+/* dmabuf.c */
+int slu_soft_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf,
+                                uint32_t access, struct slu_tmr **mr);
+void slu_soft_dmabuf_end(struct soft_mr *mr);
+/* Elements that are about to be posted: those of dmabufs are changed to where that is. Any? */
+bool slu_soft_find_places(const struct soft_qp *qp, struct sluice_sge *sges, uint32_t count);
+/* Are there any, as the program has named them? */
+bool slu_soft_names_dmabuf(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count);
+/*
+ * Regions that are about to be touched, and whose exporters are to be told. They stay
+ * meanwhile: they are pinned, or what is posted names them.
+ */
+#define SOFT_MAX_TOUCHED 128 /* more than two lists of elements, or than a batch of frames, name */
+struct soft_touched_region {
+    struct soft_mr *mr;
+    bool write;
+};
+struct soft_touched {
+    uint32_t count;
+    struct soft_touched_region of[SOFT_MAX_TOUCHED];
+};
+/* NULL, and what is of no dmabuf, are left out. */
+void slu_soft_touch_region(struct soft_touched *touched, struct soft_mr *mr, bool write);
+/* By whoever owns the CQ and does not read the keys. The list is posted, as is what has dmabuf. */
+void slu_soft_touch_list(struct soft_touched *touched, const struct soft_qp *qp,
+                         struct soft_cursor list, bool write);
+/* False: an exporter refuses; the memory is not to be touched, and there is no end. */
+bool slu_soft_touch_begin(const struct soft_touched *touched);
+/* False: nobody knows whether what was written is there. */
+bool slu_soft_touch_end(const struct soft_touched *touched);
+/* Can it be read, as the kernel has the mapping, or its exporter said last? */
+bool slu_soft_is_there(const struct soft_qp *qp, uint32_t key, uint64_t addr, uint64_t length);
+
+#endif

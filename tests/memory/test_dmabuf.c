@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of other devices on soft, of each exporter that there is: elements and peers name
+ * it by its iova, on all wires, and all of it is where its exporter has it. A device that
+ * registers none says so.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../support/group.h"
+#include "../support/process.h"
+#include "dmabuf/exporters.h"
+
+#define PAGE ((size_t)4096)
+/* Within a page, and not at its end. */
+#define SHIFT ((size_t)104)
+#define OFFSET (3 * PAGE + SHIFT)
+#define LENGTH ((size_t)200 * 1024)
+#define WHOLE (64 * PAGE)
+#define ACCESS (ACCESS_ALL | SLUICE_ACCESS_REMOTE_ATOMIC)
+
+static const uint64_t iovas[] = {
+    SHIFT,                            /* the first page, where there is nothing */
+    OFFSET,                           /* its place in the dmabuf */
+    UINT64_C(0x7f0000000000) + SHIFT, /* as of a GPU */
+    UINT64_MAX - WHOLE + 1 + OFFSET,  /* the last ones that fit */
+};
+
+static bool is_device(void)
+{
+    return !device_is_soft();
+}
+
+static void each_exporter(void (*check)(enum exporter exporter))
+{
+    for (enum exporter exporter = 0; exporter < EXPORTERS; exporter++) {
+        if (exporter_is_there(exporter)) {
+            check(exporter);
+        }
+    }
+}
+
+static void each_exporter_at(void (*check)(enum exporter exporter, uint64_t iova), uint64_t iova)
+{
+    for (enum exporter exporter = 0; exporter < EXPORTERS; exporter++) {
+        if (exporter_is_there(exporter)) {
+            check(exporter, iova);
+        }
+    }
+}
+
+/* A dmabuf, a region of a piece of it, and what is to be in the piece. */
+struct device {
+    struct dmabuf dmabuf;
+    struct sluice_mr *mr;
+    uint64_t iova;
+    uint8_t *bytes; /* of the region, by our own mapping */
+};
+
+static void device_open(struct device *device, struct sluice_pd *pd, enum exporter exporter,
+                        uint64_t iova)
+{
+    dmabuf_open(&device->dmabuf, exporter, WHOLE, 1);
+    device->mr = sluice_mr_register_dmabuf(pd, device->dmabuf.fd, OFFSET, LENGTH, iova, ACCESS);
+    require(device->mr, "%s: %s", exporter_name(exporter), sluice_last_error());
+    dmabuf_close_fd(&device->dmabuf);
+    device->iova = iova;
+    device->bytes = device->dmabuf.bytes + OFFSET;
+}
+
+/* Nothing beside the region has changed. */
+static void device_close(struct device *device)
+{
+    uint8_t *whole = malloc(WHOLE);
+    require(whole, "no memory");
+    pattern_fill(whole, WHOLE, 1);
+    require_ok(sluice_mr_deregister(device->mr));
+    dmabuf_begin(&device->dmabuf);
+    require(memcmp(device->dmabuf.bytes, whole, OFFSET) == 0, "what is before it has changed");
+    require(memcmp(device->bytes + LENGTH, whole + OFFSET + LENGTH, WHOLE - OFFSET - LENGTH) == 0,
+            "what is behind it has changed");
+    dmabuf_end(&device->dmabuf);
+    dmabuf_close(&device->dmabuf);
+    free(whole);
+}
+
+static void device_fill(struct device *device, size_t offset, size_t length, uint64_t key)
+{
+    dmabuf_begin(&device->dmabuf);
+    pattern_fill(device->bytes + offset, length, key);
+    dmabuf_end(&device->dmabuf);
+}
+
+static void device_check(struct device *device, size_t offset, size_t length, uint64_t key)
+{
+    dmabuf_begin(&device->dmabuf);
+    pattern_check(device->bytes + offset, length, key);
+    dmabuf_end(&device->dmabuf);
+}
+
+static struct sluice_sge device_sge(const struct device *device, size_t offset, size_t length)
+{
+    struct sluice_sge sge;
+    require_ok(sluice_mr_sge(device->mr, offset, length, &sge));
+    require(sge.addr == device->iova + offset, "an element at %#llx", (unsigned long long)sge.addr);
+    return sge;
+}
+
+static struct sluice_remote_mr device_remote(const struct device *device, size_t offset,
+                                             size_t length)
+{
+    struct sluice_remote_mr whole, part;
+    require_ok(sluice_mr_remote(device->mr, &whole));
+    require(whole.addr == device->iova && whole.length == LENGTH, "%llu bytes at %#llx",
+            (unsigned long long)whole.length, (unsigned long long)whole.addr);
+    require_ok(sluice_remote_mr_slice(&whole, offset, length, &part));
+    return part;
+}
+
+/* A pair, ordinary memory at its first end, and a dmabuf at each. */
+struct rig {
+    struct pair pair;
+    struct memory host;
+    struct device near, far;
+};
+
+static void rig_open(struct rig *rig, enum exporter exporter, uint64_t iova)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr),
+                                       .access = ACCESS & ~SLUICE_ACCESS_LOCAL_WRITE};
+    pair_open(&rig->pair, &attr);
+    memory_open_at(&rig->host, rig->pair.sides.pds[0], LENGTH, ACCESS, 8);
+    device_open(&rig->near, rig->pair.sides.pds[0], exporter, iova);
+    device_open(&rig->far, rig->pair.sides.pds[1], exporter, iova);
+}
+
+static void rig_close(struct rig *rig)
+{
+    device_close(&rig->near);
+    device_close(&rig->far);
+    memory_close(&rig->host);
+    pair_close(&rig->pair);
+}
+
+/* From the first end to the second. */
+static void send_to(struct rig *rig, const struct sluice_sge *from, uint32_t from_count,
+                    const struct sluice_sge *to, uint32_t to_count)
+{
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, to);
+    receive.sge_count = to_count;
+    struct sluice_handle handle = post(rig->pair.channels[1], &receive);
+    require_ok(sluice_channel_send(rig->pair.channels[0], from, from_count, DEADLINE));
+    await(rig->pair.channels[1], handle, SLUICE_CLASS_NONE);
+}
+
+static const size_t sizes[] = {1, 8, 48, 256, 257, 4096, 5001, 40000, LENGTH - 9};
+
+static void check_what_a_peer_reads_and_writes(enum exporter exporter, uint64_t iova)
+{
+    struct rig rig;
+    rig_open(&rig, exporter, iova);
+    require(sluice_mr_addr(rig.far.mr) == NULL && sluice_mr_length(rig.far.mr) == LENGTH,
+            "%zu bytes at %p", sluice_mr_length(rig.far.mr), sluice_mr_addr(rig.far.mr));
+    require(sluice_mr_page_size(rig.far.mr) == 0, "a page size");
+    /* More than once with a key: a peer then asks whether it may do so by itself. */
+    for (uint32_t i = 0; i < 2 * COUNT(sizes); i++) {
+        size_t size = sizes[i % COUNT(sizes)], at = i % 9;
+        struct sluice_sge sge = memory_sge(&rig.host, 0, size);
+        struct sluice_remote_mr remote = device_remote(&rig.far, at, size);
+        pattern_fill(rig.host.bytes, size, 10 + i);
+        require_ok(sluice_channel_write(rig.pair.channels[0], &sge, 1, &remote, DEADLINE));
+        device_check(&rig.far, at, size, 10 + i);
+        device_fill(&rig.far, at, size, 50 + i);
+        require_ok(sluice_channel_read(rig.pair.channels[0], &sge, 1, &remote, DEADLINE));
+        pattern_check(rig.host.bytes, size, 50 + i);
+    }
+    rig_close(&rig);
+}
+
+TEST(what_a_peer_reads_and_writes, .times = COUNT(iovas), .unless = is_device)
+{
+    each_exporter_at(check_what_a_peer_reads_and_writes, iovas[_i]);
+}
+
+static void check_what_is_sent_and_received(enum exporter exporter, uint64_t iova)
+{
+    struct rig rig;
+    rig_open(&rig, exporter, iova);
+    for (uint32_t i = 0; i < 2 * COUNT(sizes); i++) {
+        size_t size = sizes[i % COUNT(sizes)], at = i % 9;
+        struct sluice_sge host = memory_sge(&rig.host, 0, size);
+        struct sluice_sge near = device_sge(&rig.near, at, size);
+        struct sluice_sge far = device_sge(&rig.far, 9 - at, size);
+        pattern_fill(rig.host.bytes, size, 10 + i);
+        send_to(&rig, &host, 1, &far, 1);
+        device_check(&rig.far, 9 - at, size, 10 + i);
+        device_fill(&rig.near, at, size, 50 + i);
+        send_to(&rig, &near, 1, &far, 1);
+        device_check(&rig.far, 9 - at, size, 50 + i);
+    }
+    rig_close(&rig);
+}
+
+TEST(what_is_sent_and_received, .times = COUNT(iovas), .unless = is_device)
+{
+    each_exporter_at(check_what_is_sent_and_received, iovas[_i]);
+}
+
+/* Own memory of one-sided requests, and both ends at once. */
+static void check_what_is_written_from_it_and_read_to_it(enum exporter exporter, uint64_t iova)
+{
+    struct rig rig;
+    struct memory far;
+    rig_open(&rig, exporter, iova);
+    memory_open(&far, rig.pair.sides.pds[1], LENGTH);
+    /* Memory that a peer can map, too. */
+    struct sluice_mr *mapped = sluice_mr_alloc(rig.pair.sides.pds[1], LENGTH, ACCESS_ALL);
+    require(mapped, "%s", sluice_last_error());
+    for (uint32_t i = 0; i < 3 * COUNT(sizes); i++) {
+        size_t size = sizes[i % COUNT(sizes)], at = i % 9;
+        struct sluice_sge sge = device_sge(&rig.near, at, size);
+        struct sluice_remote_mr to[3] = {memory_remote(&far, 0, size),
+                                         device_remote(&rig.far, at, size)};
+        uint8_t *bytes[3] = {far.bytes, rig.far.bytes + at, sluice_mr_addr(mapped)};
+        require_ok(sluice_mr_remote(mapped, &to[2]));
+        to[2].length = size;
+        device_fill(&rig.near, at, size, i);
+        require_ok(sluice_channel_write(rig.pair.channels[0], &sge, 1, &to[i % 3], DEADLINE));
+        dmabuf_begin(&rig.far.dmabuf);
+        pattern_check(bytes[i % 3], size, i);
+        pattern_fill(bytes[i % 3], size, 100 + i);
+        dmabuf_end(&rig.far.dmabuf);
+        require_ok(sluice_channel_read(rig.pair.channels[0], &sge, 1, &to[i % 3], DEADLINE));
+        device_check(&rig.near, at, size, 100 + i);
+    }
+    require_ok(sluice_mr_deregister(mapped));
+    memory_close(&far);
+    rig_close(&rig);
+}
+
+TEST(what_is_written_from_it_and_read_to_it, .times = COUNT(iovas), .unless = is_device)
+{
+    each_exporter_at(check_what_is_written_from_it_and_read_to_it, iovas[_i]);
+}
+
+/* Pieces of both kinds, and some of no bytes, by one request. */
+static void check_lists_of_both_kinds(enum exporter exporter)
+{
+    struct rig rig;
+    rig_open(&rig, exporter, iovas[2]);
+    for (uint32_t i = 0; i < COUNT(sizes); i++) {
+        size_t size = sizes[i] / 3;
+        struct sluice_sge from[4] = {
+            device_sge(&rig.near, 0, size), memory_sge(&rig.host, size, size),
+            device_sge(&rig.near, LENGTH, 0), device_sge(&rig.near, LENGTH - 9, 9)};
+        struct sluice_sge to[2] = {device_sge(&rig.far, 5, size + 3),
+                                   device_sge(&rig.far, 5 + size + 3, size + 6)};
+        uint8_t *whole = malloc(2 * size + 9);
+        require(whole, "no memory");
+        pattern_fill(whole, 2 * size + 9, i);
+        dmabuf_begin(&rig.near.dmabuf);
+        memcpy(rig.near.bytes, whole, size);
+        memcpy(rig.near.bytes + LENGTH - 9, whole + 2 * size, 9);
+        dmabuf_end(&rig.near.dmabuf);
+        memcpy(rig.host.bytes + size, whole + size, size);
+        send_to(&rig, from, 4, to, 2);
+        device_check(&rig.far, 5, 2 * size + 9, i);
+        device_fill(&rig.far, 5, 2 * size + 9, 70 + i);
+        struct sluice_remote_mr remote = device_remote(&rig.far, 5, 2 * size + 9);
+        require_ok(sluice_channel_read(rig.pair.channels[0], from, 4, &remote, DEADLINE));
+        pattern_fill(whole, 2 * size + 9, 70 + i);
+        dmabuf_begin(&rig.near.dmabuf);
+        require(memcmp(rig.near.bytes, whole, size) == 0, "the first piece");
+        require(memcmp(rig.near.bytes + LENGTH - 9, whole + 2 * size, 9) == 0, "the last piece");
+        dmabuf_end(&rig.near.dmabuf);
+        require(memcmp(rig.host.bytes + size, whole + size, size) == 0, "the piece between");
+        free(whole);
+    }
+    rig_close(&rig);
+}
+
+TEST(lists_of_both_kinds, .unless = is_device)
+{
+    each_exporter(check_lists_of_both_kinds);
+}
+
+static void check_atomic_operations(enum exporter exporter)
+{
+    struct rig rig;
+    uint64_t value, result;
+    rig_open(&rig, exporter, iovas[2]);
+    struct sluice_sge results[2] = {device_sge(&rig.near, 16, 8), memory_sge(&rig.host, 8, 8)};
+    struct sluice_remote_mr remote = device_remote(&rig.far, 24, 8);
+    device_fill(&rig.far, 24, 8, 5);
+    pattern_fill(&value, sizeof(value), 5);
+    for (uint32_t i = 0; i < 8; i++) {
+        if (i % 4 < 2) {
+            require_ok(sluice_channel_fetch_add(rig.pair.channels[0], &results[i % 2], &remote,
+                                                i + 3, DEADLINE));
+        } else {
+            require_ok(sluice_channel_compare_swap(rig.pair.channels[0], &results[i % 2], &remote,
+                                                   value, value + i + 3, DEADLINE));
+        }
+        dmabuf_begin(&rig.near.dmabuf);
+        memcpy(&result, i % 2 == 0 ? rig.near.bytes + 16 : rig.host.bytes + 8, 8);
+        dmabuf_end(&rig.near.dmabuf);
+        require(result == value, "operation %u: %#llx was there, and not %#llx", i,
+                (unsigned long long)result, (unsigned long long)value);
+        value += i + 3;
+    }
+    dmabuf_begin(&rig.far.dmabuf);
+    require(memcmp(rig.far.bytes + 24, &value, 8) == 0, "the last value");
+    dmabuf_end(&rig.far.dmabuf);
+    rig_close(&rig);
+}
+
+TEST(atomic_operations, .unless = is_device)
+{
+    each_exporter(check_atomic_operations);
+}
+
+/* Many at a time, in both directions, so that some are sent together and some in part. */
+static void check_many_at_once(enum exporter exporter)
+{
+    enum { MESSAGES = 32 };
+    size_t size = LENGTH / MESSAGES;
+    struct rig rig;
+    struct sluice_handle receives[2][MESSAGES], sends[2][MESSAGES];
+    rig_open(&rig, exporter, iovas[0]);
+    struct device *devices[2] = {&rig.near, &rig.far};
+    for (int end = 0; end < 2; end++) {
+        struct device other;
+        device_open(&other, rig.pair.sides.pds[!end], exporter, iovas[3]);
+        for (uint32_t i = 0; i < MESSAGES; i++) {
+            struct sluice_sge sge = device_sge(&other, i * size, size);
+            struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+            receives[end][i] = post(rig.pair.channels[!end], &receive);
+        }
+        device_fill(devices[end], 0, LENGTH, 40);
+        for (uint32_t i = 0; i < MESSAGES; i++) {
+            struct sluice_sge sge = device_sge(devices[end], i * size, size);
+            struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &sge);
+            sends[end][i] = post(rig.pair.channels[end], &send);
+        }
+        for (uint32_t i = 0; i < MESSAGES; i++) {
+            await(rig.pair.channels[!end], receives[end][i], SLUICE_CLASS_NONE);
+            await(rig.pair.channels[end], sends[end][i], SLUICE_CLASS_NONE);
+        }
+        device_check(&other, 0, MESSAGES * size, 40);
+        device_close(&other);
+    }
+    rig_close(&rig);
+}
+
+TEST(many_at_once, .unless = is_device)
+{
+    each_exporter(check_many_at_once);
+}
+
+/* What is outside, and what has not the right, is refused as of any memory. */
+static void check_what_is_outside(enum exporter exporter)
+{
+    struct rig rig;
+    rig_open(&rig, exporter, iovas[1]);
+    struct sluice_sge sge = memory_sge(&rig.host, 0, 16);
+    struct sluice_remote_mr remote = device_remote(&rig.far, LENGTH - 16, 16);
+    remote.addr++;
+    require_result(sluice_channel_write(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES);
+    pair_reset(&rig.pair);
+    remote.addr = rig.far.iova - 1;
+    require_result(sluice_channel_read(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES);
+    pair_reset(&rig.pair);
+    remote = device_remote(&rig.far, 0, 16);
+    sge = device_sge(&rig.near, LENGTH - 16, 16);
+    sge.addr++;
+    require_result(sluice_channel_write(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EFAULT);
+    pair_reset(&rig.pair);
+    sge.addr = rig.near.iova - 1;
+    require_result(sluice_channel_read(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EFAULT);
+    pair_reset(&rig.pair);
+    /* Not by the address that it has in this process, either. */
+    sge.addr = (uint64_t)(uintptr_t)rig.near.bytes;
+    require_result(sluice_channel_write(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EFAULT);
+    pair_reset(&rig.pair);
+    device_check(&rig.near, 0, 0, 0);
+    rig_close(&rig);
+}
+
+TEST(what_is_outside, .unless = is_device)
+{
+    each_exporter(check_what_is_outside);
+}
+
+/* Only what may be changed may: one without LOCAL_WRITE is read by peers. */
+static void check_one_that_is_read_only(enum exporter exporter)
+{
+    struct pair pair;
+    struct dmabuf dmabuf;
+    struct memory host;
+    struct sluice_remote_mr remote;
+    if (exporter == EXPORTER_UDMABUF) {
+        return;
+    }
+    pair_open(&pair, NULL);
+    memory_open(&host, pair.sides.pds[0], LENGTH);
+    dmabuf_open_read_only(&dmabuf, exporter, WHOLE);
+    require_null(sluice_mr_register_dmabuf(pair.sides.pds[1], dmabuf.fd, OFFSET, LENGTH, iovas[2],
+                                           ACCESS_ALL),
+                 EACCES, "reading and writing LOCAL_WRITE");
+    struct sluice_mr *mr = sluice_mr_register_dmabuf(pair.sides.pds[1], dmabuf.fd, OFFSET, LENGTH,
+                                                     iovas[2], SLUICE_ACCESS_REMOTE_READ);
+    require(mr, "%s", sluice_last_error());
+    require_ok(sluice_mr_remote(mr, &remote));
+    struct sluice_sge sge = memory_sge(&host, 0, LENGTH);
+    pattern_fill(host.bytes, LENGTH, 77);
+    require_ok(sluice_channel_read(pair.channels[0], &sge, 1, &remote, DEADLINE));
+    dmabuf_begin(&dmabuf);
+    require(memcmp(host.bytes, dmabuf.bytes + OFFSET, LENGTH) == 0, "not what was there");
+    dmabuf_end(&dmabuf);
+    require_result(sluice_channel_write(pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES);
+    require_ok(sluice_mr_deregister(mr));
+    dmabuf_close(&dmabuf);
+    memory_close(&host);
+    pair_close(&pair);
+}
+
+TEST(one_that_is_read_only, .unless = is_device)
+{
+    each_exporter(check_one_that_is_read_only);
+}
+
+static void check_posted_work_keeps_it(enum exporter exporter)
+{
+    struct rig rig;
+    rig_open(&rig, exporter, iovas[2]);
+    struct sluice_sge far = device_sge(&rig.far, 0, 100);
+    struct sluice_sge host = memory_sge(&rig.host, 0, 100);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &far);
+    struct sluice_handle handle = post(rig.pair.channels[1], &receive);
+    require_error(sluice_mr_deregister(rig.far.mr), -EBUSY, "posted");
+    require_ok(sluice_channel_send(rig.pair.channels[0], &host, 1, DEADLINE));
+    await(rig.pair.channels[1], handle, SLUICE_CLASS_NONE);
+    rig_close(&rig);
+}
+
+TEST(posted_work_keeps_it, .unless = is_device)
+{
+    each_exporter(check_posted_work_keeps_it);
+}
+
+/* Whoever has the key of what is gone is refused. */
+static void check_one_that_is_gone(enum exporter exporter)
+{
+    struct rig rig;
+    struct device gone;
+    rig_open(&rig, exporter, iovas[2]);
+    device_open(&gone, rig.pair.sides.pds[1], exporter, iovas[3]);
+    struct sluice_sge sge = memory_sge(&rig.host, 0, 5000);
+    struct sluice_remote_mr remote = device_remote(&gone, 0, 5000);
+    for (int i = 0; i < 4; i++) {
+        require_ok(sluice_channel_read(rig.pair.channels[0], &sge, 1, &remote, DEADLINE));
+    }
+    device_close(&gone);
+    require_result(sluice_channel_read(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES);
+    rig_close(&rig);
+}
+
+TEST(one_that_is_gone, .unless = is_device)
+{
+    each_exporter(check_one_that_is_gone);
+}
+
+/* Nothing is left of a region; and a child of fork() has neither its memory nor the device. */
+static void check_nothing_is_left(enum exporter exporter)
+{
+    struct sides sides;
+    struct dmabuf dmabuf;
+    sides_open(&sides);
+    dmabuf_open(&dmabuf, exporter, WHOLE, 1);
+    int fds = count_fds();
+    for (int i = 0; i < 100; i++) {
+        struct sluice_mr *mr =
+            sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, LENGTH, iovas[0], ACCESS);
+        require(mr, "%s", sluice_last_error());
+        require(count_fds() == fds + 1, "%d descriptors, were %d", count_fds(), fds);
+        if (i == 0) {
+            fflush(NULL);
+            pid_t child = fork();
+            if (child == 0) {
+                _exit(count_fds() < fds + 1 ? 0 : 1);
+            }
+            int status = 1;
+            require(child > 0 && waitpid(child, &status, 0) == child && status == 0,
+                    "a child has the descriptor: %d", status);
+        }
+        require_ok(sluice_mr_deregister(mr));
+    }
+    require(count_fds() == fds, "%d descriptors, were %d", count_fds(), fds);
+    dmabuf_close(&dmabuf);
+    sides_close(&sides);
+}
+
+TEST(nothing_is_left, .unless = is_device)
+{
+    each_exporter(check_nothing_is_left);
+}
+
+/* What rxe and most providers say: the text names the device. */
+TEST(a_device_that_cannot, .unless = device_is_soft)
+{
+    struct sides sides;
+    struct dmabuf dmabuf;
+    sides_open(&sides);
+    for (enum exporter exporter = EXPORTER_UDMABUF; exporter < EXPORTERS; exporter++) {
+        if (!exporter_is_there(exporter)) {
+            continue;
+        }
+        dmabuf_open(&dmabuf, exporter, WHOLE, 1);
+        require_null(
+            sluice_mr_register_dmabuf(sides.pds[0], dmabuf.fd, OFFSET, LENGTH, iovas[2], 0),
+            EOPNOTSUPP, test_device());
+        dmabuf_close(&dmabuf);
+    }
+    sides_close(&sides);
+}
+
+/* Each writes to the next one's and reads from it, and sends from its own to it. */
+static void be_neighbour(struct rank *rank)
+{
+    enum exporter exporter = *(const enum exporter *)rank->argument;
+    uint32_t next = (rank->index + 1) % rank->size, before = (next + 1) % rank->size;
+    struct sluice_remote_mr ours[GROUP_MAX], theirs[GROUP_MAX];
+    struct device device;
+    struct memory host;
+    struct mesh mesh;
+    mesh_open(&mesh, rank, NULL);
+    device_open(&device, mesh.pd, exporter, iovas[2] + rank->index * WHOLE);
+    memory_open(&host, mesh.pd, LENGTH);
+    for (uint32_t i = 0; i < rank->size; i++) {
+        ours[i] = device_remote(&device, 0, LENGTH);
+    }
+    rank_exchange(rank, ours, theirs, sizeof(ours[0]));
+    struct sluice_sge sge = memory_sge(&host, 0, LENGTH);
+    for (uint32_t i = 0; i < 4; i++) {
+        pattern_fill(host.bytes, LENGTH, pattern_key(rank->index, next, i));
+        struct sluice_peer_remote_mr remote = {.peer = next, .remote = theirs[next]};
+        require_ok(sluice_multichannel_write(mesh.all, next, &sge, 1, &remote.remote, DEADLINE));
+        memset(host.bytes, 0, LENGTH);
+        require_ok(sluice_multichannel_read(mesh.all, next, &sge, 1, &remote.remote, DEADLINE));
+        pattern_check(host.bytes, LENGTH, pattern_key(rank->index, next, i));
+        mesh_barrier(&mesh, rank);
+        device_check(&device, 0, LENGTH, pattern_key(before, rank->index, i));
+        mesh_barrier(&mesh, rank);
+        /* And by messages, from device to device. */
+        struct sluice_sge all = device_sge(&device, 0, LENGTH / 2);
+        struct sluice_sge half = device_sge(&device, LENGTH / 2, LENGTH / 2);
+        struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, before, &half);
+        struct sluice_handle handle = {0};
+        struct sluice_completion completion = {0};
+        device_fill(&device, 0, LENGTH / 2, 5 + i);
+        require_result(sluice_multichannel_post(mesh.all, &receive, 1, DEADLINE, &handle), 1);
+        require_ok(sluice_multichannel_send(mesh.all, next, &all, 1, DEADLINE));
+        require_ok(sluice_multichannel_wait(mesh.all, &handle, DEADLINE, &completion));
+        require_class(&completion, SLUICE_CLASS_NONE);
+        device_check(&device, LENGTH / 2, LENGTH / 2, 5 + i);
+        mesh_barrier(&mesh, rank);
+    }
+    mesh_barrier(&mesh, rank);
+    memory_close(&host);
+    device_close(&device);
+    mesh_close(&mesh);
+}
+
+static void check_neighbours(enum exporter exporter)
+{
+    group_run(3, be_neighbour, &exporter, 60);
+}
+
+TEST(neighbours, .group = "processes", .unless = is_device)
+{
+    each_exporter(check_neighbours);
+}
+
+int main(void)
+{
+    static const struct tests groups[] = {{"self", WIRE_SELF, 30},
+                                          {"tcp", WIRE_TCP, 30},
+                                          {"shm", WIRE_SHM, 30},
+                                          {"processes", WIRE_SHM, 60}};
+    return run_groups("dmabuf", groups, COUNT(groups));
+}
