@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Benchmarks, built by make, not installed.
+noinst_PROGRAMS += %D%/allocator
+%C%_allocator_SOURCES = %D%/allocator.c %D%/numbers.h
+%C%_allocator_LDADD = lib/libsluice.la
+
 noinst_PROGRAMS += %D%/exchange
 %C%_exchange_SOURCES = %D%/exchange.c %D%/numbers.h
 %C%_exchange_LDADD = lib/libsluice.la

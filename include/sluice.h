@@ -8,6 +8,7 @@
 #define SLUICE_H
 
 #include <sluice/agent.h>
+#include <sluice/allocator.h>
 #include <sluice/buffer.h>
 #include <sluice/channel.h>
 #include <sluice/connect.h>

@@ -48,7 +48,7 @@ static bool share_keys(const struct sluice_pd *a, const struct sluice_pd *b)
            transport->pds_share_keys(a->transport, b->transport);
 }
 
-void slu_pd_enter(struct sluice_pd *pd, struct slu_key_user *user)
+void slu_pd_enter(struct sluice_pd *pd, struct slu_memory_user *user)
 {
     pthread_mutex_lock(&pd->lock);
     user->next = pd->users;
@@ -56,9 +56,9 @@ void slu_pd_enter(struct sluice_pd *pd, struct slu_key_user *user)
     pthread_mutex_unlock(&pd->lock);
 }
 
-void slu_pd_leave(struct sluice_pd *pd, struct slu_key_user *user)
+void slu_pd_leave(struct sluice_pd *pd, struct slu_memory_user *user)
 {
-    struct slu_key_user **at = &pd->users;
+    struct slu_memory_user **at = &pd->users;
 
     pthread_mutex_lock(&pd->lock);
     while (*at != NULL && *at != user)
@@ -68,24 +68,24 @@ void slu_pd_leave(struct sluice_pd *pd, struct slu_key_user *user)
     pthread_mutex_unlock(&pd->lock);
 }
 
-static bool has_user_of(struct sluice_pd *pd, uint32_t lkey)
+static bool has_user_of(struct sluice_pd *pd, const struct slu_memory *memory)
 {
     bool used = false;
 
     pthread_mutex_lock(&pd->lock);
-    for (struct slu_key_user *user = pd->users; user != NULL && !used; user = user->next)
-        used = user->uses_key(user, lkey);
+    for (struct slu_memory_user *user = pd->users; user != NULL && !used; user = user->next)
+        used = user->uses(user, memory);
     pthread_mutex_unlock(&pd->lock);
     return used;
 }
 
-bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey)
+bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory)
 {
     bool used = false;
 
     slu_fork_lock(&all_lock);
     for (struct sluice_pd *other = slu_living.pds; other != NULL && !used; other = other->next)
-        used = share_keys(pd, other) && has_user_of(other, lkey);
+        used = share_keys(pd, other) && has_user_of(other, memory);
     unlock_all();
     return used;
 }

@@ -7,11 +7,27 @@
 
 #include "device/context.h"
 
+/*
+ * Memory that is to end or to be used again: a region, or a block of one. Elements name it that
+ * have its key and begin in it.
+ */
+struct slu_memory {
+    uint32_t lkey;
+    uint32_t start;  /* low half of its address: no region that has blocks is above 4 GiB */
+    uint64_t length; /* SLU_WHOLE: all that has the key */
+};
+#define SLU_WHOLE UINT64_MAX
+
+static inline bool slu_memory_has(const struct slu_memory *memory, uint32_t lkey, uint32_t addr)
+{
+    return lkey == memory->lkey && (uint32_t)(addr - memory->start) < memory->length;
+}
+
 /* Who posts work that names memory by keys of the domain: a channel. */
-struct slu_key_user {
-    struct slu_key_user *next;
-    /* Whether work in flight names this one; any thread asks. */
-    bool (*uses_key)(const struct slu_key_user *user, uint32_t lkey);
+struct slu_memory_user {
+    struct slu_memory_user *next;
+    /* Whether work in flight names it; any thread asks. */
+    bool (*uses)(const struct slu_memory_user *user, const struct slu_memory *memory);
 };
 
 struct sluice_pd {
@@ -21,7 +37,7 @@ struct sluice_pd {
     struct sluice_context *context;
     struct slu_tpd *transport;
     pthread_mutex_t lock; /* of the next */
-    struct slu_key_user *users;
+    struct slu_memory_user *users;
     struct sluice_pd *next; /* in the list of all */
 };
 
@@ -29,10 +45,17 @@ struct sluice_pd {
 struct sluice_pd *slu_pd_create(struct sluice_context *context, struct slu_tpd *transport);
 void slu_pd_hold(struct sluice_pd *pd);
 void slu_pd_release(struct sluice_pd *pd);
-/* A user joins, and leaves; its uses_key() is called between these two. */
-void slu_pd_enter(struct sluice_pd *pd, struct slu_key_user *user);
-void slu_pd_leave(struct sluice_pd *pd, struct slu_key_user *user);
-/* Whether posted work names memory of the domain by that key, through whichever object. */
-bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey);
+/* A user joins, and leaves; its uses() is called between these two. */
+void slu_pd_enter(struct sluice_pd *pd, struct slu_memory_user *user);
+void slu_pd_leave(struct sluice_pd *pd, struct slu_memory_user *user);
+/* Whether posted work names memory of the domain, through whichever object. */
+bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory);
+/* The same of all that has that key. */
+static inline bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey)
+{
+    const struct slu_memory memory = {.lkey = lkey, .length = SLU_WHOLE};
+
+    return slu_pd_uses(pd, &memory);
+}
 
 #endif

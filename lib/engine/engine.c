@@ -112,21 +112,21 @@ static int create_peers(struct slu_engine *engine)
     return error;
 }
 
-static bool uses_key(const struct slu_key_user *user, uint32_t lkey)
+static bool uses(const struct slu_memory_user *user, const struct slu_memory *memory)
 {
-    const struct slu_engine *engine = slu_container_of(user, struct slu_engine, key_user);
+    const struct slu_engine *engine = slu_container_of(user, struct slu_engine, memory_user);
     bool used = false;
 
     for (uint32_t i = 0; i < engine->peer_count && !used; i++)
         for (uint32_t k = 0; k < SLU_RINGS && !used; k++)
-            used = slu_ring_uses_key(&engine->peers[i].rings[k], engine->attr.max_sge, lkey);
-    return used || slu_lists_use_key(engine, lkey);
+            used = slu_ring_uses(&engine->peers[i].rings[k], engine->attr.max_sge, memory);
+    return used || slu_lists_use(engine, memory);
 }
 
 static void join_pd(struct slu_engine *engine)
 {
-    engine->key_user.uses_key = uses_key;
-    slu_pd_enter(engine->pd, &engine->key_user);
+    engine->memory_user.uses = uses;
+    slu_pd_enter(engine->pd, &engine->memory_user);
 }
 
 struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint32_t own,
@@ -201,7 +201,7 @@ void slu_engine_destroy(struct slu_engine *engine)
     }
     slu_scope_destroy(engine);
     slu_lists_close(engine);
-    slu_pd_leave(engine->pd, &engine->key_user);
+    slu_pd_leave(engine->pd, &engine->memory_user);
     if (slu_has_releases())
         slu_releases_look();
     if (engine->cq != NULL)

@@ -334,23 +334,34 @@ static SLU_INLINE uint32_t slu_pending_head(enum slu_owner owner, uint32_t opcod
 }
 
 /*
- * An entry is pending from here on, with the keys of the memory that its request uses, for
- * the scan that deregistering makes. What is posted inline is copied, and uses nothing.
+ * An entry is pending from here on, with the memory that its request uses, for the scan that
+ * the end of memory makes. What is posted inline is copied, and uses nothing.
  */
 static SLU_INLINE void slu_entry_pend(const struct slu_engine *engine, const struct slu_ring *ring,
                                       struct slu_entry *entry, uint32_t head,
                                       const struct sluice_sge *sges, uint32_t count)
 {
-    if (SLU_LIKELY(count > 0))
+    if (SLU_LIKELY(count > 0)) {
         atomic_store_explicit(&entry->key, sges[0].lkey, memory_order_relaxed);
+        atomic_store_explicit(&entry->place, (uint32_t)sges[0].addr, memory_order_relaxed);
+    }
     if (SLU_UNLIKELY(count > 1)) {
-        _Atomic uint32_t *keys =
-            ring->keys + (size_t)(entry - ring->entries) * (engine->attr.max_sge - 1);
+        struct slu_element *elements =
+            ring->elements + (size_t)(entry - ring->entries) * (engine->attr.max_sge - 1);
 
-        for (uint32_t i = 1; i < count; i++)
-            atomic_store_explicit(&keys[i - 1], sges[i].lkey, memory_order_relaxed);
+        for (uint32_t i = 1; i < count; i++) {
+            atomic_store_explicit(&elements[i - 1].key, sges[i].lkey, memory_order_relaxed);
+            atomic_store_explicit(&elements[i - 1].place, (uint32_t)sges[i].addr,
+                                  memory_order_relaxed);
+        }
     }
     atomic_store_explicit(&entry->head, head, memory_order_release);
+}
+
+/* What its result has in the place of its memory, where that scan may be looking still. */
+static SLU_INLINE void slu_entry_set_immediate(struct slu_entry *entry, uint32_t value)
+{
+    atomic_store_explicit(&entry->place, value, memory_order_relaxed);
 }
 
 /* Room in the completion queue, as far as there are places for the results too. */
@@ -379,7 +390,6 @@ static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
         slu_entry_displace(engine, ring, entry);
     ring->next += SLU_ID_STEP;
     entry->bytes = bytes;
-    entry->immediate = 0;
     entry->course = SLU_PLAIN_COURSE;
     slu_entry_pend(engine, ring, entry, head, sges, key_count);
     return entry;

@@ -87,7 +87,7 @@ void slu_arrivals_abandon(struct slu_engine *engine, struct slu_peer *peer);
 /* ring.c; inline.h has the rest of it: the rings of an index, and of all of them. */
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index);
 void slu_rings_destroy(struct slu_ring *rings);
-bool slu_ring_uses_key(const struct slu_ring *ring, uint32_t max_sge, uint32_t lkey);
+bool slu_ring_uses(const struct slu_ring *ring, uint32_t max_sge, const struct slu_memory *memory);
 /* The entry of a result that nobody has seen is needed. */
 void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry);
 

@@ -329,19 +329,30 @@ int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge 
         return error;
     if (request->opcode >= SLUICE_OP_WRITE)
         aim_remote(listed, request, remote_offset);
-    /* Its key is as it was, and stays untouched: another thread may look for it. */
+    /* Its key is as it was, and stays untouched: another thread may look for both. */
     if (sge != NULL)
-        list->sges[request->sges - list->sges].addr = sge->addr;
+        __atomic_store_n(&list->sges[request->sges - list->sges].addr, sge->addr, __ATOMIC_RELAXED);
     return 0;
 }
 
-bool slu_lists_use_key(const struct slu_engine *engine, uint32_t lkey)
+static bool uses(const struct slu_list *list, const struct slu_memory *memory)
+{
+    for (uint32_t i = 0; i < list->source.count; i++)
+        for (uint32_t k = 0; k < list->requests[i].sge_count; k++) {
+            const struct sluice_sge *sge = &list->requests[i].sges[k];
+            uint64_t addr = __atomic_load_n(&sge->addr, __ATOMIC_RELAXED);
+
+            if (slu_memory_has(memory, sge->lkey, (uint32_t)addr))
+                return true;
+        }
+    return false;
+}
+
+bool slu_lists_use(const struct slu_engine *engine, const struct slu_memory *memory)
 {
     for (const struct slu_list *list = engine->lists; list != NULL; list = list->next)
-        for (uint32_t i = 0; i < list->source.count; i++)
-            for (uint32_t k = 0; k < list->requests[i].sge_count; k++)
-                if (list->requests[i].sges[k].lkey == lkey)
-                    return true;
+        if (uses(list, memory))
+            return true;
     return false;
 }
 

@@ -56,7 +56,7 @@ int slu_list_wait(struct slu_list *list, int64_t timeout);
 int slu_list_closed(void);
 
 /* For the engine: whether any of its lists names the memory; under the lock of the domain. */
-bool slu_lists_use_key(const struct slu_engine *engine, uint32_t lkey);
+bool slu_lists_use(const struct slu_engine *engine, const struct slu_memory *memory);
 /* Requests of lists that are in flight. */
 uint32_t slu_lists_pending(const struct slu_engine *engine);
 /* Whether one was posted, is complete, and was not waited for. */

@@ -25,7 +25,7 @@ static void judge_failure(const struct slu_engine *engine, struct slu_peer *peer
         slu_entry_deadline(engine, entry) <= peer->failed_at)
         entry->status = SLUICE_STATUS_DEADLINE;
     entry->marks.flags = 0;
-    entry->cause = peer->cause_status;
+    slu_entry_set_immediate(entry, peer->cause_status); /* it is entry->cause */
     peer->counts.failed[slu_class_of(entry->status, entry->opcode)]++;
 }
 
@@ -58,6 +58,8 @@ static void end_entry(struct slu_engine *engine, struct slu_peer *peer, struct s
 {
     enum slu_queue queue = slu_ring_queue(slu_id_ring(id));
 
+    if (queue == SLU_SEND_QUEUE)
+        slu_entry_set_immediate(entry, 0);
     if (entry->marks.failed)
         judge_failure(engine, peer, entry);
     else
@@ -167,7 +169,7 @@ static __attribute__((noinline)) void end_request(struct slu_engine *engine,
     } else if (queue == SLU_RECEIVE_QUEUE) {
         entry->bytes = wc->bytes;
         entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
-        entry->immediate = wc->immediate;
+        slu_entry_set_immediate(entry, wc->immediate);
     }
     if (entry->posted == 0 && !entry->marks.unfinished)
         end_entry(engine, peer, ring, wc->id, entry);

@@ -36,7 +36,9 @@ static SLU_INLINE struct slu_entry *slu_take_plain(struct slu_engine *engine, st
     if (queue == SLU_RECEIVE_QUEUE) {
         entry->bytes = wc->bytes;
         entry->marks.flags = (uint8_t)(wc->flags & SLU_RECEIVED_FLAGS);
-        entry->immediate = wc->immediate;
+        slu_entry_set_immediate(entry, wc->immediate);
+    } else {
+        slu_entry_set_immediate(entry, 0);
     }
     slu_count_success(peer, entry);
     return entry;

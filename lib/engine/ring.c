@@ -22,16 +22,16 @@ static uint32_t ring_size(const struct slu_engine *engine, uint32_t ring)
 static void share_memory(const struct slu_engine *engine, struct slu_ring *rings, void *memory)
 {
     struct slu_entry *entries = (void *)(((uintptr_t)memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
-    _Atomic uint32_t *keys;
+    struct slu_element *elements;
 
     for (uint32_t i = 0; i < SLU_RINGS; i++) {
         rings[i].entries = entries;
         entries += rings[i].size;
     }
-    keys = (void *)entries;
+    elements = (void *)entries;
     for (uint32_t i = 0; i < SLU_RINGS; i++) {
-        rings[i].keys = keys;
-        keys += (size_t)rings[i].size * (engine->attr.max_sge - 1);
+        rings[i].elements = elements;
+        elements += (size_t)rings[i].size * (engine->attr.max_sge - 1);
     }
     rings->memory = memory;
 }
@@ -49,7 +49,8 @@ int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t
         rings[i].oldest = rings[i].since = rings[i].next;
         entries += size;
     }
-    memory = calloc(1, LINE + entries * (LINE + (engine->attr.max_sge - 1) * sizeof(uint32_t)));
+    memory = calloc(1, LINE + entries *
+                                  (LINE + (engine->attr.max_sge - 1) * sizeof(struct slu_element)));
     if (memory == NULL)
         return slu_fail(ENOMEM, "no memory for %zu requests in flight", entries);
     share_memory(engine, rings, memory);
@@ -65,20 +66,27 @@ void slu_rings_destroy(struct slu_ring *rings)
     memset(rings, 0, SLU_RINGS * sizeof *rings);
 }
 
-bool slu_ring_uses_key(const struct slu_ring *ring, uint32_t max_sge, uint32_t lkey)
+static bool names_element(const struct slu_memory *memory, const _Atomic uint32_t *key,
+                          const _Atomic uint32_t *place)
+{
+    return slu_memory_has(memory, atomic_load_explicit(key, memory_order_relaxed),
+                          atomic_load_explicit(place, memory_order_relaxed));
+}
+
+bool slu_ring_uses(const struct slu_ring *ring, uint32_t max_sge, const struct slu_memory *memory)
 {
     for (uint32_t i = 0; i < ring->size; i++) {
         const struct slu_entry *entry = &ring->entries[i];
+        const struct slu_element *further = ring->elements + (size_t)i * (max_sge - 1);
         uint32_t count;
 
         if (atomic_load_explicit(&entry->state, memory_order_acquire) != SLU_ENTRY_PENDING)
             continue;
         count = atomic_load_explicit(&entry->key_count, memory_order_relaxed);
-        if (count > 0 && atomic_load_explicit(&entry->key, memory_order_relaxed) == lkey)
+        if (count > 0 && names_element(memory, &entry->key, &entry->place))
             return true;
         for (uint32_t k = 1; k < count; k++)
-            if (atomic_load_explicit(&ring->keys[(size_t)i * (max_sge - 1) + k - 1],
-                                     memory_order_relaxed) == lkey)
+            if (names_element(memory, &further[k - 1].key, &further[k - 1].place))
                 return true;
     }
     return false;

@@ -65,9 +65,15 @@ union slu_entry_head {
     uint32_t whole;
 };
 
+/* An element beyond the first of a request, for that scan: see struct slu_entry. */
+struct slu_element {
+    _Atomic uint32_t key;
+    _Atomic uint32_t place;
+};
+
 /*
- * One line of the cache. state, key_count and the keys are atomic for the scan that
- * deregistering makes, perhaps from another thread. What all requests of a call or of a
+ * One line of the cache. state, key_count, the keys and the places are atomic for the scan that
+ * the end of memory makes, perhaps from another thread. What all requests of a call or of a
  * scope have in common is there, and not here: see slu_entry_deadline().
  */
 struct slu_entry {
@@ -80,7 +86,7 @@ struct slu_entry {
         };
         _Atomic uint32_t head; /* a slu_entry_head */
     };
-    _Atomic uint32_t key; /* the first; others are in the ring's keys */
+    _Atomic uint32_t key; /* of the first element; the others are in the ring's elements */
     uint64_t user_data;   /* not of OWNER_CALL */
     union {
         uint64_t bytes;
@@ -99,8 +105,9 @@ struct slu_entry {
     };
     uint32_t index; /* of the request in the call, or in the scope */
     union {
-        uint32_t immediate;
-        uint32_t cause; /* of a failure that is done */
+        _Atomic uint32_t place; /* pending: low half of the address of the first element */
+        uint32_t immediate;     /* of what has succeeded */
+        uint32_t cause;         /* of a failure that is done */
     };
     union {
         struct {
@@ -121,10 +128,10 @@ _Static_assert(sizeof(struct slu_entry) == 64, "a line of the cache");
  */
 struct slu_ring {
     struct slu_entry *entries;
-    _Atomic uint32_t *keys; /* max_sge - 1 for each entry */
-    uint64_t next;          /* id of the next request */
-    uint64_t oldest;        /* of the oldest that is pending, or next */
-    uint64_t since;         /* of the first of the peer that has the index */
+    struct slu_element *elements; /* max_sge - 1 for each entry */
+    uint64_t next;                /* id of the next request */
+    uint64_t oldest;              /* of the oldest that is pending, or next */
+    uint64_t since;               /* of the first of the peer that has the index */
     uint32_t size;
     uint32_t mask;
     uint32_t first_aside, last_aside; /* see struct slu_aside */
@@ -277,9 +284,9 @@ struct slu_arrivals {
 struct slu_engine {
     const struct slu_transport *transport;
     struct sluice_pd *pd;
-    struct slu_key_user key_user; /* of the protection domain */
-    struct slu_list *lists;       /* prepared ones; changed under the lock of the domain */
-    uint64_t epoch;               /* counts what may make a peer of a list another, or not ready */
+    struct slu_memory_user memory_user; /* of the protection domain */
+    struct slu_list *lists;             /* prepared ones; changed under the lock of the domain */
+    uint64_t epoch; /* counts what may make a peer of a list another, or not ready */
     struct slu_cq *cq;
     struct slu_qp_attr attr;
     enum sluice_wait_mode wait_mode;

@@ -241,7 +241,6 @@ static COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring,
     entry->opcode = (uint8_t)opcode;
     entry->call = &call;
     entry->index = 0;
-    entry->immediate = 0;
     entry->course = SLU_PLAIN_COURSE;
     engine->pending[queue]++;
     engine->cq_free[queue]--;

@@ -60,16 +60,11 @@ static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, int 
     return mr;
 }
 
-/* An object to be finished, once the arguments are known to be right. */
-static struct sluice_mr *begin(const struct sluice_pd *pd, size_t length, uint32_t access)
+/* An object to be finished. */
+static struct sluice_mr *begin(void)
 {
-    int error = slu_mr_check(pd, length, access);
-    struct sluice_mr *mr;
+    struct sluice_mr *mr = calloc(1, sizeof *mr);
 
-    if (error < 0) {
-        return slu_none(error);
-    }
-    mr = calloc(1, sizeof *mr);
     return mr != NULL ? mr : slu_fail_null(ENOMEM, "no memory for a memory region");
 }
 
@@ -83,10 +78,9 @@ static int check_range(const void *addr, size_t length)
     return 0;
 }
 
-struct sluice_mr *sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length,
-                                     uint32_t access)
+struct sluice_mr *slu_mr_register(struct sluice_pd *pd, void *addr, size_t length, uint32_t access)
 {
-    struct sluice_mr *mr = begin(pd, length, access);
+    struct sluice_mr *mr = begin();
     int error;
 
     if (mr == NULL)
@@ -97,9 +91,17 @@ struct sluice_mr *sluice_mr_register(struct sluice_pd *pd, void *addr, size_t le
     return finish(mr, pd, error);
 }
 
-struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t access)
+struct sluice_mr *sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length,
+                                     uint32_t access)
 {
-    struct sluice_mr *mr = begin(pd, length, access & ~SLUICE_MR_HUGE_PAGES);
+    int error = slu_mr_check(pd, length, access);
+
+    return error == 0 ? slu_mr_register(pd, addr, length, access) : slu_none(error);
+}
+
+struct sluice_mr *slu_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t access, int32_t node)
+{
+    struct sluice_mr *mr = begin();
     int error;
 
     if (mr == NULL)
@@ -107,8 +109,15 @@ struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t 
     if (length > PTRDIFF_MAX)
         error = slu_fail(ENOMEM, "no memory for a region of %zu byte%s", length, SLU_S(length));
     else
-        error = transport_of(pd)->mr_alloc(pd->transport, length, access, &mr->transport);
+        error = transport_of(pd)->mr_alloc(pd->transport, length, access, node, &mr->transport);
     return finish(mr, pd, error);
+}
+
+struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t access)
+{
+    int error = slu_mr_check(pd, length, access & ~SLUICE_MR_HUGE_PAGES);
+
+    return error == 0 ? slu_mr_alloc(pd, length, access, SLU_ANY_NODE) : slu_none(error);
 }
 
 /* What the kernel would refuse without saying what. */
@@ -150,7 +159,8 @@ struct sluice_mr *sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64
                                             size_t length, uint64_t iova, uint32_t access)
 {
     struct slu_dmabuf dmabuf = {.fd = fd, .offset = offset, .length = length, .iova = iova};
-    struct sluice_mr *mr = begin(pd, length, access);
+    int error = slu_mr_check(pd, length, access);
+    struct sluice_mr *mr = error == 0 ? begin() : slu_none(error);
 
     return mr == NULL ? NULL : finish(mr, pd, register_dmabuf(pd, &dmabuf, access, &mr->transport));
 }

@@ -255,7 +255,7 @@ static int register_range(struct sluice_mr_cache *cache, struct slu_cached *cach
 
     if (error < 0)
         return error;
-    cached->mr = sluice_mr_register(cache->pd, (void *)cached->range.start, length, cache->access);
+    cached->mr = slu_mr_register(cache->pd, (void *)cached->range.start, length, cache->access);
     if (cached->mr == NULL)
         return -errno;
     cached->mr->cached = cached;

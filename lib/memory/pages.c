@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
@@ -26,6 +27,10 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+/* Of linux/mempolicy.h, and how many nodes there may be; mbind(2) takes one bit more. */
+#define POLICY_PREFERRED 1
+#define NODES 1024
+#define NODE_WORDS (NODES / 8 / sizeof(unsigned long))
 /* The size of a page in flags is its logarithm from this bit on, in mmap(2) and memfd_create(2). */
 #define SIZE_SHIFT 26
 
@@ -62,8 +67,8 @@ static bool transparent_allowed(bool shared)
 static void add_way(struct slu_page_way *ways, uint32_t *count, enum slu_page_kind kind,
                     size_t page, size_t length)
 {
-    ways[(*count)++] =
-        (struct slu_page_way){.kind = kind, .page = page, .length = round_up(length, page)};
+    ways[(*count)++] = (struct slu_page_way){
+        .kind = kind, .page = page, .length = round_up(length, page), .node = SLU_ANY_NODE};
 }
 
 /* Sizes of reserved pages that the kernel knows, descending; at most as many as there is room. */
@@ -103,7 +108,7 @@ static void add_reserved(struct slu_page_way *ways, uint32_t *count, size_t leng
     }
 }
 
-uint32_t slu_page_ways(size_t length, bool huge, bool shared,
+uint32_t slu_page_ways(size_t length, bool huge, bool shared, int32_t node,
                        struct slu_page_way ways[SLU_PAGE_WAYS])
 {
     uint32_t count = 0;
@@ -116,6 +121,8 @@ uint32_t slu_page_ways(size_t length, bool huge, bool shared,
             add_way(ways, &count, SLU_PAGES_TRANSPARENT, page, length);
     }
     add_way(ways, &count, SLU_PAGES_PLAIN, base_page(), length);
+    for (uint32_t i = 0; i < count; i++)
+        ways[i].node = node;
     return count;
 }
 
@@ -182,6 +189,19 @@ static int populate(const struct slu_page_way *way, int memfd, const struct slu_
     return memfd >= 0 && fallocate(memfd, 0, 0, (off_t)way->length) ? errno : 0;
 }
 
+int slu_pages_bind(void *addr, size_t length, int32_t node)
+{
+    unsigned long nodes[NODE_WORDS] = {0};
+    const unsigned bits = 8 * sizeof nodes[0];
+
+    if (node < 0 || node >= NODES)
+        return EINVAL;
+    nodes[(unsigned)node / bits] = 1UL << (unsigned)node % bits;
+    return syscall(SYS_mbind, addr, length, POLICY_PREFERRED, nodes, (unsigned long)NODES + 1, 0U)
+               ? errno
+               : 0;
+}
+
 int slu_pages_map(const struct slu_page_way *way, int memfd, struct slu_pages *pages)
 {
     struct slu_pages made;
@@ -193,7 +213,9 @@ int slu_pages_map(const struct slu_page_way *way, int memfd, struct slu_pages *p
     /* A child would share it, and keep it. */
     if (madvise(made.map, made.mapped, MADV_DONTFORK))
         err = errno;
-    else if (way->kind != SLU_PAGES_PLAIN)
+    if (err == 0 && way->node != SLU_ANY_NODE)
+        err = slu_pages_bind(made.addr, way->length, way->node);
+    if (err == 0 && way->kind != SLU_PAGES_PLAIN)
         err = populate(way, memfd, &made);
     if (err)
         slu_pages_unmap(&made);

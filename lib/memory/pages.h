@@ -24,7 +24,9 @@ struct slu_page_way {
     enum slu_page_kind kind;
     size_t page;   /* bytes, a power of two */
     size_t length; /* bytes to map: a multiple of page */
+    int32_t node;  /* whose memory it is to be, or SLU_ANY_NODE */
 };
+#define SLU_ANY_NODE (-1)
 
 /* Memory that was mapped. addr is aligned to the page of the way. */
 struct slu_pages {
@@ -37,7 +39,7 @@ struct slu_pages {
  * The ways to get length bytes, the best first and plain pages last: their
  * number, at least 1. shared: the memory is that of a memfd.
  */
-uint32_t slu_page_ways(size_t length, bool huge, bool shared,
+uint32_t slu_page_ways(size_t length, bool huge, bool shared, int32_t node,
                        struct slu_page_way ways[SLU_PAGE_WAYS]);
 
 /* Flags of memfd_create(2) for this way. */
@@ -50,6 +52,12 @@ unsigned slu_pages_memfd_flags(const struct slu_page_way *way);
  */
 int slu_pages_map(const struct slu_page_way *way, int memfd, struct slu_pages *pages);
 void slu_pages_unmap(const struct slu_pages *pages);
+
+/*
+ * Pages that these addresses get from now on are of the node, or of another one if that has
+ * none left. 0, or a positive errno value without a text: EINVAL: there is no such node.
+ */
+int slu_pages_bind(void *addr, size_t length, int32_t node);
 
 /* The smallest page behind mapped memory, bytes; 0 if it is not known. */
 size_t slu_page_size(const void *addr, size_t length);

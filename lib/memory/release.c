@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions that the program has given up while posted work named them. Nothing is counted for
+ * Memory that the program has given up while posted work named it. Nothing is counted for
  * them where work is posted and completes: whoever finds nothing more to do, or closes
  * something, looks whether they are named still, as deregistering does.
  *
@@ -24,7 +24,7 @@ atomic_uint slu_releases;
  * himself, so that no end of work is missed. A child of fork(2) finds it free.
  */
 static struct slu_fork_lock lock = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static struct sluice_mr *waiting;
+static struct slu_release *waiting;
 static uint32_t generation;
 
 /* What the list has in a child of fork(2) is the parent's. */
@@ -43,60 +43,70 @@ static void leave(void)
     pthread_mutex_unlock(&lock.lock);
 }
 
-static void append(struct sluice_mr *mr)
+static void append(struct slu_release *release)
 {
     enter();
-    mr->next_released = waiting;
-    waiting = mr;
+    release->next = waiting;
+    waiting = release;
     atomic_fetch_add(&slu_releases, 1);
     leave();
 }
 
-static struct sluice_mr *take_unused(void)
+static struct slu_release *take_unused(void)
 {
-    struct sluice_mr **at = &waiting;
-    struct sluice_mr *unused = NULL;
+    struct slu_release **at = &waiting;
+    struct slu_release *unused = NULL;
 
     enter();
     while (*at != NULL) {
-        struct sluice_mr *mr = *at;
+        struct slu_release *release = *at;
 
-        if (slu_pd_uses_key(mr->pd, mr->transport->lkey)) {
-            at = &mr->next_released;
+        if (slu_pd_uses(release->pd, &release->memory)) {
+            at = &release->next;
             continue;
         }
-        *at = mr->next_released;
-        mr->next_released = unused;
-        unused = mr;
+        *at = release->next;
+        release->next = unused;
+        unused = release;
         atomic_fetch_sub(&slu_releases, 1);
     }
     leave();
     return unused;
 }
 
-/* Its memory may be freed in that function, and it may be called again there. */
-static void finish(struct sluice_mr *mr)
-{
-    void (*released)(void *argument) = mr->released;
-    void *argument = mr->argument;
-
-    slu_mr_end(mr);
-    if (released != NULL)
-        released(argument);
-}
-
 void slu_releases_look(void)
 {
-    struct sluice_mr *unused = take_unused();
+    struct slu_release *unused = take_unused();
     uint32_t ours = slu_fork_generation();
 
     /* A function that forked goes on in the child, too, where none of them is. */
     while (unused != NULL && slu_fork_generation() == ours) {
-        struct sluice_mr *mr = unused;
+        struct slu_release *release = unused;
 
-        unused = mr->next_released;
-        finish(mr);
+        unused = release->next;
+        release->end(release);
     }
+}
+
+int slu_release(struct slu_release *release)
+{
+    if (!slu_pd_uses(release->pd, &release->memory)) {
+        release->end(release);
+        return 0;
+    }
+    append(release);
+    /* The last work may have completed before it was in the list. */
+    slu_releases_look();
+    return 1;
+}
+
+/* Its memory may be freed in the function of the program, and that may be called again there. */
+static void end_region(struct slu_release *release)
+{
+    const struct slu_release ended = *release;
+
+    slu_mr_end(slu_container_of(release, struct sluice_mr, release));
+    slu_release_tell(ended.released, ended.argument);
 }
 
 int sluice_mr_release(struct sluice_mr *mr, void (*released)(void *argument), void *argument)
@@ -108,20 +118,16 @@ int sluice_mr_release(struct sluice_mr *mr, void (*released)(void *argument), vo
     if (mr == NULL)
         return slu_misuse(EINVAL, "a memory region to release must not be NULL");
     mr->magic = SLU_MAGIC_DEAD;
-    mr->released = released;
-    mr->argument = argument;
-    if (!slu_pd_uses_key(mr->pd, mr->transport->lkey)) {
-        finish(mr);
-        return 0;
-    }
-    append(mr);
-    /* The last work may have completed before it was in the list. */
-    slu_releases_look();
-    return 1;
+    mr->release = (struct slu_release){.pd = mr->pd,
+                                       .memory = {.lkey = mr->transport->lkey, .length = SLU_WHOLE},
+                                       .end = end_region,
+                                       .released = released,
+                                       .argument = argument};
+    return slu_release(&mr->release);
 }
 
 /* Whoever drives the channels is another thread: there is nothing to be woken by. */
-int sluice_mr_deregister_wait(struct sluice_mr *mr, int64_t timeout)
+int slu_release_wait(int (*attempt)(void *argument), void *argument, int64_t timeout)
 {
     struct timespec nap = {.tv_nsec = SHORTEST_NAP};
     int64_t until;
@@ -130,13 +136,27 @@ int sluice_mr_deregister_wait(struct sluice_mr *mr, int64_t timeout)
     if (timeout < 0)
         return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
     until = slu_after(timeout);
-    while ((error = sluice_mr_deregister(mr)) == -EBUSY) {
+    while ((error = attempt(argument)) == -EBUSY) {
         if (slu_now() >= until)
-            return slu_fail(ETIMEDOUT, "memory region at %#llx is named by posted work still",
-                            (unsigned long long)mr->transport->iova);
+            return -ETIMEDOUT;
         nanosleep(&nap, NULL);
         if (nap.tv_nsec < LONGEST_NAP)
             nap.tv_nsec *= 2;
     }
     return error;
+}
+
+static int deregister(void *argument)
+{
+    return sluice_mr_deregister(argument);
+}
+
+int sluice_mr_deregister_wait(struct sluice_mr *mr, int64_t timeout)
+{
+    int error = slu_release_wait(deregister, mr, timeout);
+
+    return error == -ETIMEDOUT
+               ? slu_fail(ETIMEDOUT, "memory region at %#llx is named by posted work still",
+                          (unsigned long long)mr->transport->iova)
+               : error;
 }

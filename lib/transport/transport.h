@@ -219,9 +219,10 @@ struct slu_transport {
                               struct slu_tmr **mr);
     /*
      * Page-aligned and zeroed; freed by mr_deregister. access may have
-     * SLUICE_MR_HUGE_PAGES, see pages.h.
+     * SLUICE_MR_HUGE_PAGES, see pages.h; node is that of the pages, or SLU_ANY_NODE.
      */
-    int (*mr_alloc)(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr);
+    int (*mr_alloc)(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
+                    struct slu_tmr **mr);
     /* On return no peer touches the memory any more. */
     void (*mr_deregister)(struct slu_tmr *mr);
 

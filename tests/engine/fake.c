@@ -146,7 +146,8 @@ static int register_mr(struct slu_tpd *pd, void *addr, size_t length, uint32_t a
 }
 
 /* Nobody looks into it: the device moves no bytes, it counts them. */
-static int alloc_mr(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr)
+static int alloc_mr(struct slu_tpd *pd, size_t length, uint32_t access,
+                    int32_t node __attribute__((unused)), struct slu_tmr **mr)
 {
     return register_mr(pd, &fake, length, access, mr);
 }

@@ -10,6 +10,8 @@ OBJECTS_LIBS = \
 	$(CHECK_LIBS)
 test_programs += \
 	tests/test_access \
+	tests/test_allocator \
+	tests/test_allocator_threads \
 	tests/test_dmabuf \
 	tests/test_dmabuf_refused \
 	tests/test_memory \
@@ -30,6 +32,8 @@ tests_test_dmabuf_refused_SOURCES = \
 	%D%/dmabuf/exporters.h
 tests_test_dmabuf_refused_LDFLAGS = $(AM_LDFLAGS) $(wrap_exporters)
 tests_test_dmabuf_refused_LDADD = $(OBJECTS_LIBS)
+tests_test_allocator_SOURCES = %D%/allocator.h %D%/test_allocator.c
+tests_test_allocator_threads_SOURCES = %D%/allocator.h %D%/test_allocator_threads.c
 tests_test_memory_SOURCES = %D%/test_memory.c
 tests_test_mr_cache_SOURCES = %D%/test_mr_cache.c
 tests_test_release_SOURCES = %D%/test_release.c

@@ -175,10 +175,11 @@ static int fail_alloc(int err, size_t length, const struct soft_room *room)
                     strerrordesc_np(err));
 }
 
-int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr)
+int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
+                      struct slu_tmr **mr)
 {
     struct slu_page_way ways[SLU_PAGE_WAYS];
-    uint32_t count = slu_page_ways(length, (access & SLUICE_MR_HUGE_PAGES) != 0, true, ways);
+    uint32_t count = slu_page_ways(length, (access & SLUICE_MR_HUGE_PAGES) != 0, true, node, ways);
     struct soft_room room = {.what = NULL}; /* nobody has looked */
     struct allocated memory;
     int err = 0;

@@ -151,10 +151,11 @@ static int try_alloc(struct slu_tpd *base, const struct slu_page_way *way, size_
     return err;
 }
 
-int slu_verbs_mr_alloc(struct slu_tpd *base, size_t length, uint32_t access, struct slu_tmr **mr)
+int slu_verbs_mr_alloc(struct slu_tpd *base, size_t length, uint32_t access, int32_t node,
+                       struct slu_tmr **mr)
 {
     struct slu_page_way ways[SLU_PAGE_WAYS];
-    uint32_t count = slu_page_ways(length, access & SLUICE_MR_HUGE_PAGES, false, ways);
+    uint32_t count = slu_page_ways(length, access & SLUICE_MR_HUGE_PAGES, false, node, ways);
     struct slu_verbs_mr *made = NULL;
     int err = 0;
 

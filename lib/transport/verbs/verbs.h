@@ -277,7 +277,8 @@ int slu_verbs_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_
                           struct slu_tmr **mr);
 int slu_verbs_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf,
                                  uint32_t access, struct slu_tmr **mr);
-int slu_verbs_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, struct slu_tmr **mr);
+int slu_verbs_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
+                       struct slu_tmr **mr);
 void slu_verbs_mr_deregister(struct slu_tmr *mr);
 
 /* cq.c */

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks as a program has them. What is given out and freed most often goes to and from the
+ * thread that calls, without a lock. Guarantee: what posted work names is not free, and what is
+ * freed that is no block changes nothing.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/allocator.h"
+
+#define KNOWN_REMOTE \
+    (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_ATOMIC)
+#define COLD __attribute__((noinline, cold))
+
+/* Giving out. */
+
+static int check_wish(const struct sluice_allocator *allocator, size_t size, size_t align)
+{
+    int error = slu_allocator_check(allocator);
+
+    if (error < 0)
+        return error;
+    if (size == 0)
+        return slu_misuse(EINVAL, "a block has at least 1 byte");
+    if ((align & (align - 1)) != 0 || align > SLUICE_ALLOCATOR_MAX_ALIGN)
+        return slu_misuse(EINVAL, "align is %zu, not a power of 2 up to %u", align,
+                          SLUICE_ALLOCATOR_MAX_ALIGN);
+    return 0;
+}
+
+/* The first kind from this on whose blocks are at multiples of align; some power of two is. */
+static uint32_t aligned_kind(size_t size, size_t align)
+{
+    uint32_t kind = slu_size_kind(size > align ? size : align);
+
+    while ((slu_kind_size(kind) & (align - 1)) != 0)
+        kind++;
+    return kind;
+}
+
+static int take_one(struct sluice_allocator *allocator, uint32_t kind, void **block)
+{
+    struct slu_slot slot;
+    int count;
+
+    pthread_mutex_lock(&allocator->lock);
+    count = slu_span_take(allocator, kind, SLU_OUT, &slot, 1);
+    pthread_mutex_unlock(&allocator->lock);
+    if (count < 0)
+        return count;
+    *block = slot.block;
+    return 0;
+}
+
+static void *alloc_kind(struct sluice_allocator *allocator, uint32_t kind)
+{
+    struct slu_thread_cache *cache = slu_thread_cache(allocator);
+    void *block = cache != NULL ? slu_thread_take(cache, kind) : NULL;
+    int error = 0;
+
+    if (block != NULL)
+        return block;
+    if (cache == NULL) {
+        error = take_one(allocator, kind, &block);
+    } else {
+        error = slu_thread_refill(allocator, cache, kind);
+        block = error == 0 ? slu_thread_take(cache, kind) : NULL;
+    }
+    return error < 0 ? slu_none(error) : block;
+}
+
+static void *alloc_long(struct sluice_allocator *allocator, size_t size, size_t align)
+{
+    void *block = NULL;
+    int error;
+
+    if (size > allocator->attr.slab_bytes / 2)
+        return slu_alone_alloc(allocator, size, align, NULL);
+    pthread_mutex_lock(&allocator->lock);
+    error = slu_span_take_long(allocator, size, &block);
+    pthread_mutex_unlock(&allocator->lock);
+    return error < 0 ? slu_none(error) : block;
+}
+
+static COLD void *alloc_slowly(struct sluice_allocator *allocator, size_t size, size_t align)
+{
+    int error = check_wish(allocator, size, align);
+
+    if (error < 0)
+        return slu_none(error);
+    if (align < SLU_LINE)
+        align = SLU_LINE;
+    return size <= SLU_LONGEST ? alloc_kind(allocator, aligned_kind(size, align))
+                               : alloc_long(allocator, size, align);
+}
+
+void *sluice_allocator_alloc(struct sluice_allocator *allocator, size_t size, size_t align)
+{
+    void *block;
+
+    if (SLU_UNLIKELY(!slu_is_allocator(allocator) || slu_thread_last.id != allocator->id ||
+                     size - 1 >= SLU_LONGEST || align > SLU_LINE || (align & (align - 1)) != 0))
+        return alloc_slowly(allocator, size, align);
+    block = slu_thread_take(slu_thread_last.cache, slu_size_kind(size));
+    return SLU_LIKELY(block != NULL) ? block : alloc_slowly(allocator, size, align);
+}
+
+void *sluice_allocator_alloc_zeroed(struct sluice_allocator *allocator, size_t size, size_t align)
+{
+    void *block = sluice_allocator_alloc(allocator, size, align);
+
+    /* A region of its own is of pages that the kernel has zeroed. */
+    if (block != NULL && size <= allocator->attr.slab_bytes / 2)
+        memset(block, 0, size);
+    return block;
+}
+
+void *sluice_allocator_alloc_shared(struct sluice_allocator *allocator, size_t size,
+                                    struct sluice_remote_mr *remote)
+{
+    int error = check_wish(allocator, size, 0);
+
+    if (error == 0 && remote == NULL)
+        error = slu_misuse(EINVAL, "remote must not be NULL");
+    if (error == 0 && (allocator->access & KNOWN_REMOTE) == 0)
+        error = slu_misuse(EINVAL, "the allocator has no remote rights: peers cannot reach a block "
+                                   "of it");
+    return error < 0 ? slu_none(error) : slu_alone_alloc(allocator, size, SLU_LINE, remote);
+}
+
+/* Freeing. */
+
+/* A block that is given out, by any address in it. */
+struct found {
+    struct slu_span *span; /* NULL: it has a region of its own, or is none */
+    uint32_t number;
+    _Atomic uint16_t *state;
+};
+
+static int fail_state(const void *block, uint16_t state)
+{
+    if (state == SLU_GIVEN_UP)
+        return slu_misuse(EINVAL, "the block at %p was released", block);
+    return slu_misuse(EINVAL, "the block at %p is free: was it freed twice?", block);
+}
+
+/* 0; what it has a region of its own for, if anything, is not looked for. */
+static int find_block(const struct sluice_allocator *allocator, const void *address,
+                      struct found *found)
+{
+    uint16_t state;
+
+    found->span = slu_span_find(allocator, address);
+    if (found->span == NULL)
+        return 0;
+    found->number = slu_span_number(found->span, address);
+    if (found->number >= found->span->count)
+        return slu_not_a_block(address);
+    found->state = &found->span->states[found->number];
+    state = atomic_load_explicit(found->state, memory_order_relaxed);
+    return state == SLU_OUT || state == SLU_NAMED ? 0 : fail_state(address, state);
+}
+
+/* The same of its beginning. */
+static int find_beginning(const struct sluice_allocator *allocator, const void *block,
+                          struct found *found)
+{
+    int error = find_block(allocator, block, found);
+
+    if (error == 0 && found->span != NULL &&
+        slu_span_block(found->span, found->number) != (uintptr_t)block)
+        error = slu_misuse(EINVAL, "%p is within a block, not its beginning", block);
+    return error;
+}
+
+static struct slu_memory memory_of(const struct found *found)
+{
+    return (struct slu_memory){.lkey = found->span->lkey,
+                               .start = (uint32_t)slu_span_block(found->span, found->number),
+                               .length = found->span->size};
+}
+
+/* Only what has been named by an element can be in use. */
+static bool is_used(const struct sluice_allocator *allocator, const struct found *found)
+{
+    const struct slu_memory memory = memory_of(found);
+
+    return atomic_load_explicit(found->state, memory_order_relaxed) == SLU_NAMED &&
+           slu_pd_uses(allocator->pd, &memory);
+}
+
+static int give_back(struct sluice_allocator *allocator, const void *block)
+{
+    bool given;
+
+    pthread_mutex_lock(&allocator->lock);
+    given = slu_span_give(allocator, block);
+    pthread_mutex_unlock(&allocator->lock);
+    return given ? 0 : fail_state(block, SLU_IDLE);
+}
+
+static int keep_or_give_back(struct sluice_allocator *allocator, const struct found *found)
+{
+    struct slu_thread_cache *cache = slu_thread_cache(allocator);
+    uint32_t kind = found->span->kind;
+    void *block = (void *)slu_span_block(found->span, found->number);
+
+    if (cache == NULL || kind == SLU_SIZES)
+        return give_back(allocator, block);
+    if (slu_thread_keep(cache, kind, block, found->state))
+        return 0;
+    slu_thread_reduce(allocator, cache, kind);
+    slu_thread_keep(cache, kind, block, found->state);
+    return 0;
+}
+
+static COLD int free_slowly(struct sluice_allocator *allocator, void *block)
+{
+    int error = slu_allocator_check(allocator);
+    struct found found;
+
+    if (error < 0 || block == NULL)
+        return error;
+    error = find_beginning(allocator, block, &found);
+    if (error < 0)
+        return error;
+    if (found.span == NULL)
+        return slu_alone_free(allocator, block);
+    if (is_used(allocator, &found))
+        return slu_fail(EBUSY, "the block at %p is named by posted work: wait for it first", block);
+    return keep_or_give_back(allocator, &found);
+}
+
+int sluice_allocator_free(struct sluice_allocator *allocator, void *block)
+{
+    struct slu_span *span;
+    uint32_t number;
+
+    if (SLU_UNLIKELY(!slu_is_allocator(allocator) || slu_thread_last.id != allocator->id))
+        return free_slowly(allocator, block);
+    span = slu_span_find(allocator, block);
+    if (SLU_UNLIKELY(span == NULL || span->kind == SLU_SIZES))
+        return free_slowly(allocator, block);
+    number = slu_span_number(span, block);
+    if (SLU_UNLIKELY(
+            number >= span->count || slu_span_block(span, number) != (uintptr_t)block ||
+            atomic_load_explicit(&span->states[number], memory_order_relaxed) != SLU_OUT ||
+            !slu_thread_keep(slu_thread_last.cache, span->kind, block, &span->states[number])))
+        return free_slowly(allocator, block);
+    return 0;
+}
+
+struct freeing {
+    struct sluice_allocator *allocator;
+    void *block;
+};
+
+static int try_to_free(void *argument)
+{
+    const struct freeing *freeing = argument;
+
+    return sluice_allocator_free(freeing->allocator, freeing->block);
+}
+
+int sluice_allocator_free_wait(struct sluice_allocator *allocator, void *block, int64_t timeout)
+{
+    struct freeing freeing = {.allocator = allocator, .block = block};
+    int error = slu_release_wait(try_to_free, &freeing, timeout);
+
+    return error == -ETIMEDOUT
+               ? slu_fail(ETIMEDOUT, "the block at %p is named by posted work still", block)
+               : error;
+}
+
+/* A block of a slab that is given up. */
+struct given_up {
+    struct slu_release release;
+    struct sluice_allocator *allocator;
+    const void *block;
+};
+
+static void end_given_up(struct slu_release *release)
+{
+    struct given_up *given_up = slu_container_of(release, struct given_up, release);
+    struct sluice_allocator *allocator = given_up->allocator;
+    const struct slu_release ended = *release;
+
+    pthread_mutex_lock(&allocator->lock);
+    allocator->given_up--;
+    slu_span_give(allocator, given_up->block);
+    pthread_mutex_unlock(&allocator->lock);
+    free(given_up);
+    slu_release_tell(ended.released, ended.argument);
+}
+
+static int give_up(struct sluice_allocator *allocator, const struct found *found,
+                   void (*released)(void *argument), void *argument)
+{
+    struct given_up *given_up = malloc(sizeof *given_up);
+
+    if (given_up == NULL)
+        return slu_fail(ENOMEM, "no memory to release a block that is in use");
+    *given_up =
+        (struct given_up){.release = {.pd = allocator->pd,
+                                      .memory = memory_of(found),
+                                      .end = end_given_up,
+                                      .released = released,
+                                      .argument = argument},
+                          .allocator = allocator,
+                          .block = (const void *)slu_span_block(found->span, found->number)};
+    pthread_mutex_lock(&allocator->lock);
+    allocator->given_up++;
+    atomic_store_explicit(found->state, SLU_GIVEN_UP, memory_order_relaxed);
+    pthread_mutex_unlock(&allocator->lock);
+    return slu_release(&given_up->release);
+}
+
+int sluice_allocator_release(struct sluice_allocator *allocator, void *block,
+                             void (*released)(void *argument), void *argument)
+{
+    int error = slu_allocator_check(allocator);
+    struct found found;
+
+    if (error == 0 && block == NULL)
+        error = slu_misuse(EINVAL, "a block to release must not be NULL");
+    if (error == 0)
+        error = find_beginning(allocator, block, &found);
+    if (error < 0)
+        return error;
+    if (found.span == NULL)
+        return slu_alone_release(allocator, block, released, argument);
+    if (is_used(allocator, &found))
+        return give_up(allocator, &found, released, argument);
+    error = keep_or_give_back(allocator, &found);
+    if (error == 0)
+        slu_release_tell(released, argument);
+    return error;
+}
+
+/* Changing, naming, and looking. */
+
+/* How long the block may become where it is; or why it cannot. */
+static int measure(struct sluice_allocator *allocator, void *block, struct found *found,
+                   size_t *length)
+{
+    int error = find_beginning(allocator, block, found);
+    const struct slu_alone *alone;
+
+    if (error < 0)
+        return error;
+    if (found->span != NULL) {
+        *length = found->span->size;
+        return 0;
+    }
+    pthread_mutex_lock(&allocator->lock);
+    alone = slu_alone_find(allocator, block);
+    if (alone == NULL || alone->start != (uintptr_t)block)
+        error = slu_not_a_block(block);
+    else if (alone->shared)
+        error = slu_misuse(EINVAL, "a shared block does not move: peers have its address");
+    else
+        *length = alone->length;
+    pthread_mutex_unlock(&allocator->lock);
+    return error;
+}
+
+/* It has room, and not more than twice of what it needs. */
+static bool may_stay(const void *block, size_t length, size_t size, size_t align)
+{
+    return size <= length && (length <= SLU_LINE || length / 2 < size) &&
+           (align == 0 || (uintptr_t)block % align == 0);
+}
+
+static void *move(struct sluice_allocator *allocator, void *block, size_t length, size_t size,
+                  size_t align)
+{
+    void *moved = sluice_allocator_alloc(allocator, size, align);
+    int error;
+
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, block, length < size ? length : size);
+    error = sluice_allocator_free(allocator, block);
+    if (error == 0)
+        return moved;
+    /* It was freed by another thread, or is in use: that one has been named by nobody. */
+    slu_none(error);
+    sluice_allocator_free(allocator, moved);
+    return NULL;
+}
+
+void *sluice_allocator_realloc(struct sluice_allocator *allocator, void *block, size_t size,
+                               size_t align)
+{
+    int error = check_wish(allocator, size, align);
+    struct found found;
+    size_t length = 0;
+
+    if (error == 0 && block != NULL)
+        error = measure(allocator, block, &found, &length);
+    if (error < 0)
+        return slu_none(error);
+    if (block == NULL)
+        return sluice_allocator_alloc(allocator, size, align);
+    return may_stay(block, length, size, align) ? block
+                                                : move(allocator, block, length, size, align);
+}
+
+static int fail_range(const void *pointer, size_t length, size_t room)
+{
+    return slu_misuse(ERANGE, "%zu byte%s at %p: of its block there %s %zu", length, SLU_S(length),
+                      pointer, room == 1 ? "is" : "are", room);
+}
+
+static int name_alone(struct sluice_allocator *allocator, const void *pointer, size_t length,
+                      struct sluice_sge *sge)
+{
+    const struct slu_alone *alone;
+    int error = 0;
+    size_t room;
+
+    pthread_mutex_lock(&allocator->lock);
+    alone = slu_alone_find(allocator, pointer);
+    room = alone != NULL ? alone->start + alone->length - (uintptr_t)pointer : 0;
+    if (alone == NULL)
+        error = slu_not_a_block(pointer);
+    else if (length > room)
+        error = fail_range(pointer, length, room);
+    else
+        error = sluice_mr_sge_at(alone->mr, pointer, length, sge);
+    pthread_mutex_unlock(&allocator->lock);
+    return error;
+}
+
+int sluice_allocator_sge(struct sluice_allocator *allocator, const void *pointer, size_t length,
+                         struct sluice_sge *sge)
+{
+    int error = slu_allocator_check(allocator);
+    struct found found;
+    size_t room;
+
+    if (error == 0 && sge == NULL)
+        error = slu_misuse(EINVAL, "sge must not be NULL");
+    if (error == 0)
+        error = find_block(allocator, pointer, &found);
+    if (error < 0)
+        return error;
+    if (found.span == NULL)
+        return name_alone(allocator, pointer, length, sge);
+    room = slu_span_block(found.span, found.number) + found.span->size - (uintptr_t)pointer;
+    if (length > room)
+        return fail_range(pointer, length, room);
+    if (atomic_load_explicit(found.state, memory_order_relaxed) != SLU_NAMED)
+        atomic_store_explicit(found.state, SLU_NAMED, memory_order_relaxed);
+    *sge = (struct sluice_sge){
+        .addr = (uintptr_t)pointer, .length = (uint32_t)length, .lkey = found.span->lkey};
+    return 0;
+}
