@@ -82,6 +82,7 @@ check 'with one peer, written each time' measures 24 8,4096 "$all" --iters 24 --
 check 'written each time, and looked at' \
   measures 24 64,70000 'send_lat write_lat send_bw scatter_gather' --iters 24 --dirty --validate
 check 'inline' measures 24 8,64,65 'send_lat write_lat msg_rate' --iters 24 --inline 64 --validate --level unpolled
+check 'striped' measures 24 64,300000 'write_bw read_bw write_lat' --iters 24 --validate --queue-pairs 3 --wire tcp
 check 'a completion before the answer' measures 24 8 send_lat --iters 24 --level unpolled --waited
 check 'waits that only spin, on processors of their own' \
   measures 24 8 'send_lat scatter_gather' --iters 24 --wait spin --pin

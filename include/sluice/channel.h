@@ -96,6 +96,10 @@ struct sluice_channel_attr {
     uint32_t arrival_tags;  /* immediates 0..arrival_tags - 1 are counted as they arrive, by
                                receives of the library's; 1..1048576, default 0: none are, and
                                receives are the program's */
+    uint32_t queue_pairs;   /* of a peer, over which large reads and writes are striped; 1..8,
+                               default 1. The smaller number of both sides holds */
+    uint32_t stripe_least;  /* bytes of a read or write that is striped, at least; 1..2147483647,
+                               default 262144 */
 };
 
 /*
@@ -130,6 +134,8 @@ struct sluice_channel_info {
     uint32_t rnr_retry;         /* */
     char address[64];           /* ours, for people, such as "RoCE v2 192.0.2.1" */
     char remote_address[64];    /* the peer's; empty: not known (yet) */
+    uint32_t queue_pairs;       /* of this peer; negotiated. qpn and psn are of the first */
+    uint32_t stripe_least;      /* as in the attributes */
 };
 
 SLUICE_EXPORT void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared);

@@ -45,6 +45,9 @@ SLUICE_EXPORT struct ibv_mr *sluice_verbs_mr(const struct sluice_mr *mr);
  * is not counted by sluice: keep room for it in the depths, post it without a
  * completion, or take care that its wr_id is 0, which sluice discards.
  *
+ * Where a peer has several (queue_pairs) it is the first, which has all but
+ * parts of large reads and writes.
+ *
  * Like other calls of a channel: one thread at a time.
  */
 SLUICE_EXPORT struct ibv_qp *sluice_verbs_channel_qp(const struct sluice_channel *channel);

@@ -7,6 +7,9 @@
  *        responder depth (4 each)
  *    24  largest message (8)
  *    32  the transport's part
+ *    72  of verbs: how many further queue pairs (1), number and packet sequence
+ *        number of each of 7 (3 each)
+ *   208  of soft: likewise, but their packet sequence numbers are all 0, and not there
  *   232  identity (8), generation (8), access (4)
  *   252  checksum of all before it: FNV-1a, against accidents, not attackers
  *
@@ -26,14 +29,18 @@
 #include "endpoint/versions.h"
 
 /*
+ * 5: a peer may have further queue pairs, which who knows less leaves alone.
  * 4: peers of the soft transport prove to each other that they know their endpoints, and
  * say who they are; one that knows less cannot meet them. Those of devices are as before.
  */
-#define VERSION 4
+#define VERSION 5
 #define READABLE 3
 #define READABLE_SOFT 4
 #define OLDEST 3
 #define OLDEST_SOFT 4
+#define FURTHER_AT 72
+#define FURTHER_AT_SOFT 208
+#define FURTHER_MOST (SLU_QUEUE_PAIRS - 1)
 #define IDENTITY_AT 232
 #define CHECKSUM_AT (SLUICE_ENDPOINT_BYTES - 4)
 #define ACCESS \
@@ -134,6 +141,32 @@ static void get_soft(struct cursor *at, struct slu_endpoint *endpoint)
     endpoint->soft.shares = (uint32_t)get(at, 4);
 }
 
+static size_t further_at(uint32_t transport)
+{
+    return transport == SLU_TRANSPORT_SOFT ? FURTHER_AT_SOFT : FURTHER_AT;
+}
+
+static void put_further(struct cursor *at, const struct slu_endpoint *endpoint)
+{
+    put(at, endpoint->further_count, 1);
+    for (uint32_t i = 0; i < endpoint->further_count; i++) {
+        put(at, endpoint->further[i].qpn, 3);
+        if (endpoint->transport != SLU_TRANSPORT_SOFT)
+            put(at, endpoint->further[i].psn, 3);
+    }
+}
+
+/* One that has more than can be is of a later version, or wrong: what there is room for is read. */
+static void get_further(struct cursor *at, struct slu_endpoint *endpoint)
+{
+    endpoint->further_count = (uint32_t)get(at, 1);
+    for (uint32_t i = 0; i < endpoint->further_count && i < FURTHER_MOST; i++) {
+        endpoint->further[i].qpn = (uint32_t)get(at, 3);
+        if (endpoint->transport != SLU_TRANSPORT_SOFT)
+            endpoint->further[i].psn = (uint32_t)get(at, 3);
+    }
+}
+
 void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endpoint *wire)
 {
     struct cursor at = {.out = wire->bytes};
@@ -152,6 +185,8 @@ void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endp
         put_verbs(&at, endpoint);
     else
         put_soft(&at, endpoint);
+    at.out = wire->bytes + further_at(endpoint->transport);
+    put_further(&at, endpoint);
     at.out = wire->bytes + IDENTITY_AT;
     put(&at, endpoint->identity, 8);
     put(&at, endpoint->generation, 8);
@@ -180,6 +215,34 @@ static int check_common(const struct slu_endpoint *endpoint)
     if ((endpoint->access & ~ACCESS) != 0)
         return slu_fail(EPROTO, "endpoint has access rights %#x, must be of %#x", endpoint->access,
                         ACCESS);
+    return 0;
+}
+
+static bool is_named_twice(const struct slu_endpoint *endpoint, uint32_t at)
+{
+    uint32_t qpn = endpoint->further[at].qpn;
+    bool twice = qpn == endpoint->qpn;
+
+    for (uint32_t i = 0; i < at; i++)
+        twice |= qpn == endpoint->further[i].qpn;
+    return twice;
+}
+
+static int check_further(struct slu_endpoint *endpoint, uint32_t version)
+{
+    if (endpoint->further_count > FURTHER_MOST && version <= VERSION)
+        return slu_fail(EPROTO, "endpoint has %u queue pairs, at most %d are possible",
+                        endpoint->further_count + 1, SLU_QUEUE_PAIRS);
+    if (endpoint->further_count > FURTHER_MOST)
+        endpoint->further_count = FURTHER_MOST;
+    for (uint32_t i = 0; i < endpoint->further_count; i++) {
+        if (endpoint->further[i].qpn == 0)
+            return slu_fail(EPROTO, "endpoint has no number of its queue pair %u of %u", i + 2,
+                            endpoint->further_count + 1);
+        if (is_named_twice(endpoint, i))
+            return slu_fail(EPROTO, "endpoint has two queue pairs of number %#x",
+                            endpoint->further[i].qpn);
+    }
     return 0;
 }
 
@@ -213,6 +276,8 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
         get_soft(&at, &decoded);
     else
         return slu_fail(EPROTO, "endpoint is of unknown transport %u", decoded.transport);
+    at.in = wire->bytes + further_at(decoded.transport);
+    get_further(&at, &decoded);
     at.in = wire->bytes + IDENTITY_AT;
     decoded.identity = get(&at, 8);
     decoded.generation = get(&at, 8);
@@ -221,6 +286,8 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
     if (version > VERSION)
         decoded.access &= ACCESS;
     error = check_common(&decoded);
+    if (error == 0)
+        error = check_further(&decoded, version);
     if (error == 0)
         *endpoint = decoded;
     return error;

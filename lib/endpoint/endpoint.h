@@ -15,12 +15,20 @@
 
 #define SLU_ENDPOINT_ADDRESSES 4
 #define SLU_NONCE_BYTES 16
+/* That a peer can have. */
+#define SLU_QUEUE_PAIRS 8
 
 /* An IP address and TCP port. */
 struct slu_address {
     uint16_t family; /* 0: unused; 4 or 6 */
     uint16_t port;   /* host byte order */
     uint8_t ip[16];  /* network byte order; IPv4 in the first 4 */
+};
+
+/* What a further queue pair of a peer has that the first one has not. */
+struct slu_further {
+    uint32_t qpn;
+    uint32_t psn;
 };
 
 struct slu_endpoint {
@@ -34,6 +42,8 @@ struct slu_endpoint {
     uint64_t identity;        /* random, of what was prepared; stays over resets; not 0 */
     uint64_t generation;      /* from 1; grows with each reset */
     uint32_t access;          /* rights of peers: SLUICE_ACCESS_REMOTE_* */
+    uint32_t further_count;
+    struct slu_further further[SLU_QUEUE_PAIRS - 1];
     union {
         struct {
             uint32_t lid;

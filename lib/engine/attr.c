@@ -6,8 +6,9 @@
 
 #include "engine/inside.h"
 
-/* Of the struct in version 0.1: up to and with arrival_tags. */
-#define FIRST_SIZE 112
+/* Of the struct in version 0.1: up to and with stripe_least. */
+#define FIRST_SIZE 120
+#define STRIPE_USUAL (UINT32_C(256) << 10)
 #define SPIN_USUAL SLUICE_US(20)
 #define SPIN_MOST SLUICE_S(1)
 #define ARRIVAL_TAGS_MOST (1u << 20)
@@ -50,6 +51,8 @@ static const struct field fields[] = {
     {NAMED(ack_timeout), 18, 31, 0, true},
     {NAMED(rnr_timer), 12, 31, 0, true},
     {NAMED(rnr_retry), 7, 7, 0, true},
+    {NAMED(queue_pairs), 1, SLU_QUEUE_PAIRS, 0, false},
+    {NAMED(stripe_least), STRIPE_USUAL, INT32_MAX, 0, false},
 };
 
 /* 0 takes the default, or the device's limit if that is lower. */

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "engine/chain.h"
+#include "transport/cut.h"
 
 /*
  * Where the completion queue has no room for all that the peers may have in
@@ -96,30 +97,6 @@ static void add_work(struct slu_chain *chain, uint64_t id, const struct slu_item
     }
 }
 
-/* The pieces of an SGE list that hold the bytes offset to offset + length - 1. */
-static uint32_t cut_sges(const struct slu_item *item, uint64_t offset, uint64_t length,
-                         struct sluice_sge *pieces)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < item->request->sge_count && length > 0; i++) {
-        struct sluice_sge piece = item->sges[i];
-
-        if (offset >= piece.length) {
-            offset -= piece.length;
-            continue;
-        }
-        piece.addr += offset;
-        piece.length -= (uint32_t)offset;
-        offset = 0;
-        if (piece.length > length)
-            piece.length = (uint32_t)length;
-        length -= piece.length;
-        pieces[count++] = piece;
-    }
-    return count;
-}
-
 /*
  * Posts parts of a read or write that is longer than a message may be, from
  * offset on, while there is room. Only the last part carries the immediate.
@@ -135,7 +112,7 @@ static uint64_t post_parts(struct slu_chain *chain, uint64_t id, struct slu_entr
     while (offset < item->bytes && slu_post_room(chain->engine, chain->peer, chain->queue, 1) &&
            has_share(chain, chain->peer) && chain->peer->state == SLUICE_STATE_READY) {
         uint64_t length = item->bytes - offset < max ? item->bytes - offset : max;
-        uint32_t count = cut_sges(item, offset, length, pieces);
+        uint32_t count = slu_cut_sges(item->sges, item->request->sge_count, offset, length, pieces);
 
         entry->posted++;
         add_work(chain, id, item, pieces, count);

@@ -38,22 +38,25 @@ static uint32_t limit_probes(uint32_t peers, uint64_t requests, uint64_t entries
 /*
  * The completion queue holds every request that can be in flight. Where the
  * device has not so many entries, one of its queues is what there is, and
- * sends and receives share it in proportion. Each peer has one more, for a probe.
+ * sends and receives share it in proportion. Each peer has one more, for a probe, and
+ * what its further queue pairs need, which nobody shares.
  */
-static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext *device)
+static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext *device,
+                            uint64_t further)
 {
     uint32_t max_depth = device->max_cq_depth;
     uint64_t sends = (uint64_t)engine->attr.send_depth * engine->peer_count;
     uint64_t receives = (uint64_t)engine->attr.receive_depth * engine->peer_count;
     uint64_t total = sends + receives;
 
-    engine->entries_shared = total + engine->peer_count > device->max_cq_entries;
+    engine->entries_shared = total + engine->peer_count + further > device->max_cq_entries;
     engine->probe_limit = engine->peer_count;
-    if (total + engine->probe_limit > device->max_cq_entries) {
+    if (engine->entries_shared) {
+        max_depth -= (uint32_t)slu_least(further, max_depth / 2);
         engine->probe_limit = limit_probes(engine->peer_count, total, max_depth);
         max_depth -= engine->probe_limit;
     }
-    if (total > max_depth && total + engine->peer_count > device->max_cq_entries) {
+    if (total > max_depth && engine->entries_shared) {
         sends = sends * max_depth / total;
         if (sends == 0)
             sends = 1;
@@ -69,16 +72,33 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
     engine->places[SLU_SEND_QUEUE] = engine->cq_size[SLU_SEND_QUEUE];
     engine->places[SLU_RECEIVE_QUEUE] = engine->cq_size[SLU_RECEIVE_QUEUE];
     engine->probe_room = engine->probe_limit;
-    return (uint32_t)(sends + receives) + engine->probe_limit;
+    engine->further_peers = engine->peer_count;
+    return (uint32_t)(sends + receives + further) + engine->probe_limit;
+}
+
+/* Half of what there is must be left for requests. */
+static int check_further(const struct slu_engine *engine, const struct slu_tcontext *device,
+                         uint64_t further)
+{
+    if (!engine->entries_shared || further < device->max_cq_depth / 2)
+        return 0;
+    return slu_fail(ENOMEM,
+                    "the completion queues of device %s have %u entries: too few for %u queue "
+                    "pairs of each of %u peers",
+                    device->device, device->max_cq_entries, engine->attr.queue_pairs,
+                    engine->peer_count);
 }
 
 static int create_queues(struct slu_engine *engine)
 {
     const struct slu_tcontext *device = engine->pd->context->transport;
-    uint32_t depth = share_queue(engine, device);
+    uint64_t further = (uint64_t)slu_stripes_entries(engine->attr.queue_pairs) * engine->peer_count;
+    uint32_t depth = share_queue(engine, device, further);
+    int error = check_further(engine, device, further);
 
-    return slu_listed(
-        engine->transport->cq_create(engine->pd->context->transport, depth, &engine->cq));
+    return error < 0 ? error
+                     : slu_listed(engine->transport->cq_create(engine->pd->context->transport,
+                                                               depth, &engine->cq));
 }
 
 /* The own ones need no place for results, but one for each that is in flight. */
@@ -129,6 +149,14 @@ static void join_pd(struct slu_engine *engine)
     slu_pd_enter(engine->pd, &engine->memory_user);
 }
 
+static void use_stripes(struct slu_engine *engine)
+{
+    if (engine->attr.queue_pairs == 1)
+        return;
+    slu_stripes_over(engine->transport, &engine->striped);
+    engine->transport = &engine->striped;
+}
+
 struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint32_t own,
                                      const struct sluice_channel_attr *attr)
 {
@@ -154,6 +182,8 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     engine->plain_sges = engine->attr.max_read_sge;
     engine->max_plain =
         engine->attr.max_message < UINT32_MAX ? engine->attr.max_message : UINT32_MAX;
+    if (error == 0)
+        use_stripes(engine);
     if (error == 0)
         error = create_queues(engine);
     if (error == 0)

@@ -8,7 +8,7 @@
 #include "engine/inside.h"
 
 /* Of sluice_channel_info and sluice_error in version 0.1. */
-#define FIRST_INFO_SIZE 232
+#define FIRST_INFO_SIZE 240
 #define FIRST_ERROR_SIZE 384
 
 int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
@@ -23,6 +23,8 @@ int slu_peer_query(struct slu_engine *engine, struct slu_peer *peer,
         .max_inline = attr->max_inline,
         .max_message = attr->max_message,
         .gid_index = -1,
+        .queue_pairs = attr->queue_pairs,
+        .stripe_least = attr->stripe_least,
     };
     int error = slu_info_check(info, sizeof known, FIRST_INFO_SIZE, "sluice_channel_info");
 

@@ -54,10 +54,11 @@ int slu_room_reserve(struct slu_engine *engine, uint32_t index)
     return 0;
 }
 
-/* That a peer can use: its two depths, and one for a probe. */
+/* That a peer can use: its two depths, one for a probe, and those of further queue pairs. */
 static uint32_t entries_of_peer(const struct slu_engine *engine)
 {
-    return engine->attr.send_depth + engine->attr.receive_depth + 1;
+    return engine->attr.send_depth + engine->attr.receive_depth + 1 +
+           slu_stripes_entries(engine->attr.queue_pairs);
 }
 
 static int grow_queue(struct slu_engine *engine)
@@ -87,6 +88,23 @@ static int grow_places(struct slu_engine *engine, uint32_t places[SLU_QUEUES])
     return slu_places_grow(engine, places, engine->present_count + 1);
 }
 
+/* Nobody shares what further queue pairs need: of who has gone it is left for another. */
+static int share_what_there_is(struct slu_engine *engine)
+{
+    const struct slu_tcontext *device = engine->pd->context->transport;
+    int error = 0;
+
+    if (engine->attr.queue_pairs > 1 && engine->present_count >= engine->further_peers)
+        error = slu_fail(ENOMEM,
+                         "the completion queues of device %s have %u entries, and all are taken: "
+                         "none is left for %u queue pairs of another peer",
+                         device->device, device->max_cq_entries, engine->attr.queue_pairs);
+    if (error == 0)
+        error = slu_places_grow(engine, engine->places, engine->present_count + 1);
+    engine->present_count += error == 0;
+    return error;
+}
+
 int slu_room_grow(struct slu_engine *engine)
 {
     uint32_t places[SLU_QUEUES];
@@ -95,12 +113,8 @@ int slu_room_grow(struct slu_engine *engine)
     error = slu_arrivals_grow(engine);
     if (error < 0)
         return error;
-    /* They share what there is. */
-    if (engine->entries_shared) {
-        error = slu_places_grow(engine, engine->places, engine->present_count + 1);
-        engine->present_count += error == 0;
-        return error;
-    }
+    if (engine->entries_shared)
+        return share_what_there_is(engine);
     error = grow_places(engine, places);
     if (error == 0)
         error = grow_queue(engine);
@@ -114,6 +128,7 @@ int slu_room_grow(struct slu_engine *engine)
     }
     engine->probe_limit++;
     engine->probe_room++;
+    engine->further_peers++;
     return 0;
 }
 
@@ -128,5 +143,6 @@ void slu_room_shrink(struct slu_engine *engine)
     }
     engine->probe_limit--;
     engine->probe_room--;
+    engine->further_peers--;
     engine->transport->cq_reduce(engine->cq, entries_of_peer(engine));
 }

@@ -11,6 +11,7 @@
 #include <sluice/scope.h>
 
 #include "device/pd.h"
+#include "transport/stripes/stripes.h"
 
 /* The two queues of a queue pair. */
 enum slu_queue { SLU_SEND_QUEUE = 0, SLU_RECEIVE_QUEUE = 1, SLU_QUEUES = 2 };
@@ -340,6 +341,8 @@ struct slu_engine {
     uint32_t release_rounds;               /* looks at the clock since */
     uint32_t arrival_tags;                 /* 0: arrivals are not counted */
     struct slu_arrivals *arrivals;         /* or NULL */
+    uint32_t further_peers;                /* whose further queue pairs have entries */
+    struct slu_transport striped;          /* if peers have several queue pairs: transport */
 };
 
 /*

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 # What the transports share. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
+	%D%/cut.h \
 	%D%/transport.c \
 	%D%/transport.h
 
 include %D%/soft/local.mk
+include %D%/stripes/local.mk
 include %D%/verbs/local.mk

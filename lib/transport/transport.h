@@ -88,6 +88,7 @@ struct slu_cq {
     struct slu_tcontext *context;
     uint32_t depth;
     atomic_bool alerted;
+    struct stripes *stripes; /* of its queue pairs, if they are of several; see stripes/ */
 };
 
 /* Base of a queue pair. peer is the engine's: which of its peers it belongs to. */
@@ -123,6 +124,11 @@ struct slu_qp_attr {
     uint32_t retry_count;
     uint32_t rnr_timer;
     uint32_t rnr_retry;
+    uint32_t queue_pairs; /* of the transport's that are one; so is the next: see stripes/ */
+    uint32_t stripe_least;
+    /* Of a further queue pair of a peer: the first one, with whose endpoint it has all in common
+       but qpn and psn; else NULL. */
+    const struct slu_qp *first;
 };
 
 /* Flags of a send work request, beside SLUICE_IMMEDIATE, _FENCE, _SOLICITED, _INLINE. */

@@ -18,6 +18,7 @@ test_programs += \
 	tests/test_scale \
 	tests/test_scatter \
 	tests/test_semantics \
+	tests/test_stripes \
 	tests/test_submit \
 	tests/test_threads
 
@@ -50,5 +51,6 @@ tests_test_semantics_SOURCES = \
 	%D%/semantics/handles.c \
 	%D%/semantics/peers.c \
 	%D%/test_semantics.c
+tests_test_stripes_SOURCES = %D%/test_stripes.c
 tests_test_submit_SOURCES = %D%/test_submit.c
 tests_test_threads_SOURCES = %D%/test_threads.c

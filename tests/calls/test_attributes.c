@@ -54,6 +54,8 @@ static const struct bad_field bad_fields[] = {
     {FIELD(psn), 5, "psn 5 SLUICE_CHANNEL_PSN"}, /* which is not set */
     {FIELD(wait_mode), 3, "wait_mode"},
     {FIELD(arrival_tags), 1048577, "arrival_tags 1048577 0..1048576"},
+    {FIELD(queue_pairs), 9, "queue_pairs 9 1..8"},
+    {FIELD(stripe_least), UINT32_C(1) << 31, "stripe_least 2147483648 1..2147483647"},
 };
 
 TEST(channel_fields_out_of_range, .times = COUNT(bad_fields))
@@ -399,8 +401,8 @@ static const struct written {
     WRITTEN(sluice_device_info, 312, tell_device),
     WRITTEN(sluice_port_info, 192, tell_port),
     WRITTEN(sluice_gid_info, 116, tell_gid),
-    WRITTEN(sluice_channel_info, 232, tell_channel),
-    WRITTEN(sluice_channel_info, 232, tell_peer),
+    WRITTEN(sluice_channel_info, 240, tell_channel),
+    WRITTEN(sluice_channel_info, 240, tell_peer),
     WRITTEN(sluice_error, 384, tell_error),
     WRITTEN(sluice_error, 384, tell_peer_error),
     WRITTEN(sluice_counters, 456, tell_counters),

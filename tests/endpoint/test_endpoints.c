@@ -117,6 +117,70 @@ TEST(endpoint_from_the_future)
     sides_close(&sides);
 }
 
+/* Where an endpoint says how many further queue pairs there are, and then which. */
+static size_t further_at(void)
+{
+    return device_is_soft() ? 208 : 72;
+}
+
+TEST(further_queue_pairs_are_looked_at)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .queue_pairs = 8};
+    struct sides sides;
+    struct sluice_endpoint good, bad;
+    size_t at = further_at();
+    size_t each = device_is_soft() ? 3 : 6;
+    sides_open(&sides);
+    struct sluice_prepared_channel *peer = prepare_channel(sides.pds[1], &attr, &good);
+    require(good.bytes[at] == 7, "%u further ones", good.bytes[at]);
+    for (size_t i = at + 1 + 7 * each; i < 232; i++) {
+        require(good.bytes[i] == 0, "byte %zu is %u", i, good.bytes[i]);
+    }
+    bad = good;
+    bad.bytes[at] = 8;
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTO, "9 queue pairs at most 8");
+    bad = good;
+    memset(&bad.bytes[at + 1 + each], 0, 3);
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTO, "no number of its queue pair 3 of 8");
+    bad = good;
+    memcpy(&bad.bytes[at + 1 + 3 * each], &bad.bytes[at + 1], 3);
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTO, "two queue pairs of number");
+    bad = good;
+    memcpy(&bad.bytes[at + 1], &bad.bytes[5], 3);
+    seal(&bad);
+    refuse(sides.pds[0], &bad, EPROTO, "two queue pairs of number");
+    sluice_prepared_channel_free(peer);
+    sides_close(&sides);
+}
+
+/* A later version may have more of them: those that are known here are used. */
+TEST(more_queue_pairs_from_the_future)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr), .queue_pairs = 8, .stripe_least = 64};
+    struct pair pair;
+    struct sluice_endpoint theirs[2];
+    struct sluice_prepared_channel *prepared[2];
+    sides_open(&pair.sides);
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(pair.sides.pds[i], &attr, &theirs[1 - i]);
+    }
+    theirs[0].bytes[0] += 7;
+    theirs[0].bytes[further_at()] = 200;
+    seal(&theirs[0]);
+    for (int i = 0; i < 2; i++) {
+        struct sluice_channel_info info = {.size = sizeof(info)};
+        pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &theirs[i]);
+        require(pair.channels[i], "%s", sluice_last_error());
+        require_ok(sluice_channel_query(pair.channels[i], &info));
+        require(info.queue_pairs == 8, "%u queue pairs", info.queue_pairs);
+    }
+    pair_works(&pair);
+    pair_close(&pair);
+}
+
 TEST(endpoint_of_another_transport)
 {
     struct sides sides;

@@ -272,6 +272,7 @@ static int create_qp(struct slu_tpd *pd, struct slu_cq *base, const struct slu_q
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
         made->lists[queue].end = &made->lists[queue].first;
     }
+    made->number = ++fake.qp_number;
     made->next = cq->qps;
     cq->qps = made;
     *qp = &made->base;
@@ -280,7 +281,7 @@ static int create_qp(struct slu_tpd *pd, struct slu_cq *base, const struct slu_q
 
 static void fill_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint)
 {
-    endpoint->qpn = 1;
+    endpoint->qpn = fake_qp_of(qp)->number;
     endpoint->max_message = qp->pd->context->max_message;
 }
 

@@ -57,6 +57,7 @@ struct fake {
     uint32_t objects;      /* contexts, domains, regions, queues, queue pairs there are */
     uint64_t strays;       /* completions delivered that belong to no request */
     uint64_t probes;       /* posted */
+    uint32_t qp_number;    /* of the last queue pair */
     struct fake_work ledger[FAKE_KEYS];
     uint64_t random; /* state of fake_random() */
 };

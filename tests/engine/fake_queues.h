@@ -29,6 +29,7 @@ struct fake_qp {
     struct slu_qp base;
     struct slu_qp_attr attr;
     struct fake_qp *next; /* of the completion queue */
+    uint32_t number;
     enum slu_qp_state state;
     bool stuck;     /* in error, and will never flush */
     bool ended;     /* by the engine: it must not post any more */

@@ -86,6 +86,13 @@ static void check_ring(const struct slu_engine *engine, uint32_t peer, uint32_t 
     sums->pending[slu_ring_queue(number)] += pending;
 }
 
+/* What the device holds for a peer, where this has several queue pairs, of the first. */
+static uint32_t held_of(const struct slu_engine *engine, const struct slu_peer *peer, int queue)
+{
+    struct slu_qp *qp = engine->attr.queue_pairs > 1 ? slu_stripes_first(peer->qp) : peer->qp;
+    return fake_held(qp, queue);
+}
+
 /* What the device holds of them is known; nobody else has room, as long as it holds any. */
 static void check_arrivals(const struct slu_engine *engine, const struct slu_peer *peer)
 {
@@ -93,7 +100,7 @@ static void check_arrivals(const struct slu_engine *engine, const struct slu_pee
     bool ready = peer->state == SLUICE_STATE_READY;
     fake_require(posted <= engine->arrivals->depth && (posted > 0 || !ready), "%u of %u posted",
                  posted, engine->arrivals->depth);
-    fake_require(peer->qp ? fake_held(peer->qp, SLU_RECEIVE_QUEUE) <= posted : posted == 0,
+    fake_require(peer->qp ? held_of(engine, peer, SLU_RECEIVE_QUEUE) <= posted : posted == 0,
                  "the device holds more than %u receives", posted);
     fake_require(peer->free[SLU_RECEIVE_QUEUE] ==
                      (posted > 0 ? 0 : slu_queue_depth(engine, SLU_RECEIVE_QUEUE)),
@@ -120,7 +127,7 @@ static void check_peer(const struct slu_engine *engine, uint32_t index, struct s
         fake_require(peer->stall[queue].index == SLU_NONE && peer->stall[queue].id == 0 &&
                          peer->need[queue] == 0,
                      "peer %u, queue %d: something of a call is left", index, i);
-        fake_require(peer->qp ? fake_held(peer->qp, queue) <= posted[queue] + probes
+        fake_require(peer->qp ? held_of(engine, peer, queue) <= posted[queue] + probes
                               : posted[queue] == 0,
                      "peer %u, queue %d: the device holds more than %u", index, i, posted[queue]);
         sums->posted[queue] += posted[queue];
@@ -184,6 +191,7 @@ void check_engine(const struct slu_engine *engine)
 {
     struct sums sums = {0};
     uint32_t depth = 0;
+    uint32_t further = slu_stripes_entries(engine->attr.queue_pairs) * engine->further_peers;
     for (uint32_t i = 0; i < engine->peer_count; i++) {
         check_peer(engine, i, &sums);
     }
@@ -210,7 +218,7 @@ void check_engine(const struct slu_engine *engine)
         fake_require(engine->held[queue] <= engine->places[queue] + more, "%u of %u places held",
                      engine->held[queue], engine->places[queue]);
     }
-    fake_require(depth + engine->probe_limit == engine->cq->depth,
+    fake_require(depth + engine->probe_limit + further == engine->cq->depth,
                  "shares of %u and %u probes in a queue of %u", depth, engine->probe_limit,
                  engine->cq->depth);
     fake_require(sums.scope_pending == engine->scope.pending, "%u of the scope pending, not %u",

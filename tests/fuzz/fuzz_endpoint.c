@@ -16,9 +16,9 @@
 
 const char fuzz_name[] = "endpoint";
 
-/* Where what is not used begins, by transport, and where it ends. */
-#define UNUSED_VERBS 72
-#define UNUSED_SOFT 208
+/* Where further queue pairs are, by transport, behind which nothing is used, up to the end. */
+#define FURTHER_VERBS 72
+#define FURTHER_SOFT 208
 #define UNUSED_END 232
 #define ACCESS_AT 248
 #define NODE_UNUSED 296
@@ -48,6 +48,7 @@ static void check_ranges(const struct slu_endpoint *endpoint)
     hold(endpoint->initiator_depth <= 255 && endpoint->responder_depth <= 255, "%u, %u",
          endpoint->initiator_depth, endpoint->responder_depth);
     hold(endpoint->max_message > 0 && endpoint->identity > 0 && endpoint->generation > 0, "0");
+    hold(endpoint->further_count < SLU_QUEUE_PAIRS, "%u", endpoint->further_count);
     hold((endpoint->access & ~(SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE |
                                SLUICE_ACCESS_REMOTE_ATOMIC)) == 0,
          "%#x", endpoint->access);
@@ -57,7 +58,9 @@ static void check_ranges(const struct slu_endpoint *endpoint)
 static void check_same(const struct sluice_endpoint *wire, const struct slu_endpoint *endpoint)
 {
     struct sluice_endpoint again, wanted = *wire;
-    size_t unused = endpoint->transport == SLU_TRANSPORT_SOFT ? UNUSED_SOFT : UNUSED_VERBS;
+    bool soft = endpoint->transport == SLU_TRANSPORT_SOFT;
+    size_t further = soft ? FURTHER_SOFT : FURTHER_VERBS;
+    size_t unused = further + 1 + endpoint->further_count * (soft ? 3U : 6U);
     bool later;
     slu_endpoint_encode(endpoint, &again);
     later = wire->bytes[0] > again.bytes[0];
@@ -65,6 +68,7 @@ static void check_same(const struct sluice_endpoint *wire, const struct slu_endp
     wanted.bytes[0] = again.bytes[0];
     wanted.bytes[1] = again.bytes[1];
     memset(wanted.bytes + unused, 0, UNUSED_END - unused);
+    wanted.bytes[further] = (uint8_t)endpoint->further_count;
     if (later) {
         slu_put(wanted.bytes + ACCESS_AT, endpoint->access, 4);
     }

@@ -68,6 +68,7 @@ test_programs += \
 	tests/test_verbs_peers \
 	tests/test_verbs_queues \
 	tests/test_verbs_status \
+	tests/test_verbs_stripes \
 	tests/test_verbs_watch
 endif
 
@@ -187,6 +188,14 @@ tests_test_verbs_status_SOURCES = \
 	%D%/check.h
 tests_test_verbs_status_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_status_LDADD = $(FAKE_LIBS)
+# Its allocations fail as well.
+tests_test_verbs_stripes_SOURCES = \
+	%D%/test_verbs_stripes.c \
+	%D%/check.c \
+	%D%/check.h
+tests_test_verbs_stripes_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_stripes_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc,--wrap=realloc
+tests_test_verbs_stripes_LDADD = $(FAKE_LIBS)
 tests_test_verbs_watch_SOURCES = \
 	%D%/test_verbs_watch.c \
 	%D%/check.c \

@@ -12,7 +12,9 @@ struct sluice_channel_attr link_attr(const struct team *team)
                                         .receive_depth = 2 * team->plan.window,
                                         .max_sge = 1,
                                         .max_inline = team->plan.inline_bytes,
-                                        .wait_mode = team->plan.wait_mode};
+                                        .wait_mode = team->plan.wait_mode,
+                                        .queue_pairs = team->plan.queue_pairs,
+                                        .stripe_least = team->plan.stripe_least};
 }
 
 static uint32_t rank_of(const struct team *team, uint32_t role)

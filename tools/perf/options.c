@@ -24,6 +24,8 @@
     "  --wire W           of soft between processes: auto, tcp or shm\n"                    \
     "  --wait W           adaptive, spin or event\n"                                        \
     "  --inline N         messages of at most N bytes are inline (0)\n"                     \
+    "  --queue-pairs N    of each peer, to stripe large writes and reads over (1)\n"        \
+    "  --stripe-least N   bytes of those that are striped, at least (262144)\n"             \
     "  --dirty            the sender writes each message before it sends it\n"              \
     "  --validate         looks at what has come\n"                                         \
     "  --waited           an unpolled send is waited for before the answer is\n"            \
@@ -53,9 +55,11 @@ enum {
     OPTION_PEERS,
     OPTION_PIN,
     OPTION_PORT,
+    OPTION_QUEUE_PAIRS,
     OPTION_QUIET,
     OPTION_SERVER,
     OPTION_SIZE,
+    OPTION_STRIPE_LEAST,
     OPTION_VALIDATE,
     OPTION_VERSION,
     OPTION_WAIT,
@@ -82,9 +86,11 @@ static const struct option names[] = {
     {"peers", required_argument, NULL, OPTION_PEERS},
     {"pin", no_argument, NULL, OPTION_PIN},
     {"port", required_argument, NULL, OPTION_PORT},
+    {"queue-pairs", required_argument, NULL, OPTION_QUEUE_PAIRS},
     {"quiet", no_argument, NULL, OPTION_QUIET},
     {"server", no_argument, NULL, OPTION_SERVER},
     {"size", required_argument, NULL, OPTION_SIZE},
+    {"stripe-least", required_argument, NULL, OPTION_STRIPE_LEAST},
     {"validate", no_argument, NULL, OPTION_VALIDATE},
     {"version", no_argument, NULL, OPTION_VERSION},
     {"wait", required_argument, NULL, OPTION_WAIT},
@@ -290,8 +296,12 @@ static int read_option(struct options *options, int option, const char *text)
         return read_number32("peers", text, 1, 1023, &plan->peers);
     case OPTION_PORT:
         return read_number32("port", text, 1, 65535, &options->port);
+    case OPTION_QUEUE_PAIRS:
+        return read_number32("queue-pairs", text, 1, 8, &plan->queue_pairs);
     case OPTION_SIZE:
         return read_sizes(plan, text);
+    case OPTION_STRIPE_LEAST:
+        return read_number32("stripe-least", text, 1, INT32_MAX, &plan->stripe_least);
     case OPTION_WAIT:
         return read_word("wait", text, waits, &plan->wait_mode);
     case OPTION_WARMUP:

@@ -32,6 +32,8 @@ struct plan {
     uint32_t window;       /* messages of a stream in flight to each peer */
     uint32_t inline_bytes; /* messages of at most so many are inline */
     uint32_t wait_mode;    /* enum sluice_wait_mode */
+    uint32_t queue_pairs;  /* of each peer; 0: one */
+    uint32_t stripe_least; /* bytes of what is striped; 0: as the library has it */
     uint32_t work_count, size_count;
     uint32_t works[PLAN_WORKS]; /* places in perf_works */
     uint64_t sizes[PLAN_SIZES];

@@ -48,6 +48,7 @@ static void begin_json(const struct team *team)
     print_json_text("level", levels[plan->level], ", ");
     printf("\"peers\": %u, \"idle_peers\": %u, \"window\": %u, \"inline\": %u,\n ", plan->peers,
            plan->idle_peers, plan->window, plan->inline_bytes);
+    printf("\"queue_pairs\": %u, ", plan->queue_pairs > 0 ? plan->queue_pairs : 1);
     printf("\"dirty\": %s, \"validated\": %s, \"ticks_per_us\": %.4f,\n \"results\": [",
            (plan->flags & PLAN_DIRTY) != 0 ? "true" : "false",
            (plan->flags & PLAN_VALIDATE) != 0 ? "true" : "false", 1000 / ticks_length());

@@ -165,7 +165,9 @@ static bool has_work(const struct plan *plan, int (*lead)(struct team *, struct 
 static int open_node(struct team *team)
 {
     const struct sluice_channel_attr channel = {.size = sizeof channel,
-                                                .wait_mode = team->plan.wait_mode};
+                                                .wait_mode = team->plan.wait_mode,
+                                                .queue_pairs = team->plan.queue_pairs,
+                                                .stripe_least = team->plan.stripe_least};
     const struct sluice_node_attr attr = {.size = sizeof attr, .channel = &channel};
 
     team->node = sluice_node_open(team->pd, team->exchange, &attr, team->deadline);

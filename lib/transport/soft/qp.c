@@ -49,6 +49,19 @@ static int enlist(struct soft_qp *qp)
     return err == 0 ? 0 : slu_fail(ENOMEM, "no memory for a queue pair");
 }
 
+/* A further queue pair of a peer is told from the first by its number, which peers prove too. */
+static int name(struct soft_qp *qp, struct soft_context *context)
+{
+    const struct soft_qp *first = (const struct soft_qp *)qp->attr.first;
+    if (first == NULL) {
+        qp->generation = 1 + atomic_fetch_add(&context->generation, 1);
+        return slu_random(qp->nonce, sizeof(qp->nonce));
+    }
+    qp->generation = first->generation;
+    memcpy(qp->nonce, first->nonce, sizeof(qp->nonce));
+    return 0;
+}
+
 int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
                        struct slu_qp **made)
 {
@@ -64,10 +77,9 @@ int slu_soft_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_q
     qp->attr = *attr;
     qp->cause = SLUICE_STATUS_WR_FLUSH_ERR;
     qp->parked_end = &qp->parked;
-    qp->generation = 1 + atomic_fetch_add(&context->generation, 1);
     atomic_init(&qp->references, 1);
     atomic_init(&qp->state, SLU_QP_PREPARED);
-    err = slu_random(qp->nonce, sizeof(qp->nonce));
+    err = name(qp, context);
     if (err != 0)
         goto free_struct;
     err = make_rings(qp, attr);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of stripes use of each other. */
+#ifndef SLU_STRIPES_INSIDE_H
+#define SLU_STRIPES_INSIDE_H
+
+#include "base/base.h"
+#include "transport/stripes/stripes.h"
+
+/*
+ * What a completion of the transport is of. Its id is, from the highest bit down, 32 bits
+ * of the queue pair (see struct stripes_place), 3 bits of the kind, 3 bits of which of the
+ * transport's queue pairs it was, and 26 bits of a number that counts on.
+ */
+enum stripes_kind {
+    STRIPES_WORK,    /* a request of the send queue, or a stripe of one */
+    STRIPES_RECEIVE, /* on the first queue pair */
+    STRIPES_WATCH,   /* the one receive of a further queue pair, which nothing should take */
+    STRIPES_PROBE,
+    STRIPES_KINDS
+};
+#define STRIPES_NUMBER_BITS 26
+#define STRIPES_INDEX_BITS 3
+#define STRIPES_KIND_BITS 3
+#define STRIPES_NUMBER_MASK ((UINT32_C(1) << STRIPES_NUMBER_BITS) - 1)
+_Static_assert(STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS + STRIPES_KIND_BITS == 32, "half an id");
+_Static_assert(SLU_QUEUE_PAIRS <= 1 << STRIPES_INDEX_BITS, "an id names the queue pair");
+
+/* A request of the send queue, with copies of all that it names but of its memory. */
+struct stripes_slot {
+    struct slu_send_wr wr; /* as the transport gets it */
+    uint64_t id;           /* as the engine knows it */
+    uint64_t bytes;
+    uint64_t operand[2];
+    uint32_t stripes; /* 0: it goes over the first queue pair as it is */
+    uint32_t out;     /* a bit for each queue pair that has a part of it */
+    uint32_t status;
+    uint32_t vendor;
+    bool signaled;
+    struct sluice_sge sges[]; /* inline: one, and the bytes behind it */
+};
+
+/* Positions count up for ever; from done to started the transport has them. */
+struct stripes_ring {
+    uint8_t *slots;
+    uint32_t stride;
+    uint32_t mask;
+    uint32_t posted, started, done;
+};
+
+/* Ids of what is posted to the receive queue; from started on nobody else has them. */
+struct stripes_receives {
+    uint64_t *ids;
+    uint32_t mask;
+    uint32_t posted, started, done;
+};
+
+/* What was asked of all queue pairs at a time. */
+struct stripes_probe {
+    uint64_t id;
+    uint32_t number; /* of the last */
+    uint32_t out;    /* a bit for each that has not answered */
+    uint32_t status;
+    uint32_t vendor;
+    bool flushed; /* it came when nobody could be asked any more */
+};
+
+/* In which list of its completion queue it is. */
+enum stripes_list { STRIPES_FAILING, STRIPES_FLUSHING, STRIPES_LISTS };
+
+struct stripes_qp {
+    struct slu_qp base; /* first */
+    const struct slu_transport *inner;
+    struct stripes *owner;
+    uint32_t key;   /* the upper half of its ids */
+    uint32_t count; /* queue pairs that there are; once it is connected, that are used */
+    uint32_t least; /* bytes that are striped */
+    bool connected;
+    bool failed;   /* nothing more of it is started */
+    bool stopped;  /* all of its queue pairs are in the error state */
+    bool striping; /* a striped request is in flight, and nothing else */
+    bool listed[STRIPES_LISTS];
+    struct stripes_qp *next[STRIPES_LISTS];
+    uint32_t culprit; /* which of them failed first */
+    uint32_t watched; /* a bit for each further one, while it has its receive */
+    uint32_t max_inline;
+    struct stripes_ring ring;
+    struct stripes_receives receives;
+    struct stripes_probe probe;
+    struct slu_alert alert; /* for the engine, if its qp is set */
+    uint32_t alert_at;      /* when all before that request is complete */
+    bool alerts;            /* now */
+    uint32_t refused;       /* position of the request that the transport did not take */
+    struct slu_qp *qps[SLU_QUEUE_PAIRS];
+};
+
+/* A queue pair by the lower 16 bits of its key; the others count who had the place. */
+struct stripes_place {
+    struct stripes_qp *qp;
+    uint32_t generation;
+};
+
+/* What there is for a completion queue. */
+struct stripes {
+    const struct slu_transport *inner;
+    struct slu_cq *cq;
+    struct stripes_place *places;
+    uint32_t size;
+    uint32_t alerts;
+    struct stripes_qp *lists[STRIPES_LISTS];
+};
+
+static inline struct stripes_qp *stripes_qp_of(struct slu_qp *qp)
+{
+    return slu_container_of(qp, struct stripes_qp, base);
+}
+
+static inline const struct stripes_qp *stripes_const_qp_of(const struct slu_qp *qp)
+{
+    return slu_container_of(qp, const struct stripes_qp, base);
+}
+
+static inline struct stripes_slot *stripes_slot(const struct stripes_qp *qp, uint32_t position)
+{
+    const struct stripes_ring *ring = &qp->ring;
+
+    return (struct stripes_slot *)(void *)(ring->slots +
+                                           (size_t)(position & ring->mask) * ring->stride);
+}
+
+static inline uint64_t stripes_id(const struct stripes_qp *qp, enum stripes_kind kind,
+                                  uint32_t index, uint32_t number)
+{
+    uint32_t low = (uint32_t)kind << (STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS) |
+                   index << STRIPES_NUMBER_BITS | (number & STRIPES_NUMBER_MASK);
+
+    return (uint64_t)qp->key << 32 | low;
+}
+
+/* create.c */
+int slu_stripes_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_qp_attr *attr,
+                          struct slu_qp **qp);
+void slu_stripes_qp_destroy(struct slu_qp *qp);
+
+/* meet.c */
+void slu_stripes_qp_endpoint(const struct slu_qp *qp, struct slu_endpoint *endpoint);
+/* Whether one endpoint can stand for all of them but for their numbers. */
+bool slu_stripes_agree(const struct stripes_qp *qp);
+int slu_stripes_qp_connect(struct slu_qp *qp, const struct slu_endpoint *remote);
+int slu_stripes_qp_state(const struct slu_qp *qp);
+void slu_stripes_qp_query(const struct slu_qp *qp, struct sluice_channel_info *info);
+int slu_stripes_qp_probe(struct slu_qp *qp, uint64_t id);
+uint32_t slu_stripes_qp_moved(struct slu_qp *qp);
+void slu_stripes_qp_stand(const struct slu_qp *qp, struct slu_stand *stand);
+const char *slu_stripes_qp_loss(const struct slu_qp *qp);
+
+/* post.c */
+int slu_stripes_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
+int slu_stripes_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
+                             struct slu_receive_wr **bad);
+/* Starts what can be started of what is held. */
+void slu_stripes_go_on(struct stripes_qp *qp);
+
+/* poll.c */
+int slu_stripes_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
+bool slu_stripes_cq_alert(struct slu_cq *cq, struct slu_alert *alert);
+int slu_stripes_cq_arm(struct slu_cq *cq);
+void slu_stripes_qp_error(struct slu_qp *qp);
+/* It is to go to the error state, once all that is known of why has been seen. */
+void slu_stripes_fail(struct stripes_qp *qp, uint32_t index);
+/* If it has failed: what is held is to be flushed, if nothing before it is in flight. */
+void slu_stripes_flush(struct stripes_qp *qp);
+/*
+ * The engine is to be told of a failure that no request tells of, once all of the send queue
+ * before that position is complete.
+ */
+void slu_stripes_alert(struct stripes_qp *qp, uint32_t position, uint32_t status, uint32_t vendor,
+                       const char *reason);
+/* It is in no list any more, and has no alert. */
+void slu_stripes_forget(struct stripes_qp *qp);
+
+#endif

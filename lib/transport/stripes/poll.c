@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Polling: completions of the transport become those of the engine, and what waited for
+ * them goes on. And failures, which more than one queue pair may tell of.
+ *
+ * When one of them fails, others may know better why: the peer may have refused a stripe,
+ * and then closed all of its queue pairs. So the others are put into the error state only
+ * when the queue had nothing more after the failure was seen: what the peer did before is
+ * then known. Of what the stripes of a request say, the first that says most counts.
+ */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "transport/stripes/inside.h"
+
+static void enlist(struct stripes_qp *qp, enum stripes_list list)
+{
+    struct stripes *stripes = qp->owner;
+
+    if (qp->listed[list])
+        return;
+    qp->listed[list] = true;
+    qp->next[list] = stripes->lists[list];
+    stripes->lists[list] = qp;
+}
+
+static void delist(struct stripes_qp *qp, enum stripes_list list)
+{
+    struct stripes_qp **at = &qp->owner->lists[list];
+
+    if (!qp->listed[list])
+        return;
+    while (*at != qp)
+        at = &(*at)->next[list];
+    *at = qp->next[list];
+    qp->listed[list] = false;
+}
+
+void slu_stripes_forget(struct stripes_qp *qp)
+{
+    struct stripes *stripes = qp->owner;
+
+    for (int list = 0; list < STRIPES_LISTS; list++)
+        delist(qp, (enum stripes_list)list);
+    stripes->alerts -= qp->alerts;
+    stripes->places[qp->key & 0xffff].qp = NULL;
+}
+
+static void raise_alert(struct stripes_qp *qp)
+{
+    if (qp->alert.qp == NULL || qp->alerts || (int32_t)(qp->ring.done - qp->alert_at) < 0)
+        return;
+    qp->alerts = true;
+    qp->owner->alerts++;
+    atomic_store(&qp->base.cq->alerted, true);
+}
+
+void slu_stripes_alert(struct stripes_qp *qp, uint32_t position, uint32_t status, uint32_t vendor,
+                       const char *reason)
+{
+    struct slu_alert *alert = &qp->alert;
+
+    if (alert->qp != NULL)
+        return;
+    *alert = (struct slu_alert){.qp = &qp->base, .status = status, .vendor = vendor};
+    snprintf(alert->reason, sizeof alert->reason, "%s", reason);
+    qp->alert_at = position;
+    raise_alert(qp);
+}
+
+bool slu_stripes_cq_alert(struct slu_cq *cq, struct slu_alert *alert)
+{
+    struct stripes *stripes = cq->stripes;
+
+    if (stripes->inner->cq_alert == NULL) {
+        atomic_store(&cq->alerted, false);
+    } else if (stripes->inner->cq_alert(cq, alert)) {
+        alert->qp = &stripes->places[alert->qp->peer].qp->base;
+        return true;
+    }
+    for (uint32_t i = 0; stripes->alerts > 0; i++) {
+        struct stripes_qp *qp = stripes->places[i].qp;
+
+        if (qp == NULL || !qp->alerts)
+            continue;
+        *alert = qp->alert;
+        qp->alert.qp = NULL;
+        qp->alerts = false;
+        stripes->alerts--;
+        return true;
+    }
+    return false;
+}
+
+/* Nobody sleeps while there is something that the next poll will do. */
+int slu_stripes_cq_arm(struct slu_cq *cq)
+{
+    const struct stripes *stripes = cq->stripes;
+
+    if (stripes->lists[STRIPES_FAILING] != NULL || stripes->lists[STRIPES_FLUSHING] != NULL ||
+        stripes->alerts > 0)
+        return 1;
+    return stripes->inner->cq_arm(cq);
+}
+
+static bool has_held_sends(const struct stripes_qp *qp)
+{
+    return qp->ring.done == qp->ring.started && qp->ring.done != qp->ring.posted;
+}
+
+static bool has_held_receives(const struct stripes_qp *qp)
+{
+    return qp->receives.done == qp->receives.started && qp->receives.done != qp->receives.posted;
+}
+
+void slu_stripes_flush(struct stripes_qp *qp)
+{
+    if (!qp->failed)
+        return;
+    raise_alert(qp);
+    if (has_held_sends(qp) || has_held_receives(qp) || qp->probe.flushed)
+        enlist(qp, STRIPES_FLUSHING);
+}
+
+static void stop(struct stripes_qp *qp)
+{
+    delist(qp, STRIPES_FAILING);
+    qp->failed = qp->stopped = true;
+    for (uint32_t i = 0; i < qp->count; i++)
+        qp->inner->qp_error(qp->qps[i]);
+    slu_stripes_flush(qp);
+}
+
+void slu_stripes_qp_error(struct slu_qp *base)
+{
+    stop(stripes_qp_of(base));
+}
+
+void slu_stripes_fail(struct stripes_qp *qp, uint32_t index)
+{
+    if (!qp->failed)
+        qp->culprit = index;
+    qp->failed = true;
+    if (!qp->stopped)
+        enlist(qp, STRIPES_FAILING);
+}
+
+/* How much a status says of why. */
+static int weigh(uint32_t status)
+{
+    return status == SLUICE_STATUS_SUCCESS         ? 0
+           : status == SLUICE_STATUS_WR_FLUSH_ERR  ? 1
+           : status == SLUICE_STATUS_RETRY_EXC_ERR ? 2
+                                                   : 3;
+}
+
+static void note(uint32_t *status, uint32_t *vendor, const struct slu_wc *wc)
+{
+    if (weigh(wc->status) <= weigh(*status))
+        return;
+    *status = wc->status;
+    *vendor = wc->vendor;
+}
+
+/* One of a request that there is not: the engine does not know it either, and counts it. */
+static bool pass_on(struct slu_wc *to)
+{
+    *to = (struct slu_wc){.id = 0};
+    return true;
+}
+
+/*
+ * Each of them takes a completion of that number of the queue pair of that index, and says
+ * whether the engine gets one, which is then in to.
+ */
+
+/* Sends complete in order: plain ones of one queue pair, and a striped one is alone. */
+static bool end_work(struct stripes_qp *qp, uint32_t index, uint32_t number,
+                     const struct slu_wc *wc, struct slu_wc *to)
+{
+    struct stripes_ring *ring = &qp->ring;
+    uint32_t skipped = (number - ring->done) & STRIPES_NUMBER_MASK;
+    uint32_t bit = UINT32_C(1) << index;
+    struct stripes_slot *slot = stripes_slot(qp, ring->done + skipped);
+
+    if (SLU_UNLIKELY(skipped >= ring->started - ring->done || (slot->out & bit) == 0))
+        return pass_on(to);
+    /* What became of those that the device does not report, the engine judges. */
+    ring->done += skipped;
+    slot->out &= ~bit;
+    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
+        note(&slot->status, &slot->vendor, wc);
+        slu_stripes_fail(qp, index);
+    }
+    if (slot->out != 0)
+        return false;
+    *to = (struct slu_wc){.id = slot->id, .status = slot->status, .vendor = slot->vendor};
+    ring->done++;
+    qp->striping = false;
+    if (SLU_UNLIKELY(qp->failed))
+        slu_stripes_flush(qp);
+    else if (ring->started != ring->posted)
+        slu_stripes_go_on(qp);
+    return slot->signaled || to->status != SLUICE_STATUS_SUCCESS;
+}
+
+static bool end_receive(struct stripes_qp *qp, uint32_t index, uint32_t number,
+                        const struct slu_wc *wc, struct slu_wc *to)
+{
+    struct stripes_receives *receives = &qp->receives;
+
+    if (SLU_UNLIKELY(receives->done == receives->started ||
+                     number != (receives->done & STRIPES_NUMBER_MASK)))
+        return pass_on(to);
+    *to = *wc;
+    to->id = receives->ids[receives->done++ & receives->mask];
+    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
+        slu_stripes_fail(qp, index);
+        slu_stripes_flush(qp);
+    }
+    return true;
+}
+
+static bool end_watch(struct stripes_qp *qp, uint32_t index, uint32_t number,
+                      const struct slu_wc *wc, struct slu_wc *to)
+{
+    uint32_t bit = UINT32_C(1) << index;
+
+    (void)number;
+    if ((qp->watched & bit) == 0)
+        return pass_on(to);
+    qp->watched &= ~bit;
+    if (wc->status == SLUICE_STATUS_SUCCESS)
+        slu_stripes_alert(qp, qp->ring.done, SLUICE_STATUS_BAD_RESP_ERR, 0,
+                          "the peer sent a message over a queue pair that only has parts of reads "
+                          "and writes");
+    slu_stripes_fail(qp, index);
+    return false;
+}
+
+static bool end_probe(struct stripes_qp *qp, uint32_t index, uint32_t number,
+                      const struct slu_wc *wc, struct slu_wc *to)
+{
+    struct stripes_probe *probe = &qp->probe;
+    uint32_t bit = UINT32_C(1) << index;
+
+    if (number != (probe->number & STRIPES_NUMBER_MASK) || (probe->out & bit) == 0)
+        return pass_on(to);
+    probe->out &= ~bit;
+    if (wc->status != SLUICE_STATUS_SUCCESS) {
+        note(&probe->status, &probe->vendor, wc);
+        slu_stripes_fail(qp, index);
+    }
+    *to = (struct slu_wc){.id = probe->id, .status = probe->status, .vendor = probe->vendor};
+    return probe->out == 0;
+}
+
+typedef bool end_one(struct stripes_qp *qp, uint32_t index, uint32_t number,
+                     const struct slu_wc *wc, struct slu_wc *to);
+static end_one *const ends[STRIPES_KINDS] = {
+    [STRIPES_WORK] = end_work,
+    [STRIPES_RECEIVE] = end_receive,
+    [STRIPES_WATCH] = end_watch,
+    [STRIPES_PROBE] = end_probe,
+};
+
+static bool translate(const struct stripes *stripes, const struct slu_wc *wc, struct slu_wc *to)
+{
+    uint32_t key = (uint32_t)(wc->id >> 32);
+    uint32_t low = (uint32_t)wc->id;
+    uint32_t kind = low >> (STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS);
+    uint32_t index = low >> STRIPES_NUMBER_BITS & ((UINT32_C(1) << STRIPES_INDEX_BITS) - 1);
+    uint32_t at = key & 0xffff;
+    struct stripes_qp *qp = at < stripes->size ? stripes->places[at].qp : NULL;
+
+    if (SLU_UNLIKELY(qp == NULL || qp->key != key || kind >= STRIPES_KINDS))
+        return pass_on(to);
+    return ends[kind](qp, index, low & STRIPES_NUMBER_MASK, wc, to);
+}
+
+/* Each of them becomes one at most. */
+static uint32_t translate_all(const struct stripes *stripes, struct slu_wc *wcs, uint32_t count)
+{
+    uint32_t given = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct slu_wc wc = wcs[i];
+
+        given += translate(stripes, &wc, &wcs[given]);
+    }
+    return given;
+}
+
+/* The id of the next that is flushed of what was held; false: that was all. */
+static bool next_held(struct stripes_qp *qp, uint64_t *id)
+{
+    struct stripes_ring *ring = &qp->ring;
+    struct stripes_receives *receives = &qp->receives;
+
+    if (has_held_sends(qp)) {
+        *id = stripes_slot(qp, ring->done)->id;
+        ring->started = ++ring->done;
+    } else if (has_held_receives(qp)) {
+        *id = receives->ids[receives->done & receives->mask];
+        receives->started = ++receives->done;
+    } else if (qp->probe.flushed) {
+        *id = qp->probe.id;
+        qp->probe.flushed = false;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* What was held of those that have failed comes back, the first one first. */
+static uint32_t flush(struct stripes *stripes, struct slu_wc *wcs, uint32_t count)
+{
+    uint32_t given = 0;
+
+    while (given < count && stripes->lists[STRIPES_FLUSHING] != NULL) {
+        struct stripes_qp *qp = stripes->lists[STRIPES_FLUSHING];
+
+        wcs[given] = (struct slu_wc){.status = SLUICE_STATUS_WR_FLUSH_ERR};
+        if (next_held(qp, &wcs[given].id))
+            given++;
+        else
+            delist(qp, STRIPES_FLUSHING);
+    }
+    return given;
+}
+
+/* As many as there are come together, also where many of the transport's become few. */
+int slu_stripes_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count)
+{
+    struct stripes *stripes = cq->stripes;
+    uint32_t given = 0;
+
+    for (;;) {
+        uint32_t wanted;
+        int got;
+
+        if (SLU_UNLIKELY(stripes->lists[STRIPES_FLUSHING] != NULL))
+            given += flush(stripes, wcs + given, count - given);
+        wanted = count - given;
+        if (wanted == 0)
+            return (int)given;
+        got = stripes->inner->cq_poll(cq, wcs + given, wanted);
+        if (SLU_UNLIKELY(got < 0))
+            return given > 0 ? (int)given : got;
+        given += translate_all(stripes, wcs + given, (uint32_t)got);
+        if (SLU_LIKELY((uint32_t)got < wanted && stripes->lists[STRIPES_FAILING] == NULL &&
+                       stripes->lists[STRIPES_FLUSHING] == NULL))
+            return (int)given;
+        while (got == 0 && stripes->lists[STRIPES_FAILING] != NULL)
+            stop(stripes->lists[STRIPES_FAILING]);
+    }
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Posting. Every request of the send queue is copied to a ring. From there it goes over the
+ * first queue pair, or in stripes over all, as soon as it may: a striped one when all before
+ * it are complete, and what is behind it when all its stripes are. Guarantee: the peer sees
+ * what it would see of one queue pair.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "transport/cut.h"
+#include "transport/stripes/inside.h"
+
+/* Stripes end where lines of the cache do, if the memory of the request begins with one. */
+#define STRIPE_ALIGN 64
+#define SGES_MOST 32
+
+static uint64_t sum_lengths(const struct slu_send_wr *wr)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < wr->sge_count; i++)
+        sum += wr->sges[i].length;
+    return sum;
+}
+
+static uint64_t stripe_bytes(const struct stripes_qp *qp, uint64_t bytes)
+{
+    uint64_t each = (bytes + qp->count - 1) / qp->count;
+
+    return (each + STRIPE_ALIGN - 1) & ~(uint64_t)(STRIPE_ALIGN - 1);
+}
+
+/*
+ * In how many stripes a request goes; 0: as it is. One with immediate data takes a receive
+ * of the peer's, which is told how many bytes came with it: they have to come in one.
+ */
+static uint32_t count_stripes(const struct stripes_qp *qp, const struct slu_send_wr *wr,
+                              uint64_t bytes)
+{
+    bool can_be = wr->opcode == SLUICE_OP_READ || wr->opcode == SLUICE_OP_WRITE;
+    uint64_t each;
+
+    if (!can_be || (wr->flags & (SLUICE_IMMEDIATE | SLUICE_INLINE)) != 0 || bytes < qp->least ||
+        bytes == 0)
+        return 0;
+    each = stripe_bytes(qp, bytes);
+    return bytes > each ? (uint32_t)((bytes + each - 1) / each) : 0;
+}
+
+/* The bytes are stored behind the one element that names them. */
+static void copy_inline(struct stripes_slot *slot, const struct slu_send_wr *wr)
+{
+    uint8_t *bytes = (uint8_t *)&slot->sges[1];
+
+    slot->sges[0] =
+        (struct sluice_sge){.addr = (uint64_t)(uintptr_t)bytes, .length = (uint32_t)slot->bytes};
+    slot->wr.sge_count = 1;
+    for (uint32_t i = 0; i < wr->sge_count; i++) {
+        /* One of no bytes may be anywhere, NULL too. */
+        if (wr->sges[i].length > 0)
+            memcpy(bytes, (const void *)(uintptr_t)wr->sges[i].addr, wr->sges[i].length);
+        bytes += wr->sges[i].length;
+    }
+}
+
+/* What is not signalled is all the same: how else would one know when it is complete? */
+static void append(struct stripes_qp *qp, const struct slu_send_wr *wr)
+{
+    struct stripes_ring *ring = &qp->ring;
+    struct stripes_slot *slot = stripes_slot(qp, ring->posted);
+
+    slot->wr = *wr;
+    slot->wr.next = NULL;
+    slot->wr.id = stripes_id(qp, STRIPES_WORK, 0, ring->posted);
+    slot->wr.flags |= SLU_SIGNALED;
+    slot->wr.sges = slot->sges;
+    slot->wr.operand = slot->operand;
+    slot->id = wr->id;
+    slot->signaled = (wr->flags & SLU_SIGNALED) != 0;
+    slot->bytes = sum_lengths(wr);
+    slot->stripes = count_stripes(qp, wr, slot->bytes);
+    slot->out = 0;
+    slot->status = SLUICE_STATUS_SUCCESS;
+    slot->vendor = 0;
+    if (wr->opcode >= SLUICE_OP_COMPARE_SWAP)
+        memcpy(slot->operand, wr->operand, sizeof slot->operand);
+    if ((wr->flags & SLUICE_INLINE) != 0)
+        copy_inline(slot, wr);
+    else if (wr->sge_count > 0)
+        memcpy(slot->sges, wr->sges, wr->sge_count * sizeof *wr->sges);
+    ring->posted++;
+}
+
+/*
+ * The transport did not take the request of that position. It may run all the same, and then
+ * ends as one that was flushed, of which the engine is told why otherwise; if not, it is done
+ * with when the queue pair is destroyed, and so is what is behind.
+ */
+static int refuse(struct stripes_qp *qp, uint32_t position, int error)
+{
+    stripes_slot(qp, position)->status = SLUICE_STATUS_WR_FLUSH_ERR;
+    qp->refused = position;
+    qp->failed = true;
+    return error;
+}
+
+/* Starts those that are no stripes, from the next one on, as one chain. */
+static int start_plain(struct stripes_qp *qp)
+{
+    struct stripes_ring *ring = &qp->ring;
+    struct stripes_slot *first = stripes_slot(qp, ring->started);
+    struct stripes_slot *last = first;
+    uint32_t begun = ring->started;
+    struct slu_send_wr *bad = NULL;
+    int error;
+
+    first->out = 1;
+    while (++ring->started != ring->posted) {
+        struct stripes_slot *next = stripes_slot(qp, ring->started);
+
+        if (next->stripes > 0)
+            break;
+        next->out = 1;
+        last->wr.next = &next->wr;
+        last = next;
+    }
+    error = qp->inner->post_send(qp->qps[0], &first->wr, &bad);
+    if (SLU_LIKELY(error == 0))
+        return 0;
+    for (const struct slu_send_wr *wr = &first->wr; bad != NULL && wr != bad; wr = wr->next)
+        begun++;
+    return refuse(qp, begun, error);
+}
+
+/* All of it is behind nothing, so that a fence has nothing to wait for. */
+static int start_striped(struct stripes_qp *qp)
+{
+    uint32_t position = qp->ring.started++;
+    struct stripes_slot *slot = stripes_slot(qp, position);
+    uint64_t each = stripe_bytes(qp, slot->bytes);
+
+    qp->striping = true;
+    for (uint32_t i = 0; i < slot->stripes; i++) {
+        uint64_t offset = i * each;
+        struct sluice_sge pieces[SGES_MOST];
+        struct slu_send_wr wr = slot->wr, *bad = NULL;
+        int error;
+
+        wr.id = stripes_id(qp, STRIPES_WORK, i, position);
+        wr.flags &= SLU_SIGNALED | SLU_WAITED;
+        wr.sges = pieces;
+        wr.sge_count = slu_cut_sges(slot->sges, slot->wr.sge_count, offset,
+                                    slu_least(each, slot->bytes - offset), pieces);
+        wr.remote_addr += offset;
+        slot->out |= UINT32_C(1) << i;
+        error = qp->inner->post_send(qp->qps[i], &wr, &bad);
+        if (SLU_UNLIKELY(error < 0))
+            return refuse(qp, position, error);
+    }
+    return 0;
+}
+
+/* As far as it may. */
+static int start(struct stripes_qp *qp)
+{
+    struct stripes_ring *ring = &qp->ring;
+    int error = 0;
+
+    while (error == 0 && !qp->failed && !qp->striping && ring->started != ring->posted) {
+        if (stripes_slot(qp, ring->started)->stripes == 0)
+            error = start_plain(qp);
+        else if (ring->started == ring->done)
+            error = start_striped(qp);
+        else
+            break;
+    }
+    return error;
+}
+
+/* What was taken long ago cannot be refused any more. */
+void slu_stripes_go_on(struct stripes_qp *qp)
+{
+    int error = start(qp);
+
+    if (SLU_UNLIKELY(error < 0))
+        slu_stripes_alert(qp, qp->refused, SLUICE_STATUS_GENERAL_ERR, (uint32_t)-error,
+                          sluice_last_error());
+}
+
+static int fail_full(const char *queue, uint32_t size)
+{
+    return slu_fail(ENOMEM, "the %s queue of %u requests is full", queue, size);
+}
+
+int slu_stripes_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_send_wr **bad)
+{
+    struct stripes_qp *qp = stripes_qp_of(base);
+    struct stripes_ring *ring = &qp->ring;
+    uint32_t first = ring->posted;
+    int error = 0;
+
+    *bad = chain;
+    for (const struct slu_send_wr *wr = chain; wr != NULL; wr = wr->next) {
+        if (SLU_UNLIKELY(ring->posted - ring->done > ring->mask)) {
+            ring->posted = first;
+            return fail_full("send", ring->mask + 1);
+        }
+        append(qp, wr);
+    }
+    if (SLU_UNLIKELY(qp->failed))
+        slu_stripes_flush(qp);
+    else
+        error = start(qp);
+    /* None that was held before: what it waits for has not been polled. */
+    if (SLU_UNLIKELY(error < 0))
+        for (; first != qp->refused; first++)
+            *bad = (*bad)->next;
+    return error;
+}
+
+/* Up to so many at a time, as the transports do it. */
+#define BATCH 16
+
+static int post_receives(struct stripes_qp *qp, struct slu_receive_wr **chain)
+{
+    struct stripes_receives *receives = &qp->receives;
+    struct slu_receive_wr batch[BATCH], *bad = batch;
+    struct slu_receive_wr *from = *chain;
+    uint32_t count = 0;
+    int error;
+
+    for (; from != NULL && count < BATCH; from = from->next) {
+        uint32_t at = receives->posted + count;
+
+        if (SLU_UNLIKELY(at - receives->done > receives->mask))
+            return fail_full("receive", receives->mask + 1);
+        receives->ids[at & receives->mask] = from->id;
+        batch[count] = *from;
+        batch[count].id = stripes_id(qp, STRIPES_RECEIVE, 0, at);
+        batch[count].next = &batch[count + 1];
+        count++;
+    }
+    batch[count - 1].next = NULL;
+    error = qp->inner->post_receive(qp->qps[0], batch, &bad);
+    /* What was refused may run all the same. */
+    receives->posted += count;
+    receives->started = receives->posted;
+    if (SLU_UNLIKELY(error < 0))
+        count = (uint32_t)(bad - batch);
+    for (; count > 0; count--)
+        *chain = (*chain)->next;
+    return error;
+}
+
+/* The transport gets nothing more, and what it has comes back first. */
+static int hold_receives(struct stripes_qp *qp, struct slu_receive_wr **chain)
+{
+    struct stripes_receives *receives = &qp->receives;
+
+    for (; *chain != NULL; *chain = (*chain)->next) {
+        if (receives->posted - receives->done > receives->mask)
+            return fail_full("receive", receives->mask + 1);
+        receives->ids[receives->posted++ & receives->mask] = (*chain)->id;
+    }
+    slu_stripes_flush(qp);
+    return 0;
+}
+
+int slu_stripes_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
+                             struct slu_receive_wr **bad)
+{
+    int error = 0;
+
+    while (chain != NULL && error == 0)
+        error = SLU_UNLIKELY(stripes_qp_of(base)->stopped)
+                    ? hold_receives(stripes_qp_of(base), &chain)
+                    : post_receives(stripes_qp_of(base), &chain);
+    *bad = chain;
+    return error;
+}
