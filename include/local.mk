@@ -5,6 +5,7 @@ include_HEADERS = %D%/sluice.h
 pkginclude_HEADERS = \
 	%D%/sluice/agent.h \
 	%D%/sluice/allocator.h \
+	%D%/sluice/blocks.h \
 	%D%/sluice/buffer.h \
 	%D%/sluice/channel.h \
 	%D%/sluice/connect.h \

@@ -9,6 +9,7 @@
 
 #include <sluice/agent.h>
 #include <sluice/allocator.h>
+#include <sluice/blocks.h>
 #include <sluice/buffer.h>
 #include <sluice/channel.h>
 #include <sluice/connect.h>

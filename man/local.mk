@@ -71,6 +71,7 @@ dist_man3_MANS = \
 
 dist_man7_MANS = \
 	%D%/sluice.7 \
+	%D%/sluice_blocks.7 \
 	%D%/sluice_concurrency.7 \
 	%D%/sluice_environment.7 \
 	%D%/sluice_errors.7 \

@@ -36,12 +36,12 @@ SLUICE_EXPORT void sluice_list_free(struct sluice_list *list);
 
 /*
  * Prepares 1 to 2^31 - 1 requests, as sluice_channel_submit() takes them; they and their
- * elements are copied, the memory that they name is not. One that needs more than one
- * message (max_message) cannot be prepared. Peers need not be connected yet, but those that
- * are reset before the first post make the list stale. The list is the caller's, and goes
- * to sluice_list_free(). NULL and errno on failure: EINVAL, EMSGSIZE, ERANGE, ESTALE as
- * sluice_channel_submit(); E2BIG (a request needs several messages, or the requests of a
- * peer are more than its queue is deep), ENOMEM.
+ * elements and blocks are copied, the memory that they name is not. One that needs more than
+ * one message (max_message) and has no blocks cannot be prepared. Peers need not be connected
+ * yet, but those that are reset before the first post make the list stale. The list is the
+ * caller's, and goes to sluice_list_free(). NULL and errno on failure: EINVAL, EMSGSIZE,
+ * ERANGE, ESTALE as sluice_channel_submit(); E2BIG (a request needs several messages, or the
+ * requests of a peer are more than its queue is deep), ENOMEM.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_list_free)
 struct sluice_list *sluice_channel_list_prepare(struct sluice_channel *channel,
@@ -58,8 +58,8 @@ SLUICE_REDECLARE_END
  * NULL, takes the place of its one element: of the same region, and as long. remote_offset
  * is where in the remote region that the request was prepared with it writes or reads, in
  * bytes; 0 for a send and a receive. -EINVAL: no such request, one that has not one
- * element, another region or length, or an atomic operation at no multiple of 8; -ERANGE: the
- * bytes are not within the remote region; -ESTALE: the channel was closed.
+ * element or has blocks, another region or length, or an atomic operation at no multiple of
+ * 8; -ERANGE: the bytes are not within the remote region; -ESTALE: the channel was closed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_aim(struct sluice_list *list, uint32_t index,
                                                    const struct sluice_sge *sge,

@@ -39,6 +39,8 @@ enum sluice_opcode {
 /* A flag of a completion: its peer was removed, and the index may be that of another by now. */
 #define SLUICE_PEER_REMOVED (UINT32_C(1) << 5)
 
+struct sluice_blocks;
+
 /*
  * One request. A zeroed struct is a valid start. Its local memory is a list of
  * SGEs, or, with sges NULL and sge_count 1, the one that is in it, so that a
@@ -71,8 +73,9 @@ struct sluice_request {
     uint64_t user_data;             /* given back in the completion */
     uint64_t operand[2];            /* compare-swap: expected, desired. Fetch-add: addend, 0.
                                        Else 0, 0 */
-    const void *extension;          /* must be NULL */
-    uint64_t reserved2[2];          /* must be 0 */
+    const struct sluice_blocks
+        *blocks;           /* write, read: many blocks, see sluice/blocks.h; NULL: one */
+    uint64_t reserved2[2]; /* must be 0 */
 };
 
 /* How one request ended. */

@@ -75,6 +75,8 @@ void slu_post_refused(struct slu_engine *engine, struct slu_peer *peer, struct s
 
 void slu_chain_refused(struct slu_engine *engine, struct slu_peer *peer, uint64_t id, int error)
 {
+    if (slu_id_is_part(id))
+        id = slu_part_request(engine, id);
     slu_post_refused(engine, peer, slu_entry_find(engine, id), error);
 }
 
@@ -97,33 +99,72 @@ static void add_work(struct slu_chain *chain, uint64_t id, const struct slu_item
     }
 }
 
+/* Whether a part can be posted now. */
+static inline bool may_post_part(struct slu_chain *chain)
+{
+    return slu_post_room(chain->engine, chain->peer, chain->queue, 1) &&
+           has_share(chain, chain->peer) && chain->peer->state == SLUICE_STATE_READY;
+}
+
 /*
- * Posts parts of a read or write that is longer than a message may be, from
- * offset on, while there is room. Only the last part carries the immediate.
- * Returns the offset it came to.
+ * Nobody sees the end of a part but of the last, so only those that end a chain are signaled.
+ * The first waits for what is fenced, and so do those behind it; the last tells the peer.
+ */
+static void mark_parts(struct slu_chain *chain, uint64_t id, bool begins, bool ends)
+{
+    uint32_t count = chain->count;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct slu_send_wr *wr = &chain->sends[i];
+        bool last = i + 1 == count;
+
+        wr->id = slu_part_id(id, (i + 1) | (last ? SLU_PART_LAST : 0));
+        if (!begins || i > 0)
+            wr->flags &= ~SLUICE_FENCE;
+        if (!last)
+            wr->flags &= ~(SLU_SIGNALED | SLU_WAITED);
+        if (!last || !ends)
+            wr->flags &= ~(SLUICE_IMMEDIATE | SLUICE_SOLICITED);
+    }
+}
+
+/* Posts what parts there is room for, with one doorbell; begins is that none was posted before. */
+static void post_part_chain(struct slu_chain *chain, uint64_t id, struct slu_entry *entry,
+                            const struct slu_item *item, struct slu_parts *parts, bool begins)
+{
+    struct sluice_sge pieces[SLU_CHAIN + SLU_MAX_SGE];
+    uint32_t most = slu_chain_parts(chain->engine);
+    uint32_t used = 0;
+
+    while (parts->left > 0 && chain->count < most && may_post_part(chain) &&
+           used + parts->most_sges <= SLU_CHAIN + SLU_MAX_SGE) {
+        struct slu_part part;
+
+        slu_parts_next(parts, &pieces[used], &part);
+        add_work(chain, id, item, &pieces[used], part.sge_count);
+        chain->sends[chain->count - 1].remote_addr = part.remote_addr;
+        used += part.sge_count;
+    }
+    mark_parts(chain, id, begins, parts->left == 0);
+    entry->posted += chain->count;
+    entry->marks.unfinished = parts->left > 0;
+    slu_chain_flush(chain);
+}
+
+/*
+ * Posts parts of a read or write that is longer than a message may be, or has blocks, from
+ * offset on, while there is room. Returns the offset it came to.
  */
 static uint64_t post_parts(struct slu_chain *chain, uint64_t id, struct slu_entry *entry,
                            const struct slu_item *item, uint64_t offset)
 {
-    uint64_t max = chain->engine->attr.max_message;
-    struct sluice_sge pieces[SLU_MAX_SGE];
+    struct slu_parts parts;
 
     slu_chain_flush(chain);
-    while (offset < item->bytes && slu_post_room(chain->engine, chain->peer, chain->queue, 1) &&
-           has_share(chain, chain->peer) && chain->peer->state == SLUICE_STATE_READY) {
-        uint64_t length = item->bytes - offset < max ? item->bytes - offset : max;
-        uint32_t count = slu_cut_sges(item->sges, item->request->sge_count, offset, length, pieces);
-
-        entry->posted++;
-        add_work(chain, id, item, pieces, count);
-        chain->sends[0].remote_addr += offset;
-        if (offset + length < item->bytes)
-            chain->sends[0].flags &= ~(SLUICE_IMMEDIATE | SLUICE_SOLICITED);
-        offset += length;
-        entry->marks.unfinished = offset < item->bytes;
-        slu_chain_flush(chain);
-    }
-    return offset;
+    slu_parts_begin(&parts, chain->engine, item, offset);
+    for (bool begins = offset == 0; parts.left > 0 && may_post_part(chain); begins = false)
+        post_part_chain(chain, id, entry, item, &parts, begins);
+    return item->bytes - parts.left;
 }
 
 /* The entry of an item, of which nothing is posted yet. */
@@ -153,7 +194,16 @@ static void post_whole(struct slu_chain *chain, const struct slu_item *item, uin
     struct slu_entry *entry = take_entry(chain, item, index);
 
     entry->posted = 1;
-    add_work(chain, id, item, item->sges, item->request->sge_count);
+    /* That of blocks is only where they are, and here there are none. */
+    add_work(chain, id, item, item->sges,
+             item->request->blocks == NULL ? item->request->sge_count : 0);
+}
+
+/* Whether it is one work request, whose elements are those of the request. */
+static inline bool is_whole(const struct slu_chain *chain, const struct slu_item *item)
+{
+    return item->request->blocks == NULL ? slu_item_parts(chain->engine, item) == 1
+                                         : item->bytes == 0;
 }
 
 static void stall_peer(struct slu_chain *chain, uint32_t index, uint64_t id, uint64_t offset)
@@ -203,7 +253,7 @@ static bool post_rare(struct slu_chain *chain, const struct slu_item *item, uint
         stall_peer(chain, index, 0, 0);
         return false;
     }
-    if (slu_item_parts(chain->engine, item) == 1) {
+    if (is_whole(chain, item)) {
         post_whole(chain, item, index);
         return true;
     }
@@ -271,7 +321,7 @@ static bool resume_peer(struct slu_chain *chain, struct slu_peer *peer)
 
     slu_chain_set_peer(chain, peer);
     if (stall->id != 0) {
-        slu_source_item(source, index, &item);
+        slu_source_any_item(source, index, &item);
         if (!resume_parts(chain, &item))
             return false;
         index++;
@@ -281,7 +331,7 @@ static bool resume_peer(struct slu_chain *chain, struct slu_peer *peer)
             continue;
         if (slu_opcode_queue(slu_source_opcode(source, index)) != chain->queue)
             continue;
-        slu_source_item(source, index, &item);
+        slu_source_any_item(source, index, &item);
         if (!post_item(chain, &item, index))
             return false;
     }
@@ -337,8 +387,7 @@ static void post_split(struct slu_chain *chain, const struct slu_item *item, uin
 
 void slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
-    bool whole = slu_item_parts(chain->engine, item) == 1 &&
-                 chain->peer->state == SLUICE_STATE_READY &&
+    bool whole = is_whole(chain, item) && chain->peer->state == SLUICE_STATE_READY &&
                  slu_post_room(chain->engine, chain->peer, chain->queue, 1);
 
     if (whole)

@@ -6,9 +6,10 @@
 #ifndef SLU_ENGINE_CHAIN_H
 #define SLU_ENGINE_CHAIN_H
 
-#include "engine/inside.h"
+#include "engine/parts.h"
 
 #define SLU_CHAIN 16
+_Static_assert(SLU_CHAIN < 1 << SLU_PART_BITS, "an id says which part of a chain it is");
 
 #define SLU_SPARE_UNKNOWN INT64_MIN
 
@@ -73,6 +74,14 @@ static inline void slu_chain_begin(struct slu_chain *chain, struct slu_call *cal
     chain->share = SLU_UNLIKELY(shared) ? slu_chain_share(call->engine, queue) : UINT32_MAX;
     chain->spare = SLU_SPARE_UNKNOWN;
     chain->count = 0;
+}
+
+/* Parts that are posted together: of half a queue at most, since the last alone is signaled. */
+static inline uint32_t slu_chain_parts(const struct slu_engine *engine)
+{
+    uint32_t half = engine->attr.send_depth / 2;
+
+    return half == 0 ? 1 : half < SLU_CHAIN ? half : SLU_CHAIN;
 }
 
 /* Room in the completion queue for requests of an owner, which may be a constant. */

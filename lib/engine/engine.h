@@ -167,10 +167,11 @@ int slu_arm(struct slu_engine *engine, int64_t *due);
 void slu_wake(struct slu_engine *engine);
 
 /*
- * source.c: the queues that it has requests for, a bit each, and whether all of each list
- * are usual ones of one operation; or what is wrong.
+ * source.c: the queues that it has requests for, a bit each, whether all of each list
+ * are usual ones of one operation, and whether any has blocks; or what is wrong.
  */
 #define SLU_ALIKE 4
+#define SLU_BLOCKY 8
 _Static_assert(SLU_ALIKE == 1 << SLU_QUEUES, "a bit of its own");
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
                      int64_t deadline);

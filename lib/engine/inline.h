@@ -63,11 +63,31 @@ static SLU_INLINE void slu_source_item(const struct slu_source *source, uint32_t
     item->bytes = slu_sge_bytes(item->sges, item->request->sge_count);
 }
 
+/* Bytes of a request of blocks, which are right. */
+static inline uint64_t slu_blocks_bytes(const struct sluice_request *request)
+{
+    const struct sluice_blocks *blocks = request->blocks;
+    const struct sluice_layout *layout =
+        blocks->local.kind != SLUICE_LAYOUT_CONTIGUOUS ? &blocks->local : &blocks->remote;
+
+    if (layout->kind != SLUICE_LAYOUT_CONTIGUOUS)
+        return layout->count * layout->bytes;
+    return blocks->local_length != 0 ? blocks->local_length : slu_request_sges(request)->length;
+}
+
+/* The same of an item that may have blocks. */
+static inline void slu_source_any_item(const struct slu_source *source, uint32_t index,
+                                       struct slu_item *item)
+{
+    slu_source_item(source, index, item);
+    if (SLU_UNLIKELY(item->request->blocks != NULL))
+        item->bytes = slu_blocks_bytes(item->request);
+}
+
 /* What later versions may give a meaning; source.c says what is wrong. */
 static inline bool slu_request_is_clean(const struct sluice_request *request)
 {
-    return (request->reserved | (uintptr_t)request->extension | request->reserved2[0] |
-            request->reserved2[1]) == 0;
+    return (request->reserved | request->reserved2[0] | request->reserved2[1]) == 0;
 }
 
 static inline bool slu_remote_is_clean(const struct sluice_remote_mr *remote)
@@ -106,7 +126,7 @@ static inline bool slu_has_elements(const struct slu_engine *engine,
 /* Nothing of a request is set that only rare ones have, or that must be 0. */
 static inline bool slu_request_is_bare(const struct sluice_request *request)
 {
-    return (request->reserved | (uintptr_t)request->extension | request->reserved2[0] |
+    return (request->reserved | (uintptr_t)request->blocks | request->reserved2[0] |
             request->reserved2[1] | request->operand[0] | request->operand[1]) == 0;
 }
 
@@ -130,9 +150,8 @@ static SLU_INLINE bool slu_request_is_usual(const struct slu_engine *engine,
 
     if (request->opcode != given || request->sge_count != 1 ||
         request->peer >= engine->peer_count ||
-        (request->flags | request->reserved | (uintptr_t)request->extension |
-         request->reserved2[0] | request->reserved2[1] | request->operand[0] |
-         request->operand[1]) != 0)
+        (request->flags | request->reserved | (uintptr_t)request->blocks | request->reserved2[0] |
+         request->reserved2[1] | request->operand[0] | request->operand[1]) != 0)
         return false;
     length = slu_request_length(request);
     return length <= engine->max_plain &&
@@ -185,6 +204,7 @@ static inline uint32_t slu_item_parts(const struct slu_engine *engine, const str
 #define SLU_ID_REFUSED (UINT64_C(1) << SLU_RING_BITS)
 #define SLU_ID_PROBE (UINT64_C(2) << SLU_RING_BITS)
 #define SLU_ID_ARRIVAL (UINT64_C(3) << SLU_RING_BITS)
+#define SLU_ID_PART (UINT64_C(4) << SLU_RING_BITS)
 _Static_assert(SLUICE_MAX_PEERS <= 1 << SLU_PEER_BITS, "an id names its peer");
 _Static_assert(SLU_RINGS < 1 << SLU_RING_BITS, "and its ring");
 
@@ -305,6 +325,13 @@ static inline bool slu_post_room(const struct slu_engine *engine, const struct s
                                  enum slu_queue queue, uint32_t parts)
 {
     return peer->free[queue] >= parts && engine->cq_free[queue] >= parts;
+}
+
+/* For how many is there? */
+static inline uint32_t slu_peer_room(const struct slu_engine *engine, const struct slu_peer *peer,
+                                     enum slu_queue queue)
+{
+    return peer->free[queue] < engine->cq_free[queue] ? peer->free[queue] : engine->cq_free[queue];
 }
 
 /* What is posted inline is copied, and uses no memory. */

@@ -239,6 +239,9 @@ static SLU_INLINE void slu_post_receives(struct slu_engine *engine, struct slu_p
     if (SLU_UNLIKELY(error < 0))
         slu_chain_refused(engine, peer, bad != NULL ? bad->id : first->id, error);
 }
+/* blocks.c: whether those of an item are right: 0, or what is wrong. */
+int slu_blocks_check(const struct slu_item *item, uint32_t index);
+
 /* Items of an unpolled list, from one on. */
 struct slu_prefix {
     uint32_t from, count;

@@ -7,6 +7,7 @@
 
 #include "engine/inside.h"
 #include "engine/listed.h"
+#include "engine/parts.h"
 
 static int fail_stale(const struct slu_listed *listed)
 {
@@ -20,7 +21,7 @@ static int look_at_peers(struct slu_list *list)
     const struct slu_engine *engine = list->engine;
     bool ready = true;
 
-    for (uint32_t i = 0; i < list->source.count; i++) {
+    for (uint32_t i = 0; i < list->item_count; i++) {
         const struct slu_listed *listed = &list->items[i];
         const struct slu_peer *peer = &engine->peers[listed->peer];
 
@@ -38,7 +39,7 @@ static int look_at_peers(struct slu_list *list)
 static inline bool has_room(const struct slu_list *list)
 {
     const struct slu_engine *engine = list->engine;
-    const struct slu_listed *end = list->items + list->source.count;
+    const struct slu_listed *end = list->items + list->item_count;
 
     /* Then all queues are empty, as they are for who works in rounds. */
     if (SLU_LIKELY(slu_nothing_pends(engine) && !engine->entries_shared))
@@ -95,20 +96,52 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct sl
     return listed + 1;
 }
 
+/*
+ * The same of a chain of sends that has parts: one entry is that of all parts of a request.
+ * No form of post_chain(), so that lists without them pay nothing for it.
+ */
+static __attribute__((noinline)) struct slu_listed *post_parts(struct slu_list *list,
+                                                               struct slu_listed *first)
+{
+    struct slu_engine *engine = list->engine;
+    struct slu_peer *peer = &engine->peers[first->peer];
+    struct slu_ring *ring = &peer->rings[SLU_SEND_QUEUE];
+    struct slu_listed *listed = first;
+    uint64_t id = 0;
+
+    for (;; listed++) {
+        if (listed->part == 0 || listed->parts > 0) {
+            id = ring->next;
+            take_entry(list, ring, listed);
+        }
+        if (listed->parts > 0)
+            slu_ring_entry(ring, id)->posted = listed->parts;
+        listed->send.id = listed->part == 0 ? id : slu_part_id(id, listed->part);
+        peer->free[SLU_SEND_QUEUE]--;
+        if (listed->last)
+            break;
+    }
+    if (SLU_LIKELY(peer->state == SLUICE_STATE_READY))
+        slu_post_sends(engine, peer, &first->send);
+    return listed + 1;
+}
+
 /* All of it, for which there is room. */
 static void post_all(struct slu_list *list)
 {
     struct slu_engine *engine = list->engine;
     struct slu_listed *listed = list->items;
     struct slu_listed *sends = listed + list->counts[SLU_RECEIVE_QUEUE];
-    struct slu_listed *end = listed + list->source.count;
+    struct slu_listed *end = listed + list->item_count;
 
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
         engine->cq_free[queue] -= list->counts[queue];
-        engine->pending[queue] += list->counts[queue];
+        engine->pending[queue] += list->requests_of[queue];
     }
     while (listed < sends)
         listed = post_chain(list, listed, SLU_RECEIVE_QUEUE);
+    while (SLU_UNLIKELY(list->has_parts) && listed < end)
+        listed = post_parts(list, listed);
     while (listed < end)
         listed = post_chain(list, listed, SLU_SEND_QUEUE);
 }
@@ -158,7 +191,7 @@ int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_compl
 /* The first request of a peer that is not connected; NULL: all are. */
 static const struct slu_listed *find_unready(const struct slu_list *list)
 {
-    for (uint32_t i = 0; i < list->source.count; i++)
+    for (uint32_t i = 0; i < list->item_count; i++)
         if (list->engine->peers[list->items[i].peer].state != SLUICE_STATE_READY)
             return &list->items[i];
     return NULL;
@@ -167,7 +200,7 @@ static const struct slu_listed *find_unready(const struct slu_list *list)
 /* The first one whose peer has no room for all that the list has for it; NULL: all have. */
 static const struct slu_listed *find_full(const struct slu_list *list)
 {
-    for (uint32_t i = 0; i < list->source.count; i++) {
+    for (uint32_t i = 0; i < list->item_count; i++) {
         const struct slu_listed *listed = &list->items[i];
 
         if (list->engine->peers[listed->peer].free[listed->queue] < listed->needed)

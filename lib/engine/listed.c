@@ -5,8 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/inside.h"
+#include "engine/chain.h"
 #include "engine/listed.h"
+
+/* What a list needs beside its requests, and what was given away of it. */
+struct extent {
+    size_t blocks, indices, items, pieces;
+};
 
 static size_t count_sges(const struct sluice_request *requests, uint32_t count)
 {
@@ -17,23 +22,104 @@ static size_t count_sges(const struct sluice_request *requests, uint32_t count)
     return sum;
 }
 
-/* The requests, each with elements of the list's own. */
-static int copy_requests(struct slu_list *list, const struct sluice_request *requests,
-                         uint32_t count)
+static inline bool is_paged(const struct sluice_layout *layout)
 {
-    struct sluice_sge *next;
+    return layout->kind == SLUICE_LAYOUT_PAGED;
+}
 
+/* Work requests of all, whose pieces are reckoned as if none touched. */
+static int measure(const struct slu_list *list, const struct slu_source *source,
+                   struct extent *extent)
+{
+    const struct slu_engine *engine = list->engine;
+
+    *extent = (struct extent){0};
+    for (uint32_t i = 0; i < source->count; i++) {
+        const struct sluice_blocks *blocks = source->lists[0][i].blocks;
+        struct slu_item item;
+        uint32_t parts;
+
+        slu_source_any_item(source, i, &item);
+        parts = slu_parts_count(engine, &item, engine->attr.send_depth);
+        if (blocks == NULL && parts > 1)
+            return slu_fail(E2BIG, "request %u has %llu bytes, a message has at most %llu", i,
+                            (unsigned long long)item.bytes,
+                            (unsigned long long)engine->attr.max_message);
+        if (parts > engine->attr.send_depth && parts > 1)
+            return slu_fail(E2BIG,
+                            "request %u has blocks that need more than %u work requests: raise "
+                            "send_depth",
+                            i, engine->attr.send_depth);
+        extent->items += parts;
+        if (blocks == NULL)
+            continue;
+        extent->blocks++;
+        extent->pieces += (size_t)parts * engine->attr.max_sge;
+        extent->indices += is_paged(&blocks->local) ? blocks->local.count : 0;
+        extent->indices += is_paged(&blocks->remote) ? blocks->remote.count : 0;
+    }
+    return extent->items <= INT32_MAX
+               ? 0
+               : slu_fail(E2BIG, "the list needs %zu work requests", extent->items);
+}
+
+static void copy_layout(struct slu_list *list, struct sluice_layout *layout, struct extent *taken)
+{
+    if (!is_paged(layout) || layout->count == 0)
+        return;
+    memcpy(&list->indices[taken->indices], layout->indices,
+           layout->count * sizeof *layout->indices);
+    layout->indices = &list->indices[taken->indices];
+    taken->indices += layout->count;
+}
+
+static void copy_blocks(struct slu_list *list, struct sluice_request *own, struct extent *taken)
+{
+    struct sluice_blocks *blocks = &list->blocks[taken->blocks++];
+
+    *blocks = *own->blocks;
+    blocks->size = sizeof *blocks;
+    copy_layout(list, &blocks->local, taken);
+    copy_layout(list, &blocks->remote, taken);
+    own->blocks = blocks;
+}
+
+static int make_room(struct slu_list *list, const struct sluice_request *requests, uint32_t count,
+                     const struct extent *extent)
+{
     list->requests = calloc(count, sizeof *list->requests);
-    list->items = calloc(count, sizeof *list->items);
+    list->items = calloc(extent->items, sizeof *list->items);
     list->places = calloc(count, sizeof *list->places);
     list->sges = calloc(count_sges(requests, count) + 1, sizeof *list->sges);
-    if (list->requests == NULL || list->items == NULL || list->places == NULL || list->sges == NULL)
+    list->blocks = calloc(extent->blocks + 1, sizeof *list->blocks);
+    list->indices = calloc(extent->indices + 1, sizeof *list->indices);
+    list->pieces = calloc(extent->pieces + 1, sizeof *list->pieces);
+    if (list->requests == NULL || list->items == NULL || list->places == NULL ||
+        list->sges == NULL || list->blocks == NULL || list->indices == NULL || list->pieces == NULL)
         return slu_fail(ENOMEM, "no memory for a list of %u request%s", count, SLU_S(count));
+    return 0;
+}
+
+/* The requests, each with elements and blocks of the list's own. */
+static int copy_requests(struct slu_list *list, const struct slu_source *source)
+{
+    const struct sluice_request *requests = source->lists[0];
+    uint32_t count = source->count;
+    struct extent extent, taken = {0};
+    struct sluice_sge *next;
+    int error = measure(list, source, &extent);
+
+    if (error == 0)
+        error = make_room(list, requests, count, &extent);
+    if (error < 0)
+        return error;
     next = list->sges;
     for (uint32_t i = 0; i < count; i++) {
         struct sluice_request *own = &list->requests[i];
 
         *own = requests[i];
+        if (own->blocks != NULL)
+            copy_blocks(list, own, &taken);
         if (own->sge_count == 0)
             continue;
         memcpy(next, slu_request_sges(&requests[i]), own->sge_count * sizeof *next);
@@ -45,25 +131,81 @@ static int copy_requests(struct slu_list *list, const struct sluice_request *req
     return 0;
 }
 
-static void lay_item(struct slu_list *list, struct slu_listed *listed, uint32_t index)
+/* What all work requests of an item have. */
+static void lay_common(struct slu_list *list, struct slu_listed *listed,
+                       const struct slu_item *item, uint32_t index)
 {
-    const struct slu_name *name;
-    struct slu_item item;
+    const struct slu_name *name = &list->engine->peers[item->peer].name;
 
-    slu_source_item(&list->source, index, &item);
-    name = &list->engine->peers[item.peer].name;
-    listed->peer = item.peer;
-    listed->queue = slu_item_queue(&item);
+    listed->peer = item->peer;
+    listed->queue = slu_item_queue(item);
     listed->index_generation = name->index_generation;
     listed->generation = name->generation;
-    listed->head = slu_pending_head(SLU_OWNER_CALL, item.opcode, 0);
+    listed->head = slu_pending_head(SLU_OWNER_CALL, item->opcode, 0);
     listed->index = index;
-    listed->bytes = item.bytes;
-    if (listed->queue == SLU_RECEIVE_QUEUE)
-        slu_fill_receive(&listed->receive, 0, item.sges, item.request->sge_count);
-    else
-        slu_fill_send(&listed->send, 0, &item, item.sges, item.request->sge_count);
+    listed->bytes = item->bytes;
     list->counts[listed->queue]++;
+}
+
+/* Parts are signaled as post_parts() of chain.c signals them. */
+static void lay_part(struct slu_listed *listed, const struct slu_item *item,
+                     const struct sluice_sge *pieces, const struct slu_part *part, uint32_t number,
+                     bool signaled, bool last)
+{
+    slu_fill_send(&listed->send, 0, item, pieces, part->sge_count);
+    listed->send.remote_addr = part->remote_addr;
+    listed->part = (uint8_t)(number | (signaled ? SLU_PART_LAST : 0));
+    if (listed->parts == 0)
+        listed->send.flags &= ~SLUICE_FENCE;
+    if (!signaled)
+        listed->send.flags &= ~SLU_SIGNALED;
+    if (!last)
+        listed->send.flags &= ~(SLUICE_IMMEDIATE | SLUICE_SOLICITED);
+}
+
+/* Returns how many there are. */
+static uint32_t lay_parts(struct slu_list *list, struct slu_listed *first,
+                          const struct slu_item *item, uint32_t index, struct extent *taken)
+{
+    uint32_t together = slu_chain_parts(list->engine);
+    uint32_t count = 0;
+    struct slu_parts parts;
+
+    first->parts = slu_parts_count(list->engine, item, UINT32_MAX - 1);
+    slu_parts_begin(&parts, list->engine, item, 0);
+    for (; parts.left > 0; count++) {
+        struct sluice_sge *pieces = &list->pieces[taken->pieces];
+        uint32_t number = count % together + 1;
+        struct slu_part part;
+        bool last;
+
+        slu_parts_next(&parts, pieces, &part);
+        taken->pieces += part.sge_count;
+        last = parts.left == 0;
+        lay_common(list, &first[count], item, index);
+        lay_part(&first[count], item, pieces, &part, number, last || number == together, last);
+    }
+    list->has_parts = true;
+    return count;
+}
+
+/* Returns how many work requests it is. */
+static uint32_t lay_item(struct slu_list *list, struct slu_listed *listed, uint32_t index,
+                         struct extent *taken)
+{
+    uint32_t sge_count;
+    struct slu_item item;
+
+    slu_source_any_item(&list->source, index, &item);
+    if (item.request->blocks != NULL && item.bytes > 0)
+        return lay_parts(list, listed, &item, index, taken);
+    sge_count = item.request->blocks == NULL ? item.request->sge_count : 0;
+    lay_common(list, listed, &item, index);
+    if (listed->queue == SLU_RECEIVE_QUEUE)
+        slu_fill_receive(&listed->receive, 0, item.sges, sge_count);
+    else
+        slu_fill_send(&listed->send, 0, &item, item.sges, sge_count);
+    return 1;
 }
 
 /* Whether two neighbours are posted together. */
@@ -75,11 +217,11 @@ static bool share_chain(const struct slu_listed *one, const struct slu_listed *o
 /* Neighbours that go to one queue of one peer are linked. */
 static void link_chains(struct slu_list *list)
 {
-    for (uint32_t i = 0; i < list->source.count; i++) {
+    for (uint32_t i = 0; i < list->item_count; i++) {
         struct slu_listed *listed = &list->items[i];
         struct slu_listed *next = listed + 1;
 
-        listed->last = i + 1 == list->source.count || !share_chain(listed, next);
+        listed->last = i + 1 == list->item_count || !share_chain(listed, next);
         if (listed->queue == SLU_RECEIVE_QUEUE)
             listed->receive.next = listed->last ? NULL : &next->receive;
         else
@@ -96,7 +238,7 @@ static int count_needs(struct slu_list *list)
 
     if (first == NULL)
         return slu_fail(ENOMEM, "no memory to count the requests of %u peers", engine->peer_count);
-    for (uint32_t i = 0; i < list->source.count && error == 0; i++) {
+    for (uint32_t i = 0; i < list->item_count && error == 0; i++) {
         struct slu_listed *listed = &list->items[i];
         struct slu_listed **head = &first[listed->peer][listed->queue];
         uint32_t depth = slu_queue_depth(engine, (enum slu_queue)listed->queue);
@@ -112,34 +254,24 @@ static int count_needs(struct slu_list *list)
     return error;
 }
 
-static int check_whole(const struct slu_list *list)
-{
-    for (uint32_t i = 0; i < list->source.count; i++) {
-        struct slu_item item;
-
-        slu_source_item(&list->source, i, &item);
-        if (slu_item_parts(list->engine, &item) > 1)
-            return slu_fail(E2BIG, "request %u has %llu bytes, a message has at most %llu", i,
-                            (unsigned long long)item.bytes,
-                            (unsigned long long)list->engine->attr.max_message);
-    }
-    return 0;
-}
-
 /* Receives first, each in the order of the list. */
 static int lay_out(struct slu_list *list)
 {
+    struct extent taken = {0};
     uint32_t next = 0;
 
     for (int queue = SLU_QUEUES; queue-- > 0;)
         for (uint32_t i = 0; i < list->source.count; i++)
             if ((int)slu_opcode_queue(list->requests[i].opcode) == queue) {
                 list->places[i] = next;
-                lay_item(list, &list->items[next++], i);
+                list->requests_of[queue]++;
+                next += lay_item(list, &list->items[next], i, &taken);
             }
+    list->item_count = next;
     /* Who sends and receives nothing waits for his sends alone. */
     for (uint32_t i = 0; list->counts[SLU_RECEIVE_QUEUE] == 0 && i < next; i++)
-        list->items[i].send.flags |= SLU_WAITED;
+        if ((list->items[i].send.flags & SLU_SIGNALED) != 0)
+            list->items[i].send.flags |= SLU_WAITED;
     link_chains(list);
     return count_needs(list);
 }
@@ -174,6 +306,9 @@ static void free_list(struct slu_list *list)
     free(list->items);
     free(list->places);
     free(list->sges);
+    free(list->blocks);
+    free(list->indices);
+    free(list->pieces);
     free(list);
 }
 
@@ -195,9 +330,7 @@ int slu_list_create(struct slu_engine *engine, const struct sluice_request *requ
     if (list == NULL)
         return slu_fail(ENOMEM, "no memory for a list");
     list->engine = engine;
-    error = copy_requests(list, requests, count);
-    if (error == 0)
-        error = check_whole(list);
+    error = copy_requests(list, &given);
     if (error == 0)
         error = lay_out(list);
     if (error < 0) {
@@ -227,7 +360,7 @@ static void detach(struct slu_list *list)
 {
     struct slu_engine *engine = list->engine;
 
-    for (uint32_t i = 0; i < list->source.count; i++) {
+    for (uint32_t i = 0; i < list->item_count; i++) {
         const struct slu_listed *listed = &list->items[i];
         struct slu_ring *ring = &engine->peers[listed->peer].rings[listed->queue];
 
@@ -321,6 +454,8 @@ int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge 
         return slu_misuse(EINVAL, "the list has no request %u, but %u of them", index,
                           list->source.count);
     request = &list->requests[index];
+    if (request->blocks != NULL)
+        return slu_misuse(EINVAL, "request %u of the list has blocks, and cannot be aimed", index);
     listed = &list->items[list->places[index]];
     error = sge != NULL ? check_element(request, index, sge) : 0;
     if (error == 0)

@@ -9,11 +9,11 @@
 
 #include "engine/engine.h"
 
-/* One request of it, as it is posted. */
+/* One work request of it, as it is posted: a request, or a part of one that has blocks. */
 struct slu_listed {
     uint32_t head;  /* of its entry, which has no keys: those of the list are pinned */
     uint32_t index; /* in the list as it was given */
-    uint64_t bytes;
+    uint64_t bytes; /* of the request */
     union {
         struct slu_send_wr send;
         struct slu_receive_wr receive;
@@ -22,6 +22,9 @@ struct slu_listed {
     uint32_t queue;
     uint32_t needed; /* by all of the list for this queue of this peer, if it is the first */
     bool last;       /* of its chain */
+    uint8_t part;    /* in its id, see slu_part_id(); 0: it is a whole request */
+    uint16_t unused;
+    uint32_t parts; /* of its request, if it is the first of them; else 0 */
     uint32_t index_generation;
     uint64_t generation; /* of the connection */
     uint64_t offset;     /* in the remote region as it was prepared */
@@ -34,9 +37,15 @@ struct slu_list {
     struct slu_source source; /* for what is not simple: the requests, with elements of its own */
     struct sluice_request *requests;
     struct sluice_sge *sges;
-    struct slu_listed *items; /* receives first */
-    uint32_t *places;         /* of each request in items */
-    uint32_t counts[SLU_QUEUES];
+    struct sluice_blocks *blocks; /* of requests that have some, with indices of the list's own */
+    uint32_t *indices;
+    struct sluice_sge *pieces; /* of parts */
+    struct slu_listed *items;  /* receives first */
+    uint32_t *places;          /* of each request in items: its first */
+    uint32_t item_count;
+    uint32_t counts[SLU_QUEUES]; /* of items */
+    uint32_t requests_of[SLU_QUEUES];
+    bool has_parts;
     uint64_t epoch; /* of the engine, when all of its peers were found ready */
     bool posted;    /* and not waited for */
 };

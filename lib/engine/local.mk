@@ -4,6 +4,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/arrivals.c \
 	%D%/aside.c \
 	%D%/attr.c \
+	%D%/blocks.c \
 	%D%/chain.c \
 	%D%/chain.h \
 	%D%/counters.c \
@@ -19,6 +20,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/listed.h \
 	%D%/members.c \
 	%D%/order.c \
+	%D%/parts.c \
+	%D%/parts.h \
 	%D%/peer.c \
 	%D%/poll.c \
 	%D%/post.c \

@@ -74,6 +74,12 @@ static inline bool is_easy(const struct slu_call *call, enum slu_queue queue)
            !(call->owner == SLU_OWNER_CALL && call->engine->entries_shared);
 }
 
+/* Then all of it is posted one by one: what moves is not what the elements say. */
+static inline bool has_blocks(const struct slu_call *call)
+{
+    return SLU_UNLIKELY((call->queues & SLU_BLOCKY) != 0);
+}
+
 /* Those that are rare one by one. */
 static __attribute__((noinline)) void post_rest(struct slu_call *call, enum slu_queue queue,
                                                 uint32_t from, uint32_t end)
@@ -84,11 +90,11 @@ static __attribute__((noinline)) void post_rest(struct slu_call *call, enum slu_
     for (uint32_t i = from; i < end; i++) {
         struct slu_item item;
 
-        if (is_easy(call, queue))
+        if (!has_blocks(call) && is_easy(call, queue))
             i = post_plain(&chain, i, end);
         if (i == end)
             break;
-        slu_source_item(call->source, i, &item);
+        slu_source_any_item(call->source, i, &item);
         if (slu_item_queue(&item) == queue)
             slu_chain_post_item(&chain, &item, i);
     }
@@ -134,15 +140,13 @@ void slu_post_call(struct slu_call *call, enum slu_queue queue)
 static inline int find_room(const struct slu_chain *chain, const struct slu_item *item)
 {
     const struct slu_peer *peer = chain->peer;
+    uint32_t room = slu_peer_room(chain->engine, peer, chain->queue);
 
     if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY &&
                      (peer->refused_in != chain->engine->call_number ||
                       slu_ring_room(&peer->rings[chain->queue]) == 0)))
         return -ENOTCONN;
-    return SLU_LIKELY(slu_post_room(chain->engine, peer, chain->queue,
-                                    slu_item_parts(chain->engine, item)))
-               ? 0
-               : -EAGAIN;
+    return SLU_LIKELY(slu_parts_need(chain->engine, item, room) <= room) ? 0 : -EAGAIN;
 }
 
 /* Those that are rare one by one. */
@@ -156,10 +160,15 @@ post_prefix(struct slu_call *call, struct slu_prefix *prefix, enum slu_queue que
     for (;;) {
         struct slu_item item;
 
-        i = post_plain(&chain, i, prefix->count);
+        if (!has_blocks(call))
+            i = post_plain(&chain, i, prefix->count);
         if (i == prefix->count)
             break;
-        slu_source_item(call->source, i, &item);
+        slu_source_any_item(call->source, i, &item);
+        if (has_blocks(call) && slu_item_queue(&item) != queue) {
+            i++;
+            continue;
+        }
         slu_chain_set_peer(&chain, &call->engine->peers[item.peer]);
         prefix->why = find_room(&chain, &item);
         if (prefix->why != 0 && !prefix->counted)

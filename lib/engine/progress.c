@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "engine/parts.h"
 #include "engine/progress.h"
 #include "memory/release.h"
 
@@ -142,28 +143,43 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
     peer->cause_inferred |= inferred;
 }
 
-/* Of a request. */
-static __attribute__((noinline)) void end_request(struct slu_engine *engine,
-                                                  const struct slu_wc *wc)
+/*
+ * Work requests that have ended with a part: those of its chain before it, but for those that
+ * have told themselves. In a queue pair that has failed each one does that fails.
+ */
+static uint32_t count_ended(struct slu_entry *entry, uint32_t part)
 {
-    struct slu_entry *entry = slu_entry_find(engine, wc->id);
-    enum slu_queue queue = slu_ring_queue(slu_id_ring(wc->id));
+    uint32_t number = part % SLU_PART_LAST;
+    uint32_t ended = number - entry->marks.returned;
+
+    entry->marks.returned = part == number ? (uint16_t)number : 0;
+    return ended;
+}
+
+/* Of a request; part is 0, or as slu_part_of() has it. */
+static __attribute__((noinline)) void
+end_request(struct slu_engine *engine, const struct slu_wc *wc, uint64_t id, uint32_t part)
+{
+    struct slu_entry *entry = slu_entry_find(engine, id);
+    enum slu_queue queue = slu_ring_queue(slu_id_ring(id));
     struct slu_ring *ring;
     struct slu_peer *peer;
+    uint32_t ended;
 
     if (entry == NULL || entry->state != SLU_ENTRY_PENDING || entry->posted == 0) {
         engine->discarded++;
         return;
     }
-    peer = &engine->peers[slu_id_peer(wc->id)];
-    ring = &peer->rings[slu_id_ring(wc->id)];
-    if (wc->id != ring->oldest && queue == SLU_SEND_QUEUE) {
+    peer = &engine->peers[slu_id_peer(id)];
+    ring = &peer->rings[slu_id_ring(id)];
+    if (id != ring->oldest && queue == SLU_SEND_QUEUE) {
         if (wc->status == SLUICE_STATUS_WR_FLUSH_ERR)
-            mark_unknown(ring, wc->id);
+            mark_unknown(ring, id);
         else
-            retire_unsignaled(engine, peer, ring, wc->id);
+            retire_unsignaled(engine, peer, ring, id);
     }
-    return_credits(engine, peer, queue, entry, 1);
+    ended = part == 0 ? 1 : count_ended(entry, part);
+    return_credits(engine, peer, queue, entry, ended < entry->posted ? ended : entry->posted);
     if (wc->status != SLUICE_STATUS_SUCCESS) {
         fail_work(engine, peer, entry, wc);
     } else if (queue == SLU_RECEIVE_QUEUE) {
@@ -172,7 +188,7 @@ static __attribute__((noinline)) void end_request(struct slu_engine *engine,
         slu_entry_set_immediate(entry, wc->immediate);
     }
     if (entry->posted == 0 && !entry->marks.unfinished)
-        end_entry(engine, peer, ring, wc->id, entry);
+        end_entry(engine, peer, ring, id, entry);
 }
 
 /* Arrivals are not rare where they are counted. */
@@ -180,8 +196,10 @@ void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc)
 {
     if (wc->id % SLU_ID_STEP == SLU_ID_ARRIVAL)
         slu_arrival_ended(engine, wc);
+    else if (slu_id_is_part(wc->id))
+        end_request(engine, wc, slu_part_request(engine, wc->id), slu_part_of(wc->id));
     else if (slu_id_ring(wc->id) < SLU_RINGS)
-        end_request(engine, wc);
+        end_request(engine, wc, wc->id, 0);
     else
         engine->discarded += !slu_probe_ended(engine, wc);
 }

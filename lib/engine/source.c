@@ -49,8 +49,6 @@ static int check_reserved(const struct sluice_request *request, uint32_t i)
         return 0;
     if (request->reserved != 0)
         return slu_misuse(EINVAL, "request %u: reserved is %u, must be 0", i, request->reserved);
-    if (request->extension != NULL)
-        return slu_misuse(EINVAL, "request %u: extension must be NULL", i);
     return slu_misuse(EINVAL, "request %u: reserved2 is {%llu, %llu}, must be 0", i,
                       (unsigned long long)request->reserved2[0],
                       (unsigned long long)request->reserved2[1]);
@@ -189,6 +187,15 @@ static int fail_stale(const struct slu_engine *engine, const struct sluice_peer_
                     engine->peers[remote->peer].name.index_generation);
 }
 
+/* Of how long it is, nothing is left to be checked then. */
+static int check_blocks(struct slu_item *item, uint32_t i)
+{
+    int error = slu_blocks_check(item, i);
+
+    item->bytes = 0;
+    return error;
+}
+
 /* That a peer was removed is found where its state is looked at. */
 static int check_item(const struct slu_engine *engine, const struct slu_source *source, uint32_t i)
 {
@@ -207,6 +214,8 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
     error = check_opcode(&item, i);
     if (error == 0)
         error = check_reserved(item.request, i);
+    if (error == 0 && item.request->blocks != NULL)
+        error = check_blocks(&item, i);
     if (error == 0)
         error = check_flags(engine, &item, i);
     if (error == 0)
@@ -271,6 +280,7 @@ static __attribute__((noinline)) int check_rest(const struct slu_engine *engine,
 
             if (error < 0)
                 return error;
+            queues |= requests[i].blocks != NULL ? SLU_BLOCKY : 0;
         }
         queues |= 1 << slu_opcode_queue(opcode);
     }
@@ -327,17 +337,18 @@ static int check_multicast(const struct slu_engine *engine, const struct slu_sou
     bool usual = (given == source->opcodes[0] || given == SLUICE_OP_NONE) &&
                  slu_request_is_usual(engine, request, given, SLUICE_OP_SEND);
     int error = usual ? 0 : check_item(engine, source, 0);
+    bool blocky = request->blocks != NULL;
     uint64_t bytes;
 
     if (error < 0)
         return error;
     bytes = slu_sge_bytes(slu_request_sges(request), request->sge_count);
     for (uint32_t i = 0; i < source->count && error == 0; i++)
-        if (SLU_UNLIKELY(!is_good_aim(engine, source, i, bytes)))
+        if (SLU_UNLIKELY(blocky || !is_good_aim(engine, source, i, bytes)))
             error = check_item(engine, source, i);
     if (error < 0)
         return error;
-    return 1 << SLU_SEND_QUEUE | (usual ? SLU_ALIKE : 0);
+    return 1 << SLU_SEND_QUEUE | (usual ? SLU_ALIKE : 0) | (blocky ? SLU_BLOCKY : 0);
 }
 
 /* What is not one list, or wrong at the first look. */

@@ -6,6 +6,7 @@
 #ifndef SLU_ENGINE_STATE_H
 #define SLU_ENGINE_STATE_H
 
+#include <sluice/blocks.h>
 #include <sluice/counters.h>
 #include <sluice/multichannel.h>
 #include <sluice/scope.h>
@@ -45,7 +46,7 @@ struct slu_marks {
     bool passed : 1;    /* a later one was flushed, and it was not reported: nobody knows its end */
     bool overtaken : 1; /* a later one has ended: the oldest after this one is not the next */
     uint8_t flags;      /* of the completion */
-    uint16_t unused;
+    uint16_t returned;  /* of parts that were posted together: how many have ended so far */
 };
 
 /* How a request gets on: most are one work request, and nothing else is to be said of them. */

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "engine/inside.h"
+#include "engine/parts.h"
 
 /* 0: the request fits after what was counted, and is counted; else why not. */
 static int add_need(struct slu_engine *engine, const struct slu_item *item,
@@ -13,12 +13,16 @@ static int add_need(struct slu_engine *engine, const struct slu_item *item,
 {
     enum slu_queue queue = slu_item_queue(item);
     struct slu_peer *peer = &engine->peers[item->peer];
-    uint32_t parts = slu_item_parts(engine, item);
+    uint32_t left = peer->free[queue] - peer->need[queue];
+    uint32_t room = engine->cq_free[queue] - need[queue];
+    uint32_t parts;
 
     if (peer->state != SLUICE_STATE_READY)
         return -ENOTCONN;
-    if (peer->free[queue] - peer->need[queue] < parts ||
-        engine->cq_free[queue] - need[queue] < parts)
+    if (left < room)
+        room = left;
+    parts = slu_parts_need(engine, item, room);
+    if (parts > room)
         return -EAGAIN;
     peer->need[queue] += parts;
     need[queue] += parts;
@@ -34,7 +38,7 @@ static uint32_t count_prefix(struct slu_engine *engine, const struct slu_source 
 
     *why = 0;
     while (*why == 0 && count < source->count) {
-        slu_source_item(source, count, &item);
+        slu_source_any_item(source, count, &item);
         *why = add_need(engine, &item, need);
         count += *why == 0;
     }
@@ -64,15 +68,16 @@ static int fail_room(const struct slu_engine *engine, const struct slu_item *ite
     enum slu_queue queue = slu_item_queue(item);
     const char *name = queue == SLU_SEND_QUEUE ? "send" : "receive";
     uint32_t depth = slu_queue_depth(engine, queue);
-    uint32_t parts = slu_item_parts(engine, item);
+    uint32_t size = depth < engine->cq_size[queue] ? depth : engine->cq_size[queue];
+    uint32_t parts = slu_parts_count(engine, item, size);
 
-    if (parts > depth || parts > engine->cq_size[queue])
+    if (parts > size)
         return slu_fail(
             E2BIG,
-            "%s peer %u: %llu bytes need %u parts, the send queue has room for %u: raise "
+            "%s peer %u: %llu bytes need %s%u parts, the send queue has room for %u: raise "
             "send_depth, or move less at a time",
-            slu_opcode_phrase(item->opcode), item->peer, (unsigned long long)item->bytes, parts,
-            depth < engine->cq_size[queue] ? depth : engine->cq_size[queue]);
+            slu_opcode_phrase(item->opcode), item->peer, (unsigned long long)item->bytes,
+            item->request->blocks != NULL ? "at least " : "", parts, size);
     engine->peers[item->peer].counts.queue_full++;
     if (engine->peers[item->peer].free[queue] < parts)
         return slu_fail(EAGAIN,
@@ -89,7 +94,7 @@ static int fail_expired(const struct slu_engine *engine, const struct slu_source
 {
     struct slu_item item;
 
-    slu_source_item(source, 0, &item);
+    slu_source_any_item(source, 0, &item);
     if (engine->peers[item.peer].state != SLUICE_STATE_READY)
         return fail_peer(engine, &item);
     engine->peers[item.peer].counts.refused++;
@@ -101,7 +106,7 @@ static int fail_first(struct slu_engine *engine, const struct slu_source *source
 {
     struct slu_item item;
 
-    slu_source_item(source, 0, &item);
+    slu_source_any_item(source, 0, &item);
     return why == -ENOTCONN ? fail_peer(engine, &item) : fail_room(engine, &item);
 }
 

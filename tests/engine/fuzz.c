@@ -93,6 +93,49 @@ static void make_atomic(struct sluice_request *request)
     request->operand[1] = request->opcode == SLUICE_OP_COMPARE_SWAP;
 }
 
+/* Memory that blocks are in, and their bytes at most. */
+#define SPAN 100000
+#define BLOCK 1400
+
+static void lay_blocks(struct sluice_layout *layout, uint32_t *indices, uint32_t count,
+                       uint32_t bytes)
+{
+    layout->kind = fake_random(2) ? SLUICE_LAYOUT_STRIDED : SLUICE_LAYOUT_PAGED;
+    layout->count = count;
+    layout->bytes = bytes;
+    if (layout->kind == SLUICE_LAYOUT_STRIDED) {
+        layout->stride = fake_random(2) ? bytes : bytes + fake_random(BLOCK);
+        return;
+    }
+    /* Some touch, and some are there twice. */
+    for (uint32_t i = 0; i < count; i++) {
+        indices[i] = i > 0 && fake_random(2) && indices[i - 1] + 2 < SPAN / bytes
+                         ? indices[i - 1] + 1
+                         : fake_random(SPAN / bytes);
+    }
+    layout->indices = count > 0 ? indices : NULL;
+}
+
+/* Blocks on one side or both, or on none; returns their bytes together. */
+static uint64_t make_blocks(struct sluice_request *request, uint32_t i)
+{
+    struct sluice_blocks *blocks = &fuzz.blocks[i];
+    uint32_t count = fake_random(BLOCKS / 2);
+    uint32_t bytes = 1 + fake_random(BLOCK);
+    uint32_t sides = fake_random(4);
+    *blocks = (struct sluice_blocks){.size = sizeof(*blocks)};
+    if (sides & 1) {
+        lay_blocks(&blocks->local, fuzz.indices[i][0], 2 * count, bytes);
+    }
+    if (sides & 2) {
+        lay_blocks(&blocks->remote, fuzz.indices[i][1], count, 2 * bytes);
+    }
+    request->blocks = blocks;
+    request->sge_count = 1;
+    fuzz.sges[i][0].length = sides == 0 ? 2 * count * bytes : SPAN;
+    return UINT64_C(2) * count * bytes;
+}
+
 void fuzz_make_requests(uint32_t count, uint32_t opcode)
 {
     fuzz.count = count;
@@ -122,9 +165,24 @@ void fuzz_make_requests(uint32_t count, uint32_t opcode)
         } else if (entry->opcode != SLUICE_OP_RECEIVE && entry->opcode != SLUICE_OP_READ) {
             request->flags = fuzz_one_in(8, SLUICE_IMMEDIATE);
         }
-        move_element(request);
         request->remote = (struct sluice_remote_mr){.addr = 4096, .length = entry->bytes};
+        if (one_sided && fake_random(4) == 0) {
+            entry->bytes = make_blocks(request, i);
+            request->remote.length = SPAN;
+        }
+        move_element(request);
     }
+}
+
+void fuzz_make_single(void)
+{
+    struct sluice_request *request = &fuzz.requests[0];
+    fuzz_make_requests(1, SLUICE_OP_NONE);
+    if (request->blocks) {
+        request->blocks = NULL;
+        fuzz.entries[fuzz.next].bytes = fuzz.sges[0][0].length;
+    }
+    request->remote.length = SPAN;
 }
 
 void fuzz_accept_requests(enum owner owner)
@@ -314,7 +372,7 @@ static void do_single(void)
     const struct entry *entry = &fuzz.entries[key];
     int64_t deadline = fuzz_choose_deadline();
     int64_t start = fake.now;
-    fuzz_make_requests(1, SLUICE_OP_NONE);
+    fuzz_make_single();
     fuzz_accept_requests(CALL);
     int result = call_single(&fuzz.requests[0], deadline, &received);
     fake_require(result != 0 || (fake.ledger[key].bytes == entry->bytes &&

@@ -143,7 +143,7 @@ static void post_one(void)
     int64_t left = time_left();
     int64_t start = fake.now;
     uint32_t key = fuzz.next;
-    fuzz_make_requests(1, SLUICE_OP_NONE);
+    fuzz_make_single();
     require_ok(post_single(&fuzz.requests[0], &handle));
     fuzz.scope_posted++;
     fuzz_accept_requests(SCOPE);
@@ -193,7 +193,7 @@ static void use_channel(void)
     struct sluice_completion completion;
     struct sluice_endpoint endpoint;
     struct sluice_multichannel *channel = fuzz.rig.channel;
-    fuzz_make_requests(1, SLUICE_OP_NONE);
+    fuzz_make_single();
     require_result(sluice_multichannel_submit(channel, fuzz.requests, 1, 0, NULL), -EBUSY);
     require_result(sluice_multichannel_post(channel, fuzz.requests, 1, 0, NULL), -EBUSY);
     require_result(sluice_multichannel_send(channel, 0, fuzz.sges[0], 1, 0), -EBUSY);

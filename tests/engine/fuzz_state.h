@@ -8,6 +8,7 @@
 
 #define MOST 64 /* requests in a list */
 #define SGES 3
+#define BLOCKS 32
 #define KEPT 256 /* handles */
 
 /* Whose a request is, until its result was seen. */
@@ -44,6 +45,8 @@ struct fuzz {
     uint32_t refused;                     /* posts, because of the state of a peer */
     struct sluice_request requests[MOST]; /* the list that is being posted */
     struct sluice_sge sges[MOST][SGES];
+    struct sluice_blocks blocks[MOST];
+    uint32_t indices[MOST][2][BLOCKS];
     uint32_t count;
     struct fuzz_list lists[3];
 };
@@ -59,6 +62,8 @@ const struct form *fuzz_choose_list(enum form_of of, enum form_end end);
  * the owner's if it is accepted.
  */
 void fuzz_make_requests(uint32_t count, uint32_t opcode);
+/* One for a call that takes its parts, and so has no blocks. */
+void fuzz_make_single(void);
 void fuzz_accept_requests(enum owner owner);
 /* The result of a request that is its owner's and was not seen yet. */
 void fuzz_see_result(const struct sluice_completion *completion, enum owner owner);

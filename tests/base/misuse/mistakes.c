@@ -103,9 +103,11 @@ static int reserved_field(struct world *world)
     return submit(world);
 }
 
-static int early_extension(struct world *world)
+static int sizeless_blocks(struct world *world)
 {
-    world->request.extension = world;
+    static const struct sluice_blocks blocks;
+    world->request.opcode = SLUICE_OP_WRITE;
+    world->request.blocks = &blocks;
     return submit(world);
 }
 
@@ -398,6 +400,7 @@ const struct mistake misuses[] = {
     {"EINVAL", NO_SIZE, "sluice_exchange_attr.size", no_size_of_exchange},
     {"EINVAL", NO_SIZE, "sluice_connect_attr.size", no_size_of_connect},
     {"EINVAL", NO_SIZE, "sluice_incoming_info.size", no_size_of_incoming_info},
+    {"EINVAL", NO_SIZE, "blocks.size", sizeless_blocks},
     {"E2BIG", WILD_SIZE, "sluice_channel_attr.size", wild_size},
     {"E2BIG", WILD_SIZE, "sluice_counters.size", wild_size_of_counters},
     {"E2BIG", WILD_SIZE, "sluice_node_attr.size", wild_size_of_node},
@@ -419,7 +422,6 @@ const struct mistake misuses[] = {
     {"EINVAL", WRONG_FLAG, "sluice_listen_attr.flags 0x8", unknown_flag_of_listen},
     {"EINVAL", WRONG_FLAG, "sluice_connect_attr.flags 0x8", unknown_flag_of_connect},
     {"EINVAL", NOT_ZERO, "request 0 reserved", reserved_field},
-    {"EINVAL", NOT_ZERO, "request 0 extension", early_extension},
     {"EINVAL", NOT_ZERO, "request 0 operand", reserved_operand},
     {"EINVAL", NOT_ZERO, "sluice_exchange_provider.reserved 1", reserved_field_of_provider},
     {"EINVAL", NOT_ZERO, "sluice_exchange_attr.ranks PMIx", ranks_over_pmix},
