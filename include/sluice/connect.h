@@ -9,6 +9,12 @@
  * knows it, and nobody else can read or change the endpoints. Without one nothing is
  * proven about who connects, or listens. sluice_security(7) has the details.
  *
+ * An address that begins with "rdmacm:", such as "rdmacm:192.0.2.1:7471", is met over rdma_cm
+ * instead, by any program that speaks it: one channel for each connection, private data of 56
+ * bytes from who connects and of 196 from who accepts, and no secret. EOPNOTSUPP: there is no
+ * rdma_cm, or there is a secret; EADDRNOTAVAIL: another device leads there. sluice_connect(3)
+ * has the rest.
+ *
  * Threads: a listener and its incoming connections are used by one thread at a time.
  * Deadlines and timeouts: see time.h.
  */

@@ -26,3 +26,11 @@ lib_libsluice_la_SOURCES += \
 	%D%/words.c \
 	%D%/words.h
 EXTRA_DIST += %D%/README.md
+# The second way to meet, over rdma_cm.
+if RDMACM
+lib_libsluice_la_SOURCES += \
+	%D%/cm.c \
+	%D%/cm.h \
+	%D%/cm_library.c \
+	%D%/cm_library.h
+endif

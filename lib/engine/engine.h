@@ -138,6 +138,9 @@ static inline bool slu_peer_has_posted(const struct slu_peer *peer, enum slu_que
 /* probe.c: waits until the peer was heard, or all that are connected if it is NULL. */
 int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
 
+/* The peer, which is connected, was heard by another way: it need not be asked. */
+void slu_peer_heard(struct slu_peer *peer);
+
 /* progress.c: polls once, without waiting: whether anything was done. */
 bool slu_progress(struct slu_engine *engine);
 

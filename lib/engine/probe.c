@@ -90,6 +90,11 @@ bool slu_probe_heard(struct slu_peer *peer)
     return peer->probe.answered;
 }
 
+void slu_peer_heard(struct slu_peer *peer)
+{
+    peer->probe.answered = true;
+}
+
 static void give_up_id(struct slu_engine *engine, struct slu_peer *peer)
 {
     engine->probe_room += peer->probe.id != 0;

@@ -11,10 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "connect/where.h"
 #include "engine/engine.h"
 #include "listener/door.h"
-#include "listener/joint.h"
+#include "listener/rdmacm.h"
 
 /* Who has been silent for so long makes room for one that waits. */
 #define SILENT_TIME SLUICE_S(10)
@@ -71,7 +70,9 @@ static void drop(struct sluice_listener *listener, uint32_t index, int error)
 
     slu_log(SLUICE_LOG_INFO, "%s was not let in: %s",
             slu_address_text(&admission->incoming->address, text), sluice_last_error());
-    if (error != -ECONNABORTED)
+    if (admission->passage.fd < 0)
+        slu_rdmacm_reject(admission->incoming, sluice_last_error());
+    else if (error != -ECONNABORTED)
         slu_passage_fail(&admission->passage, error);
     slu_joint_undo(&admission->joint);
     leave_list(listener, index);
@@ -103,7 +104,21 @@ static struct slu_admission *make_admission(const struct accept *accept,
     return admission;
 }
 
-/* It hears that it is let in, and our endpoint. An error is ours. */
+/* What it hears first: that it is let in, and our endpoint; or all, over rdma_cm. */
+static int answer(struct slu_admission *admission, const struct slu_welcome *welcome)
+{
+    struct sluice_incoming *incoming = admission->incoming;
+
+    if (incoming->fd < 0)
+        return slu_rdmacm_answer(incoming, &admission->joint, &welcome->own);
+    slu_passage_await(&admission->passage, SLUICE_ENDPOINT_BYTES);
+    return slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED, welcome->own.data,
+                         welcome->own.bytes)
+               ? slu_joint_offer(&admission->joint, &admission->passage)
+               : slu_fail(ECONNRESET, "%s left before it was let in", admission->passage.who);
+}
+
+/* It is let in, step by step. An error is ours. */
 static int begin(const struct accept *accept, struct sluice_incoming *incoming,
                  const struct slu_welcome *welcome)
 {
@@ -120,11 +135,7 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming,
         return slu_incoming_give_up(incoming, error, NULL);
     }
     listener->admissions[listener->admission_count++] = admission;
-    slu_passage_await(&admission->passage, SLUICE_ENDPOINT_BYTES);
-    error = slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED, welcome->own.data,
-                          welcome->own.bytes)
-                ? slu_joint_offer(&admission->joint, &admission->passage)
-                : slu_fail(ECONNRESET, "%s left before it was let in", admission->passage.who);
+    error = answer(admission, welcome);
     if (error < 0)
         drop(listener, listener->admission_count - 1, error);
     return 0;
@@ -199,9 +210,11 @@ static int hear_endpoint(struct slu_admission *admission)
 static int step(struct slu_admission *admission)
 {
     struct slu_passage *passage = &admission->passage;
-    bool news = !admission->heard && slu_passage_has_news(passage);
+    bool news = passage->fd >= 0 && !admission->heard && slu_passage_has_news(passage);
     int error = 0;
 
+    if (passage->fd < 0)
+        return slu_rdmacm_look(admission->incoming, &admission->joint);
     if (!admission->answered)
         return news ? hear_endpoint(admission) : 0;
     if (!admission->connected) {

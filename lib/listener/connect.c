@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/descriptor.h"
 #include "connect/target.h"
-#include "listener/joint.h"
+#include "listener/rdmacm.h"
 
 struct call {
     const char *name;                /* as the program gave it */
@@ -36,43 +36,43 @@ static int check_options(const struct sluice_connect_attr *given,
     return slu_private_data_check(options->own);
 }
 
-static int find_name(struct call *call)
+int slu_connect_find(const char *name, const char *text, int64_t until,
+                     struct slu_address addresses[SLU_DIAL_MOST])
 {
-    struct slu_address addresses[SLU_DIAL_MOST];
     struct slu_where where;
     struct addrinfo *list;
     const char *why;
     uint32_t count;
-    int error;
+    int error = slu_where_parse(text, 0, &where);
 
-    if (call->name == NULL)
-        return slu_misuse(EINVAL, "address must not be NULL");
-    error = slu_where_parse(call->name, 0, &where);
     if (error == -ERANGE)
         return slu_fail(EINVAL, "address \"%.128s\" is not host:port: the port is not in 1..65535",
-                        call->name);
+                        name);
     if (error < 0)
         return slu_fail(EINVAL, "address \"%.128s\" is not host:port, or [1:2::3]:port for IPv6",
-                        call->name);
-    error = slu_where_find(&where, call->passage.until, &list, &why);
+                        name);
+    error = slu_where_find(&where, until, &list, &why);
     if (error < 0 && why != NULL)
-        return slu_fail(-error, "cannot connect to %.128s: %s", call->name, why);
+        return slu_fail(-error, "cannot connect to %.128s: %s", name, why);
     if (error < 0)
         return error;
     count = slu_where_list(list, addresses, SLU_DIAL_MOST);
     freeaddrinfo(list);
-    for (uint32_t i = 0; i < count; i++)
-        slu_dial_add(&call->target.dial, &addresses[i]);
-    return count > 0 ? 0 : slu_fail(ENOENT, "%.128s has no address of IP", call->name);
+    return count > 0 ? (int)count : slu_fail(ENOENT, "%.128s has no address of IP", name);
 }
 
 static int find(struct call *call)
 {
-    if (call->dialed == NULL)
-        return find_name(call);
-    for (uint32_t i = 0; i < call->dialed->count; i++)
-        slu_dial_add(&call->target.dial, &call->dialed->addresses[i]);
-    return 0;
+    const struct slu_dialed *dialed = call->dialed;
+    struct slu_address found[SLU_DIAL_MOST];
+    const struct slu_address *addresses = dialed != NULL ? dialed->addresses : found;
+    int count = dialed != NULL
+                    ? (int)dialed->count
+                    : slu_connect_find(call->name, call->name, call->passage.until, found);
+
+    for (int i = 0; i < count; i++)
+        slu_dial_add(&call->target.dial, &addresses[i]);
+    return count > 0 ? 0 : count;
 }
 
 static uint32_t make_body(const struct call *call, uint8_t *body)
@@ -193,20 +193,11 @@ static void clean_up(struct call *call)
 }
 
 /* What is connected is prepared first: nobody is dialed for what cannot be. */
-static int connect_call(struct call *call, const struct sluice_connect_attr *given,
-                        int64_t deadline)
+static int connect_over_tcp(struct call *call)
 {
     struct slu_joint *joint = call->joint;
-    int error = check_options(given, &call->options);
+    int error = start(call);
 
-    call->passage = (struct slu_passage){
-        .fd = -1, .dialed = true, .until = slu_after(deadline < 0 ? 0 : deadline)};
-    if (error == 0 && deadline < 0)
-        error = slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
-    if (error == 0)
-        error = slu_joint_check(joint);
-    if (error == 0)
-        error = start(call);
     if (error == 0)
         error = slu_joint_prepare(joint);
     if (error == 0)
@@ -222,6 +213,25 @@ static int connect_call(struct call *call, const struct sluice_connect_attr *giv
     }
     clean_up(call);
     return error;
+}
+
+static int connect_call(struct call *call, const struct sluice_connect_attr *given,
+                        int64_t deadline)
+{
+    int error = check_options(given, &call->options);
+
+    if (error == 0 && deadline < 0)
+        error = slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    if (error == 0)
+        error = slu_joint_check(call->joint);
+    if (error == 0 && call->name == NULL)
+        error = slu_misuse(EINVAL, "address must not be NULL");
+    if (error < 0)
+        return error;
+    call->passage = (struct slu_passage){.fd = -1, .dialed = true, .until = slu_after(deadline)};
+    return call->dialed == NULL && slu_rdmacm_address(call->name) != NULL
+               ? slu_rdmacm_connect(call->name, &call->options, call->joint, call->passage.until)
+               : connect_over_tcp(call);
 }
 
 static int connect_joint(const char *name, const struct sluice_connect_attr *given,

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "connect/where.h"
-#include "listener/joint.h"
+#include "listener/rdmacm.h"
 
 static bool is_incoming(const struct sluice_incoming *incoming)
 {
@@ -41,8 +40,11 @@ int sluice_incoming_query(const struct sluice_incoming *incoming, struct sluice_
 
 static void refuse(struct sluice_incoming *incoming, const char *reason)
 {
-    slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_REFUSED, reason,
-                  (uint32_t)strnlen(reason, SLU_PASSAGE_TEXT - 1));
+    if (incoming->fd < 0)
+        slu_rdmacm_reject(incoming, reason);
+    else
+        slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_REFUSED, reason,
+                      (uint32_t)strnlen(reason, SLU_PASSAGE_TEXT - 1));
     slu_incoming_free(incoming);
 }
 
@@ -96,8 +98,10 @@ static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
         slu_joint_undo(joint);
         return slu_incoming_give_up(incoming, error, NULL);
     }
-    if (slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED,
-                      own != NULL ? own->data : NULL, own != NULL ? own->bytes : 0)) {
+    if (incoming->fd < 0) {
+        error = slu_rdmacm_let_in(incoming, joint, own, until);
+    } else if (slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED,
+                             own != NULL ? own->data : NULL, own != NULL ? own->bytes : 0)) {
         error = slu_joint_connect(joint, &passage);
     } else {
         error = slu_fail(ECONNRESET, "%s left before it was let in", passage.who);
@@ -107,9 +111,12 @@ static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
     return error;
 }
 
-static int check_deadline(int64_t deadline)
+static int check_words(const struct sluice_incoming *incoming,
+                       const struct sluice_private_data *own, int64_t deadline)
 {
-    return deadline >= 0 ? 0 : slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    return incoming->fd < 0 ? slu_rdmacm_check_answer(own) : slu_private_data_check(own);
 }
 
 struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
@@ -123,9 +130,7 @@ struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
 
     if (!is_incoming(incoming))
         return slu_none(not_incoming(incoming));
-    error = check_deadline(deadline);
-    if (error == 0)
-        error = slu_private_data_check(own);
+    error = check_words(incoming, own, deadline);
     if (error == 0)
         error = slu_joint_check(&joint);
     if (error < 0)
@@ -150,9 +155,7 @@ int sluice_incoming_accept_into(struct sluice_incoming *incoming,
 
     if (!is_incoming(incoming))
         return not_incoming(incoming);
-    error = check_deadline(deadline);
-    if (error == 0)
-        error = slu_private_data_check(own);
+    error = check_words(incoming, own, deadline);
     if (error == 0 && (multichannel == NULL || peers == NULL))
         error = slu_misuse(EINVAL, "%s must not be NULL",
                            multichannel == NULL ? "multichannel" : "peers");

@@ -3,7 +3,7 @@
 
 #include "listener/joint.h"
 
-#include "engine/engine.h"
+#include "channel/channel.h"
 #include "multichannel/multichannel.h"
 
 /* How often is looked whether the other side has left, or says why it could not. */
@@ -64,21 +64,39 @@ void slu_joint_undo(struct slu_joint *joint)
     slu_text_restore(&text);
 }
 
+struct slu_peer *slu_joint_peer(const struct slu_joint *joint, uint32_t index)
+{
+    if (joint->multichannel != NULL)
+        return &joint->multichannel->base.engine->peers[joint->peers[index]];
+    return joint->channel != NULL ? &joint->channel->base.engine->peers[0]
+                                  : &joint->prepared->base.engine->peers[0];
+}
+
+struct slu_tcontext *slu_joint_context(const struct slu_joint *joint)
+{
+    const struct sluice_pd *pd =
+        joint->multichannel != NULL ? joint->multichannel->base.engine->pd : joint->pd;
+
+    return pd->context->transport;
+}
+
+int slu_joint_shake(struct slu_joint *joint, uint32_t index)
+{
+    if (joint->multichannel != NULL)
+        return sluice_multichannel_peer_handshake(joint->multichannel, joint->peers[index],
+                                                  &joint->remote[index]);
+    joint->channel = sluice_prepared_channel_handshake(joint->prepared, &joint->remote[0]);
+    joint->prepared = NULL;
+    return joint->channel == NULL ? -errno : 0;
+}
+
 static int shake_hands(struct slu_joint *joint)
 {
-    if (joint->multichannel == NULL) {
-        joint->channel = sluice_prepared_channel_handshake(joint->prepared, &joint->remote[0]);
-        joint->prepared = NULL;
-        return joint->channel == NULL ? -errno : 0;
-    }
-    for (uint32_t i = 0; i < joint->count; i++) {
-        int error = sluice_multichannel_peer_handshake(joint->multichannel, joint->peers[i],
-                                                       &joint->remote[i]);
+    int error = 0;
 
-        if (error < 0)
-            return error;
-    }
-    return 0;
+    for (uint32_t i = 0; i < joint->count && error == 0; i++)
+        error = slu_joint_shake(joint, i);
+    return error;
 }
 
 static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeout)

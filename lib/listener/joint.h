@@ -34,6 +34,11 @@ int slu_joint_offer(struct slu_joint *joint, struct slu_passage *passage);
 int slu_joint_answer(struct slu_joint *joint, struct slu_passage *passage);
 int slu_joint_look(const struct slu_joint *joint, struct slu_passage *passage, uint32_t index,
                    int64_t timeout, bool *heard);
+/* The queue pair of one that is prepared, and its peer in its engine. */
+struct slu_peer *slu_joint_peer(const struct slu_joint *joint, uint32_t index);
+struct slu_tcontext *slu_joint_context(const struct slu_joint *joint);
+/* The handshake of one, with what is in remote. */
+int slu_joint_shake(struct slu_joint *joint, uint32_t index);
 /* Both sides have a passage; this one dialed, or it accepted. Undone if it fails. */
 int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage);
 void slu_joint_undo(struct slu_joint *joint);

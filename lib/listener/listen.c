@@ -9,8 +9,7 @@
 
 #include "base/descriptor.h"
 #include "base/environment.h"
-#include "connect/where.h"
-#include "listener/listener.h"
+#include "listener/rdmacm.h"
 
 #define DEFAULT_BACKLOG 128
 #define MOST_BACKLOG 4096
@@ -46,7 +45,7 @@ int slu_private_data_check(const struct sluice_private_data *data)
                       SLUICE_PRIVATE_DATA_BYTES);
 }
 
-static int fail_listen(int error, const char *address)
+int slu_listen_fail(int error, const char *address)
 {
     return slu_fail(error, "cannot listen at %.128s: %s", address, strerrordesc_np(error));
 }
@@ -91,11 +90,12 @@ static int bind_where(const struct slu_address *addresses, uint32_t count, int *
     return bound;
 }
 
-static uint32_t find_addresses(const struct slu_where *where, struct slu_address *addresses)
+int slu_listen_find(const struct slu_where *where, struct slu_address *addresses)
 {
     struct addrinfo *list;
     const char *why;
     uint32_t count;
+    int error;
 
     if (strcmp(where->host, "localhost") == 0) {
         addresses[0] = (struct slu_address){4, 0, {127, 0, 0, 1}};
@@ -103,15 +103,26 @@ static uint32_t find_addresses(const struct slu_where *where, struct slu_address
         addresses[0].port = addresses[1].port = (uint16_t)atoi(where->port);
         return 2;
     }
-    if (slu_where_find(where, slu_after(NAME_TIME), &list, &why) < 0) {
-        if (why != NULL)
-            slu_fail(strstr(why, "no name server") != NULL ? ETIMEDOUT : ENOENT,
-                     "cannot listen at %.128s: %s", where->host, why);
-        return 0;
-    }
+    error = slu_where_find(where, slu_after(NAME_TIME), &list, &why);
+    if (error < 0)
+        return why != NULL ? slu_fail(-error, "cannot listen at %.128s: %s", where->host, why)
+                           : error;
     count = slu_where_list(list, addresses, SLU_LISTENERS);
     freeaddrinfo(list);
-    return count;
+    return count > 0 ? (int)count : slu_fail(ENOENT, "%.128s has no address of IP", where->host);
+}
+
+int slu_listen_parse(const char *address, const char *text, struct slu_where *where)
+{
+    int error = slu_where_parse(text, SLU_WHERE_LISTEN, where);
+
+    if (error == -ERANGE)
+        return slu_fail(EINVAL, "address \"%.128s\" is not host:port: the port is not in 0..65535",
+                        address);
+    if (error < 0)
+        return slu_fail(EINVAL, "address \"%.128s\" is not host:port, [1:2::3]:port or :port",
+                        address);
+    return 0;
 }
 
 /* The sockets: how many, or an error with a text. */
@@ -119,28 +130,23 @@ static int listen_where(const char *address, int *fds)
 {
     struct slu_address addresses[SLU_LISTENERS];
     struct slu_where where;
-    uint32_t count;
-    int bound;
+    int count, bound;
 
     if (address == NULL)
         return slu_misuse(EINVAL, "address must not be NULL");
-    bound = slu_where_parse(address, SLU_WHERE_LISTEN, &where);
-    if (bound == -ERANGE)
-        return slu_fail(EINVAL, "address \"%.128s\" is not host:port: the port is not in 0..65535",
-                        address);
+    bound = slu_listen_parse(address, address, &where);
     if (bound < 0)
-        return slu_fail(EINVAL, "address \"%.128s\" is not host:port, [1:2::3]:port or :port",
-                        address);
+        return bound;
     if (where.host[0] == '\0') {
         fds[0] = slu_stream_listen_all((uint16_t)atoi(where.port));
         bound = fds[0] < 0 ? fds[0] : 1;
     } else {
-        count = find_addresses(&where, addresses);
-        if (count == 0)
-            return strstr(sluice_last_error(), "no name server") != NULL ? -ETIMEDOUT : -ENOENT;
-        bound = bind_where(addresses, count, fds);
+        count = slu_listen_find(&where, addresses);
+        if (count < 0)
+            return count;
+        bound = bind_where(addresses, (uint32_t)count, fds);
     }
-    return bound < 0 ? fail_listen(-bound, address) : bound;
+    return bound < 0 ? slu_listen_fail(-bound, address) : bound;
 }
 
 /* A launcher's socket: of TCP, and listening. */
@@ -198,10 +204,24 @@ static void unmake(struct sluice_listener *listener)
 {
     const int fds[] = {listener->epoll, listener->event, listener->timer};
 
+    slu_rdmacm_unlisten(listener->gate);
     for (int i = 0; i < 3; i++)
         if (fds[i] >= 0)
             slu_fd_close(fds[i]);
     slu_listener_drop(listener);
+}
+
+static int start_over_rdmacm(struct sluice_listener *listener, const char *address,
+                             const struct sluice_listen_attr *attr)
+{
+    int error = slu_rdmacm_refuse_secret(&listener->secret);
+
+    if (error == 0 && (attr->flags & SLUICE_LISTEN_FD) != 0)
+        error = slu_misuse(EINVAL, "SLUICE_LISTEN_FD gives a socket of TCP, and the address is of "
+                                   "rdma_cm");
+    if (error == 0)
+        error = slu_rdmacm_listen(listener, address);
+    return error == 0 ? slu_listener_start(listener) : error;
 }
 
 /* The last steps, which take the sockets: what cannot be watched is closed. */
@@ -248,6 +268,8 @@ static int open_listener(struct sluice_listener *listener, const char *address,
 
     if (error < 0)
         return error;
+    if (slu_rdmacm_address(address) != NULL)
+        return start_over_rdmacm(listener, address, attr);
     count =
         (attr->flags & SLUICE_LISTEN_FD) != 0 ? adopt(attr->fd, fds) : listen_where(address, fds);
     return count < 0 ? count : start(listener, fds, count);

@@ -2,7 +2,7 @@
 /* Those who come to a listener, and how it is driven. */
 #include "config.h"
 
-#include "listener/listener.h"
+#include "listener/rdmacm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,6 @@
 
 #include "base/bytes.h"
 #include "base/descriptor.h"
-#include "connect/where.h"
 
 #define EVENTS 64
 #define OFFER_TAG (UINT64_C(1) << 32)
@@ -21,7 +20,8 @@
 #define TIMER_TAG (UINT64_C(4) << 32)
 #define TICK_TIME SLUICE_MS(50)
 
-static int watch(const struct sluice_listener *listener, int fd, uint32_t events, uint64_t data)
+int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t events,
+                       uint64_t data)
 {
     struct epoll_event event = {.events = events, .data.u64 = data};
 
@@ -32,6 +32,7 @@ void slu_listener_drop(struct sluice_listener *listener)
 {
     if (--listener->holds > 0)
         return;
+    slu_rdmacm_forget(listener);
     slu_secret_forget(&listener->secret);
     free(listener);
 }
@@ -41,6 +42,7 @@ void slu_incoming_free(struct sluice_incoming *incoming)
     incoming->magic = SLU_MAGIC_DEAD;
     if (incoming->fd >= 0)
         slu_fd_close(incoming->fd);
+    slu_rdmacm_drop(incoming);
     slu_listener_drop(incoming->listener);
     slu_proof_forget(&incoming->session, sizeof incoming->session);
     free(incoming);
@@ -60,6 +62,19 @@ static bool read_hello(const uint8_t *body, uint32_t count, struct sluice_incomi
     return channels >= 1 && channels <= SLUICE_CONNECT_MOST;
 }
 
+void slu_listener_add(struct sluice_listener *listener, struct sluice_incoming *incoming)
+{
+    incoming->magic = SLU_MAGIC_INCOMING;
+    incoming->listener = listener;
+    if (listener->last != NULL)
+        listener->last->next = incoming;
+    else
+        listener->first = incoming;
+    listener->last = incoming;
+    listener->waiting++;
+    listener->holds++;
+}
+
 static void stands(struct slu_offers *offers, const struct slu_offer *offer,
                    const struct slu_session *session, int fd)
 {
@@ -73,24 +88,17 @@ static void stands(struct slu_offers *offers, const struct slu_offer *offer,
     /* It may have said all it had to say, and have left, before anybody listened. */
     if (incoming == NULL || !read_hello(slu_offer_body(offer), offer->hello.bytes, incoming) ||
         slu_stream_ended(fd) || !slu_offer_say(fd, session, SLU_WORD_STANDS, NULL, 0) ||
-        watch(listener, fd, EPOLLIN | EPOLLRDHUP, INCOMING_TAG + ++listener->last_id) < 0) {
+        slu_listener_watch(listener, fd, EPOLLIN | EPOLLRDHUP, INCOMING_TAG + ++listener->last_id) <
+            0) {
         slu_fd_close(fd);
         free(incoming);
         return;
     }
-    incoming->magic = SLU_MAGIC_INCOMING;
     incoming->id = listener->last_id;
-    incoming->listener = listener;
     incoming->fd = fd;
     incoming->session = *session;
     incoming->address = slu_address_of_peer(fd);
-    if (listener->last != NULL)
-        listener->last->next = incoming;
-    else
-        listener->first = incoming;
-    listener->last = incoming;
-    listener->waiting++;
-    listener->holds++;
+    slu_listener_add(listener, incoming);
 }
 
 static void log_refusal(int fd, const char *why)
@@ -128,8 +136,8 @@ int slu_listener_start(struct sluice_listener *listener)
     offers->stands = stands;
     offers->denied = denied;
     offers->foreign = foreign;
-    error = watch(listener, listener->event, EPOLLIN, EVENT_TAG);
-    return error < 0 ? error : watch(listener, listener->timer, EPOLLIN, TIMER_TAG);
+    error = slu_listener_watch(listener, listener->event, EPOLLIN, EVENT_TAG);
+    return error < 0 ? error : slu_listener_watch(listener, listener->timer, EPOLLIN, TIMER_TAG);
 }
 
 /* Takes it out of the queue; NULL: it is the first. */
@@ -143,7 +151,8 @@ static void unlink_incoming(struct sluice_listener *listener, struct sluice_inco
         listener->last = before;
     incoming->next = NULL;
     listener->waiting--;
-    epoll_ctl(listener->epoll, EPOLL_CTL_DEL, incoming->fd, NULL);
+    if (incoming->fd >= 0)
+        epoll_ctl(listener->epoll, EPOLL_CTL_DEL, incoming->fd, NULL);
 }
 
 /* Until its verdict it has nothing to say but the end. */
@@ -158,6 +167,24 @@ static void drop_incoming(struct sluice_listener *listener, uint32_t id)
         return;
     unlink_incoming(listener, before);
     slu_incoming_free(incoming);
+}
+
+/* Over rdma_cm it is known of each whether it is still there. */
+static void drop_left(struct sluice_listener *listener)
+{
+    struct sluice_incoming *before = NULL, *incoming = listener->first;
+
+    while (incoming != NULL) {
+        struct sluice_incoming *next = incoming->next;
+
+        if (slu_rdmacm_has_left(incoming)) {
+            unlink_incoming(listener, before);
+            slu_incoming_free(incoming);
+        } else {
+            before = incoming;
+        }
+        incoming = next;
+    }
 }
 
 static void set_timer(struct sluice_listener *listener)
@@ -183,6 +210,10 @@ static void handle(struct sluice_listener *listener, uint64_t data)
     case TIMER_TAG:
         (void)!read(listener->timer, &ignored, sizeof ignored);
         listener->timer_set = false;
+        break;
+    case SLU_GATE_TAG:
+        slu_rdmacm_read(listener->gate);
+        drop_left(listener);
         break;
     default:
         break;
@@ -295,6 +326,7 @@ void sluice_listener_close(struct sluice_listener *listener)
     while (listener->first != NULL)
         sluice_incoming_refuse(slu_listener_take(listener), "the listener was closed");
     slu_acceptor_close(&listener->offers.acceptor);
+    slu_rdmacm_unlisten(listener->gate);
     slu_fd_close(listener->epoll);
     slu_fd_close(listener->event);
     slu_fd_close(listener->timer);

@@ -10,13 +10,18 @@
 #include <sluice/connect.h>
 
 #include "base/base.h"
+#include "connect/dial.h"
 #include "connect/offer.h"
 #include "connect/secret.h"
+#include "connect/where.h"
 
 /* That are let in at a time. */
 #define SLU_ADMISSIONS 16
 /* Of a hello: version and number of channels, and then private data. */
 #define SLU_CONNECT_HEAD 8
+
+struct slu_cm;
+struct slu_gate;
 
 struct sluice_listener {
     uint32_t magic;
@@ -31,6 +36,7 @@ struct sluice_listener {
     struct slu_admission *admissions[SLU_ADMISSIONS]; /* of sluice_accept(), the oldest first */
     struct slu_address address;
     struct slu_secret secret;
+    struct slu_gate *gate; /* over rdma_cm; NULL: over TCP, with the offers */
     struct slu_offers offers;
 };
 
@@ -40,7 +46,8 @@ struct sluice_incoming {
     uint32_t id;
     struct sluice_listener *listener;
     struct sluice_incoming *next;
-    int fd;
+    int fd;            /* -1: it came over rdma_cm */
+    struct slu_cm *cm; /* NULL: over TCP, or it is the channel's by now */
     struct slu_session session;
     struct slu_address address;
     uint32_t version, channels;
@@ -52,6 +59,15 @@ int slu_listener_secret(const char *path, struct slu_secret *secret);
 /* -EINVAL, unless it is NULL or what it says is possible. */
 int slu_private_data_check(const struct sluice_private_data *data);
 
+/* listen.c: host and port of an address; of it the whole is said: 0, or an error with a text. */
+int slu_listen_parse(const char *address, const char *text, struct slu_where *where);
+/* Its addresses of this host, of which it has one: how many, or an error with a text. */
+int slu_listen_find(const struct slu_where *where, struct slu_address *addresses);
+int slu_listen_fail(int error, const char *address);
+/* connect.c: the addresses of host and port that are dialed: how many, or an error with a text. */
+int slu_connect_find(const char *name, const char *text, int64_t until,
+                     struct slu_address addresses[SLU_DIAL_MOST]);
+
 /* listener.c: those who come go to the queue of the listener from then on. */
 int slu_listener_start(struct sluice_listener *listener);
 /* Waits until then for something to happen, and does what is to be done. */
@@ -59,6 +75,12 @@ void slu_listener_progress(struct sluice_listener *listener, int64_t until);
 /* Whether it was woken, which is over then. */
 bool slu_listener_was_woken(struct sluice_listener *listener);
 void slu_listener_drop(struct sluice_listener *listener);
+/* It waits for its program from now on: its fields are filled but for those of the queue. */
+void slu_listener_add(struct sluice_listener *listener, struct sluice_incoming *incoming);
+int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t events,
+                       uint64_t data);
+/* Of the data of events: that somebody came over rdma_cm, or left. */
+#define SLU_GATE_TAG (UINT64_C(5) << 32)
 /* The first of those who wait, which is the caller's; NULL: nobody does. */
 struct sluice_incoming *slu_listener_take(struct sluice_listener *listener);
 /* Closes what it has of its connection, and frees it. */

@@ -11,4 +11,12 @@ lib_libsluice_la_SOURCES += \
 	%D%/listener.c \
 	%D%/listener.h \
 	%D%/passage.c \
-	%D%/passage.h
+	%D%/passage.h \
+	%D%/rdmacm.h
+# Over rdma_cm.
+if RDMACM
+lib_libsluice_la_SOURCES += \
+	%D%/rdmacm_admit.c \
+	%D%/rdmacm_dial.c \
+	%D%/rdmacm_listen.c
+endif

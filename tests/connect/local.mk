@@ -6,6 +6,7 @@ test_programs += \
 	tests/test_door \
 	tests/test_meeting \
 	tests/test_offer \
+	tests/test_rdmacm \
 	tests/test_relay \
 	tests/test_strangers \
 	tests/test_told
@@ -17,6 +18,13 @@ tests_test_meeting_SOURCES = %D%/test_meeting.c
 tests_test_offer_SOURCES = %D%/test_offer.c
 tests_test_offer_CPPFLAGS = $(LAUNCH_CPPFLAGS)
 tests_test_offer_LDADD = $(LAUNCH_LIBS)
+# A program that knows rdma_cm alone is in it, where there is rdma_cm.
+tests_test_rdmacm_SOURCES = %D%/test_rdmacm.c
+tests_test_rdmacm_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_rdmacm_LDADD = $(LDADD)
+if RDMACM
+tests_test_rdmacm_LDADD += -lrdmacm $(VERBS_LIBS)
+endif
 tests_test_relay_SOURCES = %D%/test_relay.c
 tests_test_strangers_SOURCES = %D%/test_strangers.c
 tests_test_told_SOURCES = %D%/test_told.c

@@ -33,6 +33,14 @@ static bool is_mtu(uint32_t bytes)
     return bytes >= 256 && bytes <= 4096 && (bytes & (bytes - 1)) == 0;
 }
 
+/* rdma_cm may have agreed on none. */
+static int check_depths(const struct slu_verbs_qp *qp, const struct slu_endpoint *remote)
+{
+    if (!qp->agreed && (remote->initiator_depth == 0 || remote->responder_depth == 0))
+        return slu_fail(EPROTO, "the endpoint allows no reads");
+    return 0;
+}
+
 static int check_numbers(const struct slu_endpoint *remote)
 {
     /* 0 and 1 belong to subnet management. */
@@ -45,8 +53,6 @@ static int check_numbers(const struct slu_endpoint *remote)
     if (!is_mtu(remote->mtu))
         return slu_fail(EPROTO, "the endpoint names an MTU of %u bytes: not 256 to 4096",
                         remote->mtu);
-    if (remote->initiator_depth == 0 || remote->responder_depth == 0)
-        return slu_fail(EPROTO, "the endpoint allows no reads");
     if (remote->verbs.lid > 0xffff)
         return slu_fail(EPROTO, "the endpoint has LID %#x: above 16 bits", remote->verbs.lid);
     if (remote->verbs.pkey > 0xffff)
@@ -134,6 +140,8 @@ static int check_remote(const struct slu_verbs_qp *qp, const struct slu_endpoint
     const struct slu_verbs_path *path = &qp->path;
     int err = check_numbers(remote);
 
+    if (!err)
+        err = check_depths(qp, remote);
     if (!err && remote->verbs.link_layer != path->link_layer)
         err = slu_fail(EPROTO,
                        "the endpoint is on link layer %u, and we are on %u "

@@ -215,8 +215,7 @@ static int next_event(struct slu_verbs_context *context, struct ibv_async_event 
     }
 }
 
-/* Wakes whoever sleeps on a queue that is concerned. */
-static void wake_sleepers(struct slu_verbs_context *context)
+void slu_verbs_events_wake(struct slu_verbs_context *context)
 {
     for (struct slu_verbs_cq *cq = context->cqs; cq; cq = cq->context_next) {
         if (atomic_load(&cq->base.alerted))
@@ -242,7 +241,7 @@ void slu_verbs_events_read(struct slu_verbs_context *context)
     if (got < 0)
         lose_device(context, -got);
     if (any || got < 0)
-        wake_sleepers(context);
+        slu_verbs_events_wake(context);
     pthread_mutex_unlock(&context->events_lock);
     errno = saved;
 }
@@ -252,7 +251,7 @@ void slu_verbs_events_gone(struct slu_verbs_context *context, int err)
     pthread_mutex_lock(&context->events_lock);
     if (!atomic_load(&context->fatal)) {
         lose_device(context, err);
-        wake_sleepers(context);
+        slu_verbs_events_wake(context);
     }
     pthread_mutex_unlock(&context->events_lock);
 }
@@ -269,12 +268,14 @@ int slu_verbs_events_open(struct slu_verbs_context *context)
     }
     pthread_mutex_init(&context->events_lock, NULL);
     pthread_mutex_init(&context->watch.lock, NULL);
+    atomic_store(&context->watch.cm_fd, -1);
     return 0;
 }
 
 void slu_verbs_events_close(struct slu_verbs_context *context)
 {
     slu_verbs_watch_stop(context);
+    slu_verbs_cm_close(context);
     slu_verbs_events_read(context);
     pthread_mutex_destroy(&context->watch.lock);
     pthread_mutex_destroy(&context->events_lock);
@@ -349,11 +350,24 @@ static uint32_t status_of(enum ibv_event_type event)
                : SLUICE_STATUS_FATAL_ERR;
 }
 
+/* Its connection over rdma_cm has ended: the peer has said so, which is all there is to know. */
+static bool take_parting(struct slu_verbs_qp *qp, struct slu_alert *alert)
+{
+    if (!atomic_load(&qp->parted) || qp->parted_told || qp->state == SLU_QP_PREPARED)
+        return false;
+    qp->parted_told = true;
+    *alert = (struct slu_alert){.qp = &qp->base, .status = SLUICE_STATUS_RETRY_EXC_ERR};
+    snprintf(alert->reason, sizeof alert->reason, "%s", qp->parted_why);
+    return true;
+}
+
 static bool take_event(struct slu_verbs_qp *qp, struct slu_alert *alert)
 {
     const struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
     uint32_t kept = atomic_load(&qp->event);
 
+    if (take_parting(qp, alert))
+        return true;
     if (!kept || qp->event_told || qp->state == SLU_QP_PREPARED)
         return false;
     qp->event_told = true;

@@ -20,3 +20,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/verbs.h \
 	%D%/watch.c
 endif
+# Over rdma_cm.
+if RDMACM
+lib_libsluice_la_SOURCES += %D%/agreed.c
+endif

@@ -88,11 +88,31 @@ static int fail_post(const struct slu_qp *base, const char *what, int err)
                     err == EACCES ? "; did the process change its user or group?" : "");
 }
 
+static bool find_read(const struct slu_send_wr *chain)
+{
+    while (chain && chain->opcode != SLUICE_OP_READ && chain->opcode < SLUICE_OP_COMPARE_SWAP)
+        chain = chain->next;
+    return chain;
+}
+
+/* A device lets it wait for ever. */
+static int fail_read(const struct slu_qp *base)
+{
+    return slu_fail(EOPNOTSUPP,
+                    "queue pair %u of %s was connected over rdma_cm with no reads or atomic "
+                    "operations: the peer answers none",
+                    slu_verbs_const_qp_of(base)->ibv->qp_num, base->pd->context->device);
+}
+
 int slu_verbs_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_send_wr **bad)
 {
     struct ibv_qp *qp = slu_verbs_qp_of(base)->ibv;
     struct ibv_send_wr batch[BATCH], *ibv_bad;
 
+    if (SLU_UNLIKELY(!slu_verbs_qp_of(base)->link.reads) && find_read(chain)) {
+        *bad = chain;
+        return fail_read(base);
+    }
     while (chain) {
         struct slu_send_wr *first = chain;
         uint32_t count = 0;

@@ -260,6 +260,7 @@ void slu_verbs_qp_error(struct slu_qp *base)
     int err = ibv_modify_qp(qp->ibv, &attr, IBV_QP_STATE);
 
     qp->state = SLU_QP_ERROR;
+    slu_verbs_qp_part(qp);
     if (err)
         slu_log(SLUICE_LOG_WARN, "queue pair %u of %s cannot be put into the error state: %s",
                 qp->ibv->qp_num, base->pd->context->device, strerror(slu_verbs_errno(err)));
@@ -273,6 +274,7 @@ void slu_verbs_qp_destroy(struct slu_qp *base)
     uint32_t qpn = qp->ibv->qp_num;
     int err;
 
+    slu_verbs_qp_unbind(qp);
     slu_verbs_events_remove_qp(slu_verbs_context_of(base->pd->context), qp);
     slu_verbs_cq_remove(cq, qp);
     err = ibv_destroy_qp(qp->ibv);

@@ -22,6 +22,9 @@
 /* Buckets of a queue's table of queue pairs, a power of two: qp numbers are nearly consecutive. */
 #define SLU_VERBS_BUCKETS 64
 
+struct rdma_event_channel;
+struct slu_cm;
+
 /*
  * How peers reach a port now. Addresses, MTU and LID change while a device is
  * open, so every queue pair takes what is true when it is made: that is what
@@ -58,7 +61,9 @@ struct slu_verbs_link {
 struct slu_verbs_watch {
     pthread_mutex_t lock; /* of starting it */
     bool runs;            /* until the context is closed */
-    int stop_fd;          /* eventfd: readable when it is to end */
+    atomic_bool ends;
+    atomic_int cm_fd; /* of the events of rdma_cm; -1: there are none */
+    int nudge_fd;     /* eventfd: written when the thread is to look at the two above */
     pthread_t thread;
 };
 
@@ -75,6 +80,7 @@ struct slu_verbs_context {
     struct slu_verbs_qp *qps; /* under events_lock */
     struct slu_verbs_cq *cqs; /* under events_lock */
     struct slu_verbs_watch watch;
+    struct rdma_event_channel *cm_events; /* under watch.lock; NULL: none was needed yet */
     pthread_mutex_t path_lock;
     struct slu_verbs_path path;
     int64_t path_expires;  /* time from which on path is read anew; 0: never read */
@@ -103,6 +109,11 @@ struct slu_verbs_qp {
     _Atomic uint32_t event; /* that ended it: 0, or one more than the event's number */
     bool event_told;
     atomic_bool uses_gid; /* its packets name it; before it is connected: they may */
+    bool agreed;          /* what it is connected with was agreed on by rdma_cm */
+    struct slu_cm *cm;    /* its connection over rdma_cm, if it is connected so */
+    atomic_bool parted;   /* that has ended, for parted_why */
+    bool parted_told;
+    char parted_why[120]; /* under events_lock until parted is true, and then fixed */
     uint32_t part;        /* of the completion queue */
     uint32_t psn;
     enum ibv_mtu mtu; /* the most that we can do */
@@ -318,6 +329,8 @@ int slu_verbs_events_open(struct slu_verbs_context *context);
 void slu_verbs_events_close(struct slu_verbs_context *context);
 /* Reads all that there are and tells whom they concern. Any thread. */
 void slu_verbs_events_read(struct slu_verbs_context *context);
+/* Wakes whoever sleeps on a queue that is concerned. Under events_lock. */
+void slu_verbs_events_wake(struct slu_verbs_context *context);
 /* There will be none any more: the device has failed. */
 void slu_verbs_events_gone(struct slu_verbs_context *context, int err);
 /*
@@ -342,6 +355,52 @@ void slu_verbs_events_connected(struct slu_verbs_qp *qp);
 /* watch.c: starts the thread, if it does not run yet. */
 int slu_verbs_watch_start(struct slu_verbs_context *context);
 void slu_verbs_watch_stop(struct slu_verbs_context *context);
+/* It waits for the events of rdma_cm as well from now on. Under watch.lock. */
+int slu_verbs_watch_cm(struct slu_verbs_context *context, int fd);
+
+/* agreed.c: connections over rdma_cm; nothing happens in those of other ways to connect. */
+#ifdef HAVE_RDMACM
+/*
+ * The queue pair is to be connected as rdma_cm has agreed on with its peer: what it has
+ * chosen for our side becomes the queue pair's, and what it knows of the peer an endpoint,
+ * which goes to a handshake. -EINVAL: an attribute of the channel asks for something else.
+ */
+int slu_verbs_qp_agree(struct slu_qp *qp, struct slu_cm *cm, struct slu_endpoint *remote);
+/* 0; or -EADDRNOTAVAIL: it leads to another device or port than the context's. */
+int slu_verbs_cm_check(const struct slu_tcontext *context, const struct slu_cm *cm,
+                       const char *who);
+/*
+ * It is connected, and the queue pair's from now on: when it ends, that fails the queue
+ * pair, and it ends with that. On failure it stays the caller's.
+ */
+int slu_verbs_qp_bind(struct slu_qp *qp, struct slu_cm *cm);
+/* Tells the other side that nothing follows. */
+void slu_verbs_qp_part(struct slu_verbs_qp *qp);
+void slu_verbs_qp_unbind(struct slu_verbs_qp *qp);
+/* All events of rdma_cm that there are. Of the thread of the context. */
+void slu_verbs_cm_read(struct slu_verbs_context *context);
+void slu_verbs_cm_close(struct slu_verbs_context *context);
+#else
+static inline void slu_verbs_qp_part(struct slu_verbs_qp *qp)
+{
+    (void)qp;
+}
+
+static inline void slu_verbs_qp_unbind(struct slu_verbs_qp *qp)
+{
+    (void)qp;
+}
+
+static inline void slu_verbs_cm_read(struct slu_verbs_context *context)
+{
+    (void)context;
+}
+
+static inline void slu_verbs_cm_close(struct slu_verbs_context *context)
+{
+    (void)context;
+}
+#endif
 
 /* qp.c */
 /* Entries of the completion queue that it can use. */

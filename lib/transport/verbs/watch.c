@@ -7,8 +7,8 @@
  * Their fds cannot watch the device themselves: one file can be behind 500
  * others in sets of epoll(7), and a program may have more channels than that in
  * its own set. The thread is started with the first completion queue, and sleeps
- * without a timeout. A context that the program opened has none: its events are
- * the program's.
+ * without a timeout. A context that the program opened has none, for its events are
+ * the program's, until a channel of it is connected over rdma_cm, whose events are ours.
  */
 #include "config.h"
 
@@ -20,19 +20,33 @@
 #include "base/descriptor.h"
 #include "transport/verbs/verbs.h"
 
+/* The events of the device are read by us unless the program opened it. */
+static void look(struct slu_verbs_context *context, const struct pollfd fds[3])
+{
+    uint64_t ignored;
+
+    if (fds[1].revents)
+        (void)!read(context->watch.nudge_fd, &ignored, sizeof ignored);
+    if (fds[0].revents)
+        slu_verbs_events_read(context);
+    if (fds[0].revents & ~POLLIN)
+        slu_verbs_events_gone(context, EIO);
+    if (fds[2].revents)
+        slu_verbs_cm_read(context);
+}
+
 static void *watch(void *argument)
 {
     struct slu_verbs_context *context = argument;
-    struct pollfd fds[] = {{.fd = context->ibv->async_fd, .events = POLLIN},
-                           {.fd = context->watch.stop_fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = context->wrapped ? -1 : context->ibv->async_fd, .events = POLLIN},
+                           {.fd = context->watch.nudge_fd, .events = POLLIN},
+                           {.events = POLLIN}};
 
     /* A device that has failed stays readable for ever. */
-    while (!fds[1].revents && !atomic_load(&context->fatal)) {
-        if (poll(fds, 2, -1) <= 0 || !fds[0].revents)
-            continue;
-        slu_verbs_events_read(context);
-        if (fds[0].revents & ~POLLIN)
-            slu_verbs_events_gone(context, EIO);
+    while (!atomic_load(&context->watch.ends) && !atomic_load(&context->fatal)) {
+        fds[2].fd = atomic_load(&context->watch.cm_fd);
+        if (poll(fds, 3, -1) > 0)
+            look(context, fds);
     }
     return NULL;
 }
@@ -56,20 +70,28 @@ static int start(struct slu_verbs_context *context)
 {
     int err;
 
-    context->watch.stop_fd = slu_fd_event();
-    if (context->watch.stop_fd < 0) {
+    context->watch.nudge_fd = slu_fd_event();
+    if (context->watch.nudge_fd < 0) {
         err = errno;
         return slu_fail(err, "watching the events of %s takes a file descriptor: %s",
                         context->base.device, strerror(err));
     }
     err = start_thread(context);
     if (err) {
-        slu_fd_close(context->watch.stop_fd);
+        slu_fd_close(context->watch.nudge_fd);
         return slu_fail(err, "cannot start the thread that watches the events of %s: %s",
                         context->base.device, strerror(err));
     }
     context->watch.runs = true;
     return 0;
+}
+
+static void nudge(struct slu_verbs_context *context)
+{
+    const uint64_t one = 1;
+    ssize_t written = write(context->watch.nudge_fd, &one, sizeof one);
+
+    (void)written; /* the counter is never full */
 }
 
 int slu_verbs_watch_start(struct slu_verbs_context *context)
@@ -83,15 +105,23 @@ int slu_verbs_watch_start(struct slu_verbs_context *context)
     return err;
 }
 
+int slu_verbs_watch_cm(struct slu_verbs_context *context, int fd)
+{
+    int err = context->watch.runs ? 0 : start(context);
+
+    if (err)
+        return err;
+    atomic_store(&context->watch.cm_fd, fd);
+    nudge(context);
+    return 0;
+}
+
 void slu_verbs_watch_stop(struct slu_verbs_context *context)
 {
-    const uint64_t one = 1;
-    ssize_t written;
-
     if (!context->watch.runs)
         return;
-    written = write(context->watch.stop_fd, &one, sizeof one);
-    (void)written; /* the counter is empty */
+    atomic_store(&context->watch.ends, true);
+    nudge(context);
     pthread_join(context->watch.thread, NULL);
-    slu_fd_close(context->watch.stop_fd);
+    slu_fd_close(context->watch.nudge_fd);
 }

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections over rdma_cm: their steps, and what their events make of them. */
+#include "config.h"
+
+#include "connect/cm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/descriptor.h"
+#include "transport/verbs/verbs.h"
+
+/* Reasons of a rejection, as the CM of InfiniBand numbers them. */
+enum { REJ_TIMEOUT = 4, REJ_NO_SERVICE = 8, REJ_STALE = 10, REJ_CONSUMER = 28 };
+/* One lookup of ours takes no longer, so that another address has its turn. */
+#define LOOKUP_MOST 10000
+
+/* librdmacm opens a device when it first needs it. */
+static void begin(void)
+{
+    slu_verbs_lock();
+    slu_fd_guard();
+}
+
+static void end(void)
+{
+    slu_fd_unguard();
+    slu_verbs_unlock();
+}
+
+static void *fail_events(int error)
+{
+    switch (error) {
+    case EACCES:
+        return slu_fail_null(EACCES, "rdma_cm: /dev/infiniband/rdma_cm is not for this user");
+    case EMFILE:
+    case ENFILE:
+        return slu_fail_null(EMFILE, "rdma_cm: no descriptor for its events");
+    case ENOMEM:
+        return slu_fail_null(ENOMEM, "rdma_cm: no memory for its events");
+    default:
+        return slu_fail_null(EOPNOTSUPP,
+                             "rdma_cm: this host has none (%s): it takes an RDMA device and the "
+                             "kernel module rdma_ucm; or leave out \"rdmacm:\"",
+                             strerrordesc_np(error));
+    }
+}
+
+struct rdma_event_channel *slu_cm_events_open(void)
+{
+    struct rdma_event_channel *events;
+    int error = slu_cm_load();
+
+    if (error < 0)
+        return slu_none(error);
+    begin();
+    errno = 0;
+    events = slu_rdma.create_event_channel();
+    error = events == NULL && errno == 0 ? ENODEV : errno;
+    if (events != NULL && slu_fd_adopt(events->fd) != 0) {
+        slu_rdma.destroy_event_channel(events);
+        events = NULL;
+        error = ENOMEM;
+    }
+    end();
+    if (events == NULL)
+        return fail_events(error);
+    fcntl(events->fd, F_SETFL, fcntl(events->fd, F_GETFL) | O_NONBLOCK);
+    fcntl(events->fd, F_SETFD, FD_CLOEXEC);
+    return events;
+}
+
+void slu_cm_events_close(struct rdma_event_channel *events)
+{
+    slu_verbs_lock();
+    slu_fd_disown(events->fd);
+    slu_rdma.destroy_event_channel(events);
+    slu_verbs_unlock();
+}
+
+static void end_with(struct slu_cm *cm, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void end_with(struct slu_cm *cm, int error, const char *format, ...)
+{
+    va_list arguments;
+
+    if (cm->state == SLU_CM_ENDED)
+        return;
+    cm->state = SLU_CM_ENDED;
+    cm->error = error;
+    va_start(arguments, format);
+    vsnprintf(cm->why, sizeof cm->why, format, arguments);
+    va_end(arguments);
+}
+
+static void keep_said(struct slu_cm *cm, const struct rdma_conn_param *conn)
+{
+    uint32_t count = conn->private_data != NULL ? conn->private_data_len : 0;
+
+    cm->said_bytes = count <= sizeof cm->said ? count : sizeof cm->said;
+    if (cm->said_bytes > 0)
+        memcpy(cm->said, conn->private_data, cm->said_bytes);
+    /* As it is told here: what we may have in flight, and what it may. */
+    cm->reads = conn->initiator_depth;
+    cm->remote_reads = conn->responder_resources;
+}
+
+/* iWARP has an errno in place of a number. */
+static void apply_rejection(struct slu_cm *cm, const struct rdma_cm_event *event)
+{
+    keep_said(cm, &event->param.conn);
+    switch (event->status) {
+    case REJ_CONSUMER:
+        cm->reason = SLU_CM_REASON_REJECTED;
+        end_with(cm, ECONNREFUSED, "its program rejected it");
+        break;
+    case REJ_NO_SERVICE:
+    case -ECONNREFUSED:
+        cm->reason = SLU_CM_REASON_NOBODY;
+        end_with(cm, ECONNREFUSED, "nobody listens there");
+        break;
+    case REJ_STALE:
+        cm->reason = SLU_CM_REASON_STALE;
+        end_with(cm, ECONNREFUSED, "it has an older connection still");
+        break;
+    case REJ_TIMEOUT:
+        end_with(cm, ETIMEDOUT, "it waited in vain for an answer, or left");
+        break;
+    default:
+        end_with(cm, ECONNREFUSED, "its connection manager rejected it (reason %d)", event->status);
+    }
+}
+
+static int positive(int status)
+{
+    return status < 0 ? -status : status > 0 ? status : EIO;
+}
+
+static void apply(struct slu_cm *cm, const struct rdma_cm_event *event)
+{
+    switch (event->event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+        cm->state = SLU_CM_FOUND;
+        break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        cm->state = SLU_CM_ROUTED;
+        break;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+        keep_said(cm, &event->param.conn);
+        cm->state = SLU_CM_ANSWERED;
+        break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        cm->state = cm->state != SLU_CM_ENDED ? SLU_CM_CONNECTED : SLU_CM_ENDED;
+        break;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+        end_with(cm, positive(event->status) == ETIMEDOUT ? ETIMEDOUT : EHOSTUNREACH,
+                 "no RDMA device has a way to it: %s", strerrordesc_np(positive(event->status)));
+        break;
+    case RDMA_CM_EVENT_REJECTED:
+        apply_rejection(cm, event);
+        break;
+    case RDMA_CM_EVENT_UNREACHABLE:
+        end_with(cm, ETIMEDOUT, "it does not answer");
+        break;
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+        end_with(cm, EIO, "rdma_cm could not connect: %s",
+                 strerrordesc_np(positive(event->status)));
+        break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+        end_with(cm, ECONNRESET, "the peer has disconnected (rdma_cm)");
+        break;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+        end_with(cm, EIO, "the device is being removed (rdma_cm)");
+        break;
+    default:
+        break; /* addresses that move, and numbers that may be used again */
+    }
+}
+
+/* Of a request: an object for the new id, before anything else can be known of it. */
+static struct slu_cm *receive_request(const struct rdma_cm_event *event)
+{
+    struct slu_cm *cm = calloc(1, sizeof *cm);
+
+    if (cm == NULL)
+        return NULL;
+    cm->id = event->id;
+    cm->id->context = cm;
+    cm->state = SLU_CM_ASKED;
+    keep_said(cm, &event->param.conn);
+    return cm;
+}
+
+/* Whoever is not heard of any more gets no answer: the other side is told at once. */
+static void drop_request(struct rdma_cm_id *id)
+{
+    slu_rdma.reject(id, NULL, 0);
+    slu_rdma.destroy_id(id);
+}
+
+static void handle(struct rdma_cm_event *event, struct slu_cm_reader *reader)
+{
+    bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+    struct rdma_cm_id *id = event->id;
+    struct slu_cm *cm = request ? receive_request(event) : id->context;
+
+    if (!request) {
+        /* An id that listens has none. */
+        if (cm != NULL) {
+            apply(cm, event);
+            if (reader->happened != NULL)
+                reader->happened(reader, cm);
+        }
+        slu_rdma.ack_cm_event(event);
+        return;
+    }
+    slu_rdma.ack_cm_event(event);
+    if (cm == NULL) {
+        drop_request(id);
+    } else if (reader->came == NULL) {
+        drop_request(id);
+        free(cm);
+    } else {
+        reader->came(reader, cm);
+    }
+}
+
+void slu_cm_read(struct rdma_event_channel *events, struct slu_cm_reader *reader)
+{
+    int saved = errno;
+    struct rdma_cm_event *event;
+    int error;
+
+    for (;;) {
+        begin();
+        error = slu_rdma.get_cm_event(events, &event);
+        end();
+        if (error != 0)
+            break;
+        handle(event, reader);
+    }
+    errno = saved;
+}
+
+struct slu_cm *slu_cm_make(struct rdma_event_channel *events)
+{
+    struct slu_cm *cm = calloc(1, sizeof *cm);
+
+    if (cm == NULL)
+        return slu_fail_null(ENOMEM, "no memory for a connection");
+    if (slu_rdma.create_id(events, &cm->id, cm, RDMA_PS_TCP) == 0)
+        return cm;
+    free(cm);
+    return slu_fail_null(errno == ENOMEM ? ENOMEM : EOPNOTSUPP, "rdma_cm: no connection: %s",
+                         strerrordesc_np(errno));
+}
+
+static socklen_t make_sockaddr(const struct slu_address *address, struct sockaddr_storage *storage)
+{
+    struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons(address->port)};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(address->port)};
+
+    memset(storage, 0, sizeof *storage);
+    memcpy(&in4.sin_addr, address->ip, 4);
+    memcpy(&in6.sin6_addr, address->ip, 16);
+    if (address->family == 4)
+        memcpy(storage, &in4, sizeof in4);
+    else
+        memcpy(storage, &in6, sizeof in6);
+    return address->family == 4 ? sizeof in4 : sizeof in6;
+}
+
+static int lookup_time(int64_t until)
+{
+    int time = slu_milliseconds(until);
+
+    return time < 0 || time > LOOKUP_MOST ? LOOKUP_MOST : time > 0 ? time : 1;
+}
+
+/* A step that rdma_cm does not even begin. */
+static int fail_step(const char *what)
+{
+    switch (errno) {
+    case ENODEV:
+    case EADDRNOTAVAIL:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+        return slu_fail(EHOSTUNREACH, "no RDMA device has a way to it: %s", strerrordesc_np(errno));
+    case ENOMEM:
+        return slu_fail(ENOMEM, "rdma_cm cannot %s: no memory", what);
+    default:
+        return slu_fail(EIO, "rdma_cm cannot %s: %s", what, strerrordesc_np(errno));
+    }
+}
+
+int slu_cm_find(struct slu_cm *cm, const struct slu_address *address, int64_t until)
+{
+    struct sockaddr_storage storage;
+
+    make_sockaddr(address, &storage);
+    return slu_rdma.resolve_addr(cm->id, NULL, (struct sockaddr *)&storage, lookup_time(until)) == 0
+               ? 0
+               : fail_step("look for it");
+}
+
+int slu_cm_route(struct slu_cm *cm, int64_t until)
+{
+    return slu_rdma.resolve_route(cm->id, lookup_time(until)) == 0
+               ? 0
+               : fail_step("find a route to it");
+}
+
+int slu_cm_ask(struct slu_cm *cm, struct rdma_conn_param *param)
+{
+    return slu_rdma.connect(cm->id, param) == 0 ? 0 : fail_step("ask it");
+}
+
+int slu_cm_confirm(struct slu_cm *cm)
+{
+    if (slu_rdma.establish(cm->id) != 0)
+        return fail_step("confirm the connection");
+    cm->state = SLU_CM_CONNECTED;
+    return 0;
+}
+
+int slu_cm_answer(struct slu_cm *cm, struct rdma_conn_param *param)
+{
+    if (slu_rdma.accept(cm->id, param) != 0)
+        return fail_step("answer it");
+    cm->state = SLU_CM_ANSWERED;
+    return 0;
+}
+
+void slu_cm_reject(struct slu_cm *cm, const char *reason)
+{
+    if (cm->state == SLU_CM_ASKED)
+        slu_rdma.reject(cm->id, reason, (uint8_t)strnlen(reason, SLU_CM_REJECT_BYTES));
+}
+
+int slu_cm_move(struct slu_cm *cm, struct rdma_event_channel *events)
+{
+    return slu_rdma.migrate_id(cm->id, events) == 0 ? 0 : fail_step("hand the connection on");
+}
+
+void slu_cm_disconnect(struct slu_cm *cm)
+{
+    int saved = errno;
+
+    slu_rdma.disconnect(cm->id);
+    errno = saved;
+}
+
+void slu_cm_end(struct slu_cm *cm)
+{
+    int saved = errno;
+
+    if (cm == NULL)
+        return;
+    slu_rdma.destroy_id(cm->id);
+    free(cm);
+    errno = saved;
+}
+
+struct slu_address slu_cm_peer_address(const struct slu_cm *cm)
+{
+    return slu_address_of(rdma_get_peer_addr(cm->id));
+}
+
+struct slu_address slu_cm_own_address(const struct rdma_cm_id *id)
+{
+    return slu_address_of(&id->route.addr.src_addr);
+}
+
+struct rdma_cm_id *slu_cm_listen(struct rdma_event_channel *events,
+                                 const struct slu_address *address, int backlog, int *error)
+{
+    struct sockaddr_storage storage;
+    struct rdma_cm_id *id;
+    int failed;
+
+    make_sockaddr(address, &storage);
+    *error = 0;
+    if (slu_rdma.create_id(events, &id, NULL, RDMA_PS_TCP) != 0) {
+        *error = errno;
+        return NULL;
+    }
+    begin();
+    failed = slu_rdma.bind_addr(id, (struct sockaddr *)&storage);
+    if (failed == 0)
+        failed = slu_rdma.listen(id, backlog);
+    *error = failed != 0 ? errno : 0;
+    if (failed != 0)
+        slu_rdma.destroy_id(id);
+    end();
+    return failed == 0 ? id : NULL;
+}

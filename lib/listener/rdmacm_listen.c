@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Listening over rdma_cm: an id for each address, whose events all come to one descriptor. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "connect/cm.h"
+#include "listener/rdmacm.h"
+
+/* Ports that were free at the first address and not at the others. */
+#define PORT_TRIES 16
+
+struct slu_gate {
+    struct slu_cm_reader reader;
+    struct sluice_listener *listener; /* NULL: it is closed */
+    struct rdma_event_channel *events;
+    uint32_t count;
+    struct rdma_cm_id *ids[SLU_LISTENERS];
+};
+
+static void came(struct slu_cm_reader *reader, struct slu_cm *cm)
+{
+    struct slu_gate *gate = slu_container_of(reader, struct slu_gate, reader);
+    struct sluice_listener *listener = gate->listener;
+    struct sluice_incoming *incoming = NULL;
+
+    if (listener == NULL)
+        slu_cm_reject(cm, "the listener was closed");
+    else if (listener->waiting < listener->backlog)
+        incoming = calloc(1, sizeof *incoming);
+    else
+        slu_cm_reject(cm, SLU_RDMACM_BUSY);
+    if (incoming == NULL) {
+        slu_cm_end(cm);
+        return;
+    }
+    incoming->fd = -1;
+    incoming->cm = cm;
+    incoming->channels = 1;
+    incoming->address = slu_cm_peer_address(cm);
+    incoming->private_data.bytes = cm->said_bytes;
+    memcpy(incoming->private_data.data, cm->said, cm->said_bytes);
+    slu_listener_add(listener, incoming);
+}
+
+static void end_ids(struct slu_gate *gate)
+{
+    while (gate->count > 0)
+        slu_rdma.destroy_id(gate->ids[--gate->count]);
+}
+
+static bool is_elsewhere(int error)
+{
+    return error == ENODEV || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+}
+
+/* All at the same port; what no RDMA device here has is left out. 0, or a positive errno. */
+static int bind_all(struct slu_gate *gate, const struct slu_address *addresses, int count,
+                    int backlog)
+{
+    uint16_t port = addresses[0].port;
+    int error = EADDRNOTAVAIL;
+
+    for (int i = 0; i < count; i++) {
+        struct slu_address address = addresses[i];
+        struct rdma_cm_id *id;
+
+        address.port = port;
+        id = slu_cm_listen(gate->events, &address, backlog, &error);
+        if (id != NULL) {
+            gate->ids[gate->count++] = id;
+            port = slu_cm_own_address(id).port;
+        } else if (!is_elsewhere(error)) {
+            end_ids(gate);
+            return error;
+        }
+    }
+    return gate->count > 0 ? 0 : is_elsewhere(error) ? EADDRNOTAVAIL : error;
+}
+
+/* All addresses: those of both families, or, where there is no IPv6, of the other one. */
+static int bind_everywhere(struct slu_gate *gate, uint16_t port, int backlog)
+{
+    const struct slu_address any6 = {.family = 6, .port = port};
+    const struct slu_address any4 = {.family = 4, .port = port};
+    int error = bind_all(gate, &any6, 1, backlog);
+
+    return error == EADDRNOTAVAIL ? bind_all(gate, &any4, 1, backlog) : error;
+}
+
+static int fail_listen(int error, const char *address)
+{
+    switch (error) {
+    case EADDRNOTAVAIL:
+        return slu_fail(EADDRNOTAVAIL,
+                        "cannot listen at %.128s: no RDMA device of this host has that address",
+                        address);
+    case EADDRINUSE:
+    case EACCES:
+    case ENOMEM:
+        return slu_listen_fail(error, address);
+    default:
+        return slu_fail(EOPNOTSUPP, "cannot listen at %.128s: rdma_cm: %s", address,
+                        strerrordesc_np(error));
+    }
+}
+
+static int bind_where(struct slu_gate *gate, const char *address, int backlog)
+{
+    struct slu_address addresses[SLU_LISTENERS];
+    struct slu_where where;
+    int error = slu_listen_parse(address, slu_rdmacm_address(address), &where);
+    int count;
+
+    if (error < 0)
+        return error;
+    if (where.host[0] == '\0') {
+        error = bind_everywhere(gate, (uint16_t)atoi(where.port), backlog);
+        return error == 0 ? 0 : fail_listen(error, address);
+    }
+    count = slu_listen_find(&where, addresses);
+    if (count < 0)
+        return count;
+    error = EADDRINUSE;
+    for (int i = 0; i < PORT_TRIES && error == EADDRINUSE; i++) {
+        error = bind_all(gate, addresses, count, backlog);
+        if (addresses[0].port != 0)
+            break;
+    }
+    return error == 0 ? 0 : fail_listen(error, address);
+}
+
+int slu_rdmacm_listen(struct sluice_listener *listener, const char *address)
+{
+    struct slu_gate *gate = calloc(1, sizeof *gate);
+    int error;
+
+    if (gate == NULL)
+        return slu_fail(ENOMEM, "no memory for a listener");
+    gate->reader.came = came;
+    gate->listener = listener;
+    gate->events = slu_cm_events_open();
+    if (gate->events == NULL) {
+        free(gate);
+        return -errno;
+    }
+    listener->gate = gate;
+    error = bind_where(gate, address, (int)listener->backlog);
+    if (error < 0)
+        return error;
+    listener->address = slu_cm_own_address(gate->ids[0]);
+    error = slu_listener_watch(listener, gate->events->fd, EPOLLIN, SLU_GATE_TAG);
+    return error == 0
+               ? 0
+               : slu_fail(-error, "a listener cannot be watched: %s", strerrordesc_np(-error));
+}
+
+void slu_rdmacm_read(struct slu_gate *gate)
+{
+    slu_cm_read(gate->events, &gate->reader);
+}
+
+void slu_rdmacm_unlisten(struct slu_gate *gate)
+{
+    if (gate == NULL)
+        return;
+    gate->listener = NULL;
+    /* Who came and was not told of yet is told that it came too late. */
+    slu_rdmacm_read(gate);
+    end_ids(gate);
+}
+
+void slu_rdmacm_forget(struct sluice_listener *listener)
+{
+    struct slu_gate *gate = listener->gate;
+
+    if (gate == NULL)
+        return;
+    slu_cm_events_close(gate->events);
+    free(gate);
+    listener->gate = NULL;
+}
+
+int slu_rdmacm_fd(const struct slu_gate *gate)
+{
+    return gate->events->fd;
+}
+
+bool slu_rdmacm_has_left(const struct sluice_incoming *incoming)
+{
+    return incoming->cm != NULL && incoming->cm->state == SLU_CM_ENDED;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queue pairs that are connected over rdma_cm. Guarantee: what it has agreed on with the
+ * peer is checked as an endpoint is before it reaches the driver, and the other side hears
+ * that we have gone, whichever way the queue pair ends.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "connect/cm.h"
+#include "transport/verbs/verbs.h"
+
+/* All of what rdma_cm has to say of a queue pair. */
+struct terms {
+    struct ibv_qp_attr init, rtr, rts;
+};
+
+static int ask_for(const struct slu_cm *cm, enum ibv_qp_state state, struct ibv_qp_attr *attr)
+{
+    int mask = 0;
+
+    memset(attr, 0, sizeof *attr);
+    attr->qp_state = state;
+    if (slu_rdma.init_qp_attr(cm->id, attr, &mask) == 0)
+        return 0;
+    return slu_fail(EIO, "rdma_cm does not tell what it has agreed on: %s", strerror(errno));
+}
+
+static int read_terms(const struct slu_cm *cm, struct terms *terms)
+{
+    int err = ask_for(cm, IBV_QPS_INIT, &terms->init);
+
+    if (!err)
+        err = ask_for(cm, IBV_QPS_RTR, &terms->rtr);
+    return err ? err : ask_for(cm, IBV_QPS_RTS, &terms->rts);
+}
+
+static int fail_attribute(const char *name, uint32_t wanted, uint32_t agreed)
+{
+    return slu_fail(EINVAL, "sluice_channel_attr.%s is %u, and rdma_cm has agreed on %u", name,
+                    wanted, agreed);
+}
+
+/* What the attributes of the channel ask for and rdma_cm decides. */
+static int check_wishes(const struct slu_verbs_qp *qp, const struct terms *terms)
+{
+    uint32_t mtu = slu_verbs_mtu_bytes(terms->rtr.path_mtu);
+
+    if (qp->attr.flags & SLUICE_CHANNEL_PSN)
+        return slu_fail(EINVAL, "SLUICE_CHANNEL_PSN: rdma_cm chooses the packet sequence numbers");
+    if (qp->attr.path_mtu && qp->attr.path_mtu != mtu)
+        return fail_attribute("path_mtu", qp->attr.path_mtu, mtu);
+    if (mtu > slu_verbs_mtu_bytes(qp->mtu))
+        return slu_fail(EPROTO, "rdma_cm has agreed on packets of %u bytes, our port has %u", mtu,
+                        slu_verbs_mtu_bytes(qp->mtu));
+    return 0;
+}
+
+static int take_pkey(struct slu_verbs_qp *qp, const struct slu_verbs_context *context,
+                     uint16_t index)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .pkey_index = index,
+        .port_num = context->port,
+        .qp_access_flags = (unsigned int)slu_verbs_access(qp->attr.access),
+    };
+    __be16 pkey = 0;
+    int err;
+
+    if (index == qp->pkey_index)
+        return 0;
+    if (ibv_query_pkey(context->ibv, context->port, index, &pkey) != 0)
+        pkey = 0;
+    if (qp->attr.pkey && qp->attr.pkey != be16toh(pkey))
+        return fail_attribute("pkey", qp->attr.pkey, be16toh(pkey));
+    err = ibv_modify_qp(qp->ibv, &attr,
+                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (err)
+        return slu_fail(slu_verbs_errno(err), "cannot take partition key %#x on port %u of %s: %s",
+                        be16toh(pkey), context->port, context->base.device,
+                        strerror(slu_verbs_errno(err)));
+    qp->pkey_index = index;
+    qp->pkey = be16toh(pkey);
+    return 0;
+}
+
+/* The address that we are known by there, and how packets get to it; our own wishes come first. */
+static int take_path(struct slu_verbs_qp *qp, const struct slu_verbs_context *context,
+                     const struct ibv_ah_attr *ah)
+{
+    struct slu_qp_attr *attr = &qp->attr;
+    int err;
+
+    if (ah->is_global) {
+        err = ibv_query_gid_ex(context->ibv, context->port, ah->grh.sgid_index, &qp->path.gid, 0);
+        if (err)
+            return slu_fail(EADDRNOTAVAIL, "port %u of %s has lost the address of the connection",
+                            context->port, context->base.device);
+        qp->path.has_gid = true;
+        attr->flags |= SLUICE_CHANNEL_GLOBAL;
+        attr->hop_limit = ah->grh.hop_limit;
+        attr->traffic_class = attr->traffic_class ? attr->traffic_class : ah->grh.traffic_class;
+        attr->flow_label = attr->flow_label ? attr->flow_label : ah->grh.flow_label;
+    }
+    attr->service_level = attr->service_level ? attr->service_level : ah->sl;
+    attr->path_bits = ah->src_path_bits;
+    return 0;
+}
+
+/* rdma_cm has no word for rights: who answers reads can be read from, and others be written to. */
+static void describe_peer(const struct slu_verbs_qp *qp, const struct terms *terms,
+                          const struct slu_cm *cm, struct slu_endpoint *remote)
+{
+    const struct ibv_ah_attr *ah = &terms->rtr.ah_attr;
+
+    *remote = (struct slu_endpoint){
+        .transport = SLU_TRANSPORT_VERBS,
+        .qpn = terms->rtr.dest_qp_num,
+        .psn = terms->rtr.rq_psn,
+        .mtu = slu_verbs_mtu_bytes(terms->rtr.path_mtu),
+        .initiator_depth = slu_verbs_min(terms->rtr.max_dest_rd_atomic, cm->remote_reads),
+        .responder_depth = slu_verbs_min(terms->rts.max_rd_atomic, cm->reads),
+        .max_message = qp->attr.max_message,
+        .generation = 1,
+    };
+    remote->access =
+        remote->responder_depth ? SLUICE_ACCESS_REMOTE_READ : SLUICE_ACCESS_REMOTE_WRITE;
+    remote->verbs.lid = ah->dlid;
+    remote->verbs.link_layer = qp->path.link_layer;
+    remote->verbs.port = terms->init.port_num;
+    if (!ah->is_global)
+        return;
+    remote->verbs.global = 1;
+    remote->verbs.gid_type = qp->path.gid.gid_type;
+    memcpy(remote->verbs.gid, ah->grh.dgid.raw, sizeof remote->verbs.gid);
+}
+
+int slu_verbs_qp_agree(struct slu_qp *base, struct slu_cm *cm, struct slu_endpoint *remote)
+{
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
+    const struct slu_verbs_context *context = slu_verbs_context_of(base->pd->context);
+    struct terms terms;
+    int err = read_terms(cm, &terms);
+
+    if (!err)
+        err = check_wishes(qp, &terms);
+    if (!err)
+        err = take_pkey(qp, context, terms.init.pkey_index);
+    if (!err)
+        err = take_path(qp, context, &terms.rtr.ah_attr);
+    if (err)
+        return err;
+    qp->psn = terms.rts.sq_psn;
+    qp->agreed = true;
+    describe_peer(qp, &terms, cm, remote);
+    /* A name that no endpoint has: what follows a reset is a peer of its own. */
+    do
+        err = slu_random(&remote->identity, sizeof remote->identity);
+    while (!err && remote->identity == 0);
+    return err ? slu_fail(EIO, "no random number for a peer: %s", strerror(-err)) : 0;
+}
+
+int slu_verbs_cm_check(const struct slu_tcontext *base, const struct slu_cm *cm, const char *who)
+{
+    const char *device = cm->id->verbs ? ibv_get_device_name(cm->id->verbs->device) : "no device";
+
+    if (strcmp(device, base->device) == 0 && cm->id->port_num == base->port)
+        return 0;
+    return slu_fail(EADDRNOTAVAIL,
+                    "%.64s is reached by port %u of %s, and the protection domain is of port %u of "
+                    "%s: open that device",
+                    who, cm->id->port_num, device, base->port, base->device);
+}
+
+/* Of the queue pair, if there still is one. Under events_lock. */
+static void note_end(const struct slu_cm *cm)
+{
+    struct slu_verbs_qp *qp = cm->owner;
+
+    if (!qp || cm->state != SLU_CM_ENDED || atomic_load(&qp->parted))
+        return;
+    snprintf(qp->parted_why, sizeof qp->parted_why, "%s", cm->why);
+    atomic_store(&qp->parted, true);
+    atomic_store(&qp->base.cq->alerted, true);
+}
+
+static void happened(struct slu_cm_reader *reader, struct slu_cm *cm)
+{
+    (void)reader;
+    note_end(cm);
+}
+
+void slu_verbs_cm_read(struct slu_verbs_context *context)
+{
+    struct slu_cm_reader reader = {.happened = happened};
+
+    pthread_mutex_lock(&context->events_lock);
+    slu_cm_read(context->cm_events, &reader);
+    slu_verbs_events_wake(context);
+    pthread_mutex_unlock(&context->events_lock);
+}
+
+/* Under watch.lock. */
+static int open_events(struct slu_verbs_context *context)
+{
+    struct rdma_event_channel *events = slu_cm_events_open();
+    int err;
+
+    if (!events)
+        return -errno;
+    context->cm_events = events;
+    err = slu_verbs_watch_cm(context, events->fd);
+    if (err) {
+        context->cm_events = NULL;
+        slu_cm_events_close(events);
+    }
+    return err;
+}
+
+static int find_events(struct slu_verbs_context *context)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&context->watch.lock);
+    if (!context->cm_events)
+        err = open_events(context);
+    pthread_mutex_unlock(&context->watch.lock);
+    return err;
+}
+
+void slu_verbs_cm_close(struct slu_verbs_context *context)
+{
+    if (context->cm_events)
+        slu_cm_events_close(context->cm_events);
+    context->cm_events = NULL;
+}
+
+int slu_verbs_qp_bind(struct slu_qp *base, struct slu_cm *cm)
+{
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
+    struct slu_verbs_context *context = slu_verbs_context_of(base->pd->context);
+    int err = find_events(context);
+
+    if (!err)
+        err = slu_cm_move(cm, context->cm_events);
+    if (err)
+        return err;
+    pthread_mutex_lock(&context->events_lock);
+    qp->cm = cm;
+    cm->owner = qp;
+    note_end(cm); /* it may have, meanwhile */
+    slu_verbs_events_wake(context);
+    pthread_mutex_unlock(&context->events_lock);
+    return 0;
+}
+
+void slu_verbs_qp_part(struct slu_verbs_qp *qp)
+{
+    if (qp->cm)
+        slu_cm_disconnect(qp->cm);
+}
+
+/* Whoever reads its events looks for no queue pair any more, and then not for it either. */
+void slu_verbs_qp_unbind(struct slu_verbs_qp *qp)
+{
+    struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
+
+    if (!qp->cm)
+        return;
+    pthread_mutex_lock(&context->events_lock);
+    qp->cm->owner = NULL;
+    pthread_mutex_unlock(&context->events_lock);
+    slu_cm_end(qp->cm);
+    qp->cm = NULL;
+}
