@@ -154,7 +154,8 @@ sub missing {
     for (@all) { print "$_[0]: no .$_\n" unless $text =~ /^\.$_$/m }
 }
 
-# Fields whose comment in the headers has a range and a default: pages say the same.
+# Fields whose comment in the headers has a range and a default: a page says the same. Structs of
+# several pages may have a field of that name.
 sub ranges {
     my $headers = slurp(shift);
     my $pages = join '', map { slurp($_) } @_;
@@ -164,10 +165,9 @@ sub ranges {
         my ($low, $high, $default) = $comment =~ /(\d+)\.\.(\d+(?:e\d+)?),\s+default (\d+)/ or next;
         $high += 0;
         $count++;
-        my ($item) = $pages =~ /^\.It Fa $field\n(.*?)(?=^\.It|^\.El)/ms;
-        $item = defined $item ? flat($item) : '';
+        my @items = map { flat($_) } $pages =~ /^\.It Fa $field\n(.*?)(?=^\.It|^\.El)/msg;
         print "$field: no page says $low to $high, default $default\n"
-            unless $item =~ /\b$low to $high\b/ && $item =~ /\bdefault(?: is)? $default\b/;
+            unless grep { /\b$low to $high\b/ && /\bdefault(?: is)? $default\b/ } @items;
     }
     print "no range was found in the headers\n" unless $count;
 }
