@@ -321,6 +321,9 @@ static void take(struct sluice_agent_peer *peer, const struct sluice_completion 
 {
     uint32_t slot = (uint32_t)done->user_data;
 
+    /* It is longer than anything of ours: that fails the queue pair. */
+    peer->agent->info.oversized +=
+        done->error_class == SLUICE_CLASS_TRUNCATED && (done->user_data & OF_A_SEND) == 0;
     if (done->error < 0)
         fail(peer, done->error);
     else if ((done->user_data & OF_A_SEND) != 0)

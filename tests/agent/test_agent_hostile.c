@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes of a peer that is no agent, or a wrong one: what has no form, is too long or was not
+ * asked for is refused and counted, the agent lives, and other peers do not notice.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../support/fair.h"
+#include "../support/process.h"
+#include "agents.h"
+
+#define HEAD 40
+#define SLOT 4160
+#define RECEIVES 64
+#define TYPE_AT 6
+#define LENGTH_AT 8
+#define ID_AT 16
+
+/* Types of messages, as they are on the wire. */
+enum {
+    HELLO = 1,
+    ALLOC,
+    RELEASE,
+    HAND,
+    RETURN,
+    ANNOUNCE,
+    ALLOCATED,
+    DONE,
+    TEXT,
+    WITHDRAW,
+    REVOKE,
+    CREDIT,
+    RESET,
+    READY,
+    BYE
+};
+
+/* A control channel of ours, and what pretends to be a data queue pair behind it. */
+struct stranger {
+    struct sides sides;
+    struct sluice_agent *agent;
+    struct sluice_channel *control;
+    struct sluice_prepared_channel *data;
+    struct memory memory; /* receives, and then what is sent */
+    uint8_t *out;
+    char address[64];
+};
+
+static void put(uint8_t *at, uint64_t value, int bytes)
+{
+    while (bytes-- > 0) {
+        at[bytes] = (uint8_t)value;
+        value >>= 8;
+    }
+}
+
+static void post_receives(struct stranger *stranger)
+{
+    for (uint32_t i = 0; i < RECEIVES; i++) {
+        struct sluice_sge sge = memory_sge(&stranger->memory, (size_t)i * SLOT, SLOT);
+        require_ok(
+            sluice_channel_receive_unpolled(stranger->control, &sge, 1, SLUICE_FOREVER, NULL));
+    }
+}
+
+/* Its first word comes, and ours is like it, with an endpoint of ours. */
+static void greet(struct stranger *stranger)
+{
+    struct sluice_completion done;
+    struct sluice_endpoint endpoint;
+    struct sluice_sge sge;
+    require_ok(sluice_channel_next(stranger->control, DEADLINE, &done));
+    require(done.error == 0 && done.opcode == SLUICE_OP_RECEIVE, "%d", done.error);
+    memcpy(stranger->out, stranger->memory.bytes, done.bytes);
+    stranger->data = prepare_channel(stranger->sides.pds[1], NULL, &endpoint);
+    memcpy(stranger->out + done.bytes - SLUICE_ENDPOINT_BYTES, &endpoint, sizeof(endpoint));
+    sge = memory_sge(&stranger->memory, (size_t)RECEIVES * SLOT, (size_t)done.bytes);
+    require_ok(sluice_channel_send(stranger->control, &sge, 1, DEADLINE));
+}
+
+static void stranger_open(struct stranger *stranger)
+{
+    struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .access = SLUICE_ACCESS_NONE, .receive_depth = RECEIVES};
+    struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
+    memset(stranger, 0, sizeof(*stranger));
+    require_ok(sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL));
+    sides_open(&stranger->sides);
+    stranger->agent = make_agent(stranger->sides.pds[0], NULL, SLUICE_AGENT_THREAD);
+    require_ok(sluice_agent_listen(stranger->agent, "127.0.0.1:0", NULL));
+    require(sluice_agent_address(stranger->agent, stranger->address, sizeof(stranger->address)) > 0,
+            "%s", sluice_last_error());
+    memory_open(&stranger->memory, stranger->sides.pds[1], (RECEIVES + 1) * SLOT);
+    stranger->out = stranger->memory.bytes + (size_t)RECEIVES * SLOT;
+    stranger->control =
+        sluice_connect(stranger->address, stranger->sides.pds[1], &attr, &options, DEADLINE);
+    require(stranger->control, "%s", sluice_last_error());
+    post_receives(stranger);
+}
+
+/* The agent is as it was, for somebody else. */
+static void agent_lives(struct stranger *stranger)
+{
+    struct sluice_agent *other = make_agent(stranger->sides.pds[1], NULL, 0);
+    struct sluice_agent_peer *peer = sluice_agent_connect(other, stranger->address, NULL, DEADLINE);
+    struct sluice_agent_mr *mr;
+    require(peer, "%s", sluice_last_error());
+    mr = sluice_agent_request_mr(peer, 100, ACCESS_READ_WRITE, 0, DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    sluice_agent_peer_close(peer);
+    sluice_agent_close(other);
+}
+
+static void stranger_close(struct stranger *stranger)
+{
+    sluice_channel_close(stranger->control);
+    if (stranger->data != NULL) {
+        sluice_prepared_channel_free(stranger->data);
+    }
+    agent_lives(stranger);
+    sluice_agent_close(stranger->agent);
+    memory_close(&stranger->memory);
+    sides_close(&stranger->sides);
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
+}
+
+/* A message of that type, whose head is right; its body is zeros, but for what is in it. */
+static void say(struct stranger *stranger, uint32_t type, uint64_t id, uint32_t length)
+{
+    struct sluice_sge sge = memory_sge(&stranger->memory, (size_t)RECEIVES * SLOT, HEAD + length);
+    put(stranger->out, 0x534c4147, 4);
+    put(stranger->out + 4, 1, 2);
+    put(stranger->out + TYPE_AT, type, 2);
+    put(stranger->out + LENGTH_AT, length, 4);
+    put(stranger->out + 12, 0, 4);
+    put(stranger->out + ID_AT, id, 8);
+    memset(stranger->out + 24, 0, 16);
+    require_ok(sluice_channel_send(stranger->control, &sge, 1, DEADLINE));
+    memset(stranger->out, 0, SLOT);
+}
+
+static void say_raw(struct stranger *stranger, uint32_t count)
+{
+    struct sluice_sge sge = memory_sge(&stranger->memory, (size_t)RECEIVES * SLOT, count);
+    require_ok(sluice_channel_send(stranger->control, &sge, 1, DEADLINE));
+}
+
+TEST(what_has_no_form_is_refused)
+{
+    struct stranger stranger;
+    stranger_open(&stranger);
+    greet(&stranger);
+    memset(stranger.out, 0, SLOT);
+    say_raw(&stranger, 0);                        /* nothing */
+    say_raw(&stranger, HEAD - 1);                 /* less than a head */
+    say(&stranger, 0, 0, 0);                      /* types that there are not */
+    say(&stranger, 99, 0, 0);                     /* */
+    say(&stranger, RELEASE, 1, 7);                /* a byte too few */
+    say(&stranger, RELEASE, 0, 8);                /* no id */
+    say(&stranger, RELEASE, 1, 8);                /* no region has that name */
+    say(&stranger, CREDIT, 5, 0);                 /* an id where there is none */
+    say(&stranger, ALLOC, 1, 20);                 /* no bytes */
+    say(&stranger, HAND, 1, 44);                  /* an empty region */
+    say(&stranger, ANNOUNCE, 1, 24);              /* likewise */
+    say(&stranger, DONE, 1, 3);                   /* no code */
+    put(stranger.out + HEAD, 1000, 4);            /* no such code */
+    say(&stranger, DONE, 1, 4);                   /* */
+    put(stranger.out + HEAD, UINT64_MAX - 10, 8); /* a range that wraps */
+    put(stranger.out + HEAD + 8, 100, 8);         /* */
+    say(&stranger, ANNOUNCE, 1, 24);
+    await_info(stranger.agent, malformed, 14);
+    require(agent_info(stranger.agent).peers == 1, "it is lost");
+    stranger_close(&stranger);
+}
+
+TEST(what_is_too_long_is_refused)
+{
+    struct stranger stranger;
+    stranger_open(&stranger);
+    greet(&stranger);
+    memset(stranger.out, 0, SLOT);
+    say(&stranger, RELEASE, 1, 9);
+    say(&stranger, BYE, 0, 1);
+    put(stranger.out + HEAD + 8, UINT64_C(1) << 40, 8);
+    say(&stranger, ANNOUNCE, 1, 24);
+    await_info(stranger.agent, oversized, 3);
+    require(agent_info(stranger.agent).peers == 1, "it is lost");
+    stranger_close(&stranger);
+}
+
+/* Longer than any receive of the agent: the connection ends by it, and is counted as well. */
+TEST(what_no_receive_holds_ends_its_sender)
+{
+    struct stranger stranger;
+    struct sluice_sge sge;
+    stranger_open(&stranger);
+    greet(&stranger);
+    sge = memory_sge(&stranger.memory, (size_t)RECEIVES * SLOT, SLOT);
+    require_result(sluice_channel_send(stranger.control, &sge, 1, DEADLINE), -EMSGSIZE);
+    await_info(stranger.agent, oversized, 1);
+    await_info(stranger.agent, lost, 1);
+    stranger_close(&stranger);
+}
+
+TEST(what_was_not_asked_for_is_refused)
+{
+    struct stranger stranger;
+    stranger_open(&stranger);
+    greet(&stranger);
+    memset(stranger.out, 0, SLOT);
+    say(&stranger, DONE, 1, 4);
+    put(stranger.out + HEAD, 12345, 8);
+    say(&stranger, RELEASE, 2, 8);
+    put(stranger.out + HEAD, 12345, 8);
+    say(&stranger, RETURN, 3, 8);
+    put(stranger.out + HEAD, 9, 4);
+    say(&stranger, READY, 0, 4);
+    put(stranger.out + HEAD, 7, 4);
+    say(&stranger, RESET, 0, 4 + 256 + 24);
+    await_info(stranger.agent, unasked, 5);
+    require(agent_info(stranger.agent).peers == 1, "it is lost");
+    require(agent_info(stranger.agent).regions == 0, "it has a region");
+    stranger_close(&stranger);
+}
+
+/* Before it has greeted nothing of it is taken, and it greets once. */
+TEST(who_does_not_greet_gets_nothing)
+{
+    struct stranger stranger;
+    stranger_open(&stranger);
+    put(stranger.out + HEAD, 4096, 8);
+    put(stranger.out + HEAD + 16, 2, 4);
+    say(&stranger, ALLOC, 1, 20);
+    await_info(stranger.agent, unasked, 1);
+    require(agent_info(stranger.agent).allocated == 0, "it has memory");
+    require_null(sluice_agent_next_peer(stranger.agent, 0), ETIMEDOUT, "nobody");
+    greet(&stranger);
+    say_raw(&stranger, HEAD + 308);
+    await_info(stranger.agent, unasked, 2);
+    stranger_close(&stranger);
+}
+
+/* One that goes on with it is left, at last. */
+TEST(who_is_always_wrong_is_left)
+{
+    struct stranger stranger;
+    stranger_open(&stranger);
+    greet(&stranger);
+    for (int i = 0; i < 64; i++) {
+        struct sluice_sge sge = memory_sge(&stranger.memory, (size_t)RECEIVES * SLOT, HEAD);
+        memset(stranger.out, 0xff, SLOT);
+        /* It may be left amid the last of them. */
+        int error = sluice_channel_send(stranger.control, &sge, 1, DEADLINE);
+        require(error == 0 || i == 63, "%d: %s", i, sluice_last_error());
+    }
+    await_info(stranger.agent, lost, 1);
+    require(agent_info(stranger.agent).malformed == 64, "%llu",
+            (unsigned long long)agent_info(stranger.agent).malformed);
+    stranger_close(&stranger);
+}
+
+/* Messages that are nearly right, changed at random. */
+TEST(random_changes_harm_nobody, .times = 4)
+{
+    struct stranger stranger;
+    uint64_t state = 88172645463325252u + (uint64_t)_i;
+    stranger_open(&stranger);
+    greet(&stranger);
+    for (int i = 0; i < 400; i++) {
+        static const uint32_t lengths[] = {308, 20, 8, 44, 8, 24, 44, 4, 100, 0, 8, 0, 284, 4, 0};
+        uint32_t type, length;
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        type = 1 + (uint32_t)(state % (BYE - 1));
+        length = lengths[type - 1] + (state >> 20) % 40 / 39;
+        for (uint32_t at = 0; at < length; at++) {
+            stranger.out[HEAD + at] = (uint8_t)((state >> at % 56) * (at % 3));
+        }
+        struct sluice_sge sge =
+            memory_sge(&stranger.memory, (size_t)RECEIVES * SLOT, HEAD + length);
+        put(stranger.out, 0x534c4147, 4);
+        put(stranger.out + 4, 1, 2);
+        put(stranger.out + TYPE_AT, type, 2);
+        put(stranger.out + LENGTH_AT, length, 4);
+        put(stranger.out + ID_AT, type <= DONE && type > HELLO ? state >> 40 : 0, 8);
+        stranger.out[(state >> 30) % (HEAD + length)] ^= (uint8_t)(state >> 50 & 1);
+        if (sluice_channel_send(stranger.control, &sge, 1, DEADLINE) != 0) {
+            break;
+        }
+        memset(stranger.out, 0, SLOT);
+    }
+    require(agent_info(stranger.agent).malformed + agent_info(stranger.agent).oversized +
+                    agent_info(stranger.agent).unasked >
+                0,
+            "all was right");
+    stranger_close(&stranger);
+}
+
+/* Keys that nobody gave open nothing, and cannot be tried fast. */
+TEST(guessed_keys_open_nothing)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    struct sluice_remote_mr remote;
+    struct sluice_sge sge;
+    uint64_t state = 1234567;
+    int64_t end;
+    uint64_t tried = 0;
+    require_ok(sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL));
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
+    remote = mr_info(mr).remote;
+    sge = memory_sge(&agents.memory, 0, 8);
+    memset(agents.memory.bytes, 3, 8);
+    end = fair_now() + SLUICE_S(1);
+    /* Each costs a data queue pair, which is made ten times a second at most. */
+    while (tried < 5 || fair_now() < end) {
+        struct sluice_request write = request_of(SLUICE_OP_WRITE, 0, &sge);
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        if ((uint32_t)(state >> 32) == remote.rkey) {
+            continue;
+        }
+        write.remote = remote;
+        write.remote.rkey = (uint32_t)(state >> 32);
+        require_result(sluice_agent_submit(agents.at_holder, &write, 1, DEADLINE, NULL), -EACCES);
+        tried++;
+    }
+    require(tried <= 40, "%llu in a second", (unsigned long long)tried);
+    memset(agents.memory.bytes, 1, 8);
+    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    value_check(agents.memory.bytes, 8, 0);
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
+    agents_close(&agents);
+}
+
+int main(void)
+{
+    return run_tests("agent_hostile", 60);
+}
