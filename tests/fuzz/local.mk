@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Targets of the fuzzer: fuzz.h tells of them. One program, source or header a line, sorted.
 fuzz_programs = \
+	tests/test_fuzz_agent \
 	tests/test_fuzz_buffer_handle \
 	tests/test_fuzz_connect \
 	tests/test_fuzz_endpoint \
@@ -11,6 +12,10 @@ fuzz_programs = \
 	tests/test_fuzz_remote_mr
 test_programs += $(fuzz_programs)
 
+tests_test_fuzz_agent_SOURCES = $(fuzz_driver) %D%/fuzz_agent.c
+tests_test_fuzz_agent_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_test_fuzz_agent_LDFLAGS = $(FUZZ_LINK)
+tests_test_fuzz_agent_LDADD = $(FUZZ_LIBS)
 tests_test_fuzz_buffer_handle_SOURCES = $(fuzz_driver) %D%/fuzz_buffer_handle.c
 tests_test_fuzz_buffer_handle_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_test_fuzz_buffer_handle_LDFLAGS = $(FUZZ_LINK)
