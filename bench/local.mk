@@ -4,6 +4,10 @@ noinst_PROGRAMS += %D%/allocator
 %C%_allocator_SOURCES = %D%/allocator.c %D%/numbers.h
 %C%_allocator_LDADD = lib/libsluice.la
 
+noinst_PROGRAMS += %D%/blocks
+%C%_blocks_SOURCES = %D%/blocks.c
+%C%_blocks_LDADD = lib/libsluice.la
+
 noinst_PROGRAMS += %D%/exchange
 %C%_exchange_SOURCES = %D%/exchange.c %D%/numbers.h
 %C%_exchange_LDADD = lib/libsluice.la

@@ -282,6 +282,14 @@ killed_rank() {
     grep -q '^12-kmeans: rank 2: w.* the sums' "$tmp/err"
 }
 
+# What it measures is not looked at: 1 is a ratio below the budget.
+blocks_move() {
+  timeout 120 bench/blocks -b 131072 -r 1 >"$tmp/out" 2>&1
+  status=$?
+  cat "$tmp/out"
+  [ "$status" -le 1 ] && [ "$(grep -c -E '(\] |not )met$' "$tmp/out")" = 24 ]
+}
+
 # What the clusters are was computed by another program, in another language.
 check_kmeans() {
   program=examples/12-kmeans digits=$srcdir/examples/data/digits.csv
@@ -362,6 +370,8 @@ if [ "$device" = soft ]; then
   check 'examples/11-barriers resets its barriers' runs 'work again' examples/11-barriers
   check 'examples/11-barriers with no ranks' refuses 2 usage examples/11-barriers -n 0
   check_kmeans
+  check 'bench/blocks moves each block to its place' blocks_move
+  check 'bench/blocks with a wire that is none' refuses 2 usage bench/blocks pigeon
   check 'bench/scale with 1 and 100 peers' runs ' 100 ' bench/scale 1 100
   check 'bench/scale with no peers' refuses 2 usage bench/scale 0
 fi
