@@ -373,6 +373,8 @@ struct slu_agent_region *slu_agent_find_region(struct sluice_agent_peer *peer, u
 uint32_t slu_agent_registered_access(uint32_t access);
 /* The peer has it from now on, under a new name. */
 void slu_agent_add_region(struct sluice_agent_peer *peer, struct slu_agent_region *region);
+/* From now on, and for so long; or SLUICE_FOREVER. */
+void slu_agent_lend(struct sluice_agent_peer *peer, struct slu_agent_region *region, int64_t lease);
 void slu_agent_end_region(struct sluice_agent_peer *peer, struct slu_agent_region *region,
                           bool by_lease);
 /* Does what takes long, giving up the lock; and answers what is done. */

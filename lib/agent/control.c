@@ -57,14 +57,21 @@ static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, 
     return posted == 1 ? 0 : posted;
 }
 
-/* The first error of the channel is why; unless the other side only went because we go. */
+/*
+ * The first error of the channel is why; unless the other side only went because we go. Whether
+ * it is a message that is longer than any of ours is told by that error, too: its receive need
+ * not have been taken, since a request of ours may fail for the same reason and be seen before.
+ */
 static void lose_control(struct sluice_agent_peer *peer, int error)
 {
     struct sluice_error first = {.size = sizeof first};
+    bool known = sluice_channel_error(peer->control, &first) == 1;
 
+    peer->agent->info.oversized +=
+        known && first.error_class == SLUICE_CLASS_TRUNCATED && first.opcode == SLUICE_OP_RECEIVE;
     if (peer->said_bye)
         slu_agent_lose(peer, 0, "we have left it");
-    else if (sluice_channel_error(peer->control, &first) == 1)
+    else if (known)
         slu_agent_lose(peer, first.error, "%.220s", first.text);
     else
         slu_agent_lose(peer, error, "the control queue pair failed");
@@ -232,6 +239,17 @@ static void say_plain(struct sluice_agent_peer *peer, uint32_t type)
     slu_agent_say(peer, &message, NULL);
 }
 
+/* By what it was told its program may have to wait, and need not since ours has received. */
+static bool owes_room(const struct sluice_agent_peer *peer)
+{
+    const struct sluice_agent_attr *attr = &peer->agent->attr;
+
+    return peer->received != peer->told_received &&
+           (peer->arrived - peer->told_received >= attr->max_waiting ||
+            peer->arrived_bytes - peer->told_received_bytes + peer->eager >
+                attr->max_waiting_bytes);
+}
+
 /* Half of what the other side may have on its way was taken since it was told. */
 static bool owes_credit(const struct sluice_agent_peer *peer)
 {
@@ -239,7 +257,8 @@ static bool owes_credit(const struct sluice_agent_peer *peer)
 
     return peer->taken - peer->told_taken >= attr->window / 2 ||
            peer->received - peer->told_received >= (attr->max_waiting + 1) / 2 ||
-           peer->received_bytes - peer->told_received_bytes >= attr->max_waiting_bytes / 2;
+           peer->received_bytes - peer->told_received_bytes >= attr->max_waiting_bytes / 2 ||
+           owes_room(peer);
 }
 
 static bool owes_sign(const struct sluice_agent_peer *peer)
@@ -321,9 +340,6 @@ static void take(struct sluice_agent_peer *peer, const struct sluice_completion 
 {
     uint32_t slot = (uint32_t)done->user_data;
 
-    /* It is longer than anything of ours: that fails the queue pair. */
-    peer->agent->info.oversized +=
-        done->error_class == SLUICE_CLASS_TRUNCATED && (done->user_data & OF_A_SEND) == 0;
     if (done->error < 0)
         fail(peer, done->error);
     else if ((done->user_data & OF_A_SEND) != 0)

@@ -81,8 +81,7 @@ static int hand_over(struct sluice_agent_peer *peer, struct slu_agent_region *re
             slu_agent_say(peer, &revoke, NULL);
     } else if (region != NULL) {
         /* Its time begins here no earlier than there. */
-        region->expires = slu_after(lease);
-        slu_agent_touch(peer);
+        slu_agent_lend(peer, region, lease);
     }
     return error;
 }

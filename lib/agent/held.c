@@ -193,6 +193,20 @@ static int send_back(struct sluice_agent_mr *mr, uint32_t type, int64_t until, b
     return error;
 }
 
+void slu_agent_clean_held(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent_mr *mr;
+
+    while ((mr = TAILQ_FIRST(&peer->unwanted)) != NULL) {
+        struct slu_agent_message message = {.type = SLU_AGENT_RELEASE, .region = mr->id};
+
+        if (!slu_agent_ask_nobody(peer, &message))
+            return;
+        TAILQ_REMOVE(&peer->unwanted, mr, links);
+        free_mr(mr);
+    }
+}
+
 /* If the owner could not be told it is, as soon as that can be. */
 static int part_with(struct sluice_agent_mr *mr, uint32_t type, int64_t deadline)
 {
@@ -210,24 +224,10 @@ static int part_with(struct sluice_agent_mr *mr, uint32_t type, int64_t deadline
         free_mr(mr);
     } else {
         TAILQ_INSERT_TAIL(&peer->unwanted, mr, links);
-        slu_agent_touch(peer);
+        slu_agent_clean_held(peer);
     }
     slu_agent_leave(agent);
     return error;
-}
-
-void slu_agent_clean_held(struct sluice_agent_peer *peer)
-{
-    struct sluice_agent_mr *mr;
-
-    while ((mr = TAILQ_FIRST(&peer->unwanted)) != NULL) {
-        struct slu_agent_message message = {.type = SLU_AGENT_RELEASE, .region = mr->id};
-
-        if (!slu_agent_ask_nobody(peer, &message))
-            return;
-        TAILQ_REMOVE(&peer->unwanted, mr, links);
-        free_mr(mr);
-    }
 }
 
 int sluice_agent_release_mr(struct sluice_agent_mr *mr, int64_t deadline)

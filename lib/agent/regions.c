@@ -64,14 +64,25 @@ static void give_up(struct sluice_agent_peer *peer, uint64_t pages)
     peer->agent->info.bytes -= pages;
 }
 
+/* When it is revoked. */
+static int64_t end_of(const struct slu_agent_region *region)
+{
+    return region->expires < SLUICE_FOREVER - SLU_AGENT_GRACE ? region->expires + SLU_AGENT_GRACE
+                                                              : SLUICE_FOREVER;
+}
+
+void slu_agent_lend(struct sluice_agent_peer *peer, struct slu_agent_region *region, int64_t lease)
+{
+    region->expires = slu_after(lease);
+    slu_agent_due(peer->agent, end_of(region));
+}
+
 void slu_agent_add_region(struct sluice_agent_peer *peer, struct slu_agent_region *region)
 {
     LIST_INSERT_HEAD(&peer->regions, region, links);
     region->id = ++peer->last_region;
     peer->region_count++;
     peer->agent->info.regions++;
-    if (region->expires != SLUICE_FOREVER)
-        slu_agent_due(peer->agent, region->expires + SLU_AGENT_GRACE);
 }
 
 /* The peer has it no more; it is still registered. */
@@ -134,10 +145,8 @@ void slu_agent_expire(struct sluice_agent_peer *peer)
 
     for (region = LIST_FIRST(&peer->regions); region != NULL; region = next) {
         next = LIST_NEXT(region, links);
-        if (region->expires == SLUICE_FOREVER)
-            continue;
-        if (now < region->expires + SLU_AGENT_GRACE) {
-            slu_agent_due(peer->agent, region->expires + SLU_AGENT_GRACE);
+        if (now < end_of(region)) {
+            slu_agent_due(peer->agent, end_of(region));
             continue;
         }
         slu_log(SLUICE_LOG_INFO, "agent: the lease of %s of region %llu, %llu bytes, is over",
@@ -278,8 +287,8 @@ static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
     region->allocated = true;
     region->pages = job->pages;
     region->access = job->access;
-    region->expires = slu_after(job->lease);
     slu_agent_add_region(peer, region);
+    slu_agent_lend(peer, region, job->lease);
     peer->agent->info.allocated++;
     message.remote = region->remote;
     message.region = region->id;

@@ -261,10 +261,11 @@ TEST(remote_memory_is_sent_back)
 TEST(a_lost_peers_memory_is_reclaimed)
 {
     struct agents agents;
-    struct sluice_agent_mr *mr;
+    struct sluice_agent_mr *mrs[2];
     agents_open(&agents, NULL, NULL);
-    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
-    (void)request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    for (int i = 0; i < 2; i++) {
+        mrs[i] = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    }
     sluice_agent_peer_close(agents.at_holder);
     agents.at_holder = NULL;
     await_regions(agents.owner, 0);
@@ -275,9 +276,11 @@ TEST(a_lost_peers_memory_is_reclaimed)
     require_words(peer_info(agents.at_owner).text, "has left");
     require_error(sluice_agent_send(agents.at_owner, "x", 1, DEADLINE), -ENOTCONN, "has left");
     struct sluice_sge sge = memory_sge(&agents.memory, 0, 8);
-    require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -ENOTCONN, "left");
-    require(mr_info(mr).lease == 0, "a lease");
-    require_result(sluice_agent_release_mr(mr, DEADLINE), -ENOTCONN);
+    for (int i = 0; i < 2; i++) {
+        require_error(sluice_agent_read(mrs[i], 0, &sge, 1, DEADLINE), -ENOTCONN, "left");
+        require(mr_info(mrs[i]).lease == 0, "a lease");
+        require_result(sluice_agent_release_mr(mrs[i], DEADLINE), -ENOTCONN);
+    }
     agents_close(&agents);
 }
 
