@@ -125,6 +125,8 @@ script_checks = \
 	%D%/support/group.h \
 	%D%/support/hostile.c \
 	%D%/support/hostile.h \
+	%D%/support/inodes.c \
+	%D%/support/inodes.h \
 	%D%/support/memory.c \
 	%D%/support/memory.h \
 	%D%/support/near.c \

@@ -6,177 +6,84 @@
  * would be mapped once. And of the Unix sockets of those that were killed none is left then, nor
  * one of anybody's in the end.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../support/inodes.h"
 #include "broker.h"
 
 /* A connection may have been made just now: one of its ends has mapped what the other has not. */
 #define SETTLING_TIME SLUICE_S(20)
 
-/* Numbers of inodes. */
-struct numbers {
-    uint64_t *items;
-    size_t count, room;
-};
+static struct inodes sockets; /* of all ranks, as far as we have seen them */
+static uint64_t maps;         /* at the end */
 
-static struct numbers sockets; /* of all ranks, as far as we have seen them */
-static uint64_t maps;          /* at the end */
-
-static void add(struct numbers *numbers, uint64_t number)
+static void must_tell(bool told, const char *what, pid_t pid)
 {
-    if (numbers->count == numbers->room) {
-        numbers->room = numbers->room * 2 + 64;
-        numbers->items = realloc(numbers->items, numbers->room * sizeof(*numbers->items));
-        if (!numbers->items) {
-            perror("realloc");
-            exit(EXIT_FAILURE);
-        }
-    }
-    numbers->items[numbers->count++] = number;
-}
-
-static int compare(const void *one, const void *other)
-{
-    uint64_t a = *(const uint64_t *)one;
-    uint64_t b = *(const uint64_t *)other;
-    return (a > b) - (a < b);
-}
-
-static void sort(struct numbers *numbers)
-{
-    if (numbers->count > 0) {
-        qsort(numbers->items, numbers->count, sizeof(*numbers->items), compare);
+    if (!told) {
+        complain("%s of process %d: %s", what, (int)pid, strerror(errno));
     }
 }
 
-/* How often it is in them, sorted. */
-static size_t times_in(const struct numbers *numbers, uint64_t number)
-{
-    size_t times = 0;
-    if (numbers->count == 0) {
-        return 0;
-    }
-    const uint64_t *found =
-        bsearch(&number, numbers->items, numbers->count, sizeof(*numbers->items), compare);
-    const uint64_t *end = numbers->items + numbers->count;
-    while (found && found > numbers->items && found[-1] == number) {
-        found--;
-    }
-    for (; found && found < end && *found == number; found++) {
-        times++;
-    }
-    return times;
-}
-
-/* The inodes of what a process has open whose link begins with this word. */
-static void list_open(pid_t pid, const char *word, struct numbers *numbers)
-{
-    char path[300];
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    DIR *fds = opendir(path);
-    if (!fds) {
-        complain("%s: %s", path, strerror(errno));
-        return;
-    }
-    for (const struct dirent *entry = readdir(fds); entry; entry = readdir(fds)) {
-        char link[64] = "";
-        struct stat status;
-        snprintf(path, sizeof(path), "/proc/%d/fd/%.200s", (int)pid, entry->d_name);
-        if (readlink(path, link, sizeof(link) - 1) > 0 && strncmp(link, word, strlen(word)) == 0 &&
-            stat(path, &status) == 0) {
-            add(numbers, status.st_ino);
-        }
-    }
-    closedir(fds);
-}
-
+/*
+ * A process that has begun just now still has what we had when it was made: our ends of the
+ * sockets to all others, which are not its own, and live on.
+ */
 void note_sockets(pid_t pid)
 {
-    list_open(pid, "socket:", &sockets);
-}
-
-/* The inodes of memory that the library has mapped in a process, each once. */
-static void list_maps(pid_t pid, struct numbers *numbers)
-{
-    char path[64];
-    char line[512];
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    FILE *file = fopen(path, "re");
-    struct numbers own = {0};
-    if (!file) {
-        complain("%s: %s", path, strerror(errno));
-        return;
-    }
-    while (fgets(line, sizeof(line), file)) {
-        unsigned long long inode;
-        if (strstr(line, "/memfd:sluice") && sscanf(line, "%*s %*s %*s %*s %llu", &inode) == 1) {
-            add(&own, inode);
+    struct inodes ours = {0};
+    struct inodes theirs = {0};
+    must_tell(inodes_add_open(&ours, getpid(), "socket:"), "the sockets", getpid());
+    must_tell(inodes_add_open(&theirs, pid, "socket:"), "the sockets", pid);
+    inodes_sort(&ours);
+    for (size_t i = 0; i < theirs.count; i++) {
+        if (inodes_times(&ours, theirs.items[i]) == 0) {
+            must_tell(inodes_add(&sockets, theirs.items[i]), "the sockets", pid);
         }
     }
-    fclose(file);
-    sort(&own);
-    for (size_t i = 0; i < own.count; i++) {
-        if (i == 0 || own.items[i] != own.items[i - 1]) {
-            add(numbers, own.items[i]);
-        }
-    }
-    free(own.items);
+    inodes_free(&ours);
+    inodes_free(&theirs);
 }
 
 /* How many are mapped by one alone who has not got them open; the first rank that has one. */
 static size_t count_orphans(const struct options *options, uint32_t *rank)
 {
-    struct numbers own[RANKS_MAX] = {{0}};
-    struct numbers all = {0};
-    struct numbers held = {0};
+    struct inodes own[RANKS_MAX] = {{0}};
+    struct inodes all = {0};
+    struct inodes held = {0};
     size_t orphans = 0;
     for (uint32_t i = 0; i < options->ranks; i++) {
-        list_maps(members[i].pid, &own[i]);
-        list_open(members[i].pid, "/memfd:sluice", &held);
-        for (size_t j = 0; j < own[i].count; j++) {
-            add(&all, own[i].items[j]);
-        }
+        must_tell(inodes_add_maps(&own[i], members[i].pid), "the mappings", members[i].pid);
+        must_tell(inodes_add_maps(&all, members[i].pid), "the mappings", members[i].pid);
+        must_tell(inodes_add_open(&held, members[i].pid, "/memfd:sluice"), "what is open",
+                  members[i].pid);
     }
-    sort(&all);
-    sort(&held);
+    inodes_sort(&all);
+    inodes_sort(&held);
     for (uint32_t i = options->ranks; i-- > 0;) {
         for (size_t j = 0; j < own[i].count; j++) {
-            if (times_in(&all, own[i].items[j]) < 2 && times_in(&held, own[i].items[j]) == 0) {
+            uint64_t inode = own[i].items[j];
+            if (inodes_times(&all, inode) < 2 && inodes_times(&held, inode) == 0) {
                 orphans++;
                 *rank = i;
             }
         }
-        free(own[i].items);
+        inodes_free(&own[i]);
     }
     maps = all.count;
-    free(all.items);
-    free(held.items);
+    inodes_free(&all);
+    inodes_free(&held);
     return orphans;
 }
 
 /* How many of those that we have seen there still are. */
 static size_t count_sockets(void)
 {
-    char line[512];
     size_t left = 0;
-    FILE *file = fopen("/proc/net/unix", "re");
-    if (!file) {
+    if (!inodes_count_sockets(&sockets, &left)) {
         complain("/proc/net/unix: %s", strerror(errno));
-        return 0;
     }
-    sort(&sockets);
-    while (fgets(line, sizeof(line), file)) {
-        unsigned long long inode;
-        if (sscanf(line, "%*s %*s %*s %*s %*s %*s %llu", &inode) == 1) {
-            left += times_in(&sockets, inode) > 0;
-        }
-    }
-    fclose(file);
     return left;
 }
 

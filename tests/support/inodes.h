@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* What processes have open and mapped, by the numbers of its inodes. */
+#ifndef SUPPORT_INODES_H
+#define SUPPORT_INODES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Zeroed at first. */
+struct inodes {
+    uint64_t *items;
+    size_t count, room;
+};
+
+/* All of them return false, and errno, if the system does not tell. */
+
+void inodes_free(struct inodes *inodes);
+void inodes_sort(struct inodes *inodes);
+/* How often it is in them, which are sorted. */
+size_t inodes_times(const struct inodes *inodes, uint64_t inode);
+bool inodes_add(struct inodes *inodes, uint64_t inode);
+/* Of what a process has open whose link begins with this word. */
+bool inodes_add_open(struct inodes *inodes, pid_t pid, const char *word);
+/* Of memory that the library has mapped in a process, each once. */
+bool inodes_add_maps(struct inodes *inodes, pid_t pid);
+/* How many of them are Unix sockets that there still are. */
+bool inodes_count_sockets(struct inodes *inodes, size_t *left);
+
+#endif
