@@ -12,7 +12,12 @@ test_programs += \
 	tests/test_told
 
 tests_test_amid_SOURCES = %D%/test_amid.c
-tests_test_connect_SOURCES = %D%/test_connect.c
+tests_test_connect_SOURCES = \
+	%D%/test_connect.c \
+	%D%/crowd/client.c \
+	%D%/crowd/crowd.c \
+	%D%/crowd/crowd.h \
+	%D%/crowd/server.c
 tests_test_door_SOURCES = %D%/test_door.c
 tests_test_meeting_SOURCES = %D%/test_meeting.c
 tests_test_offer_SOURCES = %D%/test_offer.c

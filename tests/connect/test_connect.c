@@ -420,7 +420,10 @@ TEST(a_socket_that_listens_already)
 
 int main(void)
 {
-    static const struct tests groups[] = {{"self", WIRE_SELF, 60}, {"tcp", WIRE_TCP, 60}};
+    static const struct tests groups[] = {{"self", WIRE_SELF, 60},
+                                          {"tcp", WIRE_TCP, 60},
+                                          {"clients", WIRE_SHM, 200},
+                                          {"clients", WIRE_TCP, 200}};
     int result;
     write_secrets();
     result = run_groups("connect", groups, COUNT(groups));

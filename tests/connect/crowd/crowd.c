@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A crowd of clients of one server, of which a third is killed amid what it does: all others
+ * finish with the right bytes, and of the dead the server keeps nothing: no descriptor, mapping,
+ * thread, locked memory or file, no use of memory that was theirs alone; nor is one of their
+ * sockets left anywhere. SLUICE_TEST_CLIENTS is how many there are.
+ */
+#include "crowd.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../support/fault.h"
+#include "../../support/inodes.h"
+
+/* Who comes when: one, by which the server gets what it keeps; all; and one after the dead. */
+enum wave { FIRST, CROWD, LAST, WAVES };
+
+/* Free lists have other sizes after a crowd. Of a thousand, that is 200 bytes for each dead. */
+#define FREE_LISTS ((size_t)64 << 10)
+
+static struct crowd crowd;
+static struct inodes sockets; /* of the dead */
+
+/* What the server's process has, beside its heap. */
+struct belongings {
+    long fds, threads, files, locked, maps;
+};
+
+static long count_entries(const char *path, const char *word)
+{
+    long count = 0;
+    DIR *folder = opendir(path);
+    require(folder, "%s: %s", path, strerror(errno));
+    for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        count += entry->d_name[0] != '.' && strstr(entry->d_name, word) != NULL;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* KiB that cannot be swapped out, of this process. */
+static long locked_memory(void)
+{
+    char line[128];
+    long locked = 0, amount;
+    FILE *file = fopen("/proc/self/status", "re");
+    require(file, "%s", strerror(errno));
+    while (fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "VmLck: %ld", &amount) == 1 || sscanf(line, "VmPin: %ld", &amount) == 1) {
+            locked += amount;
+        }
+    }
+    fclose(file);
+    return locked;
+}
+
+static struct belongings take_stock(void)
+{
+    struct inodes maps = {0};
+    require(inodes_add_maps(&maps, getpid()), "%s", strerror(errno));
+    struct belongings now = {count_fds(), count_entries("/proc/self/task", ""),
+                             count_entries("/dev/shm", "sluice"), locked_memory(),
+                             (long)maps.count};
+    inodes_free(&maps);
+    return now;
+}
+
+static bool has_more(const struct belongings *now, const struct belongings *before)
+{
+    return now->fds > before->fds || now->threads > before->threads || now->files > before->files ||
+           now->locked > before->locked || now->maps > before->maps;
+}
+
+/* It takes its time until the kernel and the helper have closed all. */
+static void check_stock(struct server *server, const struct belongings *before)
+{
+    int64_t end = clock_now() + SLUICE_S(30);
+    struct belongings now = take_stock();
+    size_t left = 0;
+    require(inodes_count_sockets(&sockets, &left), "%s", strerror(errno));
+    while ((has_more(&now, before) || left > 0) && clock_now() < end) {
+        let_pass(SLUICE_MS(10));
+        server_turn(server);
+        now = take_stock();
+        require(inodes_count_sockets(&sockets, &left), "%s", strerror(errno));
+    }
+    require(!has_more(&now, before),
+            "%ld fds, were %ld; %ld threads, were %ld; %ld mappings, were %ld; %ld files, were %ld;"
+            " %ld KiB locked, were %ld",
+            now.fds, before->fds, now.threads, before->threads, now.maps, before->maps, now.files,
+            before->files, now.locked, before->locked);
+    require(left == 0, "%zu of %zu sockets of the dead are left", left, sockets.count);
+}
+
+void crowd_kill(struct crowd *all, uint32_t number)
+{
+    struct member *member = &all->members[number];
+    require(inodes_add_open(&sockets, member->pid, "socket:"), "client %u: %s", number,
+            strerror(errno));
+    require(kill(member->pid, SIGKILL) == 0, "client %u: %s", number, strerror(errno));
+    member->killed = true;
+}
+
+static uint32_t draw(void)
+{
+    static uint64_t state = 1;
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(state >> 33);
+}
+
+static enum wave wave_of(uint32_t number)
+{
+    return number == 0 ? FIRST : number == crowd.count - 1 ? LAST : CROWD;
+}
+
+/* A third of those who come together; returns how many. */
+static uint32_t choose_victims(void)
+{
+    uint32_t victims = 0;
+    for (uint32_t i = 0; i < crowd.count; i++) {
+        struct member *member = &crowd.members[i];
+        memset(member, 0, sizeof(*member));
+        member->victim = wave_of(i) == CROWD && i % 3 == 0;
+        if (member->victim) {
+            member->moment = (enum moment)(victims++ % MOMENTS);
+            member->when = draw() % ROUNDS;
+        }
+        if (member->victim && member->moment == AT_THE_DOOR) {
+            member->when = 0;
+        } else if (member->victim && member->moment == ANY_TIME) {
+            member->when = 1 + draw() % (crowd.count / 2 * ROUNDS);
+        }
+    }
+    return victims;
+}
+
+/* Which begins when there is a byte for it at the gate of its wave. */
+static void start(uint32_t number, int gates[WAVES][2])
+{
+    uint8_t byte;
+    pid_t pid = fork();
+    require(pid >= 0, "%s", strerror(errno));
+    crowd.members[number].pid = pid;
+    if (pid != 0) {
+        return;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0; i < WAVES; i++) {
+        close(gates[i][1]);
+    }
+    while (read(gates[wave_of(number)][0], &byte, 1) < 0 && errno == EINTR) {
+    }
+    run_client(crowd.board, number, crowd.members[number].victim);
+}
+
+static void start_all(int gates[WAVES][2])
+{
+    fflush(NULL);
+    for (int i = 0; i < WAVES; i++) {
+        require(pipe(gates[i]) == 0, "%s", strerror(errno));
+    }
+    for (uint32_t i = 0; i < crowd.count; i++) {
+        start(i, gates);
+    }
+    for (int i = 0; i < WAVES; i++) {
+        close(gates[i][0]);
+    }
+}
+
+static void collect(uint32_t number)
+{
+    const struct member *member = &crowd.members[number];
+    int status = 0;
+    while (waitpid(member->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (member->killed) {
+        require(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "client %u: status %x", number,
+                (unsigned)status);
+    } else {
+        require(WIFEXITED(status) && WEXITSTATUS(status) == 0, "client %u: status %x; %s", number,
+                (unsigned)status, crowd.board->failure);
+    }
+}
+
+static uint32_t crowd_size(void)
+{
+    const char *value = getenv("SLUICE_TEST_CLIENTS");
+    long count = value != NULL && *value ? atol(value) : 0;
+    if (count > 0) {
+        require(count >= 10 && count <= CROWD_MOST, "not 10 to %d clients: %s", CROWD_MOST, value);
+        return (uint32_t)count;
+    }
+    /* Devices are emulated here. */
+    return !device_is_soft() ? 12 : SANITIZED ? 30 : short_run() ? 100 : 1000;
+}
+
+static void allow_files(rlim_t count)
+{
+    struct rlimit limit;
+    require(getrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
+    require(limit.rlim_max >= count, "this needs %lu files, and may have %lu", (unsigned long)count,
+            (unsigned long)limit.rlim_max);
+    limit.rlim_cur = limit.rlim_cur > count ? limit.rlim_cur : count;
+    require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
+}
+
+/* What there is once one has come and gone, and the helper has given back what was its. */
+static struct belongings stock_at_rest(void)
+{
+    struct belongings now = take_stock(), before;
+    do {
+        before = now;
+        let_pass(SLUICE_MS(200));
+        now = take_stock();
+    } while (memcmp(&now, &before, sizeof(now)) != 0);
+    return now;
+}
+
+static void let_come(struct server *server, int gates[WAVES][2], enum wave wave, uint32_t left,
+                     uint32_t killed)
+{
+    for (uint32_t i = 0; i < crowd.count; i++) {
+        require(wave_of(i) != wave || write(gates[wave][1], "", 1) == 1, "%s", strerror(errno));
+    }
+    server_run(server, left, killed);
+    for (uint32_t i = 0; i < crowd.count; i++) {
+        if (wave_of(i) == wave) {
+            collect(i);
+        }
+    }
+}
+
+/* All, of whom so many are victims, and another one after them. */
+static void serve_crowd(struct server *server, int gates[WAVES][2], uint32_t victims,
+                        const struct belongings *before)
+{
+    uint32_t stay = crowd.count - 1 - victims; /* and one has come before */
+    struct span begin = span_begin();
+    let_come(server, gates, CROWD, stay - 1, victims);
+    printf("# %u clients, %u at a time: %u lines; %u were killed, %u of them before they were in;"
+           " %.3f s\n",
+           crowd.count, server->most, server->said, victims, server->in_vain,
+           (double)span_since(begin).real / 1e9);
+    check_stock(server, before);
+    /* None of the dead uses it, and the server goes on. */
+    require_ok(sluice_mr_deregister(server->doomed));
+    server->doomed = NULL;
+    let_come(server, gates, LAST, stay, victims);
+    check_stock(server, before);
+    printf("# %ld descriptors, %ld mappings, %ld threads as before, and none of %zu sockets of the"
+           " dead\n",
+           before->fds, before->maps, before->threads, sockets.count);
+}
+
+static void open_at_address(struct server *server)
+{
+    server_open(server, &crowd);
+    snprintf(crowd.board->address, sizeof(crowd.board->address), "127.0.0.1:%d",
+             sluice_listener_address(server->listener, NULL, 0));
+}
+
+/* The first has a server of its own: what is left of that one is what a server keeps. */
+TEST(a_third_is_killed, .group = "clients", .unless = device_is_pretend)
+{
+    static struct server servers[2];
+    int gates[WAVES][2];
+    crowd.count = crowd_size();
+    crowd.board =
+        mmap(NULL, sizeof(*crowd.board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    require(crowd.board != MAP_FAILED, "%s", strerror(errno));
+    allow_files(4 * (rlim_t)crowd.count + 200);
+    uint32_t victims = choose_victims();
+    start_all(gates);
+    open_at_address(&servers[0]);
+    let_come(&servers[0], gates, FIRST, 1, 0);
+    struct belongings before = stock_at_rest();
+    server_close(&servers[0]);
+    struct census census = census_take();
+    open_at_address(&servers[1]);
+    serve_crowd(&servers[1], gates, victims, &before);
+    server_close(&servers[1]);
+    inodes_free(&sockets);
+    census.heap += FREE_LISTS;
+    census_check(&census);
+    for (int i = 0; i < WAVES; i++) {
+        close(gates[i][1]);
+    }
+    munmap(crowd.board, sizeof(*crowd.board));
+}

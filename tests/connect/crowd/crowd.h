@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A crowd of clients, each a process, of one server, and of these a third is killed.
+ *
+ *   crowd.c    who comes and who is killed when; what must be left of them: nothing
+ *   server.c   the server, one event loop in the test's own process
+ *   client.c   a client
+ */
+#ifndef CONNECT_CROWD_H
+#define CONNECT_CROWD_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "../../support/process.h"
+#include "../../support/suite.h"
+
+#define CROWD_MOST 4096 /* clients */
+#define WINDOW 1024     /* bytes that a client has at the server */
+/* Of one that is not killed; the others go on until they are. */
+#define ROUNDS (short_run() ? 5U : 20U)
+/* All that a client does has so much time: a wait that takes longer is a hang. */
+#define LIFE SLUICE_S(300)
+
+/* So long all of them may take. */
+#define CROWD_TIME SLUICE_S(500)
+
+/* What a client says first, and in each round. */
+struct line {
+    uint32_t number, round;
+};
+
+/* Memory of all processes. */
+struct board {
+    char address[64];
+    _Atomic uint32_t failed; /* clients */
+    char failure[500];       /* of the first */
+};
+
+/* When a victim is killed. */
+enum moment {
+    AT_THE_DOOR = 0, /* it has come, and is about to be let in */
+    ASKING,          /* it has said the line of its round, and has no answer */
+    ANSWERED,        /* the answer is on its way */
+    ANY_TIME,        /* all have said so many lines: whatever it does then, if it has come */
+    MOMENTS
+};
+
+struct member {
+    pid_t pid;
+    bool victim, killed, left;
+    enum moment moment;
+    uint32_t when; /* a round, or lines */
+};
+
+struct crowd {
+    struct board *board;
+    uint32_t count;
+    struct member members[CROWD_MOST];
+};
+
+/* Kills it; it is dead, or about to be, on return. */
+void crowd_kill(struct crowd *crowd, uint32_t number);
+
+/* client.c */
+void run_client(struct board *board, uint32_t number, bool victim) __attribute__((noreturn));
+/* What is in the window after the client has written there, and after the server has. */
+uint64_t asked_key(const struct line *line);
+uint64_t answered_key(const struct line *line);
+
+/* server.c */
+struct server {
+    struct crowd *crowd;
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    /* Places of lines: of those who stay, and of victims, so that all uses of theirs are seen. */
+    struct sluice_mr *lines, *doomed;
+    struct sluice_mr *windows;
+    struct sluice_listener *listener;
+    struct sluice_multichannel *clients;
+    int epoll;
+    uint32_t numbers[CROWD_MOST]; /* of the client at an index of the multichannel */
+    uint32_t there, most;
+    uint32_t left, lost, in_vain; /* that said goodbye; that died; that died before they were in */
+    uint32_t said;                /* lines */
+};
+
+void server_open(struct server *server, struct crowd *crowd);
+/* Serves until so many have said goodbye, as many were killed, and nobody is there. */
+void server_run(struct server *server, uint32_t left, uint32_t killed);
+/* One turn of its loop, which does not sleep. */
+void server_turn(struct server *server);
+/* But for what was closed already, which is NULL. */
+void server_close(struct server *server);
+
+#endif
