@@ -194,6 +194,106 @@ TEST(all_close_at_once_while_busy, .group = "processes")
     group_run(3, close_while_busy, NULL, 25);
 }
 
+/*
+ * A side that is asked for what it refuses, and closes as soon as it knows: who has asked hears
+ * of the refusal all the same, and before that the answers to what it has asked for earlier.
+ */
+enum asking { A_WRITE, A_READ, AN_ATOMIC, BEHIND_WRITES, BEHIND_READS, AGAINST_A_SEND, ASKINGS };
+
+static const uint32_t wrong_kinds[ASKINGS] = {SLUICE_OP_WRITE, SLUICE_OP_READ, SLUICE_OP_FETCH_ADD,
+                                              SLUICE_OP_WRITE, SLUICE_OP_READ, SLUICE_OP_WRITE};
+
+struct refuser {
+    pthread_t thread;
+    struct pair *pair;
+    struct sluice_handle parked;
+    bool all; /* closes its context, too */
+    struct memory memory;
+};
+
+static void *refuse_and_close(void *argument)
+{
+    struct refuser *refuser = argument;
+    struct pair *pair = refuser->pair;
+    struct sluice_completion completion;
+    require_ok(sluice_channel_wait(pair->channels[0], &refuser->parked, DEADLINE, &completion));
+    sluice_channel_close(pair->channels[0]);
+    pair->channels[0] = NULL;
+    memory_close(&refuser->memory);
+    if (refuser->all) {
+        sides_close(&(struct sides){{pair->sides.contexts[0], NULL}, {pair->sides.pds[0], NULL}});
+        pair->sides.pds[0] = NULL;
+        pair->sides.contexts[0] = NULL;
+    }
+    return NULL;
+}
+
+/* Some that are good, and one behind them that is refused. */
+static void ask_for_what_is_refused(struct pair *pair, const struct sluice_remote_mr *remote,
+                                    const struct memory *memory, enum asking asking)
+{
+    struct sluice_handle handles[EACH];
+    struct sluice_sge sges[EACH], word = memory_sge(memory, 0, 8);
+    uint32_t good = asking == BEHIND_WRITES || asking == BEHIND_READS ? EACH : 0;
+    for (uint32_t i = 0; i < good; i++) {
+        sges[i] = memory_sge(memory, i * BYTES, BYTES);
+        struct sluice_request request = request_of(wrong_kinds[asking], 0, &sges[i]);
+        request.remote = *remote;
+        handles[i] = post(pair->channels[1], &request);
+    }
+    struct sluice_request wrong = request_of(wrong_kinds[asking], 0, &word);
+    wrong.remote = *remote;
+    wrong.remote.rkey ^= 0x5a5a;
+    struct sluice_handle handle = post(pair->channels[1], &wrong);
+    for (uint32_t i = 0; i < good; i++) {
+        await(pair->channels[1], handles[i], SLUICE_CLASS_NONE);
+    }
+    await(pair->channels[1], handle, SLUICE_CLASS_ACCESS);
+}
+
+/* A large message of the refuser is on its way, and need not arrive. */
+static void begin_a_send(struct pair *pair, const struct refuser *refuser,
+                         const struct memory *memory)
+{
+    struct sluice_sge sges[2] = {memory_sge(&refuser->memory, 0, BYTES),
+                                 memory_sge(memory, 0, BYTES)};
+    struct sluice_request send = request_of(SLUICE_OP_SEND, 0, &sges[0]);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sges[1]);
+    post(pair->channels[1], &receive);
+    post(pair->channels[0], &send);
+}
+
+static void refuse_once(enum asking asking, bool all)
+{
+    struct pair pair;
+    struct refuser refuser = {.pair = &pair, .all = all};
+    struct memory memory;
+    pair_open(&pair, NULL);
+    memory_open(&refuser.memory, pair.sides.pds[0], BYTES);
+    memory_open(&memory, pair.sides.pds[1], EACH * BYTES);
+    struct sluice_remote_mr remote = memory_remote(&refuser.memory, 0, BYTES);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    refuser.parked = post(pair.channels[0], &receive);
+    if (asking == AGAINST_A_SEND) {
+        begin_a_send(&pair, &refuser, &memory);
+    }
+    require(pthread_create(&refuser.thread, NULL, refuse_and_close, &refuser) == 0, "no thread");
+    ask_for_what_is_refused(&pair, &remote, &memory, asking);
+    require(pthread_join(refuser.thread, NULL) == 0, "no end");
+    sluice_channel_close(pair.channels[1]);
+    pair.channels[1] = NULL;
+    memory_close(&memory);
+    pair_close(&pair);
+}
+
+TEST(refusal_comes_before_the_end, .times = 2 * ASKINGS)
+{
+    int rounds = short_run() ? 5 : 30;
+    for (int round = 0; round < rounds; round++) {
+        refuse_once((enum asking)(_i / 2), _i % 2 == 1 && current_wire() != WIRE_SELF);
+    }
+}
+
 int main(void)
 {
     static const struct tests cases[] = {

@@ -181,7 +181,9 @@ int slu_soft_qp_connect(struct slu_qp *base, const struct slu_endpoint *remote)
 
 int slu_soft_qp_state(const struct slu_qp *qp)
 {
-    return (int)atomic_load_explicit(&((const struct soft_qp *)qp)->state, memory_order_acquire);
+    uint32_t state =
+        atomic_load_explicit(&((const struct soft_qp *)qp)->state, memory_order_acquire);
+    return state == SOFT_QP_TELLING ? SLU_QP_CONNECTED : (int)state;
 }
 
 void slu_soft_qp_error(struct slu_qp *base)

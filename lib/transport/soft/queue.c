@@ -130,6 +130,11 @@ static int append_receive(struct soft_qp *qp, const struct slu_receive_wr *wr)
     return 0;
 }
 
+static bool is_telling(const struct soft_qp *qp)
+{
+    return atomic_load_explicit(&qp->state, memory_order_relaxed) == SOFT_QP_TELLING;
+}
+
 static void flush_receives(struct soft_qp *qp)
 {
     while (qp->receives.done != qp->receives.posted)
@@ -148,10 +153,12 @@ int slu_soft_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
             break;
         }
     }
-    if (SLU_UNLIKELY(slu_soft_in_error(qp)))
+    if (SLU_LIKELY(!slu_soft_in_error(qp))) {
+        if (qp->wire != NULL)
+            qp->wire->receives(qp);
+    } else if (!is_telling(qp)) {
         flush_receives(qp);
-    else if (qp->wire != NULL)
-        qp->wire->receives(qp);
+    }
     return err;
 }
 
@@ -168,11 +175,11 @@ static uint32_t choose_status(struct soft_qp *qp, const struct soft_wqe *wqe)
     return own;
 }
 
-/* Enters the error state, but for the completions. */
-static void enter_error(struct soft_qp *qp, uint32_t cause, bool hard)
+/* Enters the error state, or the one before it, but for the completions. */
+static void enter_error(struct soft_qp *qp, uint32_t state, uint32_t cause, bool hard)
 {
     qp->cause = cause;
-    atomic_store_explicit(&qp->state, SLU_QP_ERROR, memory_order_release);
+    atomic_store_explicit(&qp->state, state, memory_order_release);
     slu_soft_self_bounce(qp);
     if (qp->wire != NULL)
         qp->wire->stop(qp, hard);
@@ -186,9 +193,11 @@ static void retire_sends(struct soft_qp *qp)
         uint32_t status = SLUICE_STATUS_SUCCESS;
         if (wqe->state == SOFT_WQE_OUT || (!done && !slu_soft_in_error(qp)))
             return;
+        if (is_telling(qp) && (!done || wqe->status != SLUICE_STATUS_SUCCESS))
+            return;
         if (!done || wqe->status != SLUICE_STATUS_SUCCESS) {
             if (!slu_soft_in_error(qp)) {
-                enter_error(qp, wqe->status, false);
+                enter_error(qp, SLU_QP_ERROR, wqe->status, false);
                 continue;
             }
             status = choose_status(qp, wqe);
@@ -224,7 +233,8 @@ static void tell_probe(struct soft_qp *qp)
 void slu_soft_retire(struct soft_qp *qp)
 {
     retire_sends(qp);
-    if (!slu_soft_in_error(qp) || (!qp->caused && qp->sends.done != qp->sends.posted))
+    if (!slu_soft_in_error(qp) || is_telling(qp) ||
+        (!qp->caused && qp->sends.done != qp->sends.posted))
         return;
     tell_receive(qp);
     tell_probe(qp);
@@ -234,10 +244,26 @@ void slu_soft_retire(struct soft_qp *qp)
 void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard)
 {
     if (!slu_soft_in_error(qp))
-        enter_error(qp, cause, hard);
+        enter_error(qp, SLU_QP_ERROR, cause, hard);
     else if (hard && qp->wire != NULL)
         qp->wire->stop(qp, hard);
+    if (hard)
+        slu_soft_qp_told(qp);
     slu_soft_retire(qp);
+}
+
+void slu_soft_qp_refuse(struct soft_qp *qp)
+{
+    slu_soft_note_loss(qp, SOFT_LOSS_REFUSED);
+    if (!slu_soft_in_error(qp))
+        enter_error(qp, SOFT_QP_TELLING, SLUICE_STATUS_WR_FLUSH_ERR, false);
+    slu_soft_retire(qp);
+}
+
+void slu_soft_qp_told(struct soft_qp *qp)
+{
+    if (is_telling(qp))
+        atomic_store_explicit(&qp->state, SLU_QP_ERROR, memory_order_release);
 }
 
 void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,

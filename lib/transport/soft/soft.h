@@ -208,10 +208,13 @@ struct soft_wire {
 extern const struct soft_wire slu_soft_wire_self;
 extern const struct soft_wire slu_soft_wire_tcp;
 
+/* In error, but a refusal is not out yet, and nobody here hears of it before: README.md. */
+#define SOFT_QP_TELLING (SLU_QP_ERROR + 1U)
+
 struct soft_qp {
     struct slu_qp base;
     atomic_uint references;
-    atomic_uint state; /* enum slu_qp_state; written by the owner */
+    atomic_uint state; /* enum slu_qp_state, or SOFT_QP_TELLING; written by the owner */
     struct slu_qp_attr attr;
     struct soft_ring sends;
     struct soft_ring receives;
@@ -349,7 +352,7 @@ static inline struct soft_receive *slu_soft_receive(const struct soft_qp *qp, ui
 
 static inline bool slu_soft_in_error(const struct soft_qp *qp)
 {
-    return atomic_load_explicit(&qp->state, memory_order_relaxed) == SLU_QP_ERROR;
+    return atomic_load_explicit(&qp->state, memory_order_relaxed) >= SLU_QP_ERROR;
 }
 
 static inline bool slu_soft_is_atomic(const struct soft_wqe *wqe)
@@ -533,6 +536,9 @@ int slu_soft_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
 void slu_soft_retire(struct soft_qp *qp);
 /* To the error state, once. cause goes to the oldest unfinished send. */
 void slu_soft_qp_fail(struct soft_qp *qp, uint32_t cause, bool hard);
+/* There too, once the peer is told what it is refused; it was, or never will be. */
+void slu_soft_qp_refuse(struct soft_qp *qp);
+void slu_soft_qp_told(struct soft_qp *qp);
 /* Completes the oldest posted receive; flags are those of a slu_wc. */
 void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t bytes, uint32_t flags,
                                uint32_t immediate);

@@ -25,8 +25,7 @@ void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status)
     tcp->nak = true;
     tcp->nak_seq = seq;
     tcp->nak_status = status;
-    slu_soft_note_loss(tcp->qp, SOFT_LOSS_REFUSED);
-    slu_soft_qp_fail(tcp->qp, SLUICE_STATUS_WR_FLUSH_ERR, false);
+    slu_soft_qp_refuse(tcp->qp);
 }
 
 /* The list that the payload goes to, and whether there are dmabufs in it. */

@@ -572,7 +572,7 @@ static bool push_batch(struct soft_tcp *tcp)
         set_blocked(tcp, batch.frame_count > 0 && sent == 0);
     }
     if (batch.refused)
-        slu_soft_qp_fail(tcp->qp, SLUICE_STATUS_WR_FLUSH_ERR, false);
+        slu_soft_qp_refuse(tcp->qp);
     else if (sent == -EFAULT && !blamed)
         slu_soft_tcp_lose(tcp, SLUICE_STATUS_LOC_PROT_ERR);
     else if (sent == -EPROTO && tcp->shared)

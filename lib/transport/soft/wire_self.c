@@ -328,7 +328,7 @@ static bool handle(struct soft_message *message)
         return false;
     if (!claim(message))
         return true;
-    if (state == SLU_QP_ERROR || to->peer != from)
+    if (state >= SLU_QP_ERROR || to->peer != from)
         bounce(message, SLUICE_STATUS_RETRY_EXC_ERR);
     else if (message->kind == SOFT_HELLO)
         greet(message);

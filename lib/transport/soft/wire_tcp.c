@@ -55,6 +55,7 @@ void slu_soft_tcp_close(struct soft_tcp *tcp)
     slu_soft_shm_part(tcp);
     slu_soft_tcp_remove_socket(tcp);
     tcp->phase = PHASE_CLOSED;
+    slu_soft_qp_told(tcp->qp);
     if (tcp->out.part == TCP_PART_REQUEST &&
         slu_soft_wqe(tcp->qp, tcp->out.position)->state == SOFT_WQE_OUT)
         slu_soft_wqe(tcp->qp, tcp->out.position)->state = SOFT_WQE_QUEUED;
