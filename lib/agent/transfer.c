@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "engine/engine.h"
+#include "multichannel/multichannel.h"
 
 /* One request on its way; the completion's user data is its address. */
 struct item {
@@ -123,10 +125,9 @@ static int post_one(struct transfer *transfer, struct item *item)
     return posted;
 }
 
-static int check_request(struct transfer *transfer, uint32_t index)
+/* What an agent's peer cannot have, though the peer of a channel may. */
+static int check_request(const struct sluice_request *request, uint32_t index)
 {
-    const struct sluice_request *request = &transfer->requests[index];
-
     if (request->opcode < SLUICE_OP_WRITE || request->opcode > SLUICE_OP_FETCH_ADD)
         return slu_misuse(EINVAL,
                           "request %u: an agent's peer is sent messages by "
@@ -137,6 +138,20 @@ static int check_request(struct transfer *transfer, uint32_t index)
     if ((request->flags & SLUICE_IMMEDIATE) != 0)
         return slu_misuse(EINVAL, "request %u: an immediate has nowhere to go", index);
     return 0;
+}
+
+/* All of the list, before anything of it is posted. */
+static int check_list(const struct sluice_agent_peer *peer, const struct sluice_request *requests,
+                      uint32_t count)
+{
+    const struct slu_source source = {.lists = {requests}, .counts = {count}, .count = count};
+    int result = 0;
+
+    for (uint32_t i = 0; i < count && result == 0; i++)
+        result = check_request(&requests[i], i);
+    if (result == 0)
+        result = slu_source_check(peer->data.wire->base.engine, &source, SLUICE_FOREVER);
+    return result < 0 ? result : 0;
 }
 
 /* Posts what there is room for; false: that was all that can be done now. */
@@ -193,10 +208,8 @@ int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_reque
                                 .completions = completions,
                                 .count = count,
                                 .until = until};
-    int error = 0, waited;
+    int error = check_list(peer, requests, count), waited;
 
-    for (uint32_t i = 0; i < count && error == 0; i++)
-        error = check_request(&transfer, i);
     if (error < 0)
         return error;
     waited = slu_agent_await(peer->agent, is_over, &transfer, until, false);

@@ -183,6 +183,50 @@ TEST(arguments_are_checked)
     agents_close(&agents);
 }
 
+/* A mistake anywhere in a list is found before anything of it is done. */
+TEST(lists_are_checked_first)
+{
+    static const struct {
+        uint32_t opcode, peer, flags, sge_count, reserved;
+        int error;
+        const char *words;
+    } mistakes[] = {
+        {SLUICE_OP_SEND, 0, 0, 1, 0, -EINVAL, "request 1: an agent's peer is sent messages by"},
+        {SLUICE_OP_WRITE, 1, 0, 1, 0, -EINVAL, "request 1: peer must be 0"},
+        {SLUICE_OP_WRITE, 0, SLUICE_IMMEDIATE, 1, 0, -EINVAL, "request 1: an immediate"},
+        {SLUICE_OP_WRITE, 0, UINT32_C(1) << 31, 1, 0, -EINVAL, "request 1 has flags"},
+        {SLUICE_OP_WRITE, 0, 0, 0, 0, -EINVAL, "request 1 has a list and sge_count 0"},
+        {SLUICE_OP_WRITE, 0, 0, 100, 0, -EINVAL, "request 1 has 100 SGEs"},
+        {SLUICE_OP_READ, 0, 0, 1, 1, -EINVAL, "request 1: reserved is 1"},
+        {SLUICE_OP_READ, 0, 0, 1, 0, -ERANGE, "request 1: a read of 64 bytes"},
+    };
+    struct agents agents;
+    struct sluice_sge sge;
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, 64, ACCESS_READ_WRITE, 0);
+    sge = memory_sge(&agents.memory, 0, 64);
+    for (size_t i = 0; i < COUNT(mistakes); i++) {
+        struct sluice_request requests[2];
+        memset(agents.memory.bytes, 5, 64);
+        requests[0] = request_of(SLUICE_OP_WRITE, 0, &sge);
+        requests[0].remote = mr_info(mr).remote;
+        requests[1] = request_of(mistakes[i].opcode, mistakes[i].peer, &sge);
+        requests[1].remote = requests[0].remote;
+        requests[1].remote.length -= mistakes[i].error == -ERANGE;
+        requests[1].flags = mistakes[i].flags;
+        requests[1].sge_count = mistakes[i].sge_count;
+        requests[1].reserved = mistakes[i].reserved;
+        require_error(sluice_agent_submit(agents.at_holder, requests, 2, DEADLINE, NULL),
+                      mistakes[i].error, mistakes[i].words);
+        require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+        value_check(agents.memory.bytes, 64, 0);
+    }
+    require(peer_info(agents.at_holder).reconnects == 0, "the connection was harmed");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    agents_close(&agents);
+}
+
 /* Memory of ours: used by the peer, come back; or taken back. */
 TEST(local_memory_is_handed_over)
 {
