@@ -17,6 +17,7 @@ tests_test_environment_LDADD = $(LAUNCH_LIBS)
 tests_test_forked_SOURCES = %D%/test_forked.c
 # It compares its lists with those of the manual. One source or header a line, sorted.
 tests_test_misuse_SOURCES = \
+	%D%/misuse/agents.c \
 	%D%/misuse/connect.c \
 	%D%/misuse/lists.c \
 	%D%/misuse/mistakes.c \

@@ -50,11 +50,13 @@ static int error_of(const char *name)
         {"EAGAIN", EAGAIN},
         {"EBADF", EBADF},
         {"EBUSY", EBUSY},
+        {"EDQUOT", EDQUOT},
         {"EFAULT", EFAULT},
         {"EINPROGRESS", EINPROGRESS},
         {"EINTR", EINTR},
         {"EINVAL", EINVAL},
         {"EMSGSIZE", EMSGSIZE},
+        {"ENOBUFS", ENOBUFS},
         {"ENODEV", ENODEV},
         {"ENOENT", ENOENT},
         {"ENOMEM", ENOMEM},
@@ -156,14 +158,21 @@ static void require_returned(const struct mistake *mistake, const struct ending 
     require(strstr(ending->text, "sluice: misuse: "), "%s", ending->text);
 }
 
-/* Two processes need not have the same thing at the same address. */
+/* Takes away the digits behind each such word. */
+static void hide_behind(char *text, const char *word, const char *digits)
+{
+    for (char *at = text; (at = strstr(at, word));) {
+        at += strlen(word);
+        memmove(at, at + strspn(at, digits), strlen(at + strspn(at, digits)) + 1);
+    }
+}
+
+/* Two processes need not have the same thing at the same address, nor the same peers. */
 static void hide_addresses(char *text)
 {
-    for (char *at = text; (at = strstr(at, "0x"));) {
-        at += 2;
-        memmove(at, at + strspn(at, "0123456789abcdef"),
-                strlen(at + strspn(at, "0123456789abcdef")) + 1);
-    }
+    hide_behind(text, "0x", "0123456789abcdef");
+    hide_behind(text, "port ", "0123456789");
+    hide_behind(text, "process ", "0123456789");
 }
 
 TEST(misuse_is_returned_or_aborts)

@@ -2,8 +2,8 @@
 /*
  * The errors of the list in sluice_errors(7), each with a call that is one of
  * it: misuse in mistakes.c, objects.c and ranks.c, runtime errors in
- * runtime.c, and both kinds of connecting by address in connect.c, and of prepared lists
- * in lists.c.
+ * runtime.c, and both kinds of agents in agents.c, of connecting by address in connect.c,
+ * and of prepared lists in lists.c.
  */
 #ifndef MISUSE_MISTAKES_H
 #define MISUSE_MISTAKES_H
@@ -168,6 +168,38 @@ int woken_listener(struct world *world);
 int wrong_number_to_accept(struct world *world);
 int no_room_for_address(struct world *world);
 int nobody_comes(struct world *world);
+
+/* agents.c: mistakes with agents, and what stops a right program. */
+int null_agent(struct world *world);
+int null_bytes_to_send(struct world *world);
+int other_peer_of_an_agent(struct world *world);
+int other_agent_memory(struct world *world);
+int close_other_agent(struct world *world);
+int close_peer_that_was_not_taken(struct world *world);
+int no_size_of_agent(struct world *world);
+int wild_size_of_agent_info(struct world *world);
+int eager_out_of_range(struct world *world);
+int unknown_flag_of_agent(struct world *world);
+int no_right_of_a_peer(struct world *world);
+int negative_lease(struct world *world);
+int message_in_a_list_of_an_agent(struct world *world);
+int second_peer_of_a_peer(struct world *world);
+int no_bytes_of_a_peer(struct world *world);
+int no_time_for_a_peer(struct world *world);
+int secret_of_one_listen(struct world *world);
+int secret_of_one_connect(struct world *world);
+int peer_of_another_agent(struct world *world);
+int late_use_of_memory(struct world *world);
+int right_that_was_not_given(struct world *world);
+int second_listen_of_an_agent(struct world *world);
+int more_than_a_quota(struct world *world);
+int more_peers_than_an_agent_takes(struct world *world);
+int message_too_long_for_a_peer(struct world *world);
+int agent_that_does_not_listen(struct world *world);
+int region_that_a_peer_does_not_have(struct world *world);
+int peer_of_an_agent_that_left(struct world *world);
+int woken_agent(struct world *world);
+int nothing_from_an_agent(struct world *world);
 
 static inline int result_of(const void *object)
 {

@@ -238,6 +238,7 @@ static int deadline(struct world *world)
 }
 
 /* Rows of the page. */
+#define NO_LEASE "memory of a peer after its lease, or without the right"
 #define NO_ADDRESS "an address that is none"
 #define NOT_CONNECTED "a peer that has failed or is not connected"
 #define NO_PROTOCOL "bytes of a peer that are no endpoint, or no handle of memory"
@@ -252,6 +253,8 @@ const struct mistake runtime_errors[] = {
     {"EACCES", "how a request ended: all errno values of classes", "write access", wrong_key},
     {"EACCES", "a secret that others may read, or that the other side has not", "mode 0644",
      secret_for_all},
+    {"EACCES", NO_LEASE, "lease is over", late_use_of_memory},
+    {"EACCES", NO_LEASE, "our rights", right_that_was_not_given},
     {"EADDRINUSE", "a port at which somebody else listens", "cannot listen", port_in_use},
     {"EADDRNOTAVAIL", "an address that is not of this host", "cannot listen 240.0.0.1",
      address_of_nobody},
@@ -259,14 +262,17 @@ const struct mistake runtime_errors[] = {
     {"EBUSY", "memory that posted work names", "posted work", memory_in_use},
     {"EBUSY", "results that a strict scope found unseen", "1", unseen_in_strict_scope},
     {"EBUSY", "a list that was posted and not waited for", "waited", busy_list},
+    {"EBUSY", "a second address for an agent", "listens already", second_listen_of_an_agent},
     {"ECONNABORTED", "a connect that the other side could not go on with", "could not connect wake",
      who_gave_up},
     {"ECONNREFUSED", "a listener that is not there, or refuses", "refused", nobody_listens},
     {"ECONNRESET", "a connect whose other side has left", "left", who_has_left},
+    {"EDQUOT", "more memory than a peer's quota", "quota", more_than_a_quota},
     {"EFAULT", "memory to register that is not mapped", "not mapped", unmapped_memory},
     {"EINPROGRESS", "a list that is still in flight", "1 of the 1", list_in_flight},
     {"EINTR", "a wake", "wake", woken},
     {"EINTR", "a wake", "wake", woken_listener},
+    {"EINTR", "a wake", "wake", woken_agent},
     {"EINVAL", "an attribute or a read that the device or its port cannot do", "max_message",
      more_than_the_device_can},
     {"EINVAL", NO_ADDRESS, "nowhere address", no_address},
@@ -281,12 +287,21 @@ const struct mistake runtime_errors[] = {
     {"EINVAL", "another number of channels than the other side wants", "2 channels 1",
      wrong_number_to_accept},
     {"EMSGSIZE", "a send longer than max_message", "12288 max_message 4096", send_too_long},
+    {"EMSGSIZE", "a message that is longer than a peer of an agent takes", "101 bytes",
+     message_too_long_for_a_peer},
+    {"ENOBUFS", "more peers than an agent may have", "as many peers 1",
+     more_peers_than_an_agent_takes},
     {"ENODEV", "a device that does not exist", "nothing", no_device},
     {"ENOENT", "nothing to wait for", "nothing", nothing_to_wait_for},
     {"ENOENT", "a name that is not known", "nobody.invalid", unknown_name},
+    {"ENOENT", "the address of an agent that does not listen", "not listen",
+     agent_that_does_not_listen},
+    {"ENOENT", "a region that the peer does not have", "no region 5",
+     region_that_a_peer_does_not_have},
     {"ENOMEM", "too little memory, or files, or another resource", "memory", too_much_memory},
     {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer},
     {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer_unpolled},
+    {"ENOTCONN", NOT_CONNECTED, "peer lost", peer_of_an_agent_that_left},
     {"EOPNOTSUPP", "what transport, device or kernel cannot do", "sign of life neither",
      no_way_to_ask},
     {"EPROTO", NO_PROTOCOL, "endpoint", no_endpoint},
@@ -305,5 +320,6 @@ const struct mistake runtime_errors[] = {
     {"ETIMEDOUT", TIMED_OUT, "pending", timeout},
     {"ETIMEDOUT", TIMED_OUT, "deadline", deadline},
     {"ETIMEDOUT", TIMED_OUT, "nobody yet", nobody_comes},
+    {"ETIMEDOUT", TIMED_OUT, "no message yet", nothing_from_an_agent},
     {NULL, NULL, NULL, NULL},
 };

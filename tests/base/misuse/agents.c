@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* Agents: mistakes of a program, and what peers and limits do to a right one. */
+#include <stdio.h>
+
+#include "../../support/process.h"
+#include "mistakes.h"
+
+#define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
+
+/* Two agents; the second one has connected to the first. */
+struct couple {
+    struct sluice_agent *owner, *holder;
+    struct sluice_agent_peer *peer; /* the owner, as the holder has it */
+    char address[64];
+};
+
+static struct sluice_agent *agent_with(struct sluice_pd *pd, struct sluice_agent_attr attr)
+{
+    struct sluice_agent *agent;
+    attr.size = sizeof(attr);
+    attr.secret_file = "";
+    agent = sluice_agent_create(pd, &attr);
+    require(agent, "%s", sluice_last_error());
+    return agent;
+}
+
+static struct sluice_agent *agent_of(struct world *world)
+{
+    return agent_with(world->sides.pds[0], (struct sluice_agent_attr){.flags = 0});
+}
+
+static struct couple couple_with(struct world *world, struct sluice_agent_attr owner,
+                                 struct sluice_agent_attr holder)
+{
+    struct couple couple;
+    owner.flags = SLUICE_AGENT_THREAD;
+    couple.owner = agent_with(world->sides.pds[0], owner);
+    couple.holder = agent_with(world->sides.pds[1], holder);
+    require_ok(sluice_agent_listen(couple.owner, "127.0.0.1:0", NULL));
+    require(sluice_agent_address(couple.owner, couple.address, sizeof(couple.address)) > 0, "%s",
+            sluice_last_error());
+    couple.peer = sluice_agent_connect(couple.holder, couple.address, NULL, DEADLINE);
+    require(couple.peer, "%s", sluice_last_error());
+    return couple;
+}
+
+static struct couple couple_of(struct world *world)
+{
+    const struct sluice_agent_attr none = {.size = sizeof(none)};
+    return couple_with(world, none, none);
+}
+
+static struct sluice_agent_mr *memory_of(struct couple *couple, uint32_t access)
+{
+    struct sluice_agent_mr *mr =
+        sluice_agent_request_mr(couple->peer, 64, access, SLUICE_MS(1), DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    return mr;
+}
+
+/* Mistakes. */
+
+int null_agent(struct world *world)
+{
+    (void)world;
+    return result_of(CALL(sluice_agent_next_peer)(NULL, 0));
+}
+
+int null_bytes_to_send(struct world *world)
+{
+    return CALL(sluice_agent_send)(couple_of(world).peer, NULL, 1, DEADLINE);
+}
+
+int other_peer_of_an_agent(struct world *world)
+{
+    return CALL(sluice_agent_flush)((struct sluice_agent_peer *)(void *)agent_of(world), 0);
+}
+
+int other_agent_memory(struct world *world)
+{
+    return CALL(sluice_agent_read)((struct sluice_agent_mr *)(void *)agent_of(world), 0,
+                                   &world->sge, 1, DEADLINE);
+}
+
+int close_other_agent(struct world *world)
+{
+    CALL(sluice_agent_close)((struct sluice_agent *)(void *)world->sides.pds[0]);
+    return 0;
+}
+
+int close_peer_that_was_not_taken(struct world *world)
+{
+    struct couple couple = couple_of(world);
+    struct sluice_agent_message *message;
+    require_ok(sluice_agent_send(couple.peer, "x", 1, DEADLINE));
+    message = sluice_agent_receive(couple.owner, NULL, DEADLINE);
+    require(message, "%s", sluice_last_error());
+    CALL(sluice_agent_peer_close)(sluice_agent_message_peer(message));
+    return 0;
+}
+
+int no_size_of_agent(struct world *world)
+{
+    struct sluice_agent_attr attr = {.size = 0};
+    return result_of(CALL(sluice_agent_create)(world->sides.pds[0], &attr));
+}
+
+int wild_size_of_agent_info(struct world *world)
+{
+    struct sluice_agent_info info = {.size = 5000};
+    return CALL(sluice_agent_query)(agent_of(world), &info);
+}
+
+int eager_out_of_range(struct world *world)
+{
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .eager = 63};
+    return result_of(CALL(sluice_agent_create)(world->sides.pds[0], &attr));
+}
+
+int unknown_flag_of_agent(struct world *world)
+{
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .flags = 8};
+    return result_of(CALL(sluice_agent_create)(world->sides.pds[0], &attr));
+}
+
+int no_right_of_a_peer(struct world *world)
+{
+    return result_of(CALL(sluice_agent_request_mr)(couple_of(world).peer, 8,
+                                                   SLUICE_ACCESS_LOCAL_WRITE, 0, DEADLINE));
+}
+
+int negative_lease(struct world *world)
+{
+    return result_of(CALL(sluice_agent_request_mr)(couple_of(world).peer, 8, RIGHTS, -1, DEADLINE));
+}
+
+int message_in_a_list_of_an_agent(struct world *world)
+{
+    return CALL(sluice_agent_submit)(couple_of(world).peer, &world->request, 1, DEADLINE, NULL);
+}
+
+int second_peer_of_a_peer(struct world *world)
+{
+    world->request.opcode = SLUICE_OP_READ;
+    world->request.peer = 1;
+    return CALL(sluice_agent_submit)(couple_of(world).peer, &world->request, 1, DEADLINE, NULL);
+}
+
+int no_bytes_of_a_peer(struct world *world)
+{
+    return result_of(CALL(sluice_agent_request_mr)(couple_of(world).peer, 0, RIGHTS, 0, DEADLINE));
+}
+
+int no_time_for_a_peer(struct world *world)
+{
+    return CALL(sluice_agent_send_local_mr)(couple_of(world).peer, world->far.mr, 0, 8, RIGHTS, 0,
+                                            DEADLINE, NULL);
+}
+
+int secret_of_one_listen(struct world *world)
+{
+    const struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};
+    return CALL(sluice_agent_listen)(agent_of(world), "127.0.0.1:0", &attr);
+}
+
+int secret_of_one_connect(struct world *world)
+{
+    const struct sluice_connect_attr attr = {.size = sizeof(attr), .secret_file = ""};
+    return result_of(CALL(sluice_agent_connect)(agent_of(world), "127.0.0.1:1", &attr, 0));
+}
+
+int peer_of_another_agent(struct world *world)
+{
+    struct couple couple = couple_of(world);
+    return result_of(CALL(sluice_agent_receive)(couple.owner, couple.peer, 0));
+}
+
+/* No mistakes. */
+
+int late_use_of_memory(struct world *world)
+{
+    struct couple couple = couple_of(world);
+    struct sluice_agent_mr *mr = memory_of(&couple, RIGHTS);
+    struct sluice_sge sge = memory_sge(&world->far, 0, 8);
+    let_pass(SLUICE_MS(2));
+    return sluice_agent_write(mr, 0, &sge, 1, DEADLINE);
+}
+
+int right_that_was_not_given(struct world *world)
+{
+    struct couple couple = couple_of(world);
+    struct sluice_agent_mr *mr = memory_of(&couple, SLUICE_ACCESS_REMOTE_READ);
+    struct sluice_sge sge = memory_sge(&world->far, 0, 8);
+    return sluice_agent_write(mr, 0, &sge, 1, DEADLINE);
+}
+
+int second_listen_of_an_agent(struct world *world)
+{
+    return sluice_agent_listen(couple_of(world).owner, "127.0.0.1:0", NULL);
+}
+
+int more_than_a_quota(struct world *world)
+{
+    const struct sluice_agent_attr owner = {.quota = 4096}, holder = {.quota = 0};
+    struct couple couple = couple_with(world, owner, holder);
+    return result_of(sluice_agent_request_mr(couple.peer, 65537, RIGHTS, 0, DEADLINE));
+}
+
+int more_peers_than_an_agent_takes(struct world *world)
+{
+    const struct sluice_agent_attr owner = {.quota = 0}, holder = {.max_peers = 1};
+    struct couple couple = couple_with(world, owner, holder);
+    return result_of(sluice_agent_connect(couple.holder, couple.address, NULL, DEADLINE));
+}
+
+int message_too_long_for_a_peer(struct world *world)
+{
+    const struct sluice_agent_attr owner = {.max_message = 100}, holder = {.max_message = 0};
+    return sluice_agent_send(couple_with(world, owner, holder).peer, world->memory.bytes, 101,
+                             DEADLINE);
+}
+
+int agent_that_does_not_listen(struct world *world)
+{
+    return sluice_agent_address(agent_of(world), NULL, 0);
+}
+
+int region_that_a_peer_does_not_have(struct world *world)
+{
+    return sluice_agent_revoke_mr(couple_of(world).peer, 5);
+}
+
+int peer_of_an_agent_that_left(struct world *world)
+{
+    struct couple couple = couple_of(world);
+    sluice_agent_close(couple.owner);
+    return result_of(sluice_agent_receive(couple.holder, couple.peer, DEADLINE));
+}
+
+int woken_agent(struct world *world)
+{
+    struct sluice_agent *agent = agent_of(world);
+    require_ok(sluice_agent_wake(agent));
+    return result_of(sluice_agent_next_peer(agent, DEADLINE));
+}
+
+int nothing_from_an_agent(struct world *world)
+{
+    return result_of(sluice_agent_receive(agent_of(world), NULL, 0));
+}
