@@ -4,10 +4,12 @@
  * back, within quota and rights; regions that are handed over and come back.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "../support/fair.h"
+#include "../support/group.h"
 #include "../support/process.h"
 #include "agents.h"
 
@@ -401,7 +403,141 @@ TEST(nothing_is_left)
     require(fds[1] <= fds[0], "%d descriptors, and %d before", fds[1], fds[0]);
 }
 
+/* Two processes: an owner, rank 0, and a holder that has connected to it. */
+struct end {
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct sluice_agent *agent;
+    struct sluice_agent_peer *peer;
+    struct memory given;             /* of the owner's */
+    struct sluice_agent_mr *held[3]; /* by the holder */
+    pid_t holder;
+};
+
+struct card {
+    char address[64];
+    pid_t pid;
+};
+
+static void end_open(struct end *end, struct rank *rank, const struct sluice_agent_attr *attr)
+{
+    struct card own[2] = {{.pid = getpid()}}, cards[2];
+    memset(end, 0, sizeof(*end));
+    end->context = open_context();
+    end->pd = sluice_pd_alloc(end->context);
+    require(end->pd, "%s", sluice_last_error());
+    end->agent = make_agent(end->pd, attr, rank->index == 0 ? SLUICE_AGENT_THREAD : 0);
+    memory_open(&end->given, end->pd, LENGTH);
+    if (rank->index == 0) {
+        require_ok(sluice_agent_listen(end->agent, "127.0.0.1:0", NULL));
+        require(sluice_agent_address(end->agent, own[0].address, sizeof(own[0].address)) > 0, "%s",
+                sluice_last_error());
+    }
+    own[1] = own[0];
+    rank_exchange(rank, own, cards, sizeof(own[0]));
+    end->holder = cards[1].pid;
+    end->peer = rank->index == 0
+                    ? sluice_agent_next_peer(end->agent, DEADLINE)
+                    : sluice_agent_connect(end->agent, cards[0].address, NULL, DEADLINE);
+    require(end->peer, "%s", sluice_last_error());
+}
+
+static void end_close(struct end *end)
+{
+    for (int i = 0; i < 3 && end->held[i] != NULL; i++) {
+        require_result(sluice_agent_release_mr(end->held[i], DEADLINE), -ENOTCONN);
+    }
+    sluice_agent_peer_close(end->peer);
+    sluice_agent_close(end->agent);
+    memory_close(&end->given);
+    sluice_pd_free(end->pd);
+    sluice_context_close(end->context);
+}
+
+/* The holder has two regions that were allocated for it, and one of the owner's program. */
+static void end_share(struct end *end, struct rank *rank)
+{
+    if (rank->index == 0) {
+        require_ok(sluice_agent_send_local_mr(end->peer, end->given.mr, 0, LENGTH,
+                                              ACCESS_READ_WRITE, SLUICE_FOREVER, DEADLINE, NULL));
+    } else {
+        for (int i = 0; i < 2; i++) {
+            end->held[i] =
+                sluice_agent_request_mr(end->peer, LENGTH, ACCESS_READ_WRITE, 0, DEADLINE);
+            require(end->held[i], "%s", sluice_last_error());
+        }
+        end->held[2] = sluice_agent_receive_remote_mr(end->peer, DEADLINE);
+        require(end->held[2], "%s", sluice_last_error());
+    }
+    rank_barrier(rank);
+    require(rank->index != 0 || agent_info(end->agent).regions == 3, "not all regions");
+}
+
+/* All of it is taken back; waits for the holder end, and the agent lives. */
+static void owner_has_all(struct end *end, const char *words)
+{
+    struct sluice_agent_info info;
+    require_null(sluice_agent_receive(end->agent, end->peer, 3 * DEADLINE), ENOTCONN, words);
+    info = agent_info(end->agent);
+    require(info.regions == 0 && info.bytes == 0 && info.peers == 0, "%u regions", info.regions);
+    require(info.reclaimed == 3 && info.lost == 1, "%llu", (unsigned long long)info.reclaimed);
+    require(peer_info(end->peer).error == -ECONNRESET, "%d", peer_info(end->peer).error);
+    require_null(sluice_agent_next_peer(end->agent, 0), ETIMEDOUT, "nobody");
+}
+
+static void kill_holder(struct rank *rank)
+{
+    struct end end;
+    end_open(&end, rank, NULL);
+    end_share(&end, rank);
+    if (rank->index == 1) {
+        rank_await_death(rank);
+    }
+    rank_kill(rank, 1);
+    owner_has_all(&end, "is lost");
+    end_close(&end);
+}
+
+TEST(memory_of_the_killed_is_reclaimed, .group = "processes", .unless = device_is_pretend)
+{
+    group_run(2, kill_holder, NULL, 60);
+}
+
+/* It does not answer, and nothing else tells of that: with keepalive it is lost, and hears so. */
+static void stop_holder(struct rank *rank)
+{
+    const struct sluice_agent_attr watchful = {
+        .size = sizeof(watchful), .keepalive = SLUICE_S(1), .secret_file = ""};
+    struct end end;
+    end_open(&end, rank, rank->index == 0 ? &watchful : NULL);
+    end_share(&end, rank);
+    if (rank->index == 0) {
+        require(kill(end.holder, SIGSTOP) == 0, "%s", strerror(errno));
+        owner_has_all(&end, "silent");
+        require(kill(end.holder, SIGCONT) == 0, "%s", strerror(errno));
+    } else {
+        require_null(sluice_agent_receive(end.agent, end.peer, 3 * DEADLINE), ENOTCONN, "is lost");
+    }
+    rank_barrier(rank);
+    end_close(&end);
+}
+
+/* A device answers for a process that is stopped. */
+static bool device_answers(void)
+{
+    return !device_is_soft();
+}
+
+TEST(who_is_silent_is_lost, .group = "processes", .unless = device_answers)
+{
+    group_run(2, stop_holder, NULL, 60);
+}
+
 int main(void)
 {
-    return run_tests("agent", 60);
+    static const struct tests groups[] = {{"self", WIRE_SELF, 60},
+                                          {"tcp", WIRE_TCP, 60},
+                                          {"shm", WIRE_SHM, 60},
+                                          {"processes", WIRE_SHM, 60}};
+    return run_groups("agent", groups, COUNT(groups));
 }

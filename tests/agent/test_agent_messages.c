@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Messages of any size, whole and in order: sent at once, or read by who receives them; limits
- * of both sides; what becomes of those that nobody receives.
+ * of both sides; what becomes of those that nobody receives. And how a program hears of them and
+ * of all else that comes: in a loop of its own, or woken.
  */
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -254,6 +257,148 @@ TEST(words_of_who_has_left_come)
     require(peer_info(sluice_agent_message_peer(message)).state == SLUICE_AGENT_LOST, "not lost");
     sluice_agent_message_free(message);
     require_null(sluice_agent_next_peer(agents.owner, 0), ETIMEDOUT, "nobody");
+    agents_close(&agents);
+}
+
+/* What a loop waits for; what it has found is looked for by calls that do not wait. */
+struct looked_for {
+    struct agents *agents;
+    struct sluice_agent_message *message;
+    struct sluice_agent_mr *mr;
+    atomic_bool done;
+};
+
+static bool has_message(struct looked_for *what)
+{
+    what->message = sluice_agent_receive(what->agents->holder, NULL, 0);
+    return what->message != NULL;
+}
+
+static bool has_region(struct looked_for *what)
+{
+    what->mr = sluice_agent_receive_remote_mr(what->agents->at_holder, 0);
+    return what->mr != NULL;
+}
+
+static bool is_done(struct looked_for *what)
+{
+    return atomic_load(&what->done);
+}
+
+static bool is_lost(struct looked_for *what)
+{
+    return peer_info(what->agents->at_holder).state == SLUICE_AGENT_LOST;
+}
+
+/* Serves the holder as a loop of the program's does, until it is there. */
+static void loop_until(bool (*is_there)(struct looked_for *what), struct looked_for *what)
+{
+    struct sluice_agent *agent = what->agents->holder;
+    struct pollfd fd = {.fd = sluice_agent_fd(agent), .events = POLLIN};
+    int64_t end = fair_now() + DEADLINE;
+    while (!is_there(what)) {
+        int64_t due = -1;
+        int news = sluice_agent_arm(agent, &due);
+        require(news == 0 || news == 1, "%d: %s", news, sluice_last_error());
+        require(due >= 0 && (news == 0 || due == 0), "%lld", (long long)due);
+        require(fair_now() < end, "it does not come");
+        if (news == 0) {
+            poll(&fd, 1, due < DEADLINE ? (int)(due / SLUICE_MS(1)) + 1 : -1);
+        }
+    }
+}
+
+/* The owner hands memory over, and asks for some: both need the holder to answer. At last it is
+   woken, as nothing of that comes to it. */
+static void *give_and_ask(void *argument)
+{
+    struct looked_for *what = argument;
+    struct agents *agents = what->agents;
+    struct memory given;
+    struct sluice_agent_mr *mr;
+    memory_open(&given, agents->sides.pds[0], 4096);
+    require_ok(sluice_agent_send_local_mr(agents->at_owner, given.mr, 0, 4096, ACCESS_READ_WRITE,
+                                          SLUICE_FOREVER, DEADLINE, NULL));
+    mr = sluice_agent_request_mr(agents->at_owner, 4096, ACCESS_READ_WRITE, 0, DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    memory_close(&given);
+    atomic_store(&what->done, true);
+    require_ok(sluice_agent_wake(agents->holder));
+    return NULL;
+}
+
+TEST(a_loop_hears_of_all)
+{
+    struct agents agents;
+    struct looked_for what = {.agents = &agents};
+    pthread_t thread;
+    require_error(sluice_agent_fd(NULL), -EINVAL, "not an agent");
+    require_error(sluice_agent_arm(NULL, NULL), -EINVAL, "not an agent");
+    require_error(sluice_agent_wake(NULL), -EINVAL, "not an agent");
+    agents_open(&agents, NULL, NULL);
+    require_ok(sluice_agent_send(agents.at_owner, "word", 4, DEADLINE));
+    loop_until(has_message, &what);
+    require(memcmp(sluice_agent_message_bytes(what.message), "word", 4) == 0, "another one");
+    sluice_agent_message_free(what.message);
+    require(pthread_create(&thread, NULL, give_and_ask, &what) == 0, "no thread");
+    loop_until(has_region, &what);
+    loop_until(is_done, &what);
+    require(pthread_join(thread, NULL) == 0, "no end");
+    (void)!sluice_agent_release_mr(what.mr, 0);
+    sluice_agent_peer_close(agents.at_owner);
+    agents.at_owner = NULL;
+    loop_until(is_lost, &what);
+    agents_close(&agents);
+}
+
+/* It is told of once: by the fd and by arm, or by the next wait; a transfer does not end by it. */
+TEST(a_wake_is_told_once)
+{
+    struct agents agents;
+    struct pollfd fd = {.events = POLLIN};
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
+    fd.fd = sluice_agent_fd(agents.holder);
+    while (sluice_agent_arm(agents.holder, NULL) == 1) {
+        continue;
+    }
+    require_ok(sluice_agent_wake(agents.holder));
+    require(poll(&fd, 1, (int)(DEADLINE / SLUICE_MS(1))) == 1, "the fd stays quiet");
+    require_result(sluice_agent_arm(agents.holder, NULL), 1);
+    require_null(sluice_agent_receive(agents.holder, NULL, 0), ETIMEDOUT, "no message");
+    require_ok(sluice_agent_wake(agents.holder));
+    region_works(&agents, mr, 3);
+    require_null(sluice_agent_receive(agents.holder, NULL, DEADLINE), EINTR, "wake");
+    require_null(sluice_agent_receive(agents.holder, NULL, 0), ETIMEDOUT, "no message");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    agents_close(&agents);
+}
+
+static void *wake_often(void *argument)
+{
+    struct looked_for *what = argument;
+    while (!atomic_load(&what->done)) {
+        require_ok(sluice_agent_wake(what->agents->holder));
+        let_pass(SLUICE_MS(1));
+    }
+    return NULL;
+}
+
+/* Of another thread, that sleeps. */
+TEST(a_wait_is_woken)
+{
+    struct agents agents;
+    struct looked_for what = {.agents = &agents};
+    pthread_t thread;
+    agents_open(&agents, NULL, NULL);
+    require(pthread_create(&thread, NULL, wake_often, &what) == 0, "no thread");
+    for (int i = 0; i < 10; i++) {
+        require_null(sluice_agent_next_peer(agents.holder, DEADLINE), EINTR, "wake");
+    }
+    atomic_store(&what.done, true);
+    require(pthread_join(thread, NULL) == 0, "no end");
     agents_close(&agents);
 }
 
