@@ -29,6 +29,7 @@ extern "C" {
 struct sluice_prepared_channel;
 struct sluice_channel;
 struct sluice_scope;
+struct sluice_mr_cache;
 
 /* How a waiting call waits. */
 enum sluice_wait_mode {
@@ -100,6 +101,9 @@ struct sluice_channel_attr {
                                default 1. The smaller number of both sides holds */
     uint32_t stripe_least;  /* bytes of a read or write that is striped, at least; 1..2147483647,
                                default 262144 */
+    struct sluice_mr_cache *mr_cache; /* of the same protection domain: registers the memory of
+                                         requests with SLUICE_PLAIN_MEMORY. It cannot end before
+                                         what has it. Default NULL: there are no such requests */
 };
 
 /*

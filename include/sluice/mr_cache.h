@@ -8,6 +8,9 @@
  * unmapped, or mapped anew, the program forgets it: sluice_mr_cache_forget(). Else a device
  * goes on with the pages that were there, which are not those that the program sees.
  *
+ * A program gets regions itself, or leaves that to requests with SLUICE_PLAIN_MEMORY
+ * (sluice/request.h) of channels that have the cache in their attributes.
+ *
  * Any thread may call these, several at once, but for the end of the cache.
  */
 #ifndef SLUICE_MR_CACHE_H
@@ -37,7 +40,8 @@ struct sluice_mr_cache_attr {
 struct sluice_mr_cache_info {
     uint32_t size;      /* set to sizeof(struct sluice_mr_cache_info) by the caller */
     uint32_t regions;   /* registered now */
-    uint32_t used;      /* of these, got and not put back */
+    uint32_t used;      /* of these, got and not put back; requests of SLUICE_PLAIN_MEMORY get
+                           theirs for the time of the call that posts them */
     uint32_t retired;   /* likewise, that no get finds any more */
     uint64_t bytes;     /* of the regions, whole pages */
     uint64_t hits;      /* gets that found a region */
@@ -47,8 +51,9 @@ struct sluice_mr_cache_info {
 
 SLUICE_REDECLARE_BEGIN
 /*
- * Ends a cache and deregisters all it has; NULL is allowed. -EBUSY: a region was not put
- * back, or posted work names one; the cache stays as it is, but for regions that nobody uses.
+ * Ends a cache and deregisters all it has; NULL is allowed. -EBUSY: a channel has it as its
+ * mr_cache, a region was not put back, or posted work names one; the cache stays as it is, but
+ * for regions that nobody uses.
  */
 SLUICE_EXPORT int sluice_mr_cache_destroy(struct sluice_mr_cache *cache);
 

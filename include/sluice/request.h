@@ -39,6 +39,21 @@ enum sluice_opcode {
 /* A flag of a completion: its peer was removed, and the index may be that of another by now. */
 #define SLUICE_PEER_REMOVED (UINT32_C(1) << 5)
 
+/*
+ * A flag of a request of any kind: its elements name plain memory of the program, and their lkey
+ * is ignored. Their regions are those of the cache of its channel (sluice_channel_attr.mr_cache):
+ * each is found there, or registered, before anything of the call is posted, and stays at least
+ * until the request is complete; of a prepared list, until that is freed. An element of no bytes
+ * needs none, nor does a request that is SLUICE_INLINE. With blocks all of the memory that they
+ * are in is one region.
+ *
+ * Nothing is posted if one of them cannot be had, and the text names the request and the element.
+ * -EINVAL: the channel has no cache; memory at NULL, or that wraps the address space; a receive,
+ * read or atomic, and the cache's rights lack LOCAL_WRITE. -EFAULT, -ENOBUFS and -ENOMEM as
+ * sluice_mr_cache_get().
+ */
+#define SLUICE_PLAIN_MEMORY (UINT32_C(1) << 6)
+
 struct sluice_blocks;
 
 /*

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "engine/inside.h"
+#include "memory/mr_cache.h"
 
-/* Of the struct in version 0.1: up to and with stripe_least. */
-#define FIRST_SIZE 120
+/* Of the struct in version 0.1: up to and with mr_cache. */
+#define FIRST_SIZE 128
 #define STRIPE_USUAL (UINT32_C(256) << 10)
 #define SPIN_USUAL SLUICE_US(20)
 #define SPIN_MOST SLUICE_S(1)
@@ -243,9 +244,20 @@ static int apply_arrivals(struct slu_engine *engine, const struct sluice_channel
     return 0;
 }
 
-static int apply_all(struct slu_engine *engine, const struct slu_tcontext *device,
+static int apply_cache(struct slu_engine *engine, const struct sluice_pd *pd,
+                       struct sluice_mr_cache *cache)
+{
+    int error = cache != NULL ? slu_mr_cache_check(cache, pd) : 0;
+
+    if (error == 0)
+        engine->cache = cache;
+    return error;
+}
+
+static int apply_all(struct slu_engine *engine, const struct sluice_pd *pd,
                      const struct sluice_channel_attr *given)
 {
+    const struct slu_tcontext *device = pd->context->transport;
     struct slu_qp_attr *out = &engine->attr;
     struct sluice_channel_attr attr;
     int error = slu_attr_copy(&attr, sizeof attr, FIRST_SIZE, given, "sluice_channel_attr");
@@ -271,17 +283,22 @@ static int apply_all(struct slu_engine *engine, const struct slu_tcontext *devic
         error = apply_keepalive(engine, attr.keepalive);
     if (error == 0)
         error = apply_arrivals(engine, &attr);
+    if (error == 0)
+        error = apply_cache(engine, pd, attr.mr_cache);
     return error;
 }
 
-int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext *device,
-                           const struct sluice_channel_attr *given)
+int slu_channel_attr_apply(struct slu_engine *engine, const struct sluice_channel_attr *given)
 {
-    int error = apply_all(engine, device, given);
+    int error = apply_all(engine, engine->pd, given);
 
-    if (error == 0 && engine->keepalive != 0)
-        warn_of_retries(engine, device);
-    return error;
+    if (error < 0)
+        return error;
+    if (engine->keepalive != 0)
+        warn_of_retries(engine, engine->pd->context->transport);
+    if (engine->cache != NULL)
+        slu_mr_cache_hold(engine->cache);
+    return 0;
 }
 
 int slu_channel_check(const struct sluice_pd *pd, const struct sluice_channel_attr *given)
@@ -290,5 +307,5 @@ int slu_channel_check(const struct sluice_pd *pd, const struct sluice_channel_at
 
     if (pd == NULL || pd->magic != SLU_MAGIC_PD)
         return slu_misuse(EINVAL, "a channel needs a protection domain%s", slu_none_hint(pd));
-    return apply_all(&unused, pd->context->transport, given);
+    return apply_all(&unused, pd, given);
 }

@@ -10,6 +10,7 @@
 
 #include "engine/inside.h"
 #include "engine/listed.h"
+#include "memory/mr_cache.h"
 #include "memory/release.h"
 
 uint64_t slu_next_tag(void)
@@ -178,7 +179,7 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     engine->peer_count = engine->present_count = peers;
     engine->next_deadline = engine->next_drain = engine->next_probe = SLUICE_FOREVER;
     engine->stalled[SLU_SEND_QUEUE] = engine->stalled[SLU_RECEIVE_QUEUE] = SLU_NONE;
-    error = slu_channel_attr_apply(engine, pd->context->transport, attr);
+    error = slu_channel_attr_apply(engine, attr);
     engine->plain_sges = engine->attr.max_read_sge;
     engine->max_plain =
         engine->attr.max_message < UINT32_MAX ? engine->attr.max_message : UINT32_MAX;
@@ -242,6 +243,8 @@ void slu_engine_destroy(struct slu_engine *engine)
     for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++)
         slu_rings_destroy(engine->peers[i].rings);
     slu_places_destroy(engine);
+    if (engine->cache != NULL)
+        slu_mr_cache_release(engine->cache);
     free(engine->arrivals);
     free(engine->peers);
     slu_pd_release(engine->pd);

@@ -171,11 +171,14 @@ void slu_wake(struct slu_engine *engine);
 
 /*
  * source.c: the queues that it has requests for, a bit each, whether all of each list
- * are usual ones of one operation, and whether any has blocks; or what is wrong.
+ * are usual ones of one operation, and whether any has blocks; or what is wrong, or
+ * SLU_NAMES_PLAIN, which is negative so that only what is rare asks for it.
  */
 #define SLU_ALIKE 4
 #define SLU_BLOCKY 8
 _Static_assert(SLU_ALIKE == 1 << SLU_QUEUES, "a bit of its own");
+/* Nothing is wrong, but requests name plain memory: to be posted by slu_borrow(). */
+#define SLU_NAMES_PLAIN INT32_MIN
 int slu_source_check(const struct slu_engine *engine, const struct slu_source *source,
                      int64_t deadline);
 /* "send" and so on; static. */

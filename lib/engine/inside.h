@@ -8,9 +8,8 @@
 
 #include "engine/engine.h"
 
-/* attr.c: applies defaults and checks ranges and the device's limits. */
-int slu_channel_attr_apply(struct slu_engine *engine, const struct slu_tcontext *context,
-                           const struct sluice_channel_attr *attr);
+/* attr.c: applies defaults and checks ranges and the device's limits; holds the cache. */
+int slu_channel_attr_apply(struct slu_engine *engine, const struct sluice_channel_attr *attr);
 
 /* peer.c: an empty peer without a queue pair; the same with one. */
 void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer);
@@ -241,6 +240,8 @@ static SLU_INLINE void slu_post_receives(struct slu_engine *engine, struct slu_p
 }
 /* blocks.c: whether those of an item are right: 0, or what is wrong. */
 int slu_blocks_check(const struct slu_item *item, uint32_t index);
+/* borrow.c: whether regions may be got for one of plain memory: 0, or what is wrong. */
+int slu_borrow_check(const struct slu_engine *engine, const struct slu_item *item, uint32_t index);
 
 /* Items of an unpolled list, from one on. */
 struct slu_prefix {

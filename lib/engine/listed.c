@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/borrow.h"
 #include "engine/chain.h"
 #include "engine/listed.h"
 
@@ -312,6 +313,22 @@ static void free_list(struct slu_list *list)
     free(list);
 }
 
+/* One that is wrong, or names plain memory, whose regions the list then pins. */
+static int create_aside(struct slu_engine *engine, const struct slu_source *given, int why,
+                        struct slu_list **made)
+{
+    struct slu_borrowed borrowed;
+    int error;
+
+    if (why != SLU_NAMES_PLAIN)
+        return why;
+    error = slu_borrow(engine, given, &borrowed);
+    if (error < 0)
+        return error;
+    error = slu_list_create(engine, borrowed.requests, given->count, made);
+    return slu_give_back(&borrowed, error);
+}
+
 int slu_list_create(struct slu_engine *engine, const struct sluice_request *requests,
                     uint32_t count, struct slu_list **made)
 {
@@ -325,7 +342,7 @@ int slu_list_create(struct slu_engine *engine, const struct sluice_request *requ
         return slu_misuse(EINVAL, "count %u is above 2^31 - 1", count);
     error = slu_source_check(engine, &given, SLUICE_FOREVER);
     if (error < 0)
-        return error;
+        return create_aside(engine, &given, error, made);
     list = calloc(1, sizeof *list);
     if (list == NULL)
         return slu_fail(ENOMEM, "no memory for a list");

@@ -5,6 +5,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/aside.c \
 	%D%/attr.c \
 	%D%/blocks.c \
+	%D%/borrow.c \
+	%D%/borrow.h \
 	%D%/chain.c \
 	%D%/chain.h \
 	%D%/counters.c \

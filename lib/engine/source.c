@@ -57,7 +57,7 @@ static int check_reserved(const struct sluice_request *request, uint32_t i)
 static int check_flags(const struct slu_engine *engine, const struct slu_item *item, uint32_t i)
 {
     const struct sluice_request *request = item->request;
-    uint32_t wrong = request->flags & ~slu_opcode_flags[item->opcode];
+    uint32_t wrong = request->flags & ~(slu_opcode_flags[item->opcode] | SLUICE_PLAIN_MEMORY);
 
     if (wrong != 0)
         return slu_misuse(EINVAL, "request %u has flags %#x that a %s cannot have", i, wrong,
@@ -224,6 +224,8 @@ static int check_item(const struct slu_engine *engine, const struct slu_source *
         error = check_atomic(engine, &item, i);
     if (error == 0)
         error = check_remote(&item, i);
+    if (error == 0 && (item.request->flags & SLUICE_PLAIN_MEMORY) != 0)
+        error = slu_borrow_check(engine, &item, i);
     return error;
 }
 
@@ -269,6 +271,7 @@ static __attribute__((noinline)) int check_rest(const struct slu_engine *engine,
 {
     const struct sluice_request *requests = source->lists[list];
     uint32_t named = source->opcodes[list];
+    uint32_t flags = 0;
     int queues = 0;
 
     for (uint32_t i = from; i < source->counts[list]; i++) {
@@ -281,10 +284,11 @@ static __attribute__((noinline)) int check_rest(const struct slu_engine *engine,
             if (error < 0)
                 return error;
             queues |= requests[i].blocks != NULL ? SLU_BLOCKY : 0;
+            flags |= requests[i].flags;
         }
         queues |= 1 << slu_opcode_queue(opcode);
     }
-    return queues;
+    return (flags & SLUICE_PLAIN_MEMORY) == 0 ? queues : SLU_NAMES_PLAIN;
 }
 
 static __attribute__((noinline)) int refuse_receive(void)
@@ -348,7 +352,22 @@ static int check_multicast(const struct slu_engine *engine, const struct slu_sou
             error = check_item(engine, source, i);
     if (error < 0)
         return error;
-    return 1 << SLU_SEND_QUEUE | (usual ? SLU_ALIKE : 0) | (blocky ? SLU_BLOCKY : 0);
+    if (usual)
+        return 1 << SLU_SEND_QUEUE | SLU_ALIKE;
+    if ((request->flags & SLUICE_PLAIN_MEMORY) != 0)
+        return SLU_NAMES_PLAIN;
+    return 1 << SLU_SEND_QUEUE | (blocky ? SLU_BLOCKY : 0);
+}
+
+/* Behind one that is wrong, or names plain memory: all must be right before any is registered. */
+static __attribute__((noinline, cold)) int check_second(const struct slu_engine *engine,
+                                                        const struct slu_source *source, int first)
+{
+    int second = first;
+
+    if (first == SLU_NAMES_PLAIN)
+        second = check_list(engine, source, 1, source->counts[0]);
+    return second < 0 ? second : first;
 }
 
 /* What is not one list, or wrong at the first look. */
@@ -364,7 +383,7 @@ check_unusual(const struct slu_engine *engine, const struct slu_source *source, 
         return check_multicast(engine, source);
     queues = source->counts[0] > 0 ? check_list(engine, source, 0, 0) : SLU_ALIKE;
     if (queues < 0)
-        return queues;
+        return check_second(engine, source, queues);
     more = check_list(engine, source, 1, source->counts[0]);
     if (more < 0)
         return more;

@@ -344,6 +344,7 @@ struct slu_engine {
     struct slu_arrivals *arrivals;         /* or NULL */
     uint32_t further_peers;                /* whose further queue pairs have entries */
     struct slu_transport striped;          /* if peers have several queue pairs: transport */
+    struct sluice_mr_cache *cache;         /* of requests of plain memory, or NULL; see borrow.c */
 };
 
 /*

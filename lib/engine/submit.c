@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "engine/borrow.h"
 #include "engine/progress.h"
 
 #define COLD __attribute__((noinline, cold))
@@ -137,6 +138,22 @@ void slu_call_set_due(struct slu_call *call)
     slu_note_deadline(call->engine, call->deadline);
 }
 
+/* One that is wrong, or names plain memory. */
+static COLD int submit_aside(struct slu_engine *engine, const struct slu_source *source, int why,
+                             int64_t deadline, struct sluice_completion *completions)
+{
+    struct slu_borrowed borrowed;
+    int error;
+
+    if (why != SLU_NAMES_PLAIN)
+        return why;
+    error = slu_borrow(engine, source, &borrowed);
+    if (error < 0)
+        return error;
+    error = slu_submit(engine, &borrowed.source, deadline, completions);
+    return slu_give_back(&borrowed, error);
+}
+
 int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
                struct sluice_completion *completions)
 {
@@ -145,8 +162,8 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
 
     if (queues == 0)
         queues = slu_source_check(engine, source, deadline);
-    if (queues <= 0)
-        return queues;
+    if (SLU_UNLIKELY(queues <= 0))
+        return submit_aside(engine, source, queues, deadline, completions);
     slu_call_begin(&call, engine, source, deadline, completions);
     call.queues = (uint32_t)queues;
     slu_engine_enter(engine);

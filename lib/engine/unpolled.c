@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "engine/borrow.h"
 #include "engine/parts.h"
 
 /* 0: the request fits after what was counted, and is counted; else why not. */
@@ -170,6 +171,24 @@ static int post_source(struct slu_engine *engine, const struct slu_source *sourc
     return (int)count;
 }
 
+/* One that is wrong, or names plain memory. */
+static __attribute__((noinline, cold)) int post_aside(struct slu_engine *engine,
+                                                      const struct slu_source *source, int why,
+                                                      int64_t deadline,
+                                                      struct sluice_handle *handles)
+{
+    struct slu_borrowed borrowed;
+    int result;
+
+    if (why != SLU_NAMES_PLAIN)
+        return why;
+    result = slu_borrow(engine, source, &borrowed);
+    if (result < 0)
+        return result;
+    result = slu_post_source(engine, &borrowed.source, deadline, handles);
+    return slu_give_back(&borrowed, result);
+}
+
 int slu_post_source(struct slu_engine *engine, const struct slu_source *source, int64_t deadline,
                     struct sluice_handle *handles)
 {
@@ -177,8 +196,8 @@ int slu_post_source(struct slu_engine *engine, const struct slu_source *source, 
 
     if (result == 0)
         result = slu_source_check(engine, source, deadline);
-    if (result <= 0)
-        return result;
+    if (SLU_UNLIKELY(result <= 0))
+        return post_aside(engine, source, result, deadline, handles);
     slu_engine_enter(engine);
     result = SLU_UNLIKELY(deadline == 0) ? fail_expired(engine, source)
                                          : post_source(engine, source, result, deadline, handles);

@@ -10,6 +10,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/mr.c \
 	%D%/mr.h \
 	%D%/mr_cache.c \
+	%D%/mr_cache.h \
 	%D%/pages.c \
 	%D%/pages.h \
 	%D%/release.c \

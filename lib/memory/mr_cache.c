@@ -14,7 +14,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include <sluice/mr_cache.h>
+#include "memory/mr_cache.h"
 
 #include "memory/mr.h"
 
@@ -56,6 +56,7 @@ struct sluice_mr_cache {
     struct sluice_pd *pd;
     struct sluice_mr_cache_attr attr;
     uintptr_t page;
+    atomic_uint channels; /* that use it */
     pthread_mutex_t lock; /* of all that follows */
     struct slu_cached **index;
     uintptr_t *ends;                  /* of those in the index: what is searched */
@@ -299,17 +300,25 @@ static int find_or_add(struct sluice_mr_cache *cache, struct range range, struct
 
 /* Arguments. */
 
-static int check_cache(const struct sluice_mr_cache *cache)
+static __attribute__((noinline, cold)) int not_a_cache(const struct sluice_mr_cache *cache)
 {
     if (cache == NULL)
         return slu_misuse(EINVAL, "not a cache of regions, but NULL%s", slu_none_hint(cache));
-    if (cache->magic != SLU_MAGIC_MR_CACHE)
-        return slu_misuse(EINVAL, "not a cache of regions, or one that was destroyed%s",
-                          slu_none_hint(cache));
-    return 0;
+    return slu_misuse(EINVAL, "not a cache of regions, or one that was destroyed%s",
+                      slu_none_hint(cache));
+}
+
+static inline int check_cache(const struct sluice_mr_cache *cache)
+{
+    return SLU_LIKELY(cache != NULL && cache->magic == SLU_MAGIC_MR_CACHE) ? 0 : not_a_cache(cache);
 }
 
 /* With room for the rest of its last page. */
+static inline bool wraps(const struct sluice_mr_cache *cache, uint64_t addr, uint64_t length)
+{
+    return addr > UINTPTR_MAX - cache->page || length > UINTPTR_MAX - cache->page - addr;
+}
+
 static int check_range(const struct sluice_mr_cache *cache, const void *addr, size_t length)
 {
     int error = check_cache(cache);
@@ -318,8 +327,7 @@ static int check_range(const struct sluice_mr_cache *cache, const void *addr, si
         return error;
     if (addr == NULL || length == 0)
         return slu_misuse(EINVAL, "memory of a cache has an address and at least 1 byte");
-    if ((uintptr_t)addr > UINTPTR_MAX - cache->page ||
-        length > UINTPTR_MAX - cache->page - (uintptr_t)addr)
+    if (wraps(cache, (uintptr_t)addr, length))
         return slu_misuse(EINVAL, "memory of %zu bytes at %p wraps the address space", length,
                           addr);
     return 0;
@@ -491,6 +499,7 @@ int sluice_mr_cache_query(struct sluice_mr_cache *cache, struct sluice_mr_cache_
 int sluice_mr_cache_destroy(struct sluice_mr_cache *cache)
 {
     static const struct range all = {0, UINTPTR_MAX};
+    uint32_t channels;
     bool gone;
     int error;
 
@@ -499,6 +508,10 @@ int sluice_mr_cache_destroy(struct sluice_mr_cache *cache)
     error = check_cache(cache);
     if (error < 0)
         return error;
+    channels = atomic_load(&cache->channels);
+    if (channels > 0)
+        return slu_fail(EBUSY, "a cache of regions is that of %u channel%s: close them first",
+                        channels, SLU_S(channels));
     gone = forget_found(cache, all);
     gone = forget_retired(cache, all) && gone;
     if (!gone)
@@ -512,4 +525,35 @@ int sluice_mr_cache_destroy(struct sluice_mr_cache *cache)
     slu_pd_release(cache->pd);
     free(cache);
     return 0;
+}
+
+/* What channels need. */
+
+int slu_mr_cache_check(const struct sluice_mr_cache *cache, const struct sluice_pd *pd)
+{
+    int error = check_cache(cache);
+
+    if (error == 0 && cache->pd != pd)
+        error = slu_misuse(EINVAL, "the cache of a channel is of another protection domain");
+    return error;
+}
+
+void slu_mr_cache_hold(struct sluice_mr_cache *cache)
+{
+    atomic_fetch_add(&cache->channels, 1);
+}
+
+void slu_mr_cache_release(struct sluice_mr_cache *cache)
+{
+    atomic_fetch_sub(&cache->channels, 1);
+}
+
+bool slu_mr_cache_is_writable(const struct sluice_mr_cache *cache)
+{
+    return (cache->access & SLUICE_ACCESS_LOCAL_WRITE) != 0;
+}
+
+bool slu_mr_cache_wraps(const struct sluice_mr_cache *cache, uint64_t addr, uint64_t length)
+{
+    return wraps(cache, addr, length);
 }

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "engine/borrow.h"
 #include "scope/scope.h"
 
 static bool is_posted(void *argument)
@@ -35,6 +36,26 @@ static void post_all(struct slu_call *call)
     slu_wait(engine, is_posted, call, SLUICE_FOREVER);
 }
 
+static int post_source(struct sluice_scope *scope, const struct slu_source *source,
+                       struct sluice_handle *handles);
+
+/* A list that is wrong, or names plain memory. */
+static __attribute__((noinline, cold)) int post_aside(struct sluice_scope *scope,
+                                                      const struct slu_source *source, int why,
+                                                      struct sluice_handle *handles)
+{
+    struct slu_borrowed borrowed;
+    int result;
+
+    if (why != SLU_NAMES_PLAIN)
+        return why;
+    result = slu_borrow(slu_scope_engine(scope), source, &borrowed);
+    if (result < 0)
+        return result;
+    result = post_source(scope, &borrowed.source, handles);
+    return slu_give_back(&borrowed, result);
+}
+
 /* Returns how many were accepted: all of them. */
 static int post_source(struct sluice_scope *scope, const struct slu_source *source,
                        struct sluice_handle *handles)
@@ -49,7 +70,7 @@ static int post_source(struct sluice_scope *scope, const struct slu_source *sour
         return slu_misuse(EINVAL, "count %u is above 2^31 - 1", source->count);
     queues = slu_source_check(engine, source, 0);
     if (queues <= 0)
-        return queues;
+        return post_aside(scope, source, queues, handles);
     /* Its results are not those of a blocking call, and stay unwritten. */
     call.engine = engine;
     call.source = source;

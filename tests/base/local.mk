@@ -23,6 +23,7 @@ tests_test_misuse_SOURCES = \
 	%D%/misuse/mistakes.c \
 	%D%/misuse/mistakes.h \
 	%D%/misuse/objects.c \
+	%D%/misuse/plain_memory.c \
 	%D%/misuse/ranks.c \
 	%D%/misuse/runtime.c \
 	%D%/test_misuse.c

@@ -369,6 +369,111 @@ TEST(memory_that_is_kept)
     sides_close(&sides);
 }
 
+/* A multichannel that is connected to itself and has a cache, and pages of plain memory. */
+struct plain {
+    struct sides sides;
+    struct sluice_mr_cache *cache;
+    struct sluice_multichannel *loop;
+    uint8_t *pages;
+};
+
+static void plain_open(struct plain *plain, uint32_t max_inline)
+{
+    sides_open(&plain->sides);
+    plain->cache = sluice_mr_cache_create(plain->sides.pds[0], ACCESS_ALL, NULL);
+    require(plain->cache, "%s", sluice_last_error());
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .max_inline = max_inline, .mr_cache = plain->cache};
+    plain->loop = loop_open(plain->sides.pds[0], 2, &attr);
+    plain->pages = aligned_alloc(PAGE, FILE_LENGTH);
+    require(plain->pages, "no memory%s", "");
+    memset(plain->pages, 0x5a, FILE_LENGTH);
+}
+
+static void plain_close(struct plain *plain)
+{
+    sluice_multichannel_close(plain->loop);
+    require_ok(sluice_mr_cache_destroy(plain->cache));
+    require_number(fake_verbs.live.mrs, 0);
+    sides_close(&plain->sides);
+    free(plain->pages);
+}
+
+/* Of every second page, so that each has a region of its own. */
+static struct sluice_request plain_request(const struct plain *plain, uint32_t opcode,
+                                           uint32_t peer, uint32_t page)
+{
+    return (struct sluice_request){
+        .opcode = opcode,
+        .peer = peer,
+        .flags = SLUICE_PLAIN_MEMORY,
+        .sge_count = 1,
+        .sge = {.addr = (uintptr_t)plain->pages + (size_t)2 * page * PAGE, .length = 64},
+    };
+}
+
+/* What the driver refuses to register is named, and nothing of its call reaches the device. */
+TEST(plain_memory_that_is_refused, .times = 3)
+{
+    struct sluice_request list[3];
+    struct fake_qp_info info;
+    struct plain plain;
+    plain_open(&plain, 0);
+    for (uint32_t i = 0; i < COUNT(list); i++) {
+        list[i] = plain_request(&plain, SLUICE_OP_RECEIVE, 0, i);
+    }
+    char words[64];
+    snprintf(words, sizeof(words), "request %d element 0 ulimit -l", _i);
+    fake_verbs_fail((uint32_t)_i + 1, FAKE_CALL(FAKE_REG_MR), ENOMEM);
+    require_error(sluice_multichannel_post(plain.loop, list, 3, DEADLINE, NULL), -ENOMEM, words);
+    require(fake_verbs_qp(0, &info) && info.posted[FAKE_RECEIVE] == 0, "%u were posted",
+            info.posted[FAKE_RECEIVE]);
+    require_number((int)fake_verbs.live.mrs, _i);
+    /* What was registered before it is in nobody's way. */
+    require_ok(sluice_mr_cache_forget(plain.cache, plain.pages, FILE_LENGTH));
+    require_number(fake_verbs.live.mrs, 0);
+    require_result(sluice_multichannel_post(plain.loop, list, 3, DEADLINE, NULL), 3);
+    require_number(fake_verbs.live.mrs, 3);
+    plain_close(&plain);
+}
+
+/* The device copies what is inline, wherever it is, and none of it is registered. */
+TEST(inline_plain_memory_is_not_registered)
+{
+    struct plain plain;
+    plain_open(&plain, 64);
+    struct sluice_request receive = plain_request(&plain, SLUICE_OP_RECEIVE, 1, 0);
+    struct sluice_request send = plain_request(&plain, SLUICE_OP_SEND, 0, 1);
+    send.flags |= SLUICE_INLINE;
+    memset(plain.pages + (size_t)2 * PAGE, 7, 64);
+    require_result(sluice_multichannel_post(plain.loop, &receive, 1, DEADLINE, NULL), 1);
+    require_number(fake_verbs.live.mrs, 1);
+    require_ok(sluice_multichannel_submit(plain.loop, &send, 1, DEADLINE, NULL));
+    require_number(fake_verbs.live.mrs, 1);
+    require_ok(sluice_multichannel_flush(plain.loop, DEADLINE));
+    value_check(plain.pages, 64, 7);
+    plain_close(&plain);
+}
+
+/* While the device holds a completion its memory stays, whatever is done to get it away. */
+TEST(plain_memory_outlives_its_request)
+{
+    struct plain plain;
+    plain_open(&plain, 0);
+    struct sluice_request receive = plain_request(&plain, SLUICE_OP_RECEIVE, 1, 0);
+    struct sluice_request send = plain_request(&plain, SLUICE_OP_SEND, 0, 1);
+    require_result(sluice_multichannel_post(plain.loop, &receive, 1, DEADLINE, NULL), 1);
+    fake_verbs_hold(0);
+    require_result(sluice_multichannel_post(plain.loop, &send, 1, DEADLINE, NULL), 1);
+    require_error(sluice_mr_cache_forget(plain.cache, plain.pages, FILE_LENGTH), -EBUSY, "in use");
+    require_number(fake_verbs.live.mrs, 2);
+    fake_verbs_release(0);
+    require_ok(sluice_multichannel_flush(plain.loop, DEADLINE));
+    require_ok(sluice_mr_cache_forget(plain.cache, plain.pages, FILE_LENGTH));
+    require_number(fake_verbs.live.mrs, 0);
+    plain_close(&plain);
+}
+
 int main(void)
 {
     static const struct tests cases[] = {{"memory", WIRE_SELF, 30}};

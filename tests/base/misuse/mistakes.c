@@ -325,6 +325,7 @@ static int foreign_handle(struct world *world)
 #define WRONG_OPERATION "an operation that the call does not know"
 #define NO_PEER "a peer that does not exist"
 #define NO_MEMORY "memory to register that has no bytes, or wraps"
+#define PLAIN "plain memory without a cache, or where that has no right to write"
 #define NO_OLD_VALUE "an old value that is not 8 bytes, aligned to 8"
 #define NO_LISTENER "a file descriptor of no TCP socket that listens"
 #define NOT_LENT "memory of a peer, or for it, that has no bytes or no time"
@@ -470,6 +471,10 @@ const struct mistake misuses[] = {
     {"EINVAL", "a list of elements whose count is 0", "list sge_count 0", list_of_no_elements},
     {"EINVAL", "an element in a request whose sge_count is 0", "sge_count 0 forgotten",
      element_without_count},
+    {"EINVAL", PLAIN, "request 0 no cache mr_cache NULL", plain_without_cache},
+    {"EINVAL", PLAIN, "request 0 receive LOCAL_WRITE", plain_without_right},
+    {"EINVAL", "a cache of another protection domain than that of its channel",
+     "another protection domain", cache_of_other_domain},
     {"EMSGSIZE", "more inline bytes than max_inline", "4096 max_inline", too_many_inline_bytes},
     {"EMSGSIZE", "an element or a request of more than 2^32 - 1 bytes", "8589934590 2^32",
      request_too_long},

@@ -3,7 +3,7 @@
  * The errors of the list in sluice_errors(7), each with a call that is one of
  * it: misuse in mistakes.c, objects.c and ranks.c, runtime errors in
  * runtime.c, and both kinds of agents in agents.c, of connecting by address in connect.c,
- * and of prepared lists in lists.c.
+ * of prepared lists in lists.c, and of plain memory in plain_memory.c.
  */
 #ifndef MISUSE_MISTAKES_H
 #define MISUSE_MISTAKES_H
@@ -54,6 +54,13 @@ int too_deep_a_list(struct world *world);
 int busy_list(struct world *world);
 int list_in_flight(struct world *world);
 int list_of_no_channel(struct world *world);
+
+/* plain_memory.c: requests of plain memory, and the cache of their channel. */
+int plain_without_cache(struct world *world);
+int plain_without_right(struct world *world);
+int cache_of_other_domain(struct world *world);
+int cache_of_a_channel(struct world *world);
+int no_room_in_cache(struct world *world);
 
 /* objects.c: mistakes with objects. */
 int null_context(struct world *world);
