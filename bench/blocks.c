@@ -114,7 +114,7 @@ static int make_memory(struct side *side, bool registered)
 
 static int connect_sides(struct side *side)
 {
-    const struct sluice_channel_attr attr = {.size = sizeof attr};
+    const struct sluice_channel_attr attr = {.size = sizeof attr, .read_depth = 128};
     struct sluice_prepared_channel *prepared = sluice_channel_prepare(side->pd, &attr);
     struct sluice_endpoint ours, theirs;
     struct sluice_remote_mr remote;

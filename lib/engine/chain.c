@@ -123,8 +123,10 @@ static void mark_parts(struct slu_chain *chain, uint64_t id, bool begins, bool e
             wr->flags &= ~SLUICE_FENCE;
         if (!last)
             wr->flags &= ~(SLU_SIGNALED | SLU_WAITED);
-        if (!last || !ends)
+        if (!last || !ends) {
             wr->flags &= ~(SLUICE_IMMEDIATE | SLUICE_SOLICITED);
+            wr->flags |= SLU_MORE;
+        }
     }
 }
 
@@ -132,12 +134,12 @@ static void mark_parts(struct slu_chain *chain, uint64_t id, bool begins, bool e
 static void post_part_chain(struct slu_chain *chain, uint64_t id, struct slu_entry *entry,
                             const struct slu_item *item, struct slu_parts *parts, bool begins)
 {
-    struct sluice_sge pieces[SLU_CHAIN + SLU_MAX_SGE];
+    struct sluice_sge pieces[SLU_PART_CHAIN + SLU_MAX_SGE];
     uint32_t most = slu_chain_parts(chain->engine);
     uint32_t used = 0;
 
     while (parts->left > 0 && chain->count < most && may_post_part(chain) &&
-           used + parts->most_sges <= SLU_CHAIN + SLU_MAX_SGE) {
+           used + parts->most_sges <= SLU_PART_CHAIN + SLU_MAX_SGE) {
         struct slu_part part;
 
         slu_parts_next(parts, &pieces[used], &part);

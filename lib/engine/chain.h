@@ -9,7 +9,9 @@
 #include "engine/parts.h"
 
 #define SLU_CHAIN 16
-_Static_assert(SLU_CHAIN < 1 << SLU_PART_BITS, "an id says which part of a chain it is");
+/* Parts of one request are many and small: a transport may move so many at once. */
+#define SLU_PART_CHAIN 64
+_Static_assert(SLU_PART_CHAIN < 1 << SLU_PART_BITS, "an id says which part of a chain it is");
 
 #define SLU_SPARE_UNKNOWN INT64_MIN
 
@@ -25,7 +27,7 @@ struct slu_chain {
     int64_t spare; /* entries of the completion queue beside what the shares need; see has_share */
     uint32_t count;
     union {
-        struct slu_send_wr sends[SLU_CHAIN];
+        struct slu_send_wr sends[SLU_PART_CHAIN];
         struct slu_receive_wr receives[SLU_CHAIN];
     };
 };
@@ -81,7 +83,7 @@ static inline uint32_t slu_chain_parts(const struct slu_engine *engine)
 {
     uint32_t half = engine->attr.send_depth / 2;
 
-    return half == 0 ? 1 : half < SLU_CHAIN ? half : SLU_CHAIN;
+    return half == 0 ? 1 : half < SLU_PART_CHAIN ? half : SLU_PART_CHAIN;
 }
 
 /* Room in the completion queue for requests of an owner, which may be a constant. */

@@ -57,7 +57,7 @@ uint32_t slu_parts_need(const struct slu_engine *engine, const struct slu_item *
  * last: so many are done when it is. Of the request's own id it has what tells the request
  * from others that are in flight.
  */
-#define SLU_PART_BITS 5
+#define SLU_PART_BITS 7
 #define SLU_PART_LAST (UINT32_C(1) << SLU_PART_BITS)
 #define SLU_PART_NUMBER_BITS (SLU_NUMBER_BITS - SLU_PEER_BITS - SLU_PART_BITS - 1)
 #define SLU_PART_NUMBER_MASK ((UINT64_C(1) << SLU_PART_NUMBER_BITS) - 1)

@@ -134,6 +134,7 @@ struct slu_qp_attr {
 /* Flags of a send work request, beside SLUICE_IMMEDIATE, _FENCE, _SOLICITED, _INLINE. */
 #define SLU_SIGNALED (UINT32_C(1) << 16) /* without it, success makes no completion */
 #define SLU_WAITED (UINT32_C(1) << 17)   /* its caller waits for it, and for nothing of the peer */
+#define SLU_MORE (UINT32_C(1) << 18)     /* the rest follows: it alone need not wake the peer */
 
 /* SGE lists are read during the post only. id comes back in the completion. */
 struct slu_send_wr {

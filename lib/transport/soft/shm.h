@@ -183,9 +183,12 @@ enum shm_loan slu_soft_shm_borrow(struct soft_tcp *tcp, const struct tcp_frame *
 /* shm_process.c */
 /* Of this process. */
 struct shm_token slu_soft_shm_token(void);
-/* All of it, or the errno value of why not; ESRCH: it is not there, or not the one that was. */
-int slu_soft_shm_read_process(struct soft_tcp *tcp, const struct iovec *to, uint32_t to_count,
-                              const struct iovec *from, uint32_t from_count, uint64_t length);
+/*
+ * All of it, or the errno value of why not; ESRCH: it is not there, or not the one that was. Of
+ * both lists the first element, which is counted, is left free by the caller.
+ */
+int slu_soft_shm_read_process(struct soft_tcp *tcp, struct iovec *to, uint32_t to_count,
+                              struct iovec *from, uint32_t from_count, uint64_t length);
 
 /* wire_shm.c */
 /* As sendmsg(2): how many bytes went out, or a negative errno. */

@@ -140,17 +140,17 @@ static bool is_sound(const struct soft_shm *shm, const struct tcp_frame *frame)
 static int read_lent(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct soft_touched touched;
-    struct iovec to[SOFT_MAX_SGE];
-    struct iovec from[SOFT_MAX_SGE];
+    struct iovec to[SOFT_MAX_SGE + 1];
+    struct iovec from[SOFT_MAX_SGE + 1];
     struct soft_shm *shm = tcp->shm;
     uint32_t count =
-        slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), frame->length, to, SOFT_MAX_SGE);
+        slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), frame->length, to + 1, SOFT_MAX_SGE);
     for (uint32_t i = 0; i < frame->rkey; i++)
-        from[i] = (struct iovec){(void *)(uintptr_t)shm->lent[i].addr, shm->lent[i].length};
+        from[i + 1] = (struct iovec){(void *)(uintptr_t)shm->lent[i].addr, shm->lent[i].length};
     slu_soft_tcp_touch_target(tcp, &touched);
     if (!slu_soft_touch_begin(&touched))
         return EFAULT;
-    int err = slu_soft_shm_read_process(tcp, to, count, from, frame->rkey, frame->length);
+    int err = slu_soft_shm_read_process(tcp, to, count + 1, from, frame->rkey + 1, frame->length);
     return slu_soft_touch_end(&touched) ? err : EFAULT;
 }
 

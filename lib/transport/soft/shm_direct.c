@@ -35,6 +35,18 @@ struct touch {
     uint32_t access; /* of the peer's memory: what it takes */
 };
 
+/* Reads that follow each other, of memory that is shown: one system call does for all. */
+#define RUN_READS 64
+
+struct run {
+    uint32_t count;
+    uint32_t to_count; /* with the first element of the list, which is left free */
+    uint64_t length;
+    const struct shm_import *imports[RUN_READS];
+    struct iovec to[1 + RUN_READS + SOFT_MAX_SGE];
+    struct iovec from[1 + RUN_READS];
+};
+
 static uint32_t access_for(uint32_t opcode)
 {
     switch (opcode) {
@@ -114,22 +126,46 @@ static void change_word(const struct slu_send_wr *wr, uint8_t *at)
     memcpy((void *)(uintptr_t)wr->sges[0].addr, &before, sizeof(before));
 }
 
+static void add_read(struct run *run, const struct slu_send_wr *wr, const struct touch *touch)
+{
+    struct soft_cursor list = slu_soft_cursor(wr->sges, wr->sge_count, 0);
+    run->imports[run->count++] = touch->import;
+    run->from[run->count] = (struct iovec){(void *)(uintptr_t)wr->remote_addr, touch->length};
+    run->to_count +=
+        slu_soft_cursor_iovecs(list, touch->length, &run->to[run->to_count], SOFT_MAX_SGE);
+    run->length += touch->length;
+}
+
+/* May a request be read by the same call as those before it? */
+static bool joins(const struct soft_qp *qp, const struct run *run, const struct slu_send_wr *wr,
+                  struct touch *touch)
+{
+    return wr != NULL && wr->opcode == SLUICE_OP_READ && run->count < RUN_READS &&
+           run->to_count <= 1 + RUN_READS && is_plain(qp, wr, touch) &&
+           !is_enough(slu_soft_cq_of(qp), run->length + touch->length) &&
+           find_target(wr, &qp->tcp->shm->imports, touch) && touch->at == NULL &&
+           may_use_own(qp, wr) && slu_soft_shm_is_there(touch->import);
+}
+
+static bool all_are_there(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->count; i++)
+        if (!slu_soft_shm_is_there(run->imports[i]))
+            return false;
+    return true;
+}
+
 /*
- * From the peer's process, by the kernel. What was read counts if the region and the
+ * From the peer's process, by the kernel. What was read counts if the regions and the
  * connection were there all the time; else the peer is to say what is wrong.
  */
-static bool read_shown(struct soft_tcp *tcp, const struct slu_send_wr *wr,
-                       const struct touch *touch)
+static bool read_run(struct soft_tcp *tcp, struct run *run)
 {
-    struct iovec to[SOFT_MAX_SGE];
-    struct iovec from = {(void *)(uintptr_t)wr->remote_addr, touch->length};
     struct shm_imports *imports = &tcp->shm->imports;
-    uint32_t count = slu_soft_cursor_iovecs(slu_soft_cursor(wr->sges, wr->sge_count, 0),
-                                            touch->length, to, SOFT_MAX_SGE);
     int saved = errno;
-    int err = imports->reads_not
-                  ? EOPNOTSUPP
-                  : slu_soft_shm_read_process(tcp, to, count, &from, 1, touch->length);
+    int err = imports->reads_not ? EOPNOTSUPP
+                                 : slu_soft_shm_read_process(tcp, run->to, run->to_count, run->from,
+                                                             run->count + 1, run->length);
     errno = saved;
     if (err != 0 && err != EFAULT && !imports->reads_not) {
         imports->reads_not = true;
@@ -137,8 +173,7 @@ static bool read_shown(struct soft_tcp *tcp, const struct slu_send_wr *wr,
                 tcp->qp->qpn, strerrordesc_np(err));
     }
     atomic_thread_fence(memory_order_seq_cst);
-    return err == 0 && slu_soft_shm_is_there(touch->import) &&
-           !slu_soft_shm_is_closed(&tcp->shm->writer);
+    return err == 0 && all_are_there(run) && !slu_soft_shm_is_closed(&tcp->shm->writer);
 }
 
 static void copy(struct soft_shm *shm, const struct slu_send_wr *wr, const struct touch *touch)
@@ -157,7 +192,7 @@ static void copy(struct soft_shm *shm, const struct slu_send_wr *wr, const struc
     }
 }
 
-static void complete(struct soft_tcp *tcp, const struct slu_send_wr *wr, const struct touch *touch)
+static void complete(struct soft_tcp *tcp, const struct slu_send_wr *wr, uint64_t length)
 {
     struct slu_wc wc = {.id = wr->id, .status = SLUICE_STATUS_SUCCESS};
     struct soft_cq *cq = slu_soft_cq_of(tcp->qp);
@@ -165,9 +200,9 @@ static void complete(struct soft_tcp *tcp, const struct slu_send_wr *wr, const s
         slu_soft_cq_complete(tcp->qp, &wc);
     /* Its connections are looked at now and then, also by a program that does only this. */
     cq->directs++;
-    cq->copied += touch->length + SHORT;
-    /* Who sleeps may wait for what was written. */
-    if (wr->opcode != SLUICE_OP_READ)
+    cq->copied += length + SHORT;
+    /* Who sleeps may wait for what was written, and not for a part of it. */
+    if (wr->opcode != SLUICE_OP_READ && (wr->flags & SLU_MORE) == 0)
         tcp->shm->published |= SHM_ARMED_RECORDS;
 }
 
@@ -197,30 +232,49 @@ static void end_touching_all(struct soft_cq *cq)
         slu_soft_shm_end_touching(tcp->shm);
 }
 
-bool slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
+static uint32_t read_shown(struct soft_qp *qp, const struct slu_send_wr *wr,
+                           const struct touch *touch)
+{
+    struct run run;
+    struct touch next = *touch;
+    const struct slu_send_wr *last = wr;
+    run.count = 0;
+    run.to_count = 1;
+    run.length = 0;
+    do {
+        add_read(&run, last, &next);
+        last = last->next;
+    } while (joins(qp, &run, last, &next));
+    if (!read_run(qp->tcp, &run))
+        return 0;
+    for (uint32_t i = 1; i <= run.count; i++, wr = wr->next)
+        complete(qp->tcp, wr, run.from[i].iov_len);
+    return run.count;
+}
+
+uint32_t slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr)
 {
     struct soft_tcp *tcp = qp->tcp;
     struct soft_shm *shm = tcp->shm;
     struct touch touch;
     if (!is_plain(qp, wr, &touch))
-        return false;
+        return 0;
     if (!find_target(wr, &shm->imports, &touch)) {
         slu_soft_shm_wish(tcp, wr->rkey);
-        return false;
+        return 0;
     }
     if (!may_use_own(qp, wr) || !begin_touching(tcp) || !slu_soft_shm_is_there(touch.import))
-        return false;
+        return 0;
     /* What was written before a read is seen by whoever wrote what it reads. */
     if (shm->written && wr->opcode == SLUICE_OP_READ) {
         slu_soft_shm_fence();
         shm->written = false;
     }
-    if (touch.at != NULL)
-        copy(shm, wr, &touch);
-    else if (!read_shown(tcp, wr, &touch))
-        return false;
-    complete(tcp, wr, &touch);
-    return true;
+    if (touch.at == NULL)
+        return read_shown(qp, wr, &touch);
+    copy(shm, wr, &touch);
+    complete(tcp, wr, touch.length);
+    return 1;
 }
 
 static bool has_ended(const struct soft_tcp *tcp)

@@ -25,18 +25,16 @@ static pid_t ask_pid(const struct soft_tcp *tcp)
     return getsockopt(tcp->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
 }
 
-int slu_soft_shm_read_process(struct soft_tcp *tcp, const struct iovec *to, uint32_t to_count,
-                              const struct iovec *from, uint32_t from_count, uint64_t length)
+int slu_soft_shm_read_process(struct soft_tcp *tcp, struct iovec *to, uint32_t to_count,
+                              struct iovec *from, uint32_t from_count, uint64_t length)
 {
     struct soft_shm *shm = tcp->shm;
     uint8_t found[SLU_TOKEN_BYTES];
-    struct iovec to_all[SOFT_MAX_SGE + 1] = {{found, sizeof(found)}};
-    struct iovec from_all[SOFT_MAX_SGE + 1] = {{(void *)(uintptr_t)shm->token.addr, sizeof(found)}};
     if (shm->pid == 0)
         shm->pid = ask_pid(tcp);
-    memcpy(to_all + 1, to, to_count * sizeof(*to));
-    memcpy(from_all + 1, from, from_count * sizeof(*from));
-    ssize_t got = process_vm_readv(shm->pid, to_all, to_count + 1, from_all, from_count + 1, 0);
+    to[0] = (struct iovec){found, sizeof(found)};
+    from[0] = (struct iovec){(void *)(uintptr_t)shm->token.addr, sizeof(found)};
+    ssize_t got = process_vm_readv(shm->pid, to, to_count, from, from_count, 0);
     if (got < 0 && errno != EFAULT)
         return errno;
     if (got < (ssize_t)sizeof(found) || memcmp(found, shm->token.bytes, sizeof(found)) != 0)

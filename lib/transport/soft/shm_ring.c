@@ -154,14 +154,19 @@ void slu_soft_shm_prepare(const struct shm_writer *writer)
 #endif
 }
 
-void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_t length)
+void slu_soft_shm_put_bulk(struct shm_writer *writer, uint32_t offset, const void *bytes,
+                           uint32_t length)
 {
-    uint32_t at = writer->bulk_written % SHM_BULK_BYTES;
+    uint32_t at = (writer->bulk_written + offset) % SHM_BULK_BYTES;
     uint32_t first = SHM_BULK_BYTES - at;
     first = length < first ? length : first;
     memcpy(writer->bulk + at, bytes, first);
     if (first < length)
         memcpy(writer->bulk, (const uint8_t *)bytes + first, length - first);
+}
+
+void slu_soft_shm_publish_bulk(struct shm_writer *writer, uint32_t length)
+{
     writer->bulk_written += length;
     publish(writer, 1, (uint32_t)BULK | writer->bulk_generation << GENERATION_SHIFT | length);
 }

@@ -98,8 +98,10 @@ void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *by
 void slu_soft_shm_publish(struct shm_writer *writer, enum shm_kind kind, uint32_t length);
 /* More are about to follow, faster than they are read: takes the line of the next but one. */
 void slu_soft_shm_prepare(const struct shm_writer *writer);
-/* Copies to the bulk and publishes; there is room for both. */
-void slu_soft_shm_put_bulk(struct shm_writer *writer, const void *bytes, uint32_t length);
+/* The same of bulk; there is room for both. */
+void slu_soft_shm_put_bulk(struct shm_writer *writer, uint32_t offset, const void *bytes,
+                           uint32_t length);
+void slu_soft_shm_publish_bulk(struct shm_writer *writer, uint32_t length);
 /* Between publishing, of records or words, and asking whether the peer must be woken for it. */
 void slu_soft_shm_fence(void);
 /* Must it, for any of these: SHM_ARMED_*? It is told once. */

@@ -7,7 +7,7 @@
 #include "transport/soft/tcp_frame.h"
 
 /* Shared by the connections of a CQ: holds bytes only during one turn. */
-#define TCP_STAGING_BYTES (32 * 1024)
+#define TCP_STAGING_BYTES (128 * 1024)
 /* A frame with a payload that is to be whole is never begun before all of it is here. */
 #define TCP_CARRY_BYTES (TCP_FRAME_BYTES + SOFT_WHOLE_BYTES)
 
@@ -97,6 +97,7 @@ struct soft_tcp {
     uint32_t reply_tail;
     /* Receiving. */
     struct tcp_in in;
+    uint32_t mapped;       /* 0, or the key of a region, all of which was there in this turn */
     bool glimpses;         /* long messages come: see tcp_receive.c */
     uint32_t executed;     /* requests of the peer; the next has this number */
     uint32_t fetch_cursor; /* no unanswered read or atomic of ours before this position */

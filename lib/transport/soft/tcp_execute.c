@@ -500,6 +500,19 @@ bool slu_soft_tcp_finish(struct soft_tcp *tcp)
     return handlers[frame->type].finish(tcp, frame) && is_open(tcp);
 }
 
+/* Of pieces that come together the region is looked at once, which takes a system call. */
+static bool is_gone_now(struct soft_tcp *tcp, const struct soft_mr *pin, uint64_t addr,
+                        uint64_t length)
+{
+    uint32_t key = tcp->in.frame.rkey;
+    if (pin == NULL || tcp->mapped == key || slu_soft_lasts(pin))
+        return false;
+    if (slu_soft_tcp_is_gone(pin, pin->at, pin->base.length))
+        return slu_soft_tcp_is_gone(pin, addr, length);
+    tcp->mapped = key;
+    return false;
+}
+
 /* The key is looked up for each piece: it may be gone since the last one. */
 static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length)
 {
@@ -518,7 +531,7 @@ static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t le
     struct soft_touched touched;
     touched.count = 0;
     slu_soft_touch_region(&touched, pin, true);
-    bool gone = slu_soft_tcp_is_gone(pin, addr, length) || !slu_soft_touch_begin(&touched);
+    bool gone = is_gone_now(tcp, pin, addr, length) || !slu_soft_touch_begin(&touched);
     if (!gone) {
         slu_soft_copy_visible((void *)(uintptr_t)addr, bytes, length);
         gone = !slu_soft_touch_end(&touched);

@@ -18,6 +18,7 @@
  * that is read beside it is copied once more.
  */
 #define LONG_LEAST (16 * 1024)
+#define DIRECT_LEAST (64 * 1024)
 #define GLIMPSE (TCP_FRAME_BYTES + 4096)
 /* Reads of one connection in one turn, so that others have theirs. */
 #define TURN_READS 8
@@ -144,9 +145,12 @@ static enum outcome use(struct soft_tcp *tcp, uint8_t *staging, uint64_t got, ui
     return GOT_SOME;
 }
 
+/* Behind a long payload most likely comes another: what is staged of it is copied once more. */
 static uint64_t staging_room(const struct soft_tcp *tcp)
 {
-    return (tcp->glimpses && !tcp->in.active ? GLIMPSE : TCP_STAGING_BYTES) - tcp->carry_length;
+    bool glimpses =
+        tcp->in.active ? slu_soft_frame_payload(&tcp->in.frame) >= DIRECT_LEAST : tcp->glimpses;
+    return (glimpses ? GLIMPSE : TCP_STAGING_BYTES) - tcp->carry_length;
 }
 
 /* So much came where a frame may begin. An acknowledgement tells nothing of what is next. */
@@ -168,6 +172,7 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     int count = list_targets(tcp, iovecs, &direct, &pin, &touched);
     if (count < 0)
         return FAILED;
+    tcp->mapped = 0;
     memcpy(staging, tcp->carry, tcp->carry_length);
     uint64_t room = staging_room(tcp);
     iovecs[count].iov_base = staging + tcp->carry_length;

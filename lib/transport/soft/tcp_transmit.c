@@ -11,8 +11,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define MAX_FRAMES 16
-#define MAX_IOVECS 64
+#define MAX_FRAMES 64
+#define MAX_IOVECS 192
 #define MAX_BATCH_BYTES (UINT64_C(1) << 20)
 
 /* Position of a frame that is not of a request. */

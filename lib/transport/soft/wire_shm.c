@@ -193,12 +193,28 @@ static uint32_t fill_record(struct soft_tcp *tcp, struct pieces *pieces, uint32_
     return length;
 }
 
-/* The first piece is bulky. Returns how many bytes of it went out, or -1. */
+/* Pieces of any size, one after the other. Returns how many bytes. */
+static uint32_t fill_bulk(struct shm_writer *writer, struct pieces *pieces, uint32_t room)
+{
+    uint32_t length = 0;
+    while (pieces->count > 0 && length < room) {
+        size_t left;
+        const uint8_t *bytes = first_piece(pieces, &left);
+        if (left > room - length)
+            left = room - length;
+        slu_soft_shm_put_bulk(writer, length, bytes, (uint32_t)left);
+        length += (uint32_t)left;
+        advance(pieces, left);
+    }
+    return length;
+}
+
+/* The first piece is bulky, and what follows goes with it. Returns how many bytes, or -1. */
 static int send_bulk(struct soft_tcp *tcp, struct pieces *pieces)
 {
     struct soft_shm *shm = tcp->shm;
     size_t left;
-    const uint8_t *bytes = first_piece(pieces, &left);
+    first_piece(pieces, &left);
     int room = slu_soft_shm_bulk_room(&shm->writer);
     uint32_t least = left < BULK_ROOM ? (uint32_t)left : BULK_ROOM;
     if (room < 0)
@@ -207,15 +223,12 @@ static int send_bulk(struct soft_tcp *tcp, struct pieces *pieces)
         shm->bulk_wanted = least;
         return 0;
     }
-    if (left > (uint32_t)room)
-        left = (uint32_t)room;
-    if (left > SHM_CHUNK)
-        left = SHM_CHUNK;
     shm->bulk_used = true;
-    slu_soft_shm_put_bulk(&shm->writer, bytes, (uint32_t)left);
+    uint32_t length =
+        fill_bulk(&shm->writer, pieces, (uint32_t)room < SHM_CHUNK ? (uint32_t)room : SHM_CHUNK);
+    slu_soft_shm_publish_bulk(&shm->writer, length);
     settle_record(tcp);
-    advance(pieces, left);
-    return (int)left;
+    return (int)length;
 }
 
 /* One record. Returns how many bytes it has, 0: there is no room, -1: the peer wrote nonsense. */
@@ -299,6 +312,7 @@ static bool consume_record(struct soft_tcp *tcp, const struct shm_record *record
         slu_soft_shm_take(&tcp->shm->reader, record);
         return true;
     }
+    tcp->mapped = 0;
     for (uint32_t offset = 0, piece; offset < record->length; offset += piece) {
         const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
         if (!consume(tcp, bytes, piece))
