@@ -23,6 +23,7 @@
  *   run_prepared_results  the same with an array of results
  *   run_cached        a region got from a cache of 1,024, and put back
  *   run_arrivals      a look at 32 arrivals, for which receives are posted anew
+ *   run_blocks        blocking write of 64 pages that lie apart on both sides
  *   run_scope         a scope with sends to 8 peers, posted in one call, which nobody looks at
  *
  * The cases are names of functions, which is how callgrind is told to count only
@@ -43,6 +44,9 @@
 #define DEADLINE SLUICE_S(10)
 /* Of which one look takes so many. */
 #define ARRIVALS 32
+/* Every other page of a memory that is not there, from the last one on. */
+#define BLOCKS 64
+#define BLOCK 4096
 
 /* What the cases work on. */
 struct set {
@@ -287,6 +291,31 @@ static int run_arrivals(struct set *set, uint32_t count)
     return came == (uint64_t)count * ARRIVALS ? 0 : -1;
 }
 
+static int run_blocks(struct set *set, uint32_t count)
+{
+    uint32_t indices[BLOCKS];
+    const struct sluice_layout paged = {
+        .kind = SLUICE_LAYOUT_PAGED, .count = BLOCKS, .bytes = BLOCK, .indices = indices};
+    const struct sluice_blocks blocks = {.size = sizeof(blocks),
+                                         .local = paged,
+                                         .remote = paged,
+                                         .local_length = UINT64_C(2) * BLOCKS * BLOCK};
+    struct sluice_request request = {.opcode = SLUICE_OP_WRITE,
+                                     .sge = set->sge,
+                                     .sge_count = 1,
+                                     .remote = set->remote,
+                                     .blocks = &blocks};
+
+    request.remote.length = blocks.local_length;
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        indices[i] = 2 * (BLOCKS - 1 - i);
+    for (uint32_t i = 0; i < count; i++) {
+        if (sluice_channel_submit(set->channel, &request, 1, DEADLINE, NULL) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct set *set, uint32_t count);
@@ -308,6 +337,7 @@ static const struct {
     {"run_prepared_results", run_prepared_results},
     {"run_cached", run_cached},
     {"run_arrivals", run_arrivals},
+    {"run_blocks", run_blocks},
     {"run_scope", run_scope},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))

@@ -303,6 +303,142 @@ TEST(peer_stopped_for_longer_than_a_deadline)
     group_run(3, stop_past_deadline, NULL, 40);
 }
 
+/* Pages, the last one first on both sides: none touches the next. */
+#define PAGE 512
+#define MOST_PAGES 400
+
+struct pages {
+    struct memory memory;
+    uint32_t indices[MOST_PAGES];
+    struct sluice_blocks blocks;
+    struct sluice_request request;
+};
+
+/* The peer's memory has not been named before: nobody has mapped it, so it takes the peer. */
+static void pages_open(struct pages *pages, const struct mesh *mesh, uint32_t opcode, uint32_t peer,
+                       const struct sluice_remote_mr *remote, uint32_t count)
+{
+    memory_open(&pages->memory, mesh->pd, (size_t)MOST_PAGES * PAGE);
+    for (uint32_t i = 0; i < count; i++) {
+        pages->indices[i] = count - 1 - i;
+    }
+    pages->blocks = (struct sluice_blocks){
+        .size = sizeof(pages->blocks),
+        .local = {
+            .kind = SLUICE_LAYOUT_PAGED, .count = count, .bytes = PAGE, .indices = pages->indices}};
+    pages->blocks.remote = pages->blocks.local;
+    pages->request = (struct sluice_request){.opcode = opcode,
+                                             .peer = peer,
+                                             .sge = memory_sge(&pages->memory, 0, count * PAGE),
+                                             .sge_count = 1,
+                                             .remote = *remote,
+                                             .user_data = 4711,
+                                             .blocks = &pages->blocks};
+}
+
+/* It had one result, and nothing of it is in flight: its memory is free, and may go. */
+static void pages_close(struct pages *pages, const struct mesh *mesh)
+{
+    struct sluice_completion completion;
+    memset(pages->memory.bytes, 0x77, pages->memory.length);
+    require_result(sluice_multichannel_poll(mesh->all, &completion, 1), 0);
+    require_ok(sluice_multichannel_flush(mesh->all, 0));
+    value_check(pages->memory.bytes, pages->memory.length, 0x77);
+    memory_close(&pages->memory);
+}
+
+/* More pages than the queue has room for, or as many as it takes at once. */
+static void run_late(struct traffic *traffic, uint32_t opcode, bool unpolled)
+{
+    static struct pages pages;
+    struct sluice_multichannel *all = traffic->mesh.all;
+    struct sluice_completion completion = {0};
+    pages_open(&pages, &traffic->mesh, opcode, STOPPED, &traffic->remotes[STOPPED],
+               unpolled ? 100 : MOST_PAGES);
+    if (unpolled) {
+        require_result(sluice_multichannel_post(all, &pages.request, 1, SLUICE_MS(100), NULL), 1);
+        require_ok(sluice_multichannel_next(all, DEADLINE, &completion));
+    } else {
+        int result =
+            sluice_multichannel_submit(all, &pages.request, 1, SLUICE_MS(100), &completion);
+        require(result == completion.error, "%d, not %d", result, completion.error);
+    }
+    /* A device does it without the program. */
+    if (device_is_soft() || completion.error != 0) {
+        require_class(&completion, SLUICE_CLASS_TIMEOUT);
+    }
+    require(completion.user_data == 4711, "%llu", (unsigned long long)completion.user_data);
+    pages_close(&pages, &traffic->mesh);
+}
+
+static void stop_amid_blocks(struct rank *rank)
+{
+    struct traffic *traffic = calloc(1, sizeof(*traffic));
+    require(traffic, "%u", rank->index);
+    traffic_open(traffic, rank);
+    require_ok(sluice_multichannel_wait_connected(traffic->mesh.all, DEADLINE));
+    rank_barrier(rank);
+    for (int i = 0; i < 4; i++) {
+        if (rank->index == WORKER) {
+            stop_process(traffic->pids[STOPPED]);
+            run_late(traffic, i % 2 == 0 ? SLUICE_OP_WRITE : SLUICE_OP_READ, i >= 2);
+            mesh_pass(&traffic->mesh, rank, WORKER, STOPPER);
+            require(kill(traffic->pids[STOPPED], SIGCONT) == 0, "%s", strerror(errno));
+        } else if (rank->index == STOPPER) {
+            mesh_pass(&traffic->mesh, rank, WORKER, STOPPER);
+        }
+        rank_barrier(rank);
+        connect_again(traffic, rank);
+        if (rank->index != STOPPER) {
+            mesh_pass(&traffic->mesh, rank, WORKER, STOPPED);
+        }
+        rank_barrier(rank);
+    }
+    traffic_close(traffic);
+}
+
+TEST(deadline_passes_in_a_request_of_blocks, .group = "blocks")
+{
+    group_run(3, stop_amid_blocks, NULL, 60);
+}
+
+/* One victim dies in a write of pages, the other in a read. */
+static void die_amid_blocks(struct rank *rank)
+{
+    static struct pages pages;
+    struct traffic *traffic = calloc(1, sizeof(*traffic));
+    struct sluice_completion completion;
+    require(traffic, "%u", rank->index);
+    traffic_open(traffic, rank);
+    require_ok(sluice_multichannel_wait_connected(traffic->mesh.all, DEADLINE));
+    rank_barrier(rank);
+    if (rank->index != WORKER) {
+        rank_await_death(rank);
+    }
+    for (uint32_t victim = 1; victim < rank->size; victim++) {
+        pages_open(&pages, &traffic->mesh, victim == 1 ? SLUICE_OP_WRITE : SLUICE_OP_READ, victim,
+                   &traffic->remotes[victim], 100);
+        stop_process(traffic->pids[victim]);
+        require_result(
+            sluice_multichannel_post(traffic->mesh.all, &pages.request, 1, DEADLINE, NULL), 1);
+        rank_kill(rank, victim);
+        require_ok(sluice_multichannel_next(traffic->mesh.all, DEADLINE, &completion));
+        /* A device does it without the program. */
+        if (device_is_soft() || completion.error != 0) {
+            require_death(&completion);
+            check_lost(&traffic->mesh, victim);
+        }
+        require(completion.user_data == 4711, "%llu", (unsigned long long)completion.user_data);
+        pages_close(&pages, &traffic->mesh);
+    }
+    traffic_close(traffic);
+}
+
+TEST(peer_dies_in_a_request_of_blocks, .group = "blocks")
+{
+    group_run(3, die_amid_blocks, NULL, 40);
+}
+
 /* A peer that is stopped is not dead: it is waited for, and goes on. */
 static void stop_in_a_send(struct rank *rank)
 {
@@ -419,6 +555,7 @@ TEST(nothing_waits_for_a_stopped_peer_to_end)
 
 int main(void)
 {
-    static const struct tests cases[] = {{"processes", WIRE_SHM, 50}};
+    static const struct tests cases[] = {
+        {"processes", WIRE_SHM, 50}, {"blocks", WIRE_SHM, 60}, {"blocks", WIRE_TCP, 60}};
     return run_groups("fault_stop", cases, COUNT(cases));
 }

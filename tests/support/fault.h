@@ -6,7 +6,8 @@
  * Which fault is where:
  *
  *   test_fault_kill      kill -9 of a peer: with work in flight, idle, in a scatter
- *   test_fault_stop      SIGSTOP and SIGCONT of a peer in the middle of traffic
+ *   test_fault_stop      SIGSTOP and SIGCONT of a peer in the middle of traffic; deadline and
+ *                        death in a request of blocks
  *   test_fault_exit      exit in the middle of a scatter, of either side
  *   test_fault_close     both sides close, reset or shut down at once
  *   test_fault_signals   a SIGALRM every millisecond, without SA_RESTART, in every call

@@ -3,8 +3,11 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,4 +98,46 @@ int count_objects(const char *kind)
         count += strstr(line, owner) != NULL;
     }
     return pclose(pipe) == 0 ? count : -1;
+}
+
+/* The letter behind the name, which is in brackets and may have any. */
+static char state_of(pid_t pid, const char *thread)
+{
+    char path[300], line[400] = "";
+    snprintf(path, sizeof(path), "/proc/%d/task/%.200s/stat", (int)pid, thread);
+    FILE *file = fopen(path, "re");
+    if (file) {
+        if (!fgets(line, sizeof(line), file)) {
+            line[0] = '\0';
+        }
+        fclose(file);
+    }
+    const char *end = strrchr(line, ')');
+    return end && end[1] == ' ' ? end[2] : '?';
+}
+
+static bool is_stopped(pid_t pid)
+{
+    char path[64];
+    bool stopped = true;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    require(folder, "%s: %s", path, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (entry->d_name[0] != '.' && state_of(pid, entry->d_name) != 'T') {
+            stopped = false;
+        }
+    }
+    closedir(folder);
+    return stopped;
+}
+
+void stop_process(pid_t pid)
+{
+    int64_t begin = fair_now();
+    require(kill(pid, SIGSTOP) == 0, "%s", strerror(errno));
+    while (!is_stopped(pid)) {
+        require(fair_now() - begin < SLUICE_S(30), "process %d goes on", (int)pid);
+        let_pass(SLUICE_MS(1));
+    }
 }

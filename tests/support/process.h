@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "fair.h"
 
@@ -26,6 +27,8 @@ bool device_is_pretend(void);
 /* Nanoseconds of a monotonic clock, and of CPU time of the whole process. */
 int64_t clock_now(void);
 int64_t cpu_used(void);
+/* SIGSTOP, which takes its time: on return all threads of the process stand still. */
+void stop_process(pid_t pid);
 /* Lets so much real time pass, without using the CPU. */
 void let_pass(int64_t nanoseconds);
 

@@ -430,10 +430,7 @@ void slu_soft_exports_destroy(struct soft_exports *exports);
 void slu_soft_exports_revoke(struct soft_exports *exports, struct soft_mr *mr);
 
 /* shm_direct.c */
-/*
- * Executes a request at once in the peer's memory, and those behind it that go with it. Returns
- * how many; 0: it is to be queued.
- */
+/* Executes the first ones of a chain at once in the peer's memory: how many; 0: it is queued. */
 uint32_t slu_soft_shm_direct(struct soft_qp *qp, const struct slu_send_wr *wr);
 
 /* copy.c */
