@@ -4,8 +4,8 @@
  * Of what its peers read and write it sees nothing.
  *
  * A peer has a receive, which tells its end: it says goodbye by a message of no bytes, or its
- * connection fails. What else it says ends it as well. Its queue pair stays a moment longer,
- * for one that was refused is to hear of it: what it hears at once is that we have gone.
+ * connection fails. What else it says ends it as well. On a device its queue pair stays a
+ * moment longer: a refusal that a packet was lost of is repeated by a queue pair that is there.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@
 
 #define ASK_MAGIC UINT32_C(0x736c7571) /* "sluq" */
 #define COMPLETIONS 16
-/* How long one that has failed may have our last words. */
+/* How long one that has failed may want our last words again. */
 #define LAST_TIME SLUICE_MS(500)
 
 void slu_buffer_ask(uint32_t transport, struct sluice_private_data *data)
@@ -69,11 +69,13 @@ static void part_from(struct slu_buffer_domain *domain, uint32_t peer)
         domain->peers--;
 }
 
-/* Parts from it later. */
+/* Parts from it later, where it may not have heard all. */
 static void part_soon(struct slu_buffer_domain *domain, uint32_t peer)
 {
-    struct slu_leaver *leaver = malloc(sizeof *leaver);
+    struct slu_leaver *leaver = NULL;
 
+    if (domain->transport != SLU_TRANSPORT_SOFT)
+        leaver = malloc(sizeof *leaver);
     if (leaver == NULL) {
         part_from(domain, peer);
         return;
