@@ -24,7 +24,7 @@ tests_test_offer_SOURCES = %D%/test_offer.c
 tests_test_offer_CPPFLAGS = $(LAUNCH_CPPFLAGS)
 tests_test_offer_LDADD = $(LAUNCH_LIBS)
 # A program that knows rdma_cm alone is in it, where there is rdma_cm.
-tests_test_rdmacm_SOURCES = %D%/test_rdmacm.c
+tests_test_rdmacm_SOURCES = %D%/test_rdmacm.c %D%/rdmacm.h %D%/rdmacm_calls.c
 tests_test_rdmacm_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_rdmacm_LDADD = $(LDADD)
 if RDMACM

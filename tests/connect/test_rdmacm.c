@@ -12,8 +12,9 @@
 #include "../support/client.h"
 #include "../support/pair.h"
 #include "../support/process.h"
-
-#define HOST "192.0.2.1"
+#ifdef HAVE_RDMACM
+#include "rdmacm.h"
+#endif
 
 /* On soft there is no device that could, and built without rdma_cm nothing can. */
 TEST(devices_that_cannot_are_named)
@@ -34,18 +35,22 @@ TEST(devices_that_cannot_are_named)
 
 #ifdef HAVE_RDMACM
 
-#include <rdma/rdma_cma.h>
-
-static bool has_no_rdmacm(void)
+bool has_no_rdmacm(void)
 {
     return device_is_soft() || device_is_pretend();
 }
 
-static struct sluice_listener *listen_here(char address[64])
+struct sluice_listener *listen_here(char address[64])
 {
     struct sluice_listener *listener = listen_with("rdmacm:" HOST ":0", "");
     snprintf(address, 64, "rdmacm:" HOST ":%d", sluice_listener_address(listener, NULL, 0));
     return listener;
+}
+
+void client_of(struct client *client, const char *address, struct sluice_pd *pd)
+{
+    client_init(client, NULL, pd, "");
+    snprintf(client->address, sizeof(client->address), "%s", address);
 }
 
 /* A program of sluice on both sides: private data, accept, work, and the end of it. */
@@ -58,8 +63,7 @@ TEST(both_sides_of_sluice, .unless = has_no_rdmacm)
     char address[64];
     sides_open(&pair.sides);
     struct sluice_listener *listener = listen_here(address);
-    client_init(&client, NULL, pair.sides.pds[1], "");
-    memcpy(client.address, address, sizeof(address));
+    client_of(&client, address, pair.sides.pds[1]);
     client.own = (struct sluice_private_data){.bytes = 5, .data = "hello"};
     client.options.own = &client.own;
     client.options.peer = &client.peer;
@@ -104,8 +108,7 @@ TEST(many_come_and_one_is_refused, .unless = has_no_rdmacm)
     sides_open(&sides);
     struct sluice_listener *listener = listen_here(address);
     for (int i = 0; i < MANY; i++) {
-        client_init(&clients[i], NULL, sides.pds[1], "");
-        memcpy(clients[i].address, address, sizeof(address));
+        client_of(&clients[i], address, sides.pds[1]);
         client_start(&clients[i]);
     }
     for (int i = 0; i < MANY; i++) {
@@ -115,8 +118,7 @@ TEST(many_come_and_one_is_refused, .unless = has_no_rdmacm)
     for (int i = 0; i < MANY; i++) {
         client_join(&clients[i], 0);
     }
-    client_init(&clients[MANY], NULL, sides.pds[1], "");
-    memcpy(clients[MANY].address, address, sizeof(address));
+    client_of(&clients[MANY], address, sides.pds[1]);
     client_start(&clients[MANY]);
     struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
     require(incoming != NULL, "%s", sluice_last_error());
@@ -146,15 +148,7 @@ TEST(mistakes_are_named, .unless = has_no_rdmacm)
     sides_close(&sides);
 }
 
-/* A program that knows rdma_cm alone: one step at a time, each with one event. */
-struct plain {
-    struct rdma_event_channel *events;
-    struct rdma_cm_id *id;
-    struct ibv_mr *mr;
-    char bytes[64];
-};
-
-static struct rdma_cm_event *expect(struct plain *plain, enum rdma_cm_event_type type)
+struct rdma_cm_event *plain_expect(struct plain *plain, enum rdma_cm_event_type type)
 {
     struct rdma_cm_event *event;
     require(rdma_get_cm_event(plain->events, &event) == 0, "%s", strerror(errno));
@@ -163,7 +157,7 @@ static struct rdma_cm_event *expect(struct plain *plain, enum rdma_cm_event_type
     return event;
 }
 
-static void plain_open(struct plain *plain)
+void plain_open(struct plain *plain)
 {
     memset(plain, 0, sizeof(*plain));
     plain->events = rdma_create_event_channel();
@@ -172,7 +166,7 @@ static void plain_open(struct plain *plain)
             strerror(errno));
 }
 
-static void plain_make_qp(struct plain *plain)
+void plain_make_qp(struct plain *plain)
 {
     struct ibv_qp_init_attr init = {
         .cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
@@ -211,13 +205,13 @@ static void *plain_echo(void *argument)
 /* Of who dials: its answer is confirmed by the look for it. */
 static void *plain_serve(void *argument)
 {
-    struct rdma_cm_event *event = expect(argument, RDMA_CM_EVENT_ESTABLISHED);
+    struct rdma_cm_event *event = plain_expect(argument, RDMA_CM_EVENT_ESTABLISHED);
     require(strcmp(event->param.conn.private_data, "welcome") == 0, "another answer");
     rdma_ack_cm_event(event);
     return plain_echo(argument);
 }
 
-static void plain_close(struct plain *plain)
+void plain_close(struct plain *plain)
 {
     if (plain->mr != NULL) {
         rdma_destroy_qp(plain->id);
@@ -244,7 +238,7 @@ static void talk(struct sluice_channel *channel, struct sluice_pd *pd)
     sluice_mr_deregister(mr);
 }
 
-static void plain_dial(struct plain *plain, const char *address)
+void plain_dial(struct plain *plain, const char *address)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1)),
@@ -253,9 +247,9 @@ static void plain_dial(struct plain *plain, const char *address)
     plain_open(plain);
     require(rdma_resolve_addr(plain->id, NULL, (struct sockaddr *)&to, 5000) == 0, "%s",
             strerror(errno));
-    rdma_ack_cm_event(expect(plain, RDMA_CM_EVENT_ADDR_RESOLVED));
+    rdma_ack_cm_event(plain_expect(plain, RDMA_CM_EVENT_ADDR_RESOLVED));
     require(rdma_resolve_route(plain->id, 5000) == 0, "%s", strerror(errno));
-    rdma_ack_cm_event(expect(plain, RDMA_CM_EVENT_ROUTE_RESOLVED));
+    rdma_ack_cm_event(plain_expect(plain, RDMA_CM_EVENT_ROUTE_RESOLVED));
     plain_make_qp(plain);
     require(rdma_connect(plain->id, &param) == 0, "%s", strerror(errno));
 }
@@ -274,7 +268,7 @@ TEST(a_plain_program_dials, .times = 2, .unless = has_no_rdmacm)
     require(incoming != NULL, "%s", sluice_last_error());
     if (_i == 1) {
         sluice_incoming_refuse(incoming, "not today");
-        struct rdma_cm_event *event = expect(&plain, RDMA_CM_EVENT_REJECTED);
+        struct rdma_cm_event *event = plain_expect(&plain, RDMA_CM_EVENT_REJECTED);
         require(strcmp(event->param.conn.private_data, "not today") == 0, "another reason");
         rdma_ack_cm_event(event);
     } else {
@@ -286,7 +280,7 @@ TEST(a_plain_program_dials, .times = 2, .unless = has_no_rdmacm)
         talk(channel, sides.pds[0]);
         pthread_join(thread, NULL);
         sluice_channel_close(channel);
-        rdma_ack_cm_event(expect(&plain, RDMA_CM_EVENT_DISCONNECTED));
+        rdma_ack_cm_event(plain_expect(&plain, RDMA_CM_EVENT_DISCONNECTED));
     }
     plain_close(&plain);
     sluice_listener_close(listener);
@@ -316,7 +310,7 @@ TEST(a_plain_program_listens, .times = 2, .unless = has_no_rdmacm)
     client.options.own = &client.own;
     client.options.peer = &client.peer;
     client_start(&client);
-    struct rdma_cm_event *event = expect(&plain, RDMA_CM_EVENT_CONNECT_REQUEST);
+    struct rdma_cm_event *event = plain_expect(&plain, RDMA_CM_EVENT_CONNECT_REQUEST);
     require(strcmp(event->param.conn.private_data, "client") == 0, "other private data");
     plain.id = event->id;
     rdma_ack_cm_event(event);
@@ -327,7 +321,7 @@ TEST(a_plain_program_listens, .times = 2, .unless = has_no_rdmacm)
     } else {
         plain_make_qp(&plain);
         require(rdma_accept(plain.id, &param) == 0, "%s", strerror(errno));
-        rdma_ack_cm_event(expect(&plain, RDMA_CM_EVENT_ESTABLISHED));
+        rdma_ack_cm_event(plain_expect(&plain, RDMA_CM_EVENT_ESTABLISHED));
         client_join(&client, 0);
         require(strcmp((const char *)client.peer.data, "server") == 0, "another answer");
         pthread_t thread;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests over rdma_cm share: who listens, and a program that knows rdma_cm alone. */
+#ifndef CONNECT_RDMACM_H
+#define CONNECT_RDMACM_H
+
+#include <rdma/rdma_cma.h>
+
+#include "../support/client.h"
+
+#define HOST "192.0.2.1"
+
+/* A soft device, or a pretended one. */
+bool has_no_rdmacm(void);
+/* At any port of HOST; its address goes to who dials. */
+struct sluice_listener *listen_here(char address[64]);
+/* A client of the listener at that address, which begins when it is started. */
+void client_of(struct client *client, const char *address, struct sluice_pd *pd);
+
+/* One step at a time, each with one event. */
+struct plain {
+    struct rdma_event_channel *events;
+    struct rdma_cm_id *id;
+    struct ibv_mr *mr;
+    char bytes[64];
+};
+
+void plain_open(struct plain *plain);
+void plain_close(struct plain *plain);
+/* The next event must be this one; it is to be acknowledged. */
+struct rdma_cm_event *plain_expect(struct plain *plain, enum rdma_cm_event_type type);
+void plain_make_qp(struct plain *plain);
+/* As far as that it has asked. */
+void plain_dial(struct plain *plain, const char *address);
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What else can be done with connections over rdma_cm: peers of multichannels, a queue that is
+ * full, a listener that is to come, a device that does not lead there, silence, a reset, IPv6.
+ */
+#include "config.h"
+
+#ifdef HAVE_RDMACM
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../support/group.h"
+#include "../support/pair.h"
+#include "../support/process.h"
+#include "rdmacm.h"
+
+static bool is_no_guest(void)
+{
+    return has_no_rdmacm() || getenv("SOFTROCE_HOST") == NULL;
+}
+
+/* Of the guest, whose network is nobody else's. */
+static void run(const char *command)
+{
+    char line[300];
+    snprintf(line, sizeof(line), "PATH=$PATH:/usr/sbin:/sbin; %s", command);
+    require(system(line) == 0, "%s", command);
+}
+
+static struct sluice_multichannel *open_multichannel(struct sluice_pd *pd)
+{
+    struct sluice_multichannel *all =
+        sluice_prepared_multichannel_handshake(sluice_multichannel_prepare(pd, 0, NULL), NULL, 0);
+    require(all != NULL, "%s", sluice_last_error());
+    return all;
+}
+
+static struct sluice_incoming *next(struct sluice_listener *listener)
+{
+    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
+    require(incoming != NULL, "%s", sluice_last_error());
+    return incoming;
+}
+
+/* A message from a peer of one to a peer of the other. */
+static void pass(struct sluice_multichannel *from, uint32_t to_peer, struct sluice_multichannel *to,
+                 uint32_t from_peer)
+{
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, from_peer, NULL);
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    require_result(sluice_multichannel_post(to, &receive, 1, DEADLINE, &handle), 1);
+    require_ok(sluice_multichannel_send(from, to_peer, NULL, 0, DEADLINE));
+    require_ok(sluice_multichannel_wait(to, &handle, DEADLINE, &completion));
+    require_class(&completion, SLUICE_CLASS_NONE);
+}
+
+/* Each peer is a connection of its own: who wants two comes twice. */
+TEST(peers_of_multichannels, .times = 2, .unless = has_no_rdmacm)
+{
+    struct sides sides;
+    struct client client;
+    struct sluice_multichannel *all[2];
+    struct sluice_private_data answer = {.bytes = 5, .data = "world"};
+    uint32_t peers[2], count = 1 + (uint32_t)_i;
+    char address[64];
+    sides_open(&sides);
+    all[0] = open_multichannel(sides.pds[0]);
+    all[1] = open_multichannel(sides.pds[1]);
+    struct sluice_listener *listener = listen_here(address);
+    client_of(&client, address, NULL);
+    client.into = all[1];
+    client.count = count;
+    client.own = (struct sluice_private_data){.bytes = 5, .data = "hello"};
+    client_start(&client);
+    for (uint32_t i = 0; i < count; i++) {
+        struct sluice_incoming_info info = {.size = sizeof(info)};
+        struct sluice_incoming *incoming = next(listener);
+        require_ok(sluice_incoming_query(incoming, &info));
+        require(strcmp((const char *)info.private_data.data, "hello") == 0, "other data");
+        require_ok(sluice_incoming_accept_into(incoming, all[0], &answer, DEADLINE, &peers[i], 1));
+        require(peers[i] == i, "index %u", peers[i]);
+    }
+    client_join(&client, 0);
+    require(strcmp((const char *)client.peer.data, "world") == 0, "other data");
+    for (uint32_t i = 0; i < count; i++) {
+        require_ok(sluice_multichannel_peer_wait_connected(all[1], client.peers[i], 0));
+        pass(all[0], peers[i], all[1], client.peers[i]);
+        pass(all[1], client.peers[i], all[0], peers[i]);
+    }
+    /* One goes, and the other side hears of that one alone. */
+    require_ok(sluice_multichannel_peer_remove(all[1], client.peers[0]));
+    struct span span = span_begin();
+    while (sluice_multichannel_peer_state(all[0], peers[0]) == SLUICE_STATE_READY) {
+        require(span_since(span).fair < DEADLINE, "it does not hear that its peer has gone");
+        let_pass(SLUICE_MS(1));
+    }
+    require_words(peer_error(all[0], peers[0]).text, "disconnected");
+    if (count == 2) {
+        pass(all[0], peers[1], all[1], client.peers[1]);
+    }
+    sluice_listener_close(listener);
+    sluice_multichannel_close(all[0]);
+    sluice_multichannel_close(all[1]);
+    sides_close(&sides);
+}
+
+/* No peer is left on either side of one that is refused, or of a mistake of the program. */
+TEST(peers_that_are_refused, .unless = has_no_rdmacm)
+{
+    struct sides sides;
+    struct client client;
+    struct sluice_multichannel *all[2];
+    uint32_t peers[2];
+    char address[64];
+    sides_open(&sides);
+    all[0] = open_multichannel(sides.pds[0]);
+    all[1] = open_multichannel(sides.pds[1]);
+    struct sluice_listener *listener = listen_here(address);
+    client_of(&client, address, NULL);
+    client.into = all[1];
+    client.count = 2;
+    client_start(&client);
+    require_ok(sluice_incoming_accept_into(next(listener), all[0], NULL, DEADLINE, peers, 1));
+    require_error(sluice_incoming_accept_into(next(listener), all[0], NULL, DEADLINE, peers, 2),
+                  -EINVAL, "are wanted");
+    client_join(&client, -ECONNREFUSED);
+    require_words(client.text, "refused us");
+    require_result(sluice_multichannel_peer_state(all[1], 0), SLUICE_STATE_REMOVED);
+    require_result(sluice_multichannel_peer_state(all[1], 1), SLUICE_STATE_REMOVED);
+    require(sluice_multichannel_peers(all[0]) == 1, "a peer is left");
+    sluice_listener_close(listener);
+    sluice_multichannel_close(all[0]);
+    sluice_multichannel_close(all[1]);
+    sides_close(&sides);
+}
+
+struct crowd {
+    pthread_t thread;
+    const char *address;
+    struct sluice_listener *listener;
+    struct plain plains[2];
+};
+
+/* Two come, and one is told that too many wait; then the accept that goes on is woken. */
+static void *come_too_many(void *argument)
+{
+    struct crowd *crowd = argument;
+    struct pollfd pollfds[2];
+    for (int i = 0; i < 2; i++) {
+        plain_dial(&crowd->plains[i], crowd->address);
+        pollfds[i] = (struct pollfd){.fd = crowd->plains[i].events->fd, .events = POLLIN};
+    }
+    require(poll(pollfds, 2, (int)(DEADLINE / 1000000)) == 1, "none is rejected");
+    struct plain *rejected = &crowd->plains[pollfds[1].revents != 0];
+    struct rdma_cm_event *event = plain_expect(rejected, RDMA_CM_EVENT_REJECTED);
+    require_words(event->param.conn.private_data, "too many wait at this listener");
+    rdma_ack_cm_event(event);
+    require_ok(sluice_listener_wake(crowd->listener));
+    return NULL;
+}
+
+/* One may wait while another one, which falls silent, is let in; those of sluice try again. */
+TEST(a_queue_that_is_full, .unless = has_no_rdmacm)
+{
+    struct sluice_listen_attr attr = {.size = sizeof(attr), .backlog = 1, .secret_file = ""};
+    enum { MANY = 3 };
+    struct sides sides;
+    struct client clients[MANY];
+    struct plain silent;
+    struct crowd crowd;
+    char address[64];
+    sides_open(&sides);
+    crowd.listener = sluice_listen("rdmacm:" HOST ":0", &attr);
+    require(crowd.listener != NULL, "%s", sluice_last_error());
+    snprintf(address, sizeof(address), "rdmacm:" HOST ":%d",
+             sluice_listener_address(crowd.listener, NULL, 0));
+    crowd.address = address;
+    plain_dial(&silent, address);
+    struct sluice_incoming *incoming = next(crowd.listener);
+    require(pthread_create(&crowd.thread, NULL, come_too_many, &crowd) == 0, "no thread");
+    require_null(sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE), EINTR,
+                 "wake");
+    require(pthread_join(crowd.thread, NULL) == 0, "no end");
+    plain_close(&silent);
+    for (int i = 0; i < MANY; i++) {
+        client_of(&clients[i], address, sides.pds[1]);
+        client_start(&clients[i]);
+    }
+    /* What waited, and leaves, is refused alone. */
+    plain_close(&crowd.plains[0]);
+    plain_close(&crowd.plains[1]);
+    for (int i = 0; i < MANY; i++) {
+        struct sluice_channel *channel =
+            sluice_accept(crowd.listener, sides.pds[0], NULL, DEADLINE);
+        require(channel != NULL, "%s", sluice_last_error());
+        sluice_channel_close(channel);
+    }
+    for (int i = 0; i < MANY; i++) {
+        client_join(&clients[i], 0);
+        sluice_channel_close(clients[i].channel);
+    }
+    sluice_listener_close(crowd.listener);
+    sides_close(&sides);
+}
+
+/* Who waits for a listener finds it once it is there, and else has its deadline. */
+TEST(a_listener_that_is_to_come, .unless = has_no_rdmacm)
+{
+    struct pair pair;
+    struct client client;
+    char address[64];
+    sides_open(&pair.sides);
+    struct sluice_connect_attr wait = {
+        .size = sizeof(wait), .flags = SLUICE_CONNECT_WAIT, .secret_file = ""};
+    sluice_listener_close(listen_here(address));
+    struct span begin = span_begin();
+    require(sluice_connect(address, pair.sides.pds[1], NULL, &wait, SLUICE_MS(300)) == NULL,
+            "nobody was there");
+    /* The last time it was refused, or asked too late. */
+    require(errno == ECONNREFUSED || errno == ETIMEDOUT, "%s", sluice_last_error());
+    require(span_since(begin).real > SLUICE_MS(5), "it did not wait");
+    client_of(&client, address, pair.sides.pds[1]);
+    client.options.flags = SLUICE_CONNECT_WAIT;
+    client_start(&client);
+    let_pass(SLUICE_MS(20));
+    struct sluice_listener *listener = listen_with(address, "");
+    pair.channels[0] = sluice_accept(listener, pair.sides.pds[0], NULL, DEADLINE);
+    require(pair.channels[0] != NULL, "%s", sluice_last_error());
+    client_join(&client, 0);
+    pair.channels[1] = client.channel;
+    pair_works(&pair);
+    sluice_listener_close(listener);
+    pair_close(&pair);
+}
+
+static void connect_pair(struct pair *pair, const struct sluice_channel_attr *attr)
+{
+    struct client client;
+    char address[64];
+    sides_open(&pair->sides);
+    struct sluice_listener *listener = listen_here(address);
+    client_of(&client, address, pair->sides.pds[1]);
+    client_start(&client);
+    pair->channels[0] = sluice_accept(listener, pair->sides.pds[0], attr, DEADLINE);
+    require(pair->channels[0] != NULL, "%s", sluice_last_error());
+    client_join(&client, 0);
+    pair->channels[1] = client.channel;
+    sluice_listener_close(listener);
+}
+
+/* Both ends are made new, without rdma_cm, and the old connection tells the new one nothing. */
+TEST(a_reset_leaves_rdma_cm, .unless = has_no_rdmacm)
+{
+    struct pair pair;
+    connect_pair(&pair, NULL);
+    pair_works(&pair);
+    int qps = 0;
+    for (int i = 0; i < 3; i++) {
+        pair_reset(&pair);
+        pair_works(&pair);
+        qps = i == 0 ? count_objects("qp") : qps;
+        require(count_objects("qp") <= qps, "%d queue pairs, were %d", count_objects("qp"), qps);
+    }
+    require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
+    require_result(sluice_channel_state(pair.channels[1]), SLUICE_STATE_READY);
+    pair_close(&pair);
+}
+
+/* Of who dials: its answer is confirmed by the look for it. */
+static void *plain_hear_answer(void *argument)
+{
+    rdma_ack_cm_event(plain_expect(argument, RDMA_CM_EVENT_ESTABLISHED));
+    return NULL;
+}
+
+/* Until it is lost, or so much time has passed; whether it is. Keep-alive acts in a poll. */
+static bool is_lost_within(struct sluice_channel *channel, int64_t time, struct span *took)
+{
+    struct span begin = span_begin();
+    struct sluice_completion completion;
+    do {
+        require_result(sluice_channel_poll(channel, &completion, 1), 0);
+        if (sluice_channel_state(channel) != SLUICE_STATE_READY) {
+            *took = span_since(begin);
+            return true;
+        }
+        let_pass(SLUICE_MS(1));
+        *took = span_since(begin);
+    } while (took->fair < time);
+    return false;
+}
+
+/* A silent peer that is there is no loss; one whose queue pair is no more, without a word, is. */
+TEST(silence_is_asked_about, .unless = has_no_rdmacm)
+{
+    const struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = SLUICE_MS(200)};
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    struct sides sides;
+    struct plain plain;
+    struct span took;
+    pthread_t thread;
+    char address[64];
+    sides_open(&sides);
+    struct sluice_listener *listener = listen_here(address);
+    plain_dial(&plain, address);
+    struct sluice_incoming *incoming = next(listener);
+    require(pthread_create(&thread, NULL, plain_hear_answer, &plain) == 0, "no thread");
+    struct sluice_channel *channel =
+        sluice_incoming_accept(incoming, sides.pds[0], &attr, NULL, DEADLINE);
+    require(channel != NULL, "%s", sluice_last_error());
+    require(pthread_join(thread, NULL) == 0, "no end");
+    /* A machine that stands still may keep the answer from us. */
+    require(!is_lost_within(channel, SLUICE_S(1), &took) || took.real - took.fair > SLUICE_MS(100),
+            "%s", channel_error(channel).text);
+    require(ibv_modify_qp(plain.id->qp, &error, IBV_QP_STATE) == 0, "%s", strerror(errno));
+    require(is_lost_within(channel, DEADLINE, &took), "its silence is not noticed");
+    require(channel_error(channel).error_class == SLUICE_CLASS_PEER_LOST, "%s",
+            channel_error(channel).text);
+    require_words(channel_error(channel).text, "no sign of life within 200 ms");
+    sluice_channel_close(channel);
+    plain_close(&plain);
+    sluice_listener_close(listener);
+    sides_close(&sides);
+}
+
+/* Another device has the address: of who dials there, and of who came there. */
+static void name_another_device(struct rank *rank)
+{
+    struct sides sides;
+    struct client client;
+    struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
+    struct sluice_context *context = sluice_context_open("rxe9", NULL);
+    char address[64];
+    (void)rank;
+    require(context != NULL, "%s", sluice_last_error());
+    sides_open(&sides);
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    require(pd != NULL, "%s", sluice_last_error());
+    struct sluice_listener *listener = listen_with("rdmacm:198.51.100.1:0", "");
+    snprintf(address, sizeof(address), "rdmacm:198.51.100.1:%d",
+             sluice_listener_address(listener, NULL, 0));
+    require_null(sluice_connect(address, sides.pds[0], NULL, &options, DEADLINE), EADDRNOTAVAIL,
+                 "reached by port 1 of rxe9 port 1 of rxe0: open that device");
+    client_of(&client, address, pd);
+    client_start(&client);
+    require_null(sluice_incoming_accept(next(listener), sides.pds[0], NULL, NULL, DEADLINE),
+                 EADDRNOTAVAIL, "port 1 of rxe9 port 1 of rxe0: open that device");
+    client_join(&client, -ECONNREFUSED);
+    require_words(client.text, "refused us");
+    sluice_listener_close(listener);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    sides_close(&sides);
+}
+
+/* In a process of its own: librdmacm keeps each device open as long as that lives. */
+TEST(another_device_is_named, .unless = is_no_guest)
+{
+    run("ip link add sluice9 type dummy && ip address add 198.51.100.1/24 dev sluice9 &&"
+        " ip link set sluice9 up && rdma link add rxe9 type rxe netdev sluice9");
+    group_run(1, name_another_device, NULL, 50);
+    run("rdma link delete rxe9 && ip link delete sluice9");
+}
+
+/* At an address of IPv6, and at all addresses of both families. */
+TEST(ipv6, .times = 2, .unless = is_no_guest)
+{
+    static const char *const hosts[] = {"[2001:db8::1]", HOST};
+    struct sides sides;
+    char address[64];
+    run("ip address add 2001:db8::1/64 dev sluice0 nodad");
+    sides_open(&sides);
+    struct sluice_listener *listener =
+        listen_with(_i == 0 ? "rdmacm:[2001:db8::1]:0" : "rdmacm::0", "");
+    for (int i = 0; i <= _i; i++) {
+        struct sluice_incoming_info info = {.size = sizeof(info)};
+        struct pair pair = {.sides = sides};
+        struct client client;
+        snprintf(address, sizeof(address), "rdmacm:%s:%d", hosts[i],
+                 sluice_listener_address(listener, NULL, 0));
+        client_of(&client, address, sides.pds[1]);
+        client_start(&client);
+        struct sluice_incoming *incoming = next(listener);
+        require_ok(sluice_incoming_query(incoming, &info));
+        require_words(info.address, hosts[i]);
+        pair.channels[0] = sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE);
+        require(pair.channels[0] != NULL, "%s", sluice_last_error());
+        client_join(&client, 0);
+        pair.channels[1] = client.channel;
+        pair_works(&pair);
+        sluice_channel_close(pair.channels[0]);
+        sluice_channel_close(pair.channels[1]);
+    }
+    sluice_listener_close(listener);
+    sides_close(&sides);
+    run("ip address del 2001:db8::1/64 dev sluice0");
+}
+
+#endif
