@@ -59,12 +59,6 @@ struct job {
     uint64_t times;
 };
 
-static int complain(uint32_t rank, const char *what)
-{
-    fprintf(stderr, "03-scatter-gather: rank %u: %s: %s\n", rank, what, sluice_last_error());
-    return -1;
-}
-
 static void digest(unsigned char *out, const void *bytes, uint64_t count)
 {
     crypto_generichash(out, DIGEST, bytes, count, NULL, 0);
@@ -86,10 +80,10 @@ static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t r
         sluice_mr_sge(mr, BLOCK, BLOCK, &halves[1]) != 0 ||
         sluice_mr_sge(mr, 2 * BLOCK, DIGEST, &result) != 0 ||
         sluice_channel_receive_unpolled(channel, &halves[0], 1, DEADLINE, &handles[0]) != 0)
-        return complain(rank, "post the first receive");
+        return complain_as(rank, "post the first receive");
     for (uint32_t half = 0;; half = 1 - half) {
         if (sluice_channel_wait(channel, &handles[half], DEADLINE, &block) != 0)
-            return complain(rank, "wait for a block");
+            return complain_as(rank, "wait for a block");
         if (block.error != 0) {
             fprintf(stderr, "03-scatter-gather: rank %u: receive a block: %s\n", rank,
                     sluice_error_class_name(block.error_class));
@@ -99,10 +93,10 @@ static int work(struct sluice_channel *channel, struct sluice_mr *mr, uint32_t r
             return 0;
         if (sluice_channel_receive_unpolled(channel, &halves[1 - half], 1, DEADLINE,
                                             &handles[1 - half]) != 0)
-            return complain(rank, "post a receive");
+            return complain_as(rank, "post a receive");
         digest(memory + 2 * BLOCK, memory + half * BLOCK, block.bytes);
         if (sluice_channel_send(channel, &result, 1, DEADLINE) != 0)
-            return complain(rank, "send a digest");
+            return complain_as(rank, "send a digest");
     }
 }
 
@@ -137,7 +131,7 @@ static int run_worker(int socket)
     }
     channel = sluice_prepared_channel_handshake(prepared, &endpoint);
     if (channel == NULL)
-        complain(rank, "handshake");
+        complain_as(rank, "handshake");
     else if (give(socket, &rank, 1) == 0 && work(channel, mr, rank) == 0 &&
              give(socket, &rank, 1) == 0)
         result = take(socket, &rank, 1); /* until then rank 0 may need the channel */
@@ -189,7 +183,7 @@ static struct sluice_multichannel *connect_all(const struct job *job, struct slu
 
     if (prepared == NULL ||
         sluice_prepared_multichannel_endpoints(prepared, ours, job->processes) != 0) {
-        complain(0, "prepare");
+        complain_as(0, "prepare");
         sluice_prepared_multichannel_free(prepared);
         return NULL;
     }
@@ -199,7 +193,7 @@ static struct sluice_multichannel *connect_all(const struct job *job, struct slu
     }
     multichannel = sluice_prepared_multichannel_handshake(prepared, theirs, job->processes);
     if (multichannel == NULL)
-        complain(0, "handshake");
+        complain_as(0, "handshake");
     else if (await_workers(job, "connect") != 0) { /* what came before would be late by 1 s */
         sluice_multichannel_close(multichannel);
         multichannel = NULL;
@@ -219,7 +213,7 @@ static int complain_of_peers(const struct job *job, const struct sluice_multicha
                     sluice_error_class_name(error.error_class), error.text);
             failed++;
         }
-    return failed != 0 ? -1 : complain(0, "scatter and gather");
+    return failed != 0 ? -1 : complain_as(0, "scatter and gather");
 }
 
 /* The bytes of a block: the last one may be shorter. */
@@ -277,7 +271,7 @@ static int scatter_and_gather(const struct job *job, struct sluice_multichannel 
                     DIGEST);
         }
         if (sends.wrong != 0 || receives.wrong != 0)
-            return complain(0, "name the memory");
+            return complain_as(0, "name the memory");
         if (sluice_multichannel_scatter_gather(multichannel, sends.requests, sends.count,
                                                receives.requests, receives.count, DEADLINE,
                                                NULL) != 0)
@@ -299,7 +293,7 @@ static int load(struct job *job, struct sluice_pd *pd, FILE *file)
     job->digests = sluice_mr_alloc(pd, job->blocks * DIGEST + 1, SLUICE_ACCESS_LOCAL_WRITE);
     job->own = sluice_mr_alloc(pd, BLOCK, SLUICE_ACCESS_LOCAL_WRITE);
     if (job->data == NULL || job->digests == NULL || job->own == NULL)
-        return complain(0, "allocate memory");
+        return complain_as(0, "allocate memory");
     if (file == NULL) {
         randombytes_buf_deterministic(sluice_mr_addr(job->data), job->bytes, seed);
     } else if (fread(sluice_mr_addr(job->data), 1, job->bytes, file) != job->bytes) {
@@ -371,7 +365,7 @@ static int run(struct job *job, const char *where, FILE *file)
     if (result == 0) {
         context = sluice_context_open(NULL, NULL);
         pd = context != NULL ? sluice_pd_alloc(context) : NULL;
-        result = pd != NULL ? run_rank0(job, context, pd, file) : complain(0, "set up");
+        result = pd != NULL ? run_rank0(job, context, pd, file) : complain_as(0, "set up");
     }
     result = workers_end(&job->workers, result);
     sluice_mr_deregister(job->own);

@@ -34,12 +34,6 @@ struct sensor {
     uint32_t heard;
 };
 
-static int complain(const char *who, const char *what)
-{
-    fprintf(stderr, "07-event-loop: %s: %s: %s\n", who, what, sluice_last_error());
-    return -1;
-}
-
 static int64_t now(void)
 {
     struct timespec time;

@@ -33,12 +33,6 @@ struct work {
     uint64_t primes;
 };
 
-static int complain(const char *who, const char *what)
-{
-    fprintf(stderr, "08-many-peers: %s: %s: %s\n", who, what, sluice_last_error());
-    return -1;
-}
-
 static uint64_t count_primes(uint64_t first, uint64_t count)
 {
     uint64_t primes = 0;

@@ -34,13 +34,6 @@ struct party {
     const struct workers *workers; /* of rank 0 */
 };
 
-static int complain(const struct party *party, const char *what)
-{
-    fprintf(stderr, "11-barriers: rank %" PRIu32 ": %s: %s\n", party->rank, what,
-            sluice_last_error());
-    return -1;
-}
-
 /* Rank 0 collects the blocks of all, and gives them to all. */
 static int allgather(void *argument, const void *own, void *all, size_t bytes, int64_t deadline)
 {
@@ -91,7 +84,7 @@ static int compare_algorithms(const struct party *party, struct sluice_node *nod
 
         for (int i = 0; i < ROUNDS; i++)
             if (sluice_node_barrier(node, NULL, 0, algorithm, DEADLINE) != 0)
-                return complain(party, names[algorithm]);
+                return complain_as(party->rank, names[algorithm]);
         if (party->rank == 0)
             printf("%-14s %8.1f us\n", names[algorithm], (double)(now() - start) / ROUNDS / 1000);
     }
@@ -107,7 +100,7 @@ static int part_in_groups(const struct party *party, struct sluice_node *node)
         group[count++] = i;
     for (int i = 0; i < ROUNDS; i++)
         if (sluice_node_barrier(node, group, count, SLUICE_BARRIER_DEFAULT, DEADLINE) != 0)
-            return complain(party, "barrier of a group");
+            return complain_as(party->rank, "barrier of a group");
     if (party->rank == 0)
         printf("rank 0 had %d barriers with %" PRIu32 " other even ranks\n", ROUNDS, count - 1);
     return 0;
@@ -120,7 +113,7 @@ static int wait_for_the_last(const struct party *party, struct sluice_node *node
     if (party->rank == party->ranks - 1)
         be_late();
     if (sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE) != 0)
-        return complain(party, "barrier with a late rank");
+        return complain_as(party->rank, "barrier with a late rank");
     if (party->rank == 0 && party->ranks > 1)
         printf("nobody left before rank %" PRIu32 " came: %s\n", party->ranks - 1,
                now() - start >= LATE / 2 ? "true" : "false");
@@ -142,11 +135,11 @@ static int give_up(const struct party *party, struct sluice_node *node,
     if (party->rank <= 1)
         printf("rank %" PRIu32 ": %s\n", party->rank, sluice_last_error());
     if (result != (party->rank == 0 ? -ETIMEDOUT : -ECANCELED))
-        return complain(party, "a barrier that should fail");
+        return complain_as(party->rank, "a barrier that should fail");
     /* They work again when all have reset theirs. */
     if (sluice_node_barrier_reset(node) != 0 || sluice_exchange_barrier(exchange, DEADLINE) != 0 ||
         sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE) != 0)
-        return complain(party, "reset the barriers");
+        return complain_as(party->rank, "reset the barriers");
     if (party->rank == 0)
         printf("and the barriers work again\n");
     return 0;
@@ -159,12 +152,12 @@ static int run(const struct party *party, struct sluice_exchange *exchange)
     int result = 0;
 
     if (node == NULL)
-        return complain(party, "connect");
+        return complain_as(party->rank, "connect");
     if (compare_algorithms(party, node) != 0 || part_in_groups(party, node) != 0 ||
         wait_for_the_last(party, node) != 0 || give_up(party, node, exchange) != 0)
         result = -1;
     else if (sluice_node_shutdown(node, DEADLINE) != 0)
-        result = complain(party, "shut down");
+        result = complain_as(party->rank, "shut down");
     fflush(stdout);
     sluice_node_close(node);
     return result;
@@ -179,7 +172,7 @@ static int live(struct party *party)
     int result;
 
     if (exchange == NULL)
-        return complain(party, "begin");
+        return complain_as(party->rank, "begin");
     result = run(party, exchange);
     sluice_exchange_close(exchange);
     return result;

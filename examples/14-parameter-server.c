@@ -46,12 +46,6 @@ struct server {
     struct sluice_buffer *gradients[MAX_PROCESSES];
 };
 
-static int complain(const char *who, const char *what)
-{
-    fprintf(stderr, "14-parameter-server: %s: %s: %s\n", who, what, sluice_last_error());
-    return -1;
-}
-
 static int open_device(struct device *device)
 {
     device->context = sluice_context_open(NULL, NULL);
@@ -153,27 +147,6 @@ static int publish(struct server *server, const struct workers *workers)
     return 0;
 }
 
-/* Tells all workers the same; and hears of all. */
-static int tell(const struct workers *workers, char what)
-{
-    for (uint32_t i = 1; i < workers->count; i++)
-        if (give(workers->sockets[i], &what, 1) != 0)
-            return -1;
-    return 0;
-}
-
-static int hear(const struct workers *workers)
-{
-    char what;
-
-    for (uint32_t i = 1; i < workers->count; i++)
-        if (take(workers->sockets[i], &what, 1) != 0) {
-            fprintf(stderr, "14-parameter-server: worker %u is gone\n", i);
-            return -1;
-        }
-    return 0;
-}
-
 static int train(const struct server *server, const struct workers *workers, uint32_t steps)
 {
     struct weights *weights = sluice_buffer_addr(server->weights);
@@ -181,7 +154,7 @@ static int train(const struct server *server, const struct workers *workers, uin
 
     for (uint32_t step = 0; step < steps; step++) {
         memset(&sum, 0, sizeof(sum));
-        if (tell(workers, 's') != 0 || hear(workers) != 0)
+        if (workers_tell(workers, 's') != 0 || workers_hear(workers) != 0)
             return -1;
         for (uint32_t i = 1; i < workers->count; i++) {
             const struct weights *gradient = sluice_buffer_addr(server->gradients[i]);
@@ -191,7 +164,7 @@ static int train(const struct server *server, const struct workers *workers, uin
         }
         descend(weights, &sum);
     }
-    return tell(workers, 'e');
+    return workers_tell(workers, 'e');
 }
 
 /* What one process finds, without any other. */

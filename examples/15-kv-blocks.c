@@ -40,12 +40,6 @@ struct reader {
     struct sluice_buffer_handle pools[MAX_PROCESSES];
 };
 
-static int complain(const char *who, const char *what)
-{
-    fprintf(stderr, "15-kv-blocks: %s: %s: %s\n", who, what, sluice_last_error());
-    return -1;
-}
-
 static int open_device(struct device *device)
 {
     device->context = sluice_context_open(NULL, NULL);
@@ -210,15 +204,6 @@ static int run_reader(const struct workers *workers, const struct options *optio
     return result;
 }
 
-/* Tells all owners that nobody reads any more. */
-static int part_from(const struct workers *workers)
-{
-    for (uint32_t i = 1; i < workers->count; i++)
-        if (give(workers->sockets[i], "e", 1) != 0)
-            return -1;
-    return 0;
-}
-
 static int usage(void)
 {
     fprintf(stderr, "usage: 15-kv-blocks [-b BLOCK BYTES] [-n OWNERS] [-r SEQUENCES]\n");
@@ -251,6 +236,6 @@ int main(int argc, char **argv)
     if (result == 0)
         result = run_reader(&workers, &options);
     if (result == 0)
-        result = part_from(&workers);
+        result = workers_tell(&workers, 'e');
     return workers_end(&workers, result) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

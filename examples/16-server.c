@@ -55,12 +55,6 @@ static void interrupt(int signal)
     interrupted = 1;
 }
 
-static int complain(const char *who, const char *what)
-{
-    fprintf(stderr, "16-server: %s: %s: %s\n", who, what, sluice_last_error());
-    return -1;
-}
-
 /* Posts a receive into the place of the client, or a send of what is there. */
 static int post(struct server *server, uint32_t peer, uint32_t opcode, size_t bytes)
 {

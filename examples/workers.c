@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <sluice.h>
+
 int give(int socket, const void *bytes, size_t count)
 {
     for (size_t done = 0; done < count;) {
@@ -37,10 +39,45 @@ int take(int socket, void *bytes, size_t count)
     return 0;
 }
 
-static int complain(const char *what, const char *why)
+static int complain_of(const char *what, const char *why)
 {
     fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, why);
     return -1;
+}
+
+int complain(const char *who, const char *what)
+{
+    fprintf(stderr, "%s: %s: %s: %s\n", program_invocation_short_name, who, what,
+            sluice_last_error());
+    return -1;
+}
+
+int complain_as(uint32_t rank, const char *what)
+{
+    char who[24];
+
+    snprintf(who, sizeof(who), "rank %u", rank);
+    return complain(who, what);
+}
+
+int workers_tell(const struct workers *workers, char what)
+{
+    for (uint32_t rank = 1; rank < workers->count; rank++)
+        if (give(workers->sockets[rank], &what, 1) != 0)
+            return complain_of("tell a worker", strerror(errno));
+    return 0;
+}
+
+int workers_hear(const struct workers *workers)
+{
+    char what;
+
+    for (uint32_t rank = 1; rank < workers->count; rank++)
+        if (take(workers->sockets[rank], &what, 1) != 0) {
+            fprintf(stderr, "%s: worker %u is gone\n", program_invocation_short_name, rank);
+            return -1;
+        }
+    return 0;
 }
 
 static void be_patient(int socket)
@@ -64,7 +101,7 @@ static int start_worker(struct workers *workers, int (*life)(int socket))
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || (pid = fork()) < 0)
-        return complain("start a process", strerror(errno));
+        return complain_of("start a process", strerror(errno));
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* however rank 0 ends, nobody stays behind */
         if (getppid() != parent)
@@ -145,12 +182,12 @@ static int open_socket(const char *where,
         error = getaddrinfo(address, colon + 1, &hints, &list);
     free(address);
     if (error != 0)
-        return complain(where, colon == NULL ? "not ADDRESS:PORT" : gai_strerror(error));
+        return complain_of(where, colon == NULL ? "not ADDRESS:PORT" : gai_strerror(error));
     fd = socket(list->ai_family, list->ai_socktype, 0);
     if (fd >= 0)
         be_patient(fd);
     if (fd < 0 || attach(fd, list->ai_addr, list->ai_addrlen) != 0) {
-        complain(where, strerror(errno));
+        complain_of(where, strerror(errno));
         if (fd >= 0)
             close(fd);
         fd = -1;
@@ -191,8 +228,8 @@ int workers_accept(struct workers *workers, uint32_t count, const char *where)
         if (socket >= 0)
             add_worker(workers, socket, 0);
         else if (errno != EINTR && errno != ECONNABORTED)
-            result = complain("wait for a process",
-                              errno == EAGAIN ? "none has come in time" : strerror(errno));
+            result = complain_of("wait for a process",
+                                 errno == EAGAIN ? "none has come in time" : strerror(errno));
     }
     close(listener);
     return result;

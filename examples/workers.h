@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes that work for rank 0, which has a stream socket to each: its own
- * children, or whoever comes by TCP. There is nothing of RDMA in here.
+ * children, or whoever comes by TCP. There is nothing of RDMA in here,
+ * but for the words of what failed.
  *
  * What fails says why on standard error and returns -1.
  */
@@ -16,6 +17,10 @@
 
 /* Seconds to wait for a process on a socket. */
 #define PATIENCE 60
+
+/* A call of sluice failed: whose it was, what it was to do, and why it could not. */
+int complain(const char *who, const char *what);
+int complain_as(uint32_t rank, const char *what);
 
 /* Indexed by rank; rank 0 is the process that has this. Zeroed at first. */
 struct workers {
@@ -41,6 +46,10 @@ int workers_end(struct workers *workers, int result);
 
 /* The other end of workers_accept(), which is perhaps not there yet: a socket. */
 int worker_connect(const char *where);
+
+/* Tells all workers the same by a byte, or waits for a byte of each. */
+int workers_tell(const struct workers *workers, char what);
+int workers_hear(const struct workers *workers);
 
 /* Move so many bytes, or fail silently: at the end of the stream too. */
 int give(int socket, const void *bytes, size_t count);
