@@ -56,6 +56,13 @@ EXTRA_DIST += \
 	%D%/data/README \
 	%D%/data/digits.csv
 
+noinst_PROGRAMS += %D%/13-remote-alloc
+%C%_13_remote_alloc_SOURCES = \
+	%D%/13-remote-alloc.c \
+	%D%/workers.c \
+	%D%/workers.h
+%C%_13_remote_alloc_LDADD = $(EXAMPLE_LIBS)
+
 noinst_PROGRAMS += %D%/14-parameter-server
 %C%_14_parameter_server_SOURCES = \
 	%D%/14-parameter-server.c \

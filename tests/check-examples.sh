@@ -331,6 +331,12 @@ if [ "$device" = soft ]; then
     check_killed
   fi
   check 'examples/07-event-loop hears all' runs 'all: 20 20 20 readings' examples/07-event-loop
+  check 'examples/13-remote-alloc hands memory over' \
+    runs 'received 17 bytes: written from afar' examples/13-remote-alloc
+  check 'examples/13-remote-alloc where nobody listens' \
+    refuses 1 '127.0.0.1:1' examples/13-remote-alloc -c 127.0.0.1:1 text
+  check 'examples/13-remote-alloc with no text' \
+    refuses 2 usage examples/13-remote-alloc -c 127.0.0.1:1
   for workers in 1 5; do
     check "examples/14-parameter-server with $workers of them finds the same" \
       runs "$workers workers, 20 steps: digest 1168abeb9bd115e9" \

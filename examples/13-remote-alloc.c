@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory as a service: a client asks a server for memory, writes to it, and hands it over; the
+ * server, which did nothing for that, receives it as memory of its own and reads.
+ *
+ *   13-remote-alloc                       both, as two processes
+ *   13-remote-alloc -l ADDRESS:PORT       the server, of one client
+ *   13-remote-alloc -c ADDRESS:PORT TEXT  a client
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sluice.h>
+
+#include "workers.h"
+
+#define DEADLINE SLUICE_S(30)
+
+struct device {
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    struct sluice_agent *agent;
+};
+
+static int complain(const char *who, const char *what)
+{
+    fprintf(stderr, "13-remote-alloc: %s: %s: %s\n", who, what, sluice_last_error());
+    return -1;
+}
+
+/* An agent has a domain of its own: keys of its regions open them to all peers of that. */
+static int open_device(struct device *device)
+{
+    device->context = sluice_context_open(NULL, NULL);
+    device->pd = device->context != NULL ? sluice_pd_alloc(device->context) : NULL;
+    device->agent = device->pd != NULL ? sluice_agent_create(device->pd, NULL) : NULL;
+    return device->agent != NULL ? 0 : complain("set up", "an agent");
+}
+
+static void close_device(struct device *device)
+{
+    sluice_agent_close(device->agent);
+    sluice_pd_free(device->pd);
+    sluice_context_close(device->context);
+}
+
+/* Waits serve peers: the memory is allocated, and written to, while the server sleeps. */
+static int serve_one(struct sluice_agent *agent)
+{
+    struct sluice_agent_local local = {.size = sizeof(local)};
+    struct sluice_agent_peer *peer = sluice_agent_next_peer(agent, DEADLINE);
+    int result = 0;
+
+    if (peer == NULL || sluice_agent_receive_local_mr(peer, DEADLINE, &local) != 0)
+        result = complain("server", "receive");
+    else
+        printf("received %llu bytes: %.*s\n", (unsigned long long)local.length, (int)local.length,
+               (const char *)local.addr);
+    sluice_mr_deregister(local.mr);
+    sluice_agent_peer_close(peer);
+    return result;
+}
+
+/* A lease of 0 is as long as the server gives; what is handed over is the client's no more. */
+static int hand_over(struct sluice_agent_peer *peer, const struct sluice_mr *text)
+{
+    size_t length = sluice_mr_length(text);
+    struct sluice_agent_mr *mr;
+    struct sluice_sge sge;
+
+    mr = sluice_agent_request_mr(peer, length, SLUICE_ACCESS_REMOTE_WRITE, 0, DEADLINE);
+    if (mr == NULL)
+        return complain("client", "ask for memory");
+    if (sluice_mr_sge(text, 0, length, &sge) != 0 ||
+        sluice_agent_write(mr, 0, &sge, 1, DEADLINE) != 0) {
+        complain("client", "write");
+        (void)sluice_agent_release_mr(mr, DEADLINE);
+        return -1;
+    }
+    return sluice_agent_send_remote_mr(mr, DEADLINE) == 0 ? 0 : complain("client", "hand over");
+}
+
+static int run_client(const char *address, const char *text)
+{
+    struct device device = {NULL, NULL, NULL};
+    struct sluice_agent_peer *peer = NULL;
+    struct sluice_mr *mr = NULL;
+    int result = open_device(&device);
+
+    if (result == 0) {
+        peer = sluice_agent_connect(device.agent, address, NULL, DEADLINE);
+        mr = peer != NULL ? sluice_mr_alloc(device.pd, strlen(text), 0) : NULL;
+        result = mr != NULL ? 0 : complain("client", "connect");
+    }
+    if (result == 0) {
+        memcpy(sluice_mr_addr(mr), text, strlen(text));
+        result = hand_over(peer, mr);
+    }
+    sluice_agent_peer_close(peer);
+    sluice_mr_deregister(mr);
+    close_device(&device);
+    return result;
+}
+
+static int run_worker(int socket)
+{
+    char address[64];
+
+    if (take(socket, address, sizeof(address)) != 0)
+        return -1;
+    return run_client(address, "written from afar");
+}
+
+/* The client is a worker of ours, or whoever comes. */
+static int run_server(const char *address, const struct workers *workers)
+{
+    struct device device = {NULL, NULL, NULL};
+    char here[64] = "";
+    int result = open_device(&device);
+
+    if (result == 0 && (sluice_agent_listen(device.agent, address, NULL) != 0 ||
+                        sluice_agent_address(device.agent, here, sizeof(here)) < 0))
+        result = complain("server", "listen");
+    if (result == 0 && workers == NULL) {
+        printf("listening at %s\n", here);
+        fflush(stdout);
+    }
+    if (result == 0 && workers != NULL)
+        result = give(workers->sockets[1], here, sizeof(here));
+    if (result == 0)
+        result = serve_one(device.agent);
+    close_device(&device);
+    return result;
+}
+
+/* First the processes: what is open does not survive a fork. */
+static int run_both(void)
+{
+    struct workers workers = {0};
+    int result = workers_start(&workers, 2, run_worker);
+
+    if (result == 0)
+        result = run_server("127.0.0.1:0", &workers);
+    return workers_end(&workers, result);
+}
+
+int main(int argc, char **argv)
+{
+    int result = 2;
+
+    if (argc == 1)
+        result = run_both();
+    else if (argc == 3 && strcmp(argv[1], "-l") == 0)
+        result = run_server(argv[2], NULL);
+    else if (argc == 4 && strcmp(argv[1], "-c") == 0 && argv[3][0] != 0)
+        result = run_client(argv[2], argv[3]);
+    else
+        fprintf(stderr, "usage: 13-remote-alloc [-l ADDRESS:PORT | -c ADDRESS:PORT TEXT]\n");
+    return result < 0 ? EXIT_FAILURE : result;
+}
