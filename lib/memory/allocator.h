@@ -11,9 +11,9 @@
  *    +-------flush---------+  +-------free-------+-------------+  (unless posted work names it)
  *    +-----------------------------end of a release-------- GIVEN_UP
  *
- * The tag says which thread may give it out: if two threads free a block at once, both keep it,
- * and only the one whose tag it has gives it out; the other drops it. Spans know by themselves
- * what is taken of them, so that none takes a block back twice.
+ * Whoever takes it from the program does so by one exchange of its state: if two threads free it
+ * at once, one of them has it, and the other finds that it is free. The tag says which thread
+ * keeps it, and nobody else changes that.
  */
 #ifndef SLU_ALLOCATOR_H
 #define SLU_ALLOCATOR_H
@@ -53,7 +53,7 @@ struct slu_slab {
 
 /* One that is not used any more is kept for the next of its kind: somebody may look at it. */
 struct slu_span {
-    uintptr_t base;
+    _Atomic uintptr_t base;
     size_t size;      /* of a block */
     uint64_t inverse; /* of the size; 0: there is only one block */
     uint32_t lkey;
@@ -64,7 +64,6 @@ struct slu_span {
     struct slu_slab *slab;
     TAILQ_ENTRY(slu_span) links; /* of those that have idle blocks, or are not used */
     uint16_t *stack;             /* numbers of idle blocks */
-    bool *taken;                 /* of each block: it is not idle, whatever its state says */
     _Atomic uint16_t states[];   /* slu_block_state, or a tag */
 };
 
@@ -75,7 +74,7 @@ struct slu_leaf {
     _Atomic(struct slu_span *) spans[SLU_TREE_WIDTH];
 };
 
-/* A free block that a thread keeps. */
+/* A free block that a thread keeps, whose tag its state is. */
 struct slu_slot {
     void *block;
     _Atomic uint16_t *state;
@@ -178,15 +177,41 @@ static inline struct slu_span *slu_span_find(const struct sluice_allocator *allo
                : NULL;
 }
 
+/* It is elsewhere once it is used again. */
+static inline uintptr_t slu_span_base(const struct slu_span *span)
+{
+    return atomic_load_explicit(&span->base, memory_order_relaxed);
+}
+
 /* The number of the block of a span that has this byte of it, or of what is behind the last. */
 static inline uint32_t slu_span_number(const struct slu_span *span, const void *address)
 {
-    return (uint32_t)(((uintptr_t)address - span->base) * span->inverse >> SLU_QUOTIENT_BITS);
+    return (uint32_t)(((uintptr_t)address - slu_span_base(span)) * span->inverse >>
+                      SLU_QUOTIENT_BITS);
 }
 
 static inline uintptr_t slu_span_block(const struct slu_span *span, uint32_t number)
 {
-    return span->base + (uintptr_t)number * span->size;
+    return slu_span_base(span) + (uintptr_t)number * span->size;
+}
+
+/*
+ * Takes the block with that number from the program, which has it in the state from: false if
+ * somebody else was first. From then on its span stays where it is; that it was elsewhere when
+ * it was found, and this is another block, is found here.
+ */
+static inline bool slu_block_claim(struct slu_span *span, uint32_t number, const void *block,
+                                   uint16_t from, uint16_t to)
+{
+    uint16_t state = from;
+
+    if (SLU_UNLIKELY(!atomic_compare_exchange_strong_explicit(
+            &span->states[number], &state, to, memory_order_relaxed, memory_order_relaxed)))
+        return false;
+    if (SLU_LIKELY(slu_span_block(span, number) == (uintptr_t)block))
+        return true;
+    atomic_store_explicit(&span->states[number], from, memory_order_relaxed);
+    return false;
 }
 
 /* allocator_slab.c; all but the last under the lock of the allocator. */
@@ -195,8 +220,8 @@ int slu_span_take(struct sluice_allocator *allocator, uint32_t kind, uint16_t st
                   struct slu_slot *slots, uint32_t count);
 /* One of whole units. */
 int slu_span_take_long(struct sluice_allocator *allocator, size_t size, void **block);
-/* A block is idle, whatever its state was; false: it was already, or is none any more. */
-bool slu_span_give(struct sluice_allocator *allocator, const void *block);
+/* A block that the caller has taken from the program, or keeps, is idle. */
+void slu_span_give(struct sluice_allocator *allocator, const void *block);
 /* Deregisters slabs that are not used. */
 void slu_slabs_trim(struct sluice_allocator *allocator);
 /* Room for a region of so many bytes, which are counted; or -ENOBUFS. */
@@ -245,18 +270,18 @@ void slu_threads_leave(struct sluice_allocator *allocator);
 /* Bytes of a kind that threads keep, in blocks. */
 uint64_t slu_threads_kept(const struct sluice_allocator *allocator, uint32_t kind);
 
-/* A block that the program gives up: to the thread, or to its span. */
-static inline bool slu_thread_keep(struct slu_thread_cache *cache, uint32_t kind, void *block,
-                                   _Atomic uint16_t *state)
+/* Takes a block in that state from the program, if there is room for it and nobody was first. */
+static inline bool slu_thread_keep(struct slu_thread_cache *cache, struct slu_span *span,
+                                   uint32_t number, void *block, uint16_t state)
 {
-    struct slu_bin *bin = &cache->bins[kind];
+    struct slu_bin *bin = &cache->bins[span->kind];
     uint32_t count = atomic_load_explicit(&bin->count, memory_order_relaxed);
 
-    if (SLU_UNLIKELY(count >= bin->most))
+    if (SLU_UNLIKELY(count >= bin->most ||
+                     !slu_block_claim(span, number, block, state, cache->tag)))
         return false;
     bin->slots[count].block = block;
-    bin->slots[count].state = state;
-    atomic_store_explicit(state, cache->tag, memory_order_relaxed);
+    bin->slots[count].state = &span->states[number];
     atomic_store_explicit(&bin->count, count + 1, memory_order_relaxed);
     return true;
 }
@@ -266,17 +291,14 @@ static inline void *slu_thread_take(struct slu_thread_cache *cache, uint32_t kin
 {
     struct slu_bin *bin = &cache->bins[kind];
     uint32_t count = atomic_load_explicit(&bin->count, memory_order_relaxed);
+    const struct slu_slot *slot;
 
-    while (SLU_LIKELY(count > 0)) {
-        const struct slu_slot *slot = &bin->slots[--count];
-
-        atomic_store_explicit(&bin->count, count, memory_order_relaxed);
-        if (SLU_UNLIKELY(atomic_load_explicit(slot->state, memory_order_relaxed) != cache->tag))
-            continue;
-        atomic_store_explicit(slot->state, SLU_OUT, memory_order_relaxed);
-        return slot->block;
-    }
-    return NULL;
+    if (SLU_UNLIKELY(count == 0))
+        return NULL;
+    slot = &bin->slots[--count];
+    atomic_store_explicit(&bin->count, count, memory_order_relaxed);
+    atomic_store_explicit(slot->state, SLU_OUT, memory_order_relaxed);
+    return slot->block;
 }
 
 #endif

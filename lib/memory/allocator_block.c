@@ -137,7 +137,8 @@ void *sluice_allocator_alloc_shared(struct sluice_allocator *allocator, size_t s
 struct found {
     struct slu_span *span; /* NULL: it has a region of its own, or is none */
     uint32_t number;
-    _Atomic uint16_t *state;
+    uint16_t state; /* SLU_OUT or SLU_NAMED, when it was found */
+    void *block;
 };
 
 static int fail_state(const void *block, uint16_t state)
@@ -151,17 +152,16 @@ static int fail_state(const void *block, uint16_t state)
 static int find_block(const struct sluice_allocator *allocator, const void *address,
                       struct found *found)
 {
-    uint16_t state;
-
     found->span = slu_span_find(allocator, address);
     if (found->span == NULL)
         return 0;
     found->number = slu_span_number(found->span, address);
     if (found->number >= found->span->count)
         return slu_not_a_block(address);
-    found->state = &found->span->states[found->number];
-    state = atomic_load_explicit(found->state, memory_order_relaxed);
-    return state == SLU_OUT || state == SLU_NAMED ? 0 : fail_state(address, state);
+    found->block = (void *)slu_span_block(found->span, found->number);
+    found->state = atomic_load_explicit(&found->span->states[found->number], memory_order_relaxed);
+    return found->state == SLU_OUT || found->state == SLU_NAMED ? 0
+                                                                : fail_state(address, found->state);
 }
 
 /* The same of its beginning. */
@@ -170,8 +170,7 @@ static int find_beginning(const struct sluice_allocator *allocator, const void *
 {
     int error = find_block(allocator, block, found);
 
-    if (error == 0 && found->span != NULL &&
-        slu_span_block(found->span, found->number) != (uintptr_t)block)
+    if (error == 0 && found->span != NULL && found->block != block)
         error = slu_misuse(EINVAL, "%p is within a block, not its beginning", block);
     return error;
 }
@@ -179,7 +178,7 @@ static int find_beginning(const struct sluice_allocator *allocator, const void *
 static struct slu_memory memory_of(const struct found *found)
 {
     return (struct slu_memory){.lkey = found->span->lkey,
-                               .start = (uint32_t)slu_span_block(found->span, found->number),
+                               .start = (uint32_t)(uintptr_t)found->block,
                                .length = found->span->size};
 }
 
@@ -188,33 +187,37 @@ static bool is_used(const struct sluice_allocator *allocator, const struct found
 {
     const struct slu_memory memory = memory_of(found);
 
-    return atomic_load_explicit(found->state, memory_order_relaxed) == SLU_NAMED &&
-           slu_pd_uses(allocator->pd, &memory);
+    return found->state == SLU_NAMED && slu_pd_uses(allocator->pd, &memory);
 }
 
-static int give_back(struct sluice_allocator *allocator, const void *block)
+/* It is no more as it was found: another thread was first, or has named it. */
+static bool claim(const struct found *found, uint16_t state)
 {
-    bool given;
-
-    pthread_mutex_lock(&allocator->lock);
-    given = slu_span_give(allocator, block);
-    pthread_mutex_unlock(&allocator->lock);
-    return given ? 0 : fail_state(block, SLU_IDLE);
+    return slu_block_claim(found->span, found->number, found->block, found->state, state);
 }
 
-static int keep_or_give_back(struct sluice_allocator *allocator, const struct found *found)
+static bool give_back(struct sluice_allocator *allocator, const struct found *found)
+{
+    if (!claim(found, SLU_IDLE))
+        return false;
+    pthread_mutex_lock(&allocator->lock);
+    slu_span_give(allocator, found->block);
+    pthread_mutex_unlock(&allocator->lock);
+    return true;
+}
+
+/* False: it is to be found anew. */
+static bool keep_or_give_back(struct sluice_allocator *allocator, const struct found *found)
 {
     struct slu_thread_cache *cache = slu_thread_cache(allocator);
-    uint32_t kind = found->span->kind;
-    void *block = (void *)slu_span_block(found->span, found->number);
+    struct slu_span *span = found->span;
 
-    if (cache == NULL || kind == SLU_SIZES)
-        return give_back(allocator, block);
-    if (slu_thread_keep(cache, kind, block, found->state))
-        return 0;
-    slu_thread_reduce(allocator, cache, kind);
-    slu_thread_keep(cache, kind, block, found->state);
-    return 0;
+    if (cache == NULL || span->kind == SLU_SIZES)
+        return give_back(allocator, found);
+    if (slu_thread_keep(cache, span, found->number, found->block, found->state))
+        return true;
+    slu_thread_reduce(allocator, cache, span->kind);
+    return slu_thread_keep(cache, span, found->number, found->block, found->state);
 }
 
 static COLD int free_slowly(struct sluice_allocator *allocator, void *block)
@@ -224,14 +227,17 @@ static COLD int free_slowly(struct sluice_allocator *allocator, void *block)
 
     if (error < 0 || block == NULL)
         return error;
-    error = find_beginning(allocator, block, &found);
-    if (error < 0)
-        return error;
-    if (found.span == NULL)
-        return slu_alone_free(allocator, block);
-    if (is_used(allocator, &found))
-        return slu_fail(EBUSY, "the block at %p is named by posted work: wait for it first", block);
-    return keep_or_give_back(allocator, &found);
+    do {
+        error = find_beginning(allocator, block, &found);
+        if (error < 0)
+            return error;
+        if (found.span == NULL)
+            return slu_alone_free(allocator, block);
+        if (is_used(allocator, &found))
+            return slu_fail(EBUSY, "the block at %p is named by posted work: wait for it first",
+                            block);
+    } while (!keep_or_give_back(allocator, &found));
+    return 0;
 }
 
 int sluice_allocator_free(struct sluice_allocator *allocator, void *block)
@@ -245,10 +251,8 @@ int sluice_allocator_free(struct sluice_allocator *allocator, void *block)
     if (SLU_UNLIKELY(span == NULL || span->kind == SLU_SIZES))
         return free_slowly(allocator, block);
     number = slu_span_number(span, block);
-    if (SLU_UNLIKELY(
-            number >= span->count || slu_span_block(span, number) != (uintptr_t)block ||
-            atomic_load_explicit(&span->states[number], memory_order_relaxed) != SLU_OUT ||
-            !slu_thread_keep(slu_thread_last.cache, span->kind, block, &span->states[number])))
+    if (SLU_UNLIKELY(number >= span->count || slu_span_block(span, number) != (uintptr_t)block ||
+                     !slu_thread_keep(slu_thread_last.cache, span, number, block, SLU_OUT)))
         return free_slowly(allocator, block);
     return 0;
 }
@@ -296,24 +300,26 @@ static void end_given_up(struct slu_release *release)
     slu_release_tell(ended.released, ended.argument);
 }
 
+/* It is taken from the program, which has it back on failure. */
 static int give_up(struct sluice_allocator *allocator, const struct found *found,
                    void (*released)(void *argument), void *argument)
 {
     struct given_up *given_up = malloc(sizeof *given_up);
 
-    if (given_up == NULL)
+    if (given_up == NULL) {
+        atomic_store_explicit(&found->span->states[found->number], found->state,
+                              memory_order_relaxed);
         return slu_fail(ENOMEM, "no memory to release a block that is in use");
-    *given_up =
-        (struct given_up){.release = {.pd = allocator->pd,
-                                      .memory = memory_of(found),
-                                      .end = end_given_up,
-                                      .released = released,
-                                      .argument = argument},
-                          .allocator = allocator,
-                          .block = (const void *)slu_span_block(found->span, found->number)};
+    }
+    *given_up = (struct given_up){.release = {.pd = allocator->pd,
+                                              .memory = memory_of(found),
+                                              .end = end_given_up,
+                                              .released = released,
+                                              .argument = argument},
+                                  .allocator = allocator,
+                                  .block = found->block};
     pthread_mutex_lock(&allocator->lock);
     allocator->given_up++;
-    atomic_store_explicit(found->state, SLU_GIVEN_UP, memory_order_relaxed);
     pthread_mutex_unlock(&allocator->lock);
     return slu_release(&given_up->release);
 }
@@ -326,17 +332,20 @@ int sluice_allocator_release(struct sluice_allocator *allocator, void *block,
 
     if (error == 0 && block == NULL)
         error = slu_misuse(EINVAL, "a block to release must not be NULL");
-    if (error == 0)
+    while (error == 0) {
         error = find_beginning(allocator, block, &found);
-    if (error < 0)
-        return error;
-    if (found.span == NULL)
-        return slu_alone_release(allocator, block, released, argument);
-    if (is_used(allocator, &found))
-        return give_up(allocator, &found, released, argument);
-    error = keep_or_give_back(allocator, &found);
-    if (error == 0)
-        slu_release_tell(released, argument);
+        if (error < 0)
+            break;
+        if (found.span == NULL)
+            return slu_alone_release(allocator, block, released, argument);
+        if (is_used(allocator, &found)) {
+            if (claim(&found, SLU_GIVEN_UP))
+                return give_up(allocator, &found, released, argument);
+        } else if (keep_or_give_back(allocator, &found)) {
+            slu_release_tell(released, argument);
+            return 0;
+        }
+    }
     return error;
 }
 
@@ -444,17 +453,18 @@ int sluice_allocator_sge(struct sluice_allocator *allocator, const void *pointer
 
     if (error == 0 && sge == NULL)
         error = slu_misuse(EINVAL, "sge must not be NULL");
-    if (error == 0)
-        error = find_block(allocator, pointer, &found);
     if (error < 0)
         return error;
-    if (found.span == NULL)
-        return name_alone(allocator, pointer, length, sge);
-    room = slu_span_block(found.span, found.number) + found.span->size - (uintptr_t)pointer;
-    if (length > room)
-        return fail_range(pointer, length, room);
-    if (atomic_load_explicit(found.state, memory_order_relaxed) != SLU_NAMED)
-        atomic_store_explicit(found.state, SLU_NAMED, memory_order_relaxed);
+    do {
+        error = find_block(allocator, pointer, &found);
+        if (error < 0)
+            return error;
+        if (found.span == NULL)
+            return name_alone(allocator, pointer, length, sge);
+        room = (uintptr_t)found.block + found.span->size - (uintptr_t)pointer;
+        if (length > room)
+            return fail_range(pointer, length, room);
+    } while (found.state != SLU_NAMED && !claim(&found, SLU_NAMED));
     *sge = (struct sluice_sge){
         .addr = (uintptr_t)pointer, .length = (uint32_t)length, .lkey = found.span->lkey};
     return 0;

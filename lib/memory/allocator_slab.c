@@ -43,7 +43,7 @@ static int make_leaves(struct sluice_allocator *allocator, const struct slu_slab
 static void enter_span(struct sluice_allocator *allocator, const struct slu_span *span,
                        struct slu_span *entered)
 {
-    uintptr_t first = span->base >> SLU_UNIT_BITS;
+    uintptr_t first = slu_span_base(span) >> SLU_UNIT_BITS;
 
     for (uintptr_t unit = first; unit < first + span->units; unit++)
         atomic_store_explicit(&allocator->tree[unit >> SLU_TREE_BITS]->spans[unit % SLU_TREE_WIDTH],
@@ -137,7 +137,8 @@ static bool take_units(struct sluice_allocator *allocator, struct slu_span *span
         slab->free -= span->units;
         span->slab = slab;
         span->lkey = sluice_mr_lkey(slab->mr);
-        span->base = slab->base + (uintptr_t)first * SLU_UNIT;
+        atomic_store_explicit(&span->base, slab->base + (uintptr_t)first * SLU_UNIT,
+                              memory_order_relaxed);
         return true;
     }
     return false;
@@ -175,11 +176,10 @@ static struct slu_span *find_span(struct sluice_allocator *allocator, uint32_t k
         TAILQ_REMOVE(&allocator->unused[kind], span, links);
         return span;
     }
-    span = calloc(1, sizeof *span + 2 * count * sizeof span->states[0] + count);
+    span = calloc(1, sizeof *span + 2 * count * sizeof span->states[0]);
     if (span == NULL)
         return slu_fail_null(ENOMEM, "no memory for what is known of blocks");
     span->stack = (uint16_t *)(void *)(span->states + count);
-    span->taken = (bool *)(void *)(span->stack + count);
     span->kind = kind;
     span->units = units;
     span->count = count;
@@ -231,7 +231,7 @@ static int add_span(struct sluice_allocator *allocator, uint32_t kind)
 static void free_span(struct sluice_allocator *allocator, struct slu_span *span)
 {
     struct slu_slab *slab = span->slab;
-    uint32_t first = (uint32_t)((span->base - slab->base) / SLU_UNIT);
+    uint32_t first = (uint32_t)((slu_span_base(span) - slab->base) / SLU_UNIT);
 
     enter_span(allocator, span, NULL);
     for (uint32_t i = 0; i < span->units; i++)
@@ -252,7 +252,6 @@ static uint32_t take_blocks(struct sluice_allocator *allocator, struct slu_span 
 
         slots[taken] = (struct slu_slot){.block = (void *)slu_span_block(span, number),
                                          .state = &span->states[number]};
-        span->taken[number] = true;
         atomic_store_explicit(slots[taken].state, state, memory_order_relaxed);
     }
     if (span->idle == 0)
@@ -294,12 +293,11 @@ int slu_span_take_long(struct sluice_allocator *allocator, size_t size, void **b
         drop_span(allocator, span);
         return error;
     }
-    span->taken[0] = true;
     atomic_store_explicit(&span->states[0], SLU_OUT, memory_order_relaxed);
     enter_span(allocator, span, span);
     allocator->long_blocks++;
     allocator->long_bytes += span->size;
-    *block = (void *)span->base;
+    *block = (void *)slu_span_base(span);
     return 0;
 }
 
@@ -317,7 +315,6 @@ static void keep_whole(struct sluice_allocator *allocator, struct slu_span *span
 
 static void give_to_span(struct sluice_allocator *allocator, struct slu_span *span, uint32_t number)
 {
-    span->taken[number] = false;
     atomic_store_explicit(&span->states[number], SLU_IDLE, memory_order_relaxed);
     if (span->kind == SLU_SIZES) {
         allocator->long_blocks--;
@@ -333,16 +330,11 @@ static void give_to_span(struct sluice_allocator *allocator, struct slu_span *sp
         keep_whole(allocator, span);
 }
 
-bool slu_span_give(struct sluice_allocator *allocator, const void *block)
+void slu_span_give(struct sluice_allocator *allocator, const void *block)
 {
     struct slu_span *span = slu_span_find(allocator, block);
-    uint32_t number = span != NULL ? slu_span_number(span, block) : 0;
 
-    if (span == NULL || number >= span->count || !span->taken[number] ||
-        slu_span_block(span, number) != (uintptr_t)block)
-        return false;
-    give_to_span(allocator, span, number);
-    return true;
+    give_to_span(allocator, span, slu_span_number(span, block));
 }
 
 void slu_slabs_trim(struct sluice_allocator *allocator)

@@ -58,13 +58,11 @@ static bool is_alive(const struct acquaintance *known)
 
 /* Bins. */
 
-/* Those of a bin from one on, of which only what is this thread's is idle then. */
-static void give_slots(struct sluice_allocator *allocator, const struct slu_thread_cache *cache,
-                       const struct slu_slot *slots, uint32_t count)
+static void give_slots(struct sluice_allocator *allocator, const struct slu_slot *slots,
+                       uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (atomic_load_explicit(slots[i].state, memory_order_relaxed) == cache->tag)
-            slu_span_give(allocator, slots[i].block);
+        slu_span_give(allocator, slots[i].block);
 }
 
 void slu_thread_flush(struct sluice_allocator *allocator, struct slu_thread_cache *cache)
@@ -73,8 +71,7 @@ void slu_thread_flush(struct sluice_allocator *allocator, struct slu_thread_cach
     for (uint32_t kind = 0; kind < SLU_SIZES; kind++) {
         struct slu_bin *bin = &cache->bins[kind];
 
-        give_slots(allocator, cache, bin->slots,
-                   atomic_load_explicit(&bin->count, memory_order_relaxed));
+        give_slots(allocator, bin->slots, atomic_load_explicit(&bin->count, memory_order_relaxed));
         atomic_store_explicit(&bin->count, 0, memory_order_relaxed);
     }
 }
@@ -112,7 +109,7 @@ void slu_thread_reduce(struct sluice_allocator *allocator, struct slu_thread_cac
     heed_trims(allocator, cache);
     count = atomic_load_explicit(&bin->count, memory_order_relaxed);
     going = (count + 1) / 2;
-    give_slots(allocator, cache, bin->slots, going);
+    give_slots(allocator, bin->slots, going);
     memmove(bin->slots, bin->slots + going, (count - going) * sizeof *bin->slots);
     atomic_store_explicit(&bin->count, count - going, memory_order_relaxed);
     pthread_mutex_unlock(&allocator->lock);
