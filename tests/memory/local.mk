@@ -33,7 +33,10 @@ tests_test_dmabuf_refused_SOURCES = \
 tests_test_dmabuf_refused_LDFLAGS = $(AM_LDFLAGS) $(wrap_exporters)
 tests_test_dmabuf_refused_LDADD = $(OBJECTS_LIBS)
 tests_test_allocator_SOURCES = %D%/allocator.h %D%/test_allocator.c
-tests_test_allocator_threads_SOURCES = %D%/allocator.h %D%/test_allocator_threads.c
+tests_test_allocator_threads_SOURCES = \
+	%D%/allocator.h \
+	%D%/driver.h \
+	%D%/test_allocator_threads.c
 tests_test_memory_SOURCES = %D%/test_memory.c
 tests_test_mr_cache_SOURCES = \
 	%D%/plain_ends.c \
@@ -41,4 +44,4 @@ tests_test_mr_cache_SOURCES = \
 	%D%/plain_memory.c \
 	%D%/plain_memory.h \
 	%D%/test_mr_cache.c
-tests_test_release_SOURCES = %D%/test_release.c
+tests_test_release_SOURCES = %D%/driver.h %D%/test_release.c

@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads and allocators: who passes blocks on, ends, waits, frees twice at once, or forks. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "allocator.h"
-
-struct driver {
-    struct pair *pair;
-    atomic_bool stop;
-};
-
-static void *drive(void *argument)
-{
-    struct driver *driver = argument;
-    struct sluice_completion completion;
-
-    while (!atomic_load(&driver->stop)) {
-        require(sluice_channel_poll(driver->pair->channels[0], &completion, 1) >= 0, "%s",
-                sluice_last_error());
-        sched_yield();
-    }
-    return NULL;
-}
+#include "driver.h"
 
 TEST(free_waits_for_another_thread)
 {

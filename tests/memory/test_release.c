@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../support/pair.h"
+#include "driver.h"
 
 #define BYTES 4096
 
@@ -213,23 +214,6 @@ TEST(function_releases_the_next)
 }
 
 /* One thread drives the channel, and another gives up or waits for its memory. */
-struct driver {
-    struct pair *pair;
-    atomic_bool stop;
-};
-
-static void *drive(void *argument)
-{
-    struct driver *driver = argument;
-    struct sluice_completion completion;
-    while (!atomic_load(&driver->stop)) {
-        require(sluice_channel_poll(driver->pair->channels[0], &completion, 1) >= 0, "%s",
-                sluice_last_error());
-        sched_yield();
-    }
-    return NULL;
-}
-
 TEST(another_thread_drives)
 {
     enum { REGIONS = 16 };
