@@ -133,7 +133,7 @@ TEST(of_two_that_free_a_block_one_does, .times = 6)
 
     work_open(&work, &attr);
     exchange.work = &work;
-    for (uint32_t round = 0; round < (short_run() ? 20 : 200); round++) {
+    for (uint32_t round = 0; round < (short_run() ? 6 : 100); round++) {
         uint8_t *blocks[2 * BLOCKS];
 
         atomic_store(&exchange.freed, 0);
