@@ -23,12 +23,6 @@ struct device {
     struct sluice_agent *agent;
 };
 
-static int complain(const char *who, const char *what)
-{
-    fprintf(stderr, "13-remote-alloc: %s: %s: %s\n", who, what, sluice_last_error());
-    return -1;
-}
-
 /* An agent has a domain of its own: keys of its regions open them to all peers of that. */
 static int open_device(struct device *device)
 {
