@@ -102,8 +102,9 @@ SLUICE_EXPORT void sluice_buffer_release(struct sluice_buffer *buffer);
  * Opens a service with 1 to SLUICE_BUFFER_PDS domains, each on a transport of its own, the one
  * preferred first: buffers are published on all of them, and a user takes the first that it
  * has, too. Buffers are registered in domains of the service's, so that its peers reach them
- * and nothing else of the program's. It holds the domains. The result goes to
- * sluice_buffer_service_close().
+ * and nothing else of the program's. It holds the domains, and serves on if they are freed
+ * first; calls that are to register memory of the program in them then fail with EINVAL. The
+ * result goes to sluice_buffer_service_close().
  *
  * NULL and errno on failure: EINVAL (no domain, two of a transport, attr out of range: the
  * text names the field), E2BIG (attr of a newer version), ENOMEM, EAGAIN (no thread can be

@@ -15,9 +15,6 @@
 #include "base/error.h"
 #include "base/misuse.h"
 
-/* No struct is larger: such a size is what happened to be in the memory. */
-#define MOST 4096
-
 static uint32_t read_size(const void *from)
 {
     uint32_t size;
@@ -31,8 +28,9 @@ static int check_size(uint32_t size, uint32_t known, uint32_t first_size, const 
     if (size < first_size)
         return slu_misuse(EINVAL, "%s.size %u is too small: set it to sizeof(struct %s), %u", name,
                           size, name, known);
-    if (size > MOST)
-        return slu_misuse(E2BIG, "%s.size is %u, above %u: is it initialised?", name, size, MOST);
+    if (size > SLU_ATTR_MOST)
+        return slu_misuse(E2BIG, "%s.size is %u, above %u: is it initialised?", name, size,
+                          SLU_ATTR_MOST);
     return 0;
 }
 

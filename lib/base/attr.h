@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+/* No struct is larger: such a size is what happened to be in the memory. */
+#define SLU_ATTR_MOST 4096
+
 /*
  * Copies an attribute struct whose first member is its size. A shorter
  * one (of an older program) is padded with zeros; a longer one must have zeros

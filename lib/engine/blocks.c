@@ -48,6 +48,9 @@ static int check_size(const struct sluice_blocks *blocks, uint32_t i)
     if (blocks->size < sizeof *blocks)
         return slu_misuse(EINVAL, "request %u: blocks.size is %u, must be %zu", i, blocks->size,
                           sizeof *blocks);
+    if (blocks->size > SLU_ATTR_MOST)
+        return slu_misuse(E2BIG, "request %u: blocks.size is %u, above %u: is it initialised?", i,
+                          blocks->size, SLU_ATTR_MOST);
     for (uint32_t at = sizeof *blocks; at < blocks->size; at++)
         if (bytes[at] != 0)
             return slu_misuse(E2BIG,
@@ -79,7 +82,8 @@ static int check_layout(const struct looked_at *side)
     if (layout->kind != SLUICE_LAYOUT_STRIDED && layout->stride != 0)
         return slu_misuse(EINVAL, "request %u: blocks.%s.stride is %llu and it is not strided",
                           side->request, side->name, LONG(layout->stride));
-    if ((layout->kind == SLUICE_LAYOUT_PAGED && layout->count > 0) != (layout->indices != NULL))
+    if (layout->kind == SLUICE_LAYOUT_PAGED ? layout->count > 0 && layout->indices == NULL
+                                            : layout->indices != NULL)
         return slu_misuse(EINVAL, "request %u: blocks.%s.indices must%s be NULL for %u pages",
                           side->request, side->name, layout->indices != NULL ? "" : " not",
                           layout->kind == SLUICE_LAYOUT_PAGED ? layout->count : 0);
@@ -172,18 +176,14 @@ static int compare_sides(const struct looked_at *local, const struct looked_at *
     return error;
 }
 
-int slu_blocks_check(const struct slu_item *item, uint32_t i)
+/* Of a write or a read, which alone have a remote side. */
+static int check_sides(const struct slu_item *item, const struct sluice_blocks *blocks, uint32_t i)
 {
-    const struct sluice_blocks *blocks = item->request->blocks;
     struct looked_at local = {"local", &blocks->local, 0, i, true};
     struct looked_at remote = {"remote", &blocks->remote, item->remote->length, i, false};
-    int error = check_request(item, i);
+    int error = check_layout(&local);
     uint64_t bytes;
 
-    if (error == 0)
-        error = check_size(blocks, i);
-    if (error == 0)
-        error = check_layout(&local);
     if (error == 0)
         error = check_layout(&remote);
     if (error == 0)
@@ -197,4 +197,14 @@ int slu_blocks_check(const struct slu_item *item, uint32_t i)
     bytes = slu_blocks_bytes(item->request);
     error = check_memory(&local, bytes);
     return error == 0 ? check_memory(&remote, bytes) : error;
+}
+
+int slu_blocks_check(const struct slu_item *item, uint32_t i)
+{
+    const struct sluice_blocks *blocks = item->request->blocks;
+    int error = check_request(item, i);
+
+    if (error == 0)
+        error = check_size(blocks, i);
+    return error == 0 ? check_sides(item, blocks, i) : error;
 }

@@ -136,12 +136,13 @@ static int create_peers(struct slu_engine *engine)
 static bool uses(const struct slu_memory_user *user, const struct slu_memory *memory)
 {
     const struct slu_engine *engine = slu_container_of(user, struct slu_engine, memory_user);
-    bool used = false;
+    /* First: what is in flight is pinned before its list is aimed at something else. */
+    bool used = slu_lists_use(engine, memory);
 
     for (uint32_t i = 0; i < engine->peer_count && !used; i++)
         for (uint32_t k = 0; k < SLU_RINGS && !used; k++)
             used = slu_ring_uses(&engine->peers[i].rings[k], engine->attr.max_sge, memory);
-    return used || slu_lists_use(engine, memory);
+    return used;
 }
 
 static void join_pd(struct slu_engine *engine)

@@ -359,42 +359,67 @@ int slu_list_create(struct slu_engine *engine, const struct sluice_request *requ
     return 0;
 }
 
-/* Nobody will ask for the result of one that is in flight, and the list pins its memory no more. */
+/*
+ * The memory of one that is in flight is pinned by itself and no more by the list: that which
+ * it had when it was posted, if the list was aimed since.
+ */
+static void pin_entry(struct slu_list *list, const struct slu_ring *ring, struct slu_entry *entry,
+                      enum slu_owner owner)
+{
+    const struct sluice_request *request = &list->requests[entry->index];
+    uint32_t own = entry->key_count;
+    uint32_t keys = own > 0 ? 0 : slu_key_count(request);
+
+    slu_entry_pend(list->engine, ring, entry, slu_pending_head(owner, entry->opcode, own + keys),
+                   request->sges, keys);
+}
+
+static void pin_for_call(struct slu_list *list, const struct slu_ring *ring,
+                         struct slu_entry *entry)
+{
+    pin_entry(list, ring, entry, SLU_OWNER_CALL);
+}
+
+/* Nobody will ask for the result of one that is in flight. */
 static void detach_entry(struct slu_list *list, const struct slu_ring *ring,
                          struct slu_entry *entry)
 {
-    const struct sluice_request *request = &list->requests[entry->index];
-    uint32_t keys = slu_key_count(request);
-
     entry->deadline = list->call.deadline;
     entry->time = list->call.time;
-    slu_entry_pend(list->engine, ring, entry,
-                   slu_pending_head(SLU_OWNER_NOBODY, entry->opcode, keys), request->sges, keys);
+    pin_entry(list, ring, entry, SLU_OWNER_NOBODY);
     list->engine->detached++;
+}
+
+/* Does so with all of the list that is in flight in the queue of an item. */
+static void for_entries(struct slu_list *list, const struct slu_listed *listed,
+                        void (*act)(struct slu_list *, const struct slu_ring *, struct slu_entry *))
+{
+    struct slu_ring *ring = &list->engine->peers[listed->peer].rings[listed->queue];
+
+    for (uint64_t id = ring->oldest; id != ring->next; id += SLU_ID_STEP) {
+        struct slu_entry *entry = slu_ring_entry(ring, id);
+
+        if (entry->state == SLU_ENTRY_PENDING && entry->owner == SLU_OWNER_CALL &&
+            entry->call == &list->call)
+            act(list, ring, entry);
+    }
+}
+
+static bool is_in_flight(const struct slu_list *list)
+{
+    return list->posted && list->call.incomplete > 0;
 }
 
 static void detach(struct slu_list *list)
 {
-    struct slu_engine *engine = list->engine;
-
-    for (uint32_t i = 0; i < list->item_count; i++) {
-        const struct slu_listed *listed = &list->items[i];
-        struct slu_ring *ring = &engine->peers[listed->peer].rings[listed->queue];
-
-        for (uint64_t id = ring->oldest; id != ring->next; id += SLU_ID_STEP) {
-            struct slu_entry *entry = slu_ring_entry(ring, id);
-
-            if (entry->state == SLU_ENTRY_PENDING && entry->owner == SLU_OWNER_CALL &&
-                entry->call == &list->call)
-                detach_entry(list, ring, entry);
-        }
-    }
+    for (uint32_t i = 0; i < list->item_count; i++)
+        for_entries(list, &list->items[i], detach_entry);
 }
 
 void slu_list_destroy(struct slu_list *list)
 {
     if (list->engine != NULL) {
-        if (list->posted && list->call.incomplete > 0)
+        if (is_in_flight(list))
             detach(list);
         leave(list);
     }
@@ -481,9 +506,12 @@ int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge 
         return error;
     if (request->opcode >= SLUICE_OP_WRITE)
         aim_remote(listed, request, remote_offset);
+    if (sge == NULL)
+        return 0;
+    if (SLU_UNLIKELY(is_in_flight(list)))
+        for_entries(list, listed, pin_for_call);
     /* Its key is as it was, and stays untouched: another thread may look for both. */
-    if (sge != NULL)
-        __atomic_store_n(&list->sges[request->sges - list->sges].addr, sge->addr, __ATOMIC_RELAXED);
+    __atomic_store_n(&list->sges[request->sges - list->sges].addr, sge->addr, __ATOMIC_RELEASE);
     return 0;
 }
 
@@ -492,7 +520,7 @@ static bool uses(const struct slu_list *list, const struct slu_memory *memory)
     for (uint32_t i = 0; i < list->source.count; i++)
         for (uint32_t k = 0; k < list->requests[i].sge_count; k++) {
             const struct sluice_sge *sge = &list->requests[i].sges[k];
-            uint64_t addr = __atomic_load_n(&sge->addr, __ATOMIC_RELAXED);
+            uint64_t addr = __atomic_load_n(&sge->addr, __ATOMIC_ACQUIRE);
 
             if (slu_memory_has(memory, sge->lkey, (uint32_t)addr))
                 return true;

@@ -64,12 +64,23 @@ void slu_joint_undo(struct slu_joint *joint)
     slu_text_restore(&text);
 }
 
-struct slu_peer *slu_joint_peer(const struct slu_joint *joint, uint32_t index)
+static struct slu_engine *engine_of(const struct slu_joint *joint)
 {
     if (joint->multichannel != NULL)
-        return &joint->multichannel->base.engine->peers[joint->peers[index]];
-    return joint->channel != NULL ? &joint->channel->base.engine->peers[0]
-                                  : &joint->prepared->base.engine->peers[0];
+        return joint->multichannel->base.engine;
+    return joint->channel != NULL ? joint->channel->base.engine : joint->prepared->base.engine;
+}
+
+struct slu_peer *slu_joint_peer(const struct slu_joint *joint, uint32_t index)
+{
+    return &engine_of(joint)->peers[joint->multichannel != NULL ? joint->peers[index] : 0];
+}
+
+struct slu_qp *slu_joint_qp(const struct slu_joint *joint, uint32_t index)
+{
+    struct slu_qp *qp = slu_joint_peer(joint, index)->qp;
+
+    return qp != NULL && engine_of(joint)->attr.queue_pairs > 1 ? slu_stripes_first(qp) : qp;
 }
 
 struct slu_tcontext *slu_joint_context(const struct slu_joint *joint)

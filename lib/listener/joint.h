@@ -34,8 +34,12 @@ int slu_joint_offer(struct slu_joint *joint, struct slu_passage *passage);
 int slu_joint_answer(struct slu_joint *joint, struct slu_passage *passage);
 int slu_joint_look(const struct slu_joint *joint, struct slu_passage *passage, uint32_t index,
                    int64_t timeout, bool *heard);
-/* The queue pair of one that is prepared, and its peer in its engine. */
+/*
+ * The peer of one that is prepared, in its engine; and its queue pair, or the first if it has
+ * several, which alone has messages. NULL: it has failed.
+ */
 struct slu_peer *slu_joint_peer(const struct slu_joint *joint, uint32_t index);
+struct slu_qp *slu_joint_qp(const struct slu_joint *joint, uint32_t index);
 struct slu_tcontext *slu_joint_context(const struct slu_joint *joint);
 /* The handshake of one, with what is in remote. */
 int slu_joint_shake(struct slu_joint *joint, uint32_t index);

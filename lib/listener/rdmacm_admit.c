@@ -30,7 +30,7 @@ struct rdma_conn_param slu_rdmacm_param(const struct slu_joint *joint, uint32_t 
                                         const struct slu_cm *other,
                                         const struct sluice_private_data *own)
 {
-    const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(slu_joint_peer(joint, index)->qp);
+    const struct slu_verbs_qp *qp = slu_verbs_const_qp_of(slu_joint_qp(joint, index));
     bool answers = (qp->attr.access & (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_ATOMIC));
     struct rdma_conn_param param = {
         .private_data = own != NULL ? own->data : NULL,
@@ -50,7 +50,7 @@ struct rdma_conn_param slu_rdmacm_param(const struct slu_joint *joint, uint32_t 
 int slu_rdmacm_join(struct slu_joint *joint, uint32_t index, struct slu_cm *cm)
 {
     struct slu_endpoint remote;
-    int error = slu_verbs_qp_agree(slu_joint_peer(joint, index)->qp, cm, &remote);
+    int error = slu_verbs_qp_agree(slu_joint_qp(joint, index), cm, &remote);
 
     if (error < 0)
         return error;
@@ -66,7 +66,7 @@ int slu_rdmacm_hand_over(struct slu_joint *joint, uint32_t index, struct slu_cm 
     /* It has failed already: the channel tells why. */
     if (peer->qp == NULL)
         return slu_fail(ECONNRESET, "the channel failed before it was connected");
-    error = slu_verbs_qp_bind(peer->qp, cm);
+    error = slu_verbs_qp_bind(slu_joint_qp(joint, index), cm);
     if (error == 0)
         slu_peer_heard(peer);
     return error;

@@ -400,6 +400,7 @@ TEST(refused_by_the_peer)
 
 TEST(many_peers)
 {
+    static const uint32_t everybody[] = {0, 1, 2, 3};
     struct star star;
     struct memory near;
     struct memory far;
@@ -442,6 +443,11 @@ TEST(many_peers)
                     near.bytes[i % 500 / 10 * 40 + i % 10],
                 "multicast, byte %u", i);
     }
+    requests[0].opcode = SLUICE_OP_SEND;
+    requests[0].remote = (struct sluice_remote_mr){0};
+    require_error(
+        sluice_multichannel_multicast_send(star.hub, requests, everybody, 4, DEADLINE, NULL),
+        -EINVAL, "a send has no blocks");
     memory_close(&near);
     memory_close(&far);
     star_close(&star);
@@ -467,6 +473,7 @@ static const uint32_t far_pages[] = {0, 14, 13};
 
 static const struct wrong wrongs[] = {
     {{.size = 8}, -EINVAL, "blocks.size is 8"},
+    {{.size = UINT32_MAX}, -E2BIG, "blocks.size is 4294967295 initialised"},
     {{SIZE, .flags = 2}, -EINVAL, "flags is 0x2"},
     {{SIZE, .local = {.kind = 3}}, -EINVAL, "blocks.local.kind is 3"},
     {{SIZE, .remote = {.kind = UINT32_MAX}}, -EINVAL, "blocks.remote.kind"},

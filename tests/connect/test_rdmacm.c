@@ -53,9 +53,13 @@ void client_of(struct client *client, const char *address, struct sluice_pd *pd)
     snprintf(client->address, sizeof(client->address), "%s", address);
 }
 
-/* A program of sluice on both sides: private data, accept, work, and the end of it. */
-TEST(both_sides_of_sluice, .unless = has_no_rdmacm)
+/*
+ * A program of sluice on both sides: private data, accept, work, and the end of it. One that
+ * may have several queue pairs has one here, since rdma_cm connects no more.
+ */
+TEST(both_sides_of_sluice, .times = 2, .unless = has_no_rdmacm)
 {
+    const struct sluice_channel_attr several = {.size = sizeof(several), .queue_pairs = 3};
     struct pair pair;
     struct client client;
     struct sluice_incoming_info info = {.size = sizeof(info)};
@@ -76,7 +80,8 @@ TEST(both_sides_of_sluice, .unless = has_no_rdmacm)
     require_result((int)info.private_data.bytes, 56);
     require(strcmp((const char *)info.private_data.data, "hello") == 0, "other private data");
     require(strncmp(info.address, HOST ":", strlen(HOST) + 1) == 0, "from %s", info.address);
-    pair.channels[0] = sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, &answer, DEADLINE);
+    pair.channels[0] = sluice_incoming_accept(incoming, pair.sides.pds[0],
+                                              _i == 1 ? &several : NULL, &answer, DEADLINE);
     require(pair.channels[0] != NULL, "%s", sluice_last_error());
     client_join(&client, 0);
     pair.channels[1] = client.channel;

@@ -195,6 +195,55 @@ TEST(prepared_lists_name_blocks)
     work_close(&work);
 }
 
+/* What is in flight has the block that it was posted with, be the list aimed since or freed. */
+static void aim_in_flight(bool freed)
+{
+    uint8_t *blocks[3];
+    struct sluice_sge sges[3];
+    struct work work;
+
+    work_open(&work, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        blocks[i] = alloc(&work, 64, 0);
+        sges[i] = sge_of(&work, blocks[i], 64);
+    }
+    const struct sluice_request request = {
+        .opcode = SLUICE_OP_RECEIVE, .sge_count = 1, .sge = sges[0]};
+    struct sluice_list *list = sluice_channel_list_prepare(work.pair.channels[0], &request, 1);
+    require(list, "%s", sluice_last_error());
+    require_ok(sluice_list_post(list, DEADLINE, NULL));
+    require_ok(sluice_list_aim(list, 0, &sges[1], 0));
+    require_ok(sluice_list_aim(list, 0, &sges[2], 0));
+    free_block(&work, blocks[1]);
+    require_result(sluice_allocator_free(work.allocator, blocks[0]), -EBUSY);
+    require_result(sluice_allocator_free(work.allocator, blocks[2]), -EBUSY);
+    if (freed) {
+        sluice_list_free(list);
+        free_block(&work, blocks[2]);
+        require_result(sluice_allocator_free(work.allocator, blocks[0]), -EBUSY);
+    }
+    require_ok(sluice_channel_send(work.pair.channels[1], NULL, 0, DEADLINE));
+    if (freed) {
+        require_ok(sluice_channel_flush(work.pair.channels[0], DEADLINE));
+    } else {
+        require_ok(sluice_list_wait(list, DEADLINE));
+        sluice_list_free(list);
+        free_block(&work, blocks[2]);
+    }
+    free_block(&work, blocks[0]);
+    work_close(&work);
+}
+
+TEST(list_aimed_in_flight)
+{
+    aim_in_flight(false);
+}
+
+TEST(list_aimed_in_flight_and_freed)
+{
+    aim_in_flight(true);
+}
+
 struct told {
     atomic_uint count;
 };

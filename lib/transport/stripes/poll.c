@@ -215,10 +215,11 @@ static bool end_receive(struct stripes_qp *qp, uint32_t index, uint32_t number,
         return pass_on(to);
     *to = *wc;
     to->id = receives->ids[receives->done++ & receives->mask];
-    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS)) {
+    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS))
         slu_stripes_fail(qp, index);
+    /* The last that had begun may end well, and what was posted since waits for it alone. */
+    if (SLU_UNLIKELY(qp->failed))
         slu_stripes_flush(qp);
-    }
     return true;
 }
 
