@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < count; i++) {
         static const char *const kinds[] = {"auto", "TCP", "PMIx", "own"};
         struct sluice_exchange_info info = {.size = sizeof(info)};
-        struct sluice_exchange *exchange = sluice_exchange_open(NULL, late ? SLUICE_S(1) : LIMIT);
+        struct sluice_exchange *exchange = sluice_exchange_open(NULL, late ? SLUICE_S(3) : LIMIT);
         if (!exchange) {
             die("open");
         }
