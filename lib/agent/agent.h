@@ -173,6 +173,7 @@ struct sluice_agent_peer {
     int64_t since;
     int64_t due; /* of its channels, as armed */
     int error;
+    int failed; /* the first error of its control queue pair, which is still to be told of; or 0 */
     char why[256];
     char address[64];
     uint64_t refused, reconnects;

@@ -145,8 +145,9 @@ void slu_agent_say(struct sluice_agent_peer *peer, struct slu_agent_message *mes
     peer->sent += counted[message->type];
     peer->last_said = slu_now();
     error = post(peer, SLUICE_OP_SEND, slot, length);
-    if (error < 0)
-        lose_control(peer, error);
+    /* Who calls may be amid what has come: it is lost once the rest of that is heard. */
+    if (error < 0 && peer->failed == 0)
+        peer->failed = error;
 }
 
 void slu_agent_answer(struct sluice_agent_peer *peer, uint64_t id, uint32_t code, const char *words)
@@ -297,16 +298,6 @@ void slu_agent_control_say(struct sluice_agent_peer *peer)
 
 /* Hearing. */
 
-static void hear_pending(struct sluice_agent_peer *peer, bool last);
-
-/* The queue pair has failed: what came before is heard, which may be why. */
-static void fail(struct sluice_agent_peer *peer, int error)
-{
-    hear_pending(peer, true);
-    if (peer->state != SLU_AGENT_OVER)
-        lose_control(peer, error);
-}
-
 static void keep(struct sluice_agent_peer *peer, uint32_t slot, uint64_t length)
 {
     uint32_t at = (peer->first_pending + peer->pending_count++) % peer->receives;
@@ -331,8 +322,8 @@ static void hear_pending(struct sluice_agent_peer *peer, bool last)
         if (peer->state == SLU_AGENT_OVER || last)
             continue;
         error = post(peer, SLUICE_OP_RECEIVE, slot, peer->slot_bytes);
-        if (error < 0)
-            fail(peer, error);
+        if (error < 0 && peer->failed == 0)
+            peer->failed = error;
     }
 }
 
@@ -341,28 +332,53 @@ static void take(struct sluice_agent_peer *peer, const struct sluice_completion 
     uint32_t slot = (uint32_t)done->user_data;
 
     if (done->error < 0)
-        fail(peer, done->error);
+        peer->failed = peer->failed < 0 ? peer->failed : done->error;
     else if ((done->user_data & OF_A_SEND) != 0)
         peer->free_sends[peer->free_count++] = slot;
     else
         keep(peer, slot, done->bytes);
 }
 
-bool slu_agent_control_poll(struct sluice_agent_peer *peer)
+/* How many have come; fewer than COMPLETIONS: that was all. */
+static int take_some(struct sluice_agent_peer *peer)
 {
     struct sluice_completion completions[COMPLETIONS];
+    int count = sluice_channel_poll(peer->control, completions, COMPLETIONS);
+
+    slu_agent_touch(peer);
+    for (int i = 0; i < count; i++)
+        take(peer, &completions[i]);
+    return count;
+}
+
+/*
+ * The queue pair has failed, maybe since the other side has left it. What came before is taken
+ * and heard first: who sent it was told that it has arrived; and it may say why.
+ */
+static void fail(struct sluice_agent_peer *peer)
+{
+    while (take_some(peer) == COMPLETIONS)
+        continue;
+    hear_pending(peer, true);
+    if (peer->state != SLU_AGENT_OVER)
+        lose_control(peer, peer->failed);
+}
+
+bool slu_agent_control_poll(struct sluice_agent_peer *peer)
+{
     bool some = false;
     int count;
 
     do {
-        count = sluice_channel_poll(peer->control, completions, COMPLETIONS);
-        slu_agent_touch(peer);
-        for (int i = 0; i < count && peer->state != SLU_AGENT_OVER; i++)
-            take(peer, &completions[i]);
+        count = take_some(peer);
         some |= count > 0;
         hear_pending(peer, false);
-    } while (count == COMPLETIONS && peer->state != SLU_AGENT_OVER);
-    if (peer->state != SLU_AGENT_OVER && sluice_channel_state(peer->control) != SLUICE_STATE_READY)
-        fail(peer, -ECONNRESET);
+    } while (count == COMPLETIONS && peer->state != SLU_AGENT_OVER && peer->failed == 0);
+    if (peer->state == SLU_AGENT_OVER)
+        return some;
+    if (peer->failed == 0 && sluice_channel_state(peer->control) != SLUICE_STATE_READY)
+        peer->failed = -ECONNRESET;
+    if (peer->failed < 0)
+        fail(peer);
     return some;
 }

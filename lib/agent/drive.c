@@ -144,7 +144,7 @@ void slu_agent_progress(struct sluice_agent *agent)
 static int arm_peer(struct sluice_agent_peer *peer)
 {
     int64_t control = SLUICE_FOREVER, data = SLUICE_FOREVER;
-    int first = sluice_channel_arm(peer->control, &control);
+    int first = peer->failed < 0 ? 1 : sluice_channel_arm(peer->control, &control);
     int second = first == 0 ? sluice_multichannel_arm(peer->data.wire, &data) : 0;
 
     if (first != 0 || second != 0)

@@ -125,6 +125,34 @@ TEST(messages_come_in_order)
     agents_close(&agents);
 }
 
+#define VISITS 40
+
+/* One comes, says something, knows that it has arrived, and is gone. */
+static void visit(struct agents *agents, uint64_t key)
+{
+    struct sluice_agent_peer *peer =
+        sluice_agent_connect(agents->holder, agents->address, NULL, DEADLINE);
+    uint8_t bytes[100];
+    require(peer, "%s", sluice_last_error());
+    pattern_fill(bytes, sizeof(bytes), key);
+    require_ok(sluice_agent_send(peer, bytes, sizeof(bytes), DEADLINE));
+    require_ok(sluice_agent_flush(peer, DEADLINE));
+    sluice_agent_peer_close(peer);
+}
+
+/* Though the owner is still about letting it in when it leaves. */
+TEST(who_leaves_at_once_is_heard)
+{
+    struct agents agents;
+    agents_open(&agents, NULL, NULL);
+    for (uint64_t i = 0; i < VISITS; i++) {
+        visit(&agents, i);
+        receive_pattern(agents.owner, NULL, 100, i);
+    }
+    require_null(sluice_agent_receive(agents.owner, NULL, 0), ETIMEDOUT, "no message");
+    agents_close(&agents);
+}
+
 /* A receiver that does not receive bounds its sender, and not its own memory. */
 TEST(what_waits_is_bounded, .times = 2)
 {
