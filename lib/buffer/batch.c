@@ -190,7 +190,7 @@ void slu_batch_end(struct slu_batch *batch)
         slu_link_put(batch->groups[i].link);
     if (batch->waiter != NULL)
         slu_waiter_put(batch->service, batch->waiter);
-    for (uint32_t i = 0; i < batch->count; i++)
+    for (uint32_t i = 0; batch->works != NULL && i < batch->count; i++)
         if (batch->works[i].mr != NULL)
             (void)!sluice_mr_deregister(batch->works[i].mr);
     free(batch->fds);

@@ -119,7 +119,10 @@ static void take_ends(struct slu_buffer_domain *domain)
                 part_soon(domain, done[i].peer);
 }
 
-/* All that is to be done now; *until: when there is more, though nothing happens. */
+/*
+ * What is to be done now; *until: when there is more, though nothing happens. While peers keep a
+ * domain busy, that is at once, but others have their turn: who comes, and who closes the service.
+ */
 static void look_after(struct sluice_buffer_service *service, int64_t *until)
 {
     struct slu_entrant entrant;
@@ -130,10 +133,10 @@ static void look_after(struct sluice_buffer_service *service, int64_t *until)
         struct slu_buffer_domain *domain = &service->domains[i];
         int64_t due = SLUICE_FOREVER;
 
-        do {
-            part_from_leavers(domain, slu_now());
-            take_ends(domain);
-        } while (sluice_multichannel_arm(domain->users, &due) == 1);
+        part_from_leavers(domain, slu_now());
+        take_ends(domain);
+        if (sluice_multichannel_arm(domain->users, &due) == 1)
+            due = 0;
         if (slu_after(due) < *until)
             *until = slu_after(due);
         if (!STAILQ_EMPTY(&domain->leavers) && STAILQ_FIRST(&domain->leavers)->due < *until)

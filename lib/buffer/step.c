@@ -131,13 +131,18 @@ static enum sluice_error_class class_of_dial(int error, uint32_t *status)
     }
 }
 
-/* Nothing is in flight: the link is apart. */
+/*
+ * Nothing is in flight: the link is apart. One that ended amid its pieces may be in the queue
+ * still, and has its result.
+ */
 static void fail_all(struct slu_group *group, int error, const char *why)
 {
     uint32_t status;
     enum sluice_error_class error_class = class_of_dial(error, &status);
 
     for (struct slu_work *work = group->first; work != NULL; work = work->next) {
+        if (work->ended)
+            continue;
         slu_fail(-error, "%s", why);
         slu_work_fail(work, error, error_class, status);
     }

@@ -6,8 +6,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -152,6 +154,84 @@ TEST(a_silent_owner_holds_up_nobody)
     sides_close(&sides);
 }
 
+/* From here on there is no descriptor that is not open now; they are put back when it is over. */
+#define DESCRIPTORS 64
+
+struct shortage {
+    struct rlimit limit;
+    int fds[DESCRIPTORS];
+    uint32_t count;
+};
+
+/* So many that poll() still takes what the library asks it for: its bound is the same. */
+static void shortage_prepare(struct shortage *shortage)
+{
+    shortage->count = 0;
+    require(getrlimit(RLIMIT_NOFILE, &shortage->limit) == 0, "%s", strerror(errno));
+    for (int fd = 0; fd < DESCRIPTORS - 1;) {
+        fd = dup(STDERR_FILENO);
+        require(fd >= 0, "%s", strerror(errno));
+        shortage->fds[shortage->count++] = fd;
+    }
+}
+
+static void shortage_begin(const struct shortage *shortage)
+{
+    struct rlimit limit = shortage->limit;
+    limit.rlim_cur = DESCRIPTORS;
+    require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "%s", strerror(errno));
+}
+
+static void shortage_end(const struct shortage *shortage)
+{
+    require(setrlimit(RLIMIT_NOFILE, &shortage->limit) == 0, "%s", strerror(errno));
+    for (uint32_t i = 0; i < shortage->count; i++) {
+        close(shortage->fds[i]);
+    }
+}
+
+/*
+ * The first of a batch ends when most of it was not asked for yet, for its buffer was released;
+ * and the connection that the second would go on over cannot be made. Each has its own end.
+ */
+TEST(what_ended_amid_its_pieces_ends_once)
+{
+    struct sluice_channel_attr channel = {
+        .size = sizeof(channel), .max_message = 4096, .send_depth = 4};
+    struct sluice_buffer_service_attr attr = {
+        .size = sizeof(attr), .address = "127.0.0.1:0", .channel = &channel};
+    static uint8_t bytes[2][LENGTH], target[2][LENGTH];
+    struct sides sides;
+    struct shortage shortage;
+    struct sluice_buffer_handle handles[2];
+    struct sluice_completion completions[2];
+    shortage_prepare(&shortage);
+    sides_open(&sides);
+    struct sluice_buffer_service *owner = open_at(sides.pds[0], "127.0.0.1:0");
+    struct sluice_buffer_service *user = sluice_buffer_service_open(&sides.pds[1], 1, &attr);
+    require(user != NULL, "%s", sluice_last_error());
+    struct sluice_buffer *gone = publish(owner, bytes[0], LENGTH, &handles[0]);
+    struct sluice_buffer *stays = publish(owner, bytes[1], LENGTH, &handles[1]);
+    struct sluice_buffer_action actions[2] = {read_of(&handles[0], target[0], LENGTH),
+                                              read_of(&handles[1], target[1], LENGTH)};
+    require_ok(sluice_buffer_submit(user, actions, 2, DEADLINE, completions));
+    sluice_buffer_release(gone);
+    shortage_begin(&shortage);
+    require_error(sluice_buffer_submit(user, actions, 2, DEADLINE, completions), -EACCES,
+                  "action 0: read of 65536 bytes of a buffer: the buffer was released");
+    require_class(&completions[0], SLUICE_CLASS_ACCESS);
+    require_result(completions[0].error, -EACCES);
+    require_result((int)completions[1].error_class, SLUICE_CLASS_LOCAL);
+    require_result(completions[1].error, -EMFILE);
+    shortage_end(&shortage);
+    require_result(sluice_buffer_submit(user, actions, 2, DEADLINE, completions), -EACCES);
+    require_class(&completions[1], SLUICE_CLASS_NONE);
+    sluice_buffer_release(stays);
+    sluice_buffer_service_close(user);
+    sluice_buffer_service_close(owner);
+    sides_close(&sides);
+}
+
 /* Many owners, and threads that read all of them in batches, each its own way round. */
 #define OWNERS 12
 #define THREADS 3
@@ -219,6 +299,65 @@ TEST(many_owners_are_read_by_many_threads)
         sluice_buffer_service_close(owners[i]);
     }
     sluice_buffer_service_close(crowd.user);
+    sides_close(&sides);
+}
+
+/* One that never stops reading, in large requests, until its owner is gone. */
+#define STREAM ((size_t)8 << 20)
+
+struct streamer {
+    pthread_t thread;
+    struct sluice_buffer_service *user;
+    struct sluice_buffer_handle handle;
+    atomic_uint reads;
+};
+
+static void *stream(void *argument)
+{
+    struct streamer *streamer = argument;
+    uint8_t *target = malloc(STREAM);
+    int error = 0;
+    while (error == 0) {
+        error = sluice_buffer_read_into(streamer->user, &streamer->handle, 0, NULL, target, STREAM,
+                                        DEADLINE);
+        atomic_fetch_add(&streamer->reads, 1);
+    }
+    /* The memory goes first. */
+    require(error == -EACCES || error == -ECONNREFUSED, "%d: %s", error, sluice_last_error());
+    free(target);
+    return NULL;
+}
+
+/* Whoever streams keeps neither others out, nor the service from its end. */
+TEST(a_busy_owner_lets_others_in_and_ends)
+{
+    static uint8_t bytes[STREAM];
+    struct streamer streamers[2] = {0};
+    struct sides sides;
+    struct sluice_buffer_handle handle;
+    uint8_t target[64];
+    sides_open(&sides);
+    struct sluice_buffer_service *owner = open_at(sides.pds[0], "127.0.0.1:0");
+    struct sluice_buffer *buffer = publish(owner, bytes, sizeof(bytes), &handle);
+    memset(bytes, 6, 64);
+    for (uint32_t i = 0; i < COUNT(streamers); i++) {
+        streamers[i].user = open_at(sides.pds[1], "127.0.0.1:0");
+        streamers[i].handle = handle;
+        require_result(pthread_create(&streamers[i].thread, NULL, stream, &streamers[i]), 0);
+        while (atomic_load(&streamers[i].reads) == 0) {
+            let_pass(SLUICE_US(100));
+        }
+    }
+    struct sluice_buffer_service *late = open_at(sides.pds[1], "127.0.0.1:0");
+    require_ok(sluice_buffer_read_into(late, &handle, 0, NULL, target, 64, DEADLINE));
+    value_check(target, 64, 6);
+    sluice_buffer_service_close(owner);
+    for (uint32_t i = 0; i < COUNT(streamers); i++) {
+        pthread_join(streamers[i].thread, NULL);
+        sluice_buffer_service_close(streamers[i].user);
+    }
+    sluice_buffer_release(buffer);
+    sluice_buffer_service_close(late);
     sides_close(&sides);
 }
 
