@@ -84,8 +84,8 @@ SLUICE_REDECLARE_END
 /*
  * A block of at least so many bytes, at least 1, at a multiple of align, a power of two up to
  * SLUICE_ALLOCATOR_MAX_ALIGN; 0: 64. No two blocks share a line of the cache. NULL and errno:
- * EINVAL (not an allocator, size, align), ENOBUFS (max_bytes), EMFILE, ENFILE, ENOMEM (as of
- * sluice_mr_alloc()).
+ * EINVAL (not an allocator, size, align), ENOBUFS (max_bytes), EMFILE, ENFILE, ENOMEM or an errno
+ * value of the driver (as of sluice_mr_alloc()).
  */
 SLUICE_EXPORT SLUICE_NODISCARD void *sluice_allocator_alloc(struct sluice_allocator *allocator,
                                                             size_t size, size_t align);
