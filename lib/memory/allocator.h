@@ -119,7 +119,7 @@ struct sluice_allocator {
     struct slu_span_list partial[SLU_SIZES + 1]; /* that have idle blocks */
     struct slu_span_list unused[SLU_SIZES + 1];
     struct slu_span *whole[SLU_SIZES]; /* one of which no block is taken, or NULL */
-    uint64_t taken[SLU_SIZES];         /* blocks that are not idle */
+    uint64_t taken[SLU_SIZES];         /* blocks that are not idle, nor given up */
     uint64_t long_blocks, long_bytes;  /* the same of those alone in a span */
     struct slu_alone **alone;          /* by address */
     uint32_t alone_count, alone_room;
@@ -220,6 +220,8 @@ int slu_span_take(struct sluice_allocator *allocator, uint32_t kind, uint16_t st
                   struct slu_slot *slots, uint32_t count);
 /* One of whole units. */
 int slu_span_take_long(struct sluice_allocator *allocator, size_t size, void **block);
+/* A block of it is taken, or not any more, as far as blocks are counted. */
+void slu_span_count(struct sluice_allocator *allocator, const struct slu_span *span, bool taken);
 /* A block that the caller has taken from the program, or keeps, is idle. */
 void slu_span_give(struct sluice_allocator *allocator, const void *block);
 /* Deregisters slabs that are not used. */

@@ -294,6 +294,7 @@ static void end_given_up(struct slu_release *release)
 
     pthread_mutex_lock(&allocator->lock);
     allocator->given_up--;
+    slu_span_count(allocator, slu_span_find(allocator, given_up->block), true);
     slu_span_give(allocator, given_up->block);
     pthread_mutex_unlock(&allocator->lock);
     free(given_up);
@@ -320,6 +321,7 @@ static int give_up(struct sluice_allocator *allocator, const struct found *found
                                   .block = found->block};
     pthread_mutex_lock(&allocator->lock);
     allocator->given_up++;
+    slu_span_count(allocator, found->span, false);
     pthread_mutex_unlock(&allocator->lock);
     return slu_release(&given_up->release);
 }

@@ -279,6 +279,17 @@ int slu_span_take(struct sluice_allocator *allocator, uint32_t kind, uint16_t st
     return error < 0 ? error : (int)taken;
 }
 
+void slu_span_count(struct sluice_allocator *allocator, const struct slu_span *span, bool taken)
+{
+    uint64_t *blocks =
+        span->kind < SLU_SIZES ? &allocator->taken[span->kind] : &allocator->long_blocks;
+
+    *blocks = taken ? *blocks + 1 : *blocks - 1;
+    if (span->kind == SLU_SIZES)
+        allocator->long_bytes =
+            taken ? allocator->long_bytes + span->size : allocator->long_bytes - span->size;
+}
+
 int slu_span_take_long(struct sluice_allocator *allocator, size_t size, void **block)
 {
     struct slu_span *span = find_span(allocator, SLU_SIZES);
@@ -295,8 +306,7 @@ int slu_span_take_long(struct sluice_allocator *allocator, size_t size, void **b
     }
     atomic_store_explicit(&span->states[0], SLU_OUT, memory_order_relaxed);
     enter_span(allocator, span, span);
-    allocator->long_blocks++;
-    allocator->long_bytes += span->size;
+    slu_span_count(allocator, span, true);
     *block = (void *)slu_span_base(span);
     return 0;
 }
@@ -316,16 +326,14 @@ static void keep_whole(struct sluice_allocator *allocator, struct slu_span *span
 static void give_to_span(struct sluice_allocator *allocator, struct slu_span *span, uint32_t number)
 {
     atomic_store_explicit(&span->states[number], SLU_IDLE, memory_order_relaxed);
+    slu_span_count(allocator, span, false);
     if (span->kind == SLU_SIZES) {
-        allocator->long_blocks--;
-        allocator->long_bytes -= span->size;
         free_span(allocator, span);
         return;
     }
     span->stack[span->idle++] = (uint16_t)number;
     if (span->idle == 1)
         TAILQ_INSERT_HEAD(&allocator->partial[span->kind], span, links);
-    allocator->taken[span->kind]--;
     if (span->idle == span->count)
         keep_whole(allocator, span);
 }

@@ -276,12 +276,16 @@ TEST(released_blocks_end_behind_their_work)
         require_result(sluice_allocator_free(work.allocator, block), -EINVAL);
         require_result(sluice_allocator_sge(work.allocator, block, 1, &sge), -EINVAL);
         require(query(&work).released == 1 && told.count == i, "%u", query(&work).released);
-        require_result(sluice_allocator_destroy(work.allocator), -EBUSY);
+        require(query(&work).blocks == 0 && query(&work).block_bytes == 0, "%llu blocks",
+                (unsigned long long)query(&work).blocks);
+        require_error(sluice_allocator_destroy(work.allocator), -EBUSY,
+                      "0 blocks of the allocator must be freed first; 1 were released");
         complete_receive(&work);
         while (atomic_load(&told.count) == i)
             require_result(sluice_channel_poll(work.pair.channels[0], &completion, 1), 0);
-        require(query(&work).released == 0 && query(&work).blocks == 0, "%u",
-                query(&work).released);
+        require(query(&work).released == 0 && query(&work).blocks == 0 &&
+                    query(&work).block_bytes == 0,
+                "%u", query(&work).released);
     }
     require_result(sluice_allocator_release(work.allocator, alloc(&work, 9, 0), tell, &told), 0);
     require_result(told.count, COUNT(lengths) + 1);
