@@ -207,9 +207,13 @@ struct sluice_agent_peer *slu_agent_peer_make(struct sluice_agent *agent,
         return slu_none(error);
     }
     slu_agent_touch(peer);
-    slu_agent_control_say(peer);
     slu_agent_due(agent, peer->since + GREETING_TIME);
-    return peer;
+    /* Who has come may have gone already, and then it is lost by this. */
+    slu_agent_peer_hold(peer);
+    slu_agent_control_say(peer);
+    error = slu_agent_peer_check(peer);
+    slu_agent_peer_drop(peer);
+    return error == 0 ? peer : slu_none(error);
 }
 
 /* Going. */

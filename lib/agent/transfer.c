@@ -208,8 +208,11 @@ int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_reque
                                 .completions = completions,
                                 .count = count,
                                 .until = until};
-    int error = check_list(peer, requests, count), waited;
+    /* Callers may have given up the lock since they looked. */
+    int error = slu_agent_peer_check(peer), waited;
 
+    if (error == 0)
+        error = check_list(peer, requests, count);
     if (error < 0)
         return error;
     waited = slu_agent_await(peer->agent, is_over, &transfer, until, false);
@@ -243,9 +246,7 @@ int sluice_agent_submit(struct sluice_agent_peer *peer, const struct sluice_requ
     if (error < 0 || count == 0)
         return error;
     slu_agent_enter(peer->agent);
-    error = slu_agent_peer_check(peer);
-    if (error == 0)
-        error = slu_agent_transfer(peer, requests, count, slu_after(deadline), completions);
+    error = slu_agent_transfer(peer, requests, count, slu_after(deadline), completions);
     slu_agent_leave(peer->agent);
     return error;
 }

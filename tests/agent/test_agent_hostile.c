@@ -3,6 +3,7 @@
  * Bytes of a peer that is no agent, or a wrong one: what has no form, is too long or was not
  * asked for is refused and counted, the agent lives, and other peers do not notice.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -79,11 +80,19 @@ static void greet(struct stranger *stranger)
     require_ok(sluice_channel_send(stranger->control, &sge, 1, DEADLINE));
 }
 
-static void stranger_open(struct stranger *stranger)
+static struct sluice_channel *connect_control(struct stranger *stranger)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr), .access = SLUICE_ACCESS_NONE, .receive_depth = RECEIVES};
     struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
+    struct sluice_channel *control =
+        sluice_connect(stranger->address, stranger->sides.pds[1], &attr, &options, DEADLINE);
+    require(control, "%s", sluice_last_error());
+    return control;
+}
+
+static void stranger_open(struct stranger *stranger)
+{
     memset(stranger, 0, sizeof(*stranger));
     require_ok(sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL));
     sides_open(&stranger->sides);
@@ -93,9 +102,7 @@ static void stranger_open(struct stranger *stranger)
             "%s", sluice_last_error());
     memory_open(&stranger->memory, stranger->sides.pds[1], (RECEIVES + 1) * SLOT);
     stranger->out = stranger->memory.bytes + (size_t)RECEIVES * SLOT;
-    stranger->control =
-        sluice_connect(stranger->address, stranger->sides.pds[1], &attr, &options, DEADLINE);
-    require(stranger->control, "%s", sluice_last_error());
+    stranger->control = connect_control(stranger);
     post_receives(stranger);
 }
 
@@ -258,6 +265,72 @@ TEST(who_is_always_wrong_is_left)
     await_info(stranger.agent, lost, 1);
     require(agent_info(stranger.agent).malformed == 64, "%llu",
             (unsigned long long)agent_info(stranger.agent).malformed);
+    stranger_close(&stranger);
+}
+
+/* They have not even greeted when they are gone; and where they were there is room again. */
+TEST(who_leaves_at_once_harms_nobody)
+{
+    struct stranger stranger;
+    int64_t end = fair_now() + DEADLINE;
+    stranger_open(&stranger);
+    for (int i = 0; i < (short_run() ? 10 : 50); i++) {
+        sluice_channel_close(connect_control(&stranger));
+    }
+    while (agent_info(stranger.agent).peers != 1 && fair_now() < end) {
+        let_pass(SLUICE_MS(1));
+    }
+    require(agent_info(stranger.agent).peers == 1, "%u peers", agent_info(stranger.agent).peers);
+    stranger_close(&stranger);
+}
+
+#define LONG_BYTES (UINT64_C(64) << 20)
+
+static void announce(struct stranger *stranger, uint64_t length)
+{
+    put(stranger->out + HEAD, 4096, 8);
+    put(stranger->out + HEAD + 8, length, 8);
+    put(stranger->out + HEAD + 16, 1, 4);
+    say(stranger, ANNOUNCE, 1, 24);
+}
+
+/* What a program that waits for a message gets. */
+struct receiver {
+    pthread_t thread;
+    struct sluice_agent *agent;
+    struct sluice_agent_peer *peer;
+    int error;
+};
+
+static void *run_receiver(void *argument)
+{
+    struct receiver *receiver = argument;
+    struct sluice_agent_message *message =
+        sluice_agent_receive(receiver->agent, receiver->peer, DEADLINE);
+    receiver->error = message == NULL ? -errno : 0;
+    sluice_agent_message_free(message);
+    return NULL;
+}
+
+/* It is lost while there is memory made for its message, or shortly before or after that. */
+TEST(who_leaves_amid_a_long_message_ends_it, .times = 3)
+{
+    struct stranger stranger;
+    struct receiver receiver = {.error = 0};
+    stranger_open(&stranger);
+    greet(&stranger);
+    receiver.agent = stranger.agent;
+    receiver.peer = sluice_agent_next_peer(stranger.agent, DEADLINE);
+    require(receiver.peer, "%s", sluice_last_error());
+    require(pthread_create(&receiver.thread, NULL, run_receiver, &receiver) == 0, "no thread");
+    memset(stranger.out, 0, SLOT);
+    announce(&stranger, LONG_BYTES);
+    let_pass(SLUICE_MS(2) * _i);
+    sluice_channel_close(stranger.control);
+    stranger.control = NULL;
+    require(pthread_join(receiver.thread, NULL) == 0, "no end");
+    require(receiver.error == -ENOTCONN, "%d", receiver.error);
+    sluice_agent_peer_close(receiver.peer);
     stranger_close(&stranger);
 }
 
