@@ -71,8 +71,9 @@ struct sluice_agent_attr {
                                    here, 1..65536, default 256. Its program waits beyond it */
     uint64_t max_waiting_bytes; /* in those messages that were sent at once; at least eager, at
                                    most 2^40, default 1 MiB */
-    uint64_t quota;             /* bytes, in whole pages, that a peer may have allocated here; at
-                                   most 2^60, default 64 MiB */
+    uint64_t quota;             /* bytes, in whole pages, that a peer may have allocated here, or
+                                   has sent back and our program has not received yet; at most
+                                   2^60, default 64 MiB */
     uint64_t max_message;       /* bytes of the longest message that is received; at most 2^60,
                                    default 1 GiB */
     int64_t max_lease;          /* nanoseconds, 1 ms at least, default 60 s; SLUICE_FOREVER:
@@ -90,7 +91,8 @@ struct sluice_agent_info {
     uint32_t peers;         /* that are connected */
     uint32_t regions;       /* that peers have of us, allocated or handed over */
     uint32_t held;          /* of peers that we have */
-    uint64_t bytes;         /* in regions that were allocated for peers, in whole pages */
+    uint64_t bytes;         /* in regions that were allocated for peers, in whole pages, until they
+                               end, or were sent back and received */
     uint64_t allocated;     /* regions for peers, so far */
     uint64_t denied;        /* requests for memory: rights, quota or number */
     uint64_t expired;       /* regions of ours that ended with their lease */

@@ -40,7 +40,7 @@
 #define SLU_AGENT_TRANSFERS 64
 /* The owner revokes a region so long after its lease. */
 #define SLU_AGENT_GRACE SLUICE_S(1)
-/* Regions that are over, and are remembered for who uses them late. */
+/* Regions that are over, and are remembered for the log, which tells of late use. */
 #define SLU_AGENT_PAST 32
 /* A peer that has sent so many wrong messages is left. */
 #define SLU_AGENT_PATIENCE 64
@@ -68,7 +68,7 @@ struct slu_agent_region {
     uint64_t id;
     struct sluice_mr *mr; /* the registration that is the peer's */
     bool allocated;       /* for it; else the memory is the program's */
-    uint64_t pages;       /* bytes of these; 0 of the program's */
+    uint64_t pages;       /* bytes of these that the quota has; 0 of the program's */
     struct sluice_remote_mr remote;
     uint32_t access;
     int64_t expires; /* on our clock; SLUICE_FOREVER: never */
@@ -99,6 +99,7 @@ struct slu_agent_job {
 struct slu_agent_returned {
     STAILQ_ENTRY(slu_agent_returned) links;
     struct sluice_agent_local local;
+    uint64_t pages; /* that the peer's quota has until it is received; 0: the program's memory */
 };
 
 struct sluice_agent_mr {
@@ -210,7 +211,7 @@ struct sluice_agent_peer {
 
     LIST_HEAD(, slu_agent_region) regions;
     uint32_t region_count;
-    uint64_t region_bytes; /* allocated, and being so */
+    uint64_t region_bytes; /* allocated, being so, and returned but not received */
     uint32_t allocated_count;
     uint64_t last_region;
     struct slu_agent_past past[SLU_AGENT_PAST];
@@ -383,6 +384,8 @@ bool slu_agent_work(struct sluice_agent_peer *peer);
 /* Ends what is over; and tells when to look again. */
 void slu_agent_expire(struct sluice_agent_peer *peer);
 void slu_agent_end_regions(struct sluice_agent_peer *peer);
+/* What was sent back is the program's, or nobody's: the quota has it no more. */
+void slu_agent_end_returned(struct sluice_agent_peer *peer, struct slu_agent_returned *returned);
 /* The peer named this when its data queue pair failed. */
 void slu_agent_tell_late(struct sluice_agent_peer *peer, const struct sluice_remote_mr *amiss);
 

@@ -171,8 +171,7 @@ int sluice_agent_receive_local_mr(struct sluice_agent_peer *peer, int64_t timeou
     if (returned != NULL) {
         struct sluice_agent_local known = returned->local;
 
-        STAILQ_REMOVE_HEAD(&peer->returned, links);
-        free(returned);
+        slu_agent_end_returned(peer, returned);
         known.size = sizeof known;
         slu_info_copy(local, &known, sizeof known);
         slu_agent_received(peer, 0);

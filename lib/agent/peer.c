@@ -50,10 +50,9 @@ void slu_agent_peer_drop(struct sluice_agent_peer *peer)
     if (--peer->references > 0)
         return;
     while ((returned = STAILQ_FIRST(&peer->returned)) != NULL) {
-        STAILQ_REMOVE_HEAD(&peer->returned, links);
         if (returned->local.mr != NULL)
             (void)sluice_mr_release(returned->local.mr, NULL, NULL);
-        free(returned);
+        slu_agent_end_returned(peer, returned);
     }
     peer->magic = SLU_MAGIC_DEAD;
     peer->agent->references--;

@@ -2,8 +2,8 @@
 /*
  * Memory of ours that a peer has: allocated for it, or the program's and handed over. Guarantee:
  * each region is a registration of its own, which ends with its lease and a second, when it is
- * given back or taken back, and with the peer; and what a peer has allocated, and is about to
- * have, is within its quota, counted in whole pages.
+ * given back or taken back, and with the peer; and what a peer has allocated, is about to have,
+ * and has sent back without that it was received yet, is within its quota, counted in whole pages.
  */
 #include "config.h"
 
@@ -39,15 +39,10 @@ struct slu_agent_region *slu_agent_find_region(struct sluice_agent_peer *peer, u
     return NULL;
 }
 
-/* One that is over, and may be asked about by who does not know it yet; NULL: none. */
-static const struct slu_agent_past *find_past(const struct sluice_agent_peer *peer, uint64_t id)
+/* It may ask about one that is over, for it need not know that yet: names are never given twice. */
+static bool was_its(const struct sluice_agent_peer *peer, uint64_t id)
 {
-    uint32_t count = peer->past_count < SLU_AGENT_PAST ? peer->past_count : SLU_AGENT_PAST;
-
-    for (uint32_t i = 0; i < count; i++)
-        if (peer->past[i].id == id)
-            return &peer->past[i];
-    return NULL;
+    return id <= peer->last_region;
 }
 
 static void reserve(struct sluice_agent_peer *peer, uint64_t pages)
@@ -102,9 +97,17 @@ static void remove_region(struct sluice_agent_peer *peer, struct slu_agent_regio
 static void free_region(struct sluice_agent_peer *peer, struct slu_agent_region *region)
 {
     (void)sluice_mr_release(region->mr, NULL, NULL);
-    if (region->allocated)
+    if (region->pages > 0)
         give_up(peer, region->pages);
     free(region);
+}
+
+void slu_agent_end_returned(struct sluice_agent_peer *peer, struct slu_agent_returned *returned)
+{
+    STAILQ_REMOVE(&peer->returned, returned, slu_agent_returned, links);
+    if (returned->pages > 0)
+        give_up(peer, returned->pages);
+    free(returned);
 }
 
 void slu_agent_end_region(struct sluice_agent_peer *peer, struct slu_agent_region *region,
@@ -295,8 +298,8 @@ static void grant(struct sluice_agent_peer *peer, struct slu_agent_job *job)
     slu_agent_say(peer, &message, NULL);
 }
 
-/* The program has it from now on, if it wants it. */
-static void give_program(struct sluice_agent_peer *peer, const struct slu_agent_region *region,
+/* The program has it from now on, if it wants it: until then its pages count as they did. */
+static void give_program(struct sluice_agent_peer *peer, struct slu_agent_region *region,
                          struct sluice_mr *mr)
 {
     struct slu_agent_returned *returned = calloc(1, sizeof *returned);
@@ -313,6 +316,8 @@ static void give_program(struct sluice_agent_peer *peer, const struct slu_agent_
         .length = region->remote.length,
         .mr = mr,
     };
+    returned->pages = region->pages;
+    region->pages = 0;
     STAILQ_INSERT_TAIL(&peer->returned, returned, links);
     peer->agent->news = true;
 }
@@ -377,7 +382,7 @@ void slu_agent_hear_release(struct sluice_agent_peer *peer, const struct slu_age
 
     if (region != NULL) {
         slu_agent_end_region(peer, region, false);
-    } else if (find_past(peer, message->region) == NULL) {
+    } else if (!was_its(peer, message->region)) {
         slu_agent_refuse(peer, &peer->agent->info.unasked, "a region that it does not have");
         slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "we do not have that region");
         return;
@@ -387,7 +392,7 @@ void slu_agent_hear_release(struct sluice_agent_peer *peer, const struct slu_age
 
 static void refuse_return(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
-    if (find_past(peer, message->region) == NULL)
+    if (!was_its(peer, message->region))
         slu_agent_refuse(peer, &peer->agent->info.unasked, "a region that it does not have");
     slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "the region is over");
 }

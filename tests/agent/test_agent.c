@@ -303,6 +303,35 @@ TEST(remote_memory_is_sent_back)
     agents_close(&agents);
 }
 
+/* What nobody receives is in its sender's quota still: copies of it are memory as well. */
+TEST(what_is_sent_back_counts_until_it_is_received)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .quota = 3 * 4096, .secret_file = ""};
+    struct sluice_agent_local local = {.size = sizeof(local)};
+    agents_open(&agents, &attr, NULL);
+    for (int i = 0; i < 3; i++) {
+        struct sluice_agent_mr *mr = request(&agents, 8192, ACCESS_READ_WRITE, 0);
+        require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+        require(agent_info(agents.owner).regions == 0, "it has it still");
+        require(agent_info(agents.owner).bytes == 8192, "%llu",
+                (unsigned long long)agent_info(agents.owner).bytes);
+        require_null(
+            sluice_agent_request_mr(agents.at_holder, 8192, ACCESS_READ_WRITE, 0, DEADLINE), EDQUOT,
+            "we have 8192");
+        if (i < 2) {
+            require_ok(sluice_agent_receive_local_mr(agents.at_owner, DEADLINE, &local));
+            require_ok(sluice_mr_deregister(local.mr));
+            require(agent_info(agents.owner).bytes == 0, "the quota has it still");
+        }
+    }
+    /* The last one is nobody's in the end. */
+    sluice_agent_peer_close(agents.at_owner);
+    agents.at_owner = NULL;
+    await_info(agents.owner, bytes, 0);
+    agents_close(&agents);
+}
+
 /* The holder leaves, or is not there any more: its memory is taken back, and its waits end. */
 TEST(a_lost_peers_memory_is_reclaimed)
 {

@@ -141,6 +141,37 @@ static struct sluice_agent_mr *hand_over(struct agents *agents, struct memory *g
 static const struct sluice_agent_attr threaded = {
     .size = sizeof(threaded), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
 
+#define TAKEN_BACK 100
+
+/* It knows of that, or not yet: however many there are, it is right to give them back. */
+TEST(a_release_may_come_late)
+{
+    struct agents agents;
+    struct memory given;
+    struct sluice_agent_mr *mrs[TAKEN_BACK];
+    uint64_t ids[TAKEN_BACK];
+    agents_open(&agents, NULL, &threaded);
+    memory_open(&given, agents.sides.pds[0], LENGTH);
+    for (int i = 0; i < TAKEN_BACK; i++) {
+        require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, LENGTH,
+                                              ACCESS_READ_WRITE, SLUICE_FOREVER, DEADLINE,
+                                              &ids[i]));
+        mrs[i] = sluice_agent_receive_remote_mr(agents.at_holder, DEADLINE);
+        require(mrs[i], "%s", sluice_last_error());
+    }
+    for (int i = 0; i < TAKEN_BACK; i++) {
+        require_ok(sluice_agent_revoke_mr(agents.at_owner, ids[i]));
+    }
+    for (int i = 0; i < TAKEN_BACK; i++) {
+        require_ok(sluice_agent_release_mr(mrs[i], DEADLINE));
+    }
+    require(agent_info(agents.owner).unasked == 0, "%llu were refused",
+            (unsigned long long)agent_info(agents.owner).unasked);
+    require(peer_info(agents.at_owner).state == SLUICE_AGENT_CONNECTED, "it is lost");
+    memory_close(&given);
+    agents_close(&agents);
+}
+
 /* Who kept the key gets access, and changes nothing; the pair is made anew, and works. */
 TEST(a_kept_key_is_worth_nothing)
 {
