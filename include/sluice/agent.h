@@ -353,9 +353,10 @@ SLUICE_EXPORT void sluice_agent_message_free(struct sluice_agent_message *messag
 
 /*
  * The next message of a peer, or, if peer is NULL, of any of the agent; messages of one peer
- * come in the order in which they were sent. One that is longer than eager is read now: if the
- * timeout ends that, the message stays the next one. NULL and errno: errors of a wait; of a
- * peer that is lost: what came before is received first.
+ * come in the order in which they were sent, and of any, peers take turns. One that is longer
+ * than eager is read now: if the timeout ends that, the message stays the next one; and so it
+ * does, of any, after 5 s and one for each 4 MiB. NULL and errno: errors of a wait; of a peer
+ * that is lost: what came before is received first.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_message_free)
 struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,

@@ -195,6 +195,8 @@ void slu_agent_hear_ready(struct sluice_agent_peer *peer, const struct slu_agent
     }
     data->state = SLU_AGENT_DATA_READY;
     data->lost_peer = false;
+    /* Now its next message is to be had, if it is a long one. */
+    peer->agent->news |= peer->is_bearing;
 }
 
 /* A peer that was silent there, and does not answer here either. */

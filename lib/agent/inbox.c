@@ -14,6 +14,9 @@
 
 /* Of one read. */
 #define PIECE (UINT64_C(1) << 30)
+/* Who receives from any peer reads a message of one for so long, and a second for so many bytes. */
+#define READ_TIME SLUICE_S(5)
+#define READ_RATE (UINT64_C(4) << 20)
 
 static struct sluice_agent_message *make_message(struct sluice_agent_peer *peer, uint64_t length,
                                                  size_t room)
@@ -258,10 +261,21 @@ struct receiving {
     int64_t until;
 };
 
+/* Whose next message is to be had: nobody waits for a data queue pair while others have some. */
+static struct sluice_agent_peer *first_bearing(const struct sluice_agent *agent)
+{
+    struct sluice_agent_peer *peer;
+
+    TAILQ_FOREACH(peer, &agent->bearing, bearing)
+    if (TAILQ_FIRST(&peer->messages)->announced == 0 || peer->data.state == SLU_AGENT_DATA_READY)
+        break;
+    return peer;
+}
+
 static struct sluice_agent_message *first_message(const struct receiving *receiving)
 {
     const struct sluice_agent_peer *peer =
-        receiving->peer != NULL ? receiving->peer : TAILQ_FIRST(&receiving->agent->bearing);
+        receiving->peer != NULL ? receiving->peer : first_bearing(receiving->agent);
 
     return peer != NULL ? TAILQ_FIRST(&peer->messages) : NULL;
 }
@@ -272,6 +286,18 @@ static bool has_message(void *argument)
 
     return first_message(receiving) != NULL ||
            (receiving->peer != NULL && receiving->peer->state == SLU_AGENT_OVER);
+}
+
+/* When it has been read for long enough, while others may wait. */
+static int64_t read_until(const struct receiving *receiving,
+                          const struct sluice_agent_message *message)
+{
+    int64_t seconds = (int64_t)(message->length / READ_RATE);
+    int64_t until = seconds < SLUICE_FOREVER / SLUICE_S(1) - 5
+                        ? slu_after(READ_TIME + seconds * SLUICE_S(1))
+                        : SLUICE_FOREVER;
+
+    return receiving->peer == NULL && until < receiving->until ? until : receiving->until;
 }
 
 /* All of it into the buffer; the lock is held. */
@@ -345,6 +371,18 @@ static int receive_long(struct sluice_agent_message *message, int64_t until)
     return 1;
 }
 
+/* It is out of its list; and the others that have something come before its peer does again. */
+static void pick(struct sluice_agent_message *message)
+{
+    struct sluice_agent_peer *peer = message->peer;
+
+    remove_message(peer, message);
+    if (!peer->is_bearing)
+        return;
+    TAILQ_REMOVE(&peer->agent->bearing, peer, bearing);
+    TAILQ_INSERT_TAIL(&peer->agent->bearing, peer, bearing);
+}
+
 /* The next one, whole. */
 static int receive(struct receiving *receiving, struct sluice_agent_message **message)
 {
@@ -361,13 +399,13 @@ static int receive(struct receiving *receiving, struct sluice_agent_message **me
         if (*message == NULL)
             return slu_agent_peer_check(receiving->peer);
         peer = (*message)->peer;
-        remove_message(peer, *message);
+        pick(*message);
         if ((*message)->announced == 0) {
             slu_agent_received(peer, waiting_bytes(*message));
             return 0;
         }
-        error = receive_long(*message, receiving->until);
-        if (error <= 0)
+        error = receive_long(*message, read_until(receiving, *message));
+        if (error <= 0 && (error != -ETIMEDOUT || slu_now() >= receiving->until))
             return error;
     }
 }

@@ -334,6 +334,35 @@ TEST(who_leaves_amid_a_long_message_ends_it, .times = 3)
     stranger_close(&stranger);
 }
 
+/* It announces a message, and its data queue pair never comes: others have theirs meanwhile. */
+TEST(who_announces_and_is_silent_holds_nobody_up)
+{
+    struct stranger stranger;
+    struct sluice_agent *other;
+    struct sluice_agent_peer *peer;
+    struct sluice_agent_message *message;
+    stranger_open(&stranger);
+    greet(&stranger);
+    memset(stranger.out, 0, SLOT);
+    announce(&stranger, LONG_BYTES);
+    say(&stranger, 99, 0, 0);
+    await_info(stranger.agent, malformed, 1);
+    other = make_agent(stranger.sides.pds[1], NULL, 0);
+    peer = sluice_agent_connect(other, stranger.address, NULL, DEADLINE);
+    require(peer, "%s", sluice_last_error());
+    for (int i = 0; i < 3; i++) {
+        require_ok(sluice_agent_send(peer, "word", 4, DEADLINE));
+        message = sluice_agent_receive(stranger.agent, NULL, DEADLINE);
+        require(message, "%s", sluice_last_error());
+        require(sluice_agent_message_length(message) == 4, "another one");
+        sluice_agent_message_free(message);
+    }
+    require_null(sluice_agent_receive(stranger.agent, NULL, SLUICE_MS(10)), ETIMEDOUT, "message");
+    sluice_agent_peer_close(peer);
+    sluice_agent_close(other);
+    stranger_close(&stranger);
+}
+
 /* Messages that are nearly right, changed at random. */
 TEST(random_changes_harm_nobody, .times = 4)
 {

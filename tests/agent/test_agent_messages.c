@@ -64,6 +64,42 @@ static void receive_pattern(struct sluice_agent *agent, struct sluice_agent_peer
     sluice_agent_message_free(message);
 }
 
+/* All that was said before is there, once this was answered. */
+static void await_all(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent_mr *mr =
+        sluice_agent_request_mr(peer, 100, ACCESS_READ_WRITE, 0, DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+}
+
+/* However many one has sent: the other one comes after the first of them. */
+TEST(peers_take_turns)
+{
+    struct agents agents;
+    struct sluice_agent_peer *other;
+    agents_open(&agents, NULL, NULL);
+    other = sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);
+    require(other, "%s", sluice_last_error());
+    for (int i = 0; i < 3; i++) {
+        require_ok(sluice_agent_send(agents.at_holder, "x", 1, DEADLINE));
+    }
+    await_all(agents.at_holder);
+    for (int i = 0; i < 2; i++) {
+        require_ok(sluice_agent_send(other, "xx", 2, DEADLINE));
+    }
+    await_all(other);
+    for (size_t i = 0; i < 5; i++) {
+        static const size_t lengths[] = {1, 2, 1, 2, 1};
+        struct sluice_agent_message *message = receive(agents.owner, NULL);
+        require(sluice_agent_message_length(message) == lengths[i], "%zu: %zu bytes", i,
+                sluice_agent_message_length(message));
+        sluice_agent_message_free(message);
+    }
+    sluice_agent_peer_close(other);
+    agents_close(&agents);
+}
+
 static const size_t sizes[] = {0, 1, 63, 4095, 4096, 4097, 70000, 3000000};
 
 static void pass(struct agents *agents, bool to_owner, size_t length, uint64_t key)
