@@ -365,6 +365,7 @@ void sluice_agent_close(struct sluice_agent *agent)
     agent->closed = true;
     while ((peer = TAILQ_FIRST(&agent->peers)) != NULL)
         slu_agent_lose(peer, 0, "our agent was closed");
+    /* Messages that nobody gets any more: they hold their peers, and these the agent. */
     while ((peer = TAILQ_FIRST(&agent->kept)) != NULL)
         slu_agent_end_messages(peer, true);
     pthread_cond_broadcast(&agent->changed);

@@ -243,7 +243,7 @@ static void part(struct sluice_agent_peer *peer)
     if (peer->is_fresh)
         TAILQ_REMOVE(&agent->fresh, peer, fresh);
     peer->is_fresh = false;
-    if (!peer->is_bearing || peer->is_held || agent->closed) {
+    if (!peer->is_bearing || peer->is_held) {
         slu_agent_peer_drop(peer);
         return;
     }

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "../support/fair.h"
-#include "../support/process.h"
+#include "../support/fault.h"
 #include "agents.h"
 
 /* A sender in a thread of its own. */
@@ -67,8 +67,7 @@ static void receive_pattern(struct sluice_agent *agent, struct sluice_agent_peer
 /* All that was said before is there, once this was answered. */
 static void await_all(struct sluice_agent_peer *peer)
 {
-    struct sluice_agent_mr *mr =
-        sluice_agent_request_mr(peer, 100, ACCESS_READ_WRITE, 0, DEADLINE);
+    struct sluice_agent_mr *mr = sluice_agent_request_mr(peer, 100, ACCESS_READ_WRITE, 0, DEADLINE);
     require(mr, "%s", sluice_last_error());
     require_ok(sluice_agent_release_mr(mr, DEADLINE));
 }
@@ -322,6 +321,29 @@ TEST(words_of_who_has_left_come)
     sluice_agent_message_free(message);
     require_null(sluice_agent_next_peer(agents.owner, 0), ETIMEDOUT, "nobody");
     agents_close(&agents);
+}
+
+/* Nobody has taken the peer, nor its message: both end with the agent, and its descriptors. */
+TEST(words_that_nobody_hears_end_with_the_agent)
+{
+    struct agents agents;
+    struct sluice_agent_peer *peer;
+    struct census before;
+    agents_open(&agents, NULL, NULL);
+    agents_close(&agents);
+    before = census_take();
+    agents_open(&agents, NULL, NULL);
+    peer = sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);
+    require(peer, "%s", sluice_last_error());
+    require_ok(sluice_agent_send(peer, "unheard", 7, DEADLINE));
+    await_all(peer);
+    sluice_agent_peer_close(agents.at_owner);
+    agents.at_owner = NULL;
+    sluice_agent_close(agents.owner);
+    agents.owner = NULL;
+    sluice_agent_peer_close(peer);
+    agents_close(&agents);
+    census_check(&before);
 }
 
 /* What a loop waits for; what it has found is looked for by calls that do not wait. */
