@@ -54,6 +54,7 @@ struct slu_agent_wait {
     bool withdraw;            /* the message that was announced: the peer is to be told */
     uint64_t give_back;       /* a region that came too late: its name; 0: none */
     struct sluice_mr *source; /* of a message that was announced */
+    int64_t asked;            /* shortly before */
     int error;                /* negative, with words; the rest holds if it is 0 */
     char words[SLU_AGENT_WORDS + 1];
     struct sluice_remote_mr remote;
@@ -424,8 +425,12 @@ bool slu_agent_data_progress(struct sluice_agent_peer *peer);
 /* One that was posted is complete. */
 void slu_agent_transferred(struct sluice_agent_peer *peer,
                            const struct sluice_completion *completion);
-/* Reads, writes and atomics with the lock held; as sluice_agent_submit(). */
-int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_request *requests,
-                       uint32_t count, int64_t until, struct sluice_completion *completions);
+/*
+ * Reads, writes and atomics with the lock held; as sluice_agent_submit(). mr: nothing is posted
+ * once its lease is over; or NULL.
+ */
+int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_agent_mr *mr,
+                       const struct sluice_request *requests, uint32_t count, int64_t until,
+                       struct sluice_completion *completions);
 
 #endif

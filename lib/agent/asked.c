@@ -68,7 +68,8 @@ int slu_agent_ask(struct sluice_agent_peer *peer, struct slu_agent_message *mess
     if (error < 0)
         return error;
     message->id = ++peer->last_id;
-    *asking.wait = (struct slu_agent_wait){.id = message->id, .type = message->type};
+    *asking.wait =
+        (struct slu_agent_wait){.id = message->id, .type = message->type, .asked = slu_now()};
     *wait = asking.wait;
     peer->posted += is_posted(message->type);
     slu_agent_say(peer, message, NULL);

@@ -114,7 +114,6 @@ static int request(struct sluice_agent_mr *mr, uint64_t length, int64_t lease, i
         .type = SLU_AGENT_ALLOC, .bytes = length, .access = mr->access, .lease = lease};
     struct slu_agent_wait *wait;
     int error = slu_agent_ask(peer, &message, until, &wait);
-    int64_t asked = slu_now();
 
     if (error < 0)
         return error;
@@ -127,9 +126,9 @@ static int request(struct sluice_agent_mr *mr, uint64_t length, int64_t lease, i
         mr->id = wait->region;
         mr->remote = wait->remote;
         /* From before the owner began to count. */
-        mr->expires = wait->lease == SLUICE_FOREVER          ? SLUICE_FOREVER
-                      : wait->lease > SLUICE_FOREVER - asked ? SLUICE_FOREVER
-                                                             : asked + wait->lease;
+        mr->expires = wait->lease == SLUICE_FOREVER                ? SLUICE_FOREVER
+                      : wait->lease > SLUICE_FOREVER - wait->asked ? SLUICE_FOREVER
+                                                                   : wait->asked + wait->lease;
         mr->over = peer->state == SLU_AGENT_OVER;
         hold_mr(mr);
     }

@@ -315,7 +315,7 @@ static int read_pieces(struct sluice_agent_message *message, struct sluice_mr *m
 
         error = sluice_mr_sge(mr, (size_t)at, (size_t)length, &request.sge);
         if (error == 0)
-            error = slu_agent_transfer(message->peer, &request, 1, until, NULL);
+            error = slu_agent_transfer(message->peer, NULL, &request, 1, until, NULL);
     }
     return error;
 }

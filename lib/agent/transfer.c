@@ -23,6 +23,7 @@ struct item {
 /* A call. */
 struct transfer {
     struct sluice_agent_peer *peer;
+    const struct sluice_agent_mr *mr; /* whose lease is looked after; or NULL */
     const struct sluice_request *requests;
     struct sluice_completion *completions; /* or NULL */
     uint32_t count, posted, complete;
@@ -102,13 +103,25 @@ static int64_t time_left(int64_t until)
     return now < until ? until - now : 0;
 }
 
+static int check_lease(const struct sluice_agent_mr *mr)
+{
+    if (slu_agent_lease_left(mr) > 0)
+        return 0;
+    mr->peer->agent->info.refused_late++;
+    return slu_fail(EACCES, "region %llu of peer %s: %s", (unsigned long long)mr->id,
+                    mr->peer->address, mr->over ? "its owner took it back" : "its lease is over");
+}
+
 /* 1: posted; 0: not now; or an error. */
 static int post_one(struct transfer *transfer, struct item *item)
 {
     struct sluice_agent_peer *peer = transfer->peer;
     struct sluice_request request = transfer->requests[transfer->posted];
-    int posted;
+    /* Since it was asked for there may have been a long wait. */
+    int posted = transfer->mr != NULL ? check_lease(transfer->mr) : 0;
 
+    if (posted < 0)
+        return posted;
     *item = (struct item){.transfer = transfer,
                           .remote = request.remote,
                           .index = transfer->posted,
@@ -200,10 +213,12 @@ static bool is_drained(void *argument)
     return transfer->complete == transfer->posted;
 }
 
-int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_request *requests,
-                       uint32_t count, int64_t until, struct sluice_completion *completions)
+int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_agent_mr *mr,
+                       const struct sluice_request *requests, uint32_t count, int64_t until,
+                       struct sluice_completion *completions)
 {
     struct transfer transfer = {.peer = peer,
+                                .mr = mr,
                                 .requests = requests,
                                 .completions = completions,
                                 .count = count,
@@ -246,7 +261,7 @@ int sluice_agent_submit(struct sluice_agent_peer *peer, const struct sluice_requ
     if (error < 0 || count == 0)
         return error;
     slu_agent_enter(peer->agent);
-    error = slu_agent_transfer(peer, requests, count, slu_after(deadline), completions);
+    error = slu_agent_transfer(peer, NULL, requests, count, slu_after(deadline), completions);
     slu_agent_leave(peer->agent);
     return error;
 }
@@ -265,7 +280,7 @@ static uint32_t right_of(uint32_t opcode)
     }
 }
 
-static int check_lease(const struct sluice_agent_mr *mr, uint32_t opcode)
+static int check_use(const struct sluice_agent_mr *mr, uint32_t opcode)
 {
     struct sluice_agent_peer *peer = mr->peer;
     int error = slu_agent_peer_check(peer);
@@ -275,11 +290,7 @@ static int check_lease(const struct sluice_agent_mr *mr, uint32_t opcode)
     if ((mr->access & right_of(opcode)) == 0)
         return slu_fail(EACCES, "region %llu of peer %s: our rights are %#x, and not that",
                         (unsigned long long)mr->id, peer->address, mr->access);
-    if (slu_agent_lease_left(mr) > 0)
-        return 0;
-    peer->agent->info.refused_late++;
-    return slu_fail(EACCES, "region %llu of peer %s: %s", (unsigned long long)mr->id, peer->address,
-                    mr->over ? "its owner took it back" : "its lease is over");
+    return check_lease(mr);
 }
 
 /* The request, but for its remote part; whose bytes are those of its elements. */
@@ -307,9 +318,9 @@ static int use(struct sluice_agent_mr *mr, uint64_t offset, struct sluice_reques
     if (request->sge_count == 0)
         request->sges = NULL;
     slu_agent_enter(mr->peer->agent);
-    error = check_lease(mr, request->opcode);
+    error = check_use(mr, request->opcode);
     if (error == 0)
-        error = slu_agent_transfer(mr->peer, request, 1, slu_after(deadline), NULL);
+        error = slu_agent_transfer(mr->peer, mr, request, 1, slu_after(deadline), NULL);
     slu_agent_leave(mr->peer->agent);
     return error;
 }
