@@ -211,6 +211,7 @@ struct sluice_agent_peer {
     uint64_t last_id;
 
     LIST_HEAD(, slu_agent_region) regions;
+    LIST_HEAD(, slu_agent_region) revoked; /* over, and the peer is still to be told */
     uint32_t region_count;
     uint64_t region_bytes; /* allocated, being so, and returned but not received */
     uint32_t allocated_count;
@@ -380,6 +381,9 @@ void slu_agent_add_region(struct sluice_agent_peer *peer, struct slu_agent_regio
 void slu_agent_lend(struct sluice_agent_peer *peer, struct slu_agent_region *region, int64_t lease);
 void slu_agent_end_region(struct sluice_agent_peer *peer, struct slu_agent_region *region,
                           bool by_lease);
+/* Ends it, and tells the peer, as soon as there is room to. */
+void slu_agent_revoke(struct sluice_agent_peer *peer, struct slu_agent_region *region);
+void slu_agent_tell_revoked(struct sluice_agent_peer *peer);
 /* Does what takes long, giving up the lock; and answers what is done. */
 bool slu_agent_work(struct sluice_agent_peer *peer);
 /* Ends what is over; and tells when to look again. */

@@ -73,16 +73,11 @@ static int hand_over(struct sluice_agent_peer *peer, struct slu_agent_region *re
     message.region = *id = region->id;
     error = slu_agent_ask_and_wait(peer, &message, until);
     region = slu_agent_find_region(peer, *id);
-    if (error < 0 && region != NULL) {
-        struct slu_agent_message revoke = {.type = SLU_AGENT_REVOKE, .region = *id};
-
-        slu_agent_end_region(peer, region, false);
-        if (slu_agent_may_ask(peer))
-            slu_agent_say(peer, &revoke, NULL);
-    } else if (region != NULL) {
+    if (error < 0 && region != NULL)
+        slu_agent_revoke(peer, region);
+    else if (region != NULL)
         /* Its time begins here no earlier than there. */
         slu_agent_lend(peer, region, lease);
-    }
     return error;
 }
 
@@ -116,7 +111,6 @@ int sluice_agent_send_local_mr(struct sluice_agent_peer *peer, const struct slui
 int sluice_agent_revoke_mr(struct sluice_agent_peer *peer, uint64_t id)
 {
     SLU_KEEP_ERRNO;
-    struct slu_agent_message revoke = {.type = SLU_AGENT_REVOKE, .region = id};
     struct slu_agent_region *region;
     int error;
 
@@ -128,11 +122,8 @@ int sluice_agent_revoke_mr(struct sluice_agent_peer *peer, uint64_t id)
     if (error == 0 && region == NULL)
         error = slu_fail(ENOENT, "peer %s has no region %llu of ours", peer->address,
                          (unsigned long long)id);
-    if (error == 0) {
-        slu_agent_end_region(peer, region, false);
-        if (slu_agent_may_ask(peer))
-            slu_agent_say(peer, &revoke, NULL);
-    }
+    if (error == 0)
+        slu_agent_revoke(peer, region);
     slu_agent_leave(peer->agent);
     return error;
 }

@@ -140,6 +140,7 @@ static int watch(struct sluice_agent *agent, const struct sluice_agent_peer *pee
 static void init_lists(struct sluice_agent_peer *peer)
 {
     LIST_INIT(&peer->regions);
+    LIST_INIT(&peer->revoked);
     TAILQ_INIT(&peer->jobs);
     STAILQ_INIT(&peer->returned);
     TAILQ_INIT(&peer->held);
@@ -294,6 +295,7 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
         changed |= slu_agent_work(peer);
     }
     if (peer->state == SLU_AGENT_OPEN) {
+        slu_agent_tell_revoked(peer);
         slu_agent_clean_waits(peer);
         slu_agent_clean_held(peer);
     }

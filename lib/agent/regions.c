@@ -94,11 +94,16 @@ static void remove_region(struct sluice_agent_peer *peer, struct slu_agent_regio
     peer->agent->info.regions--;
 }
 
-static void free_region(struct sluice_agent_peer *peer, struct slu_agent_region *region)
+static void end_memory(struct sluice_agent_peer *peer, const struct slu_agent_region *region)
 {
     (void)sluice_mr_release(region->mr, NULL, NULL);
     if (region->pages > 0)
         give_up(peer, region->pages);
+}
+
+static void free_region(struct sluice_agent_peer *peer, struct slu_agent_region *region)
+{
+    end_memory(peer, region);
     free(region);
 }
 
@@ -117,10 +122,36 @@ void slu_agent_end_region(struct sluice_agent_peer *peer, struct slu_agent_regio
     free_region(peer, region);
 }
 
+void slu_agent_revoke(struct sluice_agent_peer *peer, struct slu_agent_region *region)
+{
+    remove_region(peer, region, false);
+    end_memory(peer, region);
+    LIST_INSERT_HEAD(&peer->revoked, region, links);
+    slu_agent_tell_revoked(peer);
+}
+
+void slu_agent_tell_revoked(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_region *region;
+
+    while ((region = LIST_FIRST(&peer->revoked)) != NULL && slu_agent_may_ask(peer)) {
+        struct slu_agent_message message = {.type = SLU_AGENT_REVOKE, .region = region->id};
+
+        LIST_REMOVE(region, links);
+        free(region);
+        slu_agent_say(peer, &message, NULL);
+    }
+}
+
 void slu_agent_end_regions(struct sluice_agent_peer *peer)
 {
     struct slu_agent_job *job, *next;
+    struct slu_agent_region *region;
 
+    while ((region = LIST_FIRST(&peer->revoked)) != NULL) {
+        LIST_REMOVE(region, links);
+        free(region);
+    }
     while (!LIST_EMPTY(&peer->regions)) {
         peer->agent->info.reclaimed++;
         slu_agent_end_region(peer, LIST_FIRST(&peer->regions), false);

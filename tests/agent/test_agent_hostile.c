@@ -363,6 +363,60 @@ TEST(who_announces_and_is_silent_holds_nobody_up)
     stranger_close(&stranger);
 }
 
+/* What the agent says, in the order of the receives. */
+static uint32_t hear_type(struct stranger *stranger, uint32_t *heard)
+{
+    const uint8_t *at = stranger->memory.bytes + (size_t)*heard * SLOT;
+    struct sluice_completion done = {.opcode = 0};
+    while (done.opcode != SLUICE_OP_RECEIVE) {
+        require_ok(sluice_channel_next(stranger->control, DEADLINE, &done));
+        require(done.error == 0, "%d", done.error);
+    }
+    (*heard)++;
+    return (uint32_t)at[TYPE_AT] << 8 | at[TYPE_AT + 1];
+}
+
+/* Its window is full when a region is taken back: it is told as soon as it takes something. */
+TEST(who_takes_nothing_hears_of_the_end_later)
+{
+    struct stranger stranger;
+    struct sluice_agent_peer *peer;
+    uint32_t heard = 1, words = 0, type;
+    stranger_open(&stranger);
+    greet(&stranger);
+    memset(stranger.out, 0, SLOT);
+    peer = sluice_agent_next_peer(stranger.agent, DEADLINE);
+    require(peer, "%s", sluice_last_error());
+    put(stranger.out + HEAD, 4096, 8);
+    put(stranger.out + HEAD + 16, SLUICE_ACCESS_REMOTE_READ, 4);
+    say(&stranger, ALLOC, 1, 20);
+    while (hear_type(&stranger, &heard) != ALLOCATED) {
+        continue;
+    }
+    while (sluice_agent_send(peer, "x", 1, words < 4 ? DEADLINE : SLUICE_MS(10)) == 0) {
+        words++;
+    }
+    require(words == 16, "a window of %u", words);
+    require_ok(sluice_agent_revoke_mr(peer, 1));
+    require(agent_info(stranger.agent).regions == 0, "it has it still");
+    for (uint32_t i = 0; i < words;) {
+        type = hear_type(&stranger, &heard);
+        require(type != REVOKE, "there was room for it");
+        i += type == TEXT;
+    }
+    struct sluice_sge sge = memory_sge(&stranger.memory, (size_t)RECEIVES * SLOT, HEAD);
+    put(stranger.out, 0x534c4147, 4);
+    put(stranger.out + 4, 1, 2);
+    put(stranger.out + TYPE_AT, CREDIT, 2);
+    put(stranger.out + 12, words, 4);
+    require_ok(sluice_channel_send(stranger.control, &sge, 1, DEADLINE));
+    while (hear_type(&stranger, &heard) != REVOKE) {
+        continue;
+    }
+    sluice_agent_peer_close(peer);
+    stranger_close(&stranger);
+}
+
 /* Messages that are nearly right, changed at random. */
 TEST(random_changes_harm_nobody, .times = 4)
 {
