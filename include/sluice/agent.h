@@ -21,7 +21,8 @@
  *
  * Errors of calls that wait for a peer: -ETIMEDOUT, -EINTR (sluice_agent_wake()), -ENOTCONN
  * (the peer is lost, or was before; the text tells why), -ECANCELED (the agent was closed),
- * -ENOMEM. -EINVAL: not such an object, NULL, a negative duration. Others are told with each.
+ * -EPROTO (the peer answered what cannot be), -ENOMEM. -EINVAL: not such an object, NULL, a
+ * negative duration. Others are told with each.
  */
 #ifndef SLUICE_AGENT_H
 #define SLUICE_AGENT_H
@@ -199,8 +200,9 @@ SLUICE_EXPORT void sluice_agent_peer_close(struct sluice_agent_peer *peer);
 
 /*
  * Connects to an agent that listens at "host:port"; options may be NULL, and its secret_file
- * and private data are NULL. NULL and errno: those of sluice_connect(), EPROTO (what answers
- * is no agent, or says what cannot be), EINTR, ECANCELED, ENOBUFS (max_peers are connected).
+ * and private data are NULL. NULL and errno: those of sluice_connect(), ENOTCONN (it is lost
+ * again: what has not greeted within 10 s may be no agent), EINTR, ECANCELED, ENOBUFS (max_peers
+ * are connected).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_peer_close)
 struct sluice_agent_peer *sluice_agent_connect(struct sluice_agent *agent, const char *address,
@@ -245,8 +247,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send_remote_mr(struct sluice_age
  * end: then the key is revoked, and the memory gone.
  *
  * NULL and errno: EACCES (it gives no such rights), EDQUOT (its quota for us, of bytes or of
- * regions: the text tells), ENOMEM (there, or here), EINVAL (also: access has other bits, no
- * bytes), and errors of a wait. After ETIMEDOUT what comes late is given back by itself.
+ * regions: the text tells), EBUSY (it has too much to do for us), ENOMEM (there, or here), EINVAL
+ * (also: access has other bits, no bytes), and errors of a wait. After ETIMEDOUT what comes late
+ * is given back by itself.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_release_mr)
 SLUICE_CONSUMED_BY(sluice_agent_send_remote_mr)

@@ -291,6 +291,10 @@ int sluice_agent_listen(struct sluice_agent *agent, const char *address,
     if (error == 0) {
         error = watch(agent, sluice_listener_fd(agent->listener), EVENT_LISTENER);
         agent->listener_ready = true;
+        if (error < 0) {
+            sluice_listener_close(agent->listener);
+            agent->listener = NULL;
+        }
     }
     slu_agent_leave(agent);
     return error;
@@ -362,7 +366,7 @@ void sluice_agent_close(struct sluice_agent *agent)
     slu_agent_enter(agent);
     agent->magic = SLU_MAGIC_DEAD;
     say_goodbye(agent);
-    agent->closed = true;
+    agent->closed = agent->ending = true;
     while ((peer = TAILQ_FIRST(&agent->peers)) != NULL)
         slu_agent_lose(peer, 0, "our agent was closed");
     /* Messages that nobody gets any more: they hold their peers, and these the agent. */
@@ -373,6 +377,7 @@ void sluice_agent_close(struct sluice_agent *agent)
     slu_agent_rouse(agent);
     while (agent->inside > 1)
         pthread_cond_wait(&agent->changed, &agent->lock);
+    agent->ending = false;
     if (agent->has_thread) {
         pthread_mutex_unlock(&agent->lock);
         pthread_join(agent->thread, NULL);

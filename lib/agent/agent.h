@@ -243,6 +243,7 @@ struct sluice_agent {
     int epoll, event;
     uint32_t inside; /* calls */
     bool closed;
+    bool ending;  /* and calls that waited then still end */
     bool driven;  /* somebody sleeps on the set */
     bool watched; /* a loop of the program does */
     int64_t sleeps_until;
@@ -311,7 +312,7 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer);
 /* It is over: all that it had, and that waits for it, ends. error: negative, or 0. */
 void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *format, ...)
     SLU_PRINTF(3, 4);
-/* 0, or -ENOTCONN with a text that tells why. */
+/* 0, or -ENOTCONN with a text that tells why; -ECANCELED if the agent is closed. */
 int slu_agent_peer_check(const struct sluice_agent_peer *peer);
 /* It has something for the program. */
 void slu_agent_peer_bears(struct sluice_agent_peer *peer);

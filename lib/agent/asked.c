@@ -162,6 +162,23 @@ static int error_of(uint32_t code)
     return -errors[code];
 }
 
+/* Whether a request of that type may end so. */
+static bool is_end_of(uint32_t type, uint32_t code)
+{
+    static const uint32_t ends[SLU_AGENT_TYPES] = {
+        [SLU_AGENT_ALLOC] = 1u << SLU_AGENT_DENIED | 1u << SLU_AGENT_QUOTA |
+                            1u << SLU_AGENT_NO_MEMORY | 1u << SLU_AGENT_BUSY,
+        [SLU_AGENT_RELEASE] = 1u << SLU_AGENT_UNKNOWN,
+        [SLU_AGENT_HAND] = 1u << SLU_AGENT_NO_MEMORY | 1u << SLU_AGENT_BUSY,
+        [SLU_AGENT_RETURN] =
+            1u << SLU_AGENT_UNKNOWN | 1u << SLU_AGENT_NO_MEMORY | 1u << SLU_AGENT_BUSY,
+        [SLU_AGENT_ANNOUNCE] = 1u << SLU_AGENT_CANCELLED | 1u << SLU_AGENT_TOO_LONG |
+                               1u << SLU_AGENT_NO_MEMORY | 1u << SLU_AGENT_BUSY,
+    };
+
+    return code == SLU_AGENT_OK || (ends[type] & 1u << code) != 0;
+}
+
 /* What was promised to nobody any more is given back in the same place. */
 static void answer_abandoned(struct slu_agent_wait *wait, const struct slu_agent_message *message)
 {
@@ -190,12 +207,15 @@ void slu_agent_answered(struct sluice_agent_peer *peer, const struct slu_agent_m
         return;
     }
     wait->done = true;
-    wait->error = error_of(message->code);
+    wait->error = is_end_of(wait->type, message->code) ? error_of(message->code) : -EPROTO;
     memcpy(wait->words, message->words, sizeof wait->words);
     wait->remote = message->remote;
     wait->region = message->region;
     wait->lease = message->lease;
     wait->access = message->access;
+    if (wait->error == -EPROTO)
+        slu_agent_refuse(peer, &peer->agent->info.malformed,
+                         "an error that its request cannot have");
 }
 
 bool slu_agent_ask_nobody(struct sluice_agent_peer *peer, struct slu_agent_message *message)

@@ -63,6 +63,8 @@ int slu_agent_peer_check(const struct sluice_agent_peer *peer)
 {
     if (peer->state != SLU_AGENT_OVER)
         return 0;
+    if (peer->agent->ending)
+        return slu_fail(ECANCELED, "peer %s: the agent was closed", peer->address);
     return slu_fail(ENOTCONN, "peer %s is lost: %s", peer->address, peer->why);
 }
 

@@ -16,6 +16,7 @@
 #define RECEIVES 64
 #define TYPE_AT 6
 #define LENGTH_AT 8
+#define TAKEN_AT 12
 #define ID_AT 16
 
 /* Types of messages, as they are on the wire. */
@@ -45,6 +46,7 @@ struct stranger {
     struct sluice_prepared_channel *data;
     struct memory memory; /* receives, and then what is sent */
     uint8_t *out;
+    uint32_t taken; /* of what the agent has said, as it is told */
     char address[64];
 };
 
@@ -106,6 +108,13 @@ static void stranger_open(struct stranger *stranger)
     post_receives(stranger);
 }
 
+static void stranger_greet(struct stranger *stranger)
+{
+    stranger_open(stranger);
+    greet(stranger);
+    memset(stranger->out, 0, SLOT);
+}
+
 /* The agent is as it was, for somebody else. */
 static void agent_lives(struct stranger *stranger)
 {
@@ -141,7 +150,7 @@ static void say(struct stranger *stranger, uint32_t type, uint64_t id, uint32_t 
     put(stranger->out + 4, 1, 2);
     put(stranger->out + TYPE_AT, type, 2);
     put(stranger->out + LENGTH_AT, length, 4);
-    put(stranger->out + 12, 0, 4);
+    put(stranger->out + TAKEN_AT, stranger->taken, 4);
     put(stranger->out + ID_AT, id, 8);
     memset(stranger->out + 24, 0, 16);
     require_ok(sluice_channel_send(stranger->control, &sge, 1, DEADLINE));
@@ -157,9 +166,7 @@ static void say_raw(struct stranger *stranger, uint32_t count)
 TEST(what_has_no_form_is_refused)
 {
     struct stranger stranger;
-    stranger_open(&stranger);
-    greet(&stranger);
-    memset(stranger.out, 0, SLOT);
+    stranger_greet(&stranger);
     say_raw(&stranger, 0);                        /* nothing */
     say_raw(&stranger, HEAD - 1);                 /* less than a head */
     say(&stranger, 0, 0, 0);                      /* types that there are not */
@@ -185,9 +192,7 @@ TEST(what_has_no_form_is_refused)
 TEST(what_is_too_long_is_refused)
 {
     struct stranger stranger;
-    stranger_open(&stranger);
-    greet(&stranger);
-    memset(stranger.out, 0, SLOT);
+    stranger_greet(&stranger);
     say(&stranger, RELEASE, 1, 9);
     say(&stranger, BYE, 0, 1);
     put(stranger.out + HEAD + 8, UINT64_C(1) << 40, 8);
@@ -214,9 +219,7 @@ TEST(what_no_receive_holds_ends_its_sender)
 TEST(what_was_not_asked_for_is_refused)
 {
     struct stranger stranger;
-    stranger_open(&stranger);
-    greet(&stranger);
-    memset(stranger.out, 0, SLOT);
+    stranger_greet(&stranger);
     say(&stranger, DONE, 1, 4);
     put(stranger.out + HEAD, 12345, 8);
     say(&stranger, RELEASE, 2, 8);
@@ -317,13 +320,11 @@ TEST(who_leaves_amid_a_long_message_ends_it, .times = 3)
 {
     struct stranger stranger;
     struct receiver receiver = {.error = 0};
-    stranger_open(&stranger);
-    greet(&stranger);
+    stranger_greet(&stranger);
     receiver.agent = stranger.agent;
     receiver.peer = sluice_agent_next_peer(stranger.agent, DEADLINE);
     require(receiver.peer, "%s", sluice_last_error());
     require(pthread_create(&receiver.thread, NULL, run_receiver, &receiver) == 0, "no thread");
-    memset(stranger.out, 0, SLOT);
     announce(&stranger, LONG_BYTES);
     let_pass(SLUICE_MS(2) * _i);
     sluice_channel_close(stranger.control);
@@ -341,9 +342,7 @@ TEST(who_announces_and_is_silent_holds_nobody_up)
     struct sluice_agent *other;
     struct sluice_agent_peer *peer;
     struct sluice_agent_message *message;
-    stranger_open(&stranger);
-    greet(&stranger);
-    memset(stranger.out, 0, SLOT);
+    stranger_greet(&stranger);
     announce(&stranger, LONG_BYTES);
     say(&stranger, 99, 0, 0);
     await_info(stranger.agent, malformed, 1);
@@ -382,9 +381,7 @@ TEST(who_takes_nothing_hears_of_the_end_later)
     struct stranger stranger;
     struct sluice_agent_peer *peer;
     uint32_t heard = 1, words = 0, type;
-    stranger_open(&stranger);
-    greet(&stranger);
-    memset(stranger.out, 0, SLOT);
+    stranger_greet(&stranger);
     peer = sluice_agent_next_peer(stranger.agent, DEADLINE);
     require(peer, "%s", sluice_last_error());
     put(stranger.out + HEAD, 4096, 8);
@@ -404,16 +401,50 @@ TEST(who_takes_nothing_hears_of_the_end_later)
         require(type != REVOKE, "there was room for it");
         i += type == TEXT;
     }
-    struct sluice_sge sge = memory_sge(&stranger.memory, (size_t)RECEIVES * SLOT, HEAD);
-    put(stranger.out, 0x534c4147, 4);
-    put(stranger.out + 4, 1, 2);
-    put(stranger.out + TYPE_AT, CREDIT, 2);
-    put(stranger.out + 12, words, 4);
-    require_ok(sluice_channel_send(stranger.control, &sge, 1, DEADLINE));
+    stranger.taken = words;
+    say(&stranger, CREDIT, 0, 0);
     while (hear_type(&stranger, &heard) != REVOKE) {
         continue;
     }
     sluice_agent_peer_close(peer);
+    stranger_close(&stranger);
+}
+
+/* A long message, in a thread of its own: it ends when it is answered. */
+struct long_sender {
+    pthread_t thread;
+    struct sluice_agent_peer *peer;
+    int error;
+};
+
+static void *send_long(void *argument)
+{
+    static const char bytes[10000];
+    struct long_sender *sender = argument;
+    sender->error = sluice_agent_send(sender->peer, bytes, sizeof(bytes), DEADLINE);
+    return NULL;
+}
+
+/* An error that is none of a message: the program hears of a wrong peer, and of no region. */
+TEST(an_answer_may_be_no_answer)
+{
+    struct stranger stranger;
+    struct long_sender sender = {.error = 0};
+    uint32_t heard = 1;
+    stranger_greet(&stranger);
+    sender.peer = sluice_agent_next_peer(stranger.agent, DEADLINE);
+    require(sender.peer, "%s", sluice_last_error());
+    require(pthread_create(&sender.thread, NULL, send_long, &sender) == 0, "no thread");
+    while (hear_type(&stranger, &heard) != ANNOUNCE) {
+        continue;
+    }
+    put(stranger.out + HEAD, 4, 4); /* no such region */
+    say(&stranger, DONE, 1, 4);
+    require(pthread_join(sender.thread, NULL) == 0, "no end");
+    require(sender.error == -EPROTO, "%d", sender.error);
+    require(agent_info(stranger.agent).malformed == 1, "%llu",
+            (unsigned long long)agent_info(stranger.agent).malformed);
+    sluice_agent_peer_close(sender.peer);
     stranger_close(&stranger);
 }
 
