@@ -20,6 +20,7 @@
 #define OF_A_SEND (UINT64_C(1) << 32)
 /* A peer to which nothing was said for so long gets a word, by which its end is noticed. */
 #define SIGN_TIME SLUICE_S(5)
+#define SIGN_STEP SLUICE_S(1)
 
 static const bool counted[SLU_AGENT_TYPES] = {
     [SLU_AGENT_ALLOC] = true,    [SLU_AGENT_RELEASE] = true,  [SLU_AGENT_HAND] = true,
@@ -267,6 +268,14 @@ static bool owes_sign(const struct sluice_agent_peer *peer)
     return !peer->pinged && slu_now() - peer->last_said >= SIGN_TIME;
 }
 
+/* Of all peers at once, in a whole second: whenever any is due, all are looked at. */
+static int64_t sign_due(const struct sluice_agent_peer *peer)
+{
+    int64_t due = peer->last_said + SIGN_TIME + SIGN_STEP - 1;
+
+    return due - due % SIGN_STEP;
+}
+
 void slu_agent_control_say(struct sluice_agent_peer *peer)
 {
     say_owed(peer);
@@ -293,7 +302,7 @@ void slu_agent_control_say(struct sluice_agent_peer *peer)
         say_plain(peer, SLU_AGENT_BYE);
     }
     if (!peer->pinged)
-        slu_agent_due(peer->agent, peer->last_said + SIGN_TIME);
+        slu_agent_due(peer->agent, sign_due(peer));
 }
 
 /* Hearing. */
