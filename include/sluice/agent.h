@@ -51,7 +51,8 @@ struct sluice_agent_message; /* that has come, whole */
 /*
  * Zero, or a NULL pointer, means the default. What it says of peers holds for each of them.
  * Its memory at this side: quota; registered buffers of about (2 * window + 96) * (eager + 48)
- * bytes, of which those in use are touched; and max_waiting_bytes.
+ * bytes, of which those in use are touched; and max_waiting_bytes. For all peers together
+ * that have left, max_left_bytes; who was there when that was reached may add its own.
  */
 struct sluice_agent_attr {
     uint32_t size;              /* sizeof(struct sluice_agent_attr) */
@@ -84,6 +85,10 @@ struct sluice_agent_attr {
                                    ends is noticed without it */
     const char *secret_file;    /* of those who connect, and of connects, as in connect.h: NULL:
                                    that of SLUICE_SECRET_FILE; empty: none */
+    uint64_t max_left_bytes;    /* of memory of messages that wait to be received here, though
+                                   their peers have left and the program never took these; at
+                                   most 2^40, default 64 MiB. While there is as much, who comes is
+                                   refused; nothing is dropped */
 };
 
 /* What became of the peers of an agent, and what they have now. */
@@ -107,6 +112,10 @@ struct sluice_agent_info {
     uint64_t lost;          /* peers */
     uint64_t messages_sent; /* whole ones; so is the next */
     uint64_t messages_arrived; /* */
+    uint64_t left_bytes;  /* now, of messages and their peers, which max_left_bytes bounds; a peer
+                            counts, for about 10 KiB and its messages, until all of these were
+                            received */
+    uint64_t turned_away; /* who came, and was refused: for max_peers or max_left_bytes */
 };
 
 /* State of a peer. */
@@ -358,8 +367,9 @@ SLUICE_EXPORT void sluice_agent_message_free(struct sluice_agent_message *messag
  * The next message of a peer, or, if peer is NULL, of any of the agent; messages of one peer
  * come in the order in which they were sent, and of any, peers take turns. One that is longer
  * than eager is read now: if the timeout ends that, the message stays the next one; and so it
- * does, of any, after 5 s and one for each 4 MiB. NULL and errno: errors of a wait; of a peer
- * that is lost: what came before is received first.
+ * does, of any, after 5 s and one for each 4 MiB. What came from a peer before it was lost is
+ * received still, unless the program has closed that peer; see max_left_bytes. NULL and errno:
+ * errors of a wait, of one peer after all that came from it.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_message_free)
 struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,

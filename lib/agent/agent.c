@@ -11,8 +11,8 @@
 #include "device/pd.h"
 #include "engine/engine.h"
 
-#define FIRST_SIZE 80
-#define FIRST_INFO_SIZE 128
+#define FIRST_SIZE 88
+#define FIRST_INFO_SIZE 144
 #define FAREWELL_TIME SLUICE_S(1)
 /* What the set names the agent's own. */
 #define EVENT_WAKE UINT64_MAX
@@ -113,6 +113,8 @@ static void set_defaults(struct sluice_agent_attr *attr, bool atomics)
         attr->max_message = UINT64_C(1) << 30;
     if (attr->max_lease == 0)
         attr->max_lease = SLUICE_S(60);
+    if (attr->max_left_bytes == 0)
+        attr->max_left_bytes = UINT64_C(64) << 20;
 }
 
 static int check_attr(const struct sluice_agent_attr *attr, bool atomics)
@@ -142,6 +144,8 @@ static int check_attr(const struct sluice_agent_attr *attr, bool atomics)
     if (error == 0)
         error = check_range(attr->max_waiting_bytes, attr->eager, UINT64_C(1) << 40,
                             "max_waiting_bytes");
+    if (error == 0)
+        error = check_range(attr->max_left_bytes, 1, UINT64_C(1) << 40, "max_left_bytes");
     if (error == 0)
         error = check_range(attr->quota, 1, SLU_AGENT_MOST_BYTES, "quota");
     if (error == 0)

@@ -172,6 +172,7 @@ struct sluice_agent_peer {
     bool came; /* to our listener */
     uint32_t place, serial;
     enum slu_agent_peer_state state;
+    uint64_t kept_bytes; /* it counts for, if it is kept */
     int64_t since;
     int64_t due; /* of its channels, as armed */
     int error;
@@ -259,7 +260,6 @@ struct sluice_agent {
     int64_t accept_due;
     struct slu_agent_peers peers, fresh, bearing;
     struct slu_agent_peers kept; /* lost ones whose messages wait for the program */
-    uint32_t kept_count;
     LIST_HEAD(, sluice_agent_peer) unarmed;
     struct sluice_agent_peer **places;
     uint32_t place_count, last_serial;
@@ -413,6 +413,8 @@ void slu_agent_hear_announce(struct sluice_agent_peer *peer,
                              const struct slu_agent_message *message);
 void slu_agent_hear_withdraw(struct sluice_agent_peer *peer,
                              const struct slu_agent_message *message);
+/* The memory of those that wait. */
+uint64_t slu_agent_count_messages(const struct sluice_agent_peer *peer);
 /* Those that can be read no more go; all: the others as well. */
 void slu_agent_end_messages(struct sluice_agent_peer *peer, bool all);
 

@@ -124,6 +124,16 @@ void slu_agent_hear_withdraw(struct sluice_agent_peer *peer, const struct slu_ag
     slu_agent_answer(peer, heard->id, SLU_AGENT_CANCELLED, NULL);
 }
 
+uint64_t slu_agent_count_messages(const struct sluice_agent_peer *peer)
+{
+    const struct sluice_agent_message *message;
+    uint64_t bytes = 0;
+
+    TAILQ_FOREACH(message, &peer->messages, links)
+    bytes += sizeof *message + waiting_bytes(message);
+    return bytes;
+}
+
 void slu_agent_end_messages(struct sluice_agent_peer *peer, bool all)
 {
     struct sluice_agent_message *message, *next;

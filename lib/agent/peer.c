@@ -21,8 +21,6 @@
 #define FAREWELL_TIME SLUICE_S(1)
 /* Of those who come, when some are amid it. */
 #define ADMISSION_TIME SLUICE_MS(5)
-/* Lost peers whose messages are kept for the program, though it does not have them. */
-#define MOST_KEPT 64
 
 _Static_assert(sizeof(struct sluice_agent_peer_info) == FIRST_SIZE, "as in the first release");
 
@@ -77,10 +75,16 @@ void slu_agent_peer_bears(struct sluice_agent_peer *peer)
     TAILQ_INSERT_TAIL(&peer->agent->bearing, peer, bearing);
 }
 
+/* What peers have left here unread is as much as may be. */
+static bool has_left_much(const struct sluice_agent *agent)
+{
+    return agent->info.left_bytes >= agent->attr.max_left_bytes;
+}
+
 static void keep_no_more(struct sluice_agent_peer *peer)
 {
     TAILQ_REMOVE(&peer->agent->kept, peer, links);
-    peer->agent->kept_count--;
+    peer->agent->info.left_bytes -= peer->kept_bytes;
     peer->is_kept = false;
     slu_agent_peer_drop(peer);
 }
@@ -236,6 +240,27 @@ static void unwatch(struct sluice_agent_peer *peer)
         (void)epoll_ctl(agent->epoll, EPOLL_CTL_DEL, sluice_multichannel_fd(peer->data.wire), NULL);
 }
 
+/*
+ * Nothing of it is dropped, since who sent it knows that it has arrived: when there is as much
+ * as may be, nobody is let in who could leave more.
+ */
+static void keep(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent *agent = peer->agent;
+    bool full = has_left_much(agent);
+
+    TAILQ_INSERT_TAIL(&agent->kept, peer, links);
+    peer->is_kept = true;
+    peer->kept_bytes = sizeof *peer + slu_agent_count_messages(peer);
+    agent->info.left_bytes += peer->kept_bytes;
+    if (!full && has_left_much(agent))
+        slu_log(SLUICE_LOG_WARN,
+                "agent: nobody is let in any more: messages of peers that have left wait to be "
+                "received, %llu bytes with their peers: max_left_bytes is %llu",
+                (unsigned long long)agent->info.left_bytes,
+                (unsigned long long)agent->attr.max_left_bytes);
+}
+
 /* The agent has it no more; unless it has messages that nobody else can get at. */
 static void part(struct sluice_agent_peer *peer)
 {
@@ -250,10 +275,7 @@ static void part(struct sluice_agent_peer *peer)
         slu_agent_peer_drop(peer);
         return;
     }
-    TAILQ_INSERT_TAIL(&agent->kept, peer, links);
-    peer->is_kept = true;
-    if (++agent->kept_count > MOST_KEPT)
-        slu_agent_end_messages(TAILQ_FIRST(&agent->kept), true);
+    keep(peer);
 }
 
 void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *format, ...)
@@ -323,14 +345,27 @@ bool slu_agent_quiet(void *argument)
 
 /* Those who come to our listener. */
 
-static struct sluice_channel *let_in(struct sluice_agent *agent, bool room)
+/* NULL: nobody is kept out. */
+static const char *why_not(const struct sluice_agent *agent)
+{
+    if (agent->connected >= agent->attr.max_peers)
+        return "the agent has as many peers as it takes";
+    if (has_left_much(agent))
+        return "the agent has as many messages of peers that have left as it keeps";
+    return NULL;
+}
+
+/* Without the lock. Adds to *refused. */
+static struct sluice_channel *let_in(struct sluice_agent *agent, const char *why, uint64_t *refused)
 {
     struct sluice_incoming *incoming;
 
-    if (room)
+    if (why == NULL)
         return sluice_accept(agent->listener, agent->pd, &agent->control_attr, 0);
-    while ((incoming = sluice_listener_next(agent->listener, 0)) != NULL)
-        sluice_incoming_refuse(incoming, "the agent has as many peers as it takes");
+    while ((incoming = sluice_listener_next(agent->listener, 0)) != NULL) {
+        sluice_incoming_refuse(incoming, why);
+        (*refused)++;
+    }
     return NULL;
 }
 
@@ -346,15 +381,17 @@ void slu_agent_accept(struct sluice_agent *agent)
     agent->accepting = true;
     slu_text_save(&text);
     do {
-        bool room = agent->connected < agent->attr.max_peers;
+        const char *why = why_not(agent);
+        uint64_t refused = 0;
 
         agent->listener_ready = false;
         slu_agent_settle(agent);
         pthread_mutex_unlock(&agent->lock);
-        channel = let_in(agent, room);
-        if (channel == NULL && errno != ETIMEDOUT && room)
+        channel = let_in(agent, why, &refused);
+        if (channel == NULL && errno != ETIMEDOUT && why == NULL)
             slu_log(SLUICE_LOG_WARN, "agent: nobody can be let in: %s", sluice_last_error());
         pthread_mutex_lock(&agent->lock);
+        agent->info.turned_away += refused;
         if (channel != NULL && agent->closed)
             sluice_channel_close(channel);
         else if (channel != NULL)

@@ -162,17 +162,21 @@ TEST(messages_come_in_order)
 
 #define VISITS 40
 
-/* One comes, says something, knows that it has arrived, and is gone. */
-static void visit(struct agents *agents, uint64_t key)
+/* One comes, says something, knows that it has arrived, and is gone; false: it was refused. */
+static bool visit(struct agents *agents, uint64_t key)
 {
     struct sluice_agent_peer *peer =
         sluice_agent_connect(agents->holder, agents->address, NULL, DEADLINE);
     uint8_t bytes[100];
+    if (peer == NULL && errno == ECONNREFUSED) {
+        return false;
+    }
     require(peer, "%s", sluice_last_error());
     pattern_fill(bytes, sizeof(bytes), key);
     require_ok(sluice_agent_send(peer, bytes, sizeof(bytes), DEADLINE));
     require_ok(sluice_agent_flush(peer, DEADLINE));
     sluice_agent_peer_close(peer);
+    return true;
 }
 
 /* Though the owner is still about letting it in when it leaves. */
@@ -181,10 +185,44 @@ TEST(who_leaves_at_once_is_heard)
     struct agents agents;
     agents_open(&agents, NULL, NULL);
     for (uint64_t i = 0; i < VISITS; i++) {
-        visit(&agents, i);
+        require(visit(&agents, i), "%s", sluice_last_error());
         receive_pattern(agents.owner, NULL, 100, i);
     }
     require_null(sluice_agent_receive(agents.owner, NULL, 0), ETIMEDOUT, "no message");
+    agents_close(&agents);
+}
+
+/* Of each, the owner knows that it has left before the next one comes. */
+static uint64_t visit_until_refused(struct agents *agents)
+{
+    uint64_t lost = agent_info(agents->owner).lost, visits = 0;
+    while (visit(agents, visits)) {
+        visits++;
+        await_info(agents->owner, lost, lost + visits);
+    }
+    require(strstr(sluice_last_error(), "as many messages of peers that have left as it keeps"),
+            "%s", sluice_last_error());
+    return visits;
+}
+
+/* Whatever was left is received; who would leave more is refused until then. */
+TEST(what_is_left_is_bounded_and_kept)
+{
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .secret_file = ""};
+    struct agents agents;
+    uint64_t visits;
+    attr.max_left_bytes = short_run() ? 32768 : 1 << 20;
+    agents_open(&agents, &attr, NULL);
+    for (int round = 0; round < 2; round++) {
+        visits = visit_until_refused(&agents);
+        require(visits > (short_run() ? 1 : 64), "%llu visits", (unsigned long long)visits);
+        require(agent_info(agents.owner).left_bytes >= attr.max_left_bytes, "less is left");
+        await_info(agents.owner, turned_away, (uint64_t)round + 1);
+        for (uint64_t i = 0; i < visits; i++) {
+            receive_pattern(agents.owner, NULL, 100, i);
+        }
+        require(agent_info(agents.owner).left_bytes == 0, "something is left");
+    }
     agents_close(&agents);
 }
 
