@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/agent.h"
@@ -31,17 +32,52 @@ struct transfer {
     int error, cancelled; /* the first that is neither cancelled nor refused; the first of those */
     bool failed;          /* nothing more is posted */
     uint32_t generation;  /* of the data queue pair of what was posted last */
+    char text[SLU_TEXT_BYTES]; /* of error, or of cancelled while that is 0 */
     struct item items[SLU_AGENT_BATCH];
 };
 
-static void note_error(struct transfer *transfer, int error)
+static void note_error(struct transfer *transfer, int error, const char *text)
 {
     int *first =
         error == -ECANCELED || error == -ENOTCONN ? &transfer->cancelled : &transfer->error;
 
-    if (error < 0 && *first == 0)
-        *first = error;
-    transfer->failed |= error < 0;
+    if (error == 0)
+        return;
+    transfer->failed = true;
+    if (*first != 0)
+        return;
+    *first = error;
+    if (first == &transfer->error || transfer->error == 0)
+        snprintf(transfer->text, sizeof transfer->text, "%s", text);
+}
+
+static void note_late(struct transfer *transfer)
+{
+    char text[SLU_TEXT_BYTES];
+
+    snprintf(text, sizeof text, "peer %s: it was not done until the deadline",
+             transfer->peer->address);
+    note_error(transfer, -ETIMEDOUT, text);
+}
+
+/* Whoever polls may be another thread, or have a text of its own. */
+static void note_completion(struct transfer *transfer, const struct sluice_completion *completion)
+{
+    struct sluice_agent_peer *peer = transfer->peer;
+    char text[SLU_TEXT_BYTES + sizeof peer->address];
+    struct slu_text kept;
+
+    if (completion->error == 0)
+        return;
+    if (completion->status == SLUICE_STATUS_DEADLINE) {
+        note_late(transfer);
+        return;
+    }
+    slu_text_save(&kept);
+    (void)slu_fail_completion(peer->data.wire->base.engine, completion, SLUICE_FOREVER);
+    snprintf(text, sizeof text, "peer %s: %s", peer->address, sluice_last_error());
+    slu_text_restore(&kept);
+    note_error(transfer, completion->error, text);
 }
 
 void slu_agent_transferred(struct sluice_agent_peer *peer,
@@ -61,7 +97,7 @@ void slu_agent_transferred(struct sluice_agent_peer *peer,
         told->user_data = item->user_data;
         told->flags = 0;
     }
-    note_error(transfer, completion->error);
+    note_completion(transfer, completion);
     transfer->complete++;
     item->transfer = NULL;
     slu_agent_tell(peer->agent);
@@ -82,7 +118,10 @@ static void fail_request(struct transfer *transfer, uint32_t index, int error, u
             .status = status,
             .cause = status,
         };
-    note_error(transfer, error);
+    if (error == -ETIMEDOUT)
+        note_late(transfer);
+    else
+        note_error(transfer, error, sluice_last_error());
 }
 
 static struct item *free_item(struct transfer *transfer)
@@ -244,7 +283,7 @@ int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_agent
     if (peer->state == SLU_AGENT_OVER && (transfer.error != 0 || transfer.cancelled != 0))
         return slu_agent_peer_check(peer);
     error = transfer.error != 0 ? transfer.error : transfer.cancelled;
-    return error;
+    return error < 0 ? slu_fail(-error, "%s", transfer.text) : 0;
 }
 
 int sluice_agent_submit(struct sluice_agent_peer *peer, const struct sluice_request *requests,

@@ -112,13 +112,18 @@ static int shake_hands(struct slu_joint *joint)
 
 static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeout)
 {
-    int error = joint->multichannel != NULL
-                    ? sluice_multichannel_peer_wait_connected(joint->multichannel,
-                                                              joint->peers[index], timeout)
-                    : sluice_channel_wait_connected(joint->channel, timeout);
+    struct slu_text text;
+    int error;
 
+    slu_text_save(&text);
+    error = joint->multichannel != NULL ? sluice_multichannel_peer_wait_connected(
+                                              joint->multichannel, joint->peers[index], timeout)
+                                        : sluice_channel_wait_connected(joint->channel, timeout);
+    if (error != -EOPNOTSUPP)
+        return error;
     /* Whoever gives no rights cannot be asked: the handshake is all that there is. */
-    return error == -EOPNOTSUPP ? 0 : error;
+    slu_text_restore(&text);
+    return 0;
 }
 
 static int fail_wire(const struct slu_passage *passage, int error)

@@ -229,6 +229,25 @@ TEST(lists_are_checked_first)
     agents_close(&agents);
 }
 
+/* Why a request failed, as whoever asked for it is told; the words before it are of another. */
+TEST(the_words_are_of_what_failed)
+{
+    struct agents agents;
+    struct sluice_request write = {.opcode = SLUICE_OP_WRITE, .sge_count = 1};
+    struct sluice_agent_mr *mr;
+    require_result(sluice_agent_progress(NULL), -EINVAL);
+    agents_open(&agents, NULL, NULL);
+    require(strstr(sluice_last_error(), "not an agent"), "%s", sluice_last_error());
+    mr = request(&agents, 64, ACCESS_READ_WRITE, 0);
+    write.sge = memory_sge(&agents.memory, 0, 64);
+    write.remote = mr_info(mr).remote;
+    write.remote.rkey ^= 1;
+    require_error(sluice_agent_submit(agents.at_holder, &write, 1, DEADLINE, NULL), -EACCES,
+                  "remote access error");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    agents_close(&agents);
+}
+
 /* Memory of ours: used by the peer, come back; or taken back. */
 TEST(local_memory_is_handed_over)
 {
