@@ -287,7 +287,7 @@ blocks_move() {
   timeout 120 bench/blocks -b 131072 -r 1 >"$tmp/out" 2>&1
   status=$?
   cat "$tmp/out"
-  [ "$status" -le 1 ] && [ "$(grep -c -E '(\] |not )met$' "$tmp/out")" = 24 ]
+  [ "$status" -le 1 ] && [ "$(grep -c -E '(\]  |not )met$' "$tmp/out")" = 24 ]
 }
 
 # What the clusters are was computed by another program, in another language.
