@@ -10,6 +10,7 @@
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 #define SLU_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SLU_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define SLU_COLD __attribute__((noinline, cold))
 
 static inline size_t slu_least(size_t a, size_t b)
 {

@@ -135,6 +135,14 @@ static inline bool slu_peer_has_posted(const struct slu_peer *peer, enum slu_que
            (queue == SLU_SEND_QUEUE && own->oldest != own->next);
 }
 
+/* The queue pair of a peer, of several the first, which alone has messages; NULL: none any more. */
+static inline struct slu_qp *slu_peer_first_qp(const struct slu_engine *engine, uint32_t peer)
+{
+    struct slu_qp *qp = engine->peers[peer].qp;
+
+    return qp != NULL && engine->attr.queue_pairs > 1 ? slu_stripes_first(qp) : qp;
+}
+
 /* probe.c: waits until the peer was heard, or all that are connected if it is NULL. */
 int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
 

@@ -360,8 +360,8 @@ static int check_multicast(const struct slu_engine *engine, const struct slu_sou
 }
 
 /* Behind one that is wrong, or names plain memory: all must be right before any is registered. */
-static __attribute__((noinline, cold)) int check_second(const struct slu_engine *engine,
-                                                        const struct slu_source *source, int first)
+static SLU_COLD int check_second(const struct slu_engine *engine, const struct slu_source *source,
+                                 int first)
 {
     int second = first;
 

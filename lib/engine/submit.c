@@ -9,7 +9,6 @@
 #include "engine/borrow.h"
 #include "engine/progress.h"
 
-#define COLD __attribute__((noinline, cold))
 #define NOINLINE __attribute__((noinline))
 /* Once in so many polls the clock is looked at, by which other work may be late. */
 #define BUSY_CALLS 64
@@ -98,7 +97,7 @@ static inline int end_call(const struct slu_call *call)
 }
 
 /* Its first poll did not have all of its results. */
-static COLD int finish_waiting(struct slu_call *call, int count)
+static SLU_COLD int finish_waiting(struct slu_call *call, int count)
 {
     struct slu_engine *engine = call->engine;
 
@@ -139,8 +138,8 @@ void slu_call_set_due(struct slu_call *call)
 }
 
 /* One that is wrong, or names plain memory. */
-static COLD int submit_aside(struct slu_engine *engine, const struct slu_source *source, int why,
-                             int64_t deadline, struct sluice_completion *completions)
+static SLU_COLD int submit_aside(struct slu_engine *engine, const struct slu_source *source,
+                                 int why, int64_t deadline, struct sluice_completion *completions)
 {
     struct slu_borrowed borrowed;
     int error;
@@ -175,9 +174,9 @@ int slu_submit(struct slu_engine *engine, const struct slu_source *source, int64
 }
 
 /* A list of one that is wrong, or must wait for room, or be split. */
-static COLD int submit_general(struct slu_engine *engine, const struct sluice_request *given,
-                               const struct sluice_remote_mr *remote, int64_t deadline,
-                               struct sluice_completion *completion)
+static SLU_COLD int submit_general(struct slu_engine *engine, const struct sluice_request *given,
+                                   const struct sluice_remote_mr *remote, int64_t deadline,
+                                   struct sluice_completion *completion)
 {
     struct sluice_request request = *given;
     struct slu_source source = {.lists = {&request}, .counts = {1}, .count = 1};
@@ -242,9 +241,9 @@ static const struct slu_source list_of_one = {.lists = {&one_request}, .counts =
  * for it, and returns its result. Its time counts from now, when it starts to wait.
  * result_of is that of the post, if it was refused and wc is NULL, or of the poll.
  */
-static COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring,
-                            const struct slu_wc *wc, int result_of, uint32_t opcode,
-                            int64_t deadline, struct sluice_completion *completion)
+static SLU_COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring,
+                                const struct slu_wc *wc, int result_of, uint32_t opcode,
+                                int64_t deadline, struct sluice_completion *completion)
 {
     enum slu_queue queue = slu_opcode_queue(opcode);
     uint64_t id = ring->next - SLU_ID_STEP;

@@ -172,10 +172,8 @@ static int post_source(struct slu_engine *engine, const struct slu_source *sourc
 }
 
 /* One that is wrong, or names plain memory. */
-static __attribute__((noinline, cold)) int post_aside(struct slu_engine *engine,
-                                                      const struct slu_source *source, int why,
-                                                      int64_t deadline,
-                                                      struct sluice_handle *handles)
+static SLU_COLD int post_aside(struct slu_engine *engine, const struct slu_source *source, int why,
+                               int64_t deadline, struct sluice_handle *handles)
 {
     struct slu_borrowed borrowed;
     int result;

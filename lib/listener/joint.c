@@ -71,16 +71,19 @@ static struct slu_engine *engine_of(const struct slu_joint *joint)
     return joint->channel != NULL ? joint->channel->base.engine : joint->prepared->base.engine;
 }
 
+static uint32_t peer_of(const struct slu_joint *joint, uint32_t index)
+{
+    return joint->multichannel != NULL ? joint->peers[index] : 0;
+}
+
 struct slu_peer *slu_joint_peer(const struct slu_joint *joint, uint32_t index)
 {
-    return &engine_of(joint)->peers[joint->multichannel != NULL ? joint->peers[index] : 0];
+    return &engine_of(joint)->peers[peer_of(joint, index)];
 }
 
 struct slu_qp *slu_joint_qp(const struct slu_joint *joint, uint32_t index)
 {
-    struct slu_qp *qp = slu_joint_peer(joint, index)->qp;
-
-    return qp != NULL && engine_of(joint)->attr.queue_pairs > 1 ? slu_stripes_first(qp) : qp;
+    return slu_peer_first_qp(engine_of(joint), peer_of(joint, index));
 }
 
 struct slu_tcontext *slu_joint_context(const struct slu_joint *joint)

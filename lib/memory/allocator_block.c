@@ -13,7 +13,6 @@
 
 #define KNOWN_REMOTE \
     (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_ATOMIC)
-#define COLD __attribute__((noinline, cold))
 
 /* Giving out. */
 
@@ -85,7 +84,7 @@ static void *alloc_long(struct sluice_allocator *allocator, size_t size, size_t 
     return error < 0 ? slu_none(error) : block;
 }
 
-static COLD void *alloc_slowly(struct sluice_allocator *allocator, size_t size, size_t align)
+static SLU_COLD void *alloc_slowly(struct sluice_allocator *allocator, size_t size, size_t align)
 {
     int error = check_wish(allocator, size, align);
 
@@ -220,7 +219,7 @@ static bool keep_or_give_back(struct sluice_allocator *allocator, const struct f
     return slu_thread_keep(cache, span, found->number, found->block, found->state);
 }
 
-static COLD int free_slowly(struct sluice_allocator *allocator, void *block)
+static SLU_COLD int free_slowly(struct sluice_allocator *allocator, void *block)
 {
     int error = slu_allocator_check(allocator);
     struct found found;

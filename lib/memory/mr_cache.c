@@ -300,7 +300,7 @@ static int find_or_add(struct sluice_mr_cache *cache, struct range range, struct
 
 /* Arguments. */
 
-static __attribute__((noinline, cold)) int not_a_cache(const struct sluice_mr_cache *cache)
+static SLU_COLD int not_a_cache(const struct sluice_mr_cache *cache)
 {
     if (cache == NULL)
         return slu_misuse(EINVAL, "not a cache of regions, but NULL%s", slu_none_hint(cache));

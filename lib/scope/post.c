@@ -40,9 +40,8 @@ static int post_source(struct sluice_scope *scope, const struct slu_source *sour
                        struct sluice_handle *handles);
 
 /* A list that is wrong, or names plain memory. */
-static __attribute__((noinline, cold)) int post_aside(struct sluice_scope *scope,
-                                                      const struct slu_source *source, int why,
-                                                      struct sluice_handle *handles)
+static SLU_COLD int post_aside(struct sluice_scope *scope, const struct slu_source *source, int why,
+                               struct sluice_handle *handles)
 {
     struct slu_borrowed borrowed;
     int result;

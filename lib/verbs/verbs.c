@@ -39,12 +39,6 @@ static struct ibv_mr *mr_of(const struct sluice_mr *mr)
     return runs_verbs(mr->pd->context) ? slu_verbs_mr_of(mr->transport)->ibv : NULL;
 }
 
-/* Where a peer has several, sends and receives are of the first. */
-static struct slu_qp *first_of(const struct slu_engine *engine, struct slu_qp *qp)
-{
-    return engine->attr.queue_pairs > 1 ? slu_stripes_first(qp) : qp;
-}
-
 static struct ibv_qp *qp_of(const struct slu_engine *engine, uint32_t peer)
 {
     if (!runs_verbs(engine->pd->context))
@@ -53,7 +47,7 @@ static struct ibv_qp *qp_of(const struct slu_engine *engine, uint32_t peer)
         return slu_fail_null(ENOTCONN, "peer %u was removed", peer);
     if (engine->peers[peer].qp == NULL)
         return slu_fail_null(ENOTCONN, "peer %u has no queue pair any more: reset it", peer);
-    return slu_verbs_qp_of(first_of(engine, engine->peers[peer].qp))->ibv;
+    return slu_verbs_qp_of(slu_peer_first_qp(engine, peer))->ibv;
 }
 
 static struct sluice_context *wrap_context(struct ibv_context *ibv,

@@ -37,6 +37,20 @@ static struct sluice_multichannel *open_multichannel(struct sluice_pd *pd)
     return all;
 }
 
+/* A multichannel without peers on each side, and a client that is to get one of the other. */
+static struct sluice_listener *open_both(struct sides *sides, struct sluice_multichannel *all[2],
+                                         struct client *client)
+{
+    char address[64];
+    sides_open(sides);
+    all[0] = open_multichannel(sides->pds[0]);
+    all[1] = open_multichannel(sides->pds[1]);
+    struct sluice_listener *listener = listen_here(address);
+    client_of(client, address, NULL);
+    client->into = all[1];
+    return listener;
+}
+
 static struct sluice_incoming *next(struct sluice_listener *listener)
 {
     struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
@@ -65,13 +79,7 @@ TEST(peers_of_multichannels, .times = 2, .unless = has_no_rdmacm)
     struct sluice_multichannel *all[2];
     struct sluice_private_data answer = {.bytes = 5, .data = "world"};
     uint32_t peers[2], count = 1 + (uint32_t)_i;
-    char address[64];
-    sides_open(&sides);
-    all[0] = open_multichannel(sides.pds[0]);
-    all[1] = open_multichannel(sides.pds[1]);
-    struct sluice_listener *listener = listen_here(address);
-    client_of(&client, address, NULL);
-    client.into = all[1];
+    struct sluice_listener *listener = open_both(&sides, all, &client);
     client.count = count;
     client.own = (struct sluice_private_data){.bytes = 5, .data = "hello"};
     client_start(&client);
@@ -114,13 +122,7 @@ TEST(peers_that_are_refused, .unless = has_no_rdmacm)
     struct client client;
     struct sluice_multichannel *all[2];
     uint32_t peers[2];
-    char address[64];
-    sides_open(&sides);
-    all[0] = open_multichannel(sides.pds[0]);
-    all[1] = open_multichannel(sides.pds[1]);
-    struct sluice_listener *listener = listen_here(address);
-    client_of(&client, address, NULL);
-    client.into = all[1];
+    struct sluice_listener *listener = open_both(&sides, all, &client);
     client.count = 2;
     client_start(&client);
     require_ok(sluice_incoming_accept_into(next(listener), all[0], NULL, DEADLINE, peers, 1));
