@@ -37,7 +37,7 @@ TEST(keepalive_of_peers_that_are_there)
 /* A peer that has never been heard is late, not lost. */
 TEST(keepalive_of_a_late_peer)
 {
-    const struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = SLUICE_MS(30)};
+    const struct sluice_channel_attr attr = {.size = sizeof(attr), .keepalive = SLUICE_MS(300)};
     struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
     struct sluice_completion completion;
     struct sluice_endpoint endpoints[2];
@@ -49,7 +49,7 @@ TEST(keepalive_of_a_late_peer)
     pair.channels[0] = sluice_prepared_channel_handshake(first, &endpoints[1]);
     require(pair.channels[0], "%s", sluice_last_error());
     struct sluice_handle handle = post(pair.channels[0], &receive);
-    require_result(sluice_channel_wait(pair.channels[0], &handle, SLUICE_MS(150), &completion),
+    require_result(sluice_channel_wait(pair.channels[0], &handle, SLUICE_MS(1500), &completion),
                    -ETIMEDOUT);
     require_result(sluice_channel_state(pair.channels[0]), SLUICE_STATE_READY);
     pair.channels[1] = sluice_prepared_channel_handshake(late, &endpoints[0]);
