@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timed.sh DRIVER ... --test-name NAME ...: the driver of a test, and its seconds and name
-# as a line of the file $SLUICE_TEST_TIMES, if that is set.
+# timed.sh DRIVER ... --test-name NAME ...: the driver of a test, and as a line of the file
+# $SLUICE_TEST_TIMES, if that is set: its seconds, those of processors, and its name.
 [ -n "${SLUICE_TEST_TIMES:-}" ] || exec "$@"
 name=
 last=
@@ -13,5 +13,8 @@ read -r begun _ </proc/uptime
 "$@"
 status=$?
 read -r ended _ </proc/uptime
-echo "$begun $ended $name" | awk '{ printf "%.2f %s\n", $2 - $1, $3 }' >>"$SLUICE_TEST_TIMES"
+# What this shell has waited for, in hundredths: proc(5), cutime and cstime.
+read -r own </proc/$$/stat
+echo "$begun $ended $name $own" |
+  awk '{ printf "%.2f %.2f %s\n", $2 - $1, ($19 + $20) / 100, $3 }' >>"$SLUICE_TEST_TIMES"
 exit $status

@@ -214,6 +214,39 @@ TEST(a_queue_pair_is_lost_alone, .times = PAIRS)
     striped_close(&striped);
 }
 
+/* A receive that comes back says less than the stripes, the last of which may take its time. */
+TEST(receives_come_back_behind_the_stripes, .times = PAIRS)
+{
+    struct striped striped;
+    struct sluice_handle received[2];
+    striped_open(&striped);
+    struct sluice_channel *channel = striped.pair.channels[0];
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &striped.small);
+    received[0] = post(channel, &receive);
+    received[1] = post(channel, &receive);
+    for (uint32_t i = 1; i < PAIRS; i++) {
+        fake_verbs_hold(qpn_of(i));
+    }
+    fake_verbs_end(qpn_of((uint32_t)_i), FAKE_SEND, 1, IBV_WC_REM_OP_ERR, VENDOR);
+    struct sluice_handle handle = post(channel, &striped.write);
+    for (uint32_t i = 1; i < PAIRS; i++) {
+        await_held(qpn_of(i), FAKE_SEND, 1);
+    }
+    nothing_comes(channel);
+    fake_verbs_release(0);
+    struct sluice_completion completion;
+    require_ok(sluice_channel_wait(channel, &received[1], DEADLINE, &completion));
+    require(completion.error == -ECANCELED && completion.cause == SLUICE_STATUS_REM_OP_ERR,
+            "error %d, cause %u", completion.error, completion.cause);
+    await(channel, received[0], SLUICE_CLASS_CANCELLED);
+    require_ok(sluice_channel_wait(channel, &handle, DEADLINE, &completion));
+    require(completion.status == SLUICE_STATUS_REM_OP_ERR && completion.vendor == VENDOR,
+            "status %u, vendor %#x", completion.status, completion.vendor);
+    pair_reset(&striped.pair);
+    pair_works(&striped.pair);
+    striped_close(&striped);
+}
+
 /* Packets of one queue pair get lost: nothing is done of what is behind. */
 TEST(the_path_of_a_queue_pair_is_cut, .times = PAIRS)
 {

@@ -47,11 +47,11 @@ struct stripes_ring {
     uint32_t posted, started, done;
 };
 
-/* Ids of what is posted to the receive queue; from started on nobody else has them. */
+/* Ids of what is posted to the receive queue; from back to started the transport has them. */
 struct stripes_receives {
     uint64_t *ids;
     uint32_t mask;
-    uint32_t posted, started, done;
+    uint32_t posted, started, back, done;
 };
 
 /* What was asked of all queue pairs at a time. */

@@ -6,7 +6,9 @@
  * When one of them fails, others may know better why: the peer may have refused a stripe,
  * and then closed all of its queue pairs. So the others are put into the error state only
  * when the queue had nothing more after the failure was seen: what the peer did before is
- * then known. Of what the stripes of a request say, the first that says most counts.
+ * then known. Of what the stripes of a request say, the first that says most counts; and as it
+ * is told once all have ended, receives that come back meanwhile are told after it: alone they
+ * would say that the peer is lost, and of nothing else.
  */
 #include "config.h"
 
@@ -111,7 +113,11 @@ static bool has_held_sends(const struct stripes_qp *qp)
 
 static bool has_held_receives(const struct stripes_qp *qp)
 {
-    return qp->receives.done == qp->receives.started && qp->receives.done != qp->receives.posted;
+    const struct stripes_receives *receives = &qp->receives;
+
+    return !qp->striping &&
+           (receives->done != receives->back ||
+            (receives->done == receives->started && receives->done != receives->posted));
 }
 
 void slu_stripes_flush(struct stripes_qp *qp)
@@ -209,18 +215,23 @@ static bool end_receive(struct stripes_qp *qp, uint32_t index, uint32_t number,
                         const struct slu_wc *wc, struct slu_wc *to)
 {
     struct stripes_receives *receives = &qp->receives;
+    bool waits = wc->status == SLUICE_STATUS_WR_FLUSH_ERR &&
+                 (qp->striping || receives->done != receives->back);
 
-    if (SLU_UNLIKELY(receives->done == receives->started ||
-                     number != (receives->done & STRIPES_NUMBER_MASK)))
+    if (SLU_UNLIKELY(receives->back == receives->started ||
+                     number != (receives->back & STRIPES_NUMBER_MASK)))
         return pass_on(to);
-    *to = *wc;
-    to->id = receives->ids[receives->done++ & receives->mask];
+    if (SLU_LIKELY(!waits)) {
+        *to = *wc;
+        to->id = receives->ids[receives->done++ & receives->mask];
+    }
+    receives->back++;
     if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS))
         slu_stripes_fail(qp, index);
     /* The last that had begun may end well, and what was posted since waits for it alone. */
     if (SLU_UNLIKELY(qp->failed))
         slu_stripes_flush(qp);
-    return true;
+    return !waits;
 }
 
 static bool end_watch(struct stripes_qp *qp, uint32_t index, uint32_t number,
@@ -303,8 +314,9 @@ static bool next_held(struct stripes_qp *qp, uint64_t *id)
         *id = stripes_slot(qp, ring->done)->id;
         ring->started = ++ring->done;
     } else if (has_held_receives(qp)) {
-        *id = receives->ids[receives->done & receives->mask];
-        receives->started = ++receives->done;
+        if (receives->done == receives->back)
+            receives->started = ++receives->back;
+        *id = receives->ids[receives->done++ & receives->mask];
     } else if (qp->probe.flushed) {
         *id = qp->probe.id;
         qp->probe.flushed = false;
