@@ -30,6 +30,8 @@
  */
 #define DIRECTS 64
 #define DIRECT_BYTES (UINT64_C(4) << 20)
+/* How often a thread that leaves comes back for what others have pushed meanwhile. */
+#define ROUNDS 16
 
 static int add_to_fd(struct soft_cq *cq, int fd)
 {
@@ -167,20 +169,26 @@ static bool take(struct soft_cq *cq, unsigned owner)
     return atomic_compare_exchange_strong(&cq->owner, &expected, owner);
 }
 
+/*
+ * Not while the program waits for it: who is awake all the time would get it again and again.
+ * What the program then leaves, it has looked at.
+ */
 bool slu_soft_cq_take(struct soft_cq *cq)
 {
-    return take(cq, SOFT_HELPER);
+    return atomic_load(&cq->waiting) == 0 && take(cq, SOFT_HELPER);
 }
 
 /*
  * While only the epoll set wakes the helper, all connections with shared memory must; if
- * one has more again and again, the helper looks itself.
+ * one has more again and again, the helper looks itself. It goes on, too, where others push
+ * messages as fast as they are taken: this thread has something else to do.
  */
 void slu_soft_cq_give_back(struct soft_cq *cq)
 {
-    bool restless = false;
+    bool restless = false, all;
+    int round = 0;
     do {
-        slu_soft_inbox_drain(cq);
+        all = slu_soft_inbox_drain(cq) && ++round < ROUNDS;
         bool armed = atomic_load(&cq->watch) == SOFT_WATCH_ARMED;
         if (armed)
             slu_soft_tcp_flush_all(cq);
@@ -191,10 +199,10 @@ void slu_soft_cq_give_back(struct soft_cq *cq)
         if (cq->head != cq->tail)
             slu_soft_cq_wake(cq);
         atomic_store(&cq->owner, SOFT_FREE);
-    } while (!slu_soft_inbox_empty(cq) && take(cq, SOFT_HELPER));
+    } while (all && !slu_soft_inbox_empty(cq) && slu_soft_cq_take(cq));
     if (restless)
         atomic_store(&cq->restless, true);
-    if (restless || atomic_load(&cq->watch) == SOFT_WATCH_OFF)
+    if (restless || !all || atomic_load(&cq->watch) == SOFT_WATCH_OFF)
         slu_soft_helper_kick(cq);
 }
 
@@ -217,8 +225,10 @@ void slu_soft_pause(unsigned time)
 /* Waits for the end of a turn of another thread, which is bounded, but for page faults. */
 static void wait_for_turn(struct soft_cq *cq)
 {
+    atomic_fetch_add(&cq->waiting, 1);
     for (unsigned time = 0; !take(cq, SOFT_PROGRAM); time++)
         slu_soft_pause(time);
+    atomic_fetch_sub(&cq->waiting, 1);
 }
 
 /* Written by the program only, read by the helper. */
@@ -327,12 +337,12 @@ static void progress(struct soft_cq *cq, bool due)
 void slu_soft_cq_serve(struct soft_cq *cq)
 {
     for (int turns = 0; turns < 16; turns++) {
-        slu_soft_inbox_drain(cq);
+        bool all = slu_soft_inbox_drain(cq);
         int served = serve_sockets(cq);
         if (cq->hot != NULL)
             served += slu_soft_shm_poll(cq);
         slu_soft_tcp_flush_all(cq);
-        if (served == 0)
+        if (served == 0 || !all)
             break;
     }
 }

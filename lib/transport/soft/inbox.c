@@ -7,8 +7,16 @@
  * the other's, all sequentially consistent, so at least one of them sees the
  * other. The pusher writes the inbox and reads owner and armed; the owner
  * writes owner (leaving) or armed (going to sleep) and reads the inbox.
+ *
+ * Nobody is kept draining by others who push faster than he copies: a turn ends after so many
+ * bytes. What is left is for who comes next: the helper, whom he tells, or a thread that waits.
  */
 #include "transport/soft/soft.h"
+
+/* Some milliseconds. */
+#define TURN_BYTES (UINT64_C(16) << 20)
+/* What a short message costs, in bytes of a long one. */
+#define SHORT 512
 
 /* True while this thread drains the inbox of a CQ that it only visits; and for a helper's. */
 static _Thread_local bool visiting;
@@ -80,14 +88,19 @@ static struct soft_message *reverse(struct soft_message *list)
     return reversed;
 }
 
-void slu_soft_inbox_drain(struct soft_cq *cq)
+bool slu_soft_inbox_drain(struct soft_cq *cq)
 {
+    cq->drained = 0;
     while (!slu_soft_inbox_empty(cq)) {
+        if (SLU_UNLIKELY(cq->drained >= TURN_BYTES))
+            return false;
         struct soft_message *message = reverse(atomic_exchange(&cq->inbox, NULL));
         while (message != NULL) {
             struct soft_message *next = message->next;
             handlers[message->kind](message);
             message = next;
+            cq->drained += SHORT;
         }
     }
+    return true;
 }

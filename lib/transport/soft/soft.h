@@ -279,6 +279,7 @@ struct soft_cq {
     struct slu_cq base;
     atomic_uint references;
     atomic_uint owner;
+    atomic_uint waiting; /* a thread of the program waits for the end of another one's turn */
     struct soft_key_reader reader;
     atomic_uint entries;  /* of the program */
     atomic_uint activity; /* polls of the program */
@@ -304,6 +305,7 @@ struct soft_cq {
     uint32_t polls;
     uint32_t directs; /* requests that were done at once since a look at the connections */
     uint64_t copied;  /* and bytes */
+    uint64_t drained; /* bytes of the inbox since it was looked at last, and for each message */
     int64_t overdue;  /* when a peer was found to have been stopped amid a copy */
     struct soft_tcp *connections;
     struct soft_tcp *urgent;    /* these owe their peer an acknowledgement */
@@ -471,7 +473,8 @@ void slu_soft_cq_interrupt(struct slu_cq *cq); /* cq_wake: armed or not */
 void slu_soft_cq_hold(struct soft_cq *cq);
 void slu_soft_cq_release(struct soft_cq *cq);
 struct soft_cq *slu_soft_cq_find(struct soft_context *context, uint32_t slot); /* held, or NULL */
-bool slu_soft_cq_take(struct soft_cq *cq); /* for the helper; false: it is not free */
+/* For the helper; false: it is not free, or the program is about to take it. */
+bool slu_soft_cq_take(struct soft_cq *cq);
 void slu_soft_cq_give_back(struct soft_cq *cq);
 void slu_soft_cq_serve(struct soft_cq *cq); /* by its owner */
 void slu_soft_cq_wake(struct soft_cq *cq);  /* if it is armed */
@@ -486,7 +489,8 @@ void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message);
 void slu_soft_inbox_notify(struct soft_cq *cq);
 /* Both. current is the CQ that the caller owns, or NULL. */
 void slu_soft_send(struct soft_cq *cq, struct soft_message *message, const struct soft_cq *current);
-void slu_soft_inbox_drain(struct soft_cq *cq);
+/* All of it, unless others fill it faster: false if there may be more. */
+bool slu_soft_inbox_drain(struct soft_cq *cq);
 bool slu_soft_inbox_empty(struct soft_cq *cq);
 
 /* qp.c */

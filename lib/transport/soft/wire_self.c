@@ -263,6 +263,7 @@ static uint32_t copy(const struct soft_wqe *wqe, struct soft_qp *to, struct targ
                      uint32_t *source)
 {
     target->at = slu_soft_place_of(target->pin, wqe->remote_addr);
+    slu_soft_cq_of(to)->drained += wqe->length;
     if (SLU_UNLIKELY(touches_dmabuf(wqe, to, target)))
         return copy_dmabufs(wqe, to, target, source);
     operations[wqe->opcode].copy(wqe, to, target->at);
