@@ -77,8 +77,8 @@ finish_all() {
 }
 
 # As rxe does it.
-for program in access agent agent_hostile agent_lease agent_messages arguments atomics attributes \
-  barriers barriers_blame barriers_broken \
+for program in access agent agent_hostile agent_keys agent_lease agent_long agent_messages \
+  arguments atomics attributes barriers barriers_blame barriers_broken \
   barriers_mixed buffer buffer_owners connect contention counters data deadlines devices elements endpoints errors event_loop \
   fault_close fault_depth fault_fork fault_signals fault_unpolled forms gather inline members \
   memory misuse node node_alone node_open objects order partly path peers reset scope \

@@ -347,10 +347,10 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_submit(struct sluice_agent_peer 
 /*
  * Sends a message of 0 bytes to what the peer takes (sluice_agent_peer_info.max_message). One of
  * up to eager bytes is taken over, and this returns once there is room for it there; it is lost
- * only if the connection is, and sluice_agent_flush() tells. A longer one is read by the peer's
- * program when it receives it, and this returns then; it may be in memory of any kind.
+ * only if the connection is, and sluice_agent_flush() tells. A longer one is read by the peer once
+ * its program receives, and this returns when all of it is there; it may be in memory of any kind.
  * -EMSGSIZE: too long for the peer; -EFAULT: bytes are not mapped; else errors of a wait: of one
- * that is longer than eager, the peer's program did not get it, unless it was just doing so.
+ * that is longer than eager, the peer's program does not get it, unless it was just being read.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send(struct sluice_agent_peer *peer,
                                                      const void *bytes, size_t length,
@@ -366,10 +366,11 @@ SLUICE_EXPORT void sluice_agent_message_free(struct sluice_agent_message *messag
 /*
  * The next message of a peer, or, if peer is NULL, of any of the agent; messages of one peer
  * come in the order in which they were sent, and of any, peers take turns. One that is longer
- * than eager is read now: if the timeout ends that, the message stays the next one; and so it
- * does, of any, after 5 s and one for each 4 MiB. What came from a peer before it was lost is
- * received still, unless the program has closed that peer; see max_left_bytes. NULL and errno:
- * errors of a wait, of one peer after all that came from it.
+ * than eager is read from when it is the next one; the timeout ends the wait and not that, and
+ * who serves the agent goes on with it. Of any, one is read for 5 s and one for each 4 MiB, and
+ * then again after those of others. What came from a peer before it was lost is received still,
+ * unless the program has closed that peer; see max_left_bytes. NULL and errno: errors of a wait,
+ * of one peer after all that came from it; and, of one peer, EIO (the device failed).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_message_free)
 struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,

@@ -12,6 +12,7 @@
  *   hand       memory of the program's that is handed over, and comes back
  *   held       memory of peers that we have
  *   inbox      messages: sending, and receiving whole ones
+ *   reading    long ones, which are read beside all else
  *   data       the data queue pair, and making it anew
  *   transfer   reads, writes and atomics on it
  *   peer       peers: how they come, are driven, and are lost
@@ -38,6 +39,8 @@
 /* Requests on their way of one list of reads and writes, and of all on a data queue pair. */
 #define SLU_AGENT_BATCH 16
 #define SLU_AGENT_TRANSFERS 64
+/* Of a long message, on their way. */
+#define SLU_AGENT_PIECES 4
 /* The owner revokes a region so long after its lease. */
 #define SLU_AGENT_GRACE SLUICE_S(1)
 /* Regions that are over, and are remembered for the log, which tells of late use. */
@@ -114,6 +117,34 @@ struct sluice_agent_mr {
     bool over; /* the owner has taken it back, or is lost */
 };
 
+/* What was posted on a data queue pair; the user data of its completion is its address. */
+struct slu_agent_posted {
+    void (*ended)(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,
+                  const struct sluice_completion *completion);
+    struct sluice_remote_mr remote;
+};
+
+/* A part of a long message, on its way. */
+struct slu_agent_piece {
+    struct slu_agent_posted posted;
+    struct sluice_agent_message *message; /* NULL: free */
+    uint64_t length;
+};
+
+/* A long message that is being read, in the order of its bytes. */
+struct slu_agent_reading {
+    struct sluice_mr *mr;
+    uint64_t posted, done; /* bytes */
+    uint32_t flying;       /* pieces */
+    bool making;           /* its memory, without the lock */
+    bool broken;           /* a piece has failed: from done on it is read again */
+    bool late, gone;       /* for its turn was over; for there is no such memory of its sender's */
+    int64_t until;         /* its turn */
+    int error;             /* any other: negative, with a text, for who asks for it next */
+    char text[SLU_TEXT_BYTES];
+    struct slu_agent_piece pieces[SLU_AGENT_PIECES];
+};
+
 struct sluice_agent_message {
     uint32_t magic;
     struct sluice_agent_peer *peer;
@@ -123,7 +154,11 @@ struct sluice_agent_message {
     struct sluice_mr *mr; /* of one that was read; else the bytes are behind the struct */
     uint64_t announced;   /* the id of that request; 0: it is here */
     struct sluice_remote_mr remote;
+    struct slu_agent_reading *reading;
+    int64_t earliest; /* it is read again for who receives of any */
+    bool reserved;    /* its bytes are among those of the agent that are read for any */
     bool withdrawn;
+    bool dropped; /* it is nobody's, and ends once nothing of it is on its way */
 };
 
 TAILQ_HEAD(slu_agent_mrs, sluice_agent_mr);
@@ -225,8 +260,8 @@ struct sluice_agent_peer {
 
     struct slu_agent_mrs held, offered;
     uint32_t held_count;
-    struct slu_agent_messages messages, read; /* that wait; that are being read */
-    struct slu_agent_mrs unwanted;            /* still to be given back */
+    struct slu_agent_messages messages, dropped; /* that wait; that are still being read */
+    struct slu_agent_mrs unwanted;               /* still to be given back */
     struct slu_agent_data data;
 };
 
@@ -263,7 +298,8 @@ struct sluice_agent {
     LIST_HEAD(, sluice_agent_peer) unarmed;
     struct sluice_agent_peer **places;
     uint32_t place_count, last_serial;
-    uint32_t connected; /* or greeting */
+    uint32_t connected;     /* or greeting */
+    uint64_t reading_bytes; /* of long messages that are read for who receives of any */
     struct sluice_agent_info info;
 };
 
@@ -417,6 +453,27 @@ void slu_agent_hear_withdraw(struct sluice_agent_peer *peer,
 uint64_t slu_agent_count_messages(const struct sluice_agent_peer *peer);
 /* Those that can be read no more go; all: the others as well. */
 void slu_agent_end_messages(struct sluice_agent_peer *peer, bool all);
+/* It is out of its list, and nothing of it is on its way. */
+void slu_agent_free_message(struct sluice_agent_message *message);
+void slu_agent_remove_message(struct sluice_agent_peer *peer, struct sluice_agent_message *message);
+
+/* reading.c */
+/* Whether it is long, nobody reads it, and who receives of any may begin with it. */
+bool slu_agent_may_read(const struct sluice_agent_message *message);
+/*
+ * Makes its memory, giving up the lock, and lets it be read from then on; or tells why that has
+ * failed before. 0; an error with a text: it is the next one still.
+ */
+int slu_agent_read(struct sluice_agent_message *message, bool of_any);
+/* Goes on with what was begun. Whether something has come to its end. */
+bool slu_agent_read_on(struct sluice_agent_peer *peer);
+/* It is out of its list, and is to go: now, or once nothing of it is on its way. */
+void slu_agent_drop_message(struct sluice_agent_message *message);
+void slu_agent_end_dropped(struct sluice_agent_peer *peer);
+/* It waits for nobody any more. */
+void slu_agent_unreserve(struct sluice_agent_message *message);
+/* The others that have something come before its peer does again. */
+void slu_agent_end_turn(struct sluice_agent_peer *peer);
 
 /* data.c */
 int slu_agent_data_open(struct sluice_agent_peer *peer);
@@ -432,6 +489,12 @@ bool slu_agent_data_progress(struct sluice_agent_peer *peer);
 /* One that was posted is complete. */
 void slu_agent_transferred(struct sluice_agent_peer *peer,
                            const struct sluice_completion *completion);
+/* 1: posted is on its way, until it ends; 0: not now; or an error. until: of the request. */
+int slu_agent_post(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,
+                   struct sluice_request *request, int64_t until);
+/* Why it failed, in words. */
+void slu_agent_explain(struct sluice_agent_peer *peer, const struct sluice_completion *completion,
+                       char *text, size_t size);
 /*
  * Reads, writes and atomics with the lock held; as sluice_agent_submit(). mr: nothing is posted
  * once its lease is over; or NULL.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Messages. One of up to eager bytes comes in one receive, and is copied out of it; of a longer
- * one its place at the sender comes, from which the program's call reads it. Guarantee: what
- * waits here is within the limits that the sender was told, and a message is received whole, or
- * stays, or its sender hears that it was not.
+ * one its place at the sender comes, from which it is read once the program receives. Guarantee:
+ * what waits here is within the limits that the sender was told, and a message is received
+ * whole, or stays, or its sender hears that it was not.
  */
 #include "config.h"
 
@@ -11,12 +11,6 @@
 #include <string.h>
 
 #include "agent/agent.h"
-
-/* Of one read. */
-#define PIECE (UINT64_C(1) << 30)
-/* Who receives from any peer reads a message of one for so long, and a second for so many bytes. */
-#define READ_TIME SLUICE_S(5)
-#define READ_RATE (UINT64_C(4) << 20)
 
 static struct sluice_agent_message *make_message(struct sluice_agent_peer *peer, uint64_t length,
                                                  size_t room)
@@ -32,20 +26,20 @@ static struct sluice_agent_message *make_message(struct sluice_agent_peer *peer,
     return message;
 }
 
-/* The lock is held. */
-static void free_message(struct sluice_agent_message *message)
+void slu_agent_free_message(struct sluice_agent_message *message)
 {
     message->magic = SLU_MAGIC_DEAD;
+    slu_agent_unreserve(message);
     if (message->mr != NULL)
         (void)sluice_mr_release(message->mr, NULL, NULL);
     slu_agent_peer_drop(message->peer);
     free(message);
 }
 
-/* What it counted for while it waited. */
+/* What it counted for, for its sender, while it waited. */
 static uint64_t waiting_bytes(const struct sluice_agent_message *message)
 {
-    return message->announced == 0 ? message->length : 0;
+    return message->mr == NULL ? message->length : 0;
 }
 
 static void add_message(struct sluice_agent_peer *peer, struct sluice_agent_message *message)
@@ -54,7 +48,7 @@ static void add_message(struct sluice_agent_peer *peer, struct sluice_agent_mess
     slu_agent_peer_bears(peer);
 }
 
-static void remove_message(struct sluice_agent_peer *peer, struct sluice_agent_message *message)
+void slu_agent_remove_message(struct sluice_agent_peer *peer, struct sluice_agent_message *message)
 {
     TAILQ_REMOVE(&peer->messages, message, links);
     if (TAILQ_EMPTY(&peer->messages))
@@ -108,20 +102,21 @@ void slu_agent_hear_announce(struct sluice_agent_peer *peer, const struct slu_ag
 void slu_agent_hear_withdraw(struct sluice_agent_peer *peer, const struct slu_agent_message *heard)
 {
     struct sluice_agent_message *message;
+    const struct slu_agent_reading *reading;
 
-    /* Who is just reading it answers. */
-    TAILQ_FOREACH(message, &peer->read, links)
-    if (message->announced == heard->id)
-        message->withdrawn = true;
     TAILQ_FOREACH(message, &peer->messages, links)
     if (message->announced == heard->id)
         break;
     if (message == NULL)
         return;
-    remove_message(peer, message);
-    free_message(message);
-    slu_agent_received(peer, 0);
-    slu_agent_answer(peer, heard->id, SLU_AGENT_CANCELLED, NULL);
+    message->withdrawn = true;
+    reading = message->reading;
+    /* All the rest is on its way already: it may come to its end. */
+    if (reading != NULL && reading->flying > 0 && !reading->broken &&
+        reading->posted == message->length)
+        return;
+    slu_agent_remove_message(peer, message);
+    slu_agent_drop_message(message);
 }
 
 uint64_t slu_agent_count_messages(const struct sluice_agent_peer *peer)
@@ -130,7 +125,7 @@ uint64_t slu_agent_count_messages(const struct sluice_agent_peer *peer)
     uint64_t bytes = 0;
 
     TAILQ_FOREACH(message, &peer->messages, links)
-    bytes += sizeof *message + waiting_bytes(message);
+    bytes += sizeof *message + (message->announced == 0 ? message->length : 0);
     return bytes;
 }
 
@@ -142,8 +137,8 @@ void slu_agent_end_messages(struct sluice_agent_peer *peer, bool all)
         next = TAILQ_NEXT(message, links);
         if (!all && message->announced == 0)
             continue;
-        remove_message(peer, message);
-        free_message(message);
+        slu_agent_remove_message(peer, message);
+        slu_agent_drop_message(message);
     }
 }
 
@@ -269,153 +264,73 @@ struct receiving {
     struct sluice_agent *agent;
     struct sluice_agent_peer *peer; /* NULL: any */
     int64_t until;
+    struct sluice_agent_message *next; /* to be had, or to be read */
 };
 
-/* Whose next message is to be had: nobody waits for a data queue pair while others have some. */
-static struct sluice_agent_peer *first_bearing(const struct sluice_agent *agent)
+/* The first that is here; or else that is to be read, and is of a peer that can be read. */
+static struct sluice_agent_message *next_of_any(const struct sluice_agent *agent)
 {
     struct sluice_agent_peer *peer;
 
     TAILQ_FOREACH(peer, &agent->bearing, bearing)
-    if (TAILQ_FIRST(&peer->messages)->announced == 0 || peer->data.state == SLU_AGENT_DATA_READY)
-        break;
-    return peer;
+    if (TAILQ_FIRST(&peer->messages)->announced == 0)
+        return TAILQ_FIRST(&peer->messages);
+    TAILQ_FOREACH(peer, &agent->bearing, bearing)
+    if (slu_agent_may_read(TAILQ_FIRST(&peer->messages)))
+        return TAILQ_FIRST(&peer->messages);
+    return NULL;
 }
 
-static struct sluice_agent_message *first_message(const struct receiving *receiving)
+static struct sluice_agent_message *next_of_peer(const struct sluice_agent_peer *peer)
 {
-    const struct sluice_agent_peer *peer =
-        receiving->peer != NULL ? receiving->peer : first_bearing(receiving->agent);
+    struct sluice_agent_message *message = TAILQ_FIRST(&peer->messages);
 
-    return peer != NULL ? TAILQ_FIRST(&peer->messages) : NULL;
+    if (message == NULL || message->reading == NULL || message->reading->error != 0)
+        return message;
+    /* However slow it is, somebody waits for this one. */
+    message->reading->until = SLUICE_FOREVER;
+    slu_agent_unreserve(message);
+    return NULL;
 }
 
-static bool has_message(void *argument)
+static bool has_next(void *argument)
 {
-    const struct receiving *receiving = argument;
+    struct receiving *receiving = argument;
+    const struct sluice_agent_peer *peer = receiving->peer;
 
-    return first_message(receiving) != NULL ||
-           (receiving->peer != NULL && receiving->peer->state == SLU_AGENT_OVER);
+    receiving->next = peer != NULL ? next_of_peer(peer) : next_of_any(receiving->agent);
+    return receiving->next != NULL || (peer != NULL && peer->state == SLU_AGENT_OVER);
 }
 
-/* When it has been read for long enough, while others may wait. */
-static int64_t read_until(const struct receiving *receiving,
-                          const struct sluice_agent_message *message)
-{
-    int64_t seconds = (int64_t)(message->length / READ_RATE);
-    int64_t until = seconds < SLUICE_FOREVER / SLUICE_S(1) - 5
-                        ? slu_after(READ_TIME + seconds * SLUICE_S(1))
-                        : SLUICE_FOREVER;
-
-    return receiving->peer == NULL && until < receiving->until ? until : receiving->until;
-}
-
-/* All of it into the buffer; the lock is held. */
-static int read_pieces(struct sluice_agent_message *message, struct sluice_mr *mr, int64_t until)
-{
-    int error = 0;
-
-    for (uint64_t at = 0; at < message->length && error == 0; at += PIECE) {
-        uint64_t left = message->length - at, length = left < PIECE ? left : PIECE;
-        struct sluice_request request = {.opcode = SLUICE_OP_READ,
-                                         .sge_count = 1,
-                                         .remote = {.addr = message->remote.addr + at,
-                                                    .length = length,
-                                                    .rkey = message->remote.rkey}};
-
-        error = sluice_mr_sge(mr, (size_t)at, (size_t)length, &request.sge);
-        if (error == 0)
-            error = slu_agent_transfer(message->peer, NULL, &request, 1, until, NULL);
-    }
-    return error;
-}
-
-/* It is nobody's while it is read, and found by who withdraws it. */
-static int read_message(struct sluice_agent_message *message, int64_t until)
-{
-    struct sluice_agent_peer *peer = message->peer;
-    struct sluice_agent *agent = peer->agent;
-    struct sluice_mr *mr;
-    int error;
-
-    TAILQ_INSERT_TAIL(&peer->read, message, links);
-    slu_agent_settle(agent);
-    pthread_mutex_unlock(&agent->lock);
-    mr = sluice_mr_alloc(agent->pd, (size_t)message->length, SLUICE_ACCESS_LOCAL_WRITE);
-    error = mr == NULL ? -errno : 0;
-    pthread_mutex_lock(&agent->lock);
-    /* What others do there may fail the data queue pair, for a while. */
-    while (error == 0) {
-        error = read_pieces(message, mr, until);
-        if (error != -ECANCELED || message->withdrawn || agent->closed)
-            break;
-        error = 0;
-    }
-    TAILQ_REMOVE(&peer->read, message, links);
-    if (error < 0 && mr != NULL)
-        (void)sluice_mr_release(mr, NULL, NULL);
-    if (error == 0) {
-        message->mr = mr;
-        message->bytes = sluice_mr_addr(mr);
-    }
-    return error;
-}
-
-/* 1: it has gone, and is not to be had; else it is the program's, or the next one still. */
-static int receive_long(struct sluice_agent_message *message, int64_t until)
-{
-    struct sluice_agent_peer *peer = message->peer;
-    int error = read_message(message, until);
-    bool gone = peer->state == SLU_AGENT_OVER || message->withdrawn || error == -EACCES;
-
-    if (error < 0 && !gone) {
-        TAILQ_INSERT_HEAD(&peer->messages, message, links);
-        slu_agent_peer_bears(peer);
-        return error;
-    }
-    slu_agent_owe(peer, message->announced, error < 0 ? SLU_AGENT_CANCELLED : SLU_AGENT_OK);
-    slu_agent_received(peer, 0);
-    if (error == 0)
-        return 0;
-    free_message(message);
-    return 1;
-}
-
-/* It is out of its list; and the others that have something come before its peer does again. */
-static void pick(struct sluice_agent_message *message)
+/* It is the program's from now on. */
+static void take(struct sluice_agent_message *message)
 {
     struct sluice_agent_peer *peer = message->peer;
 
-    remove_message(peer, message);
-    if (!peer->is_bearing)
-        return;
-    TAILQ_REMOVE(&peer->agent->bearing, peer, bearing);
-    TAILQ_INSERT_TAIL(&peer->agent->bearing, peer, bearing);
+    slu_agent_remove_message(peer, message);
+    slu_agent_end_turn(peer);
+    slu_agent_unreserve(message);
+    slu_agent_received(peer, waiting_bytes(message));
 }
 
 /* The next one, whole. */
-static int receive(struct receiving *receiving, struct sluice_agent_message **message)
+static int receive(struct receiving *receiving)
 {
     for (;;) {
-        struct sluice_agent_peer *peer;
-        int error =
-            slu_agent_await(receiving->agent, has_message, receiving, receiving->until, true);
+        int error = slu_agent_await(receiving->agent, has_next, receiving, receiving->until, true);
 
         if (error == -ETIMEDOUT)
             return slu_fail(ETIMEDOUT, "no message has come yet");
         if (error < 0)
             return error;
-        *message = first_message(receiving);
-        if (*message == NULL)
+        if (receiving->next == NULL)
             return slu_agent_peer_check(receiving->peer);
-        peer = (*message)->peer;
-        pick(*message);
-        if ((*message)->announced == 0) {
-            slu_agent_received(peer, waiting_bytes(*message));
+        if (receiving->next->announced == 0) {
+            take(receiving->next);
             return 0;
         }
-        error = receive_long(*message, read_until(receiving, *message));
-        if (error <= 0 && (error != -ETIMEDOUT || slu_now() >= receiving->until))
+        error = slu_agent_read(receiving->next, receiving->peer == NULL);
+        if (error < 0)
             return error;
     }
 }
@@ -424,7 +339,6 @@ struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,
                                                   struct sluice_agent_peer *peer, int64_t timeout)
 {
     struct receiving receiving = {.agent = agent, .peer = peer};
-    struct sluice_agent_message *message = NULL;
     int error;
 
     if (!slu_is_agent(agent))
@@ -438,13 +352,13 @@ struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,
         return slu_none(error);
     receiving.until = slu_after(timeout);
     slu_agent_enter(agent);
-    error = receive(&receiving, &message);
+    error = receive(&receiving);
     agent->info.messages_arrived += error == 0;
     slu_agent_leave(agent);
     if (error < 0)
         return slu_none(error);
     slu_made();
-    return message;
+    return receiving.next;
 }
 
 /* What the program has of it. */
@@ -466,7 +380,7 @@ void sluice_agent_message_free(struct sluice_agent_message *message)
         return;
     agent = message->peer->agent;
     slu_agent_enter(agent);
-    free_message(message);
+    slu_agent_free_message(message);
     slu_agent_leave(agent);
 }
 

@@ -14,5 +14,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/message.c \
 	%D%/message.h \
 	%D%/peer.c \
+	%D%/reading.c \
 	%D%/regions.c \
 	%D%/transfer.c

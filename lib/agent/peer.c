@@ -153,7 +153,7 @@ static void init_lists(struct sluice_agent_peer *peer)
     TAILQ_INIT(&peer->offered);
     TAILQ_INIT(&peer->unwanted);
     TAILQ_INIT(&peer->messages);
-    TAILQ_INIT(&peer->read);
+    TAILQ_INIT(&peer->dropped);
 }
 
 static int open_peer(struct sluice_agent_peer *peer)
@@ -300,6 +300,7 @@ void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *forma
     slu_agent_end_regions(peer);
     slu_agent_end_held(peer);
     slu_agent_end_messages(peer, false);
+    slu_agent_end_dropped(peer);
     slu_agent_tell(agent);
     /* Who called has one, or is the agent. */
     part(peer);
@@ -318,6 +319,8 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
         slu_agent_expire(peer);
         changed |= slu_agent_work(peer);
     }
+    if (peer->state == SLU_AGENT_OPEN)
+        changed |= slu_agent_read_on(peer);
     if (peer->state == SLU_AGENT_OPEN) {
         slu_agent_tell_revoked(peer);
         slu_agent_clean_waits(peer);

@@ -13,10 +13,10 @@
 #include "engine/engine.h"
 #include "multichannel/multichannel.h"
 
-/* One request on its way; the completion's user data is its address. */
+/* One request on its way. */
 struct item {
+    struct slu_agent_posted posted;
     struct transfer *transfer; /* NULL: free */
-    struct sluice_remote_mr remote;
     uint32_t index;
     uint64_t user_data;
 };
@@ -61,11 +61,21 @@ static void note_late(struct transfer *transfer)
 }
 
 /* Whoever polls may be another thread, or have a text of its own. */
+void slu_agent_explain(struct sluice_agent_peer *peer, const struct sluice_completion *completion,
+                       char *text, size_t size)
+{
+    struct slu_text kept;
+
+    slu_text_save(&kept);
+    (void)slu_fail_completion(peer->data.wire->base.engine, completion, SLUICE_FOREVER);
+    snprintf(text, size, "peer %s: %s", peer->address, sluice_last_error());
+    slu_text_restore(&kept);
+}
+
 static void note_completion(struct transfer *transfer, const struct sluice_completion *completion)
 {
     struct sluice_agent_peer *peer = transfer->peer;
     char text[SLU_TEXT_BYTES + sizeof peer->address];
-    struct slu_text kept;
 
     if (completion->error == 0)
         return;
@@ -73,23 +83,30 @@ static void note_completion(struct transfer *transfer, const struct sluice_compl
         note_late(transfer);
         return;
     }
-    slu_text_save(&kept);
-    (void)slu_fail_completion(peer->data.wire->base.engine, completion, SLUICE_FOREVER);
-    snprintf(text, sizeof text, "peer %s: %s", peer->address, sluice_last_error());
-    slu_text_restore(&kept);
+    slu_agent_explain(peer, completion, text, sizeof text);
     note_error(transfer, completion->error, text);
 }
 
 void slu_agent_transferred(struct sluice_agent_peer *peer,
                            const struct sluice_completion *completion)
 {
-    struct item *item = (struct item *)(uintptr_t)completion->user_data;
-    struct transfer *transfer = item->transfer;
+    struct slu_agent_posted *posted = (struct slu_agent_posted *)(uintptr_t)completion->user_data;
 
     peer->data.transfers--;
     peer->data.ours |= completion->error < 0;
     if (completion->error_class == SLUICE_CLASS_ACCESS)
-        peer->data.amiss = item->remote;
+        peer->data.amiss = posted->remote;
+    posted->ended(peer, posted, completion);
+    slu_agent_tell(peer->agent);
+}
+
+static void end_item(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,
+                     const struct sluice_completion *completion)
+{
+    struct item *item = (struct item *)posted;
+    struct transfer *transfer = item->transfer;
+
+    (void)peer;
     if (transfer->completions != NULL) {
         struct sluice_completion *told = &transfer->completions[item->index];
 
@@ -100,7 +117,6 @@ void slu_agent_transferred(struct sluice_agent_peer *peer,
     note_completion(transfer, completion);
     transfer->complete++;
     item->transfer = NULL;
-    slu_agent_tell(peer->agent);
 }
 
 /* One that was never posted. */
@@ -151,29 +167,41 @@ static int check_lease(const struct sluice_agent_mr *mr)
                     mr->peer->address, mr->over ? "its owner took it back" : "its lease is over");
 }
 
+int slu_agent_post(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,
+                   struct sluice_request *request, int64_t until)
+{
+    struct slu_agent_data *data = &peer->data;
+    int result;
+
+    if (data->state != SLU_AGENT_DATA_READY || data->transfers >= SLU_AGENT_TRANSFERS)
+        return 0;
+    posted->remote = request->remote;
+    request->user_data = (uintptr_t)posted;
+    result = sluice_multichannel_post(data->wire, request, 1, time_left(until), NULL);
+    slu_agent_touch(peer);
+    /* It is found to have failed, and made anew, before anything else is posted. */
+    if (result == -EAGAIN || result == -ENOTCONN)
+        return 0;
+    data->transfers += result == 1;
+    return result;
+}
+
 /* 1: posted; 0: not now; or an error. */
 static int post_one(struct transfer *transfer, struct item *item)
 {
-    struct sluice_agent_peer *peer = transfer->peer;
     struct sluice_request request = transfer->requests[transfer->posted];
     /* Since it was asked for there may have been a long wait. */
     int posted = transfer->mr != NULL ? check_lease(transfer->mr) : 0;
 
     if (posted < 0)
         return posted;
-    *item = (struct item){.transfer = transfer,
-                          .remote = request.remote,
+    *item = (struct item){.posted = {.ended = end_item},
+                          .transfer = transfer,
                           .index = transfer->posted,
                           .user_data = request.user_data};
-    request.user_data = (uintptr_t)item;
-    posted =
-        sluice_multichannel_post(peer->data.wire, &request, 1, time_left(transfer->until), NULL);
-    slu_agent_touch(peer);
+    posted = slu_agent_post(transfer->peer, &item->posted, &request, transfer->until);
     if (posted != 1)
         item->transfer = NULL;
-    /* It is found to have failed, and made anew, before anything else is posted. */
-    if (posted == -EAGAIN || posted == -ENOTCONN)
-        return 0;
     return posted;
 }
 
@@ -228,7 +256,6 @@ static bool post_some(struct transfer *transfer)
             transfer->complete++;
             break;
         }
-        data->transfers++;
         transfer->posted++;
     }
     return some;

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "../support/fair.h"
 
@@ -130,4 +131,57 @@ void await_regions(struct sluice_agent *agent, uint32_t wanted)
 {
     require(reached(agent, number32, offsetof(struct sluice_agent_info, regions), wanted),
             "%u regions", agent_info(agent).regions);
+}
+
+static void *run_sender(void *argument)
+{
+    struct sender *sender = argument;
+    sender->error =
+        sluice_agent_send(sender->peer, sender->bytes, sender->length, sender->deadline);
+    return NULL;
+}
+
+void start_sender(struct sender *sender, struct sluice_agent_peer *peer, const void *bytes,
+                  size_t length, int64_t deadline)
+{
+    *sender = (struct sender){.peer = peer, .bytes = bytes, .length = length, .deadline = deadline};
+    require(pthread_create(&sender->thread, NULL, run_sender, sender) == 0, "no thread");
+}
+
+void join_sender(struct sender *sender, int wanted)
+{
+    require(pthread_join(sender->thread, NULL) == 0, "no end");
+    require(sender->error == wanted, "%d, not %d", sender->error, wanted);
+}
+
+struct sluice_agent_message *receive(struct sluice_agent *agent, struct sluice_agent_peer *peer)
+{
+    struct sluice_agent_message *message = sluice_agent_receive(agent, peer, DEADLINE);
+    require(message, "%s", sluice_last_error());
+    return message;
+}
+
+void receive_pattern(struct sluice_agent *agent, struct sluice_agent_peer *peer, size_t length,
+                     uint64_t key)
+{
+    struct sluice_agent_message *message = receive(agent, peer);
+    require(sluice_agent_message_length(message) == length, "%zu, not %zu",
+            sluice_agent_message_length(message), length);
+    require(sluice_agent_message_bytes(message) != NULL, "no bytes");
+    pattern_check(sluice_agent_message_bytes(message), length, key);
+    sluice_agent_message_free(message);
+}
+
+void pass(struct agents *agents, bool to_owner, size_t length, uint64_t key)
+{
+    struct sluice_agent_peer *from = to_owner ? agents->at_holder : agents->at_owner;
+    struct sender sender;
+    uint8_t *bytes = malloc(length + 1);
+    pattern_fill(bytes, length, key);
+    start_sender(&sender, from, bytes, length, DEADLINE);
+    receive_pattern(to_owner ? agents->owner : agents->holder,
+                    to_owner ? agents->at_owner : agents->at_holder, length, key);
+    join_sender(&sender, 0);
+    require_ok(sluice_agent_flush(from, DEADLINE));
+    free(bytes);
 }

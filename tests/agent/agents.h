@@ -6,6 +6,8 @@
 #ifndef AGENT_AGENTS_H
 #define AGENT_AGENTS_H
 
+#include <pthread.h>
+
 #include "../support/pair.h"
 
 #define ACCESS_REMOTE \
@@ -42,5 +44,25 @@ void await_number(struct sluice_agent *agent, size_t offset, uint64_t wanted);
 #define await_info(agent, field, wanted) \
     await_number(agent, offsetof(struct sluice_agent_info, field), wanted)
 void await_regions(struct sluice_agent *agent, uint32_t wanted);
+
+/* A sender in a thread of its own. */
+struct sender {
+    pthread_t thread;
+    struct sluice_agent_peer *peer;
+    const void *bytes;
+    size_t length;
+    int64_t deadline;
+    int error;
+};
+
+void start_sender(struct sender *sender, struct sluice_agent_peer *peer, const void *bytes,
+                  size_t length, int64_t deadline);
+void join_sender(struct sender *sender, int wanted);
+/* Which must come. */
+struct sluice_agent_message *receive(struct sluice_agent *agent, struct sluice_agent_peer *peer);
+void receive_pattern(struct sluice_agent *agent, struct sluice_agent_peer *peer, size_t length,
+                     uint64_t key);
+/* Sends a message of that length, either way, and receives it. */
+void pass(struct agents *agents, bool to_owner, size_t length, uint64_t key);
 
 #endif

@@ -3,12 +3,16 @@
 test_programs += \
 	tests/test_agent \
 	tests/test_agent_hostile \
+	tests/test_agent_keys \
 	tests/test_agent_lease \
+	tests/test_agent_long \
 	tests/test_agent_messages
 
 agent_support = %D%/agents.c %D%/agents.h
 
 tests_test_agent_SOURCES = %D%/test_agent.c $(agent_support)
 tests_test_agent_hostile_SOURCES = %D%/test_agent_hostile.c $(agent_support)
+tests_test_agent_keys_SOURCES = %D%/test_agent_keys.c $(agent_support)
 tests_test_agent_lease_SOURCES = %D%/test_agent_lease.c $(agent_support)
+tests_test_agent_long_SOURCES = %D%/test_agent_long.c $(agent_support)
 tests_test_agent_messages_SOURCES = %D%/test_agent_messages.c $(agent_support)

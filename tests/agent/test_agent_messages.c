@@ -8,61 +8,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "../support/fair.h"
 #include "../support/fault.h"
 #include "agents.h"
-
-/* A sender in a thread of its own. */
-struct sender {
-    pthread_t thread;
-    struct sluice_agent_peer *peer;
-    const void *bytes;
-    size_t length;
-    int64_t deadline;
-    int error;
-};
-
-static void *run_sender(void *argument)
-{
-    struct sender *sender = argument;
-    sender->error =
-        sluice_agent_send(sender->peer, sender->bytes, sender->length, sender->deadline);
-    return NULL;
-}
-
-static void start_sender(struct sender *sender, struct sluice_agent_peer *peer, const void *bytes,
-                         size_t length, int64_t deadline)
-{
-    *sender = (struct sender){.peer = peer, .bytes = bytes, .length = length, .deadline = deadline};
-    require(pthread_create(&sender->thread, NULL, run_sender, sender) == 0, "no thread");
-}
-
-static void join_sender(struct sender *sender, int wanted)
-{
-    require(pthread_join(sender->thread, NULL) == 0, "no end");
-    require(sender->error == wanted, "%d, not %d", sender->error, wanted);
-}
-
-static struct sluice_agent_message *receive(struct sluice_agent *agent,
-                                            struct sluice_agent_peer *peer)
-{
-    struct sluice_agent_message *message = sluice_agent_receive(agent, peer, DEADLINE);
-    require(message, "%s", sluice_last_error());
-    return message;
-}
-
-static void receive_pattern(struct sluice_agent *agent, struct sluice_agent_peer *peer,
-                            size_t length, uint64_t key)
-{
-    struct sluice_agent_message *message = receive(agent, peer);
-    require(sluice_agent_message_length(message) == length, "%zu, not %zu",
-            sluice_agent_message_length(message), length);
-    require(sluice_agent_message_bytes(message) != NULL, "no bytes");
-    pattern_check(sluice_agent_message_bytes(message), length, key);
-    sluice_agent_message_free(message);
-}
 
 /* All that was said before is there, once this was answered. */
 static void await_all(struct sluice_agent_peer *peer)
@@ -100,20 +49,6 @@ TEST(peers_take_turns)
 }
 
 static const size_t sizes[] = {0, 1, 63, 4095, 4096, 4097, 70000, 3000000};
-
-static void pass(struct agents *agents, bool to_owner, size_t length, uint64_t key)
-{
-    struct sluice_agent_peer *from = to_owner ? agents->at_holder : agents->at_owner;
-    struct sender sender;
-    uint8_t *bytes = malloc(length + 1);
-    pattern_fill(bytes, length, key);
-    start_sender(&sender, from, bytes, length, DEADLINE);
-    receive_pattern(to_owner ? agents->owner : agents->holder,
-                    to_owner ? agents->at_owner : agents->at_holder, length, key);
-    join_sender(&sender, 0);
-    require_ok(sluice_agent_flush(from, DEADLINE));
-    free(bytes);
-}
 
 /* Each size, either way; a long one waits for who receives it. */
 TEST(messages_of_all_sizes_come_whole)
@@ -282,46 +217,6 @@ TEST(a_message_may_be_too_long)
     agents_close(&agents);
 }
 
-/* A long one that nobody reads is withdrawn, and what comes after it comes. */
-TEST(a_long_message_is_withdrawn)
-{
-    struct agents agents;
-    struct sender sender;
-    uint8_t *bytes = calloc(1, 100000);
-    agents_open(&agents, NULL, NULL);
-    for (int i = 0; i < 3; i++) {
-        require_error(sluice_agent_send(agents.at_holder, bytes, 100000, SLUICE_MS(30)), -ETIMEDOUT,
-                      "has not answered");
-    }
-    require_ok(sluice_agent_send(agents.at_holder, "short", 5, DEADLINE));
-    struct sluice_agent_message *message = receive(agents.owner, agents.at_owner);
-    require(sluice_agent_message_length(message) == 5, "%zu bytes",
-            sluice_agent_message_length(message));
-    sluice_agent_message_free(message);
-    start_sender(&sender, agents.at_holder, bytes, 100000, DEADLINE);
-    sluice_agent_message_free(receive(agents.owner, agents.at_owner));
-    join_sender(&sender, 0);
-    free(bytes);
-    agents_close(&agents);
-}
-
-/* Memory that nobody may write, such as that of a file. */
-TEST(a_message_may_be_read_only)
-{
-    struct agents agents;
-    struct sender sender;
-    uint8_t *bytes = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    require(bytes != MAP_FAILED, "no memory");
-    pattern_fill(bytes, 65536, 4);
-    require(mprotect(bytes, 65536, PROT_READ) == 0, "%s", strerror(errno));
-    agents_open(&agents, NULL, NULL);
-    start_sender(&sender, agents.at_holder, bytes, 65536, DEADLINE);
-    receive_pattern(agents.owner, NULL, 65536, 4);
-    join_sender(&sender, 0);
-    agents_close(&agents);
-    munmap(bytes, 65536);
-}
-
 /* What was said before the end is received; and nobody waits for ever. */
 TEST(the_last_words_come)
 {
@@ -456,6 +351,8 @@ TEST(a_loop_hears_of_all)
 {
     struct agents agents;
     struct looked_for what = {.agents = &agents};
+    struct sender sender;
+    uint8_t *bytes = calloc(1, 9000000);
     pthread_t thread;
     require_error(sluice_agent_fd(NULL), -EINVAL, "not an agent");
     require_error(sluice_agent_arm(NULL, NULL), -EINVAL, "not an agent");
@@ -465,6 +362,12 @@ TEST(a_loop_hears_of_all)
     loop_until(has_message, &what);
     require(memcmp(sluice_agent_message_bytes(what.message), "word", 4) == 0, "another one");
     sluice_agent_message_free(what.message);
+    start_sender(&sender, agents.at_owner, bytes, 9000000, DEADLINE);
+    loop_until(has_message, &what);
+    require(sluice_agent_message_length(what.message) == 9000000, "another one");
+    sluice_agent_message_free(what.message);
+    join_sender(&sender, 0);
+    free(bytes);
     require(pthread_create(&thread, NULL, give_and_ask, &what) == 0, "no thread");
     loop_until(has_region, &what);
     loop_until(is_done, &what);

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Long messages: each is read from its sender piece by piece, beside all else that the agent
+ * does. Guarantee: what was begun goes on whether somebody waits for it or not, and from where
+ * it was if the data queue pair is made anew; its memory goes once no piece is on its way; and
+ * the sender hears once how it ended.
+ *
+ * Of one peer the next message is read, and no other. Who receives of any has it begin with
+ * those of several peers, as long as all that is so read is no more than one message may be. A
+ * peer that is silent then, or has no data queue pair, makes room for others.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/agent.h"
+
+#define PIECE (UINT64_C(4) << 20)
+/* For who receives of any: a message has so long, and a second for so many bytes; so has a piece,
+   and what is on its way before it. */
+#define READ_TIME SLUICE_S(5)
+#define READ_RATE (UINT64_C(4) << 20)
+/* After one that has failed. */
+#define PAUSE SLUICE_MS(100)
+
+static int64_t time_for(uint64_t bytes)
+{
+    uint64_t seconds = bytes / READ_RATE;
+
+    return seconds < INT32_MAX ? slu_after(READ_TIME + (int64_t)seconds * SLUICE_S(1))
+                               : SLUICE_FOREVER;
+}
+
+void slu_agent_unreserve(struct sluice_agent_message *message)
+{
+    if (message->reserved)
+        message->peer->agent->reading_bytes -= message->length;
+    message->reserved = false;
+}
+
+void slu_agent_end_turn(struct sluice_agent_peer *peer)
+{
+    if (!peer->is_bearing)
+        return;
+    TAILQ_REMOVE(&peer->agent->bearing, peer, bearing);
+    TAILQ_INSERT_TAIL(&peer->agent->bearing, peer, bearing);
+}
+
+/* What was read of it is lost; nothing of it is on its way. */
+static void end_reading(struct sluice_agent_message *message)
+{
+    if (message->reading == NULL)
+        return;
+    if (message->reading->mr != NULL)
+        (void)sluice_mr_release(message->reading->mr, NULL, NULL);
+    free(message->reading);
+    message->reading = NULL;
+    slu_agent_unreserve(message);
+}
+
+static bool is_flying(const struct sluice_agent_message *message)
+{
+    return message->reading != NULL && (message->reading->making || message->reading->flying > 0);
+}
+
+/* Ends that are not the program's. */
+
+/* The sender may be waiting to hear of it; and to tell it may lose the peer. */
+static void finish_drop(struct sluice_agent_message *message)
+{
+    struct sluice_agent_peer *peer = message->peer;
+    bool told = message->withdrawn || (message->reading != NULL && message->reading->gone);
+    uint64_t id = message->announced;
+
+    slu_agent_peer_hold(peer);
+    end_reading(message);
+    slu_agent_free_message(message);
+    if (told && peer->state != SLU_AGENT_OVER) {
+        slu_agent_received(peer, 0);
+        slu_agent_owe(peer, id, SLU_AGENT_CANCELLED);
+    }
+    slu_agent_peer_drop(peer);
+}
+
+void slu_agent_drop_message(struct sluice_agent_message *message)
+{
+    if (!is_flying(message)) {
+        finish_drop(message);
+        return;
+    }
+    message->dropped = true;
+    TAILQ_INSERT_TAIL(&message->peer->dropped, message, links);
+}
+
+void slu_agent_end_dropped(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent_message *message;
+
+    do {
+        TAILQ_FOREACH(message, &peer->dropped, links)
+        if (!is_flying(message))
+            break;
+        if (message != NULL) {
+            TAILQ_REMOVE(&peer->dropped, message, links);
+            finish_drop(message);
+        }
+    } while (message != NULL);
+}
+
+/* Room for those that are read for any. */
+
+/* It holds room, and nothing can be read of it now. */
+static bool is_stalled(const struct sluice_agent_message *message)
+{
+    return message->reserved && !is_flying(message) &&
+           message->peer->data.state != SLU_AGENT_DATA_READY;
+}
+
+static uint64_t stalled_bytes(const struct sluice_agent *agent)
+{
+    const struct sluice_agent_peer *peer;
+    uint64_t bytes = 0;
+
+    TAILQ_FOREACH(peer, &agent->bearing, bearing)
+    if (is_stalled(TAILQ_FIRST(&peer->messages)))
+        bytes += TAILQ_FIRST(&peer->messages)->length;
+    return bytes;
+}
+
+static bool fits(const struct sluice_agent *agent, uint64_t length, uint64_t stalled)
+{
+    uint64_t others = agent->reading_bytes - stalled;
+
+    return others == 0 || others + length <= agent->attr.max_message;
+}
+
+bool slu_agent_may_read(const struct sluice_agent_message *message)
+{
+    const struct sluice_agent *agent = message->peer->agent;
+
+    return message->announced != 0 && (message->reading == NULL || message->reading->error != 0) &&
+           message->peer->data.state == SLU_AGENT_DATA_READY && slu_now() >= message->earliest &&
+           (fits(agent, message->length, 0) || fits(agent, message->length, stalled_bytes(agent)));
+}
+
+static void make_room(struct sluice_agent *agent, uint64_t length)
+{
+    struct sluice_agent_peer *peer, *next;
+
+    if (fits(agent, length, 0))
+        return;
+    for (peer = TAILQ_FIRST(&agent->bearing); peer != NULL; peer = next) {
+        next = TAILQ_NEXT(peer, bearing);
+        if (!is_stalled(TAILQ_FIRST(&peer->messages)))
+            continue;
+        end_reading(TAILQ_FIRST(&peer->messages));
+        slu_agent_end_turn(peer);
+    }
+}
+
+/* Beginning. */
+
+static int tell_failed(struct sluice_agent_message *message)
+{
+    int error = slu_fail(-message->reading->error, "%s", message->reading->text);
+
+    end_reading(message);
+    return error;
+}
+
+static int make_memory(struct sluice_agent_message *message)
+{
+    struct sluice_agent *agent = message->peer->agent;
+    struct sluice_mr *mr;
+    int error;
+
+    message->reading->making = true;
+    slu_agent_settle(agent);
+    pthread_mutex_unlock(&agent->lock);
+    mr = sluice_mr_alloc(agent->pd, (size_t)message->length, SLUICE_ACCESS_LOCAL_WRITE);
+    error = mr == NULL ? -errno : 0;
+    pthread_mutex_lock(&agent->lock);
+    message->reading->making = false;
+    message->reading->mr = mr;
+    return error;
+}
+
+int slu_agent_read(struct sluice_agent_message *message, bool of_any)
+{
+    struct sluice_agent_peer *peer = message->peer;
+    int error;
+
+    if (message->reading != NULL && !of_any)
+        return tell_failed(message);
+    end_reading(message);
+    message->reading = calloc(1, sizeof *message->reading);
+    if (message->reading == NULL)
+        return slu_fail(ENOMEM, "no memory to read a message of peer %s", peer->address);
+    message->reading->until = of_any ? time_for(message->length) : SLUICE_FOREVER;
+    if (of_any) {
+        make_room(peer->agent, message->length);
+        peer->agent->reading_bytes += message->length;
+        message->reserved = true;
+    }
+    slu_agent_peer_hold(peer);
+    error = make_memory(message);
+    if (message->dropped) {
+        /* Who waits sees what has become of it. */
+        error = 0;
+        slu_agent_end_dropped(peer);
+    } else if (error < 0) {
+        end_reading(message);
+        slu_agent_end_turn(peer);
+        slu_agent_tell(peer->agent);
+    }
+    slu_agent_touch(peer);
+    slu_agent_peer_drop(peer);
+    return error;
+}
+
+/* Going on. */
+
+static void note_failure(struct sluice_agent_peer *peer, struct slu_agent_reading *reading,
+                         const struct sluice_completion *completion)
+{
+    reading->broken = true;
+    if (completion->status == SLUICE_STATUS_DEADLINE) {
+        reading->late = true;
+    } else if (completion->error_class == SLUICE_CLASS_ACCESS) {
+        reading->gone = true;
+    } else if (completion->error_class != SLUICE_CLASS_CANCELLED &&
+               completion->error_class != SLUICE_CLASS_PEER_LOST && reading->error == 0) {
+        reading->error = completion->error;
+        slu_agent_explain(peer, completion, reading->text, sizeof reading->text);
+    }
+}
+
+static void end_piece(struct sluice_agent_peer *peer, struct slu_agent_posted *posted,
+                      const struct sluice_completion *completion)
+{
+    struct slu_agent_piece *piece = (struct slu_agent_piece *)posted;
+    struct slu_agent_reading *reading = piece->message->reading;
+
+    if (completion->error == 0)
+        reading->done += piece->length;
+    else
+        note_failure(peer, reading, completion);
+    reading->flying--;
+    piece->message = NULL;
+}
+
+static struct slu_agent_piece *free_piece(struct slu_agent_reading *reading)
+{
+    for (uint32_t i = 0; i < SLU_AGENT_PIECES; i++)
+        if (reading->pieces[i].message == NULL)
+            return &reading->pieces[i];
+    return NULL;
+}
+
+/* As slu_agent_post(). */
+static int post_piece(struct sluice_agent_message *message, struct slu_agent_piece *piece)
+{
+    struct slu_agent_reading *reading = message->reading;
+    uint64_t left = message->length - reading->posted, length = left < PIECE ? left : PIECE;
+    struct sluice_request request = {.opcode = SLUICE_OP_READ,
+                                     .sge_count = 1,
+                                     .remote = {.addr = message->remote.addr + reading->posted,
+                                                .length = length,
+                                                .rkey = message->remote.rkey}};
+    int64_t until = time_for(reading->posted + length - reading->done);
+    int posted = sluice_mr_sge(reading->mr, (size_t)reading->posted, (size_t)length, &request.sge);
+
+    if (posted < 0)
+        return posted;
+    if (reading->until == SLUICE_FOREVER || reading->until < until)
+        until = reading->until;
+    *piece = (struct slu_agent_piece){.posted = {.ended = end_piece}, .length = length};
+    posted = slu_agent_post(message->peer, &piece->posted, &request, until);
+    if (posted != 1)
+        return posted;
+    piece->message = message;
+    reading->flying++;
+    reading->posted += length;
+    return 1;
+}
+
+static void post_pieces(struct sluice_agent_message *message)
+{
+    struct slu_agent_reading *reading = message->reading;
+    struct slu_agent_piece *piece;
+    int posted = 1;
+
+    while (posted == 1 && reading->posted < message->length &&
+           (piece = free_piece(reading)) != NULL)
+        posted = post_piece(message, piece);
+    if (posted >= 0)
+        return;
+    reading->broken = true;
+    reading->late = posted == -ETIMEDOUT;
+    if (!reading->late && reading->error == 0) {
+        reading->error = posted;
+        snprintf(reading->text, sizeof reading->text, "peer %s: a message cannot be read: %.200s",
+                 message->peer->address, sluice_last_error());
+    }
+}
+
+/* All of it is here: the sender need not keep it. */
+static void make_whole(struct sluice_agent_message *message)
+{
+    struct sluice_agent_peer *peer = message->peer;
+    uint64_t id = message->announced;
+
+    message->mr = message->reading->mr;
+    message->bytes = sluice_mr_addr(message->mr);
+    message->announced = 0;
+    free(message->reading);
+    message->reading = NULL;
+    peer->agent->news = true;
+    slu_agent_owe(peer, id, SLU_AGENT_OK);
+}
+
+/* Nothing of it is on its way: true, it goes on from there. */
+static bool mend(struct sluice_agent_message *message)
+{
+    struct slu_agent_reading *reading = message->reading;
+    struct sluice_agent_peer *peer = message->peer;
+
+    if (reading->gone || message->withdrawn) {
+        slu_agent_remove_message(peer, message);
+        slu_agent_drop_message(message);
+        return false;
+    }
+    /* Since it was late somebody has asked for it by name. */
+    if (reading->until == SLUICE_FOREVER)
+        reading->late = false;
+    if (reading->late || reading->error != 0) {
+        message->earliest = slu_after(PAUSE);
+        slu_agent_due(peer->agent, message->earliest);
+        slu_agent_end_turn(peer);
+        peer->agent->news = true;
+    }
+    if (reading->late)
+        end_reading(message);
+    if (message->reading == NULL || reading->error != 0)
+        return false;
+    reading->broken = false;
+    reading->posted = reading->done;
+    return true;
+}
+
+bool slu_agent_read_on(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent_message *message;
+    struct slu_agent_reading *reading;
+
+    slu_agent_end_dropped(peer);
+    message = peer->state == SLU_AGENT_OPEN ? TAILQ_FIRST(&peer->messages) : NULL;
+    reading = message != NULL ? message->reading : NULL;
+    if (reading == NULL || reading->making || reading->error != 0)
+        return false;
+    if (!reading->broken)
+        post_pieces(message);
+    if (reading->flying > 0)
+        return false;
+    if (reading->done == message->length) {
+        make_whole(message);
+        return true;
+    }
+    if (!reading->broken)
+        return false;
+    if (mend(message))
+        post_pieces(message);
+    return true;
+}
