@@ -473,8 +473,7 @@ void slu_soft_cq_interrupt(struct slu_cq *cq); /* cq_wake: armed or not */
 void slu_soft_cq_hold(struct soft_cq *cq);
 void slu_soft_cq_release(struct soft_cq *cq);
 struct soft_cq *slu_soft_cq_find(struct soft_context *context, uint32_t slot); /* held, or NULL */
-/* For the helper; false: it is not free, or the program is about to take it. */
-bool slu_soft_cq_take(struct soft_cq *cq);
+bool slu_soft_cq_take(struct soft_cq *cq); /* for the helper; false: the program has or awaits it */
 void slu_soft_cq_give_back(struct soft_cq *cq);
 void slu_soft_cq_serve(struct soft_cq *cq); /* by its owner */
 void slu_soft_cq_wake(struct soft_cq *cq);  /* if it is armed */
@@ -489,8 +488,7 @@ void slu_soft_inbox_push(struct soft_cq *cq, struct soft_message *message);
 void slu_soft_inbox_notify(struct soft_cq *cq);
 /* Both. current is the CQ that the caller owns, or NULL. */
 void slu_soft_send(struct soft_cq *cq, struct soft_message *message, const struct soft_cq *current);
-/* All of it, unless others fill it faster: false if there may be more. */
-bool slu_soft_inbox_drain(struct soft_cq *cq);
+bool slu_soft_inbox_drain(struct soft_cq *cq); /* false: others fill it faster, there may be more */
 bool slu_soft_inbox_empty(struct soft_cq *cq);
 
 /* qp.c */
