@@ -265,6 +265,17 @@ SLUICE_CONSUMED_BY(sluice_agent_send_remote_mr)
 struct sluice_agent_mr *sluice_agent_request_mr(struct sluice_agent_peer *peer, uint64_t length,
                                                 uint32_t access, int64_t lease, int64_t deadline);
 
+/*
+ * Asks the owner for a new lease of a region that was allocated for us, in nanoseconds from now,
+ * or as long as the owner gives, which is 0. It is counted as the first one was, what the owner
+ * gives may be shorter than what was asked for, and it never ends before the one that there was.
+ * -EACCES: the lease is over, or the owner took the region back, or its program handed it over,
+ * and set the lease; -EINVAL: also: it has no end; -EPROTO: also: a longer one than was asked
+ * for; else errors of a wait. After any error it is as it was, for all that we may know of it.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_renew_mr(struct sluice_agent_mr *mr, int64_t lease,
+                                                         int64_t deadline);
+
 /* The region; set info->size first. -EINVAL; -E2BIG: a size above 4096. */
 SLUICE_EXPORT int sluice_agent_mr_query(struct sluice_agent_mr *mr,
                                         struct sluice_agent_mr_info *info);

@@ -410,6 +410,7 @@ void slu_agent_hear_alloc(struct sluice_agent_peer *peer, const struct slu_agent
 void slu_agent_hear_release(struct sluice_agent_peer *peer,
                             const struct slu_agent_message *message);
 void slu_agent_hear_return(struct sluice_agent_peer *peer, const struct slu_agent_message *message);
+void slu_agent_hear_renew(struct sluice_agent_peer *peer, const struct slu_agent_message *message);
 struct slu_agent_region *slu_agent_find_region(struct sluice_agent_peer *peer, uint64_t id);
 uint32_t slu_agent_registered_access(uint32_t access);
 /* The peer has it from now on, under a new name. */

@@ -174,6 +174,7 @@ static bool is_end_of(uint32_t type, uint32_t code)
             1u << SLU_AGENT_UNKNOWN | 1u << SLU_AGENT_NO_MEMORY | 1u << SLU_AGENT_BUSY,
         [SLU_AGENT_ANNOUNCE] = 1u << SLU_AGENT_CANCELLED | 1u << SLU_AGENT_TOO_LONG |
                                1u << SLU_AGENT_NO_MEMORY | 1u << SLU_AGENT_BUSY,
+        [SLU_AGENT_RENEW] = 1u << SLU_AGENT_DENIED | 1u << SLU_AGENT_UNKNOWN,
     };
 
     return code == SLU_AGENT_OK || (ends[type] & 1u << code) != 0;
@@ -190,14 +191,22 @@ static void answer_abandoned(struct slu_agent_wait *wait, const struct slu_agent
                                     .give_back = came ? message->region : 0};
 }
 
+/* Some requests have an answer of their own, and DONE is an error of these. */
+static bool is_answer_to(uint32_t type, const struct slu_agent_message *message)
+{
+    uint32_t own = type == SLU_AGENT_ALLOC   ? SLU_AGENT_ALLOCATED
+                   : type == SLU_AGENT_RENEW ? SLU_AGENT_RENEWED
+                                             : SLU_AGENT_DONE;
+
+    return message->type == own ||
+           (message->type == SLU_AGENT_DONE && message->code != SLU_AGENT_OK);
+}
+
 void slu_agent_answered(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     struct slu_agent_wait *wait = find_wait(peer, message->id);
-    bool grants = message->type == SLU_AGENT_ALLOCATED;
 
-    if (wait == NULL || wait->done || wait->give_back != 0 ||
-        (grants && wait->type != SLU_AGENT_ALLOC) ||
-        (!grants && wait->type == SLU_AGENT_ALLOC && message->code == SLU_AGENT_OK)) {
+    if (wait == NULL || wait->done || wait->give_back != 0 || !is_answer_to(wait->type, message)) {
         slu_agent_refuse(peer, &peer->agent->info.unasked, "an answer to nothing that was asked");
         return;
     }

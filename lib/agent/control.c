@@ -25,7 +25,7 @@
 static const bool counted[SLU_AGENT_TYPES] = {
     [SLU_AGENT_ALLOC] = true,    [SLU_AGENT_RELEASE] = true,  [SLU_AGENT_HAND] = true,
     [SLU_AGENT_RETURN] = true,   [SLU_AGENT_ANNOUNCE] = true, [SLU_AGENT_TEXT] = true,
-    [SLU_AGENT_WITHDRAW] = true, [SLU_AGENT_REVOKE] = true,
+    [SLU_AGENT_WITHDRAW] = true, [SLU_AGENT_REVOKE] = true,   [SLU_AGENT_RENEW] = true,
 };
 
 bool slu_agent_is_counted(uint32_t type)

@@ -70,6 +70,8 @@ static void (*const hear[SLU_AGENT_TYPES])(struct sluice_agent_peer *peer,
     [SLU_AGENT_RESET] = slu_agent_hear_reset,
     [SLU_AGENT_READY] = slu_agent_hear_ready,
     [SLU_AGENT_BYE] = hear_bye,
+    [SLU_AGENT_RENEW] = slu_agent_hear_renew,
+    [SLU_AGENT_RENEWED] = slu_agent_answered,
 };
 
 /* What it says it has taken must have been on its way. */

@@ -99,6 +99,12 @@ static int check_request(uint64_t length, uint32_t access, int64_t lease, int64_
     return slu_agent_check_time(deadline, "deadline");
 }
 
+/* Of what was granted: from before the owner began to count. */
+static int64_t end_of(const struct slu_agent_wait *wait)
+{
+    return wait->lease > SLUICE_FOREVER - wait->asked ? SLUICE_FOREVER : wait->asked + wait->lease;
+}
+
 /* What the owner granted has to be what was asked for. */
 static bool fits(const struct slu_agent_wait *wait, uint64_t length, uint32_t access, int64_t lease)
 {
@@ -125,10 +131,7 @@ static int request(struct sluice_agent_mr *mr, uint64_t length, int64_t lease, i
     if (error == 0) {
         mr->id = wait->region;
         mr->remote = wait->remote;
-        /* From before the owner began to count. */
-        mr->expires = wait->lease == SLUICE_FOREVER                ? SLUICE_FOREVER
-                      : wait->lease > SLUICE_FOREVER - wait->asked ? SLUICE_FOREVER
-                                                                   : wait->asked + wait->lease;
+        mr->expires = end_of(wait);
         mr->over = peer->state == SLU_AGENT_OVER;
         hold_mr(mr);
     }
@@ -164,6 +167,68 @@ struct sluice_agent_mr *sluice_agent_request_mr(struct sluice_agent_peer *peer, 
         return slu_none(error);
     slu_made();
     return mr;
+}
+
+/* Keeping it for longer. */
+
+static int check_renewal(const struct sluice_agent_mr *mr)
+{
+    int error = slu_agent_peer_check(mr->peer);
+
+    if (error < 0)
+        return error;
+    if (slu_agent_lease_left(mr) == 0)
+        return slu_fail(EACCES, "region %llu of peer %s cannot be kept: %s",
+                        (unsigned long long)mr->id, mr->peer->address,
+                        mr->over ? "its owner took it back" : "its lease is over");
+    if (mr->expires == SLUICE_FOREVER)
+        return slu_misuse(EINVAL, "region %llu of peer %s is under no lease that ends",
+                          (unsigned long long)mr->id, mr->peer->address);
+    return 0;
+}
+
+static int renew(struct sluice_agent_mr *mr, int64_t lease, int64_t until)
+{
+    struct sluice_agent_peer *peer = mr->peer;
+    struct slu_agent_message message = {.type = SLU_AGENT_RENEW, .region = mr->id, .lease = lease};
+    struct slu_agent_wait *wait;
+    int error = check_renewal(mr);
+
+    if (error == 0)
+        error = slu_agent_ask(peer, &message, until, &wait);
+    if (error < 0)
+        return error;
+    error = slu_agent_wait_for(peer, wait, until);
+    if (error == 0 && lease != 0 && wait->lease > lease) {
+        slu_agent_refuse(peer, &peer->agent->info.malformed, "a lease that was not asked for");
+        error =
+            slu_fail(EPROTO, "peer %s gave a longer lease than it was asked for", peer->address);
+    }
+    if (error == 0 && end_of(wait) > mr->expires)
+        mr->expires = end_of(wait);
+    if (!wait->abandoned)
+        slu_agent_wait_end(wait);
+    return error == -ENOENT ? -EACCES : error;
+}
+
+int sluice_agent_renew_mr(struct sluice_agent_mr *mr, int64_t lease, int64_t deadline)
+{
+    SLU_KEEP_ERRNO;
+    struct sluice_agent *agent;
+    int error;
+
+    if (!slu_is_agent_mr(mr))
+        return slu_not_an_agent_mr(mr);
+    if (lease < 0)
+        return slu_misuse(EINVAL, "lease %lld is negative", (long long)lease);
+    error = slu_agent_check_time(deadline, "deadline");
+    if (error < 0)
+        return error;
+    agent = mr->peer->agent;
+    slu_agent_enter(agent);
+    error = renew(mr, lease, slu_after(deadline));
+    slu_agent_leave(agent);
+    return error;
 }
 
 /* Giving it back, in either way. */

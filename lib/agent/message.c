@@ -104,6 +104,17 @@ static void read_region(struct reader *reader, struct slu_agent_message *message
     message->region = take_in(reader, 8, 1, UINT64_MAX);
 }
 
+static void read_renew(struct reader *reader, struct slu_agent_message *message)
+{
+    read_region(reader, message);
+    message->lease = (int64_t)take_in(reader, 8, 0, INT64_MAX);
+}
+
+static void read_renewed(struct reader *reader, struct slu_agent_message *message)
+{
+    message->lease = (int64_t)take_in(reader, 8, 1, INT64_MAX);
+}
+
 /* Of ALLOCATED and HAND. */
 static void read_grant(struct reader *reader, struct slu_agent_message *message)
 {
@@ -179,6 +190,17 @@ static void write_region(uint8_t *at, const struct slu_agent_message *message)
     slu_put(at, message->region, 8);
 }
 
+static void write_renew(uint8_t *at, const struct slu_agent_message *message)
+{
+    at = slu_put(at, message->region, 8);
+    slu_put(at, (uint64_t)message->lease, 8);
+}
+
+static void write_renewed(uint8_t *at, const struct slu_agent_message *message)
+{
+    slu_put(at, (uint64_t)message->lease, 8);
+}
+
 static uint8_t *put_remote(uint8_t *at, const struct sluice_remote_mr *remote)
 {
     at = slu_put(at, remote->addr, 8);
@@ -247,6 +269,8 @@ static const struct form {
                          4 + SLUICE_ENDPOINT_BYTES + REMOTE_BYTES, false, read_reset, write_reset},
     [SLU_AGENT_READY] = {4, 4, false, read_ready, write_ready},
     [SLU_AGENT_BYE] = {0, 0, false, read_nothing, write_nothing},
+    [SLU_AGENT_RENEW] = {16, 16, true, read_renew, write_renew},
+    [SLU_AGENT_RENEWED] = {8, 8, true, read_renewed, write_renewed},
 };
 
 static void read_head(struct reader *reader, struct slu_agent_message *message)

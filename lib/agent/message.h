@@ -44,6 +44,9 @@ enum slu_agent_type {
     SLU_AGENT_RESET,  /* a new data queue pair: its generation and endpoint */
     SLU_AGENT_READY,  /* the one of that generation is connected at the sender */
     SLU_AGENT_BYE,    /* the sender leaves */
+    /* A request, and its answer, unless that is DONE with an error. */
+    SLU_AGENT_RENEW,   /* the lease of a region of the receiver's */
+    SLU_AGENT_RENEWED, /* it is counted anew, and is that long */
     SLU_AGENT_TYPES
 };
 
@@ -88,7 +91,7 @@ struct slu_agent_message {
     struct sluice_remote_mr remote;  /* allocated, hand, announce; reset: what was named amiss */
     uint64_t region;                 /* its name */
     uint64_t bytes;                  /* alloc */
-    int64_t lease;                   /* alloc, allocated, hand */
+    int64_t lease;                   /* alloc, allocated, hand, renew, renewed */
     uint32_t access;                 /* likewise */
     uint32_t code;                   /* done */
     char words[SLU_AGENT_WORDS + 1]; /* done: printable */

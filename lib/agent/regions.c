@@ -245,6 +245,12 @@ static void deny(struct sluice_agent_peer *peer, uint64_t id, uint32_t code, con
     slu_agent_answer(peer, id, code, words);
 }
 
+/* What is given of what was asked for. */
+static int64_t allow_lease(const struct sluice_agent_attr *attr, int64_t lease)
+{
+    return lease == 0 || lease > attr->max_lease ? attr->max_lease : lease;
+}
+
 void slu_agent_hear_alloc(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
 {
     const struct sluice_agent_attr *attr = &peer->agent->attr;
@@ -274,8 +280,7 @@ void slu_agent_hear_alloc(struct sluice_agent_peer *peer, const struct slu_agent
     job->bytes = message->bytes;
     job->pages = pages;
     job->access = message->access;
-    job->lease =
-        message->lease == 0 || message->lease > attr->max_lease ? attr->max_lease : message->lease;
+    job->lease = allow_lease(attr, message->lease);
     reserve(peer, pages);
 }
 
@@ -402,6 +407,33 @@ bool slu_agent_work(struct sluice_agent_peer *peer)
             peer->job_count--;
             answer_job(peer, job);
         }
+    }
+}
+
+/* Renewing: how long the program's own memory is lent is the program's to say. */
+void slu_agent_hear_renew(struct sluice_agent_peer *peer, const struct slu_agent_message *message)
+{
+    struct slu_agent_region *region = slu_agent_find_region(peer, message->region);
+    struct slu_agent_message answer = {
+        .type = SLU_AGENT_RENEWED,
+        .id = message->id,
+        .lease = allow_lease(&peer->agent->attr, message->lease),
+    };
+
+    if (region == NULL && !was_its(peer, message->region))
+        slu_agent_refuse(peer, &peer->agent->info.unasked, "a region that it does not have");
+    if (region == NULL || slu_now() >= region->expires) {
+        slu_agent_answer(peer, message->id, SLU_AGENT_UNKNOWN, "the region is over");
+    } else if (!region->allocated) {
+        slu_agent_answer(peer, message->id, SLU_AGENT_DENIED,
+                         "the lease of memory that was handed over is not renewed");
+    } else {
+        int64_t before = region->expires;
+
+        slu_agent_lend(peer, region, answer.lease);
+        if (region->expires < before)
+            region->expires = before;
+        slu_agent_say(peer, &answer, NULL);
     }
 }
 

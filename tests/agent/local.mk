@@ -11,7 +11,11 @@ test_programs += \
 agent_support = %D%/agents.c %D%/agents.h
 
 tests_test_agent_SOURCES = %D%/test_agent.c $(agent_support)
-tests_test_agent_hostile_SOURCES = %D%/test_agent_hostile.c $(agent_support)
+tests_test_agent_hostile_SOURCES = \
+	%D%/strangers.c \
+	%D%/strangers.h \
+	%D%/test_agent_hostile.c \
+	$(agent_support)
 tests_test_agent_keys_SOURCES = %D%/test_agent_keys.c $(agent_support)
 tests_test_agent_lease_SOURCES = %D%/test_agent_lease.c $(agent_support)
 tests_test_agent_long_SOURCES = %D%/test_agent_long.c $(agent_support)

@@ -9,163 +9,7 @@
 
 #include "../support/fair.h"
 #include "../support/process.h"
-#include "agents.h"
-
-#define HEAD 40
-#define SLOT 4160
-#define RECEIVES 64
-#define TYPE_AT 6
-#define LENGTH_AT 8
-#define TAKEN_AT 12
-#define ID_AT 16
-/* The longest message that the agent takes. */
-#define LONG_BYTES (UINT64_C(64) << 20)
-
-/* Types of messages, as they are on the wire. */
-enum {
-    HELLO = 1,
-    ALLOC,
-    RELEASE,
-    HAND,
-    RETURN,
-    ANNOUNCE,
-    ALLOCATED,
-    DONE,
-    TEXT,
-    WITHDRAW,
-    REVOKE,
-    CREDIT,
-    RESET,
-    READY,
-    BYE
-};
-
-/* A control channel of ours, and what pretends to be a data queue pair behind it. */
-struct stranger {
-    struct sides sides;
-    struct sluice_agent *agent;
-    struct sluice_channel *control;
-    struct sluice_prepared_channel *data;
-    struct memory memory; /* receives, and then what is sent */
-    uint8_t *out;
-    uint32_t taken; /* of what the agent has said, as it is told */
-    char address[64];
-};
-
-static void put(uint8_t *at, uint64_t value, int bytes)
-{
-    while (bytes-- > 0) {
-        at[bytes] = (uint8_t)value;
-        value >>= 8;
-    }
-}
-
-static void post_receives(struct stranger *stranger)
-{
-    for (uint32_t i = 0; i < RECEIVES; i++) {
-        struct sluice_sge sge = memory_sge(&stranger->memory, (size_t)i * SLOT, SLOT);
-        require_ok(
-            sluice_channel_receive_unpolled(stranger->control, &sge, 1, SLUICE_FOREVER, NULL));
-    }
-}
-
-/* Its first word comes, and ours is like it, with an endpoint of ours. */
-static void greet(struct stranger *stranger)
-{
-    struct sluice_completion done;
-    struct sluice_endpoint endpoint;
-    struct sluice_sge sge;
-    require_ok(sluice_channel_next(stranger->control, DEADLINE, &done));
-    require(done.error == 0 && done.opcode == SLUICE_OP_RECEIVE, "%d", done.error);
-    memcpy(stranger->out, stranger->memory.bytes, done.bytes);
-    stranger->data = prepare_channel(stranger->sides.pds[1], NULL, &endpoint);
-    memcpy(stranger->out + done.bytes - SLUICE_ENDPOINT_BYTES, &endpoint, sizeof(endpoint));
-    sge = memory_sge(&stranger->memory, (size_t)RECEIVES * SLOT, (size_t)done.bytes);
-    require_ok(sluice_channel_send(stranger->control, &sge, 1, DEADLINE));
-}
-
-static struct sluice_channel *connect_control(struct stranger *stranger)
-{
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .access = SLUICE_ACCESS_NONE, .receive_depth = RECEIVES};
-    struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
-    struct sluice_channel *control =
-        sluice_connect(stranger->address, stranger->sides.pds[1], &attr, &options, DEADLINE);
-    require(control, "%s", sluice_last_error());
-    return control;
-}
-
-static void stranger_open(struct stranger *stranger)
-{
-    const struct sluice_agent_attr attr = {
-        .size = sizeof(attr), .max_message = LONG_BYTES, .secret_file = ""};
-    memset(stranger, 0, sizeof(*stranger));
-    require_ok(sluice_log_set(SLUICE_LOG_ERROR, NULL, NULL));
-    sides_open(&stranger->sides);
-    stranger->agent = make_agent(stranger->sides.pds[0], &attr, SLUICE_AGENT_THREAD);
-    require_ok(sluice_agent_listen(stranger->agent, "127.0.0.1:0", NULL));
-    require(sluice_agent_address(stranger->agent, stranger->address, sizeof(stranger->address)) > 0,
-            "%s", sluice_last_error());
-    memory_open(&stranger->memory, stranger->sides.pds[1], (RECEIVES + 1) * SLOT);
-    stranger->out = stranger->memory.bytes + (size_t)RECEIVES * SLOT;
-    stranger->control = connect_control(stranger);
-    post_receives(stranger);
-}
-
-static void stranger_greet(struct stranger *stranger)
-{
-    stranger_open(stranger);
-    greet(stranger);
-    memset(stranger->out, 0, SLOT);
-}
-
-/* The agent is as it was, for somebody else. */
-static void agent_lives(struct stranger *stranger)
-{
-    struct sluice_agent *other = make_agent(stranger->sides.pds[1], NULL, 0);
-    struct sluice_agent_peer *peer = sluice_agent_connect(other, stranger->address, NULL, DEADLINE);
-    struct sluice_agent_mr *mr;
-    require(peer, "%s", sluice_last_error());
-    mr = sluice_agent_request_mr(peer, 100, ACCESS_READ_WRITE, 0, DEADLINE);
-    require(mr, "%s", sluice_last_error());
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
-    sluice_agent_peer_close(peer);
-    sluice_agent_close(other);
-}
-
-static void stranger_close(struct stranger *stranger)
-{
-    sluice_channel_close(stranger->control);
-    if (stranger->data != NULL) {
-        sluice_prepared_channel_free(stranger->data);
-    }
-    agent_lives(stranger);
-    sluice_agent_close(stranger->agent);
-    memory_close(&stranger->memory);
-    sides_close(&stranger->sides);
-    require_ok(sluice_log_set(SLUICE_LOG_WARN, NULL, NULL));
-}
-
-/* A message of that type, whose head is right; its body is zeros, but for what is in it. */
-static void say(struct stranger *stranger, uint32_t type, uint64_t id, uint32_t length)
-{
-    struct sluice_sge sge = memory_sge(&stranger->memory, (size_t)RECEIVES * SLOT, HEAD + length);
-    put(stranger->out, 0x534c4147, 4);
-    put(stranger->out + 4, 1, 2);
-    put(stranger->out + TYPE_AT, type, 2);
-    put(stranger->out + LENGTH_AT, length, 4);
-    put(stranger->out + TAKEN_AT, stranger->taken, 4);
-    put(stranger->out + ID_AT, id, 8);
-    memset(stranger->out + 24, 0, 16);
-    require_ok(sluice_channel_send(stranger->control, &sge, 1, DEADLINE));
-    memset(stranger->out, 0, SLOT);
-}
-
-static void say_raw(struct stranger *stranger, uint32_t count)
-{
-    struct sluice_sge sge = memory_sge(&stranger->memory, (size_t)RECEIVES * SLOT, count);
-    require_ok(sluice_channel_send(stranger->control, &sge, 1, DEADLINE));
-}
+#include "strangers.h"
 
 TEST(what_has_no_form_is_refused)
 {
@@ -182,13 +26,18 @@ TEST(what_has_no_form_is_refused)
     say(&stranger, ALLOC, 1, 20);                 /* no bytes */
     say(&stranger, HAND, 1, 44);                  /* an empty region */
     say(&stranger, ANNOUNCE, 1, 24);              /* likewise */
+    say(&stranger, RENEW, 1, 16);                 /* no region has that name */
+    put(stranger.out + HEAD, 1, 8);               /* a lease that began before time */
+    put(stranger.out + HEAD + 8, UINT64_MAX, 8);  /* */
+    say(&stranger, RENEW, 1, 16);                 /* */
+    say(&stranger, RENEWED, 1, 8);                /* no time at all */
     say(&stranger, DONE, 1, 3);                   /* no code */
     put(stranger.out + HEAD, 1000, 4);            /* no such code */
     say(&stranger, DONE, 1, 4);                   /* */
     put(stranger.out + HEAD, UINT64_MAX - 10, 8); /* a range that wraps */
     put(stranger.out + HEAD + 8, 100, 8);         /* */
     say(&stranger, ANNOUNCE, 1, 24);
-    await_info(stranger.agent, malformed, 14);
+    await_info(stranger.agent, malformed, 17);
     require(agent_info(stranger.agent).peers == 1, "it is lost");
     stranger_close(&stranger);
 }
@@ -229,11 +78,15 @@ TEST(what_was_not_asked_for_is_refused)
     say(&stranger, RELEASE, 2, 8);
     put(stranger.out + HEAD, 12345, 8);
     say(&stranger, RETURN, 3, 8);
+    put(stranger.out + HEAD, 12345, 8);
+    say(&stranger, RENEW, 4, 16);
+    put(stranger.out + HEAD, 1000, 8);
+    say(&stranger, RENEWED, 5, 8);
     put(stranger.out + HEAD, 9, 4);
     say(&stranger, READY, 0, 4);
     put(stranger.out + HEAD, 7, 4);
     say(&stranger, RESET, 0, 4 + 256 + 24);
-    await_info(stranger.agent, unasked, 5);
+    await_info(stranger.agent, unasked, 7);
     require(agent_info(stranger.agent).peers == 1, "it is lost");
     require(agent_info(stranger.agent).regions == 0, "it has a region");
     stranger_close(&stranger);
@@ -421,19 +274,6 @@ TEST(who_is_ready_and_silent_holds_nobody_up, .times = 2)
     stranger_close(&stranger);
 }
 
-/* What the agent says, in the order of the receives. */
-static uint32_t hear_type(struct stranger *stranger, uint32_t *heard)
-{
-    const uint8_t *at = stranger->memory.bytes + (size_t)*heard * SLOT;
-    struct sluice_completion done = {.opcode = 0};
-    while (done.opcode != SLUICE_OP_RECEIVE) {
-        require_ok(sluice_channel_next(stranger->control, DEADLINE, &done));
-        require(done.error == 0, "%d", done.error);
-    }
-    (*heard)++;
-    return (uint32_t)at[TYPE_AT] << 8 | at[TYPE_AT + 1];
-}
-
 /* Its window is full when a region is taken back: it is told as soon as it takes something. */
 TEST(who_takes_nothing_hears_of_the_end_later)
 {
@@ -492,6 +332,79 @@ TEST(an_answer_may_be_no_answer)
     stranger_close(&stranger);
 }
 
+/* A region of the stranger's, which the agent's program has and keeps for longer, in vain. */
+struct renewer {
+    pthread_t thread;
+    struct sluice_agent_peer *peer;
+    struct sluice_agent_mr *mr;
+    int errors[3];
+};
+
+static void *run_renewer(void *argument)
+{
+    struct renewer *renewer = argument;
+    renewer->mr =
+        sluice_agent_request_mr(renewer->peer, 4096, ACCESS_READ_WRITE, SLUICE_S(50), DEADLINE);
+    require(renewer->mr, "%s", sluice_last_error());
+    for (int i = 0; i < 3; i++) {
+        renewer->errors[i] = sluice_agent_renew_mr(renewer->mr, SLUICE_S(60), DEADLINE);
+    }
+    return NULL;
+}
+
+/* The id of what the agent asks, once it asks that. */
+static uint64_t hear_request(struct stranger *stranger, uint32_t *heard, uint32_t type)
+{
+    uint64_t id = 0;
+    while (hear_type(stranger, heard) != type) {
+        continue;
+    }
+    for (int i = 0; i < 8; i++) {
+        id = id << 8 | stranger->memory.bytes[(size_t)(*heard - 1) * SLOT + ID_AT + (size_t)i];
+    }
+    return id;
+}
+
+/* More than was asked for, memory in its place, or nothing at all: the lease is as it was. */
+TEST(a_renewal_may_be_none)
+{
+    struct stranger stranger;
+    struct renewer renewer = {.mr = NULL};
+    uint32_t heard = 1;
+    uint64_t id;
+    stranger_greet(&stranger);
+    renewer.peer = sluice_agent_next_peer(stranger.agent, DEADLINE);
+    require(renewer.peer, "%s", sluice_last_error());
+    require(pthread_create(&renewer.thread, NULL, run_renewer, &renewer) == 0, "no thread");
+    id = hear_request(&stranger, &heard, ALLOC);
+    put(stranger.out + HEAD, 4096, 8);
+    put(stranger.out + HEAD + 8, 4096, 8);
+    put(stranger.out + HEAD + 24, 7, 8);
+    put(stranger.out + HEAD + 32, SLUICE_S(50), 8);
+    put(stranger.out + HEAD + 40, ACCESS_READ_WRITE, 4);
+    say(&stranger, ALLOCATED, id, 44);
+    id = hear_request(&stranger, &heard, RENEW);
+    put(stranger.out + HEAD, SLUICE_S(61), 8);
+    say(&stranger, RENEWED, id, 8);
+    id = hear_request(&stranger, &heard, RENEW);
+    say(&stranger, DONE, id, 4); /* well, and no lease: that is no answer */
+    put(stranger.out + HEAD, 7, 4);
+    say(&stranger, DONE, id, 4); /* an error that it cannot have */
+    id = hear_request(&stranger, &heard, RENEW);
+    put(stranger.out + HEAD, 4, 4); /* no such region */
+    say(&stranger, DONE, id, 4);
+    require(pthread_join(renewer.thread, NULL) == 0, "no end");
+    require(renewer.errors[0] == -EPROTO && renewer.errors[1] == -EPROTO &&
+                renewer.errors[2] == -EACCES,
+            "%d %d %d", renewer.errors[0], renewer.errors[1], renewer.errors[2]);
+    require(mr_info(renewer.mr).lease <= SLUICE_S(50), "it has a longer lease");
+    require(agent_info(stranger.agent).unasked == 1 && agent_info(stranger.agent).malformed == 2,
+            "not counted");
+    (void)!sluice_agent_release_mr(renewer.mr, 0);
+    sluice_agent_peer_close(renewer.peer);
+    stranger_close(&stranger);
+}
+
 /* Messages that are nearly right, changed at random. */
 TEST(random_changes_harm_nobody, .times = 4)
 {
@@ -500,12 +413,15 @@ TEST(random_changes_harm_nobody, .times = 4)
     stranger_open(&stranger);
     greet(&stranger);
     for (int i = 0; i < 400; i++) {
-        static const uint32_t lengths[] = {308, 20, 8, 44, 8, 24, 44, 4, 100, 0, 8, 0, 284, 4, 0};
+        static const uint32_t lengths[] = {308, 20, 8, 44,  8, 24, 44, 4, 100,
+                                           0,   8,  0, 284, 4, 0,  16, 8};
         uint32_t type, length;
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        type = 1 + (uint32_t)(state % (BYE - 1));
+        /* All but a goodbye. */
+        type = 1 + (uint32_t)(state % (RENEWED - 1));
+        type += type >= BYE;
         length = lengths[type - 1] + (state >> 20) % 40 / 39;
         for (uint32_t at = 0; at < length; at++) {
             stranger.out[HEAD + at] = (uint8_t)((state >> at % 56) * (at % 3));
@@ -516,7 +432,8 @@ TEST(random_changes_harm_nobody, .times = 4)
         put(stranger.out + 4, 1, 2);
         put(stranger.out + TYPE_AT, type, 2);
         put(stranger.out + LENGTH_AT, length, 4);
-        put(stranger.out + ID_AT, type <= DONE && type > HELLO ? state >> 40 : 0, 8);
+        put(stranger.out + ID_AT, (type <= DONE && type > HELLO) || type > BYE ? state >> 40 : 0,
+            8);
         stranger.out[(state >> 30) % (HEAD + length)] ^= (uint8_t)(state >> 50 & 1);
         if (sluice_channel_send(stranger.control, &sge, 1, DEADLINE) != 0) {
             break;

@@ -96,6 +96,102 @@ TEST(leases_are_the_owners)
     agents_close(&agents);
 }
 
+/* As often as its holder asks in time, each time for no longer than the owner wants. */
+TEST(leases_are_renewed)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .max_lease = SLUICE_S(100), .secret_file = ""};
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, &attr, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_S(50));
+    require_ok(sluice_agent_renew_mr(mr, SLUICE_S(80), DEADLINE));
+    require(mr_info(mr).lease > SLUICE_S(50) && mr_info(mr).lease <= SLUICE_S(80), "%lld",
+            (long long)mr_info(mr).lease);
+    /* It never gets shorter by that. */
+    require_ok(sluice_agent_renew_mr(mr, 1, DEADLINE));
+    require(mr_info(mr).lease > SLUICE_S(50), "%lld", (long long)mr_info(mr).lease);
+    require_ok(sluice_agent_renew_mr(mr, SLUICE_FOREVER, DEADLINE));
+    require(mr_info(mr).lease > SLUICE_S(80) && mr_info(mr).lease <= SLUICE_S(100), "%lld",
+            (long long)mr_info(mr).lease);
+    require_ok(sluice_agent_renew_mr(mr, 0, DEADLINE));
+    require(mr_info(mr).lease > SLUICE_S(80) && mr_info(mr).lease <= SLUICE_S(100), "%lld",
+            (long long)mr_info(mr).lease);
+    region_works(&agents, mr, 1);
+    require_error(sluice_agent_renew_mr(mr, -1, DEADLINE), -EINVAL, "lease -1");
+    require_error(sluice_agent_renew_mr(mr, 1, -1), -EINVAL, "deadline -1");
+    require_error(sluice_agent_renew_mr(NULL, 1, DEADLINE), -EINVAL, "not a region");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    agents_close(&agents);
+}
+
+/* A region that was renewed before the end of its first lease, however long that took. */
+static struct sluice_agent_mr *request_and_renew(struct agents *agents, int64_t lease)
+{
+    for (;;) {
+        struct sluice_agent_mr *mr = request(agents, LENGTH, ACCESS_READ_WRITE, lease);
+        int error = sluice_agent_renew_mr(mr, SLUICE_S(100), DEADLINE);
+        if (error == 0) {
+            return mr;
+        }
+        require(error == -EACCES, "%d: %s", error, sluice_last_error());
+        require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    }
+}
+
+/* The owner keeps what was renewed: the first lease and its second are nothing any more. */
+TEST(what_is_renewed_is_kept)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .max_lease = SLUICE_S(100), .secret_file = ""};
+    struct sluice_agent_mr *kept, *other;
+    if (!waits_for_end()) {
+        return;
+    }
+    agents_open(&agents, &attr, NULL);
+    kept = request_and_renew(&agents, SLUICE_MS(200));
+    other = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_MS(200));
+    await_info(agents.owner, expired, 1);
+    require(agent_info(agents.owner).regions == 1, "%u regions", agent_info(agents.owner).regions);
+    region_works(&agents, kept, 2);
+    require_error(sluice_agent_renew_mr(other, 0, DEADLINE), -EACCES, "its lease is over");
+    require_ok(sluice_agent_release_mr(other, DEADLINE));
+    require_ok(sluice_agent_release_mr(kept, DEADLINE));
+    agents_close(&agents);
+}
+
+/* What is over, is not under such a lease, or is not there any more. */
+TEST(not_all_is_renewed)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .max_lease = SLUICE_FOREVER, .secret_file = ""};
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, &attr, NULL);
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_MS(1));
+    await_lease(mr);
+    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -EACCES, "its lease is over");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_FOREVER);
+    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -EINVAL, "no lease that ends");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_S(100));
+    require_ok(sluice_agent_revoke_mr(agents.at_owner, mr_info(mr).id));
+    /* Whether the holder has heard of it or asks its owner. */
+    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -EACCES, "region");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    require_error(sluice_agent_renew_mr((struct sluice_agent_mr *)(void *)agents.holder, 0, 0),
+                  -EINVAL, "not a region");
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, SLUICE_S(100));
+    sluice_agent_peer_close(agents.at_owner);
+    agents.at_owner = NULL;
+    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -ENOTCONN, "left");
+    require_result(sluice_agent_release_mr(mr, DEADLINE), -ENOTCONN);
+    require(agent_info(agents.owner).unasked == 0, "it was refused");
+    agents_close(&agents);
+}
+
 /* Without end, or as good as that: the second after it is then beyond any clock. */
 TEST(leases_may_be_without_end)
 {
@@ -140,6 +236,21 @@ static struct sluice_agent_mr *hand_over(struct agents *agents, struct memory *g
 
 static const struct sluice_agent_attr threaded = {
     .size = sizeof(threaded), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+
+/* How long a program's own memory is lent is for that program to say. */
+TEST(what_is_handed_over_is_not_renewed)
+{
+    struct agents agents;
+    struct memory given;
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, NULL, &threaded);
+    mr = hand_over(&agents, &given, SLUICE_S(100));
+    require_error(sluice_agent_renew_mr(mr, 0, DEADLINE), -EACCES, "handed over");
+    require(mr_info(mr).lease > SLUICE_S(50), "%lld", (long long)mr_info(mr).lease);
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    agents_close(&agents);
+    memory_close(&given);
+}
 
 #define TAKEN_BACK 100
 
