@@ -130,7 +130,7 @@ static void apply_rejection(struct slu_cm *cm, const struct rdma_cm_event *event
         end_with(cm, ECONNREFUSED, "it has an older connection still");
         break;
     case REJ_TIMEOUT:
-        end_with(cm, ETIMEDOUT, "it waited in vain for an answer, or left");
+        end_with(cm, ECONNRESET, "it waited in vain for an answer, or left");
         break;
     default:
         end_with(cm, ECONNREFUSED, "its connection manager rejected it (reason %d)", event->status);
@@ -142,21 +142,28 @@ static int positive(int status)
     return status < 0 ? -status : status > 0 ? status : EIO;
 }
 
+/* Nothing comes after the end. */
+static void go_to(struct slu_cm *cm, enum slu_cm_state state)
+{
+    if (cm->state != SLU_CM_ENDED)
+        cm->state = state;
+}
+
 static void apply(struct slu_cm *cm, const struct rdma_cm_event *event)
 {
     switch (event->event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-        cm->state = SLU_CM_FOUND;
+        go_to(cm, SLU_CM_FOUND);
         break;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-        cm->state = SLU_CM_ROUTED;
+        go_to(cm, SLU_CM_ROUTED);
         break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
         keep_said(cm, &event->param.conn);
-        cm->state = SLU_CM_ANSWERED;
+        go_to(cm, SLU_CM_ANSWERED);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
-        cm->state = cm->state != SLU_CM_ENDED ? SLU_CM_CONNECTED : SLU_CM_ENDED;
+        go_to(cm, SLU_CM_CONNECTED);
         break;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -205,6 +212,18 @@ static void drop_request(struct rdma_cm_id *id)
     slu_rdma.destroy_id(id);
 }
 
+/* NULL: it is of an id that listens. */
+static void tell(const struct rdma_cm_event *event, struct slu_cm *cm, struct slu_cm_reader *reader)
+{
+    if (cm != NULL) {
+        apply(cm, event);
+        if (reader->happened != NULL)
+            reader->happened(reader, cm);
+    } else if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL && reader->lost != NULL) {
+        reader->lost(reader);
+    }
+}
+
 static void handle(struct rdma_cm_event *event, struct slu_cm_reader *reader)
 {
     bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -212,12 +231,7 @@ static void handle(struct rdma_cm_event *event, struct slu_cm_reader *reader)
     struct slu_cm *cm = request ? receive_request(event) : id->context;
 
     if (!request) {
-        /* An id that listens has none. */
-        if (cm != NULL) {
-            apply(cm, event);
-            if (reader->happened != NULL)
-                reader->happened(reader, cm);
-        }
+        tell(event, cm, reader);
         slu_rdma.ack_cm_event(event);
         return;
     }
@@ -330,10 +344,30 @@ int slu_cm_confirm(struct slu_cm *cm)
     return 0;
 }
 
+/* The kernel has EINVAL for a step that its connection is no longer there for. */
+static void note_left(struct slu_cm *cm)
+{
+    if (cm->state == SLU_CM_ASKED && errno == EINVAL)
+        end_with(cm, ECONNRESET, "rdma_cm has nobody to answer any more");
+}
+
+bool slu_cm_has_ended(struct slu_cm *cm)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+    int saved = errno, mask = 0;
+
+    if (cm->state == SLU_CM_ASKED && slu_rdma.init_qp_attr(cm->id, &attr, &mask) != 0)
+        note_left(cm);
+    errno = saved;
+    return cm->state == SLU_CM_ENDED;
+}
+
 int slu_cm_answer(struct slu_cm *cm, struct rdma_conn_param *param)
 {
-    if (slu_rdma.accept(cm->id, param) != 0)
+    if (slu_rdma.accept(cm->id, param) != 0) {
+        note_left(cm);
         return fail_step("answer it");
+    }
     cm->state = SLU_CM_ANSWERED;
     return 0;
 }

@@ -62,6 +62,8 @@ struct slu_cm_reader {
     void (*came)(struct slu_cm_reader *reader, struct slu_cm *cm);
     /* Its state may have changed. May be NULL. */
     void (*happened)(struct slu_cm_reader *reader, struct slu_cm *cm);
+    /* An id that listens, whose device is being removed: it hears nobody any more. May be NULL. */
+    void (*lost)(struct slu_cm_reader *reader);
 };
 
 /*
@@ -86,6 +88,11 @@ int slu_cm_confirm(struct slu_cm *cm);
 /* Of who was asked, whose queue pair is ready: CONNECTED is still to come. */
 int slu_cm_answer(struct slu_cm *cm, struct rdma_conn_param *param);
 void slu_cm_reject(struct slu_cm *cm, const char *reason);
+/*
+ * Whether it has ended. Until it is answered no event tells that whoever asked has left: rdma_cm
+ * is asked.
+ */
+bool slu_cm_has_ended(struct slu_cm *cm);
 /* It is of other events from now on. */
 int slu_cm_move(struct slu_cm *cm, struct rdma_event_channel *events);
 /* Tells the other side, if it is connected. */

@@ -129,6 +129,8 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming,
     if (admission == NULL)
         return slu_incoming_give_up(incoming, slu_fail(ENOMEM, "no memory to let a peer in"), NULL);
     error = slu_joint_prepare_for(&admission->joint, incoming);
+    if (error == 0 && incoming->fd < 0)
+        error = slu_rdmacm_expect(&admission->joint);
     if (error < 0) {
         slu_joint_undo(&admission->joint);
         free(admission);
@@ -178,8 +180,11 @@ static int begin_all(const struct accept *accept)
     while (error == 0 && accept->listener->first != NULL && make_room(accept->listener)) {
         struct sluice_incoming *incoming = slu_listener_take(accept->listener);
         struct slu_welcome welcome;
-        int judged = judge(accept, incoming, &welcome);
+        int judged;
 
+        if (incoming == NULL)
+            break;
+        judged = judge(accept, incoming, &welcome);
         if (judged < 0)
             (void)slu_incoming_give_up(incoming, judged, NULL);
         else
@@ -344,6 +349,9 @@ struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sl
             slu_made();
             return channel;
         }
+        error = listener->admission_count == 0 ? slu_rdmacm_check_gate(listener->gate) : 0;
+        if (error < 0)
+            return slu_none(error);
         if (slu_listener_was_woken(listener))
             return slu_fail_null(EINTR, "the wait was ended by a wake; nothing was lost");
         if (slu_now() >= accept.until)

@@ -50,6 +50,11 @@ int slu_listen_fail(int error, const char *address)
     return slu_fail(error, "cannot listen at %.128s: %s", address, strerrordesc_np(error));
 }
 
+int slu_listen_fail_watch(int error)
+{
+    return slu_fail(-error, "a listener cannot be watched: %s", strerrordesc_np(-error));
+}
+
 /* All at the same port; what is not of this host is left out. The number of sockets, or why. */
 static int bind_all(const struct slu_address *addresses, uint32_t count, uint16_t port, int *fds)
 {
@@ -221,7 +226,10 @@ static int start_over_rdmacm(struct sluice_listener *listener, const char *addre
                                    "rdma_cm");
     if (error == 0)
         error = slu_rdmacm_listen(listener, address);
-    return error == 0 ? slu_listener_start(listener) : error;
+    if (error < 0)
+        return error;
+    error = slu_listener_start(listener);
+    return error == 0 ? 0 : slu_listen_fail_watch(error);
 }
 
 /* The last steps, which take the sockets: what cannot be watched is closed. */
@@ -239,7 +247,7 @@ static int start(struct sluice_listener *listener, const int *fds, int count)
     if (error == 0)
         return 0;
     slu_acceptor_close(&listener->offers.acceptor);
-    return slu_fail(-error, "a listener cannot be watched: %s", strerrordesc_np(-error));
+    return slu_listen_fail_watch(error);
 }
 
 static int check_attr(const struct sluice_listen_attr *given, struct sluice_listen_attr *attr)

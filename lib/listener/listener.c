@@ -169,8 +169,7 @@ static void drop_incoming(struct sluice_listener *listener, uint32_t id)
     slu_incoming_free(incoming);
 }
 
-/* Over rdma_cm it is known of each whether it is still there. */
-static void drop_left(struct sluice_listener *listener)
+void slu_listener_drop_left(struct sluice_listener *listener)
 {
     struct sluice_incoming *before = NULL, *incoming = listener->first;
 
@@ -213,7 +212,6 @@ static void handle(struct sluice_listener *listener, uint64_t data)
         break;
     case SLU_GATE_TAG:
         slu_rdmacm_read(listener->gate);
-        drop_left(listener);
         break;
     default:
         break;
@@ -287,15 +285,20 @@ int sluice_listener_address(const struct sluice_listener *listener, char *text, 
 
 struct sluice_incoming *slu_listener_take(struct sluice_listener *listener)
 {
-    struct sluice_incoming *incoming = listener->first;
+    struct sluice_incoming *incoming;
 
-    if (incoming != NULL)
+    while ((incoming = listener->first) != NULL) {
         unlink_incoming(listener, NULL);
-    return incoming;
+        if (!slu_rdmacm_has_left(incoming))
+            return incoming;
+        slu_incoming_free(incoming);
+    }
+    return NULL;
 }
 
 struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout)
 {
+    struct sluice_incoming *incoming;
     int64_t until;
 
     if (!is_listener(listener))
@@ -304,7 +307,11 @@ struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, i
         return slu_misuse_null(EINVAL, "timeout %lld is negative", (long long)timeout);
     until = slu_after(timeout);
     slu_listener_progress(listener, 0);
-    while (listener->first == NULL) {
+    while ((incoming = slu_listener_take(listener)) == NULL) {
+        int error = slu_rdmacm_check_gate(listener->gate);
+
+        if (error < 0)
+            return slu_none(error);
         if (slu_listener_was_woken(listener))
             return slu_fail_null(EINTR, "the wait was ended by a wake; nothing was lost");
         if (slu_now() >= until)
@@ -312,7 +319,7 @@ struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, i
         slu_listener_progress(listener, until);
     }
     slu_made();
-    return slu_listener_take(listener);
+    return incoming;
 }
 
 void sluice_listener_close(struct sluice_listener *listener)
@@ -323,8 +330,8 @@ void sluice_listener_close(struct sluice_listener *listener)
         return;
     listener->magic = SLU_MAGIC_DEAD;
     slu_accept_end(listener);
-    while (listener->first != NULL)
-        sluice_incoming_refuse(slu_listener_take(listener), "the listener was closed");
+    for (struct sluice_incoming *incoming; (incoming = slu_listener_take(listener)) != NULL;)
+        sluice_incoming_refuse(incoming, "the listener was closed");
     slu_acceptor_close(&listener->offers.acceptor);
     slu_rdmacm_unlisten(listener->gate);
     slu_fd_close(listener->epoll);

@@ -64,6 +64,7 @@ int slu_listen_parse(const char *address, const char *text, struct slu_where *wh
 /* Its addresses of this host, of which it has one: how many, or an error with a text. */
 int slu_listen_find(const struct slu_where *where, struct slu_address *addresses);
 int slu_listen_fail(int error, const char *address);
+int slu_listen_fail_watch(int error);
 /* connect.c: the addresses of host and port that are dialed: how many, or an error with a text. */
 int slu_connect_find(const char *name, const char *text, int64_t until,
                      struct slu_address addresses[SLU_DIAL_MOST]);
@@ -81,8 +82,10 @@ int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t 
                        uint64_t data);
 /* Of the data of events: that somebody came over rdma_cm, or left. */
 #define SLU_GATE_TAG (UINT64_C(5) << 32)
-/* The first of those who wait, which is the caller's; NULL: nobody does. */
+/* The first of those who wait and have not left, which is the caller's; NULL: nobody does. */
 struct sluice_incoming *slu_listener_take(struct sluice_listener *listener);
+/* Over rdma_cm: those who wait no longer. */
+void slu_listener_drop_left(struct sluice_listener *listener);
 /* Closes what it has of its connection, and frees it. */
 void slu_incoming_free(struct sluice_incoming *incoming);
 

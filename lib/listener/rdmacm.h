@@ -44,17 +44,25 @@ void slu_rdmacm_read(struct slu_gate *gate);
 void slu_rdmacm_unlisten(struct slu_gate *gate);
 /* With the last who has come. */
 void slu_rdmacm_forget(struct sluice_listener *listener);
+/* Nobody can come any more: 0 or -EIO with a text. NULL is allowed. */
+int slu_rdmacm_check_gate(const struct slu_gate *gate);
 /* Where the events of its connections come to. */
 int slu_rdmacm_fd(const struct slu_gate *gate);
+/* Of one that waits, of which no event tells. */
 bool slu_rdmacm_has_left(const struct sluice_incoming *incoming);
 
 /* rdmacm_dial.c: address is whole; joint is undone if it fails. */
 int slu_rdmacm_connect(const char *address, const struct sluice_connect_attr *options,
                        struct slu_joint *joint, int64_t until);
 
-/* rdmacm_admit.c: -EINVAL, unless it is NULL or what an answer can have. */
+/*
+ * rdmacm_admit.c: joint is prepared: whether it can be connected over rdma_cm, whoever is on the
+ * other side: 0 or an error, which is our program's.
+ */
+int slu_rdmacm_expect(struct slu_joint *joint);
+/* -EINVAL, unless it is NULL or what an answer can have. */
 int slu_rdmacm_check_answer(const struct sluice_private_data *own);
-/* joint is prepared: it has what was agreed on, and the other side hears so. */
+/* joint is expected: it has what was agreed on, and the other side hears so. */
 int slu_rdmacm_answer(struct sluice_incoming *incoming, struct slu_joint *joint,
                       const struct sluice_private_data *own);
 /* Of one that was answered: 1: it is in; 0: not yet; or why it will not be. */
@@ -112,7 +120,9 @@ static inline int slu_rdmacm_connect(const char *address, const struct sluice_co
 #define slu_rdmacm_read(gate) ((void)(gate))
 #define slu_rdmacm_unlisten(gate) ((void)(gate))
 #define slu_rdmacm_forget(listener) ((void)(listener))
+#define slu_rdmacm_check_gate(gate) ((void)(gate), 0)
 #define slu_rdmacm_has_left(incoming) ((void)(incoming), false)
+#define slu_rdmacm_expect(joint) ((void)(joint), slu_rdmacm_fail())
 #define slu_rdmacm_check_answer(own) ((void)(own), slu_rdmacm_fail())
 #define slu_rdmacm_answer(incoming, joint, own) ((void)(joint), slu_rdmacm_fail())
 #define slu_rdmacm_look(incoming, joint) ((void)(joint), slu_rdmacm_fail())

@@ -21,6 +21,13 @@ int slu_rdmacm_check_context(const struct slu_joint *joint)
                     context->device, context->transport->name);
 }
 
+int slu_rdmacm_expect(struct slu_joint *joint)
+{
+    int error = slu_rdmacm_check_context(joint);
+
+    return error == 0 ? slu_verbs_qp_expect(slu_joint_qp(joint, 0)) : error;
+}
+
 static uint8_t at_most(uint32_t wanted, uint32_t allowed)
 {
     return (uint8_t)slu_verbs_min(slu_verbs_min(wanted, allowed), UINT8_MAX);
@@ -80,23 +87,6 @@ int slu_rdmacm_check_answer(const struct sluice_private_data *own)
                       own->bytes, SLU_CM_ANSWER_BYTES);
 }
 
-int slu_rdmacm_answer(struct sluice_incoming *incoming, struct slu_joint *joint,
-                      const struct sluice_private_data *own)
-{
-    struct rdma_conn_param param;
-    char who[SLU_ADDRESS_TEXT];
-    int error = slu_rdmacm_check_context(joint);
-
-    slu_address_text(&incoming->address, who);
-    if (error == 0)
-        error = slu_verbs_cm_check(slu_joint_context(joint), incoming->cm, who);
-    if (error < 0)
-        return error;
-    param = slu_rdmacm_param(joint, 0, incoming->cm, own);
-    error = slu_rdmacm_join(joint, 0, incoming->cm);
-    return error == 0 ? slu_cm_answer(incoming->cm, &param) : error;
-}
-
 static int fail_left(const struct sluice_incoming *incoming)
 {
     char who[SLU_ADDRESS_TEXT];
@@ -104,6 +94,31 @@ static int fail_left(const struct sluice_incoming *incoming)
 
     return slu_fail(error, "%s left before all was connected: %s",
                     slu_address_text(&incoming->address, who), incoming->cm->why);
+}
+
+static int agree(struct sluice_incoming *incoming, struct slu_joint *joint,
+                 const struct sluice_private_data *own)
+{
+    char who[SLU_ADDRESS_TEXT];
+    int error = slu_verbs_cm_check(slu_joint_context(joint), incoming->cm,
+                                   slu_address_text(&incoming->address, who));
+
+    if (error == 0)
+        error = slu_rdmacm_check_answer(own);
+    return error == 0 ? slu_rdmacm_join(joint, 0, incoming->cm) : error;
+}
+
+int slu_rdmacm_answer(struct sluice_incoming *incoming, struct slu_joint *joint,
+                      const struct sluice_private_data *own)
+{
+    struct rdma_conn_param param = slu_rdmacm_param(joint, 0, incoming->cm, own);
+    int error = agree(incoming, joint, own);
+
+    /* It may have left before that or amid it, which fails in other words. */
+    if (error < 0)
+        return slu_cm_has_ended(incoming->cm) ? fail_left(incoming) : error;
+    error = slu_cm_answer(incoming->cm, &param);
+    return error < 0 && incoming->cm->state == SLU_CM_ENDED ? fail_left(incoming) : error;
 }
 
 int slu_rdmacm_look(struct sluice_incoming *incoming, struct slu_joint *joint)
@@ -156,8 +171,10 @@ static int finish(struct sluice_incoming *incoming, struct slu_joint *joint, int
 int slu_rdmacm_let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
                       const struct sluice_private_data *own, int64_t until)
 {
-    int error = slu_rdmacm_answer(incoming, joint, own);
+    int error = slu_rdmacm_expect(joint);
 
+    if (error == 0)
+        error = slu_rdmacm_answer(incoming, joint, own);
     if (error < 0)
         slu_rdmacm_reject(incoming, sluice_last_error());
     else

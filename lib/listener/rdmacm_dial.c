@@ -231,6 +231,8 @@ static int connect_all(struct call *call)
 {
     int error = slu_joint_prepare(call->joint);
 
+    if (error == 0)
+        error = slu_rdmacm_expect(call->joint);
     for (uint32_t i = 0; i < call->joint->count && error == 0; i++) {
         call->over = false;
         error = connect_one(call, i);

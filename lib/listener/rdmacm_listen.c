@@ -10,14 +10,42 @@
 
 /* Ports that were free at the first address and not at the others. */
 #define PORT_TRIES 16
+/* How often those who wait are looked at when their queue is full. */
+#define LOOK_TIME SLUICE_MS(50)
 
 struct slu_gate {
     struct slu_cm_reader reader;
     struct sluice_listener *listener; /* NULL: it is closed */
     struct rdma_event_channel *events;
-    uint32_t count;
+    uint32_t count, lost; /* ids, and of them those whose device is being removed */
+    int64_t looked;
     struct rdma_cm_id *ids[SLU_LISTENERS];
 };
+
+static void lost(struct slu_cm_reader *reader)
+{
+    slu_container_of(reader, struct slu_gate, reader)->lost++;
+}
+
+int slu_rdmacm_check_gate(const struct slu_gate *gate)
+{
+    if (gate == NULL || gate->lost < gate->count)
+        return 0;
+    return slu_fail(EIO, "nobody can come any more: the device of the listener was removed");
+}
+
+/* Of those who wait some may have left, which is seen only by a look at each. */
+static bool has_room(struct slu_gate *gate)
+{
+    struct sluice_listener *listener = gate->listener;
+    int64_t now = slu_now();
+
+    if (listener->waiting >= listener->backlog && now - gate->looked >= LOOK_TIME) {
+        gate->looked = now;
+        slu_listener_drop_left(listener);
+    }
+    return listener->waiting < listener->backlog;
+}
 
 static void came(struct slu_cm_reader *reader, struct slu_cm *cm)
 {
@@ -27,7 +55,7 @@ static void came(struct slu_cm_reader *reader, struct slu_cm *cm)
 
     if (listener == NULL)
         slu_cm_reject(cm, "the listener was closed");
-    else if (listener->waiting < listener->backlog)
+    else if (has_room(gate))
         incoming = calloc(1, sizeof *incoming);
     else
         slu_cm_reject(cm, SLU_RDMACM_BUSY);
@@ -139,6 +167,7 @@ int slu_rdmacm_listen(struct sluice_listener *listener, const char *address)
     if (gate == NULL)
         return slu_fail(ENOMEM, "no memory for a listener");
     gate->reader.came = came;
+    gate->reader.lost = lost;
     gate->listener = listener;
     gate->events = slu_cm_events_open();
     if (gate->events == NULL) {
@@ -151,9 +180,7 @@ int slu_rdmacm_listen(struct sluice_listener *listener, const char *address)
         return error;
     listener->address = slu_cm_own_address(gate->ids[0]);
     error = slu_listener_watch(listener, gate->events->fd, EPOLLIN, SLU_GATE_TAG);
-    return error == 0
-               ? 0
-               : slu_fail(-error, "a listener cannot be watched: %s", strerrordesc_np(-error));
+    return error == 0 ? 0 : slu_listen_fail_watch(error);
 }
 
 void slu_rdmacm_read(struct slu_gate *gate)
@@ -189,5 +216,5 @@ int slu_rdmacm_fd(const struct slu_gate *gate)
 
 bool slu_rdmacm_has_left(const struct sluice_incoming *incoming)
 {
-    return incoming->cm != NULL && incoming->cm->state == SLU_CM_ENDED;
+    return incoming->cm != NULL && slu_cm_has_ended(incoming->cm);
 }

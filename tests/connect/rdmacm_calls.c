@@ -401,4 +401,43 @@ TEST(ipv6, .times = 2, .unless = is_no_guest)
     run("ip address del 2001:db8::1/64 dev sluice0");
 }
 
+/* As the kernel takes it: an answer to one that has left, be it before or behind the answer. */
+TEST(whoever_has_left_meanwhile, .times = 2, .unless = has_no_rdmacm)
+{
+    struct sides sides;
+    struct plain plain;
+    char address[64];
+    sides_open(&sides);
+    struct sluice_listener *listener = listen_here(address);
+    plain_dial(&plain, address);
+    struct sluice_incoming *incoming = next(listener);
+    plain_close(&plain);
+    if (_i == 0) {
+        let_pass(SLUICE_MS(100));
+    }
+    require_null(sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE), ECONNRESET,
+                 HOST " left before all was connected");
+    sluice_listener_close(listener);
+    sides_close(&sides);
+}
+
+/* Nobody can come to the address any more, and nobody waits for that. */
+static void lose_listener(struct rank *rank)
+{
+    struct sluice_listener *listener = listen_with("rdmacm:198.51.100.1:0", "");
+    (void)rank;
+    /* It ends with this process, which keeps the device open. */
+    run("rdma link delete rxe9 &");
+    require_null(sluice_listener_next(listener, DEADLINE), EIO, "device was removed");
+    sluice_listener_close(listener);
+}
+
+TEST(device_of_a_listener_that_goes, .unless = is_no_guest)
+{
+    run("ip link add sluice9 type dummy && ip address add 198.51.100.1/24 dev sluice9 &&"
+        " ip link set sluice9 up && rdma link add rxe9 type rxe netdev sluice9");
+    group_run(1, lose_listener, NULL, 50);
+    run("ip link delete sluice9");
+}
+
 #endif

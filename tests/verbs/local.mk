@@ -70,6 +70,9 @@ test_programs += \
 	tests/test_verbs_status \
 	tests/test_verbs_stripes \
 	tests/test_verbs_watch
+if RDMACM
+test_programs += tests/test_verbs_rdmacm
+endif
 endif
 
 # Its allocations and fds fail as well.
@@ -182,6 +185,17 @@ tests_test_verbs_queues_SOURCES = \
 	%D%/check.h
 tests_test_verbs_queues_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_queues_LDADD = $(FAKE_LIBS)
+# The pretend rdma_cm is in the place of what loads the real one.
+tests_test_verbs_rdmacm_SOURCES = \
+	%D%/test_verbs_rdmacm.c \
+	%D%/check.c \
+	%D%/check.h \
+	%D%/fake_rdmacm.c \
+	%D%/fake_rdmacm.h
+tests_test_verbs_rdmacm_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+tests_test_verbs_rdmacm_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_rdmacm_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=epoll_ctl
+tests_test_verbs_rdmacm_LDADD = $(FAKE_LIBS) $(SODIUM_LIBS)
 tests_test_verbs_status_SOURCES = \
 	%D%/test_verbs_status.c \
 	%D%/check.c \

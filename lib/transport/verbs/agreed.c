@@ -48,8 +48,6 @@ static int check_wishes(const struct slu_verbs_qp *qp, const struct terms *terms
 {
     uint32_t mtu = slu_verbs_mtu_bytes(terms->rtr.path_mtu);
 
-    if (qp->attr.flags & SLUICE_CHANNEL_PSN)
-        return slu_fail(EINVAL, "SLUICE_CHANNEL_PSN: rdma_cm chooses the packet sequence numbers");
     if (qp->attr.path_mtu && qp->attr.path_mtu != mtu)
         return fail_attribute("path_mtu", qp->attr.path_mtu, mtu);
     if (mtu > slu_verbs_mtu_bytes(qp->mtu))
@@ -236,6 +234,13 @@ void slu_verbs_cm_close(struct slu_verbs_context *context)
     if (context->cm_events)
         slu_cm_events_close(context->cm_events);
     context->cm_events = NULL;
+}
+
+int slu_verbs_qp_expect(struct slu_qp *base)
+{
+    if (slu_verbs_qp_of(base)->attr.flags & SLUICE_CHANNEL_PSN)
+        return slu_fail(EINVAL, "SLUICE_CHANNEL_PSN: rdma_cm chooses the packet sequence numbers");
+    return find_events(slu_verbs_context_of(base->pd->context));
 }
 
 int slu_verbs_qp_bind(struct slu_qp *base, struct slu_cm *cm)

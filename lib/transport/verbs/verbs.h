@@ -360,6 +360,8 @@ int slu_verbs_watch_cm(struct slu_verbs_context *context, int fd);
 
 /* agreed.c: connections over rdma_cm; nothing happens in those of other ways to connect. */
 #ifdef HAVE_RDMACM
+/* What a connection takes, whoever the peer is: 0, or an error of attributes or for want of it. */
+int slu_verbs_qp_expect(struct slu_qp *qp);
 /*
  * The queue pair is to be connected as rdma_cm has agreed on with its peer: what it has
  * chosen for our side becomes the queue pair's, and what it knows of the peer an endpoint,

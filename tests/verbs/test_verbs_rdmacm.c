@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections over rdma_cm on a pretend one: who leaves at which moment, calls that fail,
+ * devices that go, and what a peer may say that is no good.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+
+#include "../support/client.h"
+#include "check.h"
+#include "connect/cm.h"
+#include "fake_rdmacm.h"
+
+#define ANYWHERE "rdmacm:192.0.2.1:0"
+
+/* The n-th descriptor from now cannot be watched. */
+static uint32_t unwatched_in;
+
+int __real_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
+{
+    if (operation == EPOLL_CTL_ADD && unwatched_in > 0 && --unwatched_in == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return __real_epoll_ctl(epoll, operation, fd, event);
+}
+
+/* One that knows rdma_cm alone, and is on its way to a listener. */
+struct dialer {
+    struct rdma_event_channel *events;
+    struct slu_cm *cm;
+};
+
+static void dialer_step(struct dialer *dialer, int error, enum slu_cm_state state)
+{
+    struct slu_cm_reader reader = {.came = NULL};
+    require_ok(error);
+    slu_cm_read(dialer->events, &reader);
+    require(dialer->cm->state == state, "state %d: %s", (int)dialer->cm->state, dialer->cm->why);
+}
+
+static void dialer_ask(struct dialer *dialer, const struct sluice_listener *listener)
+{
+    const struct slu_address to = {.family = 4,
+                                   .port = (uint16_t)sluice_listener_address(listener, NULL, 0),
+                                   .ip = {192, 0, 2, 1}};
+    struct rdma_conn_param param = {.qp_num = 5, .private_data = "hello", .private_data_len = 6};
+    dialer->events = slu_cm_events_open();
+    require(dialer->events != NULL, "%s", sluice_last_error());
+    dialer->cm = slu_cm_make(dialer->events);
+    require(dialer->cm != NULL, "%s", sluice_last_error());
+    dialer_step(dialer, slu_cm_find(dialer->cm, &to, INT64_MAX), SLU_CM_FOUND);
+    dialer_step(dialer, slu_cm_route(dialer->cm, INT64_MAX), SLU_CM_ROUTED);
+    dialer_step(dialer, slu_cm_ask(dialer->cm, &param), SLU_CM_ROUTED);
+}
+
+static void dialer_leave(struct dialer *dialer)
+{
+    slu_cm_end(dialer->cm);
+    slu_cm_events_close(dialer->events);
+}
+
+/* It was rejected, and has left then. */
+static void dialer_is_rejected(struct dialer *dialer, const char *words)
+{
+    dialer_step(dialer, 0, SLU_CM_ENDED);
+    require((int)dialer->cm->reason == SLU_CM_REASON_REJECTED, "%s", dialer->cm->why);
+    require_words((const char *)dialer->cm->said, words);
+    dialer_leave(dialer);
+}
+
+static struct sluice_listener *begin(struct sides *sides, const char *address)
+{
+    fake_rdmacm_reset();
+    sides_open(sides);
+    return listen_with(address, "");
+}
+
+static void end(struct sides *sides, struct sluice_listener *listener)
+{
+    sluice_listener_close(listener);
+    sides_close(sides);
+    fake_rdmacm_end();
+    check_nothing_left();
+}
+
+static struct sluice_incoming *next(struct sluice_listener *listener)
+{
+    struct sluice_incoming *incoming = sluice_listener_next(listener, DEADLINE);
+    require(incoming != NULL, "%s", sluice_last_error());
+    return incoming;
+}
+
+static void client_of(struct client *client, const struct sluice_listener *listener,
+                      struct sluice_pd *pd)
+{
+    client_init(client, NULL, pd, "");
+    snprintf(client->address, sizeof(client->address), "rdmacm:192.0.2.1:%d",
+             sluice_listener_address(listener, NULL, 0));
+}
+
+/* One that comes is let in, and both work. */
+static void meet(struct sides *sides, struct sluice_listener *listener)
+{
+    struct pair pair = {.sides = *sides};
+    struct client client;
+    client_of(&client, listener, sides->pds[1]);
+    client_start(&client);
+    pair.channels[0] = sluice_accept(listener, sides->pds[0], NULL, DEADLINE);
+    require(pair.channels[0] != NULL, "%s", sluice_last_error());
+    client_join(&client, 0);
+    pair.channels[1] = client.channel;
+    pair_works(&pair);
+    sluice_channel_close(pair.channels[0]);
+    sluice_channel_close(pair.channels[1]);
+}
+
+/* Many at a time, each in a thread of its own. */
+TEST(many_at_a_time)
+{
+    enum { MANY = 6 };
+    struct sides sides;
+    struct client clients[MANY];
+    struct sluice_channel *channels[MANY];
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    for (int i = 0; i < MANY; i++) {
+        client_of(&clients[i], listener, sides.pds[1]);
+        client_start(&clients[i]);
+    }
+    for (int i = 0; i < MANY; i++) {
+        channels[i] = sluice_accept(listener, sides.pds[0], NULL, DEADLINE);
+        require(channels[i] != NULL, "%s", sluice_last_error());
+    }
+    for (int i = 0; i < MANY; i++) {
+        client_join(&clients[i], 0);
+        sluice_channel_close(i % 2 == 0 ? channels[i] : clients[i].channel);
+        sluice_channel_close(i % 2 == 0 ? clients[i].channel : channels[i]);
+    }
+    end(&sides, listener);
+}
+
+TEST(both_sides_of_sluice)
+{
+    struct sides sides;
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    meet(&sides, listener);
+    end(&sides, listener);
+}
+
+/* Before the call, as the answer goes out, and behind it. */
+TEST(whoever_has_left_meanwhile, .times = 3)
+{
+    struct sides sides;
+    struct dialer dialer;
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    dialer_ask(&dialer, listener);
+    struct sluice_incoming *incoming = next(listener);
+    fake_rdmacm.leaving = (enum fake_leaving)_i;
+    if (_i == 0) {
+        dialer_leave(&dialer);
+    }
+    require_null(sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE), ECONNRESET,
+                 "192.0.2.1 left before all was connected");
+    if (_i != 0) {
+        dialer_leave(&dialer);
+    }
+    fake_rdmacm.leaving = FAKE_STAYS;
+    meet(&sides, listener);
+    end(&sides, listener);
+}
+
+/* Nobody is given who has left in the queue, and their places are others'. */
+TEST(whoever_leaves_the_queue)
+{
+    const struct sluice_listen_attr attr = {.size = sizeof(attr), .backlog = 1, .secret_file = ""};
+    struct sides sides;
+    struct dialer dialers[2];
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    dialer_ask(&dialers[0], listener);
+    dialer_leave(&dialers[0]);
+    require_null(sluice_listener_next(listener, 0), ETIMEDOUT, "nobody wants to connect yet");
+    sluice_listener_close(listener);
+    listener = sluice_listen(ANYWHERE, &attr);
+    require(listener != NULL, "%s", sluice_last_error());
+    dialer_ask(&dialers[0], listener);
+    require(poll(&(struct pollfd){.fd = sluice_listener_fd(listener), .events = POLLIN}, 1, 0) == 1,
+            "it is not readable");
+    require_null(sluice_accept(listener, NULL, NULL, 0), EINVAL, "");
+    sluice_incoming_refuse(next(listener), "not this one");
+    dialer_is_rejected(&dialers[0], "not this one");
+    dialer_ask(&dialers[0], listener);
+    dialer_ask(&dialers[1], listener);
+    dialer_leave(&dialers[0]);
+    sluice_incoming_refuse(next(listener), "nor this");
+    dialer_is_rejected(&dialers[1], "nor this");
+    end(&sides, listener);
+}
+
+/* Whatever of a listener cannot be watched: the call says so, and nothing is left of it. */
+TEST(listener_that_cannot_be_watched, .times = 2)
+{
+    const struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};
+    uint32_t failures = 0;
+    fake_rdmacm_reset();
+    for (uint32_t n = 1;; n++) {
+        require_null(sluice_listen(NULL, &attr), EINVAL, "address must not be NULL");
+        unwatched_in = n;
+        struct sluice_listener *listener = sluice_listen(_i == 0 ? ANYWHERE : "127.0.0.1:0", &attr);
+        if (listener != NULL) {
+            unwatched_in = 0;
+            sluice_listener_close(listener);
+            break;
+        }
+        require_result(errno, ENOSPC);
+        require_words(sluice_last_error(), "a listener cannot be watched");
+        failures++;
+    }
+    require(failures == 3, "%u failures", failures);
+    fake_rdmacm_end();
+}
+
+/* What our program lacks is its error, and no reason to wait for others. */
+TEST(program_that_cannot_let_anybody_in, .times = 3)
+{
+    static const int errors[] = {EMFILE, EINVAL, EOPNOTSUPP};
+    static const char *const words[] = {"no descriptor for its events", "SLUICE_CHANNEL_PSN",
+                                        "transport soft"};
+    struct sluice_channel_attr attr = {.size = sizeof(attr)};
+    struct sides sides;
+    struct dialer dialer;
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    struct sluice_context *soft = sluice_context_open("soft", NULL);
+    struct sluice_pd *pd = sluice_pd_alloc(soft);
+    require(pd != NULL, "%s", sluice_last_error());
+    dialer_ask(&dialer, listener);
+    fake_rdmacm.fail_open_in = _i == 0;
+    if (_i == 1) {
+        attr.flags = SLUICE_CHANNEL_PSN;
+        attr.psn = 1;
+    }
+    require_null(sluice_accept(listener, _i == 2 ? pd : sides.pds[0], &attr, SLUICE_FOREVER),
+                 errors[_i], words[_i]);
+    dialer_is_rejected(&dialer, words[_i]);
+    meet(&sides, listener);
+    sluice_pd_free(pd);
+    sluice_context_close(soft);
+    end(&sides, listener);
+}
+
+/* Who waited then is still there to be refused; nobody is waited for. */
+TEST(device_of_a_listener_that_goes)
+{
+    struct sides sides;
+    struct dialer dialer;
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    dialer_ask(&dialer, listener);
+    fake_rdmacm_lose_device();
+    sluice_incoming_refuse(next(listener), "it is over");
+    dialer_is_rejected(&dialer, "it is over");
+    require_null(sluice_listener_next(listener, SLUICE_FOREVER), EIO, "device was removed");
+    require_null(sluice_accept(listener, sides.pds[0], NULL, SLUICE_FOREVER), EIO,
+                 "device was removed");
+    end(&sides, listener);
+}
+
+struct meeting {
+    struct client client;
+    pthread_t thread;
+    struct sluice_listener *listener;
+};
+
+/* Nobody waits for one that may never have come. */
+static void *dial_and_wake(void *argument)
+{
+    struct meeting *meeting = argument;
+    client_start(&meeting->client);
+    require(pthread_join(meeting->client.thread, NULL) == 0, "no end");
+    if (meeting->client.channel == NULL) {
+        require_ok(sluice_listener_wake(meeting->listener));
+    }
+    return NULL;
+}
+
+/* Each step fails in turn: both sides have an error or a channel, and nothing is left. */
+TEST(steps_that_fail)
+{
+    const int error = EIO;
+    uint32_t n = 0;
+    bool failed = true;
+    for (; failed; n++) {
+        struct sides sides;
+        struct meeting meeting;
+        struct sluice_channel *channel = NULL;
+        meeting.listener = begin(&sides, ANYWHERE);
+        client_of(&meeting.client, meeting.listener, sides.pds[1]);
+        fake_rdmacm.fail_error = error;
+        fake_rdmacm.fail_in = n + 1;
+        require(pthread_create(&meeting.thread, NULL, dial_and_wake, &meeting) == 0, "no thread");
+        struct sluice_incoming *incoming = sluice_listener_next(meeting.listener, DEADLINE);
+        if (incoming != NULL) {
+            channel = sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE);
+        } else {
+            require(errno == EINTR, "%s", sluice_last_error());
+        }
+        require(pthread_join(meeting.thread, NULL) == 0, "no end");
+        failed = fake_rdmacm.fail_in == 0;
+        require(failed || (channel != NULL && meeting.client.channel != NULL), "%s",
+                meeting.client.text);
+        sluice_channel_close(channel);
+        sluice_channel_close(meeting.client.channel);
+        end(&sides, meeting.listener);
+    }
+    require(n > 10, "%u steps", n);
+}
+
+/* Sizes of packets that no port has, as a peer may say. */
+TEST(packets_of_no_size, .times = 2)
+{
+    struct sides sides;
+    struct dialer dialer;
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    dialer_ask(&dialer, listener);
+    fake_rdmacm.mtu = _i == 0 ? (enum ibv_mtu)15 : (enum ibv_mtu)9;
+    require_null(sluice_incoming_accept(next(listener), sides.pds[0], NULL, NULL, DEADLINE), EPROTO,
+                 "rdma_cm has agreed on packets");
+    dialer_is_rejected(&dialer, "agreed on packets");
+    end(&sides, listener);
+}
+
+int main(void)
+{
+    static const struct tests cases[] = {{"rdmacm", WIRE_TCP, 60}};
+    return run_verbs("verbs_rdmacm", cases, COUNT(cases));
+}
