@@ -30,7 +30,65 @@ alone() {
   env SLUICE_RANK=0 SLUICE_RANKS=1 "$@"
 }
 
+# example NAME [OPTION...]
+example() {
+  program=examples/$1
+  case $1 in
+    *-scatter-gather) timeout 120 "examples/$1" -n 4 "$tmp/input" ;;
+    *-node) alone timeout 120 "examples/$1" ;;
+    *-kmeans) alone timeout 120 "examples/$1" "$srcdir/examples/data/digits.csv" ;;
+    *-mpi-*) with_mpi "examples/$1" ;;
+    *) shift && timeout 120 "$program" "$@" ;;
+  esac
+}
+
+# took NUMBER COMMAND...: what it prints, its exit status and its seconds are in files.
+took() {
+  number=$1 begun=$(date +%s)
+  shift
+  "$@" >"$tmp/$number.out" 2>"$tmp/$number.err" </dev/null
+  echo $? $(($(date +%s) - begun)) >"$tmp/$number.status"
+}
+
+# With a colon and a word behind it, a program runs the tests of that group alone. A script is one
+# that is for the guest.
+test_program() {
+  case $1 in
+    *.sh) env -u SLUICE_DEVICE -u SLUICE_TEST_DEVICE timeout 300 sh "$1" guest ;;
+    *:*) CK_RUN_CASE=${1#*:} timeout 300 "${1%%:*}" ;;
+    *) env -u CK_RUN_CASE timeout 300 "$1" ;;
+  esac
+}
+
+came_to_its_end() {
+  cat "$tmp/$1.out" "$tmp/$1.err"
+  read -r status seconds <"$tmp/$1.status"
+  echo "exit status $status"
+  [ "$status" = 0 ]
+}
+
+# How long each took tells what scripts/test can have in the guest, or what to shorten.
+tell() {
+  read -r kind name words <"$tmp/$1.later"
+  read -r status seconds <"$tmp/$1.status"
+  echo "# $name took $seconds s"
+  if [ "$kind" = example ]; then
+    check "examples/$name${words:+ $words} on $device" came_to_its_end "$1"
+    return
+  fi
+  program=${name##*/}
+  sed 's/^/# /' "$tmp/$1.err"
+  pass_on "${program%%:*}" "$status" "$tmp/$1.out"
+  if [ "$program" != "${program#*:}" ] && ! grep -q -E '^(not )?ok ' "$tmp/$1.out"; then
+    check "${program%%:*} has a group of tests that is called ${program#*:}" false
+  fi
+}
+
 head -c 8000000 /dev/urandom >"$tmp/input"
+# Three at a time: in a guest most of them wait, for its device takes seconds to find that a peer
+# is dead. Whose interfaces go is alone.
+lonely=
+later example 08-many-peers -k -n 2
 for source in "$srcdir"/examples/[0-9]*.c; do
   name=$(basename "$source" .c)
   title="examples/$name on $device"
@@ -38,25 +96,28 @@ for source in "$srcdir"/examples/[0-9]*.c; do
   case $device:$name in soft:*) ;; *-mpi-*) continue ;; esac
   if [ ! -x "examples/$name" ]; then
     skip "$title" 'built without what it needs'
-    continue
+  elif [ "$name" != "${name#*-mpi-}" ] && ! have "${MPIEXEC:-mpiexec}"; then
+    skip "$title" 'no mpiexec'
+  else
+    later example "$name"
   fi
-  case $name in
-    *-scatter-gather) check "$title" timeout 120 "examples/$name" -n 4 "$tmp/input" ;;
-    *-node) check "$title" alone timeout 120 "examples/$name" ;;
-    *-kmeans)
-      check "$title" alone timeout 120 "examples/$name" "$srcdir/examples/data/digits.csv"
-      ;;
-    *-mpi-*)
-      if have "${MPIEXEC:-mpiexec}"; then
-        check "$title" with_mpi "examples/$name"
-      else
-        skip "$title" 'no mpiexec'
-      fi
-      ;;
-    *) check "$title" timeout 120 "examples/$name" ;;
+done
+for program; do
+  case $program in
+    */test_events*) lonely=$program ;;
+    *) later test_program "$program" ;;
   esac
 done
-check "examples/08-many-peers -k on $device" timeout 120 examples/08-many-peers -k
+at_once 3 took
+if [ "$lonely" ]; then
+  later test_program "$lonely"
+  took "$tap_later" test_program "$lonely"
+fi
+at=0
+while [ $at -lt "$tap_later" ]; do
+  at=$((at + 1))
+  tell $at
+done
 
 # Seconds that a run may take: much more than it needs, for sanitizers are slow.
 limit=120
@@ -381,22 +442,4 @@ if [ "$device" = soft ]; then
   check 'bench/scale with 1 and 100 peers' runs ' 100 ' bench/scale 1 100
   check 'bench/scale with no peers' refuses 2 usage bench/scale 0
 fi
-
-# How long each took tells what scripts/test can have in the guest, or what to shorten.
-for program in "$@"; do
-  begun=$(date +%s)
-  case $program in
-    *:*) export CK_RUN_CASE="${program#*:}" ;;
-    *) unset CK_RUN_CASE ;;
-  esac
-  program=${program%%:*}
-  timeout 300 "$program" >"$tmp/out" 2>"$tmp/err" </dev/null
-  status=$?
-  echo "# ${program##*/} took $(($(date +%s) - begun)) s"
-  sed 's/^/# /' "$tmp/err"
-  pass_on "${program##*/}" $status "$tmp/out"
-  if [ "${CK_RUN_CASE:-}" ] && ! grep -q -E '^(not )?ok ' "$tmp/out"; then
-    check "${program##*/} has a group of tests that is called $CK_RUN_CASE" false
-  fi
-done
 finish

@@ -26,25 +26,13 @@ case $(with_fake ldd "$library") in
   *) skip_all 'libibverbs is linked statically' ;;
 esac
 
-# later DEVICE WORDS PROGRAM: it is run at the end, beside others, for many wait.
-count=0
-later() {
-  count=$((count + 1))
-  echo "test_$3 on a device like $1" >"$tmp/$count.title"
-  echo "$2" >"$tmp/$count.words"
-  echo "tests/test_$3" >"$tmp/$count.program"
-}
-
-# Takes what nobody else has taken.
-work_off() {
-  at=0
-  while [ $at -lt $count ]; do
-    at=$((at + 1))
-    mkdir "$tmp/$at.taken" 2>/dev/null || continue
-    SLUICE_FAKE_VERBS=$(cat "$tmp/$at.words") SLUICE_TEST_DEVICE=fake0 SLUICE_TEST_SHORT=1 \
-      with_fake "$(cat "$tmp/$at.program")" >"$tmp/$at.out" 2>&1
-    echo $? >"$tmp/$at.status"
-  done
+# run NUMBER PROGRAM KIND WORD...: on a device of these words.
+run() {
+  number=$1 program=$2
+  shift 3
+  SLUICE_FAKE_VERBS="$*" SLUICE_TEST_DEVICE=fake0 SLUICE_TEST_SHORT=1 \
+    with_fake "tests/test_$program" >"$tmp/$number.out" 2>&1
+  echo $? >"$tmp/$number.status"
 }
 
 # All its tests passed, and it did not find a reason to skip them.
@@ -56,22 +44,13 @@ passed() {
     [ "$(cat "$tmp/$1.status")" -le 1 ]
 }
 
-# Four at a time, for they wait for most of their time.
 finish_all() {
-  others=
-  for worker in 1 2 3; do
-    work_off &
-    others="$others $!"
-  done
-  trap 'kill $others 2>/dev/null; rm -rf "$tmp"' EXIT
-  work_off
-  for worker in $others; do
-    wait "$worker"
-  done
+  at_once 4 run
   at=0
-  while [ $at -lt $count ]; do
+  while [ $at -lt "$tap_later" ]; do
     at=$((at + 1))
-    check "$(cat "$tmp/$at.title")" passed $at
+    read -r program kind _ <"$tmp/$at.later"
+    check "test_$program on a device like $kind" passed $at
   done
   finish
 }
@@ -83,7 +62,7 @@ for program in access agent agent_hostile agent_keys agent_lease agent_long agen
   fault_close fault_depth fault_fork fault_signals fault_unpolled forms gather inline members \
   memory misuse node node_alone node_open objects order partly path peers reset scope \
   scope_block scope_posts scope_stale semantics submit threads unpolled waiting words wrap; do
-  later rxe 'tidy rxe eager hurry=8' $program
+  later $program rxe tidy rxe eager hurry=8
 done
 one_rank() {
   SLUICE_FAKE_VERBS='tidy rxe eager hurry=8' SLUICE_DEVICE=fake0 SLUICE_RANK=0 SLUICE_RANKS=1 \
@@ -96,7 +75,7 @@ check 'examples/12-kmeans, one rank, on a device like rxe' one_rank
 if [ -n "${SANITIZE:-}" ]; then
   skip 'test_steady on a device like rxe' 'a sanitizer has an allocator of its own'
 else
-  later rxe 'tidy rxe eager hurry=8' steady
+  later steady rxe tidy rxe eager hurry=8
 fi
 # As adapters for InfiniBand do it, in time of its own, and with small completion queues.
 # Under a sanitizer one device will do, and the programs that have one of their own.
@@ -105,6 +84,6 @@ for program in arguments atomics counters data deadlines elements endpoints \
   errors event_loop fault_close fault_depth fault_unpolled forms inline members node order \
   partly scope \
   scope_block scope_posts semantics submit threads unpolled waiting words; do
-  later 'an adapter' 'tidy infiniband purge events hurry=8 max_cqe=202' $program
+  later $program InfiniBand tidy infiniband purge events hurry=8 max_cqe=202
 done
 finish_all

@@ -77,6 +77,42 @@ have() {
   command -v "$1" >/dev/null 2>&1
 }
 
+# later WORD...: for at_once.
+tap_later=0
+later() {
+  tap_later=$((tap_later + 1))
+  echo "$*" >"$tmp/$tap_later.later"
+}
+
+# What at_once runs of them: each takes what nobody else has taken.
+tap_work_off() {
+  tap_at=0
+  while [ "$tap_at" -lt "$tap_later" ]; do
+    tap_at=$((tap_at + 1))
+    mkdir "$tmp/$tap_at.taken" 2>/dev/null || continue
+    # shellcheck disable=SC2046 # they are words
+    "$1" "$tap_at" $(cat "$tmp/$tap_at.later")
+  done
+}
+
+# at_once COUNT FUNCTION: calls FUNCTION NUMBER WORD... for each of what was to come later, so
+# many at a time, for programs that wait for most of their time. What it prints is lost.
+at_once() {
+  tap_workers=
+  tap_worker=1
+  while [ "$tap_worker" -lt "$1" ]; do
+    tap_work_off "$2" >/dev/null 2>&1 </dev/null &
+    tap_workers="$tap_workers $!"
+    tap_worker=$((tap_worker + 1))
+  done
+  trap 'kill $tap_workers 2>/dev/null; rm -rf "$tmp"' EXIT
+  tap_work_off "$2" >/dev/null 2>&1 </dev/null
+  for tap_worker in $tap_workers; do
+    wait "$tap_worker"
+  done
+  trap 'rm -rf "$tmp"' EXIT
+}
+
 finish() {
   echo "1..$tap_count"
   [ "${TAP_EXIT:-no}" = no ] || exit $tap_failed
