@@ -10,7 +10,7 @@
 
 /* Whatever is longer than a line of the cache is striped. */
 #define LEAST 65
-#define BYTES ((size_t)1 << 20)
+#define BYTES ((size_t)1 << 18)
 #define WORD 8
 
 static struct sluice_channel_attr attr_of(uint32_t queue_pairs)

@@ -76,7 +76,7 @@ TEST(threads_pass_blocks_on, .times = 3)
     const struct sluice_allocator_attr attr = {
         .size = sizeof attr, .slab_bytes = SLAB, .thread_blocks = kept[_i]};
     pthread_t threads[4];
-    struct exchange exchange = {.rounds = short_run() ? 3000 : 30000};
+    struct exchange exchange = {.rounds = short_run() ? 1000 : 30000};
     struct work work;
 
     work_open(&work, &attr);
