@@ -279,7 +279,9 @@ struct slu_cm *slu_cm_make(struct rdma_event_channel *events)
 static socklen_t make_sockaddr(const struct slu_address *address, struct sockaddr_storage *storage)
 {
     struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons(address->port)};
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(address->port)};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6,
+                               .sin6_port = htons(address->port),
+                               .sin6_scope_id = address->scope};
 
     memset(storage, 0, sizeof *storage);
     memcpy(&in4.sin_addr, address->ip, 4);

@@ -61,8 +61,8 @@ static void list_addresses(struct slu_meeting *meeting)
         return;
     }
     if (meeting->same_network && meeting->peer.everywhere) {
-        struct slu_address loopback4 = {4, given[0].port, {127, 0, 0, 1}};
-        struct slu_address loopback6 = {6, given[0].port, {[15] = 1}};
+        struct slu_address loopback4 = {.family = 4, .port = given[0].port, .ip = {127, 0, 0, 1}};
+        struct slu_address loopback6 = {.family = 6, .port = given[0].port, .ip = {[15] = 1}};
 
         add_address(meeting, given[0].family == 6 ? &loopback6 : &loopback4);
         add_address(meeting, given[0].family == 6 ? &loopback4 : &loopback6);

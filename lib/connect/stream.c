@@ -95,6 +95,7 @@ static socklen_t make_sockaddr(const struct slu_address *address, struct sockadd
 
         in6->sin6_family = AF_INET6;
         in6->sin6_port = htons(address->port);
+        in6->sin6_scope_id = address->scope;
         memcpy(&in6->sin6_addr, address->ip, 16);
         return sizeof *in6;
     } else {
@@ -151,11 +152,11 @@ int slu_stream_listen_again(const struct slu_address *address)
 
 int slu_stream_listen_all(uint16_t port)
 {
-    int fd = slu_stream_listen_again(&(struct slu_address){6, port, {0}});
+    int fd = slu_stream_listen_again(&(struct slu_address){.family = 6, .port = port, .ip = {0}});
 
     if (fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL)
         return fd;
-    return slu_stream_listen_again(&(struct slu_address){4, port, {0}});
+    return slu_stream_listen_again(&(struct slu_address){.family = 4, .port = port, .ip = {0}});
 }
 
 int slu_stream_listen_here(uint64_t listener)
@@ -290,6 +291,6 @@ uint32_t slu_stream_addresses(struct slu_address *addresses, uint32_t most, bool
         freeifaddrs(list);
     }
     if (count == 0)
-        addresses[count++] = (struct slu_address){4, port, {127, 0, 0, 1}};
+        addresses[count++] = (struct slu_address){.family = 4, .port = port, .ip = {127, 0, 0, 1}};
     return count;
 }

@@ -137,13 +137,30 @@ struct slu_address slu_address_of(const struct sockaddr *sockaddr)
         address.port = ntohs(in6.sin6_port);
         memcpy(address.ip, in6.sin6_addr.s6_addr + (address.family == 4 ? 12 : 0),
                address.family == 4 ? 4 : 16);
+        if (IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr))
+            address.scope = in6.sin6_scope_id;
     }
     return address;
 }
 
+bool slu_address_is_of_link(const struct slu_address *address)
+{
+    return address->family == 6 && address->ip[0] == 0xfe && (address->ip[1] & 0xc0) == 0x80;
+}
+
+int slu_address_check_scope(const struct slu_address *address, const char *name)
+{
+    if (address->scope != 0 || !slu_address_is_of_link(address))
+        return 0;
+    return slu_fail(EINVAL,
+                    "%.128s is a link-local address, which several interfaces may have: name one, "
+                    "as in [fe80::1%%eth0]:7471",
+                    name);
+}
+
 bool slu_address_equal(const struct slu_address *a, const struct slu_address *b)
 {
-    return a->family == b->family && a->port == b->port &&
+    return a->family == b->family && a->port == b->port && a->scope == b->scope &&
            memcmp(a->ip, b->ip, a->family == 4 ? 4 : 16) == 0;
 }
 
@@ -165,11 +182,13 @@ uint32_t slu_where_list(const struct addrinfo *list, struct slu_address *address
 
 const char *slu_address_text(const struct slu_address *address, char text[SLU_ADDRESS_TEXT])
 {
-    char ip[INET6_ADDRSTRLEN] = "an unknown address";
+    char ip[INET6_ADDRSTRLEN] = "an unknown address", scope[12] = "";
 
     if (address->family != 0)
         inet_ntop(address->family == 4 ? AF_INET : AF_INET6, address->ip, ip, sizeof ip);
-    snprintf(text, SLU_ADDRESS_TEXT, address->family == 6 ? "[%s]:%u" : "%s:%u", ip,
+    if (address->scope != 0)
+        snprintf(scope, sizeof scope, "%%%u", address->scope);
+    snprintf(text, SLU_ADDRESS_TEXT, address->family == 6 ? "[%s%s]:%u" : "%s%s:%u", ip, scope,
              (unsigned)address->port);
     return text;
 }

@@ -30,10 +30,14 @@ int slu_where_find(const struct slu_where *where, int64_t until, struct addrinfo
 /* The first so many of the list: how many. */
 uint32_t slu_where_list(const struct addrinfo *list, struct slu_address *addresses, uint32_t most);
 
+/* It is of one link: what it leads to depends on the interface. */
+bool slu_address_is_of_link(const struct slu_address *address);
+/* It is link-local and names no interface, without which it leads nowhere: -EINVAL with a text. */
+int slu_address_check_scope(const struct slu_address *address, const char *name);
 /* An IPv4 address that is mapped into IPv6 is one of IPv4. */
 struct slu_address slu_address_of(const struct sockaddr *sockaddr);
 bool slu_address_equal(const struct slu_address *a, const struct slu_address *b);
-/* "192.0.2.1:7471"; returns text. */
+/* "192.0.2.1:7471", "[fe80::1%2]:7471" with the index of an interface; returns text. */
 #define SLU_ADDRESS_TEXT 64
 const char *slu_address_text(const struct slu_address *address, char text[SLU_ADDRESS_TEXT]);
 /* The other end of a socket; family 0: it is none of IP. */

@@ -23,6 +23,7 @@ struct slu_address {
     uint16_t family; /* 0: unused; 4 or 6 */
     uint16_t port;   /* host byte order */
     uint8_t ip[16];  /* network byte order; IPv4 in the first 4 */
+    uint32_t scope;  /* of a link-local address: the index of its interface, of this host alone */
 };
 
 /* What a further queue pair of a peer has that the first one has not. */

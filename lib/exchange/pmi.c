@@ -193,7 +193,7 @@ static int listen_somewhere(struct slu_launch *launch, bool here, uint32_t *port
 /* "1/PORT/SECRET/ADDRESS,...": as many addresses as the server takes; "-": no secret. */
 static int write_value(const struct slu_launch *launch, uint32_t port, bool here, char *value)
 {
-    struct slu_address addresses[SLU_ROOTS] = {{4, 0, {127, 0, 0, 1}}};
+    struct slu_address addresses[SLU_ROOTS] = {{.family = 4, .port = 0, .ip = {127, 0, 0, 1}}};
     uint32_t count = here ? 1 : slu_stream_addresses(addresses, SLU_ROOTS, true, 0);
     size_t most = client.value_max < VALUE_BYTES ? client.value_max : VALUE_BYTES;
     size_t length =

@@ -58,7 +58,10 @@ int slu_connect_find(const char *name, const char *text, int64_t until,
         return error;
     count = slu_where_list(list, addresses, SLU_DIAL_MOST);
     freeaddrinfo(list);
-    return count > 0 ? (int)count : slu_fail(ENOENT, "%.128s has no address of IP", name);
+    if (count == 0)
+        return slu_fail(ENOENT, "%.128s has no address of IP", name);
+    error = count == 1 ? slu_address_check_scope(&addresses[0], name) : 0;
+    return error < 0 ? error : (int)count;
 }
 
 static int find(struct call *call)

@@ -103,8 +103,8 @@ int slu_listen_find(const struct slu_where *where, struct slu_address *addresses
     int error;
 
     if (strcmp(where->host, "localhost") == 0) {
-        addresses[0] = (struct slu_address){4, 0, {127, 0, 0, 1}};
-        addresses[1] = (struct slu_address){6, 0, {[15] = 1}};
+        addresses[0] = (struct slu_address){.family = 4, .port = 0, .ip = {127, 0, 0, 1}};
+        addresses[1] = (struct slu_address){.family = 6, .port = 0, .ip = {[15] = 1}};
         addresses[0].port = addresses[1].port = (uint16_t)atoi(where->port);
         return 2;
     }
@@ -114,7 +114,10 @@ int slu_listen_find(const struct slu_where *where, struct slu_address *addresses
                            : error;
     count = slu_where_list(list, addresses, SLU_LISTENERS);
     freeaddrinfo(list);
-    return count > 0 ? (int)count : slu_fail(ENOENT, "%.128s has no address of IP", where->host);
+    if (count == 0)
+        return slu_fail(ENOENT, "%.128s has no address of IP", where->host);
+    error = count == 1 ? slu_address_check_scope(&addresses[0], where->host) : 0;
+    return error < 0 ? error : (int)count;
 }
 
 int slu_listen_parse(const char *address, const char *text, struct slu_where *where)

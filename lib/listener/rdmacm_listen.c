@@ -67,6 +67,9 @@ static void came(struct slu_cm_reader *reader, struct slu_cm *cm)
     incoming->cm = cm;
     incoming->channels = 1;
     incoming->address = slu_cm_peer_address(cm);
+    /* The kernel does not say by which interface; that of a listener at one is known. */
+    if (slu_address_is_of_link(&incoming->address))
+        incoming->address.scope = listener->address.scope;
     incoming->private_data.bytes = cm->said_bytes;
     memcpy(incoming->private_data.data, cm->said, cm->said_bytes);
     slu_listener_add(listener, incoming);

@@ -401,6 +401,34 @@ TEST(ipv6, .times = 2, .unless = is_no_guest)
     run("ip address del 2001:db8::1/64 dev sluice0");
 }
 
+/* By a link-local address with its interface, over rdma_cm and over TCP. */
+TEST(ipv6_of_a_link, .times = 2, .unless = is_no_guest)
+{
+    struct sluice_incoming_info info = {.size = sizeof(info)};
+    struct pair pair;
+    struct client client;
+    char address[64];
+    run("ip address replace fe80::7/64 dev sluice0 nodad");
+    sides_open(&pair.sides);
+    struct sluice_listener *listener =
+        listen_with(_i == 0 ? "rdmacm:[fe80::7%sluice0]:0" : "[fe80::7%sluice0]:0", "");
+    snprintf(address, sizeof(address), "%s[fe80::7%%sluice0]:%d", _i == 0 ? "rdmacm:" : "",
+             sluice_listener_address(listener, NULL, 0));
+    client_of(&client, address, pair.sides.pds[1]);
+    client_start(&client);
+    struct sluice_incoming *incoming = next(listener);
+    require_ok(sluice_incoming_query(incoming, &info));
+    require_words(info.address, "[fe80::7%");
+    pair.channels[0] = sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, NULL, DEADLINE);
+    require(pair.channels[0] != NULL, "%s", sluice_last_error());
+    client_join(&client, 0);
+    pair.channels[1] = client.channel;
+    pair_works(&pair);
+    sluice_listener_close(listener);
+    pair_close(&pair);
+    run("ip address del fe80::7/64 dev sluice0");
+}
+
 /* As the kernel takes it: an answer to one that has left, be it before or behind the answer. */
 TEST(whoever_has_left_meanwhile, .times = 2, .unless = has_no_rdmacm)
 {

@@ -74,7 +74,7 @@ static void foreign(struct slu_offers *offers, uint32_t version, int fd)
 
 static int listen_here(struct slu_address *address)
 {
-    *address = (struct slu_address){4, 0, {127, 0, 0, 1}};
+    *address = (struct slu_address){.family = 4, .port = 0, .ip = {127, 0, 0, 1}};
     int fd = slu_stream_listen(address, false);
     require(fd >= 0, "%s", strerror(-fd));
     address->port = slu_stream_port(fd);
@@ -298,7 +298,7 @@ TEST(nothing_is_proven_without_a_secret, .times = 2)
 /* Those who refuse, swallow everything, and listen without a word hold up nobody. */
 TEST(other_addresses_hold_up_nobody)
 {
-    struct slu_address silent, refused, nobody = {4, 9, {240, 0, 0, 1}};
+    struct slu_address silent, refused, nobody = {.family = 4, .port = 9, .ip = {240, 0, 0, 1}};
     struct span begin;
     open_scene();
     int listener = listen_here(&silent);

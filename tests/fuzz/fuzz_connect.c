@@ -362,9 +362,10 @@ static void try_dialing(struct fuzz_input *input)
     target.secret_bytes = has_secret() ? sizeof(secret) : 0;
     target.body = body;
     target.body_bytes = BODY_BYTES;
-    slu_dial_add(&target.dial, &(struct slu_address){4, 1, {127, 0, 0, 1}});
+    slu_dial_add(&target.dial, &(struct slu_address){.family = 4, .port = 1, .ip = {127, 0, 0, 1}});
     if (has_secret()) {
-        slu_dial_add(&target.dial, &(struct slu_address){4, 2, {127, 0, 0, 1}});
+        slu_dial_add(&target.dial,
+                     &(struct slu_address){.family = 4, .port = 2, .ip = {127, 0, 0, 1}});
     }
     over = look_at_target() || look_at_target();
     while (!over && input->left > 0) {

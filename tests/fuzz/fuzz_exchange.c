@@ -189,7 +189,8 @@ static void connect_rank(uint32_t rank, struct tcp_link *link)
 {
     int fds[2];
     hold(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0, "%s", strerror(errno));
-    slu_tcp_link_open(link, fds[0], &(struct slu_address){4, 1, {127, 0, 0, 1}});
+    slu_tcp_link_open(link, fds[0],
+                      &(struct slu_address){.family = 4, .port = 1, .ip = {127, 0, 0, 1}});
     fuzz_talk_open(&talks[rank], fds[1]);
 }
 

@@ -331,6 +331,39 @@ TEST(packets_of_no_size, .times = 2)
     end(&sides, listener);
 }
 
+/* With its interface it is an address like any other; without, a mistake. */
+TEST(addresses_of_a_link)
+{
+    const struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};
+    const struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
+    struct sluice_incoming_info info = {.size = sizeof(info)};
+    struct sides sides;
+    struct client client;
+    char address[64];
+    struct sluice_listener *listener = begin(&sides, "rdmacm:[fe80::1%lo]:0");
+    require(sluice_listener_address(listener, address, sizeof(address)) > 0, "no address");
+    require_words(address, "[fe80::1%1]:");
+    client_init(&client, NULL, sides.pds[1], "");
+    snprintf(client.address, sizeof(client.address), "rdmacm:%s", address);
+    client_start(&client);
+    struct sluice_incoming *incoming = next(listener);
+    require_ok(sluice_incoming_query(incoming, &info));
+    require_words(info.address, "[fe80::1%1]:");
+    struct sluice_channel *channel =
+        sluice_incoming_accept(incoming, sides.pds[0], NULL, NULL, DEADLINE);
+    require(channel != NULL, "%s", sluice_last_error());
+    client_join(&client, 0);
+    sluice_channel_close(channel);
+    sluice_channel_close(client.channel);
+    require_null(sluice_listen("rdmacm:[fe80::1]:0", &attr), EINVAL, "link-local fe80::1%eth0");
+    require_null(sluice_listen("[fe80::1]:0", &attr), EINVAL, "link-local fe80::1%eth0");
+    require_null(sluice_connect("rdmacm:[fe80::1]:1", sides.pds[0], NULL, &options, DEADLINE),
+                 EINVAL, "link-local fe80::1%eth0");
+    require_null(sluice_connect("[fe80::1]:1", sides.pds[0], NULL, &options, DEADLINE), EINVAL,
+                 "link-local fe80::1%eth0");
+    end(&sides, listener);
+}
+
 int main(void)
 {
     static const struct tests cases[] = {{"rdmacm", WIRE_TCP, 60}};
