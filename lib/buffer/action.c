@@ -5,10 +5,12 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "buffer/batch.h"
+#include "connect/where.h"
 #include "memory/mr.h"
 
 /* An action that is right, on its way to become a work. */
@@ -26,7 +28,7 @@ static int fail_index(const struct order *order, int error)
     if (order->count == 1)
         return error;
     slu_text_save(&text);
-    return slu_fail(-error, "action %u: %.280s", order->index, text.bytes);
+    return slu_fail(-error, "action %u: %s", order->index, text.bytes);
 }
 
 static const char *verb_of(uint32_t opcode)
@@ -43,7 +45,8 @@ static int check_region(const struct sluice_buffer_service *service,
     if (mr == NULL)
         return at + action->length >= at
                    ? 0
-                   : slu_misuse(EINVAL, "memory that wraps the address space");
+                   : slu_misuse(EINVAL, "%llu bytes at %p wrap the address space",
+                                (unsigned long long)action->length, action->addr);
     if (mr->magic != SLU_MAGIC_MR)
         return slu_misuse(EINVAL, "mr is not a memory region%s", slu_none_hint(mr));
     for (uint32_t i = 0; i < service->domain_count; i++) {
@@ -59,6 +62,20 @@ static int check_region(const struct sluice_buffer_service *service,
     return slu_misuse(EINVAL, "mr is of no protection domain of the service");
 }
 
+static int fail_range(const struct order *order)
+{
+    const struct sluice_buffer_action *action = order->action;
+    char owner[SLU_ADDRESS_TEXT];
+
+    return slu_fail(ERANGE,
+                    "%s of %llu bytes at offset %llu goes beyond buffer %llu of %s, which has %llu "
+                    "bytes",
+                    verb_of(action->opcode), (unsigned long long)action->length,
+                    (unsigned long long)action->offset, (unsigned long long)order->name.id,
+                    slu_address_text(&order->name.addresses[0], owner),
+                    (unsigned long long)order->name.length);
+}
+
 static int check_action(const struct sluice_buffer_service *service, struct order *order)
 {
     const struct sluice_buffer_action *action = order->action;
@@ -68,7 +85,7 @@ static int check_action(const struct sluice_buffer_service *service, struct orde
         return slu_misuse(EINVAL, "opcode %u: must be SLUICE_OP_READ or SLUICE_OP_WRITE",
                           action->opcode);
     if (action->reserved != 0)
-        return slu_misuse(EINVAL, "reserved must be 0");
+        return slu_misuse(EINVAL, "reserved %u: must be 0", action->reserved);
     if (action->handle == NULL || (action->addr == NULL && action->mr == NULL))
         return slu_misuse(EINVAL, "%s must not be NULL",
                           action->handle == NULL ? "handle" : "addr");
@@ -76,9 +93,7 @@ static int check_action(const struct sluice_buffer_service *service, struct orde
     if (error < 0)
         return error;
     if (action->offset > order->name.length || action->length > order->name.length - action->offset)
-        return slu_fail(ERANGE, "%s of %llu bytes at offset %llu of a buffer of %llu bytes",
-                        verb_of(action->opcode), (unsigned long long)action->length,
-                        (unsigned long long)action->offset, (unsigned long long)order->name.length);
+        return fail_range(order);
     return check_region(service, action);
 }
 
@@ -152,7 +167,6 @@ static int add_work(struct slu_batch *batch, const struct order *order, uint32_t
     }
     work->local = (uintptr_t)action->addr;
     work->remote = order->name.addr + action->offset;
-    work->length = action->length;
     work->lkey = mr->transport->lkey;
     work->rkey = way->rkey;
     link = slu_link_get(batch->service, of, &order->name);
@@ -169,10 +183,14 @@ static int begin(struct slu_batch *batch, const struct order *order)
 
     work->index = order->index;
     work->opcode = work->result.opcode = action->opcode;
+    work->length = action->length;
+    work->id = order->name.id;
+    work->offset = action->offset;
+    work->owner = order->name.addresses[0];
     work->result.user_data = action->user_data;
     if (!may(order)) {
         end_early(work, -EACCES, SLUICE_CLASS_ACCESS, SLUICE_STATUS_REM_ACCESS_ERR);
-        return slu_fail(EACCES, "the buffer was not published for a %s", verb_of(action->opcode));
+        return slu_fail(EACCES, "it was not published for a %s", verb_of(action->opcode));
     }
     domain = slu_buffer_find_way(batch->service, &order->name,
                                  action->mr != NULL ? action->mr->pd : NULL, &way);
@@ -226,20 +244,29 @@ static const struct slu_work *first_failure(const struct slu_batch *batch)
     return cancelled;
 }
 
+/* The text of what failed, and why. That may name the owner, which is said once. */
+static int fail_work(const struct slu_work *work, const char *why)
+{
+    char owner[SLU_ADDRESS_TEXT];
+    bool named = strstr(why, slu_address_text(&work->owner, owner)) != NULL;
+
+    return slu_fail(-work->result.error, "%s of %llu bytes at offset %llu of buffer %llu%s%s: %s",
+                    verb_of(work->opcode), (unsigned long long)work->length,
+                    (unsigned long long)work->offset, (unsigned long long)work->id,
+                    named ? "" : " of ", named ? "" : owner, why);
+}
+
 /* What it returns, with a text. */
 static int conclude(const struct slu_batch *batch, const struct slu_text *told)
 {
     const struct slu_work *work = first_failure(batch);
     struct order order = {.count = batch->count};
-    const char *why;
 
     if (work == NULL)
         return 0;
     order.index = work->index;
-    why = work->group == NULL ? told->bytes : work->group->why;
-    slu_fail(-work->result.error, "%s of %llu bytes of a buffer: %.240s", verb_of(work->opcode),
-             (unsigned long long)work->length, why);
-    return fail_index(&order, work->result.error);
+    return fail_index(&order,
+                      fail_work(work, work->group == NULL ? told->bytes : work->group->why));
 }
 
 static int do_batch(struct slu_batch *batch, const struct sluice_buffer_action *actions,

@@ -24,6 +24,8 @@ struct slu_work {
     uint32_t opcode;
     uint64_t local, remote; /* addresses */
     uint64_t length;
+    uint64_t id, offset; /* of the buffer, and in it: these two and the next are for texts */
+    struct slu_address owner;
     uint32_t lkey, rkey;
     uint64_t posted, done; /* bytes */
     uint32_t in_flight;    /* pieces */

@@ -181,15 +181,13 @@ static struct sluice_channel *connect_owner(struct slu_link *link, int64_t until
 {
     struct sluice_private_data ask;
     const struct sluice_connect_attr options = {.size = sizeof options, .own = &ask};
-    char name[SLU_ADDRESS_TEXT + 32], address[SLU_ADDRESS_TEXT];
-    struct slu_dialed dialed = {.name = name,
+    /* Its addresses are in the text of what became of them. */
+    struct slu_dialed dialed = {.name = "its owner",
                                 .addresses = link->name.addresses,
                                 .count = link->name.address_count,
                                 .secret = {link->name.key, sizeof link->name.key}};
     int64_t left = until - slu_now();
 
-    snprintf(name, sizeof name, "the owner of the buffer at %s",
-             slu_address_text(&link->name.addresses[0], address));
     slu_buffer_ask(link->domain->transport, &ask);
     return slu_connect_dialed(&dialed, link->domain->pd, &link->service->attr, &options,
                               until == SLUICE_FOREVER ? SLUICE_FOREVER
@@ -204,9 +202,7 @@ static int explain(struct slu_link *link, int error)
 
     if (error != -EACCES)
         return error;
-    return slu_fail(ESTALE,
-                    "the owner of the buffer is gone: who listens at %s now does not know its "
-                    "handles",
+    return slu_fail(ESTALE, "its owner is gone: who listens at %s now does not know its handles",
                     slu_address_text(&link->name.addresses[0], address));
 }
 

@@ -156,15 +156,22 @@ static int enter(struct sluice_buffer_service *service, struct sluice_buffer *bu
     return error;
 }
 
-static int check(const struct sluice_buffer_service *service, const void *addr, uint32_t access)
+static int check(const struct sluice_buffer_service *service, const void *addr, size_t length,
+                 uint32_t access)
 {
     if (!slu_is_buffer_service(service))
         return slu_not_a_buffer_service(service);
     if ((access & ACCESS) == 0 || (access & ~ACCESS) != 0)
-        return slu_misuse(
-            EINVAL, "access %#x of a buffer: must be REMOTE_READ, REMOTE_WRITE or both", access);
+        return slu_misuse(EINVAL,
+                          "access %#x of a buffer: must be SLUICE_ACCESS_REMOTE_READ, "
+                          "SLUICE_ACCESS_REMOTE_WRITE or both",
+                          access);
+    if (length == 0)
+        return slu_misuse(EINVAL, "length 0 of a buffer: must be at least 1 byte");
     if (addr == NULL && service->domain_count > 1)
-        return slu_misuse(EINVAL, "memory is allocated on services of one domain; this has %u",
+        return slu_misuse(EINVAL,
+                          "addr must not be NULL: memory is allocated on services of one domain, "
+                          "and this has %u",
                           service->domain_count);
     return 0;
 }
@@ -173,7 +180,7 @@ struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *servic
                                             size_t length, uint32_t access)
 {
     struct sluice_buffer *buffer;
-    int error = check(service, addr, access);
+    int error = check(service, addr, length, access);
 
     if (error < 0)
         return slu_none(error);

@@ -80,11 +80,21 @@ static int check(const struct sluice_buffer_service *service,
                                           : slu_not_a_buffer_service(service);
 }
 
-static int query(struct slu_link *link, struct sluice_channel_info *info)
+static int fail_connection(const struct slu_buffer_name *name, const char *what)
+{
+    char owner[SLU_ADDRESS_TEXT];
+
+    return slu_fail(ENOTCONN, "the connection to %s, the owner of buffer %llu, %s",
+                    slu_address_text(&name->addresses[0], owner), (unsigned long long)name->id,
+                    what);
+}
+
+static int query(struct slu_link *link, const struct slu_buffer_name *name,
+                 struct sluice_channel_info *info)
 {
     /* A query tells of a connection that failed as well. */
     if (sluice_channel_state(link->channel) != SLUICE_STATE_READY)
-        return slu_fail(ENOTCONN, "the connection to the owner of the buffer was lost");
+        return fail_connection(name, "was lost");
     return sluice_channel_query(link->channel, info);
 }
 
@@ -103,8 +113,8 @@ int sluice_buffer_connection(struct sluice_buffer_service *service,
         return slu_misuse(EINVAL, "info must not be NULL");
     link = lock_up(service, &name);
     if (link == NULL)
-        return slu_fail(ENOTCONN, "there is no connection to the owner of the buffer");
-    error = query(link, info);
+        return fail_connection(&name, "is not there");
+    error = query(link, &name, info);
     /* A state that was asked for has disarmed it. */
     slu_link_tell(link, NULL);
     unlock(link);
@@ -122,6 +132,14 @@ int sluice_buffer_level(struct sluice_buffer_service *service,
     return error < 0 ? error : (int)info.level;
 }
 
+static bool has_domain(const struct sluice_buffer_service *service, const struct sluice_pd *pd)
+{
+    for (uint32_t i = 0; i < service->domain_count; i++)
+        if (service->domains[i].pd == pd)
+            return true;
+    return false;
+}
+
 int sluice_buffer_remote(const struct sluice_buffer_service *service,
                          const struct sluice_buffer_handle *handle, const struct sluice_pd *pd,
                          struct sluice_remote_mr *remote)
@@ -135,6 +153,8 @@ int sluice_buffer_remote(const struct sluice_buffer_service *service,
         return error;
     if (remote == NULL)
         return slu_misuse(EINVAL, "remote must not be NULL");
+    if (pd != NULL && !has_domain(service, pd))
+        return slu_misuse(EINVAL, "pd is no protection domain of the service%s", slu_none_hint(pd));
     error = slu_buffer_find_way(service, &name, pd, &way);
     if (error < 0)
         return error;

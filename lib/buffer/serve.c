@@ -57,7 +57,7 @@ static int judge(struct slu_door *door, const struct sluice_incoming *incoming,
         return slu_fail(EPROTOTYPE, "buffers are not published on transport %llu here",
                         (unsigned long long)transport);
     if (domain->peers >= service->max_peers)
-        return slu_fail(EBUSY, "%u peers use buffers here, as many as may (max_peers)",
+        return slu_fail(EBUSY, "as many peers use its buffers as may, %u (max_peers)",
                         domain->peers);
     welcome->multichannel = domain->users;
     return 0;

@@ -11,6 +11,7 @@
 #include "buffer/waiter.h"
 #include "connect/proof.h"
 #include "connect/stream.h"
+#include "connect/where.h"
 
 #define FIRST_SIZE sizeof(struct sluice_buffer_service_attr)
 #define DEFAULT_PEERS 4096
@@ -37,8 +38,9 @@ static int check_attr(const struct sluice_buffer_service_attr *given,
         return slu_misuse(EINVAL, "sluice_buffer_service_attr.max_peers %u: must be in 1..%d",
                           attr->max_peers, SLUICE_MAX_PEERS);
     if (channel->access != 0 || channel->arrival_tags != 0)
-        return slu_misuse(EINVAL, "sluice_buffer_service_attr.channel: access and arrival_tags "
-                                  "must be 0");
+        return slu_misuse(EINVAL, "sluice_buffer_service_attr.channel: %s %#x must be 0",
+                          channel->access != 0 ? "access" : "arrival_tags",
+                          channel->access != 0 ? channel->access : channel->arrival_tags);
     return 0;
 }
 
@@ -51,17 +53,21 @@ static uint32_t transport_of(const struct sluice_pd *pd)
 
 static int check_pds(struct sluice_pd *const *pds, uint32_t count)
 {
-    if (pds == NULL || count == 0 || count > SLUICE_BUFFER_PDS)
-        return slu_misuse(EINVAL, "%u protection domains of a buffer service: must be 1..%d",
-                          pds == NULL ? 0 : count, SLUICE_BUFFER_PDS);
+    if (count == 0 || count > SLUICE_BUFFER_PDS)
+        return slu_misuse(EINVAL, "%u protection domains of a buffer service: must be 1..%d", count,
+                          SLUICE_BUFFER_PDS);
+    if (pds == NULL)
+        return slu_misuse(EINVAL, "the protection domains of a buffer service must not be NULL");
     for (uint32_t i = 0; i < count; i++) {
         if (pds[i] == NULL || pds[i]->magic != SLU_MAGIC_PD)
-            return slu_misuse(EINVAL, "protection domain %u of a buffer service is none%s", i,
+            return slu_misuse(EINVAL, "pds[%u] of a buffer service is not a protection domain%s", i,
                               slu_none_hint(pds[i]));
         for (uint32_t k = 0; k < i; k++)
             if (transport_of(pds[i]) == transport_of(pds[k]))
-                return slu_misuse(EINVAL, "protection domains %u and %u are of one transport", k,
-                                  i);
+                return slu_misuse(EINVAL,
+                                  "pds[%u] and pds[%u] of a buffer service are both on %s: one of "
+                                  "each transport may be",
+                                  k, i, slu_buffer_transport_name(transport_of(pds[i])));
     }
     return 0;
 }
@@ -232,6 +238,8 @@ int slu_buffer_find_way(const struct sluice_buffer_service *service,
                         const struct slu_buffer_name *name, const struct sluice_pd *pd,
                         struct slu_buffer_way *way)
 {
+    char owner[SLU_ADDRESS_TEXT];
+
     for (uint32_t i = 0; i < service->domain_count; i++) {
         if (pd != NULL && service->domains[i].pd != pd)
             continue;
@@ -242,7 +250,8 @@ int slu_buffer_find_way(const struct sluice_buffer_service *service,
             }
         }
     }
-    return slu_fail(EPROTOTYPE, "the owner of the buffer is on %s alone, and not on %s",
+    return slu_fail(EPROTOTYPE, "the owner at %s is on %s alone, and %s not",
+                    slu_address_text(&name->addresses[0], owner),
                     slu_buffer_transport_name(name->ways[0].transport),
-                    pd != NULL ? "the transport of the region" : "ours");
+                    pd != NULL ? "the domain of this side" : "this service");
 }

@@ -84,8 +84,9 @@ void slu_work_fail(struct slu_work *work, int error, enum sluice_error_class err
 
 static void fail_late(struct slu_work *work)
 {
-    slu_fail(ETIMEDOUT, "the deadline passed when %llu of %llu bytes were moved",
-             (unsigned long long)work->done, (unsigned long long)work->length);
+    slu_fail(ETIMEDOUT, "the deadline passed when %llu of %llu bytes were moved%s",
+             (unsigned long long)work->done, (unsigned long long)work->length,
+             work->group->link->state == SLU_LINK_UP ? "" : ", and there is no connection");
     slu_work_fail(work, -ETIMEDOUT, SLUICE_CLASS_TIMEOUT, SLUICE_STATUS_DEADLINE);
 }
 
@@ -166,14 +167,19 @@ static bool goes_on(struct slu_work *work)
 
 static void tell_failure(struct slu_work *work)
 {
+    static const char who[] = "peer 0: ";
     struct sluice_error error = {.size = sizeof error};
+    const char *why;
 
     if (work->result.error_class == SLUICE_CLASS_ACCESS) {
-        keep_text(work, "the buffer was released, or is not for this");
+        keep_text(work, "it was released, or is not for this");
         return;
     }
-    if (sluice_channel_error(work->group->link->channel, &error) == 1)
-        keep_text(work, error.text);
+    if (sluice_channel_error(work->group->link->channel, &error) != 1)
+        return;
+    /* Which operation it was, and of whom, is said of the work. */
+    why = strstr(error.text, who);
+    keep_text(work, why != NULL ? why + sizeof who - 1 : error.text);
 }
 
 static void finish(struct slu_work *work)

@@ -158,9 +158,12 @@ TEST(mistakes_are_told_before_anything_begins)
     struct memory memory;
     struct sluice_buffer_handle handle;
     struct sluice_completion completions[2];
+    struct sluice_remote_mr remote;
     uint8_t bytes[100];
     world_open(&world, NULL);
     memory_open(&memory, world.sides.pds[1], 100);
+    struct sluice_pd *other = sluice_pd_alloc(world.sides.contexts[1]);
+    require(other, "%s", sluice_last_error());
     struct sluice_buffer *buffer = publish(world.owner, bytes, sizeof(bytes), RIGHTS, &handle);
     struct sluice_buffer_action actions[2] = {
         action_of(SLUICE_OP_WRITE, &handle, memory.bytes, 100),
@@ -170,7 +173,7 @@ TEST(mistakes_are_told_before_anything_begins)
     memset(completions, 0x55, sizeof(completions));
     actions[1].offset = 1;
     require_error(sluice_buffer_submit(world.user, actions, 2, DEADLINE, completions), -ERANGE,
-                  "action 1: write of 100 bytes at offset 1 of a buffer of 100 bytes");
+                  "action 1: write of 100 bytes at offset 1 buffer 1 of 127.0.0.1: has 100 bytes");
     actions[1].offset = UINT64_MAX;
     require_error(sluice_buffer_submit(world.user, actions, 2, DEADLINE, completions), -ERANGE,
                   "offset 18446744073709551615");
@@ -199,6 +202,9 @@ TEST(mistakes_are_told_before_anything_begins)
                  "access 0x1");
     require_null(sluice_buffer_publish(world.owner, bytes, 0, RIGHTS), EINVAL, "length");
     require_null(sluice_buffer_service_open(world.sides.pds, 0, NULL), EINVAL, "0 protection");
+    require_error(sluice_buffer_remote(world.user, &handle, other, &remote), -EINVAL,
+                  "no protection domain of the service");
+    sluice_pd_free(other);
     sluice_buffer_release(buffer);
     memory_close(&memory);
     world_close(&world);
@@ -222,7 +228,8 @@ TEST(rights_are_those_of_the_handle)
     memset(bytes, 9, sizeof(bytes));
     actions[2].user_data = 77;
     require_error(sluice_buffer_submit(world.user, actions, 3, DEADLINE, completions), -EACCES,
-                  "action 0: write of 0 bytes of a buffer: the buffer was not published");
+                  "action 0: write of 64 bytes at offset 0 of buffer 1 of 127.0.0.1: not published "
+                  "for a write");
     require_class(&completions[0], SLUICE_CLASS_ACCESS);
     require_class(&completions[1], SLUICE_CLASS_ACCESS);
     require_class(&completions[2], SLUICE_CLASS_NONE);
@@ -343,8 +350,9 @@ TEST(a_released_buffer_is_refused)
             sluice_buffer_release(gone);
         }
     }
-    require_words(sluice_last_error(), "action 1: read of 4096 bytes of a buffer: the buffer was "
-                                       "released");
+    require_words(sluice_last_error(),
+                  "action 1: read of 4096 bytes at offset 0 of buffer 1 of 127.0.0.1: "
+                  "released");
     sluice_buffer_release(stays);
     world_close(&world);
 }
@@ -514,7 +522,7 @@ TEST(any_transport_in_common_will_do, .times = 3, .unless = device_is_soft)
                    _i == 1 ? -EPROTOTYPE : 0);
     value_check(target, 4096, _i == 1 ? 0 : 8);
     require_ok(sluice_mr_deregister(mr));
-    require_null(sluice_buffer_publish(owner, NULL, 64, RIGHTS), EINVAL, "one domain; this has 2");
+    require_null(sluice_buffer_publish(owner, NULL, 64, RIGHTS), EINVAL, "one domain, this has 2");
     sluice_buffer_release(of_one);
     sluice_buffer_release(of_both);
     sluice_buffer_service_close(user);

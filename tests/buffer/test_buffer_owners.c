@@ -76,12 +76,12 @@ TEST(an_owner_that_comes_again_is_another_one)
     memset(bytes, 2, sizeof(bytes));
     struct sluice_buffer_action action = read_of(&old, target, 64);
     require_error(sluice_buffer_submit(user, &action, 1, DEADLINE, &completion), -ECONNREFUSED,
-                  "the owner of the buffer at 127.0.0.1");
+                  "of buffer 1: cannot connect to its owner: 127.0.0.1:");
     require_result((int)completion.error_class, SLUICE_CLASS_PEER_LOST);
     owner = open_at(sides.pds[0], address);
     buffer = publish(owner, bytes, sizeof(bytes), &handle);
     require_error(sluice_buffer_submit(user, &action, 1, DEADLINE, &completion), -ESTALE,
-                  "the owner of the buffer is gone");
+                  "of buffer 1: its owner is gone: who listens at 127.0.0.1");
     require_result((int)completion.error_class, SLUICE_CLASS_ACCESS);
     value_check(target, 64, 1);
     require_ok(sluice_buffer_read_into(user, &handle, 0, NULL, target, 64, DEADLINE));
@@ -218,7 +218,7 @@ TEST(what_ended_amid_its_pieces_ends_once)
     sluice_buffer_release(gone);
     shortage_begin(&shortage);
     require_error(sluice_buffer_submit(user, actions, 2, DEADLINE, completions), -EACCES,
-                  "action 0: read of 65536 bytes of a buffer: the buffer was released");
+                  "action 0: read of 65536 bytes at offset 0 of buffer 1 of 127.0.0.1: released");
     require_class(&completions[0], SLUICE_CLASS_ACCESS);
     require_result(completions[0].error, -EACCES);
     require_result((int)completions[1].error_class, SLUICE_CLASS_LOCAL);
