@@ -53,10 +53,10 @@ static int check_size(const struct sluice_blocks *blocks, uint32_t i)
                           blocks->size, SLU_ATTR_MOST);
     for (uint32_t at = sizeof *blocks; at < blocks->size; at++)
         if (bytes[at] != 0)
-            return slu_misuse(E2BIG,
-                              "request %u: blocks has %u bytes, this version knows %zu of them, "
-                              "and what follows is not all 0",
-                              i, blocks->size, sizeof *blocks);
+            return slu_fail(E2BIG,
+                            "request %u: blocks has %u bytes, this version knows %zu of them, "
+                            "and what follows is not all 0",
+                            i, blocks->size, sizeof *blocks);
     if (blocks->flags != 0)
         return slu_misuse(EINVAL, "request %u: blocks.flags is %#x, must be 0", i, blocks->flags);
     return 0;

@@ -18,6 +18,9 @@ tests_test_forked_SOURCES = %D%/test_forked.c
 # It compares its lists with those of the manual. One source or header a line, sorted.
 tests_test_misuse_SOURCES = \
 	%D%/misuse/agents.c \
+	%D%/misuse/allocators.c \
+	%D%/misuse/blocks.c \
+	%D%/misuse/buffers.c \
 	%D%/misuse/connect.c \
 	%D%/misuse/lists.c \
 	%D%/misuse/mistakes.c \

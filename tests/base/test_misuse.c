@@ -175,9 +175,15 @@ static void hide_addresses(char *text)
     hide_behind(text, "process ", "0123456789");
 }
 
+/* What a call finds by itself is the same on all wires: a short run looks on the first. */
+static bool was_seen(void)
+{
+    return short_run() && current_wire() != WIRE_SELF;
+}
+
 TEST(misuse_is_returned_or_aborts)
 {
-    for (size_t i = 0; misuses[i].row; i++) {
+    for (size_t i = 0; !was_seen() && misuses[i].row; i++) {
         struct ending returned = run(&misuses[i], "");
         struct ending aborted = run(&misuses[i], "abort");
         require_returned(&misuses[i], &returned);
@@ -194,6 +200,9 @@ TEST(misuse_is_returned_or_aborts)
 TEST(runtime_errors_do_not_abort)
 {
     for (size_t i = 0; runtime_errors[i].row; i++) {
+        if (was_seen() && !is_of_wire(&runtime_errors[i])) {
+            continue;
+        }
         struct ending ending = run(&runtime_errors[i], "abort");
         require_returned(&runtime_errors[i], &ending);
     }
@@ -209,6 +218,9 @@ static int two_mistakes(struct world *world)
 TEST(another_value_is_ignored)
 {
     static const struct mistake mistake = {"EINVAL", "two mistakes", "timeout -1", two_mistakes};
+    if (was_seen()) {
+        return;
+    }
     struct ending ending = run(&mistake, "Abort");
     require(WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == 0, "status %#x, '%s'",
             ending.status, ending.text);
@@ -236,6 +248,9 @@ TEST(log_of_an_ignored_value_may_fail)
 {
     static const struct mistake mistake = {"EINVAL", "a mistake of the log", "timeout -1",
                                            mistake_within_a_mistake};
+    if (was_seen()) {
+        return;
+    }
     struct ending ending = run(&mistake, "1");
     require_returned(&mistake, &ending);
     require(strstr(ending.text, "SLUICE_MISUSE=1"), "%s", ending.text);
@@ -296,7 +311,7 @@ TEST(call_within_a_call_is_named)
         {"EINVAL", "a mistake of a provider", "not a channel", mistake_within_a_call},
         {"EINVAL", "a provider's last call", "not a channel", mistake_that_ends_a_call},
     };
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; !was_seen() && i < 2; i++) {
         struct ending ending = run(&mistakes[i], "abort");
         require(WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGABRT,
                 "status %#x, '%s'", ending.status, ending.text);
@@ -324,6 +339,9 @@ TEST(all_functions_are_named)
     char text[150];
     int functions = 0;
     int named = 0;
+    if (was_seen()) {
+        return;
+    }
     FILE *map = fopen(MAP, "r");
     require(map, "%s: %s", MAP, strerror(errno));
     while (calls_are_named() && fgets(line, sizeof(line), map)) {

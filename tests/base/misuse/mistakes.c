@@ -103,14 +103,6 @@ static int reserved_field(struct world *world)
     return submit(world);
 }
 
-static int sizeless_blocks(struct world *world)
-{
-    static const struct sluice_blocks blocks;
-    world->request.opcode = SLUICE_OP_WRITE;
-    world->request.blocks = &blocks;
-    return submit(world);
-}
-
 static int reserved_operand(struct world *world)
 {
     world->request.operand[1] = 1;
@@ -325,6 +317,11 @@ static int foreign_handle(struct world *world)
 #define WRONG_OPERATION "an operation that the call does not know"
 #define NO_PEER "a peer that does not exist"
 #define NO_MEMORY "memory to register that has no bytes, or wraps"
+#define BLOCKS_OF_NONE "blocks of what is no plain write or read of one element"
+#define BLOCKS_OUTSIDE "blocks outside of their own memory"
+#define NO_LAYOUT "blocks of an unknown kind, or of 0 bytes"
+#define NO_BLOCK "a block of an allocator that is free, or is none"
+#define NOT_OF_SERVICE "a region or domain that a service of buffers has not"
 #define PLAIN "plain memory without a cache, or where that has no right to write"
 #define NO_OLD_VALUE "an old value that is not 8 bytes, aligned to 8"
 #define NO_LISTENER "a file descriptor of no TCP socket that listens"
@@ -371,6 +368,11 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_NULL, "peers NULL", null_peers_to_accept},
     {"EINVAL", IS_NULL, "not an agent", null_agent},
     {"EINVAL", IS_NULL, "bytes NULL", null_bytes_to_send},
+    {"EINVAL", IS_NULL, "request 0 local indices NULL", pages_without_indices},
+    {"EINVAL", IS_NULL, "handle NULL", null_buffer_handle},
+    {"EINVAL", IS_NULL, "addr NULL", null_local_memory},
+    {"EINVAL", IS_NULL, "handle NULL", null_place_of_handle},
+    {"EINVAL", IS_NULL, "not an allocator NULL", null_allocator},
     {"EINVAL", IS_OTHER, "not a memory region", length_of_other},
     {"EINVAL", IS_OTHER, "not a channel", send_on_other},
     {"EINVAL", IS_OTHER, "not a multichannel", state_of_other},
@@ -388,6 +390,10 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_OTHER, "not an incoming connection", other_incoming},
     {"EINVAL", IS_OTHER, "not a peer", other_peer_of_an_agent},
     {"EINVAL", IS_OTHER, "not a region of a peer", other_agent_memory},
+    {"EINVAL", IS_OTHER, "not a buffer service", other_buffer_service},
+    {"EINVAL", IS_OTHER, "not a buffer", other_buffer},
+    {"EINVAL", IS_OTHER, "pds[0] not a protection domain", other_domain_of_buffers},
+    {"EINVAL", IS_OTHER, "not an allocator", other_allocator},
     {NONE, END_OF_OTHER, "not a channel", close_other},
     {NONE, END_OF_OTHER, "not a protection domain", free_other},
     {NONE, END_OF_OTHER, "not a context", close_other_context},
@@ -399,6 +405,8 @@ const struct mistake misuses[] = {
     {NONE, END_OF_OTHER, "not a listener", close_other_listener},
     {NONE, END_OF_OTHER, "not an incoming connection", refuse_other_incoming},
     {NONE, END_OF_OTHER, "not an agent", close_other_agent},
+    {NONE, END_OF_OTHER, "not a buffer service", close_other_buffer_service},
+    {NONE, END_OF_OTHER, "not a buffer", release_other_buffer},
     {NONE, END_OF_OTHER, "belongs to a node sluice_node_close()", close_multichannel_of_node},
     {NONE, END_OF_OTHER, "belongs to a node sluice_node_close()", free_domain_of_node},
     {NONE, END_OF_OTHER, "belongs to a node sluice_node_close()", close_context_of_node},
@@ -412,11 +420,15 @@ const struct mistake misuses[] = {
     {"EINVAL", NO_SIZE, "sluice_incoming_info.size", no_size_of_incoming_info},
     {"EINVAL", NO_SIZE, "blocks.size", sizeless_blocks},
     {"EINVAL", NO_SIZE, "sluice_agent_attr.size", no_size_of_agent},
+    {"EINVAL", NO_SIZE, "sluice_buffer_service_attr.size", no_size_of_buffer_service},
+    {"EINVAL", NO_SIZE, "sluice_allocator_attr.size", no_size_of_allocator},
     {"E2BIG", WILD_SIZE, "sluice_channel_attr.size", wild_size},
     {"E2BIG", WILD_SIZE, "sluice_counters.size", wild_size_of_counters},
     {"E2BIG", WILD_SIZE, "sluice_node_attr.size", wild_size_of_node},
     {"E2BIG", WILD_SIZE, "sluice_listen_attr.size", wild_size_of_listen},
     {"E2BIG", WILD_SIZE, "sluice_agent_info.size", wild_size_of_agent_info},
+    {"E2BIG", WILD_SIZE, "request 0 blocks.size 5000", wild_size_of_blocks},
+    {"E2BIG", WILD_SIZE, "sluice_buffer_info.size 5000", wild_size_of_buffer_info},
     {"EINVAL", OUT_OF_RANGE, "send_depth 1000000 1..16384", attribute_out_of_range},
     {"EINVAL", OUT_OF_RANGE, "max_message 1 4096", attribute_below_range},
     {"EINVAL", OUT_OF_RANGE, "wait_mode 9 0..2", mode_out_of_range},
@@ -428,6 +440,9 @@ const struct mistake misuses[] = {
     {"EINVAL", OUT_OF_RANGE, "sluice_listen_attr.backlog 5000 1..4096", backlog_out_of_range},
     {"EINVAL", OUT_OF_RANGE, "private data 1025 1024", too_much_private_data},
     {"EINVAL", OUT_OF_RANGE, "sluice_agent_attr.eager 63 64..65536", eager_out_of_range},
+    {"EINVAL", OUT_OF_RANGE, "sluice_buffer_service_attr.max_peers 65537 1..65536",
+     too_many_users_of_buffers},
+    {"EINVAL", OUT_OF_RANGE, "thread_blocks 1 2..1024", blocks_of_threads_out_of_range},
     {"EINVAL", WRONG_FLAG, "flags 0x40000000 send", unknown_flag},
     {"EINVAL", WRONG_FLAG, "access 0x100000", unknown_right},
     {"EINVAL", WRONG_FLAG, "REMOTE_WRITE LOCAL_WRITE", right_without_its_other},
@@ -436,10 +451,17 @@ const struct mistake misuses[] = {
     {"EINVAL", WRONG_FLAG, "sluice_connect_attr.flags 0x8", unknown_flag_of_connect},
     {"EINVAL", WRONG_FLAG, "sluice_agent_attr.flags 0x8", unknown_flag_of_agent},
     {"EINVAL", WRONG_FLAG, "access 0x1", no_right_of_a_peer},
+    {"EINVAL", WRONG_FLAG, "access 0x1 of a buffer", right_of_no_peer},
     {"EINVAL", NOT_ZERO, "request 0 reserved", reserved_field},
     {"EINVAL", NOT_ZERO, "request 0 operand", reserved_operand},
     {"EINVAL", NOT_ZERO, "sluice_exchange_provider.reserved 1", reserved_field_of_provider},
     {"EINVAL", NOT_ZERO, "sluice_exchange_attr.ranks PMIx", ranks_over_pmix},
+    {"EINVAL", NOT_ZERO, "request 0 blocks.flags 0x1", flag_of_blocks},
+    {"EINVAL", NOT_ZERO, "request 0 local contiguous count 2 bytes 8", count_of_contiguous_blocks},
+    {"EINVAL", NOT_ZERO, "request 0 remote.stride 16 not strided", stride_of_pages},
+    {"EINVAL", NOT_ZERO, "reserved 1", reserved_field_of_action},
+    {"EINVAL", NOT_ZERO, "sluice_buffer_service_attr.channel access",
+     rights_of_connections_to_owners},
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline},
     {"EINVAL", NEGATIVE, "timeout -1 negative", negative_timeout},
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline_of_scope},
@@ -449,6 +471,7 @@ const struct mistake misuses[] = {
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline_of_connect},
     {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline_of_accept},
     {"EINVAL", NEGATIVE, "lease -1 negative", negative_lease},
+    {"EINVAL", NEGATIVE, "deadline -1 negative", negative_deadline_of_buffer},
     {"EINVAL", WRONG_COUNT, "count 4294967295 above 2^31", too_many_completions},
     {"EINVAL", WRONG_COUNT, "65537 peers", too_many_peers},
     {"EINVAL", WRONG_COUNT, "3 endpoints 2 peers", wrong_number_of_endpoints},
@@ -456,9 +479,11 @@ const struct mistake misuses[] = {
     {"EINVAL", WRONG_COUNT, "0 ranks", no_ranks},
     {"EINVAL", WRONG_COUNT, "2 endpoints 1 rank", wrong_number_of_ranks},
     {"EINVAL", WRONG_COUNT, "65 channels 1..64", too_many_to_connect},
+    {"EINVAL", WRONG_COUNT, "0 protection domains 1..4", no_domains_of_buffers},
     {"EINVAL", WRONG_OPERATION, "opcode 77", unknown_operation},
     {"EINVAL", WRONG_OPERATION, "opcode send read", wrong_operation},
     {"EINVAL", WRONG_OPERATION, "request 0 sluice_agent_send()", message_in_a_list_of_an_agent},
+    {"EINVAL", WRONG_OPERATION, "opcode 1 SLUICE_OP_READ", send_to_a_buffer},
     {"EINVAL", NO_PEER, "peer 2 0..1", no_such_peer},
     {"EINVAL", NO_PEER, "peer 2 0..1", no_such_peer_to_ask},
     {"EINVAL", NO_PEER, "request 0 peer 0", second_peer_of_a_peer},
@@ -471,6 +496,13 @@ const struct mistake misuses[] = {
     {"EINVAL", "a list of elements whose count is 0", "list sge_count 0", list_of_no_elements},
     {"EINVAL", "an element in a request whose sge_count is 0", "sge_count 0 forgotten",
      element_without_count},
+    {"EINVAL", BLOCKS_OF_NONE, "request 0 send no blocks", send_of_blocks},
+    {"EINVAL", BLOCKS_OF_NONE, "request 0 inline", inline_blocks},
+    {"EINVAL", BLOCKS_OF_NONE, "request 0 2 SGEs", blocks_of_two_elements},
+    {"EINVAL", NO_LAYOUT, "request 0 local.kind 9", unknown_layout},
+    {"EINVAL", NO_LAYOUT, "request 0 remote 0 bytes", blocks_of_no_bytes},
+    {"EINVAL", "blocks whose two sides have not as many bytes", "request 0 local 16 remote 18",
+     sides_of_different_length},
     {"EINVAL", PLAIN, "request 0 no cache mr_cache NULL", plain_without_cache},
     {"EINVAL", PLAIN, "request 0 receive LOCAL_WRITE", plain_without_right},
     {"EINVAL", "a cache of another protection domain than that of its channel",
@@ -480,8 +512,22 @@ const struct mistake misuses[] = {
      request_too_long},
     {"EINVAL", NO_MEMORY, "length 1 byte", memory_of_no_bytes},
     {"EINVAL", NO_MEMORY, "8192 wraps", memory_that_wraps},
+    {"EINVAL", NO_MEMORY, "length 0 of a buffer", buffer_of_no_bytes},
+    {"EINVAL", "a block of an allocator of no bytes, or a wrong alignment", "1 byte",
+     block_of_no_bytes},
+    {"EINVAL", "a block of an allocator of no bytes, or a wrong alignment", "align 24 power of 2",
+     alignment_that_is_none},
+    {"EINVAL", NO_BLOCK, "free freed twice", block_freed_twice},
+    {"EINVAL", NO_BLOCK, "within a block", free_within_a_block},
+    {"EINVAL", NO_BLOCK, "no block of this allocator", free_of_other_memory},
     {"EBADF", "a file descriptor that is not open", "1000000 not open", closed_descriptor},
     {"ERANGE", "an element outside of its own region", "4095 outside 4096", element_outside},
+    {"ERANGE", "an element outside of its own region", "4096 bytes of its block 64",
+     element_beyond_a_block},
+    {"ERANGE", BLOCKS_OUTSIDE, "request 0 local block 1 stride 4096", block_outside},
+    {"ERANGE", BLOCKS_OUTSIDE, "request 0 local index 1 512", page_outside},
+    {"ERANGE", "memory of a read or write of a buffer outside of its region", "8 bytes region 16",
+     action_outside_its_region},
     {"EINVAL", NO_OLD_VALUE, "SGE fetch-add 8 4", old_value_of_wrong_size},
     {"EINVAL", NO_OLD_VALUE, "SGE multiple of 8", old_value_not_aligned},
     {"EINVAL", "an element of another region or length than that of a list", "8 bytes 7",
@@ -501,6 +547,12 @@ const struct mistake misuses[] = {
     {"EINVAL", AGENTS_OWN, "secret_file agent's", secret_of_one_listen},
     {"EINVAL", AGENTS_OWN, "secret_file agent's", secret_of_one_connect},
     {"EINVAL", "a peer of another agent", "another agent", peer_of_another_agent},
+    {"EINVAL", "two domains of one transport for a service of buffers", "pds[0] pds[1]",
+     two_domains_of_a_transport},
+    {"EINVAL", NOT_OF_SERVICE, "mr no protection domain of the service",
+     region_of_no_domain_of_a_service},
+    {"EINVAL", NOT_OF_SERVICE, "pd no protection domain of the service",
+     domain_that_a_service_has_not},
     {"EINVAL", NO_SCOPE, "scope", null_scope},
     {"ESTALE", "a scope that has ended", "scope ended", ended_scope},
     {"EBUSY", SCOPE_OPEN, "scope open", second_scope},

@@ -3,7 +3,8 @@
  * The errors of the list in sluice_errors(7), each with a call that is one of
  * it: misuse in mistakes.c, objects.c and ranks.c, runtime errors in
  * runtime.c, and both kinds of agents in agents.c, of connecting by address in connect.c,
- * of prepared lists in lists.c, and of plain memory in plain_memory.c.
+ * of prepared lists in lists.c, of plain memory in plain_memory.c, of blocks in blocks.c, of
+ * buffers in buffers.c and of allocators in allocators.c.
  */
 #ifndef MISUSE_MISTAKES_H
 #define MISUSE_MISTAKES_H
@@ -48,12 +49,82 @@ extern const char *called;
 extern const struct mistake misuses[];
 extern const struct mistake runtime_errors[];
 
+/* Whether the wire of the channel has a hand in it, and not the checks of a call alone. */
+bool is_of_wire(const struct mistake *mistake);
+
 /* lists.c: mistakes with prepared lists, and what befalls them. */
 int aimed_at_another_length(struct world *world);
 int too_deep_a_list(struct world *world);
 int busy_list(struct world *world);
 int list_in_flight(struct world *world);
 int list_of_no_channel(struct world *world);
+
+/* blocks.c: requests of blocks. */
+int sizeless_blocks(struct world *world);
+int wild_size_of_blocks(struct world *world);
+int pages_without_indices(struct world *world);
+int flag_of_blocks(struct world *world);
+int count_of_contiguous_blocks(struct world *world);
+int stride_of_pages(struct world *world);
+int send_of_blocks(struct world *world);
+int inline_blocks(struct world *world);
+int blocks_of_two_elements(struct world *world);
+int unknown_layout(struct world *world);
+int blocks_of_no_bytes(struct world *world);
+int sides_of_different_length(struct world *world);
+int block_outside(struct world *world);
+int page_outside(struct world *world);
+int newer_blocks(struct world *world);
+int remote_block_outside(struct world *world);
+int blocks_deeper_than_the_queue(struct world *world);
+
+/* buffers.c: remote buffers by name. */
+int null_buffer_handle(struct world *world);
+int null_local_memory(struct world *world);
+int null_place_of_handle(struct world *world);
+int other_buffer_service(struct world *world);
+int other_buffer(struct world *world);
+int other_domain_of_buffers(struct world *world);
+int close_other_buffer_service(struct world *world);
+int release_other_buffer(struct world *world);
+int no_size_of_buffer_service(struct world *world);
+int wild_size_of_buffer_info(struct world *world);
+int too_many_users_of_buffers(struct world *world);
+int right_of_no_peer(struct world *world);
+int reserved_field_of_action(struct world *world);
+int rights_of_connections_to_owners(struct world *world);
+int negative_deadline_of_buffer(struct world *world);
+int no_domains_of_buffers(struct world *world);
+int send_to_a_buffer(struct world *world);
+int buffer_of_no_bytes(struct world *world);
+int action_outside_its_region(struct world *world);
+int two_domains_of_a_transport(struct world *world);
+int region_of_no_domain_of_a_service(struct world *world);
+int domain_that_a_service_has_not(struct world *world);
+int buffer_not_for_this(struct world *world);
+int buffer_that_was_released(struct world *world);
+int owner_that_is_not_there(struct world *world);
+int owner_that_is_another(struct world *world);
+int service_of_a_buffer_that_was_closed(struct world *world);
+int owner_that_is_not_connected(struct world *world);
+int handle_that_was_damaged(struct world *world);
+int beyond_a_buffer(struct world *world);
+int no_time_for_a_buffer(struct world *world);
+
+/* allocators.c: allocators and their blocks. */
+int null_allocator(struct world *world);
+int other_allocator(struct world *world);
+int no_size_of_allocator(struct world *world);
+int blocks_of_threads_out_of_range(struct world *world);
+int block_of_no_bytes(struct world *world);
+int alignment_that_is_none(struct world *world);
+int block_freed_twice(struct world *world);
+int free_within_a_block(struct world *world);
+int free_of_other_memory(struct world *world);
+int element_beyond_a_block(struct world *world);
+int allocator_with_a_block(struct world *world);
+int block_in_use(struct world *world);
+int more_than_an_allocator_may(struct world *world);
 
 /* plain_memory.c: requests of plain memory, and the cache of their channel. */
 int plain_without_cache(struct world *world);

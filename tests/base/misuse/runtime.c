@@ -239,6 +239,8 @@ static int deadline(struct world *world)
 
 /* Rows of the page. */
 #define NO_LEASE "memory of a peer after its lease, or without the right"
+#define NO_BUFFER "a buffer that was released, or not published for this"
+#define NO_OWNER "a buffer whose owner is gone, or whose service was closed"
 #define NO_ADDRESS "an address that is none"
 #define NOT_CONNECTED "a peer that has failed or is not connected"
 #define NO_PROTOCOL "bytes of a peer that are no endpoint, or no handle of memory"
@@ -248,18 +250,26 @@ static int deadline(struct world *world)
 
 const struct mistake runtime_errors[] = {
     {"E2BIG", "attributes of a newer version", "sluice_channel_attr not know", newer_attributes},
+    {"E2BIG", "attributes of a newer version", "request 0 blocks not all 0", newer_blocks},
     {"E2BIG", "a request of more parts than the queues have room", "3 parts", too_many_parts},
+    {"E2BIG", "a request of more parts than the queues have room", "3 parts",
+     blocks_deeper_than_the_queue},
     {"E2BIG", "a list that is longer than the queues are deep", "2 peer 0", too_deep_a_list},
     {"EACCES", "how a request ended: all errno values of classes", "write access", wrong_key},
     {"EACCES", "a secret that others may read, or that the other side has not", "mode 0644",
      secret_for_all},
     {"EACCES", NO_LEASE, "lease is over", late_use_of_memory},
     {"EACCES", NO_LEASE, "our rights", right_that_was_not_given},
+    {"EACCES", NO_BUFFER, "not published for a read", buffer_not_for_this},
+    {"EACCES", NO_BUFFER, "released", buffer_that_was_released},
     {"EADDRINUSE", "a port at which somebody else listens", "cannot listen", port_in_use},
     {"EADDRNOTAVAIL", "an address that is not of this host", "cannot listen 240.0.0.1",
      address_of_nobody},
     {"EAGAIN", "no room now", "no room", no_room},
     {"EBUSY", "memory that posted work names", "posted work", memory_in_use},
+    {"EBUSY", "memory that posted work names", "posted work", block_in_use},
+    {"EBUSY", "an allocator whose blocks are not all free", "1 block freed first",
+     allocator_with_a_block},
     {"EBUSY", "a cache of registrations that a channel has", "1 channel", cache_of_a_channel},
     {"EBUSY", "results that a strict scope found unseen", "1", unseen_in_strict_scope},
     {"EBUSY", "a list that was posted and not waited for", "waited", busy_list},
@@ -267,6 +277,8 @@ const struct mistake runtime_errors[] = {
     {"ECONNABORTED", "a connect that the other side could not go on with", "could not connect wake",
      who_gave_up},
     {"ECONNREFUSED", "a listener that is not there, or refuses", "refused", nobody_listens},
+    {"ECONNREFUSED", "a listener that is not there, or refuses", "buffer 1 its owner refused",
+     owner_that_is_not_there},
     {"ECONNRESET", "a connect whose other side has left", "left", who_has_left},
     {"EDQUOT", "more memory than a peer's quota", "quota", more_than_a_quota},
     {"EFAULT", "memory to register that is not mapped", "not mapped", unmapped_memory},
@@ -294,6 +306,7 @@ const struct mistake runtime_errors[] = {
      more_peers_than_an_agent_takes},
     {"ENOBUFS", "plain memory that a cache has no room for", "request 1 element 0 1 regions",
      no_room_in_cache},
+    {"ENOBUFS", "more memory than an allocator may have", "max_bytes", more_than_an_allocator_may},
     {"ENODEV", "a device that does not exist", "nothing", no_device},
     {"ENOENT", "nothing to wait for", "nothing", nothing_to_wait_for},
     {"ENOENT", "a name that is not known", "nobody.invalid", unknown_name},
@@ -305,14 +318,19 @@ const struct mistake runtime_errors[] = {
     {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer},
     {"ENOTCONN", NOT_CONNECTED, "peer 0", failed_peer_unpolled},
     {"ENOTCONN", NOT_CONNECTED, "peer lost", peer_of_an_agent_that_left},
+    {"ENOTCONN", NOT_CONNECTED, "owner of buffer 1", owner_that_is_not_connected},
     {"EOPNOTSUPP", "what transport, device or kernel cannot do", "sign of life neither",
      no_way_to_ask},
     {"EPROTO", NO_PROTOCOL, "endpoint", no_endpoint},
     {"EPROTO", NO_PROTOCOL, "handle", no_memory_handle},
+    {"EPROTO", NO_PROTOCOL, "handle damaged", handle_that_was_damaged},
     {"EPROTO", "at an address something that is no listener of sluice", "no listener of sluice",
      other_kind_of_listener},
     {"ERANGE", TOO_SHORT, "remote 3", remote_too_short},
     {"ERANGE", TOO_SHORT, "outside 4096", slice_outside},
+    {"ERANGE", TOO_SHORT, "request 0 remote block 1 8 bytes 16 23", remote_block_outside},
+    {"ERANGE", "bytes that a buffer has not", "read of 8 bytes at offset 57 buffer 1 64 bytes",
+     beyond_a_buffer},
     {"ERANGE", "no such entry in what a device has", "99", no_such_device},
     {"ERANGE", "too little room for a text", "address 8 bytes", no_room_for_address},
     {"ESTALE", "an endpoint of an earlier connection", "stale generation", stale_endpoint},
@@ -320,9 +338,37 @@ const struct mistake runtime_errors[] = {
     {"ESTALE", NO_REQUEST, "handle place", detached_handle},
     {"ESTALE", "a list whose peer was reset, or whose channel was closed", "closed",
      list_of_no_channel},
+    {"ESTALE", NO_OWNER, "its owner is gone", owner_that_is_another},
+    {"ESTALE", NO_OWNER, "service closed", service_of_a_buffer_that_was_closed},
     {"ETIMEDOUT", TIMED_OUT, "pending", timeout},
     {"ETIMEDOUT", TIMED_OUT, "deadline", deadline},
     {"ETIMEDOUT", TIMED_OUT, "nobody yet", nobody_comes},
+    {"ETIMEDOUT", TIMED_OUT, "buffer 1 deadline 0 of 8 bytes", no_time_for_a_buffer},
     {"ETIMEDOUT", TIMED_OUT, "no message yet", nothing_from_an_agent},
     {NULL, NULL, NULL, NULL},
 };
+
+bool is_of_wire(const struct mistake *mistake)
+{
+    static int (*const calls[])(struct world * world) = {
+        wrong_key,
+        block_in_use,
+        busy_list,
+        list_in_flight,
+        memory_in_use,
+        failed_peer,
+        timeout,
+        failed_peer_unpolled,
+        detached_handle,
+        deadline,
+        woken,
+        unseen_in_strict_scope,
+        buffer_that_was_released,
+    };
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        if (calls[i] == mistake->call) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* What can be wrong with allocators and their blocks. */
+#include "mistakes.h"
+
+static struct sluice_allocator *allocator_with(struct world *world,
+                                               struct sluice_allocator_attr attr)
+{
+    struct sluice_allocator *allocator;
+    attr.size = sizeof(attr);
+    allocator = sluice_allocator_create(world->sides.pds[0], ACCESS_ALL, &attr);
+    require(allocator, "%s", sluice_last_error());
+    return allocator;
+}
+
+static struct sluice_allocator *allocator_of(struct world *world)
+{
+    return allocator_with(world, (struct sluice_allocator_attr){.flags = 0});
+}
+
+static uint8_t *block_of(struct sluice_allocator *allocator)
+{
+    uint8_t *block = sluice_allocator_alloc(allocator, 64, 0);
+    require(block, "%s", sluice_last_error());
+    return block;
+}
+
+/* Mistakes. */
+
+int null_allocator(struct world *world)
+{
+    (void)world;
+    return result_of(CALL(sluice_allocator_alloc)(NULL, 1, 0));
+}
+
+int other_allocator(struct world *world)
+{
+    return CALL(sluice_allocator_trim)((struct sluice_allocator *)(void *)world->sides.pds[0]);
+}
+
+int no_size_of_allocator(struct world *world)
+{
+    struct sluice_allocator_attr attr = {.size = 0};
+    return result_of(CALL(sluice_allocator_create)(world->sides.pds[0], 0, &attr));
+}
+
+int blocks_of_threads_out_of_range(struct world *world)
+{
+    struct sluice_allocator_attr attr = {.size = sizeof(attr), .thread_blocks = 1};
+    return result_of(CALL(sluice_allocator_create)(world->sides.pds[0], 0, &attr));
+}
+
+int block_of_no_bytes(struct world *world)
+{
+    return result_of(CALL(sluice_allocator_alloc)(allocator_of(world), 0, 0));
+}
+
+int alignment_that_is_none(struct world *world)
+{
+    return result_of(CALL(sluice_allocator_alloc)(allocator_of(world), 8, 24));
+}
+
+int block_freed_twice(struct world *world)
+{
+    struct sluice_allocator *allocator = allocator_of(world);
+    void *volatile block = block_of(allocator);
+    require_ok(sluice_allocator_free(allocator, block));
+    return CALL(sluice_allocator_free)(allocator, block);
+}
+
+int free_within_a_block(struct world *world)
+{
+    struct sluice_allocator *allocator = allocator_of(world);
+    return CALL(sluice_allocator_free)(allocator, block_of(allocator) + 8);
+}
+
+int free_of_other_memory(struct world *world)
+{
+    return CALL(sluice_allocator_free)(allocator_of(world), world->memory.bytes);
+}
+
+int element_beyond_a_block(struct world *world)
+{
+    struct sluice_allocator *allocator = allocator_of(world);
+    return CALL(sluice_allocator_sge)(allocator, block_of(allocator), WORLD_BYTES, &world->sge);
+}
+
+/* No mistakes. */
+
+int allocator_with_a_block(struct world *world)
+{
+    struct sluice_allocator *allocator = allocator_of(world);
+    block_of(allocator);
+    return sluice_allocator_destroy(allocator);
+}
+
+int block_in_use(struct world *world)
+{
+    struct sluice_allocator *allocator = allocator_of(world);
+    uint8_t *block = block_of(allocator);
+    require_ok(sluice_allocator_sge(allocator, block, 8, &world->sge));
+    world->request.opcode = SLUICE_OP_RECEIVE;
+    post(world->pair.channels[0], &world->request);
+    return sluice_allocator_free(allocator, block);
+}
+
+int more_than_an_allocator_may(struct world *world)
+{
+    struct sluice_allocator *allocator =
+        allocator_with(world, (struct sluice_allocator_attr){.max_bytes = 65536});
+    return result_of(sluice_allocator_alloc(allocator, 65537, 0));
+}
