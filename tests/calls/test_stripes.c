@@ -95,6 +95,48 @@ TEST(all_sizes_arrive, .times = 3)
     striped_close(&striped);
 }
 
+#define PAGE ((size_t)64)
+
+/* Pages that touch make one work request, which is striped by its own length; others do not. */
+TEST(blocks_are_striped_by_what_was_merged_of_them)
+{
+    static const uint32_t pages[] = {9, 2, 3, 4, 30, 11, 12, 100, 98, 40, 41, 42, 43, 44, 45, 7};
+    const struct sluice_blocks blocks = {
+        .size = sizeof(blocks),
+        .remote = {
+            .kind = SLUICE_LAYOUT_PAGED, .count = COUNT(pages), .bytes = PAGE, .indices = pages}};
+    struct striped striped;
+    struct sluice_completion got;
+    uint64_t key = pattern_key(0, 1, 77);
+    size_t bytes = COUNT(pages) * PAGE;
+    striped_open(&striped, 3, 128 * PAGE);
+    struct sluice_sge sge = memory_sge(&striped.here, 0, bytes);
+    struct sluice_request request = write_of(&striped, &sge, 0);
+    request.remote = memory_remote(&striped.there, 0, striped.there.length);
+    request.blocks = &blocks;
+    request.flags = SLUICE_IMMEDIATE;
+    request.immediate = 78;
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, NULL);
+    struct sluice_handle handle = post(striped.pair.channels[1], &receive);
+    pattern_fill(striped.here.bytes, bytes, key);
+    require_ok(sluice_channel_submit(striped.pair.channels[0], &request, 1, DEADLINE, &got));
+    require(got.bytes == bytes, "%llu", (unsigned long long)got.bytes);
+    got = await(striped.pair.channels[1], handle, SLUICE_CLASS_NONE);
+    require(got.immediate == 78 && got.bytes == PAGE, "%llu bytes", (unsigned long long)got.bytes);
+    for (size_t i = 0; i < COUNT(pages); i++) {
+        require(
+            memcmp(striped.there.bytes + pages[i] * PAGE, striped.here.bytes + i * PAGE, PAGE) == 0,
+            "page %zu", i);
+    }
+    memset(striped.here.bytes, 0, bytes);
+    request.opcode = SLUICE_OP_READ;
+    request.flags = 0;
+    request.immediate = 0;
+    require_ok(sluice_channel_submit(striped.pair.channels[0], &request, 1, DEADLINE, NULL));
+    pattern_check(striped.here.bytes, bytes, key);
+    striped_close(&striped);
+}
+
 /* Both sides use as many as the one has that has fewer, and one that has one only, one. */
 TEST(different_numbers_meet, .times = 4)
 {
