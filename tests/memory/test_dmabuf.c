@@ -33,23 +33,31 @@ static bool is_device(void)
     return !device_is_soft();
 }
 
-static void each_exporter(void (*check)(enum exporter exporter))
-{
-    for (enum exporter exporter = 0; exporter < EXPORTERS; exporter++) {
-        if (exporter_is_there(exporter)) {
-            check(exporter);
-        }
-    }
-}
+/* A test, which follows in braces, of each exporter that there is. */
+#define TEST_OF_EACH(name, ...)                               \
+    static void name##_of(enum exporter exporter);            \
+    TEST(name, .unless = is_device, __VA_ARGS__)              \
+    {                                                         \
+        for (enum exporter one = 0; one < EXPORTERS; one++) { \
+            if (exporter_is_there(one)) {                     \
+                name##_of(one);                               \
+            }                                                 \
+        }                                                     \
+    }                                                         \
+    static void name##_of(enum exporter exporter)
 
-static void each_exporter_at(void (*check)(enum exporter exporter, uint64_t iova), uint64_t iova)
-{
-    for (enum exporter exporter = 0; exporter < EXPORTERS; exporter++) {
-        if (exporter_is_there(exporter)) {
-            check(exporter, iova);
-        }
-    }
-}
+/* Likewise, at each iova. */
+#define TEST_OF_EACH_AT(name)                                     \
+    static void name##_at(enum exporter exporter, uint64_t iova); \
+    TEST(name, .times = COUNT(iovas), .unless = is_device)        \
+    {                                                             \
+        for (enum exporter one = 0; one < EXPORTERS; one++) {     \
+            if (exporter_is_there(one)) {                         \
+                name##_at(one, iovas[_i]);                        \
+            }                                                     \
+        }                                                         \
+    }                                                             \
+    static void name##_at(enum exporter exporter, uint64_t iova)
 
 /* A dmabuf, a region of a piece of it, and what is to be in the piece. */
 struct device {
@@ -157,7 +165,7 @@ static void send_to(struct rig *rig, const struct sluice_sge *from, uint32_t fro
 
 static const size_t sizes[] = {1, 8, 48, 256, 257, 4096, 5001, 40000, LENGTH - 9};
 
-static void check_what_a_peer_reads_and_writes(enum exporter exporter, uint64_t iova)
+TEST_OF_EACH_AT(what_a_peer_reads_and_writes)
 {
     struct rig rig;
     rig_open(&rig, exporter, iova);
@@ -179,12 +187,7 @@ static void check_what_a_peer_reads_and_writes(enum exporter exporter, uint64_t 
     rig_close(&rig);
 }
 
-TEST(what_a_peer_reads_and_writes, .times = COUNT(iovas), .unless = is_device)
-{
-    each_exporter_at(check_what_a_peer_reads_and_writes, iovas[_i]);
-}
-
-static void check_what_is_sent_and_received(enum exporter exporter, uint64_t iova)
+TEST_OF_EACH_AT(what_is_sent_and_received)
 {
     struct rig rig;
     rig_open(&rig, exporter, iova);
@@ -203,13 +206,8 @@ static void check_what_is_sent_and_received(enum exporter exporter, uint64_t iov
     rig_close(&rig);
 }
 
-TEST(what_is_sent_and_received, .times = COUNT(iovas), .unless = is_device)
-{
-    each_exporter_at(check_what_is_sent_and_received, iovas[_i]);
-}
-
 /* Own memory of one-sided requests, and both ends at once. */
-static void check_what_is_written_from_it_and_read_to_it(enum exporter exporter, uint64_t iova)
+TEST_OF_EACH_AT(what_is_written_from_it_and_read_to_it)
 {
     struct rig rig;
     struct memory far;
@@ -240,13 +238,8 @@ static void check_what_is_written_from_it_and_read_to_it(enum exporter exporter,
     rig_close(&rig);
 }
 
-TEST(what_is_written_from_it_and_read_to_it, .times = COUNT(iovas), .unless = is_device)
-{
-    each_exporter_at(check_what_is_written_from_it_and_read_to_it, iovas[_i]);
-}
-
 /* Pieces of both kinds, and some of no bytes, by one request. */
-static void check_lists_of_both_kinds(enum exporter exporter)
+TEST_OF_EACH(lists_of_both_kinds)
 {
     struct rig rig;
     rig_open(&rig, exporter, iovas[2]);
@@ -281,12 +274,7 @@ static void check_lists_of_both_kinds(enum exporter exporter)
     rig_close(&rig);
 }
 
-TEST(lists_of_both_kinds, .unless = is_device)
-{
-    each_exporter(check_lists_of_both_kinds);
-}
-
-static void check_atomic_operations(enum exporter exporter)
+TEST_OF_EACH(atomic_operations)
 {
     struct rig rig;
     uint64_t value, result;
@@ -316,13 +304,8 @@ static void check_atomic_operations(enum exporter exporter)
     rig_close(&rig);
 }
 
-TEST(atomic_operations, .unless = is_device)
-{
-    each_exporter(check_atomic_operations);
-}
-
 /* Many at a time, in both directions, so that some are sent together and some in part. */
-static void check_many_at_once(enum exporter exporter)
+TEST_OF_EACH(many_at_once)
 {
     enum { MESSAGES = 32 };
     size_t size = LENGTH / MESSAGES;
@@ -354,47 +337,53 @@ static void check_many_at_once(enum exporter exporter)
     rig_close(&rig);
 }
 
-TEST(many_at_once, .unless = is_device)
+/* 16 bytes of which some are outside: of the element, or of the peer's memory. */
+static const struct outside {
+    uint32_t opcode;
+    bool of_peer;
+    int64_t at;     /* from the first byte of the region on */
+    bool by_itself; /* from that byte on as this process has mapped it */
+    int error;
+} outsides[] = {
+    {SLUICE_OP_WRITE, true, LENGTH - 15, false, -EACCES},
+    {SLUICE_OP_READ, true, -1, false, -EACCES},
+    {SLUICE_OP_WRITE, false, LENGTH - 15, false, -EFAULT},
+    {SLUICE_OP_READ, false, -1, false, -EFAULT},
+    {SLUICE_OP_WRITE, false, 0, true, -EFAULT},
+};
+
+static void check_one_outside(struct rig *rig, const struct outside *outside)
 {
-    each_exporter(check_many_at_once);
+    struct sluice_sge sge =
+        outside->of_peer ? memory_sge(&rig->host, 0, 16) : device_sge(&rig->near, 0, 16);
+    struct sluice_request request = request_of(outside->opcode, 0, &sge);
+    request.remote = device_remote(&rig->far, 0, 16);
+    if (outside->by_itself) {
+        sge.addr = (uintptr_t)rig->near.bytes;
+    }
+    *(outside->of_peer ? &request.remote.addr : &sge.addr) += (uint64_t)outside->at;
+    require_result(sluice_channel_submit(rig->pair.channels[0], &request, 1, DEADLINE, NULL),
+                   outside->error);
+    pair_reset(&rig->pair);
 }
 
-/* What is outside, and what has not the right, is refused as of any memory. */
-static void check_what_is_outside(enum exporter exporter)
+/* It is refused as of any memory. */
+TEST_OF_EACH(what_is_outside)
 {
     struct rig rig;
     rig_open(&rig, exporter, iovas[1]);
-    struct sluice_sge sge = memory_sge(&rig.host, 0, 16);
-    struct sluice_remote_mr remote = device_remote(&rig.far, LENGTH - 16, 16);
-    remote.addr++;
-    require_result(sluice_channel_write(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES);
-    pair_reset(&rig.pair);
-    remote.addr = rig.far.iova - 1;
-    require_result(sluice_channel_read(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EACCES);
-    pair_reset(&rig.pair);
-    remote = device_remote(&rig.far, 0, 16);
-    sge = device_sge(&rig.near, LENGTH - 16, 16);
-    sge.addr++;
-    require_result(sluice_channel_write(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EFAULT);
-    pair_reset(&rig.pair);
-    sge.addr = rig.near.iova - 1;
-    require_result(sluice_channel_read(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EFAULT);
-    pair_reset(&rig.pair);
-    /* Not by the address that it has in this process, either. */
-    sge.addr = (uint64_t)(uintptr_t)rig.near.bytes;
-    require_result(sluice_channel_write(rig.pair.channels[0], &sge, 1, &remote, DEADLINE), -EFAULT);
-    pair_reset(&rig.pair);
-    device_check(&rig.near, 0, 0, 0);
+    device_fill(&rig.near, 0, LENGTH, 7);
+    device_fill(&rig.far, 0, LENGTH, 8);
+    for (size_t i = 0; i < COUNT(outsides); i++) {
+        check_one_outside(&rig, &outsides[i]);
+    }
+    device_check(&rig.near, 0, LENGTH, 7);
+    device_check(&rig.far, 0, LENGTH, 8);
     rig_close(&rig);
 }
 
-TEST(what_is_outside, .unless = is_device)
-{
-    each_exporter(check_what_is_outside);
-}
-
 /* Only what may be changed may: one without LOCAL_WRITE is read by peers. */
-static void check_one_that_is_read_only(enum exporter exporter)
+TEST_OF_EACH(one_that_is_read_only)
 {
     struct pair pair;
     struct dmabuf dmabuf;
@@ -426,12 +415,7 @@ static void check_one_that_is_read_only(enum exporter exporter)
     pair_close(&pair);
 }
 
-TEST(one_that_is_read_only, .unless = is_device)
-{
-    each_exporter(check_one_that_is_read_only);
-}
-
-static void check_posted_work_keeps_it(enum exporter exporter)
+TEST_OF_EACH(posted_work_keeps_it)
 {
     struct rig rig;
     rig_open(&rig, exporter, iovas[2]);
@@ -445,13 +429,8 @@ static void check_posted_work_keeps_it(enum exporter exporter)
     rig_close(&rig);
 }
 
-TEST(posted_work_keeps_it, .unless = is_device)
-{
-    each_exporter(check_posted_work_keeps_it);
-}
-
 /* Whoever has the key of what is gone is refused. */
-static void check_one_that_is_gone(enum exporter exporter)
+TEST_OF_EACH(one_that_is_gone)
 {
     struct rig rig;
     struct device gone;
@@ -467,13 +446,8 @@ static void check_one_that_is_gone(enum exporter exporter)
     rig_close(&rig);
 }
 
-TEST(one_that_is_gone, .unless = is_device)
-{
-    each_exporter(check_one_that_is_gone);
-}
-
 /* Nothing is left of a region; and a child of fork() has neither its memory nor the device. */
-static void check_nothing_is_left(enum exporter exporter)
+TEST_OF_EACH(nothing_is_left)
 {
     struct sides sides;
     struct dmabuf dmabuf;
@@ -500,11 +474,6 @@ static void check_nothing_is_left(enum exporter exporter)
     require(count_fds() == fds, "%d descriptors, were %d", count_fds(), fds);
     dmabuf_close(&dmabuf);
     sides_close(&sides);
-}
-
-TEST(nothing_is_left, .unless = is_device)
-{
-    each_exporter(check_nothing_is_left);
 }
 
 /* What rxe and most providers say: the text names the device. */
@@ -573,14 +542,9 @@ static void be_neighbour(struct rank *rank)
     mesh_close(&mesh);
 }
 
-static void check_neighbours(enum exporter exporter)
+TEST_OF_EACH(neighbours, .group = "processes")
 {
     group_run(3, be_neighbour, &exporter, 60);
-}
-
-TEST(neighbours, .group = "processes", .unless = is_device)
-{
-    each_exporter(check_neighbours);
 }
 
 int main(void)
