@@ -206,8 +206,8 @@ cut -f1 "$tmp/functions" >"$tmp/function-names"
 cat "$srcdir"/include/*.h "$srcdir"/include/sluice/*.h >"$tmp/headers"
 awk '/^#define SLUICE_/ { sub(/\(.*/, "", $2); print $2 }
      /^ +SLUICE_[A-Z0-9_]+ = / { print $1 }' "$tmp/headers" |
-  grep -v -e '_H$' -e '^SLUICE_EXPORT$' -e '^SLUICE_NODISCARD$' -e '^SLUICE_CONSUMED_BY$' \
-    -e '^SLUICE_MAYBE_UNUSED$' -e '^SLUICE_REDECLARE_' |
+  grep -v -e '_H$' -e '^SLUICE_EXPORT$' -e '^SLUICE_NODISCARD$' -e '^SLUICE_CONSUMED_[AB][SY]$' \
+    -e '^SLUICE_SIZED_BY$' -e '^SLUICE_MAYBE_UNUSED$' -e '^SLUICE_REDECLARE_' |
   sort -u >"$tmp/constants"
 
 # What the pages have: "name section page", one line for each name.

@@ -191,6 +191,8 @@ EXTRA_DIST += \
 	%D%/tsan.suppressions \
 	%D%/typestate/mpi.h \
 	%D%/typestate/right-agent.c \
+	%D%/typestate/right-allocator.c \
+	%D%/typestate/right-buffer.c \
 	%D%/typestate/right-channel.c \
 	%D%/typestate/right-connect.c \
 	%D%/typestate/right-exchange.c \
@@ -199,6 +201,7 @@ EXTRA_DIST += \
 	%D%/typestate/right-scope-block.c \
 	%D%/typestate/right-scope.c \
 	%D%/typestate/wrong-agent.c \
+	%D%/typestate/wrong-allocator.c \
 	%D%/typestate/wrong-buffer.c \
 	%D%/typestate/wrong-channel.c \
 	%D%/typestate/wrong-connect.c \

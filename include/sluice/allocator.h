@@ -82,34 +82,51 @@ struct sluice_allocator *sluice_allocator_create(struct sluice_pd *pd, uint32_t 
 SLUICE_REDECLARE_END
 
 /*
+ * Gives a block up, which is free as soon as no posted work names it; then released(argument) is
+ * called, unless it is NULL: when and in which thread sluice_mr_release() tells. 0: that was now.
+ * 1: it will be. -EINVAL: not a block, one that is free, an address within one, or NULL. -ENOMEM:
+ * it is as it was.
+ *
+ * It is the end of a block that compilers know, and warn of what is used or given up behind it.
+ * They are not told of sluice_allocator_free(): a block that posted work names stays, and may be
+ * freed again.
+ */
+SLUICE_EXPORT int sluice_allocator_release(struct sluice_allocator *allocator, void *block,
+                                           void (*released)(void *argument), void *argument);
+
+/*
  * A block of at least so many bytes, at least 1, at a multiple of align, a power of two up to
  * SLUICE_ALLOCATOR_MAX_ALIGN; 0: 64. No two blocks share a line of the cache. NULL and errno:
  * EINVAL (not an allocator, size, align), ENOBUFS (max_bytes), EMFILE, ENFILE, ENOMEM or an errno
  * value of the driver (as of sluice_mr_alloc()).
  */
-SLUICE_EXPORT SLUICE_NODISCARD void *sluice_allocator_alloc(struct sluice_allocator *allocator,
-                                                            size_t size, size_t align);
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_AS(sluice_allocator_release, 2)
+SLUICE_SIZED_BY(2)
+void *sluice_allocator_alloc(struct sluice_allocator *allocator, size_t size, size_t align);
 /* The same, of zeros. */
-SLUICE_EXPORT SLUICE_NODISCARD void *
-sluice_allocator_alloc_zeroed(struct sluice_allocator *allocator, size_t size, size_t align);
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_AS(sluice_allocator_release, 2)
+SLUICE_SIZED_BY(2)
+void *sluice_allocator_alloc_zeroed(struct sluice_allocator *allocator, size_t size, size_t align);
 
 /*
  * A block with the bytes of another one, as far as it is that long, which is freed, or it is that
  * one. NULL for that one: a new one. NULL and errno: as above, EBUSY (it would move, and posted
  * work names it), EINVAL (not a block, a shared one); nothing happened.
  */
-SLUICE_EXPORT SLUICE_NODISCARD void *sluice_allocator_realloc(struct sluice_allocator *allocator,
-                                                              void *block, size_t size,
-                                                              size_t align);
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_AS(sluice_allocator_release, 2)
+SLUICE_SIZED_BY(3)
+void *sluice_allocator_realloc(struct sluice_allocator *allocator, void *block, size_t size,
+                               size_t align);
 
 /*
  * A block of zeros for peers, in a region of its own: whole pages, with all rights of the
  * allocator. remote is its handle; it is the peers' until the block is freed. NULL and errno: as
  * sluice_allocator_alloc(), EINVAL (remote is NULL, the allocator has no remote rights).
  */
-SLUICE_EXPORT SLUICE_NODISCARD void *
-sluice_allocator_alloc_shared(struct sluice_allocator *allocator, size_t size,
-                              struct sluice_remote_mr *remote);
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_AS(sluice_allocator_release, 2)
+SLUICE_SIZED_BY(2)
+void *sluice_allocator_alloc_shared(struct sluice_allocator *allocator, size_t size,
+                                    struct sluice_remote_mr *remote);
 
 /*
  * Frees a block; NULL is allowed. Of a shared one no peer touches the memory any more on return.
@@ -123,14 +140,6 @@ SLUICE_EXPORT int sluice_allocator_free(struct sluice_allocator *allocator, void
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_allocator_free_wait(struct sluice_allocator *allocator,
                                                               void *block, int64_t timeout);
-/*
- * Gives a block up, which is free as soon as no posted work names it; then released(argument) is
- * called, unless it is NULL: when and in which thread sluice_mr_release() tells. 0: that was now.
- * 1: it will be. -EINVAL: as above, or NULL. -ENOMEM: it is as it was.
- */
-SLUICE_EXPORT int sluice_allocator_release(struct sluice_allocator *allocator, void *block,
-                                           void (*released)(void *argument), void *argument);
-
 /*
  * Makes a checked element of length bytes from pointer on, which are in one block. An element
  * names a block only if this call has made it, or it is a piece of such a one: freeing looks for no

@@ -139,8 +139,9 @@ SLUICE_EXPORT int sluice_buffer_handle(const struct sluice_buffer *buffer,
  * handle, a damaged one, or of another version; -EINVAL: NULL, or too small a size; -E2BIG: a
  * size above 4096.
  */
-SLUICE_EXPORT int sluice_buffer_handle_query(const struct sluice_buffer_handle *handle,
-                                             struct sluice_buffer_info *info);
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_buffer_handle_query(const struct sluice_buffer_handle *handle,
+                           struct sluice_buffer_info *info);
 
 /*
  * Reads length bytes from offset on into addr; or writes them. mr is the region of the local
@@ -203,9 +204,10 @@ SLUICE_EXPORT int sluice_buffer_connection(struct sluice_buffer_service *service
  * that both have: address, length and key, for who posts work of its own. -EPROTOTYPE: the owner
  * does not have that transport; others as above.
  */
-SLUICE_EXPORT int sluice_buffer_remote(const struct sluice_buffer_service *service,
-                                       const struct sluice_buffer_handle *handle,
-                                       const struct sluice_pd *pd, struct sluice_remote_mr *remote);
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_remote(const struct sluice_buffer_service *service,
+                                                        const struct sluice_buffer_handle *handle,
+                                                        const struct sluice_pd *pd,
+                                                        struct sluice_remote_mr *remote);
 
 #ifdef __cplusplus
 }

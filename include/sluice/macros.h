@@ -23,11 +23,20 @@
  * SLUICE_CONSUMED_BY(f): the returned object must be given to f exactly once.
  * GCC 11 and later follow the object: forgetting it, using it afterwards, or
  * passing it to free() is a warning. Clang 14 rejects the attribute.
+ * SLUICE_CONSUMED_AS(f, n): likewise, as argument n of f.
  */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
-#define SLUICE_CONSUMED_BY(f) __attribute__((__malloc__(f, 1)))
+#define SLUICE_CONSUMED_AS(f, n) __attribute__((__malloc__(f, n)))
 #else
-#define SLUICE_CONSUMED_BY(f)
+#define SLUICE_CONSUMED_AS(f, n)
+#endif
+#define SLUICE_CONSUMED_BY(f) SLUICE_CONSUMED_AS(f, 1)
+
+/* SLUICE_SIZED_BY(n): the returned memory has as many bytes as argument n says, and no more. */
+#if defined(__GNUC__)
+#define SLUICE_SIZED_BY(n) __attribute__((__alloc_size__(n)))
+#else
+#define SLUICE_SIZED_BY(n)
 #endif
 
 /*
