@@ -173,6 +173,32 @@ TEST(whoever_has_left_meanwhile, .times = 3)
     end(&sides, listener);
 }
 
+/* What the program has of a listener outlives it; one that says no last word has the deadline. */
+TEST(listener_that_is_closed_meanwhile)
+{
+    struct pair pair;
+    struct client client;
+    struct dialer dialer;
+    struct sluice_listener *listener = begin(&pair.sides, ANYWHERE);
+    client_of(&client, listener, pair.sides.pds[1]);
+    client_start(&client);
+    struct sluice_incoming *incoming = next(listener);
+    dialer_ask(&dialer, listener);
+    struct sluice_incoming *silent = next(listener);
+    sluice_listener_close(listener);
+    pair.channels[0] = sluice_incoming_accept(incoming, pair.sides.pds[0], NULL, NULL, DEADLINE);
+    require(pair.channels[0] != NULL, "%s", sluice_last_error());
+    client_join(&client, 0);
+    pair.channels[1] = client.channel;
+    pair_works(&pair);
+    sluice_channel_close(pair.channels[0]);
+    sluice_channel_close(pair.channels[1]);
+    require_null(sluice_incoming_accept(silent, pair.sides.pds[0], NULL, NULL, SLUICE_MS(50)),
+                 ETIMEDOUT, "192.0.2.1 did not go on before the deadline");
+    dialer_leave(&dialer);
+    end(&pair.sides, NULL);
+}
+
 /* Nobody is given who has left in the queue, and their places are others'. */
 TEST(whoever_leaves_the_queue)
 {
