@@ -54,7 +54,7 @@ took() {
 # that is for the guest.
 test_program() {
   case $1 in
-    *.sh) env -u SLUICE_DEVICE -u SLUICE_TEST_DEVICE timeout 300 sh "$1" guest ;;
+    *.sh) env -u SLUICE_DEVICE -u SLUICE_TEST_DEVICE timeout 1200 sh "$1" guest ;;
     *:*) CK_RUN_CASE=${1#*:} timeout 300 "${1%%:*}" ;;
     *) env -u CK_RUN_CASE timeout 300 "$1" ;;
   esac

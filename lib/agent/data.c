@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include "agent/agent.h"
+#include "multichannel/multichannel.h"
 
 #define COMPLETIONS 16
 #define LEAST_GAP SLUICE_MS(100)
@@ -195,6 +196,9 @@ void slu_agent_hear_ready(struct sluice_agent_peer *peer, const struct slu_agent
     }
     data->state = SLU_AGENT_DATA_READY;
     data->lost_peer = false;
+    /* Keep-alive may judge it from now on, though nothing has come over the pair itself yet. */
+    if (sluice_multichannel_peer_state(data->wire, 0) == SLUICE_STATE_READY)
+        slu_peer_heard(&data->wire->base.engine->peers[0]);
     /* Now its next message is to be had, if it is a long one. */
     peer->agent->news |= peer->is_bearing;
 }
