@@ -46,7 +46,7 @@ static int serve_one(struct sluice_agent *agent)
     struct sluice_agent_peer *peer = sluice_agent_next_peer(agent, DEADLINE);
     int result = 0;
 
-    if (peer == NULL || sluice_agent_receive_local_mr(peer, DEADLINE, &local) != 0)
+    if (peer == NULL || sluice_agent_receive_local_mr(agent, peer, DEADLINE, &local) != 0)
         result = complain("server", "receive");
     else
         printf("received %llu bytes: %.*s\n", (unsigned long long)local.length, (int)local.length,

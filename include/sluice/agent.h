@@ -165,6 +165,7 @@ struct sluice_agent_local {
     struct sluice_mr *mr; /* it was allocated here for the peer: now the program's, with
                              LOCAL_WRITE and no rights of peers, to be deregistered. NULL: it was
                              the program's all the time */
+    struct sluice_agent_peer *peer; /* that had it; until the program closes it */
 };
 
 /*
@@ -304,20 +305,31 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_send_local_mr(struct sluice_agen
 SLUICE_EXPORT int sluice_agent_revoke_mr(struct sluice_agent_peer *peer, uint64_t id);
 
 /*
- * The next region that the peer has handed over, its own memory. NULL and errno: errors of a
- * wait. What came before the peer was lost is received no more.
+ * The next region that a peer has handed over, its own memory: of that peer, or, if peer is
+ * NULL, of any of the agent, which take turns. NULL and errno: errors of a wait. What came
+ * before the peer was lost is received no more.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_release_mr)
 SLUICE_CONSUMED_BY(sluice_agent_send_remote_mr)
-struct sluice_agent_mr *sluice_agent_receive_remote_mr(struct sluice_agent_peer *peer,
+struct sluice_agent_mr *sluice_agent_receive_remote_mr(struct sluice_agent *agent,
+                                                       struct sluice_agent_peer *peer,
                                                        int64_t timeout);
 
 /*
- * The next region of ours that the peer has sent back; set local->size first. What was allocated
- * here comes as memory of its own, in pages that no peer ever had. 0; errors of a wait; -E2BIG:
- * a size above 4096. What came before the peer was lost is still there.
+ * Whose region it is: that peer is there until the region is given or sent back, though the
+ * program close it. NULL: not a region, which is misuse.
  */
-SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_receive_local_mr(struct sluice_agent_peer *peer,
+SLUICE_EXPORT struct sluice_agent_peer *sluice_agent_mr_peer(const struct sluice_agent_mr *mr);
+
+/*
+ * The next region of ours that a peer has sent back: that peer, or, if peer is NULL, any that the
+ * program has, lost or not, which take turns; of one that it never took by
+ * sluice_agent_next_peer() it waits until it does. Set local->size first. What was allocated here
+ * comes as memory of its own, in pages that no peer ever had. 0; errors of a wait; -E2BIG: a size
+ * above 4096. What came before the peer was lost is still there.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_receive_local_mr(struct sluice_agent *agent,
+                                                                 struct sluice_agent_peer *peer,
                                                                  int64_t timeout,
                                                                  struct sluice_agent_local *local);
 

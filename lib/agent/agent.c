@@ -36,6 +36,18 @@ int slu_agent_check_time(int64_t time, const char *what)
     return time >= 0 ? 0 : slu_misuse(EINVAL, "%s %lld is negative", what, (long long)time);
 }
 
+int slu_agent_check_receive(const struct sluice_agent *agent, const struct sluice_agent_peer *peer,
+                            int64_t timeout)
+{
+    if (!slu_is_agent(agent))
+        return slu_not_an_agent(agent);
+    if (peer != NULL && !slu_is_agent_peer(peer))
+        return slu_not_an_agent_peer(peer);
+    if (peer != NULL && peer->agent != agent)
+        return slu_misuse(EINVAL, "peer %s is of another agent", peer->address);
+    return slu_agent_check_time(timeout, "timeout");
+}
+
 void slu_agent_enter(struct sluice_agent *agent)
 {
     pthread_mutex_lock(&agent->lock);
@@ -238,6 +250,8 @@ static void init(struct sluice_agent *agent, struct sluice_pd *pd)
     TAILQ_INIT(&agent->peers);
     TAILQ_INIT(&agent->fresh);
     TAILQ_INIT(&agent->bearing);
+    TAILQ_INIT(&agent->offering);
+    TAILQ_INIT(&agent->returning);
     TAILQ_INIT(&agent->kept);
     LIST_INIT(&agent->unarmed);
 }

@@ -199,11 +199,13 @@ struct sluice_agent_peer {
     uint32_t magic;
     uint32_t references; /* the agent's, the program's, and of what came of it */
     struct sluice_agent *agent;
-    TAILQ_ENTRY(sluice_agent_peer) links;   /* of the agent's */
-    TAILQ_ENTRY(sluice_agent_peer) fresh;   /* the program does not have it yet */
-    TAILQ_ENTRY(sluice_agent_peer) bearing; /* there are messages of it */
+    TAILQ_ENTRY(sluice_agent_peer) links;     /* of the agent's */
+    TAILQ_ENTRY(sluice_agent_peer) fresh;     /* the program does not have it yet */
+    TAILQ_ENTRY(sluice_agent_peer) bearing;   /* there are messages of it */
+    TAILQ_ENTRY(sluice_agent_peer) offering;  /* there are regions that it has handed over */
+    TAILQ_ENTRY(sluice_agent_peer) returning; /* there are some of ours that it has sent back */
     LIST_ENTRY(sluice_agent_peer) unarmed;
-    bool is_fresh, is_bearing, is_unarmed, is_held, is_kept;
+    bool is_fresh, is_bearing, is_offering, is_returning, is_unarmed, is_held, is_kept;
     bool came; /* to our listener */
     uint32_t place, serial;
     enum slu_agent_peer_state state;
@@ -293,7 +295,7 @@ struct sluice_agent {
     struct sluice_listener *listener;
     bool accepting, listener_ready;
     int64_t accept_due;
-    struct slu_agent_peers peers, fresh, bearing;
+    struct slu_agent_peers peers, fresh, bearing, offering, returning;
     struct slu_agent_peers kept; /* lost ones whose messages wait for the program */
     LIST_HEAD(, sluice_agent_peer) unarmed;
     struct sluice_agent_peer **places;
@@ -310,6 +312,9 @@ int slu_not_an_agent(const struct sluice_agent *agent);
 void slu_agent_enter(struct sluice_agent *agent);
 void slu_agent_leave(struct sluice_agent *agent);
 int slu_agent_check_time(int64_t time, const char *what);
+/* Of a call that receives of that peer, or of any: NULL. */
+int slu_agent_check_receive(const struct sluice_agent *agent, const struct sluice_agent_peer *peer,
+                            int64_t timeout);
 
 /* drive.c: all with the lock. */
 /* Serves what is to be served now. */

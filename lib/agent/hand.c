@@ -131,46 +131,62 @@ int sluice_agent_revoke_mr(struct sluice_agent_peer *peer, uint64_t id)
 /* What has come back. */
 
 struct returning {
-    struct sluice_agent_peer *peer;
+    struct sluice_agent *agent;
+    struct sluice_agent_peer *peer; /* NULL: any that the program has, for it is told of that one */
+    struct slu_agent_returned *next;
 };
 
 static bool has_returned(void *argument)
 {
-    const struct sluice_agent_peer *peer = ((struct returning *)argument)->peer;
+    struct returning *returning = argument;
+    struct sluice_agent_peer *peer = returning->peer;
 
-    return !STAILQ_EMPTY(&peer->returned) || peer->state == SLU_AGENT_OVER;
+    if (peer == NULL)
+        TAILQ_FOREACH(peer, &returning->agent->returning, returning)
+    if (peer->is_held)
+        break;
+    returning->next = peer != NULL ? STAILQ_FIRST(&peer->returned) : NULL;
+    return returning->next != NULL ||
+           (returning->peer != NULL && returning->peer->state == SLU_AGENT_OVER);
 }
 
-int sluice_agent_receive_local_mr(struct sluice_agent_peer *peer, int64_t timeout,
-                                  struct sluice_agent_local *local)
+/* The lock is held. */
+static int receive(struct returning *returning, int64_t until, struct sluice_agent_local *local)
 {
-    SLU_KEEP_ERRNO;
-    struct returning returning = {.peer = peer};
-    struct slu_agent_returned *returned;
-    int error;
+    struct sluice_agent_peer *peer;
+    int error = slu_agent_await(returning->agent, has_returned, returning, until, true);
 
-    if (!slu_is_agent_peer(peer))
-        return slu_not_an_agent_peer(peer);
-    error = slu_info_check(local, sizeof *local, sizeof *local, "sluice_agent_local");
-    if (error == 0)
-        error = slu_agent_check_time(timeout, "timeout");
+    if (error == -ETIMEDOUT)
+        return slu_fail(ETIMEDOUT, "no region of ours has been sent back yet");
     if (error < 0)
         return error;
-    slu_agent_enter(peer->agent);
-    error = slu_agent_await(peer->agent, has_returned, &returning, slu_after(timeout), true);
-    returned = error == 0 ? STAILQ_FIRST(&peer->returned) : NULL;
-    if (returned != NULL) {
-        struct sluice_agent_local known = returned->local;
+    if (returning->next == NULL)
+        return slu_agent_peer_check(returning->peer);
+    *local = returning->next->local;
+    peer = local->peer;
+    slu_agent_end_returned(peer, returning->next);
+    slu_agent_received(peer, 0);
+    return 0;
+}
 
-        slu_agent_end_returned(peer, returned);
-        known.size = sizeof known;
-        slu_info_copy(local, &known, sizeof known);
-        slu_agent_received(peer, 0);
-    } else if (error == 0) {
-        error = slu_agent_peer_check(peer);
-    } else if (error == -ETIMEDOUT) {
-        error = slu_fail(ETIMEDOUT, "peer %s has sent nothing back yet", peer->address);
-    }
-    slu_agent_leave(peer->agent);
-    return error;
+int sluice_agent_receive_local_mr(struct sluice_agent *agent, struct sluice_agent_peer *peer,
+                                  int64_t timeout, struct sluice_agent_local *local)
+{
+    SLU_KEEP_ERRNO;
+    struct returning returning = {.agent = agent, .peer = peer};
+    struct sluice_agent_local known;
+    int error = slu_agent_check_receive(agent, peer, timeout);
+
+    if (error == 0)
+        error = slu_info_check(local, sizeof known, sizeof known, "sluice_agent_local");
+    if (error < 0)
+        return error;
+    slu_agent_enter(agent);
+    error = receive(&returning, slu_after(timeout), &known);
+    slu_agent_leave(agent);
+    if (error < 0)
+        return error;
+    known.size = sizeof known;
+    slu_info_copy(local, &known, sizeof known);
+    return 0;
 }

@@ -70,6 +70,18 @@ static void free_mr(struct sluice_agent_mr *mr)
     free(mr);
 }
 
+/* Among those of whom the program may receive some; behind the others of these. */
+static void list_offering(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_peers *list = &peer->agent->offering;
+
+    if (peer->is_offering)
+        TAILQ_REMOVE(list, peer, offering);
+    peer->is_offering = !TAILQ_EMPTY(&peer->offered);
+    if (peer->is_offering)
+        TAILQ_INSERT_TAIL(list, peer, offering);
+}
+
 void slu_agent_end_held(struct sluice_agent_peer *peer)
 {
     struct sluice_agent_mr *mr;
@@ -80,6 +92,7 @@ void slu_agent_end_held(struct sluice_agent_peer *peer)
         TAILQ_REMOVE(&peer->offered, mr, links);
         free_mr(mr);
     }
+    list_offering(peer);
     while ((mr = TAILQ_FIRST(&peer->unwanted)) != NULL) {
         TAILQ_REMOVE(&peer->unwanted, mr, links);
         free_mr(mr);
@@ -355,6 +368,8 @@ void slu_agent_hear_hand(struct sluice_agent_peer *peer, const struct slu_agent_
     mr->access = message->access;
     mr->expires = slu_after(message->lease);
     TAILQ_INSERT_TAIL(&peer->offered, mr, links);
+    if (!peer->is_offering)
+        list_offering(peer);
     peer->agent->news = true;
     slu_agent_answer(peer, message->id, SLU_AGENT_OK, NULL);
 }
@@ -372,45 +387,70 @@ void slu_agent_hear_revoke(struct sluice_agent_peer *peer, const struct slu_agen
     if (mr == NULL)
         return;
     TAILQ_REMOVE(&peer->offered, mr, links);
+    list_offering(peer);
     free_mr(mr);
     slu_agent_received(peer, 0);
 }
 
+struct offering {
+    struct sluice_agent *agent;
+    struct sluice_agent_peer *peer; /* NULL: any */
+    struct sluice_agent_mr *next;
+};
+
 static bool has_offered(void *argument)
 {
-    const struct sluice_agent_peer *peer = argument;
+    struct offering *offering = argument;
+    const struct sluice_agent_peer *peer =
+        offering->peer != NULL ? offering->peer : TAILQ_FIRST(&offering->agent->offering);
 
-    return !TAILQ_EMPTY(&peer->offered) || peer->state == SLU_AGENT_OVER;
+    offering->next = peer != NULL ? TAILQ_FIRST(&peer->offered) : NULL;
+    return offering->next != NULL ||
+           (offering->peer != NULL && offering->peer->state == SLU_AGENT_OVER);
 }
 
-struct sluice_agent_mr *sluice_agent_receive_remote_mr(struct sluice_agent_peer *peer,
+/* The lock is held. */
+static int receive(struct offering *offering, int64_t until)
+{
+    struct sluice_agent_mr *mr;
+    int error = slu_agent_await(offering->agent, has_offered, offering, until, true);
+
+    if (error == -ETIMEDOUT)
+        return slu_fail(ETIMEDOUT, "no region has been handed over yet");
+    if (error < 0)
+        return error;
+    mr = offering->next;
+    if (mr == NULL)
+        return slu_agent_peer_check(offering->peer);
+    TAILQ_REMOVE(&mr->peer->offered, mr, links);
+    list_offering(mr->peer);
+    hold_mr(mr);
+    slu_agent_received(mr->peer, 0);
+    return 0;
+}
+
+struct sluice_agent_mr *sluice_agent_receive_remote_mr(struct sluice_agent *agent,
+                                                       struct sluice_agent_peer *peer,
                                                        int64_t timeout)
 {
-    struct sluice_agent_mr *mr = NULL;
-    struct sluice_agent *agent;
-    int error;
+    struct offering offering = {.agent = agent, .peer = peer};
+    int error = slu_agent_check_receive(agent, peer, timeout);
 
-    if (!slu_is_agent_peer(peer))
-        return slu_none(slu_not_an_agent_peer(peer));
-    error = slu_agent_check_time(timeout, "timeout");
     if (error < 0)
         return slu_none(error);
-    agent = peer->agent;
     slu_agent_enter(agent);
-    error = slu_agent_await(agent, has_offered, peer, slu_after(timeout), true);
-    if (error == -ETIMEDOUT)
-        error = slu_fail(ETIMEDOUT, "peer %s has handed nothing over yet", peer->address);
-    if (error == 0)
-        error = slu_agent_peer_check(peer);
-    if (error == 0) {
-        mr = TAILQ_FIRST(&peer->offered);
-        TAILQ_REMOVE(&peer->offered, mr, links);
-        hold_mr(mr);
-        slu_agent_received(peer, 0);
-    }
+    error = receive(&offering, slu_after(timeout));
     slu_agent_leave(agent);
     if (error < 0)
         return slu_none(error);
     slu_made();
-    return mr;
+    return offering.next;
+}
+
+struct sluice_agent_peer *sluice_agent_mr_peer(const struct sluice_agent_mr *mr)
+{
+    if (slu_is_agent_mr(mr))
+        return mr->peer;
+    (void)slu_not_an_agent_mr(mr);
+    return NULL;
 }

@@ -339,15 +339,8 @@ struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,
                                                   struct sluice_agent_peer *peer, int64_t timeout)
 {
     struct receiving receiving = {.agent = agent, .peer = peer};
-    int error;
+    int error = slu_agent_check_receive(agent, peer, timeout);
 
-    if (!slu_is_agent(agent))
-        return slu_none(slu_not_an_agent(agent));
-    if (peer != NULL && !slu_is_agent_peer(peer))
-        return slu_none(slu_not_an_agent_peer(peer));
-    error = slu_agent_check_time(timeout, "timeout");
-    if (error == 0 && peer != NULL && peer->agent != agent)
-        error = slu_misuse(EINVAL, "peer %s is of another agent", peer->address);
     if (error < 0)
         return slu_none(error);
     receiving.until = slu_after(timeout);

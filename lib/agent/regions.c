@@ -107,12 +107,25 @@ static void free_region(struct sluice_agent_peer *peer, struct slu_agent_region 
     free(region);
 }
 
+/* Among those of whom the program may receive some. */
+static void list_returning(struct sluice_agent_peer *peer)
+{
+    struct slu_agent_peers *list = &peer->agent->returning;
+
+    if (peer->is_returning)
+        TAILQ_REMOVE(list, peer, returning);
+    peer->is_returning = !STAILQ_EMPTY(&peer->returned);
+    if (peer->is_returning)
+        TAILQ_INSERT_TAIL(list, peer, returning);
+}
+
 void slu_agent_end_returned(struct sluice_agent_peer *peer, struct slu_agent_returned *returned)
 {
     STAILQ_REMOVE(&peer->returned, returned, slu_agent_returned, links);
     if (returned->pages > 0)
         give_up(peer, returned->pages);
     free(returned);
+    list_returning(peer);
 }
 
 void slu_agent_end_region(struct sluice_agent_peer *peer, struct slu_agent_region *region,
@@ -351,10 +364,13 @@ static void give_program(struct sluice_agent_peer *peer, struct slu_agent_region
         .addr = mr != NULL ? sluice_mr_addr(mr) : sluice_mr_addr(region->mr),
         .length = region->remote.length,
         .mr = mr,
+        .peer = peer,
     };
     returned->pages = region->pages;
     region->pages = 0;
     STAILQ_INSERT_TAIL(&peer->returned, returned, links);
+    if (!peer->is_returning)
+        list_returning(peer);
     peer->agent->news = true;
 }
 

@@ -6,7 +6,8 @@ test_programs += \
 	tests/test_agent_keys \
 	tests/test_agent_lease \
 	tests/test_agent_long \
-	tests/test_agent_messages
+	tests/test_agent_messages \
+	tests/test_agent_regions
 
 agent_support = %D%/agents.c %D%/agents.h
 
@@ -20,3 +21,4 @@ tests_test_agent_keys_SOURCES = %D%/test_agent_keys.c $(agent_support)
 tests_test_agent_lease_SOURCES = %D%/test_agent_lease.c $(agent_support)
 tests_test_agent_long_SOURCES = %D%/test_agent_long.c $(agent_support)
 tests_test_agent_messages_SOURCES = %D%/test_agent_messages.c $(agent_support)
+tests_test_agent_regions_SOURCES = %D%/test_agent_regions.c $(agent_support)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory as a service: peers that come and go, memory that is allocated at them, used and given
- * back, within quota and rights; regions that are handed over and come back.
+ * back, within quota and rights.
  */
 #include <poll.h>
 #include <signal.h>
@@ -248,109 +248,6 @@ TEST(the_words_are_of_what_failed)
     agents_close(&agents);
 }
 
-/* Memory of ours: used by the peer, come back; or taken back. */
-TEST(local_memory_is_handed_over)
-{
-    struct agents agents;
-    struct memory given;
-    struct sluice_agent_mr *mr;
-    struct sluice_agent_local local = {.size = sizeof(local)};
-    struct sluice_agent_attr attr = {
-        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
-    uint64_t id = 0;
-    agents_open(&agents, NULL, &attr);
-    memory_open(&given, agents.sides.pds[0], 10000);
-    pattern_fill(given.bytes, 10000, 3);
-    require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 1000, 8000, ACCESS_READ_WRITE,
-                                          SLUICE_FOREVER, DEADLINE, &id));
-    mr = sluice_agent_receive_remote_mr(agents.at_holder, DEADLINE);
-    require(mr, "%s", sluice_last_error());
-    require(mr_info(mr).lease == SLUICE_FOREVER && mr_info(mr).remote.length == 8000, "%lld",
-            (long long)mr_info(mr).lease);
-    require(mr_info(mr).id == id, "%llu", (unsigned long long)id);
-    struct sluice_sge sge = memory_sge(&agents.memory, 0, 8000);
-    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
-    require(memcmp(agents.memory.bytes, given.bytes + 1000, 8000) == 0, "other bytes");
-    require(sluice_mr_lkey(given.mr) != mr_info(mr).remote.rkey, "it is the key of the whole");
-    memset(agents.memory.bytes, 9, 8000);
-    require_ok(sluice_agent_write(mr, 0, &sge, 1, DEADLINE));
-    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
-    require_ok(sluice_agent_receive_local_mr(agents.at_owner, DEADLINE, &local));
-    require(local.id == id && local.addr == given.bytes + 1000 && local.length == 8000 &&
-                local.mr == NULL,
-            "%llu", (unsigned long long)local.id);
-    value_check(given.bytes + 1000, 8000, 9);
-    require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, 10000,
-                                          SLUICE_ACCESS_REMOTE_READ, SLUICE_S(1000), DEADLINE,
-                                          &id));
-    mr = sluice_agent_receive_remote_mr(agents.at_holder, DEADLINE);
-    require(mr, "%s", sluice_last_error());
-    require_ok(sluice_agent_revoke_mr(agents.at_owner, id));
-    require_error(sluice_agent_revoke_mr(agents.at_owner, id), -ENOENT, "no region");
-    require(agent_info(agents.owner).regions == 0, "it has it still");
-    require_error(sluice_agent_send_local_mr(agents.at_owner, given.mr, 1, 10000,
-                                             SLUICE_ACCESS_REMOTE_READ, 1, DEADLINE, &id),
-                  -ERANGE, "");
-    require_error(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, 1, 0, 1, DEADLINE, &id),
-                  -EINVAL, "access 0");
-    require_ok(sluice_agent_release_mr(mr, DEADLINE));
-    memory_close(&given);
-    agents_close(&agents);
-}
-
-/* The owner gets its own memory back, with what the holder wrote, and the key is gone. */
-TEST(remote_memory_is_sent_back)
-{
-    struct agents agents;
-    struct sluice_agent_mr *mr;
-    struct sluice_agent_local local = {.size = sizeof(local)};
-    struct sluice_agent_mr_info info;
-    agents_open(&agents, NULL, NULL);
-    require_error(sluice_agent_receive_local_mr(agents.at_owner, 0, &local), -ETIMEDOUT, "");
-    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
-    info = mr_info(mr);
-    region_works(&agents, mr, 12);
-    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
-    require_ok(sluice_agent_receive_local_mr(agents.at_owner, DEADLINE, &local));
-    require(local.id == info.id && local.length == LENGTH && local.mr != NULL, "%llu",
-            (unsigned long long)local.length);
-    pattern_check(local.addr, LENGTH, 12);
-    require(local.addr == sluice_mr_addr(local.mr), "another address");
-    await_regions(agents.owner, 0);
-    require(agent_info(agents.owner).bytes == 0, "the quota has it still");
-    require_ok(sluice_mr_deregister(local.mr));
-    agents_close(&agents);
-}
-
-/* What nobody receives is in its sender's quota still: copies of it are memory as well. */
-TEST(what_is_sent_back_counts_until_it_is_received)
-{
-    struct agents agents;
-    struct sluice_agent_attr attr = {.size = sizeof(attr), .quota = 3 * 4096, .secret_file = ""};
-    struct sluice_agent_local local = {.size = sizeof(local)};
-    agents_open(&agents, &attr, NULL);
-    for (int i = 0; i < 3; i++) {
-        struct sluice_agent_mr *mr = request(&agents, 8192, ACCESS_READ_WRITE, 0);
-        require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
-        require(agent_info(agents.owner).regions == 0, "it has it still");
-        require(agent_info(agents.owner).bytes == 8192, "%llu",
-                (unsigned long long)agent_info(agents.owner).bytes);
-        require_null(
-            sluice_agent_request_mr(agents.at_holder, 8192, ACCESS_READ_WRITE, 0, DEADLINE), EDQUOT,
-            "we have 8192");
-        if (i < 2) {
-            require_ok(sluice_agent_receive_local_mr(agents.at_owner, DEADLINE, &local));
-            require_ok(sluice_mr_deregister(local.mr));
-            require(agent_info(agents.owner).bytes == 0, "the quota has it still");
-        }
-    }
-    /* The last one is nobody's in the end. */
-    sluice_agent_peer_close(agents.at_owner);
-    agents.at_owner = NULL;
-    await_info(agents.owner, bytes, 0);
-    agents_close(&agents);
-}
-
 /* The holder leaves, or is not there any more: its memory is taken back, and its waits end. */
 TEST(a_lost_peers_memory_is_reclaimed)
 {
@@ -514,7 +411,7 @@ static void end_share(struct end *end, struct rank *rank)
                 sluice_agent_request_mr(end->peer, LENGTH, ACCESS_READ_WRITE, 0, DEADLINE);
             require(end->held[i], "%s", sluice_last_error());
         }
-        end->held[2] = sluice_agent_receive_remote_mr(end->peer, DEADLINE);
+        end->held[2] = sluice_agent_receive_remote_mr(end->agent, end->peer, DEADLINE);
         require(end->held[2], "%s", sluice_last_error());
     }
     rank_barrier(rank);

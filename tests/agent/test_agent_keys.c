@@ -34,7 +34,7 @@ TEST(random_keys_open_nothing)
     memset(given.bytes, 7, 4096);
     require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, 4096, ACCESS_READ_WRITE,
                                           SLUICE_FOREVER, DEADLINE, NULL));
-    mr = sluice_agent_receive_remote_mr(agents.at_holder, DEADLINE);
+    mr = sluice_agent_receive_remote_mr(agents.holder, agents.at_holder, DEADLINE);
     require(mr, "%s", sluice_last_error());
     remote = mr_info(mr).remote;
     pair.sides = agents.sides;

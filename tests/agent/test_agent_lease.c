@@ -229,7 +229,7 @@ static struct sluice_agent_mr *hand_over(struct agents *agents, struct memory *g
     memset(given->bytes, 7, LENGTH);
     require_ok(sluice_agent_send_local_mr(agents->at_owner, given->mr, 0, LENGTH, ACCESS_READ_WRITE,
                                           lease, DEADLINE, NULL));
-    mr = sluice_agent_receive_remote_mr(agents->at_holder, DEADLINE);
+    mr = sluice_agent_receive_remote_mr(agents->holder, agents->at_holder, DEADLINE);
     require(mr, "%s", sluice_last_error());
     return mr;
 }
@@ -267,7 +267,7 @@ TEST(a_release_may_come_late)
         require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, LENGTH,
                                               ACCESS_READ_WRITE, SLUICE_FOREVER, DEADLINE,
                                               &ids[i]));
-        mrs[i] = sluice_agent_receive_remote_mr(agents.at_holder, DEADLINE);
+        mrs[i] = sluice_agent_receive_remote_mr(agents.holder, agents.at_holder, DEADLINE);
         require(mrs[i], "%s", sluice_last_error());
     }
     for (int i = 0; i < TAKEN_BACK; i++) {

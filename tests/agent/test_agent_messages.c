@@ -295,7 +295,7 @@ static bool has_message(struct looked_for *what)
 
 static bool has_region(struct looked_for *what)
 {
-    what->mr = sluice_agent_receive_remote_mr(what->agents->at_holder, 0);
+    what->mr = sluice_agent_receive_remote_mr(what->agents->holder, what->agents->at_holder, 0);
     return what->mr != NULL;
 }
 

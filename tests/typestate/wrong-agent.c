@@ -59,9 +59,9 @@ int read_late(struct sluice_agent_peer *peer, const struct sluice_sge *sge)
 #endif
 
 #ifdef RELEASED_AND_SENT_BACK /* expect: -Wuse-after-free */
-int part_twice(struct sluice_agent_peer *peer)
+int part_twice(struct sluice_agent *agent)
 {
-    struct sluice_agent_mr *mr = sluice_agent_receive_remote_mr(peer, 0);
+    struct sluice_agent_mr *mr = sluice_agent_receive_remote_mr(agent, NULL, 0);
 
     sluice_agent_release_mr(mr, 0);
     return sluice_agent_send_remote_mr(mr, 0);

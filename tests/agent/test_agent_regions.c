@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* Regions that are handed over, and come back: of one peer, or of any. */
+#include "agents.h"
+
+#define LENGTH 100000
+
+/* Memory of ours: used by the peer, come back; or taken back. */
+TEST(local_memory_is_handed_over)
+{
+    struct agents agents;
+    struct memory given;
+    struct sluice_agent_mr *mr;
+    struct sluice_agent_local local = {.size = sizeof(local)};
+    struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    uint64_t id = 0;
+    agents_open(&agents, NULL, &attr);
+    memory_open(&given, agents.sides.pds[0], 10000);
+    pattern_fill(given.bytes, 10000, 3);
+    require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 1000, 8000, ACCESS_READ_WRITE,
+                                          SLUICE_FOREVER, DEADLINE, &id));
+    mr = sluice_agent_receive_remote_mr(agents.holder, agents.at_holder, DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    require(mr_info(mr).lease == SLUICE_FOREVER && mr_info(mr).remote.length == 8000, "%lld",
+            (long long)mr_info(mr).lease);
+    require(mr_info(mr).id == id, "%llu", (unsigned long long)id);
+    struct sluice_sge sge = memory_sge(&agents.memory, 0, 8000);
+    require_ok(sluice_agent_read(mr, 0, &sge, 1, DEADLINE));
+    require(memcmp(agents.memory.bytes, given.bytes + 1000, 8000) == 0, "other bytes");
+    require(sluice_mr_lkey(given.mr) != mr_info(mr).remote.rkey, "it is the key of the whole");
+    memset(agents.memory.bytes, 9, 8000);
+    require_ok(sluice_agent_write(mr, 0, &sge, 1, DEADLINE));
+    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+    require_ok(sluice_agent_receive_local_mr(agents.owner, agents.at_owner, DEADLINE, &local));
+    require(local.id == id && local.addr == given.bytes + 1000 && local.length == 8000 &&
+                local.mr == NULL,
+            "%llu", (unsigned long long)local.id);
+    value_check(given.bytes + 1000, 8000, 9);
+    require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, 10000,
+                                          SLUICE_ACCESS_REMOTE_READ, SLUICE_S(1000), DEADLINE,
+                                          &id));
+    mr = sluice_agent_receive_remote_mr(agents.holder, agents.at_holder, DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    require_ok(sluice_agent_revoke_mr(agents.at_owner, id));
+    require_error(sluice_agent_revoke_mr(agents.at_owner, id), -ENOENT, "no region");
+    require(agent_info(agents.owner).regions == 0, "it has it still");
+    require_error(sluice_agent_send_local_mr(agents.at_owner, given.mr, 1, 10000,
+                                             SLUICE_ACCESS_REMOTE_READ, 1, DEADLINE, &id),
+                  -ERANGE, "");
+    require_error(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, 1, 0, 1, DEADLINE, &id),
+                  -EINVAL, "access 0");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    memory_close(&given);
+    agents_close(&agents);
+}
+
+/* The owner gets its own memory back, with what the holder wrote, and the key is gone. */
+TEST(remote_memory_is_sent_back)
+{
+    struct agents agents;
+    struct sluice_agent_mr *mr;
+    struct sluice_agent_local local = {.size = sizeof(local)};
+    struct sluice_agent_mr_info info;
+    agents_open(&agents, NULL, NULL);
+    require_error(sluice_agent_receive_local_mr(agents.owner, agents.at_owner, 0, &local),
+                  -ETIMEDOUT, "");
+    mr = request(&agents, LENGTH, ACCESS_READ_WRITE, 0);
+    info = mr_info(mr);
+    region_works(&agents, mr, 12);
+    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+    require_ok(sluice_agent_receive_local_mr(agents.owner, agents.at_owner, DEADLINE, &local));
+    require(local.id == info.id && local.length == LENGTH && local.mr != NULL, "%llu",
+            (unsigned long long)local.length);
+    pattern_check(local.addr, LENGTH, 12);
+    require(local.addr == sluice_mr_addr(local.mr), "another address");
+    await_regions(agents.owner, 0);
+    require(agent_info(agents.owner).bytes == 0, "the quota has it still");
+    require_ok(sluice_mr_deregister(local.mr));
+    agents_close(&agents);
+}
+
+/* What nobody receives is in its sender's quota still: copies of it are memory as well. */
+TEST(what_is_sent_back_counts_until_it_is_received)
+{
+    struct agents agents;
+    struct sluice_agent_attr attr = {.size = sizeof(attr), .quota = 3 * 4096, .secret_file = ""};
+    struct sluice_agent_local local = {.size = sizeof(local)};
+    agents_open(&agents, &attr, NULL);
+    for (int i = 0; i < 3; i++) {
+        struct sluice_agent_mr *mr = request(&agents, 8192, ACCESS_READ_WRITE, 0);
+        require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+        require(agent_info(agents.owner).regions == 0, "it has it still");
+        require(agent_info(agents.owner).bytes == 8192, "%llu",
+                (unsigned long long)agent_info(agents.owner).bytes);
+        require_null(
+            sluice_agent_request_mr(agents.at_holder, 8192, ACCESS_READ_WRITE, 0, DEADLINE), EDQUOT,
+            "we have 8192");
+        if (i < 2) {
+            require_ok(
+                sluice_agent_receive_local_mr(agents.owner, agents.at_owner, DEADLINE, &local));
+            require_ok(sluice_mr_deregister(local.mr));
+            require(agent_info(agents.owner).bytes == 0, "the quota has it still");
+        }
+    }
+    /* The last one is nobody's in the end. */
+    sluice_agent_peer_close(agents.at_owner);
+    agents.at_owner = NULL;
+    await_info(agents.owner, bytes, 0);
+    agents_close(&agents);
+}
+
+static void hand_page(struct sluice_agent_peer *peer, const struct memory *given, size_t page)
+{
+    require_ok(sluice_agent_send_local_mr(peer, given->mr, page * 4096, 4096, ACCESS_READ_WRITE,
+                                          SLUICE_FOREVER, DEADLINE, NULL));
+}
+
+/* Who has handed them over takes turns, and so does who sends them back: each is told of. */
+TEST(regions_come_of_any_peer)
+{
+    struct agents agents;
+    struct memory given;
+    struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    struct sluice_agent_local local = {.size = sizeof(local)};
+    struct sluice_agent_peer *others[2], *turns[2][3];
+    struct sluice_agent_mr *mrs[3];
+    agents_open(&agents, NULL, &attr);
+    others[0] = sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);
+    require(others[0], "%s", sluice_last_error());
+    others[1] = sluice_agent_next_peer(agents.owner, DEADLINE);
+    require(others[1], "%s", sluice_last_error());
+    memory_open(&given, agents.sides.pds[0], 3 * 4096);
+    require_null(sluice_agent_receive_remote_mr(agents.holder, NULL, 0), ETIMEDOUT, "no region");
+    hand_page(agents.at_owner, &given, 0);
+    hand_page(agents.at_owner, &given, 1);
+    hand_page(others[1], &given, 2);
+    for (int i = 0; i < 3; i++) {
+        mrs[i] = sluice_agent_receive_remote_mr(agents.holder, NULL, DEADLINE);
+        require(mrs[i], "%s", sluice_last_error());
+        turns[0][i] = sluice_agent_mr_peer(mrs[i]);
+    }
+    require(turns[0][0] == agents.at_holder && turns[0][1] == others[0] &&
+                turns[0][2] == agents.at_holder,
+            "no turns");
+    require_error(sluice_agent_receive_local_mr(agents.owner, NULL, 0, &local), -ETIMEDOUT,
+                  "no region");
+    require_ok(sluice_agent_send_remote_mr(mrs[0], DEADLINE));
+    require_ok(sluice_agent_send_remote_mr(mrs[2], DEADLINE));
+    require_ok(sluice_agent_send_remote_mr(mrs[1], DEADLINE));
+    for (int i = 0; i < 3; i++) {
+        require_ok(sluice_agent_receive_local_mr(agents.owner, NULL, DEADLINE, &local));
+        turns[1][i] = local.peer;
+    }
+    require(turns[1][0] == agents.at_owner && turns[1][1] == others[1] &&
+                turns[1][2] == agents.at_owner,
+            "no turns");
+    require_null(sluice_agent_receive_remote_mr(agents.owner, agents.at_holder, 0), EINVAL,
+                 "another agent");
+    require_error(sluice_agent_receive_local_mr(NULL, NULL, 0, &local), -EINVAL, "not an agent");
+    require(sluice_agent_mr_peer(NULL) == NULL, "a peer");
+    sluice_agent_peer_close(others[0]);
+    sluice_agent_peer_close(others[1]);
+    memory_close(&given);
+    agents_close(&agents);
+}
+
+/* Nobody is told of a peer that the program does not have, and cannot keep; what came of one
+   that has left is received still. */
+TEST(regions_come_of_who_was_taken, .times = 2)
+{
+    struct agents agents;
+    struct sluice_agent_local local = {.size = sizeof(local)};
+    struct sluice_agent_peer *peer, *taken;
+    struct sluice_agent_mr *mr;
+    agents_open(&agents, NULL, NULL);
+    peer = sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);
+    require(peer, "%s", sluice_last_error());
+    mr = sluice_agent_request_mr(peer, 4096, ACCESS_READ_WRITE, 0, DEADLINE);
+    require(mr, "%s", sluice_last_error());
+    require_ok(sluice_agent_send_remote_mr(mr, DEADLINE));
+    require_error(sluice_agent_receive_local_mr(agents.owner, NULL, 0, &local), -ETIMEDOUT,
+                  "no region");
+    if (_i == 0) {
+        taken = sluice_agent_next_peer(agents.owner, DEADLINE);
+        require(taken, "%s", sluice_last_error());
+        sluice_agent_peer_close(peer);
+        await_info(agents.owner, lost, 1);
+        require_ok(sluice_agent_receive_local_mr(agents.owner, NULL, DEADLINE, &local));
+        require(local.peer == taken && local.length == 4096, "another one");
+        require_ok(sluice_mr_deregister(local.mr));
+        sluice_agent_peer_close(taken);
+    } else {
+        sluice_agent_peer_close(peer);
+        await_info(agents.owner, bytes, 0);
+        require_error(sluice_agent_receive_local_mr(agents.owner, NULL, 0, &local), -ETIMEDOUT,
+                      "no region");
+    }
+    agents_close(&agents);
+}
+
+/* What is taken back, or ends with its peer, is nobody's to receive. */
+TEST(regions_go_before_they_are_received)
+{
+    struct agents agents;
+    struct memory given;
+    struct sluice_agent_attr attr = {
+        .size = sizeof(attr), .flags = SLUICE_AGENT_THREAD, .secret_file = ""};
+    uint64_t id;
+    agents_open(&agents, NULL, &attr);
+    memory_open(&given, agents.sides.pds[0], 4096);
+    require_ok(sluice_agent_send_local_mr(agents.at_owner, given.mr, 0, 4096, ACCESS_READ_WRITE,
+                                          SLUICE_FOREVER, DEADLINE, &id));
+    require_ok(sluice_agent_revoke_mr(agents.at_owner, id));
+    require_ok(sluice_agent_send(agents.at_owner, "", 0, DEADLINE));
+    sluice_agent_message_free(receive(agents.holder, NULL));
+    require_null(sluice_agent_receive_remote_mr(agents.holder, NULL, 0), ETIMEDOUT, "no region");
+    hand_page(agents.at_owner, &given, 0);
+    sluice_agent_peer_close(agents.at_owner);
+    agents.at_owner = NULL;
+    await_info(agents.holder, lost, 1);
+    require_null(sluice_agent_receive_remote_mr(agents.holder, NULL, 0), ETIMEDOUT, "no region");
+    require_null(sluice_agent_receive_remote_mr(agents.holder, agents.at_holder, 0), ENOTCONN,
+                 "left");
+    memory_close(&given);
+    agents_close(&agents);
+}
+
+int main(void)
+{
+    return run_tests("agent_regions", 60);
+}
