@@ -56,7 +56,7 @@ finish_all() {
 }
 
 # As rxe does it. Programs that scripts/test runs so under a sanitizer it does not run without.
-on_rxe='access agent agent_hostile agent_keys agent_lease agent_long agent_messages
+on_rxe='access agent agent_hostile agent_keys agent_lease agent_long agent_messages agent_owners
   agent_regions arguments
   atomics attributes barriers barriers_blame barriers_broken barriers_mixed buffer buffer_owners
   connect contention counters data deadlines devices elements endpoints errors event_loop

@@ -277,12 +277,9 @@ void slu_agent_clean_held(struct sluice_agent_peer *peer)
     while ((mr = TAILQ_FIRST(&peer->unwanted)) != NULL) {
         struct slu_agent_message message = {.type = SLU_AGENT_RELEASE, .region = mr->id};
 
-        /* To say it may lose the peer, which ends all that are in its list. */
-        TAILQ_REMOVE(&peer->unwanted, mr, links);
-        if (!slu_agent_ask_nobody(peer, &message)) {
-            TAILQ_INSERT_HEAD(&peer->unwanted, mr, links);
+        if (!slu_agent_ask_nobody(peer, &message))
             return;
-        }
+        TAILQ_REMOVE(&peer->unwanted, mr, links);
         free_mr(mr);
     }
 }

@@ -125,3 +125,15 @@ uint32_t hear_type(struct stranger *stranger, uint32_t *heard)
     (*heard)++;
     return (uint32_t)at[TYPE_AT] << 8 | at[TYPE_AT + 1];
 }
+
+uint64_t hear_request(struct stranger *stranger, uint32_t *heard, uint32_t type)
+{
+    uint64_t id = 0;
+    while (hear_type(stranger, heard) != type) {
+        continue;
+    }
+    for (int i = 0; i < 8; i++) {
+        id = id << 8 | stranger->memory.bytes[(size_t)(*heard - 1) * SLOT + ID_AT + (size_t)i];
+    }
+    return id;
+}

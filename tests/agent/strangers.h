@@ -68,5 +68,7 @@ void say(struct stranger *stranger, uint32_t type, uint64_t id, uint32_t length)
 void say_raw(struct stranger *stranger, uint32_t count);
 /* The type of the next that the agent says, in the order of the receives. */
 uint32_t hear_type(struct stranger *stranger, uint32_t *heard);
+/* The id of the next of that type. */
+uint64_t hear_request(struct stranger *stranger, uint32_t *heard, uint32_t type);
 
 #endif

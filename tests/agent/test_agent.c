@@ -332,6 +332,38 @@ TEST(many_peers_come)
     agents_close(&agents);
 }
 
+/* A device answers for a process that is stopped, and has times of its own. */
+static bool device_answers(void)
+{
+    return !device_is_soft();
+}
+
+/* Whoever was spoken to when: whose signs of life are due is looked at in whole seconds, all of
+   them at once. A device may have times of its own. */
+TEST(idle_peers_are_looked_at_together, .unless = device_answers)
+{
+    struct agents agents;
+    struct sluice_agent_peer *peer;
+    int64_t due = 0, before, after;
+    agents_open(&agents, NULL, NULL);
+    for (int i = 0; i < 2; i++) {
+        while (sluice_agent_arm(agents.holder, NULL) == 1) {
+            continue;
+        }
+        before = clock_now();
+        require(sluice_agent_arm(agents.holder, &due) == 0, "it has news");
+        after = clock_now();
+        require(due > SLUICE_S(1) && due <= SLUICE_S(6), "%lld", (long long)due);
+        /* One whole second is among what it may have been. */
+        require((after + due) / SLUICE_S(1) * SLUICE_S(1) >= before + due, "%lld",
+                (long long)(before + due));
+        peer = sluice_agent_connect(agents.holder, agents.address, NULL, DEADLINE);
+        require(peer, "%s", sluice_last_error());
+        sluice_agent_peer_close(peer);
+    }
+    agents_close(&agents);
+}
+
 /* Nothing is left open once all is closed. */
 TEST(nothing_is_left)
 {
@@ -465,12 +497,6 @@ static void stop_holder(struct rank *rank)
     }
     rank_barrier(rank);
     end_close(&end);
-}
-
-/* A device answers for a process that is stopped. */
-static bool device_answers(void)
-{
-    return !device_is_soft();
 }
 
 TEST(who_is_silent_is_lost, .group = "processes", .unless = device_answers)
