@@ -338,7 +338,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_receive_local_mr(struct sluice_a
  * elements of our domain. -EACCES: the lease is over, the owner took it back, or it does not
  * give the right; nothing was posted, and the connection is unharmed. -ERANGE: outside of the
  * region. -ECANCELED: the data queue pair failed by other work, and is made anew: try again.
- * -ETIMEDOUT, -EMSGSIZE, -EFAULT, -EOPNOTSUPP: as of a channel. Else errors of a wait.
+ * -ETIMEDOUT, -EMSGSIZE, -EFAULT, -EOPNOTSUPP, -E2BIG, -EIO, -ECONNRESET: as of a channel, but
+ * that the pair is made anew. Else errors of a wait.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_agent_read(struct sluice_agent_mr *mr, uint64_t offset,
                                                      const struct sluice_sge *sges,
@@ -393,7 +394,8 @@ SLUICE_EXPORT void sluice_agent_message_free(struct sluice_agent_message *messag
  * who serves the agent goes on with it. Of any, one is read for 5 s and one for each 4 MiB, and
  * then again after those of others. What came from a peer before it was lost is received still,
  * unless the program has closed that peer; see max_left_bytes. NULL and errno: errors of a wait,
- * of one peer after all that came from it; and, of one peer, EIO (the device failed).
+ * of one peer after all that came from it; of a long one EMFILE and ENFILE, on "soft"; and, of
+ * one peer, EIO (the device failed).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_agent_message_free)
 struct sluice_agent_message *sluice_agent_receive(struct sluice_agent *agent,
