@@ -140,7 +140,8 @@ struct slu_agent_reading {
     bool broken;           /* a piece has failed: from done on it is read again */
     bool late, gone;       /* for its turn was over; for there is no such memory of its sender's */
     int64_t until;         /* its turn */
-    int error;             /* any other: negative, with a text, for who asks for it next */
+    int failure;           /* any other: negative, with a text */
+    int error;             /* it, for who asks for the message next: nothing is on its way */
     char text[SLU_TEXT_BYTES];
     struct slu_agent_piece pieces[SLU_AGENT_PIECES];
 };

@@ -48,15 +48,23 @@ void slu_agent_end_turn(struct sluice_agent_peer *peer)
 }
 
 /* What was read of it is lost; nothing of it is on its way. */
+static void give_memory_up(struct sluice_agent_message *message)
+{
+    struct slu_agent_reading *reading = message->reading;
+
+    if (reading->mr != NULL)
+        (void)sluice_mr_release(reading->mr, NULL, NULL);
+    reading->mr = NULL;
+    slu_agent_unreserve(message);
+}
+
 static void end_reading(struct sluice_agent_message *message)
 {
     if (message->reading == NULL)
         return;
-    if (message->reading->mr != NULL)
-        (void)sluice_mr_release(message->reading->mr, NULL, NULL);
+    give_memory_up(message);
     free(message->reading);
     message->reading = NULL;
-    slu_agent_unreserve(message);
 }
 
 static bool is_flying(const struct sluice_agent_message *message)
@@ -230,8 +238,8 @@ static void note_failure(struct sluice_agent_peer *peer, struct slu_agent_readin
     } else if (completion->error_class == SLUICE_CLASS_ACCESS) {
         reading->gone = true;
     } else if (completion->error_class != SLUICE_CLASS_CANCELLED &&
-               completion->error_class != SLUICE_CLASS_PEER_LOST && reading->error == 0) {
-        reading->error = completion->error;
+               completion->error_class != SLUICE_CLASS_PEER_LOST && reading->failure == 0) {
+        reading->failure = completion->error;
         slu_agent_explain(peer, completion, reading->text, sizeof reading->text);
     }
 }
@@ -298,8 +306,8 @@ static void post_pieces(struct sluice_agent_message *message)
         return;
     reading->broken = true;
     reading->late = posted == -ETIMEDOUT;
-    if (!reading->late && reading->error == 0) {
-        reading->error = posted;
+    if (!reading->late && reading->failure == 0) {
+        reading->failure = posted;
         snprintf(reading->text, sizeof reading->text, "peer %s: a message cannot be read: %.200s",
                  message->peer->address, sluice_last_error());
     }
@@ -334,16 +342,17 @@ static bool mend(struct sluice_agent_message *message)
     /* Since it was late somebody has asked for it by name. */
     if (reading->until == SLUICE_FOREVER)
         reading->late = false;
-    if (reading->late || reading->error != 0) {
+    if (reading->late || reading->failure != 0) {
         message->earliest = slu_after(PAUSE);
         slu_agent_due(peer->agent, message->earliest);
         slu_agent_end_turn(peer);
         peer->agent->news = true;
-    }
-    if (reading->late)
-        end_reading(message);
-    if (message->reading == NULL || reading->error != 0)
+        give_memory_up(message);
+        reading->error = reading->failure;
+        if (reading->error == 0)
+            end_reading(message);
         return false;
+    }
     reading->broken = false;
     reading->posted = reading->done;
     return true;
