@@ -54,6 +54,7 @@ FAKE_LIBS = \
 if !STATIC_VERBS
 test_programs += \
 	tests/test_verbs \
+	tests/test_verbs_agents \
 	tests/test_verbs_causes \
 	tests/test_verbs_choice \
 	tests/test_verbs_devices \
@@ -85,6 +86,14 @@ tests_test_verbs_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=calloc,--wrap=realloc,--wrap=mmap \
 	-Wl,--wrap=eventfd,--wrap=epoll_create1,--wrap=epoll_ctl
 tests_test_verbs_LDADD = $(FAKE_LIBS) $(SODIUM_LIBS) $(JANSSON_LIBS)
+tests_test_verbs_agents_SOURCES = \
+	%D%/test_verbs_agents.c \
+	%D%/check.c \
+	%D%/check.h \
+	tests/agent/agents.c \
+	tests/agent/agents.h
+tests_test_verbs_agents_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_agents_LDADD = $(FAKE_LIBS) $(JANSSON_LIBS)
 # It looks at what completion queues are made with.
 tests_test_verbs_causes_SOURCES = \
 	%D%/test_verbs_causes.c \

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Agents on a pretend device that fails amid a long message: who is told of it, and what then. */
+#include <stdlib.h>
+
+#include "../agent/agents.h"
+#include "../support/fair.h"
+#include "check.h"
+
+#define BYTES 9000000
+#define VENDOR 0x51ce00
+
+/* Data queue pairs give rights to memory: the next request of any of them ends so. */
+static void fail_data(void)
+{
+    struct fake_qp_info info;
+    for (uint32_t i = 0; fake_verbs_qp(i, &info); i++) {
+        if (fake_verbs_change(&info, IBV_QPS_INIT)->qp_access_flags != 0) {
+            fake_verbs_end(info.qpn, FAKE_SEND, 1, IBV_WC_FATAL_ERR, VENDOR);
+        }
+    }
+}
+
+/* By name, the program hears of it once all that was on its way has ended; of any, it does not.
+   The message stays the next one, and comes over the pair that is made anew. */
+TEST(a_message_that_cannot_be_read_stays, .times = 2)
+{
+    struct agents agents;
+    struct sender sender;
+    struct sluice_agent_mr *mr;
+    uint8_t *bytes = malloc(BYTES);
+    agents_open(&agents, NULL, NULL);
+    /* The data queue pair is there. */
+    mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
+    region_works(&agents, mr, 1);
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    pattern_fill(bytes, BYTES, 2);
+    fail_data();
+    start_sender(&sender, agents.at_owner, bytes, BYTES, DEADLINE);
+    if (_i == 0) {
+        require_null(sluice_agent_receive(agents.holder, agents.at_holder, DEADLINE), EIO, "fatal");
+    }
+    receive_pattern(agents.holder, _i == 0 ? agents.at_holder : NULL, BYTES, 2);
+    join_sender(&sender, 0);
+    require(peer_info(agents.at_holder).reconnects > 0, "nothing has failed");
+    free(bytes);
+    agents_close(&agents);
+    check_nothing_left();
+}
+
+int main(void)
+{
+    static const struct tests groups[] = {{"agents", WIRE_SELF, 60}};
+    return run_verbs("verbs_agents", groups, COUNT(groups));
+}
