@@ -23,6 +23,8 @@
 #define NEWS_TIME SLUICE_S(5)
 /* With keepalive: who did not answer on this pair has to do it on the other one. */
 #define LEAST_PATIENCE SLUICE_S(1)
+/* Likewise: how late one may be that has yet to say that it is connected. */
+#define LATE_TIME SLUICE_S(10)
 
 int slu_agent_data_open(struct sluice_agent_peer *peer)
 {
@@ -203,15 +205,17 @@ void slu_agent_hear_ready(struct sluice_agent_peer *peer, const struct slu_agent
     peer->agent->news |= peer->is_bearing;
 }
 
-/* A peer that was silent there, and does not answer here either. */
+/* A peer that was silent there, or never came there, and does not answer here either. */
 static void lose_silent(struct sluice_agent_peer *peer)
 {
     int64_t patience = peer->agent->attr.keepalive;
 
-    if (!peer->data.lost_peer || patience == 0 || peer->data.state == SLU_AGENT_DATA_READY)
+    if (patience == 0 || peer->data.state == SLU_AGENT_DATA_READY)
         return;
     if (patience < LEAST_PATIENCE)
         patience = LEAST_PATIENCE;
+    if (!peer->data.lost_peer)
+        patience += LATE_TIME;
     if (slu_now() - peer->data.since >= patience)
         slu_agent_lose(peer, -ECONNRESET, "it was silent for longer than keepalive allows");
     else

@@ -434,7 +434,6 @@ static void end_close(struct end *end)
 /* The holder has two regions that were allocated for it, and one of the owner's program. */
 static void end_share(struct end *end, struct rank *rank)
 {
-    struct sluice_sge sge = memory_sge(&end->given, 0, 8);
     if (rank->index == 0) {
         require_ok(sluice_agent_send_local_mr(end->peer, end->given.mr, 0, LENGTH,
                                               ACCESS_READ_WRITE, SLUICE_FOREVER, DEADLINE, NULL));
@@ -446,8 +445,6 @@ static void end_share(struct end *end, struct rank *rank)
         }
         end->held[2] = sluice_agent_receive_remote_mr(end->agent, end->peer, DEADLINE);
         require(end->held[2], "%s", sluice_last_error());
-        /* The data queue pair is there from now on: who is silent before is not found by it. */
-        require_ok(sluice_agent_read(end->held[2], 0, &sge, 1, DEADLINE));
     }
     rank_barrier(rank);
     require(rank->index != 0 || agent_info(end->agent).regions == 3, "not all regions");
