@@ -10,7 +10,7 @@
 
 #include "memory/allocator.h"
 
-#define KEPT_BYTES (UINT32_C(128) * 1024)
+#define KEPT_BYTES (UINT32_C(512) * 1024)
 #define LEAST_KEPT 2
 
 /* An allocator that a thread has used; it may be gone. */
