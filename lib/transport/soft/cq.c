@@ -137,6 +137,9 @@ void slu_soft_cq_destroy(struct slu_cq *base)
     /* The helper finds CQs by slot: after this only those it holds already. */
     delist(cq);
     slu_soft_helper_unwatch(cq);
+    /* What a turn has left is for nobody else now. */
+    if (slu_soft_cq_take(cq))
+        slu_soft_cq_give_back(cq);
     slu_soft_cq_release(cq);
 }
 
@@ -187,6 +190,7 @@ void slu_soft_cq_give_back(struct soft_cq *cq)
 {
     bool restless = false, all;
     int round = 0;
+    cq->drained = 0;
     do {
         all = slu_soft_inbox_drain(cq) && ++round < ROUNDS;
         bool armed = atomic_load(&cq->watch) == SOFT_WATCH_ARMED;
@@ -315,6 +319,7 @@ static int serve_sockets(struct soft_cq *cq)
 /* due: all sockets are to be looked at */
 static void progress(struct soft_cq *cq, bool due)
 {
+    cq->drained = 0;
     slu_soft_inbox_drain(cq);
     if (cq->sockets == 0)
         return;
@@ -336,6 +341,7 @@ static void progress(struct soft_cq *cq, bool due)
 
 void slu_soft_cq_serve(struct soft_cq *cq)
 {
+    cq->drained = 0;
     for (int turns = 0; turns < 16; turns++) {
         bool all = slu_soft_inbox_drain(cq);
         int served = serve_sockets(cq);
@@ -426,7 +432,8 @@ int slu_soft_cq_arm(struct slu_cq *base)
         return 1;
     bool more = cq->hot != NULL && !slu_soft_shm_sleep(cq);
     atomic_store(&cq->armed, 1);
-    return more || cq->head != cq->tail || !slu_soft_inbox_empty(cq) || cq->overrun;
+    return more || cq->head != cq->tail || cq->rest != NULL || !slu_soft_inbox_empty(cq) ||
+           cq->overrun;
 }
 
 int slu_soft_cq_fd(struct slu_cq *cq)

@@ -201,8 +201,11 @@ static bool switch_off(struct soft_cq *cq)
 static bool tick(struct soft_helper *helper, struct soft_cq *cq)
 {
     unsigned activity = atomic_load(&cq->activity);
-    if (atomic_load(&cq->dead))
+    if (atomic_load(&cq->dead)) {
+        if (slu_soft_cq_take(cq))
+            slu_soft_cq_give_back(cq);
         return false;
+    }
     if (stays_inside(cq))
         return !switch_off(cq);
     if (activity != cq->tick_activity) {

@@ -8,8 +8,9 @@
  * other. The pusher writes the inbox and reads owner and armed; the owner
  * writes owner (leaving) or armed (going to sleep) and reads the inbox.
  *
- * Nobody is kept draining by others who push faster than he copies: a turn ends after so many
- * bytes. What is left is for who comes next: the helper, whom he tells, or a thread that waits.
+ * Nobody is kept draining by others who push faster than he copies, or who have pushed much: a
+ * turn ends after so many bytes. The rest is for who comes next: the helper, whom he tells, or a
+ * thread that waits.
  */
 #include "transport/soft/soft.h"
 
@@ -88,19 +89,25 @@ static struct soft_message *reverse(struct soft_message *list)
     return reversed;
 }
 
+static struct soft_message *next_message(struct soft_cq *cq)
+{
+    if (cq->rest == NULL && !slu_soft_inbox_empty(cq))
+        cq->rest = reverse(atomic_exchange(&cq->inbox, NULL));
+    struct soft_message *message = cq->rest;
+    if (message != NULL)
+        cq->rest = message->next;
+    return message;
+}
+
+/* Who takes a turn has set drained to 0. Of a dead CQ nobody else would go on. */
 bool slu_soft_inbox_drain(struct soft_cq *cq)
 {
-    cq->drained = 0;
-    while (!slu_soft_inbox_empty(cq)) {
-        if (SLU_UNLIKELY(cq->drained >= TURN_BYTES))
-            return false;
-        struct soft_message *message = reverse(atomic_exchange(&cq->inbox, NULL));
-        while (message != NULL) {
-            struct soft_message *next = message->next;
-            handlers[message->kind](message);
-            message = next;
-            cq->drained += SHORT;
-        }
+    while (cq->drained < TURN_BYTES || atomic_load_explicit(&cq->dead, memory_order_relaxed)) {
+        struct soft_message *message = next_message(cq);
+        if (message == NULL)
+            return true;
+        handlers[message->kind](message);
+        cq->drained += SHORT;
     }
-    return true;
+    return cq->rest == NULL && slu_soft_inbox_empty(cq);
 }

@@ -287,6 +287,7 @@ struct soft_cq {
     atomic_uint watch;    /* enum soft_watch */
     atomic_bool dead;     /* destroyed; its queue pairs may still get messages */
     _Atomic(struct soft_message *) inbox;
+    struct soft_message *rest; /* what a turn has left of it, the oldest first */
     struct soft_completion *ring;
     uint32_t mask;
     uint32_t head;
@@ -305,7 +306,7 @@ struct soft_cq {
     uint32_t polls;
     uint32_t directs; /* requests that were done at once since a look at the connections */
     uint64_t copied;  /* and bytes */
-    uint64_t drained; /* bytes of the inbox since it was looked at last, and for each message */
+    uint64_t drained; /* bytes of the inbox in this turn, and for each message */
     int64_t overdue;  /* when a peer was found to have been stopped amid a copy */
     struct soft_tcp *connections;
     struct soft_tcp *urgent;    /* these owe their peer an acknowledgement */
@@ -460,10 +461,6 @@ void slu_soft_copy_visible(void *to, const void *from, size_t length);
 /* cq.c */
 int slu_soft_cq_create(struct slu_tcontext *context, uint32_t depth, struct slu_cq **cq);
 void slu_soft_cq_destroy(struct slu_cq *cq);
-/* cq_room.c: by its owner. */
-int slu_soft_cq_extend(struct slu_cq *cq, uint32_t entries);
-void slu_soft_cq_reduce(struct slu_cq *cq, uint32_t entries);
-/* cq.c again */
 void slu_soft_cq_enter(struct slu_cq *cq);
 void slu_soft_cq_leave(struct slu_cq *cq);
 int slu_soft_cq_poll(struct slu_cq *cq, struct slu_wc *wcs, uint32_t count);
@@ -481,6 +478,9 @@ void slu_soft_cq_wake(struct soft_cq *cq);  /* if it is armed */
 void slu_soft_pause(unsigned time);
 void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc);
 void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
+/* cq_room.c: by its owner. */
+int slu_soft_cq_extend(struct slu_cq *cq, uint32_t entries);
+void slu_soft_cq_reduce(struct slu_cq *cq, uint32_t entries);
 
 /* inbox.c */
 void slu_soft_inbox_never_visit(void); /* this thread leaves the CQs of others to the helper */

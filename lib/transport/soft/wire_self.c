@@ -484,6 +484,7 @@ static void destroy_self(struct soft_qp *qp)
     struct soft_cq *cq = slu_soft_cq_of(qp);
     /* Left are those that are being executed, and those that are on their way back. */
     for (unsigned time = 0; qp->out > 0; time++) {
+        cq->drained = 0;
         slu_soft_inbox_drain(cq);
         take_back(qp);
         if (qp->out > 0)
