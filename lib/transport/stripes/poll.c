@@ -215,11 +215,13 @@ static bool end_receive(struct stripes_qp *qp, uint32_t index, uint32_t number,
                         const struct slu_wc *wc, struct slu_wc *to)
 {
     struct stripes_receives *receives = &qp->receives;
-    bool waits = wc->status == SLUICE_STATUS_WR_FLUSH_ERR &&
-                 (qp->striping || receives->done != receives->back);
+    bool flushed = wc->status == SLUICE_STATUS_WR_FLUSH_ERR;
+    bool behind = receives->done != receives->back;
+    bool waits = flushed && (qp->striping || behind);
 
+    /* Behind one that came back there are none but those that come back as well. */
     if (SLU_UNLIKELY(receives->back == receives->started ||
-                     number != (receives->back & STRIPES_NUMBER_MASK)))
+                     number != (receives->back & STRIPES_NUMBER_MASK) || (behind && !flushed)))
         return pass_on(to);
     if (SLU_LIKELY(!waits)) {
         *to = *wc;
