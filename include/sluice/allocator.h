@@ -84,10 +84,10 @@ SLUICE_REDECLARE_END
 /*
  * Gives a block up, which is free as soon as no posted work names it; then released(argument) is
  * called, unless it is NULL: when and in which thread sluice_mr_release() tells. 0: that was now.
- * 1: it will be. -EINVAL: not a block, one that is free, an address within one, or NULL. -ENOMEM:
- * it is as it was.
+ * 1: it will be. -EINVAL: not a block, one that is free, an address within one, or NULL. It needs
+ * no memory, and does not fail for a block.
  *
- * It is the end of a block that compilers know, and warn of what is used or given up behind it.
+ * So it is the end of a block that compilers know, and warn of what is used or given up behind it.
  * They are not told of sluice_allocator_free(): a block that posted work names stays, and may be
  * freed again.
  */

@@ -51,6 +51,12 @@ struct slu_slab {
     bool used[];
 };
 
+/* What a block that is given up is written to: there is one for each, or giving up could fail. */
+struct slu_given_up {
+    struct slu_release release;
+    struct slu_span *span;
+};
+
 /* One that is not used any more is kept for the next of its kind: somebody may look at it. */
 struct slu_span {
     _Atomic uintptr_t base;
@@ -62,9 +68,11 @@ struct slu_span {
     uint32_t count; /* blocks */
     uint32_t idle;  /* of these, in the stack */
     struct slu_slab *slab;
-    TAILQ_ENTRY(slu_span) links; /* of those that have idle blocks, or are not used */
-    uint16_t *stack;             /* numbers of idle blocks */
-    _Atomic uint16_t states[];   /* slu_block_state, or a tag */
+    struct sluice_allocator *allocator;
+    struct slu_given_up *given_up; /* by number; not touched before */
+    TAILQ_ENTRY(slu_span) links;   /* of those that have idle blocks, or are not used */
+    uint16_t *stack;               /* numbers of idle blocks */
+    _Atomic uint16_t states[];     /* slu_block_state, or a tag */
 };
 
 TAILQ_HEAD(slu_span_list, slu_span);

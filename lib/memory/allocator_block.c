@@ -6,7 +6,6 @@
  */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "memory/allocator.h"
@@ -278,46 +277,35 @@ int sluice_allocator_free_wait(struct sluice_allocator *allocator, void *block, 
                : error;
 }
 
-/* A block of a slab that is given up. */
-struct given_up {
-    struct slu_release release;
-    struct sluice_allocator *allocator;
-    const void *block;
-};
-
+/* Once the block is idle another thread may have it, and give it up anew. */
 static void end_given_up(struct slu_release *release)
 {
-    struct given_up *given_up = slu_container_of(release, struct given_up, release);
-    struct sluice_allocator *allocator = given_up->allocator;
+    const struct slu_given_up *given_up = slu_container_of(release, struct slu_given_up, release);
+    struct slu_span *span = given_up->span;
+    struct sluice_allocator *allocator = span->allocator;
+    uint32_t number = (uint32_t)(given_up - span->given_up);
     const struct slu_release ended = *release;
 
     pthread_mutex_lock(&allocator->lock);
     allocator->given_up--;
-    slu_span_count(allocator, slu_span_find(allocator, given_up->block), true);
-    slu_span_give(allocator, given_up->block);
+    slu_span_count(allocator, span, true);
+    slu_span_give(allocator, (const void *)slu_span_block(span, number));
     pthread_mutex_unlock(&allocator->lock);
-    free(given_up);
     slu_release_tell(ended.released, ended.argument);
 }
 
-/* It is taken from the program, which has it back on failure. */
+/* It is taken from the program. */
 static int give_up(struct sluice_allocator *allocator, const struct found *found,
                    void (*released)(void *argument), void *argument)
 {
-    struct given_up *given_up = malloc(sizeof *given_up);
+    struct slu_given_up *given_up = &found->span->given_up[found->number];
 
-    if (given_up == NULL) {
-        atomic_store_explicit(&found->span->states[found->number], found->state,
-                              memory_order_relaxed);
-        return slu_fail(ENOMEM, "no memory to release a block that is in use");
-    }
-    *given_up = (struct given_up){.release = {.pd = allocator->pd,
-                                              .memory = memory_of(found),
-                                              .end = end_given_up,
-                                              .released = released,
-                                              .argument = argument},
-                                  .allocator = allocator,
-                                  .block = found->block};
+    *given_up = (struct slu_given_up){.release = {.pd = allocator->pd,
+                                                  .memory = memory_of(found),
+                                                  .end = end_given_up,
+                                                  .released = released,
+                                                  .argument = argument},
+                                      .span = found->span};
     pthread_mutex_lock(&allocator->lock);
     allocator->given_up++;
     slu_span_count(allocator, found->span, false);

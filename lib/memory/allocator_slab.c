@@ -179,6 +179,12 @@ static struct slu_span *find_span(struct sluice_allocator *allocator, uint32_t k
     span = calloc(1, sizeof *span + 2 * count * sizeof span->states[0]);
     if (span == NULL)
         return slu_fail_null(ENOMEM, "no memory for what is known of blocks");
+    span->given_up = malloc(count * sizeof *span->given_up);
+    if (span->given_up == NULL) {
+        free(span);
+        return slu_fail_null(ENOMEM, "no memory for what is known of blocks");
+    }
+    span->allocator = allocator;
     span->stack = (uint16_t *)(void *)(span->states + count);
     span->kind = kind;
     span->units = units;
@@ -393,6 +399,7 @@ static void free_spans(struct slu_span_list *list)
         struct slu_span *span = TAILQ_FIRST(list);
 
         TAILQ_REMOVE(list, span, links);
+        free(span->given_up);
         free(span);
     }
 }

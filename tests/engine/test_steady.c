@@ -455,6 +455,45 @@ TEST(lists_of_operations)
     run_steadily(do_lists);
 }
 
+/* A block that is given up while a receive into it is posted. */
+static void release_block(const struct bench *bench, struct sluice_allocator *allocator)
+{
+    struct sluice_channel *channel = bench->pair.channels[0];
+    struct sluice_completion completion;
+    struct sluice_handle handle;
+    struct sluice_sge sge;
+    void *block = sluice_allocator_alloc(allocator, BLOCK, 0);
+    require(block, "%s", sluice_last_error());
+    require_ok(sluice_allocator_sge(allocator, block, BLOCK, &sge));
+    require_ok(sluice_channel_receive_unpolled(channel, &sge, 1, DEADLINE, &handle));
+    require_result(sluice_allocator_release(allocator, block, NULL, NULL), 1);
+    require_ok(sluice_channel_send(bench->pair.channels[1], &bench->far_sge, 1, DEADLINE));
+    require_ok(sluice_channel_wait(channel, &handle, DEADLINE, &completion));
+    /* Whoever finds nothing more to do ends it. */
+    require_result(sluice_channel_poll(channel, &completion, 1), 0);
+}
+
+/* So no want of memory stands in its way. */
+TEST(releases_of_blocks)
+{
+    struct sluice_allocator *allocator;
+    struct bench bench;
+    bench_open(&bench);
+    allocator = sluice_allocator_create(bench.pair.sides.pds[0], SLUICE_ACCESS_LOCAL_WRITE, NULL);
+    require(allocator, "%s", sluice_last_error());
+    for (int i = 0; i < 2 * WARM_UP; i++) {
+        if (i == WARM_UP) {
+            ours = others = (struct calls){0, 0};
+            counting = true;
+        }
+        release_block(&bench, allocator);
+    }
+    counting = false;
+    require(ours.allocations == 0, "%llu allocations", (unsigned long long)ours.allocations);
+    require_ok(sluice_allocator_destroy(allocator));
+    bench_close(&bench);
+}
+
 /* What is known to allocate and to lock is seen to do so. */
 TEST(calls_are_counted)
 {
