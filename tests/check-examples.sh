@@ -60,9 +60,14 @@ test_program() {
   esac
 }
 
+# read_status NUMBER: whoever ran it may have died, and left none, nor what it printed.
+read_status() {
+  touch "$tmp/$1.out" "$tmp/$1.err" "$tmp/$1.status"
+  read -r status seconds <"$tmp/$1.status" || status=none seconds=0
+}
+
 came_to_its_end() {
   cat "$tmp/$1.out" "$tmp/$1.err"
-  read -r status seconds <"$tmp/$1.status"
   echo "exit status $status"
   [ "$status" = 0 ]
 }
@@ -70,7 +75,7 @@ came_to_its_end() {
 # How long each took tells what scripts/test can have in the guest, or what to shorten.
 tell() {
   read -r kind name words <"$tmp/$1.later"
-  read -r status seconds <"$tmp/$1.status"
+  read_status "$1"
   echo "# $name took $seconds s"
   if [ "$kind" = example ]; then
     check "examples/$name${words:+ $words} on $device" came_to_its_end "$1"
