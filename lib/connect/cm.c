@@ -347,19 +347,14 @@ int slu_cm_confirm(struct slu_cm *cm)
 }
 
 /* The kernel has EINVAL for a step that its connection is no longer there for. */
-static void note_left(struct slu_cm *cm)
-{
-    if (cm->state == SLU_CM_ASKED && errno == EINVAL)
-        end_with(cm, ECONNRESET, "rdma_cm has nobody to answer any more");
-}
-
 bool slu_cm_has_ended(struct slu_cm *cm)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
     int saved = errno, mask = 0;
 
-    if (cm->state == SLU_CM_ASKED && slu_rdma.init_qp_attr(cm->id, &attr, &mask) != 0)
-        note_left(cm);
+    if (cm->state == SLU_CM_ASKED && slu_rdma.init_qp_attr(cm->id, &attr, &mask) != 0 &&
+        errno == EINVAL)
+        end_with(cm, ECONNRESET, "rdma_cm has nobody to answer any more");
     errno = saved;
     return cm->state == SLU_CM_ENDED;
 }
@@ -367,7 +362,9 @@ bool slu_cm_has_ended(struct slu_cm *cm)
 int slu_cm_answer(struct slu_cm *cm, struct rdma_conn_param *param)
 {
     if (slu_rdma.accept(cm->id, param) != 0) {
-        note_left(cm);
+        /* librdmacm has EINVAL for what it does not like of the answer as well. */
+        if (errno == EINVAL)
+            slu_cm_has_ended(cm);
         return fail_step("answer it");
     }
     cm->state = SLU_CM_ANSWERED;

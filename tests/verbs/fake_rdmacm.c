@@ -440,7 +440,8 @@ static int accept_id(struct rdma_cm_id *base, struct rdma_conn_param *param)
     if (error == 0 && id->peer != NULL && fake_rdmacm.leaving == FAKE_LEAVES_AT_ANSWER) {
         part(id->peer);
     }
-    if (error == 0 && (id->state != WAS_ASKED || id->peer == NULL)) {
+    if (error == 0 && (id->state != WAS_ASKED || id->peer == NULL ||
+                       fake_rdmacm.leaving == FAKE_STAYS_UNANSWERED)) {
         error = EINVAL;
     }
     if (error != 0) {

@@ -16,7 +16,8 @@
 enum fake_leaving {
     FAKE_STAYS,
     FAKE_LEAVES_AT_ANSWER, /* the answer is refused, as that to nobody is */
-    FAKE_LEAVES_BEHIND_IT  /* it crosses the answer */
+    FAKE_LEAVES_BEHIND_IT, /* it crosses the answer */
+    FAKE_STAYS_UNANSWERED  /* it does not: the answer is wrong, says librdmacm */
 };
 
 struct fake_rdmacm {

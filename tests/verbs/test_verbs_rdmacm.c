@@ -173,6 +173,22 @@ TEST(whoever_has_left_meanwhile, .times = 3)
     end(&sides, listener);
 }
 
+/* Whoever is still there is not blamed for an answer that could not be given, and hears of it. */
+TEST(answer_that_is_wrong)
+{
+    struct sides sides;
+    struct dialer dialer;
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    dialer_ask(&dialer, listener);
+    fake_rdmacm.leaving = FAKE_STAYS_UNANSWERED;
+    require_null(sluice_incoming_accept(next(listener), sides.pds[0], NULL, NULL, DEADLINE), EIO,
+                 "rdma_cm cannot answer it: Invalid argument");
+    dialer_is_rejected(&dialer, "rdma_cm cannot answer it");
+    fake_rdmacm.leaving = FAKE_STAYS;
+    meet(&sides, listener);
+    end(&sides, listener);
+}
+
 /* What the program has of a listener outlives it; one that says no last word has the deadline. */
 TEST(listener_that_is_closed_meanwhile)
 {
