@@ -180,7 +180,9 @@ void slu_agent_peer_locate(struct sluice_agent_peer *peer)
     if (sluice_channel_query(peer->control, &info) < 0)
         return;
     peer->level = info.level;
-    if (info.remote_address[0] != 0)
+    if (strcmp(info.remote_address, "this context") == 0)
+        snprintf(peer->address, sizeof peer->address, "number %u, of this context", peer->serial);
+    else if (info.remote_address[0] != 0)
         snprintf(peer->address, sizeof peer->address, "%s", info.remote_address);
     else
         snprintf(peer->address, sizeof peer->address, "number %u, of this host", peer->serial);
