@@ -47,6 +47,80 @@ TEST(a_message_that_cannot_be_read_stays, .times = 2)
     check_nothing_left();
 }
 
+/* How many completions of data queue pairs are held back. */
+static uint32_t count_held(void)
+{
+    struct fake_qp_info info;
+    uint32_t held = 0;
+    for (uint32_t i = 0; fake_verbs_qp(i, &info); i++) {
+        held += fake_verbs_held(info.qpn, FAKE_SEND);
+    }
+    return held;
+}
+
+static void hold_data(void)
+{
+    struct fake_qp_info info;
+    for (uint32_t i = 0; fake_verbs_qp(i, &info); i++) {
+        if (fake_verbs_change(&info, IBV_QPS_INIT)->qp_access_flags != 0) {
+            fake_verbs_hold(info.qpn);
+        }
+    }
+}
+
+static void release_one(void)
+{
+    struct fake_qp_info info;
+    for (uint32_t i = 0; fake_verbs_qp(i, &info); i++) {
+        if (fake_verbs_held(info.qpn, FAKE_SEND) > 0) {
+            fake_verbs_release_some(info.qpn, FAKE_SEND, 1);
+        }
+    }
+}
+
+/* One piece of it has failed, and the others have yet to end, for the pair was made anew just
+   before: its memory is theirs until then, whoever asks for it. */
+TEST(what_is_on_its_way_has_its_memory, .times = 2)
+{
+    struct agents agents;
+    struct sender sender;
+    struct sluice_agent_mr *mr;
+    struct sluice_sge sge;
+    struct sluice_agent_peer *peer;
+    uint8_t *bytes = malloc(BYTES);
+    bool told = false;
+    agents_open(&agents, NULL, NULL);
+    peer = _i == 0 ? agents.at_holder : NULL;
+    mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
+    region_works(&agents, mr, 1);
+    fail_data();
+    sge = memory_sge(&agents.memory, 0, 8);
+    require_error(sluice_agent_read(mr, 0, &sge, 1, DEADLINE), -EIO, "fatal");
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    pattern_fill(bytes, BYTES, 3);
+    fail_data();
+    hold_data();
+    start_sender(&sender, agents.at_owner, bytes, BYTES, DEADLINE);
+    while (count_held() < 3) {
+        require_null(sluice_agent_receive(agents.holder, peer, 0), ETIMEDOUT, "message");
+    }
+    release_one();
+    for (int i = 0; i < 5 && count_held() > 0; i++) {
+        require(sluice_agent_receive(agents.holder, peer, 0) == NULL, "what came?");
+        told = errno == EIO;
+        require(errno == ETIMEDOUT || count_held() == 0, "%s", sluice_last_error());
+    }
+    fake_verbs_release(0);
+    if (_i == 0 && !told) {
+        require_null(sluice_agent_receive(agents.holder, peer, DEADLINE), EIO, "fatal");
+    }
+    receive_pattern(agents.holder, peer, BYTES, 3);
+    join_sender(&sender, 0);
+    free(bytes);
+    agents_close(&agents);
+    check_nothing_left();
+}
+
 int main(void)
 {
     static const struct tests groups[] = {{"agents", WIRE_SELF, 60}};
