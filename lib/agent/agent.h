@@ -156,7 +156,7 @@ struct sluice_agent_message {
     uint64_t announced;   /* the id of that request; 0: it is here */
     struct sluice_remote_mr remote;
     struct slu_agent_reading *reading;
-    int64_t earliest; /* it is read again for who receives of any */
+    int64_t earliest; /* it is read again for who receives of any; 0: there is no pause */
     bool reserved;    /* its bytes are among those of the agent that are read for any */
     bool withdrawn;
     bool dropped; /* it is nobody's, and ends once nothing of it is on its way */

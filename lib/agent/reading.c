@@ -358,6 +358,22 @@ static bool mend(struct sluice_agent_message *message)
     return true;
 }
 
+/* Somebody has to look when it is over, whatever was due before; and then it is to be read. */
+static bool end_pause(struct sluice_agent_message *message)
+{
+    struct sluice_agent *agent = message->peer->agent;
+
+    if (message->earliest == 0)
+        return false;
+    if (slu_now() < message->earliest) {
+        slu_agent_due(agent, message->earliest);
+        return false;
+    }
+    message->earliest = 0;
+    agent->news = true;
+    return true;
+}
+
 bool slu_agent_read_on(struct sluice_agent_peer *peer)
 {
     struct sluice_agent_message *message;
@@ -366,7 +382,9 @@ bool slu_agent_read_on(struct sluice_agent_peer *peer)
     slu_agent_end_dropped(peer);
     message = peer->state == SLU_AGENT_OPEN ? TAILQ_FIRST(&peer->messages) : NULL;
     reading = message != NULL ? message->reading : NULL;
-    if (reading == NULL || reading->making || reading->error != 0)
+    if (reading == NULL || reading->error != 0)
+        return message != NULL && end_pause(message);
+    if (reading->making)
         return false;
     if (!reading->broken)
         post_pieces(message);

@@ -92,6 +92,7 @@ tests_test_verbs_agents_SOURCES = \
 	%D%/check.h \
 	tests/agent/agents.c \
 	tests/agent/agents.h
+tests_test_verbs_agents_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
 tests_test_verbs_agents_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
 tests_test_verbs_agents_LDADD = $(FAKE_LIBS) $(JANSSON_LIBS)
 # It looks at what completion queues are made with.

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Agents on a pretend device that fails amid a long message: who is told of it, and what then. */
+#include <poll.h>
 #include <stdlib.h>
+
+#include "agent/agent.h"
 
 #include "../agent/agents.h"
 #include "../support/fair.h"
@@ -8,6 +11,8 @@
 
 #define BYTES 9000000
 #define VENDOR 0x51ce00
+/* Before a message that could not be read is read again. */
+#define PAUSE SLUICE_MS(100)
 
 /* Data queue pairs give rights to memory: the next request of any of them ends so. */
 static void fail_data(void)
@@ -115,6 +120,56 @@ TEST(what_is_on_its_way_has_its_memory, .times = 2)
         require_null(sluice_agent_receive(agents.holder, peer, DEADLINE), EIO, "fatal");
     }
     receive_pattern(agents.holder, peer, BYTES, 3);
+    join_sender(&sender, 0);
+    free(bytes);
+    agents_close(&agents);
+    check_nothing_left();
+}
+
+/* Something else is due at once. */
+static void be_due(struct sluice_agent *agent)
+{
+    pthread_mutex_lock(&agent->lock);
+    slu_agent_due(agent, slu_now());
+    pthread_mutex_unlock(&agent->lock);
+}
+
+/* It is read again after a pause: a loop is told when that is over, whatever else was due before,
+   and then that there is something to be received. */
+TEST(a_loop_is_told_of_the_end_of_a_pause)
+{
+    struct agents agents;
+    struct sender sender;
+    struct sluice_agent_mr *mr;
+    struct sluice_agent_message *message = NULL;
+    int64_t before = 0, due;
+    uint8_t *bytes = malloc(BYTES);
+    agents_open(&agents, NULL, NULL);
+    mr = request(&agents, 4096, ACCESS_READ_WRITE, 0);
+    region_works(&agents, mr, 1);
+    require_ok(sluice_agent_release_mr(mr, DEADLINE));
+    pattern_fill(bytes, BYTES, 4);
+    fail_data();
+    start_sender(&sender, agents.at_owner, bytes, BYTES, DEADLINE);
+    while (peer_info(agents.at_holder).reconnects == 0) {
+        before = fair_now();
+        require_null(sluice_agent_receive(agents.holder, NULL, 0), ETIMEDOUT, "message");
+    }
+    while (message == NULL) {
+        struct pollfd pollfd = {.fd = sluice_agent_fd(agents.holder), .events = POLLIN};
+        be_due(agents.holder);
+        if (sluice_agent_arm(agents.holder, &due) == 1) {
+            message = sluice_agent_receive(agents.holder, NULL, 0);
+            continue;
+        }
+        require(due <= PAUSE || fair_now() >= before + PAUSE, "due in %lld ns", (long long)due);
+        require(due < DEADLINE || poll(&pollfd, 1, (int)(DEADLINE / 1000000)) == 1, "no event");
+        if (due < DEADLINE) {
+            poll(&pollfd, 1, (int)(due / 1000000) + 1);
+        }
+    }
+    pattern_check(sluice_agent_message_bytes(message), BYTES, 4);
+    sluice_agent_message_free(message);
     join_sender(&sender, 0);
     free(bytes);
     agents_close(&agents);
