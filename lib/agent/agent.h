@@ -477,6 +477,8 @@ bool slu_agent_read_on(struct sluice_agent_peer *peer);
 /* It is out of its list, and is to go: now, or once nothing of it is on its way. */
 void slu_agent_drop_message(struct sluice_agent_message *message);
 void slu_agent_end_dropped(struct sluice_agent_peer *peer);
+/* Who receives of any may begin with another one now. */
+void slu_agent_tell_of_room(struct sluice_agent *agent);
 /* It waits for nobody any more. */
 void slu_agent_unreserve(struct sluice_agent_message *message);
 /* The others that have something come before its peer does again. */

@@ -120,6 +120,9 @@ static bool make_anew(struct sluice_agent_peer *peer)
     data->since = now;
     peer->reconnects++;
     peer->agent->info.reconnects++;
+    /* A long message of it that is being read makes room now. */
+    if (peer->is_bearing)
+        slu_agent_tell_of_room(peer->agent);
     return true;
 }
 

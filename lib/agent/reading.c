@@ -32,11 +32,23 @@ static int64_t time_for(uint64_t bytes)
                                : SLUICE_FOREVER;
 }
 
+void slu_agent_tell_of_room(struct sluice_agent *agent)
+{
+    agent->news = true;
+    slu_agent_tell(agent);
+    if (agent->driven || agent->watched)
+        slu_agent_rouse(agent);
+}
+
 void slu_agent_unreserve(struct sluice_agent_message *message)
 {
-    if (message->reserved)
-        message->peer->agent->reading_bytes -= message->length;
+    struct sluice_agent *agent = message->peer->agent;
+
+    if (!message->reserved)
+        return;
+    agent->reading_bytes -= message->length;
     message->reserved = false;
+    slu_agent_tell_of_room(agent);
 }
 
 void slu_agent_end_turn(struct sluice_agent_peer *peer)

@@ -274,6 +274,44 @@ TEST(who_is_ready_and_silent_holds_nobody_up, .times = 2)
     stranger_close(&stranger);
 }
 
+/* It is read for who receives of any, and then asked for by name: that makes room for others, of
+   which a loop is told. */
+TEST(who_is_asked_for_by_name_makes_room)
+{
+    struct stranger stranger;
+    struct sluice_agent *other;
+    struct sluice_agent_peer *peer;
+    struct long_sender sender = {.error = 0};
+    struct sluice_agent_message *message;
+    stranger_greet(&stranger);
+    peer = sluice_agent_next_peer(stranger.agent, DEADLINE);
+    require(peer, "%s", sluice_last_error());
+    put(stranger.out + HEAD, 1, 4);
+    say(&stranger, READY, 0, 4);
+    announce(&stranger, LONG_BYTES);
+    say(&stranger, 99, 0, 0);
+    await_info(stranger.agent, malformed, 1);
+    require_null(sluice_agent_receive(stranger.agent, NULL, 0), ETIMEDOUT, "message");
+    while (sluice_agent_arm(stranger.agent, NULL) == 1) {
+        continue;
+    }
+    require_null(sluice_agent_receive(stranger.agent, peer, 0), ETIMEDOUT, "message");
+    require(sluice_agent_arm(stranger.agent, NULL) == 1, "there is no room");
+    other = make_agent(stranger.sides.pds[1], NULL, 0);
+    sender.peer = sluice_agent_connect(other, stranger.address, NULL, DEADLINE);
+    require(sender.peer, "%s", sluice_last_error());
+    require(pthread_create(&sender.thread, NULL, send_long, &sender) == 0, "no thread");
+    message = sluice_agent_receive(stranger.agent, NULL, DEADLINE);
+    require(message, "%s", sluice_last_error());
+    sluice_agent_message_free(message);
+    require(pthread_join(sender.thread, NULL) == 0, "no end");
+    require_ok(sender.error);
+    sluice_agent_peer_close(sender.peer);
+    sluice_agent_close(other);
+    sluice_agent_peer_close(peer);
+    stranger_close(&stranger);
+}
+
 /* Its window is full when a region is taken back: it is told as soon as it takes something. */
 TEST(who_takes_nothing_hears_of_the_end_later)
 {
