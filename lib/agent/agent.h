@@ -140,6 +140,7 @@ struct slu_agent_reading {
     bool broken;           /* a piece has failed: from done on it is read again */
     bool late, gone;       /* for its turn was over; for there is no such memory of its sender's */
     int64_t until;         /* its turn */
+    int64_t bound;         /* of what is on its way, once it was withdrawn or dropped; or 0 */
     int failure;           /* any other: negative, with a text */
     int error;             /* it, for who asks for the message next: nothing is on its way */
     char text[SLU_TEXT_BYTES];
@@ -465,7 +466,9 @@ void slu_agent_free_message(struct sluice_agent_message *message);
 void slu_agent_remove_message(struct sluice_agent_peer *peer, struct sluice_agent_message *message);
 
 /* reading.c */
-/* Whether it is long, nobody reads it, and who receives of any may begin with it. */
+/* Nobody reads it, nor is anything of an earlier one on its way. */
+bool slu_agent_can_begin(const struct sluice_agent_message *message);
+/* Whether it is long, that is so, and who receives of any may begin with it. */
 bool slu_agent_may_read(const struct sluice_agent_message *message);
 /*
  * Makes its memory, giving up the lock, and lets it be read from then on; or tells why that has
@@ -476,7 +479,10 @@ int slu_agent_read(struct sluice_agent_message *message, bool of_any);
 bool slu_agent_read_on(struct sluice_agent_peer *peer);
 /* It is out of its list, and is to go: now, or once nothing of it is on its way. */
 void slu_agent_drop_message(struct sluice_agent_message *message);
-void slu_agent_end_dropped(struct sluice_agent_peer *peer);
+/* What is on its way of it has its time from now on, whatever it was posted with. */
+void slu_agent_bound(struct sluice_agent_message *message);
+/* Whether any has gone. */
+bool slu_agent_end_dropped(struct sluice_agent_peer *peer);
 /* Who receives of any may begin with another one now. */
 void slu_agent_tell_of_room(struct sluice_agent *agent);
 /* It waits for nobody any more. */
@@ -491,6 +497,8 @@ void slu_agent_hear_reset(struct sluice_agent_peer *peer, const struct slu_agent
 void slu_agent_hear_ready(struct sluice_agent_peer *peer, const struct slu_agent_message *message);
 /* The other end's first endpoint. */
 void slu_agent_data_connect(struct sluice_agent_peer *peer, const struct sluice_endpoint *remote);
+/* Makes it anew if it is ready, so that what is on its way ends. Whether that is done. */
+bool slu_agent_data_end(struct sluice_agent_peer *peer);
 /* Takes completions, and makes it anew if it has failed. Whether something happened. */
 bool slu_agent_data_progress(struct sluice_agent_peer *peer);
 

@@ -126,6 +126,16 @@ static bool make_anew(struct sluice_agent_peer *peer)
     return true;
 }
 
+bool slu_agent_data_end(struct sluice_agent_peer *peer)
+{
+    if (peer->data.state != SLU_AGENT_DATA_READY || !make_anew(peer))
+        return false;
+    slu_log(SLUICE_LOG_INFO,
+            "agent: the data queue pair to %s is made anew: it was silent for too long",
+            peer->address);
+    return true;
+}
+
 /* Whether there may still be news, which are waited for. */
 static bool awaits_news(struct sluice_agent_peer *peer)
 {

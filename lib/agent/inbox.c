@@ -113,8 +113,10 @@ void slu_agent_hear_withdraw(struct sluice_agent_peer *peer, const struct slu_ag
     reading = message->reading;
     /* All the rest is on its way already: it may come to its end. */
     if (reading != NULL && reading->flying > 0 && !reading->broken &&
-        reading->posted == message->length)
+        reading->posted == message->length) {
+        slu_agent_bound(message);
         return;
+    }
     slu_agent_remove_message(peer, message);
     slu_agent_drop_message(message);
 }
@@ -285,8 +287,10 @@ static struct sluice_agent_message *next_of_peer(const struct sluice_agent_peer 
 {
     struct sluice_agent_message *message = TAILQ_FIRST(&peer->messages);
 
-    if (message == NULL || message->reading == NULL || message->reading->error != 0)
+    if (message == NULL || message->announced == 0 || slu_agent_can_begin(message))
         return message;
+    if (message->reading == NULL)
+        return NULL;
     /* However slow it is, somebody waits for this one. */
     message->reading->until = SLUICE_FOREVER;
     slu_agent_unreserve(message);

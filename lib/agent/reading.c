@@ -103,6 +103,15 @@ static void finish_drop(struct sluice_agent_message *message)
     slu_agent_peer_drop(peer);
 }
 
+void slu_agent_bound(struct sluice_agent_message *message)
+{
+    struct slu_agent_reading *reading = message->reading;
+
+    if (reading->bound == 0)
+        reading->bound = time_for(reading->posted - reading->done);
+    slu_agent_touch(message->peer);
+}
+
 void slu_agent_drop_message(struct sluice_agent_message *message)
 {
     if (!is_flying(message)) {
@@ -110,12 +119,14 @@ void slu_agent_drop_message(struct sluice_agent_message *message)
         return;
     }
     message->dropped = true;
+    slu_agent_bound(message);
     TAILQ_INSERT_TAIL(&message->peer->dropped, message, links);
 }
 
-void slu_agent_end_dropped(struct sluice_agent_peer *peer)
+bool slu_agent_end_dropped(struct sluice_agent_peer *peer)
 {
     struct sluice_agent_message *message;
+    bool some = false;
 
     do {
         TAILQ_FOREACH(message, &peer->dropped, links)
@@ -124,8 +135,31 @@ void slu_agent_end_dropped(struct sluice_agent_peer *peer)
         if (message != NULL) {
             TAILQ_REMOVE(&peer->dropped, message, links);
             finish_drop(message);
+            some = true;
         }
     } while (message != NULL);
+    /* Its next one may be read now. */
+    if (some)
+        slu_agent_tell_of_room(peer->agent);
+    return some;
+}
+
+/* Its time is over: the pair goes, and what is on its way. Else somebody has to look then. */
+static bool is_over(const struct sluice_agent_message *message)
+{
+    if (message == NULL || message->reading == NULL || message->reading->flying == 0 ||
+        message->reading->bound == 0)
+        return false;
+    if (slu_now() >= message->reading->bound)
+        return true;
+    slu_agent_due(message->peer->agent, message->reading->bound);
+    return false;
+}
+
+static bool end_overdue(struct sluice_agent_peer *peer)
+{
+    return (is_over(TAILQ_FIRST(&peer->dropped)) || is_over(TAILQ_FIRST(&peer->messages))) &&
+           slu_agent_data_end(peer);
 }
 
 /* Room for those that are read for any. */
@@ -155,11 +189,17 @@ static bool fits(const struct sluice_agent *agent, uint64_t length, uint64_t sta
     return others == 0 || others + length <= agent->attr.max_message;
 }
 
+bool slu_agent_can_begin(const struct sluice_agent_message *message)
+{
+    return (message->reading == NULL || message->reading->error != 0) &&
+           TAILQ_EMPTY(&message->peer->dropped);
+}
+
 bool slu_agent_may_read(const struct sluice_agent_message *message)
 {
     const struct sluice_agent *agent = message->peer->agent;
 
-    return message->announced != 0 && (message->reading == NULL || message->reading->error != 0) &&
+    return message->announced != 0 && slu_agent_can_begin(message) &&
            message->peer->data.state == SLU_AGENT_DATA_READY && slu_now() >= message->earliest &&
            (fits(agent, message->length, 0) || fits(agent, message->length, stalled_bytes(agent)));
 }
@@ -390,24 +430,26 @@ bool slu_agent_read_on(struct sluice_agent_peer *peer)
 {
     struct sluice_agent_message *message;
     struct slu_agent_reading *reading;
+    bool some = slu_agent_end_dropped(peer);
 
-    slu_agent_end_dropped(peer);
+    if (peer->state == SLU_AGENT_OPEN && end_overdue(peer))
+        some |= slu_agent_end_dropped(peer);
     message = peer->state == SLU_AGENT_OPEN ? TAILQ_FIRST(&peer->messages) : NULL;
     reading = message != NULL ? message->reading : NULL;
     if (reading == NULL || reading->error != 0)
-        return message != NULL && end_pause(message);
+        return (message != NULL && end_pause(message)) || some;
     if (reading->making)
-        return false;
+        return some;
     if (!reading->broken)
         post_pieces(message);
     if (reading->flying > 0)
-        return false;
+        return some;
     if (reading->done == message->length) {
         make_whole(message);
         return true;
     }
     if (!reading->broken)
-        return false;
+        return some;
     if (mend(message))
         post_pieces(message);
     return true;

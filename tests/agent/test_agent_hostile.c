@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../support/fair.h"
 #include "../support/process.h"
@@ -144,12 +145,17 @@ TEST(who_leaves_at_once_harms_nobody)
     stranger_close(&stranger);
 }
 
-static void announce(struct stranger *stranger, uint64_t length)
+static void announce_as(struct stranger *stranger, uint64_t id, uint64_t length)
 {
     put(stranger->out + HEAD, 4096, 8);
     put(stranger->out + HEAD + 8, length, 8);
     put(stranger->out + HEAD + 16, 1, 4);
-    say(stranger, ANNOUNCE, 1, 24);
+    say(stranger, ANNOUNCE, id, 24);
+}
+
+static void announce(struct stranger *stranger, uint64_t length)
+{
+    announce_as(stranger, 1, length);
 }
 
 /* What a program that waits for a message gets. */
@@ -308,6 +314,49 @@ TEST(who_is_asked_for_by_name_makes_room)
     require_ok(sender.error);
     sluice_agent_peer_close(sender.peer);
     sluice_agent_close(other);
+    sluice_agent_peer_close(peer);
+    stranger_close(&stranger);
+}
+
+static uint64_t mapped(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    require(file != NULL && fscanf(file, "%lu", &pages) == 1, "no /proc");
+    require(fclose(file) == 0, "%s", strerror(errno));
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* It announces messages, and withdraws them once they are asked for by name: while something of
+   one is on its way none after it is read, and that has an end; also if all of it is on its way. */
+TEST(who_withdraws_and_is_silent_holds_little, .times = 2)
+{
+    struct stranger stranger;
+    struct sluice_agent_peer *peer;
+    uint64_t before = 0;
+    uint32_t heard = 1;
+    stranger_greet(&stranger);
+    peer = sluice_agent_next_peer(stranger.agent, DEADLINE);
+    require(peer, "%s", sluice_last_error());
+    put(stranger.out + HEAD, 1, 4);
+    say(&stranger, READY, 0, 4);
+    for (uint64_t id = 1; id <= 9; id++) {
+        announce_as(&stranger, id, _i == 0 ? LONG_BYTES : 10000);
+        say(&stranger, 99, 0, 0);
+        await_info(stranger.agent, malformed, 2 * id - 1);
+        require_null(sluice_agent_receive(stranger.agent, peer, SLUICE_MS(20)), ETIMEDOUT,
+                     "message");
+        say(&stranger, WITHDRAW, id, 0);
+        say(&stranger, 99, 0, 0);
+        await_info(stranger.agent, malformed, 2 * id);
+        before = id == 1 ? mapped() : before;
+    }
+    require(mapped() < before + 4 * LONG_BYTES, "%llu bytes more",
+            (unsigned long long)(mapped() - before));
+    while (!short_run() && current_wire() == WIRE_TCP &&
+           hear_request(&stranger, &heard, DONE) != 1) {
+        continue;
+    }
     sluice_agent_peer_close(peer);
     stranger_close(&stranger);
 }
