@@ -134,6 +134,9 @@ void slu_agent_progress(struct sluice_agent *agent)
         slu_agent_peer_hold(peer);
         changed |= slu_agent_peer_progress(peer);
         next = peer->is_unarmed ? LIST_NEXT(peer, unarmed) : NULL;
+        /* Those that were behind it have not had their turn, and may have been armed. */
+        if (!peer->is_unarmed)
+            slu_agent_due(agent, now);
         slu_agent_peer_drop(peer);
     }
     if (changed)
