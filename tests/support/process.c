@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,7 +98,9 @@ int count_objects(const char *kind)
     while (fgets(line, sizeof(line), pipe)) {
         count += strstr(line, owner) != NULL;
     }
-    return pclose(pipe) == 0 ? count : -1;
+    /* 1: there is none, neither of ours nor of anybody else's. */
+    int status = pclose(pipe);
+    return WIFEXITED(status) && WEXITSTATUS(status) <= 1 ? count : -1;
 }
 
 /* The letter behind the name, which is in brackets and may have any. */

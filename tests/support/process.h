@@ -18,8 +18,8 @@ int count_fds(void);
 int settle_fds(int most);
 /*
  * Objects of a kind, "qp" or "mr", that the kernel has for this process on the
- * device under test; 0 on soft. -1: the device has none of anybody, or rdma(8)
- * is not there to be asked.
+ * device under test; 0 on soft, and where rdma(8) is not there to be asked. -1:
+ * it could not be asked.
  */
 int count_objects(const char *kind);
 /* Whether that is the pretend device, whose peers are all within the process. */
