@@ -319,7 +319,6 @@ static int serve_sockets(struct soft_cq *cq)
 /* due: all sockets are to be looked at */
 static void progress(struct soft_cq *cq, bool due)
 {
-    cq->drained = 0;
     slu_soft_inbox_drain(cq);
     if (cq->sockets == 0)
         return;
@@ -385,6 +384,7 @@ static void look(struct soft_cq *cq)
     bool due = is_due(cq);
     cq->directs = 0;
     cq->copied = 0;
+    cq->drained = 0;
     count_up(&cq->activity);
     if (cq->held != NULL)
         slu_soft_tcp_flush_held(cq);

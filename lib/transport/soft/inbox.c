@@ -14,11 +14,6 @@
  */
 #include "transport/soft/soft.h"
 
-/* Some milliseconds. */
-#define TURN_BYTES (UINT64_C(16) << 20)
-/* What a short message costs, in bytes of a long one. */
-#define SHORT 512
-
 /* True while this thread drains the inbox of a CQ that it only visits; and for a helper's. */
 static _Thread_local bool visiting;
 
@@ -102,12 +97,12 @@ static struct soft_message *next_message(struct soft_cq *cq)
 /* Who takes a turn has set drained to 0. Of a dead CQ nobody else would go on. */
 bool slu_soft_inbox_drain(struct soft_cq *cq)
 {
-    while (cq->drained < TURN_BYTES || atomic_load_explicit(&cq->dead, memory_order_relaxed)) {
+    while (cq->drained < SOFT_TURN_BYTES || atomic_load_explicit(&cq->dead, memory_order_relaxed)) {
         struct soft_message *message = next_message(cq);
         if (message == NULL)
             return true;
         handlers[message->kind](message);
-        cq->drained += SHORT;
+        cq->drained += SOFT_SHORT_BYTES;
     }
     return cq->rest == NULL && slu_soft_inbox_empty(cq);
 }

@@ -273,4 +273,8 @@ void slu_soft_shm_drop_bulk(struct soft_tcp *tcp);
 void slu_soft_shm_heat(struct soft_tcp *tcp);
 void slu_soft_shm_leave_hot(struct soft_tcp *tcp);
 
+/* tidy.c: a connection has a ring for large messages, and has none any more */
+void slu_soft_tidy_begin(struct soft_context *context);
+void slu_soft_tidy_end(struct soft_context *context);
+
 #endif

@@ -16,13 +16,6 @@
 #include <poll.h>
 #include <string.h>
 
-/*
- * Bytes that are copied between two looks at the connections: some milliseconds, in which
- * nobody else is served and no deadline is looked at. What is more goes as frames.
- */
-#define MOST (UINT64_C(16) << 20)
-/* What a short one costs, in bytes of a long one. */
-#define SHORT 512
 /* Who does not let go within this time has been stopped amid a copy. */
 #define CLOSING_TIME SLUICE_S(1)
 /* Likewise, if the same has been found of another one just before. */
@@ -70,9 +63,10 @@ static uint64_t sum_lengths(const struct slu_send_wr *wr)
     return sum;
 }
 
+/* In this turn, in which no deadline is looked at: what is more goes as frames. */
 static bool is_enough(const struct soft_cq *cq, uint64_t length)
 {
-    return length > MOST || (cq->copied > 0 && cq->copied + length > MOST);
+    return length > SOFT_TURN_BYTES || (cq->copied > 0 && cq->copied + length > SOFT_TURN_BYTES);
 }
 
 /* Of a form that is to be executed here, as far as one can tell without the peer's memory. */
@@ -200,7 +194,7 @@ static void complete(struct soft_tcp *tcp, const struct slu_send_wr *wr, uint64_
         slu_soft_cq_complete(tcp->qp, &wc);
     /* Its connections are looked at now and then, also by a program that does only this. */
     cq->directs++;
-    cq->copied += length + SHORT;
+    cq->copied += length + SOFT_SHORT_BYTES;
     /* Who sleeps may wait for what was written, and not for a part of it. */
     if (wr->opcode != SLUICE_OP_READ && (wr->flags & SLU_MORE) == 0)
         tcp->shm->published |= SHM_ARMED_RECORDS;

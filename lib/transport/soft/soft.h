@@ -44,6 +44,10 @@
 #define SOFT_MAX_READ_DEPTH 128
 #define SOFT_MAX_CQ_DEPTH (UINT32_C(1) << 30)
 #define SOFT_MAX_MESSAGE (UINT64_C(1) << 31)
+/* What is copied in a turn, some milliseconds, in which nobody else is served; and what a short
+   message costs, in bytes of a long one. */
+#define SOFT_TURN_BYTES (UINT64_C(16) << 20)
+#define SOFT_SHORT_BYTES 512
 /* With one of these rights a peer may change a region. */
 #define SOFT_ACCESS_CHANGES (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 
@@ -589,10 +593,6 @@ void slu_soft_helper_unwatch(struct soft_cq *cq);
 /* Both ways, and by anyone, but with no lock: 0, or an error with a text. */
 int slu_soft_meet_begin(struct soft_qp *qp, const struct slu_endpoint *remote);
 void slu_soft_meet_end(struct soft_qp *qp);
-
-/* tidy.c: a connection has a ring for large messages, and has none any more */
-void slu_soft_tidy_begin(struct soft_context *context);
-void slu_soft_tidy_end(struct soft_context *context);
 
 /* linger.c */
 void slu_soft_helper_linger(struct soft_context *context, int fd); /* takes the socket */

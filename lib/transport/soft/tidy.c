@@ -5,6 +5,7 @@
  * to do it, and is woken if it sleeps there.
  */
 #include "transport/soft/helper.h"
+#include "transport/soft/shm.h"
 
 #define TIDY_TICK SLUICE_S(1)
 
