@@ -3,7 +3,8 @@
 # What docs/, README.md and CHANGELOG.md name exists: calls, types, fields' constants and
 # variables of the environment, as the installed headers and the manual have them. Names
 # that end in a star stand for all that begin so, of which there must be one. Each block of
-# C in docs/ is a whole file, which compiles; with a main() it is linked, too.
+# C in docs/ is a whole file, which compiles; with a main() it is linked, too. Figures are as
+# scripts/figure draws them.
 . "${srcdir:-.}/tests/tap.sh"
 
 cc=${CC:-cc}
@@ -47,6 +48,15 @@ links() {
   silent $cc ${SANITIZE:-} -pthread -o "$tmp/block" "$tmp/block.o" -Llib/.libs -lsluice
 }
 
+drawn() {
+  sh "$srcdir/scripts/figure" --print "$1" >"$tmp/drawn.svg" || return
+  diff "$tmp/drawn.svg" "${1%.figure}.svg" >"$tmp/figure.diff" ||
+    { head -n 4 "$tmp/figure.diff"; echo 'scripts/figure draws it anew'; return 1; }
+}
+
+for file in "$srcdir"/docs/figures/*.figure; do
+  check "${file##*/} is what its SVG shows" drawn "$file"
+done
 for file in $docs "$srcdir/README.md" "$srcdir/CHANGELOG.md"; do
   check "${file##*/} names what there is" silent made_up "$file"
 done
