@@ -13,6 +13,7 @@ pkginclude_HEADERS = \
 	%D%/sluice/counters.h \
 	%D%/sluice/device.h \
 	%D%/sluice/endpoint.h \
+	%D%/sluice/environment.h \
 	%D%/sluice/error.h \
 	%D%/sluice/exchange.h \
 	%D%/sluice/list.h \

@@ -17,6 +17,7 @@
 #include <sluice/counters.h>
 #include <sluice/device.h>
 #include <sluice/endpoint.h>
+#include <sluice/environment.h>
 #include <sluice/error.h>
 #include <sluice/exchange.h>
 #include <sluice/list.h>

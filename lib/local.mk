@@ -29,6 +29,7 @@ include %D%/connect/local.mk
 include %D%/device/local.mk
 include %D%/endpoint/local.mk
 include %D%/engine/local.mk
+include %D%/environment/local.mk
 include %D%/exchange/local.mk
 include %D%/list/local.mk
 include %D%/listener/local.mk

@@ -35,7 +35,9 @@ dist_man3_MANS = \
 	%D%/sluice_connect.3 \
 	%D%/sluice_context_open.3 \
 	%D%/sluice_device_list_get.3 \
+	%D%/sluice_environment_variable.3 \
 	%D%/sluice_exchange_allgather.3 \
+	%D%/sluice_exchange_launch.3 \
 	%D%/sluice_exchange_open.3 \
 	%D%/sluice_exchange_open_mpi.3 \
 	%D%/sluice_last_error.3 \

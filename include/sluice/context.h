@@ -64,6 +64,11 @@ struct sluice_context_info {
     uint64_t max_message;       /* largest message of a send, in bytes */
     char device[64];            /* name of the device */
     char transport[16];         /* "verbs" or "soft" */
+    uint64_t max_region;        /* largest memory region, in bytes; 0: the device sets none */
+    uint32_t max_channels;      /* peers of all its programs together; 0: the device sets none */
+    uint32_t max_regions;       /* memory regions of them all; 0: the device sets none */
+    uint32_t max_completions;   /* entries of one completion queue of the device */
+    uint32_t reserved;          /* 0 */
 };
 
 SLUICE_EXPORT void sluice_context_close(struct sluice_context *context);

@@ -90,6 +90,30 @@ struct sluice_gid_info {
     char text[64];      /* for people, such as "RoCE v2 192.0.2.1" */
 };
 
+/* How a device fared in a choice; what came closer to being taken has the lower number. */
+enum sluice_choice_verdict {
+    SLUICE_CHOICE_TAKEN = 1,
+    SLUICE_CHOICE_OTHER_RANK = 2,  /* as near as the one taken, and for other local ranks */
+    SLUICE_CHOICE_FARTHER = 3,     /* than the one taken, or soft beside RDMA devices */
+    SLUICE_CHOICE_NOT_ACTIVE = 4,  /* it, or the port that was named, cannot be used now */
+    SLUICE_CHOICE_LAST_RESORT = 5, /* soft, where an RDMA device is active */
+    SLUICE_CHOICE_NOT_NAMED = 6    /* others are named */
+};
+
+struct sluice_choice_info {
+    uint32_t size;     /* set to sizeof(struct sluice_choice_info) by the caller */
+    uint32_t verdict;  /* enum sluice_choice_verdict */
+    uint32_t port;     /* that is named with the device; 0: none, the first active one */
+    uint32_t distance; /* NUMA distance from the thread's CPUs, 10 is next to them; 0: not known */
+    uint32_t place;    /* if it is taken: its number, from 1, of equals; else 0 */
+    uint32_t equals;   /* if it is taken: so many are as near; else 0 */
+    uint32_t local_rank;  /* that the choice was made with; 0 as well where one device is named */
+    uint32_t reserved;    /* 0 */
+    char source[32];      /* who names the devices: "the caller", "SLUICE_DEVICE", "preference" */
+    char rank_source[64]; /* the variable that told the local rank; empty: none did */
+    char reason[192];     /* one line for people: why it is taken, or why it is not */
+};
+
 SLUICE_EXPORT void sluice_device_list_free(struct sluice_device_list *list);
 
 /*
@@ -121,6 +145,18 @@ SLUICE_EXPORT int sluice_device_list_info(const struct sluice_device_list *list,
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_device_list_nearest(const struct sluice_device_list *list,
                                                               uint32_t local_rank);
+
+/*
+ * How the device at the index fares if sluice_context_open() is called with this device,
+ * which is NULL, a name, or a list of names, and no port in its attributes: taken, or why
+ * not. It is the same choice, on the list; nothing is opened or logged. Set info->size
+ * first. -EINVAL: list or info is NULL, too small a size; device, SLUICE_DEVICE or the
+ * local rank of the environment is wrong, as the text says; -E2BIG: a size above 4096;
+ * -ERANGE: no such index; -ENODEV: no device that is named is in the list; -ENOMEM.
+ */
+SLUICE_EXPORT int sluice_device_list_choice(const struct sluice_device_list *list,
+                                            const char *device, uint32_t index,
+                                            struct sluice_choice_info *info);
 
 /*
  * Describes a port, 1 to sluice_device_info.ports, of the device at the index.

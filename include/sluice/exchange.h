@@ -66,6 +66,21 @@ struct sluice_exchange_info {
                         there is no host file or it names none, or if SLUICE_DEVICE is set */
 };
 
+/* What attributes of NULL would be taken from: who started this process. */
+struct sluice_launch_info {
+    uint32_t size;       /* set to sizeof(struct sluice_launch_info) */
+    uint32_t kind;       /* enum sluice_exchange_kind; AUTO: PMIx if its server answers, or TCP */
+    uint32_t rank;       /* if ranks is not 0 */
+    uint32_t ranks;      /* 0: only the server of PMIx knows both */
+    uint32_t local_rank; /* of this process among those of its host; 0 as well if nothing tells */
+    uint32_t reserved;   /* 0 */
+    char launcher[32];   /* whose variables these are; empty: they were set by hand, or by a file */
+    char source[64];     /* where rank and ranks came from, in words */
+    char local_source[64]; /* the variable that told local_rank; empty: none did */
+    char root[256];        /* "host:port" of rank 0; empty: not known before the exchange is open */
+    char job[64];          /* name of this run; empty: none */
+};
+
 /* Ends it; what is in flight is lost. NULL is allowed. The others notice in their next call. */
 SLUICE_EXPORT void sluice_exchange_close(struct sluice_exchange *exchange);
 
@@ -84,6 +99,15 @@ SLUICE_EXPORT void sluice_exchange_close(struct sluice_exchange *exchange);
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_exchange_close)
 struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *attr,
                                              int64_t deadline);
+
+/*
+ * Tells what the environment says of this process, as sluice_exchange_open() would read it
+ * without attributes; nothing is opened and nobody is asked. Set info->size first. -ENOENT:
+ * nothing says which rank this is; -EINVAL: NULL or too small a size, or a variable or the
+ * host file is wrong, as the text says; -E2BIG: a size above 4096; -EOPNOTSUPP: there is a host
+ * file, and this library was built without jansson; -ENOMEM.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_exchange_launch(struct sluice_launch_info *info);
 
 /*
  * Functions of the program that carry the bytes instead: each returns 0 or a

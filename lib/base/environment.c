@@ -22,45 +22,63 @@ struct variable {
     const char *what; /* it is for */
     uint32_t low, high;
     const char *words[6];
-    uint32_t preset; /* the place of the default among the words; all others have none */
+    uint32_t preset;       /* the place of the default among the words; all others have none */
+    const char *otherwise; /* what counts where it is not set, in words; NULL: that word */
 };
 
 static const struct variable table[SLU_ENV_COUNT] = {
     [SLU_ENV_DEVICE] = {.name = "SLUICE_DEVICE",
                         .what = "the devices to choose from",
-                        .high = 4095},
+                        .high = 4095,
+                        .otherwise = "the nearest"},
     [SLU_ENV_EXCHANGE] = {.name = "SLUICE_EXCHANGE",
                           .what = "what carries an exchange",
                           .words = {"auto", "tcp", "pmix"}},
     [SLU_ENV_HOST_FILE] = {.name = "SLUICE_HOST_FILE",
                            .what = "the file of all hosts",
-                           .high = PATH_MAX - 1},
-    [SLU_ENV_JOB] = {.name = "SLUICE_JOB", .what = "the name of the job", .high = 63},
+                           .high = PATH_MAX - 1,
+                           .otherwise = "none"},
+    [SLU_ENV_JOB] = {.name = "SLUICE_JOB",
+                     .what = "the name of the job",
+                     .high = 63,
+                     .otherwise = "the launcher's"},
     [SLU_ENV_LOCAL_RANK] = {.name = "SLUICE_LOCAL_RANK",
                             .what = "the rank of this process on its host",
-                            .high = SLUICE_MAX_RANKS - 1},
+                            .high = SLUICE_MAX_RANKS - 1,
+                            .otherwise = "the launcher's"},
     [SLU_ENV_LOG] = {.name = "SLUICE_LOG",
                      .what = "how much is logged",
                      .words = {"none", "error", "warn", "info", "debug"},
                      .preset = SLUICE_LOG_WARN},
     [SLU_ENV_MISUSE] = {.name = "SLUICE_MISUSE",
                         .what = "what a mistake of the program does",
-                        .words = {"abort"}},
-    [SLU_ENV_MUNGE] = {.name = "SLUICE_MUNGE", .what = "the socket of munge, or no", .high = 107},
+                        .words = {"abort"},
+                        .otherwise = "none"},
+    [SLU_ENV_MUNGE] = {.name = "SLUICE_MUNGE",
+                       .what = "the socket of munge, or no",
+                       .high = 107,
+                       .otherwise = "where it is found"},
     [SLU_ENV_RANK] = {.name = "SLUICE_RANK",
                       .what = "the rank of this process",
-                      .high = SLUICE_MAX_RANKS - 1},
+                      .high = SLUICE_MAX_RANKS - 1,
+                      .otherwise = "the launcher's"},
     [SLU_ENV_RANKS] = {.name = "SLUICE_RANKS",
                        .what = "the number of ranks",
                        .low = 1,
-                       .high = SLUICE_MAX_RANKS},
-    [SLU_ENV_ROOT] = {.name = "SLUICE_ROOT", .what = "host:port of rank 0", .high = 255},
+                       .high = SLUICE_MAX_RANKS,
+                       .otherwise = "the launcher's"},
+    [SLU_ENV_ROOT] = {.name = "SLUICE_ROOT",
+                      .what = "host:port of rank 0",
+                      .high = 255,
+                      .otherwise = "the launcher's"},
     [SLU_ENV_SECRET_FILE] = {.name = "SLUICE_SECRET_FILE",
                              .what = "the file of the secret",
-                             .high = PATH_MAX - 1},
+                             .high = PATH_MAX - 1,
+                             .otherwise = "none"},
     [SLU_ENV_TCP_ADDRESS] = {.name = "SLUICE_TCP_ADDRESS",
                              .what = "where soft listens",
-                             .high = NAME_MAX},
+                             .high = NAME_MAX,
+                             .otherwise = "all addresses"},
     [SLU_ENV_WIRE] = {.name = "SLUICE_WIRE",
                       .what = "what carries soft between processes",
                       .words = {"auto", "tcp", "shm"}},
@@ -80,6 +98,19 @@ const char *const *slu_env_words(enum slu_variable variable, uint32_t *preset)
 {
     *preset = table[variable].preset;
     return table[variable].words;
+}
+
+const char *slu_env_otherwise(enum slu_variable variable)
+{
+    const struct variable *known = &table[variable];
+
+    return known->otherwise != NULL ? known->otherwise : known->words[known->preset];
+}
+
+void slu_env_range(enum slu_variable variable, uint32_t *low, uint32_t *high)
+{
+    *low = table[variable].low;
+    *high = table[variable].high;
 }
 
 const char *slu_getenv(const char *name)

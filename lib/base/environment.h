@@ -34,6 +34,11 @@ const char *slu_env_what(enum slu_variable variable);
 /* What it may be, up to a NULL, and the place of its default. Of one of words. */
 const char *const *slu_env_words(enum slu_variable variable, uint32_t *preset);
 
+/* What counts where it is not set, in words. */
+const char *slu_env_otherwise(enum slu_variable variable);
+/* Of a number its bounds; of a text the second is its most bytes. */
+void slu_env_range(enum slu_variable variable, uint32_t *low, uint32_t *high);
+
 /* A variable of any name: what is set to nothing counts as not set, which is NULL. */
 const char *slu_getenv(const char *name);
 const char *slu_env_value(enum slu_variable variable);

@@ -31,9 +31,10 @@
 /* Of the tests and the tools, which have no place in the table of the library. */
 static const char *const foreign[] = {"SLUICE_FAKE_", "SLUICE_FUZZ_", "SLUICE_TEST_"};
 
-/* "a, b or c" */
-static void list_words(const char *const *words, char *text, size_t size)
+void slu_env_list_words(enum slu_variable variable, char *text, size_t size)
 {
+    uint32_t preset;
+    const char *const *words = slu_env_words(variable, &preset);
     size_t used = 0;
 
     text[0] = '\0';
@@ -57,7 +58,7 @@ uint32_t slu_env_word(enum slu_variable variable)
     found = slu_env_find_word(variable, value);
     if (found >= 0)
         return (uint32_t)found;
-    list_words(words, allowed, sizeof allowed);
+    slu_env_list_words(variable, allowed, sizeof allowed);
     slu_log(SLUICE_LOG_ERROR, "%s (%s) is '%.64s', must be %s; using %s", slu_env_name(variable),
             slu_env_what(variable), value, allowed, words[preset]);
     return preset;
@@ -121,21 +122,31 @@ static bool is_known(const char *name, size_t length)
     return false;
 }
 
+char **slu_env_next_unknown(char **entry, const char **meant)
+{
+    for (; entry != NULL && *entry != NULL; entry++) {
+        size_t length = strcspn(*entry, "=");
+
+        if (strncmp(*entry, PREFIX, PREFIX_LENGTH) == 0 && !is_foreign(*entry) &&
+            !is_known(*entry, length)) {
+            *meant = nearest(*entry, length);
+            return entry;
+        }
+    }
+    return NULL;
+}
+
 void slu_env_check_names(void)
 {
     /* Not pthread_once(): the program's log function may come back here. */
     static atomic_flag checked = ATOMIC_FLAG_INIT;
+    const char *meant;
 
-    if (atomic_flag_test_and_set(&checked) || environ == NULL)
+    if (atomic_flag_test_and_set(&checked))
         return;
-    for (char **entry = environ; *entry != NULL; entry++) {
+    for (char **entry = environ; (entry = slu_env_next_unknown(entry, &meant)) != NULL; entry++) {
         size_t length = strcspn(*entry, "=");
-        const char *meant;
 
-        if (strncmp(*entry, PREFIX, PREFIX_LENGTH) != 0 || is_foreign(*entry) ||
-            is_known(*entry, length))
-            continue;
-        meant = nearest(*entry, length);
         slu_log(SLUICE_LOG_WARN, "%.*s is no variable of sluice%s%s%s",
                 (int)(length < 64 ? length : 64), *entry, meant != NULL ? "; was " : "",
                 meant != NULL ? meant : "", meant != NULL ? " meant?" : "");

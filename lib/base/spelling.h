@@ -3,6 +3,7 @@
 #ifndef SLU_SPELLING_H
 #define SLU_SPELLING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/environment.h"
@@ -12,6 +13,15 @@
  * none is logged as an error.
  */
 uint32_t slu_env_word(enum slu_variable variable);
+
+/* "a, b or c": what one of words may be. */
+void slu_env_list_words(enum slu_variable variable, char *text, size_t size);
+
+/*
+ * The next SLUICE_* of the environment, from this entry on, that is not known, and the name that
+ * was probably meant, or NULL. NULL: there is none any more.
+ */
+char **slu_env_next_unknown(char **entry, const char **meant);
 
 /* Once in a process: warns of each SLUICE_* that is not known, and names the nearest one. */
 void slu_env_check_names(void);

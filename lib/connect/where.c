@@ -143,6 +143,18 @@ struct slu_address slu_address_of(const struct sockaddr *sockaddr)
     return address;
 }
 
+int slu_address_parse(const char *text, const char *source, struct slu_address *address)
+{
+    memset(address, 0, sizeof *address);
+    if (inet_pton(AF_INET, text, address->ip) == 1)
+        address->family = 4;
+    else if (inet_pton(AF_INET6, text, address->ip) == 1)
+        address->family = 6;
+    else
+        return slu_fail(EINVAL, "%s \"%s\" is not a numeric IPv4 or IPv6 address", source, text);
+    return 0;
+}
+
 bool slu_address_is_of_link(const struct slu_address *address)
 {
     return address->family == 6 && address->ip[0] == 0xfe && (address->ip[1] & 0xc0) == 0x80;

@@ -30,6 +30,8 @@ int slu_where_find(const struct slu_where *where, int64_t until, struct addrinfo
 /* The first so many of the list: how many. */
 uint32_t slu_where_list(const struct addrinfo *list, struct slu_address *addresses, uint32_t most);
 
+/* A numeric address and nothing else: 0, or -EINVAL with a text that says whose it is. */
+int slu_address_parse(const char *text, const char *source, struct slu_address *address);
 /* It is of one link: what it leads to depends on the interface. */
 bool slu_address_is_of_link(const struct slu_address *address);
 /* It is link-local and names no interface, without which it leads nowhere: -EINVAL with a text. */

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "device/choice.h"
+#include "device/candidates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,6 @@
 #include "device/device.h"
 
 #define SYSFS "/sys"
-/* Farther than every RDMA device: ranks on different transports cannot meet. */
-#define DISTANCE_OF_SOFT UINT32_MAX
 
 /* One of the names. */
 struct element {
@@ -25,18 +23,6 @@ struct element {
     int length;
     char name[64];
     uint32_t port; /* 0: none is given */
-};
-
-struct candidate {
-    uint32_t index; /* in the list of devices */
-    uint32_t port;  /* that its name gives; 0: none */
-    uint32_t distance;
-    bool usable;
-};
-
-struct candidates {
-    uint32_t count;
-    struct candidate *all; /* in the order of the names, or of the list */
 };
 
 static int fail_element(const struct slu_wish *wish, uint32_t number, const struct element *element,
@@ -126,13 +112,13 @@ static int fail_absent(const struct sluice_device_list *list, const struct slu_w
                     wish->names != NULL ? wish->names : "any", wish->source, names);
 }
 
-static void add_candidate(struct candidates *candidates, uint32_t index, uint32_t port)
+static void add_candidate(struct slu_candidates *candidates, uint32_t index, uint32_t port)
 {
-    candidates->all[candidates->count++] = (struct candidate){.index = index, .port = port};
+    candidates->all[candidates->count++] = (struct slu_candidate){.index = index, .port = port};
 }
 
 static int collect_named(const struct sluice_device_list *list, const struct slu_wish *wish,
-                         struct candidates *candidates)
+                         struct slu_candidates *candidates)
 {
     struct element element = {.text = NULL};
     uint32_t number = 0;
@@ -144,8 +130,6 @@ static int collect_named(const struct sluice_device_list *list, const struct slu
         if (index < list->count)
             add_candidate(candidates, index, element.port);
     }
-    if (found == 0 && candidates->count > 0 && candidates->count < number)
-        log_absent(list, wish);
     return found;
 }
 
@@ -155,7 +139,7 @@ static bool is_rdma(const struct sluice_device_list *list, uint32_t index)
 }
 
 /* All RDMA devices; and soft only where none of them is active, whatever port is asked for. */
-static void collect_any(const struct sluice_device_list *list, struct candidates *candidates)
+static void collect_any(const struct sluice_device_list *list, struct slu_candidates *candidates)
 {
     bool active = false;
 
@@ -166,16 +150,16 @@ static void collect_any(const struct sluice_device_list *list, struct candidates
             add_candidate(candidates, i, 0);
 }
 
-static uint32_t port_of(const struct slu_wish *wish, const struct candidate *candidate)
+uint32_t slu_candidate_port(const struct slu_wish *wish, const struct slu_candidate *candidate)
 {
     return wish->port != 0 ? wish->port : candidate->port;
 }
 
-static bool is_active(const struct sluice_device_list *list, const struct slu_wish *wish,
-                      const struct candidate *candidate)
+bool slu_candidate_is_active(const struct sluice_device_list *list, const struct slu_wish *wish,
+                             const struct slu_candidate *candidate)
 {
     const struct slu_device *device = &list->devices[candidate->index];
-    uint32_t port = port_of(wish, candidate);
+    uint32_t port = slu_candidate_port(wish, candidate);
 
     if (port == 0 || !is_rdma(list, candidate->index))
         return device->info.active != 0;
@@ -184,12 +168,12 @@ static bool is_active(const struct sluice_device_list *list, const struct slu_wi
 
 /* If none can be used now, all are left: opening the chosen one says what is wrong with it. */
 static void mark_usable(const struct sluice_device_list *list, const struct slu_wish *wish,
-                        struct candidates *candidates)
+                        struct slu_candidates *candidates)
 {
     bool any = false;
 
     for (uint32_t i = 0; i < candidates->count; i++) {
-        candidates->all[i].usable = is_active(list, wish, &candidates->all[i]);
+        candidates->all[i].usable = slu_candidate_is_active(list, wish, &candidates->all[i]);
         any = any || candidates->all[i].usable;
     }
     for (uint32_t i = 0; i < candidates->count && !any; i++)
@@ -197,10 +181,10 @@ static void mark_usable(const struct sluice_device_list *list, const struct slu_
 }
 
 /* Number local_rank of the nearest, counted round. */
-static const struct candidate *take_nearest(const struct candidates *candidates,
-                                            uint32_t local_rank, struct slu_choice *choice)
+static const struct slu_candidate *take_nearest(const struct slu_candidates *candidates,
+                                                uint32_t local_rank, struct slu_choice *choice)
 {
-    const struct candidate *all = candidates->all;
+    const struct slu_candidate *all = candidates->all;
     uint32_t left;
 
     choice->distance = UINT32_MAX;
@@ -222,7 +206,8 @@ static const struct candidate *take_nearest(const struct candidates *candidates,
 
 /* A program that was to run on RDMA should not have to guess why it runs on soft. */
 static void log_passed_over(const struct sluice_device_list *list,
-                            const struct candidates *candidates, const struct slu_choice *choice)
+                            const struct slu_candidates *candidates,
+                            const struct slu_choice *choice)
 {
     bool rdma = is_rdma(list, choice->index);
 
@@ -235,58 +220,81 @@ static void log_passed_over(const struct sluice_device_list *list,
     }
 }
 
-static void choose_candidate(const struct sluice_device_list *list, const struct slu_wish *wish,
-                             const struct slu_near *near, struct candidates *candidates,
-                             struct slu_choice *choice)
+const struct slu_candidate *slu_candidates_choose(const struct sluice_device_list *list,
+                                                  const struct slu_wish *wish,
+                                                  const struct slu_near *near,
+                                                  struct slu_candidates *candidates,
+                                                  struct slu_choice *choice)
 {
-    const struct candidate *taken;
+    const struct slu_candidate *taken;
 
     mark_usable(list, wish, candidates);
     for (uint32_t i = 0; i < candidates->count; i++) {
-        struct candidate *candidate = &candidates->all[i];
+        struct slu_candidate *candidate = &candidates->all[i];
         int32_t node = list->devices[candidate->index].info.numa_node;
 
         candidate->distance =
-            is_rdma(list, candidate->index) ? slu_near_distance(near, node) : DISTANCE_OF_SOFT;
+            is_rdma(list, candidate->index) ? slu_near_distance(near, node) : SLU_DISTANCE_OF_SOFT;
     }
     taken = take_nearest(candidates, wish->local_rank, choice);
     choice->index = taken->index;
-    choice->port = port_of(wish, taken);
+    choice->port = slu_candidate_port(wish, taken);
+    return taken;
+}
+
+static void log_ports(const struct sluice_device_list *list, const struct slu_wish *wish,
+                      const struct slu_candidate *taken, const struct slu_choice *choice)
+{
     if (taken->port != 0 && taken->port != choice->port)
         slu_log(SLUICE_LOG_WARN,
                 "%s names port %u of %s, the attributes name port %u, which is used", wish->source,
                 taken->port, list->devices[taken->index].info.name, choice->port);
-    log_passed_over(list, candidates, choice);
 }
 
-static uint32_t count_names(const char *names)
+/* None if it is any. */
+static uint32_t count_named(const struct slu_wish *wish)
 {
-    uint32_t count = 1;
+    uint32_t count = wish->names != NULL;
 
-    for (; *names != '\0'; names++)
-        count += *names == ',';
+    for (const char *at = wish->names; at != NULL && *at != '\0'; at++)
+        count += *at == ',';
     return count;
+}
+
+int slu_candidates_collect(const struct sluice_device_list *list, const struct slu_wish *wish,
+                           struct slu_candidates *candidates)
+{
+    uint32_t most = wish->names != NULL ? count_named(wish) : list->count;
+    int error = 0;
+
+    *candidates = (struct slu_candidates){.all = calloc(most + 1, sizeof *candidates->all)};
+    if (candidates->all == NULL)
+        return slu_fail(ENOMEM, "no memory for a choice of %u devices", most);
+    if (wish->names != NULL)
+        error = collect_named(list, wish, candidates);
+    else
+        collect_any(list, candidates);
+    if (error == 0 && candidates->count == 0)
+        error = fail_absent(list, wish);
+    if (error < 0)
+        free(candidates->all);
+    return error;
 }
 
 int slu_choose(const struct sluice_device_list *list, const struct slu_wish *wish,
                const struct slu_near *near, struct slu_choice *choice)
 {
-    uint32_t most = wish->names != NULL ? count_names(wish->names) : list->count;
-    struct candidates candidates = {.all = calloc(most + 1, sizeof *candidates.all)};
-    int error = 0;
+    struct slu_candidates candidates;
+    int error = slu_candidates_collect(list, wish, &candidates);
 
-    if (candidates.all == NULL)
-        return slu_fail(ENOMEM, "no memory for a choice of %u devices", most);
-    if (wish->names != NULL)
-        error = collect_named(list, wish, &candidates);
-    else
-        collect_any(list, &candidates);
-    if (error == 0 && candidates.count == 0)
-        error = fail_absent(list, wish);
-    if (error == 0)
-        choose_candidate(list, wish, near, &candidates, choice);
+    if (error < 0)
+        return error;
+    if (candidates.count < count_named(wish))
+        log_absent(list, wish);
+    log_ports(list, wish, slu_candidates_choose(list, wish, near, &candidates, choice), choice);
+    log_passed_over(list, &candidates, choice);
     free(candidates.all);
-    return error;
+    return 0;
 }
 
 /* Who names the devices: the caller, SLUICE_DEVICE, or nobody. */
@@ -303,7 +311,7 @@ static int read_names(const char *names, struct slu_wish *wish)
     return found < 0 ? found : 0;
 }
 
-static void read_near(struct slu_near *near)
+void slu_near_read_here(struct slu_near *near)
 {
     struct slu_cpus cpus;
 
@@ -312,15 +320,15 @@ static void read_near(struct slu_near *near)
 }
 
 /* ", NUMA distance 10, 2 of 4 equally near for local rank 5 (SLURM_LOCALID)", or less. */
-static void describe_choice(const struct slu_wish *wish, const struct slu_choice *choice,
-                            char *text, size_t size)
+void slu_choice_describe(const struct slu_wish *wish, const struct slu_choice *choice, char *text,
+                         size_t size)
 {
     size_t used = 0;
 
     text[0] = '\0';
     if (choice->distance == SLU_NEAR_UNKNOWN)
         used = (size_t)snprintf(text, size, ", NUMA distance not known");
-    else if (choice->distance != DISTANCE_OF_SOFT)
+    else if (choice->distance != SLU_DISTANCE_OF_SOFT)
         used = (size_t)snprintf(text, size, ", NUMA distance %u", choice->distance);
     if (choice->equals > 1)
         snprintf(text + used, size - used, ", %u of %u equally near for local rank %u (%s)",
@@ -336,28 +344,50 @@ static void log_choice(const struct sluice_device_list *list, const struct slu_w
 
     if (choice->port != 0)
         snprintf(port, sizeof port, ":%u", choice->port);
-    describe_choice(wish, choice, why, sizeof why);
+    slu_choice_describe(wish, choice, why, sizeof why);
     slu_log(SLUICE_LOG_INFO, "device %s%s chosen by %s%s: %s", info->name, port, wish->source, why,
             info->description);
+}
+
+/* Where one device is named there is nothing to choose. */
+int slu_wish_read(const char *names, uint32_t port, struct slu_wish *wish)
+{
+    int error;
+
+    *wish = (struct slu_wish){.port = port};
+    error = read_names(names, wish);
+    if (error == 0 && (wish->names == NULL || strchr(wish->names, ',') != NULL))
+        error = slu_local_rank(&wish->local_rank, &wish->local_by);
+    return error;
 }
 
 int slu_choose_here(const struct sluice_device_list *list, const char *names, uint32_t port,
                     struct slu_choice *choice)
 {
-    struct slu_wish wish = {.port = port};
+    struct slu_wish wish;
     struct slu_near near;
-    int error = read_names(names, &wish);
+    int error = slu_wish_read(names, port, &wish);
 
-    /* Where one device is named there is nothing to choose. */
-    if (error == 0 && (wish.names == NULL || strchr(wish.names, ',') != NULL))
-        error = slu_local_rank(&wish.local_rank, &wish.local_by);
     if (error < 0)
         return error;
-    read_near(&near);
+    slu_near_read_here(&near);
     error = slu_choose(list, &wish, &near, choice);
     if (error == 0)
         log_choice(list, &wish, choice);
     return error;
+}
+
+int slu_names_check(const char *names, const char *source)
+{
+    const struct slu_wish wish = {.names = names, .source = source};
+    struct element element = {.text = NULL};
+    uint32_t number = 0;
+    int found;
+
+    do
+        found = next_element(&wish, &number, &element);
+    while (found > 0);
+    return found;
 }
 
 int sluice_device_list_nearest(const struct sluice_device_list *list, uint32_t local_rank)
@@ -372,7 +402,7 @@ int sluice_device_list_nearest(const struct sluice_device_list *list, uint32_t l
     error = read_names(NULL, &wish);
     if (error < 0)
         return error;
-    read_near(&near);
+    slu_near_read_here(&near);
     error = slu_choose(list, &wish, &near, &choice);
     return error < 0 ? error : (int)choice.index;
 }

@@ -43,6 +43,9 @@ int slu_choose(const struct sluice_device_list *list, const struct slu_wish *wis
 int slu_choose_here(const struct sluice_device_list *list, const char *names, uint32_t port,
                     struct slu_choice *choice);
 
+/* Whether the names are a list as SLUICE_DEVICE has them: 0, or -EINVAL with a text. */
+int slu_names_check(const char *names, const char *source);
+
 /*
  * local_rank.c: which of the processes on its host this one is, by SLUICE_LOCAL_RANK or else
  * by the first launcher that tells it; source is the variable. 0, with NULL, if none does.

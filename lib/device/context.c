@@ -153,6 +153,10 @@ static void describe(const struct slu_tcontext *device, struct sluice_context_in
         .numa_node = device->numa_node,
         .atomics = device->atomics,
         .max_message = device->max_message,
+        .max_region = device->max_region,
+        .max_channels = device->max_channels,
+        .max_regions = device->max_regions,
+        .max_completions = device->max_cq_depth,
     };
     snprintf(info->device, sizeof info->device, "%s", device->device);
     snprintf(info->transport, sizeof info->transport, "%s", device->transport->name);

@@ -65,6 +65,7 @@ struct slu_launch {
     char root[256];            /* "host:port" of rank 0; empty: not known */
     char job[64];              /* empty: none */
     const char *secret_file;   /* of program or environment; empty: none */
+    const char *launcher;      /* whose variables say rank and ranks; NULL: no launcher's. Static */
     const char *rank_source;   /* who says rank, if program or user do. Static */
     const char *tcp_field;     /* the attribute because of which it is TCP; NULL: none. Static */
     const char *root_source;   /* who names root, in words; NULL: nobody. Static */
@@ -82,6 +83,9 @@ struct slu_launch {
 
 /* launch.c: 0, or -ENOENT, -EINVAL, ... with a text that names the variable or the line. */
 int slu_launch_read(const struct sluice_exchange_attr *attr, struct slu_launch *launch);
+
+/* "host:port", "[1:2::3]:port": 0, or -EINVAL with a text that names the source. */
+int slu_launch_check_root(const char *root, const char *source);
 
 /* The error; if it is one, its text then says whose file it was, unless that is NULL. */
 int slu_launch_name_source(int error, const char *source);

@@ -30,6 +30,7 @@ struct pair {
  * on Slurm's variables, which then are those of somebody else.
  */
 struct launcher {
+    const char *name; /* of itself, for people */
     const char *rank, *ranks;
     const char *job; /* the same in all ranks; or NULL */
     bool inherited;  /* contradicts others in every day's use */
@@ -41,10 +42,25 @@ static bool find_torch_root(char *text, size_t size);
 static bool find_slurm_root(char *text, size_t size);
 
 static const struct launcher launchers[] = {
-    {.rank = "OMPI_COMM_WORLD_RANK", .ranks = "OMPI_COMM_WORLD_SIZE", .job = "PMIX_NAMESPACE"},
-    {.rank = "PMI_RANK", .ranks = "PMI_SIZE", .job = "PMI_JOBID", .pmi = true},
-    {.rank = "RANK", .ranks = "WORLD_SIZE", .job = "TORCHELASTIC_RUN_ID", .root = find_torch_root},
-    {.rank = "SLURM_PROCID", .ranks = "SLURM_NTASKS", .inherited = true, .root = find_slurm_root},
+    {.name = "Open MPI",
+     .rank = "OMPI_COMM_WORLD_RANK",
+     .ranks = "OMPI_COMM_WORLD_SIZE",
+     .job = "PMIX_NAMESPACE"},
+    {.name = "MPICH or another one of PMI",
+     .rank = "PMI_RANK",
+     .ranks = "PMI_SIZE",
+     .job = "PMI_JOBID",
+     .pmi = true},
+    {.name = "torchrun",
+     .rank = "RANK",
+     .ranks = "WORLD_SIZE",
+     .job = "TORCHELASTIC_RUN_ID",
+     .root = find_torch_root},
+    {.name = "Slurm",
+     .rank = "SLURM_PROCID",
+     .ranks = "SLURM_NTASKS",
+     .inherited = true,
+     .root = find_slurm_root},
 };
 #define LAUNCHERS (sizeof launchers / sizeof launchers[0])
 
@@ -125,8 +141,7 @@ static bool find_slurm_root(char *text, size_t size)
            snprintf(text, size, "%s:%u", host, port) < (int)size;
 }
 
-/* "host:port", "[1:2::3]:port". */
-static int check_root(const char *root, const char *source)
+int slu_launch_check_root(const char *root, const char *source)
 {
     const char *colon = strrchr(root, ':');
     const char *name = root;
@@ -173,7 +188,7 @@ static int pick_texts(const struct sluice_exchange_attr *attr, struct slu_launch
                           sizeof launch->root, &root, &launch->root_source);
 
     if (error == 0 && root[0] != '\0')
-        error = check_root(root, launch->root_source);
+        error = slu_launch_check_root(root, launch->root_source);
     if (error == 0)
         error = pick_text(attr->job, "sluice_exchange_attr.job", SLU_ENV_JOB, sizeof launch->job,
                           &job, &job_source);
@@ -387,6 +402,7 @@ static int read_launchers(struct slu_launch *launch, const struct launcher **tak
                  launcher->ranks);
         report_contradictions(launcher, launch);
         take_job(launcher, launch);
+        launch->launcher = launcher->name;
         *taken = launcher;
         return 1;
     }
@@ -403,7 +419,7 @@ static int find_root(const struct launcher *taken, struct slu_launch *launch)
             pair.rank == launch->rank && pair.ranks == launch->ranks &&
             launcher->root(launch->root, sizeof launch->root)) {
             launch->root_source = "the launcher";
-            return check_root(launch->root, "the root that the launcher names");
+            return slu_launch_check_root(launch->root, "the root that the launcher names");
         }
     }
     return 0;
@@ -493,6 +509,7 @@ int slu_launch_read(const struct sluice_exchange_attr *attr, struct slu_launch *
         launch->rank == SLU_RANK_UNKNOWN && slu_getenv("PMIX_RANK") != NULL) {
         set_pair(launch, 0, 0);
         launch->kind = SLUICE_EXCHANGE_PMIX;
+        launch->launcher = "PMIx";
         return 0;
     }
     error = read_host_file(attr, launch);

@@ -22,4 +22,5 @@ lib_libsluice_la_SOURCES += \
 	%D%/tcp_listen.c \
 	%D%/tcp_root.c \
 	%D%/tcp_wire.c \
+	%D%/told.c \
 	%D%/wrap.c

@@ -52,6 +52,9 @@ struct slu_tcontext {
     uint32_t max_cq_entries; /* of a slu_cq, which may be several queues of the device */
     enum sluice_atomics atomics;
     uint64_t max_message;
+    uint64_t max_region; /* this and the next two: 0 where the device sets none */
+    uint32_t max_channels;
+    uint32_t max_regions;
 };
 
 /* Base of a protection domain. */

@@ -5,8 +5,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../support/suite.h"
+#include "base/error.h"
 #include "base/spelling.h"
 
 #define LINES 16
@@ -162,6 +165,139 @@ TEST(misspelt_names)
     }
     slu_env_check_names();
     require_result(lines.count, 6);
+}
+
+static struct sluice_variable_info variable(uint32_t index)
+{
+    struct sluice_variable_info info = {.size = sizeof(info)};
+    require_ok(sluice_environment_variable(index, &info));
+    require(info.size == sizeof(info), "%u", info.size);
+    return info;
+}
+
+static struct sluice_variable_info told(enum slu_variable index, uint32_t state)
+{
+    struct sluice_variable_info info = variable(index);
+    require(strcmp(info.name, slu_env_name(index)) == 0 && info.what[0] && info.preset[0] &&
+                info.allowed[0],
+            "%s", info.name);
+    require(info.state == state, "%s: %u, %s", info.name, info.state, info.reason);
+    require((info.state == SLUICE_VARIABLE_WRONG) == (info.reason[0] != '\0'), "%s: '%s'",
+            info.name, info.reason);
+    return info;
+}
+
+TEST(variables_that_are_not_set)
+{
+    struct lines lines;
+    struct sluice_variable_info info = {.size = sizeof(info)};
+    start(&lines);
+    setenv("SLUICE_WIRE", "", 1);
+    for (uint32_t i = 0; i < SLU_ENV_COUNT; i++) {
+        require(told((enum slu_variable)i, SLUICE_VARIABLE_UNSET).value[0] == '\0', "%u", i);
+    }
+    require_error(sluice_environment_variable(SLU_ENV_COUNT, &info), -ERANGE, "14");
+    require_error(sluice_environment_variable(UINT32_MAX, &info), -ERANGE, "");
+    require(strcmp(variable(SLU_ENV_LOG).preset, "warn") == 0, "%s", variable(SLU_ENV_LOG).preset);
+    require(strcmp(variable(SLU_ENV_RANKS).allowed, "a number of 1 to 65536") == 0, "%s",
+            variable(SLU_ENV_RANKS).allowed);
+    require(strcmp(variable(SLU_ENV_WIRE).allowed, "auto, tcp or shm") == 0, "%s",
+            variable(SLU_ENV_WIRE).allowed);
+    require_result(lines.count, 0);
+}
+
+TEST(variables_that_are_set)
+{
+    static const struct {
+        enum slu_variable variable;
+        const char *right, *wrong, *words;
+    } rows[] = {
+        {SLU_ENV_DEVICE, "mlx5_0:1,soft", "mlx5_0,", "element 2"},
+        {SLU_ENV_EXCHANGE, "pmix", "mpi", "'mpi' auto, tcp or pmix"},
+        {SLU_ENV_JOB, "j", "1234567890123456789012345678901234567890123456789012345678901234",
+         "64 bytes 63"},
+        {SLU_ENV_LOCAL_RANK, "0", "first", "'first' 0 to 65535"},
+        {SLU_ENV_LOG, "debug", "3", "'3' none"},
+        {SLU_ENV_MISUSE, "abort", "1", "'1' abort none"},
+        {SLU_ENV_RANK, "65535", "65536", "'65536'"},
+        {SLU_ENV_RANKS, "1", "0", "1 to 65536"},
+        {SLU_ENV_ROOT, "[fe80::1]:7", "node7", "'node7' host:port"},
+        {SLU_ENV_TCP_ADDRESS, "::1", "localhost", "localhost numeric"},
+        {SLU_ENV_WIRE, "shm", "SHM", "'SHM' auto counts"},
+        {SLU_ENV_HOST_FILE, NULL, "/nowhere/hosts", "/nowhere/hosts"},
+    };
+    struct lines lines;
+    start(&lines);
+    slu_fail(0, "kept");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *name = slu_env_name(rows[i].variable);
+        struct sluice_variable_info info;
+        if (rows[i].right) {
+            setenv(name, rows[i].right, 1);
+            info = told(rows[i].variable, SLUICE_VARIABLE_SET);
+            require(strcmp(info.value, rows[i].right) == 0, "%s", info.value);
+        }
+        setenv(name, rows[i].wrong, 1);
+        info = told(rows[i].variable, SLUICE_VARIABLE_WRONG);
+        require(strncmp(info.value, rows[i].wrong, 255) == 0, "%s", info.value);
+        slu_fail(0, "%s", info.reason);
+        check_text(__FILE__, __LINE__, name, rows[i].words);
+        slu_fail(0, "kept");
+        unsetenv(name);
+    }
+    require(strcmp(sluice_last_error(), "kept") == 0, "%s", sluice_last_error());
+    require_result(lines.count, 0);
+}
+
+/* Who takes the variable of the file for that of the secret does not see it in the log. */
+TEST(secrets_are_not_told)
+{
+    static const char *const secrets[] = {"xyzzy-and-plugh-are-secrets", "/dev/null",
+                                          "/nowhere/xyzzy"};
+    struct lines lines;
+    start(&lines);
+    setenv("SLUICE_SECRET", "xyzzy-and-plugh-are-secrets", 1);
+    for (size_t i = 0; i < COUNT(secrets); i++) {
+        setenv("SLUICE_SECRET_FILE", secrets[i], 1);
+        struct sluice_variable_info info = told(SLU_ENV_SECRET_FILE, SLUICE_VARIABLE_WRONG);
+        require(!memmem(&info, sizeof(info), secrets[i], strlen(secrets[i])), "%s", info.reason);
+        info = variable(SLU_ENV_COUNT);
+        require(info.state == SLUICE_VARIABLE_UNKNOWN && info.value[0] == '\0' &&
+                    strcmp(info.name, "SLUICE_SECRET") == 0 && !strstr(info.reason, "xyzzy"),
+                "%s: %s", info.name, info.reason);
+    }
+    char path[] = "/tmp/sluice-secret-XXXXXX";
+    int fd = mkstemp(path);
+    require(fd >= 0 && write(fd, secrets[0], 20) == 20, "%s", strerror(errno));
+    setenv("SLUICE_SECRET_FILE", path, 1);
+    struct sluice_variable_info info = told(SLU_ENV_SECRET_FILE, SLUICE_VARIABLE_SET);
+    require(!memmem(&info, sizeof(info), path, strlen(path)), "it is told");
+    require(fchmod(fd, 0644) == 0, "%s", strerror(errno));
+    info = told(SLU_ENV_SECRET_FILE, SLUICE_VARIABLE_WRONG);
+    require(strstr(info.reason, "0600"), "%s", info.reason);
+    close(fd);
+    unlink(path);
+}
+
+TEST(variables_that_are_not_known)
+{
+    struct lines lines;
+    struct sluice_variable_info info;
+    unsigned seen = 0;
+    start(&lines);
+    setenv("SLUICE_DEVCIE", "soft", 1);
+    setenv("SLUICE_FOO", "1", 1);
+    setenv("SLUICE_TEST_ANYTHING", "1", 1);
+    info = (struct sluice_variable_info){.size = sizeof(info)};
+    for (uint32_t i = SLU_ENV_COUNT; sluice_environment_variable(i, &info) == 0; i++) {
+        bool meant = strcmp(info.name, "SLUICE_DEVCIE") == 0;
+        require(info.state == SLUICE_VARIABLE_UNKNOWN && info.value[0] == '\0', "%s", info.name);
+        require(meant || strcmp(info.name, "SLUICE_FOO") == 0, "%s", info.name);
+        require(strcmp(info.nearest, meant ? "SLUICE_DEVICE" : "") == 0, "%s", info.nearest);
+        require(strstr(info.reason, "no variable of sluice"), "%s", info.reason);
+        seen++;
+    }
+    require(seen == 2 && lines.count == 0, "%u variables, %u lines", seen, lines.count);
 }
 
 int main(void)

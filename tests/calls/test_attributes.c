@@ -386,6 +386,26 @@ static int tell_peer_counters(const struct told *told, void *counters)
     return sluice_multichannel_peer_counters(told->loop, 1, counters);
 }
 
+static int tell_choice(const struct told *told, void *info)
+{
+    return sluice_device_list_choice(told->list, test_device(), 0, info);
+}
+
+static int tell_variable(const struct told *told, void *info)
+{
+    (void)told;
+    return sluice_environment_variable(0, info);
+}
+
+/* It says nothing to a process that is no rank. */
+static int tell_launch(const struct told *told, void *info)
+{
+    (void)told;
+    setenv("SLUICE_RANK", "0", 1);
+    setenv("SLUICE_RANKS", "1", 1);
+    return sluice_exchange_launch(info);
+}
+
 /* A struct, its size now and in the first release, and a call that writes it. */
 #define WRITTEN(name, first_size, call)              \
     {                                                \
@@ -408,6 +428,9 @@ static const struct written {
     WRITTEN(sluice_counters, 456, tell_counters),
     WRITTEN(sluice_counters, 456, tell_all_counters),
     WRITTEN(sluice_counters, 456, tell_peer_counters),
+    WRITTEN(sluice_choice_info, 320, tell_choice),
+    WRITTEN(sluice_variable_info, 840, tell_variable),
+    WRITTEN(sluice_launch_info, 504, tell_launch),
 };
 
 #define MOST 4096 /* no struct is larger */

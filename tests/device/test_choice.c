@@ -328,6 +328,112 @@ TEST(local_rank_of_no_use)
     set_environment("");
 }
 
+static struct sluice_choice_info told(const char *names, uint32_t index)
+{
+    struct sluice_choice_info info = {.size = sizeof(info)};
+    require_ok(sluice_device_list_choice(&list, names, index, &info));
+    require(info.size == sizeof(info) && info.reserved == 0, "%u, %u", info.size, info.reserved);
+    require(info.reason[0], "%s, device %u", names ? names : "any", index);
+    return info;
+}
+
+/* The verdicts of a, b, c, d and soft, as digits; the one that is taken is the one chosen. */
+static void expect_verdicts(const char *names, const char *wanted)
+{
+    char verdicts[6] = "";
+    struct slu_choice choice;
+    require_ok(slu_choose_here(&list, names, 0, &choice));
+    warnings = 0;
+    notes = 0;
+    for (uint32_t i = 0; i < 5; i++) {
+        struct sluice_choice_info info = told(names, i);
+        verdicts[i] = (char)('0' + info.verdict);
+        require((info.verdict == SLUICE_CHOICE_TAKEN) == (i == choice.index), "%s: %s",
+                list.devices[i].info.name, info.reason);
+        if (i == choice.index) {
+            require(info.port == choice.port && info.place == choice.place &&
+                        info.equals == choice.equals,
+                    "%u of %u", info.place, info.equals);
+        }
+    }
+    require(strcmp(verdicts, wanted) == 0, "%s: %s, not %s", names ? names : "any", verdicts,
+            wanted);
+    require(warnings == 0 && notes == 0, "%s", last_warning);
+}
+
+TEST(verdicts)
+{
+    /* The distances are those of this machine here: a and d stay as near as each other. */
+    set_environment("SLUICE_LOCAL_RANK=1");
+    list.devices[1].info.numa_node = -1;
+    list.devices[0].info.numa_node = list.devices[3].info.numa_node = -1;
+    expect_verdicts(NULL, "21425");
+    expect_verdicts("a,d", "26616");
+    expect_verdicts("soft,a", "16663");
+    expect_verdicts("soft", "66661");
+    expect_verdicts("c", "66166");
+    expect_verdicts("d:2,c,d:1", "66416");
+    expect_verdicts("x,a:2,d", "46616");
+    set_environment("");
+    expect_verdicts(NULL, "12425");
+    list.devices[0].info.active = list.devices[1].info.active = list.devices[3].info.active = 0;
+    expect_verdicts(NULL, "44441");
+    set_environment("SLUICE_DEVICE=b,c");
+    expect_verdicts(NULL, "61266");
+    set_environment("");
+}
+
+TEST(reasons)
+{
+    struct sluice_choice_info info;
+    set_environment("SLUICE_LOCAL_RANK=1 SLUICE_DEVICE=a,d:2,c");
+    list.devices[0].info.numa_node = list.devices[3].info.numa_node = -1;
+    info = told(NULL, 3);
+    require(strstr(info.reason, "chosen by SLUICE_DEVICE") && strstr(info.reason, "2 of 2") &&
+                strstr(info.reason, "local rank 1 (SLUICE_LOCAL_RANK)"),
+            "%s", info.reason);
+    require(info.port == 2 && info.local_rank == 1 && info.distance == 0 &&
+                strcmp(info.source, "SLUICE_DEVICE") == 0 &&
+                strcmp(info.rank_source, "SLUICE_LOCAL_RANK") == 0,
+            "port %u, %s", info.port, info.source);
+    info = told(NULL, 0);
+    require(strstr(info.reason, "as near as d") && info.place == 0, "%s", info.reason);
+    info = told(NULL, 1);
+    require(strstr(info.reason, "SLUICE_DEVICE names 'a,d:2,c'"), "%s", info.reason);
+    info = told(NULL, 2);
+    require(strstr(info.reason, "not active: made up"), "%s", info.reason);
+    info = told("c", 2);
+    require(strstr(info.reason, "chosen by the caller") && strstr(info.reason, "not active"), "%s",
+            info.reason);
+    info = told("a:7,d", 0);
+    require(strstr(info.reason, "port 7 is not active: it has no such port"), "%s", info.reason);
+    set_environment("");
+    info = told(NULL, 4);
+    require(strstr(info.reason, "soft is taken only where no RDMA device is active, and a is"),
+            "%s", info.reason);
+}
+
+TEST(choices_that_fail)
+{
+    struct sluice_choice_info info = {.size = sizeof(info), .verdict = 77};
+    set_environment("");
+    require_error(sluice_device_list_choice(NULL, NULL, 0, &info), -EINVAL, "list NULL");
+    require_error(sluice_device_list_choice(&list, NULL, 0, NULL), -EINVAL, "NULL");
+    require_error(sluice_device_list_choice(&list, NULL, 5, &info), -ERANGE, "5 0..4");
+    require_error(sluice_device_list_choice(&list, "a,,b", 0, &info), -EINVAL, "element 2");
+    require_error(sluice_device_list_choice(&list, "x,y", 0, &info), -ENODEV, "x,y a, b, c, d");
+    set_environment("SLUICE_LOCAL_RANK=x");
+    require_error(sluice_device_list_choice(&list, NULL, 0, &info), -EINVAL, "SLUICE_LOCAL_RANK");
+    set_environment("SLUICE_DEVICE=a:0");
+    require_error(sluice_device_list_choice(&list, NULL, 0, &info), -EINVAL, "SLUICE_DEVICE");
+    set_environment("");
+    info.size = 8;
+    require_error(sluice_device_list_choice(&list, NULL, 0, &info), -EINVAL, "too small");
+    info.size = 5000;
+    require_error(sluice_device_list_choice(&list, NULL, 0, &info), -E2BIG, "4096");
+    require(info.verdict == 77, "%u", info.verdict);
+}
+
 /* No longer than the table of variables has it. */
 TEST(long_list)
 {

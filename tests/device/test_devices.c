@@ -191,6 +191,47 @@ TEST(context_is_as_listed)
     sluice_device_list_free(found.list);
 }
 
+/* What opening a context takes, by name and by the environment, is what the list tells. */
+TEST(choice_is_what_is_opened)
+{
+    struct found found = find();
+    uint32_t count = sluice_device_list_count(found.list);
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? test_device() : NULL;
+        uint32_t taken = count;
+        setenv("SLUICE_DEVICE", test_device(), 1);
+        struct sluice_context *context = sluice_context_open(name, NULL);
+        require(context, "%s", sluice_last_error());
+        for (uint32_t at = 0; at < count; at++) {
+            struct sluice_choice_info info = {.size = sizeof(info)};
+            require_ok(sluice_device_list_choice(found.list, name, at, &info));
+            require(info.verdict == SLUICE_CHOICE_TAKEN || info.verdict == SLUICE_CHOICE_NOT_NAMED,
+                    "%u: %s", info.verdict, info.reason);
+            taken = info.verdict == SLUICE_CHOICE_TAKEN ? at : taken;
+        }
+        require(taken == found.index, "%u, not %u", taken, found.index);
+        require(strcmp(context_info(context).device, found.info.name) == 0, "%s", found.info.name);
+        sluice_context_close(context);
+        unsetenv("SLUICE_DEVICE");
+    }
+    sluice_device_list_free(found.list);
+}
+
+/* Where the device has limits, what all its programs can have holds what one channel can. */
+TEST(limits_of_the_device)
+{
+    struct sluice_context *context = open_context();
+    struct sluice_context_info info = context_info(context);
+    require(info.max_completions >= info.max_send_depth && info.reserved == 0, "%u, %u",
+            info.max_completions, info.max_send_depth);
+    require((info.max_channels > 0) == !device_is_soft() &&
+                (info.max_regions > 0) == !device_is_soft() &&
+                (info.max_region > 0) == !device_is_soft(),
+            "%u channels, %u regions of %llu bytes", info.max_channels, info.max_regions,
+            (unsigned long long)info.max_region);
+    sluice_context_close(context);
+}
+
 /* A file of the device in sysfs; false if there is none. */
 static bool read_sysfs(const char *file, char *text, size_t size)
 {

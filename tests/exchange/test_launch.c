@@ -462,6 +462,73 @@ TEST(jobs)
                "789012345678901234567890123456789012345678901234567890123456789");
 }
 
+static struct sluice_launch_info told(const char *words)
+{
+    struct sluice_launch_info info = {.size = sizeof(info)};
+    set_environment(words);
+    int result = sluice_exchange_launch(&info);
+    require(result == 0, "%s: %d, %s", words, result, sluice_last_error());
+    require(info.size == sizeof(info) && info.reserved == 0, "%u, %u", info.size, info.reserved);
+    return info;
+}
+
+static void expect_launcher(const char *words, const char *launcher, const char *source,
+                            uint32_t rank, uint32_t ranks)
+{
+    struct sluice_launch_info info = told(words);
+    require(strcmp(info.launcher, launcher) == 0, "%s: '%s'", words, info.launcher);
+    require(strcmp(info.source, source) == 0, "%s: '%s'", words, info.source);
+    require(info.rank == rank && info.ranks == ranks, "%s: %u of %u", words, info.rank, info.ranks);
+}
+
+TEST(what_the_program_is_told)
+{
+    expect_launcher("SLUICE_RANK=3 SLUICE_RANKS=4", "", "SLUICE_RANK and SLUICE_RANKS", 3, 4);
+    expect_launcher("SLUICE_RANK=3 SLUICE_RANKS=4 SLUICE_JOB=launch-1-2", "sluice-launch",
+                    "SLUICE_RANK and SLUICE_RANKS", 3, 4);
+    expect_launcher("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2", "Open MPI",
+                    "OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE", 1, 2);
+    expect_launcher("PMI_RANK=0 PMI_SIZE=1", "MPICH or another one of PMI", "PMI_RANK and PMI_SIZE",
+                    0, 1);
+    expect_launcher("RANK=7 WORLD_SIZE=8 MASTER_ADDR=a MASTER_PORT=29500", "torchrun",
+                    "RANK and WORLD_SIZE", 7, 8);
+    expect_launcher("SLURM_PROCID=2 SLURM_NTASKS=3", "Slurm", "SLURM_PROCID and SLURM_NTASKS", 2,
+                    3);
+    expect_launcher("PMIX_RANK=2", "PMIx", "PMIx", 0, 0);
+    expect_launcher("SLUICE_EXCHANGE=pmix OMPI_COMM_WORLD_RANK=1", "PMIx", "PMIx", 0, 0);
+    require(told("PMIX_RANK=2").kind == SLUICE_EXCHANGE_PMIX, "of PMIx");
+    require(told("SLUICE_RANK=0 SLUICE_RANKS=1").kind == SLUICE_EXCHANGE_TCP, "by hand");
+    struct sluice_launch_info info =
+        told("SLURM_PROCID=2 SLURM_NTASKS=3 SLURM_JOB_ID=1 SLURM_STEP_ID=2 "
+             "SLURM_STEP_NODELIST=a[3-4] SLUICE_LOCAL_RANK=1");
+    require(strcmp(info.root, "a3:20033") == 0 && strcmp(info.job, "1.2") == 0, "%s, %s", info.root,
+            info.job);
+    require(info.local_rank == 1 && strcmp(info.local_source, "SLUICE_LOCAL_RANK") == 0, "%u, %s",
+            info.local_rank, info.local_source);
+    unsetenv("SLUICE_LOCAL_RANK");
+    info = told("SLUICE_RANK=3 SLUICE_RANKS=4");
+    require(info.local_rank == 0 && info.local_source[0] == '\0' && info.root[0] == '\0', "%u, %s",
+            info.local_rank, info.local_source);
+}
+
+TEST(what_the_program_is_not_told)
+{
+    struct sluice_launch_info info = {.size = sizeof(info), .rank = 77};
+    set_environment("");
+    require_error(sluice_exchange_launch(&info), -ENOENT, "nothing says");
+    set_environment("SLUICE_RANK=4 SLUICE_RANKS=4");
+    require_error(sluice_exchange_launch(&info), -EINVAL, "SLUICE_RANK 4");
+    set_environment("SLUICE_RANK=0 SLUICE_RANKS=4 SLUICE_LOCAL_RANK=x");
+    require_error(sluice_exchange_launch(&info), -EINVAL, "SLUICE_LOCAL_RANK");
+    unsetenv("SLUICE_LOCAL_RANK");
+    require_error(sluice_exchange_launch(NULL), -EINVAL, "NULL");
+    info.size = 8;
+    require_error(sluice_exchange_launch(&info), -EINVAL, "too small");
+    info.size = 5000;
+    require_error(sluice_exchange_launch(&info), -E2BIG, "4096");
+    require(info.rank == 77, "%u", info.rank);
+}
+
 int main(void)
 {
     static const struct tests cases[] = {{"launch", WIRE_SELF, 30}};

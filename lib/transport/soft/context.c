@@ -2,7 +2,6 @@
 /* The one device of the soft transport, its contexts, and the transport table. */
 #include "transport/soft/regions.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/fork.h"
 #include "base/spelling.h"
 #include "connect/proof.h"
+#include "connect/where.h"
 
 /* Among the words of SLUICE_WIRE. */
 #define SOFT_WIRE_TCP 1
@@ -25,15 +25,7 @@ static int parse_listen(const struct sluice_context_attr *attr, struct slu_addre
         source = slu_env_name(SLU_ENV_TCP_ADDRESS);
     }
     memset(listen, 0, sizeof(*listen));
-    if (text == NULL || *text == '\0')
-        return 0;
-    if (inet_pton(AF_INET, text, listen->ip) == 1)
-        listen->family = 4;
-    else if (inet_pton(AF_INET6, text, listen->ip) == 1)
-        listen->family = 6;
-    else
-        return slu_fail(EINVAL, "%s \"%s\" is not a numeric IPv4 or IPv6 address", source, text);
-    return 0;
+    return text == NULL || *text == '\0' ? 0 : slu_address_parse(text, source, listen);
 }
 
 /* Who has no namespaces is near to nobody: it is met over TCP, as those of other hosts are. */

@@ -126,6 +126,9 @@ void slu_verbs_limits_set(struct slu_verbs_context *context, const struct ibv_de
     base->atomics = atomics_of(attr->atomic_cap);
     base->max_message =
         known(context, "how long a message can be", port->max_msg_sz, MESSAGE_UNKNOWN);
+    base->max_region = attr->max_mr_size;
+    base->max_channels = attr->max_qp > 0 ? (uint32_t)attr->max_qp : 0;
+    base->max_regions = attr->max_mr > 0 ? (uint32_t)attr->max_mr : 0;
     /* Its path has it: see path.c. */
     known(context, "its MTU", port->active_mtu ? slu_verbs_mtu_bytes(port->active_mtu) : 0,
           slu_verbs_mtu_bytes(SLU_VERBS_MTU_UNKNOWN));

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The variables of the environment, told to the program. Guarantee: a value is called right
+ * or wrong by the function that reads it where it is used, and what may be a secret is not
+ * told.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sluice/environment.h>
+
+#include "base/base.h"
+#include "base/spelling.h"
+#include "connect/secret.h"
+#include "connect/where.h"
+#include "device/choice.h"
+#include "exchange/exchange.h"
+
+/* Of sluice_variable_info in version 0.1. */
+#define FIRST_SIZE 840
+
+/* How one of words, of numbers or of texts is read. Each: 0, or an error with a text. */
+static int check_word(enum slu_variable variable, const char *value)
+{
+    char allowed[64];
+
+    if (slu_env_find_word(variable, value) >= 0)
+        return 0;
+    slu_env_list_words(variable, allowed, sizeof allowed);
+    return slu_fail(EINVAL, "'%.64s' is not %s: %s counts", value, allowed,
+                    slu_env_otherwise(variable));
+}
+
+static int check_number(enum slu_variable variable, const char *value)
+{
+    uint32_t number;
+    int found = slu_env_number(variable, &number);
+
+    (void)value;
+    return found < 0 ? found : 0;
+}
+
+static int check_text(enum slu_variable variable, const char *value)
+{
+    int found = slu_env_text(variable, &value);
+
+    return found < 0 ? found : 0;
+}
+
+static int check_device(enum slu_variable variable, const char *value)
+{
+    int error = check_text(variable, value);
+
+    return error < 0 ? error : slu_names_check(value, slu_env_name(variable));
+}
+
+/* By a rank that is given, so that this host need not be in it. */
+static int check_host_file(enum slu_variable variable, const char *value)
+{
+    struct slu_launch launch = {.rank = 0};
+    int saved = errno;
+    int error = check_text(variable, value);
+
+    if (error == 0)
+        error = slu_host_file_read(value, &launch);
+    errno = saved;
+    return error;
+}
+
+static int check_root(enum slu_variable variable, const char *value)
+{
+    int error = check_text(variable, value);
+
+    return error < 0 ? error : slu_launch_check_root(value, slu_env_name(variable));
+}
+
+/* No text of this one has its value: who mistakes the variable sets it to the secret itself. */
+static int check_secret(enum slu_variable variable, const char *value)
+{
+    struct slu_secret secret;
+    int saved = errno;
+    int error = check_text(variable, value);
+
+    if (error == 0)
+        error = slu_secret_read(value, &secret);
+    else
+        secret = (struct slu_secret){0};
+    slu_secret_forget(&secret);
+    errno = saved;
+    if (error == -EACCES)
+        return slu_fail(EACCES, "its file cannot be read, or is not this user's alone: give it "
+                                "mode 0600");
+    return error < 0
+               ? slu_fail(-error, "it is no file of %d to %d bytes", SLU_SECRET_MIN, SLU_SECRET_MAX)
+               : 0;
+}
+
+static int check_address(enum slu_variable variable, const char *value)
+{
+    struct slu_address address;
+    int error = check_text(variable, value);
+
+    return error < 0 ? error : slu_address_parse(value, slu_env_name(variable), &address);
+}
+
+struct form {
+    int (*check)(enum slu_variable variable, const char *value);
+    const char *allowed; /* NULL: the words, or the bounds, say it */
+};
+
+static const struct form forms[SLU_ENV_COUNT] = {
+    [SLU_ENV_DEVICE] = {check_device, "names of devices, with commas between"},
+    [SLU_ENV_EXCHANGE] = {check_word, NULL},
+    [SLU_ENV_HOST_FILE] = {check_host_file, "a file of hosts, in JSON"},
+    [SLU_ENV_JOB] = {check_text, "a text of at most 63 bytes"},
+    [SLU_ENV_LOCAL_RANK] = {check_number, NULL},
+    [SLU_ENV_LOG] = {check_word, NULL},
+    [SLU_ENV_MISUSE] = {check_word, NULL},
+    [SLU_ENV_MUNGE] = {check_text, "a socket, or no"},
+    [SLU_ENV_RANK] = {check_number, NULL},
+    [SLU_ENV_RANKS] = {check_number, NULL},
+    [SLU_ENV_ROOT] = {check_root, "host:port"},
+    [SLU_ENV_SECRET_FILE] = {check_secret, "a file that nobody else can read"},
+    [SLU_ENV_TCP_ADDRESS] = {check_address, "a numeric address"},
+    [SLU_ENV_WIRE] = {check_word, NULL},
+};
+
+static void describe_allowed(enum slu_variable variable, struct sluice_variable_info *info)
+{
+    uint32_t low, high;
+
+    if (forms[variable].allowed != NULL) {
+        snprintf(info->allowed, sizeof info->allowed, "%s", forms[variable].allowed);
+    } else if (forms[variable].check == check_word) {
+        slu_env_list_words(variable, info->allowed, sizeof info->allowed);
+    } else {
+        slu_env_range(variable, &low, &high);
+        snprintf(info->allowed, sizeof info->allowed, "a number of %u to %u", low, high);
+    }
+}
+
+static void judge(enum slu_variable variable, const char *value, struct sluice_variable_info *info)
+{
+    struct slu_text kept;
+
+    info->state = SLUICE_VARIABLE_SET;
+    slu_text_save(&kept);
+    if (forms[variable].check(variable, value) < 0) {
+        info->state = SLUICE_VARIABLE_WRONG;
+        snprintf(info->reason, sizeof info->reason, "%s", sluice_last_error());
+    }
+    slu_text_restore(&kept);
+}
+
+static void describe_known(enum slu_variable variable, struct sluice_variable_info *info)
+{
+    const char *value = slu_env_value(variable);
+
+    info->state = SLUICE_VARIABLE_UNSET;
+    snprintf(info->name, sizeof info->name, "%s", slu_env_name(variable));
+    snprintf(info->what, sizeof info->what, "%s", slu_env_what(variable));
+    snprintf(info->preset, sizeof info->preset, "%s", slu_env_otherwise(variable));
+    describe_allowed(variable, info);
+    if (value == NULL)
+        return;
+    if (variable != SLU_ENV_SECRET_FILE)
+        snprintf(info->value, sizeof info->value, "%s", value);
+    judge(variable, value, info);
+}
+
+/* The one of this number, from 0, of those that are not known: false, there is none. */
+static bool describe_unknown(uint32_t number, struct sluice_variable_info *info)
+{
+    const char *meant = NULL;
+    char **entry = slu_env_next_unknown(environ, &meant);
+
+    for (; entry != NULL && number > 0; number--)
+        entry = slu_env_next_unknown(entry + 1, &meant);
+    if (entry == NULL)
+        return false;
+    info->state = SLUICE_VARIABLE_UNKNOWN;
+    snprintf(info->name, sizeof info->name, "%.*s", (int)strcspn(*entry, "="), *entry);
+    snprintf(info->nearest, sizeof info->nearest, "%s", meant != NULL ? meant : "");
+    snprintf(info->reason, sizeof info->reason, "no variable of sluice%s%s%s",
+             meant != NULL ? "; was " : "", meant != NULL ? meant : "",
+             meant != NULL ? " meant?" : "");
+    return true;
+}
+
+int sluice_environment_variable(uint32_t index, struct sluice_variable_info *info)
+{
+    struct sluice_variable_info known = {.size = sizeof known};
+    int error = slu_info_check(info, sizeof known, FIRST_SIZE, "sluice_variable_info");
+
+    if (error < 0)
+        return error;
+    if (index < SLU_ENV_COUNT)
+        describe_known((enum slu_variable)index, &known);
+    else if (!describe_unknown(index - SLU_ENV_COUNT, &known))
+        return slu_fail(ERANGE, "variable %u: there are not so many", index);
+    slu_info_copy(info, &known, sizeof known);
+    return 0;
+}
