@@ -80,7 +80,8 @@ dist_man7_MANS = \
 	%D%/sluice_memory.7 \
 	%D%/sluice_mpi.7 \
 	%D%/sluice_security.7 \
-	%D%/sluice_transports.7
+	%D%/sluice_transports.7 \
+	%D%/sluice_tutorial.7
 
 # A page is found under every name of its NAME section: for each name that is
 # not the page's own, install makes a file that leads to the page.

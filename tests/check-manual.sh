@@ -12,6 +12,8 @@
 #
 #   .\" block output              something that a program prints
 #   .\" block C
+#   .\" block program            C of a file, and ".\" block console" commands with what they
+#                                 print: check-tutorial.sh runs both
 #   .\" block statements          C of a function's inside; the comments "given TEXT"
 #                                 before it have declarations of what it uses
 #   .\" block hosts               a host file, which the library reads
@@ -134,7 +136,7 @@ sub blocks {
             $text = "#include <sluice.h>\n${given}void f(void);\nvoid f(void)\n{\n$text}\n"
                 if $kind eq 'statements';
             $file .= '.h' if $kind eq 'types';
-            $file .= '.c' if $kind eq 'C' || $kind eq 'statements';
+            $file .= '.c' if $kind =~ /^(C|program|statements)$/;
             open my $out, '>', $file or die "$file: $!";
             print $out $text;
             print "$kind $file $line $argument\n";
@@ -446,9 +448,10 @@ check_hosts() {
 check_block() {
   case $1 in
     C | statements) check_c "$2" "$3" ;;
+    program) check "$3 compiles" compiles "$2" ;;
     shell) check_shell "$2" "$4" "$3" ;;
     hosts) check_hosts "$2" "$3" ;;
-    types | output) ;;
+    console | output | types) ;;
     *) check "$3 says what it is" false ;;
   esac
 }

@@ -86,6 +86,7 @@ build_checks = \
 	%D%/check-manual.sh \
 	%D%/check-perf.sh \
 	%D%/check-symbols.sh \
+	%D%/check-tutorial.sh \
 	%D%/check-verbs.sh
 
 # Those of which a sanitizer shows nothing that the programs do not show.
@@ -93,7 +94,8 @@ uninstrumented_checks = \
 	%D%/check-connect.sh \
 	%D%/check-examples.sh \
 	%D%/check-manual.sh \
-	%D%/check-perf.sh
+	%D%/check-perf.sh \
+	%D%/check-tutorial.sh
 
 # Checks of configure, one a line, sorted. They take long: scripts/test runs them once.
 configure_checks = \
