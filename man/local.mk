@@ -77,6 +77,7 @@ dist_man7_MANS = \
 	%D%/sluice_concurrency.7 \
 	%D%/sluice_environment.7 \
 	%D%/sluice_errors.7 \
+	%D%/sluice_fortran.7 \
 	%D%/sluice_memory.7 \
 	%D%/sluice_mpi.7 \
 	%D%/sluice_security.7 \

@@ -272,17 +272,25 @@ wrong_types() {
   diff "$tmp/types" "$tmp/page-types" | sed -n 's/^</only in a header:/p; s/^>/only in a page:/p'
 }
 
+# fortran PREFIX: what programs of Fortran see, and those of C do not.
+fortran() {
+  sed -n 's/^ .*\bpublic[^:]* :: //p' "$srcdir/bindings/fortran/sluice.f90" |
+    grep -o "\b$1_[A-Za-z0-9_]*"
+}
+
 # Words in the pages, the names of environment variables aside.
 wrong_words() {
   sed -n 's/^\.It Ev \([A-Z0-9_]*\).*/\1/p' "$man/sluice_environment.7" | sort -u >"$tmp/environment"
   grep -hv '^\.Dt ' "$man"/*.[137] >"$tmp/text"
   grep -o '\bSLUICE_[A-Z0-9_]*[A-Z0-9]\b' "$tmp/text" | sort -u >"$tmp/words"
-  sort -u "$tmp/constants" "$tmp/environment" | comm -13 - "$tmp/words" | sed 's/$/ is in no header/'
+  fortran SLUICE | cat - "$tmp/constants" "$tmp/environment" | sort -u | comm -13 - "$tmp/words" |
+    sed 's/$/ is in no header/'
   comm -23 "$tmp/constants" "$tmp/words" | sed 's/$/ is in no page/'
   {
     grep -o '\bsluice_[a-z0-9_]*[a-z0-9]\b' "$tmp/headers.i" "$srcdir/include/sluice/mpi.h" |
       cut -d: -f2
     cut -d' ' -f1 "$tmp/names"
+    fortran sluice
   } | sort -u >"$tmp/known"
   grep -o '\bsluice_[a-z0-9_]*[a-z0-9]\b' "$tmp/text" | sort -u | comm -13 "$tmp/known" - |
     sed 's/$/ is in no header/'

@@ -81,6 +81,7 @@ launch_checks = %D%/check-launch.sh %D%/check-munge.sh
 build_checks = \
 	%D%/check-connect.sh \
 	%D%/check-examples.sh \
+	%D%/check-fortran.sh \
 	%D%/check-install.sh \
 	%D%/check-instructions.sh \
 	%D%/check-manual.sh \
@@ -93,6 +94,7 @@ build_checks = \
 uninstrumented_checks = \
 	%D%/check-connect.sh \
 	%D%/check-examples.sh \
+	%D%/check-fortran.sh \
 	%D%/check-manual.sh \
 	%D%/check-perf.sh \
 	%D%/check-tutorial.sh
