@@ -20,6 +20,8 @@ EXTRA_%C%_libsluice_la_DEPENDENCIES = $(top_srcdir)/%D%/sluice.map
 
 EXTRA_DIST += %D%/sluice.map
 pkgconfig_DATA = %D%/sluice.pc
+cmakedir = $(libdir)/cmake/sluice
+cmake_DATA = %D%/sluiceConfig.cmake %D%/sluiceConfigVersion.cmake
 
 include %D%/agent/local.mk
 include %D%/base/local.mk

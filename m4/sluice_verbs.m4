@@ -266,7 +266,7 @@ AC_DEFUN([_SLUICE_VERBS_TAKE], [
 
 AC_DEFUN([_SLUICE_VERBS_LEAVE], [
   verbs=no verbs_text= verbs_providers= verbs_summary="no ($verbs_why)"
-  VERBS_CFLAGS= VERBS_LIBS= verbs_pc_libs= verbs_pc_requires=
+  VERBS_CFLAGS= VERBS_LIBS= verbs_plain= verbs_pc_libs= verbs_pc_requires=
   _SLUICE_VERBS_PC
 ])
 

@@ -7,10 +7,10 @@
 build=$(pwd)
 cd "$srcdir" || exit 99
 for folder in include lib tests tools examples bench; do
-  [ -d $folder ] && find $folder -name '*.[ch]'
+  [ -d $folder ] && find $folder -name '*.[ch]' -o -name '*.cc' -o -name '*.hh'
 done | sort >"$tmp/c"
 {
-  find scripts tests examples bench -type f ! -name '*.[ch]'
+  find debian scripts tests examples bench -type f ! -name '*.[ch]' 2>/dev/null
   find .ci -type f 2>/dev/null
 } | sort >"$tmp/other"
 while read -r file; do

@@ -11,6 +11,7 @@ include tests/base/local.mk
 include tests/buffer/local.mk
 include tests/calls/local.mk
 include tests/connect/local.mk
+include tests/consumers/local.mk
 include tests/device/local.mk
 include tests/endpoint/local.mk
 include tests/engine/local.mk
@@ -99,6 +100,9 @@ uninstrumented_checks = \
 	%D%/check-perf.sh \
 	%D%/check-tutorial.sh
 
+# Builds with four tools what knows nothing but what is installed.
+consumer_checks = %D%/check-consumers.sh
+
 # Checks of configure, one a line, sorted. They take long: scripts/test runs them once.
 configure_checks = \
 	%D%/check-linkage.sh
@@ -164,15 +168,16 @@ TEST_LIBS = \
 if CHECK
 check_LTLIBRARIES += %D%/libobjects.la %D%/libtestsupport.la
 check_PROGRAMS += $(test_programs) $(guest_programs)
-TESTS = $(test_programs) $(build_checks) $(launch_checks) $(source_checks)
+TESTS = $(test_programs) $(build_checks) $(consumer_checks) $(launch_checks) $(source_checks)
 else
-TESTS = $(build_checks) $(source_checks)
+TESTS = $(build_checks) $(consumer_checks) $(source_checks)
 check-local:
 	@echo 'configure did not find Check: only the checks of the tree are run'
 endif
 
 EXTRA_DIST += \
 	$(build_checks) \
+	$(consumer_checks) \
 	$(launch_checks) \
 	$(configure_checks) \
 	$(script_checks) \
@@ -225,6 +230,11 @@ AM_TESTS_ENVIRONMENT = \
 	MPICC='$(MPICC)' MPIEXEC='$(MPIEXEC)' MPI_CFLAGS='$(MPI_CFLAGS)'; \
 	export CC NM PKG_CONFIG MAKE prefix libdir VERSION SANITIZE VERBS VERBS_CFLAGS MPICC \
 	MPIEXEC MPI_CFLAGS;
+
+# What is installed serves whole projects of users, at its place.
+installcheck-local:
+	@$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)' DESTDIR='$(DESTDIR)' TAP_EXIT=yes \
+	  $(SHELL) $(srcdir)/%D%/check-consumers.sh --there
 
 TEST_EXTENSIONS = .sh
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/tests/timed.sh \
