@@ -24,6 +24,8 @@
  *   run_cached        a region got from a cache of 1,024, and put back
  *   run_arrivals      a look at 32 arrivals, for which receives are posted anew
  *   run_blocks        blocking write of 64 pages that lie apart on both sides
+ *   run_timed_send    run_send with histograms
+ *   run_timed_scatter  run_scatter_send with histograms
  *   run_scope         a scope with sends to 8 peers, posted in one call, which nobody looks at
  *
  * The cases are names of functions, which is how callgrind is told to count only
@@ -316,6 +318,47 @@ static int run_blocks(struct set *set, uint32_t count)
     return 0;
 }
 
+static const struct sluice_channel_attr timed = {.size = sizeof(timed),
+                                                 .flags = SLUICE_CHANNEL_HISTOGRAMS};
+
+static int run_timed_send(struct set *set, uint32_t count)
+{
+    struct sluice_prepared_channel *prepared = sluice_channel_prepare(set->pd, &timed);
+    struct set with = *set;
+    struct sluice_endpoint endpoint;
+    int result = -1;
+
+    if (!prepared)
+        return -1;
+    sluice_prepared_channel_endpoint(prepared, &endpoint);
+    with.channel = sluice_prepared_channel_handshake(prepared, &endpoint);
+    if (with.channel)
+        result = run_send(&with, count);
+    sluice_channel_close(with.channel);
+    return result;
+}
+
+static int run_timed_scatter(struct set *set, uint32_t count)
+{
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(set->pd, PEERS, &timed);
+    struct set with = *set;
+    struct sluice_endpoint endpoints[PEERS];
+    int result = -1;
+
+    if (!prepared)
+        return -1;
+    if (sluice_prepared_multichannel_endpoints(prepared, endpoints, PEERS) != 0) {
+        sluice_prepared_multichannel_free(prepared);
+        return -1;
+    }
+    with.multichannel = sluice_prepared_multichannel_handshake(prepared, endpoints, PEERS);
+    if (with.multichannel)
+        result = run_scatter_send(&with, count);
+    sluice_multichannel_close(with.multichannel);
+    return result;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct set *set, uint32_t count);
@@ -338,6 +381,8 @@ static const struct {
     {"run_cached", run_cached},
     {"run_arrivals", run_arrivals},
     {"run_blocks", run_blocks},
+    {"run_timed_send", run_timed_send},
+    {"run_timed_scatter", run_timed_scatter},
     {"run_scope", run_scope},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))

@@ -16,6 +16,7 @@ pkginclude_HEADERS = \
 	%D%/sluice/environment.h \
 	%D%/sluice/error.h \
 	%D%/sluice/exchange.h \
+	%D%/sluice/histogram.h \
 	%D%/sluice/list.h \
 	%D%/sluice/log.h \
 	%D%/sluice/macros.h \

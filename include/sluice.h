@@ -20,6 +20,7 @@
 #include <sluice/environment.h>
 #include <sluice/error.h>
 #include <sluice/exchange.h>
+#include <sluice/histogram.h>
 #include <sluice/list.h>
 #include <sluice/log.h>
 #include <sluice/macros.h>

@@ -21,6 +21,7 @@ dist_man3_MANS = \
 	%D%/sluice_channel_compare_swap.3 \
 	%D%/sluice_channel_counters.3 \
 	%D%/sluice_channel_error.3 \
+	%D%/sluice_channel_histogram.3 \
 	%D%/sluice_channel_list_prepare.3 \
 	%D%/sluice_channel_next.3 \
 	%D%/sluice_channel_fd.3 \

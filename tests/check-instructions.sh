@@ -15,7 +15,8 @@ counted() {
   skip_all "$(sed -n 's/^instructions: skipped: //p' "$tmp/err")"
 for name in run_send run_send_late run_write run_read run_receive run_post_poll run_post_wait \
   run_scatter_send run_list_send run_post_late run_list_poll run_scatter_gather run_multicast \
-  run_scope run_prepared run_prepared_results run_cached run_arrivals; do
+  run_scope run_prepared run_prepared_results run_cached run_arrivals run_timed_send \
+  run_timed_scatter; do
   check "instructions of $name" counted $name
 done
 finish

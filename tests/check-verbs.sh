@@ -60,7 +60,7 @@ on_rxe='access agent agent_hostile agent_keys agent_lease agent_long agent_messa
   agent_regions arguments
   atomics attributes barriers barriers_blame barriers_broken barriers_mixed buffer buffer_owners
   connect contention counters data deadlines devices elements endpoints errors event_loop
-  fault_close fault_depth fault_fork fault_signals fault_unpolled forms gather inline members
+  fault_close fault_depth fault_fork fault_signals fault_unpolled forms gather histograms inline members
   memory misuse node node_alone node_open objects order partly path peers reset scope scope_block
   scope_posts scope_stale semantics submit threads unpolled waiting words wrap'
 [ "${SLUICE_TEST_PRETEND:-}" != adapter ] || on_rxe=
@@ -84,7 +84,7 @@ fi
 # Under a sanitizer one device will do, and the programs that have one of their own.
 [ -z "${SANITIZE:-}" ] || finish_all
 for program in arguments atomics counters data deadlines elements endpoints \
-  errors event_loop fault_close fault_depth fault_unpolled forms inline members node order \
+  errors event_loop fault_close fault_depth fault_unpolled forms histograms inline members node order \
   partly scope \
   scope_block scope_posts semantics submit threads unpolled waiting words; do
   later "$program" InfiniBand tidy infiniband purge events hurry=8 max_cqe=202

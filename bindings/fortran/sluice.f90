@@ -128,6 +128,12 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_GID_INFINIBAND = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_GID_ROCE_V1 = 2_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_GID_ROCE_V2 = 3_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_CHOICE_TAKEN = 1_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_CHOICE_OTHER_RANK = 2_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_CHOICE_FARTHER = 3_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_CHOICE_NOT_ACTIVE = 4_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_CHOICE_LAST_RESORT = 5_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_CHOICE_NOT_NAMED = 6_c_int32_t
     ! sluice/mr.h
     integer(c_int32_t), parameter, public :: SLUICE_ACCESS_LOCAL_WRITE = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_ACCESS_REMOTE_WRITE = 2_c_int32_t
@@ -171,10 +177,13 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_ACCESS_NONE = ibset(0_c_int32_t, 31)
     integer(c_int32_t), parameter, public :: SLUICE_CHANNEL_GLOBAL = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_CHANNEL_PSN = 2_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_CHANNEL_HISTOGRAMS = 4_c_int32_t
     ! sluice/multichannel.h
     integer(c_int32_t), parameter, public :: SLUICE_MAX_PEERS = 65536_c_int32_t
     ! sluice/scope.h
     integer(c_int32_t), parameter, public :: SLUICE_SCOPE_STRICT = 1_c_int32_t
+    ! sluice/histogram.h
+    integer(c_int32_t), parameter, public :: SLUICE_HISTOGRAM_BUCKETS = 1152_c_int32_t
     ! sluice/connect.h
     integer(c_int32_t), parameter, public :: SLUICE_PRIVATE_DATA_BYTES = 1024_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_CONNECT_MOST = 64_c_int32_t
@@ -201,6 +210,11 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_AGENT_THREAD = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_AGENT_CONNECTED = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_AGENT_LOST = 2_c_int32_t
+    ! sluice/environment.h
+    integer(c_int32_t), parameter, public :: SLUICE_VARIABLE_UNSET = 1_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_VARIABLE_SET = 2_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_VARIABLE_WRONG = 3_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_VARIABLE_UNKNOWN = 4_c_int32_t
     ! End of what is generated
 
     ! Generated: types
@@ -228,7 +242,7 @@ module sluice
 
     ! sluice/context.h
     type, public, bind(c) :: sluice_context_info
-        integer(c_int32_t) :: size = 144_c_int32_t
+        integer(c_int32_t) :: size = 168_c_int32_t
         integer(c_int32_t) :: level = 0_c_int32_t
         integer(c_int32_t) :: max_send_depth = 0_c_int32_t
         integer(c_int32_t) :: max_receive_depth = 0_c_int32_t
@@ -245,6 +259,11 @@ module sluice
         integer(c_int64_t) :: max_message = 0_c_int64_t
         character(kind=c_char) :: device(64) = c_null_char
         character(kind=c_char) :: transport(16) = c_null_char
+        integer(c_int64_t) :: max_region = 0_c_int64_t
+        integer(c_int32_t) :: max_channels = 0_c_int32_t
+        integer(c_int32_t) :: max_regions = 0_c_int32_t
+        integer(c_int32_t) :: max_completions = 0_c_int32_t
+        integer(c_int32_t) :: reserved = 0_c_int32_t
     end type sluice_context_info
 
     ! sluice/device.h
@@ -295,6 +314,21 @@ module sluice
         character(kind=c_char) :: interface(16) = c_null_char
         character(kind=c_char) :: text(64) = c_null_char
     end type sluice_gid_info
+
+    ! sluice/device.h
+    type, public, bind(c) :: sluice_choice_info
+        integer(c_int32_t) :: size = 320_c_int32_t
+        integer(c_int32_t) :: verdict = 0_c_int32_t
+        integer(c_int32_t) :: port = 0_c_int32_t
+        integer(c_int32_t) :: distance = 0_c_int32_t
+        integer(c_int32_t) :: place = 0_c_int32_t
+        integer(c_int32_t) :: equals = 0_c_int32_t
+        integer(c_int32_t) :: local_rank = 0_c_int32_t
+        integer(c_int32_t) :: reserved = 0_c_int32_t
+        character(kind=c_char) :: source(32) = c_null_char
+        character(kind=c_char) :: rank_source(64) = c_null_char
+        character(kind=c_char) :: reason(192) = c_null_char
+    end type sluice_choice_info
 
     ! sluice/mr.h
     type, public, bind(c) :: sluice_sge
@@ -522,6 +556,17 @@ module sluice
         integer(c_int64_t) :: strays = 0_c_int64_t
     end type sluice_counters
 
+    ! sluice/histogram.h
+    type, public, bind(c) :: sluice_histogram
+        integer(c_int32_t) :: size = 9256_c_int32_t
+        integer(c_int32_t) :: reserved = 0_c_int32_t
+        integer(c_int64_t) :: count = 0_c_int64_t
+        integer(c_int64_t) :: sum = 0_c_int64_t
+        integer(c_int64_t) :: min = 0_c_int64_t
+        integer(c_int64_t) :: max = 0_c_int64_t
+        integer(c_int64_t) :: buckets(1152) = 0_c_int64_t
+    end type sluice_histogram
+
     ! sluice/connect.h
     type, public, bind(c) :: sluice_private_data
         integer(c_int32_t) :: bytes = 0_c_int32_t
@@ -577,6 +622,21 @@ module sluice
         character(kind=c_char) :: source(64) = c_null_char
         character(kind=c_char) :: device(64) = c_null_char
     end type sluice_exchange_info
+
+    ! sluice/exchange.h
+    type, public, bind(c) :: sluice_launch_info
+        integer(c_int32_t) :: size = 504_c_int32_t
+        integer(c_int32_t) :: kind = 0_c_int32_t
+        integer(c_int32_t) :: rank = 0_c_int32_t
+        integer(c_int32_t) :: ranks = 0_c_int32_t
+        integer(c_int32_t) :: local_rank = 0_c_int32_t
+        integer(c_int32_t) :: reserved = 0_c_int32_t
+        character(kind=c_char) :: launcher(32) = c_null_char
+        character(kind=c_char) :: source(64) = c_null_char
+        character(kind=c_char) :: local_source(64) = c_null_char
+        character(kind=c_char) :: root(256) = c_null_char
+        character(kind=c_char) :: job(64) = c_null_char
+    end type sluice_launch_info
 
     ! sluice/exchange.h
     type, public, bind(c) :: sluice_exchange_provider
@@ -718,6 +778,19 @@ module sluice
         type(c_ptr) :: mr = c_null_ptr
         type(c_ptr) :: peer = c_null_ptr
     end type sluice_agent_local
+
+    ! sluice/environment.h
+    type, public, bind(c) :: sluice_variable_info
+        integer(c_int32_t) :: size = 840_c_int32_t
+        integer(c_int32_t) :: state = 0_c_int32_t
+        character(kind=c_char) :: name(64) = c_null_char
+        character(kind=c_char) :: what(64) = c_null_char
+        character(kind=c_char) :: value(256) = c_null_char
+        character(kind=c_char) :: preset(64) = c_null_char
+        character(kind=c_char) :: allowed(64) = c_null_char
+        character(kind=c_char) :: nearest(64) = c_null_char
+        character(kind=c_char) :: reason(256) = c_null_char
+    end type sluice_variable_info
     ! End of what is generated
 
     public :: sluice_errno, sluice_text, sluice_c_text
@@ -737,6 +810,7 @@ module sluice
     public :: sluice_device_list_count
     public :: sluice_device_list_info
     public :: sluice_device_list_nearest
+    public :: sluice_device_list_choice
     public :: sluice_device_list_port
     public :: sluice_device_list_gid
     public :: sluice_pd_free
@@ -899,6 +973,15 @@ module sluice
     public :: sluice_channel_counters
     public :: sluice_multichannel_counters
     public :: sluice_multichannel_peer_counters
+    public :: sluice_channel_histogram
+    public :: sluice_multichannel_histogram
+    public :: sluice_multichannel_peer_histogram
+    public :: sluice_channel_histogram_reset
+    public :: sluice_multichannel_histogram_reset
+    public :: sluice_histogram_percentile
+    public :: sluice_histogram_mean
+    public :: sluice_histogram_bound
+    public :: sluice_histogram_merge
     public :: sluice_listener_close
     public :: sluice_listen
     public :: sluice_listener_address
@@ -914,6 +997,7 @@ module sluice
     public :: sluice_connect_into
     public :: sluice_exchange_close
     public :: sluice_exchange_open
+    public :: sluice_exchange_launch
     public :: sluice_exchange_wrap
     public :: sluice_exchange_query
     public :: sluice_exchange_allgather
@@ -995,6 +1079,7 @@ module sluice
     public :: sluice_verbs_multichannel_qp
     public :: sluice_verbs_context_wrap
     public :: sluice_verbs_pd_wrap
+    public :: sluice_environment_variable
     ! End of what is generated
 
     ! A duration in nanoseconds, of a number of any kind; what is below one is cut off.
@@ -1099,6 +1184,15 @@ module sluice
             integer(c_int32_t), value :: local_rank
             integer(c_int) :: outcome
         end function sluice_device_list_nearest
+        function c_sluice_device_list_choice(list, device, index, info) bind(c, &
+            name="sluice_device_list_choice") result(outcome)
+            import
+            type(c_ptr), value :: list
+            character(kind=c_char), intent(in) :: device(*)
+            integer(c_int32_t), value :: index
+            type(sluice_choice_info), intent(inout) :: info
+            integer(c_int) :: outcome
+        end function c_sluice_device_list_choice
         function sluice_device_list_port(list, index, port, info) bind(c, &
             name="sluice_device_list_port") result(outcome)
             import
@@ -2473,6 +2567,69 @@ module sluice
             type(sluice_counters), intent(inout) :: counters
             integer(c_int) :: outcome
         end function sluice_multichannel_peer_counters
+        function sluice_channel_histogram(channel, opcode, histogram) bind(c, &
+            name="sluice_channel_histogram") result(outcome)
+            import
+            type(c_ptr), value :: channel
+            integer(c_int32_t), value :: opcode
+            type(sluice_histogram), intent(inout) :: histogram
+            integer(c_int) :: outcome
+        end function sluice_channel_histogram
+        function sluice_multichannel_histogram(multichannel, opcode, histogram) bind(c, &
+            name="sluice_multichannel_histogram") result(outcome)
+            import
+            type(c_ptr), value :: multichannel
+            integer(c_int32_t), value :: opcode
+            type(sluice_histogram), intent(inout) :: histogram
+            integer(c_int) :: outcome
+        end function sluice_multichannel_histogram
+        function sluice_multichannel_peer_histogram(multichannel, peer, opcode, histogram) bind( &
+            c, name="sluice_multichannel_peer_histogram") result(outcome)
+            import
+            type(c_ptr), value :: multichannel
+            integer(c_int32_t), value :: peer
+            integer(c_int32_t), value :: opcode
+            type(sluice_histogram), intent(inout) :: histogram
+            integer(c_int) :: outcome
+        end function sluice_multichannel_peer_histogram
+        function sluice_channel_histogram_reset(channel) bind(c, &
+            name="sluice_channel_histogram_reset") result(outcome)
+            import
+            type(c_ptr), value :: channel
+            integer(c_int) :: outcome
+        end function sluice_channel_histogram_reset
+        function sluice_multichannel_histogram_reset(multichannel) bind(c, &
+            name="sluice_multichannel_histogram_reset") result(outcome)
+            import
+            type(c_ptr), value :: multichannel
+            integer(c_int) :: outcome
+        end function sluice_multichannel_histogram_reset
+        function sluice_histogram_percentile(histogram, percent) bind(c, &
+            name="sluice_histogram_percentile") result(outcome)
+            import
+            type(sluice_histogram), intent(in) :: histogram
+            real(c_double), value :: percent
+            integer(c_int64_t) :: outcome
+        end function sluice_histogram_percentile
+        function sluice_histogram_mean(histogram) bind(c, name="sluice_histogram_mean") result( &
+            outcome)
+            import
+            type(sluice_histogram), intent(in) :: histogram
+            integer(c_int64_t) :: outcome
+        end function sluice_histogram_mean
+        function sluice_histogram_bound(bucket) bind(c, name="sluice_histogram_bound") result( &
+            outcome)
+            import
+            integer(c_int32_t), value :: bucket
+            integer(c_int64_t) :: outcome
+        end function sluice_histogram_bound
+        function sluice_histogram_merge(histogram, other) bind(c, &
+            name="sluice_histogram_merge") result(outcome)
+            import
+            type(sluice_histogram), intent(inout) :: histogram
+            type(sluice_histogram), intent(in) :: other
+            integer(c_int) :: outcome
+        end function sluice_histogram_merge
         subroutine sluice_listener_close(listener) bind(c, name="sluice_listener_close")
             import
             type(c_ptr), value :: listener
@@ -2582,6 +2739,11 @@ module sluice
             integer(c_int64_t), value :: deadline
             type(c_ptr) :: outcome
         end function c_sluice_exchange_open
+        function sluice_exchange_launch(info) bind(c, name="sluice_exchange_launch") result(outcome)
+            import
+            type(sluice_launch_info), intent(inout) :: info
+            integer(c_int) :: outcome
+        end function sluice_exchange_launch
         function sluice_exchange_wrap(provider, argument, rank, ranks) bind(c, &
             name="sluice_exchange_wrap") result(outcome)
             import
@@ -3175,6 +3337,13 @@ module sluice
             type(c_ptr), value :: ibv
             type(c_ptr) :: outcome
         end function sluice_verbs_pd_wrap
+        function sluice_environment_variable(index, info) bind(c, &
+            name="sluice_environment_variable") result(outcome)
+            import
+            integer(c_int32_t), value :: index
+            type(sluice_variable_info), intent(inout) :: info
+            integer(c_int) :: outcome
+        end function sluice_environment_variable
     end interface
     ! End of what is generated
 
@@ -3284,6 +3453,16 @@ contains
         if (present(attr)) attr_at = c_loc(attr)
         outcome = c_sluice_context_open(device_at, attr_at)
     end function sluice_context_open
+
+    function sluice_device_list_choice(list, device, index, info) result(outcome)
+        type(c_ptr), intent(in) :: list
+        character(*), intent(in) :: device
+        integer(c_int32_t), intent(in) :: index
+        type(sluice_choice_info), intent(inout) :: info
+        integer(c_int) :: outcome
+
+        outcome = c_sluice_device_list_choice(list, trim(device) // c_null_char, index, info)
+    end function sluice_device_list_choice
 
     function sluice_mr_cache_create(pd, access, attr) result(outcome)
         type(c_ptr), intent(in) :: pd

@@ -49,8 +49,9 @@ enum sluice_peer_state {
 #define SLUICE_ACCESS_NONE (UINT32_C(1) << 31)
 
 /* Flags of a channel. */
-#define SLUICE_CHANNEL_GLOBAL (UINT32_C(1) << 0) /* InfiniBand: route by GID, with a GRH */
-#define SLUICE_CHANNEL_PSN (UINT32_C(1) << 1)    /* psn is given */
+#define SLUICE_CHANNEL_GLOBAL (UINT32_C(1) << 0)     /* InfiniBand: route by GID, with a GRH */
+#define SLUICE_CHANNEL_PSN (UINT32_C(1) << 1)        /* psn is given */
+#define SLUICE_CHANNEL_HISTOGRAMS (UINT32_C(1) << 2) /* how long requests take: histogram.h */
 
 /*
  * Attributes of a channel and of each peer of a multichannel. Zero: the default,

@@ -25,12 +25,13 @@ static uint32_t read_size(const void *from)
 
 static int check_size(uint32_t size, uint32_t known, uint32_t first_size, const char *name)
 {
+    uint32_t most = known < SLU_ATTR_MOST ? SLU_ATTR_MOST : SLU_LARGE_MOST;
+
     if (size < first_size)
         return slu_misuse(EINVAL, "%s.size %u is too small: set it to sizeof(struct %s), %u", name,
                           size, name, known);
-    if (size > SLU_ATTR_MOST)
-        return slu_misuse(E2BIG, "%s.size is %u, above %u: is it initialised?", name, size,
-                          SLU_ATTR_MOST);
+    if (size > most)
+        return slu_misuse(E2BIG, "%s.size is %u, above %u: is it initialised?", name, size, most);
     return 0;
 }
 

@@ -5,8 +5,12 @@
 
 #include <stdint.h>
 
-/* No struct is larger: such a size is what happened to be in the memory. */
+/*
+ * No struct is larger, but for those that are larger already: such a size is what happened
+ * to be in the memory.
+ */
 #define SLU_ATTR_MOST 4096
+#define SLU_LARGE_MOST 65536
 
 /*
  * Copies an attribute struct whose first member is its size. A shorter

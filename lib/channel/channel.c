@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "channel/channel.h"
+#include "engine/timing.h"
 
 void sluice_channel_close(struct sluice_channel *channel)
 {
@@ -47,6 +48,20 @@ int sluice_channel_query(const struct sluice_channel *channel, struct sluice_cha
 int sluice_channel_counters(const struct sluice_channel *channel, struct sluice_counters *counters)
 {
     return slu_is_channel(channel) ? slu_counters(channel->base.engine, NULL, counters)
+                                   : slu_not_a_channel(channel);
+}
+
+int sluice_channel_histogram(const struct sluice_channel *channel, uint32_t opcode,
+                             struct sluice_histogram *histogram)
+{
+    return slu_is_channel(channel)
+               ? slu_histogram_read(channel->base.engine, NULL, opcode, histogram)
+               : slu_not_a_channel(channel);
+}
+
+int sluice_channel_histogram_reset(struct sluice_channel *channel)
+{
+    return slu_is_channel(channel) ? slu_histogram_reset(channel->base.engine)
                                    : slu_not_a_channel(channel);
 }
 

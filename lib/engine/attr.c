@@ -17,7 +17,7 @@
 #define KEEPALIVE_MOST SLUICE_S(3600)
 #define REMOTE_ACCESS \
     (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
-#define FLAGS (SLUICE_CHANNEL_GLOBAL | SLUICE_CHANNEL_PSN)
+#define FLAGS (SLUICE_CHANNEL_GLOBAL | SLUICE_CHANNEL_PSN | SLUICE_CHANNEL_HISTOGRAMS)
 
 /*
  * A number with a range. 0 is the default, and where that is 0, the least value
@@ -103,7 +103,8 @@ static int apply_flags(struct slu_qp_attr *out, const struct sluice_channel_attr
 {
     if ((attr->flags & ~FLAGS) != 0)
         return slu_misuse(EINVAL,
-                          "sluice_channel_attr.flags is %#x, must be of GLOBAL and PSN (%#x)",
+                          "sluice_channel_attr.flags is %#x, must be of GLOBAL, PSN and "
+                          "HISTOGRAMS (%#x)",
                           attr->flags, FLAGS);
     if (attr->psn != 0 && (attr->flags & SLUICE_CHANNEL_PSN) == 0)
         return slu_misuse(

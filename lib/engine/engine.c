@@ -10,6 +10,7 @@
 
 #include "engine/inside.h"
 #include "engine/listed.h"
+#include "engine/timing.h"
 #include "memory/mr_cache.h"
 #include "memory/release.h"
 
@@ -97,9 +98,12 @@ static int create_queues(struct slu_engine *engine)
     uint32_t depth = share_queue(engine, device, further);
     int error = check_further(engine, device, further);
 
-    return error < 0 ? error
-                     : slu_listed(engine->transport->cq_create(engine->pd->context->transport,
-                                                               depth, &engine->cq));
+    if (error == 0)
+        error = slu_listed(
+            engine->transport->cq_create(engine->pd->context->transport, depth, &engine->cq));
+    if (error == 0)
+        engine->cq->timing = engine->timing;
+    return error;
 }
 
 /* The own ones need no place for results, but one for each that is in flight. */
@@ -107,8 +111,11 @@ static int create_rings(struct slu_engine *engine)
 {
     int error = slu_places_grow(engine, engine->places, engine->peer_count);
 
-    for (uint32_t i = 0; i < engine->peer_count && error == 0; i++)
+    for (uint32_t i = 0; i < engine->peer_count && error == 0; i++) {
         error = slu_rings_create(engine, engine->peers[i].rings, i);
+        if (error == 0)
+            error = slu_times_create(engine, engine->peers[i].rings, &engine->peers[i].times);
+    }
     return error;
 }
 
@@ -187,6 +194,8 @@ struct slu_engine *slu_engine_create(struct sluice_pd *pd, uint32_t peers, uint3
     if (error == 0)
         use_stripes(engine);
     if (error == 0)
+        error = slu_timing_create(engine);
+    if (error == 0)
         error = create_queues(engine);
     if (error == 0)
         error = slu_arrivals_create(engine);
@@ -241,8 +250,11 @@ void slu_engine_destroy(struct slu_engine *engine)
     if (engine->discarded > 0)
         slu_log(SLUICE_LOG_INFO, "%llu completions of unknown requests were discarded",
                 (unsigned long long)engine->discarded);
-    for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++)
+    for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++) {
         slu_rings_destroy(engine->peers[i].rings);
+        slu_times_destroy(engine->peers[i].times);
+    }
+    slu_timing_destroy(engine);
     slu_places_destroy(engine);
     if (engine->cache != NULL)
         slu_mr_cache_release(engine->cache);

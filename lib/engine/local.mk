@@ -15,6 +15,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/engine.h \
 	%D%/failure.c \
 	%D%/handle.c \
+	%D%/histogram.c \
+	%D%/histogram.h \
 	%D%/inline.h \
 	%D%/inside.h \
 	%D%/list_post.c \
@@ -36,6 +38,8 @@ lib_libsluice_la_SOURCES += \
 	%D%/source.c \
 	%D%/state.h \
 	%D%/submit.c \
+	%D%/timing.c \
+	%D%/timing.h \
 	%D%/unpolled.c \
 	%D%/usual.c \
 	%D%/wait.c \

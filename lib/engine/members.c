@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "engine/inside.h"
+#include "engine/timing.h"
 
 /* The lowest index that is free, or the next one. */
 static uint32_t find_index(const struct slu_engine *engine)
@@ -72,8 +73,16 @@ static void settle(struct slu_engine *engine, uint32_t index, struct slu_peer *f
     for (uint32_t i = 0; i < SLU_RINGS; i++)
         peer->rings[i].since = peer->rings[i].next;
     keep_counts(&engine->past, &peer->counts);
+    slu_times_pass_on(engine, peer);
     fresh->name.index_generation = peer->name.index_generation + 1;
     memcpy(&peer->qp, &fresh->qp, sizeof *peer - offsetof(struct slu_peer, qp));
+}
+
+/* One that did not come to have an index. */
+static void forget(struct slu_peer *fresh)
+{
+    slu_rings_destroy(fresh->rings);
+    slu_times_destroy(fresh->times);
 }
 
 /* In a place of its own first, so that whoever had the index stays as he was if this fails. */
@@ -87,10 +96,12 @@ int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
         error = slu_peer_identify(&fresh);
     if (error == 0 && index == engine->peer_count)
         error = slu_rings_create(engine, fresh.rings, index);
+    if (error == 0 && index == engine->peer_count)
+        error = slu_times_create(engine, fresh.rings, &fresh.times);
     if (error == 0)
         error = slu_room_grow(engine);
     if (error < 0) {
-        slu_rings_destroy(fresh.rings);
+        forget(&fresh);
         return error;
     }
     slu_peer_init(engine, &fresh);
@@ -98,7 +109,7 @@ int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
         engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr, &fresh.qp));
     if (error < 0) {
         slu_room_shrink(engine);
-        slu_rings_destroy(fresh.rings);
+        forget(&fresh);
         return error;
     }
     fresh.qp->peer = index;

@@ -224,6 +224,7 @@ struct slu_late {
 
 struct slu_peer {
     struct slu_ring rings[SLU_RINGS]; /* of the index: they stay over all else */
+    struct slu_times *times;          /* the same; or NULL: see timing.h */
     struct slu_qp *qp;
     enum sluice_peer_state state;
     uint32_t free[SLU_QUEUES]; /* room in the queue pair */
@@ -247,7 +248,7 @@ struct slu_peer {
     struct slu_counts counts; /* stays over resets */
     uint32_t arrivals_posted; /* receives of our own that take them */
     uint32_t arrival_session; /* in their ids: number of this connection */
-    uint64_t spare[20];       /* a power of two in all: a peer is found by a shift */
+    uint64_t spare[19];       /* a power of two in all: a peer is found by a shift */
 };
 _Static_assert(sizeof(struct slu_peer) == 1024, "a shift finds a peer");
 
@@ -345,6 +346,7 @@ struct slu_engine {
     uint32_t further_peers;                /* whose further queue pairs have entries */
     struct slu_transport striped;          /* if peers have several queue pairs: transport */
     struct sluice_mr_cache *cache;         /* of requests of plain memory, or NULL; see borrow.c */
+    struct slu_timing *timing;             /* if requests are timed, or NULL; see timing.h */
 };
 
 /*

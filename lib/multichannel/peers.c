@@ -2,6 +2,7 @@
 /* The peers of a multichannel: state, first error, and being made new. */
 #include "config.h"
 
+#include "engine/timing.h"
 #include "multichannel/multichannel.h"
 
 int slu_multichannel_find(const struct sluice_multichannel *multichannel, uint32_t peer,
@@ -120,6 +121,31 @@ int sluice_multichannel_peer_counters(const struct sluice_multichannel *multicha
     int error = slu_multichannel_find(multichannel, peer, &found);
 
     return error == 0 ? slu_counters(multichannel->base.engine, found, counters) : error;
+}
+
+int sluice_multichannel_histogram(const struct sluice_multichannel *multichannel, uint32_t opcode,
+                                  struct sluice_histogram *histogram)
+{
+    return slu_is_multichannel(multichannel)
+               ? slu_histogram_read(multichannel->base.engine, NULL, opcode, histogram)
+               : slu_not_a_multichannel(multichannel);
+}
+
+int sluice_multichannel_peer_histogram(const struct sluice_multichannel *multichannel,
+                                       uint32_t peer, uint32_t opcode,
+                                       struct sluice_histogram *histogram)
+{
+    struct slu_peer *found;
+    int error = slu_multichannel_find(multichannel, peer, &found);
+
+    return error == 0 ? slu_histogram_read(multichannel->base.engine, found, opcode, histogram)
+                      : error;
+}
+
+int sluice_multichannel_histogram_reset(struct sluice_multichannel *multichannel)
+{
+    return slu_is_multichannel(multichannel) ? slu_histogram_reset(multichannel->base.engine)
+                                             : slu_not_a_multichannel(multichannel);
 }
 
 int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,

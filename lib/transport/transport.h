@@ -91,7 +91,8 @@ struct slu_cq {
     struct slu_tcontext *context;
     uint32_t depth;
     atomic_bool alerted;
-    struct stripes *stripes; /* of its queue pairs, if they are of several; see stripes/ */
+    struct stripes *stripes;   /* of its queue pairs, if they are of several; see stripes/ */
+    struct slu_timing *timing; /* the engine's, if it has some: see engine/timing.h */
 };
 
 /* Base of a queue pair. peer is the engine's: which of its peers it belongs to. */

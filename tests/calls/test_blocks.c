@@ -12,8 +12,11 @@
 #define GAP 0x5a
 
 /* Parts are cut where a message is full, at pieces, and where the queue is. */
-static const struct sluice_channel_attr attr = {
-    .size = sizeof(attr), .max_message = 4096, .max_sge = 6, .send_depth = 24};
+static const struct sluice_channel_attr attr = {.size = sizeof(attr),
+                                                .flags = SLUICE_CHANNEL_HISTOGRAMS,
+                                                .max_message = 4096,
+                                                .max_sge = 6,
+                                                .send_depth = 24};
 
 struct fixture {
     struct pair pair;

@@ -13,8 +13,9 @@
 #define LENGTH 512
 #define IMMEDIATE 0xfeedface
 
+#define TIMED SLUICE_CHANNEL_HISTOGRAMS
 static const struct sluice_channel_attr short_queues = {
-    .size = sizeof(short_queues), .send_depth = DEPTH, .receive_depth = DEPTH};
+    .size = sizeof(short_queues), .flags = TIMED, .send_depth = DEPTH, .receive_depth = DEPTH};
 
 /* A hub and its peers; near memory is the hub's, far memory that of all its peers, a piece each. */
 struct fixture {
@@ -309,8 +310,7 @@ static void move_bytes(const struct form *form, bool with_handles)
     fixture_open(&fixture);
     prepare(&fixture, form);
     if (form_is_atomic(form) && !fixture.atomics) {
-        fixture_close(&fixture);
-        return;
+        return fixture_close(&fixture);
     }
     fill(&fixture);
     for (uint32_t i = 0; i < fixture.pieces; i++) {

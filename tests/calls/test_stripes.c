@@ -16,6 +16,7 @@
 static struct sluice_channel_attr attr_of(uint32_t queue_pairs)
 {
     return (struct sluice_channel_attr){.size = sizeof(struct sluice_channel_attr),
+                                        .flags = SLUICE_CHANNEL_HISTOGRAMS,
                                         .max_sge = 5,
                                         .queue_pairs = queue_pairs,
                                         .stripe_least = LEAST};

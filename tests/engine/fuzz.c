@@ -45,6 +45,7 @@ static bool open_channel(struct rig *rig)
 {
     struct sluice_channel_attr attr = {
         .size = sizeof(attr),
+        .flags = fake_random(3) != 0 ? SLUICE_CHANNEL_HISTOGRAMS : 0,
         .send_depth = 1 + fake_random(20),
         .receive_depth = 1 + fake_random(20),
         .max_message = RIG_MESSAGE,

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "engine/listed.h"
+#include "engine/timing.h"
 #include "invariants.h"
 
 /* What is in the rings of all peers. */
@@ -187,6 +188,20 @@ static void check_failures(const struct slu_engine *engine)
                  engine->failure_count);
 }
 
+/* Each request that succeeded was timed once. */
+static void check_times(const struct slu_engine *engine, const struct slu_peer *peer)
+{
+    static struct sluice_histogram histogram = {.size = sizeof(histogram)};
+    static struct sluice_counters counters = {.size = sizeof(counters)};
+    require_ok(slu_counters(engine, peer, &counters));
+    for (uint32_t opcode = SLUICE_OP_SEND; engine->timing && opcode < SLU_OPCODES; opcode++) {
+        require_ok(slu_histogram_read(engine, peer, opcode, &histogram));
+        fake_require(histogram.count == counters.requests[opcode],
+                     "%llu of operation %u timed, not %llu", (unsigned long long)histogram.count,
+                     opcode, (unsigned long long)counters.requests[opcode]);
+    }
+}
+
 void check_engine(const struct slu_engine *engine)
 {
     struct sums sums = {0};
@@ -194,7 +209,9 @@ void check_engine(const struct slu_engine *engine)
     uint32_t further = slu_stripes_entries(engine->attr.queue_pairs) * engine->further_peers;
     for (uint32_t i = 0; i < engine->peer_count; i++) {
         check_peer(engine, i, &sums);
+        check_times(engine, &engine->peers[i]);
     }
+    check_times(engine, NULL);
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
         fake_require(engine->stalled[queue] == SLU_NONE, "peer %u is stalled",
                      engine->stalled[queue]);

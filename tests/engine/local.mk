@@ -7,6 +7,7 @@ test_programs += \
 	tests/test_deadlines \
 	tests/test_engine \
 	tests/test_handles \
+	tests/test_histograms \
 	tests/test_order \
 	tests/test_partly \
 	tests/test_progress \
@@ -63,6 +64,7 @@ tests_test_engine_LDADD = \
 	$(CHECK_LIBS) \
 	$(SODIUM_LIBS)
 tests_test_handles_SOURCES = %D%/test_handles.c
+tests_test_histograms_SOURCES = %D%/test_histograms.c
 tests_test_order_SOURCES = %D%/test_order.c
 tests_test_partly_SOURCES = %D%/test_partly.c
 tests_test_progress_SOURCES = %D%/test_progress.c

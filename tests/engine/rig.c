@@ -20,6 +20,7 @@ void rig_open(struct rig *rig, uint32_t peers, uint32_t depth)
 void rig_open_counting(struct rig *rig, uint32_t peers, uint32_t depth, uint32_t tags)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr),
+                                       .flags = SLUICE_CHANNEL_HISTOGRAMS,
                                        .send_depth = depth,
                                        .receive_depth = depth,
                                        .arrival_tags = tags,

@@ -217,6 +217,7 @@ static void bench_open(struct bench *bench)
                                        .rnr_timer = 1};
     memset(bench, 0, sizeof(*bench));
     pair_open(&bench->pair, &attr);
+    attr.flags = SLUICE_CHANNEL_HISTOGRAMS;
     bench->loop = loop_open(bench->pair.sides.pds[0], PEERS, &attr);
     bench->atomic = context_info(bench->pair.sides.contexts[0]).atomics != SLUICE_ATOMICS_NONE;
     uint32_t access = ACCESS_ALL | (bench->atomic ? SLUICE_ACCESS_REMOTE_ATOMIC : 0);
@@ -239,6 +240,7 @@ static void bench_open(struct bench *bench)
 
 static void bench_close(struct bench *bench)
 {
+    multichannel_is_timed(bench->loop);
     sluice_multichannel_close(bench->loop);
     memory_close(&bench->near);
     memory_close(&bench->far);

@@ -49,8 +49,10 @@ static struct sluice_list *prepare(struct fixture *fixture, uint32_t count)
 
 static void fixture_open(struct fixture *fixture)
 {
-    const struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH};
+    const struct sluice_channel_attr attr = {.size = sizeof(attr),
+                                             .flags = SLUICE_CHANNEL_HISTOGRAMS,
+                                             .send_depth = DEPTH,
+                                             .receive_depth = DEPTH};
     memset(fixture, 0, sizeof(*fixture));
     star_open(&fixture->star, PEERS, &attr);
     memory_open(&fixture->near, fixture->star.sides.pds[0], KINDS * PEERS * BLOCK);
@@ -68,6 +70,9 @@ static void fixture_close(struct fixture *fixture)
 {
     sluice_list_free(fixture->list);
     /* Before their memory, which work that failed may name. */
+    if (fixture->star.hub) {
+        multichannel_is_timed(fixture->star.hub);
+    }
     sluice_multichannel_close(fixture->star.hub);
     fixture->star.hub = NULL;
     for (uint32_t i = 0; i < PEERS; i++) {

@@ -26,8 +26,10 @@ struct fixture {
 
 static void fixture_open(struct fixture *fixture)
 {
-    struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH};
+    struct sluice_channel_attr attr = {.size = sizeof(attr),
+                                       .flags = SLUICE_CHANNEL_HISTOGRAMS,
+                                       .send_depth = DEPTH,
+                                       .receive_depth = DEPTH};
     memset(fixture, 0, sizeof(*fixture));
     star_open(&fixture->star, PEERS, &attr);
     struct sluice_context_info info = context_info(fixture->star.sides.contexts[0]);

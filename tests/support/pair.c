@@ -86,8 +86,73 @@ void pair_reset(struct pair *pair)
     }
 }
 
+static void check_times(const struct sluice_counters *counters, uint32_t opcode, int result,
+                        const struct sluice_histogram *histogram)
+{
+    uint64_t sum = 0;
+    require_ok(result);
+    for (uint32_t i = 0; i < SLUICE_HISTOGRAM_BUCKETS; i++) {
+        sum += histogram->buckets[i];
+    }
+    require(histogram->count == counters->requests[opcode] && sum == histogram->count,
+            "operation %u: %llu timed, %llu in buckets, %llu counted", opcode,
+            (unsigned long long)histogram->count, (unsigned long long)sum,
+            (unsigned long long)counters->requests[opcode]);
+    require(histogram->min <= histogram->max && histogram->max <= histogram->sum,
+            "operation %u: %llu to %llu, sum %llu", opcode, (unsigned long long)histogram->min,
+            (unsigned long long)histogram->max, (unsigned long long)histogram->sum);
+}
+
+void channel_is_timed(const struct sluice_channel *channel)
+{
+    struct sluice_histogram histogram = {.size = sizeof(histogram)};
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    require_ok(sluice_channel_counters(channel, &counters));
+    for (uint32_t i = SLUICE_OP_SEND; i <= SLUICE_OP_FETCH_ADD; i++) {
+        int result = sluice_channel_histogram(channel, i, &histogram);
+        if (result == -EOPNOTSUPP) {
+            return;
+        }
+        check_times(&counters, i, result, &histogram);
+    }
+}
+
+static void peer_is_timed(const struct sluice_multichannel *multichannel, uint32_t peer)
+{
+    struct sluice_histogram histogram = {.size = sizeof(histogram)};
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    require_ok(sluice_multichannel_peer_counters(multichannel, peer, &counters));
+    for (uint32_t i = SLUICE_OP_SEND; i <= SLUICE_OP_FETCH_ADD; i++) {
+        check_times(&counters, i,
+                    sluice_multichannel_peer_histogram(multichannel, peer, i, &histogram),
+                    &histogram);
+    }
+}
+
+void multichannel_is_timed(const struct sluice_multichannel *multichannel)
+{
+    struct sluice_histogram histogram = {.size = sizeof(histogram)};
+    struct sluice_counters counters = {.size = sizeof(counters)};
+    require_ok(sluice_multichannel_counters(multichannel, &counters));
+    for (uint32_t i = SLUICE_OP_SEND; i <= SLUICE_OP_FETCH_ADD; i++) {
+        int result = sluice_multichannel_histogram(multichannel, i, &histogram);
+        if (result == -EOPNOTSUPP) {
+            return;
+        }
+        check_times(&counters, i, result, &histogram);
+    }
+    for (uint32_t i = 0; i < sluice_multichannel_peers(multichannel); i++) {
+        peer_is_timed(multichannel, i);
+    }
+}
+
 void pair_close(struct pair *pair)
 {
+    for (int i = 0; i < 2; i++) {
+        if (pair->channels[i]) {
+            channel_is_timed(pair->channels[i]);
+        }
+    }
     sluice_channel_close(pair->channels[0]);
     sluice_channel_close(pair->channels[1]);
     sides_close(&pair->sides);
@@ -170,6 +235,14 @@ void star_open(struct star *star, uint32_t peers, const struct sluice_channel_at
 
 void star_close(struct star *star)
 {
+    if (star->hub) {
+        multichannel_is_timed(star->hub);
+    }
+    for (uint32_t i = 0; i < star->peers; i++) {
+        if (star->spokes[i]) {
+            channel_is_timed(star->spokes[i]);
+        }
+    }
     sluice_multichannel_close(star->hub);
     for (uint32_t i = 0; i < star->peers; i++) {
         sluice_channel_close(star->spokes[i]);

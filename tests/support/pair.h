@@ -61,6 +61,13 @@ void star_break(struct star *star, uint32_t peer);
 struct sluice_multichannel *loop_open(struct sluice_pd *pd, uint32_t peers,
                                       const struct sluice_channel_attr *attr);
 
+/*
+ * Each request that succeeded is in the histogram of its operation, once; if there are
+ * histograms. Pairs and stars are looked at when they are closed.
+ */
+void channel_is_timed(const struct sluice_channel *channel);
+void multichannel_is_timed(const struct sluice_multichannel *multichannel);
+
 /* A request, to be filled in further. */
 struct sluice_request request_of(uint32_t opcode, uint32_t peer, const struct sluice_sge *sge);
 

@@ -308,7 +308,7 @@ static int foreign_handle(struct world *world)
 #define PEERS_OF_NODE "peers that are to come or go in one that does"
 #define END_OF_OTHER "the end of something that is not such an object, or has ended"
 #define NO_SIZE "a struct whose size is not set"
-#define WILD_SIZE "a struct whose size is above 4096"
+#define WILD_SIZE "a struct whose size is above 4096, or a histogram's above 65536"
 #define OUT_OF_RANGE "an attribute outside of its documented range"
 #define WRONG_FLAG "an unknown flag or right, or one that needs another"
 #define NOT_ZERO "a field that must be 0 and is not"

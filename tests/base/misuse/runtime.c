@@ -140,6 +140,12 @@ static int no_way_to_ask(struct world *world)
                                               DEADLINE);
 }
 
+static int no_histograms(struct world *world)
+{
+    struct sluice_histogram histogram = {.size = sizeof(histogram)};
+    return sluice_channel_histogram(world->pair.channels[0], SLUICE_OP_SEND, &histogram);
+}
+
 static int no_endpoint(struct world *world)
 {
     struct sluice_prepared_channel *prepared = sluice_channel_prepare(world->sides.pds[0], NULL);
@@ -321,6 +327,8 @@ const struct mistake runtime_errors[] = {
     {"ENOTCONN", NOT_CONNECTED, "owner of buffer 1", owner_that_is_not_connected},
     {"EOPNOTSUPP", "what transport, device or kernel cannot do", "sign of life neither",
      no_way_to_ask},
+    {"EOPNOTSUPP", "the histogram of what was prepared without", "SLUICE_CHANNEL_HISTOGRAMS",
+     no_histograms},
     {"EPROTO", NO_PROTOCOL, "endpoint", no_endpoint},
     {"EPROTO", NO_PROTOCOL, "handle", no_memory_handle},
     {"EPROTO", NO_PROTOCOL, "handle damaged", handle_that_was_damaged},

@@ -7,6 +7,7 @@ void server_open(struct server *server, uint32_t depth)
 
     memset(server, 0, sizeof(*server));
     server->attr.size = sizeof(server->attr);
+    server->attr.flags = SLUICE_CHANNEL_HISTOGRAMS;
     server->attr.send_depth = server->attr.receive_depth = depth;
     sides_open(&server->sides);
     prepared = sluice_multichannel_prepare(server->sides.pds[0], 0, &server->attr);
@@ -20,6 +21,7 @@ void server_open(struct server *server, uint32_t depth)
 
 void server_close(struct server *server)
 {
+    multichannel_is_timed(server->all);
     for (uint32_t i = 0; i < MOST_CLIENTS; i++) {
         sluice_channel_close(server->clients[i]);
     }

@@ -97,6 +97,11 @@ struct sluice_context_info {
     uint64_t max_message;
     char device[64];
     char transport[16];
+    uint64_t max_region;
+    uint32_t max_channels;
+    uint32_t max_regions;
+    uint32_t max_completions;
+    uint32_t reserved;
 };
 void sluice_context_close(struct sluice_context *context);
 struct sluice_context *sluice_context_open(const char *device, const struct sluice_context_attr
@@ -167,12 +172,35 @@ struct sluice_gid_info {
     char interface[16];
     char text[64];
 };
+enum sluice_choice_verdict {
+    SLUICE_CHOICE_TAKEN = 1,
+    SLUICE_CHOICE_OTHER_RANK = 2,
+    SLUICE_CHOICE_FARTHER = 3,
+    SLUICE_CHOICE_NOT_ACTIVE = 4,
+    SLUICE_CHOICE_LAST_RESORT = 5,
+    SLUICE_CHOICE_NOT_NAMED = 6,
+};
+struct sluice_choice_info {
+    uint32_t size;
+    uint32_t verdict;
+    uint32_t port;
+    uint32_t distance;
+    uint32_t place;
+    uint32_t equals;
+    uint32_t local_rank;
+    uint32_t reserved;
+    char source[32];
+    char rank_source[64];
+    char reason[192];
+};
 void sluice_device_list_free(struct sluice_device_list *list);
 struct sluice_device_list *sluice_device_list_get(void);
 uint32_t sluice_device_list_count(const struct sluice_device_list *list);
 int sluice_device_list_info(const struct sluice_device_list *list, uint32_t index, struct
     sluice_device_info *info);
 int sluice_device_list_nearest(const struct sluice_device_list *list, uint32_t local_rank);
+int sluice_device_list_choice(const struct sluice_device_list *list, const char *device,
+    uint32_t index, struct sluice_choice_info *info);
 int sluice_device_list_port(const struct sluice_device_list *list, uint32_t index, uint32_t
     port, struct sluice_port_info *info);
 int sluice_device_list_gid(const struct sluice_device_list *list, uint32_t index, uint32_t
@@ -742,6 +770,30 @@ int sluice_multichannel_counters(const struct sluice_multichannel *multichannel,
 int sluice_multichannel_peer_counters(const struct sluice_multichannel *multichannel, uint32_t
     peer, struct sluice_counters *counters);
 
+/* sluice/histogram.h */
+struct sluice_histogram {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t count;
+    uint64_t sum;
+    uint64_t min;
+    uint64_t max;
+    uint64_t buckets[1152];
+};
+int sluice_channel_histogram(const struct sluice_channel *channel, uint32_t opcode, struct
+    sluice_histogram *histogram);
+int sluice_multichannel_histogram(const struct sluice_multichannel *multichannel, uint32_t
+    opcode, struct sluice_histogram *histogram);
+int sluice_multichannel_peer_histogram(const struct sluice_multichannel *multichannel, uint32_t
+    peer, uint32_t opcode, struct sluice_histogram *histogram);
+int sluice_channel_histogram_reset(struct sluice_channel *channel);
+int sluice_multichannel_histogram_reset(struct sluice_multichannel *multichannel);
+int64_t sluice_histogram_percentile(const struct sluice_histogram *histogram, double percent);
+int64_t sluice_histogram_mean(const struct sluice_histogram *histogram);
+int64_t sluice_histogram_bound(uint32_t bucket);
+int sluice_histogram_merge(struct sluice_histogram *histogram, const struct sluice_histogram
+    *other);
+
 /* sluice/connect.h */
 struct sluice_listener;
 struct sluice_incoming;
@@ -820,9 +872,23 @@ struct sluice_exchange_info {
     char source[64];
     char device[64];
 };
+struct sluice_launch_info {
+    uint32_t size;
+    uint32_t kind;
+    uint32_t rank;
+    uint32_t ranks;
+    uint32_t local_rank;
+    uint32_t reserved;
+    char launcher[32];
+    char source[64];
+    char local_source[64];
+    char root[256];
+    char job[64];
+};
 void sluice_exchange_close(struct sluice_exchange *exchange);
 struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *attr, int64_t
     deadline);
+int sluice_exchange_launch(struct sluice_launch_info *info);
 struct sluice_exchange_provider {
     uint32_t size;
     uint32_t reserved;
@@ -1099,6 +1165,26 @@ struct sluice_context *sluice_verbs_context_wrap(struct ibv_context *ibv, const 
     sluice_context_attr *attr);
 struct sluice_pd *sluice_verbs_pd_wrap(struct sluice_context *context, struct ibv_pd *ibv);
 
+/* sluice/environment.h */
+enum sluice_variable_state {
+    SLUICE_VARIABLE_UNSET = 1,
+    SLUICE_VARIABLE_SET = 2,
+    SLUICE_VARIABLE_WRONG = 3,
+    SLUICE_VARIABLE_UNKNOWN = 4,
+};
+struct sluice_variable_info {
+    uint32_t size;
+    uint32_t state;
+    char name[64];
+    char what[64];
+    char value[256];
+    char preset[64];
+    char allowed[64];
+    char nearest[64];
+    char reason[256];
+};
+int sluice_environment_variable(uint32_t index, struct sluice_variable_info *info);
+
 /* What macros stand for. */
 #define SLUICE_ZERO 4294967295
 #define SLUICE_VERSION_MAJOR 0
@@ -1127,8 +1213,10 @@ struct sluice_pd *sluice_verbs_pd_wrap(struct sluice_context *context, struct ib
 #define SLUICE_ACCESS_NONE 2147483648
 #define SLUICE_CHANNEL_GLOBAL 1
 #define SLUICE_CHANNEL_PSN 2
+#define SLUICE_CHANNEL_HISTOGRAMS 4
 #define SLUICE_MAX_PEERS 65536
 #define SLUICE_SCOPE_STRICT 1
+#define SLUICE_HISTOGRAM_BUCKETS 1152
 #define SLUICE_PRIVATE_DATA_BYTES 1024
 #define SLUICE_CONNECT_MOST 64
 #define SLUICE_LISTEN_FD 1
