@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Manual pages, one a line, sorted.
 dist_man1_MANS = \
+	%D%/sluice-info.1 \
 	%D%/sluice-launch.1 \
 	%D%/sluice-perf.1
 

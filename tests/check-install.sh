@@ -156,6 +156,11 @@ perf_is_there() {
     run env SLUICE_DEVICE=soft "$root$prefix/bin/sluice-perf" --iters 10 send_lat
 }
 check 'sluice-perf is installed, with its page, and runs' perf_is_there
+info_is_there() {
+  [ -f "$root${mandir:-$prefix/share/man}/man1/sluice-info.1" ] &&
+    run "$root$prefix/bin/sluice-info" build devices && run "$root$prefix/bin/sluice-info" --version
+}
+check 'sluice-info is installed, with its page, and runs' info_is_there
 
 # The one of README.md.
 awk '/^```c$/ { inside = !seen++; next } /^```/ { inside = 0 } inside' "$srcdir/README.md" \

@@ -398,7 +398,7 @@ check_c() {
 mkdir "$tmp/blocks" "$tmp/fixture"
 mkdir "$tmp/fixture/bin"
 ln -s "$(cd "$srcdir" && pwd)/scripts/launch" "$tmp/fixture/bin/sluice-launch"
-ln -s "$(pwd)/tools/sluice-perf" "$tmp/fixture/bin/sluice-perf"
+ln -s "$(pwd)/tools/sluice-info" "$(pwd)/tools/sluice-perf" "$tmp/fixture/bin/"
 
 run_commands() {
   ln -sf "$(pwd)/$2" "$tmp/fixture/program"

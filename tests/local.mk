@@ -83,6 +83,7 @@ build_checks = \
 	%D%/check-connect.sh \
 	%D%/check-examples.sh \
 	%D%/check-fortran.sh \
+	%D%/check-info.sh \
 	%D%/check-install.sh \
 	%D%/check-instructions.sh \
 	%D%/check-manual.sh \
@@ -96,6 +97,7 @@ uninstrumented_checks = \
 	%D%/check-connect.sh \
 	%D%/check-examples.sh \
 	%D%/check-fortran.sh \
+	%D%/check-info.sh \
 	%D%/check-manual.sh \
 	%D%/check-perf.sh \
 	%D%/check-tutorial.sh

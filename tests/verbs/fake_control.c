@@ -28,7 +28,6 @@ static const char *failed;
 static struct order refusal;
 static struct order ends[ENDS];
 static bool hold_all;
-static bool tidy; /* a process must not end with objects alive */
 
 static const char *const call_names[FAKE_CALLS] = {
     [FAKE_GET_DEVICE_LIST] = "ibv_get_device_list",
@@ -367,90 +366,11 @@ bool fake_verbs_cq(uint32_t i, struct fake_cq_info *info)
     return found != NULL;
 }
 
-static void set_gid(struct fake_gid *gid, uint32_t type, const char *bytes)
-{
-    gid->type = type + 1;
-    memcpy(gid->raw, bytes, sizeof(gid->raw));
-}
-
-static void reset_port(struct fake_port *port)
-{
-    static const char link_local[] = "\xfe\x80\0\0\0\0\0\0\x02\x11\x22\xff\xfe\x33\x44\x55";
-    static const char ipv4[] = "\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\x00\x02\x01";
-
-    *port = (struct fake_port){
-        .state = IBV_PORT_ACTIVE,
-        .link_layer = IBV_LINK_LAYER_ETHERNET,
-        .max_mtu = IBV_MTU_4096,
-        .active_mtu = IBV_MTU_1024,
-        .max_msg_sz = 8 << 20,
-        .gids = FAKE_GIDS,
-        .pkeys = 1,
-        .pkey = {0xffff},
-    };
-    set_gid(&port->gid[0], IBV_GID_TYPE_ROCE_V1, link_local);
-    set_gid(&port->gid[1], IBV_GID_TYPE_ROCE_V2, link_local);
-    set_gid(&port->gid[2], IBV_GID_TYPE_ROCE_V1, ipv4);
-    set_gid(&port->gid[3], IBV_GID_TYPE_ROCE_V2, ipv4);
-}
-
-/* A port with a LID, and one GID, as a subnet manager gives it. */
-static void make_infiniband(struct fake_port *port)
-{
-    port->link_layer = IBV_LINK_LAYER_INFINIBAND;
-    port->lid = 7;
-    port->active_mtu = IBV_MTU_4096;
-    memset(port->gid, 0, sizeof(port->gid));
-    set_gid(&port->gid[0], IBV_GID_TYPE_IB, "\xfe\x80\0\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77");
-}
-
-static void apply_word(const char *word, struct fake_device *device)
-{
-    const char *value = strchr(word, '=');
-    int number = value ? atoi(value + 1) : 0;
-
-    if (strcmp(word, "rxe") == 0)
-        fake_verbs.rxe_statuses = true;
-    else if (strcmp(word, "infiniband") == 0)
-        make_infiniband(&device->port[0]);
-    else if (strcmp(word, "events") == 0)
-        fake_verbs.responder_events = true;
-    else if (strcmp(word, "eager") == 0)
-        fake_verbs.eager = true;
-    else if (strcmp(word, "tidy") == 0)
-        tidy = true;
-    else if (strcmp(word, "purge") == 0)
-        fake_verbs.orphans = FAKE_PURGE;
-    else if (strncmp(word, "hurry=", 6) == 0)
-        fake_verbs.hurry = (uint32_t)number;
-    else if (strncmp(word, "max_cqe=", 8) == 0)
-        device->max_cqe = number;
-    else if (strncmp(word, "max_wr=", 7) == 0)
-        device->max_qp_wr = number;
-    else if (strncmp(word, "max_inline=", 11) == 0)
-        device->max_inline = (uint32_t)number;
-    else {
-        fprintf(stderr, "pretend RDMA device: SLUICE_FAKE_VERBS has the word '%s'\n", word);
-        abort();
-    }
-}
-
-static void apply_environment(struct fake_device *device)
-{
-    const char *words = getenv("SLUICE_FAKE_VERBS");
-    char copy[200];
-    char *rest = NULL;
-
-    snprintf(copy, sizeof(copy), "%s", words ? words : "");
-    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        apply_word(word, device);
-}
-
 __attribute__((destructor)) static void look_at_the_end(void)
 {
     const struct fake_live *live = &fake_verbs.live;
 
-    if (!tidy || !fake_verbs_alive())
+    if (!fake_verbs.tidy || !fake_verbs_alive())
         return;
     fprintf(stderr,
             "pretend RDMA device: left are %u lists, %u contexts, %u domains, %u regions, %u "
@@ -492,12 +412,12 @@ __attribute__((constructor)) void fake_verbs_reset(void)
         .max_inline = 512,
     };
     for (uint32_t i = 0; i < FAKE_PORTS; i++)
-        reset_port(&device->port[i]);
+        fake_port_reset(&device->port[i]);
     for (uint32_t i = 1; i < FAKE_DEVICES; i++) {
         fake_verbs.device[i] = *device;
         snprintf(fake_verbs.device[i].name, sizeof(fake_verbs.device[i].name), "fake%u", i);
         fake_verbs.device[i].port[0].gid[2].raw[15] += i;
         fake_verbs.device[i].port[0].gid[3].raw[15] += i;
     }
-    apply_environment(device);
+    fake_words_apply();
 }

@@ -52,8 +52,8 @@ static struct ibv_device *make_handle(uint32_t index)
     snprintf(handle->ibv.dev_name, sizeof(handle->ibv.dev_name), "uverbs%u", index);
     snprintf(handle->ibv.dev_path, sizeof(handle->ibv.dev_path),
              "/nowhere/class/infiniband_verbs/uverbs%u", index);
-    snprintf(handle->ibv.ibdev_path, sizeof(handle->ibv.ibdev_path), "/nowhere/class/infiniband/%s",
-             device->name);
+    snprintf(handle->ibv.ibdev_path, sizeof(handle->ibv.ibdev_path), "%s/%s",
+             fake_verbs.sysfs[0] ? fake_verbs.sysfs : "/nowhere/class/infiniband", device->name);
     return &handle->ibv;
 }
 
@@ -150,8 +150,8 @@ static int query_port(struct ibv_context *ibv, uint8_t number, struct ibv_port_a
         full.lmc = port->lmc;
         full.sm_lid = port->lid ? 1 : 0;
         full.max_vl_num = 1;
-        full.active_width = 1;
-        full.active_speed = 1;
+        full.active_width = port->active_width;
+        full.active_speed = port->active_speed;
         full.phys_state = port->state == IBV_PORT_ACTIVE ? 5 : 3;
         full.link_layer = port->link_layer;
         full.flags = port->flags;
@@ -194,12 +194,22 @@ static struct fake_context *make_context(struct ibv_device *device)
     return context;
 }
 
+/* Before it is opened: a driver that hangs, or does not let us. */
+static bool may_open(const struct fake_device *device)
+{
+    while (device->stuck)
+        pause();
+    if (device->denied)
+        errno = EACCES;
+    return !device->denied;
+}
+
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     struct fake_context *context = NULL;
 
     fake_lock();
-    if (!fake_fails(FAKE_OPEN_DEVICE))
+    if (!fake_fails(FAKE_OPEN_DEVICE) && may_open(&fake_verbs.device[handle_of(device)->index]))
         context = make_context(device);
     if (context && fake_verbs.live.contexts == 0) {
         int err = fake_wire_start();
@@ -255,6 +265,8 @@ int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
             .node_guid = ibv_get_device_guid(ibv->device),
             .max_mr_size = UINT64_MAX,
             .page_size_cap = 0xfffffffffffff000,
+            .vendor_id = device->vendor_id,
+            .vendor_part_id = device->vendor_part,
             .max_qp = device->max_qp,
             .max_qp_wr = said(FAKE_MAX_QP_WR, device->max_qp_wr),
             .max_sge = said(FAKE_MAX_SGE, device->max_sge),

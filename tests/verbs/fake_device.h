@@ -155,6 +155,10 @@ bool fake_holds_all(void);
 /* As fake_verbs_release(), with the lock held. */
 void fake_release(uint32_t qpn);
 
+/* fake_words.c */
+void fake_port_reset(struct fake_port *port);
+void fake_words_apply(void);
+
 static inline void fake_list_init(struct fake_link *list)
 {
     list->next = list->previous = list;

@@ -39,6 +39,8 @@ struct fake_port {
     uint16_t lid;
     enum ibv_mtu max_mtu;
     enum ibv_mtu active_mtu;
+    uint8_t active_width;
+    uint8_t active_speed;
     uint32_t max_msg_sz;
     uint32_t gids; /* length of the table */
     uint32_t pkeys;
@@ -61,6 +63,10 @@ struct fake_device {
     int max_qp_init_rd_atom;
     enum ibv_atomic_cap atomic_cap;
     uint32_t max_inline;
+    uint32_t vendor_id;
+    uint32_t vendor_part;
+    bool denied;                       /* it may not be opened */
+    bool stuck;                        /* to open it takes for ever */
     struct fake_port port[FAKE_PORTS]; /* port 1 is the first */
 };
 
@@ -155,7 +161,9 @@ struct fake_verbs {
     uint32_t silent;       /* limits that it keeps and reports as 0: FAKE_SILENT() of each */
     enum fake_orphans orphans;
     enum ibv_fork_status fork_status;
-    uint32_t hurry; /* timers run so many times as fast */
+    uint32_t hurry;  /* timers run so many times as fast */
+    bool tidy;       /* a process must not end with objects alive */
+    char sysfs[200]; /* where the devices have their files, in place of /sys/class/infiniband */
     /* What there is and was. */
     struct fake_live live;
     uint64_t calls[FAKE_CALLS];
@@ -174,6 +182,11 @@ extern struct fake_verbs fake_verbs;
  * A new device, fake0, with one Ethernet port. No object may be alive. Words in
  * SLUICE_FAKE_VERBS change it: rxe, infiniband, events, purge, eager, tidy, hurry=20,
  * max_cqe=64, max_wr=64, max_inline=0.
+ *
+ * With mlx5 there are mlx5_0, whose second port is down, and mlx5_1, each with addresses of
+ * all kinds. Then, of a device and a port, down=0:1, v1=0:1 (it has no other GIDs),
+ * link_local=0:1, no_gid=0:1; of a device denied=1 and stuck=1 (to open it fails, or never
+ * returns); and sysfs=DIR, where "mlx5_0/device/numa_node" and the like are.
  */
 void fake_verbs_reset(void);
 

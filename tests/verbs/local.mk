@@ -25,7 +25,8 @@ fake_verbs_sources = \
 	%D%/fake_post.c \
 	%D%/fake_qp.c \
 	%D%/fake_verbs.h \
-	%D%/fake_wire.c
+	%D%/fake_wire.c \
+	%D%/fake_words.c
 EXTRA_DIST += %D%/fake_verbs.map
 
 # It is linked with a test of its own; and as a libibverbs that is found first, it

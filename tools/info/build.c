@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Which library this is, and what it was built with. */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "info.h"
+
+#ifdef HAVE_VERBS
+#define HAS_VERBS true
+#else
+#define HAS_VERBS false
+#endif
+#ifdef HAVE_RDMACM
+#define HAS_RDMACM true
+#else
+#define HAS_RDMACM false
+#endif
+#ifdef HAVE_JANSSON
+#define HAS_JANSSON true
+#else
+#define HAS_JANSSON false
+#endif
+#ifdef HAVE_PMIX
+#define HAS_PMIX true
+#else
+#define HAS_PMIX false
+#endif
+
+const char *library_version(char text[32])
+{
+    const char *version = sluice_version();
+
+    snprintf(text, 32, "%.*s", (int)strcspn(version, " "), version);
+    return text;
+}
+
+/* Where the library came from that the loader took; a static one is in the program. */
+static void tell_file(struct out *out)
+{
+    /* Not its address here, which may be that of a stub in this program. */
+    void *symbol = dlsym(RTLD_DEFAULT, "sluice_version");
+    Dl_info found;
+    const char *name;
+
+    if (symbol == NULL || dladdr(symbol, &found) == 0 || found.dli_fname == NULL) {
+        out_text(out, "linked", "linked", "static");
+        out_null(out, "file", NULL, "none");
+        out_null(out, "soname", NULL, "none");
+        return;
+    }
+    name = strrchr(found.dli_fname, '/');
+    out_text(out, "linked", NULL, "shared");
+    out_text(out, "file", "file", found.dli_fname);
+    out_text(out, "soname", "soname", name != NULL ? name + 1 : found.dli_fname);
+}
+
+static void tell_option(struct out *out, const char *key, bool has, const char *lacks)
+{
+    out_flag(out, key, key, has, "%s", has ? "yes" : lacks);
+}
+
+void tell_build(const struct facts *facts, struct out *out)
+{
+    char version[32];
+
+    (void)facts;
+    out_text(out, "library", "library", sluice_version());
+    out_text(out, "library_version", NULL, library_version(version));
+    out_text(out, "tool_version", "this tool", PACKAGE_VERSION);
+    tell_file(out);
+    /* Of what it was configured with only the tool knows, which comes with the library. */
+    out_object(out, "options", "configured with");
+    tell_option(out, "verbs", HAS_VERBS, "no: soft is the only device");
+    tell_option(out, "rdmacm", HAS_RDMACM, "no: rdmacm: addresses cannot be used");
+    tell_option(out, "jansson", HAS_JANSSON, "no: neither host files nor --json");
+    tell_option(out, "pmix", HAS_PMIX, "no: exchanges go over TCP or PMI alone");
+    tell_option(out, "sodium", true, "");
+    out_end(out);
+}

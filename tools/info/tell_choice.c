@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* Which device a context without a name is opened on now, and why not each of the others. */
+#include <stdio.h>
+
+#include "config.h"
+#include "info.h"
+
+/* Where there is no RDMA device to say anything of, why there is none. */
+static void tell_absent(const struct facts *facts, struct out *out)
+{
+    const struct kernel *kernel = &facts->kernel;
+    const char *why = "libibverbs has no device";
+
+    for (uint32_t i = 0; i < facts->device_count; i++)
+        if (facts->devices[i].info.level == SLUICE_LEVEL_NIC)
+            why = "";
+#ifndef HAVE_VERBS
+    if (*why != '\0')
+        why = "this build of the library is without verbs";
+#endif
+    if (*why != '\0' && !kernel->has_class)
+        why = "the kernel has no RDMA: /sys/class/infiniband is not there";
+    else if (*why != '\0' && kernel->count == 0)
+        why = "the kernel has no RDMA device: /sys/class/infiniband is empty";
+    else if (*why != '\0' && !kernel->has_uverbs)
+        why = "the kernel lets no program use RDMA: its module ib_uverbs is not loaded";
+    else if (*why != '\0' && !kernel->has_nodes)
+        why = "/dev/infiniband is not there, as in a container that was not given it";
+    out_text(out, "no_rdma", "no RDMA device", why);
+}
+
+static void tell_kernel(const struct kernel *kernel, struct out *out)
+{
+    out_object(out, "kernel", NULL);
+    out_flag(out, "rdma", NULL, kernel->has_class, "none");
+    out_flag(out, "uverbs", NULL, kernel->has_uverbs, "none");
+    out_flag(out, "dev_infiniband", NULL, kernel->has_nodes, "none");
+    out_flag(out, "rdma_cm", NULL, kernel->has_cm, "none");
+    out_list(out, "devices", NULL);
+    for (uint32_t i = 0; i < kernel->count; i++) {
+        out_object(out, NULL, NULL);
+        out_text(out, "name", NULL, kernel->devices[i].name);
+        out_text(out, "driver", NULL, kernel->devices[i].driver);
+        out_end(out);
+    }
+    out_end(out);
+    out_end(out);
+}
+
+static void tell_taken(const struct device *device, struct out *out)
+{
+    const struct sluice_choice_info *choice = &device->choice;
+
+    out_text(out, "device", "opened is", device->info.name);
+    out_number(out, "port", choice->port != 0 ? "port" : NULL, choice->port, "%u", choice->port);
+    out_text(out, "source", NULL, choice->source);
+    out_number(out, "local_rank", "local rank", choice->local_rank, "%u%s%s", choice->local_rank,
+               choice->rank_source[0] != '\0' ? ", by " : ", for nothing tells another one",
+               choice->rank_source);
+    out_text(out, "local_rank_source", NULL, choice->rank_source);
+    out_text(out, "reason", "why", choice->reason);
+}
+
+static void tell_ranks(const struct facts *facts, struct out *out)
+{
+    char names[INFO_RANKS * 65] = "";
+    size_t used = 0;
+
+    out_list(out, "by_local_rank", NULL);
+    for (uint32_t i = 0; i < facts->by_rank_count; i++) {
+        const char *name = facts->devices[facts->by_rank[i]].info.name;
+
+        out_text(out, NULL, NULL, name);
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? " " : "", name);
+    }
+    out_end(out);
+    if (facts->by_rank_count > 0)
+        out_words(out, "local ranks 0, 1, ...", "%s ...", names);
+}
+
+static void tell_verdicts(const struct facts *facts, struct out *out)
+{
+    out_list(out, "devices", NULL);
+    for (uint32_t i = 0; i < facts->device_count; i++) {
+        const struct device *device = &facts->devices[i];
+
+        out_object(out, NULL, NULL);
+        out_text(out, "name", NULL, device->info.name);
+        out_text(out, "verdict", NULL, word_verdict(device->choice.verdict));
+        out_text(out, "reason", NULL, device->choice.reason);
+        out_end(out);
+        if (device->choice.verdict != SLUICE_CHOICE_TAKEN)
+            out_line(out, "not %s: %s", device->info.name, device->choice.reason);
+    }
+    out_end(out);
+}
+
+void tell_choice(const struct facts *facts, struct out *out)
+{
+    tell_absent(facts, out);
+    tell_kernel(&facts->kernel, out);
+    out_text(out, "error", "fails", facts->choice_error);
+    if (facts->choice_error[0] != '\0')
+        return;
+    for (uint32_t i = 0; i < facts->device_count; i++)
+        if (facts->devices[i].choice.verdict == SLUICE_CHOICE_TAKEN)
+            tell_taken(&facts->devices[i], out);
+    tell_ranks(facts, out);
+    tell_verdicts(facts, out);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* The section of the host. */
+#include <string.h>
+
+#include "info.h"
+
+static void tell_limit(struct out *out, const char *key, const char *label,
+                       const struct limit *limit, const char *(*words)(uint64_t, char *),
+                       const char *remark)
+{
+    char soft[32], hard[32];
+
+    out_object(out, key, NULL);
+    out_limit(out, "soft", NULL, limit->soft, "");
+    out_limit(out, "hard", NULL, limit->hard, "");
+    out_end(out);
+    if (limit->soft == INFO_NO_LIMIT)
+        out_words(out, label, "not limited");
+    else
+        out_words(out, label, "%s, can be raised to %s%s", words(limit->soft, soft),
+                  words(limit->hard, hard), remark);
+}
+
+static void tell_shm(const struct host *host, struct out *out)
+{
+    char size[32], left[32];
+
+    if (!host->has_shm) {
+        out_null(out, "shm", "/dev/shm", "is not there (sluice needs none)");
+        return;
+    }
+    out_object(out, "shm", NULL);
+    out_limit(out, "bytes", NULL, host->shm_bytes, "");
+    out_limit(out, "free", NULL, host->shm_free, "");
+    out_end(out);
+    out_words(out, "/dev/shm", "%s, %s free (sluice needs none)", bytes_text(host->shm_bytes, size),
+              bytes_text(host->shm_free, left));
+}
+
+static void tell_reads(const struct host *host, struct out *out)
+{
+    static const char *const scopes[] = {"0, the same user may", "1, parents may",
+                                         "2, administrators may", "3, nobody may"};
+    const char *scope = host->ptrace_scope >= 0 && host->ptrace_scope < 4
+                            ? scopes[host->ptrace_scope]
+                            : "of no known kind";
+
+    out_object(out, "process_vm_readv", NULL);
+    if (host->reads == READS_UNTRIED)
+        out_null(out, "allowed", NULL, "none");
+    else
+        out_flag(out, "allowed", NULL, host->reads == READS_ALLOWED, "none");
+    out_text(out, "error", NULL, host->reads > 0 ? strerrorname_np(host->reads) : "");
+    out_end(out);
+    out_words(out, "process_vm_readv", "%s%s",
+              host->reads == READS_ALLOWED   ? "allowed, tried between two processes"
+              : host->reads == READS_UNTRIED ? "could not be tried"
+                                             : "refused: ",
+              host->reads > 0 ? strerror(host->reads) : "");
+    if (host->ptrace_scope >= 0)
+        out_number(out, "ptrace_scope", "ptrace_scope (Yama)", host->ptrace_scope, "%s", scope);
+    else
+        out_null(out, "ptrace_scope", "ptrace_scope (Yama)", "no Yama");
+}
+
+static void tell_huge(const struct host *host, struct out *out)
+{
+    char size[32];
+
+    out_list(out, "huge_pages", NULL);
+    for (uint32_t i = 0; i < host->huge_count; i++) {
+        const struct huge *huge = &host->huge[i];
+
+        out_object(out, NULL, NULL);
+        out_limit(out, "bytes", NULL, huge->bytes, "");
+        out_limit(out, "total", NULL, huge->total, "");
+        out_limit(out, "free", NULL, huge->free, "");
+        out_end(out);
+    }
+    out_end(out);
+    for (uint32_t i = 0; i < host->huge_count; i++)
+        out_words(out, i == 0 ? "huge pages" : "", "%llu of %s, %llu free",
+                  (unsigned long long)host->huge[i].total, bytes_text(host->huge[i].bytes, size),
+                  (unsigned long long)host->huge[i].free);
+    out_text(out, "transparent_huge_pages", "transparent ones", host->transparent);
+}
+
+static void tell_memory(const struct host *host, struct out *out)
+{
+    char size[32];
+
+    out_limit(out, "memory", "memory", host->memory, bytes_text(host->memory, size));
+    out_object(out, "cgroup", NULL);
+    out_limit(out, "memory_limit", NULL, host->memory_limit, "");
+    out_text(out, "path", NULL, host->memory_group);
+    out_end(out);
+    if (host->memory_limit == INFO_NO_LIMIT)
+        out_words(out, "control group", "sets no limit of memory");
+    else
+        out_words(out, "control group", "%s of memory, by %s", bytes_text(host->memory_limit, size),
+                  host->memory_group);
+}
+
+void tell_host(const struct facts *facts, struct out *out)
+{
+    const struct host *host = &facts->host;
+
+    out_text(out, "kernel", "kernel", host->kernel);
+    out_text(out, "container", "container, perhaps", host->container);
+    out_text(out, "cpus", "CPUs of this process", host->cpus);
+    tell_limit(out, "memlock", "locked memory", &host->memlock, bytes_text,
+               host->locks_freely ? " (not for this process: CAP_IPC_LOCK)" : "");
+    out_flag(out, "memlock_exempt", NULL, host->locks_freely, "none");
+    tell_limit(out, "nofile", "open files", &host->nofile, limit_text, "");
+    tell_shm(host, out);
+    tell_reads(host, out);
+    tell_huge(host, out);
+    tell_memory(host, out);
+}
