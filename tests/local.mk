@@ -84,6 +84,7 @@ build_checks = \
 	%D%/check-examples.sh \
 	%D%/check-fortran.sh \
 	%D%/check-info.sh \
+	%D%/check-html.sh \
 	%D%/check-install.sh \
 	%D%/check-instructions.sh \
 	%D%/check-manual.sh \
@@ -98,6 +99,7 @@ uninstrumented_checks = \
 	%D%/check-examples.sh \
 	%D%/check-fortran.sh \
 	%D%/check-info.sh \
+	%D%/check-html.sh \
 	%D%/check-manual.sh \
 	%D%/check-perf.sh \
 	%D%/check-tutorial.sh
