@@ -3,7 +3,7 @@
  * What many peers cost: one process with a multichannel whose peers are all
  * connected to themselves. Prints time and memory for each number of peers.
  *
- *   bench/scale [PEERS]...          default 10 100 1000
+ *   bench/scale [--depth N] [PEERS]...    default 10 100 1000
  *
  *   handshake   prepare, endpoints and handshake of all peers
  *   heap        what malloc handed out, a peer
@@ -11,12 +11,15 @@
  *   fds         file descriptors open in the process, with device and memory
  *   scatter+gather  8 bytes to and from each peer, in one call; median of 11
  *
- * Each line is measured in a process of its own. Depth 16, both ways.
+ * Each line is measured in a process of its own. The depth is that of sends and of receives,
+ * by default 16.
  */
 #include <dirent.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,8 +29,11 @@
 #include "numbers.h"
 
 #define DEPTH 16
+#define MAX_DEPTH 16384
 #define ROUNDS 11
 #define DEADLINE SLUICE_S(60)
+
+static uint32_t depth = DEPTH;
 
 struct usage {
     double seconds;
@@ -81,7 +87,7 @@ static int count_fds(void)
 static struct sluice_multichannel *connect_to_itself(struct sluice_pd *pd, uint32_t peers)
 {
     struct sluice_channel_attr attr = {
-        .size = sizeof(attr), .send_depth = DEPTH, .receive_depth = DEPTH};
+        .size = sizeof(attr), .send_depth = depth, .receive_depth = depth};
     struct sluice_prepared_multichannel *prepared = sluice_multichannel_prepare(pd, peers, &attr);
     struct sluice_endpoint *endpoints = malloc(peers * sizeof(*endpoints));
     struct sluice_multichannel *multichannel = NULL;
@@ -185,12 +191,24 @@ static int measure_apart(uint32_t peers)
 
 int main(int argc, char **argv)
 {
-    uint32_t peers[MOST_NUMBERS] = {10, 100, 1000};
-    int count = argc > 1 ? argc - 1 : 3, result = EXIT_SUCCESS;
+    uint32_t peers[MOST_NUMBERS] = {10, 100, 1000}, given[MOST_NUMBERS];
+    int count, result = EXIT_SUCCESS;
+    bool right = true;
 
-    if (!read_numbers(argc, argv, 1, SLUICE_MAX_PEERS, peers)) {
-        fprintf(stderr, "usage: scale [PEERS]...\nup to %d numbers of 1 to %d peers\n",
-                MOST_NUMBERS, SLUICE_MAX_PEERS);
+    if (argc > 1 && strcmp(argv[1], "--depth") == 0) {
+        char *one[] = {argv[0], argc > 2 ? argv[2] : argv[1]};
+
+        right = read_numbers(2, one, 1, MAX_DEPTH, given);
+        depth = given[0];
+        argc = argc > 2 ? argc - 2 : 1;
+        argv += 2;
+    }
+    count = argc > 1 ? argc - 1 : 3;
+    if (!right || !read_numbers(argc, argv, 1, SLUICE_MAX_PEERS, peers)) {
+        fprintf(stderr,
+                "usage: scale [--depth N] [PEERS]...\n"
+                "a depth of 1 to %d, and up to %d numbers of 1 to %d peers\n",
+                MAX_DEPTH, MOST_NUMBERS, SLUICE_MAX_PEERS);
         return 2;
     }
     printf(" peers      handshake       a peer    heap a peer  resident a peer    fds"

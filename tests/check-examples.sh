@@ -445,6 +445,9 @@ if [ "$device" = soft ]; then
   check 'bench/blocks moves each block to its place' blocks_move
   check 'bench/blocks with a wire that is none' refuses 2 usage bench/blocks pigeon
   check 'bench/scale with 1 and 100 peers' runs ' 100 ' bench/scale 1 100
+  check 'bench/scale with a depth' runs ' 10 ' bench/scale --depth 4 10
   check 'bench/scale with no peers' refuses 2 usage bench/scale 0
+  check 'bench/scale with no depth' refuses 2 usage bench/scale --depth
+  check 'bench/scale with a wrong depth' refuses 2 usage bench/scale --depth 0 10
 fi
 finish
