@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What docs/, README.md and CHANGELOG.md name exists: calls, types, fields' constants and
-# variables of the environment, as the installed headers and the manual have them. Names
+# What docs/, README.md, SECURITY.md and CHANGELOG.md name exists: calls, types, fields' constants
+# and variables of the environment, as the installed headers and the manual have them. Names
 # that end in a star stand for all that begin so, of which there must be one. Each block of
 # C in docs/ is a whole file, which compiles; with a main() it is linked, too. Figures are as
 # scripts/figure draws them.
@@ -57,7 +57,7 @@ drawn() {
 for file in "$srcdir"/docs/figures/*.figure; do
   check "${file##*/} is what its SVG shows" drawn "$file"
 done
-for file in $docs "$srcdir/README.md" "$srcdir/CHANGELOG.md"; do
+for file in $docs "$srcdir/README.md" "$srcdir/CHANGELOG.md" "$srcdir/SECURITY.md"; do
   check "${file##*/} names what there is" silent made_up "$file"
 done
 for file in $docs; do
