@@ -62,6 +62,11 @@ check 'the headers are written down' write_down "$top/include" "$top/lib/sluice.
 check 'every function of the map is written down' all_functions "$tmp/now.abi"
 check 'programs that are built need not be built again' kept "$known" "$tmp/now" "$top/include"
 check 'what is written down has no paths in it' no_paths
+if have python3; then
+  check 'the bindings declare what the headers do' python3 "$top/bindings/update" --check
+else
+  skip 'the bindings declare what the headers do' 'no python3'
+fi
 if [ ! -f lib/.libs/libsluice.so ]; then
   skip 'the library has the functions in their versions' 'no shared library was built'
 elif [ "${VERBS:-yes}" = no ]; then

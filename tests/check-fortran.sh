@@ -202,10 +202,6 @@ all_public() {
   sed -n 's/^    public :: \(sluice_[a-z0-9_]*\)$/\1/p' "$module" | sort | diff "$tmp/functions" -
 }
 
-written_by_headers() {
-  "$python" "$top/bindings/update" --check
-}
-
 # Where a program that knows nothing but pkg-config finds the module; README.md tells it.
 found_by_pkg_config() {
   found=$(PKG_CONFIG_LIBDIR=$(pwd)/lib ${PKG_CONFIG:-pkg-config} --variable=fortran_source sluice)
@@ -262,15 +258,6 @@ case $strict in
     check 'each function of the library has its name' all_public
     ;;
 esac
-python=
-for candidate in /usr/bin/python3 python3; do
-  have $candidate && python=$candidate && break
-done
-if [ -n "$python" ]; then
-  check 'what was generated is what the headers give' written_by_headers
-else
-  skip 'what was generated is what the headers give' 'no python3'
-fi
 check 'pkg-config tells where the module is' found_by_pkg_config
 
 if compile "$top/bindings/fortran/tests/calls.f90" >"$tmp/out" 2>&1 &&

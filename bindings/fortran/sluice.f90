@@ -1188,7 +1188,7 @@ module sluice
             name="sluice_device_list_choice") result(outcome)
             import
             type(c_ptr), value :: list
-            character(kind=c_char), intent(in) :: device(*)
+            type(c_ptr), value :: device
             integer(c_int32_t), value :: index
             type(sluice_choice_info), intent(inout) :: info
             integer(c_int) :: outcome
@@ -3456,12 +3456,19 @@ contains
 
     function sluice_device_list_choice(list, device, index, info) result(outcome)
         type(c_ptr), intent(in) :: list
-        character(*), intent(in) :: device
+        character(*), intent(in), optional :: device
         integer(c_int32_t), intent(in) :: index
         type(sluice_choice_info), intent(inout) :: info
         integer(c_int) :: outcome
+        character(kind=c_char), allocatable, target :: device_c(:)
+        type(c_ptr) :: device_at
 
-        outcome = c_sluice_device_list_choice(list, trim(device) // c_null_char, index, info)
+        device_at = c_null_ptr
+        if (present(device)) then
+            allocate (device_c(len_trim(device) + 1))
+            device_at = sluice_c_text(device, device_c)
+        end if
+        outcome = c_sluice_device_list_choice(list, device_at, index, info)
     end function sluice_device_list_choice
 
     function sluice_mr_cache_create(pd, access, attr) result(outcome)

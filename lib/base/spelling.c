@@ -28,8 +28,9 @@
 #define NEAR 2
 #define NEAR_SHARE 3
 
-/* Of the tests and the tools, which have no place in the table of the library. */
-static const char *const foreign[] = {"SLUICE_FAKE_", "SLUICE_FUZZ_", "SLUICE_TEST_"};
+/* Of the tests, the tools and the bindings, which have no place in the table of the library. */
+static const char *const foreign[] = {"SLUICE_FAKE_", "SLUICE_FUZZ_",
+                                      "SLUICE_LIBRARY=", "SLUICE_TEST_"};
 
 void slu_env_list_words(enum slu_variable variable, char *text, size_t size)
 {
