@@ -1,32 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The look of the sources: format, length of lines, functions and files, the
-# license line on top, and what shellcheck says.
+# The look of the sources: length of lines, functions and files, the license line on top,
+# and what scripts/lint says of format, scripts and spelling.
 . "${srcdir:-.}/tests/tap.sh"
 
 build=$(pwd)
 cd "$srcdir" || exit 99
-for folder in include lib tests tools examples bench; do
-  [ -d $folder ] && find $folder -name '*.[ch]' -o -name '*.cc' -o -name '*.hh'
-done | sort >"$tmp/c"
-{
-  find debian scripts tests examples bench -type f ! -name '*.[ch]' 2>/dev/null
-  find .ci -type f 2>/dev/null
-} | sort >"$tmp/other"
-while read -r file; do
-  case $(head -n 1 "$file") in '#!'*sh) echo "$file" ;; esac
-done <"$tmp/other" >"$tmp/sh"
-echo tests/tap.sh >>"$tmp/sh"
+srcdir=.
+scripts/lint --files c >"$tmp/c"
+scripts/lint --files shell >"$tmp/sh"
 
 # Each prints what breaks the rule.
-unformatted() {
-  xargs "$format" --dry-run <"$tmp/c" 2>&1 | sed -n 's/^\([^ :]*\):[0-9].* warning: .*/\1/p' |
-    sort -u | while read -r file; do
-    echo "$format -i $file"
-    "$format" "$file" | diff -u "$file" - | sed -n '4,12p'
-  done
-}
-
 long_lines() {
   xargs awk 'length > 100 { print FILENAME ":" FNR ": " length " columns" }' <"$tmp/c"
 }
@@ -104,15 +88,6 @@ trailing_space() {
   cat "$tmp/c" "$tmp/sh" | xargs grep -n '[[:blank:]]$' || true
 }
 
-format=
-for candidate in clang-format-14 clang-format; do
-  case $($candidate --version 2>/dev/null) in *'version 14.'*) format=$candidate && break ;; esac
-done
-if [ -n "$format" ]; then
-  check 'clang-format changes nothing' silent unformatted
-else
-  skip 'clang-format changes nothing' 'no clang-format 14'
-fi
 check 'no line is over 100 columns' silent long_lines
 check 'no line ends in blanks' silent trailing_space
 check 'no function is over 80 lines' silent long_functions
@@ -127,9 +102,7 @@ else
   skip 'no declaration follows a statement' 'not in a build tree'
 fi
 check 'no descriptor is made but as lib/base/descriptor.h says' silent raw_descriptors
-if have shellcheck; then
-  check 'shellcheck finds nothing' xargs -a "$tmp/sh" shellcheck --exclude=SC1091,SC2317
-else
-  skip 'shellcheck finds nothing' 'no shellcheck'
-fi
+lint format 'clang-format changes nothing'
+lint shell 'shellcheck finds nothing'
+lint spelling 'codespell finds nothing'
 finish

@@ -116,6 +116,7 @@ source_checks = \
 	%D%/check-abi.sh \
 	%D%/check-docs.sh \
 	%D%/check-headers.sh \
+	%D%/check-lint.sh \
 	%D%/check-style.sh \
 	%D%/check-typestate.sh
 
@@ -190,6 +191,10 @@ EXTRA_DIST += \
 	%D%/abi/libsluice.abi \
 	%D%/abi/libsluice.constants \
 	%D%/headers/durations.c \
+	%D%/lint/cppcheck \
+	%D%/lint/facts.h \
+	%D%/lint/known \
+	%D%/lint/words \
 	%D%/softroce/README.md \
 	%D%/softroce/check-hosts.sh \
 	%D%/softroce/check-ptrace.sh \

@@ -77,6 +77,23 @@ have() {
   command -v "$1" >/dev/null 2>&1
 }
 
+# lint NAME TITLE: what scripts/lint says of it, where the program is there that it needs.
+lint() {
+  tap_status=0
+  # shellcheck disable=SC2086 # they are words
+  "$srcdir/scripts/lint" $1 >"$tmp/lint" 2>&1 </dev/null || tap_status=$?
+  if [ "$tap_status" = 77 ]; then
+    skip "$2" "$(sed -n 's/^scripts\/lint: \(no [^(]*[^ (]\).*/\1/p' "$tmp/lint")"
+  else
+    check "$2" tap_linted
+  fi
+}
+
+tap_linted() {
+  cat "$tmp/lint"
+  [ "$tap_status" = 0 ]
+}
+
 # later WORD...: for at_once.
 tap_later=0
 later() {

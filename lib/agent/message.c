@@ -140,7 +140,8 @@ static void read_done(struct reader *reader, struct slu_agent_message *message)
     if (reader->wrong || count > SLU_AGENT_WORDS)
         return;
     for (size_t i = 0; i < count; i++)
-        message->words[i] = reader->at[i] >= ' ' && reader->at[i] < 127 ? (char)reader->at[i] : '?';
+        message->words[i] =
+            (char)(reader->at[i] >= ' ' && reader->at[i] < 127 ? reader->at[i] : '?');
     reader->at += count;
 }
 

@@ -93,7 +93,7 @@ static void unguard(void)
 /* What the program closed after the guard was set may have come back as ours. */
 static int lift(int fd)
 {
-    int lifted = fd, err;
+    int lifted, err;
 
     if (fd < 0 || fd >= STANDARD)
         return fd;

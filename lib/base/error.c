@@ -215,7 +215,6 @@ enum sluice_error_class slu_class_of(uint32_t status, uint32_t opcode)
     case SLUICE_STATUS_SUCCESS:
         return SLUICE_CLASS_NONE;
     case SLUICE_STATUS_LOC_LEN_ERR:
-        return opcode == SLUICE_OP_RECEIVE ? SLUICE_CLASS_TRUNCATED : SLUICE_CLASS_LOCAL;
     case SLUICE_STATUS_LOC_QP_OP_ERR:
         return opcode == SLUICE_OP_RECEIVE ? SLUICE_CLASS_TRUNCATED : SLUICE_CLASS_LOCAL;
     case SLUICE_STATUS_LOC_PROT_ERR:

@@ -65,7 +65,7 @@ void slu_buffer_name_encode(const struct slu_buffer_name *name, struct sluice_bu
     memcpy(at, name->key, sizeof name->key);
     at += sizeof name->key;
     at = slu_put(slu_put(slu_put(at, name->id, 8), name->addr, 8), name->length, 8);
-    at = slu_put(slu_put(slu_put(at, name->access, 4), name->way_count, 1), name->address_count, 1);
+    slu_put(slu_put(slu_put(at, name->access, 4), name->way_count, 1), name->address_count, 1);
     encode_ways(name, handle->bytes + WAYS_AT);
     encode_addresses(name, handle->bytes + ADDRESSES_AT);
     slu_put(handle->bytes + CHECKSUM_AT, slu_checksum(handle->bytes, CHECKSUM_AT), 4);

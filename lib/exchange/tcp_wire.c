@@ -90,7 +90,7 @@ int slu_tcp_decode_error(uint32_t code)
 void slu_tcp_read_text(const uint8_t *bytes, size_t count, char text[TCP_TEXT_MAX + 1])
 {
     for (size_t i = 0; i < count; i++)
-        text[i] = bytes[i] >= ' ' && bytes[i] < 0x7f ? (char)bytes[i] : '?';
+        text[i] = (char)(bytes[i] >= ' ' && bytes[i] < 0x7f ? bytes[i] : '?');
     text[count] = '\0';
 }
 

@@ -156,7 +156,7 @@ void slu_passage_clean(char text[SLU_PASSAGE_TEXT], const uint8_t *bytes, uint32
     uint32_t i;
 
     for (i = 0; i < count && i < SLU_PASSAGE_TEXT - 1; i++)
-        text[i] = bytes[i] >= 0x20 && bytes[i] != 0x7f ? (char)bytes[i] : '?';
+        text[i] = (char)(bytes[i] >= 0x20 && bytes[i] != 0x7f ? bytes[i] : '?');
     text[i] = '\0';
 }
 

@@ -136,11 +136,13 @@ static int connect_beside_idle(struct team *team)
     struct sluice_endpoint *own = endpoint_lists(team, peers);
     struct sluice_endpoint *far = endpoint_lists(team, idle);
     struct sluice_prepared_multichannel *prepared = NULL, *others = NULL;
-    struct sluice_endpoint *theirs = own + peers;
+    struct sluice_endpoint *theirs = NULL;
     bool swapped = false;
 
-    if (own != NULL && far != NULL)
+    if (own != NULL && far != NULL) {
+        theirs = own + peers;
         prepared = prepare(team, peers, own);
+    }
     if (prepared != NULL && team->role == 1)
         others = prepare(team, idle, far);
     if (prepared != NULL && (team->role != 1 || others != NULL) &&

@@ -12,7 +12,6 @@ struct stream {
     struct run *run;
     uint32_t opcode;
     uint64_t all, posted, done; /* messages to all peers */
-    uint64_t reads_checked;
 };
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -159,7 +159,7 @@ int slu_verbs_open(const char *device, const struct sluice_context_attr *attr,
                    struct slu_tcontext **context)
 {
     struct ibv_context *ibv = NULL;
-    int err = attr->flags & SLUICE_CONTEXT_FORK ? slu_verbs_fork_init() : 0;
+    int err = (attr->flags & SLUICE_CONTEXT_FORK) != 0 ? slu_verbs_fork_init() : 0;
 
     if (!err)
         err = open_device(device, &ibv);

@@ -217,10 +217,10 @@ static inline uint32_t slu_verbs_mtu_bytes(enum ibv_mtu mtu)
 /* Rights of a region or of a queue pair, as libibverbs has them. */
 static inline int slu_verbs_access(uint32_t access)
 {
-    return (access & SLUICE_ACCESS_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0) |
-           (access & SLUICE_ACCESS_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
-           (access & SLUICE_ACCESS_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
-           (access & SLUICE_ACCESS_REMOTE_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+    return ((access & SLUICE_ACCESS_LOCAL_WRITE) != 0 ? IBV_ACCESS_LOCAL_WRITE : 0) |
+           ((access & SLUICE_ACCESS_REMOTE_WRITE) != 0 ? IBV_ACCESS_REMOTE_WRITE : 0) |
+           ((access & SLUICE_ACCESS_REMOTE_READ) != 0 ? IBV_ACCESS_REMOTE_READ : 0) |
+           ((access & SLUICE_ACCESS_REMOTE_ATOMIC) != 0 ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 }
 
 /* device.c */

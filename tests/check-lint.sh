@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What programs that follow the paths of the library and of the tools find, through scripts/lint.
+# With SLUICE_TEST_LINT=all also what takes minutes.
+. "${srcdir:-.}/tests/tap.sh"
+
+[ -f config.h ] || skip_all 'not in a build tree'
+lint cppcheck 'cppcheck finds nothing'
+lint analyzer 'gcc -fanalyzer finds nothing'
+if [ "${SLUICE_TEST_LINT:-}" = all ]; then
+  lint tidy 'clang-tidy finds nothing'
+else
+  skip 'clang-tidy finds nothing' 'it takes minutes: make lint-tidy, or SLUICE_TEST_LINT=all'
+fi
+finish
