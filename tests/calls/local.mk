@@ -5,6 +5,7 @@ test_programs += \
 	tests/test_atomics \
 	tests/test_attributes \
 	tests/test_blocks \
+	tests/test_classes \
 	tests/test_contention \
 	tests/test_data \
 	tests/test_elements \
@@ -27,6 +28,7 @@ tests_test_arguments_SOURCES = %D%/test_arguments.c
 tests_test_atomics_SOURCES = %D%/test_atomics.c
 tests_test_attributes_SOURCES = %D%/test_attributes.c
 tests_test_blocks_SOURCES = %D%/test_blocks.c
+tests_test_classes_SOURCES = %D%/test_classes.c
 tests_test_contention_SOURCES = %D%/test_contention.c
 tests_test_data_SOURCES = %D%/test_data.c
 tests_test_elements_SOURCES = %D%/test_elements.c

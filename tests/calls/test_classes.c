@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every class of errors on every transport: each row of the table below is a class, each column a
+ * transport, and each cell what provokes it there, or why nothing does. What else provokes it is
+ * in the tests of what it is about; sluice_errors(7) tells the same to users.
+ */
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#include <dlfcn.h>
+#include <sys/resource.h>
+
+#define LENGTH 1000
+/* So deep that a queue pair has to ask the kernel for its memory. */
+#define DEPTH 16384
+
+/* A hub of two peers, of which the second has no part in anything; and memory on both sides. */
+struct bench {
+    struct star star;
+    struct memory near;
+    struct memory far;
+    struct sluice_sge sge;
+    struct sluice_remote_mr remote;
+    struct sluice_completion completion; /* of the request that fails */
+    bool all_fail;                       /* and the second peer, too */
+};
+
+static void bench_open(struct bench *bench)
+{
+    struct sluice_channel_attr attr = {.size = sizeof(attr)};
+    struct sluice_context *context = open_context();
+    struct sluice_context_info info = context_info(context);
+    sluice_context_close(context);
+    attr.send_depth = info.max_send_depth < DEPTH ? info.max_send_depth : DEPTH;
+    star_open(&bench->star, 2, &attr);
+    memory_open(&bench->near, bench->star.sides.pds[0], LENGTH);
+    memory_open(&bench->far, bench->star.sides.pds[1], LENGTH);
+    bench->sge = memory_sge(&bench->near, 0, LENGTH);
+    bench->remote = memory_remote(&bench->far, 0, LENGTH);
+    /* Both are there: a cause must not catch the library while it connects. */
+    star_works(&bench->star, 0);
+    star_works(&bench->star, 1);
+}
+
+static void bench_close(struct bench *bench)
+{
+    if (!bench->all_fail)
+        star_works(&bench->star, 1);
+    memory_close(&bench->near);
+    memory_close(&bench->far);
+    star_close(&bench->star);
+}
+
+/* A request of the hub to its first peer; what it returns. */
+static int ask(struct bench *bench, uint32_t opcode, int64_t deadline)
+{
+    struct sluice_request request = request_of(opcode, 0, &bench->sge);
+    if (opcode == SLUICE_OP_WRITE)
+        request.remote = bench->remote;
+    return sluice_multichannel_submit(bench->star.hub, &request, 1, deadline, &bench->completion);
+}
+
+/* The causes. Each returns what the call returned that failed. */
+
+static int nothing(struct bench *bench)
+{
+    return ask(bench, SLUICE_OP_WRITE, DEADLINE);
+}
+
+static int closed_end(struct bench *bench)
+{
+    sluice_channel_close(bench->star.spokes[0]);
+    bench->star.spokes[0] = NULL;
+    return ask(bench, SLUICE_OP_WRITE, DEADLINE);
+}
+
+static int no_receive(struct bench *bench)
+{
+    return ask(bench, SLUICE_OP_SEND, SLUICE_MS(100));
+}
+
+static int foreign_key(struct bench *bench)
+{
+    bench->remote.rkey ^= 0x5a5a5a5a;
+    return ask(bench, SLUICE_OP_WRITE, DEADLINE);
+}
+
+static int short_receive(struct bench *bench)
+{
+    struct sluice_sge sge = memory_sge(&bench->far, 0, 10);
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &sge);
+    struct sluice_handle handle = post(bench->star.spokes[0], &receive);
+    int result = ask(bench, SLUICE_OP_SEND, DEADLINE);
+    await(bench->star.spokes[0], handle, SLUICE_CLASS_TRUNCATED);
+    return result;
+}
+
+/* A receive that waits beside the request that fails. */
+static int neighbour(struct bench *bench)
+{
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &bench->sge);
+    struct sluice_handle handle;
+    require_result(sluice_multichannel_post(bench->star.hub, &receive, 1, DEADLINE, &handle), 1);
+    require_result(foreign_key(bench), -EACCES);
+    require_ok(sluice_multichannel_wait(bench->star.hub, &handle, DEADLINE, &bench->completion));
+    return bench->completion.error;
+}
+
+static int own_key(struct bench *bench)
+{
+    bench->sge.lkey ^= 0x01010101;
+    return ask(bench, SLUICE_OP_WRITE, DEADLINE);
+}
+
+/* Uses the stack that what follows may need, which a limit would keep from growing. */
+static void __attribute__((noinline)) grow_stack(void)
+{
+    volatile char room[256 * 1024];
+    for (size_t i = 0; i < sizeof(room); i += 1024)
+        room[i] = 1;
+}
+
+/* The queue pair of a peer cannot be made anew, since there is no memory for it. */
+static int no_queue_pair(struct bench *bench)
+{
+    struct sluice_endpoint endpoint;
+    struct rlimit all, none;
+    int result;
+    require(getrlimit(RLIMIT_AS, &all) == 0, "%m");
+    none = all;
+    none.rlim_cur = 0;
+    grow_stack();
+    require(setrlimit(RLIMIT_AS, &none) == 0, "%m");
+    result = sluice_multichannel_peer_reset(bench->star.hub, 0, &endpoint);
+    require(setrlimit(RLIMIT_AS, &all) == 0, "%m");
+    return result;
+}
+
+/* The pretend device says that its port has failed, while a receive waits. */
+static int port_error(struct bench *bench)
+{
+    bool (*tell)(uint32_t device, uint32_t port, int event) =
+        (bool (*)(uint32_t, uint32_t, int))dlsym(RTLD_DEFAULT, "fake_verbs_port_event");
+    const int event = 10; /* IBV_EVENT_PORT_ERR, where there may be no header of it */
+    struct sluice_request receive = request_of(SLUICE_OP_RECEIVE, 0, &bench->sge);
+    struct sluice_handle handle;
+    require(tell, "no pretend device");
+    bench->all_fail = true;
+    require_result(sluice_multichannel_post(bench->star.hub, &receive, 1, DEADLINE, &handle), 1);
+    require(tell(0, 1, event), "nobody was told");
+    require_ok(sluice_multichannel_wait(bench->star.hub, &handle, DEADLINE, &bench->completion));
+    return bench->completion.error;
+}
+
+/* The bytes that say where the peer is were changed on their way. */
+static int damaged_endpoint(struct bench *bench)
+{
+    struct sluice_endpoint ours, theirs;
+    struct sluice_prepared_channel *prepared = sluice_channel_reset(bench->star.spokes[0]);
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_channel_endpoint(prepared, &theirs));
+    sluice_prepared_channel_free(prepared);
+    bench->star.spokes[0] = NULL;
+    require_ok(sluice_multichannel_peer_reset(bench->star.hub, 0, &ours));
+    theirs.bytes[40] ^= 1;
+    return sluice_multichannel_peer_handshake(bench->star.hub, 0, &theirs);
+}
+
+/* The table. */
+
+enum column { SELF, SHM, TCP, PRETEND, RDMA, COLUMNS };
+
+static const char *const columns[COLUMNS] = {
+    "soft within a process", "soft over shared memory",       "soft over TCP",
+    "a pretend device",      "a device, as rxe in the guest",
+};
+
+struct cell {
+    int (*cause)(struct bench *bench);
+    int result;       /* of the call, where that is not that of the class: the peer alone has it */
+    const char *none; /* without a cause: why it cannot occur there */
+};
+
+struct row {
+    enum sluice_error_class error_class;
+    struct cell cells[COLUMNS];
+};
+
+#define ALL_BY(cause, result)                                                \
+    {                                                                        \
+        {cause, result, NULL}, {cause, result, NULL}, {cause, result, NULL}, \
+            {cause, result, NULL}, {cause, result, NULL},                    \
+    }
+
+static const struct row rows[] = {
+    {SLUICE_CLASS_NONE, ALL_BY(nothing, 0)},
+    {SLUICE_CLASS_PEER_LOST, ALL_BY(closed_end, 0)},
+    {SLUICE_CLASS_TIMEOUT, ALL_BY(no_receive, 0)},
+    {SLUICE_CLASS_ACCESS, ALL_BY(foreign_key, 0)},
+    {SLUICE_CLASS_TRUNCATED, ALL_BY(short_receive, 0)},
+    {SLUICE_CLASS_CANCELLED, ALL_BY(neighbour, 0)},
+    {SLUICE_CLASS_LOCAL, ALL_BY(own_key, 0)},
+    {SLUICE_CLASS_DEVICE,
+     {
+         [SELF] = {no_queue_pair, -ENOMEM, NULL},
+         [SHM] = {no_queue_pair, -ENOMEM, NULL},
+         [TCP] = {no_queue_pair, -ENOMEM, NULL},
+         [PRETEND] = {port_error, 0, NULL},
+         [RDMA] = {no_queue_pair, -ENOMEM, NULL},
+     }},
+    /* In what is said once both are connected, soft alone can be lied to: test_hostile does. */
+    {SLUICE_CLASS_PROTOCOL, ALL_BY(damaged_endpoint, -EPROTO)},
+};
+_Static_assert(COUNT(rows) == SLUICE_CLASS_PROTOCOL + 1, "a row for each class");
+
+static enum column column_here(void)
+{
+    static const enum column of_wire[] = {[WIRE_SELF] = SELF, [WIRE_TCP] = TCP, [WIRE_SHM] = SHM};
+    if (device_is_soft())
+        return of_wire[current_wire()];
+    return device_is_pretend() ? PRETEND : RDMA;
+}
+
+/* What the class is called in errno, by the page. */
+static int errno_of(enum sluice_error_class error_class)
+{
+    static const int values[] = {0,          -ECONNRESET, -ETIMEDOUT, -EACCES, -EMSGSIZE,
+                                 -ECANCELED, -EFAULT,     -EIO,       -EPROTO};
+    return values[error_class];
+}
+
+static void require_cell(const struct row *row, const struct cell *cell, const struct bench *bench,
+                         int result)
+{
+    const char *where = columns[column_here()], *what = sluice_error_class_name(row->error_class);
+    require(result == (cell->result != 0 ? cell->result : errno_of(row->error_class)),
+            "%s on %s: the call returned %d: %s", what, where, result, sluice_last_error());
+    if (cell->result == 0)
+        require_class(&bench->completion, row->error_class);
+    if (row->error_class == SLUICE_CLASS_NONE || row->error_class == SLUICE_CLASS_CANCELLED)
+        return;
+    /* It is the first error of its peer, which has failed. */
+    struct sluice_error error = peer_error(bench->star.hub, 0);
+    require(error.error_class == row->error_class, "%s on %s: %s, %s", what, where,
+            sluice_error_class_name(error.error_class), error.text);
+    require_result(sluice_multichannel_peer_state(bench->star.hub, 0), SLUICE_STATE_FAILED);
+}
+
+TEST(each_class_is_produced, .times = (int)COUNT(rows))
+{
+    const struct row *row = &rows[_i];
+    const struct cell *cell = &row->cells[column_here()];
+    struct bench bench = {0};
+    require(row->error_class == (enum sluice_error_class)_i, "row %d", _i);
+    require((cell->cause != NULL) != (cell->none != NULL), "a cause, or a reason");
+    /* An allocator of a sanitizer ends the program where there is no memory. */
+    if (cell->cause == NULL || (SANITIZED && cell->cause == no_queue_pair))
+        return;
+    bench_open(&bench);
+    require_cell(row, cell, &bench, cell->cause(&bench));
+    bench_close(&bench);
+}
+
+int main(void)
+{
+    return run_tests("classes", 20);
+}
