@@ -4,9 +4,51 @@
 fortrandir = $(datadir)/sluice
 dist_fortran_DATA = %D%/fortran/sluice.f90
 
+# One a line, sorted.
 EXTRA_DIST += \
 	%D%/fortran/README.md \
 	%D%/fortran/examples/scatter_gather.f90 \
 	%D%/fortran/tests/calls.f90 \
+	%D%/python/MANIFEST.in \
+	%D%/python/README.md \
+	%D%/python/build-wheel \
+	%D%/python/examples/scatter_gather.py \
+	%D%/python/pyproject.toml \
+	%D%/python/setup.py \
+	%D%/python/src/sluice/__init__.py \
+	%D%/python/src/sluice/_buffer.py \
 	%D%/python/src/sluice/_cdef.py \
+	%D%/python/src/sluice/_channel.py \
+	%D%/python/src/sluice/_connect.py \
+	%D%/python/src/sluice/_connection.py \
+	%D%/python/src/sluice/_context.py \
+	%D%/python/src/sluice/_errors.py \
+	%D%/python/src/sluice/_library.py \
+	%D%/python/src/sluice/_list.py \
+	%D%/python/src/sluice/_memory.py \
+	%D%/python/src/sluice/_node.py \
+	%D%/python/src/sluice/_object.py \
+	%D%/python/src/sluice/_options.py \
+	%D%/python/src/sluice/_request.py \
+	%D%/python/src/sluice/_scope.py \
+	%D%/python/src/sluice/py.typed \
+	%D%/python/tests/conftest.py \
+	%D%/python/tests/test_aio.py \
+	%D%/python/tests/test_channel.py \
+	%D%/python/tests/test_connect.py \
+	%D%/python/tests/test_library.py \
+	%D%/python/tests/test_life.py \
+	%D%/python/tests/test_memory.py \
+	%D%/python/tests/test_multichannel.py \
 	%D%/update
+
+# A wheel of the Python package, in dist/ of the build folder; WHEEL_FLAGS=--with-verbs is one for
+# hosts that have libibverbs.
+wheel:
+	$(SHELL) $(srcdir)/bindings/python/build-wheel $(WHEEL_FLAGS)
+
+mostlyclean-local: clean-wheel
+clean-wheel:
+	rm -rf dist wheel
+
+.PHONY: clean-wheel wheel

@@ -89,6 +89,7 @@ build_checks = \
 	%D%/check-instructions.sh \
 	%D%/check-manual.sh \
 	%D%/check-perf.sh \
+	%D%/check-python.sh \
 	%D%/check-symbols.sh \
 	%D%/check-tutorial.sh \
 	%D%/check-verbs.sh
@@ -98,10 +99,11 @@ uninstrumented_checks = \
 	%D%/check-connect.sh \
 	%D%/check-examples.sh \
 	%D%/check-fortran.sh \
-	%D%/check-info.sh \
 	%D%/check-html.sh \
+	%D%/check-info.sh \
 	%D%/check-manual.sh \
 	%D%/check-perf.sh \
+	%D%/check-python.sh \
 	%D%/check-tutorial.sh
 
 # Builds with four tools what knows nothing but what is installed.

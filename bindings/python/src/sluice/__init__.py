@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""RDMA channels to many peers, with a software transport for hosts without RDMA.
+
+This package calls libsluice. Its classes are the objects of the library, and can be used in
+``with`` statements; the manual of the library tells what each call promises.
+
+Durations are seconds, and ``None`` is for ever, which must be written. A *deadline* is of work
+and destructive: a reliable connection cannot take back one request, so when it passes, the
+connection to that peer ends. A *timeout* is of a wait and harms nothing.
+"""
+from ._buffer import Action, Buffer, BufferInfo, BufferService, buffer_info
+from ._channel import (
+    FAILED,
+    PREPARED,
+    READY,
+    REMOVED,
+    Channel,
+    ChannelInfo,
+    MultiChannel,
+    PreparedChannel,
+    PreparedMultiChannel,
+)
+from ._connect import Incoming, IncomingInfo, Listener, connect, connect_into
+from ._context import Context, ContextInfo, DeviceInfo, ProtectionDomain, devices
+from ._errors import (
+    AccessError,
+    ArgumentError,
+    BusyError,
+    CancelledError,
+    ClosedError,
+    DeadlineError,
+    DeviceError,
+    Error,
+    InterruptedWait,
+    LocalMemoryError,
+    NotConnectedError,
+    OutOfMemoryError,
+    PeerLostError,
+    ProtocolError,
+    StaleError,
+    TruncatedError,
+    UnsupportedError,
+    WouldBlockError,
+    last_error,
+)
+from ._library import library_path, version
+from ._list import PreparedList
+from ._memory import (
+    LOCAL_WRITE,
+    REMOTE_ATOMIC,
+    REMOTE_READ,
+    REMOTE_WRITE,
+    MemoryRegion,
+    Piece,
+    RemoteRegion,
+)
+from ._node import Exchange, Node
+from ._options import NO_ACCESS, ZERO, Options
+from ._request import (
+    COMPARE_SWAP,
+    FETCH_ADD,
+    READ,
+    RECEIVE,
+    SEND,
+    WRITE,
+    Completion,
+    FirstError,
+    Request,
+    Work,
+)
+from ._scope import Scope
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AccessError",
+    "Action",
+    "ArgumentError",
+    "Buffer",
+    "BufferInfo",
+    "BufferService",
+    "BusyError",
+    "COMPARE_SWAP",
+    "CancelledError",
+    "Channel",
+    "ChannelInfo",
+    "ClosedError",
+    "Completion",
+    "Context",
+    "ContextInfo",
+    "DeadlineError",
+    "DeviceError",
+    "DeviceInfo",
+    "Error",
+    "Exchange",
+    "FAILED",
+    "FETCH_ADD",
+    "FirstError",
+    "Incoming",
+    "IncomingInfo",
+    "InterruptedWait",
+    "LOCAL_WRITE",
+    "Listener",
+    "LocalMemoryError",
+    "MemoryRegion",
+    "MultiChannel",
+    "NO_ACCESS",
+    "Node",
+    "NotConnectedError",
+    "Options",
+    "OutOfMemoryError",
+    "PREPARED",
+    "PeerLostError",
+    "Piece",
+    "PreparedChannel",
+    "PreparedList",
+    "PreparedMultiChannel",
+    "ProtectionDomain",
+    "ProtocolError",
+    "READ",
+    "READY",
+    "RECEIVE",
+    "REMOTE_ATOMIC",
+    "REMOTE_READ",
+    "REMOTE_WRITE",
+    "REMOVED",
+    "RemoteRegion",
+    "Request",
+    "SEND",
+    "Scope",
+    "StaleError",
+    "TruncatedError",
+    "UnsupportedError",
+    "WRITE",
+    "Work",
+    "WouldBlockError",
+    "ZERO",
+    "buffer_info",
+    "connect",
+    "connect_into",
+    "devices",
+    "last_error",
+    "library_path",
+    "version",
+]

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: MIT
+"""Remote buffers by name."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Iterable, Sequence
+
+from ._connection import Connection
+from ._context import ProtectionDomain
+from ._errors import check, made
+from ._library import Limit, c_text, ffi, lib, text_of
+from ._memory import REMOTE_READ, REMOTE_WRITE, Piece
+from ._object import Object, call, remember
+from ._options import Options, attr_of
+from ._request import READ, WRITE, Completion, completion_of
+
+
+def _handle(handle: bytes) -> Any:
+    if len(handle) != lib.SLUICE_BUFFER_HANDLE_BYTES:
+        raise ValueError(f"a handle has {lib.SLUICE_BUFFER_HANDLE_BYTES} bytes, not {len(handle)}")
+    struct = ffi.new("struct sluice_buffer_handle *")
+    ffi.memmove(struct.bytes, bytes(handle), len(handle))
+    return struct
+
+
+@dataclass(frozen=True)
+class BufferInfo:
+    """What a handle says."""
+
+    access: int
+    id: int
+    length: int
+    owner: bytes
+    address: str
+    transports: str
+
+
+def buffer_info(handle: bytes) -> BufferInfo:
+    """What a handle says, without asking anybody. :exc:`ProtocolError`: it is none."""
+    info = ffi.new("struct sluice_buffer_info *")
+    info.size = ffi.sizeof("struct sluice_buffer_info")
+    check(lib.sluice_buffer_handle_query(_handle(handle), info))
+    return BufferInfo(
+        info.access,
+        info.id,
+        info.length,
+        bytes(ffi.buffer(info.owner)),
+        text_of(info.address),
+        text_of(info.transports),
+    )
+
+
+class Action:
+    """One read or write of a buffer, for :meth:`BufferService.submit`: by :meth:`read` and
+    :meth:`write`. The memory is a writable buffer of any kind for a read, any buffer for a write,
+    or a :class:`Piece` of a region of a domain of the service."""
+
+    def __init__(self, opcode: int, handle: bytes, memory: Any, offset: int, user: Any):
+        self.opcode, self.offset, self.user = opcode, offset, user
+        self.handle = _handle(handle)
+        self.memory = memory
+        if isinstance(memory, Piece):
+            self.region = memory.region._get()
+            self.address, self.length = ffi.cast("void *", memory.address), memory.length
+        else:
+            self.region = ffi.NULL
+            self.kept = ffi.from_buffer(memory, require_writable=opcode == READ)
+            self.address, self.length = ffi.cast("void *", self.kept), len(self.kept)
+
+    @classmethod
+    def read(cls, handle: bytes, memory: Any, offset: int = 0, user: Any = None) -> Action:
+        """Reads as much as the memory has room for, from ``offset`` on."""
+        return cls(READ, handle, memory, offset, user)
+
+    @classmethod
+    def write(cls, handle: bytes, memory: Any, offset: int = 0, user: Any = None) -> Action:
+        """Writes the memory, from ``offset`` on."""
+        return cls(WRITE, handle, memory, offset, user)
+
+
+class Buffer(Object):
+    """Memory that is published: :meth:`BufferService.publish` makes it.
+
+    :attr:`handle` goes to whoever may use it, by any means. Closing it ends that: no peer touches
+    the memory any more. What was allocated for it is in :attr:`memory`, and must not be looked at
+    any more when it is closed: :exc:`BufferError`.
+    """
+
+    _what = "the buffer"
+
+    def __init__(self, service: BufferService, memory: Any, length: int, access: int):
+        self._service = service
+        if memory is None:
+            source, address = None, ffi.NULL
+        else:
+            source = ffi.from_buffer(memory, require_writable=True)
+            address, length = source, len(source)
+        self._source = source
+        self._length = length
+        self._pointer = made(lib.sluice_buffer_publish(service._get(), address, length, access))
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def handle(self) -> bytes:
+        """256 bytes that name the buffer and its owner, for those who may use it."""
+        struct = ffi.new("struct sluice_buffer_handle *")
+        check(lib.sluice_buffer_handle(self._get(), struct))
+        return bytes(ffi.buffer(struct.bytes))
+
+    @property
+    def memory(self) -> memoryview:
+        """The memory, as writable bytes. What looks at it keeps the buffer from being ended."""
+        pointer = self._get()
+        if self._source is not None:
+            return memoryview(ffi.buffer(self._source)).cast("B")
+        # The buffer is released with the last of these.
+        if self._view is None:
+            self._view = ffi.buffer(lib.sluice_buffer_addr(pointer), self._length)
+        return memoryview(self._view).cast("B")
+
+    _view: Any = None
+
+    def _end(self, pointer: Any) -> None:
+        import weakref
+
+        view, self._view = self._view, None
+        watch = None if view is None else weakref.ref(view)
+        del view
+        if watch is not None and watch() is not None:
+            self._pointer, self._view = pointer, watch()
+            raise BufferError(
+                "the memory of the buffer is still looked at, by an array for example: delete "
+                "that first"
+            )
+        lib.sluice_buffer_release(pointer)
+        self._source = None
+
+    def __exit__(self, *exception: object) -> None:
+        self._leave()
+
+    def __del__(self) -> None:
+        try:
+            self._leave()
+        except Exception:
+            pass
+
+    def _leave(self) -> None:
+        """Ends it now, or with the last that looks at memory of the library."""
+        import weakref
+
+        pointer, self._pointer = self._pointer, None
+        if pointer is None:
+            return
+        if self._view is None:
+            lib.sluice_buffer_release(pointer)
+            self._source = None
+        else:
+            view, self._view = self._view, None
+            weakref.finalize(view, lib.sluice_buffer_release, pointer).atexit = False
+
+
+class BufferService(Object):
+    """What a process has of remote buffers: it serves its own, and uses those of others.
+
+    :param domains: one, or up to four, each of a transport of its own, the preferred one first.
+    :param address: where to listen, ``"host:port"``; ``None``: all addresses, any port.
+    """
+
+    _what = "the service"
+
+    def __init__(
+        self,
+        domains: ProtectionDomain | Sequence[ProtectionDomain],
+        *,
+        address: str | None = None,
+        max_peers: int = 0,
+        options: Options | None = None,
+    ):
+        if isinstance(domains, ProtectionDomain):
+            domains = [domains]
+        attr = ffi.new("struct sluice_buffer_service_attr *")
+        attr.size = ffi.sizeof("struct sluice_buffer_service_attr")
+        attr.max_peers = max_peers
+        where, of_channels = c_text(address), attr_of(options)
+        attr.address, attr.channel = where, of_channels
+        pds = ffi.new("struct sluice_pd *[]", [domain._get() for domain in domains])
+        self._domains = list(domains)
+        self._busy = 0
+        self._pointer = made(lib.sluice_buffer_service_open(pds, len(domains), attr))
+        remember(self)
+
+    def _end(self, pointer: Any) -> None:
+        lib.sluice_buffer_service_close(pointer)
+
+    def _close_at_exit(self) -> None:
+        # A call that is under way in another thread ends with the process.
+        if self._busy == 0:
+            self.close()
+
+    class _NoGuard:
+        def renew(self) -> None:
+            pass
+
+    _guard = _NoGuard()
+
+    def publish(
+        self, memory: Any = None, *, length: int = 0, access: int = REMOTE_READ | REMOTE_WRITE
+    ) -> Buffer:
+        """Publishes a writable buffer, which is referenced until then end of it; or ``length``
+        bytes that are allocated here."""
+        return Buffer(self, memory, length, access)
+
+    def read(
+        self, handle: bytes, memory: Any, *, deadline: float | None, offset: int = 0
+    ) -> None:
+        """Reads as much as the memory has room for, from ``offset`` of a buffer on."""
+        self.submit([Action.read(handle, memory, offset)], deadline=deadline)
+
+    def write(
+        self, handle: bytes, memory: Any, *, deadline: float | None, offset: int = 0
+    ) -> None:
+        """Writes the memory into a buffer, from ``offset`` on."""
+        self.submit([Action.write(handle, memory, offset)], deadline=deadline)
+
+    def submit(self, actions: Iterable[Action], *, deadline: float | None) -> list[Completion]:
+        """Does reads and writes of buffers of any owners, side by side. How each ended, if all
+        succeeded; else the first failure is raised, with all in its ``completions``."""
+        actions, limit = list(actions), Limit(deadline)
+        array = ffi.new("struct sluice_buffer_action[]", max(1, len(actions)))
+        results = ffi.new("struct sluice_completion[]", max(1, len(actions)))
+        for i, action in enumerate(actions):
+            struct = array[i]
+            struct.opcode, struct.handle = action.opcode, action.handle
+            struct.offset, struct.length = action.offset, action.length
+            struct.addr, struct.mr, struct.user_data = action.address, action.region, i
+        pointer, written = self._get(), [False]
+
+        def work() -> Any:
+            self._busy += 1
+            try:
+                # A result of none is that of a mistake, of which nothing was written.
+                for i in range(len(actions)):
+                    results[i].opcode = 0
+                result = lib.sluice_buffer_submit(
+                    pointer, array, len(actions), limit.left(), results
+                )
+                written[0] = len(actions) > 0 and results[0].opcode != 0
+                return result if not written[0] else 0
+            finally:
+                self._busy -= 1
+
+        call(work)
+        return Connection._gather(
+            [completion_of(results[i], action.user) for i, action in enumerate(actions)]
+            if written[0]
+            else []
+        )
+
+    def level(self, handle: bytes) -> int:
+        """The level of the connection to the owner of a buffer; 0: there is none now."""
+        return check(lib.sluice_buffer_level(self._get(), _handle(handle)))

@@ -1,0 +1,557 @@
+# SPDX-License-Identifier: MIT
+"""Channels to one peer, multichannels to many."""
+from __future__ import annotations
+
+import errno
+from typing import Any, Iterable, Sequence
+
+from ._connection import Connection
+from ._context import ProtectionDomain
+from ._errors import check, error_of, last_error, made
+from ._library import Limit, ffi, lib, text_of
+from ._list import PreparedList
+from ._memory import Memory, RemoteRegion, pieces_of
+from ._object import Object
+from ._options import Options, attr_of
+from ._request import Completion, FirstError, Request, Work
+from ._scope import Scope
+
+READY: int = lib.SLUICE_STATE_READY
+PREPARED: int = lib.SLUICE_STATE_PREPARED
+FAILED: int = lib.SLUICE_STATE_FAILED
+REMOVED: int = lib.SLUICE_STATE_REMOVED
+
+
+def endpoint_struct(endpoint: bytes) -> Any:
+    """An endpoint for C."""
+    if len(endpoint) != lib.SLUICE_ENDPOINT_BYTES:
+        raise ValueError(f"an endpoint has {lib.SLUICE_ENDPOINT_BYTES} bytes, not {len(endpoint)}")
+    struct = ffi.new("struct sluice_endpoint *")
+    ffi.memmove(struct.bytes, bytes(endpoint), len(endpoint))
+    return struct
+
+
+def endpoint_bytes(struct: Any) -> bytes:
+    return bytes(ffi.buffer(struct.bytes))
+
+
+class ChannelInfo:
+    """What a connection uses, and what was negotiated; as ``struct sluice_channel_info``."""
+
+    def __init__(self, struct: Any):
+        for name, _ in ffi.typeof("struct sluice_channel_info").fields:
+            value = getattr(struct, name)
+            setattr(self, name, value if isinstance(value, int) else text_of(value))
+
+    level: int
+    send_depth: int
+    receive_depth: int
+    max_message: int
+    address: str
+    remote_address: str
+
+    def __repr__(self) -> str:
+        return f"<ChannelInfo level {self.level}, depths {self.send_depth}, {self.receive_depth}>"
+
+
+def _info(query: Any, *arguments: Any) -> Any:
+    info = ffi.new("struct sluice_channel_info *")
+    info.size = ffi.sizeof("struct sluice_channel_info")
+    check(query(*arguments, info))
+    return info
+
+
+def _error(function: Any, *arguments: Any) -> FirstError | None:
+    error = ffi.new("struct sluice_error *")
+    error.size = ffi.sizeof("struct sluice_error")
+    return FirstError.of(error) if check(function(*arguments, error)) == 1 else None
+
+
+def wait_in_slices(connection: Connection, function: Any, limit: Limit, *arguments: Any) -> None:
+    """A wait of the library that harms nothing when it passes, as a row of short ones."""
+    while True:
+        with connection._guard:
+            result = function(connection._get(), *arguments, limit.slice())
+            text = last_error() if result < 0 else ""
+        if result in (-errno.EINTR, -errno.ETIMEDOUT) and limit.left() > 0:
+            continue
+        if result < 0:
+            raise error_of(result, text)
+        return
+
+
+class PreparedChannel(Object):
+    """A channel that has an endpoint to give, and waits for that of its peer."""
+
+    _what = "the prepared channel"
+
+    def __init__(self, domain: ProtectionDomain, options: Options | None = None):
+        self._pointer = made(lib.sluice_channel_prepare(domain._get(), attr_of(options)))
+
+    @classmethod
+    def _of(cls, pointer: Any) -> PreparedChannel:
+        self = cls.__new__(cls)
+        self._pointer = pointer
+        return self
+
+    def _end(self, pointer: Any) -> None:
+        lib.sluice_prepared_channel_free(pointer)
+
+    @property
+    def endpoint(self) -> bytes:
+        """256 bytes for the peer, and for nobody else."""
+        struct = ffi.new("struct sluice_endpoint *")
+        check(lib.sluice_prepared_channel_endpoint(self._get(), struct))
+        return endpoint_bytes(struct)
+
+    def handshake(self, endpoint: bytes) -> Channel:
+        """Connects this end to the endpoint of the peer, and waits for nobody. The prepared
+        channel is used up, also if this fails."""
+        struct = endpoint_struct(endpoint)
+        pointer = self._get()
+        self._pointer = None
+        return Channel._of(made(lib.sluice_prepared_channel_handshake(pointer, struct)))
+
+
+class Channel(Connection):
+    """One reliable connection to one peer.
+
+    Calls that wait take a ``deadline`` in seconds, or ``None`` for ever. That of work is
+    destructive: when it passes, the channel fails. A ``timeout`` harms nothing.
+    """
+
+    _what = "the channel"
+    _prefix = "sluice_channel"
+
+    #: What the listener said of itself, of a channel that :func:`connect` made.
+    peer_data: bytes = b""
+
+    def __init__(self) -> None:
+        raise TypeError("channels come of PreparedChannel.handshake(), connect() and Listener.accept()")
+
+    @classmethod
+    def _of(cls, pointer: Any) -> Channel:
+        self = cls.__new__(cls)
+        info = _info(lib.sluice_channel_query, pointer)
+        self._set_up(pointer, (info.send_depth, info.receive_depth))
+        return self
+
+    def _end(self, pointer: Any) -> None:
+        lib.sluice_channel_close(pointer)
+
+    def reset(self) -> PreparedChannel:
+        """Ends the connection, and gives a prepared channel with a new endpoint. The channel is
+        used up; its work ends cancelled."""
+        with self._guard:
+            pointer = self._get()
+            self._guard.forget()
+            self._pointer = None
+            prepared = lib.sluice_channel_reset(pointer)
+            number, text = ffi.errno, last_error()
+            self._drop_all()
+        if prepared == ffi.NULL:
+            raise error_of(number, text)
+        return PreparedChannel._of(prepared)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes work; else it has failed, and :attr:`error` tells why."""
+        with self._guard:
+            return check(lib.sluice_channel_state(self._get())) == READY
+
+    @property
+    def error(self) -> FirstError | None:
+        """The first error, which the others follow from."""
+        with self._guard:
+            return _error(lib.sluice_channel_error, self._get())
+
+    @property
+    def info(self) -> ChannelInfo:
+        """What it uses."""
+        with self._guard:
+            return ChannelInfo(_info(lib.sluice_channel_query, self._get()))
+
+    def wait_connected(self, timeout: float | None) -> None:
+        """Waits until the peer has done its handshake too."""
+        wait_in_slices(self, lib.sluice_channel_wait_connected, Limit(timeout))
+
+    # To the end.
+
+    def send(self, memory: Memory, *, deadline: float | None, immediate: int | None = None) -> None:
+        """Sends a message, and returns when the peer took it into a receive."""
+        self._do(Work.send(memory, immediate=immediate), deadline)
+
+    def receive(self, memory: Memory, *, deadline: float | None) -> Completion:
+        """Receives a message: ``bytes`` of the completion tells its length."""
+        return self._do(Work.receive(memory), deadline)
+
+    def write(
+        self,
+        memory: Memory,
+        remote: RemoteRegion,
+        *,
+        deadline: float | None,
+        immediate: int | None = None,
+    ) -> None:
+        """Writes into memory of the peer."""
+        self._do(Work.write(memory, remote, immediate=immediate), deadline)
+
+    def read(self, memory: Memory, remote: RemoteRegion, *, deadline: float | None) -> None:
+        """Reads memory of the peer."""
+        self._do(Work.read(memory, remote), deadline)
+
+    def compare_swap(
+        self,
+        memory: Memory,
+        remote: RemoteRegion,
+        expected: int,
+        desired: int,
+        *,
+        deadline: float | None,
+    ) -> int:
+        """Swaps 8 bytes of the peer's if they are as expected; returns the number that was there,
+        which ``memory`` has as well."""
+        return _word(self, Work.compare_swap(memory, remote, expected, desired), deadline)
+
+    def fetch_add(
+        self, memory: Memory, remote: RemoteRegion, addend: int, *, deadline: float | None
+    ) -> int:
+        """Adds to a number of 8 bytes of the peer's; returns the one that was there, which
+        ``memory`` has as well."""
+        return _word(self, Work.fetch_add(memory, remote, addend), deadline)
+
+    # Without waiting.
+
+    def post_send(
+        self, memory: Memory, *, deadline: float | None, immediate: int | None = None
+    ) -> Request:
+        """As :meth:`send`, but returns at once. :exc:`WouldBlockError`: there is no room."""
+        return self._post_one(Work.send(memory, immediate=immediate), deadline)
+
+    def post_receive(self, memory: Memory, *, deadline: float | None) -> Request:
+        """As :meth:`receive`, but returns at once."""
+        return self._post_one(Work.receive(memory), deadline)
+
+    def post_write(
+        self,
+        memory: Memory,
+        remote: RemoteRegion,
+        *,
+        deadline: float | None,
+        immediate: int | None = None,
+    ) -> Request:
+        """As :meth:`write`, but returns at once."""
+        return self._post_one(Work.write(memory, remote, immediate=immediate), deadline)
+
+    def post_read(
+        self, memory: Memory, remote: RemoteRegion, *, deadline: float | None
+    ) -> Request:
+        """As :meth:`read`, but returns at once."""
+        return self._post_one(Work.read(memory, remote), deadline)
+
+    def scope(self, *, deadline: float | None, strict: bool = False) -> Scope:
+        """A ``with`` block at whose end all work that was posted in it is complete."""
+        return Scope(self, deadline, strict)
+
+    def prepare(self, works: Iterable[Work]) -> PreparedList:
+        """A list of work that is posted again and again, laid out once."""
+        return PreparedList(self, lib.sluice_channel_list_prepare, works)
+
+    def arrivals(self, tag: int) -> int:
+        """How many immediates of a tag have come, with ``arrival_tags`` of the options."""
+        count = ffi.new("uint64_t *")
+        with self._guard:
+            check(lib.sluice_channel_arrivals(self._get(), tag, count))
+        return int(count[0])
+
+    def wait_arrivals(self, tag: int, count: int, timeout: float | None) -> None:
+        """Waits until at least so many have come."""
+        wait_in_slices(self, lib.sluice_channel_wait_arrivals, Limit(timeout), tag, count)
+
+
+def _word(connection: Connection, work: Work, deadline: float | None) -> int:
+    connection._do(work, deadline)
+    return int(ffi.cast("uint64_t *", work.pieces[0].address)[0])
+
+
+class PreparedMultiChannel(Object):
+    """Connections to many peers, with an endpoint for each, and none of theirs yet."""
+
+    _what = "the prepared multichannel"
+
+    def __init__(self, domain: ProtectionDomain, peers: int, options: Options | None = None):
+        self._pointer = made(
+            lib.sluice_multichannel_prepare(domain._get(), peers, attr_of(options))
+        )
+        self.peers = peers
+
+    def _end(self, pointer: Any) -> None:
+        lib.sluice_prepared_multichannel_free(pointer)
+
+    @property
+    def endpoints(self) -> list[bytes]:
+        """One for each peer, in the order of peers."""
+        array = ffi.new("struct sluice_endpoint[]", max(1, self.peers))
+        check(lib.sluice_prepared_multichannel_endpoints(self._get(), array, self.peers))
+        return [endpoint_bytes(array[i]) for i in range(self.peers)]
+
+    def handshake(self, endpoints: Sequence[bytes | None]) -> MultiChannel:
+        """Connects to all peers, by what each gave us, and waits for none; ``None`` is a peer
+        that is not there yet. The prepared multichannel is used up, also if this fails."""
+        array = ffi.new("struct sluice_endpoint[]", max(1, len(endpoints)))
+        for i, endpoint in enumerate(endpoints):
+            if endpoint is not None:
+                array[i] = endpoint_struct(endpoint)[0]
+        pointer = self._get()
+        self._pointer = None
+        return MultiChannel._of(
+            made(lib.sluice_prepared_multichannel_handshake(pointer, array, len(endpoints)))
+        )
+
+
+class MultiChannel(Connection):
+    """Reliable connections to many peers, each named by its index.
+
+    One broken peer breaks no other. As of :class:`Channel`, a ``deadline`` ends the connection
+    to the peer of the work that is late, and a ``timeout`` harms nothing.
+    """
+
+    _what = "the multichannel"
+    _prefix = "sluice_multichannel"
+    _owner: Any = None
+
+    def __init__(self) -> None:
+        raise TypeError("multichannels come of PreparedMultiChannel.handshake() and of nodes")
+
+    @classmethod
+    def _of(cls, pointer: Any, owner: Any = None) -> MultiChannel:
+        self = cls.__new__(cls)
+        self._owner = owner
+        self._set_up(pointer, (128, 128))
+        self._peers = 0
+        return self
+
+    def _places(self, kind: int) -> int:
+        # Those of all peers together; they have the same depths.
+        peers = lib.sluice_multichannel_peers(self._get())
+        if peers != self._peers:
+            for peer in range(peers):
+                info = ffi.new("struct sluice_channel_info *")
+                info.size = ffi.sizeof("struct sluice_channel_info")
+                if lib.sluice_multichannel_peer_query(self._get(), peer, info) == 0:
+                    self._depths = (info.send_depth, info.receive_depth)
+                    self._peers = peers
+                    break
+        return self._depths[kind] * peers
+
+    def _get(self) -> Any:
+        if self._owner is not None:
+            self._owner._get()
+        return super()._get()
+
+    def _end(self, pointer: Any) -> None:
+        if self._owner is None:
+            lib.sluice_multichannel_close(pointer)
+
+    def __len__(self) -> int:
+        """Number of indices: one more than the highest that a peer has or had."""
+        with self._guard:
+            return int(lib.sluice_multichannel_peers(self._get()))
+
+    # Peers.
+
+    def add(self) -> tuple[int, bytes]:
+        """Makes room for one more peer. Its index, and the endpoint that goes to it."""
+        struct = ffi.new("struct sluice_endpoint *")
+        with self._guard:
+            index = check(lib.sluice_multichannel_peer_add(self._get(), struct))
+        return index, endpoint_bytes(struct)
+
+    def remove(self, peer: int) -> None:
+        """Ends the connection to a peer, and frees its index."""
+        with self._guard:
+            check(lib.sluice_multichannel_peer_remove(self._get(), peer))
+            self._look()
+
+    def reset_peer(self, peer: int) -> bytes:
+        """Ends the connection to a peer and prepares a new one; the endpoint that goes to it."""
+        struct = ffi.new("struct sluice_endpoint *")
+        with self._guard:
+            check(lib.sluice_multichannel_peer_reset(self._get(), peer, struct))
+            self._look()
+        return endpoint_bytes(struct)
+
+    def handshake_peer(self, peer: int, endpoint: bytes) -> None:
+        """Connects a peer that was added, reset, or not there at the handshake."""
+        struct = endpoint_struct(endpoint)
+        with self._guard:
+            check(lib.sluice_multichannel_peer_handshake(self._get(), peer, struct))
+
+    def state(self, peer: int) -> int:
+        """:data:`PREPARED`, :data:`READY`, :data:`FAILED` or :data:`REMOVED`."""
+        with self._guard:
+            return check(lib.sluice_multichannel_peer_state(self._get(), peer))
+
+    def error(self, peer: int) -> FirstError | None:
+        """The first error of a peer, which the others follow from."""
+        with self._guard:
+            return _error(lib.sluice_multichannel_peer_error, self._get(), peer)
+
+    def info(self, peer: int) -> ChannelInfo:
+        """What the connection to a peer uses."""
+        with self._guard:
+            return ChannelInfo(_info(lib.sluice_multichannel_peer_query, self._get(), peer))
+
+    def wait_connected(self, timeout: float | None, peer: int | None = None) -> None:
+        """Waits until a peer, or all, have done their handshakes too."""
+        if peer is None:
+            wait_in_slices(self, lib.sluice_multichannel_wait_connected, Limit(timeout))
+        else:
+            wait_in_slices(
+                self, lib.sluice_multichannel_peer_wait_connected, Limit(timeout), peer
+            )
+
+    # To the end, with one peer.
+
+    def send(
+        self, peer: int, memory: Memory, *, deadline: float | None, immediate: int | None = None
+    ) -> None:
+        """Sends a message to a peer, and returns when it was taken into a receive."""
+        self._do(Work.send(memory, peer, immediate=immediate), deadline)
+
+    def receive(self, peer: int, memory: Memory, *, deadline: float | None) -> Completion:
+        """Receives a message of a peer: ``bytes`` of the completion tells its length."""
+        return self._do(Work.receive(memory, peer), deadline)
+
+    def write(
+        self,
+        peer: int,
+        memory: Memory,
+        remote: RemoteRegion,
+        *,
+        deadline: float | None,
+        immediate: int | None = None,
+    ) -> None:
+        """Writes into memory of a peer."""
+        self._do(Work.write(memory, remote, peer, immediate=immediate), deadline)
+
+    def read(
+        self, peer: int, memory: Memory, remote: RemoteRegion, *, deadline: float | None
+    ) -> None:
+        """Reads memory of a peer."""
+        self._do(Work.read(memory, remote, peer), deadline)
+
+    def compare_swap(
+        self,
+        peer: int,
+        memory: Memory,
+        remote: RemoteRegion,
+        expected: int,
+        desired: int,
+        *,
+        deadline: float | None,
+    ) -> int:
+        """As :meth:`Channel.compare_swap`."""
+        return _word(self, Work.compare_swap(memory, remote, expected, desired, peer), deadline)
+
+    def fetch_add(
+        self, peer: int, memory: Memory, remote: RemoteRegion, addend: int, *, deadline: float | None
+    ) -> int:
+        """As :meth:`Channel.fetch_add`."""
+        return _word(self, Work.fetch_add(memory, remote, addend, peer), deadline)
+
+    # To the end, with many.
+
+    def scatter(
+        self, blocks: dict[int, Memory], *, deadline: float | None, immediate: int | None = None
+    ) -> list[Completion]:
+        """Sends a message to each peer: ``blocks`` has the memory for each."""
+        works = [Work.send(memory, peer, immediate=immediate) for peer, memory in blocks.items()]
+        return self.submit(works, deadline=deadline)
+
+    def gather(self, places: dict[int, Memory], *, deadline: float | None) -> list[Completion]:
+        """Receives a message of each peer: ``places`` has the memory for each."""
+        works = [Work.receive(memory, peer) for peer, memory in places.items()]
+        return self.submit(works, deadline=deadline)
+
+    def scatter_gather(
+        self, sends: dict[int, Memory], receives: dict[int, Memory], *, deadline: float | None
+    ) -> list[Completion]:
+        """Posts the receives, sends, and waits for both: the completions of sends come first.
+
+        This is the one most programs want: two ranks that both :meth:`scatter` wait for each
+        other, as a send ends when the peer took it into a receive.
+        """
+        works = [Work.send(memory, peer) for peer, memory in sends.items()]
+        works += [Work.receive(memory, peer) for peer, memory in receives.items()]
+        return self.submit(works, deadline=deadline)
+
+    def scatter_write(
+        self, blocks: dict[int, tuple[Memory, RemoteRegion]], *, deadline: float | None
+    ) -> list[Completion]:
+        """Writes into memory of each peer: ``blocks`` has what, and where to."""
+        works = [Work.write(memory, to, peer) for peer, (memory, to) in blocks.items()]
+        return self.submit(works, deadline=deadline)
+
+    def gather_read(
+        self, places: dict[int, tuple[Memory, RemoteRegion]], *, deadline: float | None
+    ) -> list[Completion]:
+        """Reads memory of each peer: ``places`` has where to, and what."""
+        works = [Work.read(memory, of, peer) for peer, (memory, of) in places.items()]
+        return self.submit(works, deadline=deadline)
+
+    def multicast(
+        self, memory: Memory, peers: Iterable[int], *, deadline: float | None
+    ) -> list[Completion]:
+        """Sends the same message to each of these peers."""
+        pieces = pieces_of(memory)
+        return self.submit([Work.send(pieces, peer) for peer in peers], deadline=deadline)
+
+    # Without waiting.
+
+    def post_send(
+        self, peer: int, memory: Memory, *, deadline: float | None, immediate: int | None = None
+    ) -> Request:
+        """As :meth:`send`, but returns at once. :exc:`WouldBlockError`: there is no room."""
+        return self._post_one(Work.send(memory, peer, immediate=immediate), deadline)
+
+    def post_receive(self, peer: int, memory: Memory, *, deadline: float | None) -> Request:
+        """As :meth:`receive`, but returns at once."""
+        return self._post_one(Work.receive(memory, peer), deadline)
+
+    def post_write(
+        self,
+        peer: int,
+        memory: Memory,
+        remote: RemoteRegion,
+        *,
+        deadline: float | None,
+        immediate: int | None = None,
+    ) -> Request:
+        """As :meth:`write`, but returns at once."""
+        return self._post_one(Work.write(memory, remote, peer, immediate=immediate), deadline)
+
+    def post_read(
+        self, peer: int, memory: Memory, remote: RemoteRegion, *, deadline: float | None
+    ) -> Request:
+        """As :meth:`read`, but returns at once."""
+        return self._post_one(Work.read(memory, remote, peer), deadline)
+
+    def scope(self, *, deadline: float | None, strict: bool = False) -> Scope:
+        """A ``with`` block at whose end all work that was posted in it is complete."""
+        return Scope(self, deadline, strict)
+
+    def prepare(self, works: Iterable[Work]) -> PreparedList:
+        """A list of work that is posted again and again, laid out once."""
+        return PreparedList(self, lib.sluice_multichannel_list_prepare, works)
+
+    def arrivals(self, tag: int) -> int:
+        """How many immediates of a tag have come of all peers, with ``arrival_tags``."""
+        count = ffi.new("uint64_t *")
+        with self._guard:
+            check(lib.sluice_multichannel_arrivals(self._get(), tag, count))
+        return int(count[0])
+
+    def wait_arrivals(self, tag: int, count: int, timeout: float | None) -> None:
+        """Waits until at least so many have come."""
+        wait_in_slices(self, lib.sluice_multichannel_wait_arrivals, Limit(timeout), tag, count)

@@ -1,0 +1,564 @@
+# SPDX-License-Identifier: MIT
+"""What channels and multichannels have in common: posting, and what becomes of it.
+
+All work is posted without waiting, and waits are made of short ones, so that Ctrl-C is served
+while one waits; the library itself waits for a whole deadline. Each request is known here under a
+number until its completion was taken, and its memory is referenced for as long.
+"""
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from collections import deque
+from typing import Any, Callable, Iterable, Sequence, TypeVar
+
+from ._errors import DeadlineError, Error, check, error_of, last_error
+from ._library import FOREVER, Limit, ffi, lib
+from ._memory import released
+from ._object import Guard, Object, remember
+from ._request import RECEIVE, Completion, Request, Work, completion_of, requests_of, unposted
+
+T = TypeVar("T")
+
+# Completions that are taken at a time, and those that are kept for polls that may never come.
+BATCH = 64
+KEPT = 65536
+
+
+class Connection(Object):
+    """The base of :class:`Channel` and :class:`MultiChannel`. Any thread may use one."""
+
+    # Functions of the library, by the name of the object; set by the classes.
+    _prefix = ""
+
+    def _set_up(self, pointer: Any, depths: tuple[int, int]) -> None:
+        self._pointer = pointer
+        self._guard = Guard(pointer, self._f("wake"))
+        self._woken = False
+        self._next_number = 1
+        self._posted: dict[int, Request] = {}
+        self._unseen: deque[Request] = deque(maxlen=KEPT)
+        # In flight and not taken, and how many there is room for: sends and all else, receives.
+        self._count = [0, 0]
+        self._depths = depths
+        self._taken = ffi.new("struct sluice_completion[]", BATCH)
+        self._poll_c, self._next_c, self._post_c = self._f("poll"), self._f("next"), self._f("post")
+        self._loop: _Pump | None = None
+        remember(self)
+
+    def _f(self, name: str) -> Any:
+        """The function of the library that has this name for objects of this class."""
+        return getattr(lib, f"{self._prefix}_{name}")
+
+    def _places(self, kind: int) -> int:
+        return self._depths[kind]
+
+    # The end.
+
+    def close(self) -> None:
+        """Ends the connection at once: work that is in flight is drained, for at most a second,
+        and ends cancelled. No memory of it is touched afterwards."""
+        if self._pointer is None:
+            return
+        with self._guard:
+            pointer, self._pointer = self._pointer, None
+            if pointer is None:
+                return
+            self._guard.forget()
+            self._end(pointer)
+            self._drop_all()
+
+    def _close_at_exit(self) -> None:
+        if self._pointer is not None and self._guard.try_for(2):
+            try:
+                self.close()
+            finally:
+                self._guard.release()
+
+    def __del__(self) -> None:
+        # Nobody else has it: no other thread can be in a wait for it.
+        try:
+            if self._pointer is not None:
+                pointer, self._pointer = self._pointer, None
+                self._end(pointer)
+                self._drop_all()
+        except Exception:
+            pass
+
+    def _drop_all(self) -> None:
+        """Requests that nobody can take any more: they ended with their connection."""
+        posted, self._posted = self._posted, {}
+        self._count = [0, 0]
+        for request in posted.values():
+            if request._work is not None:
+                request._complete(unposted(request._work, -errno.ECANCELED))
+        if self._loop is not None:
+            self._loop.stop()
+
+    # Completions.
+
+    def _take(self, count: int) -> None:
+        """Looks at what the library wrote, under the guard."""
+        for i in range(count):
+            struct = self._taken[i]
+            request = self._posted.pop(struct.user_data, None)
+            if request is None:
+                continue
+            self._count[struct.opcode == RECEIVE] -= 1
+            request._complete(completion_of(struct, request._user))
+            if not request.seen:
+                self._unseen.append(request)
+
+    def _look(self) -> int:
+        """Takes what is complete, without waiting, under the guard."""
+        total = 0
+        while True:
+            count = check(self._poll_c(self._get(), self._taken, BATCH))
+            self._take(count)
+            total += count
+            if count < BATCH:
+                break
+        if released and total > 0:
+            # Regions that were given up end here, and not some polls later.
+            self._f("arm")(self._get(), ffi.NULL)
+        return total
+
+    def _wait_a_little(self, limit: Limit) -> bool:
+        """Waits for any completion, for a slice at most. Whether something came, or may have."""
+        with self._guard:
+            if self._look() > 0:
+                return True
+            result = self._next_c(self._get(), limit.slice(), self._taken)
+            if result == 0:
+                self._take(1)
+                if released:
+                    self._f("arm")(self._get(), ffi.NULL)
+                return True
+            if result == -errno.ENOENT:
+                self._find_lost()
+                return False
+            if result not in (-errno.ETIMEDOUT, -errno.EINTR):
+                check(result)
+        if self._guard.wanted:
+            time.sleep(0.0005)  # who wants it, too, gets it
+        return False
+
+    def _find_lost(self) -> None:
+        """Nothing can come any more, so nothing may be left: its end would not be told."""
+        for number in list(self._posted):
+            request = self._posted.pop(number)
+            if request._work is not None:
+                self._count[request._work.opcode == RECEIVE] -= 1
+                request._complete(unposted(request._work, -errno.ESTALE))
+
+    def _until(
+        self, condition: Callable[[], T | None], limit: Limit, wakes: bool = False
+    ) -> T | None:
+        """Waits until the condition is something. None: the limit has passed."""
+        with self._guard:
+            self._look()
+        while True:
+            result = condition()
+            if result is not None:
+                return result
+            if wakes and self._woken:
+                self._woken = False
+                raise error_of(errno.EINTR, "the wait was ended by wake()")
+            if limit.left() == 0:
+                return None
+            if not self._wait_a_little(limit) and not self._posted and condition() is None:
+                # Nothing can come: what is waited for is of another kind, or another thread's.
+                return None
+
+    def _wait_for(
+        self, request: Request, timeout: float | None, wakes: bool = True
+    ) -> Completion:
+        request.seen = True
+        if request._completion is None:
+            self._until(lambda: request._completion, Limit(timeout), wakes)
+        if request._completion is None:
+            raise DeadlineError(errno.ETIMEDOUT, "the request is not complete yet")
+        return request._completion
+
+    def _cancel(self, request: Request) -> Completion:
+        request.seen = True
+        with self._guard:
+            self._look()
+            if request._completion is None:
+                struct = ffi.new("struct sluice_completion *")
+                check(self._f("cancel")(self._get(), request._handle, struct))
+                for number, each in list(self._posted.items()):
+                    if each is request:
+                        del self._posted[number]
+                        self._count[struct.opcode == RECEIVE] -= 1
+                request._complete(completion_of(struct, request._user))
+                self._look()
+        assert request._completion is not None
+        return request._completion
+
+    def poll(self) -> list[Request]:
+        """Requests that are complete and that nobody has asked for, oldest first."""
+        with self._guard:
+            self._look()
+        result = []
+        while self._unseen:
+            request = self._unseen.popleft()
+            if not request.seen:
+                request.seen = True
+                result.append(request)
+        return result
+
+    def next(self, timeout: float | None) -> Request:
+        """Waits for the oldest one of those: a receive from any peer, among others.
+
+        :exc:`DeadlineError`: ``timeout`` seconds have passed. :exc:`LookupError`: nothing is
+        posted that could end.
+        """
+        found = self._until(self._pop_unseen, Limit(timeout), wakes=True)
+        if found is not None:
+            return found
+        if not self._posted:
+            raise LookupError("nothing is posted that could end")
+        raise DeadlineError(errno.ETIMEDOUT, "no request is complete yet")
+
+    def _pop_unseen(self) -> Request | None:
+        while self._unseen:
+            request = self._unseen.popleft()
+            if not request.seen:
+                request.seen = True
+                return request
+        return None
+
+    def flush(self, timeout: float | None) -> None:
+        """Waits until all posted work is complete; its results stay to be asked for."""
+        if self._until(self._all_done, Limit(timeout), wakes=True) is None and self._posted:
+            raise DeadlineError(errno.ETIMEDOUT, f"{len(self._posted)} requests are not complete yet")
+
+    def _all_done(self) -> bool | None:
+        return None if self._posted else True
+
+    @property
+    def pending(self) -> int:
+        """Requests that are posted, and whose end is not known yet."""
+        return len(self._posted)
+
+    # Posting.
+
+    def _post_some(self, works: Sequence[Work], deadline: int) -> list[Request]:
+        """Posts as many of the first as there is room for; under the guard. An error: none."""
+        self._look()
+        # So many that the library keeps a place for the result of each.
+        count, room = 0, [self._places(0) - self._count[0], self._places(1) - self._count[1]]
+        while count < len(works) and room[works[count].opcode == RECEIVE] > 0:
+            room[works[count].opcode == RECEIVE] -= 1
+            count += 1
+        if count == 0:
+            raise error_of(errno.EAGAIN, "there is no room in the queues now")
+        array, sges = requests_of(list(works[:count]), self._next_number)
+        handles = ffi.new("struct sluice_handle[]", count)
+        # The library must not see a number whose request is not known here yet.
+        number = self._next_number
+        self._next_number += count
+        result = self._post_c(self._get(), array, count, deadline, handles)
+        if result < 0:
+            raise error_of(result, last_error())
+        requests = []
+        for i in range(result):
+            request = Request(self, works[i])
+            request._handle = ffi.new("struct sluice_handle *", handles[i])
+            self._posted[number + i] = request
+            self._count[works[i].opcode == RECEIVE] += 1
+            requests.append(request)
+        del sges
+        if self._loop is not None:
+            self._loop.soon()
+        return requests
+
+    def post(self, works: Iterable[Work], *, deadline: float | None) -> list[Request]:
+        """Posts as many of the first works as there is room for, and waits for none.
+
+        :exc:`WouldBlockError`: there is no room for the first. Any other error: nothing was posted.
+        """
+        works = list(works)
+        if not works:
+            return []
+        with self._guard:
+            return self._post_some(works, Limit(deadline).left())
+
+    def _post_one(self, work: Work, deadline: float | None) -> Request:
+        return self.post([work], deadline=deadline)[0]
+
+    def _start(self, left: list[tuple[int, Work]], ended: dict[int, Any], limit: Limit) -> None:
+        """Posts what there is room for now, of each peer apart, and takes it out of what is left.
+        ended has a Request of each, or a Completion of what could not be posted."""
+        full: set[tuple[int, bool]] = set()
+        while True:
+            now = [each for each in left if (each[1].peer, each[1].opcode == RECEIVE) not in full]
+            if not now:
+                return
+            index, first = now[0]
+            try:
+                with self._guard:
+                    requests = self._post_some([work for _, work in now], limit.left())
+            except Error as error:
+                if error.errno == errno.EAGAIN:
+                    full.add((first.peer, first.opcode == RECEIVE))
+                    continue
+                if error.errno not in (errno.ENOTCONN, errno.ETIMEDOUT) and not ended:
+                    raise
+                ended[index] = unposted(first, -(error.errno or errno.EIO))
+                left.remove(now[0])
+                continue
+            for (index, _), request in zip(now, requests):
+                request.seen = True
+                ended[index] = request
+            left[:] = [each for each in left if each[0] not in ended]
+
+    def _begin(self, works: Iterable[Work]) -> list[tuple[int, Work]]:
+        """A list of work with the place of each, receives before all else. It has no mistakes."""
+        works = list(works)
+        order = sorted(range(len(works)), key=lambda i: works[i].opcode != RECEIVE)
+        if len(works) > 1:
+            self._check_all([works[i] for i in order])
+        return [(i, works[i]) for i in order]
+
+    def submit(self, works: Iterable[Work], *, deadline: float | None) -> list[Completion]:
+        """Does a list of work of any kind, and waits for all of it; receives are posted first.
+
+        Returns how each ended, in the order of ``works``, if all succeeded. Otherwise the first
+        failure that is no mere consequence is raised, with all in its ``completions``. An error
+        of arguments is raised before anything is posted.
+
+        Ctrl-C is served in between: the work then goes on until the deadline, and its memory
+        stays referenced until it ends.
+        """
+        left, limit = self._begin(works), Limit(deadline)
+        ended: dict[int, Any] = {}
+        while True:
+            self._start(left, ended, limit)
+            if not left or self._too_late(left, ended, limit):
+                break
+            before = len(self._posted)
+            self._until(lambda: True if len(self._posted) < before else None, limit)
+        return self._gather([self._end_of(ended[i]) for i in range(len(ended))])
+
+    @staticmethod
+    def _too_late(left: list[tuple[int, Work]], ended: dict[int, Any], limit: Limit) -> bool:
+        """What has found no room until the deadline fails alone."""
+        if limit.left() > 0:
+            return False
+        for index, work in left:
+            ended[index] = unposted(work, -errno.ETIMEDOUT)
+        left.clear()
+        return True
+
+    def _end_of(self, each: Any) -> Completion:
+        if isinstance(each, Completion):
+            return each
+        # Its own deadline ends it; and the library sees to that within a second.
+        return self._wait_for(each, None, wakes=False)
+
+    def _check_all(self, works: list[Work]) -> None:
+        """Mistakes of a list that is posted in several parts are found before the first of them:
+        with a deadline of 0 the library looks at all of it, and posts nothing."""
+        with self._guard:
+            self._look()
+            receives = sum(work.opcode == RECEIVE for work in works)
+            if (
+                receives + self._count[1] <= self._places(1)
+                and len(works) - receives + self._count[0] <= self._places(0)
+            ):
+                return  # it looks at all of it when it posts
+            array, sges = requests_of(works, 0)
+            result = self._post_c(self._get(), array, len(works), 0, ffi.NULL)
+            if result < 0 and result not in (-errno.ETIMEDOUT, -errno.EAGAIN, -errno.ENOTCONN):
+                raise error_of(result, last_error())
+            del sges
+
+    @staticmethod
+    def _gather(completions: list[Completion]) -> list[Completion]:
+        failed = [each for each in completions if each.error != 0]
+        if failed:
+            consequence = (-errno.ECANCELED, -errno.ENOTCONN)
+            first = next((each for each in failed if each.error not in consequence), failed[0])
+            error = first.exception()
+            error.completions = completions
+            raise error
+        return completions
+
+    def _do(self, work: Work, deadline: float | None) -> Completion:
+        """One request, to its end."""
+        try:
+            return self.submit([work], deadline=deadline)[0]
+        except Error as error:
+            error.completions = None
+            raise
+
+    # asyncio
+
+    def _pump(self) -> _Pump:
+        loop = asyncio.get_running_loop()
+        if self._loop is None or self._loop.loop is not loop:
+            if self._loop is not None:
+                self._loop.stop()
+            self._loop = _Pump(self, loop)
+        return self._loop
+
+    async def _await(self, request: Request) -> Completion:
+        request.seen = True
+        if request._completion is None:
+            future = asyncio.get_running_loop().create_future()
+
+            def tell(done: Request) -> None:
+                loop = future.get_loop()
+
+                def set_result() -> None:
+                    if not future.done():
+                        future.set_result(None)
+
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(set_result)
+
+            request._callbacks.append(tell)
+            with self._pump():
+                await future
+        assert request._completion is not None
+        return request._completion
+
+    async def submit_async(
+        self, works: Iterable[Work], *, deadline: float | None
+    ) -> list[Completion]:
+        """As :meth:`submit`, for asyncio: others run while it waits.
+
+        A task that is cancelled leaves its work to go on until the deadline.
+        """
+        left, limit = self._begin(works), Limit(deadline)
+        ended: dict[int, Any] = {}
+        while True:
+            self._start(left, ended, limit)
+            if not left or self._too_late(left, ended, limit):
+                break
+            pending = next(iter(list(self._posted.values())), None)
+            if pending is None:
+                await asyncio.sleep(0)
+            else:
+                await self._await_any(pending, limit)
+        for i, each in ended.items():
+            if isinstance(each, Request):
+                ended[i] = await self._await(each)
+        return self._gather([ended[i] for i in range(len(ended))])
+
+    async def _await_any(self, pending: Request, limit: Limit) -> None:
+        """Until this one is complete, and so has made room, or the limit has passed."""
+        seen = pending.seen
+        left = limit.left()
+        try:
+            await asyncio.wait_for(
+                asyncio.shield(self._await(pending)), None if left == FOREVER else left / 1e9
+            )
+        except asyncio.TimeoutError:
+            pass
+        pending.seen = seen
+        if not seen and pending.done:
+            self._unseen.append(pending)
+
+    # Descriptions.
+
+    def fileno(self) -> int:
+        """The descriptor for event loops of other kinds: see :meth:`arm`."""
+        with self._guard:
+            return check(self._f("fd")(self._get()))
+
+    def arm(self) -> float | None:
+        """To be called before each sleep on :meth:`fileno`. Seconds after which to poll even if
+        nothing comes, or ``None``; 0: poll at once, something is there already."""
+        due = ffi.new("int64_t *")
+        with self._guard:
+            if check(self._f("arm")(self._get(), due)) == 1:
+                return 0.0
+        return None if due[0] == FOREVER else due[0] / 1e9
+
+    def wake(self) -> None:
+        """From any thread: a wait for a request, :meth:`next` or :meth:`flush` of another thread
+        ends with :exc:`InterruptedWait`, or the next one does; and the descriptor becomes readable."""
+        self._get()
+        self._woken = True
+        self._guard.wake()
+
+    def shutdown(self, timeout: float | None) -> None:
+        """The orderly end: waits for posted work, refuses more, and ends the connection.
+
+        :exc:`DeadlineError`: what was not complete after ``timeout`` seconds was cancelled.
+        """
+        limit = Limit(timeout)
+        self._until(self._all_done, limit)
+        with self._guard:
+            result = self._f("shutdown")(self._get(), 0 if self._posted else min(limit.left(), 10**9))
+            self._look()
+            check(result)
+
+
+class _Pump:
+    """Has an event loop look after a connection while somebody awaits its work."""
+
+    def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop):
+        self.connection, self.loop = connection, loop
+        self.users = 0
+        self.descriptor: int | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.scheduled = False
+
+    def __enter__(self) -> _Pump:
+        self.users += 1
+        if self.descriptor is None:
+            self.descriptor = self.connection.fileno()
+            self.loop.add_reader(self.descriptor, self.turn)
+        self.soon()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.users -= 1
+        if self.users == 0:
+            self.stop()
+
+    def soon(self) -> None:
+        """A turn before the loop sleeps: a call has disarmed the connection."""
+        if self.users > 0 and not self.scheduled and not self.loop.is_closed():
+            self.scheduled = True
+            try:
+                same = asyncio.get_running_loop() is self.loop
+            except RuntimeError:
+                same = False
+            (self.loop.call_soon if same else self.loop.call_soon_threadsafe)(self.scheduled_turn)
+
+    def scheduled_turn(self) -> None:
+        self.scheduled = False
+        self.turn()
+
+    def turn(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        if self.users == 0 or self.connection.closed:
+            return
+        with self.connection._guard:
+            self.connection._look()
+            due = self.connection.arm()
+        if due == 0.0:
+            # Others of the loop have their turn in between.
+            self.soon()
+        elif due is not None:
+            self.timer = self.loop.call_later(due, self.turn)
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        if self.descriptor is not None:
+            descriptor, self.descriptor = self.descriptor, None
+            if not self.loop.is_closed():
+                self.loop.remove_reader(descriptor)
+        if self.connection._loop is self:
+            self.connection._loop = None
+

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""Devices, contexts and protection domains."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._errors import check, made
+from ._library import c_text, ffi, lib, text_of
+from ._memory import LOCAL_WRITE, MemoryRegion
+from ._object import Object
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """What :func:`devices` knows of a device."""
+
+    name: str
+    transport: str
+    active: bool
+    ports: int
+    level: int
+    numa_node: int
+    firmware: str
+    description: str
+
+
+def devices() -> list[DeviceInfo]:
+    """The devices of this host; the last one is "soft", which is always there."""
+    handle = made(lib.sluice_device_list_get())
+    try:
+        result = []
+        info = ffi.new("struct sluice_device_info *")
+        for index in range(lib.sluice_device_list_count(handle)):
+            info.size = ffi.sizeof("struct sluice_device_info")
+            check(lib.sluice_device_list_info(handle, index, info))
+            result.append(
+                DeviceInfo(
+                    text_of(info.name),
+                    text_of(info.transport),
+                    bool(info.active),
+                    info.ports,
+                    info.level,
+                    info.numa_node,
+                    text_of(info.firmware),
+                    text_of(info.description),
+                )
+            )
+        return result
+    finally:
+        lib.sluice_device_list_free(handle)
+
+
+@dataclass(frozen=True)
+class ContextInfo:
+    """What a context is on, and its limits; as ``struct sluice_context_info``."""
+
+    device: str
+    transport: str
+    level: int
+    port: int
+    link_layer: int
+    active_mtu: int
+    gid_index: int
+    numa_node: int
+    atomics: int
+    max_send_depth: int
+    max_receive_depth: int
+    max_sge: int
+    max_read_sge: int
+    max_inline: int
+    max_read_depth: int
+    max_message: int
+
+
+def _fields(info: Any, cls: type) -> dict[str, Any]:
+    """The fields of a struct that a dataclass has, by name."""
+    values = {}
+    for name in cls.__dataclass_fields__:  # type: ignore[attr-defined]
+        value = getattr(info, name)
+        values[name] = value if isinstance(value, int) else text_of(value)
+    return values
+
+
+class Context(Object):
+    """An open device.
+
+    :param device: a name such as ``"mlx5_0"``, ``"mlx5_0:1"`` or ``"soft"``; ``None`` takes what
+        ``SLUICE_DEVICE`` says, else an active RDMA device near this process, else "soft".
+    :param port: of an RDMA device; 0: the first active one.
+    :param gid_index: an entry of the port's GID table; ``None``: the best one.
+    :param address: soft: the address to listen on; ``None``: all of the host.
+    :param fork: verbs: make fork(2) safe.
+
+    What is made of a context keeps its device open: contexts may be closed in any order.
+    """
+
+    _what = "the context"
+
+    def __init__(
+        self,
+        device: str | None = None,
+        *,
+        port: int = 0,
+        gid_index: int | None = None,
+        address: str | None = None,
+        fork: bool = False,
+    ):
+        attr = ffi.new("struct sluice_context_attr *")
+        attr.size = ffi.sizeof("struct sluice_context_attr")
+        attr.port = port
+        where = c_text(address)
+        attr.address = where
+        if gid_index is not None:
+            attr.gid_index = gid_index
+            attr.flags |= lib.SLUICE_CONTEXT_GID_INDEX
+        if fork:
+            attr.flags |= lib.SLUICE_CONTEXT_FORK
+        self._pointer = made(lib.sluice_context_open(c_text(device), attr))
+
+    def _end(self, pointer: Any) -> None:
+        lib.sluice_context_close(pointer)
+
+    @property
+    def info(self) -> ContextInfo:
+        """What it is on, and its limits."""
+        info = ffi.new("struct sluice_context_info *")
+        info.size = ffi.sizeof("struct sluice_context_info")
+        check(lib.sluice_context_query(self._get(), info))
+        return ContextInfo(**_fields(info, ContextInfo))
+
+    def domain(self) -> ProtectionDomain:
+        """A new protection domain."""
+        return ProtectionDomain(self)
+
+
+class ProtectionDomain(Object):
+    """Memory and connections that belong together; :meth:`Context.domain` makes it."""
+
+    _what = "the protection domain"
+
+    def __init__(self, context: Context):
+        self._pointer = made(lib.sluice_pd_alloc(context._get()))
+        self._context = context  # it is open while somebody has a domain of it
+
+    def _end(self, pointer: Any) -> None:
+        lib.sluice_pd_free(pointer)
+
+    def allocate(
+        self, length: int, access: int = LOCAL_WRITE, *, huge_pages: bool = False
+    ) -> MemoryRegion:
+        """Memory of the library, zeroed and registered; see :class:`MemoryRegion`."""
+        return MemoryRegion._allocate(self._get(), length, access, huge_pages)
+
+    def register(self, buffer: Any, access: int = LOCAL_WRITE) -> MemoryRegion:
+        """Registers a buffer as it is: a numpy array, a bytearray, an mmap, anything writable
+        whose bytes are contiguous. It is referenced for as long as the region is there."""
+        return MemoryRegion._register(self._get(), buffer, access)
+
+
+class BorrowedDomain(ProtectionDomain):
+    """That of a node, which ends it."""
+
+    def __init__(self, pointer: Any, owner: Any):
+        self._pointer, self._owner = pointer, owner
+
+    def _get(self) -> Any:
+        self._owner._get()
+        return super()._get()
+
+    def _end(self, pointer: Any) -> None:
+        pass
+
+
+class BorrowedContext(Context):
+    """That of a node, which ends it."""
+
+    def __init__(self, pointer: Any, owner: Any):
+        self._pointer, self._owner = pointer, owner
+
+    def _get(self) -> Any:
+        self._owner._get()
+        return super()._get()
+
+    def _end(self, pointer: Any) -> None:
+        pass

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Finds libsluice, and sees to it that it is the one that these declarations are of."""
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from cffi import FFI
+
+from ._cdef import DECLARATIONS
+
+ffi = FFI()
+ffi.cdef(DECLARATIONS)
+
+#: The name by which the linker of the system knows the library.
+SONAME = "libsluice.so.0"
+
+
+def _candidate() -> tuple[str, str]:
+    """A path or name for dlopen(3), and in words where it comes from."""
+    wanted = os.environ.get("SLUICE_LIBRARY", "")
+    if wanted:
+        return wanted, "named by SLUICE_LIBRARY"
+    bundled = Path(__file__).parent / "lib" / SONAME
+    if bundled.exists():
+        return str(bundled), "which came with this package"
+    return SONAME, "of the system"
+
+
+def _companions(name: str) -> list[Path]:
+    folder = Path(__file__).parent / "lib"
+    if Path(name).parent != folder:
+        return []
+    return sorted(each for each in folder.glob("lib*.so.*") if each.name != SONAME)
+
+
+def _load() -> tuple[Any, str]:
+    name, source = _candidate()
+    try:
+        # What came with it, and is needed by it, is found by having been loaded.
+        kept = [ffi.dlopen(str(each)) for each in _companions(name)]
+        library = ffi.dlopen(name)
+        del kept
+    except OSError as error:
+        raise ImportError(
+            f"sluice needs libsluice, and {name}, {source}, cannot be loaded: {error}. Install "
+            f"libsluice, or set SLUICE_LIBRARY to the path of {SONAME}"
+        ) from None
+    _check_version(library, name, source)
+    return library, name
+
+
+def _check_version(library: Any, name: str, source: str) -> None:
+    try:
+        text = ffi.string(library.sluice_version()).decode()
+    except AttributeError:
+        raise ImportError(f"{name}, {source}, is not libsluice: it has no sluice_version()") from None
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+    there = tuple(map(int, match.groups())) if match else (0, 0, 0)
+    ours = (
+        library.SLUICE_VERSION_MAJOR,
+        library.SLUICE_VERSION_MINOR,
+        library.SLUICE_VERSION_PATCH,
+    )
+    # Before 1.0.0 a minor version may break programs, see CHANGELOG.md.
+    fits = there[0] == ours[0] and (there[1] == ours[1] if ours[0] == 0 else there[1] >= ours[1])
+    if not fits:
+        wanted = ".".join(map(str, ours[:2]))
+        raise ImportError(
+            f"{name}, {source}, is version {text}, and this package needs {wanted}: install that "
+            "one, or a package of the version of the library"
+        )
+
+
+lib, library_path = _load()
+
+#: What the library waits for no longer, in nanoseconds.
+FOREVER: int = lib.SLUICE_FOREVER
+
+#: A wait is looked after this often, so that signals are served, in nanoseconds.
+SLICE = 50_000_000
+
+
+def version() -> str:
+    """The version of the library that was loaded, and the transports that are in it."""
+    return str(ffi.string(lib.sluice_version()).decode())
+
+
+def nanoseconds(seconds: float | None) -> int:
+    """Of a duration in seconds; ``None`` is for ever."""
+    if seconds is None:
+        return FOREVER
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"a duration is a number of seconds or None, not {type(seconds).__name__}")
+    if not 0 <= seconds < 9.2e9:
+        raise ValueError(f"a duration is 0 or more seconds, or None for ever, not {seconds}")
+    return int(seconds * 1e9)
+
+
+class Limit:
+    """A duration that began when this was made."""
+
+    def __init__(self, seconds: float | None):
+        self._given = nanoseconds(seconds)
+        self._end = None if self._given == FOREVER else time.monotonic_ns() + self._given
+
+    def left(self) -> int:
+        """Nanoseconds that are left."""
+        return FOREVER if self._end is None else max(0, self._end - time.monotonic_ns())
+
+    def slice(self) -> int:
+        """What of it to wait before signals are looked after again."""
+        return min(SLICE, self.left())
+
+    @property
+    def none(self) -> bool:
+        """It was 0 from the beginning: nothing is to be posted."""
+        return self._given == 0
+
+
+def text_of(field: Any) -> str:
+    """The text of an array of characters of a struct."""
+    return str(ffi.string(field).decode(errors="replace"))
+
+
+def c_text(text: str | None) -> Any:
+    """A text for C, which lives as long as the result does."""
+    return ffi.NULL if text is None else ffi.new("char[]", os.fsencode(text))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Prepared lists."""
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any, Iterable
+
+from ._errors import DeadlineError, check, error_of, last_error, made
+from ._library import Limit, ffi, lib
+from ._memory import Piece
+from ._object import Object
+from ._request import Completion, Work, completion_of, fill_sge, requests_of
+
+if TYPE_CHECKING:
+    from ._connection import Connection
+
+
+class PreparedList(Object):
+    """Work that is posted again and again, to the same peers and with the same memory;
+    :meth:`Channel.prepare` makes it. It references that memory until it is closed."""
+
+    _what = "the list"
+
+    def __init__(self, connection: Connection, prepare: Any, works: Iterable[Work]):
+        self._works = list(works)
+        self._connection = connection
+        array, sges = requests_of(self._works, 0)
+        with connection._guard:
+            self._pointer = made(prepare(connection._get(), array, len(self._works)))
+        del sges
+        self._results = ffi.new("struct sluice_completion[]", max(1, len(self._works)))
+        self._in_flight = False
+
+    def __len__(self) -> int:
+        return len(self._works)
+
+    def aim(self, index: int, *, memory: Piece | None = None, remote_offset: int = 0) -> None:
+        """Has one work use other bytes of its region, as many, and of the remote one, from the
+        next post on."""
+        sge = ffi.NULL
+        if memory is not None:
+            sge = ffi.new("struct sluice_sge *")
+            fill_sge(sge, memory)
+        with self._connection._guard:
+            check(lib.sluice_list_aim(self._get(), index, sge, remote_offset))
+
+    def submit(self, *, deadline: float | None) -> list[Completion]:
+        """Posts it and waits for all of it, as :meth:`Channel.submit` does."""
+        limit = Limit(deadline)
+        while True:
+            try:
+                self.post(deadline=limit.left() / 1e9 if deadline is not None else None)
+                break
+            except BlockingIOError:
+                # Other work is in the queues; it goes on while one looks.
+                if limit.left() == 0:
+                    raise DeadlineError(errno.ETIMEDOUT, "there was no room for the list") from None
+                self._connection._wait_a_little(limit)
+        return self.wait(None)
+
+    def post(self, *, deadline: float | None) -> None:
+        """Posts all of it, and waits for nothing. :exc:`WouldBlockError`: there is no room."""
+        limit = Limit(deadline)
+        with self._connection._guard:
+            check(lib.sluice_list_post(self._get(), limit.left(), self._results))
+            self._in_flight = True
+
+    def wait(self, timeout: float | None) -> list[Completion]:
+        """How all of it ended, if it did within ``timeout`` seconds; else :exc:`DeadlineError`,
+        and it goes on. The first failure is raised, with all in its ``completions``."""
+        limit = Limit(timeout)
+        while True:
+            with self._connection._guard:
+                result = lib.sluice_list_wait(self._get(), limit.slice())
+                text = last_error() if result < 0 else ""
+            if result == -errno.EINPROGRESS:
+                if limit.left() == 0:
+                    raise DeadlineError(errno.ETIMEDOUT, "the list is not complete yet")
+            elif result in (-errno.ENOENT, -errno.EBUSY, -errno.ESTALE, -errno.EINVAL):
+                raise error_of(result, text)
+            elif result != -errno.EINTR:
+                break
+        self._in_flight = False
+        completions = [
+            completion_of(self._results[i], work.user) for i, work in enumerate(self._works)
+        ]
+        return self._connection._gather(completions)
+
+    def close(self) -> None:
+        """Ends it. Work of it that is in flight is waited for first, or its connection is closed
+        if it does not end within a second."""
+        if self._pointer is None:
+            return
+        connection = self._connection
+        with connection._guard:
+            pointer, self._pointer = self._pointer, None
+            if self._in_flight and not connection.closed:
+                # The results are written as work completes: they must not go before.
+                if lib.sluice_list_wait(pointer, 1_000_000_000) == -errno.EINPROGRESS:
+                    connection.close()
+            lib.sluice_list_free(pointer)

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+"""Memory of this side, and names of memory of peers."""
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Iterable, Sequence, Union
+
+from ._errors import ArgumentError, BusyError, check, made
+from ._library import ffi, lib
+from ._object import Object
+
+if TYPE_CHECKING:
+    import numpy
+
+LOCAL_WRITE: int = lib.SLUICE_ACCESS_LOCAL_WRITE
+REMOTE_WRITE: int = lib.SLUICE_ACCESS_REMOTE_WRITE
+REMOTE_READ: int = lib.SLUICE_ACCESS_REMOTE_READ
+REMOTE_ATOMIC: int = lib.SLUICE_ACCESS_REMOTE_ATOMIC
+
+# What regions that were given up are of, until posted work names them no more: the library then
+# calls back, with the number under which it is here.
+released: dict[int, Any] = {}
+_numbers = itertools.count(1)
+
+
+@ffi.callback("void(void *)")
+def _on_released(argument: Any) -> None:
+    released.pop(int(ffi.cast("uintptr_t", argument)), None)
+
+
+def _give_up(pointer: Any, kept: Any) -> None:
+    """Ends a region now, or when no posted work names it; what it is of stays until then."""
+    number = next(_numbers)
+    released[number] = kept
+    if lib.sluice_mr_release(pointer, _on_released, ffi.cast("void *", number)) < 0:
+        released.pop(number, None)
+
+
+class RemoteRegion:
+    """Memory of a peer, which its owner has given us the name of.
+
+    ``bytes(remote)`` is its form for the wire, and :meth:`unpack` reads it back.
+    """
+
+    __slots__ = ("_struct",)
+
+    def __init__(self, struct: Any):
+        self._struct = struct
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> RemoteRegion:
+        """Reads what ``bytes()`` of a region has written; :exc:`ProtocolError` if it is none."""
+        if len(packed) != lib.SLUICE_REMOTE_MR_BYTES:
+            raise ValueError(f"a packed region has {lib.SLUICE_REMOTE_MR_BYTES} bytes")
+        struct = ffi.new("struct sluice_remote_mr *")
+        check(lib.sluice_remote_mr_unpack(bytes(packed), struct))
+        return cls(struct)
+
+    def __bytes__(self) -> bytes:
+        packed = ffi.new("uint8_t[]", lib.SLUICE_REMOTE_MR_BYTES)
+        lib.sluice_remote_mr_pack(self._struct, packed)
+        return bytes(ffi.buffer(packed))
+
+    def pack(self) -> bytes:
+        """The same as ``bytes(self)``."""
+        return bytes(self)
+
+    def __reduce__(self) -> Any:
+        return RemoteRegion.unpack, (bytes(self),)
+
+    def __len__(self) -> int:
+        return int(self._struct.length)
+
+    @property
+    def address(self) -> int:
+        """Where it begins, at its owner."""
+        return int(self._struct.addr)
+
+    def slice(self, offset: int, length: int | None = None) -> RemoteRegion:
+        """``length`` bytes from ``offset`` on; the rest of it without a length."""
+        part = ffi.new("struct sluice_remote_mr *")
+        length = len(self) - offset if length is None else length
+        if offset < 0 or length < 0:
+            raise IndexError(f"no {length} bytes from {offset} on are in a region of {len(self)}")
+        check(lib.sluice_remote_mr_slice(self._struct, offset, length, part))
+        return RemoteRegion(part)
+
+    def __getitem__(self, index: slice) -> RemoteRegion:
+        start, stop = _bounds(index, len(self))
+        return self.slice(start, stop - start)
+
+    def __repr__(self) -> str:
+        return f"<RemoteRegion of {len(self)} bytes at {self.address:#x}>"
+
+
+class Piece:
+    """Some bytes of a region of this side, which it keeps alive."""
+
+    __slots__ = ("region", "address", "length", "key")
+
+    def __init__(self, region: MemoryRegion, address: int, length: int, key: int):
+        self.region, self.address, self.length, self.key = region, address, length, key
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __repr__(self) -> str:
+        return f"<Piece of {self.length} bytes at {self.address:#x}>"
+
+
+#: What names memory of this side: a region, pieces of regions, or ``None``, which is no bytes.
+Memory = Union["MemoryRegion", Piece, Sequence[Union["MemoryRegion", Piece]], None]
+
+
+def pieces_of(memory: Memory) -> tuple[Piece, ...]:
+    """All pieces that are named."""
+    if memory is None:
+        return ()
+    if isinstance(memory, Piece):
+        return (memory,)
+    if isinstance(memory, MemoryRegion):
+        return (memory.piece(),)
+    if isinstance(memory, (list, tuple)):
+        return tuple(piece for each in memory for piece in pieces_of(each))
+    raise TypeError(
+        f"memory is a region, pieces of regions or None, not {type(memory).__name__}: register "
+        "it first, by ProtectionDomain.register(), and name a view of it by MemoryRegion.of()"
+    )
+
+
+def _bounds(index: slice, length: int) -> tuple[int, int]:
+    if not isinstance(index, slice):
+        raise TypeError("a region is sliced, as in region[0:8]; its bytes are in region.buffer")
+    start, stop, step = index.indices(length)
+    if step != 1:
+        raise ValueError("bytes of a piece are next to each other: the step is 1")
+    return start, max(start, stop)
+
+
+class MemoryRegion(Object):
+    """Registered memory. :meth:`ProtectionDomain.allocate` and ``register`` make it.
+
+    ``region[0:64]`` is a :class:`Piece` of it, which calls take, and so they take a whole region.
+    ``region.buffer`` and ``region.array()`` are the memory itself, without a copy.
+
+    :meth:`close` ends it, and peers then reach it no more. It raises :exc:`BusyError` while
+    posted work names the region, and :exc:`BufferError` while something of Python, such as an
+    array, still looks at memory that was allocated here. The end of a ``with`` block, and the
+    end of the last reference, instead leave the region to end as soon as neither is so.
+    """
+
+    _what = "the region"
+    _source: Any = None
+
+    def __init__(self) -> None:
+        raise TypeError("regions are made by ProtectionDomain.allocate() and .register()")
+
+    @classmethod
+    def _of(cls, pointer: Any, source: Any, allocated: bool) -> MemoryRegion:
+        self = cls.__new__(cls)
+        self._pointer = pointer
+        self._allocated = allocated
+        self._lock = threading.Lock()
+        self._length = int(lib.sluice_mr_length(pointer))
+        self._address = int(ffi.cast("uintptr_t", lib.sluice_mr_addr(pointer)))
+        self._key = int(lib.sluice_mr_lkey(pointer))
+        self._source = ffi.buffer(lib.sluice_mr_addr(pointer), self._length) if allocated else source
+        return self
+
+    @classmethod
+    def _allocate(cls, pd: Any, length: int, access: int, huge_pages: bool) -> MemoryRegion:
+        if length < 0:
+            raise ValueError("memory has no negative length")
+        if huge_pages:
+            access |= lib.SLUICE_MR_HUGE_PAGES
+        return cls._of(made(lib.sluice_mr_alloc(pd, length, access)), None, True)
+
+    @classmethod
+    def _register(cls, pd: Any, buffer: Any, access: int) -> MemoryRegion:
+        # The buffer cannot be resized, or go, while this is there.
+        try:
+            source = ffi.from_buffer(buffer, require_writable=True)
+        except (TypeError, ValueError, BufferError) as error:
+            raise TypeError(f"only a writable and contiguous buffer can be registered: {error}") from None
+        return cls._of(made(lib.sluice_mr_register(pd, source, len(source), access)), source, False)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def address(self) -> int:
+        """Of its first byte."""
+        return self._address
+
+    @property
+    def buffer(self) -> memoryview:
+        """All of it, as writable bytes. What looks at it keeps allocated memory alive."""
+        self._get()
+        return memoryview(self._source if self._allocated else ffi.buffer(self._source)).cast("B")
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return self.buffer
+
+    def array(
+        self, dtype: Any = "uint8", shape: Any = None, offset: int = 0
+    ) -> numpy.ndarray[Any, Any]:
+        """A numpy array that is this memory, from ``offset`` on: all of it that is whole elements,
+        or as many as ``shape`` says."""
+        import numpy
+
+        dtype = numpy.dtype(dtype)
+        if not 0 <= offset <= self._length:
+            raise IndexError(f"offset {offset} is not in a region of {self._length} bytes")
+        room = (self._length - offset) // dtype.itemsize
+        shape = (room,) if shape is None else ((shape,) if isinstance(shape, int) else tuple(shape))
+        count = 1
+        for each in shape:
+            count *= int(each)
+        if count > room or count < 0:
+            raise ValueError(f"{count} elements are more than there is room for: {room}")
+        return numpy.frombuffer(self.buffer, dtype, count, offset).reshape(shape)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        plain = self.array()
+        return plain if dtype is None else plain.astype(dtype)
+
+    def piece(self, offset: int = 0, length: int | None = None) -> Piece:
+        """``length`` bytes from ``offset`` on, or all that follow."""
+        self._get()
+        length = self._length - offset if length is None else length
+        if offset < 0 or length < 0 or offset + length > self._length:
+            raise ArgumentError(
+                34, f"bytes {offset} to {offset} + {length} are outside the region of {self._length}"
+            )
+        if length > 0xFFFFFFFF:
+            raise ArgumentError(90, "a piece has at most 4294967295 bytes")
+        return Piece(self, self._address + offset, length, self._key)
+
+    def __getitem__(self, index: slice) -> Piece:
+        start, stop = _bounds(index, self._length)
+        return self.piece(start, stop - start)
+
+    def of(self, view: Any) -> Piece:
+        """The bytes that a view, such as a slice of an array, shows of this region."""
+        raw = ffi.from_buffer(view)
+        return self.piece(int(ffi.cast("uintptr_t", raw)) - self._address, len(raw))
+
+    def remote(self, offset: int = 0, length: int | None = None) -> RemoteRegion:
+        """The name of this memory for peers, who may do with it what ``access`` says."""
+        struct = ffi.new("struct sluice_remote_mr *")
+        check(lib.sluice_mr_remote(self._get(), struct))
+        whole = RemoteRegion(struct)
+        return whole if offset == 0 and length is None else whole.slice(offset, length)
+
+    def close(self) -> None:
+        """Ends it now, or raises :exc:`BusyError` or :exc:`BufferError`, and it stays."""
+        with self._lock:
+            if self._pointer is None:
+                return
+            if self._allocated and self._looked_at():
+                raise BufferError(
+                    "the memory of the region is still looked at, by an array for example: "
+                    "delete that first"
+                )
+            result = lib.sluice_mr_deregister(self._pointer)
+            if result == -16:
+                raise BusyError(16, "posted work names the region: wait for it, or close its channel")
+            self._pointer = self._source = None
+            check(result)
+
+    def _looked_at(self) -> bool:
+        """Whether anybody else has the buffer of allocated memory."""
+        for attempt in range(2):
+            watch = weakref.ref(self._source)
+            self._source = None
+            left = watch()
+            if left is None:
+                # It was only ours, and is gone: a new one takes its place while the region is there.
+                self._source = ffi.buffer(lib.sluice_mr_addr(self._pointer), self._length)
+                return False
+            self._source = left
+            del left
+            if attempt == 0:
+                gc.collect()
+        return True
+
+    def leave(self) -> None:
+        """Gives it up: it ends as soon as no posted work names it and nothing looks at it."""
+        lock = getattr(self, "_lock", None)
+        if lock is None:
+            return
+        with lock:
+            pointer, source = self._pointer, self._source
+            self._pointer = self._source = None
+            if pointer is None:
+                return
+            if self._allocated:
+                # Without anybody else who has it, this is at once.
+                finalizer = weakref.finalize(source, _give_up, pointer, None)
+                finalizer.atexit = False
+                del source
+            else:
+                _give_up(pointer, source)
+
+    def __exit__(self, *exception: object) -> None:
+        self.leave()
+
+    def __del__(self) -> None:
+        try:
+            self.leave()
+        except Exception:  # the interpreter may be half gone
+            pass
+
+    def __repr__(self) -> str:
+        state = " that was closed" if self._pointer is None else ""
+        return f"<MemoryRegion of {self._length} bytes at {self._address:#x}{state}>"
+
+
+def total_length(pieces: Iterable[Piece]) -> int:
+    """Bytes of all pieces together."""
+    return sum(piece.length for piece in pieces)

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""The ranks of a job: how they find each other, and nodes that connect them all."""
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from ._channel import MultiChannel
+from ._context import BorrowedContext, BorrowedDomain, ProtectionDomain
+from ._errors import check, made
+from ._library import Limit, c_text, ffi, lib
+from ._memory import MemoryRegion, RemoteRegion
+from ._object import Guard, Object, call, remember
+from ._options import Options, attr_of
+
+
+class _Ranks(Object):
+    """What blocks in the library until other ranks come, whose deadline is destructive.
+
+    Such a call is made by another thread if this is the main one, so that Ctrl-C is served. If it
+    is, the call goes on until its deadline; who closes the object meanwhile leaves that to it.
+    """
+
+    def _set_up(self, pointer: Any) -> None:
+        self._pointer = pointer
+        self._guard = Guard()
+        self._late: Any = None
+        remember(self)
+
+    def _blocking(self, function: Any, *arguments: Any) -> Any:
+        def work() -> Any:
+            with self._guard:
+                try:
+                    return function(self._get(), *arguments)
+                finally:
+                    late, self._late = self._late, None
+                    if late is not None:
+                        self._end(late)
+
+        return call(work)
+
+    def close(self) -> None:
+        """Ends it."""
+        if getattr(self, "_pointer", None) is None:
+            return
+        pointer, self._pointer = self._pointer, None
+        if self._guard.try_for(0.1):
+            try:
+                self._end(pointer)
+            finally:
+                self._guard.release()
+        else:
+            self._late = pointer
+
+    def _close_at_exit(self) -> None:
+        self.close()
+
+
+class Exchange(_Ranks):
+    """How the ranks of a job, which cannot reach each other yet, hand each other small values.
+
+    Without arguments all is taken from the environment, as every launcher sets it; or rank,
+    ranks and ``root``, ``"host:port"`` of rank 0, are given. All ranks make the same calls.
+    """
+
+    _what = "the exchange"
+
+    def __init__(
+        self,
+        *,
+        deadline: float | None,
+        rank: int | None = None,
+        ranks: int = 0,
+        root: str | None = None,
+        host_file: str | None = None,
+        secret_file: str | None = None,
+        job: str | None = None,
+        kind: int = 0,
+    ):
+        attr = ffi.new("struct sluice_exchange_attr *")
+        attr.size = ffi.sizeof("struct sluice_exchange_attr")
+        if rank is not None:
+            attr.rank = rank if rank != 0 else lib.SLUICE_ZERO
+        attr.ranks, attr.kind = ranks, kind
+        texts = [c_text(each) for each in (root, host_file, secret_file, job)]
+        attr.root, attr.host_file, attr.secret_file, attr.job = texts
+        limit = Limit(deadline)
+        pointer = call(
+            lambda: lib.sluice_exchange_open(attr, limit.left()) if texts else ffi.NULL,
+            dispose=lib.sluice_exchange_close,
+        )
+        self._set_up(pointer)
+
+    def _end(self, pointer: Any) -> None:
+        lib.sluice_exchange_close(pointer)
+
+    def _info(self) -> Any:
+        info = ffi.new("struct sluice_exchange_info *")
+        info.size = ffi.sizeof("struct sluice_exchange_info")
+        check(lib.sluice_exchange_query(self._get(), info))
+        return info
+
+    @property
+    def rank(self) -> int:
+        """Which rank this is."""
+        return int(self._info().rank)
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        return int(self._info().ranks)
+
+    def allgather(self, own: bytes, *, deadline: float | None) -> list[bytes]:
+        """Gives ``own`` to all, and returns what each rank gave: as many bytes as this one."""
+        length, limit = len(own), Limit(deadline)
+        every = ffi.new("char[]", max(1, length * self.ranks))
+        self._blocking(
+            lambda pointer: lib.sluice_exchange_allgather(
+                pointer, own, every, length, limit.left()
+            )
+        )
+        return [bytes(ffi.buffer(every + i * length, length)) for i in range(self.ranks)]
+
+    def alltoall(self, to: Sequence[bytes], *, deadline: float | None) -> list[bytes]:
+        """Gives ``to[i]`` to rank i, and returns what each gave to this one; all are as long."""
+        ranks, limit = self.ranks, Limit(deadline)
+        if len(to) != ranks or len({len(each) for each in to}) != 1:
+            raise ValueError(f"each of {ranks} ranks is given as many bytes")
+        length = len(to[0])
+        given = b"".join(to)
+        taken = ffi.new("char[]", max(1, length * ranks))
+        self._blocking(
+            lambda pointer: lib.sluice_exchange_alltoall(
+                pointer, given, taken, length, limit.left()
+            )
+        )
+        return [bytes(ffi.buffer(taken + i * length, length)) for i in range(ranks)]
+
+    def barrier(self, *, deadline: float | None) -> None:
+        """Returns when all ranks are here."""
+        limit = Limit(deadline)
+        self._blocking(lambda pointer: lib.sluice_exchange_barrier(pointer, limit.left()))
+
+    @property
+    def missing(self) -> list[int]:
+        """Of the call that failed: the ranks that did not come, as far as they are known."""
+        ranks = ffi.new("uint32_t[]", self.ranks)
+        count = check(lib.sluice_exchange_missing(self._get(), ranks, len(ranks)))
+        return list(ranks)[:count]
+
+
+class Node(_Ranks):
+    """One rank of a job, connected to all ranks, itself among them: ``node.all`` is a
+    :class:`MultiChannel` whose peer i is rank i.
+
+    All ranks make a node. What is not given it opens by itself: the exchange as the environment
+    says, and a domain on a device near this rank. Leaving a ``with`` block ends the connections;
+    :meth:`shutdown` before that has all ranks end together.
+    """
+
+    _what = "the node"
+
+    def __init__(
+        self,
+        *,
+        deadline: float | None,
+        domain: ProtectionDomain | None = None,
+        exchange: Exchange | None = None,
+        options: Options | None = None,
+        barrier: int = 0,
+    ):
+        attr = ffi.new("struct sluice_node_attr *")
+        attr.size = ffi.sizeof("struct sluice_node_attr")
+        attr.barrier = barrier
+        of_channels = attr_of(options)
+        attr.channel = of_channels
+        limit = Limit(deadline)
+        pd = ffi.NULL if domain is None else domain._get()
+        over = ffi.NULL if exchange is None else exchange._get()
+        kept = (of_channels, domain, exchange)
+
+        def work() -> Any:
+            assert kept
+            if exchange is None:
+                return lib.sluice_node_open(pd, over, attr, limit.left())
+            with exchange._guard:
+                return lib.sluice_node_open(pd, over, attr, limit.left())
+
+        self._set_up(call(work, dispose=lib.sluice_node_close))
+        self.rank = int(lib.sluice_node_rank(self._pointer))
+        self.ranks = int(lib.sluice_node_ranks(self._pointer))
+        #: The connections to all ranks, which belong to the node.
+        self.all = MultiChannel._of(made(lib.sluice_node_multichannel(self._pointer)), self)
+        # A node and its connections are used by one thread at a time.
+        self._guard = self.all._guard
+        self.domain: ProtectionDomain = BorrowedDomain(
+            made(lib.sluice_node_pd(self._pointer)), self
+        )
+        self.context = BorrowedContext(made(lib.sluice_node_context(self._pointer)), self)
+
+    def _end(self, pointer: Any) -> None:
+        every = getattr(self, "all", None)
+        if every is not None:
+            every._pointer = None
+            every._guard.forget()
+        lib.sluice_node_close(pointer)
+        if every is not None:
+            every._drop_all()
+
+    def barrier(
+        self,
+        ranks: Sequence[int] | None = None,
+        *,
+        deadline: float | None,
+        algorithm: int = 0,
+    ) -> None:
+        """Returns when all of these ranks, ascending and this one among them, have called it;
+        ``None``: all of the node. A failure breaks the barriers, until :meth:`reset_barriers`."""
+        array = ffi.NULL if ranks is None else ffi.new("uint32_t[]", list(ranks))
+        count, limit = 0 if ranks is None else len(ranks), Limit(deadline)
+        self._blocking(
+            lambda pointer: lib.sluice_node_barrier(pointer, array, count, algorithm, limit.left())
+        )
+
+    def reset_barriers(self) -> None:
+        """Makes barriers work again after a failure; all ranks that go on call it."""
+        with self._guard:
+            check(lib.sluice_node_barrier_reset(self._get()))
+
+    def allgather(self, own: bytes, *, deadline: float | None) -> list[bytes]:
+        """Gives ``own`` to all ranks, and returns what each gave: as many bytes as this one."""
+        length, limit = len(own), Limit(deadline)
+        every = ffi.new("char[]", max(1, length * self.ranks))
+        self._blocking(
+            lambda pointer: lib.sluice_node_allgather(pointer, own, every, length, limit.left())
+        )
+        return [bytes(ffi.buffer(every + i * length, length)) for i in range(self.ranks)]
+
+    def share(self, region: MemoryRegion | None, *, deadline: float | None) -> list[RemoteRegion]:
+        """Gives the name of a region to all ranks, and returns that of each: the one of rank i is
+        for peer i. ``None``: an empty one."""
+        array = ffi.new("struct sluice_peer_remote_mr[]", self.ranks)
+        mr, limit = ffi.NULL if region is None else region._get(), Limit(deadline)
+        self._blocking(
+            lambda pointer: lib.sluice_node_share_mr(pointer, mr, array, limit.left())
+        )
+        return [
+            RemoteRegion(ffi.new("struct sluice_remote_mr *", array[i].remote))
+            for i in range(self.ranks)
+        ]
+
+    def shutdown(self, *, deadline: float | None) -> None:
+        """The orderly end: all ranks call it, and nobody's work fails because another has closed."""
+        limit = Limit(deadline)
+        self._blocking(lambda pointer: lib.sluice_node_shutdown(pointer, limit.left()))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""Attributes of connections."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._library import ffi, lib
+
+
+@dataclass(frozen=True)
+class Options:
+    """Of a channel, or of each peer of a multichannel; sluice_channel_prepare(3) tells of each.
+
+    0, or ``None``, is the default. ``access`` is what peers may do: ``REMOTE_READ`` and its like,
+    or :data:`NO_ACCESS`. Of fields for which 0 means something, :data:`ZERO` is 0. Durations are
+    seconds.
+    """
+
+    send_depth: int = 0
+    receive_depth: int = 0
+    max_sge: int = 0
+    max_inline: int = 0
+    access: int = 0
+    read_depth: int = 0
+    max_message: int = 0
+    keepalive: float = 0
+    spin_time: float = 0
+    wait_mode: int = 0
+    path_mtu: int = 0
+    pkey: int = 0
+    service_level: int = 0
+    traffic_class: int = 0
+    flow_label: int = 0
+    hop_limit: int = 0
+    path_bits: int = 0
+    ack_timeout: int = 0
+    retry_count: int = 0
+    rnr_timer: int = 0
+    rnr_retry: int = 0
+    arrival_tags: int = 0
+    queue_pairs: int = 0
+    stripe_least: int = 0
+    psn: int | None = None
+    global_route: bool = False
+
+    def _struct(self) -> Any:
+        attr = ffi.new("struct sluice_channel_attr *")
+        attr.size = ffi.sizeof("struct sluice_channel_attr")
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if name in ("keepalive", "spin_time"):
+                attr_value = int(value * 1e9)
+                setattr(attr, name, attr_value)
+            elif name not in ("psn", "global_route"):
+                setattr(attr, name, value)
+        if self.psn is not None:
+            attr.psn = self.psn
+            attr.flags |= lib.SLUICE_CHANNEL_PSN
+        if self.global_route:
+            attr.flags |= lib.SLUICE_CHANNEL_GLOBAL
+        return attr
+
+
+def attr_of(options: Options | None) -> Any:
+    """For C: NULL is all defaults."""
+    return ffi.NULL if options is None else options._struct()
+
+
+#: Peers may neither read nor write.
+NO_ACCESS: int = lib.SLUICE_ACCESS_NONE
+#: In a field of which 0 is the default: the number 0.
+ZERO: int = lib.SLUICE_ZERO

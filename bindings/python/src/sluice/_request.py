@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: MIT
+"""Work, and what became of it."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Generator
+
+from ._errors import Error, error_of
+from ._library import ffi, lib, text_of
+from ._memory import Memory, Piece, RemoteRegion, pieces_of, total_length
+
+if TYPE_CHECKING:
+    from ._connection import Connection
+
+SEND: int = lib.SLUICE_OP_SEND
+RECEIVE: int = lib.SLUICE_OP_RECEIVE
+WRITE: int = lib.SLUICE_OP_WRITE
+READ: int = lib.SLUICE_OP_READ
+COMPARE_SWAP: int = lib.SLUICE_OP_COMPARE_SWAP
+FETCH_ADD: int = lib.SLUICE_OP_FETCH_ADD
+
+_NAMES = {
+    SEND: "send",
+    RECEIVE: "receive",
+    WRITE: "write",
+    READ: "read",
+    COMPARE_SWAP: "compare and swap",
+    FETCH_ADD: "fetch and add",
+}
+
+
+@dataclass(frozen=True)
+class Completion:
+    """How one request ended; as ``struct sluice_completion``.
+
+    ``immediate`` is ``None`` if there was none. ``user`` is what the work was given.
+    """
+
+    opcode: int
+    peer: int
+    bytes: int
+    error: int
+    error_class: int
+    status: int
+    cause: int
+    vendor: int
+    immediate: int | None
+    written: bool
+    peer_removed: bool
+    user: Any = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it succeeded."""
+        return self.error == 0
+
+    def check(self) -> Completion:
+        """Itself if it succeeded; else its error is raised."""
+        if self.error != 0:
+            raise self.exception()
+        return self
+
+    def exception(self) -> Error:
+        """Its error."""
+        name = _NAMES.get(self.opcode, "request")
+        status = ffi.string(lib.sluice_status_name(self.status)).decode()
+        of_class = ffi.string(lib.sluice_error_class_name(self.error_class)).decode()
+        return error_of(self.error, f"{name}, peer {self.peer}: {status} ({of_class})", self)
+
+
+def completion_of(struct: Any, user: Any) -> Completion:
+    """Of what the library has written."""
+    flags = struct.flags
+    return Completion(
+        opcode=struct.opcode,
+        peer=struct.peer,
+        bytes=struct.bytes,
+        error=struct.error,
+        error_class=struct.error_class,
+        status=struct.status,
+        cause=struct.cause,
+        vendor=struct.vendor,
+        immediate=struct.immediate if flags & lib.SLUICE_IMMEDIATE else None,
+        written=bool(flags & lib.SLUICE_WRITTEN),
+        peer_removed=bool(flags & lib.SLUICE_PEER_REMOVED),
+        user=user,
+    )
+
+
+def unposted(work: Work, error: int) -> Completion:
+    """Of what could not be posted: its peer is not connected, or its deadline has passed."""
+    late = error == -110
+    status = lib.SLUICE_STATUS_DEADLINE if late else lib.SLUICE_STATUS_WR_FLUSH_ERR
+    return Completion(
+        opcode=work.opcode,
+        peer=work.peer,
+        bytes=0,
+        error=error,
+        error_class=lib.SLUICE_CLASS_TIMEOUT if late else lib.SLUICE_CLASS_CANCELLED,
+        status=status,
+        cause=status,
+        vendor=0,
+        immediate=None,
+        written=False,
+        peer_removed=False,
+        user=work.user,
+    )
+
+
+class Work:
+    """One request that is to be posted: :meth:`send`, :meth:`receive` and so on make it.
+
+    It can be posted any number of times. ``user`` is anything, and comes back in the completion.
+    """
+
+    __slots__ = ("opcode", "peer", "pieces", "remote", "flags", "immediate", "operand", "user")
+
+    def __init__(
+        self,
+        opcode: int,
+        memory: Memory,
+        *,
+        peer: int = 0,
+        remote: RemoteRegion | None = None,
+        immediate: int | None = None,
+        fence: bool = False,
+        solicited: bool = False,
+        inline: bool = False,
+        operand: tuple[int, int] = (0, 0),
+        user: Any = None,
+    ):
+        self.opcode, self.peer, self.remote, self.user = opcode, peer, remote, user
+        self.pieces: tuple[Piece, ...] = pieces_of(memory)
+        self.operand = operand
+        self.immediate = 0 if immediate is None else immediate
+        self.flags = (
+            (lib.SLUICE_IMMEDIATE if immediate is not None else 0)
+            | (lib.SLUICE_FENCE if fence else 0)
+            | (lib.SLUICE_SOLICITED if solicited else 0)
+            | (lib.SLUICE_INLINE if inline else 0)
+        )
+
+    @classmethod
+    def send(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
+        """A message, which takes a receive of the peer."""
+        return cls(SEND, memory, peer=peer, **options)
+
+    @classmethod
+    def receive(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
+        """Takes a message of the peer, or a write with an immediate."""
+        return cls(RECEIVE, memory, peer=peer, **options)
+
+    @classmethod
+    def write(cls, memory: Memory, remote: RemoteRegion, peer: int = 0, **options: Any) -> Work:
+        """Writes into memory of the peer."""
+        return cls(WRITE, memory, peer=peer, remote=remote, **options)
+
+    @classmethod
+    def read(cls, memory: Memory, remote: RemoteRegion, peer: int = 0, **options: Any) -> Work:
+        """Reads memory of the peer."""
+        return cls(READ, memory, peer=peer, remote=remote, **options)
+
+    @classmethod
+    def compare_swap(
+        cls,
+        memory: Memory,
+        remote: RemoteRegion,
+        expected: int,
+        desired: int,
+        peer: int = 0,
+        **options: Any,
+    ) -> Work:
+        """Swaps 8 bytes of the peer's if they are as expected; ``memory`` gets the old ones."""
+        operand = (expected, desired)
+        return cls(COMPARE_SWAP, memory, peer=peer, remote=remote, operand=operand, **options)
+
+    @classmethod
+    def fetch_add(
+        cls, memory: Memory, remote: RemoteRegion, addend: int, peer: int = 0, **options: Any
+    ) -> Work:
+        """Adds to 8 bytes of the peer's, as a number; ``memory`` gets the old ones."""
+        return cls(FETCH_ADD, memory, peer=peer, remote=remote, operand=(addend, 0), **options)
+
+    def fill(self, struct: Any, number: int, sges: Any) -> None:
+        """Writes it as a request for C, whose elements are at ``sges`` if it has several."""
+        struct.opcode, struct.peer, struct.flags = self.opcode, self.peer, self.flags
+        struct.immediate = self.immediate
+        struct.user_data = number
+        struct.sge_count = len(self.pieces)
+        if len(self.pieces) == 1:
+            fill_sge(struct.sge, self.pieces[0])
+        elif self.pieces:
+            struct.sges = sges
+            for i, piece in enumerate(self.pieces):
+                fill_sge(sges[i], piece)
+        if self.remote is not None:
+            struct.remote = self.remote._struct[0]
+        struct.operand = self.operand
+
+    def __repr__(self) -> str:
+        name = _NAMES.get(self.opcode, "work")
+        return f"<Work: {name} of {total_length(self.pieces)} bytes, peer {self.peer}>"
+
+
+def fill_sge(struct: Any, piece: Piece) -> None:
+    piece.region._get()
+    struct.addr, struct.length, struct.lkey = piece.address, piece.length, piece.key
+
+
+def requests_of(works: list[Work], first_number: int) -> tuple[Any, Any]:
+    """An array of requests for C, and what must stay while it is read."""
+    array = ffi.new("struct sluice_request[]", len(works))
+    many = [len(work.pieces) if len(work.pieces) > 1 else 0 for work in works]
+    sges = ffi.new("struct sluice_sge[]", max(1, sum(many)))
+    at = 0
+    for i, work in enumerate(works):
+        work.fill(array[i], first_number + i, sges + at)
+        at += many[i]
+    return array, sges
+
+
+class Request:
+    """One posted request. It holds its memory until it is complete.
+
+    It can be waited for, by :meth:`wait`, awaited in asyncio, or left alone.
+    """
+
+    def __init__(self, connection: Connection, work: Work):
+        self._connection = connection
+        self._work: Work | None = work
+        self._peer, self._user = work.peer, work.user
+        self._completion: Completion | None = None
+        self._handle: Any = None
+        self._callbacks: list[Callable[[Request], None]] = []
+        #: Whether somebody has asked for its result: polls do not tell of it then.
+        self.seen = False
+
+    @property
+    def done(self) -> bool:
+        """Whether it is complete, as far as is known: a wait or a poll looks."""
+        return self._completion is not None
+
+    @property
+    def user(self) -> Any:
+        """What its work was given."""
+        return self._user
+
+    @property
+    def peer(self) -> int:
+        """The peer that it is for."""
+        return self._peer
+
+    @property
+    def completion(self) -> Completion | None:
+        """How it ended, or ``None``."""
+        return self._completion
+
+    def wait(self, timeout: float | None) -> Completion:
+        """Waits until it is complete, and returns how it ended, also if it failed.
+
+        :exc:`DeadlineError`: ``timeout`` seconds have passed, and it goes on.
+        """
+        return self._connection._wait_for(self, timeout)
+
+    def result(self, timeout: float | None) -> Completion:
+        """As :meth:`wait`, but a failure is raised."""
+        return self.wait(timeout).check()
+
+    def cancel(self) -> Completion:
+        """Ends it before its time, which fails its connection if it is pending."""
+        return self._connection._cancel(self)
+
+    def __await__(self) -> Generator[Any, None, Completion]:
+        return self._connection._await(self).__await__()
+
+    def _complete(self, completion: Completion) -> None:
+        self._completion = completion
+        self._work = None  # the memory is the program's again
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    def __repr__(self) -> str:
+        return f"<Request to peer {self._peer}: {self._completion or 'pending'}>"
+
+
+@dataclass(frozen=True)
+class FirstError:
+    """The first error of a connection, which explains what followed it."""
+
+    peer: int
+    opcode: int
+    status: int
+    error_class: int
+    vendor: int
+    error: int
+    text: str
+
+    @classmethod
+    def of(cls, struct: Any) -> FirstError:
+        return cls(
+            struct.peer,
+            struct.opcode,
+            struct.status,
+            struct.error_class,
+            struct.vendor,
+            struct.error,
+            text_of(struct.text),
+        )

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""How the library is found, and what is said if it is not."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+import sluice
+from sluice import _library
+
+
+def import_with(library):
+    env = dict(os.environ, SLUICE_LIBRARY=library)
+    env["PYTHONPATH"] = os.path.dirname(os.path.dirname(sluice.__file__))
+    result = subprocess.run(
+        [sys.executable, "-c", "import sluice; print(sluice.library_path)"],
+        capture_output=True,
+        text=True,
+        env=env,
+    )
+    return result.returncode, result.stdout + result.stderr
+
+
+def test_no_such_library(tmp_path):
+    status, text = import_with(str(tmp_path / "nowhere.so"))
+    assert status != 0 and "ImportError" in text
+    assert "nowhere.so, named by SLUICE_LIBRARY, cannot be loaded" in text
+
+
+def test_another_library():
+    status, text = import_with("libc.so.6")
+    assert status != 0 and "is not libsluice" in text
+
+
+@pytest.mark.parametrize("text", [b"0.2.0 (soft)", b"1.1.0 (soft)", b"nonsense"])
+def test_another_version(text):
+    class Fake:
+        SLUICE_VERSION_MAJOR = _library.lib.SLUICE_VERSION_MAJOR
+        SLUICE_VERSION_MINOR = _library.lib.SLUICE_VERSION_MINOR
+        SLUICE_VERSION_PATCH = _library.lib.SLUICE_VERSION_PATCH
+        said = _library.ffi.new("char[]", text)
+
+        def sluice_version(self):
+            return self.said
+
+    with pytest.raises(ImportError, match="and this package needs 0.1"):
+        _library._check_version(Fake(), "libsluice.so.0", "of the system")
+
+
+def test_all_that_is_public_is_described():
+    for name in sluice.__all__:
+        each = getattr(sluice, name)
+        if callable(each):
+            assert each.__doc__, name
+        if isinstance(each, type):
+            for key, value in vars(each).items():
+                if callable(value) and not key.startswith("_"):
+                    assert value.__doc__, f"{name}.{key}"

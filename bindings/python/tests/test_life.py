@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""Ctrl-C, the end of the interpreter, and fork: each in a program of its own."""
+import pytest
+from conftest import run_python
+
+START = """
+    import gc, os, signal, sys, threading, time
+    import sluice
+    from sluice import Work
+
+    def pair(domain):
+        p, q = sluice.PreparedChannel(domain), sluice.PreparedChannel(domain)
+        e, f = p.endpoint, q.endpoint
+        return p.handshake(f), q.handshake(e)
+
+    def interrupted(function):
+        '''How long after Ctrl-C it ended.'''
+        sent = []
+        def send():
+            time.sleep(0.2)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=send).start()
+        try:
+            function()
+        except KeyboardInterrupt:
+            took = time.monotonic() - sent[0]
+            assert took < 10, took
+            print("interrupted")
+            return
+        raise SystemExit("it was not interrupted")
+
+    context = sluice.Context()
+    domain = context.domain()
+    memory = domain.allocate(4096, 15)
+    a, b = pair(domain)
+"""
+
+WAITS = {
+    "receive": "b.receive(memory, deadline=None)",
+    "send": "a.send(memory[:8], deadline=None)",
+    "wait": "b.post_receive(memory, deadline=None).wait(None)",
+    "next": "(b.post_receive(memory, deadline=None), b.next(None))",
+    "list": "b.prepare([Work.receive(memory)]).submit(deadline=1000)",
+    "full queue": "b.submit([Work.receive(memory)] * 1000, deadline=None)",
+    "connected": "sluice.PreparedChannel(domain).handshake("
+    "(kept := sluice.PreparedChannel(domain)).endpoint).wait_connected(None)",
+    "accept": "sluice.Listener('127.0.0.1:0', secret_file='').accept(domain, None)",
+    "connect": "sluice.connect('127.0.0.1:1', domain, deadline=1000, wait=True, secret_file='')",
+    "exchange": "sluice.Exchange(rank=1, ranks=2, root='127.0.0.1:1', deadline=1000)",
+}
+
+
+def test_ctrl_c():
+    """One after the other in one program: starting Python takes longer."""
+    code = START
+    for name, wait in WAITS.items():
+        code += f"""
+    def wait():
+        global kept
+        {wait}
+    a, b = pair(domain)
+    print({name!r}, end=": ", flush=True)
+    interrupted(wait)
+    """
+    out = run_python(code, SLUICE_LOG="error")
+    assert out == "".join(f"{name}: interrupted\n" for name in WAITS)
+
+
+def test_work_goes_on_after_ctrl_c():
+    out = run_python(
+        START
+        + """
+    interrupted(lambda: b.receive(memory[:8], deadline=1000))
+    gc.collect()
+    memory.buffer[100:105] = b"later"
+    a.send(memory[100:105], deadline=60)
+    b.flush(60)
+    print(bytes(memory.buffer[:5]).decode())
+    """
+    )
+    assert out == "interrupted\nlater\n"
+
+
+def test_ctrl_c_in_a_barrier():
+    out = run_python(
+        """
+    import sys, os
+    import sluice
+    """
+        + START.split("context = ")[0]
+        + """
+    import multiprocessing
+    def other(root, gone):
+        node = sluice.Node(exchange=sluice.Exchange(rank=1, ranks=2, root=root, deadline=60), deadline=60)
+        gone.wait(60)
+        os._exit(0)
+    import socket
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        root = "127.0.0.1:%d" % probe.getsockname()[1]
+    gone = multiprocessing.Event()
+    process = multiprocessing.Process(target=other, args=(root, gone))
+    process.start()
+    node = sluice.Node(exchange=sluice.Exchange(rank=0, ranks=2, root=root, deadline=60), deadline=60)
+    with node:
+        interrupted(lambda: node.barrier(deadline=1000))
+    assert node.closed
+    gone.set()
+    process.join(60)
+    """,
+        SLUICE_LOG="error",
+    )
+    assert out == "interrupted\n"
+
+
+@pytest.mark.parametrize("holder", ["globals", "cycle", "thread", "nobody"])
+def test_exit_with_work_in_flight(holder):
+    """Nothing crashes, and nothing hangs."""
+    out = run_python(
+        START
+        + f"""
+    holder = {holder!r}
+    numpy_like = bytearray(1 << 16)
+    region = domain.register(numpy_like)
+    if holder == "cycle":
+        class Cycle: pass
+        cycle = Cycle()
+        cycle.self, cycle.all = cycle, (b, region, b.post_receive(region, deadline=None))
+        del cycle, b, region, numpy_like
+    elif holder == "nobody":
+        b.post_receive(region, deadline=None)
+        a.post_send(memory[:8], deadline=None)
+        del a, b, region, numpy_like, memory, domain, context
+    elif holder == "thread":
+        def wait():
+            b.receive(region, deadline=None)
+        threading.Thread(target=wait, daemon=True).start()
+        time.sleep(0.2)
+    else:
+        view = memory.array()
+        requests = [b.post_receive(region, deadline=None) for _ in range(50)]
+    print("end")
+    """
+    )
+    assert out == "end\n"
+
+
+def test_exit_by_an_error():
+    out = run_python(
+        """
+    import subprocess, sys
+    code = "; ".join([
+        "import sluice",
+        "domain = sluice.Context().domain()",
+        "p, q = sluice.PreparedChannel(domain), sluice.PreparedChannel(domain)",
+        "e, f = p.endpoint, q.endpoint",
+        "a, b = p.handshake(f), q.handshake(e)",
+        "keep = b.post_receive(domain.register(bytearray(100)), deadline=None)",
+        "raise SystemExit(7)",
+    ])
+    print(subprocess.run([sys.executable, "-X", "faulthandler", "-c", code]).returncode)
+    """
+    )
+    assert out == "7\n"
+
+
+def test_fork():
+    """In a child the objects of its parent fail, and touch nothing; its own work."""
+    out = run_python(
+        START
+        + """
+    if sys.stdout: sys.stdout.flush()
+    lock_held = b._guard
+    with b._guard:
+        child = os.fork()
+        if child == 0:
+            try:
+                a.send(memory[:8], deadline=5)
+            except sluice.Error as error:
+                text = str(error)
+                assert error.strerror, text
+            else:
+                os._exit(3)
+            for each in (a, b, memory, domain, context):
+                try:
+                    each.close()
+                except sluice.Error:
+                    pass
+            own = sluice.Context().domain()
+            c, d = pair(own)
+            mine = own.allocate(64)
+            request = d.post_receive(mine, deadline=60)
+            c.send(mine[:4], deadline=60)
+            os._exit(0 if request.wait(60).bytes == 4 else 4)
+    _, status = os.waitpid(child, 0)
+    request = b.post_receive(memory[:8], deadline=60)
+    a.send(memory[8:16], deadline=60)
+    print(status, request.wait(60).bytes)
+    """
+    )
+    assert out == "0 8\n"

@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The Python package: its tests, on each wire of the software transport; and a wheel of it, which
+# is installed where nothing else of sluice is and has the digests of the example in C.
+#
+#   check-python.sh [guest]     in the guest of tests/softroce: what is of devices, on rxe0
+. "${srcdir:-.}/tests/tap.sh"
+
+package=$(cd "$srcdir/bindings/python" && pwd)
+library=$(pwd)/lib/.libs/libsluice.so.0
+[ -f "$library" ] || skip_all 'no shared library was built'
+
+# That of the distribution has its packages.
+python=
+for candidate in ${PYTHON:-} python3 /usr/bin/python3; do
+  if "$candidate" -c 'import cffi, numpy, pytest' 2>/dev/null; then
+    python=$candidate
+    break
+  fi
+done
+[ -n "$python" ] || skip_all 'no python3 with cffi, numpy and pytest'
+
+# A cluster that happens to be here is not asked. Sources may be of others, and stay as they are.
+export SLUICE_MUNGE=no PYTHONDONTWRITEBYTECODE=1
+with_sources() {
+  PYTHONPATH=$package/src SLUICE_LIBRARY=$library timeout 600 "$python" "$@"
+}
+
+# tests NAME ARGUMENT...: of pytest, as results of this script's own.
+tests() {
+  name=$1
+  shift
+  : >"$tmp/pytest.tap"
+  SLUICE_TEST_TAP=$tmp/pytest.tap with_sources -m pytest -q -p no:cacheprovider \
+    --rootdir "$package" "$@" >"$tmp/pytest.out" 2>&1
+  status=$?
+  # 1: some have failed, which their lines say.
+  [ $status -le 1 ] || sed 's/^/# /' "$tmp/pytest.out"
+  [ $status != 1 ] || status=0
+  pass_on "$name" $status "$tmp/pytest.tap"
+}
+
+if [ "${1:-}" = guest ]; then
+  export SLUICE_TEST_DEVICE="${SLUICE_TEST_DEVICE:-rxe0}"
+  tests python -k 'message or write_and_read or atomics or errors_by_class or poll_and_next or await or
+    scatter_and_gather or last_reference or closing_ends' "$package/tests/test_channel.py" \
+    "$package/tests/test_memory.py" "$package/tests/test_multichannel.py" "$package/tests/test_aio.py"
+  finish
+fi
+
+tests python "$package/tests"
+
+same_version() {
+  found=$(with_sources -c 'import sluice; print(sluice.__version__)')
+  echo "$found, $VERSION"
+  [ "$found" = "$VERSION" ] && grep -q "^version = \"$VERSION\"\$" "$package/pyproject.toml"
+}
+check 'the package has the version of the library' same_version
+
+# The first program of README.md.
+read_me() {
+  awk '/^```python$/ { inside = ++seen == 1; next } /^```/ { inside = 0 } inside' \
+    "$package/README.md" >"$tmp/readme.py"
+  SLUICE_DEVICE=soft with_sources "$tmp/readme.py" >"$tmp/out" 2>&1
+  cat "$tmp/out"
+  printf '%s\n' '5 bytes: hello' 150.0 | cmp - "$tmp/out"
+}
+check 'the program of README.md runs' read_me
+
+build_wheel() {
+  (cd "$tmp" && PYTHON=$python sh "$package/build-wheel" --library "$library")
+}
+install_wheel() {
+  "$python" -m venv --system-site-packages "$tmp/venv" &&
+    "$tmp/venv/bin/pip" --disable-pip-version-check install --no-index --no-deps "$tmp"/dist/*.whl
+}
+# It must be the installed package that is found, and the library that came with it.
+in_venv() {
+  (cd "$tmp" && env -u PYTHONPATH -u SLUICE_LIBRARY -u LD_LIBRARY_PATH SLUICE_DEVICE=soft \
+    timeout 300 "$tmp/venv/bin/python" "$@")
+}
+own_library() {
+  found=$(in_venv -c 'import sluice; print(sluice.library_path)')
+  echo "$found"
+  case $found in "$tmp"/venv/*/sluice/lib/libsluice.so.0) ;; *) return 1 ;; esac
+}
+typed() {
+  in_venv -c 'import pathlib, sluice; assert (pathlib.Path(sluice.__file__).parent / "py.typed").exists()'
+}
+digest() {
+  grep -o -E '^[0-9a-f]{64}: digests agree$' "$1" || { cat "$1"; return 1; }
+}
+same_digests() {
+  env SLUICE_DEVICE=soft timeout 120 examples/03-scatter-gather "$@" >"$tmp/of_c" 2>&1
+  in_venv "$package/examples/scatter_gather.py" "$@" >"$tmp/of_python" 2>&1
+  digest "$tmp/of_c" >"$tmp/of_c.digest" && digest "$tmp/of_python" >"$tmp/of_python.digest"
+  cat "$tmp/of_c.digest" "$tmp/of_python"
+  cmp "$tmp/of_c.digest" "$tmp/of_python.digest"
+}
+names_the_file() {
+  ! in_venv "$package/examples/scatter_gather.py" "$tmp/nosuchfile" >"$tmp/out" 2>&1
+  cat "$tmp/out"
+  grep -q '^scatter_gather.py: .*nosuchfile: No such file' "$tmp/out"
+}
+
+if ! "$python" -c 'import build, setuptools, venv, wheel' 2>/dev/null; then
+  skip 'a wheel is built' "$python has no build, setuptools, venv or wheel"
+else
+  check 'a wheel is built' build_wheel
+  check 'it is installed in a virtual environment' install_wheel
+  check 'it brings its library along' own_library
+  check 'it is typed' typed
+  if [ -x examples/03-scatter-gather ]; then
+    head -c 3000001 /dev/urandom >"$tmp/input"
+    check 'its example has the digests of that in C' same_digests -n 4 "$tmp/input"
+  else
+    skip 'its example has the digests of that in C' 'that was not built'
+  fi
+  check 'its example names a file that is not there' names_the_file
+fi
+finish
