@@ -200,6 +200,7 @@ EXTRA_DIST += \
 	%D%/softroce/README.md \
 	%D%/softroce/check-hosts.sh \
 	%D%/softroce/check-ptrace.sh \
+	%D%/softroce/check-python.sh \
 	%D%/softroce/check-run.sh \
 	%D%/softroce/check-static.sh \
 	%D%/softroce/chosen \

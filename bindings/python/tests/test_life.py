@@ -114,6 +114,39 @@ def test_ctrl_c_in_a_barrier():
     assert out == "interrupted\n"
 
 
+def test_ctrl_c_while_an_owner_is_silent():
+    """The read goes on in another thread, which then ends the service that was closed."""
+    out = run_python(
+        START.split("context = ")[0]
+        + """
+    import multiprocessing
+    def owner(pipe):
+        service = sluice.BufferService(sluice.Context().domain(), address="127.0.0.1:0")
+        buffer = service.publish(length=64)
+        pipe.send_bytes(buffer.handle)
+        pipe.recv_bytes()
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=owner, args=(theirs,))
+    process.start()
+    handle = ours.recv_bytes()
+    os.kill(process.pid, signal.SIGSTOP)
+    place = bytearray(64)
+    with sluice.BufferService(sluice.Context().domain(), address="127.0.0.1:0") as service:
+        interrupted(lambda: service.read(handle, place, deadline=3))
+    assert service.closed
+    del service, place
+    gc.collect()
+    while any(thread.name == "sluice" for thread in threading.enumerate()):
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGCONT)
+    process.kill()
+    process.join(60)
+    """,
+        SLUICE_LOG="error",
+    )
+    assert out == "interrupted\n"
+
+
 @pytest.mark.parametrize("holder", ["globals", "cycle", "thread", "nobody"])
 def test_exit_with_work_in_flight(holder):
     """Nothing crashes, and nothing hangs."""

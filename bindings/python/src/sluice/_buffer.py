@@ -2,6 +2,8 @@
 """Remote buffers by name."""
 from __future__ import annotations
 
+import threading
+import weakref
 from dataclasses import dataclass
 from typing import Any, Iterable, Sequence
 
@@ -123,8 +125,6 @@ class Buffer(Object):
     _view: Any = None
 
     def _end(self, pointer: Any) -> None:
-        import weakref
-
         view, self._view = self._view, None
         watch = None if view is None else weakref.ref(view)
         del view
@@ -148,8 +148,6 @@ class Buffer(Object):
 
     def _leave(self) -> None:
         """Ends it now, or with the last that looks at memory of the library."""
-        import weakref
-
         pointer, self._pointer = self._pointer, None
         if pointer is None:
             return
@@ -187,17 +185,37 @@ class BufferService(Object):
         attr.address, attr.channel = where, of_channels
         pds = ffi.new("struct sluice_pd *[]", [domain._get() for domain in domains])
         self._domains = list(domains)
+        self._lock = threading.Lock()
         self._busy = 0
+        self._late: Any = None
         self._pointer = made(lib.sluice_buffer_service_open(pds, len(domains), attr))
         remember(self)
 
     def _end(self, pointer: Any) -> None:
+        # A call that Ctrl-C has left to another thread ends it when it is done.
+        with self._lock:
+            if self._busy > 0:
+                self._late = pointer
+                return
         lib.sluice_buffer_service_close(pointer)
 
     def _close_at_exit(self) -> None:
-        # A call that is under way in another thread ends with the process.
-        if self._busy == 0:
-            self.close()
+        self.close()
+
+    def _enter(self) -> Any:
+        with self._lock:
+            pointer = self._get()
+            self._busy += 1
+            return pointer
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._busy -= 1
+            if self._busy > 0:
+                return
+            late, self._late = self._late, None
+        if late is not None:
+            lib.sluice_buffer_service_close(late)
 
     class _NoGuard:
         def renew(self) -> None:
@@ -208,7 +226,7 @@ class BufferService(Object):
     def publish(
         self, memory: Any = None, *, length: int = 0, access: int = REMOTE_READ | REMOTE_WRITE
     ) -> Buffer:
-        """Publishes a writable buffer, which is referenced until then end of it; or ``length``
+        """Publishes a writable buffer, which is referenced until the end of it; or ``length``
         bytes that are allocated here."""
         return Buffer(self, memory, length, access)
 
@@ -227,37 +245,40 @@ class BufferService(Object):
     def submit(self, actions: Iterable[Action], *, deadline: float | None) -> list[Completion]:
         """Does reads and writes of buffers of any owners, side by side. How each ended, if all
         succeeded; else the first failure is raised, with all in its ``completions``."""
-        actions, limit = list(actions), Limit(deadline)
-        array = ffi.new("struct sluice_buffer_action[]", max(1, len(actions)))
-        results = ffi.new("struct sluice_completion[]", max(1, len(actions)))
-        for i, action in enumerate(actions):
+        every, limit = list(actions), Limit(deadline)
+        array = ffi.new("struct sluice_buffer_action[]", max(1, len(every)))
+        results = ffi.new("struct sluice_completion[]", max(1, len(every)))
+        for i, action in enumerate(every):
             struct = array[i]
             struct.opcode, struct.handle = action.opcode, action.handle
             struct.offset, struct.length = action.offset, action.length
             struct.addr, struct.mr, struct.user_data = action.address, action.region, i
-        pointer, written = self._get(), [False]
+        pointer, written = self._enter(), [False]
 
         def work() -> Any:
-            self._busy += 1
             try:
                 # A result of none is that of a mistake, of which nothing was written.
-                for i in range(len(actions)):
+                for i in range(len(every)):
                     results[i].opcode = 0
                 result = lib.sluice_buffer_submit(
-                    pointer, array, len(actions), limit.left(), results
+                    pointer, array, len(every), limit.left(), results
                 )
-                written[0] = len(actions) > 0 and results[0].opcode != 0
+                written[0] = len(every) > 0 and results[0].opcode != 0
                 return result if not written[0] else 0
             finally:
-                self._busy -= 1
+                self._leave()
 
         call(work)
         return Connection._gather(
-            [completion_of(results[i], action.user) for i, action in enumerate(actions)]
+            [completion_of(results[i], action.user) for i, action in enumerate(every)]
             if written[0]
             else []
         )
 
     def level(self, handle: bytes) -> int:
         """The level of the connection to the owner of a buffer; 0: there is none now."""
-        return check(lib.sluice_buffer_level(self._get(), _handle(handle)))
+        pointer = self._enter()
+        try:
+            return check(lib.sluice_buffer_level(pointer, _handle(handle)))
+        finally:
+            self._leave()

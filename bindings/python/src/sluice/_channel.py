@@ -319,6 +319,7 @@ class MultiChannel(Connection):
     _what = "the multichannel"
     _prefix = "sluice_multichannel"
     _owner: Any = None
+    _peers = 0
 
     def __init__(self) -> None:
         raise TypeError("multichannels come of PreparedMultiChannel.handshake() and of nodes")
@@ -328,12 +329,11 @@ class MultiChannel(Connection):
         self = cls.__new__(cls)
         self._owner = owner
         self._set_up(pointer, (128, 128))
-        self._peers = 0
         return self
 
     def _places(self, kind: int) -> int:
         # Those of all peers together; they have the same depths.
-        peers = lib.sluice_multichannel_peers(self._get())
+        peers: int = lib.sluice_multichannel_peers(self._get())
         if peers != self._peers:
             for peer in range(peers):
                 info = ffi.new("struct sluice_channel_info *")
@@ -349,6 +349,11 @@ class MultiChannel(Connection):
             self._owner._get()
         return super()._get()
 
+    def close(self) -> None:
+        """Ends all connections at once, as :meth:`Channel.close`. That of a node ends with it."""
+        if self._owner is None:
+            super().close()
+
     def _end(self, pointer: Any) -> None:
         if self._owner is None:
             lib.sluice_multichannel_close(pointer)
@@ -356,7 +361,8 @@ class MultiChannel(Connection):
     def __len__(self) -> int:
         """Number of indices: one more than the highest that a peer has or had."""
         with self._guard:
-            return int(lib.sluice_multichannel_peers(self._get()))
+            count: int = lib.sluice_multichannel_peers(self._get())
+            return count
 
     # Peers.
 

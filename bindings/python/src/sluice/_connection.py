@@ -317,11 +317,12 @@ class Connection(Object):
 
     def _begin(self, works: Iterable[Work]) -> list[tuple[int, Work]]:
         """A list of work with the place of each, receives before all else. It has no mistakes."""
-        works = list(works)
-        order = sorted(range(len(works)), key=lambda i: works[i].opcode != RECEIVE)
-        if len(works) > 1:
-            self._check_all([works[i] for i in order])
-        return [(i, works[i]) for i in order]
+        every = list(enumerate(works))
+        ordered = [each for each in every if each[1].opcode == RECEIVE]
+        ordered += [each for each in every if each[1].opcode != RECEIVE]
+        if len(ordered) > 1:
+            self._check_all([work for _, work in ordered])
+        return ordered
 
     def submit(self, works: Iterable[Work], *, deadline: float | None) -> list[Completion]:
         """Does a list of work of any kind, and waits for all of it; receives are posted first.
@@ -339,9 +340,18 @@ class Connection(Object):
             self._start(left, ended, limit)
             if not left or self._too_late(left, ended, limit):
                 break
-            before = len(self._posted)
-            self._until(lambda: True if len(self._posted) < before else None, limit)
+            self._wait_for_room(limit)
         return self._gather([self._end_of(ended[i]) for i in range(len(ended))])
+
+    def _wait_for_room(self, limit: Limit) -> None:
+        """Until some work is complete; the room may be that of prepared lists, too."""
+        before = len(self._posted)
+        if before == 0:
+            with self._guard:
+                self._look()
+            time.sleep(0.0005)
+        else:
+            self._until(lambda: True if len(self._posted) < before else None, limit)
 
     @staticmethod
     def _too_late(left: list[tuple[int, Work]], ended: dict[int, Any], limit: Limit) -> bool:

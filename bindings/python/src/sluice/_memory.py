@@ -2,6 +2,7 @@
 """Memory of this side, and names of memory of peers."""
 from __future__ import annotations
 
+import builtins
 import gc
 import itertools
 import threading
@@ -26,7 +27,7 @@ released: dict[int, Any] = {}
 _numbers = itertools.count(1)
 
 
-@ffi.callback("void(void *)")
+@ffi.callback("void(void *)")  # type: ignore[misc]
 def _on_released(argument: Any) -> None:
     released.pop(int(ffi.cast("uintptr_t", argument)), None)
 
@@ -88,7 +89,7 @@ class RemoteRegion:
         check(lib.sluice_remote_mr_slice(self._struct, offset, length, part))
         return RemoteRegion(part)
 
-    def __getitem__(self, index: slice) -> RemoteRegion:
+    def __getitem__(self, index: builtins.slice) -> RemoteRegion:
         start, stop = _bounds(index, len(self))
         return self.slice(start, stop - start)
 
@@ -154,6 +155,11 @@ class MemoryRegion(Object):
 
     _what = "the region"
     _source: Any = None
+    _allocated: bool
+    _lock: threading.Lock
+    _length: int
+    _address: int
+    _key: int
 
     def __init__(self) -> None:
         raise TypeError("regions are made by ProtectionDomain.allocate() and .register()")

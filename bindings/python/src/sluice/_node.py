@@ -50,6 +50,13 @@ class _Ranks(Object):
                 self._guard.release()
         else:
             self._late = pointer
+            if self._guard.try_for(0):  # it has just ended, and may have missed that
+                late, self._late = self._late, None
+                try:
+                    if late is not None:
+                        self._end(late)
+                finally:
+                    self._guard.release()
 
     def _close_at_exit(self) -> None:
         self.close()

@@ -56,8 +56,7 @@ class Scope:
                     raise
                 if limit.left() == 0:
                     raise DeadlineError(errno.ETIMEDOUT, "there was no room in the queues") from None
-                before = connection.pending
-                connection._until(lambda: True if connection.pending < before else None, limit)
+                connection._wait_for_room(limit)
         request.seen = True
         self._requests.append(request)
         return request
