@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Large messages where Yama forbids a process to read another one's memory, by each of its
 # scopes: boots a guest, whose kernel may be told so, and there runs, as a user of no rights,
-# the two programs that send such messages. In the top of the build tree:
+# the two programs that send such messages, and sluice-info. In the top of the build tree:
 #
 #   check-ptrace.sh
 . "${srcdir:-.}/tests/tap.sh"
@@ -20,6 +20,17 @@ in_guest() {
   finish
 }
 
+# tells NUMBER: sluice-info advises to change what hinders, and names nothing that does not.
+tells() {
+  setpriv --reuid 65534 --regid 65534 --clear-groups tools/sluice-info --advice >"$tmp/advice" 2>&1
+  cat "$tmp/advice"
+  if [ "$1" = 0 ]; then
+    ! grep -q '^process-vm:' "$tmp/advice"
+  else
+    grep -q '^process-vm: .*copied twice.*ptrace_scope=0' "$tmp/advice"
+  fi
+}
+
 # with_scope NUMBER: what it is once set to 3 it stays.
 with_scope() {
   if ! echo "$1" >$scope; then
@@ -31,6 +42,7 @@ with_scope() {
   pass_on "scope $1: test_forbidden" $? "$tmp/program.out"
   setpriv --reuid 65534 --regid 65534 --clear-groups tests/test_lent >"$tmp/program.out" 2>&1
   pass_on "scope $1: test_lent" $? "$tmp/program.out"
+  check "scope $1: sluice-info" tells "$1"
 }
 
 [ "${1:-}" = guest ] || in_guest

@@ -108,10 +108,11 @@ static void advise_reads(struct facts *facts)
                "processes may not read each other's memory (%s), so large messages between those "
                "of this host are copied twice and not once: %s",
                strerror(host->reads),
-               host->ptrace_scope > 0
-                   ? "sysctl kernel.yama.ptrace_scope=0 allows it"
-                   : "a seccomp filter refuses it, as those of containers do; --cap-add "
-                     "SYS_PTRACE or another --security-opt seccomp= allows it");
+               host->reads == ENOSYS    ? "this kernel does not have it"
+               : host->ptrace_scope > 0 ? "sysctl kernel.yama.ptrace_scope=0 allows it"
+                                        : "a seccomp filter refuses it, as those of containers do; "
+                                          "--cap-add SYS_PTRACE or another --security-opt seccomp= "
+                                          "allows it");
 }
 
 static void advise_version(struct facts *facts)

@@ -5,28 +5,31 @@
 #include "config.h"
 #include "info.h"
 
-/* Where there is no RDMA device to say anything of, why there is none. */
-static void tell_absent(const struct facts *facts, struct out *out)
+static bool has_rdma(const struct facts *facts)
 {
-    const struct kernel *kernel = &facts->kernel;
-    const char *why = "libibverbs has no device";
-
     for (uint32_t i = 0; i < facts->device_count; i++)
         if (facts->devices[i].info.level == SLUICE_LEVEL_NIC)
-            why = "";
+            return true;
+    return false;
+}
+
+/* Why there is none, by what is missing first. */
+static const char *why_absent(const struct kernel *kernel)
+{
 #ifndef HAVE_VERBS
-    if (*why != '\0')
-        why = "this build of the library is without verbs";
+    (void)kernel;
+    return "this build of the library is without verbs";
+#else
+    if (!kernel->has_class)
+        return "the kernel has no RDMA: /sys/class/infiniband is not there";
+    if (kernel->count == 0)
+        return "the kernel has no RDMA device: /sys/class/infiniband is empty";
+    if (!kernel->has_uverbs)
+        return "the kernel lets no program use RDMA: its module ib_uverbs is not loaded";
+    if (!kernel->has_nodes)
+        return "/dev/infiniband is not there, as in a container that was not given it";
+    return "libibverbs shows none of those of the kernel: their providers are not installed";
 #endif
-    if (*why != '\0' && !kernel->has_class)
-        why = "the kernel has no RDMA: /sys/class/infiniband is not there";
-    else if (*why != '\0' && kernel->count == 0)
-        why = "the kernel has no RDMA device: /sys/class/infiniband is empty";
-    else if (*why != '\0' && !kernel->has_uverbs)
-        why = "the kernel lets no program use RDMA: its module ib_uverbs is not loaded";
-    else if (*why != '\0' && !kernel->has_nodes)
-        why = "/dev/infiniband is not there, as in a container that was not given it";
-    out_text(out, "no_rdma", "no RDMA device", why);
 }
 
 static void tell_kernel(const struct kernel *kernel, struct out *out)
@@ -97,7 +100,7 @@ static void tell_verdicts(const struct facts *facts, struct out *out)
 
 void tell_choice(const struct facts *facts, struct out *out)
 {
-    tell_absent(facts, out);
+    out_text(out, "no_rdma", "no RDMA device", has_rdma(facts) ? "" : why_absent(&facts->kernel));
     tell_kernel(&facts->kernel, out);
     out_text(out, "error", "fails", facts->choice_error);
     if (facts->choice_error[0] != '\0')

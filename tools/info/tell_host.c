@@ -16,8 +16,10 @@ static void tell_limit(struct out *out, const char *key, const char *label,
     out_end(out);
     if (limit->soft == INFO_NO_LIMIT)
         out_words(out, label, "not limited");
+    else if (limit->soft == limit->hard)
+        out_words(out, label, "%s%s", words(limit->soft, soft), remark);
     else
-        out_words(out, label, "%s, can be raised to %s%s", words(limit->soft, soft),
+        out_words(out, label, "%s, can be raised: %s%s", words(limit->soft, soft),
                   words(limit->hard, hard), remark);
 }
 
@@ -89,7 +91,10 @@ static void tell_memory(const struct host *host, struct out *out)
 {
     char size[32];
 
-    out_limit(out, "memory", "memory", host->memory, bytes_text(host->memory, size));
+    if (host->memory != 0)
+        out_limit(out, "memory", "memory", host->memory, bytes_text(host->memory, size));
+    else
+        out_null(out, "memory", "memory", "not known");
     out_object(out, "cgroup", NULL);
     out_limit(out, "memory_limit", NULL, host->memory_limit, "");
     out_text(out, "path", NULL, host->memory_group);
