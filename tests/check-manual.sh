@@ -18,6 +18,10 @@
 #                                 before it have declarations of what it uses
 #   .\" block hosts               a host file, which the library reads
 #   .\" block shell [PROGRAM]     commands; ./program is that one of the build
+#
+# With ONLY=PAGES no block is tried and nothing linted or installed; what is left compares these
+# pages, and what they all say, with the headers. check-manual-self.sh proves that it finds what
+# differs.
 . "${srcdir:-.}/tests/tap.sh"
 
 have perl || skip_all 'no perl'
@@ -174,6 +178,64 @@ sub ranges {
     print "no range was found in the headers\n" unless $count;
 }
 
+# Errors by name: what a contract in the headers promises stands in its page; what ERRORS of
+# there is named by a header: in the contract of a function of the page, or of one that this refers
+# to, or elsewhere in the header that declares it. The errors of requests go by their classes.
+sub errno_of { return $_[0] =~ /(?<![\w.])-?(E[A-Z0-9]{2,})\b/g }
+
+# Those of the lines of a page that have the macro.
+sub values_of { return map { /\b(E[A-Z0-9]{2,})\b/g } grep { /\bEr \\?-?E/ } split /\n/, $_[0] }
+
+sub errors {
+    my ($list, @files) = @_;
+    my (%contract, %refers, %header);
+    my @classes = slurp((grep { m{/error\.h$} } @files)[0]) =~ m{SLUICE_CLASS_\w+ = \d+,? +/\* .* (E[A-Z]+) \*/}g;
+    @classes or print "no errno values of classes were found\n";
+    for my $file (grep { /\.h$/ } @files) {
+        my $text = slurp($file);
+        my $said = join ' ', $text =~ m{/\*(.*?)\*/}sg;
+        my @said = (errno_of($said), $said =~ /\bclass\b/ ? @classes : ());
+        while ($text =~ m{/\*((?:(?!\*/).)*)\*/\s*((?:SLUICE_\w+\s+)*[^;{}/#]*?\b(sluice_\w+)\s*\([^;{}]*?\)[^;{}]*;)}sg) {
+            my ($comment, $name) = ($1, $3);
+            $contract{$name} = { map { $_ => 1 } errno_of($comment) };
+            $refers{$name} = [ $comment =~ /\b(sluice_\w+)\(/g ];
+        }
+        $header{$_}{$file} = \@said for $text =~ /\b(sluice_\w+)\s*\(/g;
+    }
+    %contract or print "no contract was found in the headers\n";
+    my (%named, %listed);
+    for my $page (grep { /\.3$/ } @files) {
+        my $text = slurp($page);
+        my $errors = section($text, 'ERRORS');
+        my $name = $page =~ s{.*/}{}r;
+        my @functions = section($text, 'NAME') =~ /^\.Nm (sluice_\w+)/mg;
+        my %has = map { $_ => 1 } values_of($errors);
+        my (%known, %seen);
+        for my $function (@functions) {
+            for my $code (sort keys %{ $contract{$function} || {} }) {
+                print "$name lacks $code, which the contract of $function() names\n" unless grep { $_ eq $code } values_of($text);
+            }
+        }
+        my @open = @functions;
+        while (defined(my $function = shift @open)) {
+            next if $seen{$function}++;
+            $known{$_} = 1 for keys %{ $contract{$function} || {} };
+            push @open, @{ $refers{$function} || [] };
+        }
+        for my $function (@functions) {
+            $known{$_} = 1 for map { @$_ } values %{ $header{$function} || {} };
+        }
+        for (sort keys %has) {
+            print "$name: ERRORS names $_, and no header does for its functions\n" unless $known{$_};
+            $named{$_} = $name;
+        }
+    }
+    my $values = slurp($list) =~ /^\.Ss Values of errno\n(.*?)(?=^\.S[sh])/ms ? $1 : '';
+    $listed{$_} = 1 for values_of($values);
+    for (sort keys %named) { print "$named{$_}: $_ is not in sluice_errors(7)\n" unless $listed{$_} }
+    for (sort keys %listed) { print "sluice_errors(7): $_ is in ERRORS of no page\n" unless $named{$_} }
+}
+
 my $command = shift;
 { no strict 'refs'; &{"main::$command"}(@ARGV) }
 PERL
@@ -308,6 +370,10 @@ wrong_values() {
   parse ranges "$tmp/headers" "$man"/*.3
 }
 
+wrong_errors() {
+  parse errors "$man/sluice_errors.7" "$srcdir"/include/sluice/*.h "$man"/*.3
+}
+
 unread_environment() {
   {
     grep -rhoE 'getenv\("[A-Za-z0-9_]+"\)' "$srcdir/lib"
@@ -324,6 +390,13 @@ dead_references() {
     while read -r _ name section; do
       grep -q "^$name $section " "$tmp/names" || echo "$name($section) does not exist"
     done
+}
+
+# The aliases are made of the names of the pages that are listed.
+unlisted() {
+  sed -n 's,^.%D%/\([^ ]*\).*,\1,p' "$man/local.mk" | sort >"$tmp/left"
+  find "$man"/*.[137] | sed 's,.*/,,' | sort >"$tmp/right"
+  diff "$tmp/left" "$tmp/right" | sed -n 's/^< /only in man\/local.mk: /p; s/^> /not in man\/local.mk: /p'
 }
 
 # Every name of a page can be asked for once it is installed.
@@ -532,7 +605,10 @@ EOF
 
 for page in "$man"/*.[137]; do
   base=${page##*/}
-  if have mandoc; then
+  case " ${ONLY:-$base} " in *" $base "*) ;; *) continue ;; esac
+  if [ "${ONLY:-}" ]; then
+    :
+  elif have mandoc; then
     check "$base lints" silent lint "$page"
   else
     skip "$base lints" 'no mandoc'
@@ -542,12 +618,14 @@ for page in "$man"/*.[137]; do
     check "$base has its sections" silent parse missing "$page"
     check "$base has the prototypes of the headers" silent wrong_prototypes "$page" ;;
   esac
-  if have mandoc; then check_blocks "$page"; else skip "$base, its blocks" 'no mandoc'; fi
+  if [ "${ONLY:-}" ]; then :; elif have mandoc; then check_blocks "$page"; else skip "$base, its blocks" 'no mandoc'; fi
 done
 
 check 'every function has one page, and every page a function' silent undocumented
 check 'headers and map name the same functions' silent not_exported
-if have mandoc; then
+if [ "${ONLY:-}" ]; then
+  :
+elif have mandoc; then
   check_broken
   check 'structs and typedefs in the pages are those of the headers' silent wrong_types
 else
@@ -555,9 +633,13 @@ else
 fi
 check 'every constant is in a page, and no name is made up' silent wrong_words
 check 'numbers, errno values, ranges and defaults are those of the headers' silent wrong_values
+check 'errors in the pages, the headers and sluice_errors(7) are the same' silent wrong_errors
 check 'every variable that the library reads is in sluice_environment(7)' silent unread_environment
 check 'every reference leads to a page' silent dead_references
-if [ -f Makefile ]; then
+check 'man/local.mk has every page' silent unlisted
+if [ "${ONLY:-}" ]; then
+  :
+elif [ -f Makefile ]; then
   check 'every name is installed, and removed again' silent uninstalled
 else
   skip 'every name is installed' 'not in a build tree'

@@ -119,6 +119,7 @@ source_checks = \
 	%D%/check-docs.sh \
 	%D%/check-headers.sh \
 	%D%/check-lint.sh \
+	%D%/check-manual-self.sh \
 	%D%/check-style.sh \
 	%D%/check-typestate.sh
 

@@ -330,7 +330,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *
  * Each request that was posted completes exactly once. Errors mean that nothing
  * was posted: -EAGAIN: no room in the queues for the first request now: poll and
  * try again. -ETIMEDOUT: the deadline is 0. -E2BIG: there will never be room for
- * it, it is split into too many parts. -ENOTCONN: the channel has failed.
+ * it, it is split into too many parts. -ENOTCONN: the channel has failed. -EFAULT,
+ * -ENOBUFS, -ENOMEM: there is no region for plain memory.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_post(struct sluice_channel *channel,
                                                        const struct sluice_request *requests,

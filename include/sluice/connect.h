@@ -98,7 +98,8 @@ SLUICE_EXPORT void sluice_listener_close(struct sluice_listener *listener);
  * (attr of a newer version with fields set that this library does not know), EACCES (others
  * may read the secret, or the port is not for this user), EADDRINUSE, EADDRNOTAVAIL (no
  * address of the host is of this one), ENOENT (the name is not known), ETIMEDOUT (no name
- * server answers within 5 s), EMFILE, ENOMEM, EOPNOTSUPP (libsodium cannot be used).
+ * server answers within 5 s), EMFILE, ENOMEM, ENOSPC (no more watches of epoll(7)),
+ * EOPNOTSUPP (libsodium cannot be used).
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_listener_close)
 struct sluice_listener *sluice_listen(const char *address, const struct sluice_listen_attr *attr);
@@ -197,10 +198,11 @@ struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sl
  * NULL and errno on failure: EINVAL (address, options, or the secret is no secret), E2BIG,
  * EACCES (the other side does not have our secret, or the text tells what is wrong with its
  * file), EPROTO (what answers is no listener of sluice, or of another version), ENOENT (the
- * name is not known), ECONNREFUSED (nobody listens there, or our connection was refused: the
- * text has the reason), ETIMEDOUT (the text tells what became of each address, or that the
- * channel itself could not connect), ECONNRESET (it has left), ECONNABORTED (the other side
- * could not: the text tells why), EOPNOTSUPP (libsodium cannot be used), and those of
+ * name is not known), EHOSTUNREACH (over rdma_cm: no way leads there), ECONNREFUSED (nobody
+ * listens there, or our connection was refused: the text has the reason), ETIMEDOUT (the
+ * text tells what became of each address, or that the channel itself could not connect),
+ * ECONNRESET (it has left), ECONNABORTED (the other side could not: the text tells why),
+ * EOPNOTSUPP (libsodium cannot be used), and those of
  * sluice_channel_prepare(), sluice_prepared_channel_handshake() and
  * sluice_channel_wait_connected().
  */

@@ -149,7 +149,8 @@ sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_
 /*
  * Connects a peer that was reset, or left out of the handshake. -EINVAL: no such
  * peer, NULL, or it is not prepared. -EPROTO, -EPROTOTYPE: the endpoint is
- * unusable; the peer is failed. -ESTALE: the endpoint is what the other side gave
+ * unusable; the peer is failed. -EHOSTUNREACH, -ENETUNREACH, -ETIMEDOUT: RoCE has no way
+ * to it; likewise. -ESTALE: the endpoint is what the other side gave
  * out before its last reset, or what it was heard with before the last reset of
  * this peer, which stays prepared.
  */

@@ -108,8 +108,9 @@ static inline void sluice_scope_leave(struct sluice_scope **scope)
  * Posts all requests, receives before sends. A full queue is no error: it waits
  * for room, until the scope's deadline. handles is NULL or has count entries,
  * which mean nothing outside of the scope. Returns count: all were accepted, and
- * each completes exactly once. On an argument error, and if the scope has ended
- * (-ESTALE), nothing was posted. A request to a failed peer is accepted and
+ * each completes exactly once. On an argument error (-EINVAL, -ERANGE, -EMSGSIZE,
+ * -EOPNOTSUPP), without a region for plain memory (-EFAULT, -ENOBUFS, -ENOMEM), and
+ * if the scope has ended (-ESTALE), nothing was posted. A request to a failed peer is accepted and
  * completes as refused (-ENOTCONN); one that has found no room until the
  * deadline completes with status DEADLINE.
  */
