@@ -42,7 +42,7 @@ mkdir -p tests
 {
   printf 'all:\n\t@:\n'
   printf 'examples/01-loopback tests/test_data tests/test_wrap:\n\t@:\n'
-  printf 'TESTS = all\ntest_programs = all\ncheck distcheck:\n\t@[ -z "$(TESTS)" ] || sh ../../mood $(notdir $(CURDIR))\n'
+  printf 'TESTS = all\ntest_programs = all\ncheck coverage distcheck:\n\t@[ -z "$(TESTS)" ] || sh ../../mood $(notdir $(CURDIR))\n'
 } >Makefile
 printf 'echo "ok 1 - threads"\n' >tests/test_threads
 chmod +x tests/test_threads
@@ -120,8 +120,8 @@ last_line() {
 all_stages() {
   calm
   begin env -u TERM HOME=/nonexistent "$tree/scripts/test"
-  finish_begun 0 && last_line '8 passed, 0 failed' &&
-    for name in plain guest sanitized threads dist without-verbs; do
+  finish_begun 0 && last_line '9 passed, 0 failed' &&
+    for name in plain guest sanitized threads coverage dist without-verbs; do
       grep -q "^$name .* ok " "$tmp/out" || return 1
     done
 }
@@ -135,7 +135,7 @@ printf 'FAIL: tests/test_moon 3 - craters\n# TOTAL: 1\n# FAIL:  1\n'
 exit 1
 END
   begin "$tree/scripts/test"
-  finish_begun 1 && last_line '7 passed, 1 failed' || return 1
+  finish_begun 1 && last_line '8 passed, 1 failed' || return 1
   tail -n 50 "$tmp/out" >"$tmp/end"
   grep -q '^stage sanitized failed' "$tmp/end" && grep -q '^ *FAIL: tests/test_moon 3 - craters' "$tmp/end" &&
     grep -q 'line 50 of the log' "$tmp/end" && grep -q 'line 11 of the log' "$tmp/end" &&

@@ -71,6 +71,11 @@ parted_sizeof() {
   dialect | xargs grep -n -P "\\bsizeof\\((?!\\(|($types)\\b)" || true
 }
 
+# Of a file's own: those of headers are shared, whatever the compiler makes of them.
+prefixed_statics() {
+  grep '^lib/.*\.c$' <"$tmp/c" | xargs grep -nE '^static [^=;]*\b(slu|sluice)_[a-z0-9_]+\(' || true
+}
+
 # Declarations stand at the head of a block, as the compiler sees them.
 late_declarations() {
   dialect | grep '\.c$' | while read -r file; do
@@ -95,6 +100,7 @@ check 'no file is over 600 lines' silent long_files
 check 'nothing but the engine looks into it' silent outsiders
 check 'every source is in a local.mk' silent unlisted
 check 'every source has its license line' silent no_license
+check 'no static function has a prefix' silent prefixed_statics
 check 'sizeof has parentheses around types alone' silent parted_sizeof
 if [ -f "$build/config.h" ]; then
   check 'no declaration follows a statement' silent late_declarations

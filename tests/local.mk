@@ -66,6 +66,90 @@ quick_checks = \
 	%D%/check-style.sh \
 	%D%/check-symbols.sh
 
+# What make coverage runs: all programs, on soft and on pretend devices.
+coverage_tests = $(test_programs) %D%/check-verbs.sh
+
+# And scripts/test, which has not the time: each test is a process, which adds to 230 files of
+# counters when it ends. They reach nearly as much.
+chosen_coverage_tests = \
+	%D%/test_agent \
+	%D%/test_agent_lease \
+	%D%/test_agent_messages \
+	%D%/test_agent_owners \
+	%D%/test_agent_regions \
+	%D%/test_allocator \
+	%D%/test_atomics \
+	%D%/test_attributes \
+	%D%/test_barriers \
+	%D%/test_blocks \
+	%D%/test_buffer \
+	%D%/test_buffer_owners \
+	%D%/test_choice \
+	%D%/test_connect \
+	%D%/test_counters \
+	%D%/test_data \
+	%D%/test_deprived \
+	%D%/test_devices \
+	%D%/test_direct \
+	%D%/test_direct_ends \
+	%D%/test_door \
+	%D%/test_engine \
+	%D%/test_environment \
+	%D%/test_exchange \
+	%D%/test_exchange_refused \
+	%D%/test_exchange_root \
+	%D%/test_exchange_secret \
+	%D%/test_exchange_tcp \
+	%D%/test_fault_kill \
+	%D%/test_forbidden \
+	%D%/test_forms \
+	%D%/test_fuzz_agent \
+	%D%/test_fuzz_buffer_handle \
+	%D%/test_fuzz_connect \
+	%D%/test_fuzz_endpoint \
+	%D%/test_fuzz_exchange \
+	%D%/test_fuzz_frame \
+	%D%/test_fuzz_host_file \
+	%D%/test_fuzz_meeting \
+	%D%/test_fuzz_remote_mr \
+	%D%/test_gather \
+	%D%/test_host_file \
+	%D%/test_hostile \
+	%D%/test_launch \
+	%D%/test_list \
+	%D%/test_meeting \
+	%D%/test_memory \
+	%D%/test_misuse \
+	%D%/test_mr_cache \
+	%D%/test_near \
+	%D%/test_node \
+	%D%/test_node_open \
+	%D%/test_node_rejoin \
+	%D%/test_objects \
+	%D%/test_offer \
+	%D%/test_pmi \
+	%D%/test_pmix \
+	%D%/test_rdmacm \
+	%D%/test_release \
+	%D%/test_scope \
+	%D%/test_scope_posts \
+	%D%/test_scope_stale \
+	%D%/test_shared \
+	%D%/test_told \
+	%D%/test_verbs \
+	%D%/test_verbs_agents \
+	%D%/test_verbs_choice \
+	%D%/test_verbs_devices \
+	%D%/test_verbs_events \
+	%D%/test_verbs_infiniband \
+	%D%/test_verbs_limits \
+	%D%/test_verbs_memory \
+	%D%/test_verbs_queues \
+	%D%/test_verbs_rdmacm \
+	%D%/test_verbs_stripes \
+	%D%/test_words \
+	%D%/test_wrap
+
 # What differs where jansson is not; scripts/test runs them there, too.
 exchange_tests = \
 	%D%/test_exchange_root \
@@ -116,6 +200,7 @@ configure_checks = \
 # Checks of the sources, one a line, sorted.
 source_checks = \
 	%D%/check-abi.sh \
+	%D%/check-contributing.sh \
 	%D%/check-docs.sh \
 	%D%/check-headers.sh \
 	%D%/check-lint.sh \
