@@ -7,14 +7,13 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, Iterable, Sequence
 
-from ._connection import Connection
 from ._context import ProtectionDomain
-from ._errors import check, made
+from ._errors import check, last_error, made
 from ._library import Limit, c_text, ffi, lib, text_of
 from ._memory import REMOTE_READ, REMOTE_WRITE, Piece
 from ._object import Object, call, remember
 from ._options import Options, attr_of
-from ._request import READ, WRITE, Completion, completion_of
+from ._request import READ, WRITE, Completion, completion_of, gather
 
 
 def _handle(handle: bytes) -> Any:
@@ -253,7 +252,7 @@ class BufferService(Object):
             struct.opcode, struct.handle = action.opcode, action.handle
             struct.offset, struct.length = action.offset, action.length
             struct.addr, struct.mr, struct.user_data = action.address, action.region, i
-        pointer, written = self._enter(), [False]
+        pointer, written, said = self._enter(), [False], [""]
 
         def work() -> Any:
             try:
@@ -263,17 +262,15 @@ class BufferService(Object):
                 result = lib.sluice_buffer_submit(
                     pointer, array, len(every), limit.left(), results
                 )
+                said[0] = last_error() if result < 0 else ""
                 written[0] = len(every) > 0 and results[0].opcode != 0
                 return result if not written[0] else 0
             finally:
                 self._leave()
 
         call(work)
-        return Connection._gather(
-            [completion_of(results[i], action.user) for i, action in enumerate(every)]
-            if written[0]
-            else []
-        )
+        ended = [completion_of(results[i], action.user) for i, action in enumerate(every)]
+        return gather(ended if written[0] else [], lambda completion: said[0])
 
     def level(self, handle: bytes) -> int:
         """The level of the connection to the owner of a buffer; 0: there is none now."""

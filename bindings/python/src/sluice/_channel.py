@@ -159,6 +159,9 @@ class Channel(Connection):
         with self._guard:
             return check(lib.sluice_channel_state(self._get())) == READY
 
+    def _first_error(self, peer: int) -> FirstError | None:
+        return self.error
+
     @property
     def error(self) -> FirstError | None:
         """The first error, which the others follow from."""
@@ -397,6 +400,9 @@ class MultiChannel(Connection):
         """:data:`PREPARED`, :data:`READY`, :data:`FAILED` or :data:`REMOVED`."""
         with self._guard:
             return check(lib.sluice_multichannel_peer_state(self._get(), peer))
+
+    def _first_error(self, peer: int) -> FirstError | None:
+        return self.error(peer)
 
     def error(self, peer: int) -> FirstError | None:
         """The first error of a peer, which the others follow from."""

@@ -17,7 +17,17 @@ from ._errors import DeadlineError, Error, check, error_of, last_error
 from ._library import FOREVER, Limit, ffi, lib
 from ._memory import released
 from ._object import Guard, Object, remember
-from ._request import RECEIVE, Completion, Request, Work, completion_of, requests_of, unposted
+from ._request import (
+    RECEIVE,
+    Completion,
+    FirstError,
+    Request,
+    Work,
+    completion_of,
+    gather,
+    requests_of,
+    unposted,
+)
 
 T = TypeVar("T")
 
@@ -386,16 +396,21 @@ class Connection(Object):
                 raise error_of(result, last_error())
             del sges
 
-    @staticmethod
-    def _gather(completions: list[Completion]) -> list[Completion]:
-        failed = [each for each in completions if each.error != 0]
-        if failed:
-            consequence = (-errno.ECANCELED, -errno.ENOTCONN)
-            first = next((each for each in failed if each.error not in consequence), failed[0])
-            error = first.exception()
-            error.completions = completions
-            raise error
-        return completions
+    def _gather(self, completions: list[Completion]) -> list[Completion]:
+        return gather(completions, self._reason)
+
+    def _first_error(self, peer: int) -> FirstError | None:
+        raise NotImplementedError
+
+    def _reason(self, completion: Completion) -> str:
+        """What the connection remembers of the failure that this one is, or comes of."""
+        if self._pointer is None:
+            return ""
+        try:
+            first = self._first_error(completion.peer)
+        except Error:
+            return ""
+        return first.text if first is not None else ""
 
     def _do(self, work: Work, deadline: float | None) -> Completion:
         """One request, to its end."""

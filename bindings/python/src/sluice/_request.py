@@ -2,6 +2,7 @@
 """Work, and what became of it."""
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Generator
 
@@ -60,12 +61,16 @@ class Completion:
             raise self.exception()
         return self
 
-    def exception(self) -> Error:
-        """Its error."""
+    def exception(self, reason: str = "") -> Error:
+        """Its error; the reason is what is known of it besides."""
         name = _NAMES.get(self.opcode, "request")
         status = ffi.string(lib.sluice_status_name(self.status)).decode()
         of_class = ffi.string(lib.sluice_error_class_name(self.error_class)).decode()
-        return error_of(self.error, f"{name}, peer {self.peer}: {status} ({of_class})", self)
+        text = f"{name}, peer {self.peer}: {status} ({of_class})"
+        if reason:
+            # That of the first failure tells all of it; what followed is told apart.
+            text = reason if self.status == self.cause else f"{text}: {reason}"
+        return error_of(self.error, text, self)
 
 
 def completion_of(struct: Any, user: Any) -> Completion:
@@ -219,6 +224,21 @@ def requests_of(works: list[Work], first_number: int) -> tuple[Any, Any]:
     return array, sges
 
 
+def gather(
+    completions: list[Completion], reason_of: Callable[[Completion], str]
+) -> list[Completion]:
+    """Themselves if all succeeded. Else the first failure that is no mere consequence is raised,
+    and has all of them."""
+    failed = [each for each in completions if each.error != 0]
+    if failed:
+        consequence = (-errno.ECANCELED, -errno.ENOTCONN)
+        first = next((each for each in failed if each.error not in consequence), failed[0])
+        error = first.exception(reason_of(first))
+        error.completions = completions
+        raise error
+    return completions
+
+
 class Request:
     """One posted request. It holds its memory until it is complete.
 
@@ -264,7 +284,10 @@ class Request:
 
     def result(self, timeout: float | None) -> Completion:
         """As :meth:`wait`, but a failure is raised."""
-        return self.wait(timeout).check()
+        completion = self.wait(timeout)
+        if not completion.ok:
+            raise completion.exception(self._connection._reason(completion))
+        return completion
 
     def cancel(self) -> Completion:
         """Ends it before its time, which fails its connection if it is pending."""
