@@ -96,7 +96,6 @@ chosen_coverage_tests = \
 	%D%/test_engine \
 	%D%/test_environment \
 	%D%/test_exchange \
-	%D%/test_exchange_refused \
 	%D%/test_exchange_root \
 	%D%/test_exchange_secret \
 	%D%/test_exchange_tcp \
