@@ -7,6 +7,7 @@ dist_fortran_DATA = %D%/fortran/sluice.f90
 # One a line, sorted.
 EXTRA_DIST += \
 	%D%/fortran/README.md \
+	%D%/fortran/examples/mpi_blocks.f90 \
 	%D%/fortran/examples/scatter_gather.f90 \
 	%D%/fortran/tests/calls.f90 \
 	%D%/python/MANIFEST.in \

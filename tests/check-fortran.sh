@@ -269,6 +269,28 @@ else
 fi
 
 # As README.md says; the library of its digests may lack what linking it takes.
+# As ranks of MPI, whose compiler for Fortran has the name of that for C.
+mpi_fortran=$(printf '%s' "${MPICC:-mpicc}" | sed 's/mpicc/mpifort/')
+build_mpi() {
+  cp "$top/bindings/fortran/examples/mpi_blocks.f90" "$tmp" &&
+    (cd "$tmp" && "$mpi_fortran" -g -o mpi_blocks mpi_blocks.f90 sluice.o -L"$libs" -lsluice)
+}
+runs_with_mpi() {
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+    OMPI_MCA_hwloc_base_binding_policy=none run "${MPIEXEC:-mpiexec}" -n 3 "$tmp/mpi_blocks" \
+    >"$tmp/out" 2>&1
+  cat "$tmp/out"
+  grep -q '^all blocks are right' "$tmp/out"
+}
+printf 'program p\n use mpi\nend program\n' >"$tmp/with_mpi.f90"
+if ! have "${MPIEXEC:-mpiexec}" ||
+  ! (cd "$tmp" && "$mpi_fortran" -fsyntax-only with_mpi.f90) >/dev/null 2>&1; then
+  skip 'the example with MPI runs' "no MPI for $fortran"
+else
+  check 'the example with MPI compiles' build_mpi
+  check 'the example with MPI runs' runs_with_mpi
+fi
+
 if have bash; then
   check 'the program of README.md is compiled, and runs' read_me
 fi
