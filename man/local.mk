@@ -83,6 +83,7 @@ dist_man7_MANS = \
 	%D%/sluice_memory.7 \
 	%D%/sluice_mpi.7 \
 	%D%/sluice_security.7 \
+	%D%/sluice_tracing.7 \
 	%D%/sluice_transports.7 \
 	%D%/sluice_tutorial.7
 

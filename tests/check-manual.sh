@@ -17,6 +17,7 @@
 #   .\" block statements          C of a function's inside; the comments "given TEXT"
 #                                 before it have declarations of what it uses
 #   .\" block hosts               a host file, which the library reads
+#   .\" block bpftrace, gdb       programs for these
 #   .\" block shell [PROGRAM]     commands; ./program is that one of the build
 #
 # With ONLY=PAGES no block is tried and nothing linted or installed; what is left compares these
@@ -532,6 +533,8 @@ check_block() {
     program) check "$3 compiles" compiles "$2" ;;
     shell) check_shell "$2" "$4" "$3" ;;
     hosts) check_hosts "$2" "$3" ;;
+    # check-probes.sh tries those.
+    bpftrace | gdb) ;;
     console | output | types) ;;
     *) check "$3 says what it is" false ;;
   esac

@@ -172,6 +172,7 @@ build_checks = \
 	%D%/check-instructions.sh \
 	%D%/check-manual.sh \
 	%D%/check-perf.sh \
+	%D%/check-probes.sh \
 	%D%/check-python.sh \
 	%D%/check-symbols.sh \
 	%D%/check-tutorial.sh \
@@ -259,7 +260,9 @@ TEST_LIBS = \
 
 if CHECK
 check_LTLIBRARIES += %D%/libobjects.la %D%/libtestsupport.la
-check_PROGRAMS += $(test_programs) $(guest_programs)
+check_PROGRAMS += $(test_programs) $(guest_programs) tests/probes
+tests_probes_SOURCES = %D%/probes.c
+tests_probes_LDADD = lib/libsluice.la
 TESTS = $(test_programs) $(build_checks) $(consumer_checks) $(launch_checks) $(source_checks)
 else
 TESTS = $(build_checks) $(consumer_checks) $(source_checks)

@@ -3,7 +3,7 @@
  * The ground floor: what all parts of the library share. Each file of this folder
  * includes what it stands on by name; those above it may include all at once.
  *
- *   macros, bytes, clock       stand on nothing
+ *   macros, bytes, clock, probe  stand on nothing
  *   error, descriptor          on these
  *   random, environment        on error
  *   called                     on descriptor
@@ -30,6 +30,7 @@
 #include "base/macros.h"
 #include "base/misuse.h"
 #include "base/object.h"
+#include "base/probe.h"
 #include "base/random.h"
 
 #endif

@@ -13,6 +13,7 @@
 #include <sluice/request.h>
 
 #include "base/error.h"
+#include "base/probe.h"
 
 static _Thread_local struct slu_text last_error;
 static _Thread_local bool continues; /* the next text is of what came of the first failure */
@@ -32,6 +33,7 @@ int slu_fail(int err, const char *format, ...)
     va_start(arguments, format);
     slu_set_text(format, arguments);
     va_end(arguments);
+    SLU_PROBE2(failure, err, last_error.bytes);
     return -err;
 }
 
@@ -42,6 +44,7 @@ void *slu_fail_null(int err, const char *format, ...)
     va_start(arguments, format);
     slu_set_text(format, arguments);
     va_end(arguments);
+    SLU_PROBE2(failure, err, last_error.bytes);
     return slu_none(-err);
 }
 

@@ -29,6 +29,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/misuse.h \
 	%D%/object.c \
 	%D%/object.h \
+	%D%/probe.h \
 	%D%/random.c \
 	%D%/random.h \
 	%D%/spelling.c \

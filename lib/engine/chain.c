@@ -183,6 +183,7 @@ static struct slu_entry *take_entry(struct slu_chain *chain, const struct slu_it
     slu_count_taken(chain->engine, chain->queue, chain->owner, 1);
     slu_entry_own(chain->call, entry, chain->owner, index, item->request);
     entry->posted = 0;
+    SLU_PROBE2(post, chain->engine, ring->next - SLU_ID_STEP);
     if (chain->call->handles != NULL)
         slu_give_handle(&chain->call->handles[index], ring->next - SLU_ID_STEP,
                         slu_owner_tag(chain->engine, chain->owner));

@@ -40,6 +40,7 @@ uint64_t slu_post_detached(struct slu_engine *engine, const struct sluice_reques
     engine->cq_free[SLU_SEND_QUEUE]--;
     slu_fill_send(&wr, id, &item, item.sges, request->sge_count);
     wr.next = NULL;
+    SLU_PROBE2(post, engine, id);
     error = engine->transport->post_send(peer->qp, &wr, &bad);
     if (error < 0)
         slu_post_refused(engine, peer, entry, error);

@@ -222,9 +222,13 @@ static bool all_idle(void *argument)
 /* All peers go to error together and then drain together. */
 static void drain_all(struct slu_engine *engine)
 {
+    SLU_PROBE4(drain_begin, engine, SLU_NONE, engine->pending[SLU_SEND_QUEUE],
+               engine->pending[SLU_RECEIVE_QUEUE]);
     for (uint32_t i = 0; i < engine->peer_count; i++)
         slu_peer_fail(engine, &engine->peers[i], SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
     slu_wait(engine, all_idle, engine, SLUICE_FOREVER);
+    SLU_PROBE4(drain_end, engine, SLU_NONE, engine->pending[SLU_SEND_QUEUE],
+               engine->pending[SLU_RECEIVE_QUEUE]);
 }
 
 /* It may be destroyed because of a failure, whose words are to stay. */

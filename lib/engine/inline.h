@@ -519,10 +519,16 @@ static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, enum slu_queue 
     atomic_store_explicit(&entry->state, SLU_ENTRY_DONE, memory_order_relaxed);
 }
 
-static inline void slu_count_success(struct slu_peer *peer, const struct slu_entry *entry)
+/* A request has succeeded; the probe is where all that it tells is at hand. */
+static inline void slu_count_success(const struct slu_engine *engine, struct slu_peer *peer,
+                                     uint64_t id, const struct slu_entry *entry)
 {
-    peer->counts.requests[entry->opcode]++;
-    peer->counts.bytes[entry->opcode] += entry->bytes;
+    uint64_t bytes = entry->bytes;
+    uint32_t opcode = entry->opcode;
+
+    peer->counts.requests[opcode]++;
+    peer->counts.bytes[opcode] += bytes;
+    SLU_PROBE5(completion, engine, id, opcode, bytes, SLUICE_STATUS_SUCCESS);
 }
 
 /*

@@ -37,6 +37,8 @@ static inline bool slu_peer_busy(const struct slu_peer *peer)
 }
 /* Who it is: no other, in any process, has that number. */
 int slu_peer_identify(struct slu_peer *peer);
+/* To who traces: its state has changed. */
+void slu_peer_tell_state(const struct slu_engine *engine, const struct slu_peer *peer);
 /* Fails it, drains its work, and destroys its queue pair. */
 void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer);
 

@@ -78,10 +78,13 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct sl
     struct slu_listed *listed = first;
 
     for (;; listed++) {
+        uint64_t id = ring->next;
+
         if (queue == SLU_RECEIVE_QUEUE)
-            listed->receive.id = ring->next;
+            listed->receive.id = id;
         else
-            listed->send.id = ring->next;
+            listed->send.id = id;
+        SLU_PROBE2(post, engine, id);
         take_entry(list, ring, listed);
         peer->free[queue]--;
         if (listed->last)
@@ -112,6 +115,7 @@ static __attribute__((noinline)) struct slu_listed *post_parts(struct slu_list *
     for (;; listed++) {
         if (listed->part == 0 || listed->parts > 0) {
             id = ring->next;
+            SLU_PROBE2(post, engine, id);
             take_entry(list, ring, listed);
         }
         if (listed->parts > 0)

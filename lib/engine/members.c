@@ -114,6 +114,7 @@ int slu_peer_add(struct slu_engine *engine, struct sluice_endpoint *endpoint)
     }
     fresh.qp->peer = index;
     settle(engine, index, &fresh);
+    slu_peer_tell_state(engine, &engine->peers[index]);
     slu_peer_endpoint(engine, &engine->peers[index], endpoint);
     return (int)index;
 }
@@ -145,5 +146,6 @@ void slu_peer_remove(struct slu_engine *engine, struct slu_peer *peer)
     slu_peer_init(engine, peer);
     peer->name = (struct slu_name){.index_generation = name.index_generation};
     peer->state = SLUICE_STATE_REMOVED;
+    slu_peer_tell_state(engine, peer);
     slu_room_shrink(engine);
 }

@@ -32,6 +32,12 @@ void slu_peer_init(const struct slu_engine *engine, struct slu_peer *peer)
     peer->state = SLUICE_STATE_PREPARED;
 }
 
+void slu_peer_tell_state(const struct slu_engine *engine, const struct slu_peer *peer)
+{
+    SLU_PROBE5(peer_state, engine, slu_peer_index(engine, peer), peer->state, peer->cause_status,
+               peer->cause_vendor);
+}
+
 int slu_peer_identify(struct slu_peer *peer)
 {
     struct slu_name *name = &peer->name;
@@ -50,6 +56,7 @@ int slu_peer_create(struct slu_engine *engine, struct slu_peer *peer)
     int error;
 
     slu_peer_init(engine, peer);
+    slu_peer_tell_state(engine, peer);
     error = slu_listed(
         engine->transport->qp_create(engine->pd->transport, engine->cq, &engine->attr, &peer->qp));
     if (error == 0)
@@ -134,6 +141,7 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
         error = listed_of_handshake(engine->transport->qp_connect(peer->qp, &decoded));
     if (error == 0) {
         peer->state = SLUICE_STATE_READY;
+        slu_peer_tell_state(engine, peer);
         peer->name.remote_identity = decoded.identity;
         peer->name.remote_generation = decoded.generation;
         peer->name.remote_used = false;
@@ -173,6 +181,7 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
     peer->drain_by = peer->failed_at + SLU_DRAIN_TIME;
     if (peer->drain_by < engine->next_drain)
         engine->next_drain = peer->drain_by;
+    slu_peer_tell_state(engine, peer);
     slu_probe_failed(engine, peer);
     if (peer->qp != NULL)
         engine->transport->qp_error(peer->qp);
@@ -215,12 +224,16 @@ void slu_peer_await_idle(struct slu_engine *engine, struct slu_peer *peer)
 
 void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer)
 {
+    SLU_PROBE4(drain_begin, engine, slu_peer_index(engine, peer), engine->pending[SLU_SEND_QUEUE],
+               engine->pending[SLU_RECEIVE_QUEUE]);
     slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
     peer->drain_by = slu_now() + SLU_DRAIN_TIME;
     if (peer->drain_by < engine->next_drain)
         engine->next_drain = peer->drain_by;
     slu_peer_await_idle(engine, peer);
     slu_peer_abandon(engine, peer);
+    SLU_PROBE4(drain_end, engine, slu_peer_index(engine, peer), engine->pending[SLU_SEND_QUEUE],
+               engine->pending[SLU_RECEIVE_QUEUE]);
 }
 
 int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
@@ -232,6 +245,7 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
     peer->name.generation++;
     error = slu_peer_create(engine, peer);
     peer->counts.resets += error == 0;
+    SLU_PROBE4(reset, engine, slu_peer_index(engine, peer), peer->name.generation, error);
     if (error < 0) {
         peer->connect_error = error;
         slu_peer_keep_reason(peer);

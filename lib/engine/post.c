@@ -60,6 +60,7 @@ static uint32_t post_plain(struct slu_chain *chain, uint32_t from, uint32_t end)
         slu_entry_own(call, entry, owner, i, item.request);
         if (call->handles != NULL)
             slu_give_handle(&call->handles[i], id, slu_owner_tag(engine, owner));
+        SLU_PROBE2(post, engine, id);
         add_plain(chain, &item, id);
     }
     engine->cq_free[queue] -= room - left;

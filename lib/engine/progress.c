@@ -17,7 +17,7 @@
 #define RELEASE_ROUNDS 64
 
 /* The failed request of a failed peer: its cause, and its status. */
-static void judge_failure(const struct slu_engine *engine, struct slu_peer *peer,
+static void judge_failure(const struct slu_engine *engine, struct slu_peer *peer, uint64_t id,
                           struct slu_entry *entry)
 {
     /* What was due when its peer was failed for a deadline missed that deadline itself. */
@@ -28,6 +28,7 @@ static void judge_failure(const struct slu_engine *engine, struct slu_peer *peer
     entry->marks.flags = 0;
     slu_entry_set_immediate(entry, peer->cause_status); /* it is entry->cause */
     peer->counts.failed[slu_class_of(entry->status, entry->opcode)]++;
+    SLU_PROBE5(completion, engine, id, entry->opcode, UINT64_C(0), entry->status);
 }
 
 /* The oldest that is pending has ended. */
@@ -62,9 +63,9 @@ static void end_entry(struct slu_engine *engine, struct slu_peer *peer, struct s
     if (queue == SLU_SEND_QUEUE)
         slu_entry_set_immediate(entry, 0);
     if (entry->marks.failed)
-        judge_failure(engine, peer, entry);
+        judge_failure(engine, peer, id, entry);
     else
-        slu_count_success(peer, entry);
+        slu_count_success(engine, peer, id, entry);
     engine->pending[queue]--;
     slu_entry_end(engine, queue, id, entry, entry->marks.failed, SLU_OWNER_CALL);
     if (id == ring->oldest)

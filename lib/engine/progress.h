@@ -40,7 +40,7 @@ static SLU_INLINE struct slu_entry *slu_take_plain(struct slu_engine *engine, st
     } else {
         slu_entry_set_immediate(entry, 0);
     }
-    slu_count_success(peer, entry);
+    slu_count_success(engine, peer, wc->id, entry);
     return entry;
 }
 

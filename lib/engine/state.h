@@ -285,6 +285,7 @@ struct slu_arrivals {
 };
 
 struct slu_engine {
+    uint64_t tag; /* owner of handles; never repeats in a process. First: see probe.h */
     const struct slu_transport *transport;
     struct sluice_pd *pd;
     struct slu_memory_user memory_user; /* of the protection domain */
@@ -296,7 +297,6 @@ struct slu_engine {
     int64_t spin_time;
     uint32_t plain_sges; /* that every operation can have */
     uint64_t max_plain;  /* bytes of one work request: those of a message, and at most 2^32 - 1 */
-    uint64_t tag;        /* owner of handles; never repeats in a process */
     uint32_t peer_count; /* indices that a peer has or had; see members.c */
     struct slu_peer *peers;
     struct slu_order orders[SLU_OWNERS_KEEP][SLU_QUEUES];

@@ -316,6 +316,7 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
                 wr.rkey = remote->rkey;
             }
             slu_engine_enter(engine);
+            SLU_PROBE2(post, engine, id);
             refused = engine->transport->post_send(peer->qp, &wr, &bad);
             if (SLU_UNLIKELY(refused < 0))
                 return finish_late(engine, ring, NULL, refused, opcode, deadline, NULL);
@@ -323,6 +324,7 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
                 return finish_late(engine, ring, &wc, polled, opcode, deadline, NULL);
             peer->counts.requests[opcode]++;
             peer->counts.bytes[opcode] += bytes;
+            SLU_PROBE5(completion, engine, id, opcode, bytes, SLUICE_STATUS_SUCCESS);
             look_after_others(engine);
             slu_engine_leave(engine);
             return 0;
@@ -409,6 +411,7 @@ static SLU_INLINE int submit_receive(struct slu_engine *engine, const struct slu
             wr.next = NULL;
             slu_fill_receive(&wr, id, sges, sge_count);
             slu_engine_enter(engine);
+            SLU_PROBE2(post, engine, id);
             refused = engine->transport->post_receive(peer->qp, &wr, &bad);
             if (SLU_UNLIKELY(refused < 0))
                 return finish_late(engine, ring, NULL, refused, SLUICE_OP_RECEIVE, deadline,
@@ -418,6 +421,7 @@ static SLU_INLINE int submit_receive(struct slu_engine *engine, const struct slu
                                    completion);
             peer->counts.requests[SLUICE_OP_RECEIVE]++;
             peer->counts.bytes[SLUICE_OP_RECEIVE] += wc.bytes;
+            SLU_PROBE5(completion, engine, id, SLUICE_OP_RECEIVE, wc.bytes, SLUICE_STATUS_SUCCESS);
             if (completion != NULL)
                 *completion = (struct sluice_completion){.bytes = wc.bytes,
                                                          .peer = index,

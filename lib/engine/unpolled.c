@@ -244,6 +244,7 @@ static SLU_INLINE bool post_one(struct slu_engine *engine, const enum slu_queue 
                             key_count, slu_sge_bytes(sges, sge_count));
     if (handle != NULL)
         slu_give_handle(handle, id, engine->tag);
+    SLU_PROBE2(post, engine, id);
     if (queue == SLU_RECEIVE_QUEUE) {
         receive.next = NULL;
         slu_fill_receive(&receive, id, sges, sge_count);

@@ -88,6 +88,7 @@ static SLU_INLINE void add_usual(struct slu_call *call, struct usual *usual, uin
                   index, request);
     if (owner != SLU_OWNER_CALL && call->handles != NULL)
         slu_give_handle(&call->handles[index], id, slu_owner_tag(engine, owner));
+    SLU_PROBE2(post, engine, id);
     fill_work(usual, queue, at, id, sge);
     if (queue == SLU_SEND_QUEUE && usual->opcode != SLUICE_OP_SEND)
         aim_work(&usual->sends[at],

@@ -62,7 +62,9 @@ static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_
     timeout.tv_sec = left / SLUICE_S(1);
     timeout.tv_nsec = left % SLUICE_S(1);
     engine->sleeps++;
+    SLU_PROBE2(sleep_begin, engine, due);
     ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL);
+    SLU_PROBE1(sleep_end, engine);
 }
 
 static void begin_spin(const struct slu_engine *engine, struct slu_spin *spin, int64_t now)

@@ -40,6 +40,7 @@ int sluice_incoming_query(const struct sluice_incoming *incoming, struct sluice_
 
 static void refuse(struct sluice_incoming *incoming, const char *reason)
 {
+    SLU_PROBE1(refused, reason);
     if (incoming->fd < 0)
         slu_rdmacm_reject(incoming, reason);
     else

@@ -23,5 +23,6 @@ tools_sluice_info_SOURCES = \
 	%D%/tell_host.c \
 	%D%/watch.c \
 	%D%/words.c
+tools_sluice_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
 tools_sluice_info_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_sluice_info_LDADD = lib/libsluice.la $(JANSSON_LIBS)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/probe.h"
 #include "info.h"
 
 #define MOST_SECONDS 86400
@@ -18,6 +19,7 @@
     "would open, and what is wrong.\n"                                                     \
     "\n"                                                                                   \
     "  --json             as one JSON document\n"                                          \
+    "  --probes           only the probes that tracers find, see sluice_tracing(7)\n"      \
     "  --advice           only what is wrong: exit status 1 if something is\n"             \
     "  --device D         as if a program opened this one, such as soft or mlx5_0:1\n"     \
     "  --timeout S        seconds that all may take (30)\n"                                \
@@ -30,6 +32,7 @@ enum {
     OPTION_DEVICE,
     OPTION_HELP,
     OPTION_JSON,
+    OPTION_PROBES,
     OPTION_TIMEOUT,
     OPTION_VERSION
 };
@@ -39,6 +42,7 @@ static const struct option names[] = {
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"help", no_argument, NULL, OPTION_HELP},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"probes", no_argument, NULL, OPTION_PROBES},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -72,6 +76,19 @@ static int help(void)
     return 1;
 }
 
+/* Of the library that was built with it, which may be another than the one that is loaded. */
+static int list_probes(void)
+{
+#ifdef HAVE_PROBES
+#define PRINT(name, arguments) puts("sluice:" #name "(" arguments ")");
+    SLU_PROBES(PRINT)
+#undef PRINT
+#else
+    puts("none: the library was built without sys/sdt.h, or with --disable-probes");
+#endif
+    return 1;
+}
+
 static int read_option(struct options *options, int option, const char *text)
 {
     switch (option) {
@@ -86,6 +103,8 @@ static int read_option(struct options *options, int option, const char *text)
     case OPTION_JSON:
         options->json = true;
         return 0;
+    case OPTION_PROBES:
+        return list_probes();
     case OPTION_TIMEOUT:
         return read_timeout(options, text);
     default:
