@@ -2,7 +2,8 @@
 /*
  * The log: what the library decided and what it noticed. Errors of calls are
  * returned, not logged. Without a function of the program's own, lines go to
- * stderr; nothing is ever written to stdout.
+ * stderr, with the level, the host, the process and the rank before the text; nothing is ever
+ * written to stdout. Of a flood of lines from one place of the library the number is told.
  */
 #ifndef SLUICE_LOG_H
 #define SLUICE_LOG_H

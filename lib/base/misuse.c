@@ -14,6 +14,7 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/probe.h"
 
 static bool misuse_aborts;
 static char misuse_ignored[64]; /* a value that is not known; empty: none */
@@ -66,6 +67,7 @@ int slu_misuse(int err, const char *format, ...)
     va_start(arguments, format);
     slu_set_text(format, arguments);
     va_end(arguments);
+    SLU_PROBE2(failure, err, sluice_last_error());
     stop_at_misuse();
     return -err;
 }
@@ -77,6 +79,7 @@ void *slu_misuse_null(int err, const char *format, ...)
     va_start(arguments, format);
     slu_set_text(format, arguments);
     va_end(arguments);
+    SLU_PROBE2(failure, err, sluice_last_error());
     stop_at_misuse();
     return slu_none(-err);
 }

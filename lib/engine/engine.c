@@ -65,9 +65,11 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
         if (sends == max_depth)
             sends--;
         receives = max_depth - sends;
-        slu_log(SLUICE_LOG_INFO,
-                "completion queue holds %u of %llu requests: %llu sends, %llu receives", max_depth,
-                (unsigned long long)total, (unsigned long long)sends, (unsigned long long)receives);
+        slu_log(
+            SLUICE_LOG_INFO,
+            "channel %llu: completion queue holds %u of %llu requests: %llu sends, %llu receives",
+            (unsigned long long)engine->tag, max_depth, (unsigned long long)total,
+            (unsigned long long)sends, (unsigned long long)receives);
     }
     engine->cq_free[SLU_SEND_QUEUE] = engine->cq_size[SLU_SEND_QUEUE] = (uint32_t)sends;
     engine->cq_free[SLU_RECEIVE_QUEUE] = engine->cq_size[SLU_RECEIVE_QUEUE] = (uint32_t)receives;
@@ -252,8 +254,9 @@ void slu_engine_destroy(struct slu_engine *engine)
     if (engine->cq != NULL)
         engine->transport->cq_destroy(engine->cq);
     if (engine->discarded > 0)
-        slu_log(SLUICE_LOG_INFO, "%llu completions of unknown requests were discarded",
-                (unsigned long long)engine->discarded);
+        slu_log(SLUICE_LOG_INFO,
+                "channel %llu: %llu completions of unknown requests were discarded",
+                (unsigned long long)engine->tag, (unsigned long long)engine->discarded);
     for (uint32_t i = 0; engine->peers != NULL && i < engine->peer_count; i++) {
         slu_rings_destroy(engine->peers[i].rings);
         slu_times_destroy(engine->peers[i].times);

@@ -35,9 +35,9 @@ static void lose(struct slu_engine *engine, const struct slu_failure *failure)
     slu_counts_of(engine, failure->completion.peer, failure->completion.flags)->forgotten++;
     if (engine->failures_lost++ == 0)
         slu_log(SLUICE_LOG_WARN,
-                "more than %d failures that nobody looked at: the oldest are forgotten, first "
-                "one of peer %u (%s)",
-                SLU_FAILURES, failure->completion.peer,
+                "channel %llu: more than %d failures that nobody looked at: the oldest are "
+                "forgotten, first one of peer %u (%s)",
+                (unsigned long long)engine->tag, SLU_FAILURES, failure->completion.peer,
                 sluice_status_name(failure->completion.status));
 }
 

@@ -186,7 +186,8 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
     if (peer->qp != NULL)
         engine->transport->qp_error(peer->qp);
     if (status != SLUICE_STATUS_WR_FLUSH_ERR)
-        slu_log(SLUICE_LOG_DEBUG, "peer %u failed: %s", slu_peer_index(engine, peer),
+        slu_log(SLUICE_LOG_DEBUG, "channel %llu, peer %u failed: %s",
+                (unsigned long long)engine->tag, slu_peer_index(engine, peer),
                 sluice_status_name(status));
 }
 

@@ -299,7 +299,8 @@ static void fail_all(struct slu_engine *engine, int error)
     for (uint32_t i = 0; i < engine->peer_count; i++)
         known &= slu_peer_over(&engine->peers[i]);
     if (!known)
-        slu_log(SLUICE_LOG_ERROR, "completion queue failed: %s", sluice_last_error());
+        slu_log(SLUICE_LOG_ERROR, "channel %llu: completion queue failed: %s",
+                (unsigned long long)engine->tag, sluice_last_error());
     for (uint32_t i = 0; i < engine->peer_count; i++) {
         struct slu_peer *peer = &engine->peers[i];
 

@@ -240,6 +240,7 @@ static int open_provider(struct sluice_exchange *exchange, const struct sluice_e
     if (deadline == 0)
         return slu_fail(ETIMEDOUT, "the deadline is 0: no other rank was looked for");
     exchange->rank = launch.rank;
+    slu_log_set_rank(launch.rank);
     exchange->ranks = launch.ranks;
     memcpy(exchange->source, launch.source, sizeof exchange->source);
     memcpy(exchange->device, launch.device, sizeof exchange->device);

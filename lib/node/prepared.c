@@ -113,6 +113,7 @@ struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t 
     if (error < 0)
         return fail_prepared(prepared, error);
     prepared->magic = SLU_MAGIC_PREPARED_NODE;
+    slu_log_set_rank(rank);
     return prepared;
 }
 

@@ -5,6 +5,7 @@ test_programs += \
 	tests/test_descriptors \
 	tests/test_environment \
 	tests/test_forked \
+	tests/test_log \
 	tests/test_misuse \
 	tests/test_process
 
@@ -33,3 +34,7 @@ tests_test_misuse_SOURCES = \
 tests_test_misuse_CPPFLAGS = $(AM_CPPFLAGS) -DMAP='"$(abs_top_srcdir)/lib/sluice.map"' \
 	-DERRORS_PAGE='"$(abs_top_srcdir)/man/sluice_errors.7"'
 tests_test_process_SOURCES = %D%/test_process.c
+# Of the library's own objects, so that it can log what it likes.
+tests_test_log_SOURCES = %D%/test_log.c
+tests_test_log_CPPFLAGS = $(LAUNCH_CPPFLAGS)
+tests_test_log_LDADD = $(LAUNCH_LIBS)
