@@ -109,7 +109,7 @@ const char *bytes_text(uint64_t bytes, char text[32])
 
     if (bytes == INFO_NO_LIMIT)
         return "not limited";
-    for (tenths = bytes; tenths >= 1024 && unit < 6; tenths /= 1024)
+    for (; tenths >= 1024 && unit < 6; tenths /= 1024)
         unit++;
     if (unit > 0 && bytes >> 10 * (unit - 1) < 10240 && (bytes >> 10 * (unit - 1)) % 1024 != 0)
         snprintf(text, 32, "%.1f %s", (double)(bytes >> 10 * (unit - 1)) / 1024, units[unit]);
