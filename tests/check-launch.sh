@@ -224,6 +224,7 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch says what it needs' ends_with 2 'how many ranks' "$launch" $ranks
   check 'scripts/launch names an option it does not know' ends_with 2 'unknown option -x; see --help' \
     "$launch" -x $ranks
+  check 'scripts/launch says what is not -np' ends_with 2 '-n N here, not -np' "$launch" -np 2 $ranks
   check 'scripts/launch quotes a number that is none' ends_with 2 "not 'x'" "$launch" -n x $ranks
   check 'scripts/launch quotes a number of ranks that cannot be' ends_with 2 "not '0'" "$launch" -n 0 $ranks
   check 'scripts/launch -nN' ends_with 0 '1 of 2' "$launch" -n2 -q sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS'

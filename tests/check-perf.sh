@@ -108,6 +108,8 @@ check 'no progress but on a terminal' silent cat "$tmp/err"
 
 check 'no work' ends_with 2 'which work?' "$perf"
 check 'a work that is none' ends_with 2 'juggle: no such work' "$perf" juggle
+check 'a work that is none, where a host may stand' \
+  ends_with 2 'raed_lat: no such work, and no such host' "$perf" send_lat raed_lat
 check 'an option that is none' ends_with 2 'bogus: no such option' "$perf" --bogus send_lat
 check 'an option without its value' ends_with 2 'size: it needs a value' "$perf" send_lat --size
 for size in 0 8:4 '8,' 2G x 8-9; do
@@ -120,7 +122,7 @@ check 'a level that a work has not' ends_with 2 'barrier has no level' "$perf" -
 check 'a wire that is none' ends_with 2 'wire pigeon: must be auto, tcp or shm' "$perf" --wire pigeon send_lat
 check 'a size that is too small for a work' ends_with 2 'write_lat has at least 8 bytes' "$perf" --size 4 write_lat
 check 'a server with a work' ends_with 2 'takes no work' "$perf" --server send_lat
-check 'a client with peers' ends_with 2 'no --peers' "$perf" --peers 2 send_lat nowhere.invalid
+check 'a client with peers' ends_with 2 'no --peers' "$perf" --peers 2 send_lat localhost
 check 'a device that is none' ends_with 1 "no device 'nope'" "$perf" --device nope send_lat
 check 'help' ends_with 0 'scatter_gather ' "$perf" --help
 check 'version' ends_with 0 "^sluice-perf ${VERSION:-}" "$perf" --version

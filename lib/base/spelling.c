@@ -65,27 +65,31 @@ uint32_t slu_env_word(enum slu_variable variable)
     return preset;
 }
 
-/* How many letters must be put in, left out or changed to make the one of the other. */
+/*
+ * How many letters must be put in, left out, changed, or take the place of their neighbour, to
+ * make the one of the other: the optimal string alignment distance.
+ */
 static size_t edit_distance(const char *from, size_t length, const char *to)
 {
-    size_t row[LONGEST + 1];
+    size_t rows[3][LONGEST + 1]; /* of this letter, the one before it, and the one before that */
     size_t columns = strlen(to);
 
     for (size_t j = 0; j <= columns; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= length; i++) {
-        size_t diagonal = row[0];
+        const size_t *before = rows[(i - 1) % 3];
+        size_t *row = rows[i % 3];
 
         row[0] = i;
         for (size_t j = 1; j <= columns; j++) {
-            size_t above = row[j];
-            size_t changed = diagonal + (from[i - 1] != to[j - 1]);
+            size_t changed = before[j - 1] + (from[i - 1] != to[j - 1]);
 
-            row[j] = slu_least(changed, slu_least(above, row[j - 1]) + 1);
-            diagonal = above;
+            row[j] = slu_least(changed, slu_least(before[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1])
+                row[j] = slu_least(row[j], rows[(i - 2) % 3][j - 2] + 1);
         }
     }
-    return row[columns];
+    return rows[length % 3][columns];
 }
 
 static const char *nearest(const char *name, size_t length)

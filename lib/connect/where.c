@@ -90,7 +90,7 @@ static void forget_answer(struct slu_awaited *awaited)
 int slu_where_find(const struct slu_where *where, int64_t until, struct addrinfo **list,
                    const char **why)
 {
-    static const char silent[] = "no name server answers";
+    static const char silent[] = "no name server has answered in time";
     struct question *question;
     int error;
 

@@ -185,8 +185,8 @@ static bool describe_unknown(uint32_t number, struct sluice_variable_info *info)
     snprintf(info->name, sizeof info->name, "%.*s", (int)strcspn(*entry, "="), *entry);
     snprintf(info->nearest, sizeof info->nearest, "%s", meant != NULL ? meant : "");
     snprintf(info->reason, sizeof info->reason, "no variable of sluice%s%s%s",
-             meant != NULL ? "; was " : "", meant != NULL ? meant : "",
-             meant != NULL ? " meant?" : "");
+             meant != NULL ? "; perhaps " : "", meant != NULL ? meant : "",
+             meant != NULL ? " was meant" : "");
     return true;
 }
 

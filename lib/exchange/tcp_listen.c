@@ -38,7 +38,7 @@ static int fail_listen(const struct slu_where *place, int error, const char *sou
     if (error == EADDRINUSE && source != NULL)
         return slu_fail(EADDRINUSE,
                         "port %s is in use: rank 0 cannot listen at %.128s; give all ranks another "
-                        "port in %s",
+                        "port in %s, or see whether another process says that it is rank 0",
                         place->port, place->host,
                         strcmp(source, "sluice_exchange_attr.root") == 0 ? source : "SLUICE_ROOT");
     if (error == EADDRINUSE)

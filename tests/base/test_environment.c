@@ -139,6 +139,7 @@ TEST(misspelt_names)
     setenv("SLUICE_", "1", 1);
     setenv("SLUICE_FOO", "1", 1);
     setenv("SLUICE_JOBS", "1", 1);
+    setenv("SLUICE_RNAK", "1", 1);
     setenv("SLUICE_WHATEVER_THIS_IS_IT_HAS_A_VERY_LONG_NAME_THAT_NO_TABLE_WOULD_EVER_HAVE", "1", 1);
     setenv("SLUICE_TEST_ANYTHING", "1", 1);
     setenv("SLUICE_FAKE_ANYTHING", "1", 1);
@@ -146,12 +147,14 @@ TEST(misspelt_names)
     setenv("SLUICE_ROOT", "here:1", 1);
     setenv("SLUICERY", "1", 1);
     slu_env_check_names();
-    require_result(lines.count, 6);
+    require_result(lines.count, 7);
     const char *line = find_line(&lines, "SLUICE_RANKZ is no variable");
     require(line && (strstr(line, "was SLUICE_RANK meant?") || strstr(line, "was SLUICE_RANKS")),
             "%s", line ? line : "none");
     line = find_line(&lines, "SLUICE_DEVCIE is no variable");
     require(line && strstr(line, "was SLUICE_DEVICE meant?"), "%s", line ? line : "none");
+    line = find_line(&lines, "SLUICE_RNAK is no variable");
+    require(line && strstr(line, "was SLUICE_RANK meant?"), "%s", line ? line : "none");
     line = find_line(&lines, "SLUICE_JOBS is no variable");
     require(line && strstr(line, "was SLUICE_JOB meant?"), "%s", line ? line : "none");
     line = find_line(&lines, "SLUICE_FOO is no variable");
@@ -164,7 +167,7 @@ TEST(misspelt_names)
         require_result(lines.levels[i], SLUICE_LOG_WARN);
     }
     slu_env_check_names();
-    require_result(lines.count, 6);
+    require_result(lines.count, 7);
 }
 
 static struct sluice_variable_info variable(uint32_t index)

@@ -141,7 +141,7 @@ TEST(a_root_of_which_others_get_no_answer)
     require(taken >= SLUICE_MS(300) && taken < SOON, "%lld ns", (long long)taken);
     party_require(&parties.party[1], -ETIMEDOUT,
                   "rank 1 cannot find rank 0: deadline no-answer.invalid:20000, of "
-                  "sluice_exchange_attr.root: no name server answers");
+                  "sluice_exchange_attr.root: no name server has answered in time");
     /* It is answered all the same, and nobody hears it. */
     atomic_store(&answered, true);
 }

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <getopt.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -323,6 +324,17 @@ static int find_work(const char *name)
     return -1;
 }
 
+/* A name that nobody has is a work that was misspelt, and no reason to wait for a server. */
+static bool is_host(const char *name)
+{
+    struct addrinfo *list = NULL;
+    int error = getaddrinfo(name, NULL, NULL, &list);
+
+    if (error == 0)
+        freeaddrinfo(list);
+    return error == 0;
+}
+
 /* Works, and behind them perhaps a host. */
 static int read_words(struct options *options, int count, char **words)
 {
@@ -331,8 +343,12 @@ static int read_words(struct options *options, int count, char **words)
     for (int i = 0; i < count; i++) {
         int work = find_work(words[i]);
 
-        if (work < 0 && i > 0 && i == count - 1) {
+        if (work < 0 && i > 0 && i == count - 1 && is_host(words[i])) {
             options->host = words[i];
+        } else if (work < 0 && i > 0 && i == count - 1) {
+            fprintf(stderr, "sluice-perf: %s: no such work, and no such host; --help lists works\n",
+                    words[i]);
+            return -1;
         } else if (work < 0) {
             fprintf(stderr, "sluice-perf: %s: no such work; --help lists them\n", words[i]);
             return -1;

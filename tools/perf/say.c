@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "perf.h"
 
-static void say_who(const struct team *team)
-{
-    if (team->ranks > 1)
-        fprintf(stderr, "sluice-perf: rank %u: ", team->rank);
-    else
-        fputs("sluice-perf: ", stderr);
-}
-
+/* A line in one write, so that those of several ranks do not mix. */
 int team_complain(const struct team *team, const char *format, ...)
 {
+    char text[1024], who[32] = "";
     va_list arguments;
 
-    say_who(team);
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
+    if (team->ranks > 1)
+        snprintf(who, sizeof who, "rank %u: ", team->rank);
+    dprintf(STDERR_FILENO, "sluice-perf: %s%s\n", who, text);
     return -1;
 }
 

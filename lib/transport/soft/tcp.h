@@ -6,6 +6,10 @@
 #include "transport/soft/regions.h"
 #include "transport/soft/tcp_frame.h"
 
+/* What a closed connection can mean; who closed it does not say why. */
+#define SOFT_PEER_LEFT \
+    "the peer ended the connection: its process ended, it closed, or a deadline of its own passed"
+
 /* Shared by the connections of a CQ: holds bytes only during one turn. */
 #define TCP_STAGING_BYTES (128 * 1024)
 /* A frame with a payload that is to be whole is never begun before all of it is here. */

@@ -190,7 +190,7 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     if (got <= 0) {
         tcp->ended = true;
         slu_soft_note_loss(tcp->qp, got == 0 || err == ECONNRESET || err == EPIPE
-                                        ? "the peer's process ended, or it closed the connection"
+                                        ? SOFT_PEER_LEFT
                                         : "the peer's host or the network does not answer");
         slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
         return FAILED;
