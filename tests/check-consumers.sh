@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Whole projects of users, tests/consumers/, build against what is installed, run and say what
-# they should: with make, autotools, CMake and meson, in C and C++, with the shared library
-# and with the archive. "make check" installs into a folder that the files know nothing of,
+# they should: with make, autotools, CMake and Meson, in C, C++ and Fortran, with the shared
+# library and with the archive. "make check" installs into a folder that the files know nothing of,
 # as packagers do, and moves it; "make installcheck" takes what is installed at its place.
 #
 #   check-consumers.sh            install and move it, then as below
@@ -13,7 +13,7 @@
 prefix=${prefix:-/usr/local}
 libdir=${libdir:-$prefix/lib}
 export SLUICE_DEVICE="${SLUICE_DEVICE:-soft}"
-export CC="${CC:-cc}" CXX="${CXX:-c++}"
+export CC="${CC:-cc}" CXX="${CXX:-c++}" FC="${FC:-gfortran}"
 # What configure found may be more than a name.
 pkg_config=${PKG_CONFIG:-pkg-config}
 
@@ -29,7 +29,7 @@ else
 fi
 # The paths in sluice.pc are of another root then: pkg-config puts it in front.
 [ -z "$root" ] || export PKG_CONFIG_SYSROOT_DIR="$root"
-projects=${*:-make autotools cmake meson cxx}
+projects=${*:-make autotools cmake meson cxx fortran}
 export PKG_CONFIG="$pkg_config"
 export PKG_CONFIG_PATH="$root$libdir/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 export LD_LIBRARY_PATH="$root$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -46,6 +46,7 @@ needs() {
     cmake) echo cmake ;;
     meson) echo meson ninja ;;
     cxx) echo "${MAKE:-make} $CXX" ;;
+    fortran) echo "${MAKE:-make} $FC" ;;
   esac
 }
 
@@ -56,6 +57,7 @@ says() {
     cmake) echo 'cmake counts: 42' ;;
     meson) echo 'meson adds up: 100 of 1 ranks' ;;
     cxx) echo 'c++ adds up: 8002000' && echo 'as it should: 1' ;;
+    fortran) echo 'fortran adds up: 385.0' ;;
   esac
 }
 
@@ -68,6 +70,12 @@ build_make() {
 build_cxx() {
   # shellcheck disable=SC2046 # a word or none
   "${MAKE:-make}" PKG_CONFIG="$PKG_CONFIG" $(only static "$1" STATIC=yes) blocks && program=./blocks
+}
+
+build_fortran() {
+  # shellcheck disable=SC2046 # a word or none
+  "${MAKE:-make}" PKG_CONFIG="$PKG_CONFIG" FC="$FC" $(only static "$1" STATIC=yes) squares &&
+    program=./squares
 }
 
 build_autotools() {

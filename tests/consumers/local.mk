@@ -12,6 +12,8 @@ EXTRA_DIST += \
 	%D%/cxx/Makefile \
 	%D%/cxx/main.cc \
 	%D%/cxx/peers.hh \
+	%D%/fortran/Makefile \
+	%D%/fortran/squares.f90 \
 	%D%/make/Makefile \
 	%D%/make/hello.c \
 	%D%/meson/meson.build \
