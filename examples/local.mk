@@ -53,6 +53,7 @@ noinst_PROGRAMS += %D%/12-kmeans
 	%D%/kmeans.h
 %C%_12_kmeans_LDADD = $(EXAMPLE_LIBS)
 EXTRA_DIST += \
+	%D%/Makefile \
 	%D%/data/README \
 	%D%/data/digits.csv
 

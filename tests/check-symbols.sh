@@ -43,6 +43,11 @@ foreign_globals() {
 "$srcdir/scripts/update-map" --map >"$tmp/right"
 check 'headers (<) and map (>) name the same functions: scripts/update-map' same
 
+# The version is that which the symbol came with.
+"$srcdir/scripts/update-map" --symbols >"$tmp/left"
+cp "$srcdir/debian/libsluice0.symbols" "$tmp/right"
+check 'map (<) and the list of Debian (>) have the same symbols: scripts/update-map' same
+
 if [ -f "$library" ]; then
   declared >"$tmp/left"
   exported >"$tmp/right"

@@ -285,6 +285,7 @@ EXTRA_DIST += \
 	%D%/lint/facts.h \
 	%D%/lint/known \
 	%D%/lint/words \
+	%D%/packages/check \
 	%D%/softroce/README.md \
 	%D%/softroce/check-hosts.sh \
 	%D%/softroce/check-ptrace.sh \
