@@ -82,6 +82,50 @@ def test_work_goes_on_after_ctrl_c():
     assert out == "interrupted\nlater\n"
 
 
+def test_a_storm_of_ctrl_c():
+    """Whenever it comes, all that was posted is known, and ends."""
+    out = run_python(
+        START
+        + """
+    received = memory.array("int64", 1)
+    posted, sent, hits = [], [], 0
+    stop = threading.Event()
+    def storm():
+        while not stop.wait(0.003):
+            os.kill(os.getpid(), signal.SIGINT)
+    thread = threading.Thread(target=storm)
+    end = time.monotonic() + 2
+    thread.start()
+    while time.monotonic() < end:
+        try:
+            while time.monotonic() < end:
+                if b.pending < 10:
+                    b.post_receive(memory[:8], deadline=100)
+                a.post_send(memory[8:16], deadline=100) if a.pending < b.pending else a.poll()
+                b.poll()
+                b._wait_a_little(sluice._library.Limit(0.001))
+        except KeyboardInterrupt:
+            hits += 1
+    while True:
+        try:
+            stop.set()
+            thread.join()
+            break
+        except KeyboardInterrupt:
+            pass
+    # What is posted and not met yet: receives and sends in equal number, one by one.
+    while a.pending or b.pending:
+        a.poll(), b.poll()
+        if b.pending:
+            a.send(memory[8:16], deadline=60)
+        elif a.pending:
+            b.receive(memory[:8], deadline=60)
+    print(hits > 20, a.ready, b.ready, a.pending, b.pending)
+    """
+    )
+    assert out == "True True True 0 0\n"
+
+
 def test_ctrl_c_in_a_barrier():
     out = run_python(
         """

@@ -53,6 +53,8 @@ class Connection(Object):
         self._count = [0, 0]
         self._depths = depths
         self._taken = ffi.new("struct sluice_completion[]", BATCH)
+        self._clean = bytes(ffi.sizeof(self._taken))
+        self._unread = False
         self._poll_c, self._next_c, self._post_c = self._f("poll"), self._f("next"), self._f("post")
         self._loop: _Pump | None = None
         remember(self)
@@ -108,24 +110,40 @@ class Connection(Object):
 
     # Completions.
 
-    def _take(self, count: int) -> None:
-        """Looks at what the library wrote, under the guard."""
-        for i in range(count):
-            struct = self._taken[i]
-            request = self._posted.pop(struct.user_data, None)
+    # Ctrl-C may come behind any call of C, whose result is then lost: so what is posted is known
+    # here before it is, and what was written is read from the array itself, now or later.
+
+    def _prepare_to_take(self) -> None:
+        if self._unread:
+            self._take()
+        ffi.memmove(self._taken, self._clean, len(self._clean))
+        self._unread = True
+
+    def _take(self) -> int:
+        """Reads what the library wrote, under the guard; how many there were."""
+        count = 0
+        while count < BATCH and self._taken[count].opcode != 0:
+            struct = self._taken[count]
+            count += 1
+            request = self._posted.get(struct.user_data)
             if request is None:
                 continue
+            if request._completion is None:
+                request._complete(completion_of(struct, request._user))
+                if not request.seen:
+                    self._unseen.append(request)
             self._count[struct.opcode == RECEIVE] -= 1
-            request._complete(completion_of(struct, request._user))
-            if not request.seen:
-                self._unseen.append(request)
+            del self._posted[struct.user_data]
+        self._unread = False
+        return count
 
     def _look(self) -> int:
         """Takes what is complete, without waiting, under the guard."""
         total = 0
         while True:
-            count = check(self._poll_c(self._get(), self._taken, BATCH))
-            self._take(count)
+            self._prepare_to_take()
+            check(self._poll_c(self._get(), self._taken, BATCH))
+            count = self._take()
             total += count
             if count < BATCH:
                 break
@@ -139,9 +157,9 @@ class Connection(Object):
         with self._guard:
             if self._look() > 0:
                 return True
+            self._prepare_to_take()
             result = self._next_c(self._get(), limit.slice(), self._taken)
-            if result == 0:
-                self._take(1)
+            if self._take() > 0:
                 if released:
                     self._f("arm")(self._get(), ffi.NULL)
                 return True
@@ -197,7 +215,8 @@ class Connection(Object):
             self._look()
             if request._completion is None:
                 struct = ffi.new("struct sluice_completion *")
-                check(self._f("cancel")(self._get(), request._handle, struct))
+                handles, at = request._handle
+                check(self._f("cancel")(self._get(), handles + at, struct))
                 for number, each in list(self._posted.items()):
                     if each is request:
                         del self._posted[number]
@@ -258,6 +277,8 @@ class Connection(Object):
     def _post_some(self, works: Sequence[Work], deadline: int) -> list[Request]:
         """Posts as many of the first as there is room for; under the guard. An error: none."""
         self._look()
+        if not self._posted:
+            self._count = [0, 0]
         # So many that the library keeps a place for the result of each.
         count, room = 0, [self._places(0) - self._count[0], self._places(1) - self._count[1]]
         while count < len(works) and room[works[count].opcode == RECEIVE] > 0:
@@ -267,23 +288,23 @@ class Connection(Object):
             raise error_of(errno.EAGAIN, "there is no room in the queues now")
         array, sges = requests_of(list(works[:count]), self._next_number)
         handles = ffi.new("struct sluice_handle[]", count)
-        # The library must not see a number whose request is not known here yet.
         number = self._next_number
         self._next_number += count
+        requests = [Request(self, work) for work in works[:count]]
+        for i, request in enumerate(requests):
+            request._handle = handles, i
+            self._count[works[i].opcode == RECEIVE] += 1
+            self._posted[number + i] = request
         result = self._post_c(self._get(), array, count, deadline, handles)
+        for i in range(max(result, 0), count):
+            self._count[works[i].opcode == RECEIVE] -= 1
+            del self._posted[number + i]
         if result < 0:
             raise error_of(result, last_error())
-        requests = []
-        for i in range(result):
-            request = Request(self, works[i])
-            request._handle = ffi.new("struct sluice_handle *", handles[i])
-            self._posted[number + i] = request
-            self._count[works[i].opcode == RECEIVE] += 1
-            requests.append(request)
         del sges
         if self._loop is not None:
             self._loop.soon()
-        return requests
+        return requests[:result]
 
     def post(self, works: Iterable[Work], *, deadline: float | None) -> list[Request]:
         """Posts as many of the first works as there is room for, and waits for none.

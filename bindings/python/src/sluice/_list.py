@@ -62,8 +62,11 @@ class PreparedList(Object):
         """Posts all of it, and waits for nothing. :exc:`WouldBlockError`: there is no room."""
         limit = Limit(deadline)
         with self._connection._guard:
-            check(lib.sluice_list_post(self._get(), limit.left(), self._results))
-            self._in_flight = True
+            before, self._in_flight = self._in_flight, True  # Ctrl-C may come behind the call
+            result = lib.sluice_list_post(self._get(), limit.left(), self._results)
+            if result < 0:
+                self._in_flight = before
+            check(result)
 
     def wait(self, timeout: float | None) -> list[Completion]:
         """How all of it ended, if it did within ``timeout`` seconds; else :exc:`DeadlineError`,
