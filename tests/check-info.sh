@@ -275,7 +275,7 @@ else
 fi
 
 # Advice: each word of the page is provoked.
-check 'advice: a variable that is misspelt' advises variable-unknown 'was SLUICE_DEVICE meant' \
+check 'advice: a variable that is misspelt' advises variable-unknown 'perhaps SLUICE_DEVICE was meant' \
   env SLUICE_DEVCIE=soft $info
 check 'advice: a value that is not understood' advises variable-wrong 'SLUICE_WIRE.*auto, tcp or shm' \
   env SLUICE_WIRE=pigeon $info
