@@ -254,7 +254,8 @@ static void die_or_mourn(struct rank *rank)
     rank_kill(rank, 1);
     require_result(sluice_multichannel_receive(mesh.all, 1, NULL, 0, DEADLINE, NULL), -ECONNRESET);
     check_text(__FILE__, __LINE__, "receive",
-               "receive from peer 1: the peer's process ended, or it closed (peer lost)");
+               "receive from peer 1: the peer ended the connection: its process ended, it closed "
+               "(peer lost)");
     require_once("peer lost");
     require(!strstr(sluice_last_error(), "retry"), "%s", sluice_last_error());
     mesh_close(&mesh);

@@ -22,13 +22,15 @@ void *__wrap_calloc(size_t count, size_t size);
 
 /* Of this thread: which allocation fails from here on, 1 is the next one; 0: none. */
 static _Thread_local unsigned failing;
-static _Thread_local bool all_fail;  /* those behind it as well */
-static _Thread_local size_t of_size; /* only those of elements of this size; 0: all */
+static _Thread_local bool all_fail; /* those behind it as well */
+static _Thread_local size_t
+    of_size; /* only those of one element for each rank, of this size; 0: all */
 static _Thread_local unsigned failed;
 
-static bool fails(size_t size)
+static bool fails(size_t count, size_t size)
 {
-    if (failing == 0 || (of_size > 0 && size != of_size) || (failing > 1 && failing-- > 1)) {
+    if (failing == 0 || (of_size > 0 && (size != of_size || count != RANKS)) ||
+        (failing > 1 && failing-- > 1)) {
         return false;
     }
     failing = all_fail ? 1 : 0;
@@ -38,12 +40,12 @@ static bool fails(size_t size)
 
 void *__wrap_malloc(size_t size)
 {
-    return fails(size) ? NULL : __real_malloc(size);
+    return fails(1, size) ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails(size) ? NULL : __real_calloc(count, size);
+    return fails(count, size) ? NULL : __real_calloc(count, size);
 }
 
 static void fail_allocation(unsigned number)
