@@ -34,9 +34,10 @@ same() {
   diff "$tmp/left" "$tmp/right"
 }
 
+# Each object with probes has the mark of sys/sdt.h, which is weak and the same in all.
 foreign_globals() {
   $nm --defined-only --extern-only "$@" |
-    awk 'NF == 3 && $2 ~ /[A-Z]/ && $3 !~ /^(sluice_|slu_|__)/ { print $3; bad = 1 } END { exit bad }'
+    awk 'NF == 3 && $2 ~ /[A-Z]/ && $3 !~ /^(sluice_|slu_|__|_\.stapsdt\.base$)/ { print $3; bad = 1 } END { exit bad }'
 }
 
 "$srcdir/scripts/update-map" --list >"$tmp/left"
