@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "memory.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,8 +14,9 @@
  */
 static bool is_to_be_allocated(size_t shift)
 {
-    static uint32_t opened;
-    return current_wire() == WIRE_SHM && device_is_soft() && shift == 0 && ++opened % 2 != 0;
+    static atomic_uint opened;
+    return current_wire() == WIRE_SHM && device_is_soft() && shift == 0 &&
+           atomic_fetch_add(&opened, 1) % 2 == 0;
 }
 
 static size_t rest_of_page(size_t length)
