@@ -2,17 +2,28 @@
 #include "direct.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* What the log says of regions. */
 atomic_uint mapped, denied, unreadable;
 
+/* Of many in a second the log tells how many more there were. */
 static void hear_log(uint32_t level, const char *line, void *user)
 {
+    unsigned count = 1;
+
     (void)level;
     (void)user;
-    atomic_fetch_add(&mapped, strstr(line, "has mapped a region") != NULL);
-    atomic_fetch_add(&denied, strstr(line, "may not map a region") != NULL);
-    atomic_fetch_add(&unreadable, strstr(line, "cannot read from its peer's") != NULL);
+    if (strstr(line, " more like this in "))
+        count = (unsigned)strtoul(line, NULL, 10);
+    atomic_fetch_add(&mapped, strstr(line, "has mapped a region") ? count : 0);
+    atomic_fetch_add(&denied, strstr(line, "may not map a region") ? count : 0);
+    atomic_fetch_add(&unreadable, strstr(line, "cannot read from its peer's") ? count : 0);
+}
+
+void hear_all(void)
+{
+    require_ok(sluice_log_set(SLUICE_LOG_DEBUG, hear_log, NULL));
 }
 
 struct sluice_mr *alloc(const struct end *end, size_t length, uint32_t access)
@@ -51,7 +62,7 @@ void end_open_with(struct end *end, struct rank *rank, uint32_t rights, uint32_t
     struct sluice_channel_attr attr = {.size = sizeof attr, .access = granted};
 
     end->rank = rank;
-    require_ok(sluice_log_set(SLUICE_LOG_DEBUG, hear_log, NULL));
+    hear_all();
     end->context = open_context();
     end->pd = sluice_pd_alloc(end->context);
     end->mr = alloc(end, REGION, SLUICE_ACCESS_LOCAL_WRITE | rights);

@@ -14,6 +14,8 @@
 
 /* What the log has said of regions in this process: the program sets them back. */
 extern atomic_uint mapped, denied, unreadable;
+/* Has the log tell those three, and how many lines it has held back so far. */
+void hear_all(void);
 
 /* Two ranks, each with a channel to the other, and a region that the other one may use. */
 struct end {

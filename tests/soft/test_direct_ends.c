@@ -113,6 +113,7 @@ static void use_many(struct rank *rank)
         for (uint32_t i = 0; i < REGIONS; i++)
             require_ok(sluice_mr_deregister(mrs[i]));
     }
+    hear_all();
     if (rank->index == 0)
         require(atomic_load(&mapped) >= REGIONS, "%u", atomic_load(&mapped));
     rank_barrier(rank);
