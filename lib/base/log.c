@@ -58,26 +58,30 @@ void slu_say(const char *format, ...)
         ;
 }
 
-void slu_log_set_rank(uint32_t new_rank)
-{
-    atomic_store(&rank, (int64_t)new_rank);
-}
-
+/* What is known better than by the environment stays: it is read when it is first needed. */
 static void read_environment(void)
 {
+    int saved = errno;
+    int64_t none = -1;
     const char *value = slu_env_value(SLU_ENV_LOG);
     int level = value != NULL ? slu_env_find_word(SLU_ENV_LOG, value) : SLUICE_LOG_WARN;
     const char *given = slu_env_value(SLU_ENV_RANK);
     uint32_t known;
 
     if (given != NULL && slu_parse_number(given, 0, UINT32_MAX, &known) == 0)
-        slu_log_set_rank(known);
-    if (gethostname(host, sizeof host - 1) < 0)
+        atomic_compare_exchange_strong(&rank, &none, (int64_t)known);
+    if (gethostname(host, sizeof host) < 0)
         snprintf(host, sizeof host, "?");
     if (level >= 0)
         atomic_store(&threshold, (uint32_t)level);
     else
         slu_say("sluice: SLUICE_LOG=%s is not none, error, warn, info or debug; using warn", value);
+    errno = saved;
+}
+
+void slu_log_set_rank(uint32_t new_rank)
+{
+    atomic_store(&rank, (int64_t)new_rank);
 }
 
 /* The lock is held. Lines of many processes can be told apart when they are put together. */
@@ -123,6 +127,8 @@ static void tell_all(int64_t now, int64_t least)
 
 void slu_log_set(enum sluice_log_level level, sluice_log_function new_function, void *user)
 {
+    int saved = errno;
+
     pthread_once(&once, read_environment);
     pthread_mutex_lock(&lock);
     /* Whoever heard of the others hears of these. */
@@ -135,6 +141,7 @@ void slu_log_set(enum sluice_log_level level, sluice_log_function new_function, 
     function_user = user;
     pthread_mutex_unlock(&changing);
     pthread_mutex_unlock(&lock);
+    errno = saved;
 }
 
 static void hold_back(struct slu_log_place *place)

@@ -93,9 +93,11 @@ static int check_secret(enum slu_variable variable, const char *value)
     if (error == -EACCES)
         return slu_fail(EACCES, "its file cannot be read, or is not this user's alone: give it "
                                 "mode 0600");
-    return error < 0
-               ? slu_fail(-error, "it is no file of %d to %d bytes", SLU_SECRET_MIN, SLU_SECRET_MAX)
-               : 0;
+    if (error == -EOPNOTSUPP)
+        return slu_fail(EOPNOTSUPP, "libsodium cannot be used on this host");
+    return error < 0 ? slu_fail(-error, "there is no such file, or it has not %d to %d bytes",
+                                SLU_SECRET_MIN, SLU_SECRET_MAX)
+                     : 0;
 }
 
 static int check_address(enum slu_variable variable, const char *value)

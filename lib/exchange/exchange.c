@@ -240,8 +240,10 @@ static int open_provider(struct sluice_exchange *exchange, const struct sluice_e
     if (deadline == 0)
         return slu_fail(ETIMEDOUT, "the deadline is 0: no other rank was looked for");
     exchange->rank = launch.rank;
-    slu_log_set_rank(launch.rank);
     exchange->ranks = launch.ranks;
+    /* The server of PMIx knows both, and has not been asked yet. */
+    if (launch.ranks != 0)
+        slu_log_set_rank(launch.rank);
     memcpy(exchange->source, launch.source, sizeof exchange->source);
     memcpy(exchange->device, launch.device, sizeof exchange->device);
     if (launch.kind == SLUICE_EXCHANGE_PMIX)
@@ -293,6 +295,7 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
         free(exchange);
         return slu_none(error);
     }
+    slu_log_set_rank(exchange->rank);
     exchange->magic = SLU_MAGIC_EXCHANGE;
     errno = saved;
     slu_made();

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,6 +229,63 @@ TEST(standard_error)
              (long)child, host, (long)child);
     require(strcmp(line, wanted) == 0, "%s, not %s", line, wanted);
     close(ends[0]);
+}
+
+/* What a child has said to its standard error, which ends well. */
+static void hear_child(void (*function)(void), char *said, size_t size)
+{
+    int ends[2], status;
+    ssize_t length;
+    require_ok(pipe(ends));
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[1]);
+        function();
+        _exit(0);
+    }
+    close(ends[1]);
+    require(waitpid(child, &status, 0) == child && status == 0, "status %#x", status);
+    length = read(ends[0], said, size - 1);
+    require(length > 0, "nothing was written");
+    said[length] = '\0';
+    close(ends[0]);
+}
+
+static void know_better(void)
+{
+    setenv("SLUICE_RANK", "0", 1);
+    slu_log_set_rank(3);
+    slu_log(SLUICE_LOG_WARN, "one");
+}
+
+/* The environment is read with the first line, when attributes may have told the rank already. */
+TEST(rank_of_attributes_stays)
+{
+    char said[256];
+    hear_child(know_better, said, sizeof(said));
+    require(strstr(said, " rank 3: one"), "%s", said);
+}
+
+static void keep_errno(void)
+{
+    errno = EXDEV;
+    slu_log(SLUICE_LOG_INFO, "nobody hears of it");
+    if (errno != EXDEV)
+        _exit(1);
+    for (int i = 0; i < 1000; i++)
+        slu_log(SLUICE_LOG_WARN, "many");
+    close(STDERR_FILENO);
+    errno = EXDEV;
+    if (sluice_log_set(SLUICE_LOG_WARN, NULL, NULL) != 0 || errno != EXDEV)
+        _exit(2);
+}
+
+TEST(errno_is_kept)
+{
+    char said[256];
+    hear_child(keep_errno, said, sizeof(said));
+    require(strstr(said, "many"), "%s", said);
 }
 
 int main(void)
