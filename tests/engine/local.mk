@@ -49,6 +49,8 @@ tests_test_engine_SOURCES = \
 	%D%/probes.h \
 	%D%/proof.c \
 	%D%/proof.h \
+	%D%/results.c \
+	%D%/results.h \
 	%D%/rig.c \
 	%D%/rig.h \
 	%D%/split.c \
