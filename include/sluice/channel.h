@@ -324,9 +324,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_channel_submit(struct sluice_channel *
  * sluice_channel_poll() all the same. To post the rest of a list, call again with
  * what follows those.
  *
- * Results wait to be looked at, which costs later calls nothing. A queue keeps at least as
- * many as it is deep; beyond that the oldest successes are forgotten, and of the failures
- * the last 64 are kept.
+ * Results wait to be looked at; when their places are needed, the oldest
+ * successes are forgotten, and of the failures the last 64 are kept.
  *
  * Each request that was posted completes exactly once. Errors mean that nothing
  * was posted: -EAGAIN: no room in the queues for the first request now: poll and

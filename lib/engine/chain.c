@@ -169,32 +169,32 @@ static uint64_t post_parts(struct slu_chain *chain, uint64_t id, struct slu_entr
     return item->bytes - parts.left;
 }
 
-/* The entry of an item, of which nothing is posted yet, and its id. */
+/* The entry of an item, of which nothing is posted yet. */
 static struct slu_entry *take_entry(struct slu_chain *chain, const struct slu_item *item,
-                                    uint32_t index, uint64_t *taken)
+                                    uint32_t index)
 {
     struct slu_ring *ring = &chain->peer->rings[chain->queue];
-    struct slu_entry *entry = slu_ring_next(chain->engine, ring);
-    uint64_t id = ring->next;
+    struct slu_entry *entry;
 
-    slu_entry_take(chain->engine, ring, entry, chain->owner, item->opcode, item->request,
-                   item->bytes);
+    if (chain->owner < SLU_OWNERS_KEEP)
+        slu_find_place(chain->engine, chain->queue);
+    entry =
+        slu_entry_take(chain->engine, ring, chain->owner, item->opcode, item->request, item->bytes);
     slu_count_taken(chain->engine, chain->queue, chain->owner, 1);
-    slu_entry_own(chain->call, entry, id, chain->owner, index, item->request);
+    slu_entry_own(chain->call, entry, chain->owner, index, item->request);
     entry->posted = 0;
-    SLU_PROBE2(post, chain->engine, id);
+    SLU_PROBE2(post, chain->engine, ring->next - SLU_ID_STEP);
     if (chain->call->handles != NULL)
-        slu_give_handle(&chain->call->handles[index], id,
+        slu_give_handle(&chain->call->handles[index], ring->next - SLU_ID_STEP,
                         slu_owner_tag(chain->engine, chain->owner));
-    *taken = id;
     return entry;
 }
 
 /* Posts an item that needs one work request and has room for it. */
 static void post_whole(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
-    uint64_t id;
-    struct slu_entry *entry = take_entry(chain, item, index, &id);
+    uint64_t id = chain->peer->rings[chain->queue].next;
+    struct slu_entry *entry = take_entry(chain, item, index);
 
     entry->posted = 1;
     /* That of blocks is only where they are, and here there are none. */
@@ -260,7 +260,8 @@ static bool post_rare(struct slu_chain *chain, const struct slu_item *item, uint
         post_whole(chain, item, index);
         return true;
     }
-    entry = take_entry(chain, item, index, &id);
+    id = peer->rings[chain->queue].next;
+    entry = take_entry(chain, item, index);
     /* Until its last part is posted, whatever becomes of the chain before it. */
     entry->marks.unfinished = true;
     offset = post_parts(chain, id, entry, item, 0);
@@ -377,8 +378,8 @@ void slu_post_stalled(struct slu_call *call)
 /* One that has room, but is split, or whose peer has failed on the way. */
 static void post_split(struct slu_chain *chain, const struct slu_item *item, uint32_t index)
 {
-    uint64_t id;
-    struct slu_entry *entry = take_entry(chain, item, index, &id);
+    uint64_t id = chain->peer->rings[chain->queue].next;
+    struct slu_entry *entry = take_entry(chain, item, index);
 
     entry->marks.unfinished = true;
     post_parts(chain, id, entry, item, 0);

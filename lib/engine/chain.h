@@ -86,6 +86,13 @@ static inline uint32_t slu_chain_parts(const struct slu_engine *engine)
     return half == 0 ? 1 : half < SLU_PART_CHAIN ? half : SLU_PART_CHAIN;
 }
 
+/* Room in the completion queue for requests of an owner, which may be a constant. */
+static SLU_INLINE uint32_t slu_owner_room(const struct slu_engine *engine, enum slu_queue queue,
+                                          enum slu_owner owner)
+{
+    return owner == SLU_OWNER_CALL ? engine->cq_free[queue] : slu_room_and_places(engine, queue);
+}
+
 /* What the handles of its requests have. */
 static SLU_INLINE uint64_t slu_owner_tag(const struct slu_engine *engine, enum slu_owner owner)
 {
@@ -93,7 +100,7 @@ static SLU_INLINE uint64_t slu_owner_tag(const struct slu_engine *engine, enum s
 }
 
 /* What its owner has in the entry of a request of a call. owner may be a constant. */
-static SLU_INLINE void slu_entry_own(struct slu_call *call, struct slu_entry *entry, uint64_t id,
+static SLU_INLINE void slu_entry_own(struct slu_call *call, struct slu_entry *entry,
                                      const enum slu_owner owner, uint32_t index,
                                      const struct sluice_request *request)
 {
@@ -102,10 +109,10 @@ static SLU_INLINE void slu_entry_own(struct slu_call *call, struct slu_entry *en
         entry->call = call;
         return;
     }
-    entry->id = id;
     entry->user_data = request->user_data;
     if (owner == SLU_OWNER_SCOPE) {
         entry->index = call->first + index;
+        entry->tag = call->engine->scope.tag;
     } else {
         entry->deadline = call->deadline;
         entry->time = call->time;

@@ -25,14 +25,14 @@ uint64_t slu_post_detached(struct slu_engine *engine, const struct sluice_reques
                                   .peer = request->peer,
                                   .opcode = request->opcode};
     uint64_t id = ring->next;
-    struct slu_entry *entry = slu_ring_entry(ring, id);
+    struct slu_entry *entry;
     struct slu_send_wr wr, *bad;
     int error;
 
     if (peer->state != SLUICE_STATE_READY)
         return SLU_ID_REFUSED;
-    slu_entry_take(engine, ring, entry, SLU_OWNER_NOBODY, request->opcode, request,
-                   slu_sge_bytes(item.sges, request->sge_count));
+    entry = slu_entry_take(engine, ring, SLU_OWNER_NOBODY, request->opcode, request,
+                           slu_sge_bytes(item.sges, request->sge_count));
     slu_count_taken(engine, SLU_SEND_QUEUE, SLU_OWNER_NOBODY, 1);
     entry->deadline = entry->time = SLUICE_FOREVER;
     engine->detached++;

@@ -73,6 +73,8 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
     }
     engine->cq_free[SLU_SEND_QUEUE] = engine->cq_size[SLU_SEND_QUEUE] = (uint32_t)sends;
     engine->cq_free[SLU_RECEIVE_QUEUE] = engine->cq_size[SLU_RECEIVE_QUEUE] = (uint32_t)receives;
+    engine->places[SLU_SEND_QUEUE] = engine->cq_size[SLU_SEND_QUEUE];
+    engine->places[SLU_RECEIVE_QUEUE] = engine->cq_size[SLU_RECEIVE_QUEUE];
     engine->probe_room = engine->probe_limit;
     engine->further_peers = engine->peer_count;
     return (uint32_t)(sends + receives + further) + engine->probe_limit;
@@ -109,7 +111,7 @@ static int create_queues(struct slu_engine *engine)
 /* The own ones need no place for results, but one for each that is in flight. */
 static int create_rings(struct slu_engine *engine)
 {
-    int error = slu_orders_grow(engine, engine->peer_count);
+    int error = slu_places_grow(engine, engine->places, engine->peer_count);
 
     for (uint32_t i = 0; i < engine->peer_count && error == 0; i++) {
         error = slu_rings_create(engine, engine->peers[i].rings, i);
@@ -260,7 +262,7 @@ void slu_engine_destroy(struct slu_engine *engine)
         slu_times_destroy(engine->peers[i].times);
     }
     slu_timing_destroy(engine);
-    slu_orders_destroy(engine);
+    slu_places_destroy(engine);
     if (engine->cache != NULL)
         slu_mr_cache_release(engine->cache);
     free(engine->arrivals);

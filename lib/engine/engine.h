@@ -11,10 +11,9 @@
  *                     +--completion of a blocking call's--> FREE
  *
  * An entry keeps its result until its place in the ring is taken again, so asking
- * twice gives the same answer. A result that nobody has seen is passed over, as long as
- * there are other places; then a success is forgotten, and a failure moves to a bounded
- * list. What is done and unseen is found in the order of completion, of all peers together:
- * see struct slu_order.
+ * twice gives the same answer. If nobody has seen it by then, a success is
+ * forgotten, and a failure moves to a bounded list. What is done and unseen is
+ * found in the order of completion, of all peers together: see struct slu_order.
  *
  * Credits: a request needs room in its queue pair, and room in the completion queue,
  * each counted here and for sends and receives apart, so that parked receives starve

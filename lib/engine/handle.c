@@ -44,10 +44,9 @@ static inline bool is_of_today(const struct slu_ring *ring, uint64_t id)
 static inline struct slu_entry *find_entry(struct slu_engine *engine, uint64_t id)
 {
     const struct slu_ring *ring = slu_ring_of(engine, id);
-    struct slu_entry *entry = SLU_LIKELY(ring != NULL) ? slu_ring_entry(ring, id) : NULL;
+    struct slu_entry *entry = slu_ring_find(engine, ring, id);
 
-    return SLU_LIKELY(entry != NULL && entry->owner < SLU_OWNERS_KEEP && entry->id == id &&
-                      is_of_today(ring, id))
+    return SLU_LIKELY(entry != NULL && entry->owner < SLU_OWNERS_KEEP && is_of_today(ring, id))
                ? entry
                : NULL;
 }
@@ -105,6 +104,7 @@ static SLU_INLINE const struct slu_entry *end_next(struct slu_engine *engine,
             slu_take_batch(engine, &wc, count);
         return NULL;
     }
+    engine->held[queue]--;
     atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
     if (SLU_UNLIKELY(engine->busy_polls >= SLU_BUSY_POLLS))
         slu_look_at_clock(engine, count);
@@ -130,9 +130,6 @@ static __attribute__((noinline)) int wait_long(struct slu_engine *engine, uint64
     struct slu_entry *entry = find_entry(engine, id);
     int result = 1;
 
-    /* Behind results that nobody takes it is most often there: only a wait looks at the clock. */
-    if (entry != NULL && entry->state == SLU_ENTRY_PENDING)
-        slu_look_at_clock(engine, slu_poll_queue(engine, SLU_BATCH));
     if (entry != NULL && entry->state == SLU_ENTRY_PENDING)
         result = await_entry(engine, entry, timeout);
     return result > 0 ? see_result(engine, entry, id, completion) : result;
@@ -208,8 +205,10 @@ static void detach_entry(struct slu_engine *engine, struct slu_entry *entry)
 {
     if (entry->state == SLU_ENTRY_DONE)
         slu_entry_seen(engine, entry);
-    else if (entry->state == SLU_ENTRY_PENDING)
+    else if (entry->state == SLU_ENTRY_PENDING) {
         engine->detached++;
+        engine->held[slu_opcode_queue(entry->opcode)]--;
+    }
     entry->owner = SLU_OWNER_NOBODY;
 }
 

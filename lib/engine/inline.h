@@ -256,6 +256,12 @@ static inline enum slu_queue slu_ring_queue(uint32_t ring)
     return ring == SLU_RECEIVE_QUEUE ? SLU_RECEIVE_QUEUE : SLU_SEND_QUEUE;
 }
 
+/* How many requests ago it was posted, 1 if it was the last; huge if it is yet to come. */
+static inline uint64_t slu_ring_age(const struct slu_ring *ring, uint64_t id)
+{
+    return (ring->next - id) / SLU_ID_STEP;
+}
+
 static inline struct slu_entry *slu_ring_entry(const struct slu_ring *ring, uint64_t id)
 {
     return &ring->entries[(uint32_t)(id / SLU_ID_STEP) & ring->mask];
@@ -278,22 +284,20 @@ static inline struct slu_ring *slu_ring_of(const struct slu_engine *engine, uint
     return &engine->peers[peer].rings[ring];
 }
 
-/* The entry of an id that may be in flight, if any in flight can have it; else NULL. */
-static inline struct slu_entry *slu_ring_find(const struct slu_ring *ring, uint64_t id)
+/* The entry that was taken with that id, if it still has the request or its result; else NULL. */
+static inline struct slu_entry *slu_ring_find(const struct slu_engine *engine,
+                                              const struct slu_ring *ring, uint64_t id)
 {
-    return SLU_LIKELY(ring != NULL && id - ring->oldest < ring->next - ring->oldest)
-               ? slu_ring_entry(ring, id)
-               : NULL;
-}
-
-static inline struct slu_entry *slu_order_entry(const struct slu_engine *engine, uint64_t id)
-{
-    return slu_ring_entry(&engine->peers[slu_id_peer(id)].rings[slu_id_ring(id)], id);
+    if (SLU_UNLIKELY(ring == NULL))
+        return NULL;
+    if (SLU_UNLIKELY(slu_ring_age(ring, id) - 1 >= ring->size))
+        return ring->first_aside != 0 ? slu_aside_find(engine, ring, id) : NULL;
+    return slu_ring_entry(ring, id);
 }
 
 static inline struct slu_entry *slu_entry_find(const struct slu_engine *engine, uint64_t id)
 {
-    return slu_ring_find(slu_ring_of(engine, id), id);
+    return slu_ring_find(engine, slu_ring_of(engine, id), id);
 }
 
 static inline void slu_give_handle(struct sluice_handle *handle, uint64_t id, uint64_t owner)
@@ -304,7 +308,16 @@ static inline void slu_give_handle(struct sluice_handle *handle, uint64_t id, ui
 /* Results of an owner that nobody has seen, beside the failures that were kept aside. */
 static inline uint32_t slu_unseen(const struct slu_engine *engine, enum slu_owner owner)
 {
-    return engine->orders[owner].unseen;
+    const struct slu_order *orders = engine->orders[owner];
+
+    return orders[SLU_SEND_QUEUE].unseen + orders[SLU_RECEIVE_QUEUE].unseen;
+}
+
+/* A place for the result of one more: where none is left, the oldest is forgotten. */
+static inline void slu_find_place(struct slu_engine *engine, enum slu_queue queue)
+{
+    if (SLU_UNLIKELY(engine->held[queue] >= engine->places[queue]))
+        slu_place_clear(engine, queue);
 }
 
 /* Is there room for so many work requests of a request? */
@@ -333,19 +346,7 @@ static inline bool slu_entry_is_unseen(const struct slu_engine *engine,
 {
     return entry->state == SLU_ENTRY_DONE &&
            (entry->owner != SLU_OWNER_SCOPE ||
-            (engine->scope.open && entry->number > engine->scope.began));
-}
-
-/*
- * The entry of the next request of a ring, which is free then; its id is the next one of the
- * ring from here on. A result there that nobody has taken stays: other places are tried first.
- */
-static SLU_INLINE struct slu_entry *slu_ring_next(struct slu_engine *engine, struct slu_ring *ring)
-{
-    struct slu_entry *entry = slu_ring_entry(ring, ring->next);
-
-    return SLU_UNLIKELY(slu_entry_is_unseen(engine, entry)) ? slu_ring_make_room(engine, ring)
-                                                            : entry;
+            (engine->scope.open && entry->tag == engine->scope.tag));
 }
 
 /* The first word of a pending entry. */
@@ -390,32 +391,47 @@ static SLU_INLINE void slu_entry_set_immediate(struct slu_entry *entry, uint32_t
     atomic_store_explicit(&entry->place, value, memory_order_relaxed);
 }
 
-/*
- * The next entry of a ring, as slu_ring_next() gave it, becomes that of a request that is being
- * posted, as one work request. What the owner has to set beside is the caller's, and so is
- * counting it.
- */
-static SLU_INLINE void slu_entry_begin(const struct slu_engine *engine, struct slu_ring *ring,
-                                       struct slu_entry *entry, uint32_t head,
-                                       const struct sluice_sge *sges, uint32_t key_count,
-                                       uint64_t bytes)
+/* Room in the completion queue, as far as there are places for the results too. */
+static inline uint32_t slu_room_and_places(const struct slu_engine *engine, enum slu_queue queue)
 {
+    uint32_t places = engine->places[queue] - engine->held[queue];
+
+    return engine->held[queue] >= engine->places[queue] ? 0
+           : places < engine->cq_free[queue]            ? places
+                                                        : engine->cq_free[queue];
+}
+
+/*
+ * The next entry of a ring becomes that of a request that is being posted, as one work
+ * request; its id is what the next one of the ring was. What the owner has to set beside is
+ * the caller's, and so is counting it.
+ */
+static SLU_INLINE struct slu_entry *slu_entry_begin(struct slu_engine *engine,
+                                                    struct slu_ring *ring, uint32_t head,
+                                                    const struct sluice_sge *sges,
+                                                    uint32_t key_count, uint64_t bytes)
+{
+    struct slu_entry *entry = slu_ring_entry(ring, ring->next);
+
+    if (SLU_UNLIKELY(slu_entry_is_unseen(engine, entry)))
+        slu_entry_displace(engine, ring, entry);
     ring->next += SLU_ID_STEP;
     entry->bytes = bytes;
     entry->course = SLU_PLAIN_COURSE;
     slu_entry_pend(engine, ring, entry, head, sges, key_count);
+    return entry;
 }
 
 /* The same of any request. */
-static SLU_INLINE void slu_entry_take(const struct slu_engine *engine, struct slu_ring *ring,
-                                      struct slu_entry *entry, enum slu_owner owner,
-                                      uint32_t opcode, const struct sluice_request *request,
-                                      uint64_t bytes)
+static SLU_INLINE struct slu_entry *slu_entry_take(struct slu_engine *engine, struct slu_ring *ring,
+                                                   enum slu_owner owner, uint32_t opcode,
+                                                   const struct sluice_request *request,
+                                                   uint64_t bytes)
 {
     uint32_t keys = slu_key_count(request);
 
-    slu_entry_begin(engine, ring, entry, slu_pending_head(owner, opcode, keys),
-                    slu_request_sges(request), keys, bytes);
+    return slu_entry_begin(engine, ring, slu_pending_head(owner, opcode, keys),
+                           slu_request_sges(request), keys, bytes);
 }
 
 /* So many requests are pending from here on; owner is a constant. */
@@ -423,6 +439,8 @@ static SLU_INLINE void slu_count_taken(struct slu_engine *engine, enum slu_queue
                                        enum slu_owner owner, uint32_t count)
 {
     engine->pending[queue] += count;
+    if (owner < SLU_OWNERS_KEEP)
+        engine->held[queue] += count;
     if (owner == SLU_OWNER_SCOPE)
         engine->scope.pending += count;
 }
@@ -458,10 +476,11 @@ static SLU_INLINE void slu_entry_result(const struct slu_entry *entry, uint32_t 
         slu_entry_failure(entry, completion);
 }
 
-static inline void slu_order_push(struct slu_engine *engine, struct slu_order *order, uint64_t id)
+static inline void slu_order_push(struct slu_engine *engine, enum slu_owner owner,
+                                  struct slu_order *order, uint64_t id)
 {
     if (SLU_UNLIKELY(order->head - order->tail > order->mask))
-        slu_order_tidy(engine, order);
+        slu_order_tidy(engine, owner, order);
     order->ids[order->head++ & order->mask] = id;
     order->unseen++;
 }
@@ -469,14 +488,19 @@ static inline void slu_order_push(struct slu_engine *engine, struct slu_order *o
 /* Its owner has seen one that is done. */
 static inline void slu_entry_seen(struct slu_engine *engine, struct slu_entry *entry)
 {
-    engine->orders[entry->owner].unseen--;
+    enum slu_queue queue = slu_opcode_queue(entry->opcode);
+
+    engine->orders[entry->owner][queue].unseen--;
+    engine->held[queue]--;
+    if (SLU_UNLIKELY(engine->aside.unseen > 0))
+        slu_aside_seen(engine, entry);
     if (entry->owner == SLU_OWNER_SCOPE)
         engine->scope.failures -= entry->marks.failed;
     atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
 }
 
 /* What nobody waits for just now is found later, in the order of completion. */
-static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, uint64_t id,
+static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, enum slu_queue queue, uint64_t id,
                                       struct slu_entry *entry, enum slu_owner owner,
                                       const bool failed)
 {
@@ -485,12 +509,13 @@ static SLU_INLINE void slu_entry_keep(struct slu_engine *engine, uint64_t id,
         engine->scope.failures += failed;
     } else if (engine->sink.left > 0) {
         engine->sink.left--;
+        engine->held[queue]--;
         slu_entry_result(entry, slu_id_peer(id), failed, engine->sink.next++);
         atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);
         return;
     }
     entry->number = ++engine->done_number;
-    slu_order_push(engine, &engine->orders[owner], id);
+    slu_order_push(engine, owner, &engine->orders[owner][queue], id);
     atomic_store_explicit(&entry->state, SLU_ENTRY_DONE, memory_order_relaxed);
 }
 
@@ -510,14 +535,14 @@ static inline void slu_count_success(const struct slu_engine *engine, struct slu
  * The result is in, and counted: gives it to its owner. failed is entry->marks.failed; likely
  * is a constant, whose it will be.
  */
-static SLU_INLINE void slu_entry_end(struct slu_engine *engine, uint64_t id,
+static SLU_INLINE void slu_entry_end(struct slu_engine *engine, enum slu_queue queue, uint64_t id,
                                      struct slu_entry *entry, const bool failed,
                                      const enum slu_owner likely)
 {
     enum slu_owner owner = (enum slu_owner)entry->owner;
 
     if (likely < SLU_OWNERS_KEEP && SLU_LIKELY(owner == likely)) {
-        slu_entry_keep(engine, id, entry, likely, failed);
+        slu_entry_keep(engine, queue, id, entry, likely, failed);
     } else if (owner == SLU_OWNER_CALL) {
         struct slu_call *call = entry->call;
 
@@ -532,7 +557,7 @@ static SLU_INLINE void slu_entry_end(struct slu_engine *engine, uint64_t id,
         atomic_store_explicit(&entry->state, SLU_ENTRY_FREE, memory_order_relaxed);
         engine->detached--;
     } else {
-        slu_entry_keep(engine, id, entry, owner, failed);
+        slu_entry_keep(engine, queue, id, entry, owner, failed);
     }
 }
 

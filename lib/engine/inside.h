@@ -86,31 +86,49 @@ void slu_arrival_ended(struct slu_engine *engine, const struct slu_wc *wc);
 void slu_arrivals_abandon(struct slu_engine *engine, struct slu_peer *peer);
 
 /* ring.c; inline.h has the rest of it: the rings of an index, and of all of them. */
-uint32_t slu_ring_size(const struct slu_engine *engine, uint32_t ring);
 int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t index);
 void slu_rings_destroy(struct slu_ring *rings);
 bool slu_ring_uses(const struct slu_ring *ring, uint32_t max_sge, const struct slu_memory *memory);
-/*
- * The place of the next request has a result that nobody has taken, so that another place is
- * next, or that result gives way. Returns the entry that is next then.
- */
-struct slu_entry *slu_ring_make_room(struct slu_engine *engine, struct slu_ring *ring);
+/* The entry of a result that nobody has seen is needed. */
+void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry);
 
-/* results.c: room for the results of so many peers. */
-int slu_orders_grow(struct slu_engine *engine, uint32_t peers);
-void slu_orders_destroy(struct slu_engine *engine);
-/* The entry of an id of an order. */
-static inline struct slu_entry *slu_order_entry(const struct slu_engine *engine, uint64_t id);
-/* The oldest result of an owner, whose id is at the tail then; NULL: none. */
-struct slu_entry *slu_order_first(struct slu_engine *engine, enum slu_owner owner);
-/* There is one, and it is taken. */
-void slu_order_take(struct slu_engine *engine, enum slu_owner owner,
+/* order.c: room for so many results of each queue, of so many peers. */
+int slu_places_grow(struct slu_engine *engine, const uint32_t places[SLU_QUEUES], uint32_t peers);
+void slu_places_destroy(struct slu_engine *engine);
+/* All places of a queue are held: the oldest success that nobody has seen gives its own. */
+void slu_place_clear(struct slu_engine *engine, enum slu_queue queue);
+/* The oldest of an order of that owner, whose id is at the tail then; NULL: none. */
+struct slu_entry *slu_order_first(const struct slu_engine *engine, enum slu_owner owner,
+                                  struct slu_order *order);
+/* The first of both queues by that rule, which their orders have, and where it is. */
+struct slu_first {
+    struct slu_entry *entry; /* NULL: there is none */
+    struct slu_order *order;
+};
+struct slu_first slu_order_find(struct slu_engine *engine, enum slu_owner owner,
+                                bool (*is_earlier)(const struct slu_entry *one,
+                                                   const struct slu_entry *other));
+/* There is one, and it is seen. */
+void slu_order_take(struct slu_engine *engine, const struct slu_first *first,
                     struct sluice_completion *completion);
-/* Drops the ids of what was taken otherwise. */
-void slu_order_tidy(struct slu_engine *engine, struct slu_order *order);
+/* Drops the ids of what was seen otherwise. */
+void slu_order_tidy(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order);
 /* The least power of two that is no less. */
 uint32_t slu_power_of_two(uint32_t least);
 
+/* aside.c: places for so many results. */
+int slu_aside_grow(struct slu_engine *engine, uint32_t results);
+void slu_aside_destroy(struct slu_engine *engine);
+void slu_aside_keep(struct slu_engine *engine, struct slu_ring *ring, uint64_t id,
+                    const struct slu_entry *entry);
+/* NULL: it has none of that id. */
+struct slu_entry *slu_aside_find(const struct slu_engine *engine, const struct slu_ring *ring,
+                                 uint64_t id);
+/* An entry is seen: it may be one of these. */
+void slu_aside_seen(struct slu_engine *engine, const struct slu_entry *entry);
+/* What nobody has seen of a peer is of one that was removed; of a scope, is gone with it. */
+void slu_aside_remove_peer(struct slu_engine *engine, uint32_t peer);
+void slu_aside_end_scope(struct slu_engine *engine);
 /* Gives its result to its call; a success to one that wants results. */
 void slu_entry_tell_failure(const struct slu_entry *entry, uint32_t peer);
 void slu_entry_tell_success(const struct slu_entry *entry, uint32_t peer);

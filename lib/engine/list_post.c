@@ -55,9 +55,11 @@ static inline bool has_room(const struct slu_list *list)
 
 /* The next entry of its ring becomes that of a request. */
 static SLU_INLINE void take_entry(struct slu_list *list, struct slu_ring *ring,
-                                  struct slu_entry *entry, const struct slu_listed *listed)
+                                  const struct slu_listed *listed)
 {
-    slu_entry_begin(list->engine, ring, entry, listed->head, NULL, 0, listed->bytes);
+    struct slu_entry *entry =
+        slu_entry_begin(list->engine, ring, listed->head, NULL, 0, listed->bytes);
+
     entry->index = listed->index;
     entry->call = &list->call;
 }
@@ -76,7 +78,6 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct sl
     struct slu_listed *listed = first;
 
     for (;; listed++) {
-        struct slu_entry *entry = slu_ring_next(engine, ring);
         uint64_t id = ring->next;
 
         if (queue == SLU_RECEIVE_QUEUE)
@@ -84,7 +85,7 @@ static SLU_INLINE struct slu_listed *post_chain(struct slu_list *list, struct sl
         else
             listed->send.id = id;
         SLU_PROBE2(post, engine, id);
-        take_entry(list, ring, entry, listed);
+        take_entry(list, ring, listed);
         peer->free[queue]--;
         if (listed->last)
             break;
@@ -113,14 +114,12 @@ static __attribute__((noinline)) struct slu_listed *post_parts(struct slu_list *
 
     for (;; listed++) {
         if (listed->part == 0 || listed->parts > 0) {
-            struct slu_entry *entry = slu_ring_next(engine, ring);
-
             id = ring->next;
             SLU_PROBE2(post, engine, id);
-            take_entry(list, ring, entry, listed);
-            if (listed->parts > 0)
-                entry->posted = listed->parts;
+            take_entry(list, ring, listed);
         }
+        if (listed->parts > 0)
+            slu_ring_entry(ring, id)->posted = listed->parts;
         listed->send.id = listed->part == 0 ? id : slu_part_id(id, listed->part);
         peer->free[SLU_SEND_QUEUE]--;
         if (listed->last)

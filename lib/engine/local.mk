@@ -2,6 +2,7 @@
 # The completion engine under channels and multichannels: requests, rings, progress. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/arrivals.c \
+	%D%/aside.c \
 	%D%/attr.c \
 	%D%/blocks.c \
 	%D%/borrow.c \
@@ -22,6 +23,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/listed.c \
 	%D%/listed.h \
 	%D%/members.c \
+	%D%/order.c \
 	%D%/parts.c \
 	%D%/parts.h \
 	%D%/peer.c \
@@ -31,7 +33,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/progress.c \
 	%D%/progress.h \
 	%D%/query.c \
-	%D%/results.c \
 	%D%/ring.c \
 	%D%/room.c \
 	%D%/source.c \

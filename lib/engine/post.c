@@ -32,7 +32,7 @@ static uint32_t post_plain(struct slu_chain *chain, uint32_t from, uint32_t end)
     struct slu_call *const call = chain->call;
     const enum slu_queue queue = chain->queue;
     const enum slu_owner owner = chain->owner;
-    const uint32_t room = engine->cq_free[queue];
+    const uint32_t room = slu_owner_room(engine, queue, owner);
     uint32_t left = room;
     uint32_t i = from;
 
@@ -53,12 +53,11 @@ static uint32_t post_plain(struct slu_chain *chain, uint32_t from, uint32_t end)
         if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY || peer->free[queue] == 0 || left == 0 ||
                          item.bytes > engine->attr.max_message))
             break;
-        entry = slu_ring_next(engine, ring);
-        id = ring->next;
         left--;
         peer->free[queue]--;
-        slu_entry_take(engine, ring, entry, owner, item.opcode, item.request, item.bytes);
-        slu_entry_own(call, entry, id, owner, i, item.request);
+        id = ring->next;
+        entry = slu_entry_take(engine, ring, owner, item.opcode, item.request, item.bytes);
+        slu_entry_own(call, entry, owner, i, item.request);
         if (call->handles != NULL)
             slu_give_handle(&call->handles[i], id, slu_owner_tag(engine, owner));
         SLU_PROBE2(post, engine, id);

@@ -67,7 +67,7 @@ static void end_entry(struct slu_engine *engine, struct slu_peer *peer, struct s
     else
         slu_count_success(engine, peer, id, entry);
     engine->pending[queue]--;
-    slu_entry_end(engine, id, entry, entry->marks.failed, SLU_OWNER_CALL);
+    slu_entry_end(engine, queue, id, entry, entry->marks.failed, SLU_OWNER_CALL);
     if (id == ring->oldest)
         advance(ring);
     else

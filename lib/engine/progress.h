@@ -53,7 +53,7 @@ static SLU_INLINE bool slu_end_plain(struct slu_engine *engine, struct slu_peer 
 
     if (entry == NULL)
         return false;
-    slu_entry_end(engine, wc->id, entry, false, likely);
+    slu_entry_end(engine, queue, wc->id, entry, false, likely);
     return true;
 }
 

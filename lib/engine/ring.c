@@ -12,12 +12,10 @@
 
 #define LINE sizeof(struct slu_entry)
 
-/* Half of it can hold results that nobody has taken, while the other half is in flight. */
-uint32_t slu_ring_size(const struct slu_engine *engine, uint32_t ring)
+static uint32_t ring_size(const struct slu_engine *engine, uint32_t ring)
 {
-    return ring == SLU_OWN_RING
-               ? engine->own_size > 0 ? slu_power_of_two(engine->own_size) : 0
-               : 2 * slu_power_of_two(slu_queue_depth(engine, (enum slu_queue)ring));
+    return ring == SLU_OWN_RING ? engine->own_size > 0 ? slu_power_of_two(engine->own_size) : 0
+                                : slu_power_of_two(slu_queue_depth(engine, (enum slu_queue)ring));
 }
 
 /* The one allocation of all rings of a peer: what it is aligned from is behind its end. */
@@ -44,7 +42,7 @@ int slu_rings_create(struct slu_engine *engine, struct slu_ring *rings, uint32_t
     void *memory;
 
     for (uint32_t i = 0; i < SLU_RINGS; i++) {
-        uint32_t size = slu_ring_size(engine, i);
+        uint32_t size = ring_size(engine, i);
 
         rings[i] = (struct slu_ring){.size = size, .mask = size > 0 ? size - 1 : 0};
         rings[i].next = SLU_ID_STEP | (uint64_t)index << SLU_RING_BITS | (i + 1);
@@ -94,72 +92,17 @@ bool slu_ring_uses(const struct slu_ring *ring, uint32_t max_sge, const struct s
     return false;
 }
 
-/* A result gives way to a new request: a failure goes to those that are kept. */
-static void displace(struct slu_engine *engine, struct slu_entry *entry)
+/* A failure goes to those that are kept, a success aside. */
+void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct slu_entry *entry)
 {
-    uint32_t peer = slu_id_peer(entry->id);
+    uint64_t id = ring->next - (uint64_t)ring->size * SLU_ID_STEP;
 
-    if (entry->marks.failed)
-        slu_failure_keep_entry(engine, entry->id, entry);
-    else if (entry->owner == SLU_OWNER_SCOPE)
-        engine->scope.forgotten++;
-    else
-        slu_counts_of(engine, peer, entry->marks.flags)->forgotten++;
-    slu_entry_seen(engine, entry);
-}
-
-/*
- * Whether a request may have that id, and all others that the queue has room for may follow it
- * before they come round to the oldest that is in flight.
- */
-static inline bool may_follow(const struct slu_engine *engine, const struct slu_ring *ring,
-                              uint64_t id)
-{
-    const struct slu_peer *peer = &engine->peers[slu_id_peer(id)];
-    uint64_t ahead = ring->oldest == ring->next ? 0 : (id - ring->oldest) / SLU_ID_STEP;
-
-    return ahead + peer->free[slu_ring_queue(slu_id_ring(id))] <= ring->size;
-}
-
-/* The next request has that id, and none has those before it. */
-static void pass_over(struct slu_ring *ring, uint64_t id)
-{
-    struct slu_entry *last = slu_ring_entry(ring, ring->next - SLU_ID_STEP);
-
-    if (ring->oldest == ring->next)
-        ring->oldest = id;
-    else
-        last->marks.overtaken = true; /* the one that follows it is to be looked for */
-    ring->next = id;
-}
-
-/*
- * In each lap as many places are passed over as the queue is deep. So if no more requests than
- * that are in flight or have results that nobody has taken, none of these gives way; and if
- * there are more, a request looks for a place no longer than others.
- */
-struct slu_entry *slu_ring_make_room(struct slu_engine *engine, struct slu_ring *ring)
-{
-    const uint64_t next = ring->next;
-    uint32_t passed = next - ring->lap < ring->size * SLU_ID_STEP ? ring->passed : 0;
-    uint64_t id = next;
-    bool full;
-
-    if (passed == 0)
-        ring->lap = next;
-    do {
-        full = passed == ring->size / 2 || !may_follow(engine, ring, id + SLU_ID_STEP);
-        id += SLU_ID_STEP;
-        passed++;
-    } while (!full && slu_entry_is_unseen(engine, slu_ring_entry(ring, id)));
-    if (full) {
-        ring->passed = ring->size / 2;
-        displace(engine, slu_ring_entry(ring, next));
-        return slu_ring_entry(ring, next);
+    if (!entry->marks.failed) {
+        slu_aside_keep(engine, ring, id, entry);
+        return;
     }
-    ring->passed = passed;
-    pass_over(ring, id);
-    return slu_ring_entry(ring, id);
+    slu_failure_keep_entry(engine, id, entry);
+    slu_entry_seen(engine, entry);
 }
 
 void slu_entry_failure(const struct slu_entry *entry, struct sluice_completion *completion)

@@ -74,6 +74,20 @@ static int grow_queue(struct slu_engine *engine)
     return slu_listed(engine->transport->cq_extend(engine->cq, entries));
 }
 
+/*
+ * Places of results stay when a peer goes: it leaves results that nobody has seen. So the
+ * next one may find them there.
+ */
+static int grow_places(struct slu_engine *engine, uint32_t places[SLU_QUEUES])
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        places[queue] = engine->cq_size[queue] + slu_queue_depth(engine, (enum slu_queue)queue);
+        if (places[queue] < engine->places[queue])
+            places[queue] = engine->places[queue];
+    }
+    return slu_places_grow(engine, places, engine->present_count + 1);
+}
+
 /* Nobody shares what further queue pairs need: of who has gone it is left for another. */
 static int share_what_there_is(struct slu_engine *engine)
 {
@@ -85,28 +99,32 @@ static int share_what_there_is(struct slu_engine *engine)
                          "the completion queues of device %s have %u entries, and all are taken: "
                          "none is left for %u queue pairs of another peer",
                          device->device, device->max_cq_entries, engine->attr.queue_pairs);
+    if (error == 0)
+        error = slu_places_grow(engine, engine->places, engine->present_count + 1);
     engine->present_count += error == 0;
     return error;
 }
 
 int slu_room_grow(struct slu_engine *engine)
 {
-    int error = slu_arrivals_grow(engine);
+    uint32_t places[SLU_QUEUES];
+    int error;
 
-    /* An index stays, with the results that nobody has seen of who had it. */
-    if (error == 0)
-        error = slu_orders_grow(engine, engine->peer_count + 1);
+    error = slu_arrivals_grow(engine);
     if (error < 0)
         return error;
     if (engine->entries_shared)
         return share_what_there_is(engine);
-    error = grow_queue(engine);
+    error = grow_places(engine, places);
+    if (error == 0)
+        error = grow_queue(engine);
     if (error < 0)
         return error;
     engine->present_count++;
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
         engine->cq_free[queue] += slu_queue_depth(engine, (enum slu_queue)queue);
         engine->cq_size[queue] += slu_queue_depth(engine, (enum slu_queue)queue);
+        engine->places[queue] = places[queue];
     }
     engine->probe_limit++;
     engine->probe_room++;

@@ -103,7 +103,7 @@ struct slu_entry {
     int64_t time; /* that deadline as it was given */
     union {
         struct slu_call *call; /* of OWNER_CALL */
-        uint64_t id;           /* of OWNER_PROGRAM and OWNER_SCOPE: handles find it by that */
+        uint64_t tag;          /* of OWNER_SCOPE: that of the scope */
     };
     uint32_t index; /* of the request in the call, or in the scope */
     union {
@@ -126,10 +126,7 @@ _Static_assert(sizeof(struct slu_entry) == 64, "a line of the cache");
  * bits of a number that each request adds 1 to, over resets and for whoever has the
  * index of the peer; 16 bits of that index; and 2 of the ring, counted from 1, so that
  * none is 0. The lowest bits of the number are the place in the ring. The size is a
- * power of 2, and at least twice the depth of the queue; 0: there is no such ring.
- *
- * A result stays in its entry until it is taken. The numbers of places whose results nobody
- * has taken are passed over, so that the ids between oldest and next are not all in flight.
+ * power of 2, and at least the depth of the queue; 0: there is no such ring.
  */
 struct slu_ring {
     struct slu_entry *entries;
@@ -137,23 +134,37 @@ struct slu_ring {
     uint64_t next;                /* id of the next request */
     uint64_t oldest;              /* of the oldest that is pending, or next */
     uint64_t since;               /* of the first of the peer that has the index */
-    uint64_t lap;                 /* id at which places may be passed over anew */
     uint32_t size;
     uint32_t mask;
-    uint32_t passed; /* places that were passed over in this lap */
-    void *memory;    /* of the first: what all of them are in */
+    uint32_t first_aside, last_aside; /* see struct slu_aside */
+    void *memory;                     /* of the first: what all of them are in */
 };
 
 /*
- * Ids of the results of an owner that nobody has taken, in the order of completion. Ids of
- * results that were taken by their handles, or gave way, stay until they are met: there is room
- * for twice as many as there can be entries.
+ * Ids of what is done and unseen, in the order of completion. Some of them are so no
+ * more: it has room for a quarter more than there can be, and is tidied up when full.
+ * There is one for each owner and queue, so that the oldest of a queue is at hand.
  */
 struct slu_order {
     uint64_t *ids;
     uint32_t mask;
     uint32_t head, tail;
-    uint32_t unseen; /* results, of those between tail and head */
+    uint32_t unseen; /* of those between tail and head */
+};
+
+/* A success whose entry was needed, and its neighbours in the list of that ring. */
+struct slu_aside_place {
+    struct slu_entry entry;
+    uint64_t id; /* 0: none */
+    uint32_t next, prev;
+};
+
+/* They are as many as there are unseen results, and found as these are; see aside.c. */
+struct slu_aside {
+    struct slu_aside_place *places;
+    uint32_t size, used; /* from used on none was ever taken */
+    uint32_t cursor;     /* behind the place that was taken last */
+    uint32_t unseen;
 };
 
 /* Where a submit goes on with a peer whose queue was full. */
@@ -237,7 +248,7 @@ struct slu_peer {
     struct slu_counts counts; /* stays over resets */
     uint32_t arrivals_posted; /* receives of our own that take them */
     uint32_t arrival_session; /* in their ids: number of this connection */
-    uint64_t spare[16];       /* a power of two in all: a peer is found by a shift */
+    uint64_t spare[19];       /* a power of two in all: a peer is found by a shift */
 };
 _Static_assert(sizeof(struct slu_peer) == 1024, "a shift finds a peer");
 
@@ -254,10 +265,9 @@ struct slu_failure {
 /* The scope that is open, or nothing. */
 struct slu_scope {
     bool open;
-    bool expired;   /* its deadline is known to have passed: nothing more is posted */
-    uint64_t tag;   /* owner of its handles, which mean nothing outside of it */
-    uint64_t began; /* the last result before it, by its number */
-    int64_t time;   /* the deadline as it was given */
+    bool expired; /* its deadline is known to have passed: nothing more is posted */
+    uint64_t tag; /* owner of its handles, which mean nothing outside of it */
+    int64_t time; /* the deadline as it was given */
     int64_t deadline;
     uint32_t posted, pending;
     uint32_t failures;  /* that are done, and were not kept aside */
@@ -289,8 +299,11 @@ struct slu_engine {
     uint64_t max_plain;  /* bytes of one work request: those of a message, and at most 2^32 - 1 */
     uint32_t peer_count; /* indices that a peer has or had; see members.c */
     struct slu_peer *peers;
-    struct slu_order orders[SLU_OWNERS_KEEP];
+    struct slu_order orders[SLU_OWNERS_KEEP][SLU_QUEUES];
+    struct slu_aside aside;
     struct slu_sink sink;
+    uint32_t held[SLU_QUEUES];    /* places of results: of what is pending, or done and unseen */
+    uint32_t places[SLU_QUEUES];  /* as many as were ever in flight at most */
     uint32_t pending[SLU_QUEUES]; /* requests */
     uint32_t cq_free[SLU_QUEUES]; /* shares of the completion queue */
     uint32_t cq_size[SLU_QUEUES];

@@ -271,14 +271,19 @@ static SLU_COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring
 }
 
 /* Takes the next entry of a ring, which only remembers keys and bytes: it may not be needed. */
-static SLU_INLINE void take_entry(const struct slu_engine *engine, struct slu_ring *ring,
-                                  struct slu_entry *entry, const struct sluice_sge *sges,
-                                  uint32_t sge_count, uint64_t bytes)
+static SLU_INLINE struct slu_entry *take_entry(struct slu_engine *engine, struct slu_ring *ring,
+                                               uint64_t id, const struct sluice_sge *sges,
+                                               uint32_t sge_count, uint64_t bytes)
 {
-    ring->next += SLU_ID_STEP;
+    struct slu_entry *entry = slu_ring_entry(ring, id);
+
+    if (SLU_UNLIKELY(slu_entry_is_unseen(engine, entry)))
+        slu_entry_displace(engine, ring, entry);
+    ring->next = id + SLU_ID_STEP;
     entry->bytes = bytes;
     slu_entry_pend(engine, ring, entry,
                    slu_pending_head(SLU_OWNER_NOBODY, SLUICE_OP_NONE, sge_count), sges, sge_count);
+    return entry;
 }
 
 static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opcode, uint32_t index,
@@ -295,11 +300,10 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
         uint64_t bytes = slu_sge_bytes(sges, sge_count);
 
         if (SLU_LIKELY(is_ready(engine, peer, SLU_SEND_QUEUE, bytes, remote))) {
-            struct slu_entry *entry = slu_ring_next(engine, ring);
             uint64_t id = ring->next;
+            struct slu_entry *entry = take_entry(engine, ring, id, sges, sge_count, bytes);
             int refused, polled;
 
-            take_entry(engine, ring, entry, sges, sge_count, bytes);
             wr.next = NULL;
             wr.id = id;
             wr.opcode = opcode;
@@ -400,11 +404,10 @@ static SLU_INLINE int submit_receive(struct slu_engine *engine, const struct slu
         uint64_t bytes = slu_sge_bytes(sges, sge_count);
 
         if (SLU_LIKELY(is_ready(engine, peer, SLU_RECEIVE_QUEUE, bytes, NULL))) {
-            struct slu_entry *entry = slu_ring_next(engine, ring);
             uint64_t id = ring->next;
+            struct slu_entry *entry = take_entry(engine, ring, id, sges, sge_count, bytes);
             int refused, polled;
 
-            take_entry(engine, ring, entry, sges, sge_count, bytes);
             wr.next = NULL;
             slu_fill_receive(&wr, id, sges, sge_count);
             slu_engine_enter(engine);

@@ -73,10 +73,10 @@ static inline void note_post(const struct slu_engine *engine, uint64_t id, uint3
 }
 
 /* That of a request which has not ended, in the ring or in what was polled since; else NULL. */
-static inline struct stamp *find_stamp(struct slu_times *times, const struct slu_ring *ring,
-                                       uint64_t id)
+static inline struct stamp *find_stamp(const struct slu_engine *engine, struct slu_times *times,
+                                       const struct slu_ring *ring, uint64_t id)
 {
-    const struct slu_entry *entry = slu_ring_find(ring, id);
+    const struct slu_entry *entry = slu_ring_find(engine, ring, id);
     struct stamp *stamp = stamp_at(times, ring, id);
 
     return entry != NULL && entry->state == SLU_ENTRY_PENDING && stamp->posted != 0 &&
@@ -105,13 +105,13 @@ static inline void count_success(struct slu_times *times, const struct slu_ring 
 }
 
 /* One that was done, or failed for a reason of its own, proves that those before it were done. */
-static inline void end_earlier(struct slu_times *times, const struct slu_ring *ring, uint64_t id,
-                               int64_t now)
+static inline void end_earlier(const struct slu_engine *engine, struct slu_times *times,
+                               const struct slu_ring *ring, uint64_t id, int64_t now)
 {
     uint64_t *seen = &times->seen[slu_id_ring(id)];
 
     for (uint64_t at = *seen > ring->oldest ? *seen : ring->oldest; at < id; at += SLU_ID_STEP)
-        if (find_stamp(times, ring, at) != NULL)
+        if (find_stamp(engine, times, ring, at) != NULL)
             count_success(times, ring, at, now);
     *seen = id;
 }
@@ -135,11 +135,11 @@ static inline void note_end(const struct slu_engine *engine, const struct slu_wc
     if (ring == NULL)
         return;
     times = times_of(engine, id);
-    stamp = find_stamp(times, ring, id);
+    stamp = find_stamp(engine, times, ring, id);
     if (stamp == NULL)
         return;
     if (slu_id_ring(id) != SLU_RECEIVE_QUEUE && wc->status != SLUICE_STATUS_WR_FLUSH_ERR)
-        end_earlier(times, ring, id, now);
+        end_earlier(engine, times, ring, id, now);
     stamp->parts -= count_ended(stamp, part);
     if (wc->status != SLUICE_STATUS_SUCCESS)
         stamp->posted = 0;

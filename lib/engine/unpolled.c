@@ -225,7 +225,6 @@ static SLU_INLINE bool post_one(struct slu_engine *engine, const enum slu_queue 
     struct slu_peer *peer = &engine->peers[request->peer];
     const uint32_t sge_count = usual ? 1 : request->sge_count;
     const uint32_t key_count = usual ? 1 : slu_key_count(request);
-    struct slu_ring *ring = &peer->rings[queue];
     struct slu_receive_wr receive, *bad_receive;
     struct slu_send_wr send, *bad_send;
     struct slu_entry *entry;
@@ -235,14 +234,14 @@ static SLU_INLINE bool post_one(struct slu_engine *engine, const enum slu_queue 
     if (SLU_UNLIKELY(peer->state != SLUICE_STATE_READY || !slu_post_room(engine, peer, queue, 1)))
         return false;
     slu_engine_enter(engine);
+    slu_find_place(engine, queue);
     slu_count_taken(engine, queue, SLU_OWNER_PROGRAM, 1);
-    entry = slu_ring_next(engine, ring);
-    id = ring->next;
     peer->free[queue]--;
     engine->cq_free[queue]--;
-    slu_entry_begin(engine, ring, entry,
-                    slu_pending_head(SLU_OWNER_PROGRAM, request->opcode, key_count), sges,
-                    key_count, slu_sge_bytes(sges, sge_count));
+    id = peer->rings[queue].next;
+    entry = slu_entry_begin(engine, &peer->rings[queue],
+                            slu_pending_head(SLU_OWNER_PROGRAM, request->opcode, key_count), sges,
+                            key_count, slu_sge_bytes(sges, sge_count));
     if (handle != NULL)
         slu_give_handle(handle, id, engine->tag);
     SLU_PROBE2(post, engine, id);
@@ -263,7 +262,6 @@ static SLU_INLINE bool post_one(struct slu_engine *engine, const enum slu_queue 
         error = engine->transport->post_send(peer->qp, &send, &bad_send);
     }
     /* Nobody looks at the rest before the next poll: it is filled in while the device works. */
-    entry->id = id;
     entry->user_data = request->user_data;
     entry->time = deadline;
     entry->deadline = slu_after(deadline);

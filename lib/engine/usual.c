@@ -81,12 +81,11 @@ static SLU_INLINE void add_usual(struct slu_call *call, struct usual *usual, uin
     const struct sluice_sge *sge = slu_request_sges(request);
     struct slu_engine *engine = call->engine;
     struct slu_ring *ring = &peer->rings[queue];
-    struct slu_entry *entry = slu_ring_next(engine, ring);
     uint64_t id = ring->next;
 
     peer->free[queue]--;
-    slu_entry_begin(engine, ring, entry, usual->head, sge, 1, sge->length);
-    slu_entry_own(call, entry, id, owner, index, request);
+    slu_entry_own(call, slu_entry_begin(engine, ring, usual->head, sge, 1, sge->length), owner,
+                  index, request);
     if (owner != SLU_OWNER_CALL && call->handles != NULL)
         slu_give_handle(&call->handles[index], id, slu_owner_tag(engine, owner));
     SLU_PROBE2(post, engine, id);
@@ -133,7 +132,8 @@ static SLU_INLINE uint32_t post_usual(struct slu_call *call, int list, uint32_t 
     const struct sluice_request *request =
         source->lists[list] + (multicast ? 0 : from - (list == 0 ? 0 : source->counts[0]));
     const uint32_t named = source->opcodes[list];
-    const uint32_t end = from + (uint32_t)slu_least(most - from, engine->cq_free[queue]);
+    const uint32_t end =
+        from + (uint32_t)slu_least(most - from, slu_owner_room(engine, queue, owner));
     uint32_t i = from;
     struct usual usual;
 

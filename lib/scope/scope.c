@@ -68,7 +68,6 @@ struct sluice_scope *slu_scope_begin(struct slu_engine *engine, int64_t deadline
     engine->scope = (struct slu_scope){.open = true,
                                        .expired = deadline == 0,
                                        .tag = slu_next_tag(),
-                                       .began = engine->done_number,
                                        .time = deadline,
                                        .deadline = slu_after(deadline)};
     engine->scope_object->report = NULL;

@@ -29,7 +29,7 @@ static void wrap(uint32_t opcode, uint32_t depth)
     struct sluice_completion completion;
     rig_open(&rig, 1, depth);
     uint32_t places = rig.engine->peers[0].rings[SLU_SEND_QUEUE].size;
-    require(places >= 2 * depth && places < 4 * depth, "%u", places);
+    require(places >= depth && places < 2 * depth, "%u", places);
     slu_engine_set_number(rig.engine, NUMBERS - 3);
     for (uint32_t i = 0; i < ROUNDS * depth; i++) {
         uint32_t key = 1 + i;
@@ -162,13 +162,9 @@ START_TEST(handles_of_failures_kept_aside)
     require_ok(sluice_multichannel_flush(rig.channel, LONG));
     require_ok(sluice_multichannel_peer_reset(rig.channel, 0, &endpoint));
     require_ok(sluice_multichannel_peer_handshake(rig.channel, 0, &endpoint));
-    /* There are as many places more; then those of the failures are needed. */
-    for (uint32_t i = 0; i < 8; i++) {
+    /* They need the places of all of them. */
+    for (uint32_t i = 0; i < 4; i++) {
         rig_post(&rig, write_of(0, 10 + i), LONG);
-        if (i < 4) {
-            fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
-            require_result(sluice_multichannel_poll(rig.channel, &completion, 0), 0);
-        }
     }
     require_result(rig.engine->failure_count, 4);
     require_ok(sluice_multichannel_cancel(rig.channel, &handles[0], &completion));
@@ -182,10 +178,6 @@ START_TEST(handles_of_failures_kept_aside)
     for (uint32_t i = 2; i < 4; i++) {
         require_ok(sluice_multichannel_next(rig.channel, 0, &completion));
         require(completion.user_data == 1 + i, "%llu", (unsigned long long)completion.user_data);
-    }
-    for (uint32_t i = 0; i < 4; i++) {
-        require_ok(sluice_multichannel_next(rig.channel, 0, &completion));
-        require(completion.user_data == 10 + i, "%llu", (unsigned long long)completion.user_data);
     }
     require_result(sluice_multichannel_next(rig.channel, 0, &completion), -ETIMEDOUT);
     rig_close(&rig);

@@ -12,7 +12,8 @@ struct sums {
     uint32_t scope_pending;
     uint32_t scope_failures;
     uint32_t detached;
-    uint32_t done[SLU_OWNERS_KEEP];
+    uint32_t done[SLU_OWNERS_KEEP][SLU_QUEUES];
+    uint32_t held[SLU_QUEUES]; /* places of results */
 };
 
 /* No call is in progress, but lists may be in flight. */
@@ -44,7 +45,13 @@ static void check_pending(const struct slu_engine *engine, uint32_t peer, uint32
     }
 }
 
-/* Those that are pending are between the oldest and the next; results are found by their ids. */
+static bool of_this_scope(const struct slu_engine *engine, const struct slu_entry *entry)
+{
+    return entry->owner != SLU_OWNER_SCOPE ||
+           (engine->scope.open && entry->tag == engine->scope.tag);
+}
+
+/* Those that are pending are between the oldest and the next. */
 static void check_ring(const struct slu_engine *engine, uint32_t peer, uint32_t number,
                        struct sums *sums, uint32_t *posted)
 {
@@ -54,24 +61,23 @@ static void check_ring(const struct slu_engine *engine, uint32_t peer, uint32_t 
     fake_require(oldest <= ring->size, "%u of %u places", oldest, ring->size);
     for (uint64_t age = 1; age <= ring->size; age++) {
         uint64_t id = ring->next - age * SLU_ID_STEP;
-        const struct slu_entry *entry = slu_ring_entry(ring, id);
-        fake_require(slu_ring_find(ring, id) == (age <= oldest ? entry : NULL),
-                     "entry %llu of ring %u of peer %u", (unsigned long long)age, number, peer);
+        const struct slu_entry *entry = slu_entry_find(engine, id);
+        fake_require(entry && slu_ring_age(ring, id) == age, "entry %llu of ring %u of peer %u",
+                     (unsigned long long)age, number, peer);
         if (entry->state == SLU_ENTRY_PENDING) {
             check_pending(engine, peer, number, entry);
             fake_require(age <= oldest, "one is pending before the oldest of peer %u", peer);
             pending++;
             sums->scope_pending += entry->owner == SLU_OWNER_SCOPE;
             sums->detached += entry->owner == SLU_OWNER_NOBODY;
+            sums->held[slu_ring_queue(number)] += entry->owner < SLU_OWNERS_KEEP;
             *posted += entry->posted;
         } else if (entry->state == SLU_ENTRY_DONE) {
             fake_require(entry->posted == 0 && !entry->marks.unfinished &&
                              entry->owner < SLU_OWNERS_KEEP,
                          "a done entry: %u posted, owner %u", entry->posted, entry->owner);
-            if (slu_entry_is_unseen(engine, entry)) {
-                fake_require(slu_order_entry(engine, entry->id) == entry,
-                             "a result of peer %u is not where its id says", peer);
-                sums->done[entry->owner]++;
+            if (of_this_scope(engine, entry)) {
+                sums->done[entry->owner][slu_ring_queue(number)]++;
                 sums->scope_failures += entry->owner == SLU_OWNER_SCOPE && entry->marks.failed;
             }
         }
@@ -130,15 +136,14 @@ static void check_peer(const struct slu_engine *engine, uint32_t index, struct s
 }
 
 /* Those unseen are in it, in the order of completion. */
-static void check_order(const struct slu_engine *engine, uint32_t owner, uint32_t done)
+static void check_order(const struct slu_engine *engine, uint32_t owner, int queue, uint32_t done)
 {
-    const struct slu_order *order = &engine->orders[owner];
+    const struct slu_order *order = &engine->orders[owner][queue];
     uint64_t number = 0;
     uint32_t unseen = 0;
     for (uint32_t at = order->tail; at != order->head; at++) {
-        uint64_t id = order->ids[at & order->mask];
-        const struct slu_entry *entry = slu_order_entry(engine, id);
-        if (entry->state != SLU_ENTRY_DONE || entry->id != id || entry->owner != owner) {
+        const struct slu_entry *entry = slu_entry_find(engine, order->ids[at & order->mask]);
+        if (!entry || entry->state != SLU_ENTRY_DONE || entry->owner != owner) {
             continue;
         }
         fake_require(entry->number > number, "done %llu is out of order",
@@ -148,6 +153,26 @@ static void check_order(const struct slu_engine *engine, uint32_t owner, uint32_
     }
     fake_require(unseen == order->unseen && unseen == done, "%u unseen in order, %u, %u in rings",
                  unseen, order->unseen, done);
+}
+
+/* Successes whose places were needed, each in the list of its ring. */
+static void check_aside(const struct slu_engine *engine, struct sums *sums)
+{
+    const struct slu_aside *aside = &engine->aside;
+    uint32_t unseen = 0;
+    for (uint32_t i = 0; i < aside->used; i++) {
+        const struct slu_aside_place *place = &aside->places[i];
+        const struct slu_entry *entry = &place->entry;
+        fake_require(slu_entry_find(engine, place->id) == entry, "place %u is not found by its id",
+                     i);
+        if (entry->state == SLU_ENTRY_DONE) {
+            fake_require(!entry->marks.failed && of_this_scope(engine, entry),
+                         "what is kept in place %u is no success, or of a past scope", i);
+            sums->done[entry->owner][slu_opcode_queue(entry->opcode)]++;
+            unseen++;
+        }
+    }
+    fake_require(unseen == aside->unseen, "%u unseen aside, not %u", unseen, aside->unseen);
 }
 
 static void check_failures(const struct slu_engine *engine)
@@ -197,8 +222,18 @@ void check_engine(const struct slu_engine *engine)
                      engine->cq_size[queue]);
         depth += engine->cq_size[queue];
     }
-    for (uint32_t owner = 0; owner < SLU_OWNERS_KEEP; owner++) {
-        check_order(engine, owner, sums.done[owner]);
+    check_aside(engine, &sums);
+    for (int queue = 0; queue < SLU_QUEUES; queue++) {
+        for (uint32_t owner = 0; owner < SLU_OWNERS_KEEP; owner++) {
+            check_order(engine, owner, queue, sums.done[owner][queue]);
+            sums.held[queue] += sums.done[owner][queue];
+        }
+        fake_require(sums.held[queue] == engine->held[queue], "%u places held, not %u",
+                     sums.held[queue], engine->held[queue]);
+        /* Where entries are scarce, a split request of a scope may have had none for a while. */
+        uint32_t more = engine->entries_shared ? engine->peer_count : 0;
+        fake_require(engine->held[queue] <= engine->places[queue] + more, "%u of %u places held",
+                     engine->held[queue], engine->places[queue]);
     }
     fake_require(depth + engine->probe_limit + further == engine->cq->depth,
                  "shares of %u and %u probes in a queue of %u", depth, engine->probe_limit,

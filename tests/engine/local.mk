@@ -49,8 +49,6 @@ tests_test_engine_SOURCES = \
 	%D%/probes.h \
 	%D%/proof.c \
 	%D%/proof.h \
-	%D%/results.c \
-	%D%/results.h \
 	%D%/rig.c \
 	%D%/rig.h \
 	%D%/split.c \

@@ -293,21 +293,20 @@ TEST(full_queues)
 TEST(forgotten_results)
 {
     struct sluice_channel_attr attr = {.size = sizeof(attr), .send_depth = DEPTH};
-    enum { KEPT = 2 * DEPTH };
-    struct sluice_completion completions[2 * KEPT];
+    struct sluice_completion completions[3 * DEPTH];
     struct fixture fixture;
     fixture_open(&fixture, &attr);
     struct sluice_channel *channel = fixture.pair.channels[0];
     struct sluice_sge sge = sge_of(&fixture, 0, 10);
-    for (uint32_t i = 0; i < 2 * KEPT; i++) {
+    for (uint32_t i = 0; i < 3 * DEPTH; i++) {
         struct sluice_request write = write_of(&fixture, &sge);
         post(channel, &write);
         require_ok(sluice_channel_flush(channel, DEADLINE));
         expect(&fixture.wanted[0], SLUICE_OP_WRITE, 10);
-        fixture.wanted[0].forgotten = i < KEPT ? 0 : i + 1 - KEPT;
+        fixture.wanted[0].forgotten = i < DEPTH ? 0 : i + 1 - DEPTH;
         fixture_check(&fixture);
     }
-    require_result(sluice_channel_poll(channel, completions, 2 * KEPT), KEPT);
+    require_result(sluice_channel_poll(channel, completions, 3 * DEPTH), DEPTH);
     fixture_check(&fixture);
     fixture_close(&fixture);
 }

@@ -17,7 +17,6 @@
 #include "lists.h"
 #include "probes.h"
 #include "proof.h"
-#include "results.h"
 #include "rig.h"
 #include "split.h"
 #include "unwind.h"
@@ -92,6 +91,89 @@ START_TEST(root_cause_behind_many_flushes)
     struct sluice_error error = peer_error(rig.channel, 0);
     require(error.status == SLUICE_STATUS_REM_ACCESS_ERR && error.opcode == SLUICE_OP_WRITE,
             "status %u of opcode %u: %s", error.status, error.opcode, error.text);
+    rig_close(&rig);
+}
+END_TEST
+
+START_TEST(recycling_forgets_the_oldest_success)
+{
+    struct rig rig;
+    struct sluice_completion completions[17];
+    fake.by_hand = true;
+    rig_open(&rig, 1, 16);
+    for (uint32_t i = 0; i < 16; i++) {
+        rig_post(&rig, receive_of(0, 1 + i), LONG);
+    }
+    while (fake_complete(rig_qp(&rig, 0), SLU_RECEIVE_QUEUE, SLUICE_STATUS_SUCCESS)) {
+    }
+    require_result(sluice_multichannel_poll(rig.channel, completions, 0), 0);
+    for (uint32_t i = 0; i < 6; i++) {
+        rig_post(&rig, receive_of(0, 17 + i), LONG);
+        check_engine(rig.engine);
+    }
+    require_result(sluice_multichannel_poll(rig.channel, completions, 17), 10);
+    for (uint32_t i = 0; i < 10; i++) {
+        require_status(&completions[i], 7 + i, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
+    }
+    rig_close(&rig);
+}
+END_TEST
+
+/* A handle that is waited for late names its request however many calls blocked meanwhile. */
+START_TEST(blocking_calls_take_no_result_away)
+{
+    enum { DEPTH = 8, CALLS = 50 };
+    struct rig rig;
+    struct sluice_handle handles[DEPTH];
+    struct sluice_completion completion;
+    rig_open(&rig, 1, DEPTH);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        handles[i] = rig_post(&rig, write_of(0, 1 + i), LONG);
+    }
+    for (uint32_t i = 0; i < CALLS; i++) {
+        struct sluice_request request = write_of(0, 100 + i);
+        require_ok(sluice_multichannel_submit(rig.channel, &request, 1, LONG, NULL));
+        check_engine(rig.engine);
+    }
+    for (uint32_t i = DEPTH; i-- > 0;) {
+        require_ok(sluice_multichannel_wait(rig.channel, &handles[i], 0, &completion));
+        require_status(&completion, 1 + i, SLUICE_STATUS_SUCCESS, SLUICE_STATUS_SUCCESS);
+        check_engine(rig.engine);
+    }
+    require_result(sluice_multichannel_poll(rig.channel, &completion, 1), 0);
+    rig_close(&rig);
+}
+END_TEST
+
+/* One success is enough to make room: no failure is lost to it. */
+START_TEST(recycling_keeps_failures)
+{
+    enum { DEPTH = 100 };
+    struct rig rig;
+    struct sluice_handle handles[DEPTH];
+    struct sluice_completion completions[DEPTH];
+    fake.by_hand = true;
+    rig_open(&rig, 2, DEPTH);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        handles[i] = rig_post(&rig, write_of(0, 1 + i), LONG);
+        rig_post(&rig, write_of(1, 1001 + i), LONG);
+    }
+    fake_complete(rig_qp(&rig, 0), SLU_SEND_QUEUE, SLUICE_STATUS_REM_ACCESS_ERR);
+    while (fake_held(rig_qp(&rig, 0), SLU_SEND_QUEUE) > 0) {
+        require_result(sluice_multichannel_poll(rig.channel, completions, 0), 0);
+    }
+    fake_complete(rig_qp(&rig, 1), SLU_SEND_QUEUE, SLUICE_STATUS_SUCCESS);
+    require_result(sluice_multichannel_poll(rig.channel, completions, 0), 0);
+    rig_post(&rig, write_of(1, 2000), LONG);
+    check_engine(rig.engine);
+    require_ok(sluice_multichannel_wait(rig.channel, &handles[70], 0, &completions[0]));
+    require_status(&completions[0], 71, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_STATUS_REM_ACCESS_ERR);
+    require_result(sluice_multichannel_poll(rig.channel, completions, DEPTH), DEPTH - 1);
+    for (uint32_t i = 0; i < DEPTH - 1; i++) {
+        uint32_t key = i < 70 ? 1 + i : 2 + i;
+        uint32_t status = i == 0 ? SLUICE_STATUS_REM_ACCESS_ERR : SLUICE_STATUS_WR_FLUSH_ERR;
+        require_status(&completions[i], key, status, SLUICE_STATUS_REM_ACCESS_ERR);
+    }
     rig_close(&rig);
 }
 END_TEST
@@ -459,6 +541,9 @@ static void add_cases(TCase *tcase)
     tcase_add_test(tcase, work_done_in_time_is_not_judged_late);
     tcase_add_test(tcase, root_cause_behind_many_successes);
     tcase_add_test(tcase, root_cause_behind_many_flushes);
+    tcase_add_test(tcase, recycling_forgets_the_oldest_success);
+    tcase_add_test(tcase, blocking_calls_take_no_result_away);
+    tcase_add_test(tcase, recycling_keeps_failures);
     tcase_add_test(tcase, scope_end_reports_in_order);
     tcase_add_test(tcase, scope_end_counts_what_it_cannot_list);
     tcase_add_test(tcase, request_without_room_in_its_queue_fails_alone);
@@ -486,7 +571,6 @@ static void add_cases(TCase *tcase)
 CASE_OF(arrivals)
 CASE_OF(split)
 CASE_OF(handles)
-CASE_OF(results)
 CASE_OF(lists)
 CASE_OF(probes)
 CASE_OF(proof)
@@ -499,15 +583,10 @@ static void add_fuzz(TCase *tcase)
 int main(void)
 {
     const struct cases cases[] = {
-        {"cases", WIRE_SELF, 20, add_cases},
-        {"arrivals", WIRE_SELF, 20, add_arrivals},
-        {"split", WIRE_SELF, 20, add_split},
-        {"handles", WIRE_SELF, 20, add_handles},
-        {"results", WIRE_SELF, 20, add_results},
-        {"lists", WIRE_SELF, 20, add_lists},
-        {"probes", WIRE_SELF, 20, add_probes},
-        {"proof", WIRE_SELF, 20, add_proof},
-        {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
+        {"cases", WIRE_SELF, 20, add_cases}, {"arrivals", WIRE_SELF, 20, add_arrivals},
+        {"split", WIRE_SELF, 20, add_split}, {"handles", WIRE_SELF, 20, add_handles},
+        {"lists", WIRE_SELF, 20, add_lists}, {"probes", WIRE_SELF, 20, add_probes},
+        {"proof", WIRE_SELF, 20, add_proof}, {"fuzz", WIRE_SELF, 60 + fuzz_seconds(), add_fuzz},
     };
     /* Whatever device the tests are run on, this one brings its own. */
     setenv("SLUICE_TEST_DEVICE", "soft", 1);

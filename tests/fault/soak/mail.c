@@ -277,8 +277,8 @@ static void do_multicast(void)
 void mail_step(void)
 {
     uint32_t rank = any_peer();
-    /* No result may be forgotten, if all of them are of one peer, too. */
-    if (sends_in_flight() >= DEPTH || rank == SLUICE_MAX_PEERS) {
+    /* Results that nobody has looked at take places, which all peers share. */
+    if (sends_in_flight() >= soak.size * DEPTH / 4 || rank == SLUICE_MAX_PEERS) {
         look(&soak.mail);
         return;
     }

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results that nobody has seen: found in the order of completion, of all peers together,
+ * and kept as long as there are places for them. There are as many of these for sends and
+ * for receives as there were ever in flight at most; what is pending and will have a
+ * result to be seen holds one as well. The oldest success gives way to what has none.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "engine/inside.h"
+
+uint32_t slu_power_of_two(uint32_t least)
+{
+    uint32_t size = 1;
+
+    while (size < least)
+        size *= 2;
+    return size;
+}
+
+/* Each peer may have one more in a scope: a split request that holds nothing of the device. */
+static int grow_order(struct slu_order *order, uint32_t places, uint32_t peers)
+{
+    uint32_t size = slu_power_of_two(places + places / 4 + peers);
+    uint64_t *ids;
+
+    if (order->ids != NULL && size <= order->mask + 1)
+        return 0;
+    ids = calloc(size, sizeof *ids);
+    if (ids == NULL)
+        return slu_fail(ENOMEM, "no memory for the results of %u requests", places);
+    for (uint32_t i = order->tail; i != order->head; i++)
+        ids[i & (size - 1)] = order->ids[i & order->mask];
+    free(order->ids);
+    order->ids = ids;
+    order->mask = size - 1;
+    return 0;
+}
+
+int slu_places_grow(struct slu_engine *engine, const uint32_t places[SLU_QUEUES], uint32_t peers)
+{
+    int error = 0;
+
+    for (int queue = 0; queue < SLU_QUEUES; queue++)
+        for (int owner = 0; owner < SLU_OWNERS_KEEP && error == 0; owner++)
+            error = grow_order(&engine->orders[owner][queue], places[queue], peers);
+    if (error == 0)
+        error = slu_aside_grow(engine, places[SLU_SEND_QUEUE] + places[SLU_RECEIVE_QUEUE] + peers);
+    return error;
+}
+
+void slu_places_destroy(struct slu_engine *engine)
+{
+    for (int queue = 0; queue < SLU_QUEUES; queue++)
+        for (int owner = 0; owner < SLU_OWNERS_KEEP; owner++)
+            free(engine->orders[owner][queue].ids);
+    slu_aside_destroy(engine);
+}
+
+/* The entry of an id of an order of that owner, if it is still done and unseen. */
+static struct slu_entry *find_unseen(const struct slu_engine *engine, enum slu_owner owner,
+                                     uint64_t id)
+{
+    struct slu_entry *entry = slu_entry_find(engine, id);
+
+    return entry != NULL && entry->state == SLU_ENTRY_DONE && entry->owner == owner ? entry : NULL;
+}
+
+void slu_order_tidy(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order)
+{
+    uint32_t to = order->tail;
+
+    for (uint32_t from = order->tail; from != order->head; from++) {
+        uint64_t id = order->ids[from & order->mask];
+
+        if (find_unseen(engine, owner, id) != NULL)
+            order->ids[to++ & order->mask] = id;
+    }
+    order->head = to;
+}
+
+struct slu_entry *slu_order_first(const struct slu_engine *engine, enum slu_owner owner,
+                                  struct slu_order *order)
+{
+    struct slu_entry *entry = NULL;
+
+    if (order->unseen == 0) {
+        order->tail = order->head;
+        return NULL;
+    }
+    while (entry == NULL) {
+        entry = find_unseen(engine, owner, order->ids[order->tail & order->mask]);
+        order->tail += entry == NULL;
+    }
+    return entry;
+}
+
+struct slu_first slu_order_find(struct slu_engine *engine, enum slu_owner owner,
+                                bool (*is_earlier)(const struct slu_entry *one,
+                                                   const struct slu_entry *other))
+{
+    struct slu_order *sends = &engine->orders[owner][SLU_SEND_QUEUE];
+    struct slu_order *receives = &engine->orders[owner][SLU_RECEIVE_QUEUE];
+    struct slu_entry *sent = slu_order_first(engine, owner, sends);
+    struct slu_entry *received = slu_order_first(engine, owner, receives);
+
+    return received != NULL && (sent == NULL || is_earlier(received, sent))
+               ? (struct slu_first){received, receives}
+               : (struct slu_first){sent, sends};
+}
+
+void slu_order_take(struct slu_engine *engine, const struct slu_first *first,
+                    struct sluice_completion *completion)
+{
+    struct slu_order *order = first->order;
+
+    slu_entry_result(first->entry, slu_id_peer(order->ids[order->tail++ & order->mask]),
+                     first->entry->marks.failed, completion);
+    slu_entry_seen(engine, first->entry);
+}
+
+static bool was_done_earlier(const struct slu_entry *one, const struct slu_entry *other)
+{
+    return one->number < other->number;
+}
+
+bool slu_take_done(struct slu_engine *engine, enum slu_owner owner,
+                   struct sluice_completion *completion)
+{
+    struct slu_first first = slu_order_find(engine, owner, was_done_earlier);
+    uint64_t before = first.entry != NULL ? first.entry->number : UINT64_MAX;
+
+    if (engine->failure_count > 0 && slu_failure_take(engine, owner, before, completion))
+        return true;
+    if (first.entry == NULL)
+        return false;
+    slu_order_take(engine, &first, completion);
+    return true;
+}
+
+/* It gives its place away: no handle names it any more. */
+static void give_place(struct slu_engine *engine, struct slu_entry *entry)
+{
+    slu_entry_seen(engine, entry);
+    entry->owner = SLU_OWNER_NOBODY;
+}
+
+static void forget(struct slu_engine *engine, uint64_t id, struct slu_entry *entry)
+{
+    if (entry->owner == SLU_OWNER_SCOPE)
+        engine->scope.forgotten++;
+    else
+        slu_counts_of(engine, slu_id_peer(id), entry->marks.flags)->forgotten++;
+    give_place(engine, entry);
+}
+
+/* Forgets the oldest success of an order; false: it has none. *oldest_failure: of all, if any. */
+static bool forget_success(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order,
+                           uint64_t *oldest_failure)
+{
+    if (slu_order_first(engine, owner, order) == NULL)
+        return false;
+    for (uint32_t at = order->tail; at != order->head; at++) {
+        uint64_t id = order->ids[at & order->mask];
+        struct slu_entry *entry = find_unseen(engine, owner, id);
+
+        if (entry == NULL)
+            continue;
+        if (!entry->marks.failed) {
+            forget(engine, id, entry);
+            return true;
+        }
+        if (*oldest_failure == 0)
+            *oldest_failure = id;
+    }
+    return false;
+}
+
+void slu_place_clear(struct slu_engine *engine, enum slu_queue queue)
+{
+    uint64_t failure = 0;
+    struct slu_entry *entry;
+
+    for (int owner = 0; owner < SLU_OWNERS_KEEP; owner++)
+        if (forget_success(engine, (enum slu_owner)owner, &engine->orders[owner][queue], &failure))
+            return;
+    /* None: a split request of a scope may hold a place, and nothing of the device. */
+    if (failure == 0)
+        return;
+    entry = slu_entry_find(engine, failure);
+    slu_failure_keep_entry(engine, failure, entry);
+    give_place(engine, entry);
+}
