@@ -26,9 +26,33 @@ noinst_PROGRAMS += %D%/noop
 %C%_noop_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
 %C%_noop_LDADD = tests/libobjects.la
 
+noinst_PROGRAMS += %D%/ways/ways
+# One source or header a line, sorted.
+%C%_ways_ways_SOURCES = \
+	%D%/ways/agent.c \
+	%D%/ways/block.c \
+	%D%/ways/buffer.c \
+	%D%/ways/connect.c \
+	%D%/ways/echo.c \
+	%D%/ways/exchange.c \
+	%D%/ways/group.c \
+	%D%/ways/main.c \
+	%D%/ways/memory.c \
+	%D%/ways/object.c \
+	%D%/ways/plain.c \
+	%D%/ways/scope.c \
+	%D%/ways/solo.c \
+	%D%/ways/stream.c \
+	%D%/ways/team.c \
+	%D%/ways/ways.h
+%C%_ways_ways_LDADD = lib/libsluice.la
+
 EXTRA_DIST += \
 	%D%/README.md \
 	%D%/compare \
 	%D%/instructions \
 	%D%/peers/mpi.c \
-	%D%/softroce
+	%D%/softroce \
+	%D%/table.py \
+	%D%/usage \
+	%D%/ways/ways.py

@@ -176,6 +176,7 @@ build_checks = \
 	%D%/check-python.sh \
 	%D%/check-symbols.sh \
 	%D%/check-tutorial.sh \
+	%D%/check-usage.sh \
 	%D%/check-verbs.sh
 
 # Those of which a sanitizer shows nothing that the programs do not show.

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define WINDOW 64
+#define MOST_RANKS 64
 #define WARM_UP 100
 
 struct job {
@@ -107,6 +108,27 @@ static double scatter_gather(const struct job *job, int i)
     return MPI_Wtime() - begin;
 }
 
+/* Each rank gives a block to each other one, in lock step. */
+static double exchange(const struct job *job, int i)
+{
+    MPI_Request requests[2 * MOST_RANKS];
+    MPI_Status statuses[2 * MOST_RANKS];
+    double begin = MPI_Wtime();
+    int count = 0;
+
+    (void)i;
+    for (int rank = 0; rank < job->ranks; rank++)
+        if (rank != job->rank)
+            MPI_Irecv(job->in + (size_t)rank * (size_t)job->bytes, job->bytes, MPI_BYTE, rank, 0,
+                      MPI_COMM_WORLD, &requests[count++]);
+    for (int rank = 0; rank < job->ranks; rank++)
+        if (rank != job->rank)
+            MPI_Isend(job->out + (size_t)rank * (size_t)job->bytes, job->bytes, MPI_BYTE, rank, 0,
+                      MPI_COMM_WORLD, &requests[count++]);
+    MPI_Waitall(count, requests, statuses);
+    return MPI_Wtime() - begin;
+}
+
 static double barrier(const struct job *job, int i)
 {
     double begin = MPI_Wtime();
@@ -134,11 +156,8 @@ static double gather_read(const struct job *job, int i)
 static const struct work {
     const char *name;
     double (*run)(const struct job *job, int i);
-} works[] = {{"send_lat", send_lat},
-             {"msg_rate", msg_rate},
-             {"scatter_gather", scatter_gather},
-             {"barrier", barrier},
-             {"gather_read", gather_read}};
+} works[] = {{"send_lat", send_lat}, {"msg_rate", msg_rate}, {"scatter_gather", scatter_gather},
+             {"exchange", exchange}, {"barrier", barrier},   {"gather_read", gather_read}};
 
 static void measure(struct job *job, const struct work *work)
 {
@@ -178,7 +197,8 @@ int main(int argc, char **argv)
     job.bytes = argc >= 4 ? atoi(argv[2]) : 0;
     job.iterations = argc >= 4 ? atoi(argv[3]) : 0;
     job.dirty = argc == 5 && strcmp(argv[4], "dirty") == 0;
-    if (work == NULL || job.bytes < 1 || job.iterations < 1 || job.ranks < 2) {
+    if (work == NULL || job.bytes < 1 || job.iterations < 1 || job.ranks < 2 ||
+        job.ranks > MOST_RANKS) {
         fprintf(stderr, "usage: mpirun -n RANKS mpi WORK BYTES ITERATIONS [dirty]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
         return 2;

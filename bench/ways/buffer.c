@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers by name: rank 1 publishes, rank 0 reads and writes. */
+#include "ways.h"
+
+struct names {
+    struct sluice_buffer_service *service;
+    struct sluice_buffer *buffer;
+    struct sluice_buffer_handle handle; /* of rank 1 */
+    char *plain;
+};
+
+static struct sluice_buffer_service *open_service(struct rank *rank)
+{
+    static const struct sluice_buffer_service_attr attr = {.size = sizeof attr,
+                                                           .address = "127.0.0.1:0"};
+
+    return MAKE(sluice_buffer_service_open(&rank->pd, 1, &attr));
+}
+
+static void make_names(struct rank *rank)
+{
+    struct names *names = MAKE(calloc(1, sizeof *names));
+    struct sluice_buffer_handle own, all[2];
+
+    names->service = open_service(rank);
+    names->plain = MAKE(calloc(1, rank->size));
+    names->buffer = MAKE(sluice_buffer_publish(
+        names->service, NULL, rank->size, SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE));
+    MUST(sluice_buffer_handle(names->buffer, &own));
+    share(rank, &own, all, sizeof own);
+    names->handle = all[1];
+    rank->state = names;
+}
+
+static void end_names(struct rank *rank)
+{
+    struct names *names = rank->state;
+
+    meet(rank);
+    sluice_buffer_release(names->buffer);
+    sluice_buffer_service_close(names->service);
+    free(names->plain);
+    free(names);
+}
+
+static void buffer_read(struct rank *rank, uint64_t count)
+{
+    const struct names *names = rank->state;
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
+        MUST(sluice_buffer_read_into(names->service, &names->handle, 0, rank->mr, rank->memory,
+                                     rank->size, DEADLINE));
+}
+
+static void buffer_read_plain(struct rank *rank, uint64_t count)
+{
+    const struct names *names = rank->state;
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
+        MUST(sluice_buffer_read_into(names->service, &names->handle, 0, NULL, names->plain,
+                                     rank->size, DEADLINE));
+}
+
+static void buffer_write(struct rank *rank, uint64_t count)
+{
+    const struct names *names = rank->state;
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
+        MUST(sluice_buffer_write_from(names->service, &names->handle, 0, rank->mr, rank->memory,
+                                      rank->size, DEADLINE));
+}
+
+/* One action of a batch of 8. */
+static void buffer_submit(struct rank *rank, uint64_t count)
+{
+    const struct names *names = rank->state;
+    struct sluice_buffer_action actions[8];
+
+    for (uint32_t i = 0; i < 8; i++)
+        actions[i] = (struct sluice_buffer_action){.opcode = SLUICE_OP_READ,
+                                                   .handle = &names->handle,
+                                                   .length = rank->size,
+                                                   .addr = rank->memory,
+                                                   .mr = rank->mr};
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i += 8)
+        MUST(sluice_buffer_submit(names->service, actions, 8, DEADLINE, NULL));
+}
+
+static void buffer_publish(struct rank *rank, uint64_t count)
+{
+    const struct names *names = rank->state;
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
+        sluice_buffer_release(MAKE(sluice_buffer_publish(names->service, names->plain, rank->size,
+                                                         SLUICE_ACCESS_REMOTE_READ)));
+}
+
+/* A service that begins connects for its first read. */
+static void buffer_service(struct rank *rank, uint64_t count)
+{
+    const struct names *names = rank->state;
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++) {
+        struct sluice_buffer_service *service = open_service(rank);
+
+        MUST(sluice_buffer_read_into(service, &names->handle, 0, rank->mr, rank->memory, rank->size,
+                                     DEADLINE));
+        sluice_buffer_service_close(service);
+    }
+}
+
+static void channel_read(struct rank *rank, uint64_t count)
+{
+    const struct sluice_sge sge = place(rank, 0, rank->size);
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
+        MUST(sluice_channel_read(rank->channel, &sge, 1, &rank->remotes[1], DEADLINE));
+}
+
+static void channel_write(struct rank *rank, uint64_t count)
+{
+    const struct sluice_sge sge = place(rank, 0, rank->size);
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
+        MUST(sluice_channel_write(rank->channel, &sge, 1, &rank->remotes[1], DEADLINE));
+}
+
+#define SIZES          \
+    {                  \
+        8, 4096, 65536 \
+    }
+#define WAY(name, against, plain, calls, sizes)                                                   \
+    {                                                                                             \
+#name, "buffer", against, plain, NULL, calls, 0, {2 }, sizes, make_names, name, end_names \
+    }
+#define REFERENCE(name, calls)                                                            \
+    {                                                                                     \
+#name, "buffer", #name, NULL, NULL, calls, CHANNEL, {2 }, SIZES, NULL, name, NULL \
+    }
+
+const struct way ways_buffer[] = {
+    REFERENCE(channel_read, "channel_read"),
+    REFERENCE(channel_write, "channel_write"),
+    WAY(buffer_read, "channel_read", NULL, "buffer_read_into", SIZES),
+    WAY(buffer_read_plain, "channel_read", NULL, "buffer_read_into", SIZES),
+    WAY(buffer_write, "channel_write", NULL, "buffer_write_from", SIZES),
+    WAY(buffer_submit, "channel_read", NULL, "buffer_submit", SIZES),
+    WAY(buffer_publish, "mr_register", NULL, "buffer_publish buffer_release", SIZES),
+    WAY(buffer_service, "connect_accept", "plain_connect",
+        "buffer_service_open buffer_service_close", {8}),
+    {0},
+};
