@@ -39,6 +39,9 @@ known() {
   cat <<'END'
 peers:solo_register reads /proc/self/maps, which has a line for each mapping
 like:solo_register reads /proc/self/maps
+calls:write_wait_last walks the results that are not taken
+calls:many_write_flush walks the results that are not taken
+like:many_write_flush walks the results that are not taken
 like:solo_write_backwards moves results that are passed over to a list, and walks it
 END
 }
@@ -91,10 +94,12 @@ not() {
   fi
 }
 
-# instructions WAY BEFORE WARM: of one iteration, in thousandths.
+# instructions WAY BEFORE WARM: of one iteration, in thousandths. The second rank of a way that is
+# not alone only sleeps.
 instructions() {
+  case $1 in solo_*) ranks=1 ;; *) ranks=2 ;; esac
   valgrind --quiet --tool=callgrind --callgrind-out-file="$tmp/callgrind" \
-    --toggle-collect=measured "$ways" "$1" self 1 8 --before "$2" --warm "$3" --count 256 \
+    --toggle-collect=measured "$ways" "$1" self "$ranks" 8 --before "$2" --warm "$3" --count 256 \
     >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; return 1; }
   awk '/^(summary|totals):/ { printf "%d\n", $2 * 1000 / 256; exit }' "$tmp/callgrind"
 }
@@ -125,7 +130,7 @@ like() {
 
 if have valgrind && "$srcdir/bench/instructions" --can 2>/dev/null; then
   for name in solo_write_untaken solo_write_backwards solo_write_detach solo_send_untaken \
-    solo_receive_untaken; do
+    solo_receive_untaken write_wait_last many_write_flush; do
     bounded "calls:$name" "10,000 calls before: $name" after_calls $name
   done
   for name in solo_write_after solo_wait_after; do
@@ -136,6 +141,8 @@ if have valgrind && "$srcdir/bench/instructions" --can 2>/dev/null; then
   done
   bounded like:solo_write_untaken 'results not taken cost no more than taken ones' \
     like 110 solo_write_untaken solo_write_poll
+  bounded like:many_write_flush 'results not taken cost no more in a node' \
+    like 110 many_write_flush many_write_poll
   bounded like:solo_send_untaken 'sends not taken cost no more than taken ones' \
     like 110 solo_send_untaken solo_send
   bounded like:solo_write_backwards 'waits in reverse order cost no more than in order' \
@@ -167,7 +174,7 @@ system_calls() {
 
 if have strace && strace -o /dev/null true 2>/dev/null; then
   for name in write_poll write_flush write_wait_backwards echo_posted echo_untaken echo_blocking; do
-    bounded "shm:$name" "shm moves a message without system calls: $name" system_calls 25 $name shm
+    bounded "shm:$name" "shm moves a message without system calls: $name" system_calls 50 $name shm
   done
   # A frame is sent and received by one call each, and so is its acknowledgement, where it has
   # one; an echo is two messages.
