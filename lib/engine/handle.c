@@ -34,19 +34,14 @@ static int fail_wait(uint64_t tag, const struct sluice_handle *handle, int64_t t
     return check_handle(tag, handle);
 }
 
-/* Who has the index of the peer now had that id, or could have. */
-static inline bool is_of_today(const struct slu_ring *ring, uint64_t id)
-{
-    return ring == NULL || ring->next - id <= ring->next - ring->since;
-}
-
 /* The entry that holds the request or its result; NULL if none does. */
 static inline struct slu_entry *find_entry(struct slu_engine *engine, uint64_t id)
 {
     const struct slu_ring *ring = slu_ring_of(engine, id);
     struct slu_entry *entry = slu_ring_find(engine, ring, id);
 
-    return SLU_LIKELY(entry != NULL && entry->owner < SLU_OWNERS_KEEP && is_of_today(ring, id))
+    return SLU_LIKELY(entry != NULL && entry->owner < SLU_OWNERS_KEEP &&
+                      slu_ring_is_of_today(ring, id))
                ? entry
                : NULL;
 }
@@ -55,7 +50,10 @@ static inline struct slu_entry *find_entry(struct slu_engine *engine, uint64_t i
 static bool find_failure(struct slu_engine *engine, uint64_t id,
                          struct sluice_completion *completion)
 {
-    return is_of_today(slu_ring_of(engine, id), id) && slu_failure_find(engine, id, completion);
+    const struct slu_ring *ring = slu_ring_of(engine, id);
+
+    return (ring == NULL || slu_ring_is_of_today(ring, id)) &&
+           slu_failure_find(engine, id, completion);
 }
 
 /* It may be the load that needed its place: no mistake of the program, as far as we can tell. */

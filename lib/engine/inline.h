@@ -262,6 +262,12 @@ static inline uint64_t slu_ring_age(const struct slu_ring *ring, uint64_t id)
     return (ring->next - id) / SLU_ID_STEP;
 }
 
+/* Whether the peer that has the index now had that id, or could have. */
+static inline bool slu_ring_is_of_today(const struct slu_ring *ring, uint64_t id)
+{
+    return ring->next - id <= ring->next - ring->since;
+}
+
 static inline struct slu_entry *slu_ring_entry(const struct slu_ring *ring, uint64_t id)
 {
     return &ring->entries[(uint32_t)(id / SLU_ID_STEP) & ring->mask];
@@ -291,7 +297,7 @@ static inline struct slu_entry *slu_ring_find(const struct slu_engine *engine,
     if (SLU_UNLIKELY(ring == NULL))
         return NULL;
     if (SLU_UNLIKELY(slu_ring_age(ring, id) - 1 >= ring->size))
-        return ring->first_aside != 0 ? slu_aside_find(engine, ring, id) : NULL;
+        return engine->aside.used > 0 ? slu_aside_find(engine, id) : NULL;
     return slu_ring_entry(ring, id);
 }
 
@@ -492,8 +498,6 @@ static inline void slu_entry_seen(struct slu_engine *engine, struct slu_entry *e
 
     engine->orders[entry->owner][queue].unseen--;
     engine->held[queue]--;
-    if (SLU_UNLIKELY(engine->aside.unseen > 0))
-        slu_aside_seen(engine, entry);
     if (entry->owner == SLU_OWNER_SCOPE)
         engine->scope.failures -= entry->marks.failed;
     atomic_store_explicit(&entry->state, SLU_ENTRY_SEEN, memory_order_relaxed);

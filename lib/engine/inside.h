@@ -119,16 +119,9 @@ uint32_t slu_power_of_two(uint32_t least);
 /* aside.c: places for so many results. */
 int slu_aside_grow(struct slu_engine *engine, uint32_t results);
 void slu_aside_destroy(struct slu_engine *engine);
-void slu_aside_keep(struct slu_engine *engine, struct slu_ring *ring, uint64_t id,
-                    const struct slu_entry *entry);
+void slu_aside_keep(struct slu_engine *engine, uint64_t id, const struct slu_entry *entry);
 /* NULL: it has none of that id. */
-struct slu_entry *slu_aside_find(const struct slu_engine *engine, const struct slu_ring *ring,
-                                 uint64_t id);
-/* An entry is seen: it may be one of these. */
-void slu_aside_seen(struct slu_engine *engine, const struct slu_entry *entry);
-/* What nobody has seen of a peer is of one that was removed; of a scope, is gone with it. */
-void slu_aside_remove_peer(struct slu_engine *engine, uint32_t peer);
-void slu_aside_end_scope(struct slu_engine *engine);
+struct slu_entry *slu_aside_find(const struct slu_engine *engine, uint64_t id);
 /* Gives its result to its call; a success to one that wants results. */
 void slu_entry_tell_failure(const struct slu_entry *entry, uint32_t peer);
 void slu_entry_tell_success(const struct slu_entry *entry, uint32_t peer);

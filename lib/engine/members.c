@@ -129,7 +129,6 @@ static void mark_results(struct slu_engine *engine, uint32_t index)
             if (ring->entries[i].state == SLU_ENTRY_DONE)
                 ring->entries[i].marks.flags |= SLUICE_PEER_REMOVED;
     }
-    slu_aside_remove_peer(engine, index);
     for (uint32_t i = 0; i < SLU_FAILURES; i++)
         if (engine->failures[i].completion.peer == index)
             engine->failures[i].completion.flags |= SLUICE_PEER_REMOVED;

@@ -79,6 +79,7 @@ void slu_order_tidy(struct slu_engine *engine, enum slu_owner owner, struct slu_
             order->ids[to++ & order->mask] = id;
     }
     order->head = to;
+    order->failed = order->tail;
 }
 
 struct slu_entry *slu_order_first(const struct slu_engine *engine, enum slu_owner owner,
@@ -156,40 +157,47 @@ static void forget(struct slu_engine *engine, uint64_t id, struct slu_entry *ent
     give_place(engine, entry);
 }
 
-/* Forgets the oldest success of an order; false: it has none. *oldest_failure: of all, if any. */
-static bool forget_success(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order,
-                           uint64_t *oldest_failure)
+/* Forgets the oldest success of an order; false: it has none. Failures are passed once. */
+static bool forget_success(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order)
 {
-    if (slu_order_first(engine, owner, order) == NULL)
+    if (order->unseen == 0)
         return false;
-    for (uint32_t at = order->tail; at != order->head; at++) {
-        uint64_t id = order->ids[at & order->mask];
+    if ((int32_t)(order->failed - order->tail) < 0)
+        order->failed = order->tail;
+    while (order->failed != order->head) {
+        uint64_t id = order->ids[order->failed & order->mask];
         struct slu_entry *entry = find_unseen(engine, owner, id);
+        bool succeeded = entry != NULL && !entry->marks.failed;
 
-        if (entry == NULL)
-            continue;
-        if (!entry->marks.failed) {
+        order->tail += order->tail == order->failed && (entry == NULL || succeeded);
+        order->failed++;
+        if (succeeded) {
             forget(engine, id, entry);
             return true;
         }
-        if (*oldest_failure == 0)
-            *oldest_failure = id;
     }
     return false;
 }
 
+/* Puts the oldest failure of an order to those that are kept; false: it has none. */
+static bool keep_failure(struct slu_engine *engine, enum slu_owner owner, struct slu_order *order)
+{
+    struct slu_entry *entry = slu_order_first(engine, owner, order);
+
+    if (entry == NULL)
+        return false;
+    slu_failure_keep_entry(engine, order->ids[order->tail & order->mask], entry);
+    give_place(engine, entry);
+    return true;
+}
+
 void slu_place_clear(struct slu_engine *engine, enum slu_queue queue)
 {
-    uint64_t failure = 0;
-    struct slu_entry *entry;
-
     for (int owner = 0; owner < SLU_OWNERS_KEEP; owner++)
-        if (forget_success(engine, (enum slu_owner)owner, &engine->orders[owner][queue], &failure))
+        if (forget_success(engine, (enum slu_owner)owner, &engine->orders[owner][queue]))
             return;
-    /* None: a split request of a scope may hold a place, and nothing of the device. */
-    if (failure == 0)
-        return;
-    entry = slu_entry_find(engine, failure);
-    slu_failure_keep_entry(engine, failure, entry);
-    give_place(engine, entry);
+    /* None, where a split request of a scope holds a place, and nothing of the device. */
+    for (int owner = 0; owner < SLU_OWNERS_KEEP; owner++)
+        if (keep_failure(engine, (enum slu_owner)owner, &engine->orders[owner][queue]))
+            return;
 }

@@ -98,7 +98,7 @@ void slu_entry_displace(struct slu_engine *engine, struct slu_ring *ring, struct
     uint64_t id = ring->next - (uint64_t)ring->size * SLU_ID_STEP;
 
     if (!entry->marks.failed) {
-        slu_aside_keep(engine, ring, id, entry);
+        slu_aside_keep(engine, id, entry);
         return;
     }
     slu_failure_keep_entry(engine, id, entry);

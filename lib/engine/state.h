@@ -136,8 +136,7 @@ struct slu_ring {
     uint64_t since;               /* of the first of the peer that has the index */
     uint32_t size;
     uint32_t mask;
-    uint32_t first_aside, last_aside; /* see struct slu_aside */
-    void *memory;                     /* of the first: what all of them are in */
+    void *memory; /* of the first: what all of them are in */
 };
 
 /*
@@ -149,22 +148,23 @@ struct slu_order {
     uint64_t *ids;
     uint32_t mask;
     uint32_t head, tail;
+    uint32_t failed; /* between tail and there all that is unseen has failed */
     uint32_t unseen; /* of those between tail and head */
 };
 
-/* A success whose entry was needed, and its neighbours in the list of that ring. */
+/* A success whose entry was needed, and the number of the next place of its chain; 0: none. */
 struct slu_aside_place {
     struct slu_entry entry;
-    uint64_t id; /* 0: none */
-    uint32_t next, prev;
+    uint64_t id;
+    uint32_t next;
 };
 
-/* They are as many as there are unseen results, and found as these are; see aside.c. */
+/* There are twice as many as there can be unseen results; see aside.c. */
 struct slu_aside {
-    struct slu_aside_place *places;
-    uint32_t size, used; /* from used on none was ever taken */
-    uint32_t cursor;     /* behind the place that was taken last */
-    uint32_t unseen;
+    struct slu_aside_place *places; /* numbered from 1 */
+    uint32_t *chains;
+    uint32_t size, used; /* from used on no place was ever taken */
+    uint32_t cursor;     /* the place that was taken last */
 };
 
 /* Where a submit goes on with a peer whose queue was full. */
@@ -248,7 +248,7 @@ struct slu_peer {
     struct slu_counts counts; /* stays over resets */
     uint32_t arrivals_posted; /* receives of our own that take them */
     uint32_t arrival_session; /* in their ids: number of this connection */
-    uint64_t spare[19];       /* a power of two in all: a peer is found by a shift */
+    uint64_t spare[22];       /* a power of two in all: a peer is found by a shift */
 };
 _Static_assert(sizeof(struct slu_peer) == 1024, "a shift finds a peer");
 

@@ -163,5 +163,4 @@ void slu_scope_collect(struct slu_engine *engine, struct sluice_completion *fail
         if (failures != NULL && outcome->count < capacity)
             failures[outcome->count++] = completion;
     }
-    slu_aside_end_scope(engine);
 }
