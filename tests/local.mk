@@ -30,6 +30,7 @@ include tests/verbs/local.mk
 unthreaded_tests = \
 	%D%/test_choice \
 	%D%/test_descriptors \
+	%D%/test_engine \
 	%D%/test_environment \
 	%D%/test_exchange_hostile \
 	%D%/test_exchange_refused \
