@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "engine/engine.h"
 #include "listener/door.h"
@@ -137,7 +138,12 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming,
         return slu_incoming_give_up(incoming, error, NULL);
     }
     listener->admissions[listener->admission_count++] = admission;
-    error = answer(admission, welcome);
+    /* The set of the listener reports each step that arrives, once. */
+    if (incoming->fd >= 0)
+        error = slu_listener_watch(listener, incoming->fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
+                                   SLU_ADMISSION_TAG);
+    error = error == 0 ? answer(admission, welcome)
+                       : slu_fail(-error, "a connection cannot be watched: errno %d", -error);
     if (error < 0)
         drop(listener, listener->admission_count - 1, error);
     return 0;
@@ -220,8 +226,13 @@ static int step(struct slu_admission *admission)
 
     if (passage->fd < 0)
         return slu_rdmacm_look(admission->incoming, &admission->joint);
-    if (!admission->answered)
-        return news ? hear_endpoint(admission) : 0;
+    if (!admission->answered) {
+        error = news ? hear_endpoint(admission) : 0;
+        if (error < 0 || !news)
+            return error;
+        /* The next step may have arrived meanwhile, and the set reports it no more. */
+        news = slu_passage_has_news(passage);
+    }
     if (!admission->connected) {
         error = slu_joint_look(&admission->joint, passage, 0, 0, &admission->heard);
         admission->connected = error == 0;

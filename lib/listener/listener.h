@@ -82,6 +82,8 @@ int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t 
                        uint64_t data);
 /* Of the data of events: that somebody came over rdma_cm, or left. */
 #define SLU_GATE_TAG (UINT64_C(5) << 32)
+/* That a connection which is being let in has a whole step, or its end. */
+#define SLU_ADMISSION_TAG (UINT64_C(6) << 32)
 /* The first of those who wait and have not left, which is the caller's; NULL: nobody does. */
 struct sluice_incoming *slu_listener_take(struct sluice_listener *listener);
 /* Over rdma_cm: those who wait no longer. */
