@@ -319,6 +319,8 @@ int slu_agent_check_receive(const struct sluice_agent *agent, const struct sluic
                             int64_t timeout);
 
 /* drive.c: all with the lock. */
+/* Whether nobody has looked at all peers for so long that a call has to serve them first. */
+bool slu_agent_is_late(const struct sluice_agent *agent);
 /* Serves what is to be served now. */
 void slu_agent_progress(struct sluice_agent *agent);
 /* Something changed for who waits. */
@@ -499,6 +501,8 @@ void slu_agent_hear_ready(struct sluice_agent_peer *peer, const struct slu_agent
 void slu_agent_data_connect(struct sluice_agent_peer *peer, const struct sluice_endpoint *remote);
 /* Makes it anew if it is ready, so that what is on its way ends. Whether that is done. */
 bool slu_agent_data_end(struct sluice_agent_peer *peer);
+/* Takes completions alone. Whether there were any. */
+bool slu_agent_data_poll(struct sluice_agent_peer *peer);
 /* Takes completions, and makes it anew if it has failed. Whether something happened. */
 bool slu_agent_data_progress(struct sluice_agent_peer *peer);
 

@@ -48,7 +48,7 @@ int slu_agent_data_open(struct sluice_agent_peer *peer)
     return 0;
 }
 
-static bool poll_data(struct sluice_agent_peer *peer)
+bool slu_agent_data_poll(struct sluice_agent_peer *peer)
 {
     struct sluice_completion completions[COMPLETIONS];
     bool some = false;
@@ -69,7 +69,7 @@ void slu_agent_data_close(struct sluice_agent_peer *peer)
     if (peer->data.wire == NULL)
         return;
     (void)!sluice_multichannel_peer_remove(peer->data.wire, 0);
-    poll_data(peer);
+    slu_agent_data_poll(peer);
     sluice_multichannel_close(peer->data.wire);
     peer->data.wire = NULL;
     peer->data.state = SLU_AGENT_DATA_NONE;
@@ -104,7 +104,7 @@ static bool make_anew(struct sluice_agent_peer *peer)
     data->earliest = now + LEAST_GAP;
     error = sluice_multichannel_peer_reset(data->wire, 0, &data->own);
     slu_agent_touch(peer);
-    poll_data(peer);
+    slu_agent_data_poll(peer);
     if (error < 0) {
         slu_log(SLUICE_LOG_WARN, "agent: the data queue pair to %s cannot be made anew yet: %s",
                 peer->address, sluice_last_error());
@@ -238,7 +238,7 @@ static void lose_silent(struct sluice_agent_peer *peer)
 bool slu_agent_data_progress(struct sluice_agent_peer *peer)
 {
     struct slu_agent_data *data = &peer->data;
-    bool some = poll_data(peer);
+    bool some = slu_agent_data_poll(peer);
 
     slu_agent_touch(peer);
     if (data->remote_generation != 0)

@@ -118,6 +118,13 @@ static void touch_due(struct sluice_agent *agent, int64_t now)
     slu_agent_touch(peer);
 }
 
+bool slu_agent_is_late(const struct sluice_agent *agent)
+{
+    int64_t now = slu_now();
+
+    return now - agent->looked > LOOK_TIME || now >= agent->next_due || now >= agent->accept_due;
+}
+
 void slu_agent_progress(struct sluice_agent *agent)
 {
     struct sluice_agent_peer *peer, *next;

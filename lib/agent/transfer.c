@@ -279,6 +279,26 @@ static bool is_drained(void *argument)
     return transfer->complete == transfer->posted;
 }
 
+/*
+ * Posts and polls once, without serving other peers unless that is late: on most wires a short
+ * transfer is complete by then. What the owner has revoked is heard of before anything is posted.
+ */
+static bool is_done_at_once(struct transfer *transfer)
+{
+    struct sluice_agent_peer *peer = transfer->peer;
+
+    if (slu_agent_is_late(peer->agent) || transfer->count > SLU_AGENT_BATCH)
+        return false;
+    slu_agent_peer_hold(peer);
+    slu_agent_control_poll(peer);
+    if (peer->state == SLU_AGENT_OPEN) {
+        post_some(transfer);
+        slu_agent_data_poll(peer);
+    }
+    slu_agent_peer_drop(peer);
+    return transfer->complete == transfer->count && !transfer->failed;
+}
+
 int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_agent_mr *mr,
                        const struct sluice_request *requests, uint32_t count, int64_t until,
                        struct sluice_completion *completions)
@@ -296,7 +316,9 @@ int slu_agent_transfer(struct sluice_agent_peer *peer, const struct sluice_agent
         error = check_list(peer, requests, count);
     if (error < 0)
         return error;
-    waited = slu_agent_await(peer->agent, is_over, &transfer, until, false);
+    waited = is_done_at_once(&transfer)
+                 ? 0
+                 : slu_agent_await(peer->agent, is_over, &transfer, until, false);
     /* What was posted has the same deadline, and ends by itself. */
     transfer.failed |= waited < 0;
     while (!is_drained(&transfer))
