@@ -63,6 +63,7 @@ static void free_agent(struct sluice_agent *agent)
         slu_fd_close(agent->epoll);
     if (agent->event >= 0)
         slu_fd_close(agent->event);
+    slu_agent_end_spares(agent);
     free(agent->places);
     free(agent->secret);
     slu_pd_release(agent->pd);
@@ -385,6 +386,7 @@ void sluice_agent_close(struct sluice_agent *agent)
     agent->magic = SLU_MAGIC_DEAD;
     say_goodbye(agent);
     agent->closed = agent->ending = true;
+    slu_agent_end_spares(agent);
     while ((peer = TAILQ_FIRST(&agent->peers)) != NULL)
         slu_agent_lose(peer, 0, "our agent was closed");
     /* Messages that nobody gets any more: they hold their peers, and these the agent. */

@@ -41,6 +41,10 @@
 #define SLU_AGENT_TRANSFERS 64
 /* Of a long message, on their way. */
 #define SLU_AGENT_PIECES 4
+/* Memory of long messages that were freed is kept for later ones: so many regions, each up to
+   so many bytes. No peer ever has a right to it. */
+#define SLU_AGENT_SPARES 4
+#define SLU_AGENT_SPARE_BYTES (UINT64_C(4) << 20)
 /* The owner revokes a region so long after its lease. */
 #define SLU_AGENT_GRACE SLUICE_S(1)
 /* Regions that are over, and are remembered for the log, which tells of late use. */
@@ -304,6 +308,7 @@ struct sluice_agent {
     uint32_t place_count, last_serial;
     uint32_t connected;     /* or greeting */
     uint64_t reading_bytes; /* of long messages that are read for who receives of any */
+    struct sluice_mr *spares[SLU_AGENT_SPARES]; /* NULL: none */
     struct sluice_agent_info info;
 };
 
@@ -477,6 +482,9 @@ bool slu_agent_may_read(const struct sluice_agent_message *message);
  * failed before. 0; an error with a text: it is the next one still.
  */
 int slu_agent_read(struct sluice_agent_message *message, bool of_any);
+/* Ends memory of a long message, or keeps it for another one. */
+void slu_agent_spare(struct sluice_agent *agent, struct sluice_mr *mr);
+void slu_agent_end_spares(struct sluice_agent *agent);
 /* Goes on with what was begun. Whether something has come to its end. */
 bool slu_agent_read_on(struct sluice_agent_peer *peer);
 /* It is out of its list, and is to go: now, or once nothing of it is on its way. */

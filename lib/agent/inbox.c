@@ -31,7 +31,7 @@ void slu_agent_free_message(struct sluice_agent_message *message)
     message->magic = SLU_MAGIC_DEAD;
     slu_agent_unreserve(message);
     if (message->mr != NULL)
-        (void)sluice_mr_release(message->mr, NULL, NULL);
+        slu_agent_spare(message->peer->agent, message->mr);
     slu_agent_peer_drop(message->peer);
     free(message);
 }

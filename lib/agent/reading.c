@@ -59,13 +59,54 @@ void slu_agent_end_turn(struct sluice_agent_peer *peer)
     TAILQ_INSERT_TAIL(&peer->agent->bearing, peer, bearing);
 }
 
+void slu_agent_spare(struct sluice_agent *agent, struct sluice_mr *mr)
+{
+    uint32_t at = 0;
+
+    while (at < SLU_AGENT_SPARES && agent->spares[at] != NULL)
+        at++;
+    if (at < SLU_AGENT_SPARES && !agent->closed && sluice_mr_length(mr) <= SLU_AGENT_SPARE_BYTES)
+        agent->spares[at] = mr;
+    else
+        (void)sluice_mr_release(mr, NULL, NULL);
+}
+
+void slu_agent_end_spares(struct sluice_agent *agent)
+{
+    for (uint32_t i = 0; i < SLU_AGENT_SPARES; i++) {
+        if (agent->spares[i] != NULL)
+            (void)sluice_mr_release(agent->spares[i], NULL, NULL);
+        agent->spares[i] = NULL;
+    }
+}
+
+/* Kept memory that fits and is not much too large; else NULL, and the room of one is free again. */
+static struct sluice_mr *take_spare(struct sluice_agent *agent, uint64_t length)
+{
+    struct sluice_mr *mr;
+
+    for (uint32_t i = 0; i < SLU_AGENT_SPARES; i++) {
+        mr = agent->spares[i];
+        if (mr == NULL || sluice_mr_length(mr) < length || sluice_mr_length(mr) / 4 > length)
+            continue;
+        agent->spares[i] = NULL;
+        return mr;
+    }
+    /* What does not fit makes room, so that memory of another size is kept next. */
+    mr = agent->spares[SLU_AGENT_SPARES - 1];
+    agent->spares[SLU_AGENT_SPARES - 1] = NULL;
+    if (mr != NULL)
+        (void)sluice_mr_release(mr, NULL, NULL);
+    return NULL;
+}
+
 /* What was read of it is lost; nothing of it is on its way. */
 static void give_memory_up(struct sluice_agent_message *message)
 {
     struct slu_agent_reading *reading = message->reading;
 
     if (reading->mr != NULL)
-        (void)sluice_mr_release(reading->mr, NULL, NULL);
+        slu_agent_spare(message->peer->agent, reading->mr);
     reading->mr = NULL;
     slu_agent_unreserve(message);
 }
@@ -235,6 +276,9 @@ static int make_memory(struct sluice_agent_message *message)
     struct sluice_mr *mr;
     int error;
 
+    message->reading->mr = take_spare(agent, message->length);
+    if (message->reading->mr != NULL)
+        return 0;
     message->reading->making = true;
     slu_agent_settle(agent);
     pthread_mutex_unlock(&agent->lock);
