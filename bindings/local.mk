@@ -37,6 +37,7 @@ EXTRA_DIST += \
 	%D%/python/tests/test_aio.py \
 	%D%/python/tests/test_channel.py \
 	%D%/python/tests/test_connect.py \
+	%D%/python/tests/test_layout.py \
 	%D%/python/tests/test_library.py \
 	%D%/python/tests/test_life.py \
 	%D%/python/tests/test_memory.py \

@@ -65,6 +65,7 @@ from ._request import (
     WRITE,
     Completion,
     FirstError,
+    Layout,
     Request,
     Work,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "IncomingInfo",
     "InterruptedWait",
     "LOCAL_WRITE",
+    "Layout",
     "Listener",
     "LocalMemoryError",
     "MemoryRegion",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Generator
 
@@ -112,13 +113,76 @@ def unposted(work: Work, error: int) -> Completion:
     )
 
 
+class Layout:
+    """Where the blocks of one side lie in its memory; :meth:`strided` and :meth:`paged` make it.
+
+    It is given to :meth:`Work.write` and :meth:`Work.read`, any number of times.
+    """
+
+    __slots__ = ("_struct", "_indices")
+
+    def __init__(self, kind: int, count: int, bytes_: int, stride: int, indices: Any):
+        self._struct = ffi.new("struct sluice_layout *")
+        self._struct.kind, self._struct.count, self._struct.bytes = kind, count, bytes_
+        self._struct.stride, self._struct.indices = stride, indices
+        self._indices = indices  # what C points to is of this
+
+    @classmethod
+    def strided(cls, count: int, bytes: int, stride: int) -> Layout:
+        """``count`` blocks of ``bytes``, each ``stride`` bytes behind the one before it."""
+        return cls(lib.SLUICE_LAYOUT_STRIDED, count, bytes, stride, ffi.NULL)
+
+    @classmethod
+    def paged(cls, indices: Any, bytes: int) -> Layout:
+        """The pages that ``indices`` name: page i begins at byte ``i * bytes``.
+
+        A contiguous array of ``uint32``, such as one of numpy, is used without a copy: it must
+        not be resized while the layout is there, and each post reads what it has then. Other
+        sequences of whole numbers are copied once.
+        """
+        taken = ffi.from_buffer("uint32_t[]", _indices_of(indices))
+        return cls(lib.SLUICE_LAYOUT_PAGED, len(taken), bytes, 0, taken)
+
+
+def _indices_of(indices: Any) -> Any:
+    """The indices as a buffer of unsigned numbers of 32 bits."""
+    try:
+        view = memoryview(indices)
+    except TypeError:
+        return array("I", indices)
+    if view.format == "I" and view.ndim == 1 and view.c_contiguous:
+        return indices
+    return array("I", view.tolist())
+
+
+def blocks_of(layout: Layout | None, remote_layout: Layout | None) -> tuple[Any, ...]:
+    """A struct of blocks for C, and the layouts that it points into."""
+    struct = ffi.new("struct sluice_blocks *")
+    struct.size = ffi.sizeof("struct sluice_blocks")
+    if layout is not None:
+        struct.local = layout._struct[0]
+    if remote_layout is not None:
+        struct.remote = remote_layout._struct[0]
+    return struct, layout, remote_layout
+
+
 class Work:
     """One request that is to be posted: :meth:`send`, :meth:`receive` and so on make it.
 
     It can be posted any number of times. ``user`` is anything, and comes back in the completion.
     """
 
-    __slots__ = ("opcode", "peer", "pieces", "remote", "flags", "immediate", "operand", "user")
+    __slots__ = (
+        "opcode",
+        "peer",
+        "pieces",
+        "remote",
+        "flags",
+        "immediate",
+        "operand",
+        "user",
+        "_layouts",
+    )
 
     def __init__(
         self,
@@ -133,6 +197,8 @@ class Work:
         inline: bool = False,
         operand: tuple[int, int] = (0, 0),
         user: Any = None,
+        layout: Layout | None = None,
+        remote_layout: Layout | None = None,
     ):
         self.opcode, self.peer, self.remote, self.user = opcode, peer, remote, user
         self.pieces: tuple[Piece, ...] = pieces_of(memory)
@@ -144,6 +210,10 @@ class Work:
             | (lib.SLUICE_SOLICITED if solicited else 0)
             | (lib.SLUICE_INLINE if inline else 0)
         )
+        # The struct of the blocks and what it points into.
+        self._layouts = None
+        if layout is not None or remote_layout is not None:
+            self._layouts = blocks_of(layout, remote_layout)
 
     @classmethod
     def send(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
@@ -157,12 +227,13 @@ class Work:
 
     @classmethod
     def write(cls, memory: Memory, remote: RemoteRegion, peer: int = 0, **options: Any) -> Work:
-        """Writes into memory of the peer."""
+        """Writes into memory of the peer. With a :class:`Layout` of this side, ``layout``, or of
+        the peer's, ``remote_layout``, the bytes are of many blocks."""
         return cls(WRITE, memory, peer=peer, remote=remote, **options)
 
     @classmethod
     def read(cls, memory: Memory, remote: RemoteRegion, peer: int = 0, **options: Any) -> Work:
-        """Reads memory of the peer."""
+        """Reads memory of the peer, with layouts as :meth:`write`."""
         return cls(READ, memory, peer=peer, remote=remote, **options)
 
     @classmethod
@@ -201,6 +272,8 @@ class Work:
         if self.remote is not None:
             struct.remote = self.remote._struct[0]
         struct.operand = self.operand
+        if self._layouts is not None:
+            struct.blocks = self._layouts[0]
 
     def __repr__(self) -> str:
         name = _NAMES.get(self.opcode, "work")
@@ -214,14 +287,14 @@ def fill_sge(struct: Any, piece: Piece) -> None:
 
 def requests_of(works: list[Work], first_number: int) -> tuple[Any, Any]:
     """An array of requests for C, and what must stay while it is read."""
-    array = ffi.new("struct sluice_request[]", len(works))
+    requests = ffi.new("struct sluice_request[]", len(works))
     many = [len(work.pieces) if len(work.pieces) > 1 else 0 for work in works]
     sges = ffi.new("struct sluice_sge[]", max(1, sum(many)))
     at = 0
     for i, work in enumerate(works):
-        work.fill(array[i], first_number + i, sges + at)
+        work.fill(requests[i], first_number + i, sges + at)
         at += many[i]
-    return array, sges
+    return requests, sges
 
 
 def gather(
