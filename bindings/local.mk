@@ -14,6 +14,9 @@ EXTRA_DIST += \
 	%D%/python/README.md \
 	%D%/python/build-wheel \
 	%D%/python/examples/scatter_gather.py \
+	%D%/python/fast.h \
+	%D%/python/fast_batch.c \
+	%D%/python/fast_engine.c \
 	%D%/python/pyproject.toml \
 	%D%/python/setup.py \
 	%D%/python/src/sluice/__init__.py \
@@ -23,6 +26,7 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/_connect.py \
 	%D%/python/src/sluice/_connection.py \
 	%D%/python/src/sluice/_context.py \
+	%D%/python/src/sluice/_engine.py \
 	%D%/python/src/sluice/_errors.py \
 	%D%/python/src/sluice/_library.py \
 	%D%/python/src/sluice/_list.py \
@@ -37,6 +41,7 @@ EXTRA_DIST += \
 	%D%/python/tests/test_aio.py \
 	%D%/python/tests/test_channel.py \
 	%D%/python/tests/test_connect.py \
+	%D%/python/tests/test_fast.py \
 	%D%/python/tests/test_layout.py \
 	%D%/python/tests/test_library.py \
 	%D%/python/tests/test_life.py \

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The Python package: its tests, on each wire of the software transport; and a wheel of it, which
-# is installed where nothing else of sluice is and has the digests of the example in C.
+# The Python package: its tests, on each wire of the software transport, over cffi as it is in the
+# sources; and a wheel of it, with the extension in C, which is installed where nothing else of
+# sluice is, passes the same tests, and has the digests of the example in C.
 #
 #   check-python.sh [guest]     in the guest of tests/softroce: what is of devices, on rxe0
 . "${srcdir:-.}/tests/tap.sh"
@@ -26,12 +27,12 @@ with_sources() {
   PYTHONPATH=$package/src SLUICE_LIBRARY=$library timeout 600 "$python" "$@"
 }
 
-# tests NAME ARGUMENT...: of pytest, as results of this script's own.
+# tests NAME RUNNER ARGUMENT...: of pytest, as results of this script's own.
 tests() {
-  name=$1
-  shift
+  name=$1 runner=$2
+  shift 2
   : >"$tmp/pytest.tap"
-  SLUICE_TEST_TAP=$tmp/pytest.tap with_sources -m pytest -q -p no:cacheprovider \
+  SLUICE_TEST_TAP=$tmp/pytest.tap "$runner" -m pytest -q -p no:cacheprovider \
     --rootdir "$package" "$@" >"$tmp/pytest.out" 2>&1
   status=$?
   # 1: some have failed, which their lines say.
@@ -44,12 +45,12 @@ if [ "${1:-}" = guest ]; then
   export SLUICE_TEST_DEVICE="${SLUICE_TEST_DEVICE:-rxe0}"
   some='message or write_and_read or atomics or errors_by_class or await_requests'
   some="$some or scatter_and_gather or last_reference"
-  tests python -k "$some" "$package/tests/test_channel.py" "$package/tests/test_memory.py" \
+  tests python with_sources -k "$some" "$package/tests/test_channel.py" "$package/tests/test_memory.py" \
     "$package/tests/test_multichannel.py" "$package/tests/test_aio.py"
   finish
 fi
 
-tests python "$package/tests"
+tests python with_sources "$package/tests"
 
 same_version() {
   found=$(with_sources -c 'import sluice; print(sluice.__version__)')
@@ -78,12 +79,20 @@ install_wheel() {
 # It must be the installed package that is found, and the library that came with it.
 in_venv() {
   (cd "$tmp" && env -u PYTHONPATH -u SLUICE_LIBRARY -u LD_LIBRARY_PATH SLUICE_DEVICE=soft \
-    timeout 300 "$tmp/venv/bin/python" "$@")
+    timeout 600 "$tmp/venv/bin/python" "$@")
 }
 own_library() {
   found=$(in_venv -c 'import sluice; print(sluice.library_path)')
   echo "$found"
   case $found in "$tmp"/venv/*/sluice/lib/libsluice.so.0) ;; *) return 1 ;; esac
+}
+# Without a compiler there is a wheel all the same, for any Python 3.
+build_plain_wheel() {
+  (cd "$tmp" && CC=false PYTHON=$python sh "$package/build-wheel" --library "$library" \
+    --output "$tmp/plain" && ls "$tmp"/plain/sluice-*-py3-none-*.whl)
+}
+compiled() {
+  in_venv -c 'import sluice; assert sluice.compiled'
 }
 typed() {
   in_venv -c 'import pathlib, sluice; assert (pathlib.Path(sluice.__file__).parent / "py.typed").exists()'
@@ -111,6 +120,14 @@ else
   check 'it is installed in a virtual environment' install_wheel
   check 'it brings its library along' own_library
   check 'it is typed' typed
+  check 'a wheel is built without a compiler' build_plain_wheel
+  headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+  if [ -f "$headers/Python.h" ]; then
+    check 'the wheel has the extension in C' compiled
+    tests wheel in_venv "$package/tests"
+  else
+    skip 'the wheel has the extension in C' "no $headers/Python.h"
+  fi
   if [ -x examples/03-scatter-gather ]; then
     head -c 3000001 /dev/urandom >"$tmp/input"
     check 'its example has the digests of that in C' same_digests -n 4 "$tmp/input"

@@ -1,20 +1,59 @@
 # SPDX-License-Identifier: MIT
-"""A wheel that has the library in it is of this machine, and of any Python 3."""
+"""The extension in C is optional, and a wheel is named after what is in it.
+
+A wheel with the library or the extension is of this machine, and with the extension of CPython 3.10
+and later. Without a compiler or the headers of Python the package works all the same, over cffi.
+"""
+import sys
+import sysconfig
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 from wheel.bdist_wheel import bdist_wheel
 
-BUNDLED = (Path(__file__).parent / "src/sluice/lib/libsluice.so.0").exists()
+HERE = Path(__file__).parent
+BUNDLED = (HERE / "src/sluice/lib/libsluice.so.0").exists()
+# build-wheel copies the headers beside this file.
+HEADERS = "include" if (HERE / "include").exists() else "../../include"
+
+EXTENSION = Extension(
+    "sluice._fast",
+    sources=["fast_batch.c", "fast_engine.c"],
+    depends=["fast.h"],
+    include_dirs=[HEADERS],
+    define_macros=[("Py_LIMITED_API", "0x030A0000")],
+    extra_link_args=["-s"],
+    py_limited_api=True,
+    optional=True,
+)
+SUPPORTED = (
+    sys.implementation.name == "cpython"
+    and sys.version_info >= (3, 10)
+    and not sysconfig.get_config_var("Py_GIL_DISABLED")
+)
+
+
+class Build(build_ext):
+    built = False
+
+    def build_extension(self, extension):
+        super().build_extension(extension)
+        Build.built = True
 
 
 class Wheel(bdist_wheel):
     def finalize_options(self):
         super().finalize_options()
-        self.root_is_pure = not BUNDLED
+        self.root_is_pure = not (BUNDLED or SUPPORTED)
 
     def get_tag(self):
+        if Build.built:
+            return ("cp310", "abi3", super().get_tag()[2])
         return ("py3", "none", super().get_tag()[2] if BUNDLED else "any")
 
 
-setup(cmdclass={"bdist_wheel": Wheel})
+setup(
+    cmdclass={"bdist_wheel": Wheel, "build_ext": Build},
+    ext_modules=[EXTENSION] if SUPPORTED else [],
+)

@@ -126,6 +126,52 @@ def test_a_storm_of_ctrl_c():
     assert out == "True True True 0 0\n"
 
 
+def test_a_storm_of_ctrl_c_on_blocking_calls():
+    """No result is lost: nothing is pending, and there is room for as much as before."""
+    out = run_python(
+        START
+        + """
+    hits, done = 0, 0
+    stop = threading.Event()
+    def storm():
+        while not stop.wait(0.002):
+            os.kill(os.getpid(), signal.SIGINT)
+    thread = threading.Thread(target=storm)
+    end = time.monotonic() + 2
+    works = [Work.write(memory[:8], memory.remote(64, 8)) for _ in range(100)]
+    thread.start()
+    while time.monotonic() < end:
+        try:
+            while time.monotonic() < end:
+                a.write(memory[:8], memory.remote(64, 8), deadline=100)
+                b.post_receive(memory[16:24], deadline=100)
+                a.send(memory[:8], deadline=100)
+                a.submit(works, deadline=100)
+                done += 1
+        except KeyboardInterrupt:
+            hits += 1
+    while True:
+        try:
+            stop.set()
+            thread.join()
+            break
+        except KeyboardInterrupt:
+            pass
+    # Receives whose send was interrupted before it was posted are met now.
+    a.flush(60)
+    b.poll()
+    while b.pending:
+        a.send(memory[:8], deadline=60)
+        b.poll()
+    a.poll()
+    requests = a.post(works, deadline=60)
+    a.flush(60)
+    print(hits > 20, done > 20, len(requests), a.ready, b.ready, a.pending, b.pending)
+    """
+    )
+    assert out == "True True 100 True True 0 0\n"
+
+
 def test_ctrl_c_in_a_barrier():
     out = run_python(
         """

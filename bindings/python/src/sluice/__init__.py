@@ -22,6 +22,7 @@ from ._channel import (
 )
 from ._connect import Incoming, IncomingInfo, Listener, connect, connect_into
 from ._context import Context, ContextInfo, DeviceInfo, ProtectionDomain, devices
+from ._engine import compiled
 from ._errors import (
     AccessError,
     ArgumentError,
@@ -138,6 +139,7 @@ __all__ = [
     "WouldBlockError",
     "ZERO",
     "buffer_info",
+    "compiled",
     "connect",
     "connect_into",
     "devices",

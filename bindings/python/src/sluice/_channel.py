@@ -13,7 +13,7 @@ from ._list import PreparedList
 from ._memory import Memory, RemoteRegion, pieces_of
 from ._object import Object
 from ._options import Options, attr_of
-from ._request import Completion, FirstError, Request, Work
+from ._request import READ, RECEIVE, SEND, WRITE, Completion, FirstError, Request, Work
 from ._scope import Scope
 
 READY: int = lib.SLUICE_STATE_READY
@@ -144,7 +144,7 @@ class Channel(Connection):
         used up; its work ends cancelled."""
         with self._guard:
             pointer = self._get()
-            self._guard.forget()
+            self._forget()
             self._pointer = None
             prepared = lib.sluice_channel_reset(pointer)
             number, text = ffi.errno, last_error()
@@ -182,11 +182,11 @@ class Channel(Connection):
 
     def send(self, memory: Memory, *, deadline: float | None, immediate: int | None = None) -> None:
         """Sends a message, and returns when the peer took it into a receive."""
-        self._do(Work.send(memory, immediate=immediate), deadline)
+        self._do(Work(SEND, memory, 0, None, immediate), deadline)
 
     def receive(self, memory: Memory, *, deadline: float | None) -> Completion:
         """Receives a message: ``bytes`` of the completion tells its length."""
-        return self._do(Work.receive(memory), deadline)
+        return self._do(Work(RECEIVE, memory), deadline)
 
     def write(
         self,
@@ -197,11 +197,11 @@ class Channel(Connection):
         immediate: int | None = None,
     ) -> None:
         """Writes into memory of the peer."""
-        self._do(Work.write(memory, remote, immediate=immediate), deadline)
+        self._do(Work(WRITE, memory, 0, remote, immediate), deadline)
 
     def read(self, memory: Memory, remote: RemoteRegion, *, deadline: float | None) -> None:
         """Reads memory of the peer."""
-        self._do(Work.read(memory, remote), deadline)
+        self._do(Work(READ, memory, 0, remote), deadline)
 
     def compare_swap(
         self,
@@ -229,11 +229,11 @@ class Channel(Connection):
         self, memory: Memory, *, deadline: float | None, immediate: int | None = None
     ) -> Request:
         """As :meth:`send`, but returns at once. :exc:`WouldBlockError`: there is no room."""
-        return self._post_one(Work.send(memory, immediate=immediate), deadline)
+        return self._post_one(Work(SEND, memory, 0, None, immediate), deadline)
 
     def post_receive(self, memory: Memory, *, deadline: float | None) -> Request:
         """As :meth:`receive`, but returns at once."""
-        return self._post_one(Work.receive(memory), deadline)
+        return self._post_one(Work(RECEIVE, memory), deadline)
 
     def post_write(
         self,
@@ -244,13 +244,13 @@ class Channel(Connection):
         immediate: int | None = None,
     ) -> Request:
         """As :meth:`write`, but returns at once."""
-        return self._post_one(Work.write(memory, remote, immediate=immediate), deadline)
+        return self._post_one(Work(WRITE, memory, 0, remote, immediate), deadline)
 
     def post_read(
         self, memory: Memory, remote: RemoteRegion, *, deadline: float | None
     ) -> Request:
         """As :meth:`read`, but returns at once."""
-        return self._post_one(Work.read(memory, remote), deadline)
+        return self._post_one(Work(READ, memory, 0, remote), deadline)
 
     def scope(self, *, deadline: float | None, strict: bool = False) -> Scope:
         """A ``with`` block at whose end all work that was posted in it is complete."""
@@ -332,6 +332,7 @@ class MultiChannel(Connection):
         self = cls.__new__(cls)
         self._owner = owner
         self._set_up(pointer, (128, 128))
+        self._room[0] = self._room[1] = 0  # that of all peers is found when it is needed
         return self
 
     def _places(self, kind: int) -> int:
@@ -429,11 +430,11 @@ class MultiChannel(Connection):
         self, peer: int, memory: Memory, *, deadline: float | None, immediate: int | None = None
     ) -> None:
         """Sends a message to a peer, and returns when it was taken into a receive."""
-        self._do(Work.send(memory, peer, immediate=immediate), deadline)
+        self._do(Work(SEND, memory, peer, None, immediate), deadline)
 
     def receive(self, peer: int, memory: Memory, *, deadline: float | None) -> Completion:
         """Receives a message of a peer: ``bytes`` of the completion tells its length."""
-        return self._do(Work.receive(memory, peer), deadline)
+        return self._do(Work(RECEIVE, memory, peer), deadline)
 
     def write(
         self,
@@ -445,13 +446,13 @@ class MultiChannel(Connection):
         immediate: int | None = None,
     ) -> None:
         """Writes into memory of a peer."""
-        self._do(Work.write(memory, remote, peer, immediate=immediate), deadline)
+        self._do(Work(WRITE, memory, peer, remote, immediate), deadline)
 
     def read(
         self, peer: int, memory: Memory, remote: RemoteRegion, *, deadline: float | None
     ) -> None:
         """Reads memory of a peer."""
-        self._do(Work.read(memory, remote, peer), deadline)
+        self._do(Work(READ, memory, peer, remote), deadline)
 
     def compare_swap(
         self,
@@ -478,12 +479,12 @@ class MultiChannel(Connection):
         self, blocks: dict[int, Memory], *, deadline: float | None, immediate: int | None = None
     ) -> list[Completion]:
         """Sends a message to each peer: ``blocks`` has the memory for each."""
-        works = [Work.send(memory, peer, immediate=immediate) for peer, memory in blocks.items()]
+        works = [Work(SEND, memory, peer, None, immediate) for peer, memory in blocks.items()]
         return self.submit(works, deadline=deadline)
 
     def gather(self, places: dict[int, Memory], *, deadline: float | None) -> list[Completion]:
         """Receives a message of each peer: ``places`` has the memory for each."""
-        works = [Work.receive(memory, peer) for peer, memory in places.items()]
+        works = [Work(RECEIVE, memory, peer) for peer, memory in places.items()]
         return self.submit(works, deadline=deadline)
 
     def scatter_gather(
@@ -494,22 +495,22 @@ class MultiChannel(Connection):
         This is the one most programs want: two ranks that both :meth:`scatter` wait for each
         other, as a send ends when the peer took it into a receive.
         """
-        works = [Work.send(memory, peer) for peer, memory in sends.items()]
-        works += [Work.receive(memory, peer) for peer, memory in receives.items()]
+        works = [Work(SEND, memory, peer) for peer, memory in sends.items()]
+        works += [Work(RECEIVE, memory, peer) for peer, memory in receives.items()]
         return self.submit(works, deadline=deadline)
 
     def scatter_write(
         self, blocks: dict[int, tuple[Memory, RemoteRegion]], *, deadline: float | None
     ) -> list[Completion]:
         """Writes into memory of each peer: ``blocks`` has what, and where to."""
-        works = [Work.write(memory, to, peer) for peer, (memory, to) in blocks.items()]
+        works = [Work(WRITE, memory, peer, to) for peer, (memory, to) in blocks.items()]
         return self.submit(works, deadline=deadline)
 
     def gather_read(
         self, places: dict[int, tuple[Memory, RemoteRegion]], *, deadline: float | None
     ) -> list[Completion]:
         """Reads memory of each peer: ``places`` has where to, and what."""
-        works = [Work.read(memory, of, peer) for peer, (memory, of) in places.items()]
+        works = [Work(READ, memory, peer, of) for peer, (memory, of) in places.items()]
         return self.submit(works, deadline=deadline)
 
     def multicast(
@@ -517,7 +518,7 @@ class MultiChannel(Connection):
     ) -> list[Completion]:
         """Sends the same message to each of these peers."""
         pieces = pieces_of(memory)
-        return self.submit([Work.send(pieces, peer) for peer in peers], deadline=deadline)
+        return self.submit([Work(SEND, pieces, peer) for peer in peers], deadline=deadline)
 
     # Without waiting.
 
@@ -525,11 +526,11 @@ class MultiChannel(Connection):
         self, peer: int, memory: Memory, *, deadline: float | None, immediate: int | None = None
     ) -> Request:
         """As :meth:`send`, but returns at once. :exc:`WouldBlockError`: there is no room."""
-        return self._post_one(Work.send(memory, peer, immediate=immediate), deadline)
+        return self._post_one(Work(SEND, memory, peer, None, immediate), deadline)
 
     def post_receive(self, peer: int, memory: Memory, *, deadline: float | None) -> Request:
         """As :meth:`receive`, but returns at once."""
-        return self._post_one(Work.receive(memory, peer), deadline)
+        return self._post_one(Work(RECEIVE, memory, peer), deadline)
 
     def post_write(
         self,
@@ -541,13 +542,13 @@ class MultiChannel(Connection):
         immediate: int | None = None,
     ) -> Request:
         """As :meth:`write`, but returns at once."""
-        return self._post_one(Work.write(memory, remote, peer, immediate=immediate), deadline)
+        return self._post_one(Work(WRITE, memory, peer, remote, immediate), deadline)
 
     def post_read(
         self, peer: int, memory: Memory, remote: RemoteRegion, *, deadline: float | None
     ) -> Request:
         """As :meth:`read`, but returns at once."""
-        return self._post_one(Work.read(memory, remote, peer), deadline)
+        return self._post_one(Work(READ, memory, peer, remote), deadline)
 
     def scope(self, *, deadline: float | None, strict: bool = False) -> Scope:
         """A ``with`` block at whose end all work that was posted in it is complete."""

@@ -14,7 +14,8 @@ from collections import deque
 from typing import Any, Callable, Iterable, Sequence, TypeVar
 
 from ._errors import DeadlineError, Error, check, error_of, last_error
-from ._library import FOREVER, Limit, ffi, lib
+from ._engine import POST_ONLY, engine_of
+from ._library import FOREVER, SLICE, Limit, ffi, lib
 from ._memory import released
 from ._object import Guard, Object, remember
 from ._request import (
@@ -31,8 +32,7 @@ from ._request import (
 
 T = TypeVar("T")
 
-# Completions that are taken at a time, and those that are kept for polls that may never come.
-BATCH = 64
+# Completions that are kept for polls that may never come.
 KEPT = 65536
 
 
@@ -46,16 +46,15 @@ class Connection(Object):
         self._pointer = pointer
         self._guard = Guard(pointer, self._f("wake"))
         self._woken = False
-        self._next_number = 1
         self._posted: dict[int, Request] = {}
         self._unseen: deque[Request] = deque(maxlen=KEPT)
+        # Those whose callbacks are due.
+        self._called: deque[Request] = deque()
         # In flight and not taken, and how many there is room for: sends and all else, receives.
-        self._count = [0, 0]
+        self._count = ffi.new("int64_t[2]")
+        self._room = ffi.new("int64_t[2]", list(depths))
         self._depths = depths
-        self._taken = ffi.new("struct sluice_completion[]", BATCH)
-        self._clean = bytes(ffi.sizeof(self._taken))
-        self._unread = False
-        self._poll_c, self._next_c, self._post_c = self._f("poll"), self._f("next"), self._f("post")
+        self._engine = engine_of(self)
         self._loop: _Pump | None = None
         remember(self)
 
@@ -77,9 +76,14 @@ class Connection(Object):
             pointer, self._pointer = self._pointer, None
             if pointer is None:
                 return
-            self._guard.forget()
+            self._forget()
             self._end(pointer)
             self._drop_all()
+
+    def _forget(self) -> None:
+        """The object of the library ends: nothing is to call it any more."""
+        self._guard.forget()
+        self._engine.end()
 
     def _close_at_exit(self) -> None:
         if self._pointer is not None and self._guard.try_for(2):
@@ -93,6 +97,7 @@ class Connection(Object):
         try:
             if self._pointer is not None:
                 pointer, self._pointer = self._pointer, None
+                self._engine.end()
                 self._end(pointer)
                 self._drop_all()
         except Exception:
@@ -100,9 +105,10 @@ class Connection(Object):
 
     def _drop_all(self) -> None:
         """Requests that nobody can take any more: they ended with their connection."""
-        posted, self._posted = self._posted, {}
-        self._count = [0, 0]
-        for request in posted.values():
+        posted = list(self._posted.values())
+        self._posted.clear()
+        self._count[0] = self._count[1] = 0
+        for request in posted:
             if request._work is not None:
                 request._complete(unposted(request._work, -errno.ECANCELED))
         if self._loop is not None:
@@ -110,58 +116,32 @@ class Connection(Object):
 
     # Completions.
 
-    # Ctrl-C may come behind any call of C, whose result is then lost: so what is posted is known
-    # here before it is, and what was written is read from the array itself, now or later.
-
-    def _prepare_to_take(self) -> None:
-        if self._unread:
-            self._take()
-        ffi.memmove(self._taken, self._clean, len(self._clean))
-        self._unread = True
-
-    def _take(self) -> int:
-        """Reads what the library wrote, under the guard; how many there were."""
-        count = 0
-        while count < BATCH and self._taken[count].opcode != 0:
-            struct = self._taken[count]
-            count += 1
-            request = self._posted.get(struct.user_data)
-            if request is None:
-                continue
-            if request._completion is None:
-                request._complete(completion_of(struct, request._user))
-                if not request.seen:
-                    self._unseen.append(request)
-            self._count[struct.opcode == RECEIVE] -= 1
-            del self._posted[struct.user_data]
-        self._unread = False
-        return count
-
     def _look(self) -> int:
         """Takes what is complete, without waiting, under the guard."""
-        total = 0
-        while True:
-            self._prepare_to_take()
-            check(self._poll_c(self._get(), self._taken, BATCH))
-            count = self._take()
-            total += count
-            if count < BATCH:
-                break
-        if released and total > 0:
-            # Regions that were given up end here, and not some polls later.
-            self._f("arm")(self._get(), ffi.NULL)
+        self._get()
+        total = check(self._engine.look())
+        if total > 0 or self._called:  # Ctrl-C may have left some
+            self._taken()
         return total
+
+    def _taken(self) -> None:
+        """Does what is due when completions were taken."""
+        while self._called:
+            self._called.popleft()._call_back()
+        if released:
+            # Regions that were given up end here, and not some polls later.
+            with self._guard:
+                if self._pointer is not None:
+                    self._f("arm")(self._pointer, ffi.NULL)
 
     def _wait_a_little(self, limit: Limit) -> bool:
         """Waits for any completion, for a slice at most. Whether something came, or may have."""
         with self._guard:
             if self._look() > 0:
                 return True
-            self._prepare_to_take()
-            result = self._next_c(self._get(), limit.slice(), self._taken)
-            if self._take() > 0:
-                if released:
-                    self._f("arm")(self._get(), ffi.NULL)
+            result = self._engine.next(limit.slice())
+            if result > 0:
+                self._taken()
                 return True
             if result == -errno.ENOENT:
                 self._find_lost()
@@ -215,13 +195,14 @@ class Connection(Object):
             self._look()
             if request._completion is None:
                 struct = ffi.new("struct sluice_completion *")
-                handles, at = request._handle
-                check(self._f("cancel")(self._get(), handles + at, struct))
+                handle = ffi.new("struct sluice_handle *")
+                ffi.memmove(handle, request._handle, ffi.sizeof("struct sluice_handle"))
+                check(self._f("cancel")(self._get(), handle, struct))
                 for number, each in list(self._posted.items()):
                     if each is request:
                         del self._posted[number]
                         self._count[struct.opcode == RECEIVE] -= 1
-                request._complete(completion_of(struct, request._user))
+                request._complete(completion_of(struct, request.user))
                 self._look()
         assert request._completion is not None
         return request._completion
@@ -274,37 +255,33 @@ class Connection(Object):
 
     # Posting.
 
-    def _post_some(self, works: Sequence[Work], deadline: int) -> list[Request]:
+    def _post_some(self, works: Sequence[Work], deadline: float | None) -> list[Request]:
         """Posts as many of the first as there is room for; under the guard. An error: none."""
+        self._get()
+        result = self._engine.run(self, works, deadline, POST_ONLY)
+        if result is None:
+            works = works[: self._that_fit(works)]
+            result = self._engine.run(self, works, deadline, POST_ONLY)
+        if result is None:
+            raise error_of(errno.EAGAIN, "there is no room in the queues now")
+        if isinstance(result, int):
+            raise error_of(result, last_error())
+        if self._loop is not None:
+            self._loop.soon()
+        return list(result)
+
+    def _that_fit(self, works: Sequence[Work]) -> int:
+        """How many of the first works there is room for. The library keeps a place for the result
+        of each."""
         self._look()
         if not self._posted:
-            self._count = [0, 0]
-        # So many that the library keeps a place for the result of each.
-        count, room = 0, [self._places(0) - self._count[0], self._places(1) - self._count[1]]
+            self._count[0] = self._count[1] = 0
+        self._room[0], self._room[1] = self._places(0), self._places(1)
+        count, room = 0, [self._room[0] - self._count[0], self._room[1] - self._count[1]]
         while count < len(works) and room[works[count].opcode == RECEIVE] > 0:
             room[works[count].opcode == RECEIVE] -= 1
             count += 1
-        if count == 0:
-            raise error_of(errno.EAGAIN, "there is no room in the queues now")
-        array, sges = requests_of(list(works[:count]), self._next_number)
-        handles = ffi.new("struct sluice_handle[]", count)
-        number = self._next_number
-        self._next_number += count
-        requests = [Request(self, work) for work in works[:count]]
-        for i, request in enumerate(requests):
-            request._handle = handles, i
-            self._count[works[i].opcode == RECEIVE] += 1
-            self._posted[number + i] = request
-        result = self._post_c(self._get(), array, count, deadline, handles)
-        for i in range(max(result, 0), count):
-            self._count[works[i].opcode == RECEIVE] -= 1
-            del self._posted[number + i]
-        if result < 0:
-            raise error_of(result, last_error())
-        del sges
-        if self._loop is not None:
-            self._loop.soon()
-        return requests[:result]
+        return count
 
     def post(self, works: Iterable[Work], *, deadline: float | None) -> list[Request]:
         """Posts as many of the first works as there is room for, and waits for none.
@@ -315,7 +292,7 @@ class Connection(Object):
         if not works:
             return []
         with self._guard:
-            return self._post_some(works, Limit(deadline).left())
+            return self._post_some(works, deadline)
 
     def _post_one(self, work: Work, deadline: float | None) -> Request:
         return self.post([work], deadline=deadline)[0]
@@ -331,7 +308,7 @@ class Connection(Object):
             index, first = now[0]
             try:
                 with self._guard:
-                    requests = self._post_some([work for _, work in now], limit.left())
+                    requests = self._post_some([work for _, work in now], limit.seconds())
             except Error as error:
                 if error.errno == errno.EAGAIN:
                     full.add((first.peer, first.opcode == RECEIVE))
@@ -348,12 +325,16 @@ class Connection(Object):
 
     def _begin(self, works: Iterable[Work]) -> list[tuple[int, Work]]:
         """A list of work with the place of each, receives before all else. It has no mistakes."""
-        every = list(enumerate(works))
-        ordered = [each for each in every if each[1].opcode == RECEIVE]
-        ordered += [each for each in every if each[1].opcode != RECEIVE]
+        ordered = self._in_order(works)
         if len(ordered) > 1:
             self._check_all([work for _, work in ordered])
         return ordered
+
+    @staticmethod
+    def _in_order(works: Iterable[Work]) -> list[tuple[int, Work]]:
+        every = list(enumerate(works))
+        ordered = [each for each in every if each[1].opcode == RECEIVE]
+        return ordered + [each for each in every if each[1].opcode != RECEIVE]
 
     def submit(self, works: Iterable[Work], *, deadline: float | None) -> list[Completion]:
         """Does a list of work of any kind, and waits for all of it; receives are posted first.
@@ -365,9 +346,28 @@ class Connection(Object):
         Ctrl-C is served in between: the work then goes on until the deadline, and its memory
         stays referenced until it ends.
         """
-        left, limit = self._begin(works), Limit(deadline)
-        ended: dict[int, Any] = {}
-        while True:
+        every = tuple(works)
+        self._get()
+        known = self._engine.run(self, every, deadline, SLICE)
+        if self._loop is not None:
+            self._loop.soon()
+        if type(known) is list:
+            if released:
+                self._taken()
+            return known
+        return self._submit_the_rest(every, known, Limit(deadline))
+
+    def _submit_the_rest(
+        self, works: Sequence[Work], known: tuple[Any, ...] | None, limit: Limit
+    ) -> list[Completion]:
+        """Goes on step by step with a list that the engine has tried at once; ``known`` is what
+        it returned."""
+        if known is None:
+            left, ended = self._begin(works), {}
+        else:
+            ended = {i: each for i, each in enumerate(known) if each is not None}
+            left = [each for each in self._in_order(works) if each[0] not in ended]
+        while left:
             self._start(left, ended, limit)
             if not left or self._too_late(left, ended, limit):
                 break
@@ -412,7 +412,7 @@ class Connection(Object):
             ):
                 return  # it looks at all of it when it posts
             array, sges = requests_of(works, 0)
-            result = self._post_c(self._get(), array, len(works), 0, ffi.NULL)
+            result = self._f("post")(self._get(), array, len(works), 0, ffi.NULL)
             if result < 0 and result not in (-errno.ETIMEDOUT, -errno.EAGAIN, -errno.ENOTCONN):
                 raise error_of(result, last_error())
             del sges
@@ -436,7 +436,7 @@ class Connection(Object):
     def _do(self, work: Work, deadline: float | None) -> Completion:
         """One request, to its end."""
         try:
-            return self.submit([work], deadline=deadline)[0]
+            return self.submit((work,), deadline=deadline)[0]
         except Error as error:
             error.completions = None
             raise
@@ -456,7 +456,7 @@ class Connection(Object):
         if request._completion is None:
             future = asyncio.get_running_loop().create_future()
 
-            def tell(done: Request) -> None:
+            def tell() -> None:
                 loop = future.get_loop()
 
                 def set_result() -> None:
@@ -466,7 +466,11 @@ class Connection(Object):
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(set_result)
 
-            request._callbacks.append(tell)
+            with self._guard:  # completions are taken under it
+                if request._completion is None:
+                    request._callbacks += (tell,)
+                else:
+                    future.set_result(None)
             with self._pump():
                 await future
         assert request._completion is not None

@@ -115,6 +115,10 @@ class Limit:
         """What of it to wait before signals are looked after again."""
         return min(SLICE, self.left())
 
+    def seconds(self) -> float | None:
+        """The same in seconds, for a call that takes a duration."""
+        return None if self._end is None else self.left() / 1e9
+
     @property
     def none(self) -> bool:
         """It was 0 from the beginning: nothing is to be posted."""

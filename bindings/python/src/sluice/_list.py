@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, Any, Iterable
 
+from ._engine import completions_of
 from ._errors import DeadlineError, check, error_of, last_error, made
 from ._library import Limit, ffi, lib
 from ._memory import Piece
 from ._object import Object
-from ._request import Completion, Work, completion_of, fill_sge, requests_of
+from ._request import Completion, Work, fill_sge, requests_of
 
 if TYPE_CHECKING:
     from ._connection import Connection
@@ -22,7 +23,7 @@ class PreparedList(Object):
     _what = "the list"
 
     def __init__(self, connection: Connection, prepare: Any, works: Iterable[Work]):
-        self._works = list(works)
+        self._works = tuple(works)
         self._connection = connection
         array, sges = requests_of(self._works, 0)
         with connection._guard:
@@ -84,10 +85,7 @@ class PreparedList(Object):
             elif result != -errno.EINTR:
                 break
         self._in_flight = False
-        completions = [
-            completion_of(self._results[i], work.user) for i, work in enumerate(self._works)
-        ]
-        return self._connection._gather(completions)
+        return self._connection._gather(completions_of(self._results, self._works))
 
     def close(self) -> None:
         """Ends it. Work of it that is in flight is waited for first, or its connection is closed

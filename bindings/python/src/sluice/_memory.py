@@ -46,10 +46,24 @@ class RemoteRegion:
     ``bytes(remote)`` is its form for the wire, and :meth:`unpack` reads it back.
     """
 
-    __slots__ = ("_struct",)
+    __slots__ = ("address", "length", "key")
 
-    def __init__(self, struct: Any):
-        self._struct = struct
+    def __init__(self, address: int, length: int, key: int):
+        #: Where it begins, at its owner.
+        self.address = address
+        self.length, self.key = length, key
+
+    @classmethod
+    def _of(cls, struct: Any) -> RemoteRegion:
+        return cls(struct.addr, struct.length, struct.rkey)
+
+    def _fill(self, struct: Any) -> None:
+        struct.addr, struct.length, struct.rkey = self.address, self.length, self.key
+
+    def _struct(self) -> Any:
+        struct = ffi.new("struct sluice_remote_mr *")
+        self._fill(struct)
+        return struct
 
     @classmethod
     def unpack(cls, packed: bytes) -> RemoteRegion:
@@ -58,11 +72,11 @@ class RemoteRegion:
             raise ValueError(f"a packed region has {lib.SLUICE_REMOTE_MR_BYTES} bytes")
         struct = ffi.new("struct sluice_remote_mr *")
         check(lib.sluice_remote_mr_unpack(bytes(packed), struct))
-        return cls(struct)
+        return cls._of(struct)
 
     def __bytes__(self) -> bytes:
         packed = ffi.new("uint8_t[]", lib.SLUICE_REMOTE_MR_BYTES)
-        lib.sluice_remote_mr_pack(self._struct, packed)
+        lib.sluice_remote_mr_pack(self._struct(), packed)
         return bytes(ffi.buffer(packed))
 
     def pack(self) -> bytes:
@@ -73,25 +87,21 @@ class RemoteRegion:
         return RemoteRegion.unpack, (bytes(self),)
 
     def __len__(self) -> int:
-        return int(self._struct.length)
-
-    @property
-    def address(self) -> int:
-        """Where it begins, at its owner."""
-        return int(self._struct.addr)
+        return self.length
 
     def slice(self, offset: int, length: int | None = None) -> RemoteRegion:
         """``length`` bytes from ``offset`` on; the rest of it without a length."""
-        part = ffi.new("struct sluice_remote_mr *")
-        length = len(self) - offset if length is None else length
+        length = self.length - offset if length is None else length
         if offset < 0 or length < 0:
             raise IndexError(f"no {length} bytes from {offset} on are in a region of {len(self)}")
-        check(lib.sluice_remote_mr_slice(self._struct, offset, length, part))
-        return RemoteRegion(part)
+        if offset + length > self.length:
+            whole, part = self._struct(), ffi.new("struct sluice_remote_mr *")
+            check(lib.sluice_remote_mr_slice(whole, offset, length, part))
+        return RemoteRegion(self.address + offset, length, self.key)
 
     def __getitem__(self, index: builtins.slice) -> RemoteRegion:
-        start, stop = _bounds(index, len(self))
-        return self.slice(start, stop - start)
+        start, stop = _bounds(index, self.length)
+        return RemoteRegion(self.address + start, stop - start, self.key)
 
     def __repr__(self) -> str:
         return f"<RemoteRegion of {len(self)} bytes at {self.address:#x}>"
@@ -118,10 +128,10 @@ Memory = Union["MemoryRegion", Piece, Sequence[Union["MemoryRegion", Piece]], No
 
 def pieces_of(memory: Memory) -> tuple[Piece, ...]:
     """All pieces that are named."""
-    if memory is None:
-        return ()
     if isinstance(memory, Piece):
         return (memory,)
+    if memory is None:
+        return ()
     if isinstance(memory, MemoryRegion):
         return (memory.piece(),)
     if isinstance(memory, (list, tuple)):
@@ -258,7 +268,7 @@ class MemoryRegion(Object):
         """The name of this memory for peers, who may do with it what ``access`` says."""
         struct = ffi.new("struct sluice_remote_mr *")
         check(lib.sluice_mr_remote(self._get(), struct))
-        whole = RemoteRegion(struct)
+        whole = RemoteRegion._of(struct)
         return whole if offset == 0 and length is None else whole.slice(offset, length)
 
     def close(self) -> None:

@@ -208,7 +208,7 @@ class Node(_Ranks):
         every = getattr(self, "all", None)
         if every is not None:
             every._pointer = None
-            every._guard.forget()
+            every._forget()
         lib.sluice_node_close(pointer)
         if every is not None:
             every._drop_all()
@@ -250,10 +250,7 @@ class Node(_Ranks):
         self._blocking(
             lambda pointer: lib.sluice_node_share_mr(pointer, mr, array, limit.left())
         )
-        return [
-            RemoteRegion(ffi.new("struct sluice_remote_mr *", array[i].remote))
-            for i in range(self.ranks)
-        ]
+        return [RemoteRegion._of(array[i].remote) for i in range(self.ranks)]
 
     def shutdown(self, *, deadline: float | None) -> None:
         """The orderly end: all ranks call it, and nobody's work fails because another has closed."""

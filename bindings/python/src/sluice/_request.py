@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Generator
+from typing import TYPE_CHECKING, Any, Callable, Generator, NamedTuple, Sequence
 
 from ._errors import Error, error_of
 from ._library import ffi, lib, text_of
@@ -21,6 +21,11 @@ READ: int = lib.SLUICE_OP_READ
 COMPARE_SWAP: int = lib.SLUICE_OP_COMPARE_SWAP
 FETCH_ADD: int = lib.SLUICE_OP_FETCH_ADD
 
+_IMMEDIATE: int = lib.SLUICE_IMMEDIATE
+_FENCE: int = lib.SLUICE_FENCE
+_SOLICITED: int = lib.SLUICE_SOLICITED
+_INLINE: int = lib.SLUICE_INLINE
+
 _NAMES = {
     SEND: "send",
     RECEIVE: "receive",
@@ -31,8 +36,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Completion:
+class Completion(NamedTuple):
     """How one request ended; as ``struct sluice_completion``.
 
     ``immediate`` is ``None`` if there was none. ``user`` is what the work was given.
@@ -77,7 +81,7 @@ class Completion:
 def completion_of(struct: Any, user: Any) -> Completion:
     """Of what the library has written."""
     flags = struct.flags
-    return Completion(
+    return Completion(  # the same fields as new_completion() of fast_engine.c
         opcode=struct.opcode,
         peer=struct.peer,
         bytes=struct.bytes,
@@ -182,16 +186,17 @@ class Work:
         "operand",
         "user",
         "_layouts",
+        "_blocks",
     )
 
     def __init__(
         self,
         opcode: int,
         memory: Memory,
-        *,
         peer: int = 0,
         remote: RemoteRegion | None = None,
         immediate: int | None = None,
+        *,
         fence: bool = False,
         solicited: bool = False,
         inline: bool = False,
@@ -201,40 +206,45 @@ class Work:
         remote_layout: Layout | None = None,
     ):
         self.opcode, self.peer, self.remote, self.user = opcode, peer, remote, user
-        self.pieces: tuple[Piece, ...] = pieces_of(memory)
-        self.operand = operand
-        self.immediate = 0 if immediate is None else immediate
-        self.flags = (
-            (lib.SLUICE_IMMEDIATE if immediate is not None else 0)
-            | (lib.SLUICE_FENCE if fence else 0)
-            | (lib.SLUICE_SOLICITED if solicited else 0)
-            | (lib.SLUICE_INLINE if inline else 0)
+        self.pieces: tuple[Piece, ...] = (
+            (memory,) if type(memory) is Piece else pieces_of(memory)
         )
-        # The struct of the blocks and what it points into.
-        self._layouts = None
+        self.operand = operand
+        self.immediate, self.flags = 0, 0
+        if immediate is not None:
+            self.immediate, self.flags = immediate, _IMMEDIATE
+        if fence or solicited or inline:
+            self.flags |= (
+                (_FENCE if fence else 0)
+                | (_SOLICITED if solicited else 0)
+                | (_INLINE if inline else 0)
+            )
+        # The struct of the blocks and what it points into, and its address for the extension.
+        self._layouts, self._blocks = None, 0
         if layout is not None or remote_layout is not None:
             self._layouts = blocks_of(layout, remote_layout)
+            self._blocks = int(ffi.cast("uintptr_t", self._layouts[0]))
 
     @classmethod
     def send(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
         """A message, which takes a receive of the peer."""
-        return cls(SEND, memory, peer=peer, **options)
+        return cls(SEND, memory, peer, **options)
 
     @classmethod
     def receive(cls, memory: Memory, peer: int = 0, **options: Any) -> Work:
         """Takes a message of the peer, or a write with an immediate."""
-        return cls(RECEIVE, memory, peer=peer, **options)
+        return cls(RECEIVE, memory, peer, **options)
 
     @classmethod
     def write(cls, memory: Memory, remote: RemoteRegion, peer: int = 0, **options: Any) -> Work:
         """Writes into memory of the peer. With a :class:`Layout` of this side, ``layout``, or of
         the peer's, ``remote_layout``, the bytes are of many blocks."""
-        return cls(WRITE, memory, peer=peer, remote=remote, **options)
+        return cls(WRITE, memory, peer, remote, **options)
 
     @classmethod
     def read(cls, memory: Memory, remote: RemoteRegion, peer: int = 0, **options: Any) -> Work:
         """Reads memory of the peer, with layouts as :meth:`write`."""
-        return cls(READ, memory, peer=peer, remote=remote, **options)
+        return cls(READ, memory, peer, remote, **options)
 
     @classmethod
     def compare_swap(
@@ -270,7 +280,7 @@ class Work:
             for i, piece in enumerate(self.pieces):
                 fill_sge(sges[i], piece)
         if self.remote is not None:
-            struct.remote = self.remote._struct[0]
+            self.remote._fill(struct.remote)
         struct.operand = self.operand
         if self._layouts is not None:
             struct.blocks = self._layouts[0]
@@ -285,7 +295,7 @@ def fill_sge(struct: Any, piece: Piece) -> None:
     struct.addr, struct.length, struct.lkey = piece.address, piece.length, piece.key
 
 
-def requests_of(works: list[Work], first_number: int) -> tuple[Any, Any]:
+def requests_of(works: Sequence[Work], first_number: int) -> tuple[Any, Any]:
     """An array of requests for C, and what must stay while it is read."""
     requests = ffi.new("struct sluice_request[]", len(works))
     many = [len(work.pieces) if len(work.pieces) > 1 else 0 for work in works]
@@ -318,15 +328,16 @@ class Request:
     It can be waited for, by :meth:`wait`, awaited in asyncio, or left alone.
     """
 
+    # The extension makes requests without __init__().
+    _completion: Completion | None = None
+    _handle: Any = None
+    _callbacks: tuple[Callable[[], None], ...] = ()
+    #: Whether somebody has asked for its result: polls do not tell of it then.
+    seen = False
+
     def __init__(self, connection: Connection, work: Work):
         self._connection = connection
         self._work: Work | None = work
-        self._peer, self._user = work.peer, work.user
-        self._completion: Completion | None = None
-        self._handle: Any = None
-        self._callbacks: list[Callable[[Request], None]] = []
-        #: Whether somebody has asked for its result: polls do not tell of it then.
-        self.seen = False
 
     @property
     def done(self) -> bool:
@@ -336,12 +347,14 @@ class Request:
     @property
     def user(self) -> Any:
         """What its work was given."""
-        return self._user
+        work, completion = self._work, self._completion
+        return completion.user if completion is not None else work.user  # type: ignore[union-attr]
 
     @property
     def peer(self) -> int:
         """The peer that it is for."""
-        return self._peer
+        work, completion = self._work, self._completion
+        return completion.peer if completion is not None else work.peer  # type: ignore[union-attr]
 
     @property
     def completion(self) -> Completion | None:
@@ -369,15 +382,21 @@ class Request:
     def __await__(self) -> Generator[Any, None, Completion]:
         return self._connection._await(self).__await__()
 
-    def _complete(self, completion: Completion) -> None:
+    def _end(self, completion: Completion) -> None:
         self._completion = completion
         self._work = None  # the memory is the program's again
-        callbacks, self._callbacks = self._callbacks, []
+
+    def _call_back(self) -> None:
+        callbacks, self._callbacks = self._callbacks, ()
         for callback in callbacks:
-            callback(self)
+            callback()
+
+    def _complete(self, completion: Completion) -> None:
+        self._end(completion)
+        self._call_back()
 
     def __repr__(self) -> str:
-        return f"<Request to peer {self._peer}: {self._completion or 'pending'}>"
+        return f"<Request to peer {self.peer}: {self._completion or 'pending'}>"
 
 
 @dataclass(frozen=True)
