@@ -10,6 +10,7 @@
  *    72  of verbs: how many further queue pairs (1), number and packet sequence
  *        number of each of 7 (3 each)
  *   208  of soft: likewise, but their packet sequence numbers are all 0, and not there
+ *   230  of soft: how many small messages are set aside that come before a receive (1)
  *   232  identity (8), generation (8), access (4)
  *   252  checksum of all before it: FNV-1a, against accidents, not attackers
  *
@@ -29,17 +30,19 @@
 #include "endpoint/versions.h"
 
 /*
+ * 6: a peer may set aside messages that come before their receive, if it says so.
  * 5: a peer may have further queue pairs, which who knows less leaves alone.
  * 4: peers of the soft transport prove to each other that they know their endpoints, and
  * say who they are; one that knows less cannot meet them. Those of devices are as before.
  */
-#define VERSION 5
+#define VERSION 6
 #define READABLE 3
 #define READABLE_SOFT 4
 #define OLDEST 3
 #define OLDEST_SOFT 4
 #define FURTHER_AT 72
 #define FURTHER_AT_SOFT 208
+#define EARLY_AT_SOFT 230
 #define FURTHER_MOST (SLU_QUEUE_PAIRS - 1)
 #define IDENTITY_AT 232
 #define CHECKSUM_AT (SLUICE_ENDPOINT_BYTES - 4)
@@ -187,6 +190,8 @@ void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endp
         put_soft(&at, endpoint);
     at.out = wire->bytes + further_at(endpoint->transport);
     put_further(&at, endpoint);
+    if (endpoint->transport == SLU_TRANSPORT_SOFT)
+        wire->bytes[EARLY_AT_SOFT] = endpoint->soft.early;
     at.out = wire->bytes + IDENTITY_AT;
     put(&at, endpoint->identity, 8);
     put(&at, endpoint->generation, 8);
@@ -278,6 +283,8 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
         return slu_fail(EPROTO, "endpoint is of unknown transport %u", decoded.transport);
     at.in = wire->bytes + further_at(decoded.transport);
     get_further(&at, &decoded);
+    if (decoded.transport == SLU_TRANSPORT_SOFT)
+        decoded.soft.early = wire->bytes[EARLY_AT_SOFT];
     at.in = wire->bytes + IDENTITY_AT;
     decoded.identity = get(&at, 8);
     decoded.generation = get(&at, 8);

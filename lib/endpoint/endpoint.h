@@ -67,6 +67,7 @@ struct slu_endpoint {
             uint64_t start;                 /* of the process, in ticks; 0: not known */
             uint32_t everywhere;            /* 1: it listens at the loopback as well; else 0 */
             uint32_t shares;                /* 1: near peers may share memory with it; else 0 */
+            uint8_t early;                  /* messages it sets aside; 0: it sets none aside */
             uint8_t nonce[SLU_NONCE_BYTES]; /* who proves to know it may connect */
             struct slu_address addresses[SLU_ENDPOINT_ADDRESSES];
         } soft;

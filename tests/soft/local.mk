@@ -6,6 +6,7 @@ test_programs += \
 	tests/test_direct \
 	tests/test_direct_ends \
 	tests/test_direct_shown \
+	tests/test_early \
 	tests/test_forbidden \
 	tests/test_hostile \
 	tests/test_interleave \
@@ -21,6 +22,7 @@ tests_test_deprived_SOURCES = %D%/test_deprived.c
 tests_test_direct_SOURCES = %D%/test_direct.c %D%/direct.c %D%/direct.h
 tests_test_direct_ends_SOURCES = %D%/test_direct_ends.c %D%/direct.c %D%/direct.h
 tests_test_direct_shown_SOURCES = %D%/test_direct_shown.c %D%/direct.c %D%/direct.h
+tests_test_early_SOURCES = %D%/test_early.c
 tests_test_forbidden_SOURCES = %D%/test_forbidden.c
 tests_test_hostile_SOURCES = %D%/test_hostile.c
 tests_test_interleave_SOURCES = %D%/test_interleave.c %D%/machine.h

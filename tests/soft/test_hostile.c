@@ -305,10 +305,28 @@ START_TEST(sequences)
     struct frame second = {.type = SEND, .seq = 1, .length = 8};
     connect_hostile(&victim, NOTHING);
     say_frame(victim.fd, &first, 8);
-    say_frame(victim.fd, &second, 8);
-    expect_untouched(&victim, ENDED, "a send without credit");
+    /* As many are set aside. */
+    for (uint32_t i = 0; i < 17; i++, second.seq++)
+        say_frame(victim.fd, &second, 8);
+    expect_untouched(&victim, ENDED, "more sends without credit than are set aside");
 
     connect_hostile(&victim, NOTHING);
+    second = (struct frame){.type = SEND, .seq = 1, .length = 257};
+    say_frame(victim.fd, &first, 8);
+    say_frame(victim.fd, &second, 257);
+    expect_untouched(&victim, ENDED, "a longer send without credit");
+
+    connect_hostile(&victim, NOTHING);
+    second.length = 8;
+    say_frame(victim.fd, &first, 8);
+    say_frame(victim.fd, &second, 8);
+    second = (struct frame){.type = WRITE, .seq = 2, .length = 8};
+    aim(&victim, INSIDE, &second);
+    say_frame(victim.fd, &second, 8);
+    expect_untouched(&victim, ENDED, "a write behind a send that is set aside");
+
+    connect_hostile(&victim, NOTHING);
+    second.seq = 1;
     second.type = WRITE;
     second.flags = IMMEDIATE;
     aim(&victim, INSIDE, &second);

@@ -41,6 +41,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/soft.h \
 	%D%/stand.c \
 	%D%/tcp.h \
+	%D%/tcp_early.c \
 	%D%/tcp_execute.c \
 	%D%/tcp_frame.c \
 	%D%/tcp_frame.h \

@@ -194,8 +194,6 @@ int slu_soft_shm_read_process(struct soft_tcp *tcp, struct iovec *to, uint32_t t
 /* As sendmsg(2): how many bytes went out, or a negative errno. */
 ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, uint32_t count);
 void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events);
-/* The peer has broken the protocol. */
-void slu_soft_shm_nonsense(struct soft_tcp *tcp, const char *what);
 
 /* shm_small.c */
 /* As slu_soft_tcp_push(), and requests that can go at once without a frame. */

@@ -37,10 +37,10 @@ static bool may_read(const struct soft_qp *qp, struct soft_wqe *wqe)
 }
 
 /* Credit may be in the words, where nobody has looked yet. */
-static bool has_credit(struct soft_tcp *tcp)
+static bool has_credit(struct soft_tcp *tcp, const struct soft_wqe *wqe)
 {
-    return tcp->consumed != tcp->credits ||
-           (slu_soft_shm_take_words(tcp) && tcp->consumed != tcp->credits);
+    return slu_soft_tcp_may_send(tcp, wqe, tcp->consumed) ||
+           (slu_soft_shm_take_words(tcp) && slu_soft_tcp_may_send(tcp, wqe, tcp->consumed));
 }
 
 static void put_message(struct soft_tcp *tcp, const struct soft_wqe *wqe)
@@ -72,7 +72,7 @@ static bool send_next(struct soft_tcp *tcp)
 {
     struct soft_qp *qp = tcp->qp;
     struct soft_wqe *wqe = slu_soft_wqe(qp, qp->sent);
-    if (!is_small(wqe) || !has_credit(tcp) || !may_read(qp, wqe) ||
+    if (!is_small(wqe) || !has_credit(tcp, wqe) || !may_read(qp, wqe) ||
         !slu_soft_shm_fits(&tcp->shm->writer, HEADER_MOST + (uint32_t)wqe->length))
         return false;
     /* It says all that is owed. */
@@ -133,6 +133,24 @@ static bool fail_receive(struct soft_tcp *tcp)
     return false;
 }
 
+/* There is no receive yet. */
+static bool set_aside(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset,
+                      uint32_t immediate)
+{
+    struct tcp_frame frame = {.type = TCP_SEND,
+                              .flags = offset == 16 ? TCP_FLAG_IMMEDIATE : 0,
+                              .immediate = immediate,
+                              .length = record->length - offset};
+    uint8_t *to = slu_soft_tcp_set_aside(tcp, &frame);
+    if (to == NULL)
+        return false;
+    for (uint32_t piece; offset < record->length; offset += piece, to += piece) {
+        const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
+        memcpy(to, bytes, piece);
+    }
+    return true;
+}
+
 bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *record)
 {
     uint32_t offset = record->generation == SHM_IMMEDIATE ? 16 : 8;
@@ -140,18 +158,19 @@ bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *r
     uint32_t piece;
     if (record->length < offset || record->length - offset > SOFT_WHOLE_BYTES || tcp->in.active ||
         tcp->carry_length != 0) {
-        slu_soft_shm_nonsense(tcp, "no small message");
-        return false;
+        return slu_soft_tcp_reject(tcp, "no small message");
     }
     /* They are in one slot. */
     memcpy(header, slu_soft_shm_piece(&tcp->shm->reader, record, 0, &piece), offset);
     if (header[1] > UINT32_MAX) {
-        slu_soft_shm_nonsense(tcp, "more immediate data than there can be");
-        return false;
+        return slu_soft_tcp_reject(tcp, "more immediate data than there can be");
     }
     if (!slu_soft_tcp_accept_done(tcp, (uint32_t)header[0]) ||
-        !slu_soft_tcp_accept_credit(tcp, (uint32_t)(header[0] >> 32)) ||
-        !slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
+        !slu_soft_tcp_accept_credit(tcp, (uint32_t)(header[0] >> 32)))
+        return false;
+    if (!slu_soft_has_receive(tcp->qp))
+        return set_aside(tcp, record, offset, (uint32_t)header[1]);
+    if (!slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
         return false;
     if (!copy_record(tcp, record, offset))
         return fail_receive(tcp);

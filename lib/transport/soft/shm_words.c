@@ -51,8 +51,7 @@ bool slu_soft_shm_take_words(struct soft_tcp *tcp)
         uint32_t done = (uint32_t)shm->writer.words;
         uint32_t credit = (uint32_t)(shm->writer.words >> 32);
         if ((int32_t)(done - shm->done) < 0 || (int32_t)(credit - before) < 0) {
-            slu_soft_shm_nonsense(tcp, "its words take back what they told");
-            return false;
+            return slu_soft_tcp_reject(tcp, "its words take back what they told");
         }
         shm->done = done;
         shm->fresh = true;

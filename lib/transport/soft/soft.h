@@ -48,6 +48,8 @@
    message costs, in bytes of a long one. */
 #define SOFT_TURN_BYTES (UINT64_C(16) << 20)
 #define SOFT_SHORT_BYTES 512
+/* Small messages that a queue pair sets aside until they have a receive. */
+#define SOFT_EARLY 16
 /* With one of these rights a peer may change a region. */
 #define SOFT_ACCESS_CHANGES (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 
@@ -355,6 +357,11 @@ static inline struct soft_receive *slu_soft_receive(const struct soft_qp *qp, ui
     const struct soft_ring *ring = &qp->receives;
     return (struct soft_receive *)(void *)(ring->entries +
                                            (size_t)(position & ring->mask) * ring->stride);
+}
+
+static inline bool slu_soft_has_receive(const struct soft_qp *qp)
+{
+    return qp->receives.done != qp->receives.posted;
 }
 
 static inline bool slu_soft_in_error(const struct soft_qp *qp)

@@ -17,11 +17,6 @@ static const struct soft_wqe *oldest_send(const struct soft_qp *qp)
     return qp->sends.done != qp->sends.posted ? slu_soft_wqe(qp, qp->sends.done) : NULL;
 }
 
-static bool lacks_receive(const struct soft_qp *qp)
-{
-    return qp->receives.done == qp->receives.posted;
-}
-
 /* What is out at a peer that is connected waits there for a receive, or for nothing. */
 static void stand_self(const struct soft_qp *qp, struct slu_stand *stand)
 {
@@ -29,7 +24,8 @@ static void stand_self(const struct soft_qp *qp, struct slu_stand *stand)
 
     stand->connected = qp->greeted;
     stand->unready = qp->greeted && wqe != NULL && slu_soft_takes_receive(wqe);
-    stand->sending = lacks_receive(qp) && qp->parked != NULL && qp->parked->kind == SOFT_REQUEST;
+    stand->sending =
+        !slu_soft_has_receive(qp) && qp->parked != NULL && qp->parked->kind == SOFT_REQUEST;
 }
 
 static int64_t last_heard(int fd)
@@ -51,8 +47,11 @@ static void stand_tcp(const struct soft_qp *qp, struct slu_stand *stand)
     stand->connected = tcp->phase == PHASE_OPEN;
     if (!stand->connected)
         return;
-    stand->unready = wqe != NULL && qp->sent == qp->sends.done && slu_soft_takes_receive(wqe) &&
-                     tcp->consumed == tcp->credits;
+    /* What was sent without credit is the last of what was sent. */
+    stand->unready =
+        wqe != NULL && slu_soft_takes_receive(wqe) &&
+        (int32_t)(tcp->consumed - tcp->credits) >= (int32_t)(qp->sent - qp->sends.done);
+    stand->sending = tcp->early_count > 0;
     if (tcp->shared && tcp->shm->fresh)
         stand->heard = 0;
     else

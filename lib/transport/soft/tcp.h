@@ -59,7 +59,14 @@ struct tcp_in {
     uint64_t offset;
     uint64_t operand[2]; /* of an atomic request, as they came */
     bool active;
-    bool lasts; /* the memory of ours that it goes to is not unmapped meanwhile */
+    uint8_t *early; /* it is set aside here, or NULL: it has a receive */
+    bool lasts;     /* the memory of ours that it goes to is not unmapped meanwhile */
+};
+
+/* A small message that came before its receive. */
+struct tcp_early {
+    struct tcp_frame frame;
+    uint8_t bytes[SOFT_WHOLE_BYTES];
 };
 
 struct soft_tcp {
@@ -77,11 +84,12 @@ struct soft_tcp {
     int64_t heard;
     /* Sending. Positions of requests are their sequence numbers. */
     struct tcp_out out;
-    uint32_t credits;   /* receives the peer has posted, ever */
-    uint32_t consumed;  /* of these, used by what we sent */
-    uint32_t fetches;   /* reads and atomics, sent and not acknowledged */
-    uint32_t reads;     /* of these */
-    uint32_t acked_out; /* what we have told the peer */
+    uint32_t credits;    /* receives the peer has posted, ever */
+    uint32_t consumed;   /* of these, used by what we sent; or more: the peer sets that aside */
+    uint32_t early_most; /* it does so with so many */
+    uint32_t fetches;    /* reads and atomics, sent and not acknowledged */
+    uint32_t reads;      /* of these */
+    uint32_t acked_out;  /* what we have told the peer */
     uint32_t credit_out;
     bool ask;    /* the peer for an acknowledgement */
     bool probe;  /* the peer is to be asked for a sign of life, with this number */
@@ -101,9 +109,12 @@ struct soft_tcp {
     uint32_t reply_tail;
     /* Receiving. */
     struct tcp_in in;
-    uint32_t mapped;       /* 0, or the key of a region, all of which was there in this turn */
-    bool glimpses;         /* long messages come: see tcp_receive.c */
-    uint32_t executed;     /* requests of the peer; the next has this number */
+    uint32_t mapped;         /* 0, or the key of a region, all of which was there in this turn */
+    bool glimpses;           /* long messages come: see tcp_receive.c */
+    uint32_t executed;       /* requests of the peer; behind them is what was set aside */
+    struct tcp_early *early; /* ring of SOFT_EARLY; NULL: nothing ever came early */
+    uint32_t early_first;
+    uint32_t early_count;  /* while there are any, there is no receive */
     uint32_t fetch_cursor; /* no unanswered read or atomic of ours before this position */
     uint32_t carry_length; /* bytes of an incomplete frame */
     uint8_t carry[TCP_CARRY_BYTES];
@@ -134,14 +145,26 @@ void slu_soft_tcp_remove_socket(struct soft_tcp *tcp);
 bool slu_soft_tcp_poll(struct soft_tcp *tcp);
 
 /* tcp_owe.c */
-void slu_soft_tcp_urgent(struct soft_tcp *tcp); /* an acknowledgement is due, or credit */
-void slu_soft_tcp_hurry(struct soft_tcp *tcp);  /* and the peer waits for it */
+void slu_soft_tcp_urgent(struct soft_tcp *tcp);   /* an acknowledgement is due, or credit */
+void slu_soft_tcp_announce(struct soft_tcp *tcp); /* credit, if the peer could run short */
+void slu_soft_tcp_hurry(struct soft_tcp *tcp);    /* and the peer waits for it */
 /* A request of the peer was done, of which the program may hear. */
 void slu_soft_tcp_asked(struct soft_tcp *tcp, const struct tcp_frame *frame);
 void slu_soft_tcp_answered(struct soft_tcp *tcp); /* a request of ours is about to go */
 void slu_soft_tcp_settled(struct soft_tcp *tcp);  /* nothing is due any more */
 void slu_soft_tcp_leave_owing(struct soft_tcp *tcp);
 void slu_soft_tcp_unsettled(struct soft_tcp *tcp); /* shared: see slu_soft_shm_settle() */
+
+/* tcp_early.c */
+/* May it go, after so many messages that take a receive? */
+bool slu_soft_tcp_may_send(const struct soft_tcp *tcp, const struct soft_wqe *wqe,
+                           uint32_t consumed);
+/* Has a request of the peer the next number, and may it follow what was set aside? */
+bool slu_soft_tcp_is_next(const struct soft_tcp *tcp, const struct tcp_frame *frame);
+/* A send is here and no receive: where its bytes go. NULL: the queue pair has failed. */
+uint8_t *slu_soft_tcp_set_aside(struct soft_tcp *tcp, const struct tcp_frame *frame);
+/* Receives were posted: they take what was set aside. */
+void slu_soft_tcp_take_early(struct soft_tcp *tcp);
 
 /* linger.c */
 /* Reads and forgets 1 MiB at most, for others have their turn; true at the end or an error. */
@@ -160,6 +183,8 @@ uint32_t slu_soft_tcp_parse(struct soft_tcp *tcp, const uint8_t *bytes, uint32_t
 void slu_soft_tcp_receive(struct soft_tcp *tcp);
 
 /* tcp_execute.c: returns false if the queue pair has failed */
+/* The peer has broken the protocol. */
+bool slu_soft_tcp_reject(struct soft_tcp *tcp, const char *what);
 bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame);
 /*
  * The peer's words, which are read at any time: it has done our requests up to one of

@@ -13,7 +13,7 @@ static bool is_open(const struct soft_tcp *tcp)
     return tcp->phase == PHASE_OPEN;
 }
 
-static bool reject(struct soft_tcp *tcp, const char *what)
+bool slu_soft_tcp_reject(struct soft_tcp *tcp, const char *what)
 {
     slu_log(SLUICE_LOG_WARN, "queue pair %u: the peer broke the protocol: %s", tcp->qp->qpn, what);
     slu_soft_tcp_lose(tcp, SLUICE_STATUS_BAD_RESP_ERR);
@@ -137,9 +137,9 @@ static bool accept_ack(struct soft_tcp *tcp, uint32_t ack)
     if (ack == first || (tcp->shared && is_before(ack, first)))
         return true;
     if (!was_sent(tcp, ack))
-        return reject(tcp, "it acknowledges what was not sent");
+        return slu_soft_tcp_reject(tcp, "it acknowledges what was not sent");
     if (finish_requests(tcp, ack) != ack)
-        return reject(tcp, "it acknowledges a read or atomic without a reply");
+        return slu_soft_tcp_reject(tcp, "it acknowledges a read or atomic without a reply");
     return is_open(tcp);
 }
 
@@ -149,7 +149,7 @@ bool slu_soft_tcp_accept_done(struct soft_tcp *tcp, uint32_t done)
     if (done == first || is_before(done, first))
         return true;
     if (!was_sent(tcp, done))
-        return reject(tcp, "it has done what was not sent");
+        return slu_soft_tcp_reject(tcp, "it has done what was not sent");
     finish_requests(tcp, done);
     return is_open(tcp);
 }
@@ -158,23 +158,17 @@ bool slu_soft_tcp_accept_credit(struct soft_tcp *tcp, uint32_t credit)
 {
     if (credit == tcp->credits || (tcp->shared && is_before(credit, tcp->credits)))
         return true;
-    if (credit - tcp->credits > SOFT_MAX_DEPTH || credit - tcp->consumed > SOFT_MAX_DEPTH)
-        return reject(tcp, "it posted more receives than there can be");
+    if (credit - tcp->credits > SOFT_MAX_DEPTH ||
+        (int32_t)(credit - tcp->consumed) > SOFT_MAX_DEPTH)
+        return slu_soft_tcp_reject(tcp, "it posted more receives than there can be");
     tcp->credits = credit;
     return true;
-}
-
-static bool has_receive(const struct soft_qp *qp)
-{
-    return qp->receives.done != qp->receives.posted;
 }
 
 bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length)
 {
     struct soft_qp *qp = tcp->qp;
     uint32_t own;
-    if (!has_receive(qp))
-        return reject(tcp, "a send without a receive");
     slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
     uint32_t status = slu_soft_match(qp, length, &own);
     const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
@@ -191,7 +185,9 @@ bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length)
 static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     if ((frame->flags & TCP_FLAG_LENT) != 0 && !tcp->shared)
-        return reject(tcp, "memory is lent over a socket");
+        return slu_soft_tcp_reject(tcp, "memory is lent over a socket");
+    if (!slu_soft_has_receive(tcp->qp))
+        return (tcp->in.early = slu_soft_tcp_set_aside(tcp, frame)) != NULL;
     slu_soft_shm_time(tcp, frame->length);
     return slu_soft_tcp_match(tcp, frame->seq, frame->length);
 }
@@ -214,15 +210,15 @@ static bool check_access(struct soft_tcp *tcp, const struct tcp_frame *frame, ui
 
 static bool begin_write(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
-    if ((frame->flags & TCP_FLAG_IMMEDIATE) != 0 && !has_receive(tcp->qp))
-        return reject(tcp, "a write with immediate without a receive");
+    if ((frame->flags & TCP_FLAG_IMMEDIATE) != 0 && !slu_soft_has_receive(tcp->qp))
+        return slu_soft_tcp_reject(tcp, "a write with immediate without a receive");
     return check_access(tcp, frame, SLUICE_ACCESS_REMOTE_WRITE);
 }
 
 static bool has_reply_room(struct soft_tcp *tcp)
 {
     return tcp->reply_tail - tcp->reply_head < tcp->qp->attr.read_depth ||
-           reject(tcp, "more reads and atomics than were agreed on");
+           slu_soft_tcp_reject(tcp, "more reads and atomics than were agreed on");
 }
 
 static bool begin_read(struct soft_tcp *tcp, const struct tcp_frame *frame)
@@ -260,7 +256,7 @@ static bool begin_reply(struct soft_tcp *tcp, const struct tcp_frame *frame)
     }
     tcp->fetch_cursor = position;
     if (position == sent || frame->seq != position || !answers(frame, slu_soft_wqe(qp, position)))
-        return reject(tcp, "a reply to no read or atomic");
+        return slu_soft_tcp_reject(tcp, "a reply to no read or atomic");
     if (frame->type == TCP_READ_REPLY) {
         const struct soft_wqe *wqe = slu_soft_wqe(qp, position);
         slu_soft_keys_enter(&slu_soft_cq_of(qp)->reader);
@@ -284,7 +280,7 @@ static bool begin_nak(struct soft_tcp *tcp, const struct tcp_frame *frame)
     /* All before it are complete, and it was sent, or at least begun. */
     if (frame->seq != qp->sends.done || frame->seq != frame->ack ||
         (frame->seq == sent && tcp->out.part != TCP_PART_REQUEST))
-        return reject(tcp, "it refuses what was not sent");
+        return slu_soft_tcp_reject(tcp, "it refuses what was not sent");
     struct soft_wqe *wqe = slu_soft_wqe(qp, frame->seq);
     wqe->status = frame->status;
     wqe->state = SOFT_WQE_DONE;
@@ -301,8 +297,8 @@ static bool finish_message(struct soft_tcp *tcp, const struct tcp_frame *frame, 
     slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, frame->length, flags,
                               frame->immediate);
     /* The peer may have used up all that it knows of. */
-    if (has_receive(tcp->qp))
-        tcp->qp->wire->receives(tcp->qp);
+    if (slu_soft_has_receive(tcp->qp))
+        slu_soft_tcp_announce(tcp);
     return true;
 }
 
@@ -320,7 +316,7 @@ static bool fetch_loan(struct soft_tcp *tcp, const struct tcp_frame *frame)
     enum shm_loan loan = slu_soft_shm_borrow(tcp, frame);
     /* Who has withdrawn says why, if he still can, and ends. */
     if (loan == SHM_LOAN_NONSENSE)
-        reject(tcp, "it lends other than it sends");
+        slu_soft_tcp_reject(tcp, "it lends other than it sends");
     else if (loan == SHM_LOAN_FAULT)
         slu_soft_tcp_fault(tcp);
     return loan == SHM_LOAN_DONE;
@@ -381,7 +377,7 @@ static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
     struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
     struct tcp_reply reply = {.type = TCP_ATOMIC_REPLY, .seq = frame->seq};
     if (frame->type == TCP_FETCH_ADD && tcp->in.operand[1] != 0)
-        return reject(tcp, "a fetch-add with two operands");
+        return slu_soft_tcp_reject(tcp, "a fetch-add with two operands");
     struct soft_mr *pin;
     slu_soft_keys_enter(reader);
     uint32_t status = slu_soft_check_atomic(tcp->qp, frame->rkey, frame->addr, &pin);
@@ -431,7 +427,7 @@ static bool finish_probe(struct soft_tcp *tcp, const struct tcp_frame *frame)
 static bool begin_echo(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     if (!tcp->qp->asking || tcp->probe || frame->seq != tcp->probe_seq)
-        return reject(tcp, "an answer to what it was not asked");
+        return slu_soft_tcp_reject(tcp, "an answer to what it was not asked");
     return true;
 }
 
@@ -447,7 +443,7 @@ static bool begin_repeat(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     struct soft_qp *qp = tcp->qp;
     if (!tcp->lends || tcp->out.part == TCP_PART_REQUEST || frame->seq != qp->sent - 1)
-        return reject(tcp, "it wants again what was not lent");
+        return slu_soft_tcp_reject(tcp, "it wants again what was not lent");
     tcp->lends = false;
     tcp->shm->lends_not = true;
     tcp->consumed--;
@@ -478,9 +474,10 @@ bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     if (!accept_ack(tcp, frame->ack) || !slu_soft_tcp_accept_credit(tcp, frame->credit))
         return false;
-    if (handlers[frame->type].request && frame->seq != tcp->executed)
-        return reject(tcp, "a request out of order");
+    if (handlers[frame->type].request && !slu_soft_tcp_is_next(tcp, frame))
+        return slu_soft_tcp_reject(tcp, "a request out of order");
     tcp->in.lasts = false;
+    tcp->in.early = NULL;
     if (!handlers[frame->type].begin(tcp, frame))
         return false;
     tcp->in.frame = *frame;
@@ -493,6 +490,8 @@ bool slu_soft_tcp_finish(struct soft_tcp *tcp)
 {
     const struct tcp_frame *frame = &tcp->in.frame;
     tcp->in.active = false;
+    if (tcp->in.early != NULL)
+        return true;
     if (frame->type == TCP_SEND || frame->type == TCP_WRITE)
         slu_soft_tcp_asked(tcp, frame);
     else if ((frame->flags & TCP_FLAG_PROMPT) != 0)
@@ -584,6 +583,8 @@ bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
         return true;
     if ((tcp->in.frame.flags & TCP_FLAG_LENT) != 0) {
         memcpy((uint8_t *)tcp->shm->lent + tcp->in.offset, bytes, length);
+    } else if (tcp->in.early != NULL) {
+        memcpy(tcp->in.early + tcp->in.offset, bytes, length);
     } else if (tcp->in.frame.type == TCP_WRITE) {
         if (!place_memory(tcp, bytes, length))
             return false;

@@ -73,6 +73,15 @@ void slu_soft_tcp_urgent(struct soft_tcp *tcp)
         join(&slu_soft_cq_of(tcp->qp)->urgent, tcp);
 }
 
+/* A peer that knows of enough receives learns of more with the next frame. */
+void slu_soft_tcp_announce(struct soft_tcp *tcp)
+{
+    const struct soft_ring *ring = &tcp->qp->receives;
+    int32_t known = (int32_t)(tcp->credit_out - ring->done);
+    if (known * 2 <= (int32_t)(ring->posted - ring->done))
+        slu_soft_tcp_urgent(tcp);
+}
+
 void slu_soft_tcp_hurry(struct soft_tcp *tcp)
 {
     tcp->hasty = true;

@@ -280,7 +280,7 @@ static uint32_t check_request(const struct soft_tcp *tcp, struct batch *batch,
 static bool may_start(const struct soft_tcp *tcp, const struct batch *batch,
                       const struct soft_wqe *wqe)
 {
-    if (batch->lends || (slu_soft_takes_receive(wqe) && batch->consumed == tcp->credits))
+    if (batch->lends || !slu_soft_tcp_may_send(tcp, wqe, batch->consumed))
         return false;
     if ((wqe->flags & SLUICE_FENCE) != 0 && batch->fetches > 0)
         return false;

@@ -121,14 +121,9 @@ struct target {
     uint64_t at;  /* where the remote address is */
 };
 
-static bool has_receive(const struct soft_qp *qp)
-{
-    return qp->receives.done != qp->receives.posted;
-}
-
 static uint32_t check_send(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
 {
-    return has_receive(to) ? slu_soft_match(to, wqe->length, &target->own) : WAIT;
+    return slu_soft_has_receive(to) ? slu_soft_match(to, wqe->length, &target->own) : WAIT;
 }
 
 static uint32_t check_access(const struct soft_wqe *wqe, const struct soft_qp *to, uint32_t access,
@@ -143,7 +138,7 @@ static uint32_t check_access(const struct soft_wqe *wqe, const struct soft_qp *t
 
 static uint32_t check_write(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target)
 {
-    if ((wqe->flags & SLUICE_IMMEDIATE) != 0 && !has_receive(to))
+    if ((wqe->flags & SLUICE_IMMEDIATE) != 0 && !slu_soft_has_receive(to))
         return WAIT;
     return check_access(wqe, to, SLUICE_ACCESS_REMOTE_WRITE, target);
 }

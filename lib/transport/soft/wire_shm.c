@@ -266,12 +266,6 @@ ssize_t slu_soft_shm_transmit(struct soft_tcp *tcp, const struct iovec *iovecs, 
 
 /* Receiving. */
 
-void slu_soft_shm_nonsense(struct soft_tcp *tcp, const char *what)
-{
-    slu_log(SLUICE_LOG_WARN, "queue pair %u: the peer broke the protocol: %s", tcp->qp->qpn, what);
-    slu_soft_tcp_lose(tcp, SLUICE_STATUS_BAD_RESP_ERR);
-}
-
 /*
  * Headers are copied before they are looked at; what is only payload goes to its place
  * at once. False: the queue pair has failed, and the memory is gone.
@@ -335,7 +329,7 @@ static uint32_t receive(struct soft_tcp *tcp)
             return count;
     }
     if (found < 0) {
-        slu_soft_shm_nonsense(tcp, "no record of the ring");
+        slu_soft_tcp_reject(tcp, "no record of the ring");
         return count;
     }
     if (count == 0)
@@ -511,7 +505,7 @@ void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events)
         return;
     }
     if (!sound) {
-        slu_soft_shm_nonsense(tcp, "no word of the socket");
+        slu_soft_tcp_reject(tcp, "no word of the socket");
     } else if (lives) {
         slu_soft_shm_heat(tcp);
         tcp->shm->unheard = SHM_PATIENCE_MOST;

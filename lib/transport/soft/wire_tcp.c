@@ -191,6 +191,7 @@ static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
     int err = make_tcp(qp);
     if (err != 0)
         return err;
+    qp->tcp->early_most = remote->soft.early;
     if (slu_soft_context(qp)->shares && remote->soft.shares != 0) {
         qp->tcp->shm = calloc(1, sizeof(*qp->tcp->shm));
         if (qp->tcp->shm == NULL)
@@ -223,13 +224,13 @@ static void ask_tcp(struct soft_qp *qp)
         slu_soft_tcp_push(tcp);
 }
 
-static void announce_receives(struct soft_qp *qp)
+static void offer_receives(struct soft_qp *qp)
 {
     struct soft_tcp *tcp = qp->tcp;
-    const struct soft_ring *ring = &qp->receives;
-    /* A peer that knows of enough receives learns of more with the next frame. */
-    if (tcp->phase == PHASE_OPEN && (tcp->credit_out - ring->done) * 2 <= ring->posted - ring->done)
-        slu_soft_tcp_urgent(tcp);
+    if (tcp->phase == PHASE_OPEN)
+        slu_soft_tcp_take_early(tcp);
+    if (tcp->phase == PHASE_OPEN)
+        slu_soft_tcp_announce(tcp);
 }
 
 /* A refusal is still to be said, and no half-sent request stands before it. */
@@ -277,6 +278,7 @@ static void destroy_tcp(struct soft_qp *qp)
     if (qp->tcp != NULL && qp->tcp->phase == PHASE_CLOSING)
         slu_soft_tcp_close(qp->tcp);
     if (qp->tcp != NULL) {
+        free(qp->tcp->early);
         free(qp->tcp->replies);
         free(qp->tcp->shm);
     }
@@ -336,7 +338,7 @@ const struct soft_wire slu_soft_wire_tcp = {
     .start = start_tcp,
     .push = push_requests,
     .ask = ask_tcp,
-    .receives = announce_receives,
+    .receives = offer_receives,
     .stop = stop_tcp,
     .destroy = destroy_tcp,
 };
