@@ -68,4 +68,16 @@ bool slu_soft_touch_end(const struct soft_touched *touched);
 /* Can it be read, as the kernel has the mapping, or its exporter said last? */
 bool slu_soft_is_there(const struct soft_qp *qp, uint32_t key, uint64_t addr, uint64_t length);
 
+static inline bool slu_soft_has_receive(const struct soft_qp *qp)
+{
+    return qp->receives.done != qp->receives.posted;
+}
+
+/* Does it use up a receive of the peer? */
+static inline bool slu_soft_takes_receive(const struct soft_wqe *wqe)
+{
+    return wqe->opcode == SLUICE_OP_SEND ||
+           (wqe->opcode == SLUICE_OP_WRITE && (wqe->flags & SLUICE_IMMEDIATE) != 0);
+}
+
 #endif

@@ -359,11 +359,6 @@ static inline struct soft_receive *slu_soft_receive(const struct soft_qp *qp, ui
                                            (size_t)(position & ring->mask) * ring->stride);
 }
 
-static inline bool slu_soft_has_receive(const struct soft_qp *qp)
-{
-    return qp->receives.done != qp->receives.posted;
-}
-
 static inline bool slu_soft_in_error(const struct soft_qp *qp)
 {
     return atomic_load_explicit(&qp->state, memory_order_relaxed) >= SLU_QP_ERROR;
@@ -531,12 +526,6 @@ const char *slu_soft_qp_loss(const struct slu_qp *qp);
     " longer than the receive"
 /* The peer is about to be lost: why, in words, which stay; the first time counts. */
 void slu_soft_note_loss(struct soft_qp *qp, const char *loss);
-/* Does it use up a receive of the peer? */
-static inline bool slu_soft_takes_receive(const struct soft_wqe *wqe)
-{
-    return wqe->opcode == SLUICE_OP_SEND ||
-           (wqe->opcode == SLUICE_OP_WRITE && (wqe->flags & SLUICE_IMMEDIATE) != 0);
-}
 
 /* query.c */
 void slu_soft_qp_query(const struct slu_qp *qp, struct sluice_channel_info *info);
