@@ -251,6 +251,19 @@ static int check_further(struct slu_endpoint *endpoint, uint32_t version)
     return 0;
 }
 
+/* One that sets aside more is of a later version, or wrong: as many as here are enough. */
+static int check_early(struct slu_endpoint *endpoint, uint32_t version)
+{
+    if (endpoint->transport != SLU_TRANSPORT_SOFT || endpoint->soft.early <= SLU_EARLY_MOST)
+        return 0;
+    if (version <= VERSION)
+        return slu_fail(
+            EPROTO, "endpoint sets aside %u messages without a receive, at most %d are possible",
+            endpoint->soft.early, SLU_EARLY_MOST);
+    endpoint->soft.early = SLU_EARLY_MOST;
+    return 0;
+}
+
 int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint *endpoint)
 {
     struct cursor at = {.in = wire->bytes};
@@ -295,6 +308,8 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
     error = check_common(&decoded);
     if (error == 0)
         error = check_further(&decoded, version);
+    if (error == 0)
+        error = check_early(&decoded, version);
     if (error == 0)
         *endpoint = decoded;
     return error;

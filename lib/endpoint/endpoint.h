@@ -17,6 +17,8 @@
 #define SLU_NONCE_BYTES 16
 /* That a peer can have. */
 #define SLU_QUEUE_PAIRS 8
+/* Small messages that a queue pair sets aside until they have a receive. */
+#define SLU_EARLY_MOST 16
 
 /* An IP address and TCP port. */
 struct slu_address {

@@ -145,7 +145,7 @@ void slu_soft_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoi
     endpoint->soft.uid = context->who.uid;
     endpoint->soft.everywhere = context->listen.family == 0;
     endpoint->soft.shares = context->shares;
-    endpoint->soft.early = SOFT_EARLY;
+    endpoint->soft.early = SLU_EARLY_MOST;
     endpoint->soft.context = context->identity;
     endpoint->soft.generation = qp->generation;
     endpoint->soft.pid = context->who.pid;

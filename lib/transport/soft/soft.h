@@ -48,8 +48,6 @@
    message costs, in bytes of a long one. */
 #define SOFT_TURN_BYTES (UINT64_C(16) << 20)
 #define SOFT_SHORT_BYTES 512
-/* Small messages that a queue pair sets aside until they have a receive. */
-#define SOFT_EARLY 16
 /* With one of these rights a peer may change a region. */
 #define SOFT_ACCESS_CHANGES (SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
 

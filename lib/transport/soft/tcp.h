@@ -112,7 +112,7 @@ struct soft_tcp {
     uint32_t mapped;         /* 0, or the key of a region, all of which was there in this turn */
     bool glimpses;           /* long messages come: see tcp_receive.c */
     uint32_t executed;       /* requests of the peer; behind them is what was set aside */
-    struct tcp_early *early; /* ring of SOFT_EARLY; NULL: nothing ever came early */
+    struct tcp_early *early; /* ring of SLU_EARLY_MOST; NULL: nothing ever came early */
     uint32_t early_first;
     uint32_t early_count;  /* while there are any, there is no receive */
     uint32_t fetch_cursor; /* no unanswered read or atomic of ours before this position */

@@ -28,19 +28,19 @@ bool slu_soft_tcp_is_next(const struct soft_tcp *tcp, const struct tcp_frame *fr
 uint8_t *slu_soft_tcp_set_aside(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     if (frame->length > SOFT_WHOLE_BYTES || (frame->flags & TCP_FLAG_LENT) != 0 ||
-        tcp->early_count == SOFT_EARLY) {
+        tcp->early_count == SLU_EARLY_MOST) {
         slu_soft_tcp_reject(tcp, "a send without a receive");
         return NULL;
     }
     if (tcp->early == NULL)
-        tcp->early = calloc(SOFT_EARLY, sizeof(*tcp->early));
+        tcp->early = calloc(SLU_EARLY_MOST, sizeof(*tcp->early));
     if (tcp->early == NULL) {
         slu_log(SLUICE_LOG_ERROR, "queue pair %u: no memory for a message without a receive",
                 tcp->qp->qpn);
         slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
         return NULL;
     }
-    struct tcp_early *early = &tcp->early[(tcp->early_first + tcp->early_count) % SOFT_EARLY];
+    struct tcp_early *early = &tcp->early[(tcp->early_first + tcp->early_count) % SLU_EARLY_MOST];
     tcp->early_count++;
     early->frame = *frame;
     return early->bytes;
@@ -49,7 +49,7 @@ uint8_t *slu_soft_tcp_set_aside(struct soft_tcp *tcp, const struct tcp_frame *fr
 /* As if it came now. */
 static bool take_oldest(struct soft_tcp *tcp)
 {
-    struct tcp_early *early = &tcp->early[tcp->early_first++ % SOFT_EARLY];
+    struct tcp_early *early = &tcp->early[tcp->early_first++ % SLU_EARLY_MOST];
     tcp->early_count--;
     early->frame.seq = tcp->executed;
     tcp->in = (struct tcp_in){.frame = early->frame};
