@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../support/group.h"
 #include "../support/pair.h"
 
 #define LARGEST 300
@@ -146,6 +147,111 @@ TEST(an_early_message_ends_with_its_deadline)
     pair_works(&pair);
     memory_close(&from);
     pair_close(&pair);
+}
+
+TEST(an_early_message_is_cancelled)
+{
+    struct pair pair;
+    struct memory from;
+    struct sluice_sge sge;
+    struct sluice_request send;
+    struct sluice_handle handle;
+    struct sluice_completion done;
+
+    pair_open(&pair, NULL);
+    memory_open(&from, pair.sides.pds[0], LARGEST);
+    sge = memory_sge(&from, 0, 8);
+    send = request_of(SLUICE_OP_SEND, 0, &sge);
+    handle = post(pair.channels[0], &send);
+    require_ok(sluice_channel_wait_connected(pair.channels[0], SLUICE_S(10)));
+    require_ok(sluice_channel_cancel(pair.channels[0], &handle, &done));
+    require(done.status != SLUICE_STATUS_SUCCESS, "%u", done.status);
+    pair_reset(&pair);
+    pair_works(&pair);
+    memory_close(&from);
+    pair_close(&pair);
+}
+
+#define HELD 4
+
+static void post_early(struct mesh *mesh, uint32_t peer, const struct memory *memory,
+                       struct sluice_handle *handles)
+{
+    struct sluice_sge sge = memory_sge(memory, 0, 8);
+
+    for (uint32_t i = 0; i < HELD; i++)
+        require_ok(sluice_multichannel_send_unpolled(mesh->all, peer, &sge, 1, SLUICE_FOREVER,
+                                                     &handles[i]));
+}
+
+static void outlive_receiver(struct rank *rank)
+{
+    struct sluice_handle handles[HELD];
+    struct sluice_completion done;
+    struct memory memory;
+    struct mesh mesh;
+
+    mesh_open(&mesh, rank, NULL);
+    memory_open(&memory, mesh.pd, LARGEST);
+    if (rank->index == 1)
+        rank_await_death(rank);
+    post_early(&mesh, 1, &memory, handles);
+    require_result(sluice_multichannel_wait(mesh.all, &handles[0], SLUICE_MS(50), &done),
+                   -ETIMEDOUT);
+    rank_kill(rank, 1);
+    for (uint32_t i = 0; i < HELD; i++) {
+        require_ok(sluice_multichannel_wait(mesh.all, &handles[i], DEADLINE, &done));
+        require(done.status != SLUICE_STATUS_SUCCESS, "%u", i);
+    }
+    require(peer_error(mesh.all, 1).error_class == SLUICE_CLASS_PEER_LOST, "%s",
+            peer_error(mesh.all, 1).text);
+    memory_close(&memory);
+    mesh_close(&mesh);
+}
+
+TEST(receiver_of_early_messages_is_killed)
+{
+    group_run(2, outlive_receiver, NULL, 40);
+}
+
+/* What it has set aside may still be received, as long as the death is not known. */
+static void outlive_sender(struct rank *rank)
+{
+    struct sluice_handle handles[HELD];
+    struct sluice_completion done;
+    struct sluice_sge sge;
+    struct memory memory;
+    struct mesh mesh;
+    uint32_t received = 0;
+
+    mesh_open(&mesh, rank, NULL);
+    memory_open(&memory, mesh.pd, LARGEST);
+    memory.bytes[0] = rank->index == 1 ? 7 : 0;
+    if (rank->index == 1) {
+        post_early(&mesh, 0, &memory, handles);
+        rank_barrier(rank);
+        rank_await_death(rank);
+    }
+    rank_barrier(rank);
+    /* Which finds them. */
+    require_result(sluice_multichannel_poll(mesh.all, &done, 1), 0);
+    rank_kill(rank, 1);
+    sge = memory_sge(&memory, 0, 8);
+    while (sluice_multichannel_receive(mesh.all, 1, &sge, 1, DEADLINE, NULL) == 0) {
+        require(memory.bytes[0] == 7, "%u", memory.bytes[0]);
+        memory.bytes[0] = 0;
+        received++;
+    }
+    require(received <= HELD && memory.bytes[0] == 0, "%u received", received);
+    require(peer_error(mesh.all, 1).error_class == SLUICE_CLASS_PEER_LOST, "%s",
+            peer_error(mesh.all, 1).text);
+    memory_close(&memory);
+    mesh_close(&mesh);
+}
+
+TEST(sender_of_early_messages_is_killed)
+{
+    group_run(2, outlive_sender, NULL, 40);
 }
 
 int main(void)
