@@ -29,6 +29,7 @@ enum fault {
     NO_FENCE_OF_TELLER,  /* between words and looking whether the writer sleeps */
     NO_FENCE_OF_HEARER,  /* between its going to sleep and the last look at them */
     NO_WISH_FOR_WORDS,   /* it does not say that it waits for them */
+    UNTOLD_EARLY,        /* a receive takes what was set aside, and nobody hears of it */
     LATE_CLEARING,       /* the word behind a record is cleared after it is published */
     EARLY_PUBLISHING,    /* a record is published before its bytes are written */
     NO_LAST_LOOK,        /* of who goes to sleep */

@@ -5,7 +5,8 @@
  * compiled with atomic operations that ask which of the two goes on, or whose oldest
  * store reaches memory. What may follow from a state is tried once. Records must arrive
  * whole, in order, and nobody may sleep while there is something to do: neither for a
- * record or room nor for what the reader says in words, credit and what is done. And who
+ * record or room nor for what the reader says in words, credit and what is done; nor is
+ * that lost which comes before its receive, and is set aside. And who
  * closes a connection is alone in its memory once nobody says any more that he touches it.
  *
  * That it would notice is tried with broken copies: each leaves out one thing that the
@@ -18,13 +19,15 @@
 #define ENOUGH (SANITIZED ? 2 : 3)
 static const uint32_t stream[] = {1, 8, 1, 1, 1, 1};
 static const uint32_t requests[] = {1, 1, 1};
+static const uint32_t unasked[] = {1, 1, 1};
 static const uint32_t *messages;
 static uint32_t message_count, words;
 static bool answered; /* the writer waits for receives, and until all is done */
+static bool early;    /* it sends one message more than there are receives */
 
 static struct shm_writer writers[THREADS];
 static struct shm_reader readers[THREADS];
-static uint32_t received;
+static uint32_t received, taken; /* words; those behind the taken ones are set aside */
 
 static void wake_other(void)
 {
@@ -97,7 +100,7 @@ static void run_writer(void)
 
     for (uint32_t i = 0, end = 0; i < message_count; i++) {
         end += messages[i];
-        await_words(0, i + 1);
+        await_words(0, early ? i : i + 1);
         while (written < end) {
             int room = slu_soft_shm_room(&writers[0]) / 8;
             uint32_t count = room < (int)(end - written) ? (uint32_t)room : end - written;
@@ -144,20 +147,31 @@ static void take_record(struct shm_reader *reader, const struct shm_record *reco
     slu_soft_shm_give(reader);
 }
 
-/* What is done, and that there is one receive more. */
+/* What is done, and that there is one receive more, if it is not posted for what is here. */
 static void tell_words(void)
 {
     uint32_t done = 0, end = messages[0];
 
     if (!answered)
         return;
-    for (; done < message_count && end <= received; done++)
+    for (; done < message_count && end <= taken; done++)
         end += done + 1 < message_count ? messages[done + 1] : 0;
-    if (!slu_soft_shm_tell_words(&readers[1], slu_soft_shm_words(done, done + 1)))
+    if (!slu_soft_shm_tell_words(&readers[1], slu_soft_shm_words(done, early ? done : done + 1)))
         return;
     slu_soft_shm_fence();
     if (slu_soft_shm_wakes_peer(&writers[1], SHM_ARMED_WORDS))
         wake_other();
+}
+
+/* Nothing comes, and the program posts a receive; false: it would wait. */
+static bool take_early(void)
+{
+    if (taken == received)
+        return false;
+    taken++;
+    if (fault != UNTOLD_EARLY)
+        tell_words();
+    return true;
 }
 
 static void run_reader(void)
@@ -173,12 +187,16 @@ static void run_reader(void)
             violation = "the reader takes a record for nonsense";
         if (found > 0)
             take_record(&readers[1], &record);
+        if (!early)
+            taken = received;
         tell_words();
         if (slu_soft_shm_wakes_writer(&readers[1]))
             wake_other();
-        if (found == 0)
+        if (found == 0 && !take_early())
             rest(1, wants);
     }
+    while (violation == NULL && take_early())
+        ;
     /* As whoever stays hot, it goes on to look. */
     if (violation == NULL && slu_soft_shm_wakes_writer(&readers[1]))
         wake_other();
@@ -270,7 +288,7 @@ static void begin_run(void)
     memset(segments, 0, sizeof segments);
     memset(writers, 0, sizeof writers);
     memset(readers, 0, sizeof readers);
-    received = 0;
+    received = taken = 0;
     region = 0;
     held.at = NULL;
     step = 0;
@@ -288,7 +306,7 @@ static uint64_t hash_store(uint64_t hash, const struct store *store)
 
 static uint64_t hash_state(void)
 {
-    uint64_t hash = mix(received, region);
+    uint64_t hash = mix(mix(received, taken), region);
 
     for (size_t i = 0; i < sizeof segments; i += 8)
         hash = mix(hash, read_memory((const uint8_t *)segments + i, 8));
@@ -397,7 +415,8 @@ static void try_all(const uint32_t *list, uint32_t count)
 {
     messages = list;
     message_count = count;
-    answered = list == requests;
+    early = list == unasked;
+    answered = list == requests || early;
     touches = list == NULL;
     words = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -432,6 +451,14 @@ TEST(nobody_waits_for_words_that_are_there)
     require(visits > 1000, "%u states", visits);
 }
 
+TEST(what_is_set_aside_is_done_once_it_is_taken)
+{
+    try_all(unasked, ENOUGH - 1);
+    require(violation == NULL, "%s", violation);
+    printf("# %u states\n", visits);
+    require(visits > 1000, "%u states", visits);
+}
+
 TEST(who_closes_is_alone)
 {
     try_all(NULL, 0);
@@ -448,6 +475,8 @@ TEST(what_is_broken_is_found, .from = NO_FAULT + 1, .times = FAULTS - 1)
     fault = (enum fault)_i;
     if (of_touches)
         try_all(NULL, 0);
+    else if (fault == UNTOLD_EARLY)
+        try_all(unasked, COUNT(unasked));
     else if (of_words)
         try_all(requests, COUNT(requests));
     else
