@@ -19,6 +19,8 @@ const char fuzz_name[] = "endpoint";
 /* Where further queue pairs are, by transport, behind which nothing is used, up to the end. */
 #define FURTHER_VERBS 72
 #define FURTHER_SOFT 208
+/* But for one byte of soft: how many messages are set aside. */
+#define EARLY_SOFT 230
 #define UNUSED_END 232
 #define ACCESS_AT 248
 #define NODE_UNUSED 296
@@ -49,6 +51,8 @@ static void check_ranges(const struct slu_endpoint *endpoint)
          endpoint->initiator_depth, endpoint->responder_depth);
     hold(endpoint->max_message > 0 && endpoint->identity > 0 && endpoint->generation > 0, "0");
     hold(endpoint->further_count < SLU_QUEUE_PAIRS, "%u", endpoint->further_count);
+    hold(endpoint->transport != SLU_TRANSPORT_SOFT || endpoint->soft.early <= SLU_EARLY_MOST, "%u",
+         endpoint->soft.early);
     hold((endpoint->access & ~(SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE |
                                SLUICE_ACCESS_REMOTE_ATOMIC)) == 0,
          "%#x", endpoint->access);
@@ -68,6 +72,9 @@ static void check_same(const struct sluice_endpoint *wire, const struct slu_endp
     wanted.bytes[0] = again.bytes[0];
     wanted.bytes[1] = again.bytes[1];
     memset(wanted.bytes + unused, 0, UNUSED_END - unused);
+    if (soft) {
+        wanted.bytes[EARLY_SOFT] = later ? endpoint->soft.early : wire->bytes[EARLY_SOFT];
+    }
     wanted.bytes[further] = (uint8_t)endpoint->further_count;
     if (later) {
         slu_put(wanted.bytes + ACCESS_AT, endpoint->access, 4);
