@@ -5,7 +5,8 @@
  * what was posted completes once, and all of it when the peer has left.
  *
  * The first byte of an input says what is posted; then there are pieces: bytes as they are,
- * or frames, whose address and key are relative to a region, and whose number is to the next.
+ * or frames, whose address and key are relative to a region, and whose number is to the next;
+ * between them are looks, and receives that are posted late.
  */
 #include "config.h"
 
@@ -302,6 +303,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         unsigned step = fuzz_byte(&input);
         if (step % 4 == 0) {
             say_bytes(&input);
+        } else if (step % 8 == 5 && posted < DEPTH) {
+            post_receive();
         } else if (step % 4 == 1) {
             look();
         } else {
