@@ -115,7 +115,7 @@ TEST(both_sides_were_sending)
                   "send to peer 0: deadline of 50 ms");
     check_text(__FILE__, __LINE__, "send",
                by_device("both sides were sending, and neither scatter_gather",
-                         "nor had this side posted one; if both were sending, scatter_gather",
+                         "both sides were sending, and neither scatter_gather",
                          "if both sides were sending, scatter_gather"));
     pair_close(&pair);
 }
