@@ -37,8 +37,6 @@ END
 # cliff is gone, and must, for a check that passes in spite of its line fails.
 known() {
   cat <<'END'
-peers:solo_register reads /proc/self/maps, which has a line for each mapping
-like:solo_register reads /proc/self/maps
 END
 }
 

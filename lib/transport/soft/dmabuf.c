@@ -121,7 +121,8 @@ bool slu_soft_is_there(const struct soft_qp *qp, uint32_t key, uint64_t addr, ui
     slu_soft_keys_leave(reader);
     if (exported)
         return !withheld;
-    return slu_soft_probe_range((const void *)(uintptr_t)addr, length, false) == 0;
+    return slu_soft_probe_range(slu_soft_context(qp), (const void *)(uintptr_t)addr, length,
+                                false) == 0;
 }
 
 /* Naming. */

@@ -54,7 +54,8 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
 {
     /* No right to change it comes without this one. */
     bool write = (access & SLUICE_ACCESS_LOCAL_WRITE) != 0;
-    if (slu_soft_probe_range(addr, length, write) != 0)
+    const struct soft_context *context = (const struct soft_context *)pd->context;
+    if (slu_soft_probe_range(context, addr, length, write) != 0)
         return slu_fail(EFAULT, "memory %p of %zu bytes is not mapped%s", addr, length,
                         write ? " or is read-only" : "");
     struct soft_region region = {.iova = (uint64_t)(uintptr_t)addr,

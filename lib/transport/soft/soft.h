@@ -98,6 +98,7 @@ struct soft_context {
     struct soft_context *next; /* in the process */
     uint32_t process;          /* as slu_fork_generation() counts them */
     struct soft_keys keys;
+    int maps;            /* of probe_range.c, or -1 */
     atomic_uint dmabufs; /* regions of them: without any nobody looks for them */
     struct soft_exports *exports;
     pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
@@ -406,8 +407,11 @@ uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
  * what it had registered.
  */
 bool slu_soft_is_mapped(const void *addr, size_t length);
+/* Returns a descriptor by which the kernel answers for single mappings; -1: it cannot. */
+int slu_soft_probe_open(void);
 /* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
-int slu_soft_probe_range(const void *addr, size_t length, bool write);
+int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
+                         bool write);
 
 /* reserve.c */
 struct soft_room {
