@@ -5,6 +5,17 @@
 
 #include "transport/soft/soft.h"
 
+/* pool.c: any thread may call these. */
+/* Takes memory of so many bytes, zeroed, of which peers may change something, or nothing. */
+bool slu_soft_pool_take(struct soft_pool *pool, size_t mapped, bool changes,
+                        struct soft_memory *memory);
+/* Owns memory from now on that no peer was given; perhaps the oldest goes in its place. */
+void slu_soft_pool_put(struct soft_pool *pool, const struct soft_memory *memory);
+/* Gives all back to the kernel. False: there was none. */
+bool slu_soft_pool_drain(struct soft_pool *pool);
+/* Gives memory back to the kernel. */
+void slu_soft_memory_end(const struct soft_memory *memory);
+
 /* memory.c */
 /* What a region is made of. */
 struct soft_region {

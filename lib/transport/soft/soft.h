@@ -73,10 +73,29 @@ struct soft_mr {
     int dmabuf;             /* -1, or by which its exporter is told of each touch */
     bool sealed;            /* as whoever maps it needs it, and we if somebody does */
     atomic_bool withheld;   /* by its exporter, when it was told */
+    bool pooled;            /* as its memory says */
     struct slu_pages pages; /* of the memfd, or of the dmabuf */
     /* Under the lock of the exports. */
     struct shm_export *exports; /* to the peers that may map it */
+    bool exported;              /* there was one: a peer may have its pages for ever */
     uint32_t place;             /* of its word, while there are any */
+};
+
+/* Memory of a memfd, all of which is there. */
+struct soft_memory {
+    struct slu_pages pages;
+    int fd;
+    bool sealed;  /* as a peer that maps it needs it, and we do if it does */
+    bool pooled;  /* it is for a region to come, unless a peer was given it */
+    bool changes; /* peers may change it, so it is not sealed against that */
+};
+
+/* Small memory of regions that have ended; see pool.c. */
+#define SOFT_POOL_MOST 4
+struct soft_pool {
+    pthread_mutex_t lock;
+    uint32_t count;
+    struct soft_memory kept[SOFT_POOL_MOST]; /* the oldest first */
 };
 
 /* A table of objects by small numbers; a free slot is NULL. */
@@ -101,6 +120,7 @@ struct soft_context {
     int maps;            /* of probe_range.c, or -1 */
     atomic_uint dmabufs; /* regions of them: without any nobody looks for them */
     struct soft_exports *exports;
+    struct soft_pool pool;
     pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
     struct soft_slots qps;
     struct soft_slots cqs;
