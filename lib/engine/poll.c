@@ -35,6 +35,17 @@ static __attribute__((noinline)) uint32_t take_rest(struct slu_engine *engine, e
     return taken;
 }
 
+/* Polls until the owner has so many results, or all that are there. */
+static void progress_for(struct slu_engine *engine, enum slu_owner owner, uint32_t count)
+{
+    int found;
+
+    do {
+        found = slu_poll_queue(engine, SLU_BATCH);
+        slu_look_at_clock(engine, found);
+    } while (found == SLU_BATCH && slu_unseen(engine, owner) < count);
+}
+
 int slu_poll_owner(struct slu_engine *engine, enum slu_owner owner,
                    struct sluice_completion *completions, uint32_t count)
 {
@@ -44,7 +55,7 @@ int slu_poll_owner(struct slu_engine *engine, enum slu_owner owner,
         return error;
     slu_engine_enter(engine);
     slu_wake_seen(engine);
-    slu_progress(engine);
+    progress_for(engine, owner, count);
     count = take_rest(engine, owner, completions, 0, count);
     slu_engine_leave(engine);
     return (int)count;

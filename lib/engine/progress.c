@@ -335,6 +335,12 @@ void slu_progress_all(struct slu_engine *engine)
         ;
 }
 
+void slu_progress_rest(struct slu_engine *engine)
+{
+    while (engine->sink.left > 0 && slu_poll_queue(engine, SLU_BATCH) == SLU_BATCH)
+        ;
+}
+
 void slu_end_regions(struct slu_engine *engine)
 {
     if (!slu_has_releases())

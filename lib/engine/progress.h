@@ -12,6 +12,9 @@
 /* What is no plain success: of no request, of a part of one, or not in order; or a failure. */
 void slu_dispatch_rare(struct slu_engine *engine, const struct slu_wc *wc);
 
+/* Polls on until the sink is full, or nothing is left. */
+void slu_progress_rest(struct slu_engine *engine);
+
 /*
  * The entry of the oldest request of a ring, if that has succeeded and there is nothing else
  * to be said of it: it is at its end, and counted, but its owner does not know it.
@@ -86,7 +89,7 @@ static inline int slu_poll_cq(struct slu_engine *engine, struct slu_wc *wcs, uin
     return engine->transport->cq_poll(engine->cq, wcs, count);
 }
 
-/* As slu_progress(). */
+/* As slu_progress(); and goes on while there is more, and the program has room for it. */
 static SLU_INLINE void slu_progress_inline(struct slu_engine *engine)
 {
     struct slu_wc wcs[SLU_BATCH];
@@ -98,6 +101,8 @@ static SLU_INLINE void slu_progress_inline(struct slu_engine *engine)
         slu_dispatch(engine, wcs, count, SLU_OWNER_PROGRAM);
     if (SLU_UNLIKELY(count == 0 || ++engine->busy_polls >= SLU_BUSY_POLLS))
         slu_look_at_clock(engine, count);
+    if (SLU_UNLIKELY(count == SLU_BATCH))
+        slu_progress_rest(engine);
 }
 
 #endif

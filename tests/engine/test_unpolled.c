@@ -293,6 +293,48 @@ TEST(poll_takes_from_any_peer)
 }
 
 /* The same with next, which waits. */
+/* One poll takes all that are there, however many that is. */
+static void take_many(enum sluice_opcode opcode, bool seen_before)
+{
+    enum { MANY = 100 };
+    static const struct sluice_channel_attr deep = {
+        .size = sizeof(deep), .send_depth = MANY, .receive_depth = MANY};
+    struct sluice_request requests[MANY];
+    struct sluice_completion completions[MANY + 1];
+    struct pair pair;
+    int taken = 0;
+    pair_open(&pair, &deep);
+    make_receives(requests, MANY, 0);
+    require_result(sluice_channel_post(pair.channels[1], requests, MANY, DEADLINE, NULL), MANY);
+    for (uint32_t i = 0; i < MANY; i++) {
+        requests[i].opcode = SLUICE_OP_SEND;
+    }
+    require_result(sluice_channel_post(pair.channels[0], requests, MANY, DEADLINE, NULL), MANY);
+    require_ok(sluice_channel_flush(pair.channels[0], DEADLINE));
+    struct sluice_channel *channel = pair.channels[opcode == SLUICE_OP_RECEIVE ? 1 : 0];
+    if (seen_before) {
+        require_ok(sluice_channel_next(channel, DEADLINE, &completions[taken++]));
+    }
+    while (taken < MANY) {
+        int result = sluice_channel_poll(channel, completions + taken, MANY + 1 - (uint32_t)taken);
+        require(result >= 0, "%s", sluice_last_error());
+        taken += result;
+        /* A device may tell its peer before its own program. */
+        require(taken == MANY || !device_is_soft(), "%d of %d", taken, MANY);
+    }
+    for (uint32_t i = 0; i < MANY; i++) {
+        require(completions[i].user_data == i && completions[i].error == 0, "%u", i);
+    }
+    pair_close(&pair);
+}
+
+TEST(one_poll_takes_all)
+{
+    take_many(SLUICE_OP_RECEIVE, false);
+    take_many(SLUICE_OP_RECEIVE, true);
+    take_many(SLUICE_OP_SEND, false);
+}
+
 TEST(next_receives_from_any_peer)
 {
     enum { PEERS = 8, ROUNDS = 40 };
