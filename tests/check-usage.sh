@@ -37,6 +37,7 @@ END
 # cliff is gone, and must, for a check that passes in spite of its line fails.
 known() {
   cat <<'END'
+peers:solo_register looks for the region in the requests of all peers when it ends
 END
 }
 
@@ -123,7 +124,14 @@ like() {
   one=$(instructions "$2" 0 300) && two=$(instructions "$3" 0 300) && at_most "$1" "$one" "$two"
 }
 
-if have valgrind && "$srcdir/bench/instructions" --can 2>/dev/null; then
+# Some versions of valgrind end where they meet what other compilers tell debuggers.
+can_count() {
+  have valgrind && "$srcdir/bench/instructions" --can 2>/dev/null || return 1
+  instructions solo_write 0 1 >"$tmp/counted" 2>&1
+  ! grep -q 'unhandled dwarf2' "$tmp/log"
+}
+
+if can_count; then
   for name in solo_write_untaken solo_write_backwards solo_send_untaken write_wait_last \
     many_write_flush; do
     bounded "calls:$name" "10,000 calls before: $name" after_calls $name
@@ -146,7 +154,7 @@ if have valgrind && "$srcdir/bench/instructions" --can 2>/dev/null; then
   bounded like:solo_register 'registering costs as much as ten writes' \
     like 1000 solo_register solo_write
 else
-  skip 'instructions of ways' 'no valgrind, or this build is not for counting'
+  skip 'instructions of ways' 'no valgrind for this build, or it is not for counting'
 fi
 
 # Calls that move data or make something. What sleeps and wakes depends on the machine, and is
