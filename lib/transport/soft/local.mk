@@ -20,6 +20,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/meet.h \
 	%D%/memory.c \
 	%D%/pool.c \
+	%D%/pool.h \
 	%D%/probe_range.c \
 	%D%/qp.c \
 	%D%/query.c \

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 void slu_soft_memory_end(const struct soft_memory *memory)
 {

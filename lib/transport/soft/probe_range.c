@@ -8,7 +8,7 @@
  * for each mapping of the range. If it denies, or cannot answer, the whole list is read
  * as text, which takes time in proportion to the number of mappings of the process.
  */
-#include "transport/soft/soft.h"
+#include "transport/soft/regions.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -37,7 +37,7 @@ struct query {
     uint64_t name;
     uint64_t build_id;
 };
-#define QUERY _IOWR('f', 17, struct query)
+#define MAPPING_QUERY _IOWR('f', 17, struct query)
 #define QUERY_READABLE 1
 #define QUERY_WRITABLE 2
 
@@ -127,7 +127,7 @@ static uintptr_t query_end(int maps, uintptr_t address, bool write)
     struct query query = {.size = sizeof(query),
                           .flags = QUERY_READABLE | (write ? QUERY_WRITABLE : 0),
                           .address = address};
-    return ioctl(maps, QUERY, &query) == 0 ? (uintptr_t)query.end : 0;
+    return ioctl(maps, MAPPING_QUERY, &query) == 0 ? (uintptr_t)query.end : 0;
 }
 
 /* Each step is a mapping as it is at that instant. False: it is not so, or nobody knows. */

@@ -5,16 +5,12 @@
 
 #include "transport/soft/soft.h"
 
-/* pool.c: any thread may call these. */
-/* Takes memory of so many bytes, zeroed, of which peers may change something, or nothing. */
-bool slu_soft_pool_take(struct soft_pool *pool, size_t mapped, bool changes,
-                        struct soft_memory *memory);
-/* Owns memory from now on that no peer was given; perhaps the oldest goes in its place. */
-void slu_soft_pool_put(struct soft_pool *pool, const struct soft_memory *memory);
-/* Gives all back to the kernel. False: there was none. */
-bool slu_soft_pool_drain(struct soft_pool *pool);
-/* Gives memory back to the kernel. */
-void slu_soft_memory_end(const struct soft_memory *memory);
+/* probe_range.c */
+/* Returns a descriptor by which the kernel answers for single mappings; -1: it cannot. */
+int slu_soft_probe_open(void);
+/* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
+int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
+                         bool write);
 
 /* memory.c */
 /* What a region is made of. */

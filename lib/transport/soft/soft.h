@@ -36,6 +36,7 @@
 #include "connect/identity.h"
 #include "memory/pages.h"
 #include "transport/soft/keys.h"
+#include "transport/soft/pool.h"
 #include "transport/transport.h"
 
 #define SOFT_MAX_DEPTH 16384
@@ -79,23 +80,6 @@ struct soft_mr {
     struct shm_export *exports; /* to the peers that may map it */
     bool exported;              /* there was one: a peer may have its pages for ever */
     uint32_t place;             /* of its word, while there are any */
-};
-
-/* Memory of a memfd, all of which is there. */
-struct soft_memory {
-    struct slu_pages pages;
-    int fd;
-    bool sealed;  /* as a peer that maps it needs it, and we do if it does */
-    bool pooled;  /* it is for a region to come, unless a peer was given it */
-    bool changes; /* peers may change it, so it is not sealed against that */
-};
-
-/* Small memory of regions that have ended; see pool.c. */
-#define SOFT_POOL_MOST 4
-struct soft_pool {
-    pthread_mutex_t lock;
-    uint32_t count;
-    struct soft_memory kept[SOFT_POOL_MOST]; /* the oldest first */
 };
 
 /* A table of objects by small numbers; a free slot is NULL. */
@@ -427,11 +411,6 @@ uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
  * what it had registered.
  */
 bool slu_soft_is_mapped(const void *addr, size_t length);
-/* Returns a descriptor by which the kernel answers for single mappings; -1: it cannot. */
-int slu_soft_probe_open(void);
-/* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
-int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
-                         bool write);
 
 /* reserve.c */
 struct soft_room {
