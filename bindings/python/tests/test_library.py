@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import run_python
 
 import sluice
 from sluice import _library
@@ -57,3 +58,21 @@ def test_all_that_is_public_is_described():
             for key, value in vars(each).items():
                 if callable(value) and not key.startswith("_"):
                     assert value.__doc__, f"{name}.{key}"
+
+
+def test_types_are_parsed_before_they_are_used():
+    """Ctrl-C while cffi parses a type breaks its parser."""
+    out = run_python(
+        """
+        import re
+        from pathlib import Path
+        import sluice
+        from sluice._library import ffi
+        names = set()
+        for source in Path(sluice.__file__).parent.glob("*.py"):
+            calls = r'ffi\\.(?:new|cast|sizeof|typeof|callback)\\(\\s*f?"([^"]*)"'
+            names |= set(re.findall(calls, source.read_text()))
+        print(len(names) > 30, names - set(ffi._parsed_types))
+        """
+    )
+    assert out == "True set()\n"

@@ -15,6 +15,67 @@ from ._cdef import DECLARATIONS
 ffi = FFI()
 ffi.cdef(DECLARATIONS)
 
+# cffi parses a type when it meets its name first, and Ctrl-C in the midst of that breaks its parser.
+for _name in """
+    char[]
+    int64_t *
+    int64_t[2]
+    struct sluice_blocks
+    struct sluice_blocks *
+    struct sluice_buffer_action[]
+    struct sluice_buffer_handle *
+    struct sluice_buffer_info
+    struct sluice_buffer_info *
+    struct sluice_buffer_service_attr
+    struct sluice_buffer_service_attr *
+    struct sluice_channel_attr
+    struct sluice_channel_attr *
+    struct sluice_channel_info
+    struct sluice_channel_info *
+    struct sluice_completion *
+    struct sluice_completion[]
+    struct sluice_connect_attr
+    struct sluice_connect_attr *
+    struct sluice_context_attr
+    struct sluice_context_attr *
+    struct sluice_context_info
+    struct sluice_context_info *
+    struct sluice_device_info
+    struct sluice_device_info *
+    struct sluice_endpoint *
+    struct sluice_endpoint[]
+    struct sluice_error
+    struct sluice_error *
+    struct sluice_exchange_attr
+    struct sluice_exchange_attr *
+    struct sluice_exchange_info
+    struct sluice_exchange_info *
+    struct sluice_handle
+    struct sluice_handle *
+    struct sluice_handle[]
+    struct sluice_incoming_info
+    struct sluice_incoming_info *
+    struct sluice_layout *
+    struct sluice_listen_attr
+    struct sluice_listen_attr *
+    struct sluice_node_attr
+    struct sluice_node_attr *
+    struct sluice_pd *[]
+    struct sluice_peer_remote_mr[]
+    struct sluice_private_data *
+    struct sluice_remote_mr *
+    struct sluice_request[]
+    struct sluice_sge *
+    struct sluice_sge[]
+    uint32_t[]
+    uint64_t *
+    uint8_t[]
+    uintptr_t
+    void *
+    void(*)(void *)
+""".strip().splitlines():
+    ffi.typeof(_name.strip())
+
 #: The name by which the linker of the system knows the library.
 SONAME = "libsluice.so.0"
 

@@ -27,7 +27,7 @@ released: dict[int, Any] = {}
 _numbers = itertools.count(1)
 
 
-@ffi.callback("void(void *)")  # type: ignore[misc]
+@ffi.callback("void(*)(void *)")  # type: ignore[misc]
 def _on_released(argument: Any) -> None:
     released.pop(int(ffi.cast("uintptr_t", argument)), None)
 
