@@ -143,7 +143,6 @@ static int open_context(const char *device, const struct sluice_context_attr *at
         goto destroy_keys;
     }
     pthread_mutex_init(&context->lock, NULL);
-    pthread_mutex_init(&context->pool.lock, NULL);
     context->maps = slu_soft_probe_open();
     read_identity(context);
     set_limits(&context->base);
@@ -166,8 +165,6 @@ static void close_context(struct slu_tcontext *base)
     free(context->qps.items);
     free(context->cqs.items);
     slu_soft_exports_destroy(context->exports);
-    slu_soft_pool_drain(&context->pool);
-    pthread_mutex_destroy(&context->pool.lock);
     if (context->maps >= 0)
         slu_fd_close(context->maps);
     slu_soft_keys_destroy(&context->keys);

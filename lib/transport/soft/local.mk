@@ -19,8 +19,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/meet.c \
 	%D%/meet.h \
 	%D%/memory.c \
-	%D%/pool.c \
-	%D%/pool.h \
 	%D%/probe_range.c \
 	%D%/qp.c \
 	%D%/query.c \

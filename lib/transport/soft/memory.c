@@ -16,8 +16,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Longer memory takes so long to fill with zeros that a memfd of its own costs little beside it. */
-#define POOLED_BYTES (64U << 10)
+/* Memory of a memfd, all of which is there. */
+struct allocated {
+    struct slu_pages pages;
+    int fd;
+    bool sealed; /* as a peer that maps it needs it, and we do if it does */
+};
 
 struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *region,
                                  uint32_t access)
@@ -105,7 +109,7 @@ static int map_whole(const struct slu_page_way *way, int fd, struct soft_room *r
  * Its length is for ever; and where no peer has the right to change it, nobody writes to it
  * but by the mapping that we have (Linux 5.1).
  */
-static int seal(const struct slu_page_way *way, uint32_t access, struct soft_memory *memory)
+static int seal(const struct slu_page_way *way, uint32_t access, struct allocated *memory)
 {
     int seals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
     int more = (access & SOFT_ACCESS_CHANGES) == 0 ? F_SEAL_FUTURE_WRITE : 0;
@@ -124,7 +128,7 @@ static void drop_memfd(const struct slu_page_way *way, int fd)
 }
 
 static int fill_memfd(const struct slu_page_way *way, uint32_t access, struct soft_room *room,
-                      struct soft_memory *memory)
+                      struct allocated *memory)
 {
     int err = map_whole(way, memory->fd, room, &memory->pages);
     if (err != 0)
@@ -137,7 +141,7 @@ static int fill_memfd(const struct slu_page_way *way, uint32_t access, struct so
 
 /* A positive errno value without a text: there may be another way. */
 static int map_memfd(const struct slu_page_way *way, uint32_t access, struct soft_room *room,
-                     struct soft_memory *memory)
+                     struct allocated *memory)
 {
     if (!may_be_so_long(way->length))
         return EFBIG;
@@ -172,45 +176,21 @@ static int fail_alloc(int err, size_t length, const struct soft_room *room)
                     strerrordesc_np(err));
 }
 
-static struct soft_pool *pool_of(const struct slu_tpd *pd)
-{
-    return &((struct soft_context *)pd->context)->pool;
-}
-
-/* Memory that a region to come may have: it is small, and of no pages or node of its own. */
-static bool is_poolable(const struct slu_page_way *way)
-{
-    return way->kind == SLU_PAGES_PLAIN && way->node == SLU_ANY_NODE && way->length <= POOLED_BYTES;
-}
-
-static int find_memory(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
-                       struct soft_memory *memory)
+int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
+                      struct slu_tmr **mr)
 {
     struct slu_page_way ways[SLU_PAGE_WAYS];
     uint32_t count = slu_page_ways(length, (access & SLUICE_MR_HUGE_PAGES) != 0, true, node, ways);
     struct soft_room room = {.what = NULL}; /* nobody has looked */
-    int err = EAGAIN;
-    *memory = (struct soft_memory){.changes = (access & SOFT_ACCESS_CHANGES) != 0};
-    if (is_poolable(&ways[0]) &&
-        slu_soft_pool_take(pool_of(pd), ways[0].length, memory->changes, memory))
-        return 0;
-    for (uint32_t i = 0; err != 0 && i < count; i++) {
-        memory->pooled = is_poolable(&ways[i]);
-        err = map_memfd(&ways[i], access, &room, memory);
+    struct allocated memory;
+    int err = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        err = map_memfd(&ways[i], access, &room, &memory);
+        if (err == 0)
+            break;
     }
-    return err == 0 ? 0 : fail_alloc(err, length, &room);
-}
-
-int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
-                      struct slu_tmr **mr)
-{
-    struct soft_memory memory;
-    int err = find_memory(pd, length, access, node, &memory);
-    /* What is kept has descriptors. */
-    if ((err == -EMFILE || err == -ENFILE) && slu_soft_pool_drain(pool_of(pd)))
-        err = find_memory(pd, length, access, node, &memory);
     if (err != 0)
-        return err;
+        return fail_alloc(err, length, &room);
     struct soft_region region = {.iova = (uint64_t)(uintptr_t)memory.pages.addr,
                                  .length = length,
                                  .pages = memory.pages,
@@ -219,26 +199,12 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_
                                  .sealed = memory.sealed};
     struct soft_mr *made = slu_soft_mr_make(pd, &region, access);
     if (made == NULL) {
-        slu_soft_memory_end(&memory);
+        slu_fd_close(memory.fd);
+        slu_pages_unmap(&memory.pages);
         return -ENOMEM;
     }
-    made->pooled = memory.pooled;
     *mr = &made->base;
     return 0;
-}
-
-/* Nobody has it any more: its memory goes back, or is for a region to come. */
-static void end_memory(const struct soft_mr *mr)
-{
-    struct soft_memory memory = {.pages = mr->pages,
-                                 .fd = mr->memfd,
-                                 .sealed = mr->sealed,
-                                 .pooled = mr->pooled,
-                                 .changes = (mr->access & SOFT_ACCESS_CHANGES) != 0};
-    if (mr->pooled && !mr->exported)
-        slu_soft_pool_put(pool_of(mr->base.pd), &memory);
-    else
-        slu_soft_memory_end(&memory);
 }
 
 void slu_soft_mr_deregister(struct slu_tmr *base)
@@ -248,9 +214,12 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
     for (unsigned time = 0; atomic_load_explicit(&mr->pins, memory_order_acquire) != 0; time++)
         slu_soft_pause(time);
     slu_soft_exports_revoke(((struct soft_context *)base->pd->context)->exports, mr);
+    /* Closed first: the pages go with what comes last, which takes time, and no lock here. */
+    if (mr->memfd >= 0)
+        slu_fd_close(mr->memfd);
     if (mr->dmabuf >= 0)
         slu_soft_dmabuf_end(mr);
-    end_memory(mr);
+    slu_pages_unmap(&mr->pages);
     free(mr);
 }
 

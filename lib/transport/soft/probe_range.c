@@ -8,7 +8,7 @@
  * for each mapping of the range. If it denies, or cannot answer, the whole list is read
  * as text, which takes time in proportion to the number of mappings of the process.
  */
-#include "transport/soft/regions.h"
+#include "transport/soft/soft.h"
 
 #include <fcntl.h>
 #include <string.h>

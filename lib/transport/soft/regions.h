@@ -5,13 +5,6 @@
 
 #include "transport/soft/soft.h"
 
-/* probe_range.c */
-/* Returns a descriptor by which the kernel answers for single mappings; -1: it cannot. */
-int slu_soft_probe_open(void);
-/* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
-int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
-                         bool write);
-
 /* memory.c */
 /* What a region is made of. */
 struct soft_region {

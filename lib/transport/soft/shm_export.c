@@ -131,7 +131,6 @@ static bool begin_export(struct soft_exports *exports, struct soft_mr *mr, struc
         return false;
     }
     insert(export, mr, tcp);
-    mr->exported = true;
     return true;
 }
 

@@ -36,7 +36,6 @@
 #include "connect/identity.h"
 #include "memory/pages.h"
 #include "transport/soft/keys.h"
-#include "transport/soft/pool.h"
 #include "transport/transport.h"
 
 #define SOFT_MAX_DEPTH 16384
@@ -74,11 +73,9 @@ struct soft_mr {
     int dmabuf;             /* -1, or by which its exporter is told of each touch */
     bool sealed;            /* as whoever maps it needs it, and we if somebody does */
     atomic_bool withheld;   /* by its exporter, when it was told */
-    bool pooled;            /* as its memory says */
     struct slu_pages pages; /* of the memfd, or of the dmabuf */
     /* Under the lock of the exports. */
     struct shm_export *exports; /* to the peers that may map it */
-    bool exported;              /* there was one: a peer may have its pages for ever */
     uint32_t place;             /* of its word, while there are any */
 };
 
@@ -104,7 +101,6 @@ struct soft_context {
     int maps;            /* of probe_range.c, or -1 */
     atomic_uint dmabufs; /* regions of them: without any nobody looks for them */
     struct soft_exports *exports;
-    struct soft_pool pool;
     pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
     struct soft_slots qps;
     struct soft_slots cqs;
@@ -411,6 +407,11 @@ uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
  * what it had registered.
  */
 bool slu_soft_is_mapped(const void *addr, size_t length);
+/* Returns a descriptor by which the kernel answers for single mappings; -1: it cannot. */
+int slu_soft_probe_open(void);
+/* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
+int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
+                         bool write);
 
 /* reserve.c */
 struct soft_room {
