@@ -88,7 +88,7 @@ struct slu_entry *slu_order_first(const struct slu_engine *engine, enum slu_owne
     struct slu_entry *entry = NULL;
 
     if (order->unseen == 0) {
-        order->tail = order->head;
+        order->tail = order->failed = order->head;
         return NULL;
     }
     while (entry == NULL) {
@@ -162,7 +162,8 @@ static bool forget_success(struct slu_engine *engine, enum slu_owner owner, stru
 {
     if (order->unseen == 0)
         return false;
-    if ((int32_t)(order->failed - order->tail) < 0)
+    /* It stays behind while nothing is forgotten. */
+    if (order->failed - order->tail > order->head - order->tail)
         order->failed = order->tail;
     while (order->failed != order->head) {
         uint64_t id = order->ids[order->failed & order->mask];
