@@ -63,7 +63,6 @@ static void free_agent(struct sluice_agent *agent)
         slu_fd_close(agent->epoll);
     if (agent->event >= 0)
         slu_fd_close(agent->event);
-    slu_agent_end_spares(agent);
     free(agent->places);
     free(agent->secret);
     slu_pd_release(agent->pd);
