@@ -184,6 +184,15 @@ static void post_early(struct mesh *mesh, uint32_t peer, const struct memory *me
                                                      &handles[i]));
 }
 
+static void close_lost(struct mesh *mesh, struct memory *memory)
+{
+    struct sluice_error error = peer_error(mesh->all, 1);
+
+    require(error.error_class == SLUICE_CLASS_PEER_LOST, "%s", error.text);
+    memory_close(memory);
+    mesh_close(mesh);
+}
+
 static void outlive_receiver(struct rank *rank)
 {
     struct sluice_handle handles[HELD];
@@ -203,10 +212,7 @@ static void outlive_receiver(struct rank *rank)
         require_ok(sluice_multichannel_wait(mesh.all, &handles[i], DEADLINE, &done));
         require(done.status != SLUICE_STATUS_SUCCESS, "%u", i);
     }
-    require(peer_error(mesh.all, 1).error_class == SLUICE_CLASS_PEER_LOST, "%s",
-            peer_error(mesh.all, 1).text);
-    memory_close(&memory);
-    mesh_close(&mesh);
+    close_lost(&mesh, &memory);
 }
 
 TEST(receiver_of_early_messages_is_killed)
@@ -243,10 +249,7 @@ static void outlive_sender(struct rank *rank)
         received++;
     }
     require(received <= HELD && memory.bytes[0] == 0, "%u received", received);
-    require(peer_error(mesh.all, 1).error_class == SLUICE_CLASS_PEER_LOST, "%s",
-            peer_error(mesh.all, 1).text);
-    memory_close(&memory);
-    mesh_close(&mesh);
+    close_lost(&mesh, &memory);
 }
 
 TEST(sender_of_early_messages_is_killed)
