@@ -88,7 +88,7 @@ class Mpi:
         return {}
 
     def measure(self, name, size, ranks, count, fits, more=()):
-        """The median in microseconds, or the messages a second of a work that has a rate."""
+        """The median in microseconds."""
         command = self.command(fits) + ['-n', str(ranks), self.program, name, str(size), str(count)]
         words = run(command + list(more), self.environment()).split()
         if len(words) != 5 or words[0] != name:

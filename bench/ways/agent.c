@@ -263,11 +263,7 @@ static void agent_wake(struct rank *rank, uint64_t count)
 #name, "agent", against, plain, NULL, calls, 0,  \
             {2 }, sizes, make_service, name, end_service \
     }
-#define SMALL \
-    {         \
-        8     \
-    }
-#define SIZES                   \
+#define LONG_SIZES              \
     {                           \
         8, 4096, 65536, 1048576 \
     }
@@ -278,13 +274,13 @@ static void agent_wake(struct rank *rank, uint64_t count)
 
 const struct way ways_agent[] = {
     WAY(agent_echo, "echo_posted", "plain_echo", "agent_send agent_receive agent_message_free",
-        SIZES),
+        LONG_SIZES),
     WAY(agent_loop, "echo_posted", "plain_echo", "agent_fd agent_arm agent_progress", SMALL),
     WAY(agent_flush, "echo_posted", "plain_echo", "agent_flush", SMALL),
     WAY(agent_request, "echo_posted", "plain_echo", "agent_request_mr agent_release_mr", PAGE),
     WAY(agent_renew, "echo_posted", "plain_echo", "agent_renew_mr", SMALL),
-    WAY(agent_write, "channel_write", NULL, "agent_write", SIZES),
-    WAY(agent_read, "channel_read", NULL, "agent_read", SIZES),
+    WAY(agent_write, "channel_write", NULL, "agent_write", LONG_SIZES),
+    WAY(agent_read, "channel_read", NULL, "agent_read", LONG_SIZES),
     WAY(agent_add, "add_blocking", NULL, "agent_fetch_add", SMALL),
     WAY(agent_swap, "swap_blocking", NULL, "agent_compare_swap", SMALL),
     WAY(agent_submit, "channel_write", NULL, "agent_submit", SMALL),

@@ -91,9 +91,9 @@ static void blocks_whole(struct rank *rank, uint64_t count)
 #define WAY(name, calls)                                                     \
     {                                                                        \
 #name, "block", "blocks_whole", NULL, NULL, calls, CHANNEL | BLOCKS, \
-            {2 }, SIZES, make_blocks, name, free_blocks                      \
+            {2 }, BLOCK_SIZES, make_blocks, name, free_blocks                \
     }
-#define SIZES                     \
+#define BLOCK_SIZES               \
     {                             \
         1024, 4096, 16384, 262144 \
     }

@@ -125,10 +125,6 @@ static void channel_write(struct rank *rank, uint64_t count)
         MUST(sluice_channel_write(rank->channel, &sge, 1, &rank->remotes[1], DEADLINE));
 }
 
-#define SIZES          \
-    {                  \
-        8, 4096, 65536 \
-    }
 #define WAY(name, against, plain, calls, sizes)                                                   \
     {                                                                                             \
 #name, "buffer", against, plain, NULL, calls, 0, {2 }, sizes, make_names, name, end_names \

@@ -262,14 +262,6 @@ static void echo_arrivals(struct rank *rank, uint64_t count)
 #name, "echo", "echo_posted", "plain_echo", "send_lat", calls, CHANNEL, \
             {2 }, __VA_ARGS__, NULL, name, end_echo                             \
     }
-#define SMALL \
-    {         \
-        8     \
-    }
-#define SIZES          \
-    {                  \
-        8, 4096, 65536 \
-    }
 
 const struct way ways_echo[] = {
     ECHO_AHEAD(echo_posted, "channel_receive_unpolled channel_send channel_wait", SIZES),

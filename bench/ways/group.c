@@ -367,11 +367,7 @@ static void atomics_unpolled(struct rank *rank, uint64_t count)
     {       \
         2   \
     }
-#define SMALL \
-    {         \
-        8     \
-    }
-#define SIZES                   \
+#define STEP_SIZES              \
     {                           \
         8, 1024, 65536, 1048576 \
     }
@@ -379,10 +375,11 @@ static void atomics_unpolled(struct rank *rank, uint64_t count)
 #define SIDE(name, calls) WAY(name, "prepared_writes", NULL, calls, 0, FOUR, SMALL)
 
 const struct way ways_group[] = {
-    WAY(exchange_step, "exchange_ahead", "exchange", "multichannel_scatter_gather", 0, FEW, SIZES),
+    WAY(exchange_step, "exchange_ahead", "exchange", "multichannel_scatter_gather", 0, FEW,
+        STEP_SIZES),
     WAY(exchange_ahead, "exchange_ahead", "exchange",
         "multichannel_gather_receive_unpolled multichannel_scatter_send multichannel_wait", 0, FEW,
-        SIZES),
+        STEP_SIZES),
     STEP(exchange_untaken,
          "multichannel_scatter_send_unpolled multichannel_gather_receive multichannel_flush"),
     STEP(exchange_calls, "multichannel_receive_unpolled multichannel_send_unpolled"),

@@ -111,13 +111,13 @@ static void allocator_shared(struct rank *rank, uint64_t count)
             rank->state, MAKE(sluice_allocator_alloc_shared(rank->state, rank->size, &handle))));
 }
 
-#define SIZES                \
+#define PAGE_SIZES           \
     {                        \
         4096, 65536, 1048576 \
     }
-#define WAY(name, against, plain, calls, needs, setup, end)                                \
-    {                                                                                      \
-#name, "memory", against, plain, NULL, calls, needs, {1 }, SIZES, setup, name, end \
+#define WAY(name, against, plain, calls, needs, setup, end)                                     \
+    {                                                                                           \
+#name, "memory", against, plain, NULL, calls, needs, {1 }, PAGE_SIZES, setup, name, end \
     }
 
 const struct way ways_memory[] = {

@@ -158,14 +158,6 @@ static void plain_copy(struct rank *rank, uint64_t count)
     {                                                                                \
 #name, "plain", NULL, NULL, NULL, NULL, 0, {ranks }, sizes, setup, name, end \
     }
-#define SMALL \
-    {         \
-        8     \
-    }
-#define SIZES          \
-    {                  \
-        8, 4096, 65536 \
-    }
 
 const struct way ways_plain[] = {
     PLAIN(plain_echo, 2, SIZES, open_plain, close_plain),

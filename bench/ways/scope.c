@@ -67,11 +67,7 @@ static void scope_list(struct rank *rank, uint64_t count)
 {
     struct sluice_request requests[POSTS];
 
-    for (uint32_t k = 0; k < POSTS; k++)
-        requests[k] = (struct sluice_request){.opcode = SLUICE_OP_WRITE,
-                                              .sge_count = 1,
-                                              .sge = place(rank, 0, rank->size),
-                                              .remote = rank->remotes[1]};
+    fill_writes(rank, requests, POSTS);
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++) {
         struct sluice_scope *scope = MAKE(sluice_channel_scope_begin(rank->channel, DEADLINE));
 
@@ -85,11 +81,7 @@ static void scope_none(struct rank *rank, uint64_t count)
 {
     struct sluice_request requests[POSTS];
 
-    for (uint32_t k = 0; k < POSTS; k++)
-        requests[k] = (struct sluice_request){.opcode = SLUICE_OP_WRITE,
-                                              .sge_count = 1,
-                                              .sge = place(rank, 0, rank->size),
-                                              .remote = rank->remotes[1]};
+    fill_writes(rank, requests, POSTS);
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
         MUST(sluice_channel_submit(rank->channel, requests, POSTS, DEADLINE, NULL));
 }

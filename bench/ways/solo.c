@@ -92,16 +92,6 @@ static void solo_wait(struct rank *rank, uint64_t count)
     }
 }
 
-static void solo_write_after(struct rank *rank, uint64_t count)
-{
-    solo_write(rank, count);
-}
-
-static void solo_wait_after(struct rank *rank, uint64_t count)
-{
-    solo_wait(rank, count);
-}
-
 /* Nobody takes the results; every 64 the program waits until they are there. */
 static void solo_write_untaken(struct rank *rank, uint64_t count)
 {
@@ -217,10 +207,11 @@ static void solo_register(struct rank *rank, uint64_t count)
     {                                                                                            \
 #name, "solo", against, NULL, NULL, calls, SELF, {1 }, {8 }, join_ends, name, close_ends \
     }
-#define AFTER(name, against, calls)                      \
-    {                                                    \
-#name, "solo", against, NULL, NULL, calls, SELF, \
-            {1 }, {8 }, leave_results, name, close_ends  \
+/* The same after results that nobody takes. */
+#define AFTER(name, calls)                                      \
+    {                                                           \
+#name "_after", "solo", #name, NULL, NULL, calls, SELF, \
+            {1 }, {8 }, leave_results, name, close_ends         \
     }
 
 const struct way ways_solo[] = {
@@ -234,8 +225,8 @@ const struct way ways_solo[] = {
     WAY(solo_receive_untaken, "solo_send", "multichannel_receive_unpolled multichannel_send"),
     WAY(solo_scope, "solo_write", "multichannel_scope_begin scope_post_write scope_end"),
     WAY(solo_wait, "solo_write", "multichannel_write_unpolled multichannel_wait"),
-    AFTER(solo_write_after, "solo_write", "multichannel_write"),
-    AFTER(solo_wait_after, "solo_wait", "multichannel_wait"),
+    AFTER(solo_write, "multichannel_write"),
+    AFTER(solo_wait, "multichannel_wait"),
     WAY(solo_register, NULL, "mr_register mr_deregister"),
     {0},
 };

@@ -261,11 +261,7 @@ static void write_list(struct rank *rank, uint64_t count)
     struct sluice_request requests[WINDOW];
     struct sluice_completion done[WINDOW];
 
-    for (uint32_t i = 0; i < WINDOW; i++)
-        requests[i] = (struct sluice_request){.opcode = SLUICE_OP_WRITE,
-                                              .sge_count = 1,
-                                              .sge = place(rank, 0, rank->size),
-                                              .remote = rank->remotes[1]};
+    fill_writes(rank, requests, WINDOW);
     for (uint64_t sent = 0; rank->rank == 0 && sent < count;) {
         uint32_t window = count - sent < WINDOW ? (uint32_t)(count - sent) : WINDOW;
 

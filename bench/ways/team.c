@@ -101,6 +101,15 @@ struct sluice_remote_mr remote(const struct rank *rank, uint32_t peer, size_t of
     return slice;
 }
 
+void fill_writes(const struct rank *rank, struct sluice_request *requests, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        requests[i] = (struct sluice_request){.opcode = SLUICE_OP_WRITE,
+                                              .sge_count = 1,
+                                              .sge = place(rank, 0, rank->size),
+                                              .remote = rank->remotes[1]};
+}
+
 struct sluice_channel *connect_channel(struct rank *rank, const struct sluice_channel_attr *attr)
 {
     struct sluice_prepared_channel *prepared = MAKE(sluice_channel_prepare(rank->pd, attr));

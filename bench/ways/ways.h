@@ -28,6 +28,16 @@ enum {
 
 #define BLOCK_COUNT 64u
 
+/* Sizes that many ways have. */
+#define SMALL \
+    {         \
+        8     \
+    }
+#define SIZES          \
+    {                  \
+        8, 4096, 65536 \
+    }
+
 struct rank {
     const struct way *way;
     uint32_t rank, ranks, size; /* size: bytes of a message */
@@ -85,6 +95,8 @@ void meet(struct rank *rank);
 struct sluice_sge place(const struct rank *rank, size_t offset, size_t bytes);
 /* The same bytes of another rank. */
 struct sluice_remote_mr remote(const struct rank *rank, uint32_t peer, size_t offset, size_t bytes);
+/* A list of writes of the message to the memory of the second rank. */
+void fill_writes(const struct rank *rank, struct sluice_request *requests, uint32_t count);
 /* The other one of two ranks. */
 static inline uint32_t other(const struct rank *rank)
 {
