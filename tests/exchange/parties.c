@@ -10,16 +10,18 @@
 
 #include "../support/process.h"
 
+/* The socket stays: the kernel gives its port to nobody else, while a listener that asks to reuse
+   addresses, as rank 0 does, may have it beside a socket that does not listen. */
 uint16_t find_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t length = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     require(fd >= 0, "%m");
+    require(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0, "%m");
     require(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0, "%m");
     require(getsockname(fd, (struct sockaddr *)&address, &length) == 0, "%m");
-    close(fd);
     return ntohs(address.sin_port);
 }
 

@@ -32,6 +32,7 @@ struct parties {
     struct party party[PARTIES];
 };
 
+/* A port that is kept for listeners of this test until its process ends. */
 uint16_t find_port(void);
 void parties_make(struct parties *parties, uint32_t count, int64_t deadline);
 /* In each thread the rank opens; if it could, function is called; and it closes. */

@@ -4,6 +4,7 @@
 As in the tests in C: "self" is one context, "tcp" and "shm" are two, which the wire of soft joins.
 """
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -60,6 +61,16 @@ def pair(sides):
 @pytest.fixture
 def side():
     return Side()
+
+
+@pytest.fixture
+def root():
+    """Where rank 0 of a test listens. The socket stays until the test has ended: the kernel gives
+    its port to nobody else, while a listener that asks to reuse addresses may have it, too."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{holder.getsockname()[1]}"
 
 
 def pytest_configure(config):

@@ -2,7 +2,6 @@
 """Connecting by address, buffers by name, and the ranks of a job."""
 import multiprocessing
 import os
-import socket
 import threading
 
 import numpy
@@ -173,12 +172,9 @@ def rank(number, ranks, root, results):
         node.shutdown(deadline=PATIENCE)
 
 
-def test_ranks_in_processes(monkeypatch):
+def test_ranks_in_processes(monkeypatch, root):
     monkeypatch.setenv("SLUICE_DEVICE", DEVICE)
     monkeypatch.setenv("SLUICE_LOG", "error")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        root = f"127.0.0.1:{probe.getsockname()[1]}"
     spawn = multiprocessing.get_context("spawn")
     results = spawn.Queue()
     processes = [spawn.Process(target=rank, args=(i, 3, root, results)) for i in range(3)]

@@ -181,7 +181,7 @@ def test_a_storm_of_ctrl_c_on_blocking_calls():
     assert out == "True True 100 True True 0 0\n"
 
 
-def test_ctrl_c_in_a_barrier():
+def test_ctrl_c_in_a_barrier(root):
     out = run_python(
         """
     import sys, os
@@ -194,10 +194,7 @@ def test_ctrl_c_in_a_barrier():
         node = sluice.Node(exchange=sluice.Exchange(rank=1, ranks=2, root=root, deadline=60), deadline=60)
         gone.wait(60)
         os._exit(0)
-    import socket
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        root = "127.0.0.1:%d" % probe.getsockname()[1]
+    root = os.environ["ROOT"]
     gone = multiprocessing.Event()
     process = multiprocessing.Process(target=other, args=(root, gone))
     process.start()
@@ -208,6 +205,7 @@ def test_ctrl_c_in_a_barrier():
     gone.set()
     process.join(60)
     """,
+        ROOT=root,
         SLUICE_LOG="error",
     )
     assert out == "interrupted\n"
