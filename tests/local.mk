@@ -45,6 +45,7 @@ unthreaded_tests = \
 	%D%/test_verbs_choice \
 	%D%/test_verbs_devices \
 	%D%/test_verbs_forked \
+	%D%/test_verbs_hints \
 	%D%/test_verbs_infiniband \
 	%D%/test_verbs_limits \
 	%D%/test_verbs_memory \

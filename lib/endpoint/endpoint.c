@@ -9,6 +9,7 @@
  *    32  the transport's part
  *    72  of verbs: how many further queue pairs (1), number and packet sequence
  *        number of each of 7 (3 each)
+ *   120  of verbs: where the peer writes hints of its receives: address (8), rkey (4)
  *   208  of soft: likewise, but their packet sequence numbers are all 0, and not there
  *   230  of soft: how many small messages are set aside that come before a receive (1)
  *   232  identity (8), generation (8), access (4)
@@ -30,7 +31,8 @@
 #include "endpoint/versions.h"
 
 /*
- * 6: a peer may set aside messages that come before their receive, if it says so.
+ * 6: a peer may set aside messages that come before their receive, if it says so; or say where
+ * it wants to be told of receives.
  * 5: a peer may have further queue pairs, which who knows less leaves alone.
  * 4: peers of the soft transport prove to each other that they know their endpoints, and
  * say who they are; one that knows less cannot meet them. Those of devices are as before.
@@ -42,6 +44,7 @@
 #define OLDEST_SOFT 4
 #define FURTHER_AT 72
 #define FURTHER_AT_SOFT 208
+#define HINT_AT 120
 #define EARLY_AT_SOFT 230
 #define FURTHER_MOST (SLU_QUEUE_PAIRS - 1)
 #define IDENTITY_AT 232
@@ -190,8 +193,13 @@ void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endp
         put_soft(&at, endpoint);
     at.out = wire->bytes + further_at(endpoint->transport);
     put_further(&at, endpoint);
-    if (endpoint->transport == SLU_TRANSPORT_SOFT)
+    if (endpoint->transport == SLU_TRANSPORT_SOFT) {
         wire->bytes[EARLY_AT_SOFT] = endpoint->soft.early;
+    } else {
+        at.out = wire->bytes + HINT_AT;
+        put(&at, endpoint->verbs.hint_addr, 8);
+        put(&at, endpoint->verbs.hint_rkey, 4);
+    }
     at.out = wire->bytes + IDENTITY_AT;
     put(&at, endpoint->identity, 8);
     put(&at, endpoint->generation, 8);
@@ -296,8 +304,13 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
         return slu_fail(EPROTO, "endpoint is of unknown transport %u", decoded.transport);
     at.in = wire->bytes + further_at(decoded.transport);
     get_further(&at, &decoded);
-    if (decoded.transport == SLU_TRANSPORT_SOFT)
+    if (decoded.transport == SLU_TRANSPORT_SOFT) {
         decoded.soft.early = wire->bytes[EARLY_AT_SOFT];
+    } else {
+        at.in = wire->bytes + HINT_AT;
+        decoded.verbs.hint_addr = get(&at, 8);
+        decoded.verbs.hint_rkey = (uint32_t)get(&at, 4);
+    }
     at.in = wire->bytes + IDENTITY_AT;
     decoded.identity = get(&at, 8);
     decoded.generation = get(&at, 8);

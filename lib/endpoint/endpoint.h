@@ -56,6 +56,8 @@ struct slu_endpoint {
             uint32_t pkey;   /* 0: not known */
             uint32_t global; /* 1: packets between the two shall have a GRH; else 0 */
             uint8_t gid[16]; /* all zero: none */
+            uint64_t hint_addr; /* where it is told of receives; 0: nowhere */
+            uint32_t hint_rkey;
         } verbs;
         struct {
             uint8_t host[16];               /* boot id of the host */

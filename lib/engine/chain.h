@@ -59,7 +59,7 @@ static SLU_INLINE uint32_t slu_call_flags(const struct slu_call *call, enum slu_
 {
     bool waited = owner == SLU_OWNER_CALL && (call->queues & UINT32_C(1) << SLU_RECEIVE_QUEUE) == 0;
 
-    return SLU_SIGNALED | (waited ? SLU_WAITED : 0);
+    return SLU_SIGNALED | (waited ? SLU_WAITED : 0) | (owner == SLU_OWNER_CALL ? SLU_BLOCKING : 0);
 }
 
 static inline void slu_chain_begin(struct slu_chain *chain, struct slu_call *call,

@@ -130,14 +130,23 @@ static __attribute__((noinline)) struct slu_listed *post_parts(struct slu_list *
     return listed + 1;
 }
 
-/* All of it, for which there is room. */
-static void post_all(struct slu_list *list)
+static SLU_COLD void set_blocking(struct slu_list *list, bool blocking)
+{
+    for (uint32_t i = list->counts[SLU_RECEIVE_QUEUE]; i < list->item_count; i++)
+        list->items[i].send.flags ^= SLU_BLOCKING;
+    list->blocking = blocking;
+}
+
+/* All of it, for which there is room, by a call that waits for it or not. */
+static void post_all(struct slu_list *list, bool blocking)
 {
     struct slu_engine *engine = list->engine;
     struct slu_listed *listed = list->items;
     struct slu_listed *sends = listed + list->counts[SLU_RECEIVE_QUEUE];
     struct slu_listed *end = listed + list->item_count;
 
+    if (SLU_UNLIKELY(list->blocking != blocking))
+        set_blocking(list, blocking);
     for (int queue = 0; queue < SLU_QUEUES; queue++) {
         engine->cq_free[queue] -= list->counts[queue];
         engine->pending[queue] += list->requests_of[queue];
@@ -188,7 +197,7 @@ int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_compl
         return slu_submit(list->engine, &list->source, deadline, completions);
     slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
     slu_engine_enter(list->engine);
-    post_all(list);
+    post_all(list, true);
     return slu_call_finish(&list->call);
 }
 
@@ -271,7 +280,7 @@ int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_complet
     if (SLU_LIKELY(plain > 0)) {
         slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
         slu_call_set_due(&list->call);
-        post_all(list);
+        post_all(list, false);
         list->posted = true;
     }
     error = plain > 0 ? 0 : plain < 0 ? plain : fail_post(list, deadline);

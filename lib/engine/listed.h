@@ -46,6 +46,7 @@ struct slu_list {
     uint32_t counts[SLU_QUEUES]; /* of items */
     uint32_t requests_of[SLU_QUEUES];
     bool has_parts;
+    bool blocking;  /* its sends are marked so */
     uint64_t epoch; /* of the engine, when all of its peers were found ready */
     bool posted;    /* and not waited for */
 };

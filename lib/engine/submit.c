@@ -96,11 +96,24 @@ static inline int end_call(const struct slu_call *call)
     return error;
 }
 
+/* The peers that it sent to. */
+static void tell_slow(const struct slu_call *call)
+{
+    for (uint32_t i = 0; i < call->source->count; i++) {
+        const struct slu_peer *peer = &call->engine->peers[slu_source_peer(call->source, i)];
+
+        if (slu_source_opcode(call->source, i) == SLUICE_OP_SEND &&
+            peer->state == SLUICE_STATE_READY)
+            call->engine->transport->qp_slow(peer->qp);
+    }
+}
+
 /* Its first poll did not have all of its results. */
 static SLU_COLD int finish_waiting(struct slu_call *call, int count)
 {
     struct slu_engine *engine = call->engine;
 
+    engine->slow = false;
     slu_call_set_due(call);
     slu_look_at_clock(engine, count);
     if (!slu_wait(engine, call_ready, call, call->deadline)) {
@@ -108,6 +121,8 @@ static SLU_COLD int finish_waiting(struct slu_call *call, int count)
         call->expired = true;
         slu_wait(engine, call_ready, call, SLUICE_FOREVER);
     }
+    if (engine->slow && engine->transport->qp_slow != NULL)
+        tell_slow(call);
     return end_call(call);
 }
 
@@ -265,8 +280,12 @@ static SLU_COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring
         slu_post_refused(engine, peer, entry, result_of);
     else
         slu_look_at_clock(engine, result_of == 0 ? 0 : slu_take_batch(engine, wc, result_of));
+    engine->slow = false;
     if (entry->state == SLU_ENTRY_PENDING)
         slu_wait_entry(engine, entry, false, SLUICE_FOREVER);
+    if (engine->slow && opcode == SLUICE_OP_SEND && peer->state == SLUICE_STATE_READY &&
+        engine->transport->qp_slow != NULL)
+        engine->transport->qp_slow(peer->qp);
     return end_call(&call);
 }
 
@@ -307,7 +326,7 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
             wr.next = NULL;
             wr.id = id;
             wr.opcode = opcode;
-            wr.flags = SLU_SIGNALED | SLU_WAITED | (immediate != NULL ? SLUICE_IMMEDIATE : 0);
+            wr.flags = SLU_SIGNALED | SLU_WAITED | SLU_BLOCKING | (immediate != NULL ? SLUICE_IMMEDIATE : 0);
             wr.immediate = immediate != NULL ? *immediate : 0;
             wr.sge_count = sge_count;
             wr.sges = sges;

@@ -139,6 +139,16 @@ struct slu_qp_attr {
 #define SLU_SIGNALED (UINT32_C(1) << 16) /* without it, success makes no completion */
 #define SLU_WAITED (UINT32_C(1) << 17)   /* its caller waits for it, and for nothing of the peer */
 #define SLU_MORE (UINT32_C(1) << 18)     /* the rest follows: it alone need not wake the peer */
+#define SLU_BLOCKING (UINT32_C(1) << 19) /* of the first: its caller waits, for it and more */
+
+/* Ids that end so are no request's: a transport has them for requests of its own. */
+#define SLU_ID_OWN_MASK UINT64_C(0x3ffff)
+#define SLU_ID_OWN UINT64_C(0x3fffc)
+
+static inline bool slu_id_is_own(uint64_t id)
+{
+    return (id & SLU_ID_OWN_MASK) == SLU_ID_OWN;
+}
 
 /* SGE lists are read during the post only. id comes back in the completion. */
 struct slu_send_wr {
@@ -311,6 +321,11 @@ struct slu_transport {
      * peer's is connected and there, or else with why not. At most one at a time.
      */
     int (*qp_probe)(struct slu_qp *qp, uint64_t id);
+    /*
+     * NULL if not needed. A call waited long for the end of a send to the peer: what can be done
+     * so that the next one is quicker is begun.
+     */
+    void (*qp_slow)(struct slu_qp *qp);
     /* NULL if not needed. What moved since it was asked last: SLU_MOVED_*. */
     uint32_t (*qp_moved)(struct slu_qp *qp);
     /* NULL if it knows nothing. Fills in what it knows; all else is 0, and heard -1. */

@@ -168,6 +168,7 @@ struct fake_verbs {
     struct fake_live live;
     uint64_t calls[FAKE_CALLS];
     uint64_t polls_empty;
+    uint64_t not_ready; /* messages that found no receive, each time that they were tried */
     uint64_t overruns;
     uint64_t complaints;
     uint64_t psn_mismatches; /* requests that the peer did not expect next */

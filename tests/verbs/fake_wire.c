@@ -204,6 +204,7 @@ static void serve(struct fake_qp *qp)
         await_answer(qp, now);
         break;
     case FAKE_NOT_READY:
+        fake_verbs.not_ready++;
         await_receive(qp, now);
         break;
     }

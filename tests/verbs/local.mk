@@ -61,6 +61,7 @@ test_programs += \
 	tests/test_verbs_devices \
 	tests/test_verbs_events \
 	tests/test_verbs_forked \
+	tests/test_verbs_hints \
 	tests/test_verbs_infiniband \
 	tests/test_verbs_limits \
 	tests/test_verbs_members \
@@ -139,6 +140,13 @@ tests_test_verbs_forked_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=ibv_open_device,--wrap=ibv_close_device \
 	-Wl,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel
 tests_test_verbs_forked_LDADD = $(FAKE_LIBS)
+tests_test_verbs_hints_SOURCES = \
+	%D%/test_verbs_hints.c \
+	%D%/check.c \
+	%D%/check.h
+tests_test_verbs_hints_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/lib
+tests_test_verbs_hints_CFLAGS = $(AM_CFLAGS) $(VERBS_CFLAGS)
+tests_test_verbs_hints_LDADD = $(FAKE_LIBS)
 tests_test_verbs_infiniband_SOURCES = \
 	%D%/test_verbs_infiniband.c \
 	%D%/ports.c \

@@ -41,6 +41,12 @@ struct slu_qp *slu_stripes_first(struct slu_qp *qp)
     return stripes_qp_of(qp)->qps[0];
 }
 
+/* The first one has the messages. */
+static void be_slow(struct slu_qp *qp)
+{
+    stripes_qp_of(qp)->inner->qp_slow(stripes_qp_of(qp)->qps[0]);
+}
+
 void slu_stripes_over(const struct slu_transport *inner, struct slu_transport *table)
 {
     *table = *inner;
@@ -55,6 +61,7 @@ void slu_stripes_over(const struct slu_transport *inner, struct slu_transport *t
     table->qp_state = slu_stripes_qp_state;
     table->qp_query = slu_stripes_qp_query;
     table->qp_probe = slu_stripes_qp_probe;
+    table->qp_slow = inner->qp_slow != NULL ? be_slow : NULL;
     table->qp_moved = slu_stripes_qp_moved;
     table->qp_stand = slu_stripes_qp_stand;
     table->qp_loss = slu_stripes_qp_loss;

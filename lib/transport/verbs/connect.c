@@ -167,6 +167,8 @@ static struct slu_verbs_link negotiate(const struct slu_verbs_qp *qp,
         .reads = slu_verbs_min(qp->attr.read_depth, remote->responder_depth),
         .remote_reads = slu_verbs_min(qp->attr.read_depth, remote->initiator_depth),
         .access = remote->access,
+        .hint_addr = remote->verbs.hint_addr,
+        .hint_rkey = remote->verbs.hint_rkey,
     };
 
     memcpy(link.gid, remote->verbs.gid, sizeof link.gid);

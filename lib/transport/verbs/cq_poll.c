@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include <endian.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,10 +21,17 @@
 #define BATCH 32
 /* Acknowledging takes a lock, so events are acknowledged by the many. */
 #define ACK_BATCH 64
+/* Many round trips of a device. */
+#define OWN_TIME SLUICE_MS(2)
 
-/* Of a failed completion a device fills in only id, status, vendor code and queue pair. */
-static void deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to)
+/*
+ * Of a failed completion a device fills in only id, status, vendor code and queue pair. How many
+ * it is for the engine: those of our own are none.
+ */
+static uint32_t deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to)
 {
+    if (SLU_UNLIKELY(slu_id_is_own(from->wr_id)))
+        return slu_verbs_own_ended(cq, from, to);
     *to = (struct slu_wc){.id = from->wr_id, .status = (uint32_t)from->status};
     if (SLU_UNLIKELY(from->status != IBV_WC_SUCCESS)) {
         struct slu_verbs_qp *qp = slu_verbs_cq_find(cq, from->qp_num);
@@ -32,10 +40,10 @@ static void deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct s
         if (qp)
             qp->state = SLU_QP_ERROR;
         to->vendor = from->vendor_err;
-        return;
+        return 1;
     }
     if (!(from->opcode & IBV_WC_RECV))
-        return;
+        return 1;
     to->bytes = from->byte_len;
     /* Not every provider sets the flag where the opcode says it already. */
     if (from->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
@@ -44,16 +52,17 @@ static void deliver(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct s
         to->flags = SLUICE_IMMEDIATE;
     if (to->flags)
         to->immediate = be32toh(from->imm_data);
+    return 1;
 }
 
 static uint32_t deliver_held(struct slu_verbs_cq *cq, struct slu_wc *wcs, uint32_t count)
 {
-    uint32_t taken = slu_verbs_min(count, cq->held_count);
+    uint32_t taken = 0;
 
-    for (uint32_t i = 0; i < taken; i++)
-        deliver(cq, &cq->held[cq->held_first + i], &wcs[i]);
-    cq->held_first += taken;
-    cq->held_count -= taken;
+    while (cq->held_count > 0 && taken < count) {
+        cq->held_count--;
+        taken += deliver(cq, &cq->held[cq->held_first++], &wcs[taken]);
+    }
     return taken;
 }
 
@@ -107,7 +116,7 @@ static uint32_t poll_part(struct slu_verbs_cq *cq, struct ibv_cq *ibv, struct sl
         if (SLU_UNLIKELY(got < 0))
             slu_verbs_cq_fail(cq, "a completion queue cannot be polled");
         for (int i = 0; i < got; i++)
-            deliver(cq, &batch[i], &wcs[taken++]);
+            taken += deliver(cq, &batch[i], &wcs[taken]);
         if (got < wanted)
             break;
     }
@@ -152,6 +161,7 @@ int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
     struct ibv_wc one;
     int got;
 
+    cq->in_vain = false;
     if (count != 1 || cq->held_count || cq->part_count != 1 || cq->dead)
         return poll_many(cq, wcs, count);
     got = ibv_poll_cq(cq->parts[0].ibv, 1, &one);
@@ -161,8 +171,7 @@ int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
         slu_verbs_cq_fail(cq, "a completion queue cannot be polled");
         return poll_many(cq, wcs, count);
     }
-    deliver(cq, &one, wcs);
-    return 1;
+    return (int)deliver(cq, &one, wcs);
 }
 
 /* Keeps those of the held completions from start on that are not of the queue pair. */
@@ -254,11 +263,37 @@ static void arm_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part)
     hold(cq, part->ibv, 1);
 }
 
+/*
+ * The end of a hint wakes nobody who could have waited for it: it is there a round trip after
+ * the hint, unless that stands behind a send that has to wait.
+ */
+static void await_own(struct slu_verbs_cq *cq)
+{
+    int64_t until = slu_now() + OWN_TIME;
+
+    for (;;) {
+        for (uint32_t i = 0; i < cq->part_count && !cq->held_count; i++) {
+            struct slu_wc none;
+
+            if (!cq->parts[i].ibv || hold(cq, cq->parts[i].ibv, 1) <= 0 ||
+                !slu_verbs_own_is_quiet(cq, cq->held))
+                continue;
+            cq->held_count = 0;
+            slu_verbs_own_ended(cq, cq->held, &none);
+        }
+        if (cq->own_busy == 0 || cq->held_count || cq->dead || slu_now() >= until)
+            return;
+        sched_yield();
+    }
+}
+
 int slu_verbs_cq_arm(struct slu_cq *base)
 {
     struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
 
     drain_fd(cq);
+    if (SLU_UNLIKELY(cq->own_busy > 0))
+        await_own(cq);
     for (uint32_t i = 0; i < cq->part_count && !cq->held_count && !cq->dead; i++)
         if (cq->parts[i].ibv)
             arm_part(cq, &cq->parts[i]);

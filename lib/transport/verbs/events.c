@@ -366,7 +366,7 @@ static bool take_event(struct slu_verbs_qp *qp, struct slu_alert *alert)
     const struct slu_verbs_context *context = slu_verbs_context_of(qp->base.pd->context);
     uint32_t kept = atomic_load(&qp->event);
 
-    if (take_parting(qp, alert))
+    if (take_parting(qp, alert) || slu_verbs_own_failure(qp, alert))
         return true;
     if (!kept || qp->event_told || qp->state == SLU_QP_PREPARED)
         return false;

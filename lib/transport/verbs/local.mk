@@ -10,6 +10,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/device.c \
 	%D%/events.c \
 	%D%/fork.c \
+	%D%/hint.c \
 	%D%/limits.c \
 	%D%/memory.c \
 	%D%/open.c \

@@ -28,6 +28,7 @@ int slu_verbs_pd_alloc(struct slu_tcontext *base, struct slu_tpd **pd)
                         strerror(err));
     }
     made->base.context = base;
+    pthread_mutex_init(&made->places_lock, NULL);
     *pd = &made->base;
     return 0;
 }
@@ -41,6 +42,7 @@ int slu_verbs_pd_wrap(struct slu_tcontext *base, struct ibv_pd *ibv, struct slu_
     made->base.context = base;
     made->ibv = ibv;
     made->wrapped = true;
+    pthread_mutex_init(&made->places_lock, NULL);
     *pd = &made->base;
     return 0;
 }
@@ -48,11 +50,14 @@ int slu_verbs_pd_wrap(struct slu_tcontext *base, struct ibv_pd *ibv, struct slu_
 void slu_verbs_pd_free(struct slu_tpd *base)
 {
     struct slu_verbs_pd *pd = slu_verbs_pd_of(base);
-    int err = pd->wrapped ? 0 : ibv_dealloc_pd(pd->ibv);
+    int err;
 
+    slu_verbs_hints_end(pd);
+    err = pd->wrapped ? 0 : ibv_dealloc_pd(pd->ibv);
     if (err)
         slu_log(SLUICE_LOG_WARN, "freeing a protection domain of %s failed: %s",
                 base->context->device, strerror(slu_verbs_errno(err)));
+    pthread_mutex_destroy(&pd->places_lock);
     free(pd);
 }
 

@@ -80,7 +80,7 @@ static void translate_send(const struct slu_send_wr *from, struct ibv_send_wr *t
 }
 
 /* Posting is a write(2) on some devices, which the kernel refuses after a change of user. */
-static int fail_post(const struct slu_qp *base, const char *what, int err)
+int slu_verbs_fail_post(const struct slu_qp *base, const char *what, int err)
 {
     err = slu_verbs_errno(err);
     return slu_fail(err, "%s refused a %s on queue pair %u: %s%s", base->pd->context->device, what,
@@ -96,7 +96,7 @@ static bool find_read(const struct slu_send_wr *chain)
 }
 
 /* A device lets it wait for ever. */
-static int fail_read(const struct slu_qp *base)
+int slu_verbs_fail_read(const struct slu_qp *base)
 {
     return slu_fail(EOPNOTSUPP,
                     "queue pair %u of %s was connected over rdma_cm with no reads or atomic "
@@ -104,48 +104,46 @@ static int fail_read(const struct slu_qp *base)
                     slu_verbs_const_qp_of(base)->ibv->qp_num, base->pd->context->device);
 }
 
+_Static_assert(IBV_WR_RDMA_WRITE_WITH_IMM == 1 && IBV_WR_SEND == 2 && IBV_WR_SEND_WITH_IMM == 3,
+               "neighbours");
+
+/* Whether it takes a receive of the peer. */
+static inline bool is_message(enum ibv_wr_opcode opcode)
+{
+    return opcode - 1U < 3;
+}
+
 int slu_verbs_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct slu_send_wr **bad)
 {
-    struct ibv_qp *qp = slu_verbs_qp_of(base)->ibv;
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
     struct ibv_send_wr batch[BATCH], *ibv_bad;
 
-    if (SLU_UNLIKELY(!slu_verbs_qp_of(base)->link.reads) && find_read(chain)) {
+    if (SLU_UNLIKELY(!qp->link.reads) && find_read(chain)) {
         *bad = chain;
-        return fail_read(base);
+        return slu_verbs_fail_read(base);
     }
+    if (SLU_UNLIKELY(qp->own.wants) && is_message(opcode_of(chain)))
+        slu_verbs_hint_await(qp, (chain->flags & SLU_BLOCKING) != 0);
     while (chain) {
         struct slu_send_wr *first = chain;
         uint32_t count = 0;
         int err;
 
-        for (; chain && count < BATCH; chain = chain->next)
-            translate_send(chain, &batch[count++]);
+        for (; chain && count < BATCH; chain = chain->next) {
+            translate_send(chain, &batch[count]);
+            qp->own.sends += is_message(batch[count++].opcode);
+        }
         batch[count - 1].next = NULL;
         ibv_bad = batch;
-        err = ibv_post_send(qp, batch, &ibv_bad);
+        err = ibv_post_send(qp->ibv, batch, &ibv_bad);
         if (SLU_LIKELY(!err))
             continue;
         for (; ibv_bad > batch; ibv_bad--)
             first = first->next;
         *bad = first;
-        return fail_post(base, "send-queue request", err);
+        return slu_verbs_fail_post(base, "send-queue request", err);
     }
     return 0;
-}
-
-/*
- * A write of no bytes needs no key, and a read none either (C9-88 of the
- * specification); but the peer's queue pair must allow such operations. A peer
- * that is not connected yet drops it, and it is sent again.
- */
-int slu_verbs_qp_probe(struct slu_qp *base, uint64_t id)
-{
-    bool write = (slu_verbs_qp_of(base)->link.access & SLUICE_ACCESS_REMOTE_WRITE) != 0;
-    struct slu_send_wr wr = {
-        .id = id, .opcode = write ? SLUICE_OP_WRITE : SLUICE_OP_READ, .flags = SLU_SIGNALED};
-    struct slu_send_wr *bad;
-
-    return slu_verbs_post_send(base, &wr, &bad);
 }
 
 static void translate_receive(const struct slu_receive_wr *from, struct ibv_recv_wr *to)
@@ -159,7 +157,7 @@ static void translate_receive(const struct slu_receive_wr *from, struct ibv_recv
 int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
                            struct slu_receive_wr **bad)
 {
-    struct ibv_qp *qp = slu_verbs_qp_of(base)->ibv;
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
     struct ibv_recv_wr batch[BATCH], *ibv_bad;
 
     while (chain) {
@@ -171,13 +169,15 @@ int slu_verbs_post_receive(struct slu_qp *base, struct slu_receive_wr *chain,
             translate_receive(chain, &batch[count++]);
         batch[count - 1].next = NULL;
         ibv_bad = batch;
-        err = ibv_post_recv(qp, batch, &ibv_bad);
-        if (SLU_LIKELY(!err))
+        err = ibv_post_recv(qp->ibv, batch, &ibv_bad);
+        if (SLU_LIKELY(!err)) {
+            slu_verbs_hint_received(qp, count);
             continue;
+        }
         for (; ibv_bad > batch; ibv_bad--)
             first = first->next;
         *bad = first;
-        return fail_post(base, "receive", err);
+        return slu_verbs_fail_post(base, "receive", err);
     }
     return 0;
 }

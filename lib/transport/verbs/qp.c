@@ -31,7 +31,7 @@ static int create_ibv(struct slu_verbs_qp *qp, struct slu_verbs_pd *pd, struct s
         .recv_cq = cq->parts[qp->part].ibv,
         .qp_type = IBV_QPT_RC,
         .sq_sig_all = 0,
-        .cap = {.max_send_wr = attr->send_depth + 1, /* for a probe */
+        .cap = {.max_send_wr = attr->send_depth + 1, /* for one of our own */
                 .max_recv_wr = attr->receive_depth,
                 .max_send_sge = attr->max_sge,
                 .max_recv_sge = attr->max_sge,
@@ -154,8 +154,11 @@ int slu_verbs_qp_create(struct slu_tpd *pd, struct slu_cq *cq, const struct slu_
     made->base = (struct slu_qp){.pd = pd, .cq = cq};
     made->attr = *attr;
     made->state = SLU_QP_PREPARED;
-    err = make_known(made, context, slu_verbs_cq_of(cq));
+    err = slu_verbs_hint_open(made);
+    if (!err)
+        err = make_known(made, context, slu_verbs_cq_of(cq));
     if (err) {
+        slu_verbs_hint_close(made);
         free(made);
         return err;
     }
@@ -185,6 +188,7 @@ void slu_verbs_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpo
         endpoint->verbs.gid_type = path->gid.gid_type;
         memcpy(endpoint->verbs.gid, path->gid.gid.raw, sizeof endpoint->verbs.gid);
     }
+    slu_verbs_hint_endpoint(qp, endpoint);
 }
 
 int slu_verbs_qp_state(const struct slu_qp *base)
@@ -283,5 +287,6 @@ void slu_verbs_qp_destroy(struct slu_qp *base)
                 base->pd->context->device, strerror(slu_verbs_errno(err)));
     slu_verbs_cq_purge(cq, qpn, qp->part);
     slu_verbs_cq_release(cq, slu_verbs_qp_entries(qp), qp->part);
+    slu_verbs_hint_close(qp);
     free(qp);
 }

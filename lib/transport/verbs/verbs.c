@@ -35,6 +35,7 @@ const struct slu_transport slu_transport_verbs = {
     .qp_state = slu_verbs_qp_state,
     .qp_query = slu_verbs_qp_query,
     .qp_probe = slu_verbs_qp_probe,
+    .qp_slow = slu_verbs_qp_slow,
     .qp_error = slu_verbs_qp_error,
     .qp_destroy = slu_verbs_qp_destroy,
     .post_send = slu_verbs_post_send,

@@ -55,6 +55,27 @@ struct slu_verbs_link {
     uint32_t reads;        /* that we may have in flight */
     uint32_t remote_reads; /* that we answer at a time */
     uint32_t access;       /* rights that the peer gives us: SLUICE_ACCESS_REMOTE_* */
+    uint64_t hint_addr;    /* of the peer's place for hints; 0: it has none */
+    uint32_t hint_rkey;
+};
+
+/* Requests of our own, beside the program's: probes and hints of receives; see hint.c. */
+struct slu_verbs_place;
+struct slu_verbs_places;
+struct slu_verbs_own {
+    struct slu_verbs_places *places;
+    struct slu_verbs_place *place; /* NULL: the peer can tell us nothing */
+    uint64_t receives;             /* posted */
+    uint64_t sends;                /* posted that need a receive of the peer's */
+    uint64_t in_vain;              /* what the peer has told us that is not worth a wait for more */
+    uint32_t needless;             /* sends in a row for which there was no wait */
+    uint32_t pause;                /* how long the peer was left alone last */
+    uint32_t pause_left;           /* calls that are slow until it is asked again */
+    uint64_t in_flight;            /* id of one; 0: none */
+    uint64_t probe;          /* id of the one that is to end with what is in flight; 0: none */
+    uint32_t failed, vendor; /* status of a hint that failed, and is to be told; 0: none */
+    bool wants;              /* the peer was asked to tell us its receives */
+    bool more;               /* a hint is to follow what is in flight */
 };
 
 /* The thread that waits for events. */
@@ -91,6 +112,8 @@ struct slu_verbs_pd {
     struct slu_tpd base;
     struct ibv_pd *ibv;
     bool wrapped; /* the program's: not freed */
+    pthread_mutex_t places_lock;
+    struct slu_verbs_places *places; /* under places_lock */
 };
 
 struct slu_verbs_mr {
@@ -122,6 +145,7 @@ struct slu_verbs_qp {
     struct slu_qp_attr attr;
     struct slu_verbs_path path;
     struct slu_verbs_link link;
+    struct slu_verbs_own own;
 };
 
 /* A queue of the device. */
@@ -155,6 +179,9 @@ struct slu_verbs_cq {
     uint32_t held_count;
     uint32_t held_capacity;
     atomic_bool overrun; /* the device says that it lost completions */
+    uint64_t own_number; /* of the last request of our own */
+    uint32_t own_busy;   /* queue pairs that have one of our own in flight */
+    bool in_vain;        /* since it was polled, a post has waited for a receive, and none came */
     bool dead;
     const char *reason; /* why, if it is dead */
 };
@@ -420,8 +447,28 @@ void slu_verbs_qp_destroy(struct slu_qp *qp);
 bool slu_verbs_wants_grh(const struct slu_verbs_qp *qp);
 int slu_verbs_qp_connect(struct slu_qp *qp, const struct slu_endpoint *remote);
 
-/* post.c */
+/* hint.c: a place for what the peer tells of its receives. */
+int slu_verbs_hint_open(struct slu_verbs_qp *qp);
+void slu_verbs_hint_close(struct slu_verbs_qp *qp);
+void slu_verbs_hint_endpoint(const struct slu_verbs_qp *qp, struct slu_endpoint *endpoint);
+/* All places of a protection domain, which has no queue pairs any more. */
+void slu_verbs_hints_end(struct slu_verbs_pd *pd);
+/* So many receives were posted. */
+void slu_verbs_hint_received(struct slu_verbs_qp *qp, uint32_t count);
+/* The peer was asked for hints: a call that blocks waits a while for a receive of the message. */
+void slu_verbs_hint_await(struct slu_verbs_qp *qp, bool blocking);
+void slu_verbs_qp_slow(struct slu_qp *qp);
 int slu_verbs_qp_probe(struct slu_qp *qp, uint64_t id);
+/* One of our own has ended: whether that is to be delivered. */
+bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to);
+/* Whether it is of one of our own of which nothing is to be delivered. */
+bool slu_verbs_own_is_quiet(struct slu_verbs_cq *cq, const struct ibv_wc *wc);
+/* Whether one that nobody waits for has failed, and was not told yet. */
+bool slu_verbs_own_failure(struct slu_verbs_qp *qp, struct slu_alert *alert);
+
+/* post.c: a positive errno value of libibverbs; the error of a call, with its text. */
+int slu_verbs_fail_post(const struct slu_qp *qp, const char *what, int err);
+int slu_verbs_fail_read(const struct slu_qp *qp);
 int slu_verbs_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);
 int slu_verbs_post_receive(struct slu_qp *qp, struct slu_receive_wr *chain,
                            struct slu_receive_wr **bad);

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hints of receives. A message that comes before its receive is answered "not ready" by the
+ * peer's device, and sent again when a timer says so: long after the receive is there. So where
+ * sends are found to be slow, a side asks its peer to tell it how many receives it has posted so
+ * far, and a send that its caller waits for is posted when its receive is known to be there, or
+ * when it has waited as long as that timer would take.
+ *
+ * A queue pair has a place in a region that its peer may write to. Each side writes two words
+ * to the place of the other: the number of its receives, and whether it wants to be told theirs.
+ * All of it is a hint: whatever stands there, a send is posted soon, and completes as it would
+ * without. A peer that is no channel of this library, or gives no right to write, has no place.
+ * A hint costs the network a packet and its answer, so hints that are of no use end: a side whose
+ * sends find their receives there for a while asks for no more, and then only asks again after
+ * more slow calls than the last time.
+ *
+ * Of requests of our own, one is in flight at a time: such a write, or a probe. What is to be
+ * said in the meantime is said when that has ended.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/verbs/verbs.h"
+
+/* About as long as the usual timers for receivers that are not ready: so little is lost twice. */
+#define PATIENCE SLUICE_MS(1)
+#define MOST_PATIENCE SLUICE_MS(10)
+/* So long a wait gives way to nobody: as long as a round trip. */
+#define HOT_TIME SLUICE_US(20)
+/* Looks at a place between two at the clock. */
+#define LOOKS 32
+/* So many sends in a row whose receive was known to be there: hints are of no use. */
+#define ENOUGH 32
+/* Slow calls until they are asked for again: twice as many each time that they were of no use. */
+#define LEAST_PAUSE 32
+#define MOST_PAUSE 1024
+
+/* What a side tells the other. */
+struct words {
+    _Atomic uint64_t receives; /* that it has posted since it was connected */
+    _Atomic uint64_t wanted;   /* not 0: it wants to be told those of the other */
+};
+
+/* Each queue pair has one: two lines of the cache, of which the peer writes the first. */
+struct slu_verbs_place {
+    struct words heard;
+    uint64_t unused[6];
+    struct words said; /* what is in flight to the peer */
+    uint64_t unused2[6];
+};
+_Static_assert(sizeof(struct slu_verbs_place) == 128, "two lines of the cache");
+
+/* Places in one region. */
+struct slu_verbs_places {
+    struct slu_verbs_places *next;
+    struct ibv_mr *ibv;
+    struct slu_verbs_place *all;
+    uint32_t count;
+    uint32_t used; /* from here on none was ever taken */
+    uint32_t free_count;
+    uint32_t free[]; /* that were given back */
+};
+
+static void free_places(struct slu_verbs_places *places)
+{
+    if (places->ibv)
+        ibv_dereg_mr(places->ibv);
+    free(places->all);
+    free(places);
+}
+
+/* A region more, which is the first then. */
+static int add_places(struct slu_verbs_pd *pd)
+{
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    uint32_t count = (uint32_t)(bytes / sizeof(struct slu_verbs_place));
+    struct slu_verbs_places *places = calloc(1, sizeof *places + count * sizeof places->free[0]);
+
+    if (!places)
+        return slu_fail(ENOMEM, "no memory for hints of receives");
+    places->count = count;
+    places->all = aligned_alloc(bytes, bytes);
+    if (!places->all) {
+        free_places(places);
+        return slu_fail(ENOMEM, "no memory for hints of receives");
+    }
+    places->ibv =
+        ibv_reg_mr(pd->ibv, places->all, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    if (!places->ibv) {
+        int err = slu_verbs_errno(errno);
+
+        free_places(places);
+        return slu_fail(err, "registering %zu bytes on %s for hints of receives failed: %s", bytes,
+                        pd->base.context->device, strerror(err));
+    }
+    places->next = pd->places;
+    pd->places = places;
+    return 0;
+}
+
+void slu_verbs_hints_end(struct slu_verbs_pd *pd)
+{
+    while (pd->places) {
+        struct slu_verbs_places *places = pd->places;
+
+        pd->places = places->next;
+        free_places(places);
+    }
+}
+
+static bool has_place(const struct slu_verbs_places *places)
+{
+    return places->free_count > 0 || places->used < places->count;
+}
+
+static struct slu_verbs_place *take_place(struct slu_verbs_places *places)
+{
+    uint32_t at = places->free_count > 0 ? places->free[--places->free_count] : places->used++;
+
+    memset(&places->all[at], 0, sizeof places->all[at]);
+    return &places->all[at];
+}
+
+int slu_verbs_hint_open(struct slu_verbs_qp *qp)
+{
+    struct slu_verbs_pd *pd = slu_verbs_pd_of(qp->base.pd);
+    struct slu_verbs_places *places;
+    int err = 0;
+
+    if (qp->attr.first || !(qp->attr.access & SLUICE_ACCESS_REMOTE_WRITE))
+        return 0;
+    pthread_mutex_lock(&pd->places_lock);
+    for (places = pd->places; places && !has_place(places);)
+        places = places->next;
+    if (!places) {
+        err = add_places(pd);
+        places = pd->places;
+    }
+    if (!err) {
+        qp->own.places = places;
+        qp->own.place = take_place(places);
+    }
+    pthread_mutex_unlock(&pd->places_lock);
+    return err;
+}
+
+/* The queue pair is gone, and what its peer has still in flight for the place with it. */
+void slu_verbs_hint_close(struct slu_verbs_qp *qp)
+{
+    struct slu_verbs_pd *pd = slu_verbs_pd_of(qp->base.pd);
+    struct slu_verbs_places *places = qp->own.places;
+
+    slu_verbs_cq_of(qp->base.cq)->own_busy -= qp->own.in_flight != 0;
+    if (!places)
+        return;
+    pthread_mutex_lock(&pd->places_lock);
+    places->free[places->free_count++] = (uint32_t)(qp->own.place - places->all);
+    pthread_mutex_unlock(&pd->places_lock);
+}
+
+/* Further queue pairs of a peer name the place of the first, as they do all else of it. */
+void slu_verbs_hint_endpoint(const struct slu_verbs_qp *given, struct slu_endpoint *endpoint)
+{
+    const struct slu_verbs_qp *qp =
+        given->attr.first ? slu_verbs_const_qp_of(given->attr.first) : given;
+
+    endpoint->verbs.hint_addr = (uintptr_t)qp->own.place;
+    endpoint->verbs.hint_rkey = qp->own.place ? qp->own.places->ibv->rkey : 0;
+}
+
+/*
+ * A request of our own, whose end is told to nobody. Its id comes once, so that what some drivers
+ * still say of a queue pair that is gone is not taken for the end of another's.
+ */
+static int post(struct slu_verbs_qp *qp, struct ibv_send_wr *wr)
+{
+    struct slu_verbs_cq *cq = slu_verbs_cq_of(qp->base.cq);
+    struct ibv_send_wr *bad;
+    int err;
+
+    cq->own_number++;
+    wr->wr_id = cq->own_number * (SLU_ID_OWN_MASK + 1) | SLU_ID_OWN;
+    wr->send_flags = IBV_SEND_SIGNALED;
+    err = ibv_post_send(qp->ibv, wr, &bad);
+    if (err)
+        return err;
+    qp->own.in_flight = wr->wr_id;
+    cq->own_busy++;
+    return 0;
+}
+
+/* A post that is refused is the trouble of those that follow it. */
+static void say(struct slu_verbs_qp *qp)
+{
+    struct slu_verbs_own *own = &qp->own;
+    struct words *said = &own->place->said;
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)said, .length = sizeof *said, .lkey = own->places->ibv->lkey};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
+
+    own->more = own->in_flight != 0;
+    if (own->in_flight || qp->state != SLU_QP_CONNECTED)
+        return;
+    atomic_store_explicit(&said->receives, own->receives, memory_order_relaxed);
+    atomic_store_explicit(&said->wanted, own->wants, memory_order_relaxed);
+    wr.wr.rdma.remote_addr = qp->link.hint_addr;
+    wr.wr.rdma.rkey = qp->link.hint_rkey;
+    post(qp, &wr);
+}
+
+static bool has_peer(const struct slu_verbs_qp *qp)
+{
+    return qp->own.place && qp->link.hint_addr;
+}
+
+void slu_verbs_hint_received(struct slu_verbs_qp *qp, uint32_t count)
+{
+    qp->own.receives += count;
+    if (has_peer(qp) &&
+        SLU_UNLIKELY(atomic_load_explicit(&qp->own.place->heard.wanted, memory_order_relaxed)))
+        say(qp);
+}
+
+/* What was heard before is old: nothing is waited for until the peer has told more. */
+void slu_verbs_qp_slow(struct slu_qp *base)
+{
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
+    struct slu_verbs_own *own = &qp->own;
+
+    if (own->wants || !has_peer(qp) || !(qp->link.access & SLUICE_ACCESS_REMOTE_WRITE))
+        return;
+    if (own->pause_left > 0) {
+        own->pause_left--;
+        return;
+    }
+    own->wants = true;
+    own->in_vain = atomic_load_explicit(&own->place->heard.receives, memory_order_relaxed);
+    say(qp);
+}
+
+/* The peer is told to say no more, when that was often enough so. */
+static void count_needless(struct slu_verbs_qp *qp)
+{
+    struct slu_verbs_own *own = &qp->own;
+
+    if (++own->needless < ENOUGH)
+        return;
+    if (own->pause == 0)
+        own->pause = LEAST_PAUSE;
+    else if (own->pause < MOST_PAUSE)
+        own->pause *= 2;
+    own->pause_left = own->pause;
+    own->needless = 0;
+    own->wants = false;
+    say(qp);
+}
+
+/*
+ * Whether a wait that began then goes on; after a while it gives way. The time that others had
+ * the processor meanwhile is not counted up to a limit: the peer may be one of them.
+ */
+static bool is_patient(int64_t begun, int64_t *given)
+{
+    int64_t now = slu_now();
+
+    if (now - begun - *given > PATIENCE || now - begun > MOST_PATIENCE)
+        return false;
+    if (now - begun > HOT_TIME) {
+        sched_yield();
+        *given += slu_now() - now;
+    }
+    return true;
+}
+
+static bool is_known(const struct slu_verbs_qp *qp, uint64_t receives)
+{
+    return (int64_t)(receives - qp->own.sends) > 0;
+}
+
+/* Until the peer has a receive for one message more than were sent. */
+static void await_receive(struct slu_verbs_qp *qp, uint64_t receives)
+{
+    const struct words *heard = &qp->own.place->heard;
+    int64_t begun = slu_now(), given = 0;
+
+    for (uint32_t looks = 1; !is_known(qp, receives); looks++) {
+        if (looks % LOOKS == 0 && !is_patient(begun, &given)) {
+            qp->own.in_vain = receives;
+            slu_verbs_cq_of(qp->base.cq)->in_vain = true;
+            return;
+        }
+        receives = atomic_load_explicit(&heard->receives, memory_order_acquire);
+    }
+    qp->own.needless = qp->own.pause = 0;
+}
+
+void slu_verbs_hint_await(struct slu_verbs_qp *qp, bool blocking)
+{
+    const struct words *heard = &qp->own.place->heard;
+    uint64_t receives = atomic_load_explicit(&heard->receives, memory_order_acquire);
+
+    if (is_known(qp, receives))
+        count_needless(qp);
+    else if (blocking && receives != qp->own.in_vain && !slu_verbs_cq_of(qp->base.cq)->in_vain)
+        await_receive(qp, receives);
+}
+
+/*
+ * A write of no bytes needs no key, and a read none either (C9-88 of the specification); but
+ * the peer's queue pair must allow such operations. A peer that is not connected yet drops it,
+ * and it is sent again. A hint that is in flight is as good.
+ */
+int slu_verbs_qp_probe(struct slu_qp *base, uint64_t id)
+{
+    struct slu_verbs_qp *qp = slu_verbs_qp_of(base);
+    bool write = (qp->link.access & SLUICE_ACCESS_REMOTE_WRITE) != 0;
+    struct ibv_send_wr wr = {.opcode = write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ};
+    int err;
+
+    if (!write && !qp->link.reads)
+        return slu_verbs_fail_read(base);
+    qp->own.probe = id;
+    err = qp->own.in_flight ? 0 : post(qp, &wr);
+    return err ? slu_verbs_fail_post(base, "send-queue request", err) : 0;
+}
+
+bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to)
+{
+    struct slu_verbs_qp *qp = slu_verbs_cq_find(cq, from->qp_num);
+    struct slu_verbs_own *own;
+
+    *to = (struct slu_wc){.id = from->wr_id, .status = (uint32_t)from->status};
+    if (!qp || qp->own.in_flight != from->wr_id)
+        return true;
+    own = &qp->own;
+    to->id = own->probe;
+    own->in_flight = 0;
+    cq->own_busy--;
+    own->probe = 0;
+    if (from->status == IBV_WC_SUCCESS) {
+        if (own->more)
+            say(qp);
+        return to->id != 0;
+    }
+    qp->state = SLU_QP_ERROR;
+    to->vendor = from->vendor_err;
+    if (to->id == 0 && from->status != IBV_WC_WR_FLUSH_ERR) {
+        own->failed = (uint32_t)from->status;
+        own->vendor = from->vendor_err;
+        atomic_store(&cq->base.alerted, true);
+    }
+    return to->id != 0;
+}
+
+bool slu_verbs_own_is_quiet(struct slu_verbs_cq *cq, const struct ibv_wc *wc)
+{
+    const struct slu_verbs_qp *qp =
+        slu_id_is_own(wc->wr_id) ? slu_verbs_cq_find(cq, wc->qp_num) : NULL;
+
+    return qp && qp->own.in_flight == wc->wr_id && qp->own.probe == 0;
+}
+
+bool slu_verbs_own_failure(struct slu_verbs_qp *qp, struct slu_alert *alert)
+{
+    if (!qp->own.failed)
+        return false;
+    *alert =
+        (struct slu_alert){.qp = &qp->base, .status = qp->own.failed, .vendor = qp->own.vendor};
+    qp->own.failed = 0;
+    return true;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hints of receives on a pretend device: sends that their callers wait for come after the
+ * receives of their peers, all others do not wait; and whatever stands where a peer writes its
+ * hints, everything completes.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../support/process.h"
+#include "check.h"
+#include "endpoint/endpoint.h"
+
+#define ROUNDS 200
+#define BYTES 8
+/* Where a peer is to say that it wants to be told of receives: behind their number. */
+#define WANTED 8
+
+static struct sluice_endpoint endpoints[2];
+
+/* Channels of one context whose endpoints are known, and perhaps changed before they are used. */
+struct talk {
+    struct pair pair;
+    struct memory memory;
+    struct sluice_sge from, to;
+};
+
+static struct slu_endpoint decoded(const struct sluice_endpoint *endpoint)
+{
+    struct slu_endpoint out;
+    require(slu_endpoint_decode(endpoint, &out) == 0, "%s", sluice_last_error());
+    return out;
+}
+
+/* What channel i is told by its peer: receives, and behind it whether it is to tell. */
+static _Atomic uint64_t *words_of(int i)
+{
+    struct slu_endpoint endpoint = decoded(&endpoints[i]);
+    require(endpoint.verbs.hint_addr != 0, "channel %d has no place for hints", i);
+    return (_Atomic uint64_t *)(uintptr_t)endpoint.verbs.hint_addr;
+}
+
+static void talk_open(struct talk *talk, const struct sluice_channel_attr *attr,
+                      void (*change)(struct slu_endpoint *endpoint))
+{
+    struct sluice_prepared_channel *prepared[2];
+    sides_open(&talk->pair.sides);
+    for (int i = 0; i < 2; i++) {
+        prepared[i] = prepare_channel(talk->pair.sides.pds[i], attr, &endpoints[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct slu_endpoint remote = decoded(&endpoints[!i]);
+        struct sluice_endpoint wire;
+        if (change) {
+            change(&remote);
+        }
+        slu_endpoint_encode(&remote, &wire);
+        talk->pair.channels[i] = sluice_prepared_channel_handshake(prepared[i], &wire);
+        require(talk->pair.channels[i], "%s", sluice_last_error());
+    }
+    memory_open(&talk->memory, talk->pair.sides.pds[0], 64);
+    talk->from = memory_sge(&talk->memory, 0, BYTES);
+    talk->to = memory_sge(&talk->memory, 32, BYTES);
+}
+
+static void talk_close(struct talk *talk)
+{
+    memory_close(&talk->memory);
+    pair_close(&talk->pair);
+    check_nothing_left();
+}
+
+static struct sluice_handle post_receive(struct talk *talk, int i)
+{
+    struct sluice_request request = request_of(SLUICE_OP_RECEIVE, 0, &talk->to);
+    return post(talk->pair.channels[i], &request);
+}
+
+/* How often the device found no receive for a message. */
+static uint64_t not_ready(void)
+{
+    fake_verbs_lock();
+    uint64_t count = fake_verbs.not_ready;
+    fake_verbs_unlock();
+    return count;
+}
+
+/* One that sends a message a round, once it is told to. */
+struct sender {
+    struct talk *talk;
+    int channel;
+    int rounds;
+    atomic_int begun, ended;
+    pthread_t thread;
+};
+
+static void *send_rounds(void *argument)
+{
+    struct sender *sender = argument;
+    for (int round = 1; round <= sender->rounds; round++) {
+        sender->begun = round;
+        require_ok(sluice_channel_send(sender->talk->pair.channels[sender->channel],
+                                       &sender->talk->from, 1, DEADLINE));
+        sender->ended = round;
+    }
+    return NULL;
+}
+
+static void sender_start(struct sender *sender, struct talk *talk, int channel, int rounds)
+{
+    *sender = (struct sender){.talk = talk, .channel = channel, .rounds = rounds};
+    require_ok(pthread_create(&sender->thread, NULL, send_rounds, sender));
+}
+
+static void pause_shortly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+static void await_round(const atomic_int *counter, int round)
+{
+    int64_t start = fair_now();
+    while (*counter < round) {
+        require(fair_now() - start < DEADLINE, "round %d", round);
+        pause_shortly();
+    }
+}
+
+static void await_asked(int i)
+{
+    int64_t start = fair_now();
+    while (words_of(i)[WANTED / 8] == 0) {
+        require(fair_now() - start < DEADLINE, "channel %d was not asked", i);
+        let_pass(SLUICE_MS(1));
+    }
+}
+
+static void await_not_ready(uint64_t before)
+{
+    int64_t start = fair_now();
+    while (not_ready() == before) {
+        require(fair_now() - start < DEADLINE, "it was not sent");
+        let_pass(SLUICE_MS(1));
+    }
+}
+
+/* Channel 0 sends before channel 1 receives, so that it asks to be told of receives. */
+static void make_slow(struct talk *talk)
+{
+    struct sender sender;
+    sender_start(&sender, talk, 0, 1);
+    await_round(&sender.begun, 1);
+    let_pass(SLUICE_MS(2));
+    struct sluice_handle handle = post_receive(talk, 1);
+    pthread_join(sender.thread, NULL);
+    await(talk->pair.channels[1], handle, SLUICE_CLASS_NONE);
+    await_asked(1);
+}
+
+/* In each round the sender is there first. Most sends wait until they are told of the receive. */
+TEST(early_sends_wait_for_receives)
+{
+    struct sender sender;
+    struct talk talk;
+    int waited = 0;
+    talk_open(&talk, NULL, NULL);
+    sender_start(&sender, &talk, 0, ROUNDS);
+    for (int round = 1; round <= ROUNDS; round++) {
+        uint64_t before = not_ready();
+        await_round(&sender.begun, round);
+        pause_shortly();
+        require(sender.ended < round, "round %d ended before its receive", round);
+        struct sluice_handle handle = post_receive(&talk, 1);
+        await(talk.pair.channels[1], handle, SLUICE_CLASS_NONE);
+        await_round(&sender.ended, round);
+        waited += not_ready() == before;
+    }
+    pthread_join(sender.thread, NULL);
+    /* On a busy machine receives may come later than a send waits; never all of them. */
+    require(waited > 0, "none of %d sends has waited for its receive", ROUNDS);
+    talk_close(&talk);
+}
+
+static void await_told(int i, uint64_t receives)
+{
+    int64_t start = fair_now();
+    while (words_of(i)[0] != receives) {
+        require(fair_now() - start < DEADLINE, "channel %d was told of %llu receives", i,
+                (unsigned long long)words_of(i)[0]);
+        pause_shortly();
+    }
+}
+
+/* A round in which the receive is known before the message. */
+static void exchange_ahead(struct talk *talk, uint64_t receives)
+{
+    struct sluice_handle handle = post_receive(talk, 1);
+    await_told(0, receives);
+    require_ok(sluice_channel_send(talk->pair.channels[0], &talk->from, 1, DEADLINE));
+    await(talk->pair.channels[1], handle, SLUICE_CLASS_NONE);
+}
+
+/* A side that never waits for a receive asks for hints no more, until it was slow often enough. */
+TEST(hints_that_are_not_needed_end)
+{
+    struct talk talk;
+    int round = 0;
+    talk_open(&talk, NULL, NULL);
+    make_slow(&talk);
+    for (; words_of(1)[WANTED / 8] != 0; round++) {
+        require(round < ROUNDS, "they were asked for after %d rounds without need", round);
+        exchange_ahead(&talk, (uint64_t)round + 2);
+    }
+    for (round = 0; words_of(1)[WANTED / 8] == 0; round++) {
+        struct sender sender;
+        require(round < ROUNDS, "nobody asked for them after %d slow rounds", round);
+        sender_start(&sender, &talk, 0, 1);
+        await_round(&sender.begun, 1);
+        let_pass(SLUICE_MS(1));
+        struct sluice_handle handle = post_receive(&talk, 1);
+        pthread_join(sender.thread, NULL);
+        await(talk.pair.channels[1], handle, SLUICE_CLASS_NONE);
+    }
+    require(round > 10, "they were asked for again after %d slow rounds", round);
+    talk_close(&talk);
+}
+
+/* What its caller does not wait for is posted at once, as it always was. */
+TEST(unpolled_sends_do_not_wait)
+{
+    struct fake_qp_info info;
+    struct talk talk;
+    talk_open(&talk, NULL, NULL);
+    make_slow(&talk);
+    struct sluice_handle receive = post_receive(&talk, 1);
+    require_ok(sluice_channel_send(talk.pair.channels[0], &talk.from, 1, DEADLINE));
+    await(talk.pair.channels[1], receive, SLUICE_CLASS_NONE);
+    require(fake_verbs_qp(0, &info), "no queue pair");
+    uint32_t posted = info.posted[FAKE_SEND];
+    uint64_t before = not_ready();
+    struct sluice_request request = request_of(SLUICE_OP_SEND, 0, &talk.from);
+    struct sluice_handle send = post(talk.pair.channels[0], &request);
+    require(fake_verbs_qp(0, &info) && info.posted[FAKE_SEND] == posted + 1, "%u posted, were %u",
+            info.posted[FAKE_SEND], posted);
+    await_not_ready(before);
+    receive = post_receive(&talk, 1);
+    await(talk.pair.channels[0], send, SLUICE_CLASS_NONE);
+    await(talk.pair.channels[1], receive, SLUICE_CLASS_NONE);
+    talk_close(&talk);
+}
+
+/* A list that was prepared waits where it is submitted, and not where it is posted. */
+TEST(lists_wait_when_they_are_submitted)
+{
+    struct talk talk;
+    talk_open(&talk, NULL, NULL);
+    make_slow(&talk);
+    struct sluice_request request = request_of(SLUICE_OP_SEND, 0, &talk.from);
+    struct sluice_list *list = sluice_channel_list_prepare(talk.pair.channels[0], &request, 1);
+    require(list, "%s", sluice_last_error());
+    for (int round = 0; round < 4; round++) {
+        uint64_t before = not_ready();
+        struct sluice_handle receive;
+        if (round % 2 == 0) {
+            receive = post_receive(&talk, 1);
+            require_ok(sluice_list_submit(list, DEADLINE, NULL));
+        } else {
+            require_ok(sluice_list_post(list, DEADLINE, NULL));
+            await_not_ready(before);
+            receive = post_receive(&talk, 1);
+            require_ok(sluice_list_wait(list, DEADLINE));
+        }
+        await(talk.pair.channels[1], receive, SLUICE_CLASS_NONE);
+    }
+    sluice_list_free(list);
+    talk_close(&talk);
+}
+
+/* Of a peer that lies about its receives: sends complete all the same, early or late. */
+TEST(lies_harm_nobody)
+{
+    static const uint64_t lies[] = {0, 1, UINT64_C(1) << 63, UINT64_MAX - 5, UINT64_MAX, 1000000};
+    struct talk talk;
+    talk_open(&talk, NULL, NULL);
+    make_slow(&talk);
+    for (uint32_t i = 0; i < 4 * COUNT(lies); i++) {
+        struct sender sender;
+        words_of(0)[0] = lies[i % COUNT(lies)];
+        words_of(0)[WANTED / 8] = lies[i / 4];
+        sender_start(&sender, &talk, 0, 1);
+        await_round(&sender.begun, 1);
+        if (i % 2 == 0) {
+            let_pass(SLUICE_MS(1));
+        }
+        struct sluice_handle handle = post_receive(&talk, 1);
+        /* Whatever channel 0 was told to tell. */
+        struct sluice_handle own = post_receive(&talk, 0);
+        require_ok(sluice_channel_send(talk.pair.channels[1], &talk.from, 1, DEADLINE));
+        pthread_join(sender.thread, NULL);
+        await(talk.pair.channels[1], handle, SLUICE_CLASS_NONE);
+        await(talk.pair.channels[0], own, SLUICE_CLASS_NONE);
+    }
+    talk_close(&talk);
+}
+
+static void forge_key(struct slu_endpoint *endpoint)
+{
+    endpoint->verbs.hint_rkey ^= 0x5a5a;
+}
+
+/* A hint that the peer does not take fails the channel, which says why. */
+TEST(a_hint_that_is_refused)
+{
+    struct sender sender;
+    struct talk talk;
+    talk_open(&talk, NULL, forge_key);
+    sender_start(&sender, &talk, 0, 1);
+    await_round(&sender.begun, 1);
+    let_pass(SLUICE_MS(2));
+    struct sluice_handle receive = post_receive(&talk, 1);
+    pthread_join(sender.thread, NULL);
+    await(talk.pair.channels[1], receive, SLUICE_CLASS_NONE);
+    struct sluice_completion completion;
+    receive = post_receive(&talk, 0);
+    int error = sluice_channel_wait(talk.pair.channels[0], &receive, DEADLINE, &completion);
+    require(error == 0 || error == completion.error, "%d, %s", error, sluice_last_error());
+    require(completion.error != 0 && completion.status == SLUICE_STATUS_REM_ACCESS_ERR,
+            "it ended with %s", sluice_status_name(completion.status));
+    struct sluice_error cause = channel_error(talk.pair.channels[0]);
+    require(cause.status == SLUICE_STATUS_REM_ACCESS_ERR, "%s", cause.text);
+    talk_close(&talk);
+}
+
+static void *wait_connected(void *argument)
+{
+    require_ok(sluice_channel_wait_connected(argument, DEADLINE));
+    return NULL;
+}
+
+/* A question to the peer has no place of its own in the queue while a hint is in flight. */
+TEST(a_probe_behind_a_hint)
+{
+    struct fake_qp_info info;
+    struct sender sender;
+    struct talk talk;
+    pthread_t thread;
+    talk_open(&talk, NULL, NULL);
+    uint32_t qpn = qpn_of(1);
+    fake_verbs_hold(qpn);
+    sender_start(&sender, &talk, 0, 1);
+    await_round(&sender.begun, 1);
+    let_pass(SLUICE_MS(2));
+    struct sluice_handle first = post_receive(&talk, 1);
+    pthread_join(sender.thread, NULL);
+    await_asked(1);
+    struct sluice_handle second = post_receive(&talk, 1);
+    await_held(qpn, FAKE_SEND, 1);
+    require_ok(pthread_create(&thread, NULL, wait_connected, talk.pair.channels[1]));
+    let_pass(SLUICE_MS(20));
+    require(fake_verbs_qp(1, &info) && info.posted[FAKE_SEND] == 1, "%u posted",
+            info.posted[FAKE_SEND]);
+    fake_verbs_release(qpn);
+    pthread_join(thread, NULL);
+    require_ok(sluice_channel_send(talk.pair.channels[0], &talk.from, 1, DEADLINE));
+    await(talk.pair.channels[1], first, SLUICE_CLASS_NONE);
+    await(talk.pair.channels[1], second, SLUICE_CLASS_NONE);
+    talk_close(&talk);
+}
+
+/* Without the right to write there are none. */
+TEST(channels_without_hints)
+{
+    const struct sluice_channel_attr attr = {.size = sizeof(attr),
+                                             .access = SLUICE_ACCESS_REMOTE_READ};
+    struct talk talk;
+    talk_open(&talk, &attr, NULL);
+    require(decoded(&endpoints[0]).verbs.hint_addr == 0, "channel 0 has a place");
+    for (int i = 0; i < 2; i++) {
+        struct sender sender;
+        sender_start(&sender, &talk, 0, 1);
+        await_round(&sender.begun, 1);
+        let_pass(SLUICE_MS(1));
+        struct sluice_handle receive = post_receive(&talk, 1);
+        pthread_join(sender.thread, NULL);
+        await(talk.pair.channels[1], receive, SLUICE_CLASS_NONE);
+    }
+    talk_close(&talk);
+}
+
+/* A device that registers nothing more has no channel more. */
+TEST(no_region_for_hints)
+{
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), ENOMEM);
+    require(!sluice_channel_prepare(pd, NULL), "it was prepared");
+    require(strstr(sluice_last_error(), "hints of receives"), "%s", sluice_last_error());
+    require(fake_verbs.live.qps == 0 && fake_verbs.live.mrs == 0, "%u queue pairs, %u regions",
+            fake_verbs.live.qps, fake_verbs.live.mrs);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    check_nothing_left();
+}
+
+/* No two queue pairs have the same place, however many there are and come anew. */
+TEST(places_of_many)
+{
+    static struct sluice_endpoint all[200];
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+    for (int round = 0; round < 3; round++) {
+        struct sluice_prepared_multichannel *prepared =
+            sluice_multichannel_prepare(pd, COUNT(all), NULL);
+        require(prepared, "%s", sluice_last_error());
+        require_ok(sluice_prepared_multichannel_endpoints(prepared, all, COUNT(all)));
+        for (uint32_t i = 0; i < COUNT(all); i++) {
+            for (uint32_t k = 0; k < i; k++) {
+                require(decoded(&all[i]).verbs.hint_addr != decoded(&all[k]).verbs.hint_addr,
+                        "peers %u and %u have the same place", k, i);
+            }
+        }
+        /* 32 of them have room in a page. */
+        require(fake_verbs.live.mrs == (COUNT(all) + 31) / 32, "%u regions", fake_verbs.live.mrs);
+        sluice_prepared_multichannel_free(prepared);
+    }
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+    check_nothing_left();
+}
+
+int main(void)
+{
+    static const struct tests cases[] = {{"hints", WIRE_SELF, 60}};
+    return run_verbs("verbs_hints", cases, COUNT(cases));
+}
