@@ -53,9 +53,9 @@ struct slu_endpoint {
             uint32_t link_layer; /* of libibverbs: 1 InfiniBand, 2 Ethernet */
             uint32_t gid_type;   /* enum ibv_gid_type of libibverbs */
             uint32_t port;
-            uint32_t pkey;   /* 0: not known */
-            uint32_t global; /* 1: packets between the two shall have a GRH; else 0 */
-            uint8_t gid[16]; /* all zero: none */
+            uint32_t pkey;      /* 0: not known */
+            uint32_t global;    /* 1: packets between the two shall have a GRH; else 0 */
+            uint8_t gid[16];    /* all zero: none */
             uint64_t hint_addr; /* where it is told of receives; 0: nowhere */
             uint32_t hint_rkey;
         } verbs;

@@ -58,8 +58,9 @@ void slu_chain_post_unpolled(struct slu_chain *chain, const struct slu_item *ite
 static SLU_INLINE uint32_t slu_call_flags(const struct slu_call *call, enum slu_owner owner)
 {
     bool waited = owner == SLU_OWNER_CALL && (call->queues & UINT32_C(1) << SLU_RECEIVE_QUEUE) == 0;
+    bool blocking = owner == SLU_OWNER_CALL && call->time >= SLU_BLOCKING_LEAST;
 
-    return SLU_SIGNALED | (waited ? SLU_WAITED : 0) | (owner == SLU_OWNER_CALL ? SLU_BLOCKING : 0);
+    return SLU_SIGNALED | (waited ? SLU_WAITED : 0) | (blocking ? SLU_BLOCKING : 0);
 }
 
 static inline void slu_chain_begin(struct slu_chain *chain, struct slu_call *call,

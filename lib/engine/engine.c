@@ -53,6 +53,7 @@ static uint32_t share_queue(struct slu_engine *engine, const struct slu_tcontext
 
     engine->entries_shared = total + engine->peer_count + further > device->max_cq_entries;
     engine->probe_limit = engine->peer_count;
+    engine->attr.scarce = engine->entries_shared;
     if (engine->entries_shared) {
         max_depth -= (uint32_t)slu_least(further, max_depth / 2);
         engine->probe_limit = limit_probes(engine->peer_count, total, max_depth);

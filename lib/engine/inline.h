@@ -205,8 +205,8 @@ static inline uint32_t slu_item_parts(const struct slu_engine *engine, const str
 #define SLU_ID_PROBE (UINT64_C(2) << SLU_RING_BITS)
 #define SLU_ID_ARRIVAL (UINT64_C(3) << SLU_RING_BITS)
 #define SLU_ID_PART (UINT64_C(4) << SLU_RING_BITS)
-_Static_assert(SLU_ID_OWN_MASK == SLU_ID_STEP - 1 && SLU_ID_OWN > SLU_ID_PART &&
-                   SLU_ID_OWN % (1 << SLU_RING_BITS) == 0,
+_Static_assert(SLU_ID_OWN % SLU_ID_STEP > SLU_ID_PART && SLU_ID_OWN % (1 << SLU_RING_BITS) == 0 &&
+                   SLU_ID_OWN_MASK % SLU_ID_STEP == SLU_ID_STEP - 1,
                "of no ring either: those of a transport");
 _Static_assert(SLUICE_MAX_PEERS <= 1 << SLU_PEER_BITS, "an id names its peer");
 _Static_assert(SLU_RINGS < 1 << SLU_RING_BITS, "and its ring");

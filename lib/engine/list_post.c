@@ -197,7 +197,7 @@ int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_compl
         return slu_submit(list->engine, &list->source, deadline, completions);
     slu_call_begin(&list->call, list->engine, &list->source, deadline, completions);
     slu_engine_enter(list->engine);
-    post_all(list, true);
+    post_all(list, deadline >= SLU_BLOCKING_LEAST);
     return slu_call_finish(&list->call);
 }
 

@@ -326,7 +326,8 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
             wr.next = NULL;
             wr.id = id;
             wr.opcode = opcode;
-            wr.flags = SLU_SIGNALED | SLU_WAITED | SLU_BLOCKING | (immediate != NULL ? SLUICE_IMMEDIATE : 0);
+            wr.flags = SLU_SIGNALED | SLU_WAITED | (immediate != NULL ? SLUICE_IMMEDIATE : 0) |
+                       (deadline >= SLU_BLOCKING_LEAST ? SLU_BLOCKING : 0);
             wr.immediate = immediate != NULL ? *immediate : 0;
             wr.sge_count = sge_count;
             wr.sges = sges;

@@ -83,7 +83,7 @@ bool slu_spin(struct slu_engine *engine, struct slu_spin *spin, int64_t now)
 
     if (spin->until == 0)
         begin_spin(engine, spin, now);
-    engine->slow |= now >= spin->hot;
+    engine->slow |= now >= spin->hot && engine->pending[SLU_SEND_QUEUE] > 0;
     if (now >= spin->until)
         return false;
     if (now < spin->hot)

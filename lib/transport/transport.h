@@ -133,6 +133,7 @@ struct slu_qp_attr {
     /* Of a further queue pair of a peer: the first one, with whose endpoint it has all in common
        but qpn and psn; else NULL. */
     const struct slu_qp *first;
+    bool scarce; /* completion entries are: there are none for requests of the transport's own */
 };
 
 /* Flags of a send work request, beside SLUICE_IMMEDIATE, _FENCE, _SOLICITED, _INLINE. */
@@ -140,10 +141,16 @@ struct slu_qp_attr {
 #define SLU_WAITED (UINT32_C(1) << 17)   /* its caller waits for it, and for nothing of the peer */
 #define SLU_MORE (UINT32_C(1) << 18)     /* the rest follows: it alone need not wake the peer */
 #define SLU_BLOCKING (UINT32_C(1) << 19) /* of the first: its caller waits, for it and more */
+#define SLU_BLOCKING_LEAST SLUICE_MS(10) /* as long as this if need be */
 
-/* Ids that end so are no request's: a transport has them for requests of its own. */
-#define SLU_ID_OWN_MASK UINT64_C(0x3ffff)
-#define SLU_ID_OWN UINT64_C(0x3fffc)
+/*
+ * Ids that end so are no request's: a transport has them for requests of its own. Neither the
+ * engine, which has ring and peer in the lowest bits, nor stripes, which have a kind in the
+ * highest of the lower half, makes such ids.
+ */
+#define SLU_ID_OWN_MASK UINT64_C(0xe003ffff)
+#define SLU_ID_OWN UINT64_C(0xe003fffc)
+#define SLU_ID_OWN_SHIFT 32 /* what is above is the transport's */
 
 static inline bool slu_id_is_own(uint64_t id)
 {

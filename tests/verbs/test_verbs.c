@@ -341,6 +341,7 @@ static bool may_go_unnoticed(enum stage stage, const char *call)
         [IN_OPEN] = "calloc eventfd ibv_alloc_pd ibv_create_cq ibv_create_qp ibv_open_device "
                     "ibv_query_device "
                     "ibv_query_port ibv_query_gid_table",
+        [IN_CONNECT] = "ibv_reg_mr", /* for hints of receives */
         [IN_RESET] = "realloc ibv_modify_qp ibv_poll_cq",
         [IN_PEER_RESET] = "realloc ibv_modify_qp ibv_poll_cq",
         [IN_SHUTDOWN] = "realloc ibv_modify_qp ibv_poll_cq ibv_get_async_event",

@@ -387,19 +387,85 @@ TEST(channels_without_hints)
     talk_close(&talk);
 }
 
-/* A device that registers nothing more has no channel more. */
+/* Of a device that registers nothing more there are channels all the same. */
 TEST(no_region_for_hints)
 {
-    struct sluice_context *context = open_context();
-    struct sluice_pd *pd = sluice_pd_alloc(context);
+    struct talk talk;
     fake_verbs_fail(1, FAKE_CALL(FAKE_REG_MR), ENOMEM);
-    require(!sluice_channel_prepare(pd, NULL), "it was prepared");
-    require(strstr(sluice_last_error(), "hints of receives"), "%s", sluice_last_error());
-    require(fake_verbs.live.qps == 0 && fake_verbs.live.mrs == 0, "%u queue pairs, %u regions",
-            fake_verbs.live.qps, fake_verbs.live.mrs);
+    talk_open(&talk, NULL, NULL);
+    require(decoded(&endpoints[0]).verbs.hint_addr == 0, "channel 0 has a place");
+    struct sluice_handle receive = post_receive(&talk, 1);
+    require_ok(sluice_channel_send(talk.pair.channels[0], &talk.from, 1, DEADLINE));
+    await(talk.pair.channels[1], receive, SLUICE_CLASS_NONE);
+    talk_close(&talk);
+}
+
+/* Completion entries that are shared are for requests of the program. */
+TEST(no_hints_where_entries_are_scarce)
+{
+    struct sluice_endpoint all[8];
+    struct sluice_context *context;
+    struct sluice_pd *pd;
+    const struct sluice_channel_attr attr = {
+        .size = sizeof(attr), .send_depth = 4, .receive_depth = 4};
+    fake_verbs.device[0].max_cqe = 24;
+    fake_verbs.device[0].max_cq = 1;
+    context = open_context();
+    pd = sluice_pd_alloc(context);
+    struct sluice_prepared_multichannel *prepared =
+        sluice_multichannel_prepare(pd, COUNT(all), &attr);
+    require(prepared, "%s", sluice_last_error());
+    require_ok(sluice_prepared_multichannel_endpoints(prepared, all, COUNT(all)));
+    for (uint32_t i = 0; i < COUNT(all); i++) {
+        require(decoded(&all[i]).verbs.hint_addr == 0, "peer %u has a place", i);
+    }
+    sluice_prepared_multichannel_free(prepared);
     sluice_pd_free(pd);
     sluice_context_close(context);
     check_nothing_left();
+}
+
+/*
+ * A peer that looks at its results only after it has posted all says too late of the second
+ * receive that it is there: the waits for it are in vain, and end.
+ */
+TEST(waits_in_vain_end)
+{
+    struct talk talk;
+    int round = 0;
+    talk_open(&talk, NULL, NULL);
+    make_slow(&talk);
+    for (; words_of(1)[WANTED / 8] != 0; round++) {
+        require(round < ROUNDS, "they were asked for after %d rounds in vain", round);
+        struct sluice_handle first = post_receive(&talk, 1), second = post_receive(&talk, 1);
+        for (int i = 0; i < 2; i++) {
+            require_ok(sluice_channel_send(talk.pair.channels[0], &talk.from, 1, DEADLINE));
+        }
+        await(talk.pair.channels[1], first, SLUICE_CLASS_NONE);
+        await(talk.pair.channels[1], second, SLUICE_CLASS_NONE);
+    }
+    talk_close(&talk);
+}
+
+/* A hint that the driver refuses ends the queue pair: it may run later all the same. */
+TEST(a_refused_post_of_a_hint, .times = 2)
+{
+    struct talk talk;
+    talk_open(&talk, NULL, NULL);
+    make_slow(&talk);
+    let_pass(SLUICE_MS(5));
+    struct sluice_completion completion;
+    require_result(sluice_channel_poll(talk.pair.channels[1], &completion, 1), 0);
+    fake_verbs.refused_runs = _i;
+    fake_verbs_refuse(qpn_of(1), FAKE_SEND, 1, 0, ENOMEM);
+    struct sluice_handle receive = post_receive(&talk, 1);
+    int error = sluice_channel_wait(talk.pair.channels[1], &receive, DEADLINE, &completion);
+    require(error == 0 || error == completion.error, "%d, %s", error, sluice_last_error());
+    require(completion.error != 0, "it ended with %s", sluice_status_name(completion.status));
+    struct sluice_error cause = channel_error(talk.pair.channels[1]);
+    require(cause.status == SLUICE_STATUS_GENERAL_ERR, "%s: %s", sluice_status_name(cause.status),
+            cause.text);
+    talk_close(&talk);
 }
 
 /* No two queue pairs have the same place, however many there are and come anew. */

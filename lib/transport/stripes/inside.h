@@ -21,6 +21,8 @@ enum stripes_kind {
 #define STRIPES_NUMBER_BITS 26
 #define STRIPES_INDEX_BITS 3
 #define STRIPES_KIND_BITS 3
+_Static_assert(STRIPES_KINDS <= SLU_ID_OWN >> (STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS),
+               "the last kind is that of the transport's own");
 #define STRIPES_NUMBER_MASK ((UINT32_C(1) << STRIPES_NUMBER_BITS) - 1)
 _Static_assert(STRIPES_NUMBER_BITS + STRIPES_INDEX_BITS + STRIPES_KIND_BITS == 32, "half an id");
 _Static_assert(SLU_QUEUE_PAIRS <= 1 << STRIPES_INDEX_BITS, "an id names the queue pair");

@@ -107,7 +107,7 @@ static int refuse(struct stripes_qp *qp, uint32_t position, int error)
 }
 
 /* Starts those that are no stripes, from the next one on, as one chain. */
-static int start_plain(struct stripes_qp *qp)
+static int start_plain(struct stripes_qp *qp, bool posting)
 {
     struct stripes_ring *ring = &qp->ring;
     struct stripes_slot *first = stripes_slot(qp, ring->started);
@@ -117,6 +117,8 @@ static int start_plain(struct stripes_qp *qp)
     int error;
 
     first->out = 1;
+    if (!posting)
+        first->wr.flags &= ~SLU_BLOCKING;
     while (++ring->started != ring->posted) {
         struct stripes_slot *next = stripes_slot(qp, ring->started);
 
@@ -162,15 +164,15 @@ static int start_striped(struct stripes_qp *qp)
     return 0;
 }
 
-/* As far as it may. */
-static int start(struct stripes_qp *qp)
+/* As far as it may. Whoever is not posting waits for something else. */
+static int start(struct stripes_qp *qp, bool posting)
 {
     struct stripes_ring *ring = &qp->ring;
     int error = 0;
 
     while (error == 0 && !qp->failed && !qp->striping && ring->started != ring->posted) {
         if (stripes_slot(qp, ring->started)->stripes == 0)
-            error = start_plain(qp);
+            error = start_plain(qp, posting);
         else if (ring->started == ring->done)
             error = start_striped(qp);
         else
@@ -182,7 +184,7 @@ static int start(struct stripes_qp *qp)
 /* What was taken long ago cannot be refused any more. */
 void slu_stripes_go_on(struct stripes_qp *qp)
 {
-    int error = start(qp);
+    int error = start(qp, false);
 
     if (SLU_UNLIKELY(error < 0))
         slu_stripes_alert(qp, qp->refused, SLUICE_STATUS_GENERAL_ERR, (uint32_t)-error,
@@ -212,7 +214,7 @@ int slu_stripes_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct
     if (SLU_UNLIKELY(qp->failed))
         slu_stripes_flush(qp);
     else
-        error = start(qp);
+        error = start(qp, true);
     /* None that was held before: what it waits for has not been polled. */
     if (SLU_UNLIKELY(error < 0))
         for (; first != qp->refused; first++)

@@ -10,7 +10,6 @@
 #include "config.h"
 
 #include <endian.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,8 +20,6 @@
 #define BATCH 32
 /* Acknowledging takes a lock, so events are acknowledged by the many. */
 #define ACK_BATCH 64
-/* Many round trips of a device. */
-#define OWN_TIME SLUICE_MS(2)
 
 /*
  * Of a failed completion a device fills in only id, status, vendor code and queue pair. How many
@@ -161,7 +158,7 @@ int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
     struct ibv_wc one;
     int got;
 
-    cq->in_vain = false;
+    cq->waited = cq->waited_in_all = 0;
     if (count != 1 || cq->held_count || cq->part_count != 1 || cq->dead)
         return poll_many(cq, wcs, count);
     got = ibv_poll_cq(cq->parts[0].ibv, 1, &one);
@@ -263,37 +260,11 @@ static void arm_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part)
     hold(cq, part->ibv, 1);
 }
 
-/*
- * The end of a hint wakes nobody who could have waited for it: it is there a round trip after
- * the hint, unless that stands behind a send that has to wait.
- */
-static void await_own(struct slu_verbs_cq *cq)
-{
-    int64_t until = slu_now() + OWN_TIME;
-
-    for (;;) {
-        for (uint32_t i = 0; i < cq->part_count && !cq->held_count; i++) {
-            struct slu_wc none;
-
-            if (!cq->parts[i].ibv || hold(cq, cq->parts[i].ibv, 1) <= 0 ||
-                !slu_verbs_own_is_quiet(cq, cq->held))
-                continue;
-            cq->held_count = 0;
-            slu_verbs_own_ended(cq, cq->held, &none);
-        }
-        if (cq->own_busy == 0 || cq->held_count || cq->dead || slu_now() >= until)
-            return;
-        sched_yield();
-    }
-}
-
 int slu_verbs_cq_arm(struct slu_cq *base)
 {
     struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
 
     drain_fd(cq);
-    if (SLU_UNLIKELY(cq->own_busy > 0))
-        await_own(cq);
     for (uint32_t i = 0; i < cq->part_count && !cq->held_count && !cq->dead; i++)
         if (cq->parts[i].ibv)
             arm_part(cq, &cq->parts[i]);

@@ -19,6 +19,7 @@
  */
 #include "config.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -27,20 +28,29 @@
 
 #include "transport/verbs/verbs.h"
 
-/* About as long as the usual timers for receivers that are not ready: so little is lost twice. */
+/* Waits between two polls: as long as the usual timers, so that little is lost twice. */
 #define PATIENCE SLUICE_MS(1)
-#define MOST_PATIENCE SLUICE_MS(10)
+/* And with the time that others had the processor. */
+#define MOST_PATIENCE SLUICE_MS(4)
+/* A yield that took longer went to somebody. */
+#define EMPTY_YIELD SLUICE_US(1)
 /* So long a wait gives way to nobody: as long as a round trip. */
 #define HOT_TIME SLUICE_US(20)
 /* Looks at a place between two at the clock. */
 #define LOOKS 32
-/* So many sends in a row whose receive was known to be there: hints are of no use. */
-#define ENOUGH 32
+/* So many sends in a row whose receive was known to be there, or waits in vain: no use. */
+#define NEEDLESS 32
+#define USELESS 4
+/* And so many waits that were not in vain: they are of use. */
+#define USEFUL 32
 /* Slow calls until they are asked for again: twice as many each time that they were of no use. */
 #define LEAST_PAUSE 32
 #define MOST_PAUSE 1024
 
-/* What a side tells the other. */
+/* Of how many queue pairs a region has the places. */
+#define PLACES 32
+
+/* What a side tells the other, in the byte order of little endian. */
 struct words {
     _Atomic uint64_t receives; /* that it has posted since it was connected */
     _Atomic uint64_t wanted;   /* not 0: it wants to be told those of the other */
@@ -60,31 +70,34 @@ struct slu_verbs_places {
     struct slu_verbs_places *next;
     struct ibv_mr *ibv;
     struct slu_verbs_place *all;
-    uint32_t count;
     uint32_t used; /* from here on none was ever taken */
     uint32_t free_count;
-    uint32_t free[]; /* that were given back */
+    uint32_t free[PLACES]; /* places that were given back */
 };
 
+/* What the device may still write to is given to nobody. */
 static void free_places(struct slu_verbs_places *places)
 {
-    if (places->ibv)
-        ibv_dereg_mr(places->ibv);
-    free(places->all);
+    int err = places->ibv ? ibv_dereg_mr(places->ibv) : 0;
+
+    if (err)
+        slu_log(SLUICE_LOG_ERROR, "deregistering memory for hints of receives failed: %s",
+                strerror(slu_verbs_errno(err)));
+    else
+        free(places->all);
     free(places);
 }
 
-/* A region more, which is the first then. */
+/* A region more, which is the first then; or none, if the device does not register it. */
 static int add_places(struct slu_verbs_pd *pd)
 {
-    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
-    uint32_t count = (uint32_t)(bytes / sizeof(struct slu_verbs_place));
-    struct slu_verbs_places *places = calloc(1, sizeof *places + count * sizeof places->free[0]);
+    size_t bytes = PLACES * sizeof(struct slu_verbs_place), page = (size_t)sysconf(_SC_PAGESIZE);
+    struct slu_verbs_places *places = calloc(1, sizeof *places);
 
     if (!places)
         return slu_fail(ENOMEM, "no memory for hints of receives");
-    places->count = count;
-    places->all = aligned_alloc(bytes, bytes);
+    bytes = bytes < page ? page : bytes;
+    places->all = aligned_alloc(page, bytes);
     if (!places->all) {
         free_places(places);
         return slu_fail(ENOMEM, "no memory for hints of receives");
@@ -92,11 +105,11 @@ static int add_places(struct slu_verbs_pd *pd)
     places->ibv =
         ibv_reg_mr(pd->ibv, places->all, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     if (!places->ibv) {
-        int err = slu_verbs_errno(errno);
-
+        slu_log(SLUICE_LOG_WARN,
+                "%s registers no %zu bytes for hints of receives, so there are none: %s",
+                pd->base.context->device, bytes, strerror(slu_verbs_errno(errno)));
         free_places(places);
-        return slu_fail(err, "registering %zu bytes on %s for hints of receives failed: %s", bytes,
-                        pd->base.context->device, strerror(err));
+        return 0;
     }
     places->next = pd->places;
     pd->places = places;
@@ -115,7 +128,7 @@ void slu_verbs_hints_end(struct slu_verbs_pd *pd)
 
 static bool has_place(const struct slu_verbs_places *places)
 {
-    return places->free_count > 0 || places->used < places->count;
+    return places->free_count > 0 || places->used < PLACES;
 }
 
 static struct slu_verbs_place *take_place(struct slu_verbs_places *places)
@@ -132,16 +145,16 @@ int slu_verbs_hint_open(struct slu_verbs_qp *qp)
     struct slu_verbs_places *places;
     int err = 0;
 
-    if (qp->attr.first || !(qp->attr.access & SLUICE_ACCESS_REMOTE_WRITE))
+    if (qp->attr.first || qp->attr.scarce || !(qp->attr.access & SLUICE_ACCESS_REMOTE_WRITE))
         return 0;
     pthread_mutex_lock(&pd->places_lock);
     for (places = pd->places; places && !has_place(places);)
         places = places->next;
     if (!places) {
         err = add_places(pd);
-        places = pd->places;
+        places = pd->places && has_place(pd->places) ? pd->places : NULL;
     }
-    if (!err) {
+    if (places) {
         qp->own.places = places;
         qp->own.place = take_place(places);
     }
@@ -155,7 +168,6 @@ void slu_verbs_hint_close(struct slu_verbs_qp *qp)
     struct slu_verbs_pd *pd = slu_verbs_pd_of(qp->base.pd);
     struct slu_verbs_places *places = qp->own.places;
 
-    slu_verbs_cq_of(qp->base.cq)->own_busy -= qp->own.in_flight != 0;
     if (!places)
         return;
     pthread_mutex_lock(&pd->places_lock);
@@ -184,17 +196,24 @@ static int post(struct slu_verbs_qp *qp, struct ibv_send_wr *wr)
     int err;
 
     cq->own_number++;
-    wr->wr_id = cq->own_number * (SLU_ID_OWN_MASK + 1) | SLU_ID_OWN;
+    wr->wr_id = cq->own_number << SLU_ID_OWN_SHIFT | SLU_ID_OWN;
     wr->send_flags = IBV_SEND_SIGNALED;
     err = ibv_post_send(qp->ibv, wr, &bad);
     if (err)
         return err;
     qp->own.in_flight = wr->wr_id;
-    cq->own_busy++;
     return 0;
 }
 
-/* A post that is refused is the trouble of those that follow it. */
+/* A failure that no request of the program's has. */
+static void fail(struct slu_verbs_qp *qp, uint32_t status, uint32_t vendor)
+{
+    qp->own.failed = status;
+    qp->own.vendor = vendor;
+    atomic_store(&qp->base.cq->alerted, true);
+}
+
+/* What a driver refuses may run later all the same: the queue pair ends then. */
 static void say(struct slu_verbs_qp *qp)
 {
     struct slu_verbs_own *own = &qp->own;
@@ -206,11 +225,14 @@ static void say(struct slu_verbs_qp *qp)
     own->more = own->in_flight != 0;
     if (own->in_flight || qp->state != SLU_QP_CONNECTED)
         return;
-    atomic_store_explicit(&said->receives, own->receives, memory_order_relaxed);
-    atomic_store_explicit(&said->wanted, own->wants, memory_order_relaxed);
+    atomic_store_explicit(&said->receives, htole64(own->receives), memory_order_relaxed);
+    atomic_store_explicit(&said->wanted, htole64(own->wants), memory_order_relaxed);
     wr.wr.rdma.remote_addr = qp->link.hint_addr;
     wr.wr.rdma.rkey = qp->link.hint_rkey;
-    post(qp, &wr);
+    if (post(qp, &wr)) {
+        slu_verbs_qp_error(&qp->base);
+        fail(qp, SLUICE_STATUS_GENERAL_ERR, 0);
+    }
 }
 
 static bool has_peer(const struct slu_verbs_qp *qp)
@@ -226,6 +248,12 @@ void slu_verbs_hint_received(struct slu_verbs_qp *qp, uint32_t count)
         say(qp);
 }
 
+/* How many receives the peer has told of. */
+static uint64_t heard_of(const struct slu_verbs_qp *qp)
+{
+    return le64toh(atomic_load_explicit(&qp->own.place->heard.receives, memory_order_acquire));
+}
+
 /* What was heard before is old: nothing is waited for until the peer has told more. */
 void slu_verbs_qp_slow(struct slu_qp *base)
 {
@@ -239,40 +267,44 @@ void slu_verbs_qp_slow(struct slu_qp *base)
         return;
     }
     own->wants = true;
-    own->in_vain = atomic_load_explicit(&own->place->heard.receives, memory_order_relaxed);
+    own->in_vain = heard_of(qp);
+    own->needless = own->useless = own->useful = 0;
     say(qp);
 }
 
-/* The peer is told to say no more, when that was often enough so. */
-static void count_needless(struct slu_verbs_qp *qp)
+/* The peer is told to say no more. */
+static void give_up(struct slu_verbs_qp *qp)
 {
     struct slu_verbs_own *own = &qp->own;
 
-    if (++own->needless < ENOUGH)
-        return;
     if (own->pause == 0)
         own->pause = LEAST_PAUSE;
     else if (own->pause < MOST_PAUSE)
         own->pause *= 2;
     own->pause_left = own->pause;
-    own->needless = 0;
     own->wants = false;
     say(qp);
 }
 
 /*
- * Whether a wait that began then goes on; after a while it gives way. The time that others had
- * the processor meanwhile is not counted up to a limit: the peer may be one of them.
+ * Whether a wait goes on, whose last step began then; after a while it gives way. The time that
+ * others had the processor meanwhile is not counted up to a limit: the peer may be one of them.
  */
-static bool is_patient(int64_t begun, int64_t *given)
+static bool is_patient(struct slu_verbs_cq *cq, int64_t *begun)
 {
-    int64_t now = slu_now();
+    int64_t now = slu_now(), took = now - *begun;
 
-    if (now - begun - *given > PATIENCE || now - begun > MOST_PATIENCE)
+    cq->waited += took;
+    cq->waited_in_all += took;
+    *begun = now;
+    if (cq->waited > PATIENCE || cq->waited_in_all > MOST_PATIENCE)
         return false;
-    if (now - begun > HOT_TIME) {
+    if (cq->waited > HOT_TIME) {
         sched_yield();
-        *given += slu_now() - now;
+        *begun = slu_now();
+        took = *begun - now;
+        cq->waited_in_all += took;
+        cq->waited += took > EMPTY_YIELD ? 0 : took;
     }
     return true;
 }
@@ -282,32 +314,40 @@ static bool is_known(const struct slu_verbs_qp *qp, uint64_t receives)
     return (int64_t)(receives - qp->own.sends) > 0;
 }
 
-/* Until the peer has a receive for one message more than were sent. */
-static void await_receive(struct slu_verbs_qp *qp, uint64_t receives)
+/* Until the peer has a receive for one message more than were sent. False: it was in vain. */
+static bool await_receive(struct slu_verbs_qp *qp, uint64_t receives)
 {
-    const struct words *heard = &qp->own.place->heard;
-    int64_t begun = slu_now(), given = 0;
+    struct slu_verbs_cq *cq = slu_verbs_cq_of(qp->base.cq);
+    int64_t begun = slu_now();
 
     for (uint32_t looks = 1; !is_known(qp, receives); looks++) {
-        if (looks % LOOKS == 0 && !is_patient(begun, &given)) {
+        if (looks % LOOKS == 0 && !is_patient(cq, &begun)) {
             qp->own.in_vain = receives;
-            slu_verbs_cq_of(qp->base.cq)->in_vain = true;
-            return;
+            return false;
         }
-        receives = atomic_load_explicit(&heard->receives, memory_order_acquire);
+        receives = heard_of(qp);
     }
-    qp->own.needless = qp->own.pause = 0;
+    return true;
 }
 
 void slu_verbs_hint_await(struct slu_verbs_qp *qp, bool blocking)
 {
-    const struct words *heard = &qp->own.place->heard;
-    uint64_t receives = atomic_load_explicit(&heard->receives, memory_order_acquire);
+    struct slu_verbs_own *own = &qp->own;
+    uint64_t receives = heard_of(qp);
 
-    if (is_known(qp, receives))
-        count_needless(qp);
-    else if (blocking && receives != qp->own.in_vain && !slu_verbs_cq_of(qp->base.cq)->in_vain)
-        await_receive(qp, receives);
+    if (is_known(qp, receives)) {
+        if (++own->needless == NEEDLESS)
+            give_up(qp);
+    } else if (!blocking || receives == own->in_vain ||
+               slu_verbs_cq_of(qp->base.cq)->waited > PATIENCE) {
+        return;
+    } else if (await_receive(qp, receives)) {
+        own->needless = own->useless = 0;
+        if (++own->useful == USEFUL)
+            own->pause = 0;
+    } else if (++own->useless == USELESS) {
+        give_up(qp);
+    }
 }
 
 /*
@@ -339,9 +379,7 @@ bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, str
         return true;
     own = &qp->own;
     to->id = own->probe;
-    own->in_flight = 0;
-    cq->own_busy--;
-    own->probe = 0;
+    own->in_flight = own->probe = 0;
     if (from->status == IBV_WC_SUCCESS) {
         if (own->more)
             say(qp);
@@ -349,28 +387,19 @@ bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, str
     }
     qp->state = SLU_QP_ERROR;
     to->vendor = from->vendor_err;
-    if (to->id == 0 && from->status != IBV_WC_WR_FLUSH_ERR) {
-        own->failed = (uint32_t)from->status;
-        own->vendor = from->vendor_err;
-        atomic_store(&cq->base.alerted, true);
-    }
+    if (to->id == 0 && from->status != IBV_WC_WR_FLUSH_ERR)
+        fail(qp, (uint32_t)from->status, from->vendor_err);
     return to->id != 0;
-}
-
-bool slu_verbs_own_is_quiet(struct slu_verbs_cq *cq, const struct ibv_wc *wc)
-{
-    const struct slu_verbs_qp *qp =
-        slu_id_is_own(wc->wr_id) ? slu_verbs_cq_find(cq, wc->qp_num) : NULL;
-
-    return qp && qp->own.in_flight == wc->wr_id && qp->own.probe == 0;
 }
 
 bool slu_verbs_own_failure(struct slu_verbs_qp *qp, struct slu_alert *alert)
 {
     if (!qp->own.failed)
         return false;
-    *alert =
-        (struct slu_alert){.qp = &qp->base, .status = qp->own.failed, .vendor = qp->own.vendor};
+    *alert = (struct slu_alert){.qp = &qp->base,
+                                .status = qp->own.failed,
+                                .vendor = qp->own.vendor,
+                                .reason = "a word to the peer of receives that were posted"};
     qp->own.failed = 0;
     return true;
 }

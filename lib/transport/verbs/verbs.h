@@ -69,13 +69,15 @@ struct slu_verbs_own {
     uint64_t sends;                /* posted that need a receive of the peer's */
     uint64_t in_vain;              /* what the peer has told us that is not worth a wait for more */
     uint32_t needless;             /* sends in a row for which there was no wait */
+    uint32_t useless;              /* waits in a row that were in vain */
+    uint32_t useful;               /* waits that were not, since the peer was asked */
     uint32_t pause;                /* how long the peer was left alone last */
     uint32_t pause_left;           /* calls that are slow until it is asked again */
-    uint64_t in_flight;            /* id of one; 0: none */
-    uint64_t probe;          /* id of the one that is to end with what is in flight; 0: none */
-    uint32_t failed, vendor; /* status of a hint that failed, and is to be told; 0: none */
-    bool wants;              /* the peer was asked to tell us its receives */
-    bool more;               /* a hint is to follow what is in flight */
+    uint64_t in_flight;            /* id of a request; 0: none */
+    uint64_t probe;                /* id of the one that is to end with it; 0: none */
+    uint32_t failed, vendor;       /* status of a hint that failed, and is to be told; 0: none */
+    bool wants;                    /* the peer was asked to tell us its receives */
+    bool more;                     /* a hint is to follow what is in flight */
 };
 
 /* The thread that waits for events. */
@@ -180,8 +182,8 @@ struct slu_verbs_cq {
     uint32_t held_capacity;
     atomic_bool overrun; /* the device says that it lost completions */
     uint64_t own_number; /* of the last request of our own */
-    uint32_t own_busy;   /* queue pairs that have one of our own in flight */
-    bool in_vain;        /* since it was polled, a post has waited for a receive, and none came */
+    /* For receives of peers, since it was polled: see hint.c. */
+    int64_t waited, waited_in_all;
     bool dead;
     const char *reason; /* why, if it is dead */
 };
@@ -461,8 +463,6 @@ void slu_verbs_qp_slow(struct slu_qp *qp);
 int slu_verbs_qp_probe(struct slu_qp *qp, uint64_t id);
 /* One of our own has ended: whether that is to be delivered. */
 bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to);
-/* Whether it is of one of our own of which nothing is to be delivered. */
-bool slu_verbs_own_is_quiet(struct slu_verbs_cq *cq, const struct ibv_wc *wc);
 /* Whether one that nobody waits for has failed, and was not told yet. */
 bool slu_verbs_own_failure(struct slu_verbs_qp *qp, struct slu_alert *alert);
 
