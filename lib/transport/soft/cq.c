@@ -181,6 +181,12 @@ bool slu_soft_cq_take(struct soft_cq *cq)
     return atomic_load(&cq->waiting) == 0 && take(cq, SOFT_HELPER);
 }
 
+/* Mostly there are none, which is seen here. */
+static inline bool has_messages(struct soft_cq *cq)
+{
+    return cq->rest != NULL || atomic_load(&cq->inbox) != NULL;
+}
+
 /*
  * While only the epoll set wakes the helper, all connections with shared memory must; if
  * one has more again and again, the helper looks itself. It goes on, too, where others push
@@ -192,7 +198,7 @@ void slu_soft_cq_give_back(struct soft_cq *cq)
     int round = 0;
     cq->drained = 0;
     do {
-        all = slu_soft_inbox_drain(cq) && ++round < ROUNDS;
+        all = !has_messages(cq) || (slu_soft_inbox_drain(cq) && ++round < ROUNDS);
         bool armed = atomic_load(&cq->watch) == SOFT_WATCH_ARMED;
         if (armed)
             slu_soft_tcp_flush_all(cq);
@@ -319,7 +325,8 @@ static int serve_sockets(struct soft_cq *cq)
 /* due: all sockets are to be looked at */
 static void progress(struct soft_cq *cq, bool due)
 {
-    slu_soft_inbox_drain(cq);
+    if (has_messages(cq))
+        slu_soft_inbox_drain(cq);
     if (cq->sockets == 0)
         return;
     if (SLU_UNLIKELY(due)) {
@@ -432,8 +439,7 @@ int slu_soft_cq_arm(struct slu_cq *base)
         return 1;
     bool more = cq->hot != NULL && !slu_soft_shm_sleep(cq);
     atomic_store(&cq->armed, 1);
-    return more || cq->head != cq->tail || cq->rest != NULL || !slu_soft_inbox_empty(cq) ||
-           cq->overrun;
+    return more || cq->head != cq->tail || has_messages(cq) || cq->overrun;
 }
 
 int slu_soft_cq_fd(struct slu_cq *cq)

@@ -208,11 +208,36 @@ bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *r
 void slu_soft_shm_say_words(struct soft_tcp *tcp);
 /* Takes what the peer's words say; false: the queue pair has failed. */
 bool slu_soft_shm_take_words(struct soft_tcp *tcp);
+/* Of looks that pass by the words, each so many-th asks whether that takes long. */
+#define SHM_PASSED_LOOKS 8
 /*
  * Likewise, if it is time for it, after a look at the records, before which so many requests
  * were outstanding. Whether there was something; the queue pair may have failed.
  */
 bool slu_soft_shm_look_at_words(struct soft_tcp *tcp, bool received, uint32_t outstanding);
+/*
+ * The same after a look that found no record, as far as that is quickly done. False: it is not,
+ * and the words are to be looked at as above.
+ */
+static inline bool slu_soft_shm_has_no_words(struct soft_tcp *tcp)
+{
+    struct soft_shm *shm = tcp->shm;
+
+    if (tcp->qp->sends.posted == tcp->qp->sends.done && shm->since == 0)
+        return true;
+    if (shm->since != 0 && shm->since++ == SHM_PATIENCE_MOST)
+        shm->patience = shm->since = 0;
+    if (shm->unheard >= shm->patience) {
+        if (!slu_soft_shm_has_said_nothing(&shm->writer))
+            return false;
+        shm->unheard = 0;
+        return true;
+    }
+    if ((shm->unheard + 1) % SHM_PASSED_LOOKS == 0)
+        return false;
+    shm->unheard++;
+    return true;
+}
 
 /* shm_socket.c */
 /* The peer sleeps, and waits for something that is there. */

@@ -206,7 +206,7 @@ int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record
     uint64_t word =
         atomic_load_explicit(head_at(reader->segment, reader->index), memory_order_acquire);
     uint32_t position = (uint32_t)(word >> 32);
-    if (word == 0 || position == reader->taken + 1 - SHM_SLOTS)
+    if (slu_soft_shm_is_old(reader, word))
         return 0;
     hear();
     record->length = (uint32_t)word & LENGTH_MASK;

@@ -109,6 +109,21 @@ bool slu_soft_shm_wakes_peer(struct shm_writer *writer, unsigned published);
 /* For a record, and for so many bytes of bulk; or the peer has written nonsense. */
 bool slu_soft_shm_has_room(struct shm_writer *writer, uint32_t bulk);
 
+/* The word at the next place: it is that of a record one lap before, or there is none. */
+static inline bool slu_soft_shm_is_old(const struct shm_reader *reader, uint64_t word)
+{
+    return word == 0 || (uint32_t)(word >> 32) == reader->taken + 1 - SHM_SLOTS;
+}
+
+/* There is no record, which is what most looks find. */
+static inline bool slu_soft_shm_is_empty(const struct shm_reader *reader)
+{
+    const void *slot = reader->segment->slots[reader->index];
+    const _Atomic uint64_t *word = (const _Atomic uint64_t *)slot;
+
+    return slu_soft_shm_is_old(reader, atomic_load_explicit(word, memory_order_acquire));
+}
+
 /* 1: there is a record, 0: there is none, -1: the peer has written nonsense. */
 int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record);
 /* The longest piece in one place of a record's bytes from an offset on. */
@@ -120,6 +135,11 @@ void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *recor
 void slu_soft_shm_give(struct shm_reader *reader);
 /* Must the writer be woken? It is told once. To be called at each look, in vain or not. */
 bool slu_soft_shm_wakes_writer(struct shm_reader *reader);
+/* It need not: likewise. */
+static inline bool slu_soft_shm_is_fed(const struct shm_reader *reader)
+{
+    return atomic_load_explicit(&reader->segment->hungry, memory_order_relaxed) == 0;
+}
 
 /*
  * Words go the other way: how many requests of the writer are done, and how many receives
@@ -133,6 +153,11 @@ static inline uint64_t slu_soft_shm_words(uint32_t done, uint32_t credit)
 bool slu_soft_shm_tell_words(struct shm_reader *reader, uint64_t words);
 /* Of the reader; nothing is known of them. True: they are others than last time. */
 bool slu_soft_shm_hear_words(struct shm_writer *writer);
+/* They are not: what most looks find. */
+static inline bool slu_soft_shm_has_said_nothing(const struct shm_writer *writer)
+{
+    return atomic_load_explicit(&writer->segment->words, memory_order_acquire) == writer->words;
+}
 
 /*
  * While the writer touches memory of the reader's, it says so. False: it may not, and the

@@ -107,10 +107,10 @@ void slu_soft_shm_push(struct soft_tcp *tcp)
 /* Receiving. */
 
 /* False: the exporter of a dmabuf does not give it. */
-static bool copy_record(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset)
+static bool copy_pieces(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset,
+                        const struct soft_receive *receive)
 {
     const struct soft_qp *qp = tcp->qp;
-    const struct soft_receive *receive = slu_soft_receive(qp, qp->receives.done);
     struct soft_cursor to = slu_soft_cursor(receive->sges, receive->sge_count, 0);
     struct soft_touched touched;
     touched.count = 0;
@@ -123,6 +123,19 @@ static bool copy_record(struct soft_tcp *tcp, const struct shm_record *record, u
         slu_soft_scatter(&to, bytes, piece);
     }
     return slu_soft_touch_end(&touched);
+}
+
+/* Most come in one piece, and are to be in one place. */
+static bool copy_record(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset)
+{
+    const struct soft_receive *receive = slu_soft_receive(tcp->qp, tcp->qp->receives.done);
+    uint32_t length = record->length - offset, piece;
+    const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
+
+    if (SLU_UNLIKELY(receive->dmabuf || receive->sge_count != 1 || piece != length))
+        return copy_pieces(tcp, record, offset, receive);
+    memcpy((void *)(uintptr_t)receive->sges[0].addr, bytes, length);
+    return true;
 }
 
 /* The message is not where it is to go, and cannot come again. */

@@ -5,8 +5,7 @@
  */
 #include "transport/soft/shm.h"
 
-/* If so many take longer, the next one does not. */
-#define PASSED_LOOKS 8
+/* If SHM_PASSED_LOOKS take longer, the next one does not pass. */
 #define PASSED_TIME SLUICE_US(10)
 
 void slu_soft_shm_say_words(struct soft_tcp *tcp)
@@ -83,7 +82,7 @@ static bool passes_by_words(struct soft_shm *shm)
 {
     if (++shm->unheard > shm->patience)
         return false;
-    if (shm->unheard % PASSED_LOOKS != 0)
+    if (shm->unheard % SHM_PASSED_LOOKS != 0)
         return true;
     int64_t before = shm->passed;
     shm->passed = slu_now();

@@ -388,10 +388,22 @@ static bool look_open(struct soft_tcp *tcp)
     return found;
 }
 
-/* Likewise. */
+/* Nobody has written anything: most looks end here, and many connections are looked at. */
+static bool is_quiet(struct soft_tcp *tcp)
+{
+    const struct shm_reader *reader = &tcp->shm->reader;
+    return tcp->phase == PHASE_OPEN && !tcp->blocked && slu_soft_shm_is_empty(reader) &&
+           slu_soft_shm_is_fed(reader) && slu_soft_shm_has_no_words(tcp);
+}
+
+/* Returns whether there was something. */
 static bool look(struct soft_tcp *tcp)
 {
     bool found = false;
+    if (is_quiet(tcp)) {
+        grow_cold(tcp);
+        return false;
+    }
     if (tcp->phase == PHASE_OPEN)
         found = look_open(tcp);
     else
