@@ -132,6 +132,7 @@ chosen_coverage_tests = \
 	%D%/test_pmix \
 	%D%/test_rdmacm \
 	%D%/test_release \
+	%D%/test_room \
 	%D%/test_scope \
 	%D%/test_scope_posts \
 	%D%/test_scope_stale \

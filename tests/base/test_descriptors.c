@@ -339,9 +339,32 @@ START_TEST(what_memory_there_is_is_read_once)
 }
 END_TEST
 
+/* Of many small ones few read them, as long as that is not long ago. */
+START_TEST(small_regions_seldom_read_what_there_is)
+{
+    const int64_t again = SLUICE_MS(100);
+    struct pair pair;
+    unsigned looks = 0;
+    if (!device_is_soft()) {
+        return;
+    }
+    pair_open(&pair, NULL);
+    unsigned once = look_for(pair.sides.pds[0], 4096, 0, 0);
+    int64_t begun = clock_now();
+    for (int i = 0; i < 200; i++) {
+        looks += look_for(pair.sides.pds[i % 2], 4096, 0, 0);
+    }
+    int64_t most = 1 + (clock_now() - begun) / again;
+    require(looks <= once * most, "%u files in place of %u, %lld times", looks, once,
+            (long long)most);
+    pair_close(&pair);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, what_memory_there_is_is_read_once);
+    tcase_add_test(tcase, small_regions_seldom_read_what_there_is);
     tcase_add_test(tcase, no_stream_is_taken);
     tcase_add_test(tcase, streams_of_the_program_stay);
 }

@@ -16,7 +16,8 @@ test_programs += \
 	tests/test_dmabuf_refused \
 	tests/test_memory \
 	tests/test_mr_cache \
-	tests/test_release
+	tests/test_release \
+	tests/test_room
 
 tests_test_access_SOURCES = %D%/test_access.c
 # The exporter of some is pretended.
@@ -45,3 +46,4 @@ tests_test_mr_cache_SOURCES = \
 	%D%/plain_memory.h \
 	%D%/test_mr_cache.c
 tests_test_release_SOURCES = %D%/driver.h %D%/test_release.c
+tests_test_room_SOURCES = %D%/test_room.c

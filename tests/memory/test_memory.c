@@ -6,16 +6,13 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <net/if.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../support/group.h"
 #include "../support/pair.h"
 #include "../support/process.h"
 
@@ -465,54 +462,6 @@ TEST(limit_on_files)
     require_ok(sluice_mr_deregister(alloc(sides.pds[0], MIB, ACCESS_ALL)));
     require(setrlimit(RLIMIT_FSIZE, &before) == 0, "%s", strerror(errno));
     sides_close(&sides);
-}
-
-static void write_file(const char *folder, const char *name, const char *text)
-{
-    char path[4200];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "we");
-    require(file && fputs(text, file) >= 0 && fclose(file) == 0, "%s: %s", path, strerror(errno));
-}
-
-/* Cgroups of our own instead of the system's, in a mount namespace; false: we may not. */
-static bool mount_cgroups(void)
-{
-    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) == 0;
-}
-
-/* A limit of 8 MiB, of which 3 are free, and one is of files. */
-static void in_a_cgroup(struct rank *rank)
-{
-    if (!mount_cgroups()) {
-        return; /* no root, or a container */
-    }
-    write_file("/sys/fs/cgroup", "memory.max", "8388608\n");
-    write_file("/sys/fs/cgroup", "memory.current", "5242880\n");
-    write_file("/sys/fs/cgroup", "memory.stat",
-               "anon 4194304\ninactive_file 524288\nactive_file 524288\n");
-    write_file("/sys/fs/cgroup", "memory.swap.max", "0\n");
-    require(mkdir("/sys/fs/cgroup/memory", 0700) == 0, "%s", strerror(errno));
-    write_file("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "8388608\n");
-    write_file("/sys/fs/cgroup/memory", "memory.usage_in_bytes", "5242880\n");
-    write_file("/sys/fs/cgroup/memory", "memory.stat",
-               "inactive_file 1\ntotal_inactive_file 524288\ntotal_active_file 524288\n");
-    write_file("/sys/fs/cgroup/memory", "memory.swap.max", "0\n");
-    struct sides sides;
-    sides_open(&sides);
-    require_null(sluice_mr_alloc(sides.pds[0], 5 * MIB, ACCESS_ALL), ENOMEM,
-                 "5242880 bytes: 4194304 bytes are left by a memory cgroup");
-    require_ok(sluice_mr_deregister(alloc(sides.pds[0], 3 * MIB, ACCESS_ALL)));
-    sides_close(&sides);
-    (void)rank;
-}
-
-TEST(limit_of_a_memory_cgroup)
-{
-    if (device_is_soft()) {
-        group_run(1, in_a_cgroup, NULL, 20);
-    }
 }
 
 #define LOCKABLE ((rlim_t)64 * 1024)

@@ -145,12 +145,8 @@ static int map_memfd(const struct slu_page_way *way, uint32_t access, struct sof
 {
     if (!may_be_so_long(way->length))
         return EFBIG;
-    if (way->kind != SLU_PAGES_RESERVED) {
-        if (room->what == NULL)
-            *room = slu_soft_room();
-        if (!slu_soft_fits(room, way->length))
-            return ENOMEM;
-    }
+    if (way->kind != SLU_PAGES_RESERVED && !slu_soft_admit(way->length, room))
+        return ENOMEM;
     int err = make_memfd(way, &memory->fd);
     if (err == 0) {
         err = fill_memfd(way, access, room, memory);
@@ -160,8 +156,11 @@ static int map_memfd(const struct slu_page_way *way, uint32_t access, struct sof
     return err;
 }
 
-static int fail_alloc(int err, size_t length, const struct soft_room *room)
+static int fail_alloc(int err, size_t length, struct soft_room *room)
 {
+    /* The kernel has refused what was admitted by credit. */
+    if (err == ENOMEM && room->what == NULL)
+        *room = slu_soft_room();
     if (err == EMFILE || err == ENFILE)
         return slu_fail(err, "a memory region needs a file descriptor: %s", strerrordesc_np(err));
     if (err == EFBIG)
@@ -169,7 +168,7 @@ static int fail_alloc(int err, size_t length, const struct soft_room *room)
                         "no memory for a region of %zu bytes: it is that of a file, and ulimit -f "
                         "is less",
                         length);
-    if (err == ENOMEM && room->what != NULL && room->bytes != UINT64_MAX)
+    if (err == ENOMEM && room->bytes != UINT64_MAX)
         return slu_fail(ENOMEM, "no memory for a region of %zu bytes: %llu bytes are %s", length,
                         (unsigned long long)room->bytes, room->what);
     return slu_fail(ENOMEM, "no memory for a region of %zu bytes: %s", length,

@@ -35,6 +35,25 @@ static inline bool slu_soft_lasts(const struct soft_mr *mr)
     return mr->pages.map != NULL;
 }
 
+/* reserve.c */
+struct soft_room {
+    uint64_t bytes;
+    const char *what; /* "available", or so */
+};
+/* For all that the process may still take; it reads many files. */
+struct soft_room slu_soft_room(void);
+/*
+ * Is there room for a region? Small ones within 100 ms of the last reading are checked against
+ * what was there then, less what was allocated since. Otherwise, and if that is short, it is read
+ * anew, into room. That is not done if room has been read, for another way of the same region.
+ */
+bool slu_soft_admit(uint64_t length, struct soft_room *room);
+/*
+ * Takes all pages of a memfd if there is room; a positive errno value without a text.
+ * The room is what the caller was told before, and then what there turned out to be.
+ */
+int slu_soft_reserve(int fd, uint64_t length, struct soft_room *room);
+
 /* dmabuf.c */
 int slu_soft_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf,
                                 uint32_t access, struct slu_tmr **mr);

@@ -413,20 +413,6 @@ int slu_soft_probe_open(void);
 int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
                          bool write);
 
-/* reserve.c */
-struct soft_room {
-    uint64_t bytes;
-    const char *what; /* "available", or so */
-};
-/* For all that the process may still take; it reads many files. */
-struct soft_room slu_soft_room(void);
-bool slu_soft_fits(const struct soft_room *room, uint64_t length);
-/*
- * Takes all pages of a memfd if there is room; a positive errno value without a text.
- * The room is what the caller was told before, and then what there turned out to be.
- */
-int slu_soft_reserve(int fd, uint64_t length, struct soft_room *room);
-
 /* atomic.c: operands are in network byte order */
 uint32_t slu_soft_check_atomic(const struct soft_qp *target, uint32_t rkey, uint64_t addr,
                                struct soft_mr **pin);                                /* likewise */
