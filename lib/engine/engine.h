@@ -163,6 +163,7 @@ struct slu_spin {
     int64_t hot; /* until then it gives way to nobody */
     int64_t until;
     int64_t patience; /* how many times longer than others it is */
+    bool slow;        /* it has given way, and the transport knows */
 };
 /*
  * For a wait of one's own, for what makes no event: whether it goes on to spin, after giving

@@ -314,7 +314,6 @@ struct slu_engine {
     uint32_t detached;     /* pending requests of OWNER_NOBODY */
     uint32_t idle_polls;   /* rounds that found nothing since events were looked for */
     uint32_t busy_polls;   /* polls since the clock was looked at */
-    bool slow;             /* a wait gave way while something was in a send queue */
     bool crowded;          /* somebody else had the processor when a wait gave way last */
     int64_t next_deadline; /* no pending request is due before */
     int64_t next_drain;    /* no failed peer is due before */

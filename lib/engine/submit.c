@@ -96,24 +96,11 @@ static inline int end_call(const struct slu_call *call)
     return error;
 }
 
-/* The peers that it sent to. */
-static void tell_slow(const struct slu_call *call)
-{
-    for (uint32_t i = 0; i < call->source->count; i++) {
-        const struct slu_peer *peer = &call->engine->peers[slu_source_peer(call->source, i)];
-
-        if (slu_source_opcode(call->source, i) == SLUICE_OP_SEND &&
-            peer->state == SLUICE_STATE_READY)
-            call->engine->transport->qp_slow(peer->qp);
-    }
-}
-
 /* Its first poll did not have all of its results. */
 static SLU_COLD int finish_waiting(struct slu_call *call, int count)
 {
     struct slu_engine *engine = call->engine;
 
-    engine->slow = false;
     slu_call_set_due(call);
     slu_look_at_clock(engine, count);
     if (!slu_wait(engine, call_ready, call, call->deadline)) {
@@ -121,8 +108,6 @@ static SLU_COLD int finish_waiting(struct slu_call *call, int count)
         call->expired = true;
         slu_wait(engine, call_ready, call, SLUICE_FOREVER);
     }
-    if (engine->slow && engine->transport->qp_slow != NULL)
-        tell_slow(call);
     return end_call(call);
 }
 
@@ -207,10 +192,12 @@ static SLU_COLD int submit_general(struct slu_engine *engine, const struct sluic
  * there is a form for one element, and one for several; sge_count of the first is 1.
  */
 static SLU_INLINE bool is_plain(const struct slu_engine *engine, uint32_t index,
-                                const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline)
+                                const struct sluice_sge *sges, uint32_t sge_count, int64_t deadline,
+                                int64_t least)
 {
-    return deadline > 0 && sges != NULL && (sge_count == 1 || sge_count <= engine->plain_sges) &&
-           !engine->scope.open && index < engine->peer_count;
+    return deadline >= least && sges != NULL &&
+           (sge_count == 1 || sge_count <= engine->plain_sges) && !engine->scope.open &&
+           index < engine->peer_count;
 }
 
 static SLU_INLINE bool is_ready(const struct slu_engine *engine, const struct slu_peer *peer,
@@ -280,12 +267,8 @@ static SLU_COLD int finish_late(struct slu_engine *engine, struct slu_ring *ring
         slu_post_refused(engine, peer, entry, result_of);
     else
         slu_look_at_clock(engine, result_of == 0 ? 0 : slu_take_batch(engine, wc, result_of));
-    engine->slow = false;
     if (entry->state == SLU_ENTRY_PENDING)
         slu_wait_entry(engine, entry, false, SLUICE_FOREVER);
-    if (engine->slow && opcode == SLUICE_OP_SEND && peer->state == SLUICE_STATE_READY &&
-        engine->transport->qp_slow != NULL)
-        engine->transport->qp_slow(peer->qp);
     return end_call(&call);
 }
 
@@ -315,7 +298,9 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
     struct slu_send_wr wr, *bad;
     struct slu_wc wc;
 
-    if (SLU_LIKELY(is_plain(engine, index, sges, sge_count, deadline))) {
+    /* A message with a short deadline is not to wait for its receive: see slu_call_flags(). */
+    if (SLU_LIKELY(is_plain(engine, index, sges, sge_count, deadline,
+                            opcode == SLUICE_OP_SEND ? SLU_BLOCKING_LEAST : 1))) {
         uint64_t bytes = slu_sge_bytes(sges, sge_count);
 
         if (SLU_LIKELY(is_ready(engine, peer, SLU_SEND_QUEUE, bytes, remote))) {
@@ -326,8 +311,8 @@ static SLU_INLINE int submit_send(struct slu_engine *engine, const uint32_t opco
             wr.next = NULL;
             wr.id = id;
             wr.opcode = opcode;
-            wr.flags = SLU_SIGNALED | SLU_WAITED | (immediate != NULL ? SLUICE_IMMEDIATE : 0) |
-                       (deadline >= SLU_BLOCKING_LEAST ? SLU_BLOCKING : 0);
+            wr.flags = SLU_SIGNALED | SLU_WAITED | SLU_BLOCKING |
+                       (immediate != NULL ? SLUICE_IMMEDIATE : 0);
             wr.immediate = immediate != NULL ? *immediate : 0;
             wr.sge_count = sge_count;
             wr.sges = sges;
@@ -420,7 +405,7 @@ static SLU_INLINE int submit_receive(struct slu_engine *engine, const struct slu
     struct slu_receive_wr wr, *bad;
     struct slu_wc wc;
 
-    if (SLU_LIKELY(is_plain(engine, index, sges, sge_count, deadline))) {
+    if (SLU_LIKELY(is_plain(engine, index, sges, sge_count, deadline, 1))) {
         uint64_t bytes = slu_sge_bytes(sges, sge_count);
 
         if (SLU_LIKELY(is_ready(engine, peer, SLU_RECEIVE_QUEUE, bytes, NULL))) {

@@ -329,8 +329,8 @@ struct slu_transport {
      */
     int (*qp_probe)(struct slu_qp *qp, uint64_t id);
     /*
-     * NULL if not needed. A call waited long for the end of a send to the peer: what can be done
-     * so that the next one is quicker is begun.
+     * NULL if not needed. A wait takes long while sends to the peer are out: what can be done so
+     * that the next one is quicker is begun.
      */
     void (*qp_slow)(struct slu_qp *qp);
     /* NULL if not needed. What moved since it was asked last: SLU_MOVED_*. */

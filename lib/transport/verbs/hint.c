@@ -38,7 +38,7 @@
 #define HOT_TIME SLUICE_US(20)
 /* Looks at a place between two at the clock. */
 #define LOOKS 32
-/* So many sends in a row whose receive was known to be there, or waits in vain: no use. */
+/* So many sends in a row that did not wait for a receive, or waits in vain: they are of no use. */
 #define NEEDLESS 32
 #define USELESS 4
 /* And so many waits that were not in vain: they are of use. */
@@ -335,11 +335,10 @@ void slu_verbs_hint_await(struct slu_verbs_qp *qp, bool blocking)
     struct slu_verbs_own *own = &qp->own;
     uint64_t receives = heard_of(qp);
 
-    if (is_known(qp, receives)) {
+    if (is_known(qp, receives) || !blocking) {
         if (++own->needless == NEEDLESS)
             give_up(qp);
-    } else if (!blocking || receives == own->in_vain ||
-               slu_verbs_cq_of(qp->base.cq)->waited > PATIENCE) {
+    } else if (receives == own->in_vain || slu_verbs_cq_of(qp->base.cq)->waited > PATIENCE) {
         return;
     } else if (await_receive(qp, receives)) {
         own->needless = own->useless = 0;
