@@ -53,10 +53,12 @@ void slu_agent_enter(struct sluice_agent *agent)
     pthread_mutex_lock(&agent->lock);
     agent->references++;
     agent->inside++;
+    agent->helper.calls++;
 }
 
 static void free_agent(struct sluice_agent *agent)
 {
+    pthread_cond_destroy(&agent->helper.turn);
     pthread_cond_destroy(&agent->changed);
     pthread_mutex_destroy(&agent->lock);
     if (agent->epoll >= 0)
@@ -240,6 +242,7 @@ static void init(struct sluice_agent *agent, struct sluice_pd *pd)
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&agent->changed, &monotonic);
+    pthread_cond_init(&agent->helper.turn, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&agent->lock, NULL);
     agent->references = 1;
@@ -271,7 +274,7 @@ struct sluice_agent *sluice_agent_create(struct sluice_pd *pd, const struct slui
     if (error == 0)
         error = open_fds(agent);
     if (error == 0 && (agent->attr.flags & SLUICE_AGENT_THREAD) != 0)
-        error = slu_agent_start_thread(agent);
+        error = slu_agent_start_helper(agent);
     if (error < 0) {
         free_agent(agent);
         return slu_none(error);
@@ -392,6 +395,7 @@ void sluice_agent_close(struct sluice_agent *agent)
     while ((peer = TAILQ_FIRST(&agent->kept)) != NULL)
         slu_agent_end_messages(peer, true);
     pthread_cond_broadcast(&agent->changed);
+    pthread_cond_broadcast(&agent->helper.turn);
     atomic_fetch_add(&agent->wakes, 1);
     slu_agent_rouse(agent);
     while (agent->inside > 1)

@@ -15,8 +15,10 @@
  *   reading    long ones, which are read beside all else
  *   data       the data queue pair, and making it anew
  *   transfer   reads, writes and atomics on it
- *   peer       peers: how they come, are driven, and are lost
+ *   peer       peers: how they are driven, and are lost
+ *   meeting    how they come
  *   drive      who waits, who sleeps and who serves
+ *   helper     the thread that serves while the program is elsewhere
  *   agent      the agent itself
  */
 #ifndef SLU_AGENT_H
@@ -212,7 +214,8 @@ struct sluice_agent_peer {
     TAILQ_ENTRY(sluice_agent_peer) returning; /* there are some of ours that it has sent back */
     LIST_ENTRY(sluice_agent_peer) unarmed;
     bool is_fresh, is_bearing, is_offering, is_returning, is_unarmed, is_held, is_kept;
-    bool came; /* to our listener */
+    bool is_stirred; /* something was begun, or is due: it is to be served though nothing comes */
+    bool came;       /* to our listener */
     uint32_t place, serial;
     enum slu_agent_peer_state state;
     uint64_t kept_bytes; /* it counts for, if it is kept */
@@ -275,6 +278,16 @@ struct sluice_agent_peer {
 
 TAILQ_HEAD(slu_agent_peers, sluice_agent_peer);
 
+/* The thread of an agent beside its program; helper.c. */
+struct slu_agent_helper {
+    pthread_cond_t turn; /* it dozes on this */
+    uint64_t calls;      /* of the program, and rounds of its waits: it is at work */
+    int64_t armed;       /* when a call of the program last armed channels for a sleeping helper */
+    bool sleeps;         /* on the set */
+    bool roused;         /* and was woken, but has not yet had the lock */
+    bool parked;         /* it dozes until a call of the program gives up the lock */
+};
+
 struct sluice_agent {
     uint32_t magic;
     uint32_t references; /* the program's, and those of peers */
@@ -289,11 +302,13 @@ struct sluice_agent {
     bool closed;
     bool ending;  /* and calls that waited then still end */
     bool driven;  /* somebody sleeps on the set */
+    bool crowded; /* other threads wait for this processor */
     bool watched; /* a loop of the program does */
     int64_t sleeps_until;
     uint32_t followers; /* who sleep on the condition */
     bool has_thread;
     pthread_t thread;
+    struct slu_agent_helper helper;
     atomic_uint wakes;
     uint32_t wakes_seen;
     bool news; /* for the program, since it was armed last */
@@ -324,16 +339,21 @@ int slu_agent_check_receive(const struct sluice_agent *agent, const struct sluic
                             int64_t timeout);
 
 /* drive.c: all with the lock. */
-/* Whether nobody has looked at all peers for so long that a call has to serve them first. */
-bool slu_agent_is_late(const struct sluice_agent *agent);
-/* Serves what is to be served now. */
-void slu_agent_progress(struct sluice_agent *agent);
+/* Serves what is to be served now. Whether there was anything. */
+bool slu_agent_progress(struct sluice_agent *agent);
 /* Something changed for who waits. */
 void slu_agent_tell(struct sluice_agent *agent);
 /* At that time somebody has to look. */
 void slu_agent_due(struct sluice_agent *agent, int64_t when);
 /* The channels of a peer were used: they are to be armed again. */
+void slu_agent_unarm(struct sluice_agent_peer *peer);
+/* Likewise, and it is to be served. */
 void slu_agent_touch(struct sluice_agent_peer *peer);
+/*
+ * Serves one peer and no other, which is enough for most calls. False: others have not been looked
+ * at for long, and all are to be served.
+ */
+bool slu_agent_serve_one(struct sluice_agent_peer *peer);
 /*
  * Until ready() says so, driving the agent; 0, or -ETIMEDOUT (it is then); -EINTR (if wakes
  * count here) or -ECANCELED, with a text.
@@ -346,7 +366,20 @@ int slu_agent_arm_all(struct sluice_agent *agent, int64_t *due);
 void slu_agent_settle(struct sluice_agent *agent);
 /* Whoever sleeps on the set looks; from anywhere. */
 void slu_agent_rouse(const struct sluice_agent *agent);
-int slu_agent_start_thread(struct sluice_agent *agent);
+/*
+ * A step of a wait that spins since *begun, for which there was nothing now. False: it has spun for
+ * long enough, and is to sleep.
+ */
+bool slu_agent_spin(struct sluice_agent *agent, int64_t *begun, int64_t now);
+/* Until something comes or is due, or then; nobody else is asleep on the set. */
+void slu_agent_sleep(struct sluice_agent *agent, int64_t until);
+
+/* helper.c: likewise. */
+int slu_agent_start_helper(struct sluice_agent *agent);
+/* A call gives up the lock while the helper dozes until one does: it looks whether it is needed. */
+void slu_agent_unpark_helper(struct sluice_agent *agent);
+/* Whether the helper will look by itself, so that nothing need be armed for it. */
+bool slu_agent_helper_looks(struct sluice_agent *agent);
 
 /* peer.c */
 bool slu_is_agent_peer(const struct sluice_agent_peer *peer);
@@ -369,9 +402,13 @@ void slu_agent_peer_bears(struct sluice_agent_peer *peer);
 void slu_agent_peer_bore(struct sluice_agent_peer *peer);
 /* A message of it is refused, and counted there. */
 void slu_agent_refuse(struct sluice_agent_peer *peer, uint64_t *counter, const char *what);
+bool slu_agent_quiet(void *peer);
+/* What peers have left here unread is as much as may be. */
+bool slu_agent_has_left_much(const struct sluice_agent *agent);
+
+/* meeting.c */
 /* Lets in who comes. */
 void slu_agent_accept(struct sluice_agent *agent);
-bool slu_agent_quiet(void *peer);
 
 /* control.c */
 int slu_agent_control_open(struct sluice_agent_peer *peer);

@@ -56,7 +56,9 @@ int slu_agent_ask(struct sluice_agent_peer *peer, struct slu_agent_message *mess
                   struct slu_agent_wait **wait)
 {
     struct asking asking = {.peer = peer, .type = message->type};
-    int error = slu_agent_await(peer->agent, can_ask, &asking, until, true);
+    int error = slu_agent_serve_one(peer) && can_ask(&asking)
+                    ? 0
+                    : slu_agent_await(peer->agent, can_ask, &asking, until, true);
 
     if (error == -ETIMEDOUT)
         return slu_fail(ETIMEDOUT,

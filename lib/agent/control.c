@@ -54,7 +54,7 @@ static int post(struct sluice_agent_peer *peer, uint32_t opcode, uint32_t slot, 
     };
     int posted = sluice_channel_post(peer->control, &request, 1, SLUICE_FOREVER, NULL);
 
-    slu_agent_touch(peer);
+    slu_agent_unarm(peer);
     return posted == 1 ? 0 : posted;
 }
 
@@ -354,7 +354,7 @@ static int take_some(struct sluice_agent_peer *peer)
     struct sluice_completion completions[COMPLETIONS];
     int count = sluice_channel_poll(peer->control, completions, COMPLETIONS);
 
-    slu_agent_touch(peer);
+    slu_agent_unarm(peer);
     for (int i = 0; i < count; i++)
         take(peer, &completions[i]);
     return count;

@@ -240,7 +240,7 @@ bool slu_agent_data_progress(struct sluice_agent_peer *peer)
     struct slu_agent_data *data = &peer->data;
     bool some = slu_agent_data_poll(peer);
 
-    slu_agent_touch(peer);
+    slu_agent_unarm(peer);
     if (data->remote_generation != 0)
         follow(peer);
     else if (data->state != SLU_AGENT_DATA_NONE &&

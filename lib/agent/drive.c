@@ -11,17 +11,20 @@
 #include "config.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "base/descriptor.h"
 #include "listener/listener.h"
 
 /* Before a sleep; and how long others may go unseen by who does not sleep. */
 #define SPIN_TIME SLUICE_US(20)
+/* The first part of a spin keeps lock and processor: most answers come in that time. */
+#define HOT_TIME SLUICE_US(2)
+/* A yield that took longer went to somebody, and if longer than a turn to one that computes. */
+#define EMPTY_YIELD SLUICE_US(2)
+#define LONG_TURN SLUICE_MS(1)
 #define LOOK_TIME SLUICE_MS(1)
 #define EVENTS 32
 #define NANOSECONDS INT64_C(1000000000)
@@ -40,12 +43,18 @@ void slu_agent_due(struct sluice_agent *agent, int64_t when)
     agent->next_due = earlier(agent->next_due, when);
 }
 
-void slu_agent_touch(struct sluice_agent_peer *peer)
+void slu_agent_unarm(struct sluice_agent_peer *peer)
 {
     if (peer->is_unarmed || peer->state == SLU_AGENT_OVER)
         return;
     LIST_INSERT_HEAD(&peer->agent->unarmed, peer, unarmed);
     peer->is_unarmed = true;
+}
+
+void slu_agent_touch(struct sluice_agent_peer *peer)
+{
+    peer->is_stirred = true;
+    slu_agent_unarm(peer);
 }
 
 void slu_agent_tell(struct sluice_agent *agent)
@@ -118,14 +127,28 @@ static void touch_due(struct sluice_agent *agent, int64_t now)
     slu_agent_touch(peer);
 }
 
-bool slu_agent_is_late(const struct sluice_agent *agent)
+/* Nobody has looked at all peers for so long that a call has to serve them first. */
+static bool is_late(const struct sluice_agent *agent)
 {
     int64_t now = slu_now();
 
     return now - agent->looked > LOOK_TIME || now >= agent->next_due || now >= agent->accept_due;
 }
 
-void slu_agent_progress(struct sluice_agent *agent)
+bool slu_agent_serve_one(struct sluice_agent_peer *peer)
+{
+    struct sluice_agent *agent = peer->agent;
+
+    if (is_late(agent))
+        return false;
+    slu_agent_peer_hold(peer);
+    if (slu_agent_peer_progress(peer))
+        slu_agent_tell(agent);
+    slu_agent_peer_drop(peer);
+    return true;
+}
+
+bool slu_agent_progress(struct sluice_agent *agent)
 {
     struct sluice_agent_peer *peer, *next;
     bool changed = false;
@@ -148,6 +171,7 @@ void slu_agent_progress(struct sluice_agent *agent)
     }
     if (changed)
         slu_agent_tell(agent);
+    return changed;
 }
 
 /* 1: one of its channels has something. */
@@ -182,7 +206,8 @@ void slu_agent_settle(struct sluice_agent *agent)
 {
     int64_t due;
 
-    if (!agent->driven && !agent->watched)
+    slu_agent_unpark_helper(agent);
+    if (!agent->watched && (!agent->driven || slu_agent_helper_looks(agent)))
         return;
     if (slu_agent_arm_all(agent, &due) != 0 || due < agent->sleeps_until)
         slu_agent_rouse(agent);
@@ -198,7 +223,7 @@ static void follow(struct sluice_agent *agent, int64_t until)
     agent->followers--;
 }
 
-static void sleep_until(struct sluice_agent *agent, int64_t until)
+void slu_agent_sleep(struct sluice_agent *agent, int64_t until)
 {
     int64_t due;
 
@@ -213,11 +238,32 @@ static void sleep_until(struct sluice_agent *agent, int64_t until)
     follow(agent, until);
 }
 
-static void give_way(struct sluice_agent *agent)
+/* Whether that took no longer than a thread has the processor that computes. */
+static bool give_way(struct sluice_agent *agent, int64_t *begun, int64_t now)
 {
+    int64_t took;
+
     pthread_mutex_unlock(&agent->lock);
     sched_yield();
     pthread_mutex_lock(&agent->lock);
+    took = slu_now() - now;
+    agent->crowded = took > EMPTY_YIELD;
+    /* The time of others is not that of the spin. */
+    *begun += took > EMPTY_YIELD ? took : 0;
+    return took <= LONG_TURN;
+}
+
+bool slu_agent_spin(struct sluice_agent *agent, int64_t *begun, int64_t now)
+{
+    int64_t spent = now - *begun;
+
+    if (spent >= SPIN_TIME)
+        return false;
+    if (spent < HOT_TIME && !agent->crowded)
+        return true;
+    if (!give_way(agent, begun, now))
+        *begun = 0;
+    return true;
 }
 
 int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), void *argument,
@@ -229,8 +275,9 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
 
     for (;;) {
         int64_t now;
+        bool some = slu_agent_progress(agent);
 
-        slu_agent_progress(agent);
+        agent->helper.calls++;
         if (ready(argument))
             return 0;
         if (agent->closed)
@@ -246,46 +293,12 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
             looked = true;
             if (!agent->driven)
                 look(agent, 0);
-        } else if (now - begun < SPIN_TIME) {
-            give_way(agent);
         } else {
-            sleep_until(agent, until);
+            begun = some ? now : begun;
+            if (!slu_agent_spin(agent, &begun, now))
+                slu_agent_sleep(agent, until);
         }
     }
-}
-
-/* The helper. */
-
-static bool is_closed(void *agent)
-{
-    return ((const struct sluice_agent *)agent)->closed;
-}
-
-static void *serve(void *argument)
-{
-    struct sluice_agent *agent = argument;
-
-    pthread_mutex_lock(&agent->lock);
-    while (slu_agent_await(agent, is_closed, agent, SLUICE_FOREVER, false) != 0 && !agent->closed)
-        continue;
-    pthread_mutex_unlock(&agent->lock);
-    return NULL;
-}
-
-int slu_agent_start_thread(struct sluice_agent *agent)
-{
-    sigset_t all, before;
-    int error;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&agent->thread, NULL, serve, agent);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0)
-        return slu_fail(ENOMEM, "no thread can be started for the agent: errno %d", error);
-    slu_fd_name_thread(agent->thread, "sluice-agent");
-    agent->has_thread = true;
-    return 0;
 }
 
 /* The program's loop. */

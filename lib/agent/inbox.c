@@ -164,7 +164,9 @@ static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_
 {
     struct posting posting = {.peer = peer, .bytes = length};
     struct slu_agent_message message = {.type = SLU_AGENT_TEXT, .length = length};
-    int error = slu_agent_await(peer->agent, can_post, &posting, until, true);
+    int error = slu_agent_serve_one(peer) && can_post(&posting)
+                    ? 0
+                    : slu_agent_await(peer->agent, can_post, &posting, until, true);
 
     if (error == -ETIMEDOUT)
         return slu_fail(ETIMEDOUT,

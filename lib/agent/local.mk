@@ -10,7 +10,9 @@ lib_libsluice_la_SOURCES += \
 	%D%/hand.c \
 	%D%/heard.c \
 	%D%/held.c \
+	%D%/helper.c \
 	%D%/inbox.c \
+	%D%/meeting.c \
 	%D%/message.c \
 	%D%/message.h \
 	%D%/peer.c \

@@ -13,14 +13,11 @@
 #include <sys/epoll.h>
 
 #include "agent/agent.h"
-#include "listener/listener.h"
 
 #define FIRST_SIZE 400
 /* Who has connected has so long for its first word. */
 #define GREETING_TIME SLUICE_S(10)
 #define FAREWELL_TIME SLUICE_S(1)
-/* Of those who come, when some are amid it. */
-#define ADMISSION_TIME SLUICE_MS(5)
 
 _Static_assert(sizeof(struct sluice_agent_peer_info) == FIRST_SIZE, "as in the first release");
 
@@ -75,8 +72,7 @@ void slu_agent_peer_bears(struct sluice_agent_peer *peer)
     TAILQ_INSERT_TAIL(&peer->agent->bearing, peer, bearing);
 }
 
-/* What peers have left here unread is as much as may be. */
-static bool has_left_much(const struct sluice_agent *agent)
+bool slu_agent_has_left_much(const struct sluice_agent *agent)
 {
     return agent->info.left_bytes >= agent->attr.max_left_bytes;
 }
@@ -249,13 +245,13 @@ static void unwatch(struct sluice_agent_peer *peer)
 static void keep(struct sluice_agent_peer *peer)
 {
     struct sluice_agent *agent = peer->agent;
-    bool full = has_left_much(agent);
+    bool full = slu_agent_has_left_much(agent);
 
     TAILQ_INSERT_TAIL(&agent->kept, peer, links);
     peer->is_kept = true;
     peer->kept_bytes = sizeof *peer + slu_agent_count_messages(peer);
     agent->info.left_bytes += peer->kept_bytes;
-    if (!full && has_left_much(agent))
+    if (!full && slu_agent_has_left_much(agent))
         slu_log(SLUICE_LOG_WARN,
                 "agent: nobody is let in any more: messages of peers that have left wait to be "
                 "received, %llu bytes with their peers: max_left_bytes is %llu",
@@ -315,6 +311,9 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
     if (peer->state == SLU_AGENT_OVER)
         return false;
     changed = slu_agent_control_poll(peer);
+    if (!changed && !peer->is_stirred && peer->data.transfers == 0)
+        return false;
+    peer->is_stirred = false;
     if (peer->state != SLU_AGENT_OVER)
         changed |= slu_agent_data_progress(peer);
     if (peer->state == SLU_AGENT_OPEN) {
@@ -346,199 +345,6 @@ bool slu_agent_quiet(void *argument)
     return peer->state == SLU_AGENT_OVER ||
            (peer->free_count == peer->sends && peer->said_bye == peer->say_bye &&
             peer->owed_count == 0);
-}
-
-/* Those who come to our listener. */
-
-/* NULL: nobody is kept out. */
-static const char *why_not(const struct sluice_agent *agent)
-{
-    if (agent->connected >= agent->attr.max_peers)
-        return "the agent has as many peers as it takes";
-    if (has_left_much(agent))
-        return "the agent has as many messages of peers that have left as it keeps";
-    return NULL;
-}
-
-/* Without the lock. Adds to *refused. */
-static struct sluice_channel *let_in(struct sluice_agent *agent, const char *why, uint64_t *refused)
-{
-    struct sluice_incoming *incoming;
-
-    if (why == NULL)
-        return sluice_accept(agent->listener, agent->pd, &agent->control_attr, 0);
-    while ((incoming = sluice_listener_next(agent->listener, 0)) != NULL) {
-        sluice_incoming_refuse(incoming, why);
-        (*refused)++;
-    }
-    return NULL;
-}
-
-void slu_agent_accept(struct sluice_agent *agent)
-{
-    struct sluice_channel *channel;
-    struct slu_text text;
-
-    if (agent->listener == NULL || agent->accepting) {
-        agent->accept_due = SLUICE_FOREVER;
-        return;
-    }
-    agent->accepting = true;
-    slu_text_save(&text);
-    do {
-        const char *why = why_not(agent);
-        uint64_t refused = 0;
-
-        agent->listener_ready = false;
-        slu_agent_settle(agent);
-        pthread_mutex_unlock(&agent->lock);
-        channel = let_in(agent, why, &refused);
-        if (channel == NULL && errno != ETIMEDOUT && why == NULL)
-            slu_log(SLUICE_LOG_WARN, "agent: nobody can be let in: %s", sluice_last_error());
-        pthread_mutex_lock(&agent->lock);
-        agent->info.turned_away += refused;
-        if (channel != NULL && agent->closed)
-            sluice_channel_close(channel);
-        else if (channel != NULL)
-            (void)slu_agent_peer_make(agent, channel, true);
-    } while (channel != NULL && !agent->closed);
-    slu_text_restore(&text);
-    agent->accept_due =
-        agent->listener->admission_count > 0 ? slu_after(ADMISSION_TIME) : SLUICE_FOREVER;
-    agent->accepting = false;
-}
-
-struct meeting {
-    struct sluice_agent *agent;
-};
-
-static bool has_fresh(void *argument)
-{
-    return !TAILQ_EMPTY(&((struct meeting *)argument)->agent->fresh);
-}
-
-struct sluice_agent_peer *sluice_agent_next_peer(struct sluice_agent *agent, int64_t timeout)
-{
-    struct meeting meeting = {.agent = agent};
-    struct sluice_agent_peer *peer = NULL;
-    int error;
-
-    if (!slu_is_agent(agent))
-        return slu_none(slu_not_an_agent(agent));
-    error = slu_agent_check_time(timeout, "timeout");
-    if (error < 0)
-        return slu_none(error);
-    slu_agent_enter(agent);
-    error = slu_agent_await(agent, has_fresh, &meeting, slu_after(timeout), true);
-    if (error == 0) {
-        peer = TAILQ_FIRST(&agent->fresh);
-        TAILQ_REMOVE(&agent->fresh, peer, fresh);
-        peer->is_fresh = false;
-        peer->is_held = true;
-        slu_agent_peer_hold(peer);
-    } else if (error == -ETIMEDOUT) {
-        error = slu_fail(ETIMEDOUT, "nobody has connected to the agent yet");
-    }
-    slu_agent_leave(agent);
-    if (error < 0)
-        return slu_none(error);
-    slu_made();
-    return peer;
-}
-
-/* Those to whom we go. */
-
-static bool has_greeted(void *argument)
-{
-    return ((const struct sluice_agent_peer *)argument)->state != SLU_AGENT_GREETING;
-}
-
-static int check_options(const struct sluice_connect_attr *given,
-                         struct sluice_connect_attr *options)
-{
-    int error =
-        slu_attr_copy(options, sizeof *options, sizeof *options, given, "sluice_connect_attr");
-
-    if (error < 0)
-        return error;
-    options->size = sizeof *options;
-    if (options->secret_file != NULL)
-        return slu_misuse(EINVAL, "secret_file is the agent's: that of a connect must be NULL");
-    if (options->own != NULL || options->peer != NULL)
-        return slu_misuse(EINVAL, "agents have no private data: own and peer must be NULL");
-    return 0;
-}
-
-/* Without the lock until there is a channel. */
-static int dial(struct sluice_agent *agent, const char *address,
-                const struct sluice_connect_attr *options, int64_t until,
-                struct sluice_agent_peer **made)
-{
-    struct sluice_channel *channel;
-    struct sluice_agent_peer *peer;
-    int64_t left = until - slu_now();
-    int error;
-
-    if (agent->connected >= agent->attr.max_peers)
-        return slu_fail(ENOBUFS, "the agent has as many peers as it takes: %u",
-                        agent->attr.max_peers);
-    slu_agent_settle(agent);
-    pthread_mutex_unlock(&agent->lock);
-    channel = sluice_connect(address, agent->pd, &agent->control_attr, options,
-                             until == SLUICE_FOREVER ? until
-                             : left > 0              ? left
-                                                     : 0);
-    error = channel == NULL ? -errno : 0;
-    pthread_mutex_lock(&agent->lock);
-    if (error < 0)
-        return error;
-    peer = slu_agent_peer_make(agent, channel, false);
-    if (peer == NULL)
-        return -errno;
-    peer->is_held = true;
-    slu_agent_peer_hold(peer);
-    error = slu_agent_await(agent, has_greeted, peer, until, true);
-    if (error == -ETIMEDOUT)
-        error = slu_fail(ETIMEDOUT, "%s has not greeted until the deadline: it may be no agent",
-                         peer->address);
-    if (error == 0)
-        error = slu_agent_peer_check(peer);
-    if (error < 0) {
-        struct slu_text text;
-
-        slu_text_save(&text);
-        slu_agent_lose(peer, error, "it did not greet");
-        slu_agent_peer_drop(peer);
-        slu_text_restore(&text);
-        return error;
-    }
-    *made = peer;
-    return 0;
-}
-
-struct sluice_agent_peer *sluice_agent_connect(struct sluice_agent *agent, const char *address,
-                                               const struct sluice_connect_attr *options,
-                                               int64_t deadline)
-{
-    struct sluice_agent_peer *peer = NULL;
-    struct sluice_connect_attr known;
-    int error;
-
-    if (!slu_is_agent(agent))
-        return slu_none(slu_not_an_agent(agent));
-    error = check_options(options, &known);
-    if (error == 0)
-        error = slu_agent_check_time(deadline, "deadline");
-    if (error < 0)
-        return slu_none(error);
-    known.secret_file = agent->secret;
-    slu_agent_enter(agent);
-    error = dial(agent, address, &known, slu_after(deadline), &peer);
-    slu_agent_leave(agent);
-    if (error < 0)
-        return slu_none(error);
-    slu_made();
-    return peer;
 }
 
 void sluice_agent_peer_close(struct sluice_agent_peer *peer)

@@ -178,7 +178,7 @@ int slu_agent_post(struct sluice_agent_peer *peer, struct slu_agent_posted *post
     posted->remote = request->remote;
     request->user_data = (uintptr_t)posted;
     result = sluice_multichannel_post(data->wire, request, 1, time_left(until), NULL);
-    slu_agent_touch(peer);
+    slu_agent_unarm(peer);
     /* It is found to have failed, and made anew, before anything else is posted. */
     if (result == -EAGAIN || result == -ENOTCONN)
         return 0;
@@ -287,15 +287,11 @@ static bool is_done_at_once(struct transfer *transfer)
 {
     struct sluice_agent_peer *peer = transfer->peer;
 
-    if (slu_agent_is_late(peer->agent) || transfer->count > SLU_AGENT_BATCH)
+    if (transfer->count > SLU_AGENT_BATCH || !slu_agent_serve_one(peer) ||
+        peer->state != SLU_AGENT_OPEN)
         return false;
-    slu_agent_peer_hold(peer);
-    slu_agent_control_poll(peer);
-    if (peer->state == SLU_AGENT_OPEN) {
-        post_some(transfer);
-        slu_agent_data_poll(peer);
-    }
-    slu_agent_peer_drop(peer);
+    post_some(transfer);
+    slu_agent_data_poll(peer);
     return transfer->complete == transfer->count && !transfer->failed;
 }
 
