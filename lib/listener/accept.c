@@ -49,8 +49,12 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Its socket leaves the set of the listener before it is closed: a process may share it. */
 static void free_admission(struct slu_admission *admission)
 {
+    if (admission->incoming->fd >= 0)
+        (void)epoll_ctl(admission->incoming->listener->epoll, EPOLL_CTL_DEL,
+                        admission->incoming->fd, NULL);
     slu_incoming_free(admission->incoming);
     slu_proof_forget(&admission->passage.session, sizeof admission->passage.session);
     free(admission);
