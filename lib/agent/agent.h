@@ -43,8 +43,9 @@
 #define SLU_AGENT_TRANSFERS 64
 /* Of a long message, on their way. */
 #define SLU_AGENT_PIECES 4
-/* Memory of long messages that were freed is kept for later ones: so many regions, each up to
-   so many bytes. No peer ever has a right to it. */
+/* Memory of long messages that were freed, and of the control queue pairs of peers that are lost,
+   is kept for later ones: so many regions, each up to so many bytes. No peer ever has a right to
+   it. */
 #define SLU_AGENT_SPARES 4
 #define SLU_AGENT_SPARE_BYTES (UINT64_C(4) << 20)
 /* The owner revokes a region so long after its lease. */
@@ -163,8 +164,8 @@ struct sluice_agent_message {
     uint64_t announced;   /* the id of that request; 0: it is here */
     struct sluice_remote_mr remote;
     struct slu_agent_reading *reading;
-    int64_t earliest; /* it is read again for who receives of any; 0: there is no pause */
-    bool reserved;    /* its bytes are among those of the agent that are read for any */
+    int64_t earliest;  /* it is read again for who receives of any; 0: there is no pause */
+    uint64_t reserved; /* of the bytes of the agent that are read for any: those of its memory */
     bool withdrawn;
     bool dropped; /* it is nobody's, and ends once nothing of it is on its way */
 };
@@ -519,8 +520,13 @@ bool slu_agent_may_read(const struct sluice_agent_message *message);
  * failed before. 0; an error with a text: it is the next one still.
  */
 int slu_agent_read(struct sluice_agent_message *message, bool of_any);
-/* Ends memory of a long message, or keeps it for another one. */
+/* Ends memory of a long message, or of a control queue pair, or keeps it for another one. */
 void slu_agent_spare(struct sluice_agent *agent, struct sluice_mr *mr);
+/*
+ * Kept memory that fits, is no longer than most and not much too large; else NULL, and the room of
+ * one is free again.
+ */
+struct sluice_mr *slu_agent_take_spare(struct sluice_agent *agent, uint64_t length, uint64_t most);
 void slu_agent_end_spares(struct sluice_agent *agent);
 /* Goes on with what was begun. Whether something has come to its end. */
 bool slu_agent_read_on(struct sluice_agent_peer *peer);
@@ -548,7 +554,9 @@ void slu_agent_data_connect(struct sluice_agent_peer *peer, const struct sluice_
 bool slu_agent_data_end(struct sluice_agent_peer *peer);
 /* Takes completions alone. Whether there were any. */
 bool slu_agent_data_poll(struct sluice_agent_peer *peer);
-/* Takes completions, and makes it anew if it has failed. Whether something happened. */
+/* Whether it is to be made anew. */
+bool slu_agent_data_failed(const struct sluice_agent_peer *peer);
+/* Makes it anew if it has failed. Whether that was so. */
 bool slu_agent_data_progress(struct sluice_agent_peer *peer);
 
 /* transfer.c */

@@ -82,13 +82,15 @@ int slu_agent_control_open(struct sluice_agent_peer *peer)
 {
     const struct sluice_agent_attr *attr = &peer->agent->attr;
     uint32_t body = attr->eager > SLU_AGENT_MOST_BODY ? attr->eager : SLU_AGENT_MOST_BODY;
+    size_t bytes;
 
     peer->slot_bytes = (SLU_AGENT_HEAD + body + 7) & ~UINT32_C(7);
     peer->receives = peer->agent->control_attr.receive_depth;
     peer->sends = peer->agent->control_attr.send_depth;
-    peer->slab =
-        sluice_mr_alloc(peer->agent->pd, (size_t)(peer->receives + peer->sends) * peer->slot_bytes,
-                        SLUICE_ACCESS_LOCAL_WRITE);
+    bytes = (size_t)(peer->receives + peer->sends) * peer->slot_bytes;
+    peer->slab = slu_agent_take_spare(peer->agent, bytes, UINT64_MAX);
+    if (peer->slab == NULL)
+        peer->slab = sluice_mr_alloc(peer->agent->pd, bytes, SLUICE_ACCESS_LOCAL_WRITE);
     if (peer->slab == NULL)
         return -errno;
     peer->bytes = sluice_mr_addr(peer->slab);
@@ -115,7 +117,7 @@ void slu_agent_control_close(struct sluice_agent_peer *peer)
         sluice_channel_close(peer->control);
     peer->control = NULL;
     if (peer->slab != NULL)
-        sluice_mr_deregister(peer->slab);
+        slu_agent_spare(peer->agent, peer->slab);
     peer->slab = NULL;
     free(peer->free_sends);
     free(peer->pending);

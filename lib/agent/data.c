@@ -54,6 +54,7 @@ bool slu_agent_data_poll(struct sluice_agent_peer *peer)
     bool some = false;
     int count;
 
+    slu_agent_unarm(peer);
     do {
         count = sluice_multichannel_poll(peer->data.wire, completions, COMPLETIONS);
         for (int i = 0; i < count; i++)
@@ -235,16 +236,20 @@ static void lose_silent(struct sluice_agent_peer *peer)
         slu_agent_due(peer->agent, peer->data.since + patience);
 }
 
+bool slu_agent_data_failed(const struct sluice_agent_peer *peer)
+{
+    return peer->data.state != SLU_AGENT_DATA_NONE &&
+           sluice_multichannel_peer_state(peer->data.wire, 0) == SLUICE_STATE_FAILED;
+}
+
 bool slu_agent_data_progress(struct sluice_agent_peer *peer)
 {
     struct slu_agent_data *data = &peer->data;
-    bool some = slu_agent_data_poll(peer);
+    bool some = false;
 
-    slu_agent_unarm(peer);
     if (data->remote_generation != 0)
         follow(peer);
-    else if (data->state != SLU_AGENT_DATA_NONE &&
-             sluice_multichannel_peer_state(data->wire, 0) == SLUICE_STATE_FAILED)
+    else if (slu_agent_data_failed(peer))
         some |= begin_anew(peer);
     if (peer->state == SLU_AGENT_OPEN)
         lose_silent(peer);

@@ -127,7 +127,11 @@ uint64_t slu_agent_count_messages(const struct sluice_agent_peer *peer)
     uint64_t bytes = 0;
 
     TAILQ_FOREACH(message, &peer->messages, links)
-    bytes += sizeof *message + (message->announced == 0 ? message->length : 0);
+    {
+        bytes += sizeof *message;
+        if (message->announced == 0)
+            bytes += message->mr != NULL ? sluice_mr_length(message->mr) : message->length;
+    }
     return bytes;
 }
 

@@ -311,7 +311,10 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
     if (peer->state == SLU_AGENT_OVER)
         return false;
     changed = slu_agent_control_poll(peer);
-    if (!changed && !peer->is_stirred && peer->data.transfers == 0)
+    /* A poll of the data queue pair also serves what the peer reads and writes over it. */
+    if (peer->state != SLU_AGENT_OVER)
+        changed |= slu_agent_data_poll(peer);
+    if (!changed && !peer->is_stirred && !slu_agent_data_failed(peer))
         return false;
     peer->is_stirred = false;
     if (peer->state != SLU_AGENT_OVER)

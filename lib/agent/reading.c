@@ -44,10 +44,10 @@ void slu_agent_unreserve(struct sluice_agent_message *message)
 {
     struct sluice_agent *agent = message->peer->agent;
 
-    if (!message->reserved)
+    if (message->reserved == 0)
         return;
-    agent->reading_bytes -= message->length;
-    message->reserved = false;
+    agent->reading_bytes -= message->reserved;
+    message->reserved = 0;
     slu_agent_tell_of_room(agent);
 }
 
@@ -80,14 +80,14 @@ void slu_agent_end_spares(struct sluice_agent *agent)
     }
 }
 
-/* Kept memory that fits and is not much too large; else NULL, and the room of one is free again. */
-static struct sluice_mr *take_spare(struct sluice_agent *agent, uint64_t length)
+struct sluice_mr *slu_agent_take_spare(struct sluice_agent *agent, uint64_t length, uint64_t most)
 {
     struct sluice_mr *mr;
 
     for (uint32_t i = 0; i < SLU_AGENT_SPARES; i++) {
         mr = agent->spares[i];
-        if (mr == NULL || sluice_mr_length(mr) < length || sluice_mr_length(mr) / 4 > length)
+        if (mr == NULL || sluice_mr_length(mr) < length || sluice_mr_length(mr) > most ||
+            sluice_mr_length(mr) / 4 > length)
             continue;
         agent->spares[i] = NULL;
         return mr;
@@ -208,7 +208,7 @@ static bool end_overdue(struct sluice_agent_peer *peer)
 /* It holds room, and nothing can be read of it now. */
 static bool is_stalled(const struct sluice_agent_message *message)
 {
-    return message->reserved && !is_flying(message) &&
+    return message->reserved > 0 && !is_flying(message) &&
            message->peer->data.state != SLU_AGENT_DATA_READY;
 }
 
@@ -219,7 +219,7 @@ static uint64_t stalled_bytes(const struct sluice_agent *agent)
 
     TAILQ_FOREACH(peer, &agent->bearing, bearing)
     if (is_stalled(TAILQ_FIRST(&peer->messages)))
-        bytes += TAILQ_FIRST(&peer->messages)->length;
+        bytes += TAILQ_FIRST(&peer->messages)->reserved;
     return bytes;
 }
 
@@ -270,13 +270,29 @@ static int tell_failed(struct sluice_agent_message *message)
     return error;
 }
 
+/* It may be longer than the message, and all of it counts for what is read for any. */
+static struct sluice_mr *take_memory(struct sluice_agent_message *message)
+{
+    struct sluice_agent *agent = message->peer->agent;
+    uint64_t others = agent->reading_bytes - message->reserved;
+    uint64_t room = others < agent->attr.max_message ? agent->attr.max_message - others : 0;
+    struct sluice_mr *mr =
+        slu_agent_take_spare(agent, message->length, message->reserved > 0 ? room : UINT64_MAX);
+
+    if (mr != NULL && message->reserved > 0) {
+        agent->reading_bytes += sluice_mr_length(mr) - message->reserved;
+        message->reserved = sluice_mr_length(mr);
+    }
+    return mr;
+}
+
 static int make_memory(struct sluice_agent_message *message)
 {
     struct sluice_agent *agent = message->peer->agent;
     struct sluice_mr *mr;
     int error;
 
-    message->reading->mr = take_spare(agent, message->length);
+    message->reading->mr = take_memory(message);
     if (message->reading->mr != NULL)
         return 0;
     message->reading->making = true;
@@ -305,7 +321,7 @@ int slu_agent_read(struct sluice_agent_message *message, bool of_any)
     if (of_any) {
         make_room(peer->agent, message->length);
         peer->agent->reading_bytes += message->length;
-        message->reserved = true;
+        message->reserved = message->length;
     }
     slu_agent_peer_hold(peer);
     error = make_memory(message);
