@@ -18,7 +18,9 @@
 
 /* Who has been silent for so long makes room for one that waits. */
 #define SILENT_TIME SLUICE_S(10)
-/* A channel that has just begun to connect is waited for, in turns; others are looked at. */
+/* A channel that has just begun to connect is waited for shortly, and then reported by the set. */
+#define SPIN_TIME SLUICE_US(50)
+/* One that cannot be reported is waited for in turns; others are looked at. */
 #define FRESH_TIME SLUICE_MS(20)
 #define TURN_TIME SLUICE_MS(2)
 #define LOOK_TIME SLUICE_MS(10)
@@ -31,7 +33,9 @@ struct slu_admission {
     int64_t since; /* its last step */
     bool answered; /* its endpoint is here, and the channel connects */
     bool connected;
-    bool heard; /* it says that its channel is connected */
+    bool watched; /* the set of the listener reports what its channel has */
+    bool spun;    /* and it was waited for shortly before that */
+    bool heard;   /* it says that its channel is connected */
 };
 
 /* A call of the program, or of who has a door. */
@@ -221,6 +225,39 @@ static int hear_endpoint(struct slu_admission *admission)
     return error;
 }
 
+/* Once: the set reports it from then on, whenever the channel is armed. */
+static void watch_channel(struct slu_admission *admission)
+{
+    struct slu_joint *joint = &admission->joint;
+
+    if (!admission->watched && joint->channel != NULL)
+        admission->watched =
+            slu_listener_watch(admission->incoming->listener, sluice_channel_fd(joint->channel),
+                               EPOLLIN | EPOLLET, SLU_ADMISSION_TAG) == 0;
+}
+
+static void unwatch_channel(struct slu_admission *admission)
+{
+    if (admission->watched)
+        (void)epoll_ctl(admission->incoming->listener->epoll, EPOLL_CTL_DEL,
+                        sluice_channel_fd(admission->joint.channel), NULL);
+    admission->watched = false;
+}
+
+/* 0: it is connected, or not yet; or an error. */
+static int look(struct slu_admission *admission)
+{
+    int error = slu_joint_look(&admission->joint, &admission->passage, 0, 0, &admission->heard);
+
+    watch_channel(admission);
+    /* What came before it was armed is found by one more look. */
+    if (error == -ETIMEDOUT && admission->watched &&
+        sluice_channel_arm(admission->joint.channel, NULL) > 0)
+        error = slu_joint_look(&admission->joint, &admission->passage, 0, 0, &admission->heard);
+    admission->connected = error == 0;
+    return error == -ETIMEDOUT || error == -EINTR ? 0 : error;
+}
+
 /* 1: it is in; 0: not yet; or the error of which it is refused. */
 static int step(struct slu_admission *admission)
 {
@@ -237,11 +274,8 @@ static int step(struct slu_admission *admission)
         /* The next step may have arrived meanwhile, and the set reports it no more. */
         news = slu_passage_has_news(passage);
     }
-    if (!admission->connected) {
-        error = slu_joint_look(&admission->joint, passage, 0, 0, &admission->heard);
-        admission->connected = error == 0;
-        error = error == -ETIMEDOUT || error == -EINTR ? 0 : error;
-    }
+    if (!admission->connected)
+        error = look(admission);
     if (error == 0 && news) {
         error = slu_passage_hear(passage, NULL, 0);
         admission->heard = true;
@@ -263,6 +297,7 @@ static struct slu_admission *step_all(const struct accept *accept)
         int state = is_wanted(accept, admission) ? step(admission) : 0;
 
         if (state == 1) {
+            unwatch_channel(admission);
             leave_list(listener, i);
             return admission;
         }
@@ -274,7 +309,7 @@ static struct slu_admission *step_all(const struct accept *accept)
     return NULL;
 }
 
-/* The newest that connects has turns of its own; NULL: there is none. */
+/* The newest that is to be waited for by itself; NULL: there is none. */
 static struct slu_admission *watch(const struct accept *accept, struct pollfd fds[SLU_DOOR_FDS],
                                    int64_t *until)
 {
@@ -296,7 +331,7 @@ static struct slu_admission *watch(const struct accept *accept, struct pollfd fd
         if (!wanted || !admission->answered || admission->connected)
             continue;
         *until = earlier(*until, now + LOOK_TIME);
-        if (now - admission->since < FRESH_TIME)
+        if (admission->watched ? !admission->spun : now - admission->since < FRESH_TIME)
             newest = admission;
     }
     return newest;
@@ -309,10 +344,13 @@ static void await(const struct accept *accept)
     int64_t until = accept->until;
     struct slu_admission *newest = watch(accept, fds, &until);
 
-    if (newest != NULL)
-        (void)!sluice_channel_wait_connected(newest->joint.channel, TURN_TIME);
-    else
+    if (newest == NULL) {
         (void)!poll(fds, 1 + accept->listener->admission_count, slu_milliseconds(until));
+        return;
+    }
+    (void)!sluice_channel_wait_connected(newest->joint.channel,
+                                         newest->watched ? SPIN_TIME : TURN_TIME);
+    newest->spun = true;
 }
 
 static void *fail_late(const struct sluice_listener *listener)
