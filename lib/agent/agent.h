@@ -257,6 +257,7 @@ struct sluice_agent_peer {
 
     struct slu_agent_wait waits[SLU_AGENT_WAITS];
     uint64_t last_id;
+    uint32_t being_read; /* long messages of calls that wait for the peer to have read them */
 
     LIST_HEAD(, slu_agent_region) regions;
     LIST_HEAD(, slu_agent_region) revoked; /* over, and the peer is still to be told */

@@ -200,7 +200,9 @@ static int send_long(struct sluice_agent_peer *peer, struct sluice_mr *source, i
         return error;
     }
     wait->source = source;
+    peer->being_read++;
     error = slu_agent_wait_for(peer, wait, until);
+    peer->being_read--;
     if (!wait->abandoned)
         slu_agent_wait_end(wait);
     return error;

@@ -304,6 +304,17 @@ void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *forma
     part(peer);
 }
 
+/*
+ * A poll of a data queue pair with nothing to do is a system call, which is more than a short
+ * message takes. What peers do in memory of ours is served by the transport without it; while one
+ * reads a long message, a poll is quicker.
+ */
+static bool uses_data(const struct sluice_agent_peer *peer)
+{
+    return peer->is_stirred || peer->data.transfers > 0 || peer->being_read > 0 ||
+           peer->data.state != SLU_AGENT_DATA_READY;
+}
+
 bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
 {
     bool changed;
@@ -311,8 +322,7 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
     if (peer->state == SLU_AGENT_OVER)
         return false;
     changed = slu_agent_control_poll(peer);
-    /* A poll of the data queue pair also serves what the peer reads and writes over it. */
-    if (peer->state != SLU_AGENT_OVER)
+    if (peer->state != SLU_AGENT_OVER && uses_data(peer))
         changed |= slu_agent_data_poll(peer);
     if (!changed && !peer->is_stirred && !slu_agent_data_failed(peer))
         return false;
