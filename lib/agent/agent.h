@@ -189,6 +189,7 @@ struct slu_agent_data {
     struct sluice_endpoint remote;
     uint32_t remote_generation; /* of that endpoint; 0: none waits */
     bool say_reset, say_ready;
+    bool ignored;     /* the set of the agent does not tell of it */
     bool lost_peer;   /* it failed because the peer did not answer */
     int64_t since;    /* it was made */
     int64_t earliest; /* the next one is made */
@@ -402,6 +403,8 @@ int slu_agent_peer_check(const struct sluice_agent_peer *peer);
 /* It has something for the program. */
 void slu_agent_peer_bears(struct sluice_agent_peer *peer);
 void slu_agent_peer_bore(struct sluice_agent_peer *peer);
+/* Whether the set of the agent tells what comes over its data queue pair. */
+void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on);
 /* A message of it is refused, and counted there. */
 void slu_agent_refuse(struct sluice_agent_peer *peer, uint64_t *counter, const char *what);
 bool slu_agent_quiet(void *peer);
@@ -555,6 +558,13 @@ void slu_agent_data_connect(struct sluice_agent_peer *peer, const struct sluice_
 bool slu_agent_data_end(struct sluice_agent_peer *peer);
 /* Takes completions alone. Whether there were any. */
 bool slu_agent_data_poll(struct sluice_agent_peer *peer);
+/*
+ * Whether there is something to poll and to wait for. A poll of one that rests is a system call,
+ * which is more than a short message takes; and what the peer does in memory of ours, which the
+ * transport serves, is no reason to wake anybody. While the peer reads a long message, a poll
+ * serves it quicker.
+ */
+bool slu_agent_uses_data(const struct sluice_agent_peer *peer);
 /* Whether it is to be made anew. */
 bool slu_agent_data_failed(const struct sluice_agent_peer *peer);
 /* Makes it anew if it has failed. Whether that was so. */

@@ -236,6 +236,12 @@ static void lose_silent(struct sluice_agent_peer *peer)
         slu_agent_due(peer->agent, peer->data.since + patience);
 }
 
+bool slu_agent_uses_data(const struct sluice_agent_peer *peer)
+{
+    return peer->is_stirred || peer->data.transfers > 0 || peer->being_read > 0 ||
+           peer->data.state != SLU_AGENT_DATA_READY || peer->agent->attr.keepalive != 0;
+}
+
 bool slu_agent_data_failed(const struct sluice_agent_peer *peer)
 {
     return peer->data.state != SLU_AGENT_DATA_NONE &&

@@ -179,8 +179,13 @@ static int arm_peer(struct sluice_agent_peer *peer)
 {
     int64_t control = SLUICE_FOREVER, data = SLUICE_FOREVER;
     int first = peer->failed < 0 ? 1 : sluice_channel_arm(peer->control, &control);
-    int second = first == 0 ? sluice_multichannel_arm(peer->data.wire, &data) : 0;
+    bool uses_data = slu_agent_uses_data(peer);
+    int second = 0;
 
+    if (first == 0)
+        slu_agent_watch_data(peer, uses_data);
+    if (first == 0 && uses_data)
+        second = sluice_multichannel_arm(peer->data.wire, &data);
     if (first != 0 || second != 0)
         return 1;
     slu_agent_due(peer->agent, slu_after(earlier(control, data)));

@@ -129,14 +129,29 @@ static int take_place(struct sluice_agent *agent, struct sluice_agent_peer *peer
     return 0;
 }
 
+static uint64_t name_of(const struct sluice_agent_peer *peer)
+{
+    return (uint64_t)peer->serial << 32 | peer->place;
+}
+
 static int watch(struct sluice_agent *agent, const struct sluice_agent_peer *peer, int fd)
 {
-    struct epoll_event event = {.events = EPOLLIN,
-                                .data.u64 = (uint64_t)peer->serial << 32 | peer->place};
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = name_of(peer)};
 
     if (epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return 0;
     return slu_fail(ENOMEM, "a peer of the agent cannot be watched: errno %d", errno);
+}
+
+void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on)
+{
+    struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = name_of(peer)};
+
+    if (peer->data.ignored != on)
+        return;
+    if (epoll_ctl(peer->agent->epoll, EPOLL_CTL_MOD, sluice_multichannel_fd(peer->data.wire),
+                  &event) == 0)
+        peer->data.ignored = !on;
 }
 
 static void init_lists(struct sluice_agent_peer *peer)
@@ -304,17 +319,6 @@ void slu_agent_lose(struct sluice_agent_peer *peer, int error, const char *forma
     part(peer);
 }
 
-/*
- * A poll of a data queue pair with nothing to do is a system call, which is more than a short
- * message takes. What peers do in memory of ours is served by the transport without it; while one
- * reads a long message, a poll is quicker.
- */
-static bool uses_data(const struct sluice_agent_peer *peer)
-{
-    return peer->is_stirred || peer->data.transfers > 0 || peer->being_read > 0 ||
-           peer->data.state != SLU_AGENT_DATA_READY;
-}
-
 bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
 {
     bool changed;
@@ -322,7 +326,7 @@ bool slu_agent_peer_progress(struct sluice_agent_peer *peer)
     if (peer->state == SLU_AGENT_OVER)
         return false;
     changed = slu_agent_control_poll(peer);
-    if (peer->state != SLU_AGENT_OVER && uses_data(peer))
+    if (peer->state != SLU_AGENT_OVER && slu_agent_uses_data(peer))
         changed |= slu_agent_data_poll(peer);
     if (!changed && !peer->is_stirred && !slu_agent_data_failed(peer))
         return false;
