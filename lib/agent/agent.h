@@ -32,6 +32,8 @@
 #include "agent/message.h"
 #include "base/base.h"
 
+struct slu_engine;
+
 /* Requests of a side that are not answered yet; the other one has answers for so many. */
 #define SLU_AGENT_WAITS 32
 /* Receives for what has no place in the window: credit, resets, the greeting, the goodbye. */
@@ -565,6 +567,11 @@ bool slu_agent_data_poll(struct sluice_agent_peer *peer);
  * serves it quicker.
  */
 bool slu_agent_uses_data(const struct sluice_agent_peer *peer);
+/*
+ * Whether the one queue pair of an engine has not failed, from what is known: asking a channel for
+ * its state polls it, which is a system call if nothing comes.
+ */
+bool slu_agent_seems_ready(const struct slu_engine *engine);
 /* Whether it is to be made anew. */
 bool slu_agent_data_failed(const struct sluice_agent_peer *peer);
 /* Makes it anew if it has failed. Whether that was so. */
