@@ -267,10 +267,12 @@ int slu_arm(struct slu_engine *engine, int64_t *due)
     /* It may still be that of a request that is complete. */
     if (is_idle(engine))
         engine->next_deadline = SLUICE_FOREVER;
+    busy = has_something(engine);
+    /* Arming may take a moment. */
     left = next_due(engine);
     if (left != SLUICE_FOREVER)
         left -= slu_now();
-    busy = left <= 0 || has_something(engine);
+    busy = busy || left <= 0;
     slu_engine_leave(engine);
     if (due != NULL)
         *due = busy ? 0 : left;

@@ -20,6 +20,7 @@ const char fuzz_name[] = "endpoint";
 #define FURTHER_VERBS 72
 #define FURTHER_SOFT 208
 /* But for one byte of soft: how many messages are set aside. */
+#define HINT_VERBS 120
 #define EARLY_SOFT 230
 #define UNUSED_END 232
 #define ACCESS_AT 248
@@ -72,6 +73,9 @@ static void check_same(const struct sluice_endpoint *wire, const struct slu_endp
     wanted.bytes[0] = again.bytes[0];
     wanted.bytes[1] = again.bytes[1];
     memset(wanted.bytes + unused, 0, UNUSED_END - unused);
+    if (!soft) {
+        memcpy(wanted.bytes + HINT_VERBS, wire->bytes + HINT_VERBS, 12);
+    }
     if (soft) {
         wanted.bytes[EARLY_SOFT] = later ? endpoint->soft.early : wire->bytes[EARLY_SOFT];
     }

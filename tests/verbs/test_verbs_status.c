@@ -411,8 +411,10 @@ TEST(flush_that_is_told_in_part)
             require_class(&completions[i], i < done ? SLUICE_CLASS_NONE : SLUICE_CLASS_TIMEOUT);
             value_check(far.bytes + (size_t)i * 10, 10, i < done ? 7 : 0);
         }
+        /* Where messages wait, the peer may be asked for hints of receives, once. */
+        uint32_t most = done == 0 ? 4 : 5;
         require(fake_verbs_qp(0, &info) && info.signaled == info.posted[FAKE_SEND] &&
-                    info.posted[FAKE_SEND] == 4,
+                    info.posted[FAKE_SEND] >= 4 && info.posted[FAKE_SEND] <= most,
                 "%u of %u are signalled", info.signaled, info.posted[FAKE_SEND]);
         pair_reset(&pair);
     }

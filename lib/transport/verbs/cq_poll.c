@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include <endian.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,6 +19,11 @@
 #include "transport/verbs/verbs.h"
 
 #define BATCH 32
+/* Many round trips of a device; and with the time that others have the processor. */
+#define OWN_TIME SLUICE_MS(2)
+#define OWN_TIME_IN_ALL SLUICE_MS(40)
+/* A yield that took longer went to somebody. */
+#define EMPTY_YIELD SLUICE_US(1)
 /* Acknowledging takes a lock, so events are acknowledged by the many. */
 #define ACK_BATCH 64
 
@@ -168,7 +174,8 @@ int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
         slu_verbs_cq_fail(cq, "a completion queue cannot be polled");
         return poll_many(cq, wcs, count);
     }
-    return (int)deliver(cq, &one, wcs);
+    /* Behind one of our own there may be another. */
+    return deliver(cq, &one, wcs) ? 1 : poll_many(cq, wcs, count);
 }
 
 /* Keeps those of the held completions from start on that are not of the queue pair. */
@@ -260,10 +267,52 @@ static void arm_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part)
     hold(cq, part->ibv, 1);
 }
 
+/* Of one of our own, and nothing is to be delivered of it. */
+static bool is_quiet(struct slu_verbs_cq *cq, const struct ibv_wc *wc)
+{
+    const struct slu_verbs_qp *qp =
+        slu_id_is_own(wc->wr_id) ? slu_verbs_cq_find(cq, wc->qp_num) : NULL;
+
+    return qp && qp->own.in_flight == wc->wr_id && qp->own.probe == 0;
+}
+
+/*
+ * The end of a hint wakes nobody who could have waited for it: it is there a round trip after
+ * the hint, unless that stands behind a send that has to wait. Once for each.
+ */
+static void await_own(struct slu_verbs_cq *cq)
+{
+    int64_t begun = slu_now(), now = begun, given = 0;
+
+    cq->own_awaited = cq->own_number;
+    for (;;) {
+        int64_t took;
+
+        for (uint32_t i = 0; i < cq->part_count && !cq->held_count; i++) {
+            struct slu_wc none;
+
+            if (!cq->parts[i].ibv || hold(cq, cq->parts[i].ibv, 1) <= 0 || !is_quiet(cq, cq->held))
+                continue;
+            cq->held_count = 0;
+            slu_verbs_own_ended(cq, cq->held, &none);
+        }
+        if (cq->own_busy == 0 || cq->held_count || cq->dead || now - begun - given >= OWN_TIME ||
+            now - begun >= OWN_TIME_IN_ALL)
+            return;
+        now = slu_now();
+        sched_yield();
+        took = slu_now() - now;
+        now += took;
+        given += took > EMPTY_YIELD ? took : 0;
+    }
+}
+
 int slu_verbs_cq_arm(struct slu_cq *base)
 {
     struct slu_verbs_cq *cq = slu_verbs_cq_of(base);
 
+    if (SLU_UNLIKELY(cq->own_busy > 0) && cq->own_awaited != cq->own_number)
+        await_own(cq);
     drain_fd(cq);
     for (uint32_t i = 0; i < cq->part_count && !cq->held_count && !cq->dead; i++)
         if (cq->parts[i].ibv)

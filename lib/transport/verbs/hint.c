@@ -168,6 +168,7 @@ void slu_verbs_hint_close(struct slu_verbs_qp *qp)
     struct slu_verbs_pd *pd = slu_verbs_pd_of(qp->base.pd);
     struct slu_verbs_places *places = qp->own.places;
 
+    slu_verbs_cq_of(qp->base.cq)->own_busy -= qp->own.hints;
     if (!places)
         return;
     pthread_mutex_lock(&pd->places_lock);
@@ -232,7 +233,10 @@ static void say(struct slu_verbs_qp *qp)
     if (post(qp, &wr)) {
         slu_verbs_qp_error(&qp->base);
         fail(qp, SLUICE_STATUS_GENERAL_ERR, 0);
+        return;
     }
+    own->hints = true;
+    slu_verbs_cq_of(qp->base.cq)->own_busy++;
 }
 
 static bool has_peer(const struct slu_verbs_qp *qp)
@@ -379,6 +383,8 @@ bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, str
     own = &qp->own;
     to->id = own->probe;
     own->in_flight = own->probe = 0;
+    cq->own_busy -= own->hints;
+    own->hints = false;
     if (from->status == IBV_WC_SUCCESS) {
         if (own->more)
             say(qp);

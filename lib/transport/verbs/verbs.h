@@ -77,6 +77,7 @@ struct slu_verbs_own {
     uint64_t probe;                /* id of the one that is to end with it; 0: none */
     uint32_t failed, vendor;       /* status of a hint that failed, and is to be told; 0: none */
     bool wants;                    /* the peer was asked to tell us its receives */
+    bool hints;                    /* what is in flight is a hint, and no probe */
     bool more;                     /* a hint is to follow what is in flight */
 };
 
@@ -180,8 +181,10 @@ struct slu_verbs_cq {
     uint32_t held_first;
     uint32_t held_count;
     uint32_t held_capacity;
-    atomic_bool overrun; /* the device says that it lost completions */
-    uint64_t own_number; /* of the last request of our own */
+    atomic_bool overrun;  /* the device says that it lost completions */
+    uint64_t own_number;  /* of the last request of our own */
+    uint64_t own_awaited; /* that when somebody who was about to sleep waited for them */
+    uint32_t own_busy;    /* queue pairs that have a hint in flight */
     /* For receives of peers, since it was polled: see hint.c. */
     int64_t waited, waited_in_all;
     bool dead;
