@@ -10,7 +10,6 @@
 #include "config.h"
 
 #include <endian.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,8 +21,6 @@
 /* Many round trips of a device; and with the time that others have the processor. */
 #define OWN_TIME SLUICE_MS(2)
 #define OWN_TIME_IN_ALL SLUICE_MS(40)
-/* A yield that took longer went to somebody. */
-#define EMPTY_YIELD SLUICE_US(1)
 /* Acknowledging takes a lock, so events are acknowledged by the many. */
 #define ACK_BATCH 64
 
@@ -164,7 +161,7 @@ int slu_verbs_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
     struct ibv_wc one;
     int got;
 
-    cq->waited = cq->waited_in_all = 0;
+    cq->wait.own = cq->wait.in_all = 0;
     if (count != 1 || cq->held_count || cq->part_count != 1 || cq->dead)
         return poll_many(cq, wcs, count);
     got = ibv_poll_cq(cq->parts[0].ibv, 1, &one);
@@ -282,12 +279,10 @@ static bool is_quiet(struct slu_verbs_cq *cq, const struct ibv_wc *wc)
  */
 static void await_own(struct slu_verbs_cq *cq)
 {
-    int64_t begun = slu_now(), now = begun, given = 0;
+    struct slu_verbs_wait wait = {.begun = slu_now()};
 
     cq->own_awaited = cq->own_number;
-    for (;;) {
-        int64_t took;
-
+    do {
         for (uint32_t i = 0; i < cq->part_count && !cq->held_count; i++) {
             struct slu_wc none;
 
@@ -296,15 +291,8 @@ static void await_own(struct slu_verbs_cq *cq)
             cq->held_count = 0;
             slu_verbs_own_ended(cq, cq->held, &none);
         }
-        if (cq->own_busy == 0 || cq->held_count || cq->dead || now - begun - given >= OWN_TIME ||
-            now - begun >= OWN_TIME_IN_ALL)
-            return;
-        now = slu_now();
-        sched_yield();
-        took = slu_now() - now;
-        now += took;
-        given += took > EMPTY_YIELD ? took : 0;
-    }
+    } while (cq->own_busy > 0 && !cq->held_count && !cq->dead &&
+             slu_verbs_wait_on(&wait, 0, OWN_TIME, OWN_TIME_IN_ALL));
 }
 
 int slu_verbs_cq_arm(struct slu_cq *base)

@@ -4,7 +4,7 @@
  * peer's device, and sent again when a timer says so: long after the receive is there. So where
  * sends are found to be slow, a side asks its peer to tell it how many receives it has posted so
  * far, and a send that its caller waits for is posted when its receive is known to be there, or
- * when it has waited as long as that timer would take.
+ * when it has waited for a millisecond, about as long as that timer takes by default.
  *
  * A queue pair has a place in a region that its peer may write to. Each side writes two words
  * to the place of the other: the number of its receives, and whether it wants to be told theirs.
@@ -70,7 +70,7 @@ struct slu_verbs_places {
     struct slu_verbs_places *next;
     struct ibv_mr *ibv;
     struct slu_verbs_place *all;
-    uint32_t used; /* from here on none was ever taken */
+    uint32_t used; /* places from here on were never taken */
     uint32_t free_count;
     uint32_t free[PLACES]; /* places that were given back */
 };
@@ -290,26 +290,23 @@ static void give_up(struct slu_verbs_qp *qp)
     say(qp);
 }
 
-/*
- * Whether a wait goes on, whose last step began then; after a while it gives way. The time that
- * others had the processor meanwhile is not counted up to a limit: the peer may be one of them.
- */
-static bool is_patient(struct slu_verbs_cq *cq, int64_t *begun)
+/* The time of others is not counted up to a limit: what is waited for may come from them. */
+bool slu_verbs_wait_on(struct slu_verbs_wait *wait, int64_t hot, int64_t most, int64_t most_in_all)
 {
-    int64_t now = slu_now(), took = now - *begun;
+    int64_t now = slu_now(), took = now - wait->begun;
 
-    cq->waited += took;
-    cq->waited_in_all += took;
-    *begun = now;
-    if (cq->waited > PATIENCE || cq->waited_in_all > MOST_PATIENCE)
+    wait->own += took;
+    wait->in_all += took;
+    wait->begun = now;
+    if (wait->own > most || wait->in_all > most_in_all)
         return false;
-    if (cq->waited > HOT_TIME) {
-        sched_yield();
-        *begun = slu_now();
-        took = *begun - now;
-        cq->waited_in_all += took;
-        cq->waited += took > EMPTY_YIELD ? 0 : took;
-    }
+    if (wait->own < hot)
+        return true;
+    sched_yield();
+    wait->begun = slu_now();
+    took = wait->begun - now;
+    wait->in_all += took;
+    wait->own += took > EMPTY_YIELD ? 0 : took;
     return true;
 }
 
@@ -321,11 +318,11 @@ static bool is_known(const struct slu_verbs_qp *qp, uint64_t receives)
 /* Until the peer has a receive for one message more than were sent. False: it was in vain. */
 static bool await_receive(struct slu_verbs_qp *qp, uint64_t receives)
 {
-    struct slu_verbs_cq *cq = slu_verbs_cq_of(qp->base.cq);
-    int64_t begun = slu_now();
+    struct slu_verbs_wait *wait = &slu_verbs_cq_of(qp->base.cq)->wait;
 
+    wait->begun = slu_now();
     for (uint32_t looks = 1; !is_known(qp, receives); looks++) {
-        if (looks % LOOKS == 0 && !is_patient(cq, &begun)) {
+        if (looks % LOOKS == 0 && !slu_verbs_wait_on(wait, HOT_TIME, PATIENCE, MOST_PATIENCE)) {
             qp->own.in_vain = receives;
             return false;
         }
@@ -342,7 +339,7 @@ void slu_verbs_hint_await(struct slu_verbs_qp *qp, bool blocking)
     if (is_known(qp, receives) || !blocking) {
         if (++own->needless == NEEDLESS)
             give_up(qp);
-    } else if (receives == own->in_vain || slu_verbs_cq_of(qp->base.cq)->waited > PATIENCE) {
+    } else if (receives == own->in_vain || slu_verbs_cq_of(qp->base.cq)->wait.own > PATIENCE) {
         return;
     } else if (await_receive(qp, receives)) {
         own->needless = own->useless = 0;
@@ -404,7 +401,7 @@ bool slu_verbs_own_failure(struct slu_verbs_qp *qp, struct slu_alert *alert)
     *alert = (struct slu_alert){.qp = &qp->base,
                                 .status = qp->own.failed,
                                 .vendor = qp->own.vendor,
-                                .reason = "a word to the peer of receives that were posted"};
+                                .reason = "a hint of receives to the peer failed"};
     qp->own.failed = 0;
     return true;
 }

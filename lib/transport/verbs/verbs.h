@@ -151,6 +151,13 @@ struct slu_verbs_qp {
     struct slu_verbs_own own;
 };
 
+/* A wait of our own, in steps. */
+struct slu_verbs_wait {
+    int64_t begun;  /* the step */
+    int64_t own;    /* so long in all steps, without what others had the processor for */
+    int64_t in_all; /* and with it */
+};
+
 /* A queue of the device. */
 struct slu_verbs_part {
     struct ibv_cq *ibv; /* NULL: given back, and its place is free */
@@ -181,12 +188,11 @@ struct slu_verbs_cq {
     uint32_t held_first;
     uint32_t held_count;
     uint32_t held_capacity;
-    atomic_bool overrun;  /* the device says that it lost completions */
-    uint64_t own_number;  /* of the last request of our own */
-    uint64_t own_awaited; /* that when somebody who was about to sleep waited for them */
-    uint32_t own_busy;    /* queue pairs that have a hint in flight */
-    /* For receives of peers, since it was polled: see hint.c. */
-    int64_t waited, waited_in_all;
+    atomic_bool overrun;        /* the device says that it lost completions */
+    uint64_t own_number;        /* of the last request of our own */
+    uint64_t own_awaited;       /* that when somebody who was about to sleep waited for them */
+    uint32_t own_busy;          /* queue pairs that have a hint in flight */
+    struct slu_verbs_wait wait; /* for receives of peers, since it was polled: see hint.c */
     bool dead;
     const char *reason; /* why, if it is dead */
 };
@@ -463,6 +469,11 @@ void slu_verbs_hint_received(struct slu_verbs_qp *qp, uint32_t count);
 /* The peer was asked for hints: a call that blocks waits a while for a receive of the message. */
 void slu_verbs_hint_await(struct slu_verbs_qp *qp, bool blocking);
 void slu_verbs_qp_slow(struct slu_qp *qp);
+/*
+ * The end of a step of a wait, which gives way to others once it has lasted for hot. False: it has
+ * lasted as long as it may.
+ */
+bool slu_verbs_wait_on(struct slu_verbs_wait *wait, int64_t hot, int64_t most, int64_t most_in_all);
 int slu_verbs_qp_probe(struct slu_qp *qp, uint64_t id);
 /* One of our own has ended: whether that is to be delivered. */
 bool slu_verbs_own_ended(struct slu_verbs_cq *cq, const struct ibv_wc *from, struct slu_wc *to);
