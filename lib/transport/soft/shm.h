@@ -104,10 +104,6 @@ struct soft_shm {
     bool bulk_used;       /* since it was looked whether it is of use */
     unsigned published;   /* SHM_ARMED_*: since somebody looked whether the peer sleeps */
     uint32_t done;        /* of our requests, by the peer's words */
-    uint32_t patience;    /* looks that pass without one at these */
-    uint32_t since;       /* looks since these told something; 0: they were not the last to */
-    uint32_t unheard;     /* looks since the last of those */
-    int64_t passed;       /* when some of these had passed */
     bool fresh;           /* something came, and nobody has looked at the clock since */
     uint32_t fruitless;   /* looks, since something came */
     /* What is lent to us. */
@@ -202,41 +198,15 @@ void slu_soft_shm_push(struct soft_tcp *tcp);
 bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *record);
 
 /* shm_words.c */
-/* The most looks in a row that pass by the peer's words. */
-#define SHM_PATIENCE_MOST 63
 /* What the peer is owed is told in words. */
 void slu_soft_shm_say_words(struct soft_tcp *tcp);
 /* Takes what the peer's words say; false: the queue pair has failed. */
 bool slu_soft_shm_take_words(struct soft_tcp *tcp);
-/* Of looks that pass by the words, each so many-th asks whether that takes long. */
-#define SHM_PASSED_LOOKS 8
-/*
- * Likewise, if it is time for it, after a look at the records, before which so many requests
- * were outstanding. Whether there was something; the queue pair may have failed.
- */
-bool slu_soft_shm_look_at_words(struct soft_tcp *tcp, bool received, uint32_t outstanding);
-/*
- * The same after a look that found no record, as far as that is quickly done. False: it is not,
- * and the words are to be looked at as above.
- */
-static inline bool slu_soft_shm_has_no_words(struct soft_tcp *tcp)
+/* Requests wait for what they say, and they say something new. */
+static inline bool slu_soft_shm_has_words(const struct soft_tcp *tcp)
 {
-    struct soft_shm *shm = tcp->shm;
-
-    if (tcp->qp->sends.posted == tcp->qp->sends.done && shm->since == 0)
-        return true;
-    if (shm->since != 0 && shm->since++ == SHM_PATIENCE_MOST)
-        shm->patience = shm->since = 0;
-    if (shm->unheard >= shm->patience) {
-        if (!slu_soft_shm_has_said_nothing(&shm->writer))
-            return false;
-        shm->unheard = 0;
-        return true;
-    }
-    if ((shm->unheard + 1) % SHM_PASSED_LOOKS == 0)
-        return false;
-    shm->unheard++;
-    return true;
+    return tcp->qp->sends.posted != tcp->qp->sends.done &&
+           !slu_soft_shm_has_said_nothing(&tcp->shm->writer);
 }
 
 /* shm_socket.c */

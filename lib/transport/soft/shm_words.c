@@ -5,9 +5,6 @@
  */
 #include "transport/soft/shm.h"
 
-/* If SHM_PASSED_LOOKS take longer, the next one does not pass. */
-#define PASSED_TIME SLUICE_US(10)
-
 void slu_soft_shm_say_words(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
@@ -45,7 +42,6 @@ bool slu_soft_shm_take_words(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
     uint32_t before = (uint32_t)(shm->writer.words >> 32);
-    shm->unheard = 0;
     if (slu_soft_shm_hear_words(&shm->writer)) {
         uint32_t done = (uint32_t)shm->writer.words;
         uint32_t credit = (uint32_t)(shm->writer.words >> 32);
@@ -59,47 +55,4 @@ bool slu_soft_shm_take_words(struct soft_tcp *tcp)
             return false;
     }
     return slu_soft_tcp_accept_done(tcp, shm->done);
-}
-
-/*
- * Who waits for an answer hears with it that its request is done, and a look at the words
- * would only take their line from the peer, which is about to write the answer. So while
- * answers come, or come soon after such words, these are looked at now and then.
- */
-static void judge_patience(struct soft_shm *shm, bool answered)
-{
-    if (answered) {
-        if (shm->patience < SHM_PATIENCE_MOST)
-            shm->patience = 2 * shm->patience + 1;
-        shm->since = 0;
-    } else if (shm->since != 0 && ++shm->since > SHM_PATIENCE_MOST) {
-        shm->patience = shm->since = 0;
-    }
-}
-
-/* But not for long: of a program that polls now and then a few looks are. */
-static bool passes_by_words(struct soft_shm *shm)
-{
-    if (++shm->unheard > shm->patience)
-        return false;
-    if (shm->unheard % SHM_PASSED_LOOKS != 0)
-        return true;
-    int64_t before = shm->passed;
-    shm->passed = slu_now();
-    return shm->passed - before < PASSED_TIME;
-}
-
-bool slu_soft_shm_look_at_words(struct soft_tcp *tcp, bool received, uint32_t outstanding)
-{
-    struct soft_shm *shm = tcp->shm;
-    uint32_t left = tcp->qp->sends.posted - tcp->qp->sends.done;
-    uint32_t credits = tcp->credits;
-    judge_patience(shm, received && (shm->since != 0 || left < outstanding));
-    if (left == 0 || passes_by_words(shm))
-        return false;
-    if (slu_soft_shm_take_words(tcp) && tcp->qp->sends.posted - tcp->qp->sends.done == left &&
-        tcp->credits == credits)
-        return false;
-    shm->since = 1;
-    return true;
 }

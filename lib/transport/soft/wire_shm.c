@@ -64,10 +64,8 @@ static bool chill(struct soft_tcp *tcp)
     bool dozes = slu_soft_shm_doze(&shm->reader, &shm->writer, &wants, &bell);
     if (bell)
         slu_soft_shm_ring_bell(tcp);
-    if (!dozes) {
-        shm->unheard = SHM_PATIENCE_MOST;
+    if (!dozes)
         return false;
-    }
     if (shm->fresh)
         tcp->heard = slu_now();
     shm->fresh = false;
@@ -376,13 +374,15 @@ static void grow_cold(struct soft_tcp *tcp)
 /* Returns whether there was something. */
 static bool look_open(struct soft_tcp *tcp)
 {
-    uint32_t outstanding = tcp->qp->sends.posted - tcp->qp->sends.done;
     bool found = receive(tcp) > 0;
-    /* The words may have told of a read whose reply is here only now: they tell it once. */
-    if (found && tcp->phase == PHASE_OPEN)
+
+    if (tcp->phase == PHASE_OPEN && slu_soft_shm_has_words(tcp)) {
+        found = true;
+        slu_soft_shm_take_words(tcp);
+    } else if (found && tcp->phase == PHASE_OPEN) {
+        /* They may have told of a read whose reply is here only now: they tell it once. */
         slu_soft_tcp_accept_done(tcp, tcp->shm->done);
-    if (tcp->phase == PHASE_OPEN)
-        found = slu_soft_shm_look_at_words(tcp, found, outstanding) || found;
+    }
     if (found && tcp->phase == PHASE_OPEN)
         push_more(tcp);
     return found;
@@ -393,7 +393,7 @@ static bool is_quiet(struct soft_tcp *tcp)
 {
     const struct shm_reader *reader = &tcp->shm->reader;
     return tcp->phase == PHASE_OPEN && !tcp->blocked && slu_soft_shm_is_empty(reader) &&
-           slu_soft_shm_is_fed(reader) && slu_soft_shm_has_no_words(tcp);
+           slu_soft_shm_is_fed(reader) && !slu_soft_shm_has_words(tcp);
 }
 
 /* Returns whether there was something. */
@@ -520,7 +520,6 @@ void slu_soft_shm_event(struct soft_tcp *tcp, uint32_t events)
         slu_soft_tcp_reject(tcp, "no word of the socket");
     } else if (lives) {
         slu_soft_shm_heat(tcp);
-        tcp->shm->unheard = SHM_PATIENCE_MOST;
         look(tcp);
     } else {
         end(tcp);
