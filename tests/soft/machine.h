@@ -53,6 +53,7 @@ static enum fault fault;
 #define atomic_thread_fence(order) hooked_fence()
 #define memcpy hooked_copy
 #define SHM_SLOTS 4
+#define GIVEN_TOGETHER 2
 #include "../../lib/transport/soft/shm_ring.c"
 #undef memcpy
 

@@ -144,7 +144,6 @@ static void take_record(struct shm_reader *reader, const struct shm_record *reco
     read_words(&before, record);
     if (fault != EARLY_TAKING)
         slu_soft_shm_take(reader, record);
-    slu_soft_shm_give(reader);
 }
 
 /* What is done, and that there is one receive more, if it is not posted for what is here. */

@@ -15,8 +15,10 @@
 #define LENGTH_MASK ((UINT32_C(1) << GENERATION_SHIFT) - 1)
 
 #define RING_BYTES (SHM_SLOTS * SHM_LINE)
-/* The writer is not told of every slot, each time for the price of a line. */
+/* The writer is not told of every slot, each time for the price of a line; but if it waits. */
+#ifndef GIVEN_TOGETHER /* the test of all interleavings has fewer of these, too */
 #define GIVEN_TOGETHER (SHM_SLOTS / 4)
+#endif
 
 _Static_assert(SHM_SLOTS <= 64, "a bit for each");
 
@@ -233,6 +235,16 @@ const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct 
     return (record->bulk ? reader->bulk : reader->segment->slots[0]) + at;
 }
 
+/* The writer may use the places again of all that was taken. */
+static void give(struct shm_reader *reader)
+{
+    if (reader->given == reader->taken)
+        return;
+    tell();
+    reader->given = reader->taken;
+    atomic_store_explicit(&reader->segment->taken, reader->taken, memory_order_release);
+}
+
 void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *record)
 {
     uint32_t slots = record->bulk ? 1 : slots_for(record->length);
@@ -245,22 +257,15 @@ void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *recor
                               memory_order_release);
     }
     if (record->bulk || reader->taken - reader->given >= GIVEN_TOGETHER)
-        slu_soft_shm_give(reader);
-}
-
-void slu_soft_shm_give(struct shm_reader *reader)
-{
-    if (reader->given == reader->taken)
-        return;
-    tell();
-    reader->given = reader->taken;
-    atomic_store_explicit(&reader->segment->taken, reader->taken, memory_order_release);
+        give(reader);
 }
 
 bool slu_soft_shm_wakes_writer(struct shm_reader *reader)
 {
-    return atomic_load_explicit(&reader->segment->hungry, memory_order_relaxed) != 0 &&
-           atomic_exchange_explicit(&reader->segment->hungry, 0, memory_order_relaxed) != 0;
+    if (slu_soft_shm_is_fed(reader))
+        return false;
+    give(reader);
+    return atomic_exchange_explicit(&reader->segment->hungry, 0, memory_order_relaxed) != 0;
 }
 
 bool slu_soft_shm_tell_words(struct shm_reader *reader, uint64_t words)
@@ -327,6 +332,7 @@ bool slu_soft_shm_doze(struct shm_reader *reader, struct shm_writer *writer,
     atomic_store_explicit(&reader->segment->armed, armed, memory_order_relaxed);
     if (wants->room)
         atomic_store_explicit(&writer->segment->hungry, 1, memory_order_relaxed);
+    give(reader);
     atomic_thread_fence(memory_order_seq_cst);
     *bell = slu_soft_shm_wakes_writer(reader);
     if (!has_what_it_wants(reader, writer, wants))

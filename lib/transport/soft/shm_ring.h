@@ -129,10 +129,8 @@ int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record
 /* The longest piece in one place of a record's bytes from an offset on. */
 const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct shm_record *record,
                                   uint32_t offset, uint32_t *length);
-/* The writer may use its place again, which it is told at the latest by the next. */
+/* The writer may use its place again, which it is told if it waits for room, and else later. */
 void slu_soft_shm_take(struct shm_reader *reader, const struct shm_record *record);
-/* At the end of a turn, before whoever waits for room is asked for. */
-void slu_soft_shm_give(struct shm_reader *reader);
 /* Must the writer be woken? It is told once. To be called at each look, in vain or not. */
 bool slu_soft_shm_wakes_writer(struct shm_reader *reader);
 /* It need not: likewise. */

@@ -332,7 +332,6 @@ static uint32_t receive(struct soft_tcp *tcp)
     }
     if (count == 0)
         return 0;
-    slu_soft_shm_give(&shm->reader);
     shm->fresh = true;
     tcp->moved |= SLU_MOVED_IN;
     slu_soft_tcp_expect_piece(tcp, tcp->in.active);
@@ -356,7 +355,6 @@ static void discard(struct soft_tcp *tcp)
             break;
         slu_soft_shm_take(&tcp->shm->reader, &record);
     }
-    slu_soft_shm_give(&tcp->shm->reader);
 }
 
 static void grow_cold(struct soft_tcp *tcp)
