@@ -383,7 +383,7 @@ static bool is_due(const struct soft_cq *cq)
 static bool has_enough(const struct soft_cq *cq, uint32_t count)
 {
     uint32_t here = cq->tail - cq->head;
-    return !is_due(cq) && (here >= count || (here > 0 && cq->directs > 0));
+    return here > 0 && !is_due(cq) && (here >= count || cq->directs > 0);
 }
 
 static void look(struct soft_cq *cq)
@@ -445,17 +445,6 @@ int slu_soft_cq_arm(struct slu_cq *base)
 int slu_soft_cq_fd(struct slu_cq *cq)
 {
     return ((struct soft_cq *)cq)->fd;
-}
-
-void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc)
-{
-    struct soft_cq *cq = slu_soft_cq_of(qp);
-    if (cq->tail - cq->head > cq->mask) {
-        cq->overrun = true;
-        return;
-    }
-    cq->ring[cq->tail++ & cq->mask] = (struct soft_completion){*wc, qp};
-    qp->unpolled++;
 }
 
 void slu_soft_cq_forget(struct soft_qp *qp)

@@ -127,12 +127,6 @@ bool slu_soft_is_there(const struct soft_qp *qp, uint32_t key, uint64_t addr, ui
 
 /* Naming. */
 
-static bool has_dmabufs(const struct soft_qp *qp)
-{
-    return SLU_UNLIKELY(
-        atomic_load_explicit(&slu_soft_context(qp)->dmabufs, memory_order_relaxed) != 0);
-}
-
 /* The region of an element, if that is of a dmabuf; to be called while the keys are read. */
 static const struct soft_mr *dmabuf_of(const struct soft_qp *qp, const struct sluice_sge *sge)
 {
@@ -144,7 +138,7 @@ bool slu_soft_names_dmabuf(const struct soft_qp *qp, const struct sluice_sge *sg
 {
     struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
     bool named = false;
-    if (!has_dmabufs(qp))
+    if (!slu_soft_has_dmabufs(qp))
         return false;
     slu_soft_keys_enter(reader);
     for (uint32_t i = 0; i < count && !named; i++)
@@ -162,12 +156,10 @@ static void find_place(struct sluice_sge *sge, const struct soft_mr *mr)
         sge->lkey = 0;
 }
 
-bool slu_soft_find_places(const struct soft_qp *qp, struct sluice_sge *sges, uint32_t count)
+bool slu_soft_change_places(const struct soft_qp *qp, struct sluice_sge *sges, uint32_t count)
 {
     struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
     bool named = false;
-    if (!has_dmabufs(qp))
-        return false;
     slu_soft_keys_enter(reader);
     for (uint32_t i = 0; i < count; i++) {
         const struct soft_mr *mr = dmabuf_of(qp, &sges[i]);

@@ -96,7 +96,8 @@ int slu_soft_post_send(struct slu_qp *base, struct slu_send_wr *chain, struct sl
     struct soft_qp *qp = (struct soft_qp *)base;
     int err = 0;
     for (; chain != NULL; chain = chain->next) {
-        uint32_t done = qp->direct ? slu_soft_shm_direct(qp, chain) : 0;
+        uint32_t done =
+            qp->direct && chain->opcode != SLUICE_OP_SEND ? slu_soft_shm_direct(qp, chain) : 0;
         if (done > 0) {
             while (--done > 0)
                 chain = chain->next;

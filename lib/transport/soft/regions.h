@@ -59,7 +59,17 @@ int slu_soft_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dma
                                 uint32_t access, struct slu_tmr **mr);
 void slu_soft_dmabuf_end(struct soft_mr *mr);
 /* Elements that are about to be posted: those of dmabufs are changed to where that is. Any? */
-bool slu_soft_find_places(const struct soft_qp *qp, struct sluice_sge *sges, uint32_t count);
+bool slu_soft_change_places(const struct soft_qp *qp, struct sluice_sge *sges, uint32_t count);
+static inline bool slu_soft_has_dmabufs(const struct soft_qp *qp)
+{
+    return SLU_UNLIKELY(
+        atomic_load_explicit(&slu_soft_context(qp)->dmabufs, memory_order_relaxed) != 0);
+}
+static inline bool slu_soft_find_places(const struct soft_qp *qp, struct sluice_sge *sges,
+                                        uint32_t count)
+{
+    return slu_soft_has_dmabufs(qp) && slu_soft_change_places(qp, sges, count);
+}
 /* Are there any, as the program has named them? */
 bool slu_soft_names_dmabuf(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count);
 /*

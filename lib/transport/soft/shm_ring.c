@@ -7,8 +7,6 @@
  */
 #include "transport/soft/shm_ring.h"
 
-#include <string.h>
-
 /* The word: position + 1, bulk, generation or kind, length. */
 #define BULK (UINT64_C(1) << 31)
 #define GENERATION_SHIFT 20

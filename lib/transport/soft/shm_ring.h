@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SHM_LINE 64
 #ifndef SHM_SLOTS /* the test of all interleavings has fewer */
@@ -92,7 +93,12 @@ int slu_soft_shm_room(struct shm_writer *writer);
 bool slu_soft_shm_fits(struct shm_writer *writer, uint32_t length);
 /* As the first, of bulk; 0 as well if there is none that the reader has. */
 int slu_soft_shm_bulk_room(struct shm_writer *writer);
-/* Bytes of the record to come; there is room. */
+/* A word of the record to come, in its first place; there is room. */
+static inline void slu_soft_shm_put_word(struct shm_writer *writer, uint32_t offset, uint64_t word)
+{
+    memcpy(writer->segment->slots[writer->index] + SHM_HEAD + offset, &word, sizeof word);
+}
+/* Its bytes. */
 void slu_soft_shm_put(struct shm_writer *writer, uint32_t offset, const void *bytes,
                       uint32_t length);
 void slu_soft_shm_publish(struct shm_writer *writer, enum shm_kind kind, uint32_t length);
@@ -126,6 +132,14 @@ static inline bool slu_soft_shm_is_empty(const struct shm_reader *reader)
 
 /* 1: there is a record, 0: there is none, -1: the peer has written nonsense. */
 int slu_soft_shm_peek(const struct shm_reader *reader, struct shm_record *record);
+/* A word of it, which is in its first place; not of bulk. */
+static inline uint64_t slu_soft_shm_word(const struct shm_reader *reader, uint32_t offset)
+{
+    uint64_t word;
+
+    memcpy(&word, reader->segment->slots[reader->index] + SHM_HEAD + offset, sizeof word);
+    return word;
+}
 /* The longest piece in one place of a record's bytes from an offset on. */
 const uint8_t *slu_soft_shm_piece(const struct shm_reader *reader, const struct shm_record *record,
                                   uint32_t offset, uint32_t *length);

@@ -47,9 +47,10 @@ static void put_message(struct soft_tcp *tcp, const struct soft_wqe *wqe)
 {
     struct shm_writer *writer = &tcp->shm->writer;
     bool immediate = (wqe->flags & SLUICE_IMMEDIATE) != 0;
-    uint64_t header[2] = {slu_soft_shm_words(tcp->acked_out, tcp->credit_out), wqe->immediate};
     uint32_t length = immediate ? 16 : 8;
-    slu_soft_shm_put(writer, 0, header, length);
+    slu_soft_shm_put_word(writer, 0, slu_soft_shm_words(tcp->acked_out, tcp->credit_out));
+    if (immediate)
+        slu_soft_shm_put_word(writer, 8, wqe->immediate);
     for (uint32_t i = 0; i < wqe->sge_count; i++) {
         uint32_t piece = wqe->sges[i].length;
         if (piece > 0)
@@ -167,27 +168,25 @@ static bool set_aside(struct soft_tcp *tcp, const struct shm_record *record, uin
 bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *record)
 {
     uint32_t offset = record->generation == SHM_IMMEDIATE ? 16 : 8;
-    uint64_t header[2] = {0, 0};
-    uint32_t piece;
     if (record->length < offset || record->length - offset > SOFT_WHOLE_BYTES || tcp->in.active ||
         tcp->carry_length != 0) {
         return slu_soft_tcp_reject(tcp, "no small message");
     }
-    /* They are in one slot. */
-    memcpy(header, slu_soft_shm_piece(&tcp->shm->reader, record, 0, &piece), offset);
-    if (header[1] > UINT32_MAX) {
+    uint64_t words = slu_soft_shm_word(&tcp->shm->reader, 0);
+    uint64_t immediate = offset == 16 ? slu_soft_shm_word(&tcp->shm->reader, 8) : 0;
+    if (immediate > UINT32_MAX) {
         return slu_soft_tcp_reject(tcp, "more immediate data than there can be");
     }
-    if (!slu_soft_tcp_accept_done(tcp, (uint32_t)header[0]) ||
-        !slu_soft_tcp_accept_credit(tcp, (uint32_t)(header[0] >> 32)))
+    if (!slu_soft_tcp_accept_done(tcp, (uint32_t)words) ||
+        !slu_soft_tcp_accept_credit(tcp, (uint32_t)(words >> 32)))
         return false;
     if (!slu_soft_has_receive(tcp->qp))
-        return set_aside(tcp, record, offset, (uint32_t)header[1]);
+        return set_aside(tcp, record, offset, (uint32_t)immediate);
     if (!slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
         return false;
     if (!copy_record(tcp, record, offset))
         return fail_receive(tcp);
-    slu_soft_tcp_received(tcp, record->length - offset, offset == 16, (uint32_t)header[1]);
+    slu_soft_tcp_received(tcp, record->length - offset, offset == 16, (uint32_t)immediate);
     slu_soft_tcp_urgent(tcp);
     return true;
 }

@@ -470,7 +470,16 @@ void slu_soft_cq_serve(struct soft_cq *cq); /* by its owner */
 void slu_soft_cq_wake(struct soft_cq *cq);  /* if it is armed */
 /* Waits a little for another thread: longer with each time, which counts from 0. */
 void slu_soft_pause(unsigned time);
-void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc);
+static inline void slu_soft_cq_complete(struct soft_qp *qp, const struct slu_wc *wc)
+{
+    struct soft_cq *cq = slu_soft_cq_of(qp);
+    if (SLU_UNLIKELY(cq->tail - cq->head > cq->mask)) {
+        cq->overrun = true;
+        return;
+    }
+    cq->ring[cq->tail++ & cq->mask] = (struct soft_completion){*wc, qp};
+    qp->unpolled++;
+}
 void slu_soft_cq_forget(struct soft_qp *qp); /* drops its completions */
 /* cq_room.c: by its owner. */
 int slu_soft_cq_extend(struct slu_cq *cq, uint32_t entries);

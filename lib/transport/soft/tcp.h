@@ -190,8 +190,16 @@ bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame);
  * The peer's words, which are read at any time: it has done our requests up to one of
  * them, of which those behind a read may wait until its reply is here.
  */
-bool slu_soft_tcp_accept_done(struct soft_tcp *tcp, uint32_t done);
-bool slu_soft_tcp_accept_credit(struct soft_tcp *tcp, uint32_t credit);
+bool slu_soft_tcp_take_done(struct soft_tcp *tcp, uint32_t done);
+bool slu_soft_tcp_take_credit(struct soft_tcp *tcp, uint32_t credit);
+static inline bool slu_soft_tcp_accept_done(struct soft_tcp *tcp, uint32_t done)
+{
+    return done == tcp->qp->sends.done || slu_soft_tcp_take_done(tcp, done);
+}
+static inline bool slu_soft_tcp_accept_credit(struct soft_tcp *tcp, uint32_t credit)
+{
+    return credit == tcp->credits || slu_soft_tcp_take_credit(tcp, credit);
+}
 /* A send of the peer of such a length is here, and may go to the oldest receive. */
 bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length);
 /* It is there. */

@@ -143,10 +143,9 @@ static bool accept_ack(struct soft_tcp *tcp, uint32_t ack)
     return is_open(tcp);
 }
 
-bool slu_soft_tcp_accept_done(struct soft_tcp *tcp, uint32_t done)
+bool slu_soft_tcp_take_done(struct soft_tcp *tcp, uint32_t done)
 {
-    uint32_t first = tcp->qp->sends.done;
-    if (done == first || is_before(done, first))
+    if (is_before(done, tcp->qp->sends.done))
         return true;
     if (!was_sent(tcp, done))
         return slu_soft_tcp_reject(tcp, "it has done what was not sent");
@@ -154,9 +153,9 @@ bool slu_soft_tcp_accept_done(struct soft_tcp *tcp, uint32_t done)
     return is_open(tcp);
 }
 
-bool slu_soft_tcp_accept_credit(struct soft_tcp *tcp, uint32_t credit)
+bool slu_soft_tcp_take_credit(struct soft_tcp *tcp, uint32_t credit)
 {
-    if (credit == tcp->credits || (tcp->shared && is_before(credit, tcp->credits)))
+    if (tcp->shared && is_before(credit, tcp->credits))
         return true;
     if (credit - tcp->credits > SOFT_MAX_DEPTH ||
         (int32_t)(credit - tcp->consumed) > SOFT_MAX_DEPTH)

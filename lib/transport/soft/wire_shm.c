@@ -16,7 +16,7 @@
 /* Looks in vain until it is cold, of all that are hot. */
 #define FRUITLESS_LOOKS 4096
 #define FRUITLESS_LEAST 64
-/* So many looks in vain, and the clock says when it was heard. */
+/* Each so many looks in vain, the clock says when it was heard, and it may be cold. */
 #define STALE_LOOKS 32
 /* Rounds of somebody who leaves and finds that more has come. */
 #define LEAVE_ROUNDS 2
@@ -357,16 +357,22 @@ static void discard(struct soft_tcp *tcp)
     }
 }
 
-static void grow_cold(struct soft_tcp *tcp)
+static SLU_COLD void cool_down(struct soft_tcp *tcp)
 {
     struct soft_shm *shm = tcp->shm;
-    uint64_t looks = (uint64_t)(shm->fruitless + 1) * slu_soft_cq_of(tcp->qp)->hot_count;
-    if (++shm->fruitless == STALE_LOOKS && shm->fresh) {
+    uint64_t looks = (uint64_t)shm->fruitless * slu_soft_cq_of(tcp->qp)->hot_count;
+    if (shm->fresh) {
         tcp->heard = slu_now();
         shm->fresh = false;
     }
     if (shm->fruitless >= FRUITLESS_LEAST && looks >= FRUITLESS_LOOKS && !chill(tcp))
         shm->fruitless = 0;
+}
+
+static inline void grow_cold(struct soft_tcp *tcp)
+{
+    if (SLU_UNLIKELY(++tcp->shm->fruitless % STALE_LOOKS == 0))
+        cool_down(tcp);
 }
 
 /* Returns whether there was something. */
