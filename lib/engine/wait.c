@@ -146,13 +146,14 @@ static inline uint32_t batch_of(const struct awaited *awaited)
 
 /*
  * Polls several times for one look at the clock, which costs more than a poll, unless it is
- * to sleep at once. No
- * pause instruction: it costs as much as several polls, and under emulation, or
- * in a guest that is watched for such loops, many times that.
+ * to sleep at once, or gives the processor away after each look. No pause instruction: it costs
+ * as much as several polls, and under emulation, or in a guest that is watched for such loops,
+ * many times that.
  */
 static int poll_often(struct slu_engine *engine, uint32_t most)
 {
-    int polls = engine->wait_mode == SLUICE_WAIT_EVENT ? 1 : SPIN_POLLS;
+    bool once = engine->wait_mode == SLUICE_WAIT_EVENT || engine->crowded;
+    int polls = once ? 1 : SPIN_POLLS;
     int count = 0;
 
     for (int i = 0; i < polls && count == 0; i++)
