@@ -127,6 +127,8 @@ int slu_peer_first_error(struct slu_engine *engine, struct slu_peer *peer,
                          struct sluice_error *error);
 /* Fails a peer whose queue pair has failed while nobody was looking. */
 void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer);
+/* Whether the peer has yet to take a message, before all else that was posted to it. */
+bool slu_peer_has_message(const struct slu_peer *peer);
 static inline bool slu_peer_has_posted(const struct slu_peer *peer, enum slu_queue queue)
 {
     const struct slu_ring *own = &peer->rings[SLU_OWN_RING];

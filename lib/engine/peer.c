@@ -255,6 +255,15 @@ int slu_peer_reset(struct slu_engine *engine, struct slu_peer *peer)
     return error;
 }
 
+bool slu_peer_has_message(const struct slu_peer *peer)
+{
+    const struct slu_ring *ring = &peer->rings[SLU_SEND_QUEUE];
+    const struct slu_entry *entry = slu_ring_entry(ring, ring->oldest);
+
+    return peer->state == SLUICE_STATE_READY && ring->oldest != ring->next &&
+           entry->state == SLU_ENTRY_PENDING && entry->opcode == SLUICE_OP_SEND;
+}
+
 void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer)
 {
     slu_peers_alerted(engine);

@@ -77,23 +77,13 @@ static void begin_spin(const struct slu_engine *engine, struct slu_spin *spin, i
         engine->wait_mode == SLUICE_WAIT_SPIN ? SLUICE_FOREVER : now + time * (spin->patience + 1);
 }
 
-/* Whether the peer has yet to take a message, before all else that was posted to it. */
-static bool has_message(const struct slu_peer *peer)
-{
-    const struct slu_ring *ring = &peer->rings[SLU_SEND_QUEUE];
-    const struct slu_entry *entry = slu_ring_entry(ring, ring->oldest);
-
-    return peer->state == SLUICE_STATE_READY && ring->oldest != ring->next &&
-           entry->state == SLU_ENTRY_PENDING && entry->opcode == SLUICE_OP_SEND;
-}
-
 /* What was sent takes long, perhaps because its receives are not there. */
 static SLU_COLD void tell_slow(struct slu_engine *engine)
 {
     if (engine->transport->qp_slow == NULL || engine->pending[SLU_SEND_QUEUE] == 0)
         return;
     for (uint32_t i = 0; i < engine->peer_count; i++)
-        if (has_message(&engine->peers[i]))
+        if (slu_peer_has_message(&engine->peers[i]))
             engine->transport->qp_slow(engine->peers[i].qp);
 }
 

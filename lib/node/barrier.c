@@ -7,6 +7,8 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include "base/bytes.h"
 #include "node/node.h"
 
@@ -98,6 +100,7 @@ int slu_barrier_run(struct slu_group *group, uint32_t algorithm)
     if (algorithm == SLUICE_BARRIER_DEFAULT)
         algorithm = choose_algorithm(group->count);
     group->tag = make_tag(group, algorithm);
+    slu_notify_enter(group);
     if (algorithm == SLUICE_BARRIER_CENTRAL)
         return run_central(group);
     return algorithm == SLUICE_BARRIER_DISSEMINATION ? run_dissemination(group) : run_tree(group);
@@ -201,6 +204,8 @@ int sluice_node_barrier_reset(struct sluice_node *node)
         peer->told = 0;
     }
     node->round = 0;
+    node->last = (struct slu_tally){.count = 0};
+    memset(node->tallies, 0, sizeof node->tallies);
     node->generation++;
     node->reset_at = slu_now();
     slu_notify_set_state(node, SLU_NODE_OUTSIDE);

@@ -146,6 +146,7 @@ static int give(struct slu_group *group, uint32_t rank, size_t length)
     error = slu_notify_await_room(group, rank);
     if (error < 0)
         return error;
+    slu_notify_note(node, rank);
     node->peers[rank].given[node->round % 2] =
         slu_notify_write(node, rank, slu_slot_at(node->round), slu_notify_word(node, node->round));
     return 0;
@@ -196,6 +197,7 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
     int error;
 
     group->node->round++;
+    slu_notify_enter(group);
     error = await_slot(group);
     if (error < 0)
         return error;

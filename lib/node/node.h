@@ -14,7 +14,12 @@
  *    16  of a writer that closed its node: the rank that it had lost before; or why
  *        the barriers of one were broken, for which why.c has the words
  *    24  where the state of that rank is read to, see ask.c
- *    32  in the block that a rank has of itself, its state, for others to read
+ *    32  in the block that a rank has of itself, its state, for others to read: the tag of
+ *        the barrier that it was in last, 2 bytes, and in 2 more how many of that tag there
+ *        were, times 4, and enum slu_node_state
+ *    40  what the owner of the block has told the writer, for that one to read: how often it
+ *        has notified it, and the round of allgathers that it gave it last, 2 bytes each
+ *    48  where that of the other rank is read to
  *    64  two slots for the pieces of allgathers, in turns, see gather.c
  *
  * The count of notifications stays beside the mark, so that a barrier that was
@@ -42,6 +47,8 @@
 #define SLU_FAREWELL_AT 16
 #define SLU_ANSWER_AT 24
 #define SLU_STATE_AT 32
+#define SLU_TOLD_AT 40
+#define SLU_TOLD_ANSWER_AT 48
 /* That ranks write to others: at 0, 8 and 16, and at the heads of the two slots. */
 #define SLU_BLOCK_WORDS 5
 
@@ -64,6 +71,7 @@ enum slu_why {
     SLU_WHY_ELSEWHERE,
     SLU_WHY_NO_RESET,
     SLU_WHY_INVALID,
+    SLU_WHY_BEHIND,
     SLU_WHYS
 };
 
@@ -78,9 +86,16 @@ struct slu_rank {
     uint16_t awaited;     /* how often we waited for it, the same */
     bool seen;            /* it notified us in this generation */
     uint64_t told;        /* id of the request that told it that our barriers broke; 0: none did */
-    uint64_t asked;       /* id of the last request that read its state; 0: none did */
+    uint64_t asked[2];    /* of those that read its state, and what it told us; 0: none did */
     uint64_t given[2];    /* ids of the last pieces that were written to it, by slot; 0: none was */
 };
+
+/* How many barriers of a tag there were in this generation, from 1 on and modulo; 0: unknown. */
+struct slu_tally {
+    uint16_t tag, count;
+};
+#define SLU_TALLIES 16
+#define SLU_TALLY_MOST ((1 << 14) - 1)
 
 /* What a node opened by itself, and closes; or NULL. */
 struct slu_belongings {
@@ -94,7 +109,9 @@ struct sluice_node {
     uint32_t rank, ranks;
     uint32_t algorithm; /* enum sluice_barrier, never DEFAULT */
     uint32_t generation;
-    uint32_t round; /* of allgathers, the last one begun in this generation */
+    uint32_t round;        /* of allgathers, the last one begun in this generation */
+    struct slu_tally last; /* the barrier that this rank was in last */
+    struct slu_tally tallies[SLU_TALLIES];
     bool broken;
     bool ended;       /* by a shutdown */
     int64_t reset_at; /* when its barriers were reset last */
@@ -214,6 +231,10 @@ bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
 uint64_t slu_notify_read(const struct sluice_node *node, uint32_t rank, uint32_t at);
 /* Our own state, for those that ask. */
 void slu_notify_set_state(struct sluice_node *node, enum slu_node_state state);
+/* We are inside of one more barrier, or round of allgathers. */
+void slu_notify_enter(const struct slu_group *group);
+/* We have notified a rank, or given it a piece. */
+void slu_notify_note(const struct sluice_node *node, uint32_t rank);
 /* Waits until there is room for a request to a rank: 0; or it is lost, ... */
 int slu_notify_await_room(struct slu_group *group, uint32_t rank);
 /* The same, and writes a word into our block there. There is room, and the rank is ready. */
@@ -261,6 +282,8 @@ void slu_notify_say_farewell(struct sluice_node *node);
 uint32_t slu_why_word(enum slu_why why);
 enum slu_why slu_why_read(const struct sluice_node *node, uint32_t rank);
 const char *slu_why_words(enum slu_why why);
+/* What this rank may have to do with it that a rank is not heard; static. */
+const char *slu_why_own(const struct sluice_node *node, uint32_t rank);
 #define SLU_RANK_BYTES 20
 const char *slu_node_say_rank(const struct sluice_node *node, uint32_t rank,
                               char text[SLU_RANK_BYTES]);

@@ -49,12 +49,49 @@ uint64_t slu_notify_read(const struct sluice_node *node, uint32_t rank, uint32_t
     return be64toh(sluice_load_acquire64(word));
 }
 
-void slu_notify_set_state(struct sluice_node *node, enum slu_node_state state)
+/* For others to read, in the block of a rank. */
+static void show(const struct sluice_node *node, uint32_t rank, uint32_t at, uint32_t low)
 {
     char *blocks = sluice_mr_addr(node->blocks);
-    void *word = blocks + (size_t)node->rank * SLU_BLOCK_BYTES + SLU_STATE_AT;
+    void *word = blocks + (size_t)rank * SLU_BLOCK_BYTES + at;
 
-    __atomic_store_n((uint64_t *)word, htobe64(slu_notify_word(node, state)), __ATOMIC_RELEASE);
+    __atomic_store_n((uint64_t *)word, htobe64(slu_notify_word(node, low)), __ATOMIC_RELEASE);
+}
+
+void slu_notify_set_state(struct sluice_node *node, enum slu_node_state state)
+{
+    show(node, node->rank, SLU_STATE_AT,
+         (uint32_t)node->last.tag << 16 | (uint32_t)node->last.count << 2 | state);
+}
+
+/* Of the first few tags it is known how many there were: most programs have one or two. */
+static uint16_t count_barrier(struct sluice_node *node, uint16_t tag)
+{
+    for (uint32_t i = 0; i < SLU_TALLIES; i++) {
+        struct slu_tally *tally = &node->tallies[i];
+
+        if (tally->count == 0 || tally->tag == tag) {
+            tally->tag = tag;
+            return tally->count = (uint16_t)(tally->count % SLU_TALLY_MOST + 1);
+        }
+    }
+    return 0;
+}
+
+void slu_notify_enter(const struct slu_group *group)
+{
+    struct sluice_node *node = group->node;
+    uint16_t round = (uint16_t)(node->round % SLU_TALLY_MOST + 1);
+
+    node->last = (struct slu_tally){
+        .tag = group->tag, .count = group->gathering ? round : count_barrier(node, group->tag)};
+    slu_notify_set_state(node, SLU_NODE_INSIDE);
+}
+
+void slu_notify_note(const struct sluice_node *node, uint32_t rank)
+{
+    show(node, rank, SLU_TOLD_AT,
+         (uint32_t)node->peers[rank].notified << 16 | (uint16_t)node->round);
 }
 
 /* Which of the words that ranks write to others it is. */
@@ -514,8 +551,8 @@ static int await_room(struct slu_group *group, uint32_t rank)
 
     if (slu_notify_wait(group, may_post, &posting))
         return posting.error;
-    slu_fail(ETIMEDOUT, "no room came in the send queue of rank %u for the %s of %u ranks", rank,
-             slu_group_name(group), group->count);
+    slu_fail(ETIMEDOUT, "no room came in the send queue of rank %u for the %s of %u ranks%s", rank,
+             slu_group_name(group), group->count, slu_why_own(group->node, rank));
     return blame(group, rank, SLU_WHY_FULL, -ETIMEDOUT);
 }
 
@@ -543,6 +580,7 @@ int slu_notify(struct slu_group *group, uint32_t position)
     if (error < 0)
         return error;
     peer->notified++;
+    slu_notify_note(node, rank);
     slu_notify_write(node, rank, SLU_COUNT_AT,
                      slu_notify_word(node, (uint32_t)group->tag << 16 | peer->notified));
     return 0;

@@ -24,6 +24,7 @@ static const char *const words[SLU_WHYS] = {
     [SLU_WHY_ELSEWHERE] = ": it was in another call",
     [SLU_WHY_NO_RESET] = ": it had not reset its barriers",
     [SLU_WHY_INVALID] = ": it wrote what no rank writes",
+    [SLU_WHY_BEHIND] = ": it came, but a message that it had sent before waits for a receive",
 };
 
 uint32_t slu_why_word(enum slu_why why)
@@ -44,6 +45,13 @@ enum slu_why slu_why_read(const struct sluice_node *node, uint32_t rank)
 const char *slu_why_words(enum slu_why why)
 {
     return words[why];
+}
+
+const char *slu_why_own(const struct sluice_node *node, uint32_t rank)
+{
+    return slu_peer_has_message(&slu_node_engine(node)->peers[rank])
+               ? "; a message that this rank sent it before waits for its receive"
+               : "";
 }
 
 const char *slu_node_say_rank(const struct sluice_node *node, uint32_t rank,

@@ -72,7 +72,7 @@ TEST(reasons_that_are_none)
         {1, "rank 1 gave up its barriers, because of this rank"},
         {0x80000000, "rank 1 gave up its barriers, because of this rank"},
         {0x80000001, "rank 1 gave up its barriers, because of this rank: it did not come in time"},
-        {0x8000000a, "rank 1 gave up its barriers, because of this rank"},
+        {0x8000000b, "rank 1 gave up its barriers, because of this rank"},
         {0xffffffff, "rank 1 gave up its barriers, because of this rank"},
     };
     for (size_t i = 0; i < COUNT(reasons); i++) {
@@ -84,6 +84,102 @@ TEST(reasons_that_are_none)
         require(strcmp(sluice_last_error(), reasons[i].text) == 0, "%#x: %s", reasons[i].why,
                 sluice_last_error());
         ranks_close(&ranks);
+    }
+}
+
+/*
+ * Rank 0 sends to rank 1, which has forgotten its receive. What rank 0 writes after that waits
+ * behind it, so rank 1 must not say that rank 0 was missing, nor may another rank say it of one
+ * that came and has left.
+ */
+#define FORGETFUL_TIME SLUICE_MS(300)
+
+static void send_into_nothing(struct ranks *ranks, uint32_t rank)
+{
+    struct sluice_multichannel *all = sluice_node_multichannel(ranks->nodes[rank]);
+
+    if (rank == 0)
+        require_ok(sluice_multichannel_send_unpolled(all, 1, NULL, 0, SLUICE_FOREVER, NULL));
+}
+
+static int meet_or_gather(struct ranks *ranks, uint32_t rank, bool gathers)
+{
+    uint64_t own = rank, values[8];
+
+    return gathers
+               ? sluice_node_allgather(ranks->nodes[rank], &own, values, sizeof own, FORGETFUL_TIME)
+               : sluice_node_barrier(ranks->nodes[rank], NULL, 0, 0, FORGETFUL_TIME);
+}
+
+/* What may be said of a rank that came. */
+static bool is_true(const struct ranks *ranks, uint32_t rank, int result, bool gathers)
+{
+    char wanted[TEXT];
+    const char *text = sluice_last_error();
+
+    if (result == 0)
+        return rank != 1;
+    if (rank == 1 && result == -ETIMEDOUT) {
+        snprintf(wanted, sizeof wanted,
+                 "rank 0 came to the %s of %u ranks, but what it wrote waits behind a message "
+                 "that it had sent before: this rank has posted no receive for it",
+                 gathers ? "allgather" : "barrier", ranks->count);
+        return strcmp(text, wanted) == 0;
+    }
+    if (result == -ETIMEDOUT)
+        return strstr(text, "nothing was heard in time from rank 1") &&
+               (rank != 0 || strstr(text, "this rank sent it before waits for its receive"));
+    return result == -ECANCELED && strstr(text, "gave up its barriers") &&
+           !strstr(text, "did not come");
+}
+
+static void forget_a_receive(struct ranks *ranks, uint32_t rank, bool gathers)
+{
+    int result;
+
+    send_into_nothing(ranks, rank);
+    ranks_meet(ranks);
+    result = meet_or_gather(ranks, rank, gathers);
+    require(is_true(ranks, rank, result, gathers), "rank %u of %u: %d: %s", rank, ranks->count,
+            result, result == 0 ? "it left" : sluice_last_error());
+}
+
+static void forget_in_a_barrier(struct ranks *ranks, uint32_t rank)
+{
+    forget_a_receive(ranks, rank, false);
+}
+
+static void forget_in_an_allgather(struct ranks *ranks, uint32_t rank)
+{
+    forget_a_receive(ranks, rank, true);
+}
+
+/* With barriers before it, of the same ranks and of others, and without. */
+static void forget_after_others(struct ranks *ranks, uint32_t rank)
+{
+    static const uint32_t some[] = {0, 1};
+
+    node_meets(ranks->nodes[rank], NULL, 0);
+    if (rank < 2)
+        node_meets(ranks->nodes[rank], some, 2);
+    node_meets(ranks->nodes[rank], NULL, 0);
+    ranks_meet(ranks);
+    forget_a_receive(ranks, rank, false);
+}
+
+TEST(a_forgotten_receive)
+{
+    void (*const ways[])(struct ranks * ranks, uint32_t rank) = {
+        forget_in_a_barrier, forget_in_an_allgather, forget_after_others};
+
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        for (uint32_t count = 2; count <= 6; count++) {
+            struct ranks ranks;
+
+            ranks_open(&ranks, count, NULL);
+            ranks_run(&ranks, ways[i]);
+            ranks_close(&ranks);
+        }
     }
 }
 
@@ -133,6 +229,7 @@ int main(void)
 {
     static const struct tests cases[] = {
         {"self", WIRE_SELF, 60},
+        {"shm", WIRE_SHM, 60},
         {"tcp", WIRE_TCP, 60},
     };
     return run_groups("barriers_blame", cases, COUNT(cases));
