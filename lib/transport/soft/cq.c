@@ -20,8 +20,10 @@
 #include "transport/soft/tcp.h"
 
 #define EVENTS 32
-/* Polls of a lone socket between two looks at the whole epoll set. */
+/* Polls of a lone socket, or of shared memory, between two looks at the whole epoll set. */
 #define LONE_POLLS 64
+/* To look at so many connections costs less than to ask the kernel for their sockets. */
+#define FEW_CONNECTIONS 8
 /* Entries of a CQ that are used again and again while there are never more. */
 #define NEAR_ENTRIES 256
 /*
@@ -322,6 +324,12 @@ static int serve_sockets(struct soft_cq *cq)
     return count > 0 ? count : 0;
 }
 
+/* Nobody looks at them any more, but a program that polls all the same is not to pay for that. */
+static bool are_few_and_cold(const struct soft_cq *cq)
+{
+    return cq->hot == NULL && cq->shared == cq->sockets && cq->sockets <= FEW_CONNECTIONS;
+}
+
 /* due: all sockets are to be looked at */
 static void progress(struct soft_cq *cq, bool due)
 {
@@ -335,6 +343,8 @@ static void progress(struct soft_cq *cq, bool due)
         serve_sockets(cq);
         return;
     }
+    if (are_few_and_cold(cq) && !slu_soft_shm_stir(cq) && ++cq->polls % LONE_POLLS != 0)
+        return;
     /* Sockets that only wake are looked at now and then. */
     if (cq->hot != NULL && (slu_soft_shm_poll(cq) || cq->shared == cq->sockets) &&
         ++cq->polls % LONE_POLLS != 0)

@@ -567,6 +567,7 @@ void slu_soft_tcp_flush_all(struct soft_cq *cq);    /* nothing is held back */
 
 /* wire_shm.c: by the owner of the CQ */
 bool slu_soft_shm_poll(struct soft_cq *cq);  /* looks at those that are hot; was there something? */
+bool slu_soft_shm_stir(struct soft_cq *cq);  /* those that are cold and have something are hot */
 bool slu_soft_shm_sleep(struct soft_cq *cq); /* from now on all wake its epoll set, or false */
 bool slu_soft_shm_leave(struct soft_cq *cq); /* likewise, and it does what is to be done before */
 /* Gives back the rings for large messages that nobody has used since it was called last. */

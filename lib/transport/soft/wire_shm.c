@@ -440,6 +440,14 @@ bool slu_soft_shm_poll(struct soft_cq *cq)
     return found;
 }
 
+bool slu_soft_shm_stir(struct soft_cq *cq)
+{
+    for (struct soft_tcp *tcp = cq->connections; tcp != NULL; tcp = tcp->next)
+        if (tcp->shared && !is_quiet(tcp))
+            slu_soft_shm_heat(tcp);
+    return cq->hot != NULL;
+}
+
 bool slu_soft_shm_sleep(struct soft_cq *cq)
 {
     struct soft_tcp *next;
