@@ -13,7 +13,7 @@
 #include "connect/where.h"
 #include "memory/mr.h"
 
-/* An action that is right, on its way to become a work. */
+/* An action that is right, on its way to become a work; what is in its handle is read once. */
 struct order {
     const struct sluice_buffer_action *action;
     uint32_t index;
@@ -97,24 +97,33 @@ static int check_action(const struct sluice_buffer_service *service, struct orde
     return check_region(service, action);
 }
 
-static int check_all(const struct sluice_buffer_service *service,
-                     const struct sluice_buffer_action *actions, uint32_t count, int64_t deadline)
+static int check_call(const struct sluice_buffer_service *service,
+                      const struct sluice_buffer_action *actions, uint32_t count, int64_t deadline)
 {
-    struct order order = {.count = count};
-    int error = 0;
-
     if (!slu_is_buffer_service(service))
         return slu_not_a_buffer_service(service);
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     if (actions == NULL && count > 0)
         return slu_misuse(EINVAL, "actions must not be NULL");
-    for (uint32_t i = 0; i < count && error == 0; i++) {
-        order.index = i;
-        order.action = &actions[i];
-        error = check_action(service, &order);
+    return 0;
+}
+
+static int check_all(const struct sluice_buffer_service *service,
+                     const struct sluice_buffer_action *actions, uint32_t count,
+                     struct order *orders)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int error;
+
+        orders[i].index = i;
+        orders[i].count = count;
+        orders[i].action = &actions[i];
+        error = check_action(service, &orders[i]);
+        if (error < 0)
+            return fail_index(&orders[i], error);
     }
-    return error < 0 ? fail_index(&order, error) : 0;
+    return 0;
 }
 
 /* It ends before it begins. */
@@ -205,21 +214,12 @@ static int begin(struct slu_batch *batch, const struct order *order)
 }
 
 /* *told: of the first that ended early, the text. */
-static int begin_all(struct slu_batch *batch, const struct sluice_buffer_action *actions,
-                     struct slu_text *told)
+static int begin_all(struct slu_batch *batch, const struct order *orders, struct slu_text *told)
 {
-    struct order order = {.count = batch->count};
-
     told->bytes[0] = '\0';
     for (uint32_t i = 0; i < batch->count; i++) {
-        int error;
+        int error = begin(batch, &orders[i]);
 
-        order.index = i;
-        order.action = &actions[i];
-        /* Whoever changes a handle amid a call harms nobody else. */
-        error = slu_buffer_name_decode(actions[i].handle, &order.name);
-        if (error == 0)
-            error = begin(batch, &order);
         if (error < 0 && !batch->works[i].ended)
             return error;
         if (error < 0 && told->bytes[0] == '\0')
@@ -269,7 +269,7 @@ static int conclude(const struct slu_batch *batch, const struct slu_text *told)
                       fail_work(work, work->group == NULL ? told->bytes : work->group->why));
 }
 
-static int do_batch(struct slu_batch *batch, const struct sluice_buffer_action *actions,
+static int do_batch(struct slu_batch *batch, const struct order *orders,
                     struct sluice_completion *completions)
 {
     struct slu_text told;
@@ -278,7 +278,7 @@ static int do_batch(struct slu_batch *batch, const struct sluice_buffer_action *
     batch->works = calloc(batch->count, sizeof *batch->works);
     if (batch->works == NULL)
         return slu_fail(ENOMEM, "no memory for %u actions on buffers", batch->count);
-    error = begin_all(batch, actions, &told);
+    error = begin_all(batch, orders, &told);
     if (error == 0)
         error = slu_batch_run(batch);
     if (error < 0)
@@ -295,12 +295,22 @@ int sluice_buffer_submit(struct sluice_buffer_service *service,
     SLU_KEEP_ERRNO;
     struct slu_batch batch = {
         .service = service, .count = count, .until = slu_after(deadline < 0 ? 0 : deadline)};
-    int error = check_all(service, actions, count, deadline);
+    struct order one, *orders = &one;
+    int error = check_call(service, actions, count, deadline);
 
     if (error < 0 || count == 0)
         return error;
-    error = do_batch(&batch, actions, completions);
-    slu_batch_end(&batch);
+    if (count > 1)
+        orders = calloc(count, sizeof *orders);
+    if (orders == NULL)
+        return slu_fail(ENOMEM, "no memory for %u actions on buffers", count);
+    error = check_all(service, actions, count, orders);
+    if (error == 0) {
+        error = do_batch(&batch, orders, completions);
+        slu_batch_end(&batch);
+    }
+    if (orders != &one)
+        free(orders);
     return error;
 }
 
