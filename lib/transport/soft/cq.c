@@ -22,8 +22,12 @@
 #define EVENTS 32
 /* Polls of a lone socket, or of shared memory, between two looks at the whole epoll set. */
 #define LONE_POLLS 64
-/* To look at so many connections costs less than to ask the kernel for their sockets. */
+/*
+ * To look at so many connections costs less than to ask the kernel for their sockets, which
+ * tell of the end of a peer: that is not to be missed for longer than this.
+ */
 #define FEW_CONNECTIONS 8
+#define SOCKETS_TIME SLUICE_US(100)
 /* Entries of a CQ that are used again and again while there are never more. */
 #define NEAR_ENTRIES 256
 /*
@@ -324,10 +328,20 @@ static int serve_sockets(struct soft_cq *cq)
     return count > 0 ? count : 0;
 }
 
-/* Nobody looks at them any more, but a program that polls all the same is not to pay for that. */
-static bool are_few_and_cold(const struct soft_cq *cq)
+/*
+ * Connections that nobody looks at any more, in a program that polls all the same: whether a
+ * look at all of them does, and there was nothing.
+ */
+static bool are_quiet(struct soft_cq *cq)
 {
-    return cq->hot == NULL && cq->shared == cq->sockets && cq->sockets <= FEW_CONNECTIONS;
+    if (cq->hot != NULL || cq->shared != cq->sockets || cq->sockets > FEW_CONNECTIONS ||
+        slu_soft_shm_stir(cq) || ++cq->polls % LONE_POLLS == 0)
+        return false;
+    int64_t now = slu_now();
+    if (now - cq->served < SOCKETS_TIME)
+        return true;
+    cq->served = now;
+    return false;
 }
 
 /* due: all sockets are to be looked at */
@@ -343,7 +357,7 @@ static void progress(struct soft_cq *cq, bool due)
         serve_sockets(cq);
         return;
     }
-    if (are_few_and_cold(cq) && !slu_soft_shm_stir(cq) && ++cq->polls % LONE_POLLS != 0)
+    if (are_quiet(cq))
         return;
     /* Sockets that only wake are looked at now and then. */
     if (cq->hot != NULL && (slu_soft_shm_poll(cq) || cq->shared == cq->sockets) &&

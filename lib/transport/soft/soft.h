@@ -309,6 +309,7 @@ struct soft_cq {
     struct soft_tcp *hot; /* of the shared ones, those that polls look at */
     atomic_bool restless; /* somebody left it while something was hot: the helper is to look */
     uint32_t polls;
+    int64_t served;   /* when the sockets of cold connections were looked at */
     uint32_t directs; /* requests that were done at once since a look at the connections */
     uint64_t copied;  /* and bytes */
     uint64_t drained; /* bytes of the inbox in this turn, and for each message */
