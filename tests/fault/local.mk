@@ -12,6 +12,7 @@ test_programs += \
 	tests/test_fault_stop \
 	tests/test_fault_unpolled \
 	tests/test_hosts \
+	tests/test_hosts_steps \
 	tests/test_keepalive \
 	tests/test_soak
 
@@ -25,6 +26,7 @@ tests_test_fault_signals_SOURCES = %D%/test_fault_signals.c
 tests_test_fault_stop_SOURCES = %D%/test_fault_stop.c
 tests_test_fault_unpolled_SOURCES = %D%/test_fault_unpolled.c
 tests_test_hosts_SOURCES = %D%/test_hosts.c
+tests_test_hosts_steps_SOURCES = %D%/test_hosts_steps.c
 tests_test_keepalive_SOURCES = %D%/test_keepalive.c
 
 # Only a guest can run it, on a device of its own; see softroce/README.md.

@@ -52,15 +52,22 @@ scatter() {
   fi
 }
 
-# lossy COMMAND...: on a network that loses packets, some of which host 0 has lost;
-# the other sends few.
-lossy() {
-  tc qdisc replace dev sluice0 root netem loss 2% || return 1
+# behind WORDS COMMAND...: while the network does to packets what the words tell tc-netem(8).
+behind() {
+  # shellcheck disable=SC2086 # they are words
+  tc qdisc replace dev sluice0 root netem $1 || return 1
+  shift
   "$@"
   result=$?
   tc -s qdisc show dev sluice0 | tee "$tmp/queue"
   tc qdisc del dev sluice0 root
-  [ "$result" = 0 ] || return 1
+  return "$result"
+}
+
+# lossy COMMAND...: on a network that loses packets, some of which host 0 has lost;
+# the other sends few.
+lossy() {
+  behind 'loss 2%' "$@" || return 1
   [ "$SOFTROCE_HOST" != 0 ] || grep -q 'dropped [1-9]' "$tmp/queue"
 }
 
@@ -84,6 +91,20 @@ of_four() {
   return "$status"
 }
 
+# steps PORT NAME COMMAND...: a rank on each host. COMMAND is called with the program, whose
+# figures are shown, and whose cases get the name.
+steps() {
+  export SLUICE_RANKS=2 SLUICE_RANK="$SOFTROCE_HOST" SLUICE_ROOT="$first:$1" SLUICE_JOB="steps-$1"
+  name=$2
+  shift 2
+  "$@" tests/test_hosts_steps >"$tmp/out" 2>"$tmp/err"
+  status=$?
+  sed 's/^/# /' "$tmp/err"
+  grep -v '^qdisc\|^ ' "$tmp/out" >"$tmp/steps"
+  pass_on "$name" $status "$tmp/steps"
+  unset SLUICE_RANKS SLUICE_RANK SLUICE_ROOT SLUICE_JOB
+}
+
 [ "${SOFTROCE_HOST:-}" ] || in_guests "$@"
 # shellcheck disable=SC2153 # no misspelling
 first=${SOFTROCE_HOSTS%% *}
@@ -100,6 +121,8 @@ if [ -x examples/10-node ]; then
 else
   skip 'examples/10-node on two hosts' 'built without what it needs'
 fi
+steps 18504 test_hosts_steps env
+steps 18505 'test_hosts_steps, late and with losses' behind 'delay 5ms loss 1%'
 [ "${1:-}" != chosen ] || export CK_RUN_CASE=losses
 tests/test_hosts >"$tmp/out" 2>"$tmp/err"
 status=$?

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two ranks on two hosts exchange blocks in lock step: every block is right, every step
+ * comes to its end, and a step takes little longer than one whose receive was posted ahead,
+ * however late the network is. tests/softroce/check-hosts.sh runs it on both hosts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../support/pair.h"
+#include "../support/process.h"
+
+#define BLOCK ((size_t)1000) /* one packet */
+#define ROUNDS 5
+#define STEPS 8 /* of a round, each way */
+#define TIMES (ROUNDS * STEPS)
+
+/*
+ * In medians, which know nothing of the few steps that wait for a packet that was lost.
+ * Ahead, a step is one way there for the block, and one back for its acknowledgement. In
+ * lock step the peer's hint of its receive may come first, which is one way more. Without
+ * hints a refused block is sent again after a pause, and that as often as it takes.
+ */
+#define WORST_RATIO 3
+
+/* One rank; each block has a place of its own in the memory. */
+struct exchange {
+    struct sluice_node *node;
+    struct sluice_multichannel *all;
+    uint32_t rank, peer;
+    struct memory memory;
+    struct sluice_request send, receives[2];
+    uint32_t step; /* that comes next */
+    int64_t times[2][TIMES];
+};
+
+enum way { IN_LOCK_STEP, AHEAD };
+static const char *const names[] = {"in lock step", "ahead"};
+
+static void exchange_open(struct exchange *exchange, struct sluice_pd *pd)
+{
+    memset(exchange, 0, sizeof(*exchange));
+    exchange->node = sluice_node_open(pd, NULL, NULL, DEADLINE);
+    require(exchange->node, "%s", sluice_last_error());
+    exchange->all = sluice_node_multichannel(exchange->node);
+    exchange->rank = (uint32_t)sluice_node_rank(exchange->node);
+    exchange->peer = 1 - exchange->rank;
+    memory_open(&exchange->memory, pd, 3 * BLOCK);
+    for (size_t i = 0; i < 3; i++) {
+        struct sluice_request request = {.peer = exchange->peer, .sge_count = 1};
+        request.sge = memory_sge(&exchange->memory, i * BLOCK, BLOCK);
+        *(i == 2 ? &exchange->send : &exchange->receives[i]) = request;
+    }
+}
+
+static void exchange_close(struct exchange *exchange)
+{
+    require_ok(sluice_node_shutdown(exchange->node, DEADLINE));
+    memory_close(&exchange->memory);
+    sluice_node_close(exchange->node);
+}
+
+static void meet(const struct exchange *exchange)
+{
+    int result = sluice_node_barrier(exchange->node, NULL, 0, SLUICE_BARRIER_DEFAULT, DEADLINE);
+    require(result == 0, "%s", sluice_last_error());
+}
+
+static void fill_block(const struct exchange *exchange)
+{
+    pattern_fill(exchange->memory.bytes + 2 * BLOCK, BLOCK,
+                 pattern_key(exchange->rank, exchange->step, 0));
+}
+
+/* The block of this step came from the peer; and it cannot be taken for that of a later one. */
+static void check_block(const struct exchange *exchange, size_t half)
+{
+    uint8_t *block = exchange->memory.bytes + half * BLOCK;
+
+    pattern_check(block, BLOCK, pattern_key(exchange->peer, exchange->step, 0));
+    memset(block, 0, BLOCK);
+}
+
+static void step_in_lock(struct exchange *exchange)
+{
+    int result = sluice_multichannel_scatter_gather(exchange->all, &exchange->send, 1,
+                                                    &exchange->receives[0], 1, DEADLINE, NULL);
+    require(result == 0, "step %u: %s", exchange->step, sluice_last_error());
+    check_block(exchange, 0);
+}
+
+static void post_receive(struct exchange *exchange, uint32_t step, struct sluice_handle *handles)
+{
+    require_result(sluice_multichannel_gather_receive_unpolled(exchange->all,
+                                                               &exchange->receives[step % 2], 1,
+                                                               SLUICE_FOREVER, &handles[step % 2]),
+                   1);
+}
+
+static void step_ahead(struct exchange *exchange, uint32_t last, struct sluice_handle *handles)
+{
+    struct sluice_completion done;
+    uint32_t step = exchange->step;
+
+    if (step < last) {
+        post_receive(exchange, step + 1, handles);
+    }
+    int result =
+        sluice_multichannel_scatter_send(exchange->all, &exchange->send, 1, DEADLINE, NULL);
+    require(result == 0, "step %u, ahead: %s", step, sluice_last_error());
+    require_ok(sluice_multichannel_wait(exchange->all, &handles[step % 2], DEADLINE, &done));
+    require_class(&done, SLUICE_CLASS_NONE);
+    check_block(exchange, step % 2);
+}
+
+/* Each way begins at the same time on both sides, with receives of its own alone. */
+static void do_round(struct exchange *exchange, enum way way, uint32_t round)
+{
+    const uint32_t last = exchange->step + STEPS - 1;
+    struct sluice_handle handles[2];
+
+    if (way == AHEAD) {
+        post_receive(exchange, exchange->step, handles);
+    }
+    meet(exchange);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        fill_block(exchange);
+        int64_t begin = clock_now();
+        if (way == AHEAD) {
+            step_ahead(exchange, last, handles);
+        } else {
+            step_in_lock(exchange);
+        }
+        exchange->times[way][round * STEPS + i] = clock_now() - begin;
+        exchange->step++;
+    }
+    meet(exchange);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* In microseconds; it is shown as well. */
+static int64_t median_of(struct exchange *exchange, enum way way)
+{
+    int64_t *times = exchange->times[way], sum = 0;
+
+    qsort(times, TIMES, sizeof(*times), compare_times);
+    for (int i = 0; i < TIMES; i++) {
+        sum += times[i];
+    }
+    printf("# %d steps %s: median %lld us, mean %lld us, longest %lld us\n", TIMES, names[way],
+           (long long)times[TIMES / 2] / 1000, (long long)sum / TIMES / 1000,
+           (long long)times[TIMES - 1] / 1000);
+    return times[TIMES / 2] / 1000;
+}
+
+TEST(lock_step_keeps_pace)
+{
+    static struct exchange exchange;
+    struct sluice_context *context = open_context();
+    struct sluice_pd *pd = sluice_pd_alloc(context);
+
+    require(pd, "%s", sluice_last_error());
+    exchange_open(&exchange, pd);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        do_round(&exchange, IN_LOCK_STEP, round);
+        do_round(&exchange, AHEAD, round);
+    }
+    exchange_close(&exchange);
+    sluice_pd_free(pd);
+    sluice_context_close(context);
+
+    int64_t ahead = median_of(&exchange, AHEAD);
+    int64_t in_step = median_of(&exchange, IN_LOCK_STEP);
+    require(in_step <= WORST_RATIO * ahead, "a step takes %lld us, and %lld us ahead",
+            (long long)in_step, (long long)ahead);
+}
+
+int main(void)
+{
+    const struct tests cases[] = {{"tcp", WIRE_TCP, 120}};
+    const char *ranks = getenv("SLUICE_RANKS");
+
+    if (!ranks || strcmp(ranks, "2") != 0) {
+        printf("1..0 # SKIP only as one of two ranks: tests/softroce/check-hosts.sh\n");
+        return EXIT_SUCCESS;
+    }
+    return run_groups("hosts_steps", cases, COUNT(cases));
+}
