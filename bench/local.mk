@@ -55,4 +55,5 @@ EXTRA_DIST += \
 	%D%/softroce \
 	%D%/table.py \
 	%D%/usage \
+	%D%/ways/ways.f90 \
 	%D%/ways/ways.py

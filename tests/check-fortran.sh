@@ -225,6 +225,14 @@ same_digests() {
   cat "$tmp/of_c.digest" && [ -s "$tmp/of_c.digest" ] && cmp "$tmp/of_c.digest" "$tmp/of_f.digest"
 }
 
+# Ways of use, as bench/usage runs them: a line with a number for each.
+ways_run() {
+  compile "$top/bench/ways/ways.f90" && link ways ways.o sluice.o &&
+    SLUICE_WIRE=shm run bash "$top/scripts/launch" -q -n 2 "$tmp/ways" 20 >"$tmp/out" 2>&1
+  cat "$tmp/out"
+  [ "$(grep -c -E '^[a-z_]+ +[0-9]*\.[0-9]{3}$' "$tmp/out")" = 3 ]
+}
+
 # The program of README.md, as it is there.
 read_me() {
   awk '/^```fortran$/ { inside = 1; next } /^```/ { inside = 0 } inside' \
@@ -293,6 +301,7 @@ fi
 
 if have bash; then
   check 'the program of README.md is compiled, and runs' read_me
+  check 'the ways of use that are measured run' ways_run
 fi
 if ! [ -x examples/03-scatter-gather ] || ! have bash; then
   skip 'the example has the digests of that in C' 'that was not built, or there is no bash'
