@@ -78,22 +78,28 @@ static struct sluice_channel *connect_to_peer(struct sluice_pd *pd, int socket)
     return channel;
 }
 
-/* The parent serves. A send ends when the other side has received. */
+/*
+ * The parent serves. A send ends when the other side has received. Each side posts the next
+ * receive before it sends, because a message that comes before its receive has to wait.
+ */
 static int play(struct sluice_channel *channel, const struct sluice_sge *out,
                 const struct sluice_sge *in, int serves)
 {
+    const struct sluice_request both[2] = {
+        {.opcode = SLUICE_OP_RECEIVE, .sge_count = 1, .sge = *in},
+        {.opcode = SLUICE_OP_SEND, .sge_count = 1, .sge = *out},
+    };
     struct timespec begin, end;
     double seconds;
 
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (int round = 0; round < ROUNDS; round++) {
-        if (serves && sluice_channel_send(channel, out, 1, DEADLINE) != 0)
-            return complain("send");
-        if (sluice_channel_receive(channel, in, 1, DEADLINE, NULL) != 0)
-            return complain("receive");
-        if (!serves && sluice_channel_send(channel, out, 1, DEADLINE) != 0)
-            return complain("send");
-    }
+    if (!serves && sluice_channel_submit(channel, &both[0], 1, DEADLINE, NULL) != 0)
+        return complain("receive");
+    for (int round = serves ? 0 : 1; round < ROUNDS; round++)
+        if (sluice_channel_submit(channel, both, 2, DEADLINE, NULL) != 0)
+            return complain("receive and send");
+    if (!serves && sluice_channel_submit(channel, &both[1], 1, DEADLINE, NULL) != 0)
+        return complain("send");
     clock_gettime(CLOCK_MONOTONIC, &end);
     seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     if (serves)

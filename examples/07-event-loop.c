@@ -21,6 +21,7 @@
 #define READINGS 20u
 #define SIZE 64     /* bytes of a message */
 #define RECEIVES 4u /* posted for each sensor */
+#define BATCH 4     /* results of a poll */
 
 /* A sensor that is silent for so long is lost. */
 #define SILENCE SLUICE_S(10)
@@ -81,17 +82,19 @@ static int hear(struct sensor *sensor, const struct sluice_completion *completio
 /*
  * Takes what there is, and arms the channel; and again, if something has come
  * meanwhile. Afterwards the loop may sleep on the fd, for as long as due says.
+ * A poll takes many results, because each call looks for new ones.
  */
 static int serve(struct sensor *sensor)
 {
-    struct sluice_completion completion;
+    struct sluice_completion completions[BATCH];
     int64_t due;
     int got, armed;
 
     do {
-        while ((got = sluice_channel_poll(sensor->channel, &completion, 1)) == 1)
-            if (hear(sensor, &completion) != 0)
-                return -1;
+        while ((got = sluice_channel_poll(sensor->channel, completions, BATCH)) > 0)
+            for (int i = 0; i < got; i++)
+                if (hear(sensor, &completions[i]) != 0)
+                    return -1;
         if (got < 0)
             return complain("station", "poll");
         armed = sluice_channel_arm(sensor->channel, &due);

@@ -93,18 +93,18 @@ static uint64_t digest(const struct weights *weights)
 }
 
 /* The worker: a byte comes for each step, and goes back when its gradient is there. */
-static int work(struct device *device, const struct task *task, int socket)
+static int work(struct device *device, const struct task *task, struct sluice_mr *mr, int socket)
 {
-    static struct weights weights, gradient;
+    struct weights *weights = sluice_mr_addr(mr), *gradient = weights + 1;
     char go;
 
     while (take(socket, &go, 1) == 0 && go == 's') {
-        if (sluice_buffer_read_into(device->service, &task->weights, 0, NULL, &weights,
-                                    sizeof(weights), DEADLINE) != 0)
+        if (sluice_buffer_read_into(device->service, &task->weights, 0, mr, weights,
+                                    sizeof(*weights), DEADLINE) != 0)
             return complain("worker", "read the weights");
-        add_gradient(&weights, task->rank, task->workers, &gradient);
-        if (sluice_buffer_write_from(device->service, &task->gradient, 0, NULL, &gradient,
-                                     sizeof(gradient), DEADLINE) != 0)
+        add_gradient(weights, task->rank, task->workers, gradient);
+        if (sluice_buffer_write_from(device->service, &task->gradient, 0, mr, gradient,
+                                     sizeof(*gradient), DEADLINE) != 0)
             return complain("worker", "write a gradient");
         if (give(socket, &go, 1) != 0)
             return -1;
@@ -112,16 +112,21 @@ static int work(struct device *device, const struct task *task, int socket)
     return go == 'e' ? 0 : -1;
 }
 
+/* Its memory is registered once: memory that is not is registered by each call. */
 static int run_worker(int socket)
 {
     struct device device = {0};
+    struct sluice_mr *mr = NULL;
     struct task task;
     int result = take(socket, &task, sizeof(task));
 
     if (result == 0)
         result = open_device(&device);
-    if (result == 0)
-        result = work(&device, &task, socket);
+    if (result == 0) {
+        mr = sluice_mr_alloc(device.pd, 2 * sizeof(struct weights), SLUICE_ACCESS_LOCAL_WRITE);
+        result = mr != NULL ? work(&device, &task, mr, socket) : complain("worker", "get memory");
+    }
+    sluice_mr_deregister(mr);
     close_device(&device);
     return result;
 }

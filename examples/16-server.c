@@ -27,6 +27,7 @@
 #define LINES 50   /* that a client sends, one at a time */
 #define PLACES 64u /* clients at a time */
 #define SIZE 256   /* bytes of a line */
+#define BATCH 16   /* results of a poll */
 #define DEADLINE SLUICE_S(30)
 /* What a client has to connect once it has come. */
 #define WELCOME SLUICE_S(10)
@@ -132,16 +133,20 @@ static void welcome(struct server *server)
     }
 }
 
-/* Takes all there is, and arms; -1, or the milliseconds that the loop may sleep. */
+/*
+ * Takes all there is, and arms; -1, or the milliseconds that the loop may sleep. A poll takes
+ * many results, because each call looks for new ones.
+ */
 static int look_after(struct server *server, int *sleep)
 {
-    struct sluice_completion done;
+    struct sluice_completion done[BATCH];
     int64_t due;
     int got, armed;
 
     do {
-        while ((got = sluice_multichannel_poll(server->clients, &done, 1)) == 1)
-            serve(server, &done);
+        while ((got = sluice_multichannel_poll(server->clients, done, BATCH)) > 0)
+            for (int i = 0; i < got; i++)
+                serve(server, &done[i]);
         armed = got < 0 ? got : sluice_multichannel_arm(server->clients, &due);
         if (armed < 0)
             return complain("server", "poll");
