@@ -60,8 +60,8 @@ on_rxe='access agent agent_hostile agent_keys agent_lease agent_long agent_messa
   agent_regions arguments
   atomics attributes barriers barriers_blame barriers_broken barriers_mixed buffer buffer_owners
   classes connect contention counters data deadlines devices elements endpoints errors event_loop
-  fault_close fault_depth fault_fork fault_signals fault_unpolled forms gather histograms inline members
-  memory misuse node node_alone node_open objects order partly path peers reset scope scope_block
+  fault_close fault_depth fault_fork fault_signals fault_unpolled forms gather histograms inline mappings
+  members memory misuse node node_alone node_open objects order partly path peers reset scope scope_block
   scope_posts scope_stale semantics submit threads unpolled waiting words wrap'
 [ "${SLUICE_TEST_PRETEND:-}" != adapter ] || on_rxe=
 for program in $on_rxe; do
