@@ -11,17 +11,20 @@
 #include "../support/process.h"
 
 #define BLOCK ((size_t)1000) /* one packet */
-#define ROUNDS 5
+#define ROUNDS 4
 #define STEPS 8 /* of a round, each way */
 #define TIMES (ROUNDS * STEPS)
 
+/* How much later than the other a rank begins its step, in turns, where one is to be late. */
+#define LATE SLUICE_MS(30)
+
 /*
- * In medians, which know nothing of the few steps that wait for a packet that was lost.
- * Ahead, a step is one way there for the block, and one back for its acknowledgement. In
- * lock step the peer's hint of its receive may come first, which is one way more. Without
- * hints a refused block is sent again after a pause, and that as often as it takes.
+ * In medians, which know nothing of the few steps that wait for a packet that was lost. A
+ * step is one way there for the block, and one back for its acknowledgement. In lock step
+ * there may be one way more for the hint of a receive, or a block that came before its
+ * receive comes again after a pause. Busy machines measured up to 1.9.
  */
-#define WORST_RATIO 3
+#define WORST_RATIO 4
 
 /* One rank; each block has a place of its own in the memory. */
 struct exchange {
@@ -31,11 +34,13 @@ struct exchange {
     struct memory memory;
     struct sluice_request send, receives[2];
     uint32_t step; /* that comes next */
-    int64_t times[2][TIMES];
+    int64_t times[4][TIMES];
+    uint32_t counts[4];
 };
 
-enum way { IN_LOCK_STEP, AHEAD };
-static const char *const names[] = {"in lock step", "ahead"};
+enum way { IN_LOCK_STEP, AHEAD, LATE_IN_LOCK_STEP, LATE_AHEAD };
+static const char *const names[] = {"in lock step", "ahead", "in lock step of the late rank",
+                                    "ahead of the late rank"};
 
 static void exchange_open(struct exchange *exchange, struct sluice_pd *pd)
 {
@@ -113,26 +118,40 @@ static void step_ahead(struct exchange *exchange, uint32_t last, struct sluice_h
     check_block(exchange, step % 2);
 }
 
+static void do_step(struct exchange *exchange, enum way way, uint32_t last,
+                    struct sluice_handle *handles)
+{
+    bool one_is_late = way == LATE_IN_LOCK_STEP || way == LATE_AHEAD;
+    bool late = one_is_late && exchange->step % 2 == exchange->rank;
+
+    fill_block(exchange);
+    if (late) {
+        let_pass(LATE);
+    }
+    int64_t begin = clock_now();
+    if (way == AHEAD || way == LATE_AHEAD) {
+        step_ahead(exchange, last, handles);
+    } else {
+        step_in_lock(exchange);
+    }
+    if (late || !one_is_late) {
+        exchange->times[way][exchange->counts[way]++] = clock_now() - begin;
+    }
+    exchange->step++;
+}
+
 /* Each way begins at the same time on both sides, with receives of its own alone. */
-static void do_round(struct exchange *exchange, enum way way, uint32_t round)
+static void do_round(struct exchange *exchange, enum way way)
 {
     const uint32_t last = exchange->step + STEPS - 1;
     struct sluice_handle handles[2];
 
-    if (way == AHEAD) {
+    if (way == AHEAD || way == LATE_AHEAD) {
         post_receive(exchange, exchange->step, handles);
     }
     meet(exchange);
-    for (uint32_t i = 0; i < STEPS; i++) {
-        fill_block(exchange);
-        int64_t begin = clock_now();
-        if (way == AHEAD) {
-            step_ahead(exchange, last, handles);
-        } else {
-            step_in_lock(exchange);
-        }
-        exchange->times[way][round * STEPS + i] = clock_now() - begin;
-        exchange->step++;
+    while (exchange->step <= last) {
+        do_step(exchange, way, last, handles);
     }
     meet(exchange);
 }
@@ -147,15 +166,24 @@ static int compare_times(const void *a, const void *b)
 static int64_t median_of(struct exchange *exchange, enum way way)
 {
     int64_t *times = exchange->times[way], sum = 0;
+    uint32_t count = exchange->counts[way];
 
-    qsort(times, TIMES, sizeof(*times), compare_times);
-    for (int i = 0; i < TIMES; i++) {
+    qsort(times, count, sizeof(*times), compare_times);
+    for (uint32_t i = 0; i < count; i++) {
         sum += times[i];
     }
-    printf("# %d steps %s: median %lld us, mean %lld us, longest %lld us\n", TIMES, names[way],
-           (long long)times[TIMES / 2] / 1000, (long long)sum / TIMES / 1000,
-           (long long)times[TIMES - 1] / 1000);
-    return times[TIMES / 2] / 1000;
+    printf("# %u steps %s: median %lld us, mean %lld us, longest %lld us\n", count, names[way],
+           (long long)times[count / 2] / 1000, (long long)sum / count / 1000,
+           (long long)times[count - 1] / 1000);
+    return times[count / 2] / 1000;
+}
+
+static void compare_ways(struct exchange *exchange, enum way lock_step, enum way ahead)
+{
+    int64_t least = median_of(exchange, ahead);
+    int64_t took = median_of(exchange, lock_step);
+    require(took <= WORST_RATIO * least, "a step %s takes %lld us, and %lld us %s",
+            names[lock_step], (long long)took, (long long)least, names[ahead]);
 }
 
 TEST(lock_step_keeps_pace)
@@ -167,17 +195,16 @@ TEST(lock_step_keeps_pace)
     require(pd, "%s", sluice_last_error());
     exchange_open(&exchange, pd);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        do_round(&exchange, IN_LOCK_STEP, round);
-        do_round(&exchange, AHEAD, round);
+        for (enum way way = IN_LOCK_STEP; way <= LATE_AHEAD; way++) {
+            do_round(&exchange, way);
+        }
     }
     exchange_close(&exchange);
     sluice_pd_free(pd);
     sluice_context_close(context);
 
-    int64_t ahead = median_of(&exchange, AHEAD);
-    int64_t in_step = median_of(&exchange, IN_LOCK_STEP);
-    require(in_step <= WORST_RATIO * ahead, "a step takes %lld us, and %lld us ahead",
-            (long long)in_step, (long long)ahead);
+    compare_ways(&exchange, IN_LOCK_STEP, AHEAD);
+    compare_ways(&exchange, LATE_IN_LOCK_STEP, LATE_AHEAD);
 }
 
 int main(void)
