@@ -567,11 +567,6 @@ bool slu_agent_data_poll(struct sluice_agent_peer *peer);
  * serves it quicker.
  */
 bool slu_agent_uses_data(const struct sluice_agent_peer *peer);
-/*
- * Whether the one queue pair of an engine has not failed, from what is known: asking a channel for
- * its state polls it, which is a system call if nothing comes.
- */
-bool slu_agent_seems_ready(const struct slu_engine *engine);
 /* Whether it is to be made anew. */
 bool slu_agent_data_failed(const struct sluice_agent_peer *peer);
 /* Makes it anew if it has failed. Whether that was so. */

@@ -389,7 +389,7 @@ bool slu_agent_control_poll(struct sluice_agent_peer *peer)
     } while (count == COMPLETIONS && peer->state != SLU_AGENT_OVER && peer->failed == 0);
     if (peer->state == SLU_AGENT_OVER)
         return some;
-    if (peer->failed == 0 && !slu_agent_seems_ready(peer->control->base.engine) &&
+    if (peer->failed == 0 && !slu_channel_seems_ready(peer->control->base.engine) &&
         sluice_channel_state(peer->control) != SLUICE_STATE_READY)
         peer->failed = -ECONNRESET;
     if (peer->failed < 0)

@@ -243,18 +243,10 @@ bool slu_agent_uses_data(const struct sluice_agent_peer *peer)
            peer->data.state != SLU_AGENT_DATA_READY || peer->agent->attr.keepalive != 0;
 }
 
-bool slu_agent_seems_ready(const struct slu_engine *engine)
-{
-    const struct slu_peer *peer = &engine->peers[0];
-
-    return peer->state == SLUICE_STATE_READY && engine->transport->cq_alert == NULL &&
-           engine->transport->qp_state(peer->qp) != SLU_QP_ERROR;
-}
-
 bool slu_agent_data_failed(const struct sluice_agent_peer *peer)
 {
     return peer->data.state != SLU_AGENT_DATA_NONE &&
-           !slu_agent_seems_ready(peer->data.wire->base.engine) &&
+           !slu_channel_seems_ready(peer->data.wire->base.engine) &&
            sluice_multichannel_peer_state(peer->data.wire, 0) == SLUICE_STATE_FAILED;
 }
 

@@ -76,7 +76,7 @@ static int fail_range(const struct order *order)
                     (unsigned long long)order->name.length);
 }
 
-static int check_action(const struct sluice_buffer_service *service, struct order *order)
+static int check_action(struct sluice_buffer_service *service, struct order *order)
 {
     const struct sluice_buffer_action *action = order->action;
     int error;
@@ -89,7 +89,7 @@ static int check_action(const struct sluice_buffer_service *service, struct orde
     if (action->handle == NULL || (action->addr == NULL && action->mr == NULL))
         return slu_misuse(EINVAL, "%s must not be NULL",
                           action->handle == NULL ? "handle" : "addr");
-    error = slu_buffer_name_decode(action->handle, &order->name);
+    error = slu_buffer_know(service, action->handle, &order->name);
     if (error < 0)
         return error;
     if (action->offset > order->name.length || action->length > order->name.length - action->offset)
@@ -109,7 +109,7 @@ static int check_call(const struct sluice_buffer_service *service,
     return 0;
 }
 
-static int check_all(const struct sluice_buffer_service *service,
+static int check_all(struct sluice_buffer_service *service,
                      const struct sluice_buffer_action *actions, uint32_t count,
                      struct order *orders)
 {
@@ -275,7 +275,8 @@ static int do_batch(struct slu_batch *batch, const struct order *orders,
     struct slu_text told;
     int error;
 
-    batch->works = calloc(batch->count, sizeof *batch->works);
+    batch->works =
+        batch->count == 1 ? &batch->only_work : calloc(batch->count, sizeof *batch->works);
     if (batch->works == NULL)
         return slu_fail(ENOMEM, "no memory for %u actions on buffers", batch->count);
     error = begin_all(batch, orders, &told);

@@ -6,20 +6,26 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_SPIN SLUICE_US(20)
-#define FIRST_GROUPS 4
 
 static int make_room(struct slu_batch *batch)
 {
-    uint32_t room = batch->group_room == 0 ? FIRST_GROUPS : 2 * batch->group_room;
-    struct slu_group *groups;
+    bool is_first = batch->group_count == 0;
+    uint32_t room = is_first ? 1 : 4 * batch->group_room;
+    struct slu_group *groups = is_first ? &batch->only_group : NULL;
 
     if (batch->group_count < batch->group_room)
         return 0;
-    groups = realloc(batch->groups, room * sizeof *groups);
+    if (!is_first)
+        groups = malloc(room * sizeof *groups);
     if (groups == NULL)
         return slu_fail(ENOMEM, "no memory for the owners of a batch");
+    if (!is_first)
+        memcpy(groups, batch->groups, batch->group_count * sizeof *groups);
+    if (batch->groups != &batch->only_group)
+        free(batch->groups);
     batch->groups = groups;
     batch->group_room = room;
     return 0;
@@ -143,7 +149,7 @@ static int64_t spin_time(const struct slu_batch *batch)
 
 static void go_on(struct slu_batch *batch)
 {
-    int64_t spin = spin_time(batch), spins_until = slu_after(spin);
+    int64_t spins_until = 0; /* 0: since the last round in which anything happened */
     struct round round;
 
     for (;;) {
@@ -151,21 +157,24 @@ static void go_on(struct slu_batch *batch)
         if (round.left == 0)
             return;
         if (round.any) {
-            spins_until = slu_after(spin);
+            spins_until = 0;
             continue;
         }
+        if (spins_until == 0)
+            spins_until = slu_after(spin_time(batch));
         if (slu_now() < spins_until) {
             sched_yield();
             continue;
         }
         sleep_until(batch);
-        spins_until = slu_after(spin);
+        spins_until = 0;
     }
 }
 
 int slu_batch_run(struct slu_batch *batch)
 {
-    batch->fds = calloc(batch->group_count + 1, sizeof *batch->fds);
+    batch->fds = batch->group_count == 1 ? batch->only_fds
+                                         : calloc(batch->group_count + 1, sizeof *batch->fds);
     if (batch->fds == NULL)
         return slu_fail(ENOMEM, "no memory to wait for the owners of a batch");
     batch->waiter = slu_waiter_get(batch->service);
@@ -193,8 +202,11 @@ void slu_batch_end(struct slu_batch *batch)
     for (uint32_t i = 0; batch->works != NULL && i < batch->count; i++)
         if (batch->works[i].mr != NULL)
             (void)!sluice_mr_deregister(batch->works[i].mr);
-    free(batch->fds);
-    free(batch->groups);
-    free(batch->works);
+    if (batch->fds != batch->only_fds)
+        free(batch->fds);
+    if (batch->groups != &batch->only_group)
+        free(batch->groups);
+    if (batch->works != &batch->only_work)
+        free(batch->works);
     slu_text_restore(&text);
 }

@@ -10,6 +10,8 @@
 #ifndef SLU_BUFFER_BATCH_H
 #define SLU_BUFFER_BATCH_H
 
+#include <poll.h>
+
 #include "buffer/link.h"
 #include "buffer/waiter.h"
 
@@ -56,6 +58,10 @@ struct slu_batch {
     struct slu_work *works; /* in the order of actions */
     struct slu_group *groups;
     struct pollfd *fds; /* one more than groups */
+    /* A batch of one action uses these, and allocates nothing. */
+    struct slu_work only_work;
+    struct slu_group only_group;
+    struct pollfd only_fds[2];
 };
 
 /* Puts a work, which was filled in, into the group of a link that the batch holds then. */

@@ -188,6 +188,7 @@ static void unmake(struct sluice_buffer_service *service)
     pthread_cond_destroy(&service->dialed);
     pthread_mutex_destroy(&service->lock);
     slu_proof_forget(service->key, sizeof service->key);
+    slu_buffer_forget(service);
     free(service);
     slu_text_restore(&text);
 }

@@ -36,6 +36,13 @@ struct slu_leaver {
     int64_t due;
 };
 
+/* A handle that was decoded; a way_count of 0: none yet. Of these so many are kept. */
+#define SLU_BUFFER_KNOWN 16
+struct slu_buffer_known {
+    struct sluice_buffer_handle handle;
+    struct slu_buffer_name name;
+};
+
 /* A device, as the service has it. */
 struct slu_buffer_domain {
     struct sluice_pd *pd;  /* the program's: of local memory, and of connections to owners */
@@ -67,6 +74,7 @@ struct sluice_buffer_service {
     struct sluice_buffer *buffers;
     struct slu_waiter *waiters; /* that nobody uses */
     struct slu_link *links[SLU_LINK_BUCKETS];
+    struct slu_buffer_known known[SLU_BUFFER_KNOWN];
 };
 
 struct sluice_buffer {
@@ -91,6 +99,12 @@ int slu_not_a_buffer_service(const struct sluice_buffer_service *service);
 int slu_buffer_find_way(const struct sluice_buffer_service *service,
                         const struct slu_buffer_name *name, const struct sluice_pd *pd,
                         struct slu_buffer_way *way);
+
+/* known.c: as slu_buffer_name_decode(). */
+int slu_buffer_know(struct sluice_buffer_service *service,
+                    const struct sluice_buffer_handle *handle, struct slu_buffer_name *name);
+/* They have the keys of their owners. */
+void slu_buffer_forget(struct sluice_buffer_service *service);
 
 /* What who comes says of itself: which transport it wants to use. */
 #define SLU_BUFFER_ASK_BYTES 8

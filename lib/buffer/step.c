@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "buffer/batch.h"
+#include "channel/channel.h"
 
 /* In flight of one work: enough to keep a link busy, and little for others to wait for. */
 #define PIECES 4
@@ -360,7 +361,8 @@ static bool step_up(struct slu_group *group)
     struct slu_link *link = group->link;
     bool any = take(group);
 
-    if (sluice_channel_state(link->channel) != SLUICE_STATE_READY) {
+    if (!slu_channel_seems_ready(link->channel->base.engine) &&
+        sluice_channel_state(link->channel) != SLUICE_STATE_READY) {
         any |= take(group);
         if (link->used > 0)
             return any;

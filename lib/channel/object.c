@@ -23,6 +23,14 @@ struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uin
     return object;
 }
 
+bool slu_channel_seems_ready(const struct slu_engine *engine)
+{
+    const struct slu_peer *peer = &engine->peers[0];
+
+    return peer->state == SLUICE_STATE_READY && engine->transport->cq_alert == NULL &&
+           engine->transport->qp_state(peer->qp) != SLU_QP_ERROR;
+}
+
 void slu_channel_destroy(struct slu_channel *object)
 {
     object->magic = SLU_MAGIC_DEAD;

@@ -19,6 +19,11 @@ struct slu_channel {
 struct slu_channel *slu_channel_create(uint32_t magic, struct sluice_pd *pd, uint32_t peers,
                                        uint32_t own, const struct sluice_channel_attr *attr);
 void slu_channel_destroy(struct slu_channel *object);
+/*
+ * Whether the one queue pair of an engine has not failed, from what is known: asking a channel for
+ * its state polls it, which is a system call if nothing comes.
+ */
+bool slu_channel_seems_ready(const struct slu_engine *engine);
 
 /* With the engine entered meanwhile: what a handshake and a reset do with one peer. */
 int slu_channel_connect(struct slu_channel *object, uint32_t peer,
