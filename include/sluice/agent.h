@@ -51,7 +51,8 @@ struct sluice_agent_message; /* that has come, whole */
 /*
  * Zero, or a NULL pointer, means the default. What it says of peers holds for each of them.
  * Its memory at this side: quota; registered buffers of about (2 * window + 96) * (eager + 48)
- * bytes, of which those in use are touched; and max_waiting_bytes. For all peers together
+ * bytes, of which those in use are touched; max_waiting_bytes; and up to 256 KiB for long
+ * messages, once one is sent to it. For all peers together
  * that have left, max_left_bytes; who was there when that was reached may add its own.
  */
 struct sluice_agent_attr {

@@ -12,6 +12,7 @@
  *   hand       memory of the program's that is handed over, and comes back
  *   held       memory of peers that we have
  *   inbox      messages: sending, and receiving whole ones
+ *   staging    memory that long ones are copied to, for the peer to read
  *   reading    long ones, which are read beside all else
  *   data       the data queue pair, and making it anew
  *   transfer   reads, writes and atomics on it
@@ -233,6 +234,8 @@ struct sluice_agent_peer {
     uint32_t level;
     struct slu_agent_hello hello; /* its */
     uint32_t eager;               /* of both */
+    bool is_near;                 /* another process of this host, that maps memory of ours */
+    uint64_t staged;              /* bytes of the longest message that is copied for it */
 
     /* control */
     struct sluice_channel *control;
@@ -260,7 +263,9 @@ struct sluice_agent_peer {
 
     struct slu_agent_wait waits[SLU_AGENT_WAITS];
     uint64_t last_id;
-    uint32_t being_read; /* long messages of calls that wait for the peer to have read them */
+    struct sluice_mr
+        *_Atomic staging; /* for the next long message; NULL: it is in use, or not made */
+    uint32_t being_read;  /* long messages of calls that wait for the peer to have read them */
 
     LIST_HEAD(, slu_agent_region) regions;
     LIST_HEAD(, slu_agent_region) revoked; /* over, and the peer is still to be told */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/staging.h"
 #include "channel/channel.h"
 #include "engine/engine.h"
 
@@ -118,6 +119,7 @@ void slu_agent_control_close(struct sluice_agent_peer *peer)
     if (peer->control != NULL)
         sluice_channel_close(peer->control);
     peer->control = NULL;
+    slu_agent_end_staging(peer);
     if (peer->slab != NULL)
         slu_agent_spare(peer->agent, peer->slab);
     peer->slab = NULL;

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/staging.h"
+#include "memory/pages.h"
 
 static struct sluice_agent_message *make_message(struct sluice_agent_peer *peer, uint64_t length,
                                                  size_t room)
@@ -187,24 +189,49 @@ static int send_short(struct sluice_agent_peer *peer, const void *bytes, uint32_
     return 0;
 }
 
-static int send_long(struct sluice_agent_peer *peer, struct sluice_mr *source, int64_t until)
+/*
+ * The memory of a message that the peer is to read: a copy, or itself if it is long, or of a kind
+ * that only a device can read.
+ */
+static struct sluice_mr *make_source(struct sluice_agent_peer *peer, const void *bytes,
+                                     size_t length, bool *staged)
+{
+    *staged = length <= peer->staged && slu_is_mapped(bytes, length);
+    if (*staged)
+        return slu_agent_stage(peer, bytes, length);
+    /* Peers only read there: nothing is written through that pointer. */
+    return sluice_mr_register(peer->agent->pd, (void *)(uintptr_t)bytes, length,
+                              SLUICE_ACCESS_REMOTE_READ);
+}
+
+static int send_long(struct sluice_agent_peer *peer, struct sluice_mr *source, bool staged,
+                     size_t length, int64_t until)
 {
     struct slu_agent_message message = {.type = SLU_AGENT_ANNOUNCE};
+    /* A near peer maps the copy, and needs nobody to serve it. */
+    bool serves = !staged || !peer->is_near;
     struct slu_agent_wait *wait;
     int error;
 
     sluice_mr_remote(source, &message.remote);
+    message.remote.length = length;
     error = slu_agent_ask(peer, &message, until, &wait);
     if (error < 0) {
         (void)sluice_mr_release(source, NULL, NULL);
         return error;
     }
     wait->source = source;
-    peer->being_read++;
+    peer->being_read += serves;
     error = slu_agent_wait_for(peer, wait, until);
-    peer->being_read--;
-    if (!wait->abandoned)
-        slu_agent_wait_end(wait);
+    peer->being_read -= serves;
+    if (wait->abandoned)
+        return error;
+    /* The peer has read the copy, or is lost. */
+    if (staged) {
+        slu_agent_unstage(peer, source);
+        wait->source = NULL;
+    }
+    slu_agent_wait_end(wait);
     return error;
 }
 
@@ -226,6 +253,7 @@ int sluice_agent_send(struct sluice_agent_peer *peer, const void *bytes, size_t 
     SLU_KEEP_ERRNO;
     int64_t until = slu_after(deadline < 0 ? 0 : deadline);
     struct sluice_mr *source = NULL;
+    bool staged = false;
     int error;
 
     if (!slu_is_agent_peer(peer))
@@ -234,14 +262,12 @@ int sluice_agent_send(struct sluice_agent_peer *peer, const void *bytes, size_t 
     if (error < 0)
         return error;
     if (length > peer->eager) {
-        /* Peers only read there: nothing is written through that pointer. */
-        source = sluice_mr_register(peer->agent->pd, (void *)(uintptr_t)bytes, length,
-                                    SLUICE_ACCESS_REMOTE_READ);
+        source = make_source(peer, bytes, length, &staged);
         if (source == NULL)
             return -errno;
     }
     slu_agent_enter(peer->agent);
-    error = source != NULL ? send_long(peer, source, until)
+    error = source != NULL ? send_long(peer, source, staged, length, until)
                            : send_short(peer, bytes, (uint32_t)length, until);
     peer->agent->info.messages_sent += error == 0;
     slu_agent_leave(peer->agent);

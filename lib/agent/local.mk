@@ -18,4 +18,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/peer.c \
 	%D%/reading.c \
 	%D%/regions.c \
+	%D%/staging.c \
+	%D%/staging.h \
 	%D%/transfer.c

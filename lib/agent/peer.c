@@ -12,7 +12,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include <sluice/device.h>
+
 #include "agent/agent.h"
+#include "agent/staging.h"
 
 #define FIRST_SIZE 400
 /* Who has connected has so long for its first word. */
@@ -187,11 +190,15 @@ static int open_peer(struct sluice_agent_peer *peer)
 void slu_agent_peer_locate(struct sluice_agent_peer *peer)
 {
     struct sluice_channel_info info = {.size = sizeof info};
+    bool here;
 
     if (sluice_channel_query(peer->control, &info) < 0)
         return;
     peer->level = info.level;
-    if (strcmp(info.remote_address, "this context") == 0)
+    here = strcmp(info.remote_address, "this context") == 0;
+    peer->is_near = !here && info.level == SLUICE_LEVEL_MEMORY;
+    peer->staged = peer->is_near ? SLU_AGENT_STAGED_NEAR_BYTES : SLU_AGENT_STAGED_BYTES;
+    if (here)
         snprintf(peer->address, sizeof peer->address, "number %u, of this context", peer->serial);
     else if (info.remote_address[0] != 0)
         snprintf(peer->address, sizeof peer->address, "%s", info.remote_address);

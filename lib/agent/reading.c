@@ -405,9 +405,11 @@ static int post_piece(struct sluice_agent_message *message, struct slu_agent_pie
     return 1;
 }
 
-static void post_pieces(struct sluice_agent_message *message)
+/* Whether any was posted. */
+static bool post_pieces(struct sluice_agent_message *message)
 {
     struct slu_agent_reading *reading = message->reading;
+    uint64_t before = reading->posted;
     struct slu_agent_piece *piece;
     int posted = 1;
 
@@ -415,7 +417,7 @@ static void post_pieces(struct sluice_agent_message *message)
            (piece = free_piece(reading)) != NULL)
         posted = post_piece(message, piece);
     if (posted >= 0)
-        return;
+        return reading->posted != before;
     reading->broken = true;
     reading->late = posted == -ETIMEDOUT;
     if (!reading->late && reading->failure == 0) {
@@ -423,6 +425,7 @@ static void post_pieces(struct sluice_agent_message *message)
         snprintf(reading->text, sizeof reading->text, "peer %s: a message cannot be read: %.200s",
                  message->peer->address, sluice_last_error());
     }
+    return reading->posted != before;
 }
 
 /* All of it is here: the sender need not keep it. */
@@ -500,8 +503,9 @@ bool slu_agent_read_on(struct sluice_agent_peer *peer)
         return (message != NULL && end_pause(message)) || some;
     if (reading->making)
         return some;
-    if (!reading->broken)
-        post_pieces(message);
+    /* A piece that is read in memory of this host is complete as soon as it is posted. */
+    if (!reading->broken && post_pieces(message))
+        (void)slu_agent_data_poll(peer);
     if (reading->flying > 0)
         return some;
     if (reading->done == message->length) {
@@ -511,6 +515,6 @@ bool slu_agent_read_on(struct sluice_agent_peer *peer)
     if (!reading->broken)
         return some;
     if (mend(message))
-        post_pieces(message);
+        (void)post_pieces(message);
     return true;
 }

@@ -283,6 +283,19 @@ static void read_mappings(FILE *smaps, struct question *question)
     free(line);
 }
 
+bool slu_is_mapped(const void *addr, size_t length)
+{
+    uintptr_t start = (uintptr_t)addr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    int saved = errno;
+    bool mapped = true;
+
+    /* With this flag it does nothing but to look for holes. */
+    if (msync((void *)start, (uintptr_t)addr + length - start, MS_ASYNC) != 0)
+        mapped = errno != ENOMEM;
+    errno = saved;
+    return mapped;
+}
+
 size_t slu_page_size(const void *addr, size_t length)
 {
     struct question question = {

@@ -59,6 +59,9 @@ void slu_pages_unmap(const struct slu_pages *pages);
  */
 int slu_pages_bind(void *addr, size_t length, int32_t node);
 
+/* Whether memory has no holes; its rights are not asked for. Keeps errno. */
+bool slu_is_mapped(const void *addr, size_t length);
+
 /* The smallest page behind mapped memory, bytes; 0 if it is not known. */
 size_t slu_page_size(const void *addr, size_t length);
 

@@ -13,10 +13,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fork.h"
+#include "memory/pages.h"
 
 #define MAPPINGS "/proc/self/maps"
 
@@ -187,12 +187,5 @@ int slu_soft_probe_range(const struct soft_context *context, const void *addr, s
 
 bool slu_soft_is_mapped(const void *addr, size_t length)
 {
-    uintptr_t start = (uintptr_t)addr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-    int saved = errno;
-    bool mapped = true;
-    /* With this flag it does nothing but to look for holes. */
-    if (msync((void *)start, (uintptr_t)addr + length - start, MS_ASYNC) != 0)
-        mapped = errno != ENOMEM;
-    errno = saved;
-    return mapped;
+    return slu_is_mapped(addr, length);
 }
