@@ -161,6 +161,52 @@ TEST(a_message_may_be_read_only)
     munmap(bytes, 65536);
 }
 
+/* Of the length that is copied, and of one that is registered: it fails, and harms nothing. */
+TEST(unmapped_bytes_are_refused, .times = 2)
+{
+    const size_t length = _i == 0 ? 65536 : 1 << 20;
+    struct agents agents;
+    struct sender sender;
+    struct sluice_agent_message *message;
+    uint8_t *bytes = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(bytes != MAP_FAILED, "no memory: %m");
+    agents_open(&agents, NULL, NULL);
+    pattern_fill(bytes, length / 2, 1);
+    require(munmap(bytes + length / 2, length / 2) == 0, "%m");
+    require_error(sluice_agent_send(agents.at_holder, bytes, length, DEADLINE), -EFAULT, "mapped");
+    start_sender(&sender, agents.at_holder, bytes, length / 2, DEADLINE);
+    message = receive(agents.owner, agents.at_owner);
+    join_sender(&sender, 0);
+    pattern_check(sluice_agent_message_bytes(message), length / 2, 1);
+    sluice_agent_message_free(message);
+    munmap(bytes, length / 2);
+    agents_close(&agents);
+}
+
+/* Messages of other lengths come from the same memory of the sender, one after the other. */
+TEST(long_messages_follow_each_other)
+{
+    static const size_t lengths[] = {65536, 5000, 262144, 65537, 262145, 4097};
+    uint8_t *bytes = malloc(262145);
+    struct agents agents;
+    agents_open(&agents, NULL, NULL);
+    for (uint64_t i = 0; i < 12; i++) {
+        const size_t length = lengths[i % 6];
+        struct sluice_agent_message *message;
+        struct sender sender;
+        pattern_fill(bytes, length, i);
+        start_sender(&sender, agents.at_holder, bytes, length, DEADLINE);
+        message = receive(agents.owner, agents.at_owner);
+        join_sender(&sender, 0);
+        require(sluice_agent_message_length(message) == length, "%zu bytes",
+                sluice_agent_message_length(message));
+        pattern_check(sluice_agent_message_bytes(message), length, i);
+        sluice_agent_message_free(message);
+    }
+    free(bytes);
+    agents_close(&agents);
+}
+
 int main(void)
 {
     return run_tests("agent_long", 60);
