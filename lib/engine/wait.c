@@ -142,11 +142,11 @@ static inline uint32_t batch_of(const struct awaited *awaited)
  */
 static int poll_often(struct slu_engine *engine, uint32_t most)
 {
-    bool once = engine->wait_mode == SLUICE_WAIT_EVENT || engine->crowded;
-    int polls = once ? 1 : SPIN_POLLS;
-    int count = 0;
+    int count = slu_poll_queue(engine, most);
 
-    for (int i = 0; i < polls && count == 0; i++)
+    if (engine->wait_mode == SLUICE_WAIT_EVENT || engine->crowded)
+        return count;
+    for (int i = 1; i < SPIN_POLLS && count == 0; i++)
         count = slu_poll_queue(engine, most);
     return count;
 }
