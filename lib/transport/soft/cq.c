@@ -410,9 +410,10 @@ static bool has_enough(const struct soft_cq *cq, uint32_t count)
     return here > 0 && !is_due(cq) && (here >= count || cq->directs > 0);
 }
 
-static void look(struct soft_cq *cq)
+/* slept: what has woken the program may be on a socket. */
+static void look(struct soft_cq *cq, bool slept)
 {
-    bool due = is_due(cq);
+    bool due = slept || is_due(cq);
     cq->directs = 0;
     cq->copied = 0;
     cq->drained = 0;
@@ -425,12 +426,13 @@ static void look(struct soft_cq *cq)
 int slu_soft_cq_poll(struct slu_cq *base, struct slu_wc *wcs, uint32_t count)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
-    if (atomic_load_explicit(&cq->armed, memory_order_relaxed) != 0)
+    bool slept = atomic_load_explicit(&cq->armed, memory_order_relaxed) != 0;
+    if (SLU_UNLIKELY(slept))
         atomic_store_explicit(&cq->armed, 0, memory_order_relaxed);
     if (SLU_UNLIKELY(atomic_load_explicit(&cq->signaled, memory_order_acquire)))
         clear_event(cq);
     if (!has_enough(cq, count))
-        look(cq);
+        look(cq, slept);
     if (SLU_UNLIKELY(cq->overrun))
         return slu_fail(EIO, "the completion queue of %u entries has overrun", cq->base.depth);
     if (cq->urgent != NULL || cq->unsettled != NULL)
