@@ -263,9 +263,9 @@ struct sluice_agent_peer {
 
     struct slu_agent_wait waits[SLU_AGENT_WAITS];
     uint64_t last_id;
-    struct sluice_mr
-        *_Atomic staging; /* for the next long message; NULL: it is in use, or not made */
-    uint32_t being_read;  /* long messages of calls that wait for the peer to have read them */
+    /* Memory for the next long message; NULL: it is in use, or not made. */
+    struct sluice_mr *_Atomic staging;
+    uint32_t being_read; /* long messages of calls that wait for the peer to have read them */
 
     LIST_HEAD(, slu_agent_region) regions;
     LIST_HEAD(, slu_agent_region) revoked; /* over, and the peer is still to be told */

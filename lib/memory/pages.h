@@ -59,7 +59,11 @@ void slu_pages_unmap(const struct slu_pages *pages);
  */
 int slu_pages_bind(void *addr, size_t length, int32_t node);
 
-/* Whether memory has no holes; its rights are not asked for. Keeps errno. */
+/*
+ * Whether memory has no holes, as far as one system call tells; its rights are not asked for.
+ * Keeps errno. For what is copied on behalf of a peer, whose request must not kill a program that
+ * has unmapped what it had registered.
+ */
 bool slu_is_mapped(const void *addr, size_t length);
 
 /* The smallest page behind mapped memory, bytes; 0 if it is not known. */

@@ -180,7 +180,6 @@ int sluice_node_barrier(struct sluice_node *node, const uint32_t *ranks, uint32_
     group.until = slu_after(deadline);
     engine = slu_node_engine(node);
     slu_engine_enter(engine);
-    slu_notify_set_state(node, SLU_NODE_INSIDE);
     error = slu_barrier_run(&group, algorithm);
     if (error < 0)
         slu_notify_give_up(&group);

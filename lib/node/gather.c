@@ -264,7 +264,6 @@ static int gather(struct gathering *gathering)
     if (gathering->bytes > 0)
         memmove(gathering->all + node->rank * gathering->stride, gathering->own, gathering->bytes);
     slu_engine_enter(slu_node_engine(node));
-    slu_notify_set_state(node, SLU_NODE_INSIDE);
     if (node->ranks > 1)
         error = run_rounds(gathering);
     if (error == 0 && gathering->kind == SHARE_MR)

@@ -15,8 +15,8 @@
  *        the barriers of one were broken, for which why.c has the words
  *    24  where the state of that rank is read to, see ask.c
  *    32  in the block that a rank has of itself, its state, for others to read: the tag of
- *        the barrier that it was in last, 2 bytes, and in 2 more how many of that tag there
- *        were, times 4, and enum slu_node_state
+ *        the barrier that it was in last, 0 for an allgather, 2 bytes; and in 2 more how many
+ *        of that tag there were, or the round, times 4, and enum slu_node_state
  *    40  what the owner of the block has told the writer, for that one to read: how often it
  *        has notified it, and the round of allgathers that it gave it last, 2 bytes each
  *    48  where that of the other rank is read to
@@ -110,7 +110,7 @@ struct sluice_node {
     uint32_t algorithm; /* enum sluice_barrier, never DEFAULT */
     uint32_t generation;
     uint32_t round;        /* of allgathers, the last one begun in this generation */
-    struct slu_tally last; /* the barrier that this rank was in last */
+    struct slu_tally last; /* the call that this rank was in last */
     struct slu_tally tallies[SLU_TALLIES];
     bool broken;
     bool ended;       /* by a shutdown */

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/fork.h"
-#include "memory/pages.h"
 
 #define MAPPINGS "/proc/self/maps"
 
@@ -183,9 +182,4 @@ int slu_soft_probe_range(const struct soft_context *context, const void *addr, s
                   : read_range(start, start + length, write);
     errno = saved;
     return err;
-}
-
-bool slu_soft_is_mapped(const void *addr, size_t length)
-{
-    return slu_is_mapped(addr, length);
 }

@@ -58,13 +58,14 @@ int slu_soft_reserve(int fd, uint64_t length, struct soft_room *room);
 int slu_soft_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf,
                                 uint32_t access, struct slu_tmr **mr);
 void slu_soft_dmabuf_end(struct soft_mr *mr);
-/* Elements that are about to be posted: those of dmabufs are changed to where that is. Any? */
-bool slu_soft_change_places(const struct soft_qp *qp, struct sluice_sge *sges, uint32_t count);
 static inline bool slu_soft_has_dmabufs(const struct soft_qp *qp)
 {
     return SLU_UNLIKELY(
         atomic_load_explicit(&slu_soft_context(qp)->dmabufs, memory_order_relaxed) != 0);
 }
+/* Elements that are about to be posted: those of dmabufs are changed to where that is. Any? */
+bool slu_soft_change_places(const struct soft_qp *qp, struct sluice_sge *sges, uint32_t count);
+/* The same, which costs nothing where there are no dmabufs. */
 static inline bool slu_soft_find_places(const struct soft_qp *qp, struct sluice_sge *sges,
                                         uint32_t count)
 {

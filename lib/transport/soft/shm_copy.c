@@ -175,7 +175,7 @@ static bool target_is_mapped(const struct soft_tcp *tcp, uint64_t length)
     struct iovec pieces[SOFT_MAX_SGE];
     uint32_t count = slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), length, pieces, SOFT_MAX_SGE);
     for (uint32_t i = 0; i < count; i++) {
-        if (!slu_soft_is_mapped(pieces[i].iov_base, pieces[i].iov_len))
+        if (!slu_is_mapped(pieces[i].iov_base, pieces[i].iov_len))
             return false;
     }
     return true;

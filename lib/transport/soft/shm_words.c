@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a peer is owed, told through shared memory in words and not in frames; when the
- * peer's are looked at; and, once at the end of a turn, whether anybody must be woken.
+ * What a peer is owed, told through shared memory in words and not in frames; what the
+ * peer's words say; and, once at the end of a turn, whether anybody must be woken.
  */
 #include "transport/soft/shm.h"
 

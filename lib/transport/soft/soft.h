@@ -402,12 +402,6 @@ uint32_t slu_soft_check_remote(const struct soft_qp *qp, uint32_t rkey, uint64_t
 void slu_soft_unpin(struct soft_mr *pin);
 /* May a peer do this at all? access: one SLUICE_ACCESS_REMOTE_*. */
 uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
-/*
- * Is the program's memory still mapped, as far as one system call tells? For what a
- * wire is to copy itself: a peer's request must not kill a program that has unmapped
- * what it had registered.
- */
-bool slu_soft_is_mapped(const void *addr, size_t length);
 /* Returns a descriptor by which the kernel answers for single mappings; -1: it cannot. */
 int slu_soft_probe_open(void);
 /* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */

@@ -90,7 +90,7 @@ void slu_soft_tcp_fault(struct soft_tcp *tcp)
 bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length)
 {
     return pin != NULL && !slu_soft_lasts(pin) &&
-           !slu_soft_is_mapped((const void *)(uintptr_t)addr, length);
+           !slu_is_mapped((const void *)(uintptr_t)addr, length);
 }
 
 /* Is a before b, of positions that wrap? */
@@ -397,7 +397,7 @@ static bool place_result(struct soft_tcp *tcp, const struct soft_wqe *wqe, uint6
 {
     struct soft_touched touched;
     slu_soft_tcp_touch_target(tcp, &touched);
-    if (!slu_soft_is_mapped((const void *)(uintptr_t)wqe->sges[0].addr, sizeof(uint64_t)) ||
+    if (!slu_is_mapped((const void *)(uintptr_t)wqe->sges[0].addr, sizeof(uint64_t)) ||
         !slu_soft_touch_begin(&touched))
         return false;
     slu_soft_atomic_result(wqe, before);
@@ -554,7 +554,7 @@ static bool place_local(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
     if (is_worth_a_look(tcp, length))
         count = slu_soft_cursor_iovecs(target, length, pieces, SOFT_MAX_SGE);
     for (uint32_t i = 0; i < count; i++) {
-        if (!slu_soft_is_mapped(pieces[i].iov_base, pieces[i].iov_len)) {
+        if (!slu_is_mapped(pieces[i].iov_base, pieces[i].iov_len)) {
             slu_soft_tcp_fault(tcp);
             return false;
         }
