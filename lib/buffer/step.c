@@ -13,6 +13,8 @@
 #define PIECE_BYTES (UINT64_C(64) << 20)
 #define POSTED_AT_ONCE 16
 #define TAKEN_AT_ONCE 16
+/* How long an owner that was there counts as there, as long as nothing else is known. */
+#define ASKED_TIME SLUICE_US(100)
 /* A work ends cancelled if so many connections ended under it for the sake of others. */
 #define AGAIN 64
 
@@ -356,20 +358,33 @@ static bool post(struct slu_group *group)
 
 /* The states of its link. */
 
+/*
+ * Whether the owner is still there. To ask for it polls the channel, which takes system calls if
+ * nothing comes, so what is known counts while it was asked a moment ago: an owner that was
+ * killed before is found to be lost, and its memory, which is mapped, is not read.
+ */
+static bool is_ready(struct slu_link *link, int64_t now)
+{
+    if (now - link->asked < ASKED_TIME && slu_channel_seems_ready(link->channel->base.engine))
+        return true;
+    link->asked = now;
+    return sluice_channel_state(link->channel) == SLUICE_STATE_READY;
+}
+
 static bool step_up(struct slu_group *group)
 {
     struct slu_link *link = group->link;
     bool any = take(group);
+    int64_t now = slu_now();
 
-    if (!slu_channel_seems_ready(link->channel->base.engine) &&
-        sluice_channel_state(link->channel) != SLUICE_STATE_READY) {
+    if (!is_ready(link, now)) {
         any |= take(group);
         if (link->used > 0)
             return any;
         slu_link_part(link);
         return true;
     }
-    if (slu_now() >= group->batch->until)
+    if (now >= group->batch->until)
         return fail_all_late(group) || any;
     return post(group) || any;
 }
