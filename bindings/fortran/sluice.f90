@@ -801,6 +801,7 @@ module sluice
     public :: sluice_last_error
     public :: sluice_status_name
     public :: sluice_error_class_name
+    public :: sluice_interrupt_set
     public :: sluice_log_set
     public :: sluice_context_close
     public :: sluice_context_open
@@ -1129,6 +1130,10 @@ module sluice
             integer(c_int32_t), value :: error_class
             type(c_ptr) :: outcome
         end function c_sluice_error_class_name
+        subroutine sluice_interrupt_set(flag) bind(c, name="sluice_interrupt_set")
+            import
+            type(c_ptr), value :: flag
+        end subroutine sluice_interrupt_set
         function sluice_log_set(level, function, user) bind(c, name="sluice_log_set") result( &
             outcome)
             import

@@ -19,6 +19,12 @@
 
 #include <stdint.h>
 
+#include <sluice/macros.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * n is an integer, and the product exact, or a floating-point number, SLUICE_S(0.5)
  * for one, of whose product what is below a nanosecond is cut off. The product
@@ -31,5 +37,18 @@
 
 /* No deadline, or no timeout. There is no default: for ever must be written. */
 #define SLUICE_FOREVER INT64_MAX
+
+/*
+ * Gives the calling thread a flag, by which another thread or a signal handler ends its
+ * calls that wait for other processes and have no wake of their own: those of exchanges,
+ * nodes and buffer services, sluice_connect(), sluice_incoming_accept() and their like. As
+ * long as *flag is not 0, such a call ends within 50 ms as if its deadline had passed. The
+ * flag must stay until another one, or NULL, takes its place.
+ */
+SLUICE_EXPORT void sluice_interrupt_set(const volatile int *flag);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

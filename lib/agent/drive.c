@@ -240,7 +240,7 @@ void slu_agent_sleep(struct sluice_agent *agent, int64_t until)
     }
     if (due < agent->sleeps_until)
         slu_agent_rouse(agent);
-    follow(agent, until);
+    follow(agent, slu_sleep_until(until));
 }
 
 /* Whether that took no longer than a thread has the processor that computes. */
@@ -280,7 +280,7 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
 
     for (;;) {
         int64_t now;
-        bool some = slu_agent_progress(agent);
+        bool late, some = slu_agent_progress(agent);
 
         agent->helper.calls++;
         if (ready(argument))
@@ -291,10 +291,11 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
             agent->wakes_seen = atomic_load(&agent->wakes);
             return slu_fail(EINTR, "the wait was ended by a wake; nothing was lost");
         }
+        late = slu_is_late(until);
         now = slu_now();
-        if (now >= until && looked)
+        if (late && looked)
             return -ETIMEDOUT;
-        if (now >= until) {
+        if (late) {
             looked = true;
             if (!agent->driven)
                 look(agent, 0);

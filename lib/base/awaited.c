@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/awaited.h"
+#include "base/interrupt.h"
 
 #define NANOSECONDS INT64_C(1000000000)
 
@@ -112,15 +113,25 @@ void slu_awaited_end(struct slu_awaited *awaited, int error)
     slu_awaited_drop(awaited);
 }
 
+/* Whether it is done by then; the lock is held. */
+static bool wait_until(struct slu_awaited *awaited, int64_t until)
+{
+    do {
+        int64_t next = slu_sleep_until(until);
+        struct timespec limit = {.tv_sec = next / NANOSECONDS, .tv_nsec = next % NANOSECONDS};
+
+        if (!awaited->ended)
+            pthread_cond_timedwait(&awaited->ended_now, &awaited->lock, &limit);
+    } while (!awaited->ended && !slu_is_late(until));
+    return awaited->ended;
+}
+
 int slu_awaited_wait(struct slu_awaited *awaited, int64_t until, const char *late)
 {
-    struct timespec limit = {.tv_sec = until / NANOSECONDS, .tv_nsec = until % NANOSECONDS};
-    int error = 0;
+    int error;
 
     pthread_mutex_lock(&awaited->lock);
-    while (!awaited->ended && error != ETIMEDOUT)
-        error = pthread_cond_timedwait(&awaited->ended_now, &awaited->lock, &limit);
-    if (awaited->ended) {
+    if (wait_until(awaited, until)) {
         error = awaited->error;
         if (error < 0)
             slu_text_restore(&awaited->text);

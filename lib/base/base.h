@@ -3,7 +3,7 @@
  * The ground floor: what all parts of the library share. Each file of this folder
  * includes what it stands on by name; those above it may include all at once.
  *
- *   macros, bytes, clock, probe  stand on nothing
+ *   macros, bytes, clock, interrupt, probe  stand on nothing
  *   error, descriptor          on these
  *   random, environment        on error
  *   called                     on descriptor
@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fork.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/misuse.h"

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <time.h>
 
+#include "base/interrupt.h"
+
 int64_t slu_now(void)
 {
     struct timespec now;
@@ -28,6 +30,7 @@ int slu_milliseconds(int64_t until)
 {
     int64_t left;
 
+    until = slu_sleep_until(until);
     if (until == SLUICE_FOREVER)
         return -1;
     left = until - slu_now();

@@ -223,9 +223,12 @@ static int run(struct slu_awaited *awaited)
     struct dial *dial = slu_container_of(awaited, struct dial, awaited);
     struct slu_link *link = dial->link;
     struct sluice_buffer_service *service = link->service;
-    struct sluice_channel *channel = connect_owner(link, dial->until);
-    int error = channel == NULL ? explain(link, -errno) : 0;
+    struct sluice_channel *channel;
+    int error;
 
+    sluice_interrupt_set(&service->closing);
+    channel = connect_owner(link, dial->until);
+    error = channel == NULL ? explain(link, -errno) : 0;
     pthread_mutex_lock(&link->lock);
     link->state = SLU_LINK_APART;
     link->error = error;
@@ -299,6 +302,7 @@ static void say_goodbye(const struct sluice_buffer_service *service)
 
 void slu_links_end(struct sluice_buffer_service *service)
 {
+    __atomic_store_n(&service->closing, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&service->lock);
     while (service->dialers > 0)
         pthread_cond_wait(&service->dialed, &service->lock);

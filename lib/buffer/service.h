@@ -70,6 +70,7 @@ struct sluice_buffer_service {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t dialed;
     uint32_t dialers; /* threads */
+    int closing;      /* interrupts them */
     uint64_t last_id;
     struct sluice_buffer *buffers;
     struct slu_waiter *waiters; /* that nobody uses */

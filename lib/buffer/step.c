@@ -371,6 +371,18 @@ static bool is_ready(struct slu_link *link, int64_t now)
     return sluice_channel_state(link->channel) == SLUICE_STATE_READY;
 }
 
+/*
+ * The deadline of what is in flight is the batch's. If the thread is interrupted before that, the
+ * connection ends, and work of other threads goes on over a new one.
+ */
+static bool recall(struct slu_group *group)
+{
+    if (!slu_is_interrupted() || group->used == 0)
+        return false;
+    (void)!sluice_channel_shutdown(group->link->channel, 0);
+    return true;
+}
+
 static bool step_up(struct slu_group *group)
 {
     struct slu_link *link = group->link;
@@ -384,8 +396,8 @@ static bool step_up(struct slu_group *group)
         slu_link_part(link);
         return true;
     }
-    if (now >= group->batch->until)
-        return fail_all_late(group) || any;
+    if (now >= group->batch->until || slu_is_interrupted())
+        return fail_all_late(group) || recall(group) || any;
     return post(group) || any;
 }
 
@@ -397,7 +409,7 @@ static bool step_apart(struct slu_group *group)
     int error;
 
     group->seen = link->dials;
-    if (slu_now() >= group->batch->until)
+    if (slu_is_late(group->batch->until))
         return fail_all_late(group);
     if (news && link->error != -ETIMEDOUT) {
         fail_all(group, link->error, link->why);
@@ -417,6 +429,6 @@ bool slu_group_step(struct slu_group *group)
     case SLU_LINK_APART:
         return step_apart(group);
     default:
-        return slu_now() >= group->batch->until && fail_all_late(group);
+        return slu_is_late(group->batch->until) && fail_all_late(group);
     }
 }

@@ -243,7 +243,7 @@ int slu_munge_seal(uint8_t secret[SLU_SECRET_BYTES], char credential[TCP_CREDENT
     if (error == 0)
         return 1;
     /* Whether munge is there is not known: no word of that, nor of others, when time is up. */
-    if (error == -ETIMEDOUT && slu_now() >= until)
+    if (error == -ETIMEDOUT && slu_is_late(until))
         return error;
     slu_text_save(&why);
     /* Who names it means it; else it is not there, as on most hosts. */

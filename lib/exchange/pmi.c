@@ -353,7 +353,7 @@ static int take_lock(int64_t until)
 {
     slu_fork_join(&lock);
     while (pthread_mutex_trylock(&lock.lock) != 0) {
-        if (slu_now() >= until)
+        if (slu_is_late(until))
             return slu_fail(ETIMEDOUT, "PMI: another thread opens an exchange, and did not end "
                                        "before the deadline");
         poll(NULL, 0, PAUSE);

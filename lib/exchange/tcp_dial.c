@@ -217,7 +217,7 @@ static int dial(struct search *search)
         result = go_on(search, slu_target_tick(target, now, &next));
         if (result == AGAIN && target->chosen == SLU_DIAL_MOST)
             slu_dial_tick(&target->dial, now, &next); /* there is hope as long as there is time */
-        if (result == AGAIN && now >= search->until)
+        if (result == AGAIN && slu_is_late(search->until))
             return slu_tcp_fail_without_root(search->tcp, fail_late(search));
         if (result <= 0)
             return result;

@@ -330,13 +330,13 @@ static int greet(struct greeting *greeting, int64_t until)
         bool busy = greeting->held_count > 0 || slu_acceptor_is_busy(acceptor);
         int64_t soon = slu_after(PAUSE_TIME);
         int count = look(greeting, slu_milliseconds(busy && soon < until ? soon : until));
-        bool over = slu_now() >= until || tcp->interrupted > 0;
+        bool over = slu_is_late(until) || tcp->interrupted > 0;
 
         /* Who is at the door is not missing, however late we look. */
         for (int i = 0; over && i < LAST_LOOKS && count > 0; i++)
             count = look(greeting, 0);
         if (count >= 0)
-            settle_held(greeting, slu_now() >= until);
+            settle_held(greeting, slu_is_late(until));
         if (count < 0 || greeting->error < 0)
             return count < 0 ? count : greeting->error;
         tcp->accept_error = acceptor->starved;

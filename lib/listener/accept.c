@@ -407,7 +407,7 @@ struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sl
             return slu_none(error);
         if (slu_listener_was_woken(listener))
             return slu_fail_null(EINTR, "the wait was ended by a wake; nothing was lost");
-        if (slu_now() >= accept.until)
+        if (slu_is_late(accept.until))
             return fail_late(listener);
         await(&accept);
     }

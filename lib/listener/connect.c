@@ -160,7 +160,7 @@ static int dial(struct call *call)
         int64_t next = call->passage.until;
 
         result = go_on(call, slu_target_tick(target, slu_now(), &next));
-        if (result > 0 && slu_now() >= call->passage.until)
+        if (result > 0 && slu_is_late(call->passage.until))
             result = fail_target(call, true);
         if (result > 0)
             result = go_on(call, slu_target_wait(target, next));

@@ -92,7 +92,7 @@ static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
     int error;
 
     slu_address_text(&incoming->address, passage.who);
-    error = slu_now() >= until ? slu_fail(ETIMEDOUT, "the deadline of the accept has passed")
+    error = slu_is_late(until) ? slu_fail(ETIMEDOUT, "the deadline of the accept has passed")
                                : slu_joint_prepare_for(joint, incoming);
 
     if (error < 0) {

@@ -182,7 +182,7 @@ static int await_wires(const struct slu_joint *joint, struct slu_passage *passag
             i++;
         else if (looked != -ETIMEDOUT && looked != -EINTR)
             error = looked;
-        else if (slu_now() >= passage->until)
+        else if (slu_is_late(passage->until))
             error = fail_wire(passage, -ETIMEDOUT);
         else
             error = slu_passage_drive(passage);

@@ -314,7 +314,7 @@ struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, i
             return slu_none(error);
         if (slu_listener_was_woken(listener))
             return slu_fail_null(EINTR, "the wait was ended by a wake; nothing was lost");
-        if (slu_now() >= until)
+        if (slu_is_late(until))
             return slu_fail_null(ETIMEDOUT, "nobody wants to connect yet");
         slu_listener_progress(listener, until);
     }

@@ -159,7 +159,7 @@ static int finish(struct sluice_incoming *incoming, struct slu_joint *joint, int
 
     while (state == 0) {
         state = slu_rdmacm_look(incoming, joint);
-        if (state == 0 && slu_now() >= until)
+        if (state == 0 && slu_is_late(until))
             state = slu_fail(ETIMEDOUT, "%s did not go on before the deadline",
                              slu_address_text(&incoming->address, who));
         if (state == 0)

@@ -104,7 +104,7 @@ static int await(struct call *call, const struct slu_cm *cm, enum slu_cm_state s
             return fail_ended(call, cm, address);
         if (cm->state == state)
             return 0;
-        if (slu_now() >= until)
+        if (slu_is_late(until))
             return fail_late(call, address);
         (void)!poll(&pollfd, 1, slu_milliseconds(until));
     }
@@ -219,7 +219,7 @@ static int connect_one(struct call *call, uint32_t index)
         int error = try_all(call, index, &again);
         int64_t next = slu_now() + pause;
 
-        if (error == 0 || call->over || !again || next >= call->until)
+        if (error == 0 || call->over || !again || next >= call->until || slu_is_interrupted())
             return error;
         (void)!poll(NULL, 0, slu_milliseconds(next));
         pause = pause * 2 < LONG_PAUSE_TIME ? pause * 2 : LONG_PAUSE_TIME;

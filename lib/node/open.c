@@ -25,19 +25,23 @@ struct opening {
     struct sluice_node_endpoint *ours, *theirs; /* one for each rank */
 };
 
+static int64_t time_until(int64_t until, int64_t least)
+{
+    int64_t left;
+
+    if (until == SLUICE_FOREVER)
+        return SLUICE_FOREVER;
+    left = until - slu_now();
+    return left > least ? left : least;
+}
+
 /*
  * What is left of the time; of a rank that has failed, at least enough to say so, and never
  * 0, with which an exchange would not tell the others that the time is up.
  */
 static int64_t time_left(const struct opening *opening, int error)
 {
-    int64_t least = error < 0 ? TELL_TIME : 1;
-    int64_t left;
-
-    if (opening->until == SLUICE_FOREVER)
-        return SLUICE_FOREVER;
-    left = opening->until - slu_now();
-    return left > least ? left : least;
+    return time_until(opening->until, error < 0 ? TELL_TIME : 1);
 }
 
 /* The thread's text is that of the error, which may be 0. */
@@ -133,8 +137,13 @@ static int agree(const struct opening *opening, int error)
  */
 static int await_ranks(const struct opening *opening, struct sluice_node *node)
 {
-    int error = sluice_multichannel_wait_connected(node->multichannel, time_left(opening, 0));
+    int64_t until;
+    int error;
 
+    do {
+        until = slu_sleep_until(opening->until);
+        error = sluice_multichannel_wait_connected(node->multichannel, time_until(until, 1));
+    } while (error == -ETIMEDOUT && !slu_is_late(opening->until));
     return agree(opening, error);
 }
 

@@ -5,6 +5,7 @@ test_programs += \
 	tests/test_descriptors \
 	tests/test_environment \
 	tests/test_forked \
+	tests/test_interrupt \
 	tests/test_log \
 	tests/test_misuse \
 	tests/test_process
@@ -16,6 +17,9 @@ tests_test_environment_SOURCES = %D%/test_environment.c
 tests_test_environment_CPPFLAGS = $(LAUNCH_CPPFLAGS)
 tests_test_environment_LDADD = $(LAUNCH_LIBS)
 tests_test_forked_SOURCES = %D%/test_forked.c
+tests_test_interrupt_SOURCES = \
+	$(exchange_parties) \
+	%D%/test_interrupt.c
 # It compares its lists with those of the manual. One source or header a line, sorted.
 tests_test_misuse_SOURCES = \
 	%D%/misuse/agents.c \

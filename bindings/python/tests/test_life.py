@@ -30,6 +30,12 @@ START = """
             return
         raise SystemExit("it was not interrupted")
 
+    def nothing_goes_on():
+        for thread in threading.enumerate():
+            if thread.name == "sluice":
+                thread.join(10)
+                assert not thread.is_alive()
+
     context = sluice.Context()
     domain = context.domain()
     memory = domain.allocate(4096, 15)
@@ -211,8 +217,98 @@ def test_ctrl_c_in_a_barrier(root):
     assert out == "interrupted\n"
 
 
-def test_ctrl_c_while_an_owner_is_silent():
-    """The read goes on in another thread, which then ends the service that was closed."""
+def test_nothing_waits_for_an_interrupted_call(root):
+    """It ends in the library, too: its port is free, and what follows takes its own time."""
+    out = run_python(
+        START.split("context = ")[0]
+        + """
+    import multiprocessing
+    def other(root, gone):
+        exchange = sluice.Exchange(rank=1, ranks=2, root=root, deadline=60)
+        node = sluice.Node(exchange=exchange, deadline=60)
+        node.all.receive(0, node.domain.allocate(64, 15), deadline=60)
+        gone.wait(60)
+        os._exit(0)
+    def quick(function):
+        begin = time.monotonic()
+        result = function()
+        assert time.monotonic() - begin < 10, time.monotonic() - begin
+        return result
+    root = os.environ["SLUICE_ROOT"]
+    for _ in range(2):
+        interrupted(lambda: sluice.Node(deadline=1000))
+        interrupted(lambda: sluice.Exchange(deadline=1000))
+    interrupted(lambda: sluice.connect("127.0.0.1:1", context.domain(), deadline=1000, wait=True))
+    gone = multiprocessing.Event()
+    process = multiprocessing.Process(target=other, args=(root, gone))
+    process.start()
+    node = sluice.Node(deadline=60)
+    memory = node.domain.allocate(64, 15)
+    for call in (
+        lambda: node.barrier(deadline=1000),
+        lambda: node.allgather(b"1", deadline=1000),
+        lambda: node.share(memory, deadline=1000),
+    ):
+        interrupted(call)
+        node.reset_barriers()
+    quick(lambda: node.all.scatter({1: memory[:8]}, deadline=60))
+    print(quick(node.all.poll))
+    interrupted(lambda: node.barrier(deadline=1000))
+    try:
+        quick(lambda: node.barrier(deadline=60))
+    except sluice.NotConnectedError as error:
+        print("broken before" in str(error))
+    nothing_goes_on()
+    gone.set()
+    process.join(60)
+    """.replace("context.domain()", "sluice.Context().domain()"),
+        SLUICE_RANK="0",
+        SLUICE_RANKS="2",
+        SLUICE_ROOT=root,
+        SLUICE_LOG="error",
+    )
+    assert out == "interrupted\n" * 8 + "[]\ninterrupted\nTrue\n"
+
+
+def test_a_call_waits_for_another_thread_until_its_deadline(root):
+    out = run_python(
+        START.split("context = ")[0]
+        + """
+    import multiprocessing
+    def other(root, gone):
+        exchange = sluice.Exchange(rank=1, ranks=2, root=root, deadline=60)
+        node = sluice.Node(exchange=exchange, deadline=60)
+        gone.wait(60)
+        node.barrier(deadline=60)
+        os._exit(0)
+    gone = multiprocessing.Event()
+    process = multiprocessing.Process(target=other, args=(os.environ["SLUICE_ROOT"], gone))
+    process.start()
+    node = sluice.Node(deadline=60)
+    thread = threading.Thread(target=node.barrier, kwargs={"deadline": 60})
+    thread.start()
+    while node._guard._lock.acquire(blocking=False):
+        node._guard._lock.release()
+    try:
+        node.barrier(deadline=0.2)
+    except sluice.DeadlineError as error:
+        print(error.strerror)
+    gone.set()
+    thread.join()
+    process.join()
+    print(process.exitcode)
+    """,
+        SLUICE_RANK="0",
+        SLUICE_RANKS="2",
+        SLUICE_ROOT=root,
+        SLUICE_LOG="error",
+    )
+    assert out == "another thread's call on the node did not end before the deadline\n0\n"
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_ctrl_c_while_an_owner_is_silent(connected):
+    """The read ends, and the service can be closed."""
     out = run_python(
         START.split("context = ")[0]
         + """
@@ -226,20 +322,24 @@ def test_ctrl_c_while_an_owner_is_silent():
     process = multiprocessing.Process(target=owner, args=(theirs,))
     process.start()
     handle = ours.recv_bytes()
-    os.kill(process.pid, signal.SIGSTOP)
     place = bytearray(64)
     with sluice.BufferService(sluice.Context().domain(), address="127.0.0.1:0") as service:
-        interrupted(lambda: service.read(handle, place, deadline=3))
+        if "CONNECTED" in os.environ:
+            service.read(handle, place, deadline=60)
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        interrupted(lambda: service.read(handle, place, deadline=1000))
+        nothing_goes_on()
     assert service.closed
     del service, place
     gc.collect()
-    while any(thread.name == "sluice" for thread in threading.enumerate()):
-        time.sleep(0.05)
     os.kill(process.pid, signal.SIGCONT)
     process.kill()
     process.join(60)
     """,
         SLUICE_LOG="error",
+        SLUICE_WIRE="tcp",
+        **({"CONNECTED": "1"} if connected else {}),
     )
     assert out == "interrupted\n"
 

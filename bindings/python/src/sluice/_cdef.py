@@ -49,6 +49,9 @@ const char *sluice_last_error(void);
 const char *sluice_status_name(uint32_t status);
 const char *sluice_error_class_name(uint32_t error_class);
 
+/* sluice/time.h */
+void sluice_interrupt_set(const volatile int *flag);
+
 /* sluice/log.h */
 enum sluice_log_level {
     SLUICE_LOG_NONE = 0,

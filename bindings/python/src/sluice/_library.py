@@ -172,6 +172,10 @@ class Limit:
         """Nanoseconds that are left."""
         return FOREVER if self._end is None else max(0, self._end - time.monotonic_ns())
 
+    def some(self) -> int:
+        """The same for a call that has waited for its turn: 0 only if that was given."""
+        return self.left() if self._given == 0 else max(1, self.left())
+
     def slice(self) -> int:
         """What of it to wait before signals are looked after again."""
         return min(SLICE, self.left())

@@ -16,8 +16,9 @@ from ._options import Options, attr_of
 class _Ranks(Object):
     """What blocks in the library until other ranks come, whose deadline is destructive.
 
-    Such a call is made by another thread if this is the main one, so that Ctrl-C is served. If it
-    is, the call goes on until its deadline; who closes the object meanwhile leaves that to it.
+    Such a call is made by another thread if this is the main one, so that Ctrl-C is served, which
+    ends the call as if its deadline had passed. If the object is closed meanwhile, the other thread
+    ends it when its call has ended.
     """
 
     def _set_up(self, pointer: Any) -> None:
@@ -26,15 +27,16 @@ class _Ranks(Object):
         self._late: Any = None
         remember(self)
 
-    def _blocking(self, function: Any, *arguments: Any) -> Any:
+    def _blocking(self, limit: Limit, function: Any) -> Any:
         def work() -> Any:
-            with self._guard:
-                try:
-                    return function(self._get(), *arguments)
-                finally:
-                    late, self._late = self._late, None
-                    if late is not None:
-                        self._end(late)
+            self._guard.enter(limit, self._what)
+            try:
+                return function(self._get())
+            finally:
+                late, self._late = self._late, None
+                if late is not None:
+                    self._end(late)
+                self._guard.release()
 
         return call(work)
 
@@ -121,9 +123,10 @@ class Exchange(_Ranks):
         length, limit = len(own), Limit(deadline)
         every = ffi.new("char[]", max(1, length * self.ranks))
         self._blocking(
+            limit,
             lambda pointer: lib.sluice_exchange_allgather(
-                pointer, own, every, length, limit.left()
-            )
+                pointer, own, every, length, limit.some()
+            ),
         )
         return [bytes(ffi.buffer(every + i * length, length)) for i in range(self.ranks)]
 
@@ -136,16 +139,17 @@ class Exchange(_Ranks):
         given = b"".join(to)
         taken = ffi.new("char[]", max(1, length * ranks))
         self._blocking(
+            limit,
             lambda pointer: lib.sluice_exchange_alltoall(
-                pointer, given, taken, length, limit.left()
-            )
+                pointer, given, taken, length, limit.some()
+            ),
         )
         return [bytes(ffi.buffer(taken + i * length, length)) for i in range(ranks)]
 
     def barrier(self, *, deadline: float | None) -> None:
         """Returns when all ranks are here."""
         limit = Limit(deadline)
-        self._blocking(lambda pointer: lib.sluice_exchange_barrier(pointer, limit.left()))
+        self._blocking(limit, lambda pointer: lib.sluice_exchange_barrier(pointer, limit.some()))
 
     @property
     def missing(self) -> list[int]:
@@ -225,7 +229,10 @@ class Node(_Ranks):
         array = ffi.NULL if ranks is None else ffi.new("uint32_t[]", list(ranks))
         count, limit = 0 if ranks is None else len(ranks), Limit(deadline)
         self._blocking(
-            lambda pointer: lib.sluice_node_barrier(pointer, array, count, algorithm, limit.left())
+            limit,
+            lambda pointer: lib.sluice_node_barrier(
+                pointer, array, count, algorithm, limit.some()
+            ),
         )
 
     def reset_barriers(self) -> None:
@@ -238,7 +245,8 @@ class Node(_Ranks):
         length, limit = len(own), Limit(deadline)
         every = ffi.new("char[]", max(1, length * self.ranks))
         self._blocking(
-            lambda pointer: lib.sluice_node_allgather(pointer, own, every, length, limit.left())
+            limit,
+            lambda pointer: lib.sluice_node_allgather(pointer, own, every, length, limit.some()),
         )
         return [bytes(ffi.buffer(every + i * length, length)) for i in range(self.ranks)]
 
@@ -248,11 +256,11 @@ class Node(_Ranks):
         array = ffi.new("struct sluice_peer_remote_mr[]", self.ranks)
         mr, limit = ffi.NULL if region is None else region._get(), Limit(deadline)
         self._blocking(
-            lambda pointer: lib.sluice_node_share_mr(pointer, mr, array, limit.left())
+            limit, lambda pointer: lib.sluice_node_share_mr(pointer, mr, array, limit.some())
         )
         return [RemoteRegion._of(array[i].remote) for i in range(self.ranks)]
 
     def shutdown(self, *, deadline: float | None) -> None:
         """The orderly end: all ranks call it, and nobody's work fails because another has closed."""
         limit = Limit(deadline)
-        self._blocking(lambda pointer: lib.sluice_node_shutdown(pointer, limit.left()))
+        self._blocking(limit, lambda pointer: lib.sluice_node_shutdown(pointer, limit.some()))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import threading
 import weakref
 from typing import Any, Callable, TypeVar
 
-from ._errors import closed, error_of, last_error
-from ._library import ffi
+from ._errors import DeadlineError, closed, error_of, last_error
+from ._library import SLICE, Limit, ffi, lib
 
 T = TypeVar("T")
 Self = TypeVar("Self", bound="Object")
@@ -47,6 +48,16 @@ class Guard:
 
     def __exit__(self, *exception: object) -> None:
         self._lock.release()
+
+    def enter(self, limit: Limit, what: str) -> None:
+        """Takes it within a limit, or raises :exc:`DeadlineError`."""
+        if self._lock.acquire(blocking=False):
+            return
+        left = limit.seconds()
+        if not self.try_for(-1 if left is None else min(left, threading.TIMEOUT_MAX)):
+            raise DeadlineError(
+                errno.ETIMEDOUT, f"another thread's call on {what} did not end before the deadline"
+            )
 
     def wake(self) -> None:
         """Ends a wait of the library, if the object is still there."""
@@ -132,15 +143,23 @@ def _renew_all() -> None:
 os.register_at_fork(after_in_child=_renew_all)
 
 
+# An interrupted call ends in C as well, and soon; the thread that was interrupted waits for that
+# as long as this, in seconds.
+_ENDS_WITHIN = 5
+
+
 class Call:
-    """A call that blocks in C and cannot be taken back, with its result."""
+    """A call that blocks in C, with its result."""
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]):
         self.function, self.arguments = function, arguments
         self.done = threading.Event()
         self.result: Any = None
+        self.error: BaseException | None = None
         self.number = 0
         self.text = ""
+        #: Whether it is to end as if its deadline had passed: see sluice_interrupt_set().
+        self.interrupted = ffi.new("int *")
         self.left_alone: Callable[[Any], Any] | None = None
         self.lock = threading.Lock()
 
@@ -149,12 +168,25 @@ class Call:
             self.result = self.function(*self.arguments)
             self.number = ffi.errno
             self.text = last_error()
+        except BaseException as error:
+            self.error = error
         finally:
             with self.lock:
                 left_alone = self.left_alone
                 self.done.set()
-            if left_alone is not None:
+            if left_alone is not None and self.error is None:
                 left_alone(self.result)
+
+    def run_apart(self) -> None:
+        """The same in a thread of its own, which can be interrupted."""
+        lib.sluice_interrupt_set(self.interrupted)
+        self.run()
+        lib.sluice_interrupt_set(ffi.NULL)
+
+    def interrupt(self) -> None:
+        """Has it end now, and waits for that."""
+        self.interrupted[0] = 1
+        self.done.wait(_ENDS_WITHIN)
 
 
 def call(
@@ -165,23 +197,31 @@ def call(
     """Calls a function of the library that blocks.
 
     Signals are served by the main thread alone. So that Ctrl-C need not wait for C, the main
-    thread has another one make the call. If it is interrupted, the call goes on without it, with
-    all its arguments, until its deadline, and what it made then is given to ``dispose``.
+    thread has another one make the call. If it is interrupted, the call ends as if its deadline
+    had passed, and what it has made nevertheless is given to ``dispose``.
     """
     work = Call(function, arguments)
     if threading.current_thread() is not threading.main_thread():
         work.run()
     else:
-        threading.Thread(target=work.run, name="sluice", daemon=True).start()
+        threading.Thread(target=work.run_apart, name="sluice", daemon=True).start()
         try:
-            work.done.wait()
+            # The kernel may give a signal to any thread, and only what this one runs serves it.
+            while not work.done.wait(SLICE / 1e9):
+                pass
         except BaseException:
-            with work.lock:
-                if not work.done.is_set():
-                    work.left_alone = dispose
-                    raise
-            dispose(work.result)
+            try:
+                work.interrupt()
+            finally:  # a second Ctrl-C does not wait
+                with work.lock:
+                    ended = work.done.is_set()
+                    if not ended:
+                        work.left_alone = dispose
+                if ended and work.error is None:
+                    dispose(work.result)
             raise
+    if work.error is not None:
+        raise work.error
     if isinstance(work.result, int):
         if work.result < 0:
             raise error_of(work.result, work.text)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The flag by which a program ends calls of a thread that wait for other processes. Such a wait
+ * never sleeps for longer than FLAG_TIME without a look at it.
+ */
+#include "config.h"
+
+#include "base/interrupt.h"
+
+#include <stddef.h>
+
+#include "base/clock.h"
+
+/* A wait of a thread that has a flag looks at it this often. */
+#define FLAG_TIME SLUICE_MS(20)
+
+/* The flag is the program's, which changes it in another thread or in a signal handler. */
+static _Thread_local const volatile int *interrupt;
+
+void sluice_interrupt_set(const volatile int *flag)
+{
+    interrupt = flag;
+}
+
+bool slu_is_interrupted(void)
+{
+    return interrupt != NULL && __atomic_load_n(interrupt, __ATOMIC_RELAXED) != 0;
+}
+
+bool slu_is_late(int64_t until)
+{
+    return slu_now() >= until || slu_is_interrupted();
+}
+
+int64_t slu_sleep_until(int64_t until)
+{
+    int64_t next;
+
+    if (interrupt == NULL)
+        return until;
+    next = slu_now() + (slu_is_interrupted() ? 0 : FLAG_TIME);
+    return next < until ? next : until;
+}
