@@ -285,15 +285,23 @@ static PyObject *let_go(struct engine *engine, PyObject *result)
     return result;
 }
 
-/* run(connection, works, deadline, slice): see the class in _engine.py. */
+/* The result is in the list as well, in case that a signal is served before the caller has it. */
+static PyObject *keep_in(PyObject *box, PyObject *result)
+{
+    if (result && PyList_Append(box, result) < 0)
+        Py_CLEAR(result);
+    return result;
+}
+
+/* run(connection, works, deadline, slice, box=None): see the class in _engine.py. */
 static PyObject *run(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     struct engine *engine = (struct engine *)self;
     int64_t deadline, slice;
     PyObject *works, *result = NULL;
     int locked = 1;
-    if (count != 4) {
-        PyErr_SetString(PyExc_TypeError, "run() takes 4 arguments");
+    if (count != 4 && count != 5) {
+        PyErr_SetString(PyExc_TypeError, "run() takes 4 or 5 arguments");
         return NULL;
     }
     if (read_duration(arguments[2], &deadline) < 0)
@@ -311,7 +319,7 @@ static PyObject *run(PyObject *self, PyObject *const *arguments, Py_ssize_t coun
     if (locked > 0 && slice != POST_ONLY)
         result = let_go(engine, result);
     Py_DECREF(works);
-    return result;
+    return count == 5 ? keep_in(arguments[4], result) : result;
 }
 
 /* Puts the request where the program finds it. */

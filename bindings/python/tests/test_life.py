@@ -122,6 +122,79 @@ def test_work_goes_on_after_ctrl_c():
     assert out == "interrupted\nlater\n"
 
 
+def test_an_interrupted_receive_has_a_handle():
+    """The message that it takes is not lost: neither to who has the exception, nor to polls."""
+    out = run_python(
+        START
+        + """
+    def interrupt_after_a_while(function):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            function()
+        except KeyboardInterrupt as error:
+            return error.requests
+        raise SystemExit("it was not interrupted")
+    for _ in range(2):
+        request, = interrupt_after_a_while(lambda: b.receive(memory[:8], deadline=1000))
+        a.send(memory[100:105], deadline=60)
+        print(request.result(60).bytes, b.poll())
+    interrupt_after_a_while(lambda: b.receive(memory[:8], deadline=1000))
+    a.send(memory[100:106], deadline=60)
+    print(b.next(60).completion.bytes)
+    works = [Work.receive(memory[i : i + 1], user=i) for i in range(300)]
+    requests = interrupt_after_a_while(lambda: b.submit(works, deadline=1000))
+    posted = len(requests)
+    for _ in requests:
+        a.send(memory[100:101], deadline=60)
+    print([each.result(60).user for each in requests] == list(range(posted)), b.pending)
+    request, = interrupt_after_a_while(lambda: b.receive(memory[:8], deadline=1000))
+    print(request.cancel().ok, b.ready)
+    """
+    )
+    assert out == "5 []\n5 []\n6\nTrue 0\nFalse False\n"
+
+
+def test_no_message_is_lost_to_ctrl_c():
+    """Whenever it comes: each message is the result of a call, or that of a request."""
+    out = run_python(
+        START
+        + STORM
+        + """
+    got, more, sent, over = [], [], 0, False
+    def send():
+        global sent
+        while not over:
+            if a.pending == 0:
+                a.post_send(memory[8:16], deadline=100, immediate=sent)
+                sent += 1
+            a.poll()
+            time.sleep(0.0005)
+    def work():
+        try:
+            while goes_on(len(got) > 20):
+                got.append(b.receive(memory[:8], deadline=100).immediate)
+        except KeyboardInterrupt as error:
+            more.extend(getattr(error, "requests", ()))
+            raise
+    sender = threading.Thread(target=send)
+    sender.start()
+    thread.start()
+    while goes_on(len(got) > 20):
+        trouble(work)
+    calm()
+    over = True
+    sender.join()
+    while a.pending:
+        if not b.pending:
+            more.append(b.post_receive(memory[:8], deadline=60))
+        a.poll(), b.poll()
+    numbers = got + [each.completion.immediate for each in more if each.done]
+    print(hits > 20, sorted(numbers) == list(range(sent)))
+    """
+    )
+    assert out == "True True\n"
+
+
 def test_a_storm_of_ctrl_c():
     """Whenever it comes, all that was posted is known, and ends."""
     out = run_python(

@@ -344,28 +344,63 @@ class Connection(Object):
         of arguments is raised before anything is posted.
 
         Ctrl-C is served in between: the work then goes on until the deadline, and its memory
-        stays referenced until it ends.
+        stays referenced until it ends. ``requests`` of the exception has a :class:`Request` of all
+        that was posted, by which it is waited for or cancelled; :meth:`poll` and :meth:`next`
+        return it, too, when it is complete.
         """
         every = tuple(works)
         self._get()
-        known = self._engine.run(self, every, deadline, SLICE)
-        if self._loop is not None:
-            self._loop.soon()
-        if type(known) is list:
-            if released:
-                self._taken()
-            return known
-        return self._submit_the_rest(every, known, Limit(deadline))
+        # What it returns is there as well, if a signal keeps it from being returned.
+        box: list[Any] = []
+        ended: dict[int, Any] = {}
+        try:
+            known = self._engine.run(self, every, deadline, SLICE, box)
+            if self._loop is not None:
+                self._loop.soon()
+            if type(known) is list:
+                if released:
+                    self._taken()
+                return known
+            return self._submit_the_rest(every, known, Limit(deadline), ended)
+        except BaseException as error:
+            if not isinstance(error, Error):
+                self._hand_over(error, every, box, ended)
+            raise
+
+    def _hand_over(
+        self, error: BaseException, works: Sequence[Work], box: list[Any], ended: dict[int, Any]
+    ) -> None:
+        """Gives the program the requests of a call that has ended before them."""
+        known = dict(enumerate(box[0])) if box and box[0] is not None else {}
+        own = {id(work) for work in works}
+        with self._guard:
+            found = {id(each): each for each in self._posted.values() if id(each._work) in own}
+            for index, each in {**known, **ended}.items():
+                if isinstance(each, Completion):
+                    completion, each = each, Request(self, works[index])
+                    each._end(completion)
+                if each is not None:
+                    found[id(each)] = each
+            for each in found.values():
+                each.seen = False
+                if each.done and each not in self._unseen:
+                    self._unseen.append(each)
+        if found:
+            error.requests = tuple(found.values())  # type: ignore[attr-defined]
 
     def _submit_the_rest(
-        self, works: Sequence[Work], known: tuple[Any, ...] | None, limit: Limit
+        self,
+        works: Sequence[Work],
+        known: tuple[Any, ...] | None,
+        limit: Limit,
+        ended: dict[int, Any],
     ) -> list[Completion]:
         """Goes on step by step with a list that the engine has tried at once; ``known`` is what
         it returned."""
         if known is None:
-            left, ended = self._begin(works), {}
+            left = self._begin(works)
         else:
-            ended = {i: each for i, each in enumerate(known) if each is not None}
+            ended.update((i, each) for i, each in enumerate(known) if each is not None)
             left = [each for each in self._in_order(works) if each[0] not in ended]
         while left:
             self._start(left, ended, limit)
@@ -481,10 +516,22 @@ class Connection(Object):
     ) -> list[Completion]:
         """As :meth:`submit`, for asyncio: others run while it waits.
 
-        A task that is cancelled leaves its work to go on until the deadline.
+        A task that is cancelled leaves its work to go on until the deadline: ``requests`` of
+        the exception has it, as that of :meth:`submit`.
         """
-        left, limit = self._begin(works), Limit(deadline)
+        every, limit = tuple(works), Limit(deadline)
         ended: dict[int, Any] = {}
+        try:
+            return await self._submit_async(every, limit, ended)
+        except BaseException as error:
+            if not isinstance(error, Error):
+                self._hand_over(error, every, [], ended)
+            raise
+
+    async def _submit_async(
+        self, works: Sequence[Work], limit: Limit, ended: dict[int, Any]
+    ) -> list[Completion]:
+        left = self._begin(works)
         while True:
             self._start(left, ended, limit)
             if not left or self._too_late(left, ended, limit):
@@ -494,10 +541,11 @@ class Connection(Object):
                 await asyncio.sleep(0)
             else:
                 await self._await_any(pending, limit)
-        for i, each in ended.items():
-            if isinstance(each, Request):
-                ended[i] = await self._await(each)
-        return self._gather([ended[i] for i in range(len(ended))])
+        ends = [
+            await self._await(ended[i]) if isinstance(ended[i], Request) else ended[i]
+            for i in range(len(ended))
+        ]
+        return self._gather(ends)
 
     async def _await_any(self, pending: Request, limit: Limit) -> None:
         """Until this one is complete, and so has made room, or the limit has passed."""

@@ -104,7 +104,12 @@ class Engine:
         self._pointer = None
 
     def run(
-        self, connection: Any, works: Sequence[Work], deadline: float | None, slice_: int
+        self,
+        connection: Any,
+        works: Sequence[Work],
+        deadline: float | None,
+        slice_: int,
+        box: list[Any] | None = None,
     ) -> Any:
         """Posts works, receives first, and waits for them for ``slice_`` nanoseconds at most.
 
@@ -112,6 +117,8 @@ class Engine:
         each work its completion, its request if it is not complete, or None if it was not posted.
         Returns None if nothing was posted, since another thread has the connection, there is no
         room for all of it, or the library refuses it: the caller then goes step by step.
+
+        What it returns is appended to ``box`` as well.
 
         With POST_ONLY it posts in the given order, and returns a list of the requests that were
         posted, a negative errno, or None if there is no room for all of it.
@@ -126,7 +133,10 @@ class Engine:
             or len(works) - receives + self._count[0] > self._room[0]
         ):
             return None
-        return self._post(connection, list(works), kinds, limit)
+        result = self._post(connection, list(works), kinds, limit)
+        if box is not None:
+            box.append(result)
+        return result
 
     def _post(self, connection: Any, works: list[Work], kinds: list[bool], limit: int) -> Any:
         count, number = len(works), self._next_number
