@@ -28,6 +28,7 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/_context.py \
 	%D%/python/src/sluice/_engine.py \
 	%D%/python/src/sluice/_errors.py \
+	%D%/python/src/sluice/_forked.py \
 	%D%/python/src/sluice/_library.py \
 	%D%/python/src/sluice/_list.py \
 	%D%/python/src/sluice/_memory.py \

@@ -503,3 +503,51 @@ def test_fork():
     """
     )
     assert out == "0 8\n"
+
+
+def test_memory_in_a_child():
+    """That of the library is the parent's. Arrays of it are zeros in the child, and its own."""
+    out = run_python(
+        START.replace("context = sluice", "import multiprocessing, numpy\n    context = sluice")
+        + """
+    huge = domain.allocate(3 << 20, 15, huge_pages=True)
+    own = numpy.ones(5000, dtype="uint8")
+    registered = domain.register(own)
+    service = sluice.BufferService(domain, address="127.0.0.1:0")
+    published = service.publish(length=5000)
+    closed = domain.allocate(4096)
+    closed.close()
+    arrays = [memory.array(), huge.array("float64"), numpy.frombuffer(published.memory, "uint8")]
+    left = domain.allocate(64)
+    arrays.append(left.array())
+    del left
+    for array in arrays:
+        array[:] = 7
+    def refused(function):
+        try:
+            function()
+        except sluice.ArgumentError as error:
+            assert "before fork() is the parent's" in str(error), error
+            return True
+    def child():
+        assert all(refused(each) for each in (
+            lambda: memory.buffer, memory.array, lambda: memory[:8], lambda: published.memory))
+        assert registered.array().sum() == 5000
+        for array in arrays:
+            assert not array.any()
+            array[:] = 9
+            assert (array == 9).all()
+        registered.array()[:] = 0
+        grandchild = multiprocessing.get_context("fork").Process(target=lambda: arrays[0].fill(1))
+        grandchild.start()
+        grandchild.join(60)
+        assert grandchild.exitcode == 0 and (arrays[0] == 9).all()
+        mine = sluice.Context().domain().allocate(64)
+        mine.array()[:] = 1
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join(60)
+    print(process.exitcode, all((array == 7).all() for array in arrays), own.sum())
+    """
+    )
+    assert out == "0 True 5000\n"

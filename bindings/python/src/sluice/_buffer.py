@@ -7,6 +7,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, Iterable, Sequence
 
+from . import _forked
 from ._context import ProtectionDomain
 from ._errors import check, last_error, made
 from ._library import Limit, c_text, ffi, lib, text_of
@@ -99,6 +100,11 @@ class Buffer(Object):
         self._source = source
         self._length = length
         self._pointer = made(lib.sluice_buffer_publish(service._get(), address, length, access))
+        self._generation = _forked.generation()
+        self._key = int(ffi.cast("uintptr_t", self._pointer))
+        if source is None:
+            where = ffi.cast("uintptr_t", lib.sluice_buffer_addr(self._pointer))
+            _forked.note(self._key, int(where), length)
 
     def __len__(self) -> int:
         return self._length
@@ -116,6 +122,7 @@ class Buffer(Object):
         pointer = self._get()
         if self._source is not None:
             return memoryview(ffi.buffer(self._source)).cast("B")
+        _forked.check_generation(self._generation, "the buffer")
         # The buffer is released with the last of these.
         if self._view is None:
             self._view = ffi.buffer(lib.sluice_buffer_addr(pointer), self._length)
@@ -133,8 +140,13 @@ class Buffer(Object):
                 "the memory of the buffer is still looked at, by an array for example: delete "
                 "that first"
             )
-        lib.sluice_buffer_release(pointer)
+        self._release(self._key, pointer)
         self._source = None
+
+    @staticmethod
+    def _release(key: int, pointer: Any) -> None:
+        _forked.forget(key)
+        lib.sluice_buffer_release(pointer)
 
     def __exit__(self, *exception: object) -> None:
         self._leave()
@@ -151,11 +163,11 @@ class Buffer(Object):
         if pointer is None:
             return
         if self._view is None:
-            lib.sluice_buffer_release(pointer)
+            self._release(self._key, pointer)
             self._source = None
         else:
             view, self._view = self._view, None
-            weakref.finalize(view, lib.sluice_buffer_release, pointer).atexit = False
+            weakref.finalize(view, self._release, self._key, pointer).atexit = False
 
 
 class BufferService(Object):

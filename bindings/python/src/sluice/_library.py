@@ -18,6 +18,7 @@ ffi.cdef(DECLARATIONS)
 # cffi parses a type when it meets its name first, and Ctrl-C in the midst of that breaks its parser.
 for _name in """
     char[]
+    int *
     int64_t *
     int64_t[2]
     struct sluice_blocks

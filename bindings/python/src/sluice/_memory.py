@@ -9,6 +9,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Iterable, Sequence, Union
 
+from . import _forked
 from ._errors import ArgumentError, BusyError, check, made
 from ._library import ffi, lib
 from ._object import Object
@@ -32,8 +33,13 @@ def _on_released(argument: Any) -> None:
     released.pop(int(ffi.cast("uintptr_t", argument)), None)
 
 
+def _key_of(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
+
+
 def _give_up(pointer: Any, kept: Any) -> None:
     """Ends a region now, or when no posted work names it; what it is of stays until then."""
+    _forked.forget(_key_of(pointer))
     number = next(_numbers)
     released[number] = kept
     if lib.sluice_mr_release(pointer, _on_released, ffi.cast("void *", number)) < 0:
@@ -161,6 +167,10 @@ class MemoryRegion(Object):
     posted work names the region, and :exc:`BufferError` while something of Python, such as an
     array, still looks at memory that was allocated here. The end of a ``with`` block, and the
     end of the last reference, instead leave the region to end as soon as neither is so.
+
+    Memory of :meth:`ProtectionDomain.allocate` is that of its process. After ``fork()`` the child
+    cannot use the region, and what looks at its memory, such as an array, sees zeros that are the
+    child's own.
     """
 
     _what = "the region"
@@ -170,6 +180,7 @@ class MemoryRegion(Object):
     _length: int
     _address: int
     _key: int
+    _generation: int
 
     def __init__(self) -> None:
         raise TypeError("regions are made by ProtectionDomain.allocate() and .register()")
@@ -184,6 +195,9 @@ class MemoryRegion(Object):
         self._address = int(ffi.cast("uintptr_t", lib.sluice_mr_addr(pointer)))
         self._key = int(lib.sluice_mr_lkey(pointer))
         self._source = ffi.buffer(lib.sluice_mr_addr(pointer), self._length) if allocated else source
+        self._generation = _forked.generation()
+        if allocated:
+            _forked.note(_key_of(pointer), self._address, self._length)
         return self
 
     @classmethod
@@ -202,6 +216,12 @@ class MemoryRegion(Object):
         except (TypeError, ValueError, BufferError) as error:
             raise TypeError(f"only a writable and contiguous buffer can be registered: {error}") from None
         return cls._of(made(lib.sluice_mr_register(pd, source, len(source), access)), source, False)
+
+    def _get(self) -> Any:
+        pointer = super()._get()
+        if self._allocated:
+            _forked.check_generation(self._generation, "the region")
+        return pointer
 
     def __len__(self) -> int:
         return self._length
@@ -281,8 +301,11 @@ class MemoryRegion(Object):
                     "the memory of the region is still looked at, by an array for example: "
                     "delete that first"
                 )
+            _forked.forget(_key_of(self._pointer))
             result = lib.sluice_mr_deregister(self._pointer)
             if result == -16:
+                if self._allocated:
+                    _forked.note(_key_of(self._pointer), self._address, self._length)
                 raise BusyError(16, "posted work names the region: wait for it, or close its channel")
             self._pointer = self._source = None
             check(result)
