@@ -261,6 +261,7 @@ static void init(struct sluice_agent *agent, struct sluice_pd *pd)
 
 struct sluice_agent *sluice_agent_create(struct sluice_pd *pd, const struct sluice_agent_attr *attr)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_agent *agent;
     int error;
 
@@ -289,6 +290,7 @@ struct sluice_agent *sluice_agent_create(struct sluice_pd *pd, const struct slui
 int sluice_agent_listen(struct sluice_agent *agent, const char *address,
                         const struct sluice_listen_attr *attr)
 {
+    SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
     struct sluice_listen_attr known;
     int error;
@@ -379,6 +381,7 @@ static void say_goodbye(struct sluice_agent *agent)
 
 void sluice_agent_close(struct sluice_agent *agent)
 {
+    SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
     struct sluice_agent_peer *peer;
 

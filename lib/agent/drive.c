@@ -68,7 +68,7 @@ void slu_agent_rouse(const struct sluice_agent *agent)
     const uint64_t one = 1;
 
     /* It can fail only if it is readable already. */
-    (void)!write(agent->event, &one, sizeof one);
+    (void)!SLU_UNCANCELLED(write(agent->event, &one, sizeof one));
 }
 
 static void note_event(struct sluice_agent *agent, uint64_t name)
@@ -79,7 +79,7 @@ static void note_event(struct sluice_agent *agent, uint64_t name)
     if (name == EVENT_WAKE) {
         uint64_t count;
 
-        (void)!read(agent->event, &count, sizeof count);
+        (void)!SLU_UNCANCELLED(read(agent->event, &count, sizeof count));
         return;
     }
     if (name == EVENT_LISTENER) {
@@ -103,7 +103,8 @@ static void look(struct sluice_agent *agent, int64_t until)
         agent->driven = true;
         pthread_mutex_unlock(&agent->lock);
     }
-    count = epoll_wait(agent->epoll, events, EVENTS, sleeps ? slu_milliseconds(until) : 0);
+    count = SLU_UNCANCELLED(
+        epoll_wait(agent->epoll, events, EVENTS, sleeps ? slu_milliseconds(until) : 0));
     if (sleeps) {
         pthread_mutex_lock(&agent->lock);
         agent->driven = false;
@@ -224,7 +225,7 @@ static void follow(struct sluice_agent *agent, int64_t until)
     struct timespec limit = {.tv_sec = until / NANOSECONDS, .tv_nsec = until % NANOSECONDS};
 
     agent->followers++;
-    pthread_cond_timedwait(&agent->changed, &agent->lock, &limit);
+    SLU_UNCANCELLED(pthread_cond_timedwait(&agent->changed, &agent->lock, &limit));
     agent->followers--;
 }
 

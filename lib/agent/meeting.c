@@ -82,6 +82,7 @@ static bool has_fresh(void *argument)
 
 struct sluice_agent_peer *sluice_agent_next_peer(struct sluice_agent *agent, int64_t timeout)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct meeting meeting = {.agent = agent};
     struct sluice_agent_peer *peer = NULL;
     int error;
@@ -183,6 +184,7 @@ struct sluice_agent_peer *sluice_agent_connect(struct sluice_agent *agent, const
                                                const struct sluice_connect_attr *options,
                                                int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_agent_peer *peer = NULL;
     struct sluice_connect_attr known;
     int error;

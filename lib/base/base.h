@@ -3,7 +3,7 @@
  * The ground floor: what all parts of the library share. Each file of this folder
  * includes what it stands on by name; those above it may include all at once.
  *
- *   macros, bytes, clock, interrupt, probe  stand on nothing
+ *   macros, bytes, clock, interrupt, probe, uncancelled  stand on nothing
  *   error, descriptor          on these
  *   random, environment        on error
  *   called                     on descriptor
@@ -33,5 +33,6 @@
 #include "base/object.h"
 #include "base/probe.h"
 #include "base/random.h"
+#include "base/uncancelled.h"
 
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "base/descriptor.h"
+#include "base/uncancelled.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -168,42 +169,49 @@ static int end(int fd)
 
 int slu_fd_stream(int family)
 {
+    SLU_UNCANCELLED_BLOCK;
     begin();
     return end(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 int slu_fd_accept(int listener, struct sockaddr *address, socklen_t *length)
 {
+    SLU_UNCANCELLED_BLOCK;
     begin();
     return end(accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
 int slu_fd_epoll(void)
 {
+    SLU_UNCANCELLED_BLOCK;
     begin();
     return end(epoll_create1(EPOLL_CLOEXEC));
 }
 
 int slu_fd_event(void)
 {
+    SLU_UNCANCELLED_BLOCK;
     begin();
     return end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 int slu_fd_timer(void)
 {
+    SLU_UNCANCELLED_BLOCK;
     begin();
     return end(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 }
 
 int slu_fd_memory(const char *name, unsigned flags)
 {
+    SLU_UNCANCELLED_BLOCK;
     begin();
     return end(memfd_create(name, MFD_CLOEXEC | flags));
 }
 
 int slu_fd_duplicate(int fd)
 {
+    SLU_UNCANCELLED_BLOCK;
     begin();
     return end(fcntl(fd, F_DUPFD_CLOEXEC, STANDARD));
 }
@@ -233,6 +241,7 @@ static int take_passed(struct msghdr *message)
 
 ssize_t slu_fd_receive(int socket, void *bytes, size_t size, int *fd)
 {
+    SLU_UNCANCELLED_BLOCK;
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(4 * sizeof(int))];
@@ -257,6 +266,7 @@ ssize_t slu_fd_receive(int socket, void *bytes, size_t size, int *fd)
 
 void slu_fd_close(int fd)
 {
+    SLU_UNCANCELLED_BLOCK;
     int saved = errno;
 
     pthread_mutex_lock(&lock);
@@ -268,6 +278,7 @@ void slu_fd_close(int fd)
 
 int slu_fd_adopt(int fd)
 {
+    SLU_UNCANCELLED_BLOCK;
     bool known;
 
     if (fd < 0)
@@ -285,6 +296,7 @@ int slu_fd_adopt(int fd)
 
 void slu_fd_disown(int fd)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (fd < 0)
         return;
     pthread_mutex_lock(&lock);
@@ -295,6 +307,7 @@ void slu_fd_disown(int fd)
 /* Without the lock: a path may be that of a server that does not answer. */
 int slu_fd_open(const char *path, int flags)
 {
+    SLU_UNCANCELLED_BLOCK;
     int fd;
 
     slu_fd_guard();
@@ -323,6 +336,7 @@ FILE *slu_fd_read_file(const char *path)
 
 void slu_fd_read_text(const char *path, char *text, size_t size)
 {
+    SLU_UNCANCELLED_BLOCK;
     int fd = slu_fd_open(path, O_RDONLY);
     ssize_t got = fd < 0 ? 0 : read(fd, text, size - 1);
 
@@ -343,6 +357,7 @@ DIR *slu_fd_read_folder(const char *path)
 
 void slu_fd_guard(void)
 {
+    SLU_UNCANCELLED_BLOCK;
     pthread_mutex_lock(&lock);
     guard();
     pthread_mutex_unlock(&lock);
@@ -350,6 +365,7 @@ void slu_fd_guard(void)
 
 void slu_fd_unguard(void)
 {
+    SLU_UNCANCELLED_BLOCK;
     pthread_mutex_lock(&lock);
     unguard();
     pthread_mutex_unlock(&lock);
@@ -357,6 +373,7 @@ void slu_fd_unguard(void)
 
 void slu_fd_go_apart(void)
 {
+    SLU_UNCANCELLED_BLOCK;
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) != 0)
         return;
@@ -369,6 +386,7 @@ void slu_fd_go_apart(void)
 int slu_fd_find_addresses(const char *host, const char *port, const struct addrinfo *hints,
                           struct addrinfo **list)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error;
 
     slu_fd_guard();
@@ -379,6 +397,7 @@ int slu_fd_find_addresses(const char *host, const char *port, const struct addri
 
 int slu_fd_list_interfaces(struct ifaddrs **list)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error;
 
     slu_fd_guard();
@@ -389,6 +408,7 @@ int slu_fd_list_interfaces(struct ifaddrs **list)
 
 const char *slu_fd_interface_name(unsigned index, char *name)
 {
+    SLU_UNCANCELLED_BLOCK;
     const char *found;
 
     slu_fd_guard();
@@ -399,6 +419,7 @@ const char *slu_fd_interface_name(unsigned index, char *name)
 
 void slu_fd_name_thread(pthread_t thread, const char *name)
 {
+    SLU_UNCANCELLED_BLOCK;
     slu_fd_guard();
     pthread_setname_np(thread, name);
     slu_fd_unguard();
@@ -406,6 +427,7 @@ void slu_fd_name_thread(pthread_t thread, const char *name)
 
 void slu_fd_before_fork(void)
 {
+    SLU_UNCANCELLED_BLOCK;
     pthread_mutex_lock(&lock);
 }
 

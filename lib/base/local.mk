@@ -36,4 +36,5 @@ lib_libsluice_la_SOURCES += \
 	%D%/random.h \
 	%D%/spelling.c \
 	%D%/spelling.h \
+	%D%/uncancelled.h \
 	%D%/version.c

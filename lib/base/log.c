@@ -16,6 +16,7 @@
 #include "base/called.h"
 #include "base/clock.h"
 #include "base/environment.h"
+#include "base/uncancelled.h"
 
 static const char *const level_names[SLU_LOG_LEVELS] = {"none", "error", "warn", "info", "debug"};
 
@@ -54,7 +55,7 @@ void slu_say(const char *format, ...)
     if ((size_t)length > sizeof line - 2)
         length = sizeof line - 2;
     line[length++] = '\n';
-    while (write(STDERR_FILENO, line, (size_t)length) < 0 && errno == EINTR)
+    while (SLU_UNCANCELLED(write(STDERR_FILENO, line, (size_t)length)) < 0 && errno == EINTR)
         ;
 }
 

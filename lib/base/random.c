@@ -7,13 +7,14 @@
 #include <sys/random.h>
 
 #include "base/error.h"
+#include "base/uncancelled.h"
 
 int slu_random(void *bytes, size_t count)
 {
     unsigned char *at = bytes;
 
     while (count > 0) {
-        ssize_t got = getrandom(at, count, 0);
+        ssize_t got = SLU_UNCANCELLED(getrandom(at, count, 0));
 
         if (got < 0 && errno == EINTR)
             continue;

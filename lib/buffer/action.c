@@ -293,6 +293,7 @@ int sluice_buffer_submit(struct sluice_buffer_service *service,
                          const struct sluice_buffer_action *actions, uint32_t count,
                          int64_t deadline, struct sluice_completion *completions)
 {
+    SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
     struct slu_batch batch = {
         .service = service, .count = count, .until = slu_after(deadline < 0 ? 0 : deadline)};
@@ -319,6 +320,7 @@ int sluice_buffer_read_into(struct sluice_buffer_service *service,
                             const struct sluice_buffer_handle *handle, uint64_t offset,
                             struct sluice_mr *mr, void *addr, uint64_t length, int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     const struct sluice_buffer_action action = {.opcode = SLUICE_OP_READ,
                                                 .handle = handle,
                                                 .offset = offset,
@@ -334,6 +336,7 @@ int sluice_buffer_write_from(struct sluice_buffer_service *service,
                              struct sluice_mr *mr, const void *addr, uint64_t length,
                              int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     const struct sluice_buffer_action action = {.opcode = SLUICE_OP_WRITE,
                                                 .handle = handle,
                                                 .offset = offset,

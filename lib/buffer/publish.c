@@ -179,6 +179,7 @@ static int check(const struct sluice_buffer_service *service, const void *addr, 
 struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *service, void *addr,
                                             size_t length, uint32_t access)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_buffer *buffer;
     int error = check(service, addr, length, access);
 
@@ -204,6 +205,7 @@ struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *servic
 
 void sluice_buffer_release(struct sluice_buffer *buffer)
 {
+    SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
 
     if (!slu_may_end(buffer, SLU_MAGIC_BUFFER, "buffer"))

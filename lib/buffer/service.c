@@ -226,6 +226,7 @@ sluice_buffer_service_open(struct sluice_pd *const *pds, uint32_t count,
 
 void sluice_buffer_service_close(struct sluice_buffer_service *service)
 {
+    SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
 
     if (!slu_may_end(service, SLU_MAGIC_BUFFER_SERVICE, "buffer service"))

@@ -7,6 +7,7 @@
 
 void sluice_channel_close(struct sluice_channel *channel)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (slu_may_end(channel, SLU_MAGIC_CHANNEL, "channel"))
         slu_channel_destroy(&channel->base);
 }

@@ -12,6 +12,7 @@ static bool is_prepared(const struct sluice_prepared_channel *prepared)
 struct sluice_prepared_channel *sluice_channel_prepare(struct sluice_pd *pd,
                                                        const struct sluice_channel_attr *attr)
 {
+    SLU_UNCANCELLED_BLOCK;
     return (void *)slu_channel_create(SLU_MAGIC_PREPARED_CHANNEL, pd, 1, 0, attr);
 }
 
@@ -30,6 +31,7 @@ int sluice_prepared_channel_endpoint(const struct sluice_prepared_channel *prepa
 
 void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (slu_may_end(prepared, SLU_MAGIC_PREPARED_CHANNEL, "prepared channel"))
         slu_channel_destroy(&prepared->base);
 }
@@ -37,6 +39,7 @@ void sluice_prepared_channel_free(struct sluice_prepared_channel *prepared)
 struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_channel *prepared,
                                                          const struct sluice_endpoint *remote)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error;
 
     if (!is_prepared(prepared))
@@ -56,6 +59,7 @@ struct sluice_channel *sluice_prepared_channel_handshake(struct sluice_prepared_
 
 struct sluice_prepared_channel *sluice_channel_reset(struct sluice_channel *channel)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error;
 
     if (!slu_is_channel(channel))

@@ -93,6 +93,7 @@ static int open_device(const char *device, const struct sluice_context_attr *att
 struct sluice_context *sluice_context_open(const char *device,
                                            const struct sluice_context_attr *attr)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_context_attr checked;
     struct slu_tcontext *transport;
     int error = slu_context_attr_apply(attr, &checked);
@@ -125,6 +126,7 @@ struct sluice_context *slu_context_create(struct slu_tcontext *transport)
 
 void sluice_context_close(struct sluice_context *context)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (!slu_may_end(context, SLU_MAGIC_CONTEXT, "context"))
         return;
     if (context->owned) {

@@ -61,6 +61,7 @@ int slu_device_add_gids(struct slu_device *device, uint32_t gids)
 
 struct sluice_device_list *sluice_device_list_get(void)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_device_list *list = calloc(1, sizeof *list);
     int error = 0;
 
@@ -78,6 +79,7 @@ struct sluice_device_list *sluice_device_list_get(void)
 
 void sluice_device_list_free(struct sluice_device_list *list)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (list == NULL)
         return;
     for (uint32_t i = 0; i < list->count; i++) {

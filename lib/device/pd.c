@@ -92,6 +92,7 @@ bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory)
 
 struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_tpd *transport;
     int error;
 
@@ -144,6 +145,7 @@ void slu_pd_release(struct sluice_pd *pd)
 
 void sluice_pd_free(struct sluice_pd *pd)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (!slu_may_end(pd, SLU_MAGIC_PD, "protection domain"))
         return;
     if (pd->owned) {

@@ -63,7 +63,7 @@ static void sleep_on_queue(struct slu_engine *engine, bool interruptible, int64_
     timeout.tv_nsec = left % SLUICE_S(1);
     engine->sleeps++;
     SLU_PROBE2(sleep_begin, engine, due);
-    ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL);
+    SLU_UNCANCELLED(ppoll(&fd, 1, due == SLUICE_FOREVER ? NULL : &timeout, NULL));
     SLU_PROBE1(sleep_end, engine);
 }
 
@@ -245,7 +245,7 @@ static bool has_something(struct slu_engine *engine)
         return true;
     if (engine->arrivals != NULL && engine->arrivals->unseen)
         return true;
-    return slu_is_woken(engine) || poll(&fd, 1, 0) > 0;
+    return slu_is_woken(engine) || SLU_UNCANCELLED(poll(&fd, 1, 0)) > 0;
 }
 
 int slu_arm(struct slu_engine *engine, int64_t *due)

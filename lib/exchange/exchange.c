@@ -269,6 +269,7 @@ static int open_provider(struct sluice_exchange *exchange, const struct sluice_e
 struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *attr,
                                              int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_exchange_attr known;
     struct sluice_exchange *exchange;
     int64_t until = slu_after(deadline);
@@ -304,6 +305,7 @@ struct sluice_exchange *sluice_exchange_open(const struct sluice_exchange_attr *
 
 void sluice_exchange_close(struct sluice_exchange *exchange)
 {
+    SLU_UNCANCELLED_BLOCK;
     int saved = errno;
 
     if (!slu_may_end(exchange, SLU_MAGIC_EXCHANGE, "exchange"))
@@ -342,6 +344,7 @@ int sluice_exchange_query(const struct sluice_exchange *exchange, struct sluice_
 int sluice_exchange_allgather(struct sluice_exchange *exchange, const void *own, void *all,
                               size_t bytes, int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     int64_t until = slu_after(deadline);
     int error = check_transfer(exchange, own, all, bytes, deadline);
 
@@ -377,6 +380,7 @@ static int alltoall_in_rounds(struct sluice_exchange *exchange, const uint8_t *t
 int sluice_exchange_alltoall(struct sluice_exchange *exchange, const void *to, void *from,
                              size_t bytes, int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     int64_t until = slu_after(deadline);
     int error = check_transfer(exchange, to, from, bytes, deadline);
 
@@ -391,6 +395,7 @@ int sluice_exchange_alltoall(struct sluice_exchange *exchange, const void *to, v
 
 int sluice_exchange_barrier(struct sluice_exchange *exchange, int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     int64_t until = slu_after(deadline);
     int error = check_call(exchange, deadline);
 
@@ -431,6 +436,7 @@ static void identify_host(struct host *host)
 int sluice_exchange_locality(struct sluice_exchange *exchange, uint32_t *local_rank,
                              uint32_t *local_ranks, int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     int saved = errno;
     struct host own;
     struct host *made = NULL, *all;

@@ -40,6 +40,7 @@ static void fill_info(const struct slu_launch *launch, struct sluice_launch_info
 
 int sluice_exchange_launch(struct sluice_launch_info *info)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_launch_info known = {.size = sizeof known};
     struct slu_launch launch;
     const char *source = NULL;

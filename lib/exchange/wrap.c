@@ -147,6 +147,7 @@ static struct own *make_own(const struct sluice_exchange_provider *known, void *
 struct sluice_exchange *sluice_exchange_wrap(const struct sluice_exchange_provider *provider,
                                              void *argument, uint32_t rank, uint32_t ranks)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_exchange_provider known;
     struct sluice_exchange *exchange;
     int error;

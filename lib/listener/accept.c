@@ -381,6 +381,7 @@ static int check(struct accept *accept, int64_t timeout)
 struct sluice_channel *sluice_accept(struct sluice_listener *listener, struct sluice_pd *pd,
                                      const struct sluice_channel_attr *attr, int64_t timeout)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct accept accept = {.listener = listener, .pd = pd, .given = attr};
     int error = check(&accept, timeout);
 

@@ -261,6 +261,7 @@ struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,
                                       const struct sluice_channel_attr *attr,
                                       const struct sluice_connect_attr *options, int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1};
     int error = connect_joint(address, options, &joint, deadline);
 
@@ -274,6 +275,7 @@ int sluice_connect_into(const char *address, struct sluice_multichannel *multich
                         const struct sluice_connect_attr *options, int64_t deadline,
                         uint32_t *peers, uint32_t count)
 {
+    SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
     struct slu_joint joint = {.multichannel = multichannel, .count = count};
     int error;

@@ -51,6 +51,7 @@ static void refuse(struct sluice_incoming *incoming, const char *reason)
 
 void sluice_incoming_refuse(struct sluice_incoming *incoming, const char *reason)
 {
+    SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
 
     if (slu_may_end(incoming, SLU_MAGIC_INCOMING, "incoming connection"))
@@ -126,6 +127,7 @@ struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
                                               const struct sluice_private_data *own,
                                               int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1};
     int error;
 
@@ -150,6 +152,7 @@ int sluice_incoming_accept_into(struct sluice_incoming *incoming,
                                 const struct sluice_private_data *own, int64_t deadline,
                                 uint32_t *peers, uint32_t count)
 {
+    SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
     struct slu_joint joint = {.multichannel = multichannel, .count = count};
     int error;

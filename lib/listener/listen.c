@@ -322,5 +322,6 @@ struct sluice_listener *slu_listen_secretly(const char *address, const struct sl
 
 struct sluice_listener *sluice_listen(const char *address, const struct sluice_listen_attr *given)
 {
+    SLU_UNCANCELLED_BLOCK;
     return make_listener(address, given, NULL);
 }

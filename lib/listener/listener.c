@@ -298,6 +298,7 @@ struct sluice_incoming *slu_listener_take(struct sluice_listener *listener)
 
 struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_incoming *incoming;
     int64_t until;
 
@@ -324,6 +325,7 @@ struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, i
 
 void sluice_listener_close(struct sluice_listener *listener)
 {
+    SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
 
     if (!slu_may_end(listener, SLU_MAGIC_LISTENER, "listener"))

@@ -128,6 +128,7 @@ static struct sluice_allocator *make(struct sluice_pd *pd, uint32_t access,
 struct sluice_allocator *sluice_allocator_create(struct sluice_pd *pd, uint32_t access,
                                                  const struct sluice_allocator_attr *given)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_allocator wanted;
     int error = slu_mr_check(pd, 1, access);
 
@@ -150,6 +151,7 @@ static uint64_t count_taken(const struct sluice_allocator *allocator)
 
 int sluice_allocator_destroy(struct sluice_allocator *allocator)
 {
+    SLU_UNCANCELLED_BLOCK;
     uint64_t taken;
     uint32_t given_up;
 
@@ -181,6 +183,7 @@ int sluice_allocator_destroy(struct sluice_allocator *allocator)
 
 int sluice_allocator_trim(struct sluice_allocator *allocator)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_thread_cache *cache;
     int error = slu_allocator_check(allocator);
 

@@ -94,6 +94,7 @@ struct sluice_mr *slu_mr_register(struct sluice_pd *pd, void *addr, size_t lengt
 struct sluice_mr *sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length,
                                      uint32_t access)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error = slu_mr_check(pd, length, access);
 
     return error == 0 ? slu_mr_register(pd, addr, length, access) : slu_none(error);
@@ -101,6 +102,7 @@ struct sluice_mr *sluice_mr_register(struct sluice_pd *pd, void *addr, size_t le
 
 struct sluice_mr *slu_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t access, int32_t node)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_mr *mr = begin();
     int error;
 
@@ -115,6 +117,7 @@ struct sluice_mr *slu_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t acc
 
 struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t access)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error = slu_mr_check(pd, length, access & ~SLUICE_MR_HUGE_PAGES);
 
     return error == 0 ? slu_mr_alloc(pd, length, access, SLU_ANY_NODE) : slu_none(error);
@@ -158,6 +161,7 @@ static int register_dmabuf(const struct sluice_pd *pd, const struct slu_dmabuf *
 struct sluice_mr *sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset,
                                             size_t length, uint64_t iova, uint32_t access)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_dmabuf dmabuf = {.fd = fd, .offset = offset, .length = length, .iova = iova};
     int error = slu_mr_check(pd, length, access);
     struct sluice_mr *mr = error == 0 ? begin() : slu_none(error);
@@ -196,6 +200,7 @@ void slu_mr_end(struct sluice_mr *mr)
 
 int sluice_mr_deregister(struct sluice_mr *mr)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error = slu_mr_may_end(mr);
 
     if (error < 0 || mr == NULL)

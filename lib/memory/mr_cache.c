@@ -347,6 +347,7 @@ static int check_attr(struct sluice_mr_cache_attr *attr)
 struct sluice_mr_cache *sluice_mr_cache_create(struct sluice_pd *pd, uint32_t access,
                                                const struct sluice_mr_cache_attr *given)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_mr_cache_attr attr;
     struct sluice_mr_cache *cache;
     int error = slu_mr_check(pd, 1, access);
@@ -376,6 +377,7 @@ struct sluice_mr_cache *sluice_mr_cache_create(struct sluice_pd *pd, uint32_t ac
 struct sluice_mr *sluice_mr_cache_get(struct sluice_mr_cache *cache, const void *addr,
                                       size_t length)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error = check_range(cache, addr, length);
     struct range range = {(uintptr_t)addr, (uintptr_t)addr + length};
     struct slu_cached *cached = NULL;
@@ -407,6 +409,7 @@ static void put(struct sluice_mr_cache *cache, struct slu_cached *cached)
 
 int sluice_mr_cache_put(struct sluice_mr_cache *cache, struct sluice_mr *mr)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error = check_cache(cache);
     struct slu_cached *cached;
     bool given;
@@ -462,6 +465,7 @@ static bool forget_retired(struct sluice_mr_cache *cache, struct range range)
 
 int sluice_mr_cache_forget(struct sluice_mr_cache *cache, const void *addr, size_t length)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct range range = {(uintptr_t)addr, (uintptr_t)addr + length};
     int error = check_range(cache, addr, length);
     bool gone;
@@ -498,6 +502,7 @@ int sluice_mr_cache_query(struct sluice_mr_cache *cache, struct sluice_mr_cache_
 
 int sluice_mr_cache_destroy(struct sluice_mr_cache *cache)
 {
+    SLU_UNCANCELLED_BLOCK;
     static const struct range all = {0, UINTPTR_MAX};
     uint32_t channels;
     bool gone;

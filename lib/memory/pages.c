@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/uncancelled.h"
 
 #define HUGE_FOLDER "/sys/kernel/mm/hugepages"
 #define TRANSPARENT_FOLDER "/sys/kernel/mm/transparent_hugepage/"
@@ -290,7 +291,7 @@ bool slu_is_mapped(const void *addr, size_t length)
     bool mapped = true;
 
     /* With this flag it does nothing but to look for holes. */
-    if (msync((void *)start, (uintptr_t)addr + length - start, MS_ASYNC) != 0)
+    if (SLU_UNCANCELLED(msync((void *)start, (uintptr_t)addr + length - start, MS_ASYNC)) != 0)
         mapped = errno != ENOMEM;
     errno = saved;
     return mapped;

@@ -111,6 +111,7 @@ static void end_region(struct slu_release *release)
 
 int sluice_mr_release(struct sluice_mr *mr, void (*released)(void *argument), void *argument)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error = slu_mr_may_end(mr);
 
     if (error < 0)
@@ -139,7 +140,7 @@ int slu_release_wait(int (*attempt)(void *argument), void *argument, int64_t tim
     while ((error = attempt(argument)) == -EBUSY) {
         if (slu_now() >= until)
             return -ETIMEDOUT;
-        nanosleep(&nap, NULL);
+        SLU_UNCANCELLED(nanosleep(&nap, NULL));
         if (nap.tv_nsec < LONGEST_NAP)
             nap.tv_nsec *= 2;
     }
@@ -153,6 +154,7 @@ static int deregister(void *argument)
 
 int sluice_mr_deregister_wait(struct sluice_mr *mr, int64_t timeout)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error = slu_release_wait(deregister, mr, timeout);
 
     return error == -ETIMEDOUT

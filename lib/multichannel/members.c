@@ -16,6 +16,7 @@ static int check_open(const struct sluice_multichannel *multichannel)
 int sluice_multichannel_peer_add(struct sluice_multichannel *multichannel,
                                  struct sluice_endpoint *endpoint)
 {
+    SLU_UNCANCELLED_BLOCK;
     int result = check_open(multichannel);
 
     if (result < 0)
@@ -32,6 +33,7 @@ int sluice_multichannel_peer_add(struct sluice_multichannel *multichannel,
 
 int sluice_multichannel_peer_remove(struct sluice_multichannel *multichannel, uint32_t peer)
 {
+    SLU_UNCANCELLED_BLOCK;
     int error = check_open(multichannel);
     struct slu_peer *found;
 
@@ -51,6 +53,7 @@ int sluice_multichannel_peer_remote(const struct sluice_multichannel *multichann
                                     const struct sluice_remote_mr *remote,
                                     struct sluice_peer_remote_mr *tagged)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_peer *found;
     int error = slu_multichannel_find_present(multichannel, peer, &found);
 

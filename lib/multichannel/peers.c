@@ -39,6 +39,7 @@ static int fail_owned(const char *node_call)
 
 void sluice_multichannel_close(struct sluice_multichannel *multichannel)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (!slu_may_end(multichannel, SLU_MAGIC_MULTICHANNEL, "multichannel"))
         return;
     if (multichannel->base.owned)
@@ -49,6 +50,7 @@ void sluice_multichannel_close(struct sluice_multichannel *multichannel)
 
 int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t timeout)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (!slu_is_multichannel(multichannel))
         return slu_not_a_multichannel(multichannel);
     if (multichannel->base.owned)
@@ -83,6 +85,7 @@ int sluice_multichannel_peer_error(const struct sluice_multichannel *multichanne
 
 int sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel, int64_t timeout)
 {
+    SLU_UNCANCELLED_BLOCK;
     return slu_is_multichannel(multichannel)
                ? slu_wait_connected(multichannel->base.engine, NULL, timeout)
                : slu_not_a_multichannel(multichannel);
@@ -91,6 +94,7 @@ int sluice_multichannel_wait_connected(struct sluice_multichannel *multichannel,
 int sluice_multichannel_peer_wait_connected(struct sluice_multichannel *multichannel, uint32_t peer,
                                             int64_t timeout)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_peer *found;
     int error = slu_multichannel_find_present(multichannel, peer, &found);
 
@@ -151,6 +155,7 @@ int sluice_multichannel_histogram_reset(struct sluice_multichannel *multichannel
 int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uint32_t peer,
                                    struct sluice_endpoint *endpoint)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_peer *found;
     int error = slu_multichannel_find_present(multichannel, peer, &found);
 
@@ -166,6 +171,7 @@ int sluice_multichannel_peer_reset(struct sluice_multichannel *multichannel, uin
 int sluice_multichannel_peer_handshake(struct sluice_multichannel *multichannel, uint32_t peer,
                                        const struct sluice_endpoint *remote)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_peer *found;
     int error = slu_multichannel_find_present(multichannel, peer, &found);
 

@@ -30,6 +30,7 @@ sluice_multichannel_prepare(struct sluice_pd *pd, uint32_t peers,
 
 void sluice_prepared_multichannel_free(struct sluice_prepared_multichannel *prepared)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (slu_may_end(prepared, SLU_MAGIC_PREPARED_MULTICHANNEL, "prepared multichannel"))
         slu_channel_destroy(&prepared->base);
 }

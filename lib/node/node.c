@@ -39,6 +39,7 @@ void slu_node_free(struct sluice_node *node)
 
 void sluice_node_close(struct sluice_node *node)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_belongings own;
 
     if (!slu_may_end(node, SLU_MAGIC_NODE, "node"))
@@ -155,6 +156,7 @@ static int await_all(struct slu_group *group)
 
 int sluice_node_shutdown(struct sluice_node *node, int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_group group = {.node = node, .ending = true};
     struct slu_engine *engine;
     int error;

@@ -277,6 +277,7 @@ static void warn_of_none(const struct opening *opening)
 struct sluice_node *sluice_node_open(struct sluice_pd *pd, struct sluice_exchange *exchange,
                                      const struct sluice_node_attr *attr, int64_t deadline)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct opening opening = {.exchange = exchange, .pd = pd, .until = slu_after(deadline)};
     struct sluice_node *node = NULL;
     int error;

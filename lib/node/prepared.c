@@ -94,6 +94,7 @@ struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t 
                                                  uint32_t ranks,
                                                  const struct sluice_node_attr *attr)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_prepared_node *prepared;
     struct sluice_node_attr known;
     int error = read_attr(attr, &known);
@@ -119,6 +120,7 @@ struct sluice_prepared_node *sluice_node_prepare(struct sluice_pd *pd, uint32_t 
 
 void sluice_prepared_node_free(struct sluice_prepared_node *prepared)
 {
+    SLU_UNCANCELLED_BLOCK;
     if (slu_may_end(prepared, SLU_MAGIC_PREPARED_NODE, "prepared node"))
         destroy(prepared);
 }
@@ -250,6 +252,7 @@ struct sluice_node *sluice_prepared_node_handshake(struct sluice_prepared_node *
                                                    const struct sluice_node_endpoint *remotes,
                                                    uint32_t ranks)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_node *node;
     int error;
 

@@ -71,6 +71,7 @@ static int reset(struct sluice_node *node, uint32_t rank, const struct sluice_re
 int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank,
                            struct sluice_node_endpoint *endpoint)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct sluice_remote_mr blocks;
     int error = check_rank(node, rank);
 
@@ -117,6 +118,7 @@ static int check_state(const struct sluice_node *node, uint32_t rank)
 int sluice_node_peer_handshake(struct sluice_node *node, uint32_t rank,
                                const struct sluice_node_endpoint *remote)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_node_endpoint endpoint;
     int error = check_rank(node, rank);
 

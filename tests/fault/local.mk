@@ -2,6 +2,7 @@
 # Faults of processes, hosts and links, and long runs with them.
 # One program, source or header a line, sorted.
 test_programs += \
+	tests/test_fault_cancel \
 	tests/test_fault_close \
 	tests/test_fault_depth \
 	tests/test_fault_exit \
@@ -16,6 +17,7 @@ test_programs += \
 	tests/test_keepalive \
 	tests/test_soak
 
+tests_test_fault_cancel_SOURCES = %D%/test_fault_cancel.c
 tests_test_fault_close_SOURCES = %D%/test_fault_close.c
 tests_test_fault_depth_SOURCES = %D%/test_fault_depth.c
 tests_test_fault_exit_SOURCES = %D%/test_fault_exit.c

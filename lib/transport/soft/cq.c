@@ -233,7 +233,7 @@ void slu_soft_pause(unsigned time)
     } else {
         struct timespec pause = {0, time < 1000 ? 50000 : 1000000};
         int saved = errno;
-        nanosleep(&pause, NULL);
+        SLU_UNCANCELLED(nanosleep(&pause, NULL));
         errno = saved;
     }
 }
@@ -279,7 +279,7 @@ static void signal_event(struct soft_cq *cq)
     ssize_t written;
 
     atomic_store(&cq->signaled, true);
-    written = write(cq->event, &one, sizeof(one));
+    written = SLU_UNCANCELLED(write(cq->event, &one, sizeof(one)));
     (void)written;
     errno = saved;
     atomic_store(&cq->signaled, true);
@@ -301,7 +301,7 @@ static void clear_event(struct soft_cq *cq)
     uint64_t count;
     int saved = errno;
     atomic_store(&cq->signaled, false);
-    if (read(cq->event, &count, sizeof(count)) < 0 && errno != EAGAIN)
+    if (SLU_UNCANCELLED(read(cq->event, &count, sizeof(count))) < 0 && errno != EAGAIN)
         slu_log(SLUICE_LOG_ERROR, "cannot read the event of a completion queue: %m");
     errno = saved;
 }
@@ -320,7 +320,7 @@ static int serve_sockets(struct soft_cq *cq)
 {
     struct epoll_event events[EVENTS];
     int saved = errno;
-    int count = epoll_wait(cq->epoll, events, EVENTS, 0);
+    int count = SLU_UNCANCELLED(epoll_wait(cq->epoll, events, EVENTS, 0));
     for (int i = 0; i < count; i++)
         slu_soft_tcp_event(events[i].data.ptr, events[i].events);
     errno = saved;

@@ -46,7 +46,7 @@ static void wake(struct soft_helper *helper)
 {
     uint64_t one = 1;
     int saved = errno;
-    if (write(helper->event, &one, sizeof(one)) < 0 && errno != EAGAIN)
+    if (SLU_UNCANCELLED(write(helper->event, &one, sizeof(one))) < 0 && errno != EAGAIN)
         slu_log(SLUICE_LOG_ERROR, "cannot wake the helper thread: %m");
     errno = saved;
 }

@@ -104,7 +104,7 @@ static void fence_readers(void)
     atomic_thread_fence(memory_order_seq_cst);
     if (!fenced && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
         atomic_store(&slu_soft_keys_fenced, true);
-        nanosleep(&pause, NULL);
+        SLU_UNCANCELLED(nanosleep(&pause, NULL));
     }
     errno = saved;
 }

@@ -35,6 +35,7 @@ void slu_soft_helper_linger(struct soft_context *context, int fd)
 
 bool slu_soft_tcp_discard(int fd)
 {
+    SLU_UNCANCELLED_BLOCK;
     uint8_t trash[16384];
     ssize_t got;
     int budget = 64;

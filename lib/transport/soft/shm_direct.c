@@ -275,7 +275,7 @@ static bool has_ended(const struct soft_tcp *tcp)
 {
     struct pollfd peer = {.fd = tcp->fd, .events = POLLRDHUP};
     int saved = errno;
-    bool ended = poll(&peer, 1, 0) > 0;
+    bool ended = SLU_UNCANCELLED(poll(&peer, 1, 0)) > 0;
     errno = saved;
     return ended;
 }

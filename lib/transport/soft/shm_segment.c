@@ -44,7 +44,7 @@ static int take_pages(int fd, size_t bytes)
 {
     int result;
     do
-        result = fallocate(fd, 0, 0, (off_t)bytes);
+        result = SLU_UNCANCELLED(fallocate(fd, 0, 0, (off_t)bytes));
     while (result != 0 && errno == EINTR);
     return result;
 }
@@ -136,7 +136,7 @@ int slu_soft_shm_tell(int socket, const void *bytes, size_t length, int fd)
         message.msg_controllen = sizeof(control);
     }
     do
-        sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = SLU_UNCANCELLED(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
     while (sent < 0 && errno == EINTR);
     int err = sent < 0 ? -errno : 0;
     errno = saved;

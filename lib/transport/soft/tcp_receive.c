@@ -112,6 +112,7 @@ static ssize_t read_socket(int fd, struct iovec *iovecs, int count,
                            const struct soft_touched *touched)
 {
     struct msghdr message = {.msg_iov = iovecs, .msg_iovlen = (size_t)count};
+    SLU_UNCANCELLED_BLOCK;
     ssize_t got;
     if (!slu_soft_touch_begin(touched)) {
         errno = EFAULT;

@@ -529,7 +529,7 @@ static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
     if (tcp->shared)
         return slu_soft_shm_transmit(tcp, batch->iovecs, batch->iovec_count);
     do
-        sent = sendmsg(tcp->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = SLU_UNCANCELLED(sendmsg(tcp->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
     while (sent < 0 && errno == EINTR);
     if (sent < 0)
         sent = errno == EAGAIN ? 0 : -errno;

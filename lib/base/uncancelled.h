@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No call of the library is a cancellation point of pthread_cancel(3): a thread that ended amid
+ * one would keep its locks and its queues for ever. A thread that is cancelled meanwhile ends at
+ * its next cancellation point after the call.
+ */
+#ifndef SLU_UNCANCELLED_H
+#define SLU_UNCANCELLED_H
+
+#include <pthread.h>
+
+static inline int slu_cancel_hold(void)
+{
+    int state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    return state;
+}
+
+static inline void slu_cancel_restore(const int *state)
+{
+    pthread_setcancelstate(*state, NULL);
+}
+
+/* At the head of a function: from here to its end nothing is a cancellation point. */
+#define SLU_UNCANCELLED_BLOCK                                                       \
+    __attribute__((cleanup(slu_cancel_restore), unused)) const int slu_kept_state = \
+        slu_cancel_hold()
+
+/* Around one call of the system, on paths that are often without any. */
+#define SLU_UNCANCELLED(call)  \
+    __extension__({            \
+        SLU_UNCANCELLED_BLOCK; \
+        (call);                \
+    })
+
+#endif
