@@ -12,8 +12,10 @@ lib_LTLIBRARIES += %D%/libsluice.la
 %C%_libsluice_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/%D%
 %C%_libsluice_la_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(VERBS_CFLAGS) \
 	$(SODIUM_CFLAGS) $(JANSSON_CFLAGS) $(PMIX_CFLAGS) -fvisibility=hidden
+# Its threads, its handlers of fork(2) and its keys run to the end of the process, whatever calls
+# dlclose(3).
 %C%_libsluice_la_LDFLAGS = $(AM_LDFLAGS) \
-	-version-info 0:0:0 \
+	-version-info 0:0:0 -Wl,-z,nodelete \
 	-Wl,--version-script=$(top_srcdir)/%D%/sluice.map
 %C%_libsluice_la_LIBADD = $(VERBS_LIBS) $(SODIUM_LIBS) $(JANSSON_LIBS)
 EXTRA_%C%_libsluice_la_DEPENDENCIES = $(top_srcdir)/%D%/sluice.map

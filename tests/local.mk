@@ -167,6 +167,7 @@ launch_checks = %D%/check-launch.sh %D%/check-munge.sh
 # Checks of what was built, one a line, sorted.
 build_checks = \
 	%D%/check-connect.sh \
+	%D%/check-dlopen.sh \
 	%D%/check-examples.sh \
 	%D%/check-fortran.sh \
 	%D%/check-info.sh \
@@ -185,6 +186,7 @@ build_checks = \
 # Those of which a sanitizer shows nothing that the programs do not show.
 uninstrumented_checks = \
 	%D%/check-connect.sh \
+	%D%/check-dlopen.sh \
 	%D%/check-examples.sh \
 	%D%/check-fortran.sh \
 	%D%/check-html.sh \

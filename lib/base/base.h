@@ -4,7 +4,7 @@
  * includes what it stands on by name; those above it may include all at once.
  *
  *   macros, bytes, clock, interrupt, probe, uncancelled  stand on nothing
- *   error, descriptor          on these
+ *   error, words, descriptor   on these
  *   random, environment        on error
  *   called                     on descriptor
  *   log                        on environment and called

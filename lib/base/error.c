@@ -14,16 +14,18 @@
 
 #include "base/error.h"
 #include "base/probe.h"
-
-static _Thread_local struct slu_text last_error;
-static _Thread_local bool continues; /* the next text is of what came of the first failure */
+#include "base/words.h"
 
 void slu_set_text(const char *format, va_list arguments)
 {
-    if (!continues)
-        last_error.first[0] = '\0';
-    continues = false;
-    vsnprintf(last_error.bytes, sizeof last_error.bytes, format, arguments);
+    struct slu_words *words = slu_words();
+
+    if (words == NULL)
+        return;
+    if (!words->continues)
+        words->last.first[0] = '\0';
+    words->continues = false;
+    vsnprintf(words->last.bytes, sizeof words->last.bytes, format, arguments);
 }
 
 int slu_fail(int err, const char *format, ...)
@@ -33,7 +35,7 @@ int slu_fail(int err, const char *format, ...)
     va_start(arguments, format);
     slu_set_text(format, arguments);
     va_end(arguments);
-    SLU_PROBE2(failure, err, last_error.bytes);
+    SLU_PROBE2(failure, err, sluice_last_error());
     return -err;
 }
 
@@ -44,26 +46,33 @@ void *slu_fail_null(int err, const char *format, ...)
     va_start(arguments, format);
     slu_set_text(format, arguments);
     va_end(arguments);
-    SLU_PROBE2(failure, err, last_error.bytes);
+    SLU_PROBE2(failure, err, sluice_last_error());
     return slu_none(-err);
 }
 
 void *slu_none(int error)
 {
-    if (last_error.first[0] == '\0')
-        memcpy(last_error.first, last_error.bytes, sizeof last_error.first);
+    struct slu_words *words = slu_words();
+
+    if (words != NULL && words->last.first[0] == '\0')
+        memcpy(words->last.first, words->last.bytes, sizeof words->last.first);
     errno = -error;
     return NULL;
 }
 
 void slu_made(void)
 {
-    last_error.first[0] = '\0';
+    struct slu_words *words = slu_words_if_any();
+
+    if (words != NULL)
+        words->last.first[0] = '\0';
 }
 
 const char *slu_first_failure(void)
 {
-    return last_error.first[0] != '\0' ? last_error.first : NULL;
+    const struct slu_words *words = slu_words_if_any();
+
+    return words != NULL && words->last.first[0] != '\0' ? words->last.first : NULL;
 }
 
 /*
@@ -72,29 +81,35 @@ const char *slu_first_failure(void)
  */
 const char *slu_earlier_failure(void)
 {
-    static const char earlier[] = "; earlier: ";
-    static _Thread_local char hint[sizeof earlier + sizeof last_error.first];
+    struct slu_words *words = slu_words_if_any();
 
-    if (last_error.first[0] == '\0')
+    if (words == NULL || words->last.first[0] == '\0')
         return "";
-    continues = true;
-    snprintf(hint, sizeof hint, "%s%s", earlier, last_error.first);
-    return hint;
+    words->continues = true;
+    snprintf(words->hint, sizeof words->hint, "%s%s", SLU_WORDS_EARLIER, words->last.first);
+    return words->hint;
 }
 
 const char *sluice_last_error(void)
 {
-    return last_error.bytes;
+    const struct slu_words *words = slu_words_if_any();
+
+    return words != NULL ? words->last.bytes : slu_words_lack();
 }
 
 void slu_text_save(struct slu_text *text)
 {
-    *text = last_error;
+    const struct slu_words *words = slu_words_if_any();
+
+    *text = words != NULL ? words->last : (struct slu_text){.bytes = ""};
 }
 
 void slu_text_restore(const struct slu_text *text)
 {
-    last_error = *text;
+    struct slu_words *words = text->bytes[0] != '\0' ? slu_words() : slu_words_if_any();
+
+    if (words != NULL)
+        words->last = *text;
 }
 
 /* In the order of enum ibv_wc_status. */

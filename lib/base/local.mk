@@ -37,4 +37,6 @@ lib_libsluice_la_SOURCES += \
 	%D%/spelling.c \
 	%D%/spelling.h \
 	%D%/uncancelled.h \
-	%D%/version.c
+	%D%/version.c \
+	%D%/words.c \
+	%D%/words.h

@@ -29,6 +29,18 @@ def test_no_such_library(tmp_path):
     assert "nowhere.so, named by SLUICE_LIBRARY, cannot be loaded" in text
 
 
+def test_no_room_for_thread_local_variables(monkeypatch):
+    def fail(name):
+        raise OSError(f"{name}: cannot allocate memory in static TLS block")
+
+    class Fake:
+        dlopen = staticmethod(fail)
+
+    monkeypatch.setattr(_library, "ffi", Fake)
+    with pytest.raises(ImportError, match="used up the room .*import sluice before them"):
+        _library._load()
+
+
 def test_another_library():
     status, text = import_with("libc.so.6")
     assert status != 0 and "is not libsluice" in text

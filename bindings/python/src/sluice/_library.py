@@ -99,6 +99,17 @@ def _companions(name: str) -> list[Path]:
     return sorted(each for each in folder.glob("lib*.so.*") if each.name != SONAME)
 
 
+def _advice(reason: str) -> str:
+    """What to do where the library cannot be loaded."""
+    if "static TLS" in reason:
+        return (
+            "Libraries that were loaded before it have used up the room for thread-local variables: "
+            "import sluice before them, or run Python with "
+            "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 in the environment"
+        )
+    return f"Install libsluice, or set SLUICE_LIBRARY to the path of {SONAME}"
+
+
 def _load() -> tuple[Any, str]:
     name, source = _candidate()
     try:
@@ -108,8 +119,8 @@ def _load() -> tuple[Any, str]:
         del kept
     except OSError as error:
         raise ImportError(
-            f"sluice needs libsluice, and {name}, {source}, cannot be loaded: {error}. Install "
-            f"libsluice, or set SLUICE_LIBRARY to the path of {SONAME}"
+            f"sluice needs libsluice, and {name}, {source}, cannot be loaded: {error}. "
+            f"{_advice(str(error))}"
         ) from None
     _check_version(library, name, source)
     return library, name
