@@ -289,6 +289,8 @@ names_of() {
 lint() {
   mandoc -T lint -W style "$1" 2>&1 |
     grep -v -e 'referenced manual not found' -e 'outdated mandoc.db' || true
+  # Brackets go on to the end of the line, and a second pair would stand in them.
+  grep -n '^\..*\<Bq\>.*\<Bq\>' "$1" | sed 's/$/: brackets in brackets/' || true
 }
 
 own_name() {

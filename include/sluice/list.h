@@ -89,9 +89,9 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_post(struct sluice_list *list, in
  * Waits until a posted list is complete, at most so long; with a timeout of 0 it looks
  * once. 0: all succeeded. Else the error of the request that failed first in the list and
  * is no mere cancellation, as of sluice_channel_submit(), and the list may be posted again.
- * Or nothing has changed: -EINPROGRESS (it is still in flight), -EINTR
- * (sluice_channel_wake()), -ENOENT (it was not posted), -EBUSY (a scope is open), -ESTALE,
- * -EINVAL.
+ * Or nothing has changed: -ETIMEDOUT (it is still in flight, and a post is -EBUSY, which it
+ * is not if the deadline of a request has passed), -EINTR (sluice_channel_wake()), -ENOENT
+ * (it was not posted), -EBUSY (a scope is open), -ESTALE, -EINVAL.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_wait(struct sluice_list *list, int64_t timeout);
 

@@ -295,6 +295,43 @@ static bool is_complete(void *argument)
     return call->incomplete == 0;
 }
 
+/* The first request of a ring that the list waits for, or NULL. */
+static const struct sluice_request *find_pending_in(const struct slu_list *list,
+                                                    const struct slu_ring *ring)
+{
+    for (uint64_t id = ring->oldest; id != ring->next; id += SLU_ID_STEP) {
+        const struct slu_entry *entry = slu_ring_entry(ring, id);
+
+        if (entry->state == SLU_ENTRY_PENDING && entry->owner == SLU_OWNER_CALL &&
+            entry->call == &list->call)
+            return &list->requests[entry->index];
+    }
+    return NULL;
+}
+
+static const struct sluice_request *find_pending(const struct slu_list *list)
+{
+    const struct slu_engine *engine = list->engine;
+    const struct sluice_request *found = NULL;
+
+    for (uint32_t i = 0; i < engine->peer_count && found == NULL; i++)
+        for (uint32_t queue = 0; queue < SLU_QUEUES && found == NULL; queue++)
+            found = find_pending_in(list, &engine->peers[i].rings[queue]);
+    return found;
+}
+
+static int fail_in_flight(const struct slu_list *list)
+{
+    const struct sluice_request *first = find_pending(list);
+
+    if (first == NULL)
+        return slu_fail(ETIMEDOUT, "%u of the %u requests of the list are still in flight",
+                        list->call.incomplete, list->source.count);
+    return slu_fail(ETIMEDOUT, "%u of the %u requests of the list are still in flight: %s peer %u",
+                    list->call.incomplete, list->source.count, slu_opcode_phrase(first->opcode),
+                    first->peer);
+}
+
 int slu_list_wait(struct slu_list *list, int64_t timeout)
 {
     struct slu_engine *engine = list->engine;
@@ -314,8 +351,7 @@ int slu_list_wait(struct slu_list *list, int64_t timeout)
         list->posted = false;
         result = slu_call_error(&list->call);
     } else if (result == 0) {
-        result = slu_fail(EINPROGRESS, "%u of the %u requests of the list are still in flight",
-                          list->call.incomplete, list->source.count);
+        result = fail_in_flight(list);
     }
     slu_engine_leave(engine);
     return result;

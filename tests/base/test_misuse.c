@@ -52,7 +52,6 @@ static int error_of(const char *name)
         {"EBUSY", EBUSY},
         {"EDQUOT", EDQUOT},
         {"EFAULT", EFAULT},
-        {"EINPROGRESS", EINPROGRESS},
         {"EINTR", EINTR},
         {"EINVAL", EINVAL},
         {"EMSGSIZE", EMSGSIZE},

@@ -69,6 +69,10 @@ class PreparedList(Object):
                 self._in_flight = before
             check(result)
 
+    def _is_in_flight(self, pointer: Any) -> bool:
+        """After a wait that returned -ETIMEDOUT, which may be the end of the list."""
+        return bool(lib.sluice_list_post(pointer, 0, self._results) == -errno.EBUSY)
+
     def wait(self, timeout: float | None) -> list[Completion]:
         """How all of it ended, if it did within ``timeout`` seconds; else :exc:`DeadlineError`,
         and it goes on. The first failure is raised, with all in its ``completions``."""
@@ -77,9 +81,10 @@ class PreparedList(Object):
             with self._connection._guard:
                 result = lib.sluice_list_wait(self._get(), limit.slice())
                 text = last_error() if result < 0 else ""
-            if result == -errno.EINPROGRESS:
+                in_flight = result == -errno.ETIMEDOUT and self._is_in_flight(self._get())
+            if in_flight:
                 if limit.left() == 0:
-                    raise DeadlineError(errno.ETIMEDOUT, "the list is not complete yet")
+                    raise DeadlineError(errno.ETIMEDOUT, text)
             elif result in (-errno.ENOENT, -errno.EBUSY, -errno.ESTALE, -errno.EINVAL):
                 raise error_of(result, text)
             elif result != -errno.EINTR:
@@ -97,6 +102,7 @@ class PreparedList(Object):
             pointer, self._pointer = self._pointer, None
             if self._in_flight and not connection.closed:
                 # The results are written as work completes: they must not go before.
-                if lib.sluice_list_wait(pointer, 1_000_000_000) == -errno.EINPROGRESS:
+                late = lib.sluice_list_wait(pointer, 1_000_000_000) == -errno.ETIMEDOUT
+                if late and self._is_in_flight(pointer):
                     connection.close()
             lib.sluice_list_free(pointer)
