@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Memory: what Python sees of it, and how long it stays."""
+import errno
 import gc
 import pickle
 import weakref
 
 import numpy
+
 import pytest
 from conftest import PATIENCE
 
@@ -186,3 +188,21 @@ def test_remote_regions(side):
         sluice.RemoteRegion.unpack(bytes(32))
     with pytest.raises(ValueError):
         sluice.RemoteRegion.unpack(b"short")
+
+
+@pytest.mark.parametrize(
+    "index", [slice(0, 65537), slice(65537, None), slice(-65537, None), slice(None, 10**30)]
+)
+def test_a_slice_is_not_cut(side, index):
+    for region in (side.memory, side.memory.remote()):
+        with pytest.raises(sluice.ArgumentError, match="outside the region of 65536 bytes") as caught:
+            region[index]
+        assert caught.value.errno == errno.ERANGE
+        assert len(region[:]) == len(region[-65536:65536]) == 65536
+        assert len(region[65536:]) == 0
+
+
+def test_a_view_of_other_memory(side):
+    with pytest.raises(sluice.ArgumentError, match="of 8 bytes at 0x[0-9a-f]* is not within") as caught:
+        side.memory.of(bytearray(8))
+    assert caught.value.errno == errno.ERANGE and "-" not in str(caught.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import gc
 import itertools
+import operator
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Iterable, Sequence, Union
@@ -154,6 +155,10 @@ def _bounds(index: slice, length: int) -> tuple[int, int]:
     start, stop, step = index.indices(length)
     if step != 1:
         raise ValueError("bytes of a piece are next to each other: the step is 1")
+    for given in (index.start, index.stop):
+        # Slices of Python end where there is no more; a transfer of fewer bytes is no answer.
+        if given is not None and not -length <= operator.index(given) <= length:
+            raise ArgumentError(34, f"byte {given} is outside the region of {length} bytes")
     return start, max(start, stop)
 
 
@@ -282,7 +287,15 @@ class MemoryRegion(Object):
     def of(self, view: Any) -> Piece:
         """The bytes that a view, such as a slice of an array, shows of this region."""
         raw = ffi.from_buffer(view)
-        return self.piece(int(ffi.cast("uintptr_t", raw)) - self._address, len(raw))
+        address, length = int(ffi.cast("uintptr_t", raw)), len(raw)
+        offset = address - self._address
+        if not 0 <= offset <= self._length - length:
+            raise ArgumentError(
+                34,
+                f"the view of {length} bytes at {address:#x} is not within the region of "
+                f"{self._length} bytes at {self._address:#x}",
+            )
+        return self.piece(offset, length)
 
     def remote(self, offset: int = 0, length: int | None = None) -> RemoteRegion:
         """The name of this memory for peers, who may do with it what ``access`` says."""
