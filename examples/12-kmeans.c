@@ -360,7 +360,7 @@ static int parse_number(const char *text, uint32_t *number)
     unsigned long value = strtoul(text, &end, 10);
 
     if (*text < '0' || *text > '9' || *end != '\0' || value < 1 || value > MOST_ROWS)
-        return -1;
+        return -2;
     *number = (uint32_t)value;
     return 0;
 }
@@ -371,24 +371,26 @@ static int parse_options(int argc, char **argv, struct plan *plan)
                                             {"iterations", required_argument, NULL, 'i'},
                                             {"repeat", required_argument, NULL, 'r'},
                                             {NULL, 0, NULL, 0}};
-    int option, result = 0;
+    int option, result = 0, wrong;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == 'c')
-            result |= parse_number(optarg, &plan->clusters);
+            wrong = parse_number(optarg, &plan->clusters);
         else if (option == 'i')
-            result |= parse_number(optarg, &plan->iterations);
+            wrong = parse_number(optarg, &plan->iterations);
         else if (option == 'r')
-            result |= parse_number(optarg, &plan->repeat);
+            wrong = parse_number(optarg, &plan->repeat);
         else
-            result = -1;
+            wrong = -1; /* getopt_long() has said what */
+        result = result == 0 ? wrong : result;
     }
     if (result == 0 && optind == argc - 1)
         return 0;
-    fprintf(stderr,
-            "usage: 12-kmeans [--clusters K] [--iterations N] [--repeat N] FILE\n"
-            "numbers are from 1 to %d\n",
-            MOST_ROWS);
+    fprintf(stderr, "usage: 12-kmeans [--clusters K] [--iterations N] [--repeat N] FILE\n");
+    if (result == -2)
+        fprintf(stderr, "K and N are whole numbers from 1 to %d\n", MOST_ROWS);
+    else if (result == 0)
+        fprintf(stderr, "%s\n", optind == argc ? "FILE is missing" : "there is one FILE alone");
     return -1;
 }
 

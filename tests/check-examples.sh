@@ -370,6 +370,8 @@ check_kmeans() {
   check "$program with few clusters, for few iterations" \
     runs '4 iterations, inertia 1825019.4583, purity 28.83 %, centres e6f4242358499b4c' \
     "$srcdir/scripts/launch" -q -n 2 $program --clusters 3 --iterations 4 "$digits"
+  check "$program without a file" refuses 2 'FILE is missing' $program
+  check "$program with a number that is none" refuses 2 'from 1 to 1000000' $program --repeat 0 "$digits"
   head -n 5 "$digits" >"$tmp/five.csv"
   check "$program with more ranks than rows" runs '2 iterations, inertia 0.0000, purity 100.00 %' \
     "$srcdir/scripts/launch" -q -n 7 $program --clusters 5 "$tmp/five.csv"

@@ -319,7 +319,8 @@ check_machine() {
   if [ "$no_namespace" ]; then
     skip "$1" "$no_namespace"
     echo "$3" >>"$tmp/provoked"
-  elif [ "${VERBS:-no}" = no ] && [ "$3" != shm ] && [ "$3" != no-verbs ]; then
+  elif [ "${VERBS:-no}" = no ] && [ "$3" != shm ] && [ "$3" != loopback ] &&
+    [ "$3" != no-verbs ]; then
     skip "$1" 'configured without verbs'
     echo "$3" >>"$tmp/provoked"
   else
@@ -341,6 +342,11 @@ if [ "${VERBS:-no}" = no ]; then
 else
   # A build of its own has that: scripts/test makes one.
   echo no-verbs >>"$tmp/provoked"
+fi
+check_machine 'advice: no loopback' advises loopback 'interface .* is down' unshare -rn $info
+if ! [ "$no_namespace" ]; then
+  check 'the port of soft without a network' ends_with 0 'port 1: active, not over TCP' \
+    unshare -rn $info devices
 fi
 check_machine 'advice: a small /dev/shm' advises shm 'has .* free of 1 MiB' \
   $machine 'mount -t tmpfs -o size=1m none /dev/shm' $info

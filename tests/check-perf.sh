@@ -166,6 +166,26 @@ client_and_server() {
 }
 check 'a client and its server' client_and_server
 
+# Nobody listens at this port: one that was free a moment ago, in a namespace if there are any.
+refused() {
+  alone=
+  unshare -rn true 2>/dev/null && alone='unshare -rn sh -c'
+  begun=$(date +%s)
+  if [ "$alone" ]; then
+    $alone 'ip link set lo up 2>/dev/null; exec "$@"' sh \
+      timeout 60 "$perf" --deadline 2 --port 20999 send_lat 127.0.0.1 >"$tmp/out" 2>"$tmp/err"
+  else
+    timeout 60 "$perf" --deadline 2 --port 20999 send_lat 127.0.0.1 >"$tmp/out" 2>"$tmp/err"
+  fi
+  status=$?
+  cat "$tmp/err"
+  [ "$status" = 1 ] && [ $(($(date +%s) - begun)) -lt 30 ] && head -n 1 "$tmp/err" |
+    grep -q "127.0.0.1 refused the connection at port 20999: is 'sluice-perf --server' running" &&
+    tail -n 1 "$tmp/err" | grep -q 'has refused the connection at port 20999 for [2-9]' &&
+    ! grep -q attr "$tmp/err"
+}
+check 'a client without a server' refused
+
 # What ends badly. begin WORK: runs it for long, until its peers are known.
 begin() {
   : >"$tmp/out"

@@ -6,6 +6,8 @@
 #include "config.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,6 +100,22 @@ static void advise_shm(struct facts *facts)
                    bytes_text(host->shm_free, left), bytes_text(host->shm_bytes, size));
 }
 
+static void advise_loopback(struct facts *facts)
+{
+    struct ifaddrs *list;
+    bool up = false;
+
+    if (getifaddrs(&list) != 0)
+        return;
+    for (const struct ifaddrs *at = list; at != NULL; at = at->ifa_next)
+        up = up || (at->ifa_flags & (IFF_UP | IFF_LOOPBACK)) == (IFF_UP | IFF_LOOPBACK);
+    freeifaddrs(list);
+    if (!up)
+        advice_add(facts, "loopback", "lo",
+                   "the loopback interface of this network namespace is down, so the ranks of this "
+                   "host cannot find each other: 'ip link set lo up', or take another namespace");
+}
+
 static void advise_reads(struct facts *facts)
 {
     const struct host *host = &facts->host;
@@ -165,6 +183,7 @@ void advise(struct facts *facts)
     advise_memlock(facts);
     advise_nofile(facts);
     advise_shm(facts);
+    advise_loopback(facts);
     advise_reads(facts);
 }
 

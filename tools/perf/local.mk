@@ -2,6 +2,7 @@
 # sluice-perf. One source or header a line, sorted.
 bin_PROGRAMS += tools/sluice-perf
 tools_sluice_perf_SOURCES = \
+	%D%/await_server.c \
 	%D%/calls.c \
 	%D%/content.c \
 	%D%/histogram.c \

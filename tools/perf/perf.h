@@ -101,6 +101,9 @@ int team_fail(const struct team *team, const char *what);
 int team_complain(const struct team *team, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* await_server.c: 0 once somebody listens there, or may; -1, with a complaint, if nobody does. */
+int await_server(const struct team *team, const struct options *options);
+
 /* local.c: the peers that this process has started, and an exchange with them. */
 struct sluice_exchange *local_start(uint32_t ranks, uint32_t *rank);
 /* Of the one that has started them: ends them; says who was killed, if all was well but that. */

@@ -98,6 +98,8 @@ static int meet(struct team *team, const struct options *options)
     struct sluice_exchange_info info = {.size = sizeof info};
     bool by_address = options->serves || options->host != NULL;
 
+    if (options->host != NULL && await_server(team, options) != 0)
+        return -1;
     if (by_address)
         team->exchange = meet_by_address(options);
     else if (!options->local)

@@ -3,11 +3,26 @@
 #include "transport/soft/helper.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/environment.h"
 #include "device/device.h"
+
+/* If none is, what peers are told is an address of the loopback interface, which is down, too. */
+static bool has_interface(void)
+{
+    struct ifaddrs *list;
+    bool found = false;
+    if (slu_fd_list_interfaces(&list) != 0)
+        return true;
+    for (const struct ifaddrs *at = list; at != NULL; at = at->ifa_next)
+        found = found || (at->ifa_flags & IFF_UP) != 0;
+    freeifaddrs(list);
+    return found;
+}
 
 /* Where peers will look for it, unless the program chooses an address. */
 static void describe_addresses(char *text, size_t size)
@@ -17,6 +32,10 @@ static void describe_addresses(char *text, size_t size)
     size_t used;
     if (given != NULL) {
         snprintf(text, size, "active, TCP, address %s (SLUICE_TCP_ADDRESS)", given);
+        return;
+    }
+    if (!has_interface()) {
+        snprintf(text, size, "active, not over TCP: no network interface is up, not even loopback");
         return;
     }
     slu_stream_addresses(addresses, SLU_ENDPOINT_ADDRESSES, true, 0);
