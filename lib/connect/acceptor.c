@@ -22,6 +22,8 @@
 #define PAUSE_TIME SLUICE_MS(100)
 /* Connections taken in one go, so that others have their turn. */
 #define ACCEPTS 64
+/* Connections that ended before they were taken, one after the other; more are no accident. */
+#define ENDED_MOST 1024
 #define FEWEST_PLACES 4
 
 /* Of those that have a place. */
@@ -239,32 +241,49 @@ static bool lacks_resources(int error)
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
 
+/*
+ * None can be accepted now, and the kernel goes on saying that there are some: they wait for
+ * PAUSE_TIME.
+ */
+static void pause_for(struct slu_acceptor *acceptor, int error)
+{
+    if (acceptor->starved == 0)
+        slu_log(SLUICE_LOG_ERROR, "cannot let a peer in, trying again: %s", strerrordesc_np(error));
+    acceptor->starved = error;
+    acceptor->ended = 0;
+    watch_listeners(acceptor, true);
+}
+
+/* No connection was accepted. True: there may be others at once. */
+static bool goes_on(struct slu_acceptor *acceptor, int error, int64_t now)
+{
+    if (error == EAGAIN)
+        return false;
+    if (error == EINTR || (error == ECONNABORTED && ++acceptor->ended < ENDED_MOST))
+        return true;
+    if (lacks_resources(error) && make_room(acceptor, now))
+        return true;
+    pause_for(acceptor, error);
+    return false;
+}
+
 /* Accepts one. False: there are no more, or no more now. */
 static bool accept_one(struct slu_acceptor *acceptor, uint32_t listener)
 {
     int64_t now = slu_now();
     struct slu_pending_conn *conn;
     struct slu_talk talk;
-    int fd, error;
+    int fd;
 
     if (!has_place(acceptor, now)) {
         watch_listeners(acceptor, true);
         return false;
     }
     fd = slu_fd_accept(acceptor->listeners[listener], NULL, NULL);
-    error = fd < 0 ? errno : 0;
-    if (lacks_resources(error)) {
-        if (make_room(acceptor, now))
-            return true;
-        if (acceptor->starved == 0)
-            slu_log(SLUICE_LOG_ERROR, "cannot let a peer in, trying again: %s",
-                    strerrordesc_np(error));
-        acceptor->starved = error;
-        watch_listeners(acceptor, true);
-    }
     if (fd < 0)
-        return error == EINTR || error == ECONNABORTED;
+        return goes_on(acceptor, errno, now);
     acceptor->starved = 0;
+    acceptor->ended = 0;
     talk = (struct slu_talk){.fd = fd, .want = acceptor->hello};
     slu_talk_hear(&talk);
     conn = find_place(acceptor, talk.got > 0, now);

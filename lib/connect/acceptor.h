@@ -47,8 +47,9 @@ struct slu_acceptor {
     int listeners[SLU_LISTENERS];
     bool is_unix[SLU_LISTENERS];
     uint32_t count;
-    bool paused; /* no listener is watched */
-    int starved; /* for want of descriptors or memory, and that was said: a positive errno */
+    bool paused;    /* no listener is watched */
+    int starved;    /* nothing can be accepted, and that was said: a positive errno */
+    uint32_t ended; /* connections before they were accepted, since the last that was */
     int64_t pause_since;
     uint32_t drawn; /* the last of numbers that are as good as random here */
     struct slu_pending_conn conns[SLU_PLACES];

@@ -143,6 +143,11 @@ static int fail_refused(const struct tcp *tcp, const char *names, uint32_t rank)
                     slu_tcp_means(means), slu_tcp_means(tcp->means), names);
 }
 
+static bool is_scarce(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
 /* While all come. */
 static int fail_start(const struct tcp *tcp, const char *names, uint32_t whose)
 {
@@ -159,7 +164,8 @@ static int fail_start(const struct tcp *tcp, const char *names, uint32_t whose)
         return slu_fail(tcp->refusal_error, "%s, and was refused; missing: %s", tcp->refusal,
                         names);
     if (tcp->accept_error != 0)
-        return slu_fail(tcp->accept_error, "rank 0 could not accept all ranks: %s; missing: %s",
+        return slu_fail(is_scarce(tcp->accept_error) ? tcp->accept_error : ETIMEDOUT,
+                        "rank 0 could not accept all ranks: %s; missing: %s",
                         strerrordesc_np(tcp->accept_error), names);
     /*
      * It is not the others who are to blame, if none of them could find us. Rank 0 itself does not

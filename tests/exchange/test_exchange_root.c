@@ -4,6 +4,7 @@
  * name that a host does not know, or of which no name server tells it.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <netdb.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,6 +18,39 @@
 #define LONG SLUICE_S(30)
 /* Of what must not take until a deadline of LONG. */
 #define SOON SLUICE_S(10)
+
+/* What accept4(2) of this process fails with, as it may in a sandbox; 0: it does not. */
+static atomic_int refusal;
+
+int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+    static int (*accept_it)(int, struct sockaddr *, socklen_t *, int);
+    if (refusal != 0) {
+        errno = refusal;
+        return -1;
+    }
+    if (!accept_it) {
+        *(void **)&accept_it = dlsym(RTLD_NEXT, "accept4");
+    }
+    return accept_it(fd, address, length, flags);
+}
+
+/* Rank 0 waits without a use of its processor, and names the cause; others are told to wait. */
+TEST(a_system_that_lets_nobody_in, .times = 2)
+{
+    static const int errors[] = {EPERM, ECONNABORTED};
+    struct parties parties;
+    int64_t used = cpu_used();
+    refusal = errors[_i];
+    parties_make(&parties, 2, SLUICE_S(2));
+    parties_run(&parties, NULL);
+    refusal = 0;
+    require(cpu_used() - used < SLUICE_S(1), "%lld ms of processors",
+            (long long)(cpu_used() - used) / 1000000);
+    party_require(&parties.party[0], -ETIMEDOUT,
+                  _i == 0 ? "could not accept not permitted" : "could not accept abort");
+    party_require(&parties.party[1], -ETIMEDOUT, "rank 0");
+}
 
 TEST(a_port_in_use, .times = 2)
 {
