@@ -52,6 +52,17 @@ ends_with() {
   [ "$status" = "$wanted" ] && grep -q -e "$words" "$tmp/out"
 }
 
+# Output that is lost is a failure, unless who reads it has had enough.
+full_output() {
+  status=0
+  "$launch" -n 2 echo lost >/dev/full 2>"$tmp/err" || status=$?
+  cat "$tmp/err"
+  [ "$status" = 1 ] && grep -q 'output of the ranks is lost' "$tmp/err"
+}
+enough_output() {
+  "$launch" -n 1 seq 100000 2>"$tmp/err" | head -n 1 | grep -q 1 && ! grep -q 'is lost' "$tmp/err"
+}
+
 # Without standard streams it can say nothing, but the ranks run.
 all_closed() {
   status=0
@@ -230,6 +241,8 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch -nN' ends_with 0 '1 of 2' "$launch" -n2 -q sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS'
   check 'scripts/launch --help tells all' ends_with 0 'or empty, for none\.$' "$launch" --help
   check 'scripts/launch with all closed' all_closed
+  check 'output on a full file system' full_output
+  check 'output that somebody has had enough of' enough_output
   check 'scripts/launch without a program' ends_with 2 'which program' "$launch" -n 2
 else
   skip 'scripts/launch' 'no bash 5.1'

@@ -223,7 +223,7 @@ static int watch(struct sluice_agent *agent, int fd, uint64_t name)
 
     if (epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return 0;
-    return slu_fail(ENOMEM, "the agent cannot watch a descriptor: errno %d", errno);
+    return slu_fail(ENOMEM, "the agent cannot watch a descriptor: %s", strerrordesc_np(errno));
 }
 
 static int open_fds(struct sluice_agent *agent)
@@ -231,7 +231,7 @@ static int open_fds(struct sluice_agent *agent)
     agent->epoll = slu_fd_epoll();
     agent->event = slu_fd_event();
     if (agent->epoll < 0 || agent->event < 0)
-        return slu_fail(EMFILE, "no descriptors for an agent: errno %d", errno);
+        return slu_fail(EMFILE, "no descriptors for an agent: %s", strerrordesc_np(errno));
     return watch(agent, agent->event, EVENT_WAKE);
 }
 

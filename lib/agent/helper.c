@@ -14,6 +14,7 @@
 #include "config.h"
 
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 
 #include "agent/agent.h"
@@ -127,7 +128,8 @@ int slu_agent_start_helper(struct sluice_agent *agent)
     error = pthread_create(&agent->thread, NULL, serve, agent);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
-        return slu_fail(ENOMEM, "no thread can be started for the agent: errno %d", error);
+        return slu_fail(ENOMEM, "no thread can be started for the agent: %s",
+                        strerrordesc_np(error));
     slu_fd_name_thread(agent->thread, "sluice-agent");
     agent->has_thread = true;
     return 0;

@@ -143,7 +143,7 @@ static int watch(struct sluice_agent *agent, const struct sluice_agent_peer *pee
 
     if (epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return 0;
-    return slu_fail(ENOMEM, "a peer of the agent cannot be watched: errno %d", errno);
+    return slu_fail(ENOMEM, "a peer of the agent cannot be watched: %s", strerrordesc_np(errno));
 }
 
 void slu_agent_watch_data(struct sluice_agent_peer *peer, bool on)

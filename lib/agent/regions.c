@@ -315,7 +315,7 @@ static void answer_failed(struct sluice_agent_peer *peer, const struct slu_agent
 {
     char words[SLU_AGENT_WORDS];
 
-    snprintf(words, sizeof words, "it has no memory for that: errno %d", -job->error);
+    snprintf(words, sizeof words, "it has no memory for that: %s", strerrordesc_np(-job->error));
     if (job->from == NULL)
         give_up(peer, job->pages);
     deny(peer, job->id, SLU_AGENT_NO_MEMORY, words);

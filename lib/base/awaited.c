@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/awaited.h"
@@ -98,7 +99,7 @@ int slu_awaited_start(struct slu_awaited *awaited, int (*run)(struct slu_awaited
         return 0;
     free(start);
     slu_awaited_drop(awaited);
-    return slu_fail(ENOMEM, "no thread can be started: errno %d", error);
+    return slu_fail(ENOMEM, "no thread can be started: %s", strerrordesc_np(error));
 }
 
 void slu_awaited_end(struct slu_awaited *awaited, int error)

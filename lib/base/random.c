@@ -4,6 +4,7 @@
 #include "base/random.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/error.h"
@@ -19,7 +20,9 @@ int slu_random(void *bytes, size_t count)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return slu_fail(errno, "getrandom of %zu bytes failed", count);
+            return slu_fail(-slu_listed(-errno),
+                            "no random bytes, which endpoints and keys need: getrandom(2): %s",
+                            strerrordesc_np(errno));
         at += got;
         count -= (size_t)got;
     }

@@ -293,7 +293,9 @@ static int look(struct greeting *greeting, int milliseconds)
     int count = epoll_wait(tcp->epoll, events, EVENTS, milliseconds);
 
     if (count < 0 && errno != EINTR)
-        return slu_tcp_fail(tcp, slu_fail(errno, "epoll_wait failed"));
+        return slu_tcp_fail(
+            tcp, slu_fail(errno, "rank 0 cannot wait for its connections: epoll_wait(2): %s",
+                          strerrordesc_np(errno)));
     for (int i = 0; i < count && greeting->error == 0; i++) {
         if (events[i].data.u64 >= DOOR)
             slu_acceptor_event(&greeting->offers.acceptor, (uint32_t)(events[i].data.u64 - DOOR));
@@ -386,8 +388,10 @@ int slu_tcp_greet_all(struct tcp *tcp, int64_t until)
         int added = slu_acceptor_add(&greeting->offers.acceptor, tcp->listener);
 
         tcp->listener = -1;
-        error = added == 0 ? greet(greeting, until)
-                           : slu_fail(-added, "epoll_ctl of a listening socket failed");
+        error = added == 0
+                    ? greet(greeting, until)
+                    : slu_fail(-added, "rank 0 cannot watch the socket that it listens at: %s",
+                               strerrordesc_np(-added));
     }
     slu_acceptor_close(&greeting->offers.acceptor);
     for (uint32_t i = 0; i < HELD; i++)

@@ -79,7 +79,8 @@ int slu_tcp_link_watch(struct tcp_link *link, int epoll, uint64_t data)
     if (events == link->events)
         return 0;
     if (epoll_ctl(epoll, what, link->fd, &event) != 0)
-        return slu_fail(errno, "epoll_ctl of a connection failed");
+        return slu_fail(errno, "rank 0 cannot watch a connection: epoll_ctl(2): %s",
+                        strerrordesc_np(errno));
     link->events = events;
     return 0;
 }

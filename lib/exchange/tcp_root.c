@@ -146,7 +146,9 @@ static int serve_all(struct tcp *tcp, const struct round *round)
         int error = 0;
 
         if (count < 0 && errno != EINTR)
-            return slu_tcp_fail(tcp, slu_fail(errno, "epoll_wait failed"));
+            return slu_tcp_fail(
+                tcp, slu_fail(errno, "rank 0 cannot wait for its connections: epoll_wait(2): %s",
+                              strerrordesc_np(errno)));
         for (int i = 0; i < count && error == 0; i++)
             error = serve_peer(tcp, (uint32_t)events[i].data.u64, round);
         if (error < 0)
@@ -301,7 +303,9 @@ int slu_tcp_root_open(struct tcp *tcp, int64_t until)
         tcp->peers[i].link.fd = -1;
     tcp->epoll = slu_fd_epoll();
     if (tcp->epoll < 0)
-        return slu_fail(errno, "epoll_create1 failed");
+        return slu_fail(errno,
+                        "rank 0 has no descriptor to watch its connections: epoll_create1(2): %s",
+                        strerrordesc_np(errno));
     error = slu_tcp_greet_all(tcp, until);
     if (error < 0)
         return error;

@@ -150,8 +150,9 @@ static int begin(const struct accept *accept, struct sluice_incoming *incoming,
     if (incoming->fd >= 0)
         error = slu_listener_watch(listener, incoming->fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
                                    SLU_ADMISSION_TAG);
-    error = error == 0 ? answer(admission, welcome)
-                       : slu_fail(-error, "a connection cannot be watched: errno %d", -error);
+    error = error == 0
+                ? answer(admission, welcome)
+                : slu_fail(-error, "a connection cannot be watched: %s", strerrordesc_np(-error));
     if (error < 0)
         drop(listener, listener->admission_count - 1, error);
     return 0;

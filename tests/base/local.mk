@@ -8,7 +8,9 @@ test_programs += \
 	tests/test_interrupt \
 	tests/test_log \
 	tests/test_misuse \
-	tests/test_process
+	tests/test_process \
+	tests/test_refused \
+	tests/test_stack
 
 tests_test_descriptors_SOURCES = \
 	$(exchange_parties) \
@@ -38,6 +40,10 @@ tests_test_misuse_SOURCES = \
 tests_test_misuse_CPPFLAGS = $(AM_CPPFLAGS) -DMAP='"$(abs_top_srcdir)/lib/sluice.map"' \
 	-DERRORS_PAGE='"$(abs_top_srcdir)/man/sluice_errors.7"'
 tests_test_process_SOURCES = %D%/test_process.c
+tests_test_refused_SOURCES = \
+	$(exchange_parties) \
+	%D%/test_refused.c
+tests_test_stack_SOURCES = %D%/test_stack.c
 # Of the library's own objects, so that it can log what it likes.
 tests_test_log_SOURCES = %D%/test_log.c
 tests_test_log_CPPFLAGS = $(LAUNCH_CPPFLAGS)

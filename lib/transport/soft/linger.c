@@ -36,9 +36,9 @@ void slu_soft_helper_linger(struct soft_context *context, int fd)
 bool slu_soft_tcp_discard(int fd)
 {
     SLU_UNCANCELLED_BLOCK;
-    uint8_t trash[16384];
+    uint8_t trash[4096];
     ssize_t got;
-    int budget = 64;
+    int budget = 256;
     do
         got = recv(fd, trash, sizeof(trash), MSG_DONTWAIT);
     while ((got > 0 || (got < 0 && errno == EINTR)) && --budget > 0);

@@ -29,10 +29,17 @@ static int fail_listen(const struct slu_address *listen, int err)
     char text[INET6_ADDRSTRLEN] = "any address";
     if (listen->family != 0)
         inet_ntop(listen->family == 6 ? AF_INET6 : AF_INET, listen->ip, text, sizeof(text));
-    return slu_fail(err,
-                    "cannot listen for peers at %s: %s (sluice_context_attr.address or "
-                    "SLUICE_TCP_ADDRESS must be an address of this host)",
-                    text, strerrordesc_np(err));
+    /* The kernel chooses the port. */
+    if (err == EADDRINUSE)
+        return slu_fail(EADDRNOTAVAIL,
+                        "cannot listen for peers at %s: no port is free; connections that have "
+                        "ended keep theirs for a minute, and net.ipv4.ip_local_port_range of "
+                        "sysctl(8) has how many there are",
+                        text);
+    return slu_fail(err, "cannot listen for peers at %s: %s%s", text, strerrordesc_np(err),
+                    err == EADDRNOTAVAIL ? " (sluice_context_attr.address or SLUICE_TCP_ADDRESS "
+                                           "must be an address of this host)"
+                                         : "");
 }
 
 /* A socket that listens where the context is to, or a negative errno. */
