@@ -22,6 +22,8 @@ EXTRA_%C%_libsluice_la_DEPENDENCIES = $(top_srcdir)/%D%/sluice.map
 
 EXTRA_DIST += %D%/sluice.map
 pkgconfig_DATA = %D%/sluice.pc
+valgrinddir = $(datadir)/sluice
+dist_valgrind_DATA = %D%/sluice.supp
 cmakedir = $(libdir)/cmake/sluice
 cmake_DATA = %D%/sluiceConfig.cmake %D%/sluiceConfigVersion.cmake
 

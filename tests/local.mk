@@ -181,6 +181,7 @@ build_checks = \
 	%D%/check-symbols.sh \
 	%D%/check-tutorial.sh \
 	%D%/check-usage.sh \
+	%D%/check-valgrind.sh \
 	%D%/check-verbs.sh
 
 # Those of which a sanitizer shows nothing that the programs do not show.
@@ -194,7 +195,8 @@ uninstrumented_checks = \
 	%D%/check-manual.sh \
 	%D%/check-perf.sh \
 	%D%/check-python.sh \
-	%D%/check-tutorial.sh
+	%D%/check-tutorial.sh \
+	%D%/check-valgrind.sh
 
 # Builds with four tools what knows nothing but what is installed.
 consumer_checks = %D%/check-consumers.sh
