@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <sluice/error.h>
@@ -45,6 +46,11 @@ const char *slu_first_failure(void);
  * fits. The text has the words of the original.
  */
 int slu_listed(int error);
+/* Whether the system does not let this process make a call, as in a sandbox. */
+static inline bool slu_is_refusal(int err)
+{
+    return err == EPERM || err == EACCES || err == ENOSYS;
+}
 #define SLU_TEXT_BYTES 320
 /* The thread's text, for calls that must clean up after a failure without losing its words. */
 struct slu_text {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "base/uncancelled.h"
 
 #define HUGE_FOLDER "/sys/kernel/mm/hugepages"
@@ -211,8 +212,8 @@ int slu_pages_map(const struct slu_page_way *way, int memfd, struct slu_pages *p
 
     if (err)
         return err;
-    /* A child would share it, and keep it. */
-    if (madvise(made.map, made.mapped, MADV_DONTFORK))
+    /* A child would share it, and keep it. Where that is refused, a private copy does no harm. */
+    if (madvise(made.map, made.mapped, MADV_DONTFORK) && !(memfd < 0 && slu_is_refusal(errno)))
         err = errno;
     if (err == 0 && way->node != SLU_ANY_NODE)
         err = slu_pages_bind(made.addr, way->length, way->node);

@@ -156,6 +156,30 @@ static int map_memfd(const struct slu_page_way *way, uint32_t access, struct sof
     return err;
 }
 
+/*
+ * Where a sandbox refuses a call that a memfd takes, memory has no file. Peers cannot map it:
+ * they copy as they do with memory of the program.
+ */
+static int map_private(const struct slu_page_way *way, int refused, struct soft_room *room,
+                       struct allocated *memory)
+{
+    static atomic_bool said;
+    if (!slu_soft_admit(way->length, room))
+        return ENOMEM;
+    int err = slu_pages_map(way, -1, &memory->pages);
+    if (err != 0)
+        return err;
+    memory->fd = -1;
+    memory->sealed = false;
+    if (!atomic_exchange(&said, true))
+        slu_log(SLUICE_LOG_WARN,
+                "memory of this process cannot be shared with its peers, which copy it instead: "
+                "memfd_create(2), ftruncate(2), fallocate(2), fcntl(2) or madvise(2) is refused: "
+                "%s",
+                strerrordesc_np(refused));
+    return 0;
+}
+
 static int fail_alloc(int err, size_t length, struct soft_room *room)
 {
     /* The kernel has refused what was admitted by credit. */
@@ -188,6 +212,9 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_
         if (err == 0)
             break;
     }
+    /* The last way is that of plain pages. */
+    if (slu_is_refusal(err))
+        err = map_private(&ways[count - 1], err, &room, &memory);
     if (err != 0)
         return fail_alloc(err, length, &room);
     struct soft_region region = {.iova = (uint64_t)(uintptr_t)memory.pages.addr,
@@ -198,7 +225,8 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_
                                  .sealed = memory.sealed};
     struct soft_mr *made = slu_soft_mr_make(pd, &region, access);
     if (made == NULL) {
-        slu_fd_close(memory.fd);
+        if (memory.fd >= 0)
+            slu_fd_close(memory.fd);
         slu_pages_unmap(&memory.pages);
         return -ENOMEM;
     }
