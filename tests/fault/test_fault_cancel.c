@@ -141,7 +141,13 @@ static void *live(void *argument)
     return NULL;
 }
 
-TEST(a_whole_life)
+/* Providers, and the pretend device, make calls of the system of their own. */
+static bool on_a_device(void)
+{
+    return !device_is_soft();
+}
+
+TEST(a_whole_life, .unless = on_a_device)
 {
     bool ended = false;
     pthread_t thread;

@@ -239,6 +239,7 @@ static void drain_completion_events(struct slu_verbs_cq *cq, uint32_t events)
 /* Takes what made the fd readable; the edge of a wake-up is gone with the look at it. */
 static void drain_fd(struct slu_verbs_cq *cq)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct epoll_event events[SLU_VERBS_WATCHED];
     int saved = errno;
     int count = epoll_wait(cq->fd, events, SLU_VERBS_WATCHED, 0);
@@ -256,6 +257,8 @@ static void drain_fd(struct slu_verbs_cq *cq)
  */
 static void arm_part(struct slu_verbs_cq *cq, struct slu_verbs_part *part)
 {
+    SLU_UNCANCELLED_BLOCK;
+
     if (!part->armed && ibv_req_notify_cq(part->ibv, 0)) {
         slu_verbs_cq_fail(cq, "a completion queue cannot be armed");
         return;
@@ -318,7 +321,7 @@ void slu_verbs_cq_wake(struct slu_cq *base)
 {
     const uint64_t one = 1;
     int saved = errno;
-    ssize_t written = write(slu_verbs_cq_of(base)->wake_fd, &one, sizeof one);
+    ssize_t written = SLU_UNCANCELLED(write(slu_verbs_cq_of(base)->wake_fd, &one, sizeof one));
 
     (void)written;
     errno = saved;

@@ -89,7 +89,7 @@ static int start(struct slu_verbs_context *context)
 static void nudge(struct slu_verbs_context *context)
 {
     const uint64_t one = 1;
-    ssize_t written = write(context->watch.nudge_fd, &one, sizeof one);
+    ssize_t written = SLU_UNCANCELLED(write(context->watch.nudge_fd, &one, sizeof one));
 
     (void)written; /* the counter is never full */
 }
