@@ -94,7 +94,6 @@ struct sluice_mr *slu_mr_register(struct sluice_pd *pd, void *addr, size_t lengt
 struct sluice_mr *sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length,
                                      uint32_t access)
 {
-    SLU_UNCANCELLED_BLOCK;
     int error = slu_mr_check(pd, length, access);
 
     return error == 0 ? slu_mr_register(pd, addr, length, access) : slu_none(error);
@@ -117,7 +116,6 @@ struct sluice_mr *slu_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t acc
 
 struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t access)
 {
-    SLU_UNCANCELLED_BLOCK;
     int error = slu_mr_check(pd, length, access & ~SLUICE_MR_HUGE_PAGES);
 
     return error == 0 ? slu_mr_alloc(pd, length, access, SLU_ANY_NODE) : slu_none(error);
@@ -200,7 +198,6 @@ void slu_mr_end(struct sluice_mr *mr)
 
 int sluice_mr_deregister(struct sluice_mr *mr)
 {
-    SLU_UNCANCELLED_BLOCK;
     int error = slu_mr_may_end(mr);
 
     if (error < 0 || mr == NULL)

@@ -111,7 +111,6 @@ static void end_region(struct slu_release *release)
 
 int sluice_mr_release(struct sluice_mr *mr, void (*released)(void *argument), void *argument)
 {
-    SLU_UNCANCELLED_BLOCK;
     int error = slu_mr_may_end(mr);
 
     if (error < 0)

@@ -144,6 +144,7 @@ static bool query_range(int maps, uintptr_t start, uintptr_t end, bool write)
 
 static int read_range(uintptr_t start, uintptr_t end, bool write)
 {
+    SLU_UNCANCELLED_BLOCK;
     int err = -EFAULT;
     /* Other threads map and unmap while we read: a gap counts if it is seen twice. */
     for (int tries = 0; err != 0 && tries < 2; tries++) {

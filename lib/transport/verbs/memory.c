@@ -131,6 +131,7 @@ static int try_register(struct slu_tpd *base, void *addr, size_t length, uint32_
 int slu_verbs_mr_register(struct slu_tpd *base, void *addr, size_t length, uint32_t access,
                           struct slu_tmr **mr)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_verbs_mr *made = NULL;
     int err = try_register(base, addr, length, access, &made);
 
@@ -240,6 +241,7 @@ int slu_verbs_mr_register_dmabuf(struct slu_tpd *base, const struct slu_dmabuf *
 
 void slu_verbs_mr_deregister(struct slu_tmr *base)
 {
+    SLU_UNCANCELLED_BLOCK;
     struct slu_verbs_mr *mr = slu_verbs_mr_of(base);
     int err = ibv_dereg_mr(mr->ibv);
 
