@@ -27,6 +27,7 @@
 
 /* Of Linux 5.14; C libraries learned of it later. */
 #ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
 /* Of linux/mempolicy.h, and how many nodes there may be; mbind(2) takes one bit more. */
@@ -296,6 +297,23 @@ bool slu_is_mapped(const void *addr, size_t length)
         mapped = errno != ENOMEM;
     errno = saved;
     return mapped;
+}
+
+bool slu_can_touch(const void *addr, size_t length, bool write)
+{
+    uintptr_t start = (uintptr_t)addr & ~(base_page() - 1);
+    size_t whole = (uintptr_t)addr + length - start;
+    int saved = errno;
+    int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    int err;
+
+    do
+        err = madvise((void *)start, whole, advice) == 0 ? 0 : errno;
+    while (err == EINTR);
+    errno = saved;
+    if (err == EFAULT || err == EHWPOISON || err == ENOMEM)
+        return false;
+    return err == 0 || slu_is_mapped(addr, length);
 }
 
 size_t slu_page_size(const void *addr, size_t length)

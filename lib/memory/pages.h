@@ -65,6 +65,11 @@ int slu_pages_bind(void *addr, size_t length, int32_t node);
  * has unmapped what it had registered.
  */
 bool slu_is_mapped(const void *addr, size_t length);
+/*
+ * Whether memory can be touched without a signal, and makes it be there: whatever of a file is to
+ * be had is read, or allocated. Linux 5.14; an older kernel tells of holes alone. Keeps errno.
+ */
+bool slu_can_touch(const void *addr, size_t length, bool write);
 
 /* The smallest page behind mapped memory, bytes; 0 if it is not known. */
 size_t slu_page_size(const void *addr, size_t length);

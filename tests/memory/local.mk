@@ -14,6 +14,7 @@ test_programs += \
 	tests/test_allocator_threads \
 	tests/test_dmabuf \
 	tests/test_dmabuf_refused \
+	tests/test_files \
 	tests/test_mappings \
 	tests/test_memory \
 	tests/test_mr_cache \
@@ -39,6 +40,7 @@ tests_test_allocator_threads_SOURCES = \
 	%D%/allocator.h \
 	%D%/driver.h \
 	%D%/test_allocator_threads.c
+tests_test_files_SOURCES = %D%/test_files.c
 tests_test_mappings_SOURCES = %D%/test_mappings.c
 tests_test_memory_SOURCES = %D%/test_memory.c
 tests_test_mr_cache_SOURCES = \

@@ -2,12 +2,11 @@
 /*
  * Memory of other devices, by the mapping that its exporter gives. Guarantee: whatever
  * touches it, here or in the kernel for us, does so between DMA_BUF_IOCTL_SYNC with
- * SYNC_START and with SYNC_END, and what the exporter refuses is not touched.
+ * SYNC_START and with SYNC_END, and what the exporter refuses is not touched: see touch.c.
  *
  * The program names such memory by its iova, at which we have something else or nothing.
  * So elements are changed to where it is mapped as they are posted; their keys stay, by
- * which whoever executes them finds the regions. None of this is looked for while the
- * context has no such region.
+ * which whoever executes them finds the regions.
  */
 #include "transport/soft/regions.h"
 
@@ -45,133 +44,17 @@ static int sync_access(int fd, uint64_t flags)
     return err;
 }
 
-/* Touching. */
-
-void slu_soft_touch_region(struct soft_touched *touched, struct soft_mr *mr, bool write)
-{
-    uint32_t i = 0;
-    if (mr == NULL || mr->dmabuf < 0)
-        return;
-    while (i < touched->count && touched->of[i].mr != mr)
-        i++;
-    if (i == touched->count)
-        touched->of[touched->count++] = (struct soft_touched_region){.mr = mr};
-    touched->of[i].write = touched->of[i].write || write;
-}
-
-void slu_soft_touch_list(struct soft_touched *touched, const struct soft_qp *qp,
-                         struct soft_cursor list, bool write)
-{
-    const struct soft_keys *keys = &slu_soft_context(qp)->keys;
-    struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
-    slu_soft_keys_enter(reader);
-    for (uint32_t i = 0; i < list.count; i++) {
-        if (list.sges[i].length > 0)
-            slu_soft_touch_region(touched, slu_soft_keys_find(keys, list.sges[i].lkey), write);
-    }
-    slu_soft_keys_leave(reader);
-}
-
 /* That it refuses is told once, until it gives the memory again. */
-static bool sync_region(const struct soft_touched_region *region, uint64_t edge)
+int slu_soft_dmabuf_sync(struct soft_mr *mr, bool write, bool begin)
 {
-    struct soft_mr *mr = region->mr;
-    int err = sync_access(mr->dmabuf, edge | ways(region->write));
+    uint64_t edge = begin ? DMA_BUF_SYNC_START : DMA_BUF_SYNC_END;
+    int err = sync_access(mr->dmabuf, edge | ways(write));
     if (!atomic_exchange_explicit(&mr->withheld, err != 0, memory_order_relaxed) && err != 0)
         slu_log(SLUICE_LOG_ERROR,
                 "the exporter of a dmabuf refuses access to its %zu bytes at iova %#llx: %s",
                 mr->base.length, (unsigned long long)mr->base.iova, strerrordesc_np(err));
-    return err == 0;
+    return err;
 }
-
-/* What was only read is there, whatever is said afterwards. */
-static bool end_first(const struct soft_touched *touched, uint32_t count)
-{
-    bool written = true;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!sync_region(&touched->of[i], DMA_BUF_SYNC_END) && touched->of[i].write)
-            written = false;
-    }
-    return written;
-}
-
-bool slu_soft_touch_begin(const struct soft_touched *touched)
-{
-    for (uint32_t i = 0; i < touched->count; i++) {
-        if (!sync_region(&touched->of[i], DMA_BUF_SYNC_START)) {
-            end_first(touched, i);
-            return false;
-        }
-    }
-    return true;
-}
-
-bool slu_soft_touch_end(const struct soft_touched *touched)
-{
-    return end_first(touched, touched->count);
-}
-
-bool slu_soft_is_there(const struct soft_qp *qp, uint32_t key, uint64_t addr, uint64_t length)
-{
-    struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
-    slu_soft_keys_enter(reader);
-    const struct soft_mr *mr = slu_soft_keys_find(&slu_soft_context(qp)->keys, key);
-    bool exported = mr != NULL && mr->dmabuf >= 0;
-    bool withheld = exported && atomic_load_explicit(&mr->withheld, memory_order_relaxed);
-    slu_soft_keys_leave(reader);
-    if (exported)
-        return !withheld;
-    return slu_soft_probe_range(slu_soft_context(qp), (const void *)(uintptr_t)addr, length,
-                                false) == 0;
-}
-
-/* Naming. */
-
-/* The region of an element, if that is of a dmabuf; to be called while the keys are read. */
-static const struct soft_mr *dmabuf_of(const struct soft_qp *qp, const struct sluice_sge *sge)
-{
-    const struct soft_mr *mr = slu_soft_keys_find(&slu_soft_context(qp)->keys, sge->lkey);
-    return sge->length > 0 && mr != NULL && mr->dmabuf >= 0 ? mr : NULL;
-}
-
-bool slu_soft_names_dmabuf(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count)
-{
-    struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
-    bool named = false;
-    if (!slu_soft_has_dmabufs(qp))
-        return false;
-    slu_soft_keys_enter(reader);
-    for (uint32_t i = 0; i < count && !named; i++)
-        named = dmabuf_of(qp, &sges[i]) != NULL;
-    slu_soft_keys_leave(reader);
-    return named;
-}
-
-/* What is not in the region gets no key, with which it fails as it would by its own. */
-static void find_place(struct sluice_sge *sge, const struct soft_mr *mr)
-{
-    if (slu_soft_contains(mr, mr->base.iova, sge->addr, sge->length))
-        sge->addr = slu_soft_place_of(mr, sge->addr);
-    else
-        sge->lkey = 0;
-}
-
-bool slu_soft_change_places(const struct soft_qp *qp, struct sluice_sge *sges, uint32_t count)
-{
-    struct soft_key_reader *reader = &slu_soft_cq_of(qp)->reader;
-    bool named = false;
-    slu_soft_keys_enter(reader);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct soft_mr *mr = dmabuf_of(qp, &sges[i]);
-        if (mr != NULL)
-            find_place(&sges[i], mr);
-        named = named || mr != NULL;
-    }
-    slu_soft_keys_leave(reader);
-    return named;
-}
-
-/* Registering. */
 
 /* Of a memfd, say, a mapping would do as well, but the program has promised a dmabuf. */
 static int check_kind(const struct slu_dmabuf *dmabuf)
@@ -281,8 +164,6 @@ int slu_soft_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dma
         err = -ENOMEM;
         goto close_fd;
     }
-    atomic_fetch_add_explicit(&((struct soft_context *)pd->context)->dmabufs, 1,
-                              memory_order_relaxed);
     *mr = &made->base;
     return 0;
 
@@ -291,11 +172,4 @@ close_fd:
 unmap:
     slu_pages_unmap(&region.pages);
     return err;
-}
-
-void slu_soft_dmabuf_end(struct soft_mr *mr)
-{
-    atomic_fetch_sub_explicit(&((struct soft_context *)mr->base.pd->context)->dmabufs, 1,
-                              memory_order_relaxed);
-    slu_fd_close(mr->dmabuf);
 }

@@ -9,6 +9,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/cq_room.c \
 	%D%/device.c \
 	%D%/dmabuf.c \
+	%D%/touch.c \
 	%D%/helper.c \
 	%D%/helper.h \
 	%D%/inbox.c \
@@ -41,6 +42,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/soft.h \
 	%D%/stand.c \
 	%D%/tcp.h \
+	%D%/tcp_blame.c \
 	%D%/tcp_early.c \
 	%D%/tcp_execute.c \
 	%D%/tcp_frame.c \

@@ -41,11 +41,15 @@ struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *r
     mr->memfd = region->memfd;
     mr->dmabuf = region->dmabuf;
     mr->sealed = region->sealed;
+    mr->file = region->file;
     mr->pages = region->pages;
-    if (slu_soft_keys_insert(&((struct soft_context *)pd->context)->keys, mr) != 0) {
+    struct soft_context *context = (struct soft_context *)pd->context;
+    if (slu_soft_keys_insert(&context->keys, mr) != 0) {
         free(mr);
         return NULL;
     }
+    if (slu_soft_is_guarded(mr))
+        atomic_fetch_add_explicit(&context->guarded, 1, memory_order_relaxed);
     return mr;
 }
 
@@ -55,14 +59,16 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
     /* No right to change it comes without this one. */
     bool write = (access & SLUICE_ACCESS_LOCAL_WRITE) != 0;
     const struct soft_context *context = (const struct soft_context *)pd->context;
-    if (slu_soft_probe_range(context, addr, length, write) != 0)
+    bool file = false;
+    if (slu_soft_probe_range(context, addr, length, write, &file) != 0)
         return slu_fail(EFAULT, "memory %p of %zu bytes is not mapped%s", addr, length,
                         write ? " or is read-only" : "");
     struct soft_region region = {.iova = (uint64_t)(uintptr_t)addr,
                                  .length = length,
                                  .pages.addr = addr,
                                  .memfd = -1,
-                                 .dmabuf = -1};
+                                 .dmabuf = -1,
+                                 .file = file};
     struct soft_mr *made = slu_soft_mr_make(pd, &region, access);
     if (made == NULL)
         return -ENOMEM;
@@ -237,15 +243,18 @@ int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_
 void slu_soft_mr_deregister(struct slu_tmr *base)
 {
     struct soft_mr *mr = (struct soft_mr *)base;
-    slu_soft_keys_remove(&((struct soft_context *)base->pd->context)->keys, mr);
+    struct soft_context *context = (struct soft_context *)base->pd->context;
+    slu_soft_keys_remove(&context->keys, mr);
     for (unsigned time = 0; atomic_load_explicit(&mr->pins, memory_order_acquire) != 0; time++)
         slu_soft_pause(time);
-    slu_soft_exports_revoke(((struct soft_context *)base->pd->context)->exports, mr);
+    slu_soft_exports_revoke(context->exports, mr);
+    if (slu_soft_is_guarded(mr))
+        atomic_fetch_sub_explicit(&context->guarded, 1, memory_order_relaxed);
     /* Closed first: the pages go with what comes last, which takes time, and no lock here. */
     if (mr->memfd >= 0)
         slu_fd_close(mr->memfd);
     if (mr->dmabuf >= 0)
-        slu_soft_dmabuf_end(mr);
+        slu_fd_close(mr->dmabuf);
     slu_pages_unmap(&mr->pages);
     free(mr);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks whether memory is mapped with the rights it needs, by the kernel's own
- * list of mappings. Touching the memory could kill the program, writing to it
+ * Checks whether memory is mapped with the rights it needs, and whether it is a file's, by the
+ * kernel's own list of mappings. Touching the memory could kill the program, writing to it
  * would race with its other threads, and mincore(2) reports no rights.
  *
  * Linux 6.11 answers for the mapping at an address (PROCMAP_QUERY): one system call
@@ -11,6 +11,7 @@
 #include "transport/soft/soft.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -45,7 +46,14 @@ struct mapping {
     uintptr_t end;
     bool readable;
     bool writable;
+    bool file;
 };
+
+/*
+ * Memory that processes share without a file is one of the kernel's own, which nobody can cut:
+ * nobody can open it.
+ */
+#define NOBODYS_FILE "/dev/zero (deleted)"
 
 /* Reads lower-case hexadecimal; NULL if there is none. */
 static const char *parse_hex(const char *text, uintptr_t *value)
@@ -62,6 +70,15 @@ static const char *parse_hex(const char *text, uintptr_t *value)
     }
 }
 
+/* "... rwxp offset device inode      name", of which only a file has an inode. */
+static bool is_of_file(const char *line)
+{
+    unsigned long inode = 0;
+    const char *name = strchr(line, '/');
+    return sscanf(line, " %*s %*s %*s %lu", &inode) == 1 && inode != 0 &&
+           (name == NULL || strcmp(name, NOBODYS_FILE) != 0);
+}
+
 /* "start-end rwxp ...", terminated. */
 static bool parse_mapping(const char *line, struct mapping *mapping)
 {
@@ -73,19 +90,27 @@ static bool parse_mapping(const char *line, struct mapping *mapping)
         return false;
     mapping->readable = line[1] == 'r';
     mapping->writable = line[2] == 'w';
+    mapping->file = is_of_file(line);
     return true;
 }
 
-/* Moves *next, the first byte not known to be good, past the mapping. */
-static void cover(uintptr_t *next, const struct mapping *mapping, bool write)
+/* How far a range is known to be good, and whether some of that is a file's. */
+struct progress {
+    uintptr_t next;
+    bool file;
+};
+
+static void cover(struct progress *progress, const struct mapping *mapping, bool write)
 {
-    if (mapping->start <= *next && *next < mapping->end && mapping->readable &&
-        (mapping->writable || !write))
-        *next = mapping->end;
+    if (mapping->start <= progress->next && progress->next < mapping->end && mapping->readable &&
+        (mapping->writable || !write)) {
+        progress->next = mapping->end;
+        progress->file = progress->file || mapping->file;
+    }
 }
 
 /* Covers what the complete lines of the buffer say; returns how many bytes they are. */
-static size_t cover_lines(char *buffer, size_t filled, uintptr_t *next, bool write)
+static size_t cover_lines(char *buffer, size_t filled, struct progress *progress, bool write)
 {
     size_t used = 0;
     char *end;
@@ -93,25 +118,24 @@ static size_t cover_lines(char *buffer, size_t filled, uintptr_t *next, bool wri
         struct mapping mapping;
         *end = '\0';
         if (parse_mapping(buffer + used, &mapping))
-            cover(next, &mapping, write);
+            cover(progress, &mapping, write);
         used = (size_t)(end - buffer) + 1;
     }
     return used;
 }
 
-static int scan(int fd, uintptr_t start, uintptr_t end, bool write)
+static int scan(int fd, struct progress *progress, uintptr_t end, bool write)
 {
     char buffer[8192];
     size_t filled = 0;
-    uintptr_t next = start;
-    while (next < end) {
+    while (progress->next < end) {
         ssize_t got = read(fd, buffer + filled, sizeof(buffer) - filled);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
             return -EFAULT;
         filled += (size_t)got;
-        size_t used = cover_lines(buffer, filled, &next, write);
+        size_t used = cover_lines(buffer, filled, progress, write);
         if (used == 0 && filled == sizeof(buffer))
             return -EFAULT;
         memmove(buffer, buffer + used, filled - used);
@@ -120,30 +144,43 @@ static int scan(int fd, uintptr_t start, uintptr_t end, bool write)
     return 0;
 }
 
-/* Returns the end of the mapping that has the address; 0: it lacks the rights, or is not there. */
-static uintptr_t query_end(int maps, uintptr_t address, bool write)
+/* False: there is no mapping at the address that has the rights, or nobody knows. */
+static bool ask(int maps, uintptr_t address, bool write, struct query *query)
 {
+    *query = (struct query){.size = sizeof(*query),
+                            .flags = QUERY_READABLE | (write ? QUERY_WRITABLE : 0),
+                            .address = address};
+    return ioctl(maps, MAPPING_QUERY, query) == 0;
+}
+
+/* Asks for its name as well, which takes longer. */
+static bool is_nobodys_file(int maps, uintptr_t address)
+{
+    char name[sizeof(NOBODYS_FILE)] = "";
     struct query query = {.size = sizeof(query),
-                          .flags = QUERY_READABLE | (write ? QUERY_WRITABLE : 0),
-                          .address = address};
-    return ioctl(maps, MAPPING_QUERY, &query) == 0 ? (uintptr_t)query.end : 0;
+                          .address = address,
+                          .name_size = sizeof(name),
+                          .name = (uintptr_t)name};
+    return ioctl(maps, MAPPING_QUERY, &query) == 0 && strcmp(name, NOBODYS_FILE) == 0;
 }
 
 /* Each step is a mapping as it is at that instant. False: it is not so, or nobody knows. */
-static bool query_range(int maps, uintptr_t start, uintptr_t end, bool write)
+static bool query_range(int maps, struct progress *progress, uintptr_t end, bool write)
 {
-    uintptr_t next = start;
-    while (maps >= 0 && next < end) {
-        uintptr_t reached = query_end(maps, next, write);
-        if (reached <= next)
+    struct query query;
+    while (maps >= 0 && progress->next < end) {
+        if (!ask(maps, progress->next, write, &query) || query.end <= progress->next)
             return false;
-        next = reached;
+        progress->file =
+            progress->file || (query.inode != 0 && !is_nobodys_file(maps, progress->next));
+        progress->next = (uintptr_t)query.end;
     }
-    return next >= end;
+    return progress->next >= end;
 }
 
-static int read_range(uintptr_t start, uintptr_t end, bool write)
+static int read_range(struct progress *progress, uintptr_t end, bool write)
 {
+    uintptr_t start = progress->next;
     SLU_UNCANCELLED_BLOCK;
     int err = -EFAULT;
     /* Other threads map and unmap while we read: a gap counts if it is seen twice. */
@@ -153,7 +190,8 @@ static int read_range(uintptr_t start, uintptr_t end, bool write)
             slu_log(SLUICE_LOG_DEBUG, "cannot check memory before registering it: no /proc");
             return 0;
         }
-        err = scan(fd, start, end, write);
+        progress->next = start;
+        err = scan(fd, progress, end, write);
         close(fd);
     }
     return err;
@@ -162,8 +200,9 @@ static int read_range(uintptr_t start, uintptr_t end, bool write)
 int slu_soft_probe_open(void)
 {
     int saved = errno;
+    struct query query;
     int maps = slu_fd_open(MAPPINGS, O_RDONLY);
-    if (maps >= 0 && (query_end(maps, (uintptr_t)&saved, true) == 0 || slu_fd_adopt(maps) != 0)) {
+    if (maps >= 0 && (!ask(maps, (uintptr_t)&saved, true, &query) || slu_fd_adopt(maps) != 0)) {
         close(maps);
         maps = -1;
     }
@@ -172,15 +211,20 @@ int slu_soft_probe_open(void)
 }
 
 int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
-                         bool write)
+                         bool write, bool *file)
 {
     int saved = errno;
     uintptr_t start = (uintptr_t)addr;
+    struct progress progress = {.next = start};
     /* The descriptor is about the process that has opened the context. */
     int maps = context->process == slu_fork_generation() ? context->maps : -1;
-    int err = query_range(maps, start, start + length, write)
-                  ? 0
-                  : read_range(start, start + length, write);
+    int err = 0;
+    if (!query_range(maps, &progress, start + length, write)) {
+        progress = (struct progress){.next = start};
+        err = read_range(&progress, start + length, write);
+    }
+    if (file != NULL)
+        *file = progress.file;
     errno = saved;
     return err;
 }

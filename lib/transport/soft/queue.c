@@ -37,7 +37,7 @@ static void copy_list(const struct soft_qp *qp, struct soft_wqe *wqe, const stru
     if (wr->sge_count == 0)
         return;
     memcpy(wqe->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
-    wqe->dmabuf = slu_soft_find_places(qp, wqe->sges, wqe->sge_count);
+    wqe->guarded = slu_soft_find_places(qp, wqe->sges, wqe->sge_count);
 }
 
 static int check_send(const struct soft_qp *qp, const struct slu_send_wr *wr, uint64_t length)
@@ -75,7 +75,7 @@ static int append_send(struct soft_qp *qp, const struct slu_send_wr *wr)
     wqe->opcode = wr->opcode;
     wqe->status = SLUICE_STATUS_SUCCESS;
     wqe->state = SOFT_WQE_QUEUED;
-    wqe->dmabuf = false;
+    wqe->guarded = false;
     wqe->checked = false;
     wqe->replied = false;
     wqe->sge_count = wr->sge_count;
@@ -130,7 +130,7 @@ static int append_receive(struct soft_qp *qp, const struct slu_receive_wr *wr)
     receive->sge_count = wr->sge_count;
     if (wr->sge_count > 0)
         memcpy(receive->sges, wr->sges, wr->sge_count * sizeof(*wr->sges));
-    receive->dmabuf = slu_soft_find_places(qp, receive->sges, receive->sge_count);
+    receive->guarded = slu_soft_find_places(qp, receive->sges, receive->sge_count);
     ring->posted++;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What memory regions are made of, and where theirs is; and those of dmabufs. */
+/* What memory regions are made of, and where theirs is; and those that are guarded. */
 #ifndef SLU_SOFT_REGIONS_H
 #define SLU_SOFT_REGIONS_H
 
@@ -14,6 +14,7 @@ struct soft_region {
     int memfd;              /* -1: none */
     int dmabuf;             /* likewise */
     bool sealed;
+    bool file; /* memory of the caller's that is a file's */
 };
 /* All of it is there when the table of keys has it; NULL: an error with a text. */
 struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *region,
@@ -57,25 +58,37 @@ int slu_soft_reserve(int fd, uint64_t length, struct soft_room *room);
 /* dmabuf.c */
 int slu_soft_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf,
                                 uint32_t access, struct slu_tmr **mr);
-void slu_soft_dmabuf_end(struct soft_mr *mr);
-static inline bool slu_soft_has_dmabufs(const struct soft_qp *qp)
+/* Tells the exporter that its memory is about to be touched, or was. 0, or an errno value. */
+int slu_soft_dmabuf_sync(struct soft_mr *mr, bool write, bool begin);
+
+/* touch.c */
+static inline bool slu_soft_is_guarded(const struct soft_mr *mr)
+{
+    return mr->dmabuf >= 0 || mr->file;
+}
+static inline bool slu_soft_has_guarded(const struct soft_qp *qp)
 {
     return SLU_UNLIKELY(
-        atomic_load_explicit(&slu_soft_context(qp)->dmabufs, memory_order_relaxed) != 0);
+        atomic_load_explicit(&slu_soft_context(qp)->guarded, memory_order_relaxed) != 0);
 }
-/* Elements that are about to be posted: those of dmabufs are changed to where that is. Any? */
+/*
+ * Elements that are about to be posted: those of dmabufs are changed to where that is. Are there
+ * any of guarded regions?
+ */
 bool slu_soft_change_places(const struct soft_qp *qp, struct sluice_sge *sges, uint32_t count);
-/* The same, which costs nothing where there are no dmabufs. */
+/* The same, which costs nothing where no region is guarded. */
 static inline bool slu_soft_find_places(const struct soft_qp *qp, struct sluice_sge *sges,
                                         uint32_t count)
 {
-    return slu_soft_has_dmabufs(qp) && slu_soft_change_places(qp, sges, count);
+    return slu_soft_has_guarded(qp) && slu_soft_change_places(qp, sges, count);
 }
 /* Are there any, as the program has named them? */
-bool slu_soft_names_dmabuf(const struct soft_qp *qp, const struct sluice_sge *sges, uint32_t count);
+bool slu_soft_names_guarded(const struct soft_qp *qp, const struct sluice_sge *sges,
+                            uint32_t count);
 /*
- * Regions that are about to be touched, and whose exporters are to be told. They stay
- * meanwhile: they are pinned, or what is posted names them.
+ * Guarded regions that are about to be touched: dmabufs, whose exporters are to be told, and
+ * whether all that there is of files is there. They stay meanwhile: they are pinned, or what is
+ * posted names them.
  */
 #define SOFT_MAX_TOUCHED 128 /* more than two lists of elements, or than a batch of frames, name */
 struct soft_touched_region {
@@ -84,18 +97,25 @@ struct soft_touched_region {
 };
 struct soft_touched {
     uint32_t count;
+    bool refused; /* memory of a file is not there */
     struct soft_touched_region of[SOFT_MAX_TOUCHED];
 };
-/* NULL, and what is of no dmabuf, are left out. */
-void slu_soft_touch_region(struct soft_touched *touched, struct soft_mr *mr, bool write);
-/* By whoever owns the CQ and does not read the keys. The list is posted, as is what has dmabuf. */
+void slu_soft_touch_nothing(struct soft_touched *touched);
+/*
+ * NULL, and what is not guarded, are left out. The bytes are where we have them; none of a file
+ * need be there if the kernel touches them for us, which is 0 bytes here. By whoever does not
+ * read the keys.
+ */
+void slu_soft_touch_region(struct soft_touched *touched, struct soft_mr *mr, uint64_t addr,
+                           uint64_t length, bool write);
+/* The first bytes of a list that is posted and guarded. By whoever owns the CQ, likewise. */
 void slu_soft_touch_list(struct soft_touched *touched, const struct soft_qp *qp,
-                         struct soft_cursor list, bool write);
-/* False: an exporter refuses; the memory is not to be touched, and there is no end. */
+                         struct soft_cursor list, uint64_t length, bool write);
+/* False: the memory is refused, and not to be touched, and there is no end. */
 bool slu_soft_touch_begin(const struct soft_touched *touched);
 /* False: nobody knows whether what was written is there. */
 bool slu_soft_touch_end(const struct soft_touched *touched);
-/* Can it be read, as the kernel has the mapping, or its exporter said last? */
+/* Can it be read, as the kernel has it, or its exporter said last? */
 bool slu_soft_is_there(const struct soft_qp *qp, uint32_t key, uint64_t addr, uint64_t length);
 
 static inline bool slu_soft_has_receive(const struct soft_qp *qp)

@@ -41,7 +41,7 @@ bool slu_soft_shm_lends(const struct soft_tcp *tcp, const struct soft_wqe *wqe)
 {
     const struct soft_shm *shm = tcp->shm;
     if (!tcp->shared || shm->lends_not || wqe->opcode != SLUICE_OP_SEND || !is_large(wqe->length) ||
-        wqe->dmabuf)
+        wqe->guarded)
         return false;
     uint32_t wanted = atomic_load_explicit(&shm->writer.segment->wanted, memory_order_relaxed);
     return (wanted >> class_of(wqe->length) & 1) != 0;
@@ -147,7 +147,7 @@ static int read_lent(struct soft_tcp *tcp, const struct tcp_frame *frame)
         slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), frame->length, to + 1, SOFT_MAX_SGE);
     for (uint32_t i = 0; i < frame->rkey; i++)
         from[i + 1] = (struct iovec){(void *)(uintptr_t)shm->lent[i].addr, shm->lent[i].length};
-    slu_soft_tcp_touch_target(tcp, &touched);
+    slu_soft_tcp_touch_target(tcp, 0, &touched);
     if (!slu_soft_touch_begin(&touched))
         return EFAULT;
     int err = slu_soft_shm_read_process(tcp, to, count + 1, from, frame->rkey + 1, frame->length);

@@ -105,7 +105,7 @@ static bool may_use_own(const struct soft_qp *qp, const struct slu_send_wr *wr)
     uint32_t access = wr->opcode == SLUICE_OP_WRITE ? 0 : SLUICE_ACCESS_LOCAL_WRITE;
     if ((wr->flags & SLUICE_INLINE) != 0)
         return true;
-    if (slu_soft_names_dmabuf(qp, wr->sges, wr->sge_count))
+    if (slu_soft_names_guarded(qp, wr->sges, wr->sge_count))
         return false;
     slu_soft_keys_enter(reader);
     uint32_t status = slu_soft_check_local(qp, wr->sges, wr->sge_count, access);

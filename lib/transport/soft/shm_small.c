@@ -21,7 +21,7 @@
 static bool is_small(const struct soft_wqe *wqe)
 {
     return wqe->opcode == SLUICE_OP_SEND && wqe->length <= SOFT_WHOLE_BYTES &&
-           (wqe->flags & SLUICE_FENCE) == 0 && wqe->state != SOFT_WQE_DONE && !wqe->dmabuf;
+           (wqe->flags & SLUICE_FENCE) == 0 && wqe->state != SOFT_WQE_DONE && !wqe->guarded;
 }
 
 /* What is not allowed is found faulty elsewhere. */
@@ -107,16 +107,16 @@ void slu_soft_shm_push(struct soft_tcp *tcp)
 
 /* Receiving. */
 
-/* False: the exporter of a dmabuf does not give it. */
+/* False: the memory is refused. */
 static bool copy_pieces(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset,
                         const struct soft_receive *receive)
 {
     const struct soft_qp *qp = tcp->qp;
     struct soft_cursor to = slu_soft_cursor(receive->sges, receive->sge_count, 0);
     struct soft_touched touched;
-    touched.count = 0;
-    if (SLU_UNLIKELY(receive->dmabuf))
-        slu_soft_touch_list(&touched, qp, to, true);
+    slu_soft_touch_nothing(&touched);
+    if (SLU_UNLIKELY(receive->guarded))
+        slu_soft_touch_list(&touched, qp, to, record->length - offset, true);
     if (!slu_soft_touch_begin(&touched))
         return false;
     for (uint32_t piece; offset < record->length; offset += piece) {
@@ -133,7 +133,7 @@ static bool copy_record(struct soft_tcp *tcp, const struct shm_record *record, u
     uint32_t length = record->length - offset, piece;
     const uint8_t *bytes = slu_soft_shm_piece(&tcp->shm->reader, record, offset, &piece);
 
-    if (SLU_UNLIKELY(receive->dmabuf || receive->sge_count != 1 || piece != length))
+    if (SLU_UNLIKELY(receive->guarded || receive->sge_count != 1 || piece != length))
         return copy_pieces(tcp, record, offset, receive);
     memcpy((void *)(uintptr_t)receive->sges[0].addr, bytes, length);
     return true;

@@ -72,7 +72,8 @@ struct soft_mr {
     int memfd;              /* -1: memory of the caller's, or of a dmabuf */
     int dmabuf;             /* -1, or by which its exporter is told of each touch */
     bool sealed;            /* as whoever maps it needs it, and we if somebody does */
-    atomic_bool withheld;   /* by its exporter, when it was told */
+    bool file;              /* pages of a file, which may not be there */
+    atomic_bool withheld;   /* when it was touched last: by its exporter, or by the kernel */
     struct slu_pages pages; /* of the memfd, or of the dmabuf */
     /* Under the lock of the exports. */
     struct shm_export *exports; /* to the peers that may map it */
@@ -99,7 +100,7 @@ struct soft_context {
     uint32_t process;          /* as slu_fork_generation() counts them */
     struct soft_keys keys;
     int maps;            /* of probe_range.c, or -1 */
-    atomic_uint dmabufs; /* regions of them: without any nobody looks for them */
+    atomic_uint guarded; /* regions that are: without any nobody looks for them */
     struct soft_exports *exports;
     pthread_mutex_t lock; /* of the slots, the listener and the start of the helper */
     struct soft_slots qps;
@@ -162,7 +163,7 @@ struct soft_wqe {
     uint32_t status;
     uint32_t sge_count;
     uint8_t state;
-    bool dmabuf;              /* its SGEs name some, and have been changed to where that is */
+    bool guarded;             /* its SGEs name such regions, and say where those are */
     bool checked;             /* its SGEs are in the memory table */
     bool replied;             /* read, atomic: all of the reply is here */
     uint64_t operand[2];      /* atomic: in network byte order, as they go over TCP */
@@ -173,7 +174,7 @@ struct soft_receive {
     uint64_t id;
     uint64_t length;
     uint32_t sge_count;
-    bool dmabuf; /* as of a soft_wqe */
+    bool guarded; /* as of a soft_wqe */
     struct sluice_sge sges[];
 };
 
@@ -404,9 +405,12 @@ void slu_soft_unpin(struct soft_mr *pin);
 uint32_t slu_soft_check_right(const struct soft_qp *qp, uint32_t access);
 /* Returns a descriptor by which the kernel answers for single mappings; -1: it cannot. */
 int slu_soft_probe_open(void);
-/* access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. */
+/*
+ * access(2) for memory: 0, or -EFAULT if not mapped, or read-only and write is set. *file, unless
+ * file is NULL: is some of it a file's, which somebody may cut?
+ */
 int slu_soft_probe_range(const struct soft_context *context, const void *addr, size_t length,
-                         bool write);
+                         bool write, bool *file);
 
 /* atomic.c: operands are in network byte order */
 uint32_t slu_soft_check_atomic(const struct soft_qp *target, uint32_t rkey, uint64_t addr,

@@ -170,6 +170,12 @@ void slu_soft_tcp_take_early(struct soft_tcp *tcp);
 /* Reads and forgets 1 MiB at most, for others have their turn; true at the end or an error. */
 bool slu_soft_tcp_discard(int fd);
 
+/* tcp_blame.c */
+/* Does a reply read memory that is not there any more? It is refused when it is built again. */
+bool slu_soft_tcp_blame_reply(struct soft_tcp *tcp, const struct tcp_out *out);
+/* Does a request? Then it is done. */
+bool slu_soft_tcp_blame_request(struct soft_tcp *tcp, const struct tcp_out *out);
+
 /* tcp_transmit.c */
 void slu_soft_tcp_push(struct soft_tcp *tcp);
 /* How many requests of the peer are complete: those that have had their reply, too. */
@@ -213,7 +219,8 @@ bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t len
 /* Where the rest of a payload goes that is not for memory of a key. */
 struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp);
 /* What is to be touched for it. */
-void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, struct soft_touched *touched);
+void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, uint64_t length,
+                               struct soft_touched *touched);
 void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status);
 
 #endif

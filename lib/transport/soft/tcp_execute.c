@@ -28,34 +28,36 @@ void slu_soft_tcp_refuse(struct soft_tcp *tcp, uint32_t seq, uint32_t status)
     slu_soft_qp_refuse(tcp->qp);
 }
 
-/* The list that the payload goes to, and whether there are dmabufs in it. */
-static struct soft_cursor list_of(const struct soft_tcp *tcp, bool *dmabuf)
+/* The list that the payload goes to, and whether it is guarded. */
+static struct soft_cursor list_of(const struct soft_tcp *tcp, bool *guarded)
 {
     const struct tcp_in *in = &tcp->in;
     if (in->frame.type == TCP_READ_REPLY || in->frame.type == TCP_ATOMIC_REPLY) {
         const struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, in->frame.seq);
-        *dmabuf = wqe->dmabuf;
+        *guarded = wqe->guarded;
         return (struct soft_cursor){wqe->sges, wqe->sge_count, 0};
     }
     const struct soft_receive *receive = slu_soft_receive(tcp->qp, tcp->qp->receives.done);
-    *dmabuf = receive->dmabuf;
+    *guarded = receive->guarded;
     return (struct soft_cursor){receive->sges, receive->sge_count, 0};
 }
 
 struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp)
 {
-    bool dmabuf;
-    struct soft_cursor list = list_of(tcp, &dmabuf);
+    bool guarded;
+    struct soft_cursor list = list_of(tcp, &guarded);
     return slu_soft_cursor(list.sges, list.count, tcp->in.offset);
 }
 
-void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, struct soft_touched *touched)
+void slu_soft_tcp_touch_target(const struct soft_tcp *tcp, uint64_t length,
+                               struct soft_touched *touched)
 {
-    bool dmabuf;
-    struct soft_cursor list = list_of(tcp, &dmabuf);
-    touched->count = 0;
-    if (SLU_UNLIKELY(dmabuf))
-        slu_soft_touch_list(touched, tcp->qp, list, true);
+    bool guarded;
+    struct soft_cursor list = list_of(tcp, &guarded);
+    slu_soft_touch_nothing(touched);
+    if (SLU_UNLIKELY(guarded))
+        slu_soft_touch_list(touched, tcp->qp,
+                            slu_soft_cursor(list.sges, list.count, tcp->in.offset), length, true);
 }
 
 /* Our own request has found an end. It is the oldest: a reply acknowledges all before it. */
@@ -363,11 +365,12 @@ static uint32_t change_word(const struct soft_tcp *tcp, const struct tcp_frame *
 {
     uint32_t opcode = frame->type == TCP_FETCH_ADD ? SLUICE_OP_FETCH_ADD : SLUICE_OP_COMPARE_SWAP;
     struct soft_touched touched;
-    touched.count = 0;
-    slu_soft_touch_region(&touched, pin, true);
+    uint64_t at = slu_soft_place_of(pin, frame->addr);
+    slu_soft_touch_nothing(&touched);
+    slu_soft_touch_region(&touched, pin, at, sizeof(uint64_t), true);
     if (slu_soft_tcp_is_gone(pin, frame->addr, sizeof(uint64_t)) || !slu_soft_touch_begin(&touched))
         return SLUICE_STATUS_REM_ACCESS_ERR;
-    *before = slu_soft_atomic(opcode, slu_soft_place_of(pin, frame->addr), tcp->in.operand);
+    *before = slu_soft_atomic(opcode, at, tcp->in.operand);
     return slu_soft_touch_end(&touched) ? SLUICE_STATUS_SUCCESS : SLUICE_STATUS_REM_ACCESS_ERR;
 }
 
@@ -396,7 +399,7 @@ static bool finish_atomic(struct soft_tcp *tcp, const struct tcp_frame *frame)
 static bool place_result(struct soft_tcp *tcp, const struct soft_wqe *wqe, uint64_t before)
 {
     struct soft_touched touched;
-    slu_soft_tcp_touch_target(tcp, &touched);
+    slu_soft_tcp_touch_target(tcp, sizeof(uint64_t), &touched);
     if (!slu_is_mapped((const void *)(uintptr_t)wqe->sges[0].addr, sizeof(uint64_t)) ||
         !slu_soft_touch_begin(&touched))
         return false;
@@ -527,8 +530,8 @@ static bool place_memory(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t le
     }
     uint64_t addr = slu_soft_place_of(pin, frame->addr + tcp->in.offset);
     struct soft_touched touched;
-    touched.count = 0;
-    slu_soft_touch_region(&touched, pin, true);
+    slu_soft_touch_nothing(&touched);
+    slu_soft_touch_region(&touched, pin, addr, length, true);
     bool gone = is_gone_now(tcp, pin, addr, length) || !slu_soft_touch_begin(&touched);
     if (!gone) {
         slu_soft_copy_visible((void *)(uintptr_t)addr, bytes, length);
@@ -560,7 +563,7 @@ static bool place_local(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
         }
     }
     struct soft_touched touched;
-    slu_soft_tcp_touch_target(tcp, &touched);
+    slu_soft_tcp_touch_target(tcp, length, &touched);
     bool placed = slu_soft_touch_begin(&touched);
     if (placed) {
         slu_soft_scatter(&target, bytes, length);

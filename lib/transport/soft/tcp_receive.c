@@ -84,13 +84,13 @@ static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *le
 {
     const struct tcp_in *in = &tcp->in;
     *pin = NULL;
-    touched->count = 0;
+    slu_soft_touch_nothing(touched);
     *length = 0;
     if (!in->active)
         return 0;
     *length = in->frame.length - in->offset;
     if (in->frame.type != TCP_WRITE) {
-        slu_soft_tcp_touch_target(tcp, touched);
+        slu_soft_tcp_touch_target(tcp, 0, touched);
         return (int)slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), *length, iovecs, SOFT_MAX_SGE);
     }
     struct soft_key_reader *reader = &slu_soft_cq_of(tcp->qp)->reader;
@@ -102,7 +102,7 @@ static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *le
         slu_soft_tcp_refuse(tcp, in->frame.seq, status);
         return -1;
     }
-    slu_soft_touch_region(touched, *pin, true);
+    slu_soft_touch_region(touched, *pin, 0, 0, true);
     iovecs[0].iov_base = (void *)(uintptr_t)slu_soft_place_of(*pin, in->frame.addr + in->offset);
     iovecs[0].iov_len = *length;
     return 1;

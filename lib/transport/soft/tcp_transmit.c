@@ -14,6 +14,7 @@
 #define MAX_FRAMES 64
 #define MAX_IOVECS 192
 #define MAX_BATCH_BYTES (UINT64_C(1) << 20)
+#define GUARDED_PIECE (UINT64_C(1) << 18)
 
 /* Position of a frame that is not of a request. */
 enum control { CONTROL_ACK, CONTROL_ASK, CONTROL_NAK, CONTROL_PROBE, CONTROL_ECHO, CONTROL_REPEAT };
@@ -101,11 +102,25 @@ static struct tcp_out *add_frame(struct soft_tcp *tcp, struct batch *batch, stru
     return out;
 }
 
-/* To be read, once the batch is built. */
-static void touch_request(const struct soft_tcp *tcp, struct batch *batch, struct soft_cursor list)
+/*
+ * The first of so many guarded bytes that the batch has, to be read once it is built. Those that
+ * we copy ourselves have to be there, which takes time: it is not asked of more than are copied.
+ */
+static uint64_t guarded_piece(const struct soft_tcp *tcp, struct batch *batch, uint64_t length)
 {
     unlock_keys(tcp, batch);
-    slu_soft_touch_list(&batch->touched, tcp->qp, list, false);
+    if (!tcp->shared || length <= GUARDED_PIECE)
+        return length;
+    batch->cut = true;
+    return GUARDED_PIECE;
+}
+
+static uint64_t touch_request(const struct soft_tcp *tcp, struct batch *batch,
+                              struct soft_cursor list, uint64_t length)
+{
+    uint64_t piece = guarded_piece(tcp, batch, length);
+    slu_soft_touch_list(&batch->touched, tcp->qp, list, tcp->shared ? piece : 0, false);
+    return piece;
 }
 
 /* Where the message of a request is, for a peer to read it; keys are no business of its. */
@@ -117,7 +132,7 @@ static void add_loan(struct batch *batch, const struct soft_wqe *wqe, uint64_t o
               wqe->sge_count * sizeof(*batch->lent) - offset);
 }
 
-/* The payload of a request, from an offset: all of it has room. */
+/* The payload of a request, from an offset: all of it has room in the list. */
 static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
                                 const struct tcp_out *out, uint64_t offset)
 {
@@ -131,23 +146,23 @@ static void add_request_payload(const struct soft_tcp *tcp, struct batch *batch,
         add_iovec(batch, (const uint8_t *)wqe->operand + offset, TCP_ATOMIC_BYTES - offset);
         return;
     }
-    if (SLU_UNLIKELY(wqe->dmabuf))
-        touch_request(tcp, batch, cursor);
-    batch->iovec_count +=
-        slu_soft_cursor_iovecs(cursor, wqe->length - offset, &batch->iovecs[batch->iovec_count],
-                               MAX_IOVECS - batch->iovec_count);
-    batch->bytes += wqe->length - offset;
+    uint64_t length = wqe->length - offset;
+    if (SLU_UNLIKELY(wqe->guarded))
+        length = touch_request(tcp, batch, cursor, length);
+    batch->iovec_count += slu_soft_cursor_iovecs(cursor, length, &batch->iovecs[batch->iovec_count],
+                                                 MAX_IOVECS - batch->iovec_count);
+    batch->bytes += length;
 }
 
 /*
- * May it be read? Then its region is pinned until the batch is sent, and *at is where it
- * is.
+ * May it be read? Then its region is pinned until the batch is sent, and *piece is where it
+ * is from an offset on, or the first of it.
  */
 static bool pin_reply(const struct soft_tcp *tcp, struct batch *batch,
-                      const struct tcp_reply *reply, uint64_t *at)
+                      const struct tcp_reply *reply, uint64_t offset, struct iovec *piece)
 {
     struct soft_mr *pin = NULL;
-    *at = reply->addr;
+    *piece = (struct iovec){.iov_len = reply->length - offset};
     if (reply->type == TCP_ATOMIC_REPLY)
         return true;
     lock_keys(tcp, batch);
@@ -163,9 +178,13 @@ static bool pin_reply(const struct soft_tcp *tcp, struct batch *batch,
     }
     if (pin == NULL)
         return true;
-    *at = slu_soft_place_of(pin, reply->addr);
-    slu_soft_touch_region(&batch->touched, pin, false);
+    uint64_t at = slu_soft_place_of(pin, reply->addr) + offset;
+    piece->iov_base = (void *)(uintptr_t)at;
     batch->pins[batch->pin_count++] = pin;
+    if (SLU_UNLIKELY(slu_soft_is_guarded(pin))) {
+        piece->iov_len = guarded_piece(tcp, batch, piece->iov_len);
+        slu_soft_touch_region(&batch->touched, pin, at, tcp->shared ? piece->iov_len : 0, false);
+    }
     return true;
 }
 
@@ -193,12 +212,12 @@ static void resume_reply(struct soft_tcp *tcp, struct batch *batch, uint64_t off
 {
     const struct tcp_reply *reply = &tcp->replies[tcp->reply_head % tcp->qp->attr.read_depth];
     uint64_t left = reply->length - offset;
-    uint64_t at;
+    struct iovec first;
     bool void_already = tcp->nak && tcp->nak_seq == reply->seq;
     if (left == 0)
         return;
-    if (!void_already && pin_reply(tcp, batch, reply, &at)) {
-        add_iovec(batch, (const void *)(uintptr_t)(at + offset), left);
+    if (!void_already && pin_reply(tcp, batch, reply, offset, &first)) {
+        add_iovec(batch, first.iov_base, first.iov_len);
         return;
     }
     if (!void_already) {
@@ -237,8 +256,8 @@ static void add_replies(struct soft_tcp *tcp, struct batch *batch)
     while (batch->reply_head != tcp->reply_tail && has_room(batch, 4) &&
            batch->frame_count < MAX_FRAMES - 2) {
         const struct tcp_reply *reply = &tcp->replies[batch->reply_head % tcp->qp->attr.read_depth];
-        uint64_t at;
-        if (!pin_reply(tcp, batch, reply, &at)) {
+        struct iovec first;
+        if (!pin_reply(tcp, batch, reply, 0, &first)) {
             uint32_t seq = reply->seq;
             tcp->reply_tail = batch->reply_head;
             refuse_reply(tcp, batch, seq);
@@ -251,7 +270,7 @@ static void add_replies(struct soft_tcp *tcp, struct batch *batch)
                                   .length = reply->length};
         add_frame(tcp, batch, &frame, TCP_PART_REPLY, reply->seq);
         if (reply->length > 0)
-            add_iovec(batch, (const void *)(uintptr_t)at, reply->length);
+            add_iovec(batch, first.iov_base, first.iov_len);
         batch->reply_head++;
     }
 }
@@ -375,7 +394,7 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
     batch->iovec_count = 0;
     batch->bytes = 0;
     batch->pin_count = 0;
-    batch->touched.count = 0;
+    slu_soft_touch_nothing(&batch->touched);
     batch->locked = batch->cut = batch->refused = false;
     batch->sent = tcp->qp->sent;
     batch->consumed = tcp->consumed;
@@ -475,42 +494,14 @@ static void set_blocked(struct soft_tcp *tcp, bool blocked)
     slu_soft_tcp_watch(tcp, EPOLLIN | (blocked ? EPOLLOUT : 0));
 }
 
-/* Does a reply read memory that is not mapped any more? It is refused when it is built again. */
-static bool blame_reply(struct soft_tcp *tcp, const struct tcp_out *out)
-{
-    for (uint32_t i = tcp->reply_head; i != tcp->reply_tail; i++) {
-        struct tcp_reply *reply = &tcp->replies[i % tcp->qp->attr.read_depth];
-        if (reply->seq != out->position || reply->type != TCP_READ_REPLY || reply->gone)
-            continue;
-        reply->gone = !slu_soft_is_there(tcp->qp, reply->rkey, reply->addr, reply->length);
-        return reply->gone;
-    }
-    return false;
-}
-
-/* Does a request? Then it is done. */
-static bool blame_request(struct soft_tcp *tcp, const struct tcp_out *out)
-{
-    struct soft_wqe *wqe = slu_soft_wqe(tcp->qp, out->position);
-    bool mapped = true;
-    for (uint32_t i = 0; i < wqe->sge_count && !slu_soft_is_fetch(wqe) && mapped; i++)
-        mapped =
-            slu_soft_is_there(tcp->qp, wqe->sges[i].lkey, wqe->sges[i].addr, wqe->sges[i].length);
-    if (mapped)
-        return false;
-    wqe->status = SLUICE_STATUS_LOC_PROT_ERR;
-    wqe->state = SOFT_WQE_DONE;
-    return true;
-}
-
 /* The kernel could not read what is to be sent. False: it could now, or who knows. */
 static bool blame(struct soft_tcp *tcp, const struct batch *batch)
 {
     for (uint32_t i = 0; i < batch->frame_count; i++) {
         const struct tcp_out *out = &batch->frames[i];
-        if (out->part == TCP_PART_REPLY && blame_reply(tcp, out))
+        if (out->part == TCP_PART_REPLY && slu_soft_tcp_blame_reply(tcp, out))
             return true;
-        if (out->part != TCP_PART_REQUEST || !blame_request(tcp, out))
+        if (out->part != TCP_PART_REQUEST || !slu_soft_tcp_blame_request(tcp, out))
             continue;
         /* What is half sent cannot be taken back, and must not seem whole to the peer. */
         if (tcp->out.part == TCP_PART_REQUEST && tcp->out.position == out->position)
@@ -537,7 +528,7 @@ static ssize_t transmit(struct soft_tcp *tcp, struct batch *batch)
     return sent;
 }
 
-/* As if the kernel could not read it where an exporter does not give it. */
+/* As if the kernel could not read it where it is refused. */
 static ssize_t transmit_touched(struct soft_tcp *tcp, struct batch *batch)
 {
     if (!slu_soft_touch_begin(&batch->touched))

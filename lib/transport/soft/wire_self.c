@@ -210,12 +210,12 @@ static const struct soft_receive *receive_of(const struct soft_wqe *wqe, const s
     return wqe->opcode == SLUICE_OP_SEND ? slu_soft_receive(to, to->receives.done) : NULL;
 }
 
-static bool touches_dmabuf(const struct soft_wqe *wqe, const struct soft_qp *to,
-                           const struct target *target)
+static bool touches_guarded(const struct soft_wqe *wqe, const struct soft_qp *to,
+                            const struct target *target)
 {
     const struct soft_receive *receive = receive_of(wqe, to);
-    return wqe->dmabuf || (receive != NULL && receive->dmabuf) ||
-           (target->pin != NULL && target->pin->dmabuf >= 0);
+    return wqe->guarded || (receive != NULL && receive->guarded) ||
+           (target->pin != NULL && slu_soft_is_guarded(target->pin));
 }
 
 /* Memory of the target's is not to be had. */
@@ -227,21 +227,24 @@ static uint32_t refuse(const struct soft_wqe *wqe, struct target *target)
     return SLUICE_STATUS_REM_OP_ERR;
 }
 
-/* To or from dmabufs, whose exporters are told. *source: of the sender's own memory. */
-static uint32_t copy_dmabufs(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target,
+/* To or from regions that are guarded. *source: of the sender's own memory. */
+static uint32_t copy_guarded(const struct soft_wqe *wqe, struct soft_qp *to, struct target *target,
                              uint32_t *source)
 {
     const struct soft_receive *receive = receive_of(wqe, to);
     struct soft_touched own, other;
     bool fetches = slu_soft_is_fetch(wqe);
-    own.count = other.count = 0;
+    slu_soft_touch_nothing(&own);
+    slu_soft_touch_nothing(&other);
     /* The keys are those of the sender, too. */
-    if (wqe->dmabuf)
-        slu_soft_touch_list(&own, to, slu_soft_cursor(wqe->sges, wqe->sge_count, 0), fetches);
-    if (receive != NULL && receive->dmabuf)
+    if (wqe->guarded)
+        slu_soft_touch_list(&own, to, slu_soft_cursor(wqe->sges, wqe->sge_count, 0), wqe->length,
+                            fetches);
+    if (receive != NULL && receive->guarded)
         slu_soft_touch_list(&other, to, slu_soft_cursor(receive->sges, receive->sge_count, 0),
-                            true);
-    slu_soft_touch_region(&other, target->pin, wqe->opcode != SLUICE_OP_READ);
+                            wqe->length, true);
+    slu_soft_touch_region(&other, target->pin, target->at, wqe->length,
+                          wqe->opcode != SLUICE_OP_READ);
     if (!slu_soft_touch_begin(&own))
         return *source = SLUICE_STATUS_LOC_PROT_ERR;
     bool given = slu_soft_touch_begin(&other);
@@ -259,8 +262,8 @@ static uint32_t copy(const struct soft_wqe *wqe, struct soft_qp *to, struct targ
 {
     target->at = slu_soft_place_of(target->pin, wqe->remote_addr);
     slu_soft_cq_of(to)->drained += wqe->length;
-    if (SLU_UNLIKELY(touches_dmabuf(wqe, to, target)))
-        return copy_dmabufs(wqe, to, target, source);
+    if (SLU_UNLIKELY(touches_guarded(wqe, to, target)))
+        return copy_guarded(wqe, to, target, source);
     operations[wqe->opcode].copy(wqe, to, target->at);
     return SLUICE_STATUS_SUCCESS;
 }
