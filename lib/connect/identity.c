@@ -4,6 +4,7 @@
 #include "connect/identity.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sluice/time.h>
+
 #include "base/descriptor.h"
+#include "base/fork.h"
 
 /* The 22nd field of /proc/PID/stat, and the 20th behind the name, which may have blanks. */
 #define START_FIELD 20
@@ -53,6 +57,55 @@ static uint64_t read_start(const char *path)
     return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
 }
 
+/*
+ * What the time namespace of this process adds to times since the host's start, in ticks, as in
+ * /proc: a process that was restored elsewhere has one (Linux 5.6, time_namespaces(7)). False:
+ * it is not known, because only the children of this process will have the namespace of the file.
+ */
+static bool read_shift(int64_t *shift)
+{
+    char text[256];
+    long ticks = sysconf(_SC_CLK_TCK);
+    long long seconds = 0, nanoseconds = 0;
+    const char *line;
+
+    slu_fd_read_text("/proc/self/timens_offsets", text, sizeof text);
+    line = strstr(text, "boottime");
+    if (line != NULL && sscanf(line, "boottime %lld %lld", &seconds, &nanoseconds) != 2)
+        return false;
+    *shift = seconds * ticks + nanoseconds / (SLUICE_S(1) / ticks);
+    return read_namespace("/proc/self/ns/time") ==
+           read_namespace("/proc/self/ns/time_for_children");
+}
+
+/* The same, read once in a process; several threads at once read the same. */
+static bool find_shift(int64_t *shift)
+{
+    static atomic_uint reader; /* the generation of the process that has read it, and 1 */
+    static _Atomic(int64_t) found;
+    static atomic_bool known;
+    uint32_t own = slu_fork_generation() + 1;
+
+    if (atomic_load_explicit(&reader, memory_order_acquire) != own) {
+        int64_t now = 0;
+
+        atomic_store(&known, read_shift(&now));
+        atomic_store(&found, now);
+        atomic_store_explicit(&reader, own, memory_order_release);
+    }
+    *shift = atomic_load(&found);
+    return atomic_load(&known);
+}
+
+/* When a process began, as the first time namespace has it; 0: it is not known. */
+static uint64_t began(const char *path)
+{
+    uint64_t start = read_start(path);
+    int64_t shift;
+
+    return start != 0 && find_shift(&shift) ? start - (uint64_t)shift : 0;
+}
+
 void slu_identity_of_self(struct slu_identity *identity)
 {
     *identity = (struct slu_identity){.pid = (uint32_t)getpid(), .uid = (uint32_t)geteuid()};
@@ -60,7 +113,7 @@ void slu_identity_of_self(struct slu_identity *identity)
     identity->network = read_namespace("/proc/self/ns/net");
     identity->users = read_namespace("/proc/self/ns/user");
     identity->processes = read_namespace("/proc/self/ns/pid");
-    identity->start = read_start("/proc/self/stat");
+    identity->start = began("/proc/self/stat");
 }
 
 bool slu_identity_same_network(const struct slu_identity *a, const struct slu_identity *b)
@@ -84,9 +137,9 @@ static bool began_then(const struct slu_identity *identity)
     if (identity->start == 0)
         return true;
     snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", identity->pid);
-    start = read_start(path);
-    /* Those of other users can be hidden. */
-    return start == 0 || start == identity->start;
+    start = began(path);
+    /* Those of other users can be hidden; and a namespace may add a part of a tick. */
+    return start == 0 || start - identity->start + 1 <= 2;
 }
 
 bool slu_identity_holds(const struct slu_identity *identity, int fd)

@@ -19,12 +19,12 @@ struct slu_identity {
     uint64_t network; /* namespaces: an inode each; 0 is equal to nothing */
     uint64_t users;
     uint64_t processes;
-    uint64_t start; /* of the process, in ticks since the host's; 0: not known */
+    uint64_t start; /* of the process, in ticks since the host's, whatever its time namespace */
     uint32_t pid;
     uint32_t uid; /* effective */
 };
 
-/* Of this process; what cannot be found out is 0, and the process then near to nobody. */
+/* Of this process; what cannot be found out is 0, and but for the start near to nobody then. */
 void slu_identity_of_self(struct slu_identity *identity);
 
 /* Whether the loopback of one is that of the other, and whether they are near. */

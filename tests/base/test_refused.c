@@ -177,6 +177,9 @@ TEST(memory, .times = (int)(COUNT(memory_calls) * COUNT(memory_errors)))
     require_ok(sluice_channel_read(pair.channels[0], sges, 1, &remote, DEADLINE));
     pattern_check(sluice_mr_addr(mrs[0]), bytes, key);
     pair_works(&pair);
+    for (uint32_t i = 0; i < 2; i++) {
+        require_ok(sluice_mr_deregister(mrs[i]));
+    }
     pair_close(&pair);
     ranks_try(3, NULL, work);
     refuse(NULL, 0);

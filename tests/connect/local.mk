@@ -4,6 +4,7 @@ test_programs += \
 	tests/test_amid \
 	tests/test_connect \
 	tests/test_door \
+	tests/test_identity \
 	tests/test_meeting \
 	tests/test_offer \
 	tests/test_rdmacm \
@@ -19,6 +20,7 @@ tests_test_connect_SOURCES = \
 	%D%/crowd/crowd.h \
 	%D%/crowd/server.c
 tests_test_door_SOURCES = %D%/test_door.c
+tests_test_identity_SOURCES = %D%/test_identity.c
 tests_test_meeting_SOURCES = %D%/test_meeting.c
 tests_test_offer_SOURCES = %D%/test_offer.c
 tests_test_offer_CPPFLAGS = $(LAUNCH_CPPFLAGS)

@@ -53,6 +53,6 @@ with_scope() {
 scopes='0 1'
 [ "${SLUICE_TEST_SHORT:-}" ] || scopes="$scopes 2"
 for number in $scopes; do
-  with_scope $number
+  with_scope "$number"
 done
 finish
