@@ -85,11 +85,22 @@ build() {
 }
 check 'the program is built' build
 
-clean() {
+run() {
   SLUICE_WIRE=$1 timeout 300 valgrind --quiet --error-exitcode=9 --leak-check=full \
-    --suppressions="$srcdir/lib/sluice.supp" "$tmp/program"
+    --suppressions="$srcdir/lib/sluice.supp" "$tmp/program" >"$tmp/out" 2>&1
+}
+clean() {
+  cat "$tmp/out"
+  [ "$status" = 0 ]
 }
 for wire in shm tcp; do
-  check "nothing is found on $wire" clean $wire
+  run $wire
+  status=$?
+  # Valgrind 3.19 gives up at what clang 14 writes for debuggers.
+  if grep -q 'debuginfo reader' "$tmp/out"; then
+    skip "nothing is found on $wire" 'valgrind cannot read the debug information of this compiler'
+  else
+    check "nothing is found on $wire" clean
+  fi
 done
 finish
