@@ -292,8 +292,8 @@ int slu_agent_await(struct sluice_agent *agent, bool (*ready)(void *argument), v
             agent->wakes_seen = atomic_load(&agent->wakes);
             return slu_fail(EINTR, "the wait was ended by a wake; nothing was lost");
         }
-        late = slu_is_late(until);
         now = slu_now();
+        late = slu_is_late_at(now, until);
         if (late && looked)
             return -ETIMEDOUT;
         if (late) {

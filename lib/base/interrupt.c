@@ -27,9 +27,14 @@ bool slu_is_interrupted(void)
     return interrupt != NULL && __atomic_load_n(interrupt, __ATOMIC_RELAXED) != 0;
 }
 
+bool slu_is_late_at(int64_t now, int64_t until)
+{
+    return now >= until || slu_is_interrupted();
+}
+
 bool slu_is_late(int64_t until)
 {
-    return slu_now() >= until || slu_is_interrupted();
+    return slu_is_late_at(slu_now(), until);
 }
 
 int64_t slu_sleep_until(int64_t until)

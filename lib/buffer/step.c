@@ -396,7 +396,7 @@ static bool step_up(struct slu_group *group)
         slu_link_part(link);
         return true;
     }
-    if (now >= group->batch->until || slu_is_interrupted())
+    if (slu_is_late_at(now, group->batch->until))
         return fail_all_late(group) || recall(group) || any;
     return post(group) || any;
 }

@@ -50,7 +50,7 @@ static int await(struct slu_passage *passage, short events)
                             {.fd = listens ? passage->listener->epoll : -1, .events = POLLIN}};
     int64_t now = slu_now(), until = passage->until;
 
-    if (slu_is_late(until))
+    if (slu_is_late_at(now, until))
         return fail_late(passage);
     if (listens && passage->listener->first != NULL && passage->since + STEP_TIME < until)
         until = passage->since + STEP_TIME;

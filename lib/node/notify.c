@@ -486,9 +486,9 @@ int slu_notify_await_rank(struct slu_group *group, uint32_t rank)
         }
         if (result != 0)
             return result > 0 ? 0 : result;
-        if (slu_is_late(group->until))
-            return await_no_longer(group, rank);
         now = slu_now();
+        if (slu_is_late_at(now, group->until))
+            return await_no_longer(group, rank);
         if (slu_spin(engine, &spin, now))
             continue;
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);
@@ -516,9 +516,9 @@ bool slu_notify_wait(const struct slu_group *group, bool (*ready)(void *argument
         slu_progress(engine);
         if (ready(argument))
             return true;
-        if (slu_is_late(group->until))
-            return false;
         now = slu_now();
+        if (slu_is_late_at(now, group->until))
+            return false;
         if (slu_spin(engine, &spin, now))
             continue;
         slu_nap(engine, now + nap < group->until ? now + nap : group->until);

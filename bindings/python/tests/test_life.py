@@ -291,31 +291,44 @@ def test_ctrl_c_in_a_barrier(root):
     assert out == "interrupted\n"
 
 
+#: Rank 1 of a node of two, in a process of its own, until ``gone`` is set.
+RANK_1 = (
+    START.split("context = ")[0]
+    + """
+    import multiprocessing
+    gone = multiprocessing.Event()
+    def begin_rank_1(before=lambda node: None, after=lambda node: None):
+        def run():
+            root = os.environ["SLUICE_ROOT"]
+            exchange = sluice.Exchange(rank=1, ranks=2, root=root, deadline=60)
+            node = sluice.Node(exchange=exchange, deadline=60)
+            before(node)
+            gone.wait(60)
+            after(node)
+            os._exit(0)
+        process = multiprocessing.Process(target=run)
+        process.start()
+        return process
+    """
+)
+
+
 def test_nothing_waits_for_an_interrupted_call(root):
     """It ends in the library, too: its port is free, and what follows takes its own time."""
     out = run_python(
-        START.split("context = ")[0]
+        RANK_1
         + """
-    import multiprocessing
-    def other(root, gone):
-        exchange = sluice.Exchange(rank=1, ranks=2, root=root, deadline=60)
-        node = sluice.Node(exchange=exchange, deadline=60)
-        node.all.receive(0, node.domain.allocate(64, 15), deadline=60)
-        gone.wait(60)
-        os._exit(0)
     def quick(function):
         begin = time.monotonic()
         result = function()
         assert time.monotonic() - begin < 10, time.monotonic() - begin
         return result
-    root = os.environ["SLUICE_ROOT"]
     for _ in range(2):
         interrupted(lambda: sluice.Node(deadline=1000))
         interrupted(lambda: sluice.Exchange(deadline=1000))
     interrupted(lambda: sluice.connect("127.0.0.1:1", context.domain(), deadline=1000, wait=True))
-    gone = multiprocessing.Event()
-    process = multiprocessing.Process(target=other, args=(root, gone))
-    process.start()
+    process = begin_rank_1(
+        before=lambda node: node.all.receive(0, node.domain.allocate(64, 15), deadline=60))
     node = sluice.Node(deadline=60)
     memory = node.domain.allocate(64, 15)
     for call in (
@@ -346,18 +359,9 @@ def test_nothing_waits_for_an_interrupted_call(root):
 
 def test_a_call_waits_for_another_thread_until_its_deadline(root):
     out = run_python(
-        START.split("context = ")[0]
+        RANK_1
         + """
-    import multiprocessing
-    def other(root, gone):
-        exchange = sluice.Exchange(rank=1, ranks=2, root=root, deadline=60)
-        node = sluice.Node(exchange=exchange, deadline=60)
-        gone.wait(60)
-        node.barrier(deadline=60)
-        os._exit(0)
-    gone = multiprocessing.Event()
-    process = multiprocessing.Process(target=other, args=(os.environ["SLUICE_ROOT"], gone))
-    process.start()
+    process = begin_rank_1(after=lambda node: node.barrier(deadline=60))
     node = sluice.Node(deadline=60)
     thread = threading.Thread(target=node.barrier, kwargs={"deadline": 60})
     thread.start()
