@@ -17,8 +17,9 @@
 #define SLU_NONCE_BYTES 16
 /* That a peer can have. */
 #define SLU_QUEUE_PAIRS 8
-/* Small messages that a queue pair sets aside until they have a receive. */
+/* Messages that a queue pair sets aside until they have a receive, and the bytes of each. */
 #define SLU_EARLY_MOST 16
+#define SLU_EARLY_BYTES 4096
 
 /* An IP address and TCP port. */
 struct slu_address {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small messages that come before their receive: the receiver sets them aside, and their sends
- * are done when a receive has taken them. More of them, and longer ones, wait at the sender.
+ * Messages that come before their receive: the receiver sets them aside, and their sends are done
+ * when a receive has taken them. More of them, and longer ones, wait at the sender.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "../support/group.h"
 #include "../support/pair.h"
 
-#define LARGEST 300
+#define LARGEST 5000
 #define MESSAGES 40
 
 static uint32_t length_of(uint32_t i)
 {
-    static const uint32_t lengths[] = {8, 0, 255, 256, 1, 257, 64};
+    static const uint32_t lengths[] = {8, 0, 255, 256, 1, 257, 64, 4096, 1000, 4097, 4095};
 
     return lengths[i % COUNT(lengths)];
 }

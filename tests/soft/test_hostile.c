@@ -11,6 +11,9 @@
 #include "../support/hostile.h"
 #include "../support/process.h"
 
+/* The longest that is set aside. */
+#define EARLY_BYTES 4096
+
 /* Frames. Where a request points. */
 enum where { NOWHERE, INSIDE, BEHIND, ACROSS, WRAPPING, AT_NULL, WRONG_KEY, READ_ONLY, SHIFTED };
 
@@ -311,9 +314,9 @@ START_TEST(sequences)
     expect_untouched(&victim, ENDED, "more sends without credit than are set aside");
 
     connect_hostile(&victim, NOTHING);
-    second = (struct frame){.type = SEND, .seq = 1, .length = 257};
+    second = (struct frame){.type = SEND, .seq = 1, .length = EARLY_BYTES + 1};
     say_frame(victim.fd, &first, 8);
-    say_frame(victim.fd, &second, 257);
+    say_frame(victim.fd, &second, EARLY_BYTES + 1);
     expect_untouched(&victim, ENDED, "a longer send without credit");
 
     connect_hostile(&victim, NOTHING);
@@ -447,6 +450,48 @@ START_TEST(trickle)
 }
 END_TEST
 
+/* A message begins before its receive is there, and ends after that. */
+START_TEST(receive_amid_an_early_message)
+{
+    struct victim victim;
+    struct memory to;
+    struct sluice_handle handle;
+    struct sluice_completion done;
+    uint8_t bytes[40 + EARLY_BYTES];
+    struct frame frame = {.type = SEND, .length = 8};
+    victim_open(&victim, 0xff);
+    memory_open(&to, victim.star.sides.pds[0], EARLY_BYTES);
+    for (uint32_t cut = 39; cut < sizeof(bytes); cut += 1011) {
+        connect_hostile(&victim, NOTHING);
+        frame.seq = 0;
+        frame.length = 8;
+        say_frame(victim.fd, &frame, 8);
+        frame.seq = 1;
+        frame.length = EARLY_BYTES;
+        encode_frame(&frame, bytes);
+        for (uint32_t i = 0; i < EARLY_BYTES; i++)
+            bytes[40 + i] = (uint8_t)(i * 7 + cut);
+        say(victim.fd, bytes, cut);
+        require_ok(sluice_multichannel_wait(victim.star.hub, &victim.handles[0], DEADLINE, &done));
+        star_works(&victim.star, 1);
+        struct sluice_sge sge = memory_sge(&to, 0, EARLY_BYTES);
+        require_ok(sluice_multichannel_receive_unpolled(victim.star.hub, 0, &sge, 1, SLUICE_FOREVER,
+                                                        &handle));
+        star_works(&victim.star, 1);
+        require_result(sluice_multichannel_wait(victim.star.hub, &handle, 0, &done), -ETIMEDOUT);
+        say(victim.fd, bytes + cut, sizeof(bytes) - cut);
+        require_ok(sluice_multichannel_wait(victim.star.hub, &handle, DEADLINE, &done));
+        require(done.error == 0 && done.bytes == EARLY_BYTES, "%u: %d, %llu bytes", cut, done.error,
+                (unsigned long long)done.bytes);
+        require(memcmp(to.bytes, bytes + 40, EARLY_BYTES) == 0, "%u", cut);
+        shutdown(victim.fd, SHUT_WR);
+        expect_untouched(&victim, ENDED, "an honest message");
+    }
+    memory_close(&to);
+    victim_close(&victim);
+}
+END_TEST
+
 static uint32_t pick(unsigned *seed, uint32_t bound)
 {
     return (uint32_t)rand_r(seed) % bound;
@@ -524,6 +569,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, sequences_of_atomics);
     tcase_add_test(tcase, trickle_of_an_atomic);
     tcase_add_test(tcase, trickle);
+    tcase_add_test(tcase, receive_amid_an_early_message);
     tcase_add_test(tcase, random_bytes);
 }
 

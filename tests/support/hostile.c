@@ -40,8 +40,8 @@ int dial(const struct sluice_endpoint *endpoint)
 
 void say_frame(int fd, const struct frame *frame, size_t payload)
 {
-    uint8_t bytes[40 + 4096];
-    require(payload <= 4096, "%zu", payload);
+    uint8_t bytes[40 + 8192];
+    require(payload <= sizeof(bytes) - 40, "%zu", payload);
     encode_frame(frame, bytes);
     memset(bytes + 40, 0xee, payload);
     say(fd, bytes, 40 + payload);

@@ -63,7 +63,7 @@ struct tcp_in {
     bool lasts;     /* the memory of ours that it goes to is not unmapped meanwhile */
 };
 
-/* A small message that came before its receive. */
+/* A message that came before its receive. A longer one is elsewhere. */
 struct tcp_early {
     struct tcp_frame frame;
     uint8_t bytes[SOFT_WHOLE_BYTES];
@@ -113,8 +113,9 @@ struct soft_tcp {
     bool glimpses;           /* long messages come: see tcp_receive.c */
     uint32_t executed;       /* requests of the peer; behind them is what was set aside */
     struct tcp_early *early; /* ring of SLU_EARLY_MOST; NULL: nothing ever came early */
+    uint8_t *early_long;     /* SLU_EARLY_BYTES for each of these; NULL: nothing so long did */
     uint32_t early_first;
-    uint32_t early_count;  /* while there are any, there is no receive */
+    uint32_t early_count;  /* while there is a whole one, there is no receive */
     uint32_t fetch_cursor; /* no unanswered read or atomic of ours before this position */
     uint32_t carry_length; /* bytes of an incomplete frame */
     uint8_t carry[TCP_CARRY_BYTES];
@@ -163,8 +164,13 @@ bool slu_soft_tcp_may_send(const struct soft_tcp *tcp, const struct soft_wqe *wq
 bool slu_soft_tcp_is_next(const struct soft_tcp *tcp, const struct tcp_frame *frame);
 /* A send is here and no receive: where its bytes go. NULL: the queue pair has failed. */
 uint8_t *slu_soft_tcp_set_aside(struct soft_tcp *tcp, const struct tcp_frame *frame);
-/* Receives were posted: they take what was set aside. */
-void slu_soft_tcp_take_early(struct soft_tcp *tcp);
+/*
+ * Receives were posted, or the last that is early has become whole: they take what was set aside.
+ * False: the queue pair has failed.
+ */
+bool slu_soft_tcp_take_early(struct soft_tcp *tcp);
+/* At its end. */
+void slu_soft_tcp_drop_early(struct soft_tcp *tcp);
 
 /* linger.c */
 /* Reads and forgets 1 MiB at most, for others have their turn; true at the end or an error. */

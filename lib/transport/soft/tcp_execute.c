@@ -493,7 +493,7 @@ bool slu_soft_tcp_finish(struct soft_tcp *tcp)
     const struct tcp_frame *frame = &tcp->in.frame;
     tcp->in.active = false;
     if (tcp->in.early != NULL)
-        return true;
+        return slu_soft_tcp_take_early(tcp);
     if (frame->type == TCP_SEND || frame->type == TCP_WRITE)
         slu_soft_tcp_asked(tcp, frame);
     else if ((frame->flags & TCP_FLAG_PROMPT) != 0)

@@ -89,6 +89,10 @@ static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *le
     if (!in->active)
         return 0;
     *length = in->frame.length - in->offset;
+    if (in->early != NULL) {
+        iovecs[0] = (struct iovec){in->early + in->offset, *length};
+        return 1;
+    }
     if (in->frame.type != TCP_WRITE) {
         slu_soft_tcp_touch_target(tcp, 0, touched);
         return (int)slu_soft_cursor_iovecs(slu_soft_tcp_target(tcp), *length, iovecs, SOFT_MAX_SGE);

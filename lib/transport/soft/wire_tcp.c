@@ -227,9 +227,7 @@ static void ask_tcp(struct soft_qp *qp)
 static void offer_receives(struct soft_qp *qp)
 {
     struct soft_tcp *tcp = qp->tcp;
-    if (tcp->phase == PHASE_OPEN)
-        slu_soft_tcp_take_early(tcp);
-    if (tcp->phase == PHASE_OPEN)
+    if (tcp->phase == PHASE_OPEN && slu_soft_tcp_take_early(tcp))
         slu_soft_tcp_announce(tcp);
 }
 
@@ -278,7 +276,7 @@ static void destroy_tcp(struct soft_qp *qp)
     if (qp->tcp != NULL && qp->tcp->phase == PHASE_CLOSING)
         slu_soft_tcp_close(qp->tcp);
     if (qp->tcp != NULL) {
-        free(qp->tcp->early);
+        slu_soft_tcp_drop_early(qp->tcp);
         free(qp->tcp->replies);
         free(qp->tcp->shm);
     }
