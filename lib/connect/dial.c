@@ -16,12 +16,12 @@
 #define STAGGER_TIME SLUICE_MS(250)
 /* One that connects has so long, while others are tried. */
 #define CONNECT_TIME SLUICE_S(10)
-/* Pauses before the same address is dialed again: the first, doubled so often. */
-#define PAUSE_TIME SLUICE_MS(20)
-#define PAUSE_DOUBLINGS 4
-/* One that hung up is there, and strangers may have had its places: begins lower, ends as high. */
-#define SHORT_PAUSE_TIME SLUICE_MS(5)
-#define SHORT_PAUSE_DOUBLINGS 6
+/*
+ * Pauses before the same address is dialed again: the first, doubled so often. Ranks of one host
+ * begin together, and who dials first finds nobody for less than a millisecond.
+ */
+#define PAUSE_TIME SLUICE_MS(1)
+#define PAUSE_DOUBLINGS 8
 
 void slu_dial_add(struct slu_dial *dial, const struct slu_address *address)
 {
@@ -63,11 +63,8 @@ void slu_dial_end(struct slu_dial *dial)
 
 static int64_t pause_of(const struct slu_dial_attempt *attempt)
 {
-    bool hung_up = attempt->error == ECONNRESET;
-    uint32_t most = hung_up ? SHORT_PAUSE_DOUBLINGS : PAUSE_DOUBLINGS;
-
-    return (hung_up ? SHORT_PAUSE_TIME : PAUSE_TIME)
-           << (attempt->failures < most ? attempt->failures : most);
+    return PAUSE_TIME << (attempt->failures < PAUSE_DOUBLINGS ? attempt->failures
+                                                              : PAUSE_DOUBLINGS);
 }
 
 void slu_dial_fail(struct slu_dial *dial, uint32_t index, int error, const char *why)
