@@ -54,6 +54,22 @@ unthreaded_tests = \
 	%D%/test_verbs_status \
 	$(fuzz_programs)
 
+# Those others in which threads do: what scripts/test runs under it beside its chosen_tests.
+threaded_tests = \
+	%D%/test_allocator_threads \
+	%D%/test_answers \
+	%D%/test_contention \
+	%D%/test_fault_close \
+	%D%/test_fault_signals \
+	%D%/test_files \
+	%D%/test_keys \
+	%D%/test_members \
+	%D%/test_relay \
+	%D%/test_soak \
+	%D%/test_stripes \
+	%D%/test_submit \
+	%D%/test_waiting
+
 # Those that wait for long, which scripts/test --quick leaves to the others.
 long_tests = \
 	%D%/test_exchange_hostile \
@@ -71,9 +87,10 @@ quick_checks = \
 # What make coverage runs: all programs, on soft and on pretend devices.
 coverage_tests = $(test_programs) %D%/check-verbs.sh
 
-# And scripts/test, which has not the time: each test is a process, which adds to 230 files of
-# counters when it ends. They reach nearly as much.
-chosen_coverage_tests = \
+# What scripts/test runs under sanitizers and for coverage, for it has not the time for all: each
+# test there is a process, which starts slowly, or adds to 230 files of counters when it ends.
+# They reach nearly as many lines; scripts/test --full runs all of them under sanitizers.
+chosen_tests = \
 	%D%/test_agent \
 	%D%/test_agent_lease \
 	%D%/test_agent_messages \
@@ -137,6 +154,7 @@ chosen_coverage_tests = \
 	%D%/test_scope_posts \
 	%D%/test_scope_stale \
 	%D%/test_shared \
+	%D%/test_threads \
 	%D%/test_told \
 	%D%/test_verbs \
 	%D%/test_verbs_agents \
@@ -196,6 +214,7 @@ uninstrumented_checks = \
 	%D%/check-perf.sh \
 	%D%/check-python.sh \
 	%D%/check-tutorial.sh \
+	%D%/check-usage.sh \
 	%D%/check-valgrind.sh
 
 # Builds with four tools what knows nothing but what is installed.
