@@ -326,6 +326,15 @@ static void node_allgather(struct rank *rank, uint64_t count)
                                    DEADLINE));
 }
 
+static void node_alltoall(struct rank *rank, uint64_t count)
+{
+    char *values = rank->memory;
+    size_t all = rank->size * rank->ranks;
+
+    for (uint64_t i = 0; i < count; i++)
+        MUST(sluice_node_alltoall(rank->node, values, values + all, rank->size, DEADLINE));
+}
+
 static void node_share(struct rank *rank, uint64_t count)
 {
     struct sluice_peer_remote_mr shared[16];
@@ -412,6 +421,7 @@ const struct way ways_group[] = {
         0, TWO, SMALL),
     WAY(node_barrier, "node_barrier", "barrier", "node_barrier", 0, FEW, SMALL),
     WAY(node_allgather, "node_barrier", NULL, "node_allgather", 0, FEW, SMALL),
+    WAY(node_alltoall, "node_barrier", NULL, "node_alltoall", 0, FEW, SMALL),
     WAY(node_share, "node_barrier", NULL, "node_share_mr", 0, FOUR, SMALL),
     {0},
 };

@@ -198,6 +198,7 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_EXCHANGE_OWN = 3_c_int32_t
     ! sluice/node.h
     integer(c_int32_t), parameter, public :: SLUICE_NODE_ALLGATHER_BYTES = 65536_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_NODE_ALLTOALL_BYTES = 65536_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_BARRIER_DEFAULT = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_BARRIER_TREE = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_BARRIER_CENTRAL = 2_c_int32_t
@@ -1021,6 +1022,7 @@ module sluice
     public :: sluice_node_barrier
     public :: sluice_node_allgather
     public :: sluice_node_share_mr
+    public :: sluice_node_alltoall
     public :: sluice_node_barrier_reset
     public :: sluice_node_peer_reset
     public :: sluice_node_peer_handshake
@@ -2911,6 +2913,16 @@ module sluice
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
         end function sluice_node_share_mr
+        function sluice_node_alltoall(node, own, all, bytes, deadline) bind(c, &
+            name="sluice_node_alltoall") result(outcome)
+            import
+            type(c_ptr), value :: node
+            type(c_ptr), value :: own
+            type(c_ptr), value :: all
+            integer(c_size_t), value :: bytes
+            integer(c_int64_t), value :: deadline
+            integer(c_int) :: outcome
+        end function sluice_node_alltoall
         function sluice_node_barrier_reset(node) bind(c, &
             name="sluice_node_barrier_reset") result(outcome)
             import

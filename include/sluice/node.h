@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A node: one rank of a program of many, with a multichannel that connects it to all
- * ranks, itself among them: peer i is rank i. It also has barriers, and allgathers of
- * small values.
+ * ranks, itself among them: peer i is rank i. It also has barriers, and allgathers and
+ * alltoalls of small values.
  *
  * Threads, blocking, deadlines and argument errors are as in channel.h.
  */
@@ -25,6 +25,8 @@ struct sluice_node;
 
 /* The most that a rank gives in sluice_node_allgather(). */
 #define SLUICE_NODE_ALLGATHER_BYTES 65536
+/* The most that a rank gives to each other one in sluice_node_alltoall(). */
+#define SLUICE_NODE_ALLTOALL_BYTES 65536
 
 /* The algorithm of a barrier of n ranks; all algorithms promise the same. */
 enum sluice_barrier {
@@ -172,6 +174,16 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_share_mr(struct sluice_node *node
                                                         const struct sluice_mr *mr,
                                                         struct sluice_peer_remote_mr *remotes,
                                                         int64_t deadline);
+
+/*
+ * The same with a value for each rank: own and all have room for ranks * bytes, bytes 0 to
+ * SLUICE_NODE_ALLTOALL_BYTES. This rank gives rank i what is at own + i * bytes, and what
+ * rank i gave it is then at all + i * bytes. own may be all. Programs with messages of
+ * varying sizes tell each other the sizes with it. Also -ENOMEM or -EMFILE, which break the
+ * barriers: the first call allocates memory to write from, and there is none.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_alltoall(struct sluice_node *node, const void *own,
+                                                        void *all, size_t bytes, int64_t deadline);
 
 /*
  * Makes barriers work again after a failure. All ranks that are to go on call it, the

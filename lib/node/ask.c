@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which rank is missing, when the time of a barrier or an allgather is up. The one that was
+ * Which rank is missing, when the time of a barrier or a gather is up. The one that was
  * waited for may have come, and wait for another one itself; so all ranks of the group are
  * asked whether they are inside of one: their states are read from their memory,
  * which needs nothing of their programs. Only what was read is told, and if it
@@ -251,9 +251,9 @@ static enum slu_why say_behind(const struct slu_group *group, uint32_t rank)
 static enum slu_why say_unheard(const struct slu_group *group, uint32_t rank)
 {
     slu_fail(ETIMEDOUT,
-             "nothing was heard in time from rank %u, of %s of %u ranks; it may itself have "
+             "nothing was heard in time from rank %u, of %s %s of %u ranks; it may itself have "
              "waited for another one%s",
-             rank, group->gathering ? "an allgather" : "a barrier", group->count,
+             rank, group->gathering ? "an" : "a", slu_group_name(group), group->count,
              slu_why_own(group->node, rank));
     return SLU_WHY_UNHEARD;
 }

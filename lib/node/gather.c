@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allgathers over the node itself: each rank writes its value into its blocks at
- * all others, in pieces, of which each is a round. First the bytes of a piece are
- * written, and what call it is of, and then the number of the round, which so
+ * Allgathers and alltoalls over the node itself: each rank writes its value into its
+ * blocks at all others, in pieces, of which each is a round. First the bytes of a piece
+ * are written, and what call it is of, and then the number of the round, which so
  * never appears before them.
  *
  * Two slots, used in turns, are enough: a rank begins a round when it has the
  * pieces of all others for the round before, so all have begun that one, and have
- * taken what they were given for those before it. What a rank writes from is its
- * own block, whose slots nobody writes into; it is used again when all writes from
- * it have ended, whatever became of the round.
+ * taken what they were given for those before it. An allgather writes from the block
+ * that a rank has of itself, whose slots nobody writes into; an alltoall, in which each
+ * rank gets another value, from two slots for each rank, which exist from the first one
+ * on. A slot is used again when all writes from it have ended, whatever became of the
+ * round.
  *
  * What a rank says of its call must be what we say of ours, to the bit: no number
  * that another rank wrote is used for anything else.
@@ -21,15 +23,19 @@
 
 #include "node/node.h"
 
-enum kind { ALLGATHER = 1, SHARE_MR = 2 };
+/* Told to other ranks, so none of them changes. */
+enum kind { ALLGATHER = 1, SHARE_MR = 2, ALLTOALL = 3 };
 
-/* One call. Value i is at all + i * stride. */
+/*
+ * One call. What rank i gives is put at all + i * stride; what it is given is at
+ * own + i * own_stride, which is 0 if all ranks are given the same.
+ */
 struct gathering {
     struct slu_group group;
     enum kind kind;
     const uint8_t *own;
     uint8_t *all;
-    size_t bytes, stride;
+    size_t bytes, stride, own_stride;
 };
 
 /* The handles of a shared region come to where they will be in another form. */
@@ -54,7 +60,7 @@ int slu_gather_look(struct slu_group *group, uint32_t rank)
         return 0;
     if (known && word >> 32 > node->generation)
         return slu_notify_fail_reset(group, rank);
-    return slu_notify_fail_word(group, rank, "piece of an allgather", word);
+    return slu_notify_fail_word(group, rank, "piece number", word);
 }
 
 static uint8_t *slot_of(const struct sluice_node *node, uint32_t rank)
@@ -62,6 +68,25 @@ static uint8_t *slot_of(const struct sluice_node *node, uint32_t rank)
     uint8_t *blocks = sluice_mr_addr(node->blocks);
 
     return blocks + (size_t)rank * SLU_BLOCK_BYTES + slu_slot_at(node->round);
+}
+
+/* The region and the slot in it that the piece for a rank is written from. */
+static const struct sluice_mr *source_region(const struct gathering *gathering)
+{
+    const struct sluice_node *node = gathering->group.node;
+
+    return gathering->kind == ALLTOALL ? node->pieces : node->blocks;
+}
+
+static uint8_t *source_of(const struct gathering *gathering, uint32_t rank)
+{
+    const struct sluice_node *node = gathering->group.node;
+    uint8_t *pieces;
+
+    if (gathering->kind != ALLTOALL)
+        return slot_of(node, node->rank);
+    pieces = sluice_mr_addr(node->pieces);
+    return pieces + (2 * (size_t)rank + node->round % 2) * SLU_SLOT_BYTES;
 }
 
 /* The kind of the call, which of its pieces this is, and the bytes of a value. */
@@ -101,32 +126,33 @@ static int await_slot(struct slu_group *group)
 
     if (is_free(&freeing) || slu_notify_wait(group, is_free, &freeing))
         return freeing.error;
-    slu_fail(ETIMEDOUT, "rank %u has not taken what an allgather gave it before", freeing.busy);
+    slu_fail(ETIMEDOUT, "rank %u has not taken what it was given by the %s before", freeing.busy,
+             slu_group_name(group));
     return slu_notify_blame(group, group->node->rank, freeing.busy, SLU_WHY_FULL, -ETIMEDOUT);
 }
 
-static void fill_slot(const struct gathering *gathering, size_t at, size_t length)
+static void fill_slot(const struct gathering *gathering, uint32_t rank, size_t at, size_t length)
 {
-    const struct sluice_node *node = gathering->group.node;
-    uint8_t *slot = slot_of(node, node->rank);
+    uint8_t *slot = source_of(gathering, rank);
     uint64_t call = htobe64(describe(gathering, at));
 
     memcpy(slot + SLU_SLOT_CALL_AT, &call, sizeof call);
     if (length > 0)
-        memcpy(slot + SLU_SLOT_DATA_AT, gathering->own + at, length);
+        memcpy(slot + SLU_SLOT_DATA_AT, gathering->own + rank * gathering->own_stride + at, length);
 }
 
 /* There is room. */
-static void write_piece(struct sluice_node *node, uint32_t rank, size_t length)
+static void write_piece(const struct gathering *gathering, uint32_t rank, size_t length)
 {
+    const struct sluice_node *node = gathering->group.node;
     const struct slu_rank *peer = &node->peers[rank];
     uint32_t bytes = (uint32_t)(length + SLU_SLOT_DATA_AT - SLU_SLOT_CALL_AT);
     const struct sluice_request request = {
         .opcode = SLUICE_OP_WRITE,
         .peer = rank,
-        .sge = {.addr = (uintptr_t)slot_of(node, node->rank) + SLU_SLOT_CALL_AT,
+        .sge = {.addr = (uintptr_t)source_of(gathering, rank) + SLU_SLOT_CALL_AT,
                 .length = bytes,
-                .lkey = sluice_mr_lkey(node->blocks)},
+                .lkey = sluice_mr_lkey(source_region(gathering))},
         .sge_count = 1,
         .remote = {.addr = peer->addr + slu_slot_at(node->round) + SLU_SLOT_CALL_AT,
                    .length = bytes,
@@ -135,14 +161,18 @@ static void write_piece(struct sluice_node *node, uint32_t rank, size_t length)
     slu_post_detached(slu_node_engine(node), &request);
 }
 
-static int give(struct slu_group *group, uint32_t rank, size_t length)
+static int give(struct gathering *gathering, uint32_t rank, size_t at, size_t length)
 {
+    struct slu_group *group = &gathering->group;
     struct sluice_node *node = group->node;
-    int error = slu_notify_await_room(group, rank);
+    int error;
 
+    if (gathering->kind == ALLTOALL)
+        fill_slot(gathering, rank, at, length);
+    error = slu_notify_await_room(group, rank);
     if (error < 0)
         return error;
-    write_piece(node, rank, length);
+    write_piece(gathering, rank, length);
     error = slu_notify_await_room(group, rank);
     if (error < 0)
         return error;
@@ -154,7 +184,9 @@ static int give(struct slu_group *group, uint32_t rank, size_t length)
 
 static const char *name_kind(uint64_t kind)
 {
-    return kind == SHARE_MR ? "sluice_node_share_mr()" : "sluice_node_allgather()";
+    if (kind == SHARE_MR)
+        return "sluice_node_share_mr()";
+    return kind == ALLTOALL ? "sluice_node_alltoall()" : "sluice_node_allgather()";
 }
 
 /* The rank is in another call of this kind. */
@@ -163,15 +195,15 @@ static int fail_call(struct gathering *gathering, uint32_t rank, uint64_t theirs
     struct slu_group *group = &gathering->group;
     uint64_t kind = theirs >> 56;
 
-    if (kind != ALLGATHER && kind != SHARE_MR)
+    if (kind != ALLGATHER && kind != SHARE_MR && kind != ALLTOALL)
         return slu_notify_fail_word(group, rank, "call", theirs);
     group->disagreed = true;
     if (kind != gathering->kind)
         slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank, name_kind(kind),
                  name_kind(gathering->kind));
     else
-        slu_fail(EPROTO, "rank %u gives %u byte%s to an allgather, this rank %zu", rank,
-                 (uint32_t)theirs, SLU_S((uint32_t)theirs), gathering->bytes);
+        slu_fail(EPROTO, "rank %u gives %u byte%s to an %s, this rank %zu", rank, (uint32_t)theirs,
+                 SLU_S((uint32_t)theirs), slu_group_name(group), gathering->bytes);
     return slu_notify_blame(group, group->node->rank, rank, SLU_WHY_ELSEWHERE, -EPROTO);
 }
 
@@ -201,9 +233,10 @@ static int run_round(struct gathering *gathering, size_t at, size_t length)
     error = await_slot(group);
     if (error < 0)
         return error;
-    fill_slot(gathering, at, length);
+    if (gathering->kind != ALLTOALL)
+        fill_slot(gathering, group->self, at, length);
     for (uint32_t i = 1; i < group->count && error == 0; i++)
-        error = give(group, (group->self + i) % group->count, length);
+        error = give(gathering, (group->self + i) % group->count, at, length);
     for (uint32_t i = 1; i < group->count && error == 0; i++) {
         uint32_t rank = (group->self + i) % group->count;
 
@@ -253,18 +286,36 @@ static int unpack_all(struct gathering *gathering)
     return 0;
 }
 
+/* Programs without alltoalls need no such memory. */
+static int create_pieces(struct gathering *gathering)
+{
+    struct sluice_node *node = gathering->group.node;
+
+    if (gathering->kind != ALLTOALL || node->pieces != NULL || node->ranks == 1)
+        return 0;
+    node->pieces =
+        sluice_mr_alloc(slu_node_engine(node)->pd, (size_t)node->ranks * 2 * SLU_SLOT_BYTES, 0);
+    if (node->pieces != NULL)
+        return 0;
+    return slu_notify_blame(&gathering->group, node->rank, node->rank, SLU_WHY_UNKNOWN,
+                            slu_listed(-errno));
+}
+
+/* The ranks that cannot take part leave in good order, so that the others do not wait for them. */
 static int gather(struct gathering *gathering)
 {
     struct sluice_node *node = gathering->group.node;
-    int error = 0;
+    int error = create_pieces(gathering);
 
     gathering->group.gathering = true;
+    gathering->group.name = gathering->kind == ALLTOALL ? "alltoall" : "allgather";
     gathering->group.count = node->ranks;
     gathering->group.self = node->rank;
     if (gathering->bytes > 0)
-        memmove(gathering->all + node->rank * gathering->stride, gathering->own, gathering->bytes);
+        memmove(gathering->all + node->rank * gathering->stride,
+                gathering->own + node->rank * gathering->own_stride, gathering->bytes);
     slu_engine_enter(slu_node_engine(node));
-    if (node->ranks > 1)
+    if (error == 0 && node->ranks > 1)
         error = run_rounds(gathering);
     if (error == 0 && gathering->kind == SHARE_MR)
         error = unpack_all(gathering);
@@ -285,6 +336,15 @@ static int check(const struct sluice_node *node, int64_t deadline)
     return 0;
 }
 
+static int check_values(const void *own, const void *all, size_t bytes, size_t most)
+{
+    if (bytes > most)
+        return slu_misuse(EINVAL, "%zu bytes for each rank: must be 0 to %zu", bytes, most);
+    if (bytes > 0 && (own == NULL || all == NULL))
+        return slu_misuse(EINVAL, "the buffers of %zu bytes for each rank must not be NULL", bytes);
+    return 0;
+}
+
 int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, size_t bytes,
                           int64_t deadline)
 {
@@ -296,14 +356,29 @@ int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, 
                                   .stride = bytes};
     int error = check(node, deadline);
 
-    if (error < 0)
-        return error;
-    if (bytes > SLUICE_NODE_ALLGATHER_BYTES)
-        return slu_misuse(EINVAL, "%zu bytes for each rank: must be 0 to %d", bytes,
-                          SLUICE_NODE_ALLGATHER_BYTES);
-    if (bytes > 0 && (own == NULL || all == NULL))
-        return slu_misuse(EINVAL, "the buffers of %zu bytes for each rank must not be NULL", bytes);
-    error = slu_node_may_meet(node, node->ranks, deadline);
+    if (error == 0)
+        error = check_values(own, all, bytes, SLUICE_NODE_ALLGATHER_BYTES);
+    if (error == 0)
+        error = slu_node_may_meet(node, node->ranks, deadline);
+    return error < 0 ? error : gather(&gathering);
+}
+
+int sluice_node_alltoall(struct sluice_node *node, const void *own, void *all, size_t bytes,
+                         int64_t deadline)
+{
+    struct gathering gathering = {.group = {.node = node, .until = slu_after(deadline)},
+                                  .kind = ALLTOALL,
+                                  .own = own,
+                                  .all = all,
+                                  .bytes = bytes,
+                                  .stride = bytes,
+                                  .own_stride = bytes};
+    int error = check(node, deadline);
+
+    if (error == 0)
+        error = check_values(own, all, bytes, SLUICE_NODE_ALLTOALL_BYTES);
+    if (error == 0)
+        error = slu_node_may_meet(node, node->ranks, deadline);
     return error < 0 ? error : gather(&gathering);
 }
 

@@ -31,6 +31,7 @@ void slu_belongings_close(const struct slu_belongings *own)
 void slu_node_free(struct sluice_node *node)
 {
     node->magic = SLU_MAGIC_DEAD;
+    sluice_mr_deregister(node->pieces);
     sluice_mr_deregister(node->words);
     sluice_mr_deregister(node->blocks);
     free(node->peers);

@@ -15,12 +15,14 @@
  *        the barriers of one were broken, for which why.c has the words
  *    24  where the state of that rank is read to, see ask.c
  *    32  in the block that a rank has of itself, its state, for others to read: the tag of
- *        the barrier that it was in last, 0 for an allgather, 2 bytes; and in 2 more how many
+ *        the barrier that it was in last, 0 for a gather, 2 bytes; and in 2 more how many
  *        of that tag there were, or the round, times 4, and enum slu_node_state
  *    40  what the owner of the block has told the writer, for that one to read: how often it
- *        has notified it, and the round of allgathers that it gave it last, 2 bytes each
+ *        has notified it, and the round of gathers that it gave it last, 2 bytes each
  *    48  where that of the other rank is read to
- *    64  two slots for the pieces of allgathers, in turns, see gather.c
+ *    64  two slots for the pieces of gathers, in turns, see gather.c
+ *
+ * A gather is an allgather or an alltoall.
  *
  * The count of notifications stays beside the mark, so that a barrier that was
  * complete when its writer gave up a later one is still seen to be complete. For
@@ -34,7 +36,7 @@
 
 #include <sluice/node.h>
 
-/* A piece of an allgather: the number of its round, what call it is of, and its bytes. */
+/* A piece of a gather: the number of its round, what call it is of, and its bytes. */
 #define SLU_SLOT_BYTES 256
 #define SLU_SLOT_CALL_AT 8
 #define SLU_SLOT_DATA_AT 16
@@ -109,7 +111,7 @@ struct sluice_node {
     uint32_t rank, ranks;
     uint32_t algorithm; /* enum sluice_barrier, never DEFAULT */
     uint32_t generation;
-    uint32_t round;        /* of allgathers, the last one begun in this generation */
+    uint32_t round;        /* of gathers, the last one begun in this generation */
     struct slu_tally last; /* the call that this rank was in last */
     struct slu_tally tallies[SLU_TALLIES];
     bool broken;
@@ -119,6 +121,7 @@ struct sluice_node {
     struct sluice_mr *blocks;
     /* What is written from, where that cannot be inline: all counts, all marks, ... Or NULL. */
     struct sluice_mr *words;
+    struct sluice_mr *pieces; /* two slots for each rank, of alltoalls; NULL before the first */
     struct slu_rank *peers;
     struct slu_belongings own;
 };
@@ -129,25 +132,26 @@ struct sluice_prepared_node {
     struct sluice_prepared_multichannel *connections;
 };
 
-/* The ranks that a barrier or an allgather is of, and until when. */
+/* The ranks that a barrier or a gather is of, and until when. */
 struct slu_group {
     struct sluice_node *node;
     const uint32_t *ranks; /* ascending; NULL: all of the node */
     uint32_t count;
-    uint32_t self;  /* our position */
-    bool ending;    /* its barrier is that of a shutdown */
-    bool gathering; /* it is an allgather */
-    uint16_t tag;   /* of its barrier, to tell it from others */
+    uint32_t self;    /* our position */
+    bool ending;      /* its barrier is that of a shutdown */
+    bool gathering;   /* it is a gather, */
+    const char *name; /* and which, static */
+    uint16_t tag;     /* of its barrier, to tell it from others */
     int64_t until;
     uint32_t quitter, culprit; /* of a failure: who gave up first, and for whom */
     enum slu_why why;          /* the same: what the culprit did */
-    bool disagreed;            /* these two are in different calls, of which one is an allgather */
+    bool disagreed;            /* these two are in different calls, of which one is a gather */
 };
 
 /* For texts. */
 static inline const char *slu_group_name(const struct slu_group *group)
 {
-    return group->gathering ? "allgather" : "barrier";
+    return group->gathering ? group->name : "barrier";
 }
 
 static inline uint32_t slu_group_rank(const struct slu_group *group, uint32_t position)
@@ -231,7 +235,7 @@ bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
 uint64_t slu_notify_read(const struct sluice_node *node, uint32_t rank, uint32_t at);
 /* Our own state, for those that ask. */
 void slu_notify_set_state(struct sluice_node *node, enum slu_node_state state);
-/* We are inside of one more barrier, or round of allgathers. */
+/* We are inside of one more barrier, or round of gathers. */
 void slu_notify_enter(const struct slu_group *group);
 /* We have notified a rank, or given it a piece. */
 void slu_notify_note(const struct sluice_node *node, uint32_t rank);

@@ -266,8 +266,7 @@ static int fail_disagreed(struct slu_group *group, uint32_t quitter, uint32_t cu
 {
     char names[2][SLU_RANK_BYTES];
 
-    slu_fail(EPROTO,
-             "%s and %s are in different calls, or do not agree on the bytes of an allgather",
+    slu_fail(EPROTO, "%s and %s are in different calls, or do not agree on the bytes of a value",
              slu_node_say_rank(group->node, quitter, names[0]),
              slu_node_say_rank(group->node, culprit, names[1]));
     group->disagreed = true;
@@ -357,7 +356,7 @@ int slu_notify_look(struct slu_group *group, uint32_t rank)
 }
 
 /*
- * Whether a rank is in a barrier while we are in an allgather, or the other way round.
+ * Whether a rank is in a barrier while we are in a gather, or the other way round.
  * One that has come to the next call has left this one, but then what we wait for is here.
  */
 static bool is_elsewhere(const struct slu_group *group, uint32_t rank)
@@ -375,9 +374,15 @@ static int fail_elsewhere(struct slu_group *group, uint32_t rank)
 {
     group->disagreed = true;
     return blame(group, rank, SLU_WHY_ELSEWHERE,
-                 slu_fail(EPROTO, "rank %u is in %s, this rank in %s", rank,
-                          group->gathering ? "a barrier, or ends its node," : "an allgather",
-                          group->gathering ? "an allgather" : "a barrier, or ends its node"));
+                 group->gathering
+                     ? slu_fail(EPROTO,
+                                "rank %u is in a barrier, or ends its node, this rank in "
+                                "an %s",
+                                rank, slu_group_name(group))
+                     : slu_fail(EPROTO,
+                                "rank %u is in an allgather or an alltoall, this rank in a "
+                                "barrier, or ends its node",
+                                rank));
 }
 
 /* A rank that has closed its node may have said that it had lost another one: which, or itself. */

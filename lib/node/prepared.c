@@ -63,7 +63,7 @@ static int create(struct sluice_prepared_node *prepared, struct sluice_pd *pd, u
     node->peers = calloc(ranks, sizeof *node->peers);
     if (node->peers == NULL)
         return slu_fail(ENOMEM, "no memory for %u rank%s", ranks, SLU_S(ranks));
-    /* For what barriers and allgathers write: one to each rank at a time, see notify.c. */
+    /* For what barriers and gathers write: one to each rank at a time, see notify.c. */
     prepared->connections = slu_multichannel_prepare(pd, ranks, OWN_REQUESTS, attr->channel);
     if (prepared->connections == NULL)
         return -errno;

@@ -5,7 +5,7 @@
  * to it. A write of its old connection can come no more, for that is gone with its
  * queue pair, nor can one of the new connection before the handshake.
  *
- * How often a pair of ranks notified each other, and the rounds of allgathers, begin
+ * How often a pair of ranks notified each other, and the rounds of gathers, begin
  * from zero with each generation of barriers. So the barriers of all end with the
  * generation they are in, and all go on with the next one, by a reset; a rank that is
  * new learns from the endpoints of the others which generation they are in, and then

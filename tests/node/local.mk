@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Nodes, barriers and gathers. One program, source or header a line, sorted.
 test_programs += \
+	tests/test_alltoall \
 	tests/test_barriers \
 	tests/test_barriers_blame \
 	tests/test_barriers_broken \
@@ -11,6 +12,7 @@ test_programs += \
 	tests/test_node_open \
 	tests/test_node_rejoin
 
+tests_test_alltoall_SOURCES = %D%/test_alltoall.c
 tests_test_barriers_SOURCES = %D%/test_barriers.c
 tests_test_barriers_blame_SOURCES = %D%/test_barriers_blame.c
 tests_test_barriers_broken_SOURCES = %D%/test_barriers_broken.c

@@ -309,6 +309,9 @@ contains
         own = 42
         status = sluice_node_allgather(node, c_loc(own), c_loc(every), 8_c_size_t, deadline)
         call ok(status == 0 .and. every(1) == 42, 'an allgather')
+        own = 43
+        status = sluice_node_alltoall(node, c_loc(own), c_loc(every), 8_c_size_t, deadline)
+        call ok(status == 0 .and. every(1) == 43, 'an alltoall')
         call ok(sluice_exchange_missing(exchange, missing, 1) == 0, 'nobody is missing')
         call sluice_node_close(node)
         call sluice_exchange_close(exchange)

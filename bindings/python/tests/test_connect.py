@@ -144,6 +144,9 @@ def test_one_rank(side):
         assert (node.rank, node.ranks, len(node.all)) == (0, 1, 1)
         node.barrier(deadline=PATIENCE)
         assert node.allgather(b"x", deadline=PATIENCE) == [b"x"]
+        assert node.alltoall([b"yz"], deadline=PATIENCE) == [b"yz"]
+        with pytest.raises(ValueError, match="as many bytes"):
+            node.alltoall([b"a", b"b"], deadline=PATIENCE)
         receive = node.all.post_receive(0, side.memory[:8], deadline=PATIENCE)
         node.all.send(0, side.memory[8:12], deadline=PATIENCE)
         assert receive.wait(PATIENCE).bytes == 4
@@ -166,6 +169,8 @@ def rank(number, ranks, root, results):
             deadline=PATIENCE,
         )
         said = [int(each) for each in node.allgather(b"%03d" % number, deadline=PATIENCE)]
+        traded = node.alltoall([b"%d%d" % (number, i) for i in range(ranks)], deadline=PATIENCE)
+        assert traded == [b"%d%d" % (i, number) for i in range(ranks)]
         node.barrier(list(range(ranks)), deadline=PATIENCE)
         results.put((number, list(map(int, words[1 : ranks + 1])), said))
         del words

@@ -953,6 +953,8 @@ int sluice_node_allgather(struct sluice_node *node, const void *own, void *all, 
     int64_t deadline);
 int sluice_node_share_mr(struct sluice_node *node, const struct sluice_mr *mr, struct
     sluice_peer_remote_mr *remotes, int64_t deadline);
+int sluice_node_alltoall(struct sluice_node *node, const void *own, void *all, size_t bytes,
+    int64_t deadline);
 int sluice_node_barrier_reset(struct sluice_node *node);
 int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank, struct sluice_node_endpoint
     *endpoint);
@@ -1227,6 +1229,7 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 #define SLUICE_MAX_RANKS 65536
 #define SLUICE_EXCHANGE_MAX_BYTES 1048576
 #define SLUICE_NODE_ALLGATHER_BYTES 65536
+#define SLUICE_NODE_ALLTOALL_BYTES 65536
 #define SLUICE_NODE_ENDPOINT_BYTES 320
 #define SLUICE_BUFFER_HANDLE_BYTES 256
 #define SLUICE_BUFFER_PDS 4

@@ -250,6 +250,20 @@ class Node(_Ranks):
         )
         return [bytes(ffi.buffer(every + i * length, length)) for i in range(self.ranks)]
 
+    def alltoall(self, to: Sequence[bytes], *, deadline: float | None) -> list[bytes]:
+        """Gives ``to[i]`` to rank i, and returns what each gave to this one. All are of the same
+        length, on all ranks."""
+        if len(to) != self.ranks or len({len(each) for each in to}) != 1:
+            raise ValueError(f"each of {self.ranks} ranks is given as many bytes")
+        length, limit = len(to[0]), Limit(deadline)
+        given = b"".join(to)
+        every = ffi.new("char[]", max(1, length * self.ranks))
+        self._blocking(
+            limit,
+            lambda pointer: lib.sluice_node_alltoall(pointer, given, every, length, limit.some()),
+        )
+        return [bytes(ffi.buffer(every + i * length, length)) for i in range(self.ranks)]
+
     def share(self, region: MemoryRegion | None, *, deadline: float | None) -> list[RemoteRegion]:
         """Gives the name of a region to all ranks, and returns that of each: the one of rank i is
         for peer i. ``None``: an empty one."""
