@@ -35,7 +35,7 @@ example() {
   program=examples/$1
   case $1 in
     *-scatter-gather) timeout 120 "examples/$1" -n 4 "$tmp/input" ;;
-    *-node) alone timeout 120 "examples/$1" ;;
+    *-node | *-survivors) alone timeout 120 "examples/$1" ;;
     *-kmeans) alone timeout 120 "examples/$1" "$srcdir/examples/data/digits.csv" ;;
     *-mpi-*) with_mpi "examples/$1" ;;
     # A sequence is 1 MiB, for which an emulated device takes 0.1 s of all processors.
@@ -392,6 +392,19 @@ check_kmeans() {
   check "$program ends when a rank is killed" killed_rank
 }
 
+# survive RANKS VICTIM...: ranks kill themselves, and all others finish.
+survive() {
+  ranks=$1 status=0
+  shift
+  timeout "$limit" "$srcdir/scripts/launch" --keep-going -q -n "$ranks" examples/17-survivors "$@" \
+    >"$tmp/out" 2>&1 || status=$?
+  cat "$tmp/out"
+  echo "exit status $status"
+  survivors=$((ranks - $#))
+  [ "$status" = 3 ] &&
+    [ "$(grep -c " did 6 rounds, at the end with $survivors of $ranks ranks" "$tmp/out")" = "$survivors" ]
+}
+
 if [ "$device" = soft ]; then
   check 'examples/01-loopback on an unknown device' \
     refuses 1 nosuch0 env SLUICE_DEVICE=nosuch0 examples/01-loopback
@@ -400,6 +413,12 @@ if [ "$device" = soft ]; then
     check_elsewhere
     check_killed
   fi
+  for wire in shm tcp; do
+    export SLUICE_WIRE=$wire
+    check "examples/17-survivors over $wire: one rank dies" survive 4 2
+    check "examples/17-survivors over $wire: rank 0 dies, and another one" survive 3 0 2
+    unset SLUICE_WIRE
+  done
   check 'examples/07-event-loop hears all' runs 'all: 20 20 20 readings' examples/07-event-loop
   check 'examples/13-remote-alloc hands memory over' \
     runs 'received 17 bytes: written from afar' examples/13-remote-alloc

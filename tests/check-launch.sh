@@ -180,7 +180,8 @@ killed_itself() {
 signalled() {
   rm -f "$tmp"/ready.*
   # A shell has what it starts in the background ignore SIGINT.
-  READY=$tmp/ready env --default-signal=INT "$launch" -n 2 sh -c "$4" >"$tmp/out" 2>&1 &
+  # shellcheck disable=SC2086 # they are words
+  READY=$tmp/ready env --default-signal=INT "$launch" ${options:-} -n 2 sh -c "$4" >"$tmp/out" 2>&1 &
   id=$!
   while kill -0 "$id" && ! { [ -e "$tmp/ready.0" ] && [ -e "$tmp/ready.1" ]; }; do sleep 0.1; done
   start=$(date +%s)
@@ -189,6 +190,35 @@ signalled() {
   status=$?
   cat "$tmp/out"
   [ "$status" = "$2" ] && grep -q "$3" "$tmp/out" && [ $(($(date +%s) - start)) -lt 45 ]
+}
+# keeps_going STATUS LINES SCRIPT: three ranks with this script end so, and these are the lines of
+# the launcher, in any order; "named" in the script waits until rank 1 has been named as dead.
+keeps_going() {
+  status=0
+  : >"$tmp/err"
+  # shellcheck disable=SC2094 # the ranks read what the launcher has said
+  timeout 60 "$launch" --keep-going -q -n 3 sh -c '
+    named() { until grep -q "rank 1: killed" "$0"; do sleep 0.05; done; }
+    '"$3" "$tmp/err" >"$tmp/out" 2>>"$tmp/err" || status=$?
+  cat "$tmp/out" "$tmp/err"
+  echo "exit status $status"
+  # Rank 0 may end before rank 2, or with it.
+  [ "$status" = "$1" ] && [ "$(sed '/rank 2/s/[01] of 3/0 of 3/' "$tmp/err" | sort)" = "$2" ]
+}
+survivors='sluice-launch: 2 of 3 ranks succeeded
+sluice-launch: rank 1: killed by signal 9 (KILL); 2 of 3 ranks still run'
+failure='sluice-launch: 1 of 3 ranks succeeded
+sluice-launch: rank 1: killed by signal 9 (KILL); 2 of 3 ranks still run
+sluice-launch: rank 2: exit status 7; 0 of 3 ranks still run'
+without_one() {
+  ends_with 1 'rank 1 did not come' "$launch" --keep-going -n 3 sh -c \
+    '[ $SLUICE_RANK = 1 ] && kill -KILL $$; exec "$1" late' - "$ranks" &&
+    grep -q '0 of 3 ranks succeeded' "$tmp/out"
+}
+without_rank_0() {
+  ends_with 1 '0 of 3 ranks succeeded' "$launch" --keep-going -n 3 sh -c \
+    '[ $SLUICE_RANK = 0 ] && kill -KILL $$; exec "$1" late' - "$ranks" &&
+    grep -q 'rank 0: killed by signal 9' "$tmp/out" && grep -q 'rank 1: exit status 1' "$tmp/out"
 }
 interrupted_twice() {
   start=$(date +%s)
@@ -232,6 +262,23 @@ if have bash && bash -c '[ $((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) -ge 50
   check 'scripts/launch -q takes all with it if it is killed' killed_itself -q
   check 'scripts/launch blames the rank that was killed' blames_the_killed
   check 'scripts/launch blames the lowest of the ranks that failed' blames_the_lowest
+  check 'scripts/launch --keep-going: all others succeed' keeps_going 3 "$survivors" \
+    '[ $SLUICE_RANK != 1 ] || kill -KILL $$; named'
+  check 'scripts/launch --keep-going: another one fails' keeps_going 7 "$failure" \
+    '[ $SLUICE_RANK != 1 ] || kill -KILL $$; named; [ $SLUICE_RANK != 2 ] || exit 7'
+  check 'scripts/launch --keep-going: nothing fails' keeps_going 0 '' 'exit 0'
+  options=-k
+  check 'scripts/launch -k passes on SIGTERM' signalled TERM 3 'rank . got it' \
+    'trap "echo rank $SLUICE_RANK got it; exit 3" TERM; touch "$READY.$SLUICE_RANK"; sleep 50 & wait'
+  check 'scripts/launch -k: a signal that ends some is no success' signalled TERM 143 '1 of 2 ranks succeeded' \
+    '[ $SLUICE_RANK = 0 ] || trap "exit 0" TERM; touch "$READY.$SLUICE_RANK"; sleep 50 & wait'
+  check 'scripts/launch -k kills who ignores SIGTERM' signalled TERM 137 'killed by signal 9' \
+    'trap "" TERM; touch "$READY.$SLUICE_RANK"; sleep 50; sleep 50'
+  check 'scripts/launch -k passes on SIGINT' signalled INT 3 'rank . got it' \
+    'trap "echo rank $SLUICE_RANK got it; exit 3" INT; touch "$READY.$SLUICE_RANK"; sleep 50 & wait'
+  options=
+  check 'scripts/launch --keep-going: a rank dies before the exchange is complete' without_one
+  check 'scripts/launch --keep-going: rank 0 dies before the exchange is complete' without_rank_0
   check 'scripts/launch says what it needs' ends_with 2 'how many ranks' "$launch" $ranks
   check 'scripts/launch names an option it does not know' ends_with 2 'unknown option -x; see --help' \
     "$launch" -x $ranks
