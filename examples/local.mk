@@ -88,6 +88,9 @@ noinst_PROGRAMS += %D%/16-server
 noinst_PROGRAMS += %D%/17-survivors
 %C%_17_survivors_LDADD = $(EXAMPLE_LIBS)
 
+noinst_PROGRAMS += %D%/18-get
+%C%_18_get_LDADD = $(EXAMPLE_LIBS)
+
 # Those that need libsodium: _CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS),
 # _LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS).
 noinst_PROGRAMS += %D%/03-scatter-gather

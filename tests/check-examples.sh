@@ -35,7 +35,7 @@ example() {
   program=examples/$1
   case $1 in
     *-scatter-gather) timeout 120 "examples/$1" -n 4 "$tmp/input" ;;
-    *-node | *-survivors) alone timeout 120 "examples/$1" ;;
+    *-node | *-survivors | *-get) alone timeout 120 "examples/$1" ;;
     *-kmeans) alone timeout 120 "examples/$1" "$srcdir/examples/data/digits.csv" ;;
     *-mpi-*) with_mpi "examples/$1" ;;
     # A sequence is 1 MiB, for which an emulated device takes 0.1 s of all processors.
@@ -405,6 +405,20 @@ survive() {
     [ "$(grep -c " did 6 rounds, at the end with $survivors of $ranks ranks" "$tmp/out")" = "$survivors" ]
 }
 
+# get RANKS GETS: while the owner changes what they read, no reader takes a value that is torn.
+get() {
+  if [ "$1" = 1 ]; then
+    alone timeout "$limit" examples/18-get -r "$2" >"$tmp/out" 2>&1
+  else
+    timeout "$limit" "$srcdir/scripts/launch" -q -n "$1" examples/18-get -r "$2" >"$tmp/out" 2>&1
+  fi
+  status=$?
+  cat "$tmp/out"
+  echo "exit status $status"
+  readers=$(($1 > 1 ? $1 - 1 : 1))
+  [ "$status" = 0 ] && [ "$(grep -c " got $2 values .*, torn 0\$" "$tmp/out")" = "$readers" ]
+}
+
 if [ "$device" = soft ]; then
   check 'examples/01-loopback on an unknown device' \
     refuses 1 nosuch0 env SLUICE_DEVICE=nosuch0 examples/01-loopback
@@ -417,8 +431,11 @@ if [ "$device" = soft ]; then
     export SLUICE_WIRE=$wire
     check "examples/17-survivors over $wire: one rank dies" survive 4 2
     check "examples/17-survivors over $wire: rank 0 dies, and another one" survive 3 0 2
+    check "examples/18-get over $wire: values are whole" get 3 5000
     unset SLUICE_WIRE
   done
+  check 'examples/18-get within a process: values are whole' get 1 20000
+  check 'examples/18-get with a number that is none' refuses 2 usage examples/18-get -r 0
   check 'examples/07-event-loop hears all' runs 'all: 20 20 20 readings' examples/07-event-loop
   check 'examples/13-remote-alloc hands memory over' \
     runs 'received 17 bytes: written from afar' examples/13-remote-alloc

@@ -130,12 +130,15 @@ static void add_read(struct run *run, const struct slu_send_wr *wr, const struct
     run->length += touch->length;
 }
 
-/* May a request be read by the same call as those before it? */
+/*
+ * May a request be read by the same call as those before it? One with a fence may not: only the
+ * fence behind a call keeps what is read later from being read earlier on every processor.
+ */
 static bool joins(const struct soft_qp *qp, const struct run *run, const struct slu_send_wr *wr,
                   struct touch *touch)
 {
-    return wr != NULL && wr->opcode == SLUICE_OP_READ && run->count < RUN_READS &&
-           run->to_count <= 1 + RUN_READS && is_plain(qp, wr, touch) &&
+    return wr != NULL && wr->opcode == SLUICE_OP_READ && (wr->flags & SLUICE_FENCE) == 0 &&
+           run->count < RUN_READS && run->to_count <= 1 + RUN_READS && is_plain(qp, wr, touch) &&
            !is_enough(slu_soft_cq_of(qp), run->length + touch->length) &&
            find_target(wr, &qp->tcp->shm->imports, touch) && touch->at == NULL &&
            may_use_own(qp, wr) && slu_soft_shm_is_there(touch->import);
