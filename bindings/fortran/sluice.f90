@@ -89,6 +89,7 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_STATUS_FATAL_ERR = 19_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_STATUS_GENERAL_ERR = 21_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_STATUS_DEADLINE = 64_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_STATUS_PEER_CLOSED = 65_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_CLASS_NONE = 0_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_CLASS_PEER_LOST = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_CLASS_TIMEOUT = 2_c_int32_t

@@ -144,6 +144,8 @@ const char *sluice_status_name(uint32_t status)
 {
     if (status < sizeof status_names / sizeof status_names[0])
         return status_names[status];
+    if (status == SLUICE_STATUS_PEER_CLOSED)
+        return "closed by the peer";
     return status == SLUICE_STATUS_DEADLINE ? "deadline passed" : "unknown status";
 }
 
@@ -248,6 +250,7 @@ enum sluice_error_class slu_class_of(uint32_t status, uint32_t opcode)
     case SLUICE_STATUS_REM_ACCESS_ERR:
         return SLUICE_CLASS_ACCESS;
     case SLUICE_STATUS_RETRY_EXC_ERR:
+    case SLUICE_STATUS_PEER_CLOSED:
         return SLUICE_CLASS_PEER_LOST;
     case SLUICE_STATUS_RNR_RETRY_EXC_ERR:
     case SLUICE_STATUS_DEADLINE:

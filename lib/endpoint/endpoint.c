@@ -11,7 +11,8 @@
  *        number of each of 7 (3 each)
  *   120  of verbs: where the peer writes hints of its receives: address (8), rkey (4)
  *   208  of soft: likewise, but their packet sequence numbers are all 0, and not there
- *   230  of soft: how many small messages are set aside that come before a receive (1)
+ *   230  of soft: how many small messages are set aside that come before a receive (1), and
+ *        which later additions of its protocol it understands (1)
  *   232  identity (8), generation (8), access (4)
  *   252  checksum of all before it: FNV-1a, against accidents, not attackers
  *
@@ -31,13 +32,14 @@
 #include "endpoint/versions.h"
 
 /*
+ * 7: a peer of the soft transport says what else it understands; who knows less is told less.
  * 6: a peer may set aside messages that come before their receive, if it says so; or say where
  * it wants to be told of receives.
  * 5: a peer may have further queue pairs, which who knows less leaves alone.
  * 4: peers of the soft transport prove to each other that they know their endpoints, and
  * say who they are; one that knows less cannot meet them. Those of devices are as before.
  */
-#define VERSION 6
+#define VERSION 7
 #define READABLE 3
 #define READABLE_SOFT 4
 #define OLDEST 3
@@ -46,6 +48,7 @@
 #define FURTHER_AT_SOFT 208
 #define HINT_AT 120
 #define EARLY_AT_SOFT 230
+#define KNOWS_AT_SOFT 231
 #define FURTHER_MOST (SLU_QUEUE_PAIRS - 1)
 #define IDENTITY_AT 232
 #define CHECKSUM_AT (SLUICE_ENDPOINT_BYTES - 4)
@@ -195,6 +198,7 @@ void slu_endpoint_encode(const struct slu_endpoint *endpoint, struct sluice_endp
     put_further(&at, endpoint);
     if (endpoint->transport == SLU_TRANSPORT_SOFT) {
         wire->bytes[EARLY_AT_SOFT] = endpoint->soft.early;
+        wire->bytes[KNOWS_AT_SOFT] = endpoint->soft.knows;
     } else {
         at.out = wire->bytes + HINT_AT;
         put(&at, endpoint->verbs.hint_addr, 8);
@@ -306,6 +310,7 @@ int slu_endpoint_decode(const struct sluice_endpoint *wire, struct slu_endpoint 
     get_further(&at, &decoded);
     if (decoded.transport == SLU_TRANSPORT_SOFT) {
         decoded.soft.early = wire->bytes[EARLY_AT_SOFT];
+        decoded.soft.knows = wire->bytes[KNOWS_AT_SOFT];
     } else {
         at.in = wire->bytes + HINT_AT;
         decoded.verbs.hint_addr = get(&at, 8);

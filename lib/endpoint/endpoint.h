@@ -21,6 +21,9 @@
 #define SLU_EARLY_MOST 16
 #define SLU_EARLY_BYTES 4096
 
+/* It understands why a peer ends a connection. */
+#define SLU_KNOWS_FAREWELL 1
+
 /* An IP address and TCP port. */
 struct slu_address {
     uint16_t family; /* 0: unused; 4 or 6 */
@@ -73,6 +76,7 @@ struct slu_endpoint {
             uint32_t everywhere;            /* 1: it listens at the loopback as well; else 0 */
             uint32_t shares;                /* 1: near peers may share memory with it; else 0 */
             uint8_t early;                  /* messages it sets aside; 0: it sets none aside */
+            uint8_t knows;                  /* of what was added: SLU_KNOWS_* */
             uint8_t nonce[SLU_NONCE_BYTES]; /* who proves to know it may connect */
             struct slu_address addresses[SLU_ENDPOINT_ADDRESSES];
         } soft;

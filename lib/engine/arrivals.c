@@ -152,8 +152,10 @@ static void lose_peer(struct slu_engine *engine, struct slu_peer *peer, const st
     if (slu_class_of(wc->status, SLUICE_OP_RECEIVE) == SLUICE_CLASS_TRUNCATED)
         refuse_message(engine, peer, wc);
     else
-        slu_peer_fail_alone(engine, peer, inferred ? SLUICE_STATUS_RETRY_EXC_ERR : wc->status,
-                            wc->vendor, inferred, "");
+        slu_peer_fail_alone(
+            engine, peer,
+            slu_peer_judge_loss(engine, peer, inferred ? SLUICE_STATUS_RETRY_EXC_ERR : wc->status),
+            wc->vendor, inferred, "");
 }
 
 /* What is not a plain arrival: it failed, its peer has, or it is time to post more. */

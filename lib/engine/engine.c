@@ -228,7 +228,7 @@ static void drain_all(struct slu_engine *engine)
     SLU_PROBE4(drain_begin, engine, SLU_NONE, engine->pending[SLU_SEND_QUEUE],
                engine->pending[SLU_RECEIVE_QUEUE]);
     for (uint32_t i = 0; i < engine->peer_count; i++)
-        slu_peer_fail(engine, &engine->peers[i], SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
+        slu_peer_close(engine, &engine->peers[i]);
     slu_wait(engine, all_idle, engine, SLUICE_FOREVER);
     SLU_PROBE4(drain_end, engine, SLU_NONE, engine->pending[SLU_SEND_QUEUE],
                engine->pending[SLU_RECEIVE_QUEUE]);

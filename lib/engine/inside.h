@@ -19,7 +19,12 @@ void slu_peer_keep_reason(struct slu_peer *peer);
 /* To FAILED, with the cause unless there is one already. Idempotent. */
 void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                    uint32_t opcode, uint32_t vendor);
-/* The same for a failure that came with no request; reason is what is said of it. */
+/* The status of a loss: that of a peer that closed, if it said so. Other statuses stay. */
+uint32_t slu_peer_judge_loss(const struct slu_engine *engine, struct slu_peer *peer,
+                             uint32_t status);
+/* To FAILED, because the program ends the connection, of which the peer is told. */
+void slu_peer_close(struct slu_engine *engine, struct slu_peer *peer);
+/* As slu_peer_fail(), for a failure that came with no request; reason is what is said of it. */
 void slu_peer_fail_alone(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                          uint32_t vendor, bool inferred, const char *reason);
 /* Takes the failures that events of the device tell of. */

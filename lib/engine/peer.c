@@ -154,6 +154,32 @@ int slu_peer_connect(struct slu_engine *engine, struct slu_peer *peer,
     return error;
 }
 
+uint32_t slu_peer_judge_loss(const struct slu_engine *engine, struct slu_peer *peer,
+                             uint32_t status)
+{
+    bool closed = false;
+
+    if (status != SLUICE_STATUS_RETRY_EXC_ERR || engine->transport->qp_loss == NULL ||
+        peer->qp == NULL)
+        return status;
+    peer->loss = engine->transport->qp_loss(peer->qp, &closed);
+    return closed ? SLUICE_STATUS_PEER_CLOSED : status;
+}
+
+static void say_farewell(const struct slu_engine *engine, const struct slu_peer *peer,
+                         enum slu_farewell why)
+{
+    if (engine->transport->qp_farewell != NULL && peer->qp != NULL)
+        engine->transport->qp_farewell(peer->qp, why);
+}
+
+void slu_peer_close(struct slu_engine *engine, struct slu_peer *peer)
+{
+    if (peer->state == SLUICE_STATE_READY)
+        say_farewell(engine, peer, SLU_FAREWELL_CLOSED);
+    slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
+}
+
 void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t status,
                    uint32_t opcode, uint32_t vendor)
 {
@@ -168,9 +194,6 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
     }
     if (slu_peer_over(peer))
         return;
-    if (status == SLUICE_STATUS_RETRY_EXC_ERR && engine->transport->qp_loss != NULL &&
-        peer->qp != NULL)
-        peer->loss = engine->transport->qp_loss(peer->qp);
     peer->state = SLUICE_STATE_FAILED;
     engine->epoch++;
     peer->failed_in = engine->call_number;
@@ -183,6 +206,8 @@ void slu_peer_fail(struct slu_engine *engine, struct slu_peer *peer, uint32_t st
         engine->next_drain = peer->drain_by;
     slu_peer_tell_state(engine, peer);
     slu_probe_failed(engine, peer);
+    if (!real)
+        say_farewell(engine, peer, SLU_FAREWELL_GAVE_UP);
     if (peer->qp != NULL)
         engine->transport->qp_error(peer->qp);
     if (status != SLUICE_STATUS_WR_FLUSH_ERR)
@@ -227,7 +252,7 @@ void slu_peer_end(struct slu_engine *engine, struct slu_peer *peer)
 {
     SLU_PROBE4(drain_begin, engine, slu_peer_index(engine, peer), engine->pending[SLU_SEND_QUEUE],
                engine->pending[SLU_RECEIVE_QUEUE]);
-    slu_peer_fail(engine, peer, SLUICE_STATUS_WR_FLUSH_ERR, SLUICE_OP_NONE, 0);
+    slu_peer_close(engine, peer);
     peer->drain_by = slu_now() + SLU_DRAIN_TIME;
     if (peer->drain_by < engine->next_drain)
         engine->next_drain = peer->drain_by;
@@ -269,7 +294,8 @@ void slu_peer_notice_loss(struct slu_engine *engine, struct slu_peer *peer)
     slu_peers_alerted(engine);
     if (peer->state == SLUICE_STATE_READY &&
         engine->transport->qp_state(peer->qp) == SLU_QP_ERROR) {
-        slu_peer_fail(engine, peer, SLUICE_STATUS_RETRY_EXC_ERR, SLUICE_OP_NONE, 0);
+        slu_peer_fail(engine, peer, slu_peer_judge_loss(engine, peer, SLUICE_STATUS_RETRY_EXC_ERR),
+                      SLUICE_OP_NONE, 0);
         peer->cause_inferred = true;
     }
 }

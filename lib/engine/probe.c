@@ -182,8 +182,10 @@ static void fail_peer(struct slu_engine *engine, struct slu_peer *peer, const st
 
     slu_peers_alerted(engine);
     if (peer->state == SLUICE_STATE_READY)
-        slu_peer_fail_alone(engine, peer, inferred ? SLUICE_STATUS_RETRY_EXC_ERR : wc->status,
-                            wc->vendor, inferred, "");
+        slu_peer_fail_alone(
+            engine, peer,
+            slu_peer_judge_loss(engine, peer, inferred ? SLUICE_STATUS_RETRY_EXC_ERR : wc->status),
+            wc->vendor, inferred, "");
 }
 
 bool slu_probe_ended(struct slu_engine *engine, const struct slu_wc *wc)

@@ -138,6 +138,7 @@ static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct s
     /* A queue pair that fails without saying why has lost its peer. */
     if (inferred)
         status = SLUICE_STATUS_RETRY_EXC_ERR;
+    status = slu_peer_judge_loss(engine, peer, status);
     slu_entry_fail(entry, status, wc->vendor);
     assign_async_error(peer, entry);
     slu_peer_fail(engine, peer, status, entry->opcode, wc->vendor);

@@ -174,7 +174,9 @@ static void say_status(const struct slu_peer *peer, const struct sluice_error *e
 
     if (error->status == SLUICE_STATUS_DEADLINE)
         say_late(&peer->late, error->opcode, text, size);
-    else if (error->status == SLUICE_STATUS_RETRY_EXC_ERR && peer->loss != NULL)
+    else if ((error->status == SLUICE_STATUS_RETRY_EXC_ERR ||
+              error->status == SLUICE_STATUS_PEER_CLOSED) &&
+             peer->loss != NULL)
         snprintf(text, size, "%s (%s)", peer->loss, error_class);
     else if (error->opcode == SLUICE_OP_NONE || error->vendor == 0)
         snprintf(text, size, "%s (%s): %s", name, error_class, hint);

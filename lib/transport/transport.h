@@ -208,6 +208,14 @@ enum slu_qp_state {
     SLU_QP_ERROR      /* by qp_error(), by a failed request, or because the peer is lost */
 };
 
+/* Why a side ends a connection, as it tells its peer: part of the protocol, so none changes. */
+enum slu_farewell {
+    SLU_FAREWELL_NONE,    /* it has not said why */
+    SLU_FAREWELL_CLOSED,  /* the program closed the connection, or reset it */
+    SLU_FAREWELL_GAVE_UP, /* a deadline passed, or the program cancelled a request */
+    SLU_FAREWELL_FAILED   /* a request failed */
+};
+
 /* Bytes of the peer came in; bytes for it left. */
 #define SLU_MOVED_IN (UINT32_C(1) << 0)
 #define SLU_MOVED_OUT (UINT32_C(1) << 1)
@@ -337,8 +345,16 @@ struct slu_transport {
     uint32_t (*qp_moved)(struct slu_qp *qp);
     /* NULL if it knows nothing. Fills in what it knows; all else is 0, and heard -1. */
     void (*qp_stand)(const struct slu_qp *qp, struct slu_stand *stand);
-    /* NULL if it never knows. Why the peer was lost, in words; NULL: the status says it. */
-    const char *(*qp_loss)(const struct slu_qp *qp);
+    /*
+     * NULL if it never knows. Why the peer was lost, in words; NULL: the status says it. *closed:
+     * whether the peer said that it closed the connection.
+     */
+    const char *(*qp_loss)(const struct slu_qp *qp, bool *closed);
+    /*
+     * NULL if not needed. Why the qp_error() that follows ends the connection, for the peer; the
+     * first reason counts.
+     */
+    void (*qp_farewell)(struct slu_qp *qp, enum slu_farewell why);
     /* To the error state. Everything posted completes through the CQ, soon. */
     void (*qp_error)(struct slu_qp *qp);
     /*

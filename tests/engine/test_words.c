@@ -235,7 +235,7 @@ TEST(peer_that_closed)
         require(strstr(error.text, "retry") == NULL && strstr(error.text, "closed") != NULL &&
                     strstr(error.text, "receive from peer 0: the peer") == error.text &&
                     error.error_class == SLUICE_CLASS_PEER_LOST &&
-                    error.status == SLUICE_STATUS_RETRY_EXC_ERR,
+                    error.status == SLUICE_STATUS_PEER_CLOSED,
                 "status %u: %s", error.status, error.text);
     }
     pair_close(&pair);
@@ -254,8 +254,7 @@ static void die_or_mourn(struct rank *rank)
     rank_kill(rank, 1);
     require_result(sluice_multichannel_receive(mesh.all, 1, NULL, 0, DEADLINE, NULL), -ECONNRESET);
     check_text(__FILE__, __LINE__, "receive",
-               "receive from peer 1: the peer ended the connection: its process ended, it closed "
-               "(peer lost)");
+               "receive from peer 1: the peer's process ended (peer lost)");
     require_once("peer lost");
     require(!strstr(sluice_last_error(), "retry"), "%s", sluice_last_error());
     mesh_close(&mesh);

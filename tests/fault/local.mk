@@ -2,6 +2,7 @@
 # Faults of processes, hosts and links, and long runs with them.
 # One program, source or header a line, sorted.
 test_programs += \
+	tests/test_farewell \
 	tests/test_fault_cancel \
 	tests/test_fault_close \
 	tests/test_fault_depth \
@@ -17,6 +18,7 @@ test_programs += \
 	tests/test_keepalive \
 	tests/test_soak
 
+tests_test_farewell_SOURCES = %D%/test_farewell.c
 tests_test_fault_cancel_SOURCES = %D%/test_fault_cancel.c
 tests_test_fault_close_SOURCES = %D%/test_fault_close.c
 tests_test_fault_depth_SOURCES = %D%/test_fault_depth.c

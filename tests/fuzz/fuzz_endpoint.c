@@ -19,9 +19,10 @@ const char fuzz_name[] = "endpoint";
 /* Where further queue pairs are, by transport, behind which nothing is used, up to the end. */
 #define FURTHER_VERBS 72
 #define FURTHER_SOFT 208
-/* But for one byte of soft: how many messages are set aside. */
+/* But for two bytes of soft: how many messages are set aside, and what else is understood. */
 #define HINT_VERBS 120
 #define EARLY_SOFT 230
+#define KNOWS_SOFT 231
 #define UNUSED_END 232
 #define ACCESS_AT 248
 #define NODE_UNUSED 296
@@ -78,6 +79,7 @@ static void check_same(const struct sluice_endpoint *wire, const struct slu_endp
     }
     if (soft) {
         wanted.bytes[EARLY_SOFT] = later ? endpoint->soft.early : wire->bytes[EARLY_SOFT];
+        wanted.bytes[KNOWS_SOFT] = wire->bytes[KNOWS_SOFT];
     }
     wanted.bytes[further] = (uint8_t)endpoint->further_count;
     if (later) {

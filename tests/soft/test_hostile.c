@@ -134,6 +134,18 @@ static const struct attack attacks[] = {
     {"echo of nothing", NONSENSE, 0, 0, 0, 0, {.type = ECHO}},
     {"echo of probe 1", NONSENSE, 0, 0, 0, 0, {.type = ECHO, .seq = 1}},
     {"refusal of an atomic", MASK(ACCESS), AN_ATOMIC, 0, 0, 0, {.type = NAK, .status = 10}},
+    {"repeat of nothing", NONSENSE, 0, 0, 0, 0, {.type = REPEAT}},
+    /* Farewells. */
+    {"farewell", MASK(PEER_LOST), 0, 0, 0, 0, {.type = FAREWELL, .status = 1}},
+    {"farewell, and the end", MASK(PEER_LOST), 0, 1, 0, 0, {.type = FAREWELL, .status = 1}},
+    {"farewell amid a read", MASK(PEER_LOST), A_READ, 0, 0, 0, {.type = FAREWELL, .status = 3}},
+    {"farewell, and more", MASK(PEER_LOST), 0, 0, 0, 8, {.type = FAREWELL, .status = 2}},
+    {"farewell of later times", MASK(PEER_LOST), 0, 0, 0, 0, {.type = FAREWELL, .status = 255}},
+    {"farewell without a reason", NONSENSE, 0, 0, 0, 0, {.type = FAREWELL}},
+    {"farewell with a flag", NONSENSE, 0, 0, 0, 0, {.type = FAREWELL, .status = 1, .flags = 2}},
+    {"farewell with seq", NONSENSE, 0, 0, 0, 0, {.type = FAREWELL, .status = 1, .seq = 1}},
+    {"farewell with length", NONSENSE, 0, 0, 0, 8, {.type = FAREWELL, .status = 1, .length = 8}},
+    {"farewell that acknowledges", NONSENSE, 0, 0, 0, 0, {.type = FAREWELL, .status = 1, .ack = 1}},
 };
 
 static void aim(const struct victim *victim, enum where where, struct frame *frame)

@@ -25,7 +25,9 @@ enum type {
     ATOMIC_REPLY,
     PROBE,
     ECHO,
-    LAST_TYPE = ECHO
+    REPEAT,
+    FAREWELL,
+    LAST_TYPE = FAREWELL
 };
 enum flag { IMMEDIATE = 1, PROMPT = 2 };
 

@@ -81,6 +81,8 @@ void near_open(struct near_peer *peer)
     /* Of that context, which is gone, and of this process; whose nonce makes it lead. */
     put(peer->endpoint.bytes + 4, 77, 4);
     memset(peer->endpoint.bytes + 76, 0xff, 16);
+    /* As if of a version that is not told why a connection ends. */
+    peer->endpoint.bytes[231] = 0;
     near_renew(peer);
     address = address_of(&peer->endpoint, &length);
     peer->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

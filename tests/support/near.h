@@ -9,7 +9,6 @@
 #include "hostile.h"
 
 /* Frames that only this wire has. */
-#define REPEAT (LAST_TYPE + 1)
 #define LENT 4
 
 struct near_peer {

@@ -266,6 +266,25 @@ def test_shutdown(pair):
         c.send(None, deadline=PATIENCE)
 
 
+@pytest.mark.skipif(DEVICE != "soft", reason="no peer of a device is told")
+def test_peer_that_closes_and_one_that_gives_up(pair):
+    a, b = pair
+    for end, closed in (
+        (lambda: a.channel.close(), True),
+        (lambda: a.channel.post_receive(None, deadline=PATIENCE).cancel(), False),
+    ):
+        request = b.channel.post_receive(b.memory, deadline=PATIENCE)
+        a.channel.wait_connected(PATIENCE)
+        b.channel.wait_connected(PATIENCE)
+        end()
+        with pytest.raises(sluice.PeerLostError) as caught:
+            request.result(PATIENCE)
+        assert caught.value.closed is closed
+        a.channel.close()
+        b.channel.close()
+        a.channel, b.channel = a.connect(b)
+
+
 def test_scope(pair):
     a, b = pair
     with b.channel.scope(deadline=PATIENCE) as receives:

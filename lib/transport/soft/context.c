@@ -252,6 +252,7 @@ const struct slu_transport slu_transport_soft = {
     .qp_moved = slu_soft_qp_moved,
     .qp_stand = slu_soft_qp_stand,
     .qp_loss = slu_soft_qp_loss,
+    .qp_farewell = slu_soft_qp_farewell,
     .qp_error = slu_soft_qp_error,
     .qp_destroy = slu_soft_qp_destroy,
     .post_send = slu_soft_post_send,

@@ -146,6 +146,7 @@ void slu_soft_qp_endpoint(const struct slu_qp *base, struct slu_endpoint *endpoi
     endpoint->soft.everywhere = context->listen.family == 0;
     endpoint->soft.shares = context->shares;
     endpoint->soft.early = SLU_EARLY_MOST;
+    endpoint->soft.knows = SLU_KNOWS_FAREWELL;
     endpoint->soft.context = context->identity;
     endpoint->soft.generation = qp->generation;
     endpoint->soft.pid = context->who.pid;

@@ -184,6 +184,8 @@ static uint32_t choose_status(struct soft_qp *qp, const struct soft_wqe *wqe)
 static void enter_error(struct soft_qp *qp, uint32_t state, uint32_t cause, bool hard)
 {
     qp->cause = cause;
+    if (qp->farewell == SLU_FAREWELL_NONE)
+        qp->farewell = SLU_FAREWELL_FAILED;
     atomic_store_explicit(&qp->state, state, memory_order_release);
     slu_soft_self_bounce(qp);
     if (qp->wire != NULL)

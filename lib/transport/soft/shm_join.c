@@ -148,7 +148,7 @@ void slu_soft_shm_join_event(struct soft_tcp *tcp)
     errno = saved;
     if (heard < 0) {
         tcp->ended = true;
-        fail_join(tcp, SOFT_PEER_LEFT);
+        fail_join(tcp, "the peer closed, or its process ended, while the two connected");
     } else if (!sound) {
         slu_log(SLUICE_LOG_WARN, "queue pair %u: the peer broke the protocol: no offer of memory",
                 tcp->qp->qpn);

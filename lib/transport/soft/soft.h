@@ -233,6 +233,8 @@ struct soft_qp {
     bool greeted;                 /* self: the peer is connected to us */
     bool direct;                  /* the peer's memory may be mapped: see shm_direct.c */
     const char *loss;             /* why the peer was lost, or NULL */
+    bool peer_closed;             /* because it closed, as it said */
+    uint8_t farewell;             /* enum slu_farewell: why our end has failed, or is to */
     uint64_t probe_id;            /* of that probe */
     uint32_t unpolled;            /* its completions in the CQ's ring */
     uint32_t sent;                /* position of the next send the wire takes */
@@ -513,7 +515,8 @@ void slu_soft_answered(struct soft_qp *qp, uint32_t status);
 
 /* stand.c */
 void slu_soft_qp_stand(const struct slu_qp *qp, struct slu_stand *stand);
-const char *slu_soft_qp_loss(const struct slu_qp *qp);
+const char *slu_soft_qp_loss(const struct slu_qp *qp, bool *closed);
+void slu_soft_qp_farewell(struct slu_qp *qp, enum slu_farewell why);
 #define SOFT_LOSS_ABSENT                                                                     \
     "the peer is at none of its addresses: its process ended, or its endpoint is stale, was" \
     " used before or swapped"
@@ -522,6 +525,8 @@ const char *slu_soft_qp_loss(const struct slu_qp *qp);
     " longer than the receive"
 /* The peer is about to be lost: why, in words, which stay; the first time counts. */
 void slu_soft_note_loss(struct soft_qp *qp, const char *loss);
+/* The same, because the peer has ended the connection: enum slu_farewell, or unknown. */
+void slu_soft_note_farewell(struct soft_qp *qp, uint32_t why);
 
 /* query.c */
 void slu_soft_qp_query(const struct slu_qp *qp, struct sluice_channel_info *info);

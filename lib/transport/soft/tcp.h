@@ -6,9 +6,15 @@
 #include "transport/soft/regions.h"
 #include "transport/soft/tcp_frame.h"
 
-/* What a closed connection can mean; who closed it does not say why. */
-#define SOFT_PEER_LEFT \
-    "the peer ended the connection: its process ended, it closed, or a deadline of its own passed"
+/*
+ * What the end of the stream can mean. A peer that ends the connection itself says why, unless
+ * there is no room for it, or it is of an earlier version.
+ */
+#define SOFT_PEER_ENDED                                                                         \
+    "the peer's process ended, or it ended the connection while messages to this side were on " \
+    "their way"
+#define SOFT_PEER_RESET \
+    "the peer's process ended, or its host forgot the connection (connection reset)"
 
 /* Shared by the connections of a CQ: holds bytes only during one turn. */
 #define TCP_STAGING_BYTES (128 * 1024)
@@ -29,6 +35,17 @@ enum tcp_part {
     TCP_PART_CONTROL, /* header only */
     TCP_PART_REQUEST,
     TCP_PART_REPLY
+};
+
+/* Position of a frame of TCP_PART_CONTROL. */
+enum tcp_control {
+    CONTROL_ACK,
+    CONTROL_ASK,
+    CONTROL_NAK,
+    CONTROL_PROBE,
+    CONTROL_ECHO,
+    CONTROL_REPEAT,
+    CONTROL_FAREWELL
 };
 
 /* A frame to be sent, or what is left of it. */
@@ -91,11 +108,13 @@ struct soft_tcp {
     uint32_t reads;      /* of these */
     uint32_t acked_out;  /* what we have told the peer */
     uint32_t credit_out;
-    bool ask;    /* the peer for an acknowledgement */
-    bool probe;  /* the peer is to be asked for a sign of life, with this number */
-    bool echo;   /* the peer is to be given one, with that number */
-    bool lends;  /* the last request that was sent, until the peer has it */
-    bool repeat; /* the peer is to send the message that it has lent */
+    bool ask;            /* the peer for an acknowledgement */
+    bool probe;          /* the peer is to be asked for a sign of life, with this number */
+    bool echo;           /* the peer is to be given one, with that number */
+    bool lends;          /* the last request that was sent, until the peer has it */
+    bool repeat;         /* the peer is to send the message that it has lent */
+    bool parts;          /* the peer is to be told why the connection ends */
+    bool knows_farewell; /* it understands that */
     uint32_t probe_seq;
     uint32_t echo_seq;
     int64_t asked;    /* since when the program answers a request of the peer; 0: it does not */
@@ -172,11 +191,16 @@ bool slu_soft_tcp_take_early(struct soft_tcp *tcp);
 /* At its end. */
 void slu_soft_tcp_drop_early(struct soft_tcp *tcp);
 
+/* stand.c: the last frame of the peer, which says why it ends the connection. Returns false. */
+bool slu_soft_tcp_take_farewell(struct soft_tcp *tcp, const struct tcp_frame *frame);
+
 /* linger.c */
 /* Reads and forgets 1 MiB at most, for others have their turn; true at the end or an error. */
 bool slu_soft_tcp_discard(int fd);
 
 /* tcp_blame.c */
+/* Is memory of a remote key not mapped any more, at that address of ours? */
+bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length);
 /* Does a reply read memory that is not there any more? It is refused when it is built again. */
 bool slu_soft_tcp_blame_reply(struct soft_tcp *tcp, const struct tcp_out *out);
 /* Does a request? Then it is done. */
@@ -220,8 +244,6 @@ bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
 bool slu_soft_tcp_finish(struct soft_tcp *tcp);
 /* The memory for the payload that is coming in is not mapped any more. */
 void slu_soft_tcp_fault(struct soft_tcp *tcp);
-/* Is memory of a remote key not mapped any more, at that address of ours? */
-bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length);
 /* Where the rest of a payload goes that is not for memory of a key. */
 struct soft_cursor slu_soft_tcp_target(const struct soft_tcp *tcp);
 /* What is to be touched for it. */

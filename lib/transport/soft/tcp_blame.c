@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Which frame of a batch has memory that is not there, when not all of the batch could be read. */
-#include "transport/soft/regions.h"
+/*
+ * Memory that is not there any more: of a key, and which frame of a batch has it, when not all of
+ * the batch could be read.
+ */
 #include "transport/soft/tcp.h"
+
+bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length)
+{
+    return pin != NULL && !slu_soft_lasts(pin) &&
+           !slu_is_mapped((const void *)(uintptr_t)addr, length);
+}
 
 bool slu_soft_tcp_blame_reply(struct soft_tcp *tcp, const struct tcp_out *out)
 {

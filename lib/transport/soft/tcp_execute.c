@@ -89,12 +89,6 @@ void slu_soft_tcp_fault(struct soft_tcp *tcp)
     }
 }
 
-bool slu_soft_tcp_is_gone(const struct soft_mr *pin, uint64_t addr, uint64_t length)
-{
-    return pin != NULL && !slu_soft_lasts(pin) &&
-           !slu_is_mapped((const void *)(uintptr_t)addr, length);
-}
-
 /* Is a before b, of positions that wrap? */
 static bool is_before(uint32_t a, uint32_t b)
 {
@@ -470,6 +464,7 @@ static const struct {
     [TCP_PROBE] = {false, begin_ack, finish_probe},
     [TCP_ECHO] = {false, begin_echo, finish_echo},
     [TCP_REPEAT] = {false, begin_repeat, begin_ack},
+    [TCP_FAREWELL] = {false, slu_soft_tcp_take_farewell, begin_ack},
 };
 
 bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)

@@ -67,6 +67,7 @@ static const struct {
     [TCP_PROBE] = {0, false, true, false, false, 0, 0},
     [TCP_ECHO] = {0, false, true, false, false, 0, 0},
     [TCP_REPEAT] = {0, false, true, false, false, 0, 0},
+    [TCP_FAREWELL] = {0, true, false, false, false, 0, 0},
 };
 
 /* A message that is lent is in some pieces, and all others in none. */
@@ -77,8 +78,11 @@ static bool counts_pieces(const struct tcp_frame *frame)
     return frame->rkey == 0;
 }
 
-static bool refusal(uint8_t status)
+/* Reasons of later versions are reasons as well. */
+static bool check_status(uint8_t type, uint8_t status)
 {
+    if (type == TCP_FAREWELL)
+        return status != SLU_FAREWELL_NONE;
     return status == SLUICE_STATUS_REM_INV_REQ_ERR || status == SLUICE_STATUS_REM_ACCESS_ERR ||
            status == SLUICE_STATUS_REM_OP_ERR;
 }
@@ -101,7 +105,7 @@ bool slu_soft_frame_decode(const uint8_t bytes[TCP_FRAME_BYTES], struct tcp_fram
     if ((frame->flags & ~rules[type].flags) != 0 || frame->length < rules[type].least ||
         frame->length > rules[type].most)
         return false;
-    if (rules[type].status ? !refusal(frame->status) : frame->status != 0)
+    if (rules[type].status ? !check_status(type, frame->status) : frame->status != 0)
         return false;
     if (type == TCP_SEND && !counts_pieces(frame))
         return false;

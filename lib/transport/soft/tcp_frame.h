@@ -27,7 +27,8 @@ enum tcp_type {
     TCP_ATOMIC_REPLY,
     TCP_PROBE,
     TCP_ECHO,
-    TCP_REPEAT, /* of a SEND: the message itself is wanted */
+    TCP_REPEAT,   /* of a SEND: the message itself is wanted */
+    TCP_FAREWELL, /* the last frame: why this side ends the connection */
     TCP_TYPES
 };
 
@@ -40,7 +41,7 @@ enum tcp_type {
 struct tcp_frame {
     uint8_t type; /* enum tcp_type */
     uint8_t flags;
-    uint8_t status;     /* NAK: for the request seq */
+    uint8_t status;     /* NAK: for the request seq; FAREWELL: enum slu_farewell */
     uint32_t immediate; /* with TCP_FLAG_IMMEDIATE */
     uint32_t seq;       /* requests: their number; replies, NAK: that of the request;
                            PROBE: any; ECHO: that of the probe; REPEAT: as a NAK */

@@ -194,8 +194,9 @@ static enum outcome receive_once(struct soft_tcp *tcp)
     }
     if (got <= 0) {
         tcp->ended = true;
-        slu_soft_note_loss(tcp->qp, got == 0 || err == ECONNRESET || err == EPIPE
-                                        ? SOFT_PEER_LEFT
+        slu_soft_note_loss(tcp->qp, got == 0 ? SOFT_PEER_ENDED
+                                    : err == ECONNRESET || err == EPIPE
+                                        ? SOFT_PEER_RESET
                                         : "the peer's host or the network does not answer");
         slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
         return FAILED;

@@ -16,9 +16,6 @@
 #define MAX_BATCH_BYTES (UINT64_C(1) << 20)
 #define GUARDED_PIECE (UINT64_C(1) << 18)
 
-/* Position of a frame that is not of a request. */
-enum control { CONTROL_ACK, CONTROL_ASK, CONTROL_NAK, CONTROL_PROBE, CONTROL_ECHO, CONTROL_REPEAT };
-
 struct batch {
     uint32_t frame_count;
     uint32_t iovec_count;
@@ -285,6 +282,14 @@ static void add_nak(struct soft_tcp *tcp, struct batch *batch)
         add_frame(tcp, batch, &frame, TCP_PART_CONTROL, CONTROL_NAK);
 }
 
+/* Behind all that the peer is to have; a refusal says more. */
+static void add_farewell(struct soft_tcp *tcp, struct batch *batch)
+{
+    struct tcp_frame frame = {.type = TCP_FAREWELL, .status = tcp->qp->farewell};
+    if (tcp->parts && !tcp->nak && batch->reply_head == tcp->reply_tail && has_room(batch, 1))
+        add_frame(tcp, batch, &frame, TCP_PART_CONTROL, CONTROL_FAREWELL);
+}
+
 static uint32_t check_request(const struct soft_tcp *tcp, struct batch *batch,
                               const struct soft_wqe *wqe)
 {
@@ -420,6 +425,8 @@ static bool build(struct soft_tcp *tcp, struct batch *batch)
         struct tcp_frame frame = {.type = TCP_ACK, .flags = tcp->ask ? TCP_FLAG_PROMPT : 0};
         add_frame(tcp, batch, &frame, TCP_PART_CONTROL, tcp->ask ? CONTROL_ASK : CONTROL_ACK);
     }
+    if (tcp->phase == PHASE_CLOSING)
+        add_farewell(tcp, batch);
     return faulty;
 }
 
@@ -434,6 +441,7 @@ static void begin_frame(struct soft_tcp *tcp, const struct tcp_out *out)
         tcp->probe &= out->position != CONTROL_PROBE;
         tcp->echo &= out->position != CONTROL_ECHO;
         tcp->repeat &= out->position != CONTROL_REPEAT;
+        tcp->parts &= out->position != CONTROL_FAREWELL;
     }
     if (out->part != TCP_PART_REQUEST)
         return;

@@ -369,6 +369,10 @@ void slu_soft_self_response(struct soft_message *message)
     struct soft_wqe *wqe = (struct soft_wqe *)message;
     wqe->state = SOFT_WQE_DONE;
     message->from->out--;
+    /* What waited at a peer that ends comes back before its CLOSE. */
+    if (SLU_UNLIKELY(wqe->status == SLUICE_STATUS_RETRY_EXC_ERR) &&
+        slu_soft_qp_state(&message->to->base) == SLU_QP_ERROR)
+        slu_soft_note_farewell(message->from, message->to->farewell);
     slu_soft_retire(message->from);
 }
 
@@ -395,7 +399,7 @@ void slu_soft_self_close(struct soft_message *message)
     struct soft_qp *to = message->to;
     bounce_from(to, message->from);
     if (to->peer == message->from) {
-        slu_soft_note_loss(to, "the peer closed or reset its end, or met an error with us");
+        slu_soft_note_farewell(to, message->from->farewell);
         slu_soft_qp_fail(to, SLUICE_STATUS_RETRY_EXC_ERR, false);
     }
     drop_note(message);

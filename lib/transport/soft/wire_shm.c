@@ -511,7 +511,7 @@ static void end(struct soft_tcp *tcp)
     }
     if (tcp->phase != PHASE_OPEN || !slu_soft_shm_take_words(tcp))
         return;
-    slu_soft_note_loss(tcp->qp, SOFT_PEER_LEFT);
+    slu_soft_note_loss(tcp->qp, SOFT_PEER_ENDED);
     slu_soft_tcp_lose(tcp, SLUICE_STATUS_RETRY_EXC_ERR);
 }
 

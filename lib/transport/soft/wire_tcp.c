@@ -192,6 +192,7 @@ static int start_tcp(struct soft_qp *qp, const struct slu_endpoint *remote)
     if (err != 0)
         return err;
     qp->tcp->early_most = remote->soft.early;
+    qp->tcp->knows_farewell = (remote->soft.knows & SLU_KNOWS_FAREWELL) != 0;
     if (slu_soft_context(qp)->shares && remote->soft.shares != 0) {
         qp->tcp->shm = calloc(1, sizeof(*qp->tcp->shm));
         if (qp->tcp->shm == NULL)
@@ -244,6 +245,7 @@ static void stop_tcp(struct soft_qp *qp, bool hard)
         return;
     if (tcp->phase == PHASE_OPEN) {
         tcp->phase = PHASE_CLOSING;
+        tcp->parts = tcp->knows_farewell && !tcp->ended && !tcp->nak;
         slu_soft_shm_withdraw(tcp);
         slu_soft_shm_end_direct(tcp);
         /* The frame must be ended before anything else can be said. */

@@ -153,7 +153,8 @@ void slu_stripes_qp_query(const struct slu_qp *qp, struct sluice_channel_info *i
 int slu_stripes_qp_probe(struct slu_qp *qp, uint64_t id);
 uint32_t slu_stripes_qp_moved(struct slu_qp *qp);
 void slu_stripes_qp_stand(const struct slu_qp *qp, struct slu_stand *stand);
-const char *slu_stripes_qp_loss(const struct slu_qp *qp);
+const char *slu_stripes_qp_loss(const struct slu_qp *qp, bool *closed);
+void slu_stripes_qp_farewell(struct slu_qp *qp, enum slu_farewell why);
 
 /* post.c */
 int slu_stripes_post_send(struct slu_qp *qp, struct slu_send_wr *chain, struct slu_send_wr **bad);

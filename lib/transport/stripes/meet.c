@@ -166,7 +166,7 @@ void slu_stripes_qp_stand(const struct slu_qp *base, struct slu_stand *stand)
     }
 }
 
-const char *slu_stripes_qp_loss(const struct slu_qp *base)
+const char *slu_stripes_qp_loss(const struct slu_qp *base, bool *closed)
 {
     const struct stripes_qp *qp = stripes_const_qp_of(base);
     const char *loss = NULL;
@@ -174,8 +174,16 @@ const char *slu_stripes_qp_loss(const struct slu_qp *base)
     if (qp->inner->qp_loss == NULL)
         return NULL;
     if (qp->culprit < qp->count)
-        loss = qp->inner->qp_loss(qp->qps[qp->culprit]);
+        loss = qp->inner->qp_loss(qp->qps[qp->culprit], closed);
     for (uint32_t i = 0; i < qp->count && loss == NULL; i++)
-        loss = qp->inner->qp_loss(qp->qps[i]);
+        loss = qp->inner->qp_loss(qp->qps[i], closed);
     return loss;
+}
+
+void slu_stripes_qp_farewell(struct slu_qp *base, enum slu_farewell why)
+{
+    const struct stripes_qp *qp = stripes_qp_of(base);
+
+    for (uint32_t i = 0; i < qp->count && qp->inner->qp_farewell != NULL; i++)
+        qp->inner->qp_farewell(qp->qps[i], why);
 }

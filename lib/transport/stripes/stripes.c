@@ -65,6 +65,7 @@ void slu_stripes_over(const struct slu_transport *inner, struct slu_transport *t
     table->qp_moved = slu_stripes_qp_moved;
     table->qp_stand = slu_stripes_qp_stand;
     table->qp_loss = slu_stripes_qp_loss;
+    table->qp_farewell = slu_stripes_qp_farewell;
     table->qp_error = slu_stripes_qp_error;
     table->qp_destroy = slu_stripes_qp_destroy;
     table->post_send = slu_stripes_post_send;

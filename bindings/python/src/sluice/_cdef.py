@@ -22,6 +22,7 @@ enum sluice_status {
     SLUICE_STATUS_FATAL_ERR = 19,
     SLUICE_STATUS_GENERAL_ERR = 21,
     SLUICE_STATUS_DEADLINE = 64,
+    SLUICE_STATUS_PEER_CLOSED = 65,
 };
 enum sluice_error_class {
     SLUICE_CLASS_NONE = 0,

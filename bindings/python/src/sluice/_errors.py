@@ -27,6 +27,12 @@ class Error(OSError):
 class PeerLostError(Error, ConnectionResetError):
     """The peer, or the path to it, is gone."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether the peer closed the connection in good order, as far as it said so."""
+        completion = self.completion
+        return completion is not None and completion.cause == lib.SLUICE_STATUS_PEER_CLOSED
+
 
 class NotConnectedError(Error, ConnectionError):
     """The peer had failed before, or was not connected."""
