@@ -42,6 +42,7 @@ dist_man3_MANS = \
 	%D%/sluice_exchange_launch.3 \
 	%D%/sluice_exchange_open.3 \
 	%D%/sluice_exchange_open_mpi.3 \
+	%D%/sluice_incoming_admit.3 \
 	%D%/sluice_interrupt_set.3 \
 	%D%/sluice_last_error.3 \
 	%D%/sluice_listen.3 \

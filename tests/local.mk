@@ -251,6 +251,8 @@ script_checks = \
 	%D%/support/forms.h \
 	%D%/support/group.c \
 	%D%/support/group.h \
+	%D%/support/halfway.c \
+	%D%/support/halfway.h \
 	%D%/support/hostile.c \
 	%D%/support/hostile.h \
 	%D%/support/inodes.c \

@@ -89,6 +89,56 @@ static void connect_into(struct rank *rank, uint64_t count)
     }
 }
 
+/* As a server with an event loop does it, which has one client here. */
+static struct sluice_admitted admit(const struct rank *rank, bool into)
+{
+    const struct meeting *meeting = rank->state;
+    struct sluice_admitted admitted = {.size = sizeof admitted};
+    struct sluice_incoming *incoming = MAKE(sluice_listener_next(meeting->listener, DEADLINE));
+
+    if (into)
+        MUST(sluice_incoming_admit_into(incoming, meeting->many, NULL, DEADLINE, 0));
+    else
+        MUST(sluice_incoming_admit(incoming, rank->pd, NULL, NULL, DEADLINE, 0));
+    MUST(sluice_listener_admitted(meeting->listener, DEADLINE, &admitted));
+    MUST(admitted.error);
+    return admitted;
+}
+
+static void connect_admit(struct rank *rank, uint64_t count)
+{
+    const struct meeting *meeting = rank->state;
+
+    for (uint64_t i = 0; i < count; i++)
+        greet(rank, rank->rank == 0
+                        ? MAKE(sluice_connect(meeting->address, rank->pd, NULL, NULL, DEADLINE))
+                        : admit(rank, false).channel);
+}
+
+static void connect_admit_into(struct rank *rank, uint64_t count)
+{
+    const struct meeting *meeting = rank->state;
+    uint32_t peer;
+
+    for (uint64_t i = 0; i < count; i++) {
+        if (rank->rank == 0)
+            MUST(sluice_connect_into(meeting->address, meeting->many, NULL, DEADLINE, &peer, 1));
+        else
+            peer = admit(rank, true).peers[0];
+        meet(rank);
+        MUST(sluice_multichannel_peer_remove(meeting->many, peer));
+    }
+}
+
+static void listener_cancel(struct rank *rank, uint64_t count)
+{
+    const struct meeting *meeting = rank->state;
+
+    for (uint64_t i = 0; rank->rank == 1 && i < count; i++)
+        MUST(sluice_listener_cancel(meeting->listener, i));
+    meet(rank);
+}
+
 static void connect_refused(struct rank *rank, uint64_t count)
 {
     const struct meeting *meeting = rank->state;
@@ -134,7 +184,10 @@ const struct way ways_connect[] = {
     WAY(connect_accept, "connect accept listen listener_close"),
     WAY(connect_incoming, "listener_next incoming_accept"),
     WAY(connect_into, "connect_into incoming_accept_into"),
+    WAY(connect_admit, "listener_next incoming_admit listener_admitted"),
+    WAY(connect_admit_into, "incoming_admit_into listener_admitted"),
     WAY(connect_refused, "incoming_refuse"),
+    WAY(listener_cancel, "listener_cancel"),
     WAY(listener_wake, "listener_wake"),
     {"listen_close",
      "connect",

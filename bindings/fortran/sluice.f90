@@ -603,6 +603,19 @@ module sluice
         type(sluice_private_data) :: private_data
     end type sluice_incoming_info
 
+    ! sluice/connect.h
+    type, public, bind(c) :: sluice_admitted
+        integer(c_int32_t) :: size = 360_c_int32_t
+        integer(c_int32_t) :: error = 0_c_int32_t
+        integer(c_int64_t) :: user_data = 0_c_int64_t
+        type(c_ptr) :: channel = c_null_ptr
+        type(c_ptr) :: multichannel = c_null_ptr
+        character(kind=c_char) :: address(64) = c_null_char
+        integer(c_int32_t) :: peer_count = 0_c_int32_t
+        integer(c_int32_t) :: peers(64) = 0_c_int32_t
+        integer(c_int32_t) :: reserved = 0_c_int32_t
+    end type sluice_admitted
+
     ! sluice/exchange.h
     type, public, bind(c) :: sluice_exchange_attr
         integer(c_int32_t) :: size = 48_c_int32_t
@@ -993,6 +1006,10 @@ module sluice
     public :: sluice_incoming_refuse
     public :: sluice_incoming_accept
     public :: sluice_incoming_accept_into
+    public :: sluice_incoming_admit
+    public :: sluice_incoming_admit_into
+    public :: sluice_listener_admitted
+    public :: sluice_listener_cancel
     public :: sluice_incoming_query
     public :: sluice_listener_next
     public :: sluice_accept
@@ -2692,6 +2709,42 @@ module sluice
             integer(c_int32_t), value :: count
             integer(c_int) :: outcome
         end function c_sluice_incoming_accept_into
+        function c_sluice_incoming_admit(incoming, pd, attr, own, deadline, user_data) bind(c, &
+            name="sluice_incoming_admit") result(outcome)
+            import
+            type(c_ptr), value :: incoming
+            type(c_ptr), value :: pd
+            type(c_ptr), value :: attr
+            type(sluice_private_data), intent(in) :: own
+            integer(c_int64_t), value :: deadline
+            integer(c_int64_t), value :: user_data
+            integer(c_int) :: outcome
+        end function c_sluice_incoming_admit
+        function sluice_incoming_admit_into(incoming, multichannel, own, deadline, &
+            user_data) bind(c, name="sluice_incoming_admit_into") result(outcome)
+            import
+            type(c_ptr), value :: incoming
+            type(c_ptr), value :: multichannel
+            type(sluice_private_data), intent(in) :: own
+            integer(c_int64_t), value :: deadline
+            integer(c_int64_t), value :: user_data
+            integer(c_int) :: outcome
+        end function sluice_incoming_admit_into
+        function sluice_listener_admitted(listener, timeout, admitted) bind(c, &
+            name="sluice_listener_admitted") result(outcome)
+            import
+            type(c_ptr), value :: listener
+            integer(c_int64_t), value :: timeout
+            type(sluice_admitted), intent(inout) :: admitted
+            integer(c_int) :: outcome
+        end function sluice_listener_admitted
+        function sluice_listener_cancel(listener, user_data) bind(c, &
+            name="sluice_listener_cancel") result(outcome)
+            import
+            type(c_ptr), value :: listener
+            integer(c_int64_t), value :: user_data
+            integer(c_int) :: outcome
+        end function sluice_listener_cancel
         function sluice_incoming_query(incoming, info) bind(c, &
             name="sluice_incoming_query") result(outcome)
             import
@@ -4567,6 +4620,21 @@ contains
         outcome = c_sluice_incoming_accept_into(incoming, multichannel, own_at, deadline, peers, &
             count)
     end function sluice_incoming_accept_into
+
+    function sluice_incoming_admit(incoming, pd, attr, own, deadline, user_data) result(outcome)
+        type(c_ptr), intent(in) :: incoming
+        type(c_ptr), intent(in) :: pd
+        type(sluice_channel_attr), intent(in), optional, target :: attr
+        type(sluice_private_data), intent(in) :: own
+        integer(c_int64_t), intent(in) :: deadline
+        integer(c_int64_t), intent(in) :: user_data
+        integer(c_int) :: outcome
+        type(c_ptr) :: attr_at
+
+        attr_at = c_null_ptr
+        if (present(attr)) attr_at = c_loc(attr)
+        outcome = c_sluice_incoming_admit(incoming, pd, attr_at, own, deadline, user_data)
+    end function sluice_incoming_admit
 
     function sluice_accept(listener, pd, attr, timeout) result(outcome)
         type(c_ptr), intent(in) :: listener

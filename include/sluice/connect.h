@@ -15,6 +15,10 @@
  * rdma_cm, or there is a secret; EADDRNOTAVAIL: another device leads there. sluice_connect(3)
  * has the rest.
  *
+ * One thread can let in any number of peers: sluice_incoming_admit() returns at once, and
+ * sluice_listener_admitted() tells who is connected. sluice_incoming_accept() and _accept_into()
+ * wait for their one peer, and others wait for them.
+ *
  * Threads: a listener and its incoming connections are used by one thread at a time.
  * Deadlines and timeouts: see time.h.
  */
@@ -85,7 +89,23 @@ struct sluice_incoming_info {
     struct sluice_private_data private_data; /* what it said */
 };
 
-/* Ends it: who waits, or comes later, is refused. NULL is allowed. */
+/* A connection that sluice_incoming_admit() or _admit_into() began to let in, once it has ended. */
+struct sluice_admitted {
+    uint32_t size;                            /* set to sizeof(struct sluice_admitted) */
+    int32_t error;                            /* 0: it is connected; or a negative errno value */
+    uint64_t user_data;                       /* as it was given */
+    struct sluice_channel *channel;           /* which is the caller's from now on; or NULL */
+    struct sluice_multichannel *multichannel; /* whose peers it has; or NULL */
+    char address[64];                         /* from where it came */
+    uint32_t peer_count;                      /* peers of the multichannel */
+    uint32_t peers[SLUICE_CONNECT_MOST];      /* their indices */
+    uint32_t reserved;                        /* written as 0 */
+};
+
+/*
+ * Ends it: a connection that waits, is being let in, or comes later is refused, and what is
+ * connected and was not taken with sluice_listener_admitted() is closed. NULL is allowed.
+ */
 SLUICE_EXPORT void sluice_listener_close(struct sluice_listener *listener);
 
 /*
@@ -112,9 +132,10 @@ SLUICE_EXPORT int sluice_listener_address(const struct sluice_listener *listener
                                           size_t size);
 
 /*
- * For event loops: readable when sluice_listener_next() has something to do, which may be
- * less than somebody who waits. Watch it level-triggered, and never read or close it.
- * -EINVAL: not a listener.
+ * For event loops: readable when sluice_listener_next() or sluice_listener_admitted() has
+ * something to do, which may be less than a result. Watch it level-triggered, call both until
+ * ETIMEDOUT, and never read or close it. No deadline needs a timer of the program: the descriptor
+ * becomes readable when one passes. -EINVAL: not a listener.
  */
 SLUICE_EXPORT int sluice_listener_fd(const struct sluice_listener *listener);
 
@@ -160,6 +181,51 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_incoming_accept_into(
     const struct sluice_private_data *own, int64_t deadline, uint32_t *peers, uint32_t count);
 
 /*
+ * Begins to let it in, and returns at once: any number at a time, each with its own deadline, and
+ * none waits for another one. The incoming connection is always consumed. Each call of the
+ * listener, whichever it is, goes on with all of them, and sluice_listener_admitted() tells the
+ * result, with this user_data. pd, attr and own are as those of sluice_incoming_accept(). Until
+ * it ends, each has a descriptor beside those of its channel.
+ *
+ * 0; or negative errors, of which no result follows: EINVAL (NULL, no such object, its listener
+ * was closed, or it wants more channels than one), ETIMEDOUT (deadline is 0), ECONNRESET (it has
+ * left), ENOSPC (no more watches of epoll(7)), and those of sluice_channel_prepare().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_incoming_admit(struct sluice_incoming *incoming,
+                                                         struct sluice_pd *pd,
+                                                         const struct sluice_channel_attr *attr,
+                                                         const struct sluice_private_data *own,
+                                                         int64_t deadline, uint64_t user_data);
+
+/*
+ * The same with peers of a multichannel, one for each channel that is wanted. Until they are
+ * connected, calls of the listener use the multichannel: both belong to the same thread. If it is
+ * closed before, the result is ECANCELED. While a scope of it is open, nothing goes on. Errors:
+ * those above, and of sluice_multichannel_peer_add().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_incoming_admit_into(
+    struct sluice_incoming *incoming, struct sluice_multichannel *multichannel,
+    const struct sluice_private_data *own, int64_t deadline, uint64_t user_data);
+
+/*
+ * What became of the next one that sluice_incoming_admit() or _admit_into() began to let in.
+ * Waits until timeout; 0 only looks. Set admitted->size first (see sluice(7)). 0, and
+ * admitted->error tells whether it is connected: 0; or one of the errors of
+ * sluice_incoming_accept(), of which sluice_last_error() has the text, or ECANCELED. On failure
+ * nothing is written: -ETIMEDOUT (none has ended yet), -EINTR (sluice_listener_wake()), -EINVAL
+ * (not a listener, NULL, a negative timeout, or too small a size), -E2BIG (a size above 4096).
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_listener_admitted(struct sluice_listener *listener,
+                                                            int64_t timeout,
+                                                            struct sluice_admitted *admitted);
+
+/*
+ * Ends those that are being let in with this user_data; each has the result ECANCELED. How many;
+ * those that have ended already are not affected. -EINVAL: not a listener.
+ */
+SLUICE_EXPORT int sluice_listener_cancel(struct sluice_listener *listener, uint64_t user_data);
+
+/*
  * Who is it? Set info->size first (see sluice(7)). -EINVAL: no such object, NULL, or too
  * small a size. -E2BIG: a size above 4096.
  */
@@ -168,18 +234,20 @@ SLUICE_EXPORT int sluice_incoming_query(const struct sluice_incoming *incoming,
 
 /*
  * The next one that wants to connect, and has proven that it may if there is a secret.
- * Waits until timeout; 0 only looks. The result goes to one of
- * sluice_incoming_accept(), _accept_into() and _refuse(), before the listener ends.
+ * Waits until timeout; 0 only looks. The result goes to one of sluice_incoming_admit(),
+ * _admit_into(), _accept(), _accept_into() and _refuse(), before the listener ends.
  * NULL and errno: ETIMEDOUT (nobody yet), EINTR (sluice_listener_wake()), EINVAL (not a
  * listener), ENOMEM.
  */
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_incoming_refuse)
 SLUICE_CONSUMED_BY(sluice_incoming_accept)
 SLUICE_CONSUMED_BY(sluice_incoming_accept_into)
+SLUICE_CONSUMED_BY(sluice_incoming_admit)
+SLUICE_CONSUMED_BY(sluice_incoming_admit_into)
 struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout);
 
 /*
- * Both in one, for several at a time: waits for those who come, lets them in, and returns the
+ * Both in one, for many at a time: waits for those who come, lets them in, and returns the
  * first that is connected. The next call with this pd and attr goes on with the others. One
  * that leaves, is wrong or falls silent amid it is refused alone, and not told of. NULL and
  * errno: ETIMEDOUT (nobody is connected yet), EINTR (sluice_listener_wake()), EINVAL, and

@@ -8,9 +8,6 @@
 #include "agent/agent.h"
 #include "listener/listener.h"
 
-/* Of those who come, when some are amid it. */
-#define ADMISSION_TIME SLUICE_MS(5)
-
 /* Those who come to our listener. */
 
 /* NULL: nobody is kept out. */
@@ -66,8 +63,7 @@ void slu_agent_accept(struct sluice_agent *agent)
             (void)slu_agent_peer_make(agent, channel, true);
     } while (channel != NULL && !agent->closed);
     slu_text_restore(&text);
-    agent->accept_due =
-        agent->listener->admission_count > 0 ? slu_after(ADMISSION_TIME) : SLUICE_FOREVER;
+    agent->accept_due = SLUICE_FOREVER;
     agent->accepting = false;
 }
 

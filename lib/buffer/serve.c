@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,14 +148,14 @@ static void look_after(struct sluice_buffer_service *service, int64_t *until)
 static void *serve(void *argument)
 {
     struct sluice_buffer_service *service = argument;
-    struct pollfd fds[SLU_DOOR_FDS + SLUICE_BUFFER_PDS + 1];
+    struct pollfd fds[2 + SLUICE_BUFFER_PDS];
 
     while (!atomic_load(&service->ends)) {
         int64_t until = SLUICE_FOREVER;
-        uint32_t count;
+        uint32_t count = 0;
 
         look_after(service, &until);
-        count = slu_door_watch(&service->door, fds, &until);
+        fds[count++] = (struct pollfd){.fd = service->door.listener->epoll, .events = POLLIN};
         for (uint32_t i = 0; i < service->domain_count; i++)
             fds[count++] = (struct pollfd){.fd = sluice_multichannel_fd(service->domains[i].users),
                                            .events = POLLIN};

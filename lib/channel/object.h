@@ -7,12 +7,22 @@
 #ifndef SLU_CHANNEL_OBJECT_H
 #define SLU_CHANNEL_OBJECT_H
 
+#include <sys/queue.h>
+
 #include "engine/engine.h"
+
+/* Part of the library that holds a multichannel, and lets go of it when the program closes it. */
+struct slu_channel_user {
+    LIST_ENTRY(slu_channel_user) link;
+    /* Called once, when the user is out of the list and the multichannel still works. */
+    void (*closed)(struct slu_channel_user *user);
+};
 
 struct slu_channel {
     uint32_t magic;
     bool owned; /* by a node, which alone ends it */
     struct slu_engine *engine;
+    LIST_HEAD(, slu_channel_user) users;
 };
 
 /* NULL with a text and errno. own is of slu_engine_create(). */

@@ -147,6 +147,8 @@ static inline struct slu_qp *slu_peer_first_qp(const struct slu_engine *engine, 
 
 /* probe.c: waits until the peer was heard, or all that are connected if it is NULL. */
 int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
+/* The same, and a wake does not end it: the next wait of the program finds the wake. */
+int slu_await_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout);
 
 /* The peer, which is connected, was heard by another way: it need not be asked. */
 void slu_peer_heard(struct slu_peer *peer);

@@ -337,19 +337,21 @@ static int find_failure(const struct slu_engine *engine, const struct wait *wait
     return 0;
 }
 
-static int wait_for(struct slu_engine *engine, struct wait *wait, int64_t until)
+static int wait_for(struct slu_engine *engine, struct wait *wait, bool interruptible, int64_t until)
 {
     int error = begin_wait(engine, wait);
     int result;
 
     if (error < 0)
         return error;
-    result = slu_wait_interruptible(engine, all_answered, wait, until);
+    result = interruptible ? slu_wait_interruptible(engine, all_answered, wait, until)
+                           : slu_wait(engine, all_answered, wait, until);
     error = result < 0 ? result : find_failure(engine, wait);
     return error == 0 && result == 0 ? fail_late(engine, wait) : error;
 }
 
-int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout)
+static int await_peers(struct slu_engine *engine, struct slu_peer *peer, bool interruptible,
+                       int64_t timeout)
 {
     uint32_t first = peer != NULL ? slu_peer_index(engine, peer) : 0;
     struct wait wait = {.engine = engine,
@@ -370,9 +372,19 @@ int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t
         return slu_fail(ENOTCONN, "peer %u was removed", first);
     slu_engine_enter(engine);
     slu_progress_all(engine);
-    error = wait_for(engine, &wait, slu_after(timeout));
+    error = wait_for(engine, &wait, interruptible, slu_after(timeout));
     for (uint32_t i = wait.first; i < wait.end; i++)
         stop_awaiting(engine, &engine->peers[i]);
     slu_engine_leave(engine);
     return error;
+}
+
+int slu_wait_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout)
+{
+    return await_peers(engine, peer, true, timeout);
+}
+
+int slu_await_connected(struct slu_engine *engine, struct slu_peer *peer, int64_t timeout)
+{
+    return await_peers(engine, peer, false, timeout);
 }

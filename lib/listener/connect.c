@@ -250,7 +250,8 @@ struct sluice_channel *slu_connect_dialed(const struct slu_dialed *dialed, struc
                                           const struct sluice_connect_attr *options,
                                           int64_t deadline)
 {
-    struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1};
+    struct sluice_endpoint own, remote;
+    struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1, .own = &own, .remote = &remote};
     struct call call = {.name = dialed->name, .dialed = dialed, .joint = &joint};
     int error = connect_call(&call, options, deadline);
 
@@ -262,7 +263,8 @@ struct sluice_channel *sluice_connect(const char *address, struct sluice_pd *pd,
                                       const struct sluice_connect_attr *options, int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
-    struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1};
+    struct sluice_endpoint own, remote;
+    struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1, .own = &own, .remote = &remote};
     int error = connect_joint(address, options, &joint, deadline);
 
     if (error < 0)
@@ -277,7 +279,9 @@ int sluice_connect_into(const char *address, struct sluice_multichannel *multich
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    struct slu_joint joint = {.multichannel = multichannel, .count = count};
+    struct sluice_endpoint own[SLUICE_CONNECT_MOST], remote[SLUICE_CONNECT_MOST];
+    struct slu_joint joint = {
+        .multichannel = multichannel, .count = count, .own = own, .remote = remote};
     int error;
 
     if (multichannel == NULL || peers == NULL)

@@ -7,12 +7,7 @@
 #ifndef SLU_DOOR_H
 #define SLU_DOOR_H
 
-#include <poll.h>
-
 #include "listener/listener.h"
-
-/* Descriptors that are to be watched, at most. */
-#define SLU_DOOR_FDS (1 + SLU_ADMISSIONS)
 
 /* What becomes of who has come. */
 struct slu_welcome {
@@ -33,10 +28,10 @@ struct slu_entrant {
     uint32_t peer;
 };
 
-/* Goes on with all, as far as nothing has to be waited for: true, and one that is in now. */
+/*
+ * Goes on with all, as far as nothing has to be waited for: true, and one that is in now. It is to
+ * be called again when the descriptor of the listener is readable.
+ */
 bool slu_door_step(struct slu_door *door, struct slu_entrant *entrant);
-/* What to poll(2) for until the next step, and *until: it is not raised. How many. */
-uint32_t slu_door_watch(const struct slu_door *door, struct pollfd fds[SLU_DOOR_FDS],
-                        int64_t *until);
 
 #endif

@@ -5,7 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "listener/admission.h"
 #include "listener/rdmacm.h"
+#include "multichannel/multichannel.h"
+
+/* A plan in the words of a call; the rest of a joint is checked, and not kept. */
+static struct slu_joint joint_of(const struct slu_admission_plan *plan, uint32_t count)
+{
+    return (struct slu_joint){
+        .pd = plan->pd, .attr = plan->attr, .multichannel = plan->multichannel, .count = count};
+}
 
 static bool is_incoming(const struct sluice_incoming *incoming)
 {
@@ -82,43 +91,54 @@ static int give_up_mistaken(struct sluice_incoming *incoming, int error)
     return slu_incoming_give_up(incoming, error, "its program could not let us in");
 }
 
-/* Arguments are right; the incoming connection ends in each case. */
-static int let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
-                  const struct sluice_private_data *own, int64_t until)
-{
-    struct slu_passage passage = {.fd = incoming->fd,
-                                  .listener = incoming->listener,
-                                  .until = until,
-                                  .session = incoming->session};
-    int error;
-
-    slu_address_text(&incoming->address, passage.who);
-    error = slu_is_late(until) ? slu_fail(ETIMEDOUT, "the deadline of the accept has passed")
-                               : slu_joint_prepare_for(joint, incoming);
-
-    if (error < 0) {
-        slu_joint_undo(joint);
-        return slu_incoming_give_up(incoming, error, NULL);
-    }
-    if (incoming->fd < 0) {
-        error = slu_rdmacm_let_in(incoming, joint, own, until);
-    } else if (slu_offer_say(incoming->fd, &incoming->session, SLU_WORD_ADMITTED,
-                             own != NULL ? own->data : NULL, own != NULL ? own->bytes : 0)) {
-        error = slu_joint_connect(joint, &passage);
-    } else {
-        error = slu_fail(ECONNRESET, "%s left before it was let in", passage.who);
-        slu_joint_undo(joint);
-    }
-    slu_incoming_free(incoming);
-    return error;
-}
-
 static int check_words(const struct sluice_incoming *incoming,
                        const struct sluice_private_data *own, int64_t deadline)
 {
     if (deadline < 0)
         return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
     return incoming->fd < 0 ? slu_rdmacm_check_answer(own) : slu_private_data_check(own);
+}
+
+/* 0, or an error: if the program is mistaken the other side hears no more than that. */
+static int check_plan(struct sluice_incoming *incoming, const struct slu_admission_plan *plan,
+                      int64_t deadline)
+{
+    const struct slu_joint joint = joint_of(plan, 1);
+    int error = check_words(incoming, plan->own, deadline);
+
+    if (error == 0)
+        error = slu_joint_check(&joint);
+    if (error < 0)
+        return give_up_mistaken(incoming, error);
+    if (plan->multichannel == NULL)
+        error = slu_incoming_check(incoming);
+    return error < 0 ? slu_incoming_give_up(incoming, error, NULL) : 0;
+}
+
+/* Begins it, and waits for its end; the incoming connection ends in each case. */
+static int let_in(struct sluice_incoming *incoming, const struct slu_admission_plan *plan,
+                  struct slu_joint *joint)
+{
+    struct sluice_listener *listener = incoming->listener;
+    struct slu_admission *admission;
+    int error;
+
+    /* It may be closed already. */
+    listener->holds++;
+    admission = slu_admission_make(incoming, plan);
+    error = admission != NULL ? slu_admission_start(admission, plan) : -errno;
+    if (error == 0) {
+        slu_admission_await(admission);
+        error = admission->error;
+        *joint = admission->joint;
+        if (error < 0)
+            (void)slu_fail(-error, "%s", admission->text);
+        slu_admission_free(admission);
+    }
+    if (listener->magic == SLU_MAGIC_LISTENER)
+        slu_listener_leave(listener);
+    slu_listener_drop(listener);
+    return error;
 }
 
 struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
@@ -128,23 +148,30 @@ struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming,
                                               int64_t deadline)
 {
     SLU_UNCANCELLED_BLOCK;
-    struct slu_joint joint = {.pd = pd, .attr = attr, .count = 1};
+    const struct slu_admission_plan plan = {
+        .owner = SLU_OF_CALL, .pd = pd, .attr = attr, .own = own, .until = slu_after(deadline)};
+    struct slu_joint joint;
     int error;
 
     if (!is_incoming(incoming))
         return slu_none(not_incoming(incoming));
-    error = check_words(incoming, own, deadline);
+    error = check_plan(incoming, &plan, deadline);
     if (error == 0)
-        error = slu_joint_check(&joint);
-    if (error < 0)
-        return slu_none(give_up_mistaken(incoming, error));
-    error = slu_incoming_check(incoming);
-    error = error < 0 ? slu_incoming_give_up(incoming, error, NULL)
-                      : let_in(incoming, &joint, own, slu_after(deadline));
+        error = let_in(incoming, &plan, &joint);
     if (error < 0)
         return slu_none(error);
     slu_made();
     return joint.channel;
+}
+
+static int check_multichannel(struct sluice_incoming *incoming,
+                              const struct sluice_multichannel *multichannel, const char *missing)
+{
+    int error = missing != NULL ? slu_misuse(EINVAL, "%s must not be NULL", missing)
+                : !slu_is_multichannel(multichannel) ? slu_not_a_multichannel(multichannel)
+                                                     : 0;
+
+    return error < 0 ? give_up_mistaken(incoming, error) : 0;
 }
 
 int sluice_incoming_accept_into(struct sluice_incoming *incoming,
@@ -154,25 +181,91 @@ int sluice_incoming_accept_into(struct sluice_incoming *incoming,
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    struct slu_joint joint = {.multichannel = multichannel, .count = count};
+    const struct slu_admission_plan plan = {.owner = SLU_OF_CALL,
+                                            .multichannel = multichannel,
+                                            .own = own,
+                                            .until = slu_after(deadline)};
+    struct slu_joint joint;
     int error;
 
     if (!is_incoming(incoming))
         return not_incoming(incoming);
-    error = check_words(incoming, own, deadline);
-    if (error == 0 && (multichannel == NULL || peers == NULL))
-        error = slu_misuse(EINVAL, "%s must not be NULL",
-                           multichannel == NULL ? "multichannel" : "peers");
+    error = check_multichannel(incoming, multichannel,
+                               multichannel == NULL ? "multichannel"
+                               : peers == NULL      ? "peers"
+                                                    : NULL);
     if (error == 0)
-        error = slu_joint_check(&joint);
+        error = check_plan(incoming, &plan, deadline);
     if (error < 0)
-        return give_up_mistaken(incoming, error);
+        return error;
     if (count != incoming->channels)
-        error = slu_fail(EINVAL, "room for %u channel%s, and %u are wanted", count, SLU_S(count),
-                         incoming->channels);
-    error = error < 0 ? slu_incoming_give_up(incoming, error, NULL)
-                      : let_in(incoming, &joint, own, slu_after(deadline));
+        return slu_incoming_give_up(incoming,
+                                    slu_fail(EINVAL, "room for %u channel%s, and %u are wanted",
+                                             count, SLU_S(count), incoming->channels),
+                                    NULL);
+    error = let_in(incoming, &plan, &joint);
     if (error == 0)
         memcpy(peers, joint.peers, count * sizeof *peers);
     return error;
+}
+
+/* Begins it, and returns: the result is for sluice_listener_admitted(). */
+static int admit(struct sluice_incoming *incoming, const struct slu_admission_plan *plan)
+{
+    struct sluice_listener *listener = incoming->listener;
+    struct slu_admission *admission;
+    int error;
+
+    if (listener->magic != SLU_MAGIC_LISTENER) {
+        error = slu_misuse(EINVAL, "the listener that it came to was closed");
+        return give_up_mistaken(incoming, error);
+    }
+    admission = slu_admission_make(incoming, plan);
+    error = admission != NULL ? slu_admission_start(admission, plan) : -errno;
+    slu_listener_leave(listener);
+    return error;
+}
+
+int sluice_incoming_admit(struct sluice_incoming *incoming, struct sluice_pd *pd,
+                          const struct sluice_channel_attr *attr,
+                          const struct sluice_private_data *own, int64_t deadline,
+                          uint64_t user_data)
+{
+    SLU_UNCANCELLED_BLOCK;
+    SLU_KEEP_ERRNO;
+    const struct slu_admission_plan plan = {.owner = SLU_OF_PROGRAM,
+                                            .pd = pd,
+                                            .attr = attr,
+                                            .own = own,
+                                            .until = slu_after(deadline),
+                                            .user_data = user_data};
+    int error;
+
+    if (!is_incoming(incoming))
+        return not_incoming(incoming);
+    error = check_plan(incoming, &plan, deadline);
+    return error == 0 ? admit(incoming, &plan) : error;
+}
+
+int sluice_incoming_admit_into(struct sluice_incoming *incoming,
+                               struct sluice_multichannel *multichannel,
+                               const struct sluice_private_data *own, int64_t deadline,
+                               uint64_t user_data)
+{
+    SLU_UNCANCELLED_BLOCK;
+    SLU_KEEP_ERRNO;
+    const struct slu_admission_plan plan = {.owner = SLU_OF_PROGRAM,
+                                            .multichannel = multichannel,
+                                            .own = own,
+                                            .until = slu_after(deadline),
+                                            .user_data = user_data};
+    int error;
+
+    if (!is_incoming(incoming))
+        return not_incoming(incoming);
+    error =
+        check_multichannel(incoming, multichannel, multichannel == NULL ? "multichannel" : NULL);
+    if (error == 0)
+        error = check_plan(incoming, &plan, deadline);
+    return error == 0 ? admit(incoming, &plan) : error;
 }

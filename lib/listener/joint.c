@@ -31,6 +31,8 @@ int slu_joint_prepare(struct slu_joint *joint)
 
         if (peer < 0)
             return peer;
+        joint->generations[joint->added] =
+            joint->multichannel->base.engine->peers[peer].name.index_generation;
         joint->peers[joint->added++] = (uint32_t)peer;
     }
     return 0;
@@ -46,22 +48,6 @@ int slu_joint_prepare_for(struct slu_joint *joint, struct sluice_incoming *incom
         return error;
     slu_acceptor_clear(&listener->offers.acceptor);
     return slu_joint_prepare(joint);
-}
-
-void slu_joint_undo(struct slu_joint *joint)
-{
-    struct slu_text text;
-
-    slu_text_save(&text);
-    if (joint->prepared != NULL)
-        sluice_prepared_channel_free(joint->prepared);
-    if (joint->channel != NULL)
-        sluice_channel_close(joint->channel);
-    while (joint->added > 0)
-        (void)!sluice_multichannel_peer_remove(joint->multichannel, joint->peers[--joint->added]);
-    joint->prepared = NULL;
-    joint->channel = NULL;
-    slu_text_restore(&text);
 }
 
 static struct slu_engine *engine_of(const struct slu_joint *joint)
@@ -81,6 +67,38 @@ struct slu_peer *slu_joint_peer(const struct slu_joint *joint, uint32_t index)
     return &engine_of(joint)->peers[peer_of(joint, index)];
 }
 
+/* Whether the program has not removed the peer meanwhile. */
+static bool is_there(const struct slu_joint *joint, uint32_t index)
+{
+    const struct slu_peer *peer = slu_joint_peer(joint, index);
+
+    return joint->multichannel == NULL ||
+           (peer->state != SLUICE_STATE_REMOVED &&
+            peer->name.index_generation == joint->generations[index]);
+}
+
+static int fail_removed(const struct slu_joint *joint, uint32_t index)
+{
+    return slu_fail(ENOTCONN, "peer %u was removed before it was connected", joint->peers[index]);
+}
+
+void slu_joint_undo(struct slu_joint *joint)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    if (joint->prepared != NULL)
+        sluice_prepared_channel_free(joint->prepared);
+    if (joint->channel != NULL)
+        sluice_channel_close(joint->channel);
+    while (joint->added > 0)
+        if (is_there(joint, --joint->added))
+            (void)!sluice_multichannel_peer_remove(joint->multichannel, joint->peers[joint->added]);
+    joint->prepared = NULL;
+    joint->channel = NULL;
+    slu_text_restore(&text);
+}
+
 struct slu_qp *slu_joint_qp(const struct slu_joint *joint, uint32_t index)
 {
     return slu_peer_first_qp(engine_of(joint), peer_of(joint, index));
@@ -96,12 +114,19 @@ struct slu_tcontext *slu_joint_context(const struct slu_joint *joint)
 
 int slu_joint_shake(struct slu_joint *joint, uint32_t index)
 {
+    if (!is_there(joint, index))
+        return fail_removed(joint, index);
     if (joint->multichannel != NULL)
         return sluice_multichannel_peer_handshake(joint->multichannel, joint->peers[index],
                                                   &joint->remote[index]);
     joint->channel = sluice_prepared_channel_handshake(joint->prepared, &joint->remote[0]);
     joint->prepared = NULL;
     return joint->channel == NULL ? -errno : 0;
+}
+
+bool slu_joint_is_busy(const struct slu_joint *joint)
+{
+    return joint->multichannel != NULL && joint->multichannel->base.engine->scope.open;
 }
 
 static int shake_hands(struct slu_joint *joint)
@@ -118,10 +143,10 @@ static int wait_for(const struct slu_joint *joint, uint32_t index, int64_t timeo
     struct slu_text text;
     int error;
 
+    if (!is_there(joint, index))
+        return fail_removed(joint, index);
     slu_text_save(&text);
-    error = joint->multichannel != NULL ? sluice_multichannel_peer_wait_connected(
-                                              joint->multichannel, joint->peers[index], timeout)
-                                        : sluice_channel_wait_connected(joint->channel, timeout);
+    error = slu_await_connected(engine_of(joint), slu_joint_peer(joint, index), timeout);
     if (error != -EOPNOTSUPP)
         return error;
     /* Whoever gives no rights cannot be asked: the handshake is all that there is. */
@@ -160,39 +185,36 @@ int slu_joint_look(const struct slu_joint *joint, struct slu_passage *passage, u
 {
     int waited = wait_for(joint, index, timeout);
 
-    return waited == 0 || waited == -ETIMEDOUT || waited == -EINTR
-               ? waited
-               : explain_wire(passage, waited, heard);
+    return waited == 0 || waited == -ETIMEDOUT ? waited : explain_wire(passage, waited, heard);
 }
 
-/*
- * Until the other side of each was heard. Who was woken meanwhile, as a multichannel may
- * be, is woken again afterwards. *heard: it had something to say, and said that it is done.
- */
+int slu_joint_fail_late(const struct slu_joint *joint, const struct slu_passage *passage,
+                        uint32_t index)
+{
+    (void)wait_for(joint, index, 0);
+    return fail_wire(passage, -ETIMEDOUT);
+}
+
+/* Until the other side of each was heard. *heard: it said that it is done. */
 static int await_wires(const struct slu_joint *joint, struct slu_passage *passage, bool *heard)
 {
-    bool woken = false;
     int error = 0;
 
     for (uint32_t i = 0; i < joint->count && error == 0;) {
         int looked = slu_joint_look(joint, passage, i, LOOK_TIME, heard);
 
-        woken |= looked == -EINTR;
-        if (looked == 0)
+        if (looked == 0) {
             i++;
-        else if (looked != -ETIMEDOUT && looked != -EINTR)
-            error = looked;
-        else if (slu_is_late(passage->until))
-            error = fail_wire(passage, -ETIMEDOUT);
-        else
-            error = slu_passage_drive(passage);
-        if (error == 0 && looked != 0 && !*heard && slu_passage_has_news(passage)) {
+            continue;
+        }
+        error = looked != -ETIMEDOUT          ? looked
+                : slu_is_late(passage->until) ? fail_wire(passage, -ETIMEDOUT)
+                                              : 0;
+        if (error == 0 && !*heard && slu_passage_has_news(passage)) {
             error = slu_passage_hear(passage, NULL, 0);
             *heard = true;
         }
     }
-    if (woken && joint->multichannel != NULL)
-        sluice_multichannel_wake(joint->multichannel);
     return error;
 }
 
@@ -211,24 +233,16 @@ int slu_joint_answer(struct slu_joint *joint, struct slu_passage *passage)
 static int go_on(struct slu_joint *joint, struct slu_passage *passage)
 {
     bool heard = false;
-    int error = 0;
+    int error = slu_joint_answer(joint, passage);
 
-    if (!passage->dialed)
-        error = slu_joint_offer(joint, passage);
     if (error == 0)
-        error = slu_joint_answer(joint, passage);
-    if (error == 0 && passage->dialed)
         error = slu_joint_offer(joint, passage);
     if (error == 0)
         error = await_wires(joint, passage, &heard);
-    /* Who accepts says last that it is done, and returns when the other side has said it. */
-    if (error == 0 && passage->dialed)
+    /* The listener says last that it is done, when it has read that we are. */
+    if (error == 0)
         error = slu_passage_send(passage, NULL, 0);
-    if (error == 0 && !heard)
-        error = slu_passage_hear(passage, NULL, 0);
-    if (error == 0 && !passage->dialed)
-        error = slu_passage_send(passage, NULL, 0);
-    return error;
+    return error == 0 && !heard ? slu_passage_hear(passage, NULL, 0) : error;
 }
 
 int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage)

@@ -16,7 +16,9 @@ struct slu_joint {
     struct sluice_multichannel *multichannel;
     uint32_t count, added;
     uint32_t peers[SLUICE_CONNECT_MOST];
-    struct sluice_endpoint own[SLUICE_CONNECT_MOST], remote[SLUICE_CONNECT_MOST];
+    uint32_t generations[SLUICE_CONNECT_MOST]; /* of the indices: a peer may be removed, and another
+                                                  one have its index */
+    struct sluice_endpoint *own, *remote;      /* the caller's, with room for count each */
 };
 
 /* Each returns 0, or a negative errno with a text. */
@@ -25,15 +27,20 @@ int slu_joint_check(const struct slu_joint *joint);
 int slu_joint_prepare(struct slu_joint *joint);
 /* For one who came: strangers at the same door may have what the channel needs. */
 int slu_joint_prepare_for(struct slu_joint *joint, struct sluice_incoming *incoming);
+/* Whether nothing can be done with it now: the program has a scope of the multichannel open. */
+bool slu_joint_is_busy(const struct slu_joint *joint);
 /*
  * The steps of who accepts, which wait for no longer than the passage may: says our endpoints;
- * hears theirs, and begins to connect; and looks whether that is done: -ETIMEDOUT: not yet.
- * *heard: the other side has said that it is done, or could not.
+ * hears theirs, and begins to connect; and looks whether that is done, for timeout at most:
+ * -ETIMEDOUT: not yet. *heard: the other side has said that it is done, or could not.
  */
 int slu_joint_offer(struct slu_joint *joint, struct slu_passage *passage);
 int slu_joint_answer(struct slu_joint *joint, struct slu_passage *passage);
 int slu_joint_look(const struct slu_joint *joint, struct slu_passage *passage, uint32_t index,
                    int64_t timeout, bool *heard);
+/* The error of one that was not connected in time. */
+int slu_joint_fail_late(const struct slu_joint *joint, const struct slu_passage *passage,
+                        uint32_t index);
 /*
  * The peer of one that is prepared, in its engine; and its queue pair, or the first if it has
  * several, which alone has messages. NULL: it has failed.
@@ -43,7 +50,7 @@ struct slu_qp *slu_joint_qp(const struct slu_joint *joint, uint32_t index);
 struct slu_tcontext *slu_joint_context(const struct slu_joint *joint);
 /* The handshake of one, with what is in remote. */
 int slu_joint_shake(struct slu_joint *joint, uint32_t index);
-/* Both sides have a passage; this one dialed, or it accepted. Undone if it fails. */
+/* All that is left to do for a side that dialed and has a passage. Undone if it fails. */
 int slu_joint_connect(struct slu_joint *joint, struct slu_passage *passage);
 void slu_joint_undo(struct slu_joint *joint);
 

@@ -9,6 +9,7 @@
 
 #include "base/descriptor.h"
 #include "base/environment.h"
+#include "listener/admission.h"
 #include "listener/rdmacm.h"
 
 #define DEFAULT_BACKLOG 128
@@ -198,6 +199,17 @@ static uint32_t limit_backlog(uint32_t backlog)
     return backlog;
 }
 
+/* Each has the descriptors of a connection, and those of its channel. */
+static uint32_t limit_let_in(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 8 >= SLU_LET_IN_MOST)
+        return SLU_LET_IN_MOST;
+    return limit.rlim_cur / 8 > SLU_LET_IN_LEAST ? (uint32_t)(limit.rlim_cur / 8)
+                                                 : SLU_LET_IN_LEAST;
+}
+
 static int make(struct sluice_listener *listener)
 {
     listener->epoll = slu_fd_epoll();
@@ -210,12 +222,7 @@ static int make(struct sluice_listener *listener)
 
 static void unmake(struct sluice_listener *listener)
 {
-    const int fds[] = {listener->epoll, listener->event, listener->timer};
-
     slu_rdmacm_unlisten(listener->gate);
-    for (int i = 0; i < 3; i++)
-        if (fds[i] >= 0)
-            slu_fd_close(fds[i]);
     slu_listener_drop(listener);
 }
 
@@ -302,6 +309,9 @@ static struct sluice_listener *make_listener(const char *address,
     listener->holds = 1;
     listener->epoll = listener->event = listener->timer = -1;
     listener->backlog = limit_backlog(attr.backlog);
+    listener->let_in_most = limit_let_in();
+    listener->timer_at = SLUICE_FOREVER;
+    slu_admissions_init(listener);
     error = secret != NULL ? slu_secret_copy(secret->bytes, secret->count, &listener->secret)
                            : slu_listener_secret(attr.secret_file, &listener->secret);
     if (error == 0)

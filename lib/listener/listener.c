@@ -2,6 +2,7 @@
 /* Those who come to a listener, and how it is driven. */
 #include "config.h"
 
+#include "listener/admission.h"
 #include "listener/rdmacm.h"
 
 #include <stdlib.h>
@@ -30,9 +31,16 @@ int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t 
 
 void slu_listener_drop(struct sluice_listener *listener)
 {
+    const int fds[] = {listener->epoll, listener->event, listener->timer};
+
+    /* Incoming connections that the program still has are let in, or refused, without it. */
     if (--listener->holds > 0)
         return;
     slu_rdmacm_forget(listener);
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            slu_fd_close(fds[i]);
+    free(listener->slots);
     slu_secret_forget(&listener->secret);
     free(listener);
 }
@@ -186,13 +194,43 @@ void slu_listener_drop_left(struct sluice_listener *listener)
     }
 }
 
+/* A time in the past: the timer is readable until something else is set. */
+#define AT_ONCE 1
+
+static void set_timer_at(struct sluice_listener *listener, int64_t at)
+{
+    struct itimerspec spec = {.it_value = {.tv_nsec = 0}};
+
+    if (at != SLUICE_FOREVER) {
+        spec.it_value.tv_sec = at / SLUICE_S(1);
+        spec.it_value.tv_nsec = at % SLUICE_S(1);
+    }
+    if (timerfd_settime(listener->timer, TFD_TIMER_ABSTIME, &spec, NULL) == 0)
+        listener->timer_at = at;
+}
+
+/* The earliest of all times. A timer that ends too early costs one look. */
 static void set_timer(struct sluice_listener *listener)
 {
-    struct itimerspec spec = {.it_value = {.tv_nsec = TICK_TIME}};
+    int64_t due = listener->next_due;
 
-    if (listener->timer_set || !slu_acceptor_is_busy(&listener->offers.acceptor))
-        return;
-    listener->timer_set = timerfd_settime(listener->timer, 0, &spec, NULL) == 0;
+    if (slu_acceptor_is_busy(&listener->offers.acceptor) && slu_now() + TICK_TIME < due)
+        due = slu_now() + TICK_TIME;
+    if (due < listener->timer_at)
+        set_timer_at(listener, due > AT_ONCE ? due : AT_ONCE);
+}
+
+void slu_listener_leave(struct sluice_listener *listener)
+{
+    if (!TAILQ_EMPTY(&listener->finished)) {
+        if (listener->timer_at != AT_ONCE)
+            set_timer_at(listener, AT_ONCE);
+    } else if (listener->timer_at == AT_ONCE) {
+        set_timer_at(listener, SLUICE_FOREVER);
+        set_timer(listener);
+    } else {
+        set_timer(listener);
+    }
 }
 
 static void handle(struct sluice_listener *listener, uint64_t data)
@@ -208,10 +246,14 @@ static void handle(struct sluice_listener *listener, uint64_t data)
         break;
     case TIMER_TAG:
         (void)!read(listener->timer, &ignored, sizeof ignored);
-        listener->timer_set = false;
+        listener->timer_at = SLUICE_FOREVER;
         break;
     case SLU_GATE_TAG:
         slu_rdmacm_read(listener->gate);
+        slu_admissions_rdmacm(listener);
+        break;
+    case SLU_ADMISSION_TAG:
+        slu_admissions_event(listener, (uint32_t)data);
         break;
     default:
         break;
@@ -226,6 +268,7 @@ void slu_listener_progress(struct sluice_listener *listener, int64_t until)
     for (int i = 0; i < count; i++)
         handle(listener, events[i].data.u64);
     slu_acceptor_tick(&listener->offers.acceptor, slu_now());
+    slu_admissions_step(listener);
     set_timer(listener);
 }
 
@@ -296,17 +339,10 @@ struct sluice_incoming *slu_listener_take(struct sluice_listener *listener)
     return NULL;
 }
 
-struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout)
+static struct sluice_incoming *await_incoming(struct sluice_listener *listener, int64_t until)
 {
-    SLU_UNCANCELLED_BLOCK;
     struct sluice_incoming *incoming;
-    int64_t until;
 
-    if (!is_listener(listener))
-        return slu_misuse_null(EINVAL, "not a listener%s", slu_none_hint(listener));
-    if (timeout < 0)
-        return slu_misuse_null(EINVAL, "timeout %lld is negative", (long long)timeout);
-    until = slu_after(timeout);
     slu_listener_progress(listener, 0);
     while ((incoming = slu_listener_take(listener)) == NULL) {
         int error = slu_rdmacm_check_gate(listener->gate);
@@ -323,6 +359,20 @@ struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, i
     return incoming;
 }
 
+struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout)
+{
+    SLU_UNCANCELLED_BLOCK;
+    struct sluice_incoming *incoming;
+
+    if (!is_listener(listener))
+        return slu_misuse_null(EINVAL, "not a listener%s", slu_none_hint(listener));
+    if (timeout < 0)
+        return slu_misuse_null(EINVAL, "timeout %lld is negative", (long long)timeout);
+    incoming = await_incoming(listener, slu_after(timeout));
+    slu_listener_leave(listener);
+    return incoming;
+}
+
 void sluice_listener_close(struct sluice_listener *listener)
 {
     SLU_UNCANCELLED_BLOCK;
@@ -331,13 +381,10 @@ void sluice_listener_close(struct sluice_listener *listener)
     if (!slu_may_end(listener, SLU_MAGIC_LISTENER, "listener"))
         return;
     listener->magic = SLU_MAGIC_DEAD;
-    slu_accept_end(listener);
+    slu_admissions_end(listener);
     for (struct sluice_incoming *incoming; (incoming = slu_listener_take(listener)) != NULL;)
         sluice_incoming_refuse(incoming, "the listener was closed");
     slu_acceptor_close(&listener->offers.acceptor);
     slu_rdmacm_unlisten(listener->gate);
-    slu_fd_close(listener->epoll);
-    slu_fd_close(listener->event);
-    slu_fd_close(listener->timer);
     slu_listener_drop(listener);
 }

@@ -7,6 +7,8 @@
 #ifndef SLU_LISTENER_H
 #define SLU_LISTENER_H
 
+#include <sys/queue.h>
+
 #include <sluice/connect.h>
 
 #include "base/base.h"
@@ -15,25 +17,32 @@
 #include "connect/secret.h"
 #include "connect/where.h"
 
-/* That are let in at a time. */
-#define SLU_ADMISSIONS 16
+/* That sluice_accept() and doors let in at a time: at least, and at most. */
+#define SLU_LET_IN_LEAST 16
+#define SLU_LET_IN_MOST 1024
 /* Of a hello: version and number of channels, and then private data. */
 #define SLU_CONNECT_HEAD 8
 
 struct slu_cm;
 struct slu_gate;
+struct slu_admission;
+TAILQ_HEAD(slu_admissions, slu_admission);
 
 struct sluice_listener {
     uint32_t magic;
     uint32_t holds; /* its program, and all who have come and are not let in or refused yet */
     int epoll, event, timer;
-    bool timer_set;
+    int64_t timer_at; /* when the timer ends; SLUICE_FOREVER: it is not set */
+    int64_t next_due; /* no admission has anything to do before, unless something comes */
     atomic_bool woken;
     uint32_t backlog, waiting;
     uint32_t last_id;
     struct sluice_incoming *first, *last;
-    uint32_t admission_count;
-    struct slu_admission *admissions[SLU_ADMISSIONS]; /* of sluice_accept(), the oldest first */
+    struct slu_admissions under_way, finished, ready; /* the oldest first */
+    struct slu_admission *fresh;                      /* began to connect last; NULL: none */
+    struct slu_admission **slots;                     /* those under way, by the data of events */
+    uint32_t slot_count;
+    uint32_t let_in_count, let_in_most; /* under way, of sluice_accept() and doors */
     struct slu_address address;
     struct slu_secret secret;
     struct slu_gate *gate; /* over rdma_cm; NULL: over TCP, with the offers */
@@ -75,6 +84,8 @@ int slu_listener_start(struct sluice_listener *listener);
 void slu_listener_progress(struct sluice_listener *listener, int64_t until);
 /* Whether it was woken, which is over then. */
 bool slu_listener_was_woken(struct sluice_listener *listener);
+/* At the end of a call: the descriptor is readable while an admission is finished and not taken. */
+void slu_listener_leave(struct sluice_listener *listener);
 void slu_listener_drop(struct sluice_listener *listener);
 /* It waits for its program from now on: its fields are filled but for those of the queue. */
 void slu_listener_add(struct sluice_listener *listener, struct sluice_incoming *incoming);
@@ -82,7 +93,7 @@ int slu_listener_watch(const struct sluice_listener *listener, int fd, uint32_t 
                        uint64_t data);
 /* Of the data of events: that somebody came over rdma_cm, or left. */
 #define SLU_GATE_TAG (UINT64_C(5) << 32)
-/* That a connection which is being let in has a whole step, or its end. */
+/* That an admission has a whole step or its end, or its channel has something; below: its slot. */
 #define SLU_ADMISSION_TAG (UINT64_C(6) << 32)
 /* The first of those who wait and have not left, which is the caller's; NULL: nobody does. */
 struct sluice_incoming *slu_listener_take(struct sluice_listener *listener);
@@ -110,8 +121,5 @@ struct sluice_channel *slu_connect_dialed(const struct slu_dialed *dialed, struc
                                           const struct sluice_channel_attr *attr,
                                           const struct sluice_connect_attr *options,
                                           int64_t deadline);
-
-/* accept.c: all that are being let in are refused. */
-void slu_accept_end(struct sluice_listener *listener);
 
 #endif

@@ -2,6 +2,9 @@
 # Connecting by address. One source or header a line, sorted.
 lib_libsluice_la_SOURCES += \
 	%D%/accept.c \
+	%D%/admission.c \
+	%D%/admission.h \
+	%D%/admitted.c \
 	%D%/connect.c \
 	%D%/door.h \
 	%D%/incoming.c \

@@ -13,8 +13,8 @@
 #define HEAD_BYTES SLU_PASSAGE_HEAD
 #define SEALED_HEAD (HEAD_BYTES + SLU_SEAL_BYTES)
 #define LABEL_BYTES 16
-/* For a step, if others wait; a peer that is slow, or stalls, is none that is silent. */
-#define STEP_TIME SLUICE_S(10)
+/* Steps of so many bytes fit every socket. */
+#define SMALL_STEP 4096
 
 /* In these the other side is named first, and in the past. */
 static int fail_late(const struct slu_passage *passage)
@@ -27,37 +27,14 @@ static int fail_gone(const struct slu_passage *passage)
     return slu_fail(ECONNRESET, "%s left before all was connected", passage->who);
 }
 
-int slu_passage_drive(struct slu_passage *passage)
+/* Waits for the socket. */
+static int await(const struct slu_passage *passage, short events)
 {
-    if (passage->listener == NULL || passage->listener->magic != SLU_MAGIC_LISTENER)
-        return 0;
-    slu_listener_progress(passage->listener, 0);
-    return slu_listener_was_woken(passage->listener)
-               ? slu_fail(EINTR, "a wake of the listener ended it")
-               : 0;
-}
+    struct pollfd pollfd = {.fd = passage->fd, .events = events};
 
-static int fail_silent(const struct slu_passage *passage)
-{
-    return slu_fail(ETIMEDOUT, "%s did not go on, and others wait to be let in", passage->who);
-}
-
-/* Waits for the socket, and lets the listener live meanwhile. */
-static int await(struct slu_passage *passage, short events)
-{
-    bool listens = passage->listener != NULL && passage->listener->magic == SLU_MAGIC_LISTENER;
-    struct pollfd fds[2] = {{.fd = passage->fd, .events = events},
-                            {.fd = listens ? passage->listener->epoll : -1, .events = POLLIN}};
-    int64_t now = slu_now(), until = passage->until;
-
-    if (slu_is_late_at(now, until))
+    if (slu_is_late(passage->until))
         return fail_late(passage);
-    if (listens && passage->listener->first != NULL && passage->since + STEP_TIME < until)
-        until = passage->since + STEP_TIME;
-    if (now >= until)
-        return fail_silent(passage);
-    if (poll(fds, 2, slu_milliseconds(until)) > 0 && fds[1].revents != 0)
-        return slu_passage_drive(passage);
+    (void)!poll(&pollfd, 1, slu_milliseconds(passage->until));
     return 0;
 }
 
@@ -107,7 +84,6 @@ static int send_step(struct slu_passage *passage, uint32_t error, const void *by
     char label[LABEL_BYTES];
     int result;
 
-    passage->since = slu_now();
     if (sealed == NULL)
         return slu_fail(ENOMEM, "no memory to connect");
     slu_put(slu_put(head, error, 4), count, 4);
@@ -192,7 +168,6 @@ int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count)
     uint64_t status, told;
     int error;
 
-    passage->since = slu_now();
     error = hear_part(passage, 'h', sealed_head, HEAD_BYTES, head);
     if (error < 0)
         return error;
@@ -211,11 +186,33 @@ int slu_passage_hear(struct slu_passage *passage, void *bytes, uint32_t count)
     return error;
 }
 
+void slu_passage_make_room(const struct slu_passage *passage, uint32_t count)
+{
+    int bytes = (int)(2 * SLU_PASSAGE_STEP(count));
+
+    if (bytes > SMALL_STEP)
+        setsockopt(passage->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
 void slu_passage_await(const struct slu_passage *passage, uint32_t count)
 {
     int bytes = (int)SLU_PASSAGE_STEP(count);
 
     setsockopt(passage->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
+
+bool slu_passage_has_step(const struct slu_passage *passage, uint32_t count)
+{
+    struct pollfd pollfd = {.fd = passage->fd, .events = POLLIN | POLLRDHUP};
+    uint8_t bytes[SLU_PASSAGE_STEP(SLUICE_CONNECT_MOST * SLUICE_ENDPOINT_BYTES)];
+    size_t whole = SLU_PASSAGE_STEP(count);
+
+    if (poll(&pollfd, 1, 0) <= 0)
+        return false;
+    /* The end may come behind a part of a step. */
+    if ((pollfd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
+        return true;
+    return recv(passage->fd, bytes, whole, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)whole;
 }
 
 bool slu_passage_has_news(const struct slu_passage *passage)

@@ -46,8 +46,6 @@ void slu_rdmacm_unlisten(struct slu_gate *gate);
 void slu_rdmacm_forget(struct sluice_listener *listener);
 /* Nobody can come any more: 0 or -EIO with a text. NULL is allowed. */
 int slu_rdmacm_check_gate(const struct slu_gate *gate);
-/* Where the events of its connections come to. */
-int slu_rdmacm_fd(const struct slu_gate *gate);
 /* Of one that waits, of which no event tells. */
 bool slu_rdmacm_has_left(const struct sluice_incoming *incoming);
 
@@ -67,9 +65,6 @@ int slu_rdmacm_answer(struct sluice_incoming *incoming, struct slu_joint *joint,
                       const struct sluice_private_data *own);
 /* Of one that was answered: 1: it is in; 0: not yet; or why it will not be. */
 int slu_rdmacm_look(struct sluice_incoming *incoming, struct slu_joint *joint);
-/* Both, until then; joint is undone if it fails, and the incoming connection is the caller's. */
-int slu_rdmacm_let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
-                      const struct sluice_private_data *own, int64_t until);
 /* One that was not answered yet hears the reason. */
 void slu_rdmacm_reject(struct sluice_incoming *incoming, const char *reason);
 /* Ends its connection, unless a channel has it. */
@@ -126,7 +121,6 @@ static inline int slu_rdmacm_connect(const char *address, const struct sluice_co
 #define slu_rdmacm_check_answer(own) ((void)(own), slu_rdmacm_fail())
 #define slu_rdmacm_answer(incoming, joint, own) ((void)(joint), slu_rdmacm_fail())
 #define slu_rdmacm_look(incoming, joint) ((void)(joint), slu_rdmacm_fail())
-#define slu_rdmacm_let_in(incoming, joint, own, until) ((void)(joint), slu_rdmacm_fail())
 #define slu_rdmacm_reject(incoming, reason) ((void)(incoming), (void)(reason))
 #define slu_rdmacm_drop(incoming) ((void)(incoming))
 

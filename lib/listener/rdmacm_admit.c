@@ -2,8 +2,6 @@
 /* Those who come over rdma_cm, and what both sides of such a connection do. */
 #include "config.h"
 
-#include <poll.h>
-
 #include "connect/cm.h"
 #include "engine/engine.h"
 #include "listener/rdmacm.h"
@@ -134,54 +132,6 @@ int slu_rdmacm_look(struct sluice_incoming *incoming, struct slu_joint *joint)
         return error;
     incoming->cm = NULL;
     return 1;
-}
-
-/* Whoever else comes to the listener meanwhile is not kept waiting, if that still is. */
-static int await(struct sluice_incoming *incoming, int64_t until)
-{
-    struct sluice_listener *listener = incoming->listener;
-    struct pollfd pollfd = {.fd = slu_rdmacm_fd(listener->gate), .events = POLLIN};
-
-    if (listener->magic == SLU_MAGIC_LISTENER) {
-        slu_listener_progress(listener, until);
-        return slu_listener_was_woken(listener) ? slu_fail(EINTR, "a wake of the listener ended it")
-                                                : 0;
-    }
-    (void)!poll(&pollfd, 1, slu_milliseconds(until));
-    slu_rdmacm_read(listener->gate);
-    return 0;
-}
-
-static int finish(struct sluice_incoming *incoming, struct slu_joint *joint, int64_t until)
-{
-    char who[SLU_ADDRESS_TEXT];
-    int state = 0;
-
-    while (state == 0) {
-        state = slu_rdmacm_look(incoming, joint);
-        if (state == 0 && slu_is_late(until))
-            state = slu_fail(ETIMEDOUT, "%s did not go on before the deadline",
-                             slu_address_text(&incoming->address, who));
-        if (state == 0)
-            state = await(incoming, until);
-    }
-    return state < 0 ? state : 0;
-}
-
-int slu_rdmacm_let_in(struct sluice_incoming *incoming, struct slu_joint *joint,
-                      const struct sluice_private_data *own, int64_t until)
-{
-    int error = slu_rdmacm_expect(joint);
-
-    if (error == 0)
-        error = slu_rdmacm_answer(incoming, joint, own);
-    if (error < 0)
-        slu_rdmacm_reject(incoming, sluice_last_error());
-    else
-        error = finish(incoming, joint, until);
-    if (error < 0)
-        slu_joint_undo(joint);
-    return error;
 }
 
 void slu_rdmacm_reject(struct sluice_incoming *incoming, const char *reason)

@@ -212,11 +212,6 @@ void slu_rdmacm_forget(struct sluice_listener *listener)
     listener->gate = NULL;
 }
 
-int slu_rdmacm_fd(const struct slu_gate *gate)
-{
-    return gate->events->fd;
-}
-
 bool slu_rdmacm_has_left(const struct sluice_incoming *incoming)
 {
     return incoming->cm != NULL && slu_cm_has_ended(incoming->cm);

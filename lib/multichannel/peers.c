@@ -37,15 +37,27 @@ static int fail_owned(const char *node_call)
     return slu_misuse(EINVAL, "the multichannel belongs to a node: use %s", node_call);
 }
 
+static void end_users(struct slu_channel *object)
+{
+    struct slu_channel_user *user;
+
+    while ((user = LIST_FIRST(&object->users)) != NULL) {
+        LIST_REMOVE(user, link);
+        user->closed(user);
+    }
+}
+
 void sluice_multichannel_close(struct sluice_multichannel *multichannel)
 {
     SLU_UNCANCELLED_BLOCK;
     if (!slu_may_end(multichannel, SLU_MAGIC_MULTICHANNEL, "multichannel"))
         return;
-    if (multichannel->base.owned)
+    if (multichannel->base.owned) {
         fail_owned("sluice_node_close()");
-    else
-        slu_channel_destroy(&multichannel->base);
+        return;
+    }
+    end_users(&multichannel->base);
+    slu_channel_destroy(&multichannel->base);
 }
 
 int sluice_multichannel_shutdown(struct sluice_multichannel *multichannel, int64_t timeout)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 # The door. One program, source or header a line, sorted.
 test_programs += \
+	tests/test_admitted \
 	tests/test_amid \
 	tests/test_connect \
 	tests/test_door \
+	tests/test_held_up \
 	tests/test_identity \
 	tests/test_meeting \
 	tests/test_offer \
@@ -12,6 +14,7 @@ test_programs += \
 	tests/test_strangers \
 	tests/test_told
 
+tests_test_admitted_SOURCES = %D%/test_admitted.c
 tests_test_amid_SOURCES = %D%/test_amid.c
 tests_test_connect_SOURCES = \
 	%D%/test_connect.c \
@@ -20,6 +23,7 @@ tests_test_connect_SOURCES = \
 	%D%/crowd/crowd.h \
 	%D%/crowd/server.c
 tests_test_door_SOURCES = %D%/test_door.c
+tests_test_held_up_SOURCES = %D%/test_held_up.c
 tests_test_identity_SOURCES = %D%/test_identity.c
 tests_test_meeting_SOURCES = %D%/test_meeting.c
 tests_test_offer_SOURCES = %D%/test_offer.c

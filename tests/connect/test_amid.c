@@ -5,81 +5,31 @@
  * alone.
  */
 #include <pthread.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../support/halfway.h"
 #include "../support/pair.h"
 #include "../support/process.h"
 #include "../support/stranger.h"
 
-/* Of the words of a connect by address, and of a step behind them. */
-enum { HEAD = 64, BODY = 8, REPLY = 48, SEAL = crypto_secretbox_MACBYTES };
-enum { STEP_HEAD = 8 + SEAL, STEP = STEP_HEAD + SLUICE_ENDPOINT_BYTES + SEAL };
-enum { STANDS = 4, ADMITTED = 5 };
-
-/* Where it stops. */
-enum way { SILENT, HALF_A_STEP, GARBAGE, NO_ENDPOINT, NO_CHANNEL, TWO_CHANNELS, LEAVES, WAYS };
-
 #define MOST 17
 
-static const uint8_t no_bytes[1];
+/* Those that are let in, and then stop, fail or leave. */
+static const enum halfway_way ways[] = {SILENT,     HALF_A_STEP,  GARBAGE, NO_ENDPOINT,
+                                        NO_CHANNEL, TWO_CHANNELS, LEAVES};
+#define WAYS ((int)COUNT(ways))
 
 struct scene {
     struct pair pair;
     struct sluice_listener *listener;
     struct sluice_prepared_channel *prepared; /* that never connects */
-    struct sluice_endpoint endpoint;
-    enum way way; /* WAYS: each */
+    struct halfway halfway;
+    bool all_ways; /* or silent ones alone */
     int count, fds[MOST];
     pthread_t thread;
     char text[320];
 };
-
-static void seal(const uint8_t *key, const char *label, const void *bytes, size_t count,
-                 uint8_t *sealed)
-{
-    static const uint8_t nonce[crypto_secretbox_NONCEBYTES];
-    uint8_t label_key[PROOF_BYTES];
-    sign(key, PROOF_BYTES, label, no_bytes, 0, label_key);
-    crypto_secretbox_easy(sealed, bytes, count, nonce, label_key);
-}
-
-/* What the dialer says first, sealed as it must be. */
-static void make_step(const uint8_t *key, const struct sluice_endpoint *endpoint,
-                      uint8_t step[STEP])
-{
-    uint8_t head[8] = {0};
-    put(head + 4, SLUICE_ENDPOINT_BYTES, 4);
-    seal(key, "step d 0 h", head, sizeof(head), step);
-    seal(key, "step d 0 b", endpoint, SLUICE_ENDPOINT_BYTES, step + STEP_HEAD);
-}
-
-/* A client that knows the words, and has no secret, as the listener. */
-static int come(const struct scene *scene, enum way way)
-{
-    uint8_t said[HEAD + BODY + HEAD] = "sludoor?", key[PROOF_BYTES], proof[PROOF_BYTES];
-    uint8_t step[STEP] = {0}, reply[REPLY];
-    struct sluice_endpoint none = {{0}};
-    int fd = dial_port((uint16_t)sluice_listener_address(scene->listener, NULL, 0));
-    put(said + 8, 1, 2);
-    put(said + 12, 1, 4);
-    put(said + 16, BODY, 4);
-    put(said + HEAD + 4, way == TWO_CHANNELS ? 2 : 1, 4);
-    say(fd, said, HEAD + BODY);
-    require(hear(fd, said + HEAD + BODY, HEAD), "no answer");
-    sign(no_bytes, 0, "sluice session", said, sizeof(said), key);
-    sign(key, PROOF_BYTES, "sluice dials", no_bytes, 0, proof);
-    say(fd, proof, sizeof(proof));
-    require(hear(fd, reply, sizeof(reply)) && reply[3] == STANDS, "it does not stand");
-    if (way == NO_ENDPOINT || way == NO_CHANNEL) {
-        make_step(key, way == NO_CHANNEL ? &scene->endpoint : &none, step);
-    }
-    if (way != SILENT && way != TWO_CHANNELS && way != LEAVES) {
-        say(fd, step, way == HALF_A_STEP ? STEP / 2 : STEP);
-    }
-    return fd;
-}
 
 /* All of them, and one who does as it should. */
 static void *come_all(void *argument)
@@ -88,12 +38,7 @@ static void *come_all(void *argument)
     struct sluice_connect_attr options = {.size = sizeof(options), .secret_file = ""};
     char address[64];
     for (int i = 0; i < scene->count; i++) {
-        enum way way = scene->way == WAYS ? (enum way)(i % WAYS) : scene->way;
-        scene->fds[i] = come(scene, way);
-        if (way == LEAVES) {
-            close(scene->fds[i]);
-            scene->fds[i] = -1;
-        }
+        scene->fds[i] = halfway_come(&scene->halfway, scene->all_ways ? ways[i % WAYS] : SILENT);
     }
     snprintf(address, sizeof(address), "127.0.0.1:%d",
              sluice_listener_address(scene->listener, NULL, 0));
@@ -105,15 +50,16 @@ static void *come_all(void *argument)
     return NULL;
 }
 
-static void open_scene(struct scene *scene, enum way way, int count)
+static void open_scene(struct scene *scene, bool all_ways, int count)
 {
     struct sluice_listen_attr attr = {.size = sizeof(attr), .secret_file = ""};
     memset(scene, 0, sizeof(*scene));
     sides_open(&scene->pair.sides);
     scene->listener = sluice_listen("127.0.0.1:0", &attr);
     require(scene->listener != NULL, "%s", sluice_last_error());
-    scene->prepared = prepare_channel(scene->pair.sides.pds[1], NULL, &scene->endpoint);
-    scene->way = way;
+    scene->prepared = prepare_channel(scene->pair.sides.pds[1], NULL, &scene->halfway.endpoint);
+    scene->halfway.port = (uint16_t)sluice_listener_address(scene->listener, NULL, 0);
+    scene->all_ways = all_ways;
     scene->count = count;
     require(pthread_create(&scene->thread, NULL, come_all, scene) == 0, "no thread");
 }
@@ -145,7 +91,7 @@ TEST(who_stops_amid_it_holds_up_nobody)
 {
     struct scene scene;
     uint8_t byte;
-    open_scene(&scene, WAYS, 2 * WAYS);
+    open_scene(&scene, true, 2 * WAYS);
     int fds = count_fds();
     accept_one(&scene);
     sluice_listener_close(scene.listener);
@@ -181,8 +127,8 @@ TEST(many_silent_ones_make_room, .unless = short_run)
 {
     struct scene scene, by_hand;
     pthread_t thread;
-    open_scene(&by_hand, SILENT, 1);
-    open_scene(&scene, SILENT, MOST);
+    open_scene(&by_hand, false, 1);
+    open_scene(&scene, false, MOST);
     require(pthread_create(&thread, NULL, accept_by_hand, &by_hand) == 0, "no thread");
     accept_one(&scene);
     require(pthread_join(thread, NULL) == 0, "no end");

@@ -24,3 +24,18 @@ int serve_one(struct sluice_pd *pd, struct sluice_multichannel *multichannel, ui
     sluice_listener_close(listener);
     return 0;
 }
+
+/* A loop does both whenever the descriptor of the listener is readable. */
+int serve_all(struct sluice_listener *listener, struct sluice_pd *pd)
+{
+    struct sluice_admitted admitted;
+    struct sluice_incoming *incoming;
+    int count = 0;
+
+    admitted.size = sizeof(admitted);
+    while ((incoming = sluice_listener_next(listener, 0)) != NULL)
+        count += sluice_incoming_admit(incoming, pd, NULL, NULL, SLUICE_S(1), 1) == 0;
+    while (sluice_listener_admitted(listener, 0, &admitted) == 0)
+        sluice_channel_close(admitted.channel);
+    return count;
+}

@@ -16,6 +16,16 @@ void let_in_twice(struct sluice_listener *listener, struct sluice_pd *pd)
 }
 #endif
 
+#ifdef ADMIT_TWICE /* expect: -Wuse-after-free */
+int begin_twice(struct sluice_listener *listener, struct sluice_pd *pd)
+{
+    struct sluice_incoming *incoming = sluice_listener_next(listener, 0);
+    int error = sluice_incoming_admit(incoming, pd, NULL, NULL, 0, 1);
+
+    return error + sluice_incoming_admit(incoming, pd, NULL, NULL, 0, 2);
+}
+#endif
+
 #ifdef FORGOTTEN_CHANNEL /* expect: -Wanalyzer-malloc-leak */
 int connect_and_forget(struct sluice_pd *pd)
 {
@@ -63,6 +73,17 @@ void accept_blindly(struct sluice_listener *listener, struct sluice_pd *pd)
 void connect_blindly(struct sluice_multichannel *multichannel, uint32_t *peers)
 {
     sluice_connect_into("host:1", multichannel, NULL, 0, peers, 1);
+}
+#endif
+
+#ifdef QUERY_AFTER_ADMIT /* expect: -Wuse-after-free */
+int ask_too_late(struct sluice_listener *listener, struct sluice_multichannel *multichannel,
+                 struct sluice_incoming_info *info)
+{
+    struct sluice_incoming *incoming = sluice_listener_next(listener, 0);
+    int error = sluice_incoming_admit_into(incoming, multichannel, NULL, SLUICE_S(1), 0);
+
+    return error + sluice_incoming_query(incoming, info);
 }
 #endif
 

@@ -827,6 +827,17 @@ struct sluice_incoming_info {
     char address[64];
     struct sluice_private_data private_data;
 };
+struct sluice_admitted {
+    uint32_t size;
+    int32_t error;
+    uint64_t user_data;
+    struct sluice_channel *channel;
+    struct sluice_multichannel *multichannel;
+    char address[64];
+    uint32_t peer_count;
+    uint32_t peers[64];
+    uint32_t reserved;
+};
 void sluice_listener_close(struct sluice_listener *listener);
 struct sluice_listener *sluice_listen(const char *address, const struct sluice_listen_attr
     *attr);
@@ -840,6 +851,14 @@ struct sluice_channel *sluice_incoming_accept(struct sluice_incoming *incoming, 
 int sluice_incoming_accept_into( struct sluice_incoming *incoming, struct sluice_multichannel
     *multichannel, const struct sluice_private_data *own, int64_t deadline, uint32_t *peers,
     uint32_t count);
+int sluice_incoming_admit(struct sluice_incoming *incoming, struct sluice_pd *pd, const struct
+    sluice_channel_attr *attr, const struct sluice_private_data *own, int64_t deadline, uint64_t
+    user_data);
+int sluice_incoming_admit_into( struct sluice_incoming *incoming, struct sluice_multichannel
+    *multichannel, const struct sluice_private_data *own, int64_t deadline, uint64_t user_data);
+int sluice_listener_admitted(struct sluice_listener *listener, int64_t timeout, struct
+    sluice_admitted *admitted);
+int sluice_listener_cancel(struct sluice_listener *listener, uint64_t user_data);
 int sluice_incoming_query(const struct sluice_incoming *incoming, struct sluice_incoming_info
     *info);
 struct sluice_incoming *sluice_listener_next(struct sluice_listener *listener, int64_t timeout);

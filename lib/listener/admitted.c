@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* What became of those whom the program lets in without waiting. */
+#include "config.h"
+
+#include <string.h>
+
+#include "listener/admission.h"
+#include "listener/rdmacm.h"
+
+static bool is_listener(const struct sluice_listener *listener)
+{
+    return listener != NULL && listener->magic == SLU_MAGIC_LISTENER;
+}
+
+static int not_a_listener(const struct sluice_listener *listener)
+{
+    return slu_misuse(EINVAL, "not a listener%s", slu_none_hint(listener));
+}
+
+static int check(const struct sluice_listener *listener, int64_t timeout,
+                 const struct sluice_admitted *admitted)
+{
+    if (!is_listener(listener))
+        return not_a_listener(listener);
+    if (timeout < 0)
+        return slu_misuse(EINVAL, "timeout %lld is negative", (long long)timeout);
+    return slu_info_check(admitted, sizeof *admitted, sizeof *admitted, "sluice_admitted");
+}
+
+static bool is_program(const struct slu_admission *admission)
+{
+    return admission->owner == SLU_OF_PROGRAM;
+}
+
+static uint32_t count_under_way(const struct sluice_listener *listener)
+{
+    const struct slu_admission *admission = TAILQ_FIRST(&listener->under_way);
+    uint32_t count = 0;
+
+    for (; admission != NULL; admission = TAILQ_NEXT(admission, link))
+        count += is_program(admission);
+    return count;
+}
+
+/* NULL and errno, with a text. */
+static struct slu_admission *await_finished(struct sluice_listener *listener, int64_t until)
+{
+    struct slu_admission *admission;
+
+    slu_listener_progress(listener, 0);
+    while ((admission = slu_admissions_finished(listener, SLU_OF_PROGRAM)) == NULL) {
+        if (slu_listener_was_woken(listener))
+            return slu_fail_null(EINTR, "the wait was ended by a wake; nothing was lost");
+        if (slu_is_late(until))
+            return slu_fail_null(ETIMEDOUT, "no admission is finished; %u are under way",
+                                 count_under_way(listener));
+        if (listener->fresh == NULL || !slu_admission_spin(listener->fresh))
+            slu_listener_progress(listener, until);
+    }
+    return admission;
+}
+
+/* Tells what became of it, and gives away what is connected. */
+static void take(struct slu_admission *admission, struct sluice_admitted *admitted)
+{
+    const struct slu_joint *joint = &admission->joint;
+    struct sluice_admitted known = {
+        .size = sizeof known, .error = admission->error, .user_data = admission->user_data};
+
+    memcpy(known.address, admission->passage.who, sizeof known.address);
+    if (admission->error == 0) {
+        known.channel = joint->channel;
+        known.multichannel = joint->multichannel;
+        known.peer_count = joint->added;
+        memcpy(known.peers, joint->peers, joint->added * sizeof *joint->peers);
+    } else {
+        (void)slu_fail(-admission->error, "%s", admission->text);
+    }
+    slu_admission_free(admission);
+    slu_info_copy(admitted, &known, sizeof known);
+}
+
+int sluice_listener_admitted(struct sluice_listener *listener, int64_t timeout,
+                             struct sluice_admitted *admitted)
+{
+    SLU_UNCANCELLED_BLOCK;
+    SLU_KEEP_ERRNO;
+    struct slu_admission *admission;
+    int error = check(listener, timeout, admitted);
+
+    if (error < 0)
+        return error;
+    admission = await_finished(listener, slu_after(timeout));
+    error = admission != NULL ? 0 : -errno;
+    if (admission != NULL)
+        take(admission, admitted);
+    slu_listener_leave(listener);
+    return error;
+}
+
+int sluice_listener_cancel(struct sluice_listener *listener, uint64_t user_data)
+{
+    SLU_UNCANCELLED_BLOCK;
+    SLU_KEEP_ERRNO;
+    struct slu_admission *admission;
+    int count = 0;
+
+    if (!is_listener(listener))
+        return not_a_listener(listener);
+    for (admission = TAILQ_FIRST(&listener->under_way); admission != NULL;
+         admission = TAILQ_NEXT(admission, link)) {
+        if (!is_program(admission) || admission->user_data != user_data || admission->cancelled)
+            continue;
+        admission->cancelled = true;
+        slu_admissions_event(listener, admission->slot);
+        count++;
+    }
+    slu_admissions_step(listener);
+    slu_listener_leave(listener);
+    return count;
+}

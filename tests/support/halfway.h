@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Clients that know the words of a connect by address, and stop, fail or leave amid them. */
+#ifndef SUPPORT_HALFWAY_H
+#define SUPPORT_HALFWAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice.h>
+
+/* How far it comes, and what it does there. Those before TWO_CHANNELS stop. */
+enum halfway_way {
+    SAYS_NOTHING,
+    HALF_A_HELLO,
+    SILENT, /* once it may be let in */
+    HALF_A_STEP,
+    NO_CHANNEL, /* its endpoint is right, and its channel never connects */
+    TWO_CHANNELS,
+    GARBAGE_HELLO,
+    GARBAGE, /* in place of its endpoint */
+    NO_ENDPOINT,
+    LEAVES_AT_ONCE,
+    LEAVES, /* once it may be let in */
+    LEAVES_AMID,
+    HALFWAY_WAYS
+};
+
+#define FIRST_TO_FAIL TWO_CHANNELS
+#define FIRST_TO_LEAVE LEAVES_AT_ONCE
+
+/* Where they come to, and what they say. */
+struct halfway {
+    uint16_t port;
+    const uint8_t *secret; /* NULL: there is none */
+    size_t secret_bytes;
+    uint8_t own[8]; /* private data */
+    size_t own_bytes;
+    struct sluice_endpoint endpoint;
+};
+
+/* The socket; -1: it has left. Its reader has 20 s for each word. */
+int halfway_come(const struct halfway *halfway, enum halfway_way way);
+/* Reads what there is. Whether the other side still has the connection. */
+bool halfway_is_held(int fd);
+
+#endif
