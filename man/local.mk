@@ -15,6 +15,7 @@ dist_man3_MANS = \
 	%D%/sluice_agent_send_local_mr.3 \
 	%D%/sluice_allocator_alloc.3 \
 	%D%/sluice_allocator_create.3 \
+	%D%/sluice_buffer_post.3 \
 	%D%/sluice_buffer_publish.3 \
 	%D%/sluice_buffer_submit.3 \
 	%D%/sluice_channel_arrivals.3 \

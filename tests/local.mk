@@ -102,6 +102,7 @@ chosen_tests = \
 	%D%/test_barriers \
 	%D%/test_blocks \
 	%D%/test_buffer \
+	%D%/test_buffer_batch \
 	%D%/test_buffer_owners \
 	%D%/test_choice \
 	%D%/test_connect \

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Buffers by name: rank 1 publishes, rank 0 reads and writes. */
+#include <poll.h>
+
 #include "ways.h"
 
 struct names {
@@ -86,6 +88,90 @@ static void buffer_submit(struct rank *rank, uint64_t count)
         MUST(sluice_buffer_submit(names->service, actions, 8, DEADLINE, NULL));
 }
 
+/* A list of reads; completions are taken one by one, or all at once. */
+static struct sluice_buffer_batch *prepare_reads(const struct rank *rank, uint32_t count)
+{
+    const struct names *names = rank->state;
+    struct sluice_buffer_action actions[8];
+
+    for (uint32_t i = 0; i < count; i++)
+        actions[i] = (struct sluice_buffer_action){.opcode = SLUICE_OP_READ,
+                                                   .handle = &names->handle,
+                                                   .length = rank->size,
+                                                   .addr = rank->memory,
+                                                   .mr = rank->mr};
+    return MAKE(sluice_buffer_batch_prepare(names->service, actions, count));
+}
+
+/* One action of a prepared batch of 8. */
+static void buffer_batch(struct rank *rank, uint64_t count)
+{
+    struct sluice_buffer_batch *batch = rank->rank == 0 ? prepare_reads(rank, 8) : NULL;
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i += 8) {
+        MUST(sluice_buffer_batch_post(batch, DEADLINE));
+        MUST(sluice_buffer_batch_wait(batch, DEADLINE));
+        MUST(sluice_buffer_batch_results(batch, NULL));
+    }
+    sluice_buffer_batch_free(batch);
+}
+
+static void buffer_batch_next(struct rank *rank, uint64_t count)
+{
+    struct sluice_buffer_batch *batch = rank->rank == 0 ? prepare_reads(rank, 8) : NULL;
+    struct sluice_completion done;
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++) {
+        if (i % 8 == 0)
+            MUST(sluice_buffer_batch_post(batch, DEADLINE));
+        MUST(sluice_buffer_batch_next(batch, DEADLINE, &done));
+        MUST(done.error);
+    }
+    sluice_buffer_batch_free(batch);
+}
+
+/* As an event loop does it: it sleeps only when it is armed. */
+static void buffer_batch_loop(struct rank *rank, uint64_t count)
+{
+    struct sluice_buffer_batch *batch = rank->rank == 0 ? prepare_reads(rank, 8) : NULL;
+    struct sluice_completion done[8];
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i += 8) {
+        struct pollfd fd = {.fd = sluice_buffer_batch_fd(batch), .events = POLLIN};
+        int left = 8;
+
+        MUST(sluice_buffer_batch_post(batch, DEADLINE));
+        while (left > 0) {
+            int taken = sluice_buffer_batch_poll(batch, done, 8);
+
+            MUST(taken < 0 ? taken : 0);
+            left -= taken;
+            if (left > 0 && sluice_buffer_batch_arm(batch, NULL) == 0)
+                (void)!poll(&fd, 1, -1);
+        }
+    }
+    sluice_buffer_batch_free(batch);
+}
+
+/* A batch of one that is posted, and cancelled before anything is waited for. */
+static void buffer_post_cancel(struct rank *rank, uint64_t count)
+{
+    const struct names *names = rank->state;
+    const struct sluice_buffer_action action = {.opcode = SLUICE_OP_READ,
+                                                .handle = &names->handle,
+                                                .length = rank->size,
+                                                .addr = rank->memory,
+                                                .mr = rank->mr};
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++) {
+        struct sluice_buffer_batch *batch =
+            MAKE(sluice_buffer_post(names->service, &action, 1, DEADLINE));
+
+        MUST(sluice_buffer_batch_cancel(batch));
+        sluice_buffer_batch_free(batch);
+    }
+}
+
 static void buffer_publish(struct rank *rank, uint64_t count)
 {
     const struct names *names = rank->state;
@@ -141,6 +227,13 @@ const struct way ways_buffer[] = {
     WAY(buffer_read_plain, "channel_read", NULL, "buffer_read_into", SIZES),
     WAY(buffer_write, "channel_write", NULL, "buffer_write_from", SIZES),
     WAY(buffer_submit, "channel_read", NULL, "buffer_submit", SIZES),
+    WAY(buffer_batch, "channel_read", NULL,
+        "buffer_batch_prepare buffer_batch_post buffer_batch_wait buffer_batch_results "
+        "buffer_batch_free",
+        SIZES),
+    WAY(buffer_batch_next, "channel_read", NULL, "buffer_batch_next", SIZES),
+    WAY(buffer_batch_loop, "channel_read", NULL, "buffer_batch_poll buffer_batch_arm", SIZES),
+    WAY(buffer_post_cancel, "channel_read", NULL, "buffer_post buffer_batch_cancel", SIZES),
     WAY(buffer_publish, "mr_register", NULL, "buffer_publish buffer_release", SIZES),
     WAY(buffer_service, "connect_accept", "plain_connect",
         "buffer_service_open buffer_service_close", {8}),

@@ -1055,6 +1055,17 @@ module sluice
     public :: sluice_buffer_read_into
     public :: sluice_buffer_write_from
     public :: sluice_buffer_submit
+    public :: sluice_buffer_batch_free
+    public :: sluice_buffer_batch_prepare
+    public :: sluice_buffer_post
+    public :: sluice_buffer_batch_post
+    public :: sluice_buffer_batch_poll
+    public :: sluice_buffer_batch_next
+    public :: sluice_buffer_batch_wait
+    public :: sluice_buffer_batch_results
+    public :: sluice_buffer_batch_cancel
+    public :: sluice_buffer_batch_fd
+    public :: sluice_buffer_batch_arm
     public :: sluice_buffer_level
     public :: sluice_buffer_connection
     public :: sluice_buffer_remote
@@ -3084,6 +3095,83 @@ module sluice
             type(c_ptr), value :: completions
             integer(c_int) :: outcome
         end function c_sluice_buffer_submit
+        subroutine sluice_buffer_batch_free(batch) bind(c, name="sluice_buffer_batch_free")
+            import
+            type(c_ptr), value :: batch
+        end subroutine sluice_buffer_batch_free
+        function sluice_buffer_batch_prepare(service, actions, count) bind(c, &
+            name="sluice_buffer_batch_prepare") result(outcome)
+            import
+            type(c_ptr), value :: service
+            type(sluice_buffer_action), intent(in) :: actions(*)
+            integer(c_int32_t), value :: count
+            type(c_ptr) :: outcome
+        end function sluice_buffer_batch_prepare
+        function sluice_buffer_post(service, actions, count, deadline) bind(c, &
+            name="sluice_buffer_post") result(outcome)
+            import
+            type(c_ptr), value :: service
+            type(sluice_buffer_action), intent(in) :: actions(*)
+            integer(c_int32_t), value :: count
+            integer(c_int64_t), value :: deadline
+            type(c_ptr) :: outcome
+        end function sluice_buffer_post
+        function sluice_buffer_batch_post(batch, deadline) bind(c, &
+            name="sluice_buffer_batch_post") result(outcome)
+            import
+            type(c_ptr), value :: batch
+            integer(c_int64_t), value :: deadline
+            integer(c_int) :: outcome
+        end function sluice_buffer_batch_post
+        function sluice_buffer_batch_poll(batch, completions, count) bind(c, &
+            name="sluice_buffer_batch_poll") result(outcome)
+            import
+            type(c_ptr), value :: batch
+            type(sluice_completion), intent(inout) :: completions(*)
+            integer(c_int32_t), value :: count
+            integer(c_int) :: outcome
+        end function sluice_buffer_batch_poll
+        function sluice_buffer_batch_next(batch, timeout, completion) bind(c, &
+            name="sluice_buffer_batch_next") result(outcome)
+            import
+            type(c_ptr), value :: batch
+            integer(c_int64_t), value :: timeout
+            type(sluice_completion), intent(inout) :: completion
+            integer(c_int) :: outcome
+        end function sluice_buffer_batch_next
+        function sluice_buffer_batch_wait(batch, timeout) bind(c, &
+            name="sluice_buffer_batch_wait") result(outcome)
+            import
+            type(c_ptr), value :: batch
+            integer(c_int64_t), value :: timeout
+            integer(c_int) :: outcome
+        end function sluice_buffer_batch_wait
+        function c_sluice_buffer_batch_results(batch, completions) bind(c, &
+            name="sluice_buffer_batch_results") result(outcome)
+            import
+            type(c_ptr), value :: batch
+            type(c_ptr), value :: completions
+            integer(c_int) :: outcome
+        end function c_sluice_buffer_batch_results
+        function sluice_buffer_batch_cancel(batch) bind(c, &
+            name="sluice_buffer_batch_cancel") result(outcome)
+            import
+            type(c_ptr), value :: batch
+            integer(c_int) :: outcome
+        end function sluice_buffer_batch_cancel
+        function sluice_buffer_batch_fd(batch) bind(c, name="sluice_buffer_batch_fd") result( &
+            outcome)
+            import
+            type(c_ptr), value :: batch
+            integer(c_int) :: outcome
+        end function sluice_buffer_batch_fd
+        function c_sluice_buffer_batch_arm(batch, due) bind(c, &
+            name="sluice_buffer_batch_arm") result(outcome)
+            import
+            type(c_ptr), value :: batch
+            type(c_ptr), value :: due
+            integer(c_int) :: outcome
+        end function c_sluice_buffer_batch_arm
         function sluice_buffer_level(service, handle) bind(c, name="sluice_buffer_level") result( &
             outcome)
             import
@@ -4771,6 +4859,28 @@ contains
         if (present(completions)) completions_at = c_loc(completions(1))
         outcome = c_sluice_buffer_submit(service, actions, count, deadline, completions_at)
     end function sluice_buffer_submit
+
+    function sluice_buffer_batch_results(batch, completions) result(outcome)
+        type(c_ptr), intent(in) :: batch
+        type(sluice_completion), intent(inout), optional, target :: completions(*)
+        integer(c_int) :: outcome
+        type(c_ptr) :: completions_at
+
+        completions_at = c_null_ptr
+        if (present(completions)) completions_at = c_loc(completions(1))
+        outcome = c_sluice_buffer_batch_results(batch, completions_at)
+    end function sluice_buffer_batch_results
+
+    function sluice_buffer_batch_arm(batch, due) result(outcome)
+        type(c_ptr), intent(in) :: batch
+        integer(c_int64_t), intent(out), optional, target :: due
+        integer(c_int) :: outcome
+        type(c_ptr) :: due_at
+
+        due_at = c_null_ptr
+        if (present(due)) due_at = c_loc(due)
+        outcome = c_sluice_buffer_batch_arm(batch, due_at)
+    end function sluice_buffer_batch_arm
 
     function sluice_agent_create(pd, attr) result(outcome)
         type(c_ptr), intent(in) :: pd

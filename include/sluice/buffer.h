@@ -32,6 +32,7 @@ extern "C" {
 
 struct sluice_buffer_service;
 struct sluice_buffer;
+struct sluice_buffer_batch;
 
 #define SLUICE_BUFFER_HANDLE_BYTES 256
 /* The most protection domains of a service, each of a device of its own. */
@@ -69,7 +70,7 @@ struct sluice_buffer_info {
 
 /*
  * One read or write. A zeroed struct is a valid start. The struct and the handle are read
- * before the call returns; the memory is in use until then.
+ * before the call returns; the memory is in use until then, or until its batch has ended.
  */
 struct sluice_buffer_action {
     uint32_t opcode;                           /* SLUICE_OP_READ or SLUICE_OP_WRITE */
@@ -87,7 +88,8 @@ struct sluice_buffer_action {
 SLUICE_REDECLARE_BEGIN
 /*
  * Ends a service and its connections; who uses its buffers then finds that they are gone. It
- * ends what it has published, whose objects stay to be released. It takes at most a second,
+ * ends what it has published, whose objects stay to be released, and cancels its batches, which
+ * stay to be freed. It takes at most a second,
  * and what is left of the deadline of a call that gave up connecting. NULL is allowed.
  */
 SLUICE_EXPORT void sluice_buffer_service_close(struct sluice_buffer_service *service);
@@ -183,6 +185,110 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_submit(struct sluice_buffer_ser
                                                         const struct sluice_buffer_action *actions,
                                                         uint32_t count, int64_t deadline,
                                                         struct sluice_completion *completions);
+
+/*
+ * Batches in flight: the same without waiting, so that a program computes while its pages come.
+ * A batch is posted, which begins what can be begun at once. It goes on in each later call with
+ * it, in the device, and in calls of other threads for the same owners; what each transport does
+ * meanwhile by itself, sluice_buffer_post(3) tells.
+ *
+ * Threads: a batch is used by one thread at a time, but sluice_buffer_batch_cancel() may be
+ * called by any thread meanwhile. Different batches are used by different threads freely.
+ *
+ * Memory: that of its actions is in use until the batch has ended, as wait, results or cancel
+ * tell, or the completion of the action was taken. Memory without a region is registered from
+ * the time the batch is made until it is freed.
+ */
+
+/* Cancels what is in flight, and frees the batch. NULL is allowed. */
+SLUICE_EXPORT void sluice_buffer_batch_free(struct sluice_buffer_batch *batch);
+
+/*
+ * Prepares a batch, which is posted later, and as often as one likes. Actions and handles are
+ * read now. The result goes to sluice_buffer_batch_free(). NULL and errno on failure: EINVAL,
+ * EPROTO, ERANGE, ENOMEM (as sluice_buffer_submit()), EMFILE (no descriptor to wait with).
+ */
+SLUICE_REDECLARE_BEGIN
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_buffer_batch_free)
+struct sluice_buffer_batch *sluice_buffer_batch_prepare(struct sluice_buffer_service *service,
+                                                        const struct sluice_buffer_action *actions,
+                                                        uint32_t count);
+
+/* Prepares a batch and posts it: as the call before and the one after this. */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_buffer_batch_free)
+struct sluice_buffer_batch *sluice_buffer_post(struct sluice_buffer_service *service,
+                                               const struct sluice_buffer_action *actions,
+                                               uint32_t count, int64_t deadline);
+SLUICE_REDECLARE_END
+
+/*
+ * Posts a batch again; what it ended with before is forgotten. It allocates nothing while the
+ * connections to the owners last. The deadline, in nanoseconds, acts in calls with the batch.
+ * 0, and how actions end is in their completions. -EINVAL: not a batch, a negative deadline;
+ * -EBUSY: it is in flight; -ESTALE: its service was closed.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_batch_post(struct sluice_buffer_batch *batch,
+                                                            int64_t deadline);
+
+/*
+ * Goes on with a batch without waiting, and takes up to count completions of actions that have
+ * ended and were not taken. How many, 0 if none. They come as they end, those of one owner in
+ * that order; user_data tells which they are. -EINVAL: not a batch, NULL.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_batch_poll(struct sluice_buffer_batch *batch,
+                                                            struct sluice_completion *completions,
+                                                            uint32_t count);
+
+/*
+ * Waits for the next completion, and takes it. 0: there was one. -ETIMEDOUT: none yet, and the
+ * batch goes on; -ENOENT: all were taken, or it was never posted; -EINTR: the thread is
+ * interrupted (sluice_interrupt_set()), and the batch goes on; -EINVAL: not a batch, NULL, a
+ * negative timeout.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_batch_next(struct sluice_buffer_batch *batch,
+                                                            int64_t timeout,
+                                                            struct sluice_completion *completion);
+
+/*
+ * Waits until all of a batch has ended, however it did; timeout 0 only looks. 0: no memory of it
+ * is in use any more. -ETIMEDOUT, -ENOENT (never posted), -EINTR and -EINVAL as above.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_batch_wait(struct sluice_buffer_batch *batch,
+                                                            int64_t timeout);
+
+/*
+ * How a batch has ended: completions is NULL or has count entries, in the order of actions. It
+ * takes none of them. 0, or the first failure, as sluice_buffer_submit(). -EBUSY: it is in
+ * flight, -ENOENT: it was never posted, -EINVAL: not a batch; then nothing is written.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int
+sluice_buffer_batch_results(const struct sluice_buffer_batch *batch,
+                            struct sluice_completion *completions);
+
+/*
+ * Ends all of a batch that has not ended, from any thread while it lives. On return nothing
+ * touches its memory any more, whatever state owners and connections are in; actions that were
+ * done keep their results, the others end with -ECANCELED and SLUICE_CLASS_CANCELLED. A thread
+ * that waits for it returns. Work of others on the same connections goes on, over new ones if it
+ * must. It takes at most a second. 0, also if it had ended; -EINVAL: not a batch.
+ */
+SLUICE_EXPORT int sluice_buffer_batch_cancel(struct sluice_buffer_batch *batch);
+
+/*
+ * For event loops. The fd becomes readable when an armed batch has something to do; it is the
+ * library's: watch it with poll(2) or epoll(7), and never read or close it. It stays the same as
+ * long as the batch lives. -EMFILE: there is no descriptor left; -ENOMEM; -EINVAL: not a batch.
+ */
+SLUICE_EXPORT int sluice_buffer_batch_fd(struct sluice_buffer_batch *batch);
+
+/*
+ * To be called before each sleep on the fd. 0: armed, until the next call with the batch: sleep.
+ * 1: do not sleep, poll first: there are completions that were not taken, more is to be done, or
+ * it has ended. *due, unless due is NULL, is written with 0: in so many nanoseconds poll even if
+ * the fd stays quiet; SLUICE_FOREVER if there is no need. -ENOENT: never posted; others as above.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_buffer_batch_arm(struct sluice_buffer_batch *batch,
+                                                           int64_t *due);
 
 /*
  * enum sluice_transport_level of the connection to the owner, that of the first domain which has

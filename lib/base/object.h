@@ -30,6 +30,7 @@ enum slu_kind {
     SLU_AGENT_MESSAGE,
     SLU_BUFFER_SERVICE,
     SLU_BUFFER,
+    SLU_BUFFER_BATCH,
     SLU_ALLOCATOR,
     SLU_KINDS
 };
@@ -88,6 +89,7 @@ extern union slu_living_page slu_living_page;
 #define SLU_MAGIC_AGENT_MESSAGE (slu_living.magic[SLU_AGENT_MESSAGE])
 #define SLU_MAGIC_BUFFER_SERVICE (slu_living.magic[SLU_BUFFER_SERVICE])
 #define SLU_MAGIC_BUFFER (slu_living.magic[SLU_BUFFER])
+#define SLU_MAGIC_BUFFER_BATCH (slu_living.magic[SLU_BUFFER_BATCH])
 #define SLU_MAGIC_ALLOCATOR (slu_living.magic[SLU_ALLOCATOR])
 #define SLU_MAGIC_DEAD UINT32_C(0xdeadbeef)
 

@@ -97,8 +97,9 @@ static int check_action(struct sluice_buffer_service *service, struct order *ord
     return check_region(service, action);
 }
 
-static int check_call(const struct sluice_buffer_service *service,
-                      const struct sluice_buffer_action *actions, uint32_t count, int64_t deadline)
+int slu_buffer_check_call(const struct sluice_buffer_service *service,
+                          const struct sluice_buffer_action *actions, uint32_t count,
+                          int64_t deadline)
 {
     if (!slu_is_buffer_service(service))
         return slu_not_a_buffer_service(service);
@@ -130,7 +131,7 @@ static int check_all(struct sluice_buffer_service *service,
 static void end_early(struct slu_work *work, int error, enum sluice_error_class error_class,
                       uint32_t status)
 {
-    work->ended = true;
+    work->early = work->ended = true;
     work->result.error = error;
     work->result.error_class = error_class;
     work->result.status = work->result.cause = status;
@@ -209,21 +210,21 @@ static int begin(struct slu_batch *batch, const struct order *order)
     }
     if (action->length > 0)
         return add_work(batch, order, (uint32_t)domain, &way);
-    work->ended = true;
+    work->early = work->ended = true;
     return 0;
 }
 
-/* *told: of the first that ended early, the text. */
-static int begin_all(struct slu_batch *batch, const struct order *orders, struct slu_text *told)
+/* Of the first that ends early, the text is kept. */
+static int begin_all(struct slu_batch *batch, const struct order *orders)
 {
-    told->bytes[0] = '\0';
+    batch->told.bytes[0] = '\0';
     for (uint32_t i = 0; i < batch->count; i++) {
         int error = begin(batch, &orders[i]);
 
         if (error < 0 && !batch->works[i].ended)
             return error;
-        if (error < 0 && told->bytes[0] == '\0')
-            slu_text_save(told);
+        if (error < 0 && batch->told.bytes[0] == '\0')
+            slu_text_save(&batch->told);
     }
     return 0;
 }
@@ -256,8 +257,7 @@ static int fail_work(const struct slu_work *work, const char *why)
                     named ? "" : " of ", named ? "" : owner, why);
 }
 
-/* What it returns, with a text. */
-static int conclude(const struct slu_batch *batch, const struct slu_text *told)
+int slu_batch_conclude(const struct slu_batch *batch)
 {
     const struct slu_work *work = first_failure(batch);
     struct order order = {.count = batch->count};
@@ -266,53 +266,61 @@ static int conclude(const struct slu_batch *batch, const struct slu_text *told)
         return 0;
     order.index = work->index;
     return fail_index(&order,
-                      fail_work(work, work->group == NULL ? told->bytes : work->group->why));
+                      fail_work(work, work->group == NULL ? batch->told.bytes : work->group->why));
 }
 
-static int do_batch(struct slu_batch *batch, const struct order *orders,
-                    struct sluice_completion *completions)
+static int make_works(struct slu_batch *batch, const struct order *orders)
 {
-    struct slu_text told;
     int error;
 
     batch->works =
         batch->count == 1 ? &batch->only_work : calloc(batch->count, sizeof *batch->works);
     if (batch->works == NULL)
         return slu_fail(ENOMEM, "no memory for %u actions on buffers", batch->count);
-    error = begin_all(batch, orders, &told);
-    if (error == 0)
-        error = slu_batch_run(batch);
-    if (error < 0)
-        return error;
-    for (uint32_t i = 0; i < batch->count && completions != NULL; i++)
-        completions[i] = batch->works[i].result;
-    return conclude(batch, &told);
+    error = begin_all(batch, orders);
+    return error == 0 ? slu_batch_make_ready(batch) : error;
 }
 
+int slu_batch_prepare(struct slu_batch *batch, const struct sluice_buffer_action *actions)
+{
+    struct order one, *orders = &one;
+    int error;
+
+    if (batch->count > 1)
+        orders = calloc(batch->count, sizeof *orders);
+    if (orders == NULL)
+        return slu_fail(ENOMEM, "no memory for %u actions on buffers", batch->count);
+    error = check_all(batch->service, actions, batch->count, orders);
+    if (error == 0)
+        error = make_works(batch, orders);
+    if (orders != &one)
+        free(orders);
+    return error;
+}
+
+/* A blocking call is a batch that ends with it. */
 int sluice_buffer_submit(struct sluice_buffer_service *service,
                          const struct sluice_buffer_action *actions, uint32_t count,
                          int64_t deadline, struct sluice_completion *completions)
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    struct slu_batch batch = {
-        .service = service, .count = count, .until = slu_after(deadline < 0 ? 0 : deadline)};
-    struct order one, *orders = &one;
-    int error = check_call(service, actions, count, deadline);
+    struct slu_batch batch = {.service = service, .count = count};
+    int64_t until = slu_after(deadline < 0 ? 0 : deadline);
+    int error = slu_buffer_check_call(service, actions, count, deadline);
 
     if (error < 0 || count == 0)
         return error;
-    if (count > 1)
-        orders = calloc(count, sizeof *orders);
-    if (orders == NULL)
-        return slu_fail(ENOMEM, "no memory for %u actions on buffers", count);
-    error = check_all(service, actions, count, orders);
+    error = slu_batch_prepare(&batch, actions);
     if (error == 0) {
-        error = do_batch(&batch, orders, completions);
-        slu_batch_end(&batch);
+        slu_batch_post(&batch, until);
+        if (slu_batch_wait(&batch, SLUICE_FOREVER, false) == -EINTR)
+            slu_batch_cancel(&batch, &slu_ending_interrupted);
+        for (uint32_t i = 0; i < count && completions != NULL; i++)
+            completions[i] = batch.works[i].result;
+        error = slu_batch_conclude(&batch);
     }
-    if (orders != &one)
-        free(orders);
+    slu_batch_end(&batch);
     return error;
 }
 

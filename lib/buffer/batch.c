@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define DEFAULT_SPIN SLUICE_US(20)
+/* A cancelled batch waits this long for what is in flight, which spares others the connection. */
+#define PATIENCE SLUICE_US(500)
 
 static int make_room(struct slu_batch *batch)
 {
@@ -66,7 +68,10 @@ static void join(struct slu_group *group)
     pthread_mutex_unlock(&link->lock);
 }
 
-/* The lock is held. Who sleeps has to look, and to arm the channel: this one does not any more. */
+/*
+ * The lock is held, and all works of the group have ended. Others that sleep have to look, and to
+ * arm the channel: this one does not any more.
+ */
 static void leave(struct slu_group *group)
 {
     struct slu_group **at = &group->link->groups;
@@ -77,6 +82,7 @@ static void leave(struct slu_group *group)
     group->joined = false;
     group->link->group_count--;
     slu_link_tell(group->link, group);
+    atomic_fetch_sub_explicit(&group->batch->groups_left, 1, memory_order_release);
 }
 
 /* A last look before a sleep: false if there is something to do. */
@@ -98,41 +104,64 @@ static bool arm(const struct slu_group *group, struct pollfd *fd, int64_t *until
 
 struct round {
     bool any;      /* something happened, or is to be done */
+    bool ended;    /* works have ended that were not taken */
     uint32_t left; /* groups */
     int64_t until; /* when there is something to do, though nothing happens */
 };
 
+/* The lock of its link is held. Another thread may have ended the group meanwhile. */
+static void go_on_with(struct slu_group *group, bool sleeps, struct pollfd *fd, struct round *round)
+{
+    if (!group->joined)
+        return;
+    round->any |= group->left > 0 && slu_group_step(group);
+    if (group->left == 0)
+        leave(group);
+    else if (sleeps && !round->any)
+        round->any = !arm(group, fd, &round->until);
+    round->left += group->joined;
+}
+
 /* All groups that are left; before a sleep each is armed as well. */
 static struct round go_round(struct slu_batch *batch, bool sleeps)
 {
-    struct round round = {.until = batch->until};
+    struct round round = {.until = batch->until, .ended = batch->early.first != NULL};
 
     for (uint32_t i = 0; i < batch->group_count; i++) {
         struct slu_group *group = &batch->groups[i];
 
         batch->fds[i].fd = -1;
-        if (!group->joined)
-            continue;
         pthread_mutex_lock(&group->link->lock);
-        round.any |= group->left > 0 && slu_group_step(group);
-        if (group->left == 0)
-            leave(group);
-        else if (sleeps && !round.any)
-            round.any = !arm(group, &batch->fds[i], &round.until);
-        round.left += group->left > 0;
+        go_on_with(group, sleeps, &batch->fds[i], &round);
+        round.ended |= group->untaken.first != NULL;
         pthread_mutex_unlock(&group->link->lock);
     }
     return round;
 }
 
-static void sleep_until(struct slu_batch *batch)
+/* The event loop has come back. */
+static void disarm(struct slu_batch *batch)
+{
+    if (batch->armed)
+        slu_waiter_awoke(batch->waiter);
+    batch->armed = false;
+}
+
+static bool is_enough(const struct round *round, bool for_any)
+{
+    return round->left == 0 || (for_any && round->ended);
+}
+
+static void sleep_until(struct slu_batch *batch, int64_t until, bool for_any)
 {
     struct round round;
 
     atomic_store(&batch->waiter->sleeps, true);
     round = go_round(batch, true);
-    if (round.left > 0 && !round.any)
-        (void)!poll(batch->fds, batch->group_count + 1, slu_milliseconds(round.until));
+    if (round.until < until)
+        until = round.until;
+    if (!is_enough(&round, for_any) && !round.any)
+        (void)!poll(batch->fds, batch->group_count + 1, slu_milliseconds(until));
     slu_waiter_awoke(batch->waiter);
 }
 
@@ -147,15 +176,20 @@ static int64_t spin_time(const struct slu_batch *batch)
     return attr->spin_time != 0 ? attr->spin_time : DEFAULT_SPIN;
 }
 
-static void go_on(struct slu_batch *batch)
+int slu_batch_wait(struct slu_batch *batch, int64_t until, bool for_any)
 {
     int64_t spins_until = 0; /* 0: since the last round in which anything happened */
     struct round round;
 
+    disarm(batch);
     for (;;) {
         round = go_round(batch, false);
-        if (round.left == 0)
-            return;
+        if (is_enough(&round, for_any))
+            return 0;
+        if (slu_is_interrupted())
+            return -EINTR;
+        if (until != SLUICE_FOREVER && slu_now() >= until)
+            return -ETIMEDOUT;
         if (round.any) {
             spins_until = 0;
             continue;
@@ -166,12 +200,44 @@ static void go_on(struct slu_batch *batch)
             sched_yield();
             continue;
         }
-        sleep_until(batch);
+        sleep_until(batch, until, for_any);
         spins_until = 0;
     }
 }
 
-int slu_batch_run(struct slu_batch *batch)
+void slu_batch_step(struct slu_batch *batch)
+{
+    disarm(batch);
+    if (!slu_batch_is_over(batch))
+        go_round(batch, false);
+}
+
+/* The channels of links are closed and made anew: each sleep names those that there are now. */
+static int watch(const struct slu_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->group_count; i++)
+        if (batch->fds[i].fd >= 0 && slu_waiter_watch(batch->waiter, batch->fds[i].fd) < 0)
+            return slu_fail(ENOMEM, "no memory to watch the connection to an owner");
+    return 0;
+}
+
+int slu_batch_arm(struct slu_batch *batch, int64_t *until)
+{
+    struct round round;
+    int error;
+
+    disarm(batch);
+    atomic_store(&batch->waiter->sleeps, true);
+    batch->armed = true;
+    round = go_round(batch, true);
+    *until = round.until;
+    error = is_enough(&round, true) || round.any ? 1 : watch(batch);
+    if (error != 0)
+        disarm(batch);
+    return error;
+}
+
+int slu_batch_make_ready(struct slu_batch *batch)
 {
     batch->fds = batch->group_count == 1 ? batch->only_fds
                                          : calloc(batch->group_count + 1, sizeof *batch->fds);
@@ -181,13 +247,134 @@ int slu_batch_run(struct slu_batch *batch)
     if (batch->waiter == NULL)
         return -errno;
     batch->fds[batch->group_count] = (struct pollfd){.fd = batch->waiter->event, .events = POLLIN};
+    return 0;
+}
+
+static void reset_group(struct slu_group *group)
+{
+    group->left = group->used = group->failed = 0;
+    group->first = group->last = NULL;
+    group->untaken = (struct slu_untaken){0};
+    group->why[0] = '\0';
+}
+
+/* What it ended with before stays if it ends before it begins. */
+static void begin(struct slu_batch *batch, struct slu_work *work)
+{
+    if (work->early) {
+        slu_untaken_add(&batch->early, work);
+        return;
+    }
+    work->posted = work->done = 0;
+    work->in_flight = work->lost = work->again = 0;
+    work->queued = work->ended = false;
+    work->result =
+        (struct sluice_completion){.opcode = work->opcode, .user_data = work->result.user_data};
+    slu_group_add(&batch->groups[work->group_index], work);
+}
+
+void slu_batch_post(struct slu_batch *batch, int64_t until)
+{
+    disarm(batch);
+    batch->posted = true;
+    batch->until = until;
+    batch->early = (struct slu_untaken){0};
+    atomic_store_explicit(&batch->ends, false, memory_order_relaxed);
+    atomic_store_explicit(&batch->groups_left, batch->group_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < batch->group_count; i++)
+        reset_group(&batch->groups[i]);
     for (uint32_t i = 0; i < batch->count; i++)
-        if (!batch->works[i].ended)
-            slu_group_add(&batch->groups[batch->works[i].group_index], &batch->works[i]);
+        begin(batch, &batch->works[i]);
     for (uint32_t i = 0; i < batch->group_count; i++)
         join(&batch->groups[i]);
-    go_on(batch);
-    return 0;
+    slu_batch_step(batch);
+}
+
+/* How many of these were taken. */
+static uint32_t take_from(struct slu_untaken *untaken, struct sluice_completion *completions,
+                          uint32_t count)
+{
+    uint32_t taken = 0;
+
+    while (untaken->first != NULL && taken < count) {
+        completions[taken++] = untaken->first->result;
+        untaken->first = untaken->first->untaken;
+    }
+    return taken;
+}
+
+uint32_t slu_batch_take(struct slu_batch *batch, struct sluice_completion *completions,
+                        uint32_t count)
+{
+    uint32_t taken = take_from(&batch->early, completions, count);
+
+    for (uint32_t i = 0; i < batch->group_count && taken < count; i++) {
+        struct slu_group *group = &batch->groups[i];
+
+        pthread_mutex_lock(&group->link->lock);
+        taken += take_from(&group->untaken, completions + taken, count - taken);
+        /* Whoever has taken all of a batch finds that it is over. */
+        if (group->joined && group->left == 0)
+            leave(group);
+        pthread_mutex_unlock(&group->link->lock);
+    }
+    return taken;
+}
+
+void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending)
+{
+    int64_t patience = slu_after(PATIENCE);
+
+    atomic_store(&batch->ends, true);
+    for (uint32_t i = 0; i < batch->group_count; i++) {
+        struct slu_group *group = &batch->groups[i];
+
+        pthread_mutex_lock(&group->link->lock);
+        if (group->joined) {
+            slu_group_cancel(group, ending, patience);
+            leave(group);
+        }
+        pthread_mutex_unlock(&group->link->lock);
+    }
+    slu_waiter_wake(batch->waiter);
+}
+
+static void append(struct slu_untaken *untaken, const struct slu_untaken *more)
+{
+    if (more->first == NULL)
+        return;
+    if (untaken->first == NULL)
+        untaken->first = more->first;
+    else
+        untaken->last->untaken = more->first;
+    untaken->last = more->last;
+}
+
+static void deregister(struct slu_batch *batch)
+{
+    for (uint32_t i = 0; batch->works != NULL && i < batch->count; i++) {
+        if (batch->works[i].mr != NULL)
+            (void)!sluice_mr_deregister(batch->works[i].mr);
+        batch->works[i].mr = NULL;
+    }
+}
+
+/* No group is joined any more. The groups stay, for the texts that are in them. */
+static void let_go(struct slu_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->group_count; i++)
+        slu_link_put(batch->groups[i].link);
+    batch->group_count = 0;
+    deregister(batch);
+}
+
+void slu_batch_detach(struct slu_batch *batch)
+{
+    slu_batch_cancel(batch, &slu_ending_closed);
+    for (uint32_t i = 0; i < batch->group_count; i++)
+        append(&batch->early, &batch->groups[i].untaken);
+    let_go(batch);
+    batch->service = NULL;
 }
 
 void slu_batch_end(struct slu_batch *batch)
@@ -195,13 +382,11 @@ void slu_batch_end(struct slu_batch *batch)
     struct slu_text text;
 
     slu_text_save(&text);
-    for (uint32_t i = 0; i < batch->group_count; i++)
-        slu_link_put(batch->groups[i].link);
-    if (batch->waiter != NULL)
+    let_go(batch);
+    if (batch->waiter != NULL) {
+        disarm(batch);
         slu_waiter_put(batch->service, batch->waiter);
-    for (uint32_t i = 0; batch->works != NULL && i < batch->count; i++)
-        if (batch->works[i].mr != NULL)
-            (void)!sluice_mr_deregister(batch->works[i].mr);
+    }
     if (batch->fds != batch->only_fds)
         free(batch->fds);
     if (batch->groups != &batch->only_group)

@@ -6,12 +6,18 @@
  *
  * What ends because something else has failed, a deadline of others for one, goes on over a new
  * connection from where it was: a connection completes in order, so that is known.
+ *
+ * A batch is prepared, which allocates all it needs, and then posted, once or often. A post and
+ * each later call make one round over its groups. Other threads that use the same links take its
+ * results as well, under the locks of the links; only the thread that uses the batch posts for it,
+ * and the one that has just made the connection. Any thread may end it.
  */
 #ifndef SLU_BUFFER_BATCH_H
 #define SLU_BUFFER_BATCH_H
 
 #include <poll.h>
 
+#include "base/error.h"
 #include "buffer/link.h"
 #include "buffer/waiter.h"
 
@@ -33,8 +39,15 @@ struct slu_work {
     uint32_t in_flight;    /* pieces */
     uint32_t lost, again;  /* how often it went on after its connection was lost, or ended */
     bool queued, ended;
+    bool early;                      /* it ends before it begins, each time it is posted */
+    struct slu_work *untaken;        /* the next that has ended and was not polled */
     struct sluice_mr *mr;            /* made for it, or NULL */
     struct sluice_completion result; /* its end; until then its first failure that is one */
+};
+
+/* Works that have ended and were not polled yet, in the order in which they ended. */
+struct slu_untaken {
+    struct slu_work *first, *last;
 };
 
 struct slu_group {
@@ -45,15 +58,31 @@ struct slu_group {
     uint32_t used; /* pieces in flight */
     uint64_t seen; /* dials of the link that were looked at */
     struct slu_work *first, *last;
+    struct slu_untaken untaken;
     uint32_t failed; /* the first work that failed: why tells of it */
     bool joined;     /* the link knows of it */
     char why[SLU_LINK_TEXT];
 };
 
+/* Why works end before their time, and what their text says of it. */
+struct slu_ending {
+    int error;
+    enum sluice_error_class error_class;
+    uint32_t status;
+    const char *what;
+};
+extern const struct slu_ending slu_ending_cancelled, slu_ending_interrupted, slu_ending_closed;
+
 struct slu_batch {
     struct sluice_buffer_service *service;
     struct slu_waiter *waiter;
     int64_t until;
+    bool posted;              /* once at least */
+    bool armed;               /* the waiter sleeps on behalf of an event loop */
+    atomic_bool ends;         /* somebody ends it: no more is posted */
+    atomic_uint groups_left;  /* that have not ended */
+    struct slu_untaken early; /* works that ended before they began */
+    struct slu_text told;     /* of the first of them that failed, the text */
     uint32_t count, group_count, group_room;
     struct slu_work *works; /* in the order of actions */
     struct slu_group *groups;
@@ -64,19 +93,53 @@ struct slu_batch {
     struct pollfd only_fds[2];
 };
 
+/* action.c: -EINVAL with a text, or 0. */
+int slu_buffer_check_call(const struct sluice_buffer_service *service,
+                          const struct sluice_buffer_action *actions, uint32_t count,
+                          int64_t deadline);
+/* Checks actions, and makes works of them. 0, or an error of the arguments. */
+int slu_batch_prepare(struct slu_batch *batch, const struct sluice_buffer_action *actions);
+/* 0, or the first failure of a batch that is over, with its text. */
+int slu_batch_conclude(const struct slu_batch *batch);
+
 /* Puts a work, which was filled in, into the group of a link that the batch holds then. */
 int slu_batch_add(struct slu_batch *batch, struct slu_work *work, struct slu_link *link);
-/* Until all works have ended: 0, or -ENOMEM or -EMFILE, and none has begun. */
-int slu_batch_run(struct slu_batch *batch);
-/* Lets go of links, and frees what it has. */
+/* After all works are there: 0, or -ENOMEM or -EMFILE with a text. */
+int slu_batch_make_ready(struct slu_batch *batch);
+/* Begins, and makes a first round. It is ready, and over if it was posted before. */
+void slu_batch_post(struct slu_batch *batch, int64_t until);
+static inline bool slu_batch_is_over(const struct slu_batch *batch)
+{
+    return atomic_load_explicit(&batch->groups_left, memory_order_acquire) == 0;
+}
+/* One round without waiting. */
+void slu_batch_step(struct slu_batch *batch);
+/* Until it is over, or has a result that was not taken: 0, -ETIMEDOUT or -EINTR. */
+int slu_batch_wait(struct slu_batch *batch, int64_t until, bool for_any);
+/* Takes results of works that have ended: how many. */
+uint32_t slu_batch_take(struct slu_batch *batch, struct sluice_completion *completions,
+                        uint32_t count);
+/* As sluice_buffer_batch_arm(). */
+int slu_batch_arm(struct slu_batch *batch, int64_t *until);
+/* From any thread: all that goes on ends, and nothing is in flight any more. */
+void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending);
+/* The service ends: so does the batch, which keeps its results and nothing of the service. */
+void slu_batch_detach(struct slu_batch *batch);
+/* Lets go of links, and frees what it has. It is over. */
 void slu_batch_end(struct slu_batch *batch);
 
 /* step.c: a work of a group begins when the batch does. */
 void slu_group_add(struct slu_group *group, struct slu_work *work);
 /* The lock of the link is held. Goes on with a group: whether anything happened. */
 bool slu_group_step(struct slu_group *group);
+/*
+ * The lock of the link is held. All works of a group end, and none is in flight any more. If some
+ * still are when patience has passed, the connection ends.
+ */
+void slu_group_cancel(struct slu_group *group, const struct slu_ending *ending, int64_t patience);
 /* A work ends with an error of its own, which the thread's text tells of. */
 void slu_work_fail(struct slu_work *work, int error, enum sluice_error_class error_class,
                    uint32_t status);
+void slu_untaken_add(struct slu_untaken *untaken, struct slu_work *work);
 
 #endif

@@ -214,8 +214,17 @@ static void come_up(struct slu_link *link, struct sluice_channel *channel)
     link->depth = info.send_depth;
     link->max_message = info.max_message;
     link->used = 0;
+    link->recalled = false;
     link->channel = channel;
     link->state = SLU_LINK_UP;
+}
+
+/* Their threads may be elsewhere. */
+static void go_on_with_all(struct slu_link *link)
+{
+    for (struct slu_group *group = link->groups; group != NULL; group = group->next)
+        if (group->left > 0)
+            slu_group_step(group);
 }
 
 static int run(struct slu_awaited *awaited)
@@ -237,6 +246,8 @@ static int run(struct slu_awaited *awaited)
         come_up(link, channel);
     else
         snprintf(link->why, sizeof link->why, "%s", sluice_last_error());
+    if (channel != NULL)
+        go_on_with_all(link);
     slu_link_tell(link, NULL);
     pthread_mutex_unlock(&link->lock);
     slu_link_put(link);

@@ -32,6 +32,7 @@ struct slu_link {
     struct sluice_channel *channel; /* UP */
     uint32_t depth, used;           /* requests in flight: that may be, and that are */
     uint64_t max_message;
+    bool recalled;  /* its channel was ended for the sake of who cancelled, and is UP no more */
     int64_t asked;  /* when its channel was asked for its state */
     uint64_t dials; /* that have ended */
     int error;      /* of the last of them, negative; 0: it connected */

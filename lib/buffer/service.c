@@ -233,6 +233,7 @@ void sluice_buffer_service_close(struct sluice_buffer_service *service)
         return;
     service->magic = SLU_MAGIC_DEAD;
     slu_buffer_serve_end(service);
+    slu_buffer_end_batches(service);
     unmake(service);
 }
 

@@ -73,7 +73,8 @@ struct sluice_buffer_service {
     int closing;      /* interrupts them */
     uint64_t last_id;
     struct sluice_buffer *buffers;
-    struct slu_waiter *waiters; /* that nobody uses */
+    struct sluice_buffer_batch *batches; /* that the program has */
+    struct slu_waiter *waiters;          /* that nobody uses */
     struct slu_link *links[SLU_LINK_BUCKETS];
     struct slu_buffer_known known[SLU_BUFFER_KNOWN];
 };
@@ -114,6 +115,9 @@ void slu_buffer_ask(uint32_t transport, struct sluice_private_data *data);
 /* serve.c: a thread, in which the others are. 0, or -EAGAIN with a text. */
 int slu_buffer_serve(struct sluice_buffer_service *service);
 void slu_buffer_serve_end(struct sluice_buffer_service *service);
+
+/* posted.c: ends all batches, whose objects stay. */
+void slu_buffer_end_batches(struct sluice_buffer_service *service);
 
 /* publish.c: ends all buffers, whose objects stay. */
 void slu_buffer_end_all(struct sluice_buffer_service *service);

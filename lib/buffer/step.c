@@ -2,6 +2,7 @@
 /* One step of a group: what its link has done is taken, and what there is room for is posted. */
 #include "config.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,10 @@
 #define TAKEN_AT_ONCE 16
 /* How long an owner that was there counts as there, as long as nothing else is known. */
 #define ASKED_TIME SLUICE_US(100)
-/* A work ends cancelled if so many connections ended under it for the sake of others. */
+/*
+ * A work ends cancelled if so many connections ended under it because work of others had failed.
+ * Those that ended because others were cancelled do not count.
+ */
 #define AGAIN 64
 
 static void enqueue(struct slu_work *work)
@@ -57,11 +61,22 @@ static void tidy_queue(struct slu_group *group)
     }
 }
 
+void slu_untaken_add(struct slu_untaken *untaken, struct slu_work *work)
+{
+    work->untaken = NULL;
+    if (untaken->first == NULL)
+        untaken->first = work;
+    else
+        untaken->last->untaken = work;
+    untaken->last = work;
+}
+
 static void end(struct slu_work *work)
 {
     work->ended = true;
     work->result.opcode = work->opcode;
     work->group->left--;
+    slu_untaken_add(&work->group->untaken, work);
 }
 
 /* Of the first of the batch that fails, its text is kept. */
@@ -85,27 +100,41 @@ void slu_work_fail(struct slu_work *work, int error, enum sluice_error_class err
     end(work);
 }
 
-static void fail_late(struct slu_work *work)
+static const struct slu_ending late = {-ETIMEDOUT, SLUICE_CLASS_TIMEOUT, SLUICE_STATUS_DEADLINE,
+                                       "the deadline passed"};
+const struct slu_ending slu_ending_interrupted = {
+    -ETIMEDOUT, SLUICE_CLASS_TIMEOUT, SLUICE_STATUS_DEADLINE, "the call was interrupted"};
+const struct slu_ending slu_ending_cancelled = {
+    -ECANCELED, SLUICE_CLASS_CANCELLED, SLUICE_STATUS_WR_FLUSH_ERR, "the batch was cancelled"};
+const struct slu_ending slu_ending_closed = {-ECANCELED, SLUICE_CLASS_CANCELLED,
+                                             SLUICE_STATUS_WR_FLUSH_ERR, "the service was closed"};
+
+static void fail_early(struct slu_work *work, const struct slu_ending *ending)
 {
-    slu_fail(ETIMEDOUT, "the deadline passed when %llu of %llu bytes were moved%s",
+    slu_fail(-ending->error, "%s when %llu of %llu bytes were moved%s", ending->what,
              (unsigned long long)work->done, (unsigned long long)work->length,
              work->group->link->state == SLU_LINK_UP ? "" : ", and there is no connection");
-    slu_work_fail(work, -ETIMEDOUT, SLUICE_CLASS_TIMEOUT, SLUICE_STATUS_DEADLINE);
+    slu_work_fail(work, ending->error, ending->error_class, ending->status);
 }
 
 /* All of a group that are not in flight. */
-static bool fail_all_late(struct slu_group *group)
+static bool fail_all_early(struct slu_group *group, const struct slu_ending *ending)
 {
     bool any = false;
 
     for (struct slu_work *work = group->first; work != NULL; work = work->next) {
         if (work->ended || work->in_flight > 0)
             continue;
-        fail_late(work);
+        fail_early(work, ending);
         any = true;
     }
     tidy_queue(group);
     return any;
+}
+
+static bool fail_all_late(struct slu_group *group)
+{
+    return fail_all_early(group, &late);
 }
 
 /* What became of a connection that could not be made, as a class. */
@@ -160,7 +189,7 @@ static bool goes_on(struct slu_work *work)
 {
     switch (work->result.error_class) {
     case SLUICE_CLASS_CANCELLED:
-        return work->again++ < AGAIN;
+        return work->group->link->recalled || work->again++ < AGAIN;
     case SLUICE_CLASS_PEER_LOST:
         return work->lost++ == 0;
     default:
@@ -331,7 +360,8 @@ static bool post(struct slu_group *group)
     struct slu_link *link = group->link;
     bool any = false;
 
-    while (group->first != NULL && left > 0) {
+    while (group->first != NULL && left > 0 &&
+           !atomic_load_explicit(&group->batch->ends, memory_order_relaxed)) {
         uint32_t share = share_of(group);
         uint32_t count = pick(group, requests, share < POSTED_AT_ONCE ? share : POSTED_AT_ONCE);
         int posted = count == 0
@@ -371,18 +401,6 @@ static bool is_ready(struct slu_link *link, int64_t now)
     return sluice_channel_state(link->channel) == SLUICE_STATE_READY;
 }
 
-/*
- * The deadline of what is in flight is the batch's. If the thread is interrupted before that, the
- * connection ends, and work of other threads goes on over a new one.
- */
-static bool recall(struct slu_group *group)
-{
-    if (!slu_is_interrupted() || group->used == 0)
-        return false;
-    (void)!sluice_channel_shutdown(group->link->channel, 0);
-    return true;
-}
-
 static bool step_up(struct slu_group *group)
 {
     struct slu_link *link = group->link;
@@ -396,8 +414,8 @@ static bool step_up(struct slu_group *group)
         slu_link_part(link);
         return true;
     }
-    if (slu_is_late_at(now, group->batch->until))
-        return fail_all_late(group) || recall(group) || any;
+    if (now >= group->batch->until)
+        return fail_all_late(group) || any;
     return post(group) || any;
 }
 
@@ -409,7 +427,7 @@ static bool step_apart(struct slu_group *group)
     int error;
 
     group->seen = link->dials;
-    if (slu_is_late(group->batch->until))
+    if (slu_now() >= group->batch->until)
         return fail_all_late(group);
     if (news && link->error != -ETIMEDOUT) {
         fail_all(group, link->error, link->why);
@@ -429,6 +447,42 @@ bool slu_group_step(struct slu_group *group)
     case SLU_LINK_APART:
         return step_apart(group);
     default:
-        return slu_is_late(group->batch->until) && fail_all_late(group);
+        return slu_now() >= group->batch->until && fail_all_late(group);
     }
+}
+
+/* The end before its time. */
+
+/* Work of others went with the connection: it goes on, though its threads may be elsewhere now. */
+static void dial_for_others(const struct slu_group *group)
+{
+    const struct slu_link *link = group->link;
+
+    for (struct slu_group *other = link->groups; other != NULL; other = other->next)
+        if (other != group && other->left > 0 && link->state == SLU_LINK_APART)
+            slu_group_step(other);
+}
+
+/* A connection cannot take back a request, so it ends, and all that was in flight is drained. */
+static void recall(struct slu_group *group)
+{
+    struct slu_link *link = group->link;
+
+    link->recalled = true;
+    (void)!sluice_channel_shutdown(link->channel, 0);
+    take(group);
+    if (link->used > 0)
+        return;
+    slu_link_part(link);
+    dial_for_others(group);
+}
+
+void slu_group_cancel(struct slu_group *group, const struct slu_ending *ending, int64_t patience)
+{
+    while (group->used > 0 && slu_now() < patience)
+        if (!take(group))
+            sched_yield();
+    if (group->used > 0)
+        recall(group);
+    fail_all_early(group, ending);
 }

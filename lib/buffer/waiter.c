@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
@@ -15,6 +16,7 @@ static struct slu_waiter *make(void)
 
     if (waiter == NULL)
         return slu_fail_null(ENOMEM, "no memory to wait for buffers");
+    waiter->set = -1;
     waiter->event = slu_fd_event();
     if (waiter->event >= 0)
         return waiter;
@@ -34,8 +36,20 @@ struct slu_waiter *slu_waiter_get(struct sluice_buffer_service *service)
     return waiter != NULL ? waiter : make();
 }
 
+static void free_waiter(struct slu_waiter *waiter)
+{
+    if (waiter->set >= 0)
+        slu_fd_close(waiter->set);
+    slu_fd_close(waiter->event);
+    free(waiter);
+}
+
 void slu_waiter_put(struct sluice_buffer_service *service, struct slu_waiter *waiter)
 {
+    if (service == NULL) {
+        free_waiter(waiter);
+        return;
+    }
     pthread_mutex_lock(&service->lock);
     waiter->next = service->waiters;
     service->waiters = waiter;
@@ -59,13 +73,47 @@ void slu_waiter_awoke(struct slu_waiter *waiter)
         (void)!read(waiter->event, &ignored, sizeof ignored);
 }
 
+static int add(int set, int operation, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = fd};
+
+    return epoll_ctl(set, operation, fd, &event) == 0 ? 0 : -errno;
+}
+
+int slu_waiter_fd(struct slu_waiter *waiter)
+{
+    int set, error;
+
+    if (waiter->set >= 0)
+        return waiter->set;
+    set = slu_fd_epoll();
+    error = set >= 0 ? add(set, EPOLL_CTL_ADD, waiter->event, EPOLLIN) : -errno;
+    if (error == 0) {
+        waiter->set = set;
+        return set;
+    }
+    if (set >= 0)
+        slu_fd_close(set);
+    return slu_fail(-error, "no descriptor to watch for buffers: %s", strerrordesc_np(-error));
+}
+
+/* A descriptor of a connection that has ended has left the set when it was closed. */
+int slu_waiter_watch(const struct slu_waiter *waiter, int fd)
+{
+    int error;
+
+    if (waiter->set < 0)
+        return 0;
+    error = add(waiter->set, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLONESHOT);
+    return error == -ENOENT ? add(waiter->set, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLONESHOT) : error;
+}
+
 void slu_waiters_end(struct sluice_buffer_service *service)
 {
     while (service->waiters != NULL) {
         struct slu_waiter *waiter = service->waiters;
 
         service->waiters = waiter->next;
-        slu_fd_close(waiter->event);
-        free(waiter);
+        free_waiter(waiter);
     }
 }

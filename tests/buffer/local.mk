@@ -2,7 +2,13 @@
 # Remote buffers by name. One program, source or header a line, sorted.
 test_programs += \
 	tests/test_buffer \
+	tests/test_buffer_batch \
 	tests/test_buffer_owners
 
 tests_test_buffer_SOURCES = %D%/test_buffer.c
-tests_test_buffer_owners_SOURCES = %D%/test_buffer_owners.c
+tests_test_buffer_batch_SOURCES = \
+	%D%/silent.h \
+	%D%/test_buffer_batch.c
+tests_test_buffer_owners_SOURCES = \
+	%D%/silent.h \
+	%D%/test_buffer_owners.c

@@ -3,20 +3,18 @@
  * Owners of buffers that die, come again, fall silent or were never there: each request ends
  * by its deadline and says why, and those to other owners are not held up.
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../support/fair.h"
 #include "../support/group.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "silent.h"
 
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
 #define LENGTH ((size_t)1 << 16)
@@ -90,20 +88,6 @@ TEST(an_owner_that_comes_again_is_another_one)
     sluice_buffer_service_close(user);
     sluice_buffer_service_close(owner);
     sides_close(&sides);
-}
-
-/* A socket at the port of an owner, whose connections nobody takes: it answers nothing. */
-static int listen_silently(const char *address)
-{
-    struct sockaddr_in sockaddr = {.sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1)),
-                                   .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-    require(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
-                bind(fd, (struct sockaddr *)&sockaddr, sizeof(sockaddr)) == 0 &&
-                listen(fd, 16) == 0,
-            "%s", strerror(errno));
-    return fd;
 }
 
 /* One of a batch does not answer, and one is not there: the others have their results. */

@@ -101,6 +101,12 @@ int other_buffer(struct world *world)
     return CALL(sluice_buffer_handle)((struct sluice_buffer *)(void *)world->sides.pds[0], &handle);
 }
 
+int other_batch(struct world *world)
+{
+    return CALL(sluice_buffer_batch_wait)((struct sluice_buffer_batch *)(void *)world->sides.pds[0],
+                                          0);
+}
+
 int other_domain_of_buffers(struct world *world)
 {
     struct sluice_pd *other = (void *)world->sides.contexts[0];
@@ -231,6 +237,25 @@ int buffer_that_was_released(struct world *world)
     struct couple couple = couple_of(world);
     sluice_buffer_release(couple.buffer);
     return read_from(world, &couple, 0, DEADLINE);
+}
+
+/* Its owner is not connected yet, which takes longer than a call. */
+int batch_in_flight(struct world *world)
+{
+    struct couple couple = couple_of(world);
+    struct sluice_buffer_action action = read_of(world, &couple);
+    struct sluice_buffer_batch *batch = sluice_buffer_post(couple.user, &action, 1, DEADLINE);
+    require(batch, "%s", sluice_last_error());
+    return CALL(sluice_buffer_batch_results)(batch, NULL);
+}
+
+int batch_never_posted(struct world *world)
+{
+    struct couple couple = couple_of(world);
+    struct sluice_buffer_action action = read_of(world, &couple);
+    struct sluice_buffer_batch *batch = sluice_buffer_batch_prepare(couple.user, &action, 1);
+    require(batch, "%s", sluice_last_error());
+    return CALL(sluice_buffer_batch_wait)(batch, SLUICE_FOREVER);
 }
 
 int owner_that_is_not_there(struct world *world)

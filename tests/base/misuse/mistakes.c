@@ -392,6 +392,7 @@ const struct mistake misuses[] = {
     {"EINVAL", IS_OTHER, "not a region of a peer", other_agent_memory},
     {"EINVAL", IS_OTHER, "not a buffer service", other_buffer_service},
     {"EINVAL", IS_OTHER, "not a buffer", other_buffer},
+    {"EINVAL", IS_OTHER, "not a batch", other_batch},
     {"EINVAL", IS_OTHER, "pds[0] not a protection domain", other_domain_of_buffers},
     {"EINVAL", IS_OTHER, "not an allocator", other_allocator},
     {NONE, END_OF_OTHER, "not a channel", close_other},

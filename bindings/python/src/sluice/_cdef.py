@@ -985,6 +985,7 @@ int sluice_node_shutdown(struct sluice_node *node, int64_t deadline);
 /* sluice/buffer.h */
 struct sluice_buffer_service;
 struct sluice_buffer;
+struct sluice_buffer_batch;
 struct sluice_buffer_handle {
     uint8_t bytes[256];
 };
@@ -1033,6 +1034,22 @@ int sluice_buffer_write_from(struct sluice_buffer_service *service, const struct
 int sluice_buffer_submit(struct sluice_buffer_service *service, const struct
     sluice_buffer_action *actions, uint32_t count, int64_t deadline, struct sluice_completion
     *completions);
+void sluice_buffer_batch_free(struct sluice_buffer_batch *batch);
+struct sluice_buffer_batch *sluice_buffer_batch_prepare(struct sluice_buffer_service *service,
+    const struct sluice_buffer_action *actions, uint32_t count);
+struct sluice_buffer_batch *sluice_buffer_post(struct sluice_buffer_service *service, const
+    struct sluice_buffer_action *actions, uint32_t count, int64_t deadline);
+int sluice_buffer_batch_post(struct sluice_buffer_batch *batch, int64_t deadline);
+int sluice_buffer_batch_poll(struct sluice_buffer_batch *batch, struct sluice_completion
+    *completions, uint32_t count);
+int sluice_buffer_batch_next(struct sluice_buffer_batch *batch, int64_t timeout, struct
+    sluice_completion *completion);
+int sluice_buffer_batch_wait(struct sluice_buffer_batch *batch, int64_t timeout);
+int sluice_buffer_batch_results(const struct sluice_buffer_batch *batch, struct
+    sluice_completion *completions);
+int sluice_buffer_batch_cancel(struct sluice_buffer_batch *batch);
+int sluice_buffer_batch_fd(struct sluice_buffer_batch *batch);
+int sluice_buffer_batch_arm(struct sluice_buffer_batch *batch, int64_t *due);
 int sluice_buffer_level(struct sluice_buffer_service *service, const struct sluice_buffer_handle
     *handle);
 int sluice_buffer_connection(struct sluice_buffer_service *service, const struct
