@@ -29,6 +29,7 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/_engine.py \
 	%D%/python/src/sluice/_errors.py \
 	%D%/python/src/sluice/_forked.py \
+	%D%/python/src/sluice/_info.py \
 	%D%/python/src/sluice/_library.py \
 	%D%/python/src/sluice/_list.py \
 	%D%/python/src/sluice/_memory.py \

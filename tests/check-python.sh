@@ -72,8 +72,14 @@ read_me() {
 }
 check 'the program of README.md runs' read_me
 
+# Libtool leaves a script where the program would be, or the program.
+info=$(pwd)/tools/.libs/sluice-info
+[ -f "$info" ] || info=$(pwd)/tools/sluice-info
 build_wheel() {
-  (cd "$tmp" && PYTHON=$python sh "$package/build-wheel" --library "$library")
+  with_info=
+  [ ! -f "$info" ] || with_info="--info $info"
+  # shellcheck disable=SC2086 # they are words
+  (cd "$tmp" && PYTHON=$python sh "$package/build-wheel" --library "$library" $with_info)
 }
 install_wheel() {
   "$python" -m venv --system-site-packages "$tmp/venv" &&
@@ -88,6 +94,16 @@ own_library() {
   found=$(in_venv -c 'import sluice; print(sluice.library_path)')
   echo "$found"
   case $found in "$tmp"/venv/*/sluice/lib/libsluice.so.0) ;; *) return 1 ;; esac
+}
+# It brings sluice-info along, which is of the library that the package loads: its own, or another.
+tells_library() {
+  (cd "$tmp" && env -u PYTHONPATH -u LD_LIBRARY_PATH "$@" "$tmp/venv/bin/sluice-info" build) >"$tmp/out" 2>&1
+  cat "$tmp/out"
+}
+own_info() {
+  tells_library -u SLUICE_LIBRARY && grep -q "$tmp/venv/.*/sluice/lib/libsluice.so.0" "$tmp/out" &&
+    grep -q -F -e "$(in_venv -c 'import sluice; print(sluice.version())')" "$tmp/out" &&
+    tells_library "SLUICE_LIBRARY=$library" && grep -q "$library" "$tmp/out"
 }
 # Without a compiler there is a wheel all the same, for any Python 3.
 build_plain_wheel() {
@@ -122,6 +138,11 @@ else
   check 'a wheel is built' build_wheel
   check 'it is installed in a virtual environment' install_wheel
   check 'it brings its library along' own_library
+  if [ -f "$info" ]; then
+    check 'it brings sluice-info along' own_info
+  else
+    skip 'it brings sluice-info along' 'sluice-info was not built'
+  fi
   check 'it is typed' typed
   check 'a wheel is built without a compiler' build_plain_wheel
   headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')

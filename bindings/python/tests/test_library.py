@@ -8,7 +8,7 @@ import pytest
 from conftest import run_python
 
 import sluice
-from sluice import _library
+from sluice import _info, _library
 
 
 def import_with(library):
@@ -59,6 +59,23 @@ def test_another_version(text):
 
     with pytest.raises(ImportError, match="and this package needs 0.1"):
         _library._check_version(Fake(), "libsluice.so.0", "of the system")
+
+
+def test_info_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setattr(_info, "FOLDER", tmp_path)
+    with pytest.raises(SystemExit, match="was built without it"):
+        _info.main()
+
+
+def test_info_loads_the_same_library(monkeypatch, tmp_path):
+    monkeypatch.setattr(_info, "FOLDER", tmp_path)
+    monkeypatch.setattr(_info, "library_path", str(tmp_path / "libsluice.so.0"))
+    assert _info.environment({"LD_LIBRARY_PATH": "a"}) == {"LD_LIBRARY_PATH": f"{tmp_path}:a"}
+    monkeypatch.setattr(_info, "library_path", "/elsewhere/mine.so")
+    assert _info.environment({}) == {
+        "LD_LIBRARY_PATH": str(tmp_path),
+        "LD_PRELOAD": "/elsewhere/mine.so",
+    }
 
 
 def test_all_that_is_public_is_described():
