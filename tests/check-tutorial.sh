@@ -3,7 +3,7 @@
 # What README.md and docs/tutorial.md tell a reader to do works, word for word: each block of C
 # that begins with its name is saved by it, the commands of each block of "console" run, and what
 # they print is what the page says. They find the library of this build, as if it were installed.
-# The port of the pages is replaced by one that nobody else has. And sluice_tutorial(7) is what
+# The ports of the pages are replaced by some that nobody else has. And sluice_tutorial(7) is what
 # scripts/update-tutorial makes of the tutorial.
 . "${srcdir:-.}/tests/tap.sh"
 
@@ -43,6 +43,7 @@ steps() {
     kind == "c" { print >file }
     kind == "console" {
       gsub(/:7471/, ":" port)
+      gsub(/:7472/, ":" port + 1)
       if (sub(/^\$ /, "")) print >folder "/" n ".sh"
       else print >folder "/" n ".out"
     }
@@ -96,8 +97,8 @@ elif ! have bash; then
 else
   follow "$srcdir/README.md" readme
   follow "$srcdir/docs/tutorial.md" tutorial
-  three_programs() { [ "$(cat "$tmp/readme/count") $(cat "$tmp/tutorial/count")" = '1 3' ]; }
-  check 'one program of README.md and three of the tutorial were run' three_programs
+  four_programs() { [ "$(cat "$tmp/readme/count") $(cat "$tmp/tutorial/count")" = '1 4' ]; }
+  check 'one program of README.md and four of the tutorial were run' four_programs
   check 'a page that says something else is found' is_found
 fi
 finish
