@@ -181,7 +181,10 @@ static struct client *recognize(struct server *server, const struct sluice_incom
     return number < CLIENTS ? &server->clients[number] : NULL;
 }
 
-/* One may come that is thought to be well, but knows better: it is given up first. */
+/*
+ * Begins to let it in, which does not wait: others are served meanwhile. A client may come that
+ * is thought to be well, but knows better: what there is of it is given up first.
+ */
 static void take_in(struct server *server, struct sluice_incoming *incoming)
 {
     struct client *client = recognize(server, incoming);
@@ -193,11 +196,24 @@ static void take_in(struct server *server, struct sluice_incoming *incoming)
     }
     number = (uint32_t)(client - server->clients);
     give_up(server, client);
-    if (sluice_incoming_accept_into(incoming, server->all, NULL, SLUICE_S(5), &client->receive.peer,
-                                    1) != 0) {
+    sluice_listener_cancel(server->listener, number);
+    if (sluice_incoming_admit_into(incoming, server->all, NULL, SLUICE_S(5), number) != 0)
         complain("server", "let a client in"); /* it has gone again, say */
+}
+
+static void welcome(struct server *server, const struct sluice_admitted *admitted)
+{
+    uint32_t number = (uint32_t)admitted->user_data;
+    struct client *client = &server->clients[number];
+
+    if (admitted->error == -ECANCELED)
+        return; /* it has come again */
+    if (admitted->error != 0) {
+        complain("server", "let a client in");
         return;
     }
+    give_up(server, client);
+    client->receive.peer = admitted->peers[0];
     client->peer = (int)client->receive.peer;
     client->visits++;
     if (expect_report(server, number) != 0)
@@ -208,11 +224,17 @@ static void take_in(struct server *server, struct sluice_incoming *incoming)
 
 static int admit(struct server *server)
 {
+    struct sluice_admitted admitted = {.size = sizeof(admitted)};
     struct sluice_incoming *incoming;
+    int error;
 
     while ((incoming = sluice_listener_next(server->listener, 0)) != NULL)
         take_in(server, incoming);
-    return errno == ETIMEDOUT ? 0 : complain("server", "look who comes");
+    if (errno != ETIMEDOUT)
+        return complain("server", "look who comes");
+    while ((error = sluice_listener_admitted(server->listener, 0, &admitted)) == 0)
+        welcome(server, &admitted);
+    return error == -ETIMEDOUT ? 0 : complain("server", "look who is in");
 }
 
 /* Somebody pulls the plug. */

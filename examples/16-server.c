@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server of any number of clients in one epoll(7) loop: who comes is let in as a peer of
- * one multichannel, what a client sends comes back in capitals, and who leaves, or dies, makes
- * room for the next.
+ * A server of any number of clients in one epoll(7) loop: a client that comes is let in as a peer
+ * of one multichannel, what it sends comes back in capitals, and one that leaves, or dies, makes
+ * room for the next. Nothing but the loop waits: a client that stops, wherever it does, holds up
+ * no other one.
  *
  *   16-server                       a server and eight clients, two of which die
  *   16-server -l ADDRESS:PORT       the server, until SIGINT
@@ -29,7 +30,7 @@
 #define SIZE 256   /* bytes of a line */
 #define BATCH 16   /* results of a poll */
 #define DEADLINE SLUICE_S(30)
-/* What a client has to connect once it has come. */
+/* The time that a client has to connect once it has come; others do not wait for it. */
 #define WELCOME SLUICE_S(10)
 /* Silent for so long, a client is asked for a sign of life; devices tell of no death. */
 #define KEEPALIVE SLUICE_S(5)
@@ -43,8 +44,9 @@ struct server {
     struct sluice_listener *listener;
     struct sluice_multichannel *clients;
     int epoll;
-    uint32_t there; /* clients */
-    uint32_t left;  /* that said goodbye, and others that are gone */
+    uint32_t coming; /* clients that are being let in */
+    uint32_t there;  /* clients */
+    uint32_t left;   /* that said goodbye, and others that are gone */
     uint32_t lost;
 };
 
@@ -112,25 +114,50 @@ static void serve(struct server *server, const struct sluice_completion *done)
         lose(server, done->peer);
 }
 
-/* Lets in who waits; the others wait while one that has come falls silent. */
-static void welcome(struct server *server)
+/* Begins to let in those that have come, as far as there are places for them. */
+static int admit(struct server *server)
 {
     struct sluice_incoming *incoming;
-    uint32_t peer;
 
     while ((incoming = sluice_listener_next(server->listener, 0)) != NULL) {
-        if (server->there == PLACES) {
+        if (server->there + server->coming >= PLACES)
             sluice_incoming_refuse(incoming, "all places are taken");
-            continue;
-        }
-        if (sluice_incoming_accept_into(incoming, server->clients, NULL, WELCOME, &peer, 1) != 0) {
+        else if (sluice_incoming_admit_into(incoming, server->clients, NULL, WELCOME, 0) == 0)
+            server->coming++;
+        else
             complain("server", "a client that came");
-            continue;
-        }
-        server->there++;
-        if (post(server, peer, SLUICE_OP_RECEIVE, SIZE) != 0)
-            lose(server, peer);
     }
+    return errno == ETIMEDOUT ? 0 : complain("server", "listen");
+}
+
+/* Each of our clients has one channel, and its line is at the index of its peer. */
+static void welcome(struct server *server, const struct sluice_admitted *admitted)
+{
+    server->coming--;
+    if (admitted->error != 0) {
+        complain("server", "a client that came");
+        return;
+    }
+    for (uint32_t i = 0; i < admitted->peer_count; i++) {
+        server->there++;
+        if (admitted->peers[i] >= PLACES)
+            part_from(server, admitted->peers[i], "has no place");
+        else if (post(server, admitted->peers[i], SLUICE_OP_RECEIVE, SIZE) != 0)
+            lose(server, admitted->peers[i]);
+    }
+}
+
+/* Looks at the listener, which goes on with all that are being let in. */
+static int let_in(struct server *server)
+{
+    struct sluice_admitted admitted = {.size = sizeof(admitted)};
+    int error = admit(server);
+
+    if (error != 0)
+        return error;
+    while ((error = sluice_listener_admitted(server->listener, 0, &admitted)) == 0)
+        welcome(server, &admitted);
+    return error == -ETIMEDOUT ? 0 : complain("server", "let in");
 }
 
 /*
@@ -175,8 +202,7 @@ static int loop(struct server *server, uint32_t clients)
         watch(server->epoll, sluice_multichannel_fd(server->clients)) != 0)
         return -1;
     while (server->left + server->lost < clients && !interrupted) {
-        welcome(server);
-        if (look_after(server, &sleep) != 0)
+        if (let_in(server) != 0 || look_after(server, &sleep) != 0)
             return -1;
         if (server->left + server->lost < clients &&
             epoll_wait(server->epoll, &event, 1, sleep) < 0 && errno != EINTR)
