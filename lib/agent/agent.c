@@ -249,7 +249,7 @@ static void init(struct sluice_agent *agent, struct sluice_pd *pd)
     agent->pd = pd;
     slu_pd_hold(pd);
     agent->epoll = agent->event = -1;
-    agent->next_due = agent->accept_due = SLUICE_FOREVER;
+    agent->next_due = SLUICE_FOREVER;
     TAILQ_INIT(&agent->peers);
     TAILQ_INIT(&agent->fresh);
     TAILQ_INIT(&agent->bearing);

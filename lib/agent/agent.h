@@ -325,7 +325,6 @@ struct sluice_agent {
     int64_t next_due, looked;
     struct sluice_listener *listener;
     bool accepting, listener_ready;
-    int64_t accept_due;
     struct slu_agent_peers peers, fresh, bearing, offering, returning;
     struct slu_agent_peers kept; /* lost ones whose messages wait for the program */
     LIST_HEAD(, sluice_agent_peer) unarmed;

@@ -133,7 +133,7 @@ static bool is_late(const struct sluice_agent *agent)
 {
     int64_t now = slu_now();
 
-    return now - agent->looked > LOOK_TIME || now >= agent->next_due || now >= agent->accept_due;
+    return now - agent->looked > LOOK_TIME || now >= agent->next_due;
 }
 
 bool slu_agent_serve_one(struct sluice_agent_peer *peer)
@@ -158,7 +158,7 @@ bool slu_agent_progress(struct sluice_agent *agent)
     if (now - agent->looked > LOOK_TIME && !agent->driven)
         look(agent, 0);
     touch_due(agent, now);
-    if (agent->listener_ready || now >= agent->accept_due)
+    if (agent->listener_ready)
         slu_agent_accept(agent);
     for (peer = LIST_FIRST(&agent->unarmed); peer != NULL; peer = next) {
         /* The lock may be given up amid it, and the list be another one afterwards. */
@@ -204,7 +204,7 @@ int slu_agent_arm_all(struct sluice_agent *agent, int64_t *due)
         next = LIST_NEXT(peer, unarmed);
         busy |= arm_peer(peer);
     }
-    *due = earlier(agent->next_due, agent->accept_due);
+    *due = agent->next_due;
     return busy;
 }
 

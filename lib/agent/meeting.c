@@ -39,10 +39,8 @@ void slu_agent_accept(struct sluice_agent *agent)
     struct sluice_channel *channel;
     struct slu_text text;
 
-    if (agent->listener == NULL || agent->accepting) {
-        agent->accept_due = SLUICE_FOREVER;
+    if (agent->listener == NULL || agent->accepting)
         return;
-    }
     agent->accepting = true;
     slu_text_save(&text);
     do {
@@ -63,7 +61,6 @@ void slu_agent_accept(struct sluice_agent *agent)
             (void)slu_agent_peer_make(agent, channel, true);
     } while (channel != NULL && !agent->closed);
     slu_text_restore(&text);
-    agent->accept_due = SLUICE_FOREVER;
     agent->accepting = false;
 }
 

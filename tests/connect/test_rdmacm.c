@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -100,6 +101,48 @@ TEST(both_sides_of_sluice, .times = 2, .unless = has_no_rdmacm)
     sluice_channel_close(pair.channels[0]);
     sluice_listener_close(listener);
     sides_close(&pair.sides);
+}
+
+/* The same without waiting: the descriptor tells who comes and who is connected. */
+TEST(many_are_let_in_by_the_descriptor, .times = 2, .unless = has_no_rdmacm)
+{
+    enum { MANY = 4 };
+    struct sides sides;
+    struct client clients[MANY];
+    struct sluice_admitted admitted = {.size = sizeof(admitted)};
+    struct sluice_incoming *incoming;
+    char address[64];
+    int in = 0;
+    sides_open(&sides);
+    struct sluice_multichannel *many = sluice_prepared_multichannel_handshake(
+        sluice_multichannel_prepare(sides.pds[0], 0, NULL), NULL, 0);
+    require(many != NULL, "%s", sluice_last_error());
+    struct sluice_listener *listener = listen_here(address);
+    struct pollfd pollfd = {.fd = sluice_listener_fd(listener), .events = POLLIN};
+    for (int i = 0; i < MANY; i++) {
+        client_of(&clients[i], address, sides.pds[1]);
+        client_start(&clients[i]);
+    }
+    while (in < MANY) {
+        require(poll(&pollfd, 1, PATIENCE * 20000) == 1, "%d are in", in);
+        while ((incoming = sluice_listener_next(listener, 0)) != NULL) {
+            require_ok(_i == 0
+                           ? sluice_incoming_admit(incoming, sides.pds[0], NULL, NULL, DEADLINE, 0)
+                           : sluice_incoming_admit_into(incoming, many, NULL, DEADLINE, 0));
+        }
+        while (sluice_listener_admitted(listener, 0, &admitted) == 0) {
+            require(admitted.error == 0, "%s", sluice_last_error());
+            sluice_channel_close(admitted.channel);
+            in++;
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        client_join(&clients[i], 0);
+        sluice_channel_close(clients[i].channel);
+    }
+    sluice_listener_close(listener);
+    sluice_multichannel_close(many);
+    sides_close(&sides);
 }
 
 /* Several that wait, each let in by one call; and one that is refused hears why. */

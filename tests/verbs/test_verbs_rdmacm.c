@@ -215,6 +215,44 @@ TEST(listener_that_is_closed_meanwhile)
     end(&pair.sides, NULL);
 }
 
+/* Those that say no last word hold up nobody; each of them ends in its own way. */
+TEST(silent_ones_hold_up_nobody)
+{
+    enum { SILENT = 20 };
+    struct sides sides;
+    struct client client;
+    struct dialer dialers[SILENT];
+    struct sluice_listener *listener = begin(&sides, ANYWHERE);
+    for (int i = 0; i < SILENT; i++) {
+        dialer_ask(&dialers[i], listener);
+        require_ok(sluice_incoming_admit(next(listener), sides.pds[0], NULL, NULL,
+                                         i == 0 ? SLUICE_MS(50) : SLUICE_FOREVER, (uint64_t)i));
+    }
+    meet(&sides, listener);
+    struct sluice_admitted admitted = {.size = sizeof(admitted)};
+    require_ok(sluice_listener_admitted(listener, DEADLINE, &admitted));
+    require(admitted.error == -ETIMEDOUT && admitted.user_data == 0, "%d", admitted.error);
+    require_words(sluice_last_error(), "192.0.2.1 did not go on before the deadline");
+    require_result(sluice_listener_cancel(listener, 1), 1);
+    require_ok(sluice_listener_admitted(listener, DEADLINE, &admitted));
+    require(admitted.error == -ECANCELED && admitted.user_data == 1, "%d", admitted.error);
+    client_of(&client, listener, sides.pds[1]);
+    client_start(&client);
+    require_ok(sluice_incoming_admit(next(listener), sides.pds[0], NULL, NULL, DEADLINE, 77));
+    require_ok(sluice_listener_admitted(listener, DEADLINE, &admitted));
+    require(admitted.error == 0 && admitted.user_data == 77, "%d", admitted.error);
+    client_join(&client, 0);
+    sluice_channel_close(admitted.channel);
+    sluice_channel_close(client.channel);
+    for (int i = 0; i < SILENT; i++) {
+        dialer_leave(&dialers[i]);
+    }
+    /* That a dialer has left ends it as well. */
+    require_ok(sluice_listener_admitted(listener, DEADLINE, &admitted));
+    require(admitted.error == -ECONNRESET, "%d", admitted.error);
+    end(&sides, listener);
+}
+
 /* Nobody is given who has left in the queue, and their places are others'. */
 TEST(whoever_leaves_the_queue)
 {
