@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """asyncio, by the descriptors of channels and listeners."""
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -142,3 +146,94 @@ def test_accept(side):
             return (await request).bytes
 
     assert run(main()) == 11
+
+
+CLIENT = """
+import os, sys
+import sluice
+with sluice.Context(sys.argv[2] or None) as context, context.domain() as domain:
+    sluice.connect(
+        f"127.0.0.1:{sys.argv[1]}", domain, deadline=PATIENCE, secret_file="",
+        private_data=str(os.getpid()).encode(),
+    )
+"""
+
+
+def _start_client(port):
+    code = CLIENT.replace("PATIENCE", str(PATIENCE))
+    device = os.environ.get("SLUICE_TEST_DEVICE", "")
+    return subprocess.Popen([sys.executable, "-c", code, str(port), device])
+
+
+@pytest.mark.parametrize("into", [False, True])
+def test_a_stopped_client_holds_up_nobody(side, into):
+    """Each is let in by a task of its own; those that are stopped are waited for by theirs alone."""
+
+    async def let_in(incoming, multichannel):
+        if into:
+            return await incoming.accept_into_async(multichannel, deadline=None)
+        return await incoming.accept_async(side.domain, deadline=None)
+
+    async def main(listener, multichannel, clients):
+        stopped, running = [], []
+        for _ in clients:
+            incoming = await listener.next_async(PATIENCE)
+            pid = int(incoming.info.private_data)
+            index = [each.pid for each in clients].index(pid)
+            if index % 2 == 0:
+                os.kill(pid, signal.SIGSTOP)
+            task = asyncio.create_task(let_in(incoming, multichannel))
+            (stopped if index % 2 == 0 else running).append(task)
+            await asyncio.sleep(0)
+        done = await asyncio.gather(*running)
+        assert not any(each.done() for each in stopped)
+        for each in stopped:
+            each.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await each
+        with pytest.raises(TimeoutError):
+            await listener.next_async(0.05)
+        return done
+
+    with sluice.Listener("127.0.0.1:0", secret_file="") as listener:
+        multichannel = sluice.PreparedMultiChannel(side.domain, 0).handshake([])
+        clients = [_start_client(listener.port) for _ in range(4)]
+        try:
+            assert len(run(main(listener, multichannel, clients))) == 2
+        finally:
+            for each in clients:
+                each.kill()
+                each.wait()
+        multichannel.close()
+
+
+def test_tasks_share_a_listener(side):
+    """Some wait for who comes, one for a channel; each gets its own."""
+
+    async def main():
+        with sluice.Listener("127.0.0.1:0", secret_file="") as listener:
+
+            async def serve():
+                incoming = await listener.next_async(PATIENCE)
+                return await incoming.accept_async(side.domain, deadline=PATIENCE)
+
+            servers = [asyncio.create_task(serve()) for _ in range(3)]
+            late = asyncio.create_task(listener.next_async(0.05))
+            with pytest.raises(TimeoutError):
+                await late
+            connects = [
+                asyncio.to_thread(
+                    sluice.connect,
+                    f"127.0.0.1:{listener.port}",
+                    side.domain,
+                    deadline=PATIENCE,
+                    secret_file="",
+                )
+                for _ in range(3)
+            ]
+            channels = await asyncio.gather(*servers, *connects)
+            for each in channels:
+                each.close()
+            return len(channels)
+
+    assert run(main()) == 6

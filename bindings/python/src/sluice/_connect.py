@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import itertools
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from ._channel import Channel, MultiChannel
 from ._context import ProtectionDomain
-from ._errors import DeadlineError, PeerLostError, ProtocolError, check, error_of, last_error, made
-from ._library import FOREVER, Limit, c_text, ffi, lib, text_of
+from ._errors import DeadlineError, check, error_of, last_error, made
+from ._library import FOREVER, SLICE, Limit, c_text, ffi, lib, text_of
 from ._object import Guard, Object, call, remember
 from ._options import Options, attr_of
 
@@ -75,6 +77,31 @@ class Incoming(Object):
         with self._listener._guard:
             lib.sluice_incoming_refuse(pointer, c_text(reason) if reason else ffi.NULL)
 
+    def _admit(
+        self, into: ProtectionDomain | MultiChannel, options: Options | None, data: bytes, limit: Limit
+    ) -> int:
+        """Begins to let it in, and returns the number of the result."""
+        listener, own, attr = self._listener, _private(data), attr_of(options)
+        many = into if isinstance(into, MultiChannel) else None
+        pointer = self._get()
+        self._pointer = None
+        with listener._guards(many):
+            number = next(listener._numbers)
+            if many is not None:
+                check(
+                    lib.sluice_incoming_admit_into(
+                        pointer, many._get(), own, limit.left(), number
+                    )
+                )
+                listener._into[number] = many
+            else:
+                check(
+                    lib.sluice_incoming_admit(
+                        pointer, into._get(), attr, own, limit.left(), number
+                    )
+                )
+        return number
+
     def accept(
         self,
         domain: ProtectionDomain,
@@ -84,35 +111,44 @@ class Incoming(Object):
         private_data: bytes = b"",
     ) -> Channel:
         """Lets it in, with one channel on each side, and returns when both have heard each other."""
-        pd, own, limit = domain._get(), _private(private_data), Limit(deadline)
-        pointer = self._get()
-        self._pointer = None
-
-        def accept() -> Any:
-            with self._listener._guard:
-                return lib.sluice_incoming_accept(
-                    pointer, pd, attr_of(options), own, limit.left()
-                )
-
-        return Channel._of(call(accept, dispose=_close_channel))
+        number = self._admit(domain, options, private_data, Limit(deadline))
+        return Channel._of(self._listener._await(number).channel)
 
     def accept_into(
         self, multichannel: MultiChannel, *, deadline: float | None, private_data: bytes = b""
     ) -> list[int]:
         """The same with new peers of a multichannel, as many as it wants; their indexes."""
-        count, own, limit = self.info.channels, _private(private_data), Limit(deadline)
-        peers = ffi.new("uint32_t[]", count)
-        pointer = self._get()
-        self._pointer = None
+        number = self._admit(multichannel, None, private_data, Limit(deadline))
+        return self._listener._await(number).peers
 
-        def accept() -> Any:
-            with self._listener._guard, multichannel._guard:
-                return lib.sluice_incoming_accept_into(
-                    pointer, multichannel._get(), own, limit.left(), peers, count
-                )
+    async def accept_async(
+        self,
+        domain: ProtectionDomain,
+        *,
+        deadline: float | None,
+        options: Options | None = None,
+        private_data: bytes = b"",
+    ) -> Channel:
+        """As :meth:`accept`, for asyncio: any number of tasks at a time, none waits for another."""
+        number = self._admit(domain, options, private_data, Limit(deadline))
+        return Channel._of((await self._listener._await_async(number)).channel)
 
-        call(accept)
-        return list(peers)
+    async def accept_into_async(
+        self, multichannel: MultiChannel, *, deadline: float | None, private_data: bytes = b""
+    ) -> list[int]:
+        """As :meth:`accept_into`, for asyncio."""
+        number = self._admit(multichannel, None, private_data, Limit(deadline))
+        return (await self._listener._await_async(number)).peers
+
+
+@dataclass
+class _Admitted:
+    """What became of an admission."""
+
+    error: int
+    text: str
+    channel: Any
+    peers: list[int]
 
 
 def _close_channel(pointer: Any) -> None:
@@ -138,15 +174,39 @@ class Listener(Object):
         self._pointer = made(lib.sluice_listen(c_text(address), attr))
         self._guard = Guard(self._pointer, lib.sluice_listener_wake)
         self._attr: dict[Options | None, Any] = {}
+        self._numbers = itertools.count(1)
+        self._into: dict[int, MultiChannel] = {}  # of admissions under way
+        self._ended: dict[int, _Admitted] = {}
+        self._given_up: set[int] = set()
+        self._sleepers: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         remember(self)
+
+    @contextmanager
+    def _guards(self, many: MultiChannel | None = None) -> Iterator[None]:
+        """Of the listener, and of each multichannel that its calls use."""
+        with ExitStack() as stack:
+            stack.enter_context(self._guard)
+            for each in {id(one): one for one in (*self._into.values(), many)}.values():
+                if each is not None:
+                    stack.enter_context(each._guard)
+            yield
 
     def close(self) -> None:
         """Ends it: who waits, or comes later, is refused."""
         if self._pointer is None:
             return
-        with self._guard:
+        with self._guards():
+            descriptor = self.fileno()
+            for loop, event in self._sleepers:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(event.set)
+                    loop.remove_reader(descriptor)
             self._guard.forget()
             super().close()
+            for ended in self._ended.values():
+                _close_channel(ended.channel)
+            self._ended.clear()
+            self._into.clear()
 
     def __del__(self) -> None:
         try:
@@ -183,7 +243,7 @@ class Listener(Object):
     def _in_slices(self, function: Callable[[int], Any], timeout: float | None) -> Any:
         limit = Limit(timeout)
         while True:
-            with self._guard:
+            with self._guards():
                 result = function(limit.slice())
                 number, text = ffi.errno, last_error()
             if result != ffi.NULL:
@@ -211,44 +271,116 @@ class Listener(Object):
         )
         return Channel._of(pointer)
 
-    async def next_async(self, timeout: float | None) -> Incoming:
-        """As :meth:`next`, for asyncio."""
-        limit, loop = Limit(timeout), asyncio.get_running_loop()
+    def _keep(self, info: Any, text: str) -> None:
+        number, peers = info.user_data, list(info.peers[0 : info.peer_count])
+        into = self._into.pop(number, None)
+        if number not in self._given_up:
+            self._ended[number] = _Admitted(info.error, text, info.channel, peers)
+            return
+        self._given_up.discard(number)
+        _close_channel(info.channel)
+        for peer in peers:
+            if into is not None and not into.closed:
+                lib.sluice_multichannel_peer_remove(into._get(), peer)
+
+    def _take(self, number: int, timeout: int) -> _Admitted | None:
+        """Takes all results that are there, after a wait for the first of them."""
+        info = ffi.new("struct sluice_admitted *")
+        info.size = ffi.sizeof("struct sluice_admitted")
+        with self._guards():
+            while number not in self._ended:
+                result = lib.sluice_listener_admitted(self._get(), timeout, info)
+                if result in (-errno.ETIMEDOUT, -errno.EINTR):
+                    break
+                check(result)
+                self._keep(info, last_error())
+            ended = self._ended.pop(number, None)
+            if self._ended:
+                self._rouse()
+        if ended is not None and ended.error < 0:
+            raise error_of(ended.error, ended.text)
+        return ended
+
+    def _give_up(self, number: int) -> None:
+        """Nobody wants its result any more."""
+        if self._pointer is None:
+            return
+        with self._guards():
+            ended = self._ended.pop(number, None)
+            if ended is not None:
+                _close_channel(ended.channel)
+            else:
+                self._given_up.add(number)
+                lib.sluice_listener_cancel(self._get(), number)
+                self._take(number, 0)
+
+    def _await(self, number: int) -> _Admitted:
+        try:
+            while True:
+                ended = self._take(number, SLICE)
+                if ended is not None:
+                    return ended
+        except (KeyboardInterrupt, SystemExit):
+            self._give_up(number)
+            raise
+
+    async def _await_async(self, number: int) -> _Admitted:
+        try:
+            while True:
+                ended = self._take(number, 0)
+                if ended is not None:
+                    return ended
+                await self._readable(FOREVER)
+        except asyncio.CancelledError:
+            self._give_up(number)
+            raise
+
+    def _rouse(self) -> None:
+        for loop, event in self._sleepers:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(event.set)
+
+    async def _readable(self, left: int) -> None:
+        """Until a call of the listener may have something to do, or so many nanoseconds."""
+        loop, event, descriptor = asyncio.get_running_loop(), asyncio.Event(), self.fileno()
+        sleeper = (loop, event)
+        if not any(each is loop for each, _ in self._sleepers):
+            loop.add_reader(descriptor, self._rouse)
+        self._sleepers.add(sleeper)
+        try:
+            await asyncio.wait_for(event.wait(), None if left == FOREVER else left / 1e9)
+        except asyncio.TimeoutError:
+            pass
+        finally:
+            self._sleepers.discard(sleeper)
+            if not self.closed and not any(each is loop for each, _ in self._sleepers):
+                loop.remove_reader(descriptor)
+
+    async def _at_once(self, attempt: Callable[[], Any], limit: Limit) -> Any:
+        """The result of a call with timeout 0, once it has one."""
         while True:
             try:
-                return self.next(0)
+                return attempt()
             except DeadlineError:
                 left = limit.left()
                 if left == 0:
                     raise
-            ready = asyncio.Event()
-            descriptor = self.fileno()
-            loop.add_reader(descriptor, ready.set)
-            try:
-                await asyncio.wait_for(ready.wait(), None if left == FOREVER else left / 1e9)
-            except asyncio.TimeoutError:
-                pass
-            finally:
-                loop.remove_reader(descriptor)
+            await self._readable(left)
+
+    async def next_async(self, timeout: float | None) -> Incoming:
+        """As :meth:`next`, for asyncio."""
+        incoming: Incoming = await self._at_once(lambda: self.next(0), Limit(timeout))
+        return incoming
 
     async def accept_async(
         self, domain: ProtectionDomain, timeout: float | None, *, options: Options | None = None
     ) -> Channel:
-        """As :meth:`accept`, for asyncio. Who falls silent amid it holds up this task alone."""
-        limit = Limit(timeout)
-        while True:
-            left = limit.left()
-            incoming = await self.next_async(None if left == FOREVER else left / 1e9)
-            left = limit.left()
-            try:
-                return await asyncio.to_thread(
-                    incoming.accept,
-                    domain,
-                    deadline=None if left == FOREVER else left / 1e9,
-                    options=options,
-                )
-            except (PeerLostError, ProtocolError):
-                continue  # that one has left, or is none of ours
+        """As :meth:`accept`, for asyncio. A peer that falls silent amid it holds up no task."""
+        channel: Channel = await self._at_once(
+            lambda: self.accept(domain, 0, options=options), Limit(timeout)
+        )
+        return channel
+
 
 def _connect_attr(
     secret_file: str | None, private_data: bytes, wait: bool
