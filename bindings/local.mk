@@ -20,6 +20,7 @@ EXTRA_DIST += \
 	%D%/python/pyproject.toml \
 	%D%/python/setup.py \
 	%D%/python/src/sluice/__init__.py \
+	%D%/python/src/sluice/_batch.py \
 	%D%/python/src/sluice/_buffer.py \
 	%D%/python/src/sluice/_cdef.py \
 	%D%/python/src/sluice/_channel.py \
@@ -41,6 +42,7 @@ EXTRA_DIST += \
 	%D%/python/src/sluice/py.typed \
 	%D%/python/tests/conftest.py \
 	%D%/python/tests/test_aio.py \
+	%D%/python/tests/test_batch.py \
 	%D%/python/tests/test_channel.py \
 	%D%/python/tests/test_connect.py \
 	%D%/python/tests/test_fast.py \

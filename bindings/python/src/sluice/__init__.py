@@ -8,6 +8,7 @@ Durations are seconds, and ``None`` is for ever, which must be written. A *deadl
 and destructive: a reliable connection cannot take back one request, so when it passes, the
 connection to that peer ends. A *timeout* is of a wait and harms nothing.
 """
+from ._batch import BufferBatch
 from ._buffer import Action, Buffer, BufferInfo, BufferService, buffer_info
 from ._channel import (
     FAILED,
@@ -79,6 +80,7 @@ __all__ = [
     "Action",
     "ArgumentError",
     "Buffer",
+    "BufferBatch",
     "BufferInfo",
     "BufferService",
     "BusyError",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable, Sequence
 
 from . import _forked
+from ._batch import BufferBatch, array_of
 from ._context import ProtectionDomain
 from ._errors import check, last_error, made
 from ._library import Limit, c_text, ffi, lib, text_of
@@ -219,6 +220,11 @@ class BufferService(Object):
             self._busy += 1
             return pointer
 
+    def _hold(self) -> None:
+        """As :meth:`_enter`, for what was made before, also if the service was closed since."""
+        with self._lock:
+            self._busy += 1
+
     def _leave(self) -> None:
         with self._lock:
             self._busy -= 1
@@ -257,13 +263,8 @@ class BufferService(Object):
         """Does reads and writes of buffers of any owners, side by side. How each ended, if all
         succeeded; else the first failure is raised, with all in its ``completions``."""
         every, limit = list(actions), Limit(deadline)
-        array = ffi.new("struct sluice_buffer_action[]", max(1, len(every)))
+        array = array_of(every)
         results = ffi.new("struct sluice_completion[]", max(1, len(every)))
-        for i, action in enumerate(every):
-            struct = array[i]
-            struct.opcode, struct.handle = action.opcode, action.handle
-            struct.offset, struct.length = action.offset, action.length
-            struct.addr, struct.mr, struct.user_data = action.address, action.region, i
         pointer, written, said = self._enter(), [False], [""]
 
         def work() -> Any:
@@ -283,6 +284,16 @@ class BufferService(Object):
         call(work)
         ended = [completion_of(results[i], action.user) for i, action in enumerate(every)]
         return gather(ended if written[0] else [], lambda completion: said[0])
+
+    def post(self, actions: Iterable[Action], *, deadline: float | None) -> BufferBatch:
+        """The same without waiting: it can be waited for, awaited, polled and cancelled."""
+        batch = self.prepare(actions)
+        batch.post(deadline=deadline)
+        return batch
+
+    def prepare(self, actions: Iterable[Action]) -> BufferBatch:
+        """A batch of actions that is posted later, as often as one likes."""
+        return BufferBatch(self, list(actions))
 
     def level(self, handle: bytes) -> int:
         """The level of the connection to the owner of a buffer; 0: there is none now."""

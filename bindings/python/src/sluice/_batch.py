@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: MIT
+"""Reads and writes of remote buffers in flight."""
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, Callable, Generator
+
+from ._errors import DeadlineError, check, error_of, last_error, made
+from ._library import FOREVER, Limit, ffi, lib
+from ._object import Object
+from ._request import Completion, completion_of, gather
+
+if TYPE_CHECKING:
+    from ._buffer import Action, BufferService
+
+# Completions that are taken by one call.
+_ROOM = 64
+_IN_FLIGHT = "the batch is still in flight"
+
+
+def array_of(actions: list[Action]) -> Any:
+    """The actions for C; the index of each is its user data."""
+    array = ffi.new("struct sluice_buffer_action[]", max(1, len(actions)))
+    for i, action in enumerate(actions):
+        struct = array[i]
+        struct.opcode, struct.handle = action.opcode, action.handle
+        struct.offset, struct.length = action.offset, action.length
+        struct.addr, struct.mr, struct.user_data = action.address, action.region, i
+    return array
+
+
+class BufferBatch(Object):
+    """Reads and writes in flight: :meth:`BufferService.post` and :meth:`BufferService.prepare`
+    make it.
+
+    ``await batch`` and :meth:`wait` give all completions when all have ended, and raise the first
+    failure; ``async for completion in batch``, :meth:`next` and :meth:`poll` give each as it
+    comes. Ctrl-C in a wait, or a task that is cancelled in an ``await``, cancels the batch. It
+    holds the memory of its actions until it is closed, which cancels what is in flight.
+    """
+
+    _what = "the batch"
+
+    def __init__(self, service: BufferService, actions: list[Action]):
+        self._service, self._actions = service, actions
+        # One thread at a time uses it, but for cancelling, which its end has to wait for.
+        self._lock, self._ending = threading.RLock(), threading.Lock()
+        self._came: deque[Completion] = deque()
+        self._sleepers: list[asyncio.Future[None]] = []
+        self._room = ffi.new("struct sluice_completion[]", _ROOM)
+        array = array_of(actions)
+        pointer = service._enter()
+        try:
+            self._pointer = made(lib.sluice_buffer_batch_prepare(pointer, array, len(actions)))
+        finally:
+            service._leave()
+
+    def _end(self, pointer: Any) -> None:
+        with self._lock, self._ending:
+            self._service._hold()
+            try:
+                lib.sluice_buffer_batch_free(pointer)
+            finally:
+                self._service._leave()
+            self._actions = []
+        self._wake()
+
+    def _call(self, function: Callable[..., int], *arguments: Any) -> int:
+        """A call of C by one thread at a time, during which the service stays."""
+        with self._lock:
+            pointer = self._get()
+            self._service._hold()
+            try:
+                return function(pointer, *arguments)
+            finally:
+                self._service._leave()
+
+    def post(self, *, deadline: float | None) -> None:
+        """Posts it, again if it was posted before and has ended: else :exc:`BusyError`."""
+        limit = Limit(deadline)
+        with self._lock:
+            check(self._call(lib.sluice_buffer_batch_post, limit.left()))
+            self._came.clear()
+
+    def _pump(self) -> bool:
+        """Takes what has come: whether anything has."""
+        count = _ROOM
+        before = len(self._came)
+        with self._lock:
+            while count == _ROOM:
+                count = check(self._call(lib.sluice_buffer_batch_poll, self._room, _ROOM))
+                self._came.extend(self._completion(self._room[i]) for i in range(count))
+            return len(self._came) > before
+
+    def _completion(self, struct: Any) -> Completion:
+        return completion_of(struct, self._actions[struct.user_data].user)
+
+    def _ended(self) -> bool:
+        return self._call(lib.sluice_buffer_batch_wait, 0) == 0
+
+    def done(self) -> bool:
+        """Whether all has ended, however it did. It goes on with the batch, and does not wait."""
+        self._pump()
+        done = self._ended()
+        self._wake()
+        return done
+
+    def poll(self) -> list[Completion]:
+        """The completions that have come and were not taken; it does not wait."""
+        self._pump()
+        self._wake()
+        came = []
+        while self._came:
+            came.append(self._came.popleft())
+        return came
+
+    def next(self, timeout: float | None) -> Completion:
+        """Waits for the next completion. :exc:`DeadlineError`: there was none, and the batch goes
+        on; :exc:`Error` with ``ENOENT``: all were taken."""
+        taken: list[Completion] = []
+
+        def take(left: int) -> int:
+            with self._lock:
+                result = 0
+                if not self._came:
+                    result = self._call(lib.sluice_buffer_batch_next, left, self._room)
+                    if result == 0:
+                        self._came.append(self._completion(self._room[0]))
+                if result == 0:
+                    taken.append(self._came.popleft())
+                return result
+
+        self._wait_for(take, Limit(timeout))
+        return taken[0]
+
+    def wait(self, timeout: float | None = None) -> list[Completion]:
+        """Waits until all has ended. The completions, in the order of actions, if all succeeded;
+        else the first failure is raised, with all in its ``completions``. A
+        :exc:`DeadlineError` without ``completions``: the batch is still in flight."""
+        self._wait_for(
+            lambda left: self._call(lib.sluice_buffer_batch_wait, left), Limit(timeout)
+        )
+        return self.results()
+
+    def _wait_for(self, attempt: Callable[[int], int], limit: Limit) -> None:
+        """In slices, after each of which signals are served."""
+        try:
+            while True:
+                result = attempt(limit.slice())
+                if result not in (-errno.ETIMEDOUT, -errno.EINTR):
+                    check(result)
+                    break
+                if limit.left() == 0:
+                    raise DeadlineError(errno.ETIMEDOUT, _IN_FLIGHT)
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+        finally:
+            self._wake()
+
+    def results(self) -> list[Completion]:
+        """As :meth:`wait` if all has ended. :exc:`BusyError`: it is in flight."""
+        results = ffi.new("struct sluice_completion[]", max(1, len(self._actions)))
+        with self._lock:
+            # A result of none is that of a mistake, of which nothing was written.
+            results[0].opcode = 0
+            result = self._call(lib.sluice_buffer_batch_results, results)
+            said = last_error() if result < 0 else ""
+        if result < 0 and results[0].opcode == 0:
+            raise error_of(result, said)
+        ended = [completion_of(results[i], each.user) for i, each in enumerate(self._actions)]
+        return gather(ended, lambda completion: said)
+
+    def cancel(self) -> None:
+        """Ends all that has not ended, from any thread. Afterwards nothing touches its memory any
+        more; what was done has succeeded, the rest has failed with ``ECANCELED``."""
+        with self._ending:
+            pointer = self._pointer
+            if pointer is not None:
+                self._service._hold()
+                try:
+                    check(lib.sluice_buffer_batch_cancel(pointer))
+                finally:
+                    self._service._leave()
+        self._wake()
+
+    # asyncio
+
+    def fileno(self) -> int:
+        """Readable when there is something to do, once it was armed: see
+        sluice_buffer_batch_fd(3). Never read or close it."""
+        return check(self._call(lib.sluice_buffer_batch_fd))
+
+    def _wake(self) -> None:
+        """Tasks that sleep look again: they may have to arm it anew."""
+        for future in list(self._sleepers):
+            try:
+                future.get_loop().call_soon_threadsafe(_set, future)
+            except RuntimeError:  # the loop was closed
+                pass
+
+    async def _sleep(self) -> None:
+        """Until there may be something to do."""
+        due = ffi.new("int64_t *")
+        loop = asyncio.get_running_loop()
+        if check(self._call(lib.sluice_buffer_batch_arm, due)) == 1:
+            await asyncio.sleep(0)
+            return
+        future, descriptor = loop.create_future(), self.fileno()
+        self._sleepers.append(future)
+        loop.add_reader(descriptor, self._wake)
+        timer = None if due[0] == FOREVER else loop.call_later(due[0] / 1e9, _set, future)
+        try:
+            await future
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._sleepers.remove(future)
+            if not any(each.get_loop() is loop for each in self._sleepers):
+                loop.remove_reader(descriptor)
+
+    async def _until(self, enough: Callable[[], bool]) -> None:
+        try:
+            while True:
+                if self._pump():
+                    self._wake()
+                if enough():
+                    self._wake()
+                    return
+                await self._sleep()
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            self.cancel()
+            raise
+
+    async def _await(self) -> list[Completion]:
+        await self._until(self._ended)
+        return self.results()
+
+    def __await__(self) -> Generator[Any, None, list[Completion]]:
+        return self._await().__await__()
+
+    def __aiter__(self) -> BufferBatch:
+        return self
+
+    async def __anext__(self) -> Completion:
+        await self._until(lambda: bool(self._came) or self._ended())
+        self._pump()
+        if not self._came:
+            raise StopAsyncIteration
+        return self._came.popleft()
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
