@@ -332,6 +332,7 @@ EXTRA_DIST += \
 	%D%/typestate/mpi.h \
 	%D%/typestate/right-agent.c \
 	%D%/typestate/right-allocator.c \
+	%D%/typestate/right-buffer-batch.c \
 	%D%/typestate/right-buffer.c \
 	%D%/typestate/right-channel.c \
 	%D%/typestate/right-connect.c \
@@ -342,6 +343,7 @@ EXTRA_DIST += \
 	%D%/typestate/right-scope.c \
 	%D%/typestate/wrong-agent.c \
 	%D%/typestate/wrong-allocator.c \
+	%D%/typestate/wrong-buffer-batch.c \
 	%D%/typestate/wrong-buffer.c \
 	%D%/typestate/wrong-channel.c \
 	%D%/typestate/wrong-connect.c \
