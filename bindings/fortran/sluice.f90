@@ -179,6 +179,7 @@ module sluice
     integer(c_int32_t), parameter, public :: SLUICE_CHANNEL_GLOBAL = 1_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_CHANNEL_PSN = 2_c_int32_t
     integer(c_int32_t), parameter, public :: SLUICE_CHANNEL_HISTOGRAMS = 4_c_int32_t
+    integer(c_int32_t), parameter, public :: SLUICE_CHANNEL_DROP_LONG = 8_c_int32_t
     ! sluice/multichannel.h
     integer(c_int32_t), parameter, public :: SLUICE_MAX_PEERS = 65536_c_int32_t
     ! sluice/scope.h

@@ -52,6 +52,12 @@ enum sluice_peer_state {
 #define SLUICE_CHANNEL_GLOBAL (UINT32_C(1) << 0)     /* InfiniBand: route by GID, with a GRH */
 #define SLUICE_CHANNEL_PSN (UINT32_C(1) << 1)        /* psn is given */
 #define SLUICE_CHANNEL_HISTOGRAMS (UINT32_C(1) << 2) /* how long requests take: histogram.h */
+/*
+ * A message that is longer than its receive is dropped: that receive fails, with the length of
+ * the message in bytes of its completion, and the connection goes on. To the sender it is a
+ * success. Without a device only, else -EOPNOTSUPP; and not with arrival_tags.
+ */
+#define SLUICE_CHANNEL_DROP_LONG (UINT32_C(1) << 3)
 
 /*
  * Attributes of a channel and of each peer of a multichannel. Zero: the default,

@@ -96,7 +96,8 @@ struct sluice_request {
 /* How one request ended. */
 struct sluice_completion {
     uint64_t user_data;   /* of the request */
-    uint64_t bytes;       /* transferred; receive: length of the message; 0 on error */
+    uint64_t bytes;       /* transferred; receive: length of the message; 0 on error, but for
+                             the length of a message that was dropped: SLUICE_CHANNEL_DROP_LONG */
     uint32_t peer;        /* index in the multichannel; 0 on a channel */
     uint32_t opcode;      /* enum sluice_opcode of the request */
     uint32_t flags;       /* receive: SLUICE_IMMEDIATE: immediate is valid; SLUICE_WRITTEN.

@@ -17,7 +17,9 @@
 #define KEEPALIVE_MOST SLUICE_S(3600)
 #define REMOTE_ACCESS \
     (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE | SLUICE_ACCESS_REMOTE_ATOMIC)
-#define FLAGS (SLUICE_CHANNEL_GLOBAL | SLUICE_CHANNEL_PSN | SLUICE_CHANNEL_HISTOGRAMS)
+#define FLAGS                                                                 \
+    (SLUICE_CHANNEL_GLOBAL | SLUICE_CHANNEL_PSN | SLUICE_CHANNEL_HISTOGRAMS | \
+     SLUICE_CHANNEL_DROP_LONG)
 
 /*
  * A number with a range. 0 is the default, and where that is 0, the least value
@@ -99,16 +101,29 @@ static int apply_fields(struct slu_qp_attr *out, const struct slu_tcontext *devi
     return error;
 }
 
-static int apply_flags(struct slu_qp_attr *out, const struct sluice_channel_attr *attr)
+static int apply_flags(struct slu_qp_attr *out, const struct slu_tcontext *device,
+                       const struct sluice_channel_attr *attr)
 {
+    bool drops = (attr->flags & SLUICE_CHANNEL_DROP_LONG) != 0;
+
     if ((attr->flags & ~FLAGS) != 0)
         return slu_misuse(EINVAL,
-                          "sluice_channel_attr.flags is %#x, must be of GLOBAL, PSN and "
-                          "HISTOGRAMS (%#x)",
+                          "sluice_channel_attr.flags is %#x, must be of GLOBAL, PSN, "
+                          "HISTOGRAMS and DROP_LONG (%#x)",
                           attr->flags, FLAGS);
     if (attr->psn != 0 && (attr->flags & SLUICE_CHANNEL_PSN) == 0)
         return slu_misuse(
             EINVAL, "sluice_channel_attr.psn is %u, but SLUICE_CHANNEL_PSN is not set", attr->psn);
+    if (drops && !device->transport->drops_long)
+        return slu_fail(EOPNOTSUPP,
+                        "sluice_channel_attr.flags has DROP_LONG, but on device %s a message that "
+                        "is longer than its receive ends the connection",
+                        device->device);
+    if (drops && attr->arrival_tags != 0)
+        return slu_misuse(EINVAL,
+                          "sluice_channel_attr.flags has DROP_LONG, but with arrival_tags "
+                          "(%u) all receives are the library's",
+                          attr->arrival_tags);
     out->flags = attr->flags;
     return 0;
 }
@@ -264,7 +279,7 @@ static int apply_all(struct slu_engine *engine, const struct sluice_pd *pd,
     int error = slu_attr_copy(&attr, sizeof attr, FIRST_SIZE, given, "sluice_channel_attr");
 
     if (error == 0)
-        error = apply_flags(out, &attr);
+        error = apply_flags(out, device, &attr);
     if (error == 0)
         error = apply_fields(out, device, &attr);
     out->max_read_sge = out->max_sge < device->max_read_sge ? out->max_sge : device->max_read_sge;

@@ -26,7 +26,8 @@ static void judge_failure(const struct slu_engine *engine, struct slu_peer *peer
         slu_entry_deadline(engine, entry) <= peer->failed_at)
         entry->status = SLUICE_STATUS_DEADLINE;
     entry->marks.flags = 0;
-    slu_entry_set_immediate(entry, peer->cause_status); /* it is entry->cause */
+    /* It is entry->cause. */
+    slu_entry_set_immediate(entry, entry->marks.dropped ? entry->status : peer->cause_status);
     peer->counts.failed[slu_class_of(entry->status, entry->opcode)]++;
     SLU_PROBE5(completion, engine, id, entry->opcode, UINT64_C(0), entry->status);
 }
@@ -125,12 +126,23 @@ static void assign_async_error(struct slu_peer *peer, struct slu_entry *entry)
     entry->vendor = peer->cause_vendor;
 }
 
+/* The receive alone has failed. No transport has messages of 4 GiB that it would drop. */
+static void drop_message(struct slu_entry *entry, const struct slu_wc *wc)
+{
+    slu_entry_fail(entry, SLUICE_STATUS_LOC_LEN_ERR, (uint32_t)wc->bytes);
+    entry->marks.dropped = true;
+}
+
 static void fail_work(struct slu_engine *engine, struct slu_peer *peer, struct slu_entry *entry,
                       const struct slu_wc *wc)
 {
     uint32_t status = wc->status;
     bool inferred;
 
+    if (status == SLU_STATUS_DROPPED) {
+        drop_message(entry, wc);
+        return;
+    }
     /* A request that fails because the port is down only says that it failed. */
     if (peer->state == SLUICE_STATE_READY)
         slu_peers_alerted(engine);

@@ -116,6 +116,10 @@ void slu_entry_failure(const struct slu_entry *entry, struct sluice_completion *
     completion->status = entry->status;
     completion->vendor = entry->vendor;
     completion->cause = entry->cause;
+    if (!entry->marks.dropped)
+        return;
+    completion->bytes = entry->vendor;
+    completion->vendor = 0;
 }
 
 /* An id of its own for a request that has no entry. */

@@ -45,6 +45,7 @@ struct slu_marks {
     bool unfinished : 1; /* parts of it are still to be posted */
     bool passed : 1;    /* a later one was flushed, and it was not reported: nobody knows its end */
     bool overtaken : 1; /* a later one has ended: the oldest after this one is not the next */
+    bool dropped : 1;   /* its message was too long for it, and vendor is the message's length */
     uint8_t flags;      /* of the completion */
     uint16_t returned;  /* of parts that were posted together: how many have ended so far */
 };

@@ -244,6 +244,12 @@ int slu_fail_completion(const struct slu_engine *engine, const struct sluice_com
     bool known = slu_peer_error(engine, peer, &cause);
     char words[280];
 
+    if (completion->status == SLUICE_STATUS_LOC_LEN_ERR && completion->bytes > 0)
+        return slu_fail(-completion->error,
+                        "%s peer %u: the message of %llu bytes is longer than the receive (%s): it "
+                        "was dropped, and the connection goes on",
+                        phrase, completion->peer, (unsigned long long)completion->bytes,
+                        sluice_error_class_name(completion->error_class));
     if (completion->status == SLUICE_STATUS_DEADLINE &&
         (!known || cause.status != SLUICE_STATUS_DEADLINE || time == 0))
         return fail_unposted(completion, time);

@@ -179,6 +179,12 @@ struct slu_receive_wr {
 };
 
 /*
+ * Status of a receive whose message was longer and was dropped: bytes is the length of the
+ * message, and the queue pair goes on. With SLUICE_CHANNEL_DROP_LONG alone; no device has it.
+ */
+#define SLU_STATUS_DROPPED UINT32_C(255)
+
+/*
  * A completion. On an error only id, status and vendor are valid. Completions
  * of the send queue of a queue pair come in the order of posting, and so do
  * those of its receive queue.
@@ -233,6 +239,7 @@ struct slu_transport {
     const char *name;      /* "verbs", "soft" */
     uint32_t id;           /* SLU_TRANSPORT_*; in the endpoint */
     bool probe_is_request; /* it waits for those before it, and fails if the peer is not there */
+    bool drops_long;       /* it can do what SLUICE_CHANNEL_DROP_LONG says */
     int64_t hot_spin;      /* ns that a wait polls before it gives way: see engine/wait.c */
 
     /* Adds its devices to the list, see device.h. No device is no error. */

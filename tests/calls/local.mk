@@ -8,6 +8,7 @@ test_programs += \
 	tests/test_classes \
 	tests/test_contention \
 	tests/test_data \
+	tests/test_drop_long \
 	tests/test_elements \
 	tests/test_errors \
 	tests/test_event_loop \
@@ -31,6 +32,7 @@ tests_test_blocks_SOURCES = %D%/test_blocks.c
 tests_test_classes_SOURCES = %D%/test_classes.c
 tests_test_contention_SOURCES = %D%/test_contention.c
 tests_test_data_SOURCES = %D%/test_data.c
+tests_test_drop_long_SOURCES = %D%/test_drop_long.c
 tests_test_elements_SOURCES = %D%/test_elements.c
 tests_test_errors_SOURCES = %D%/test_errors.c
 tests_test_event_loop_SOURCES = %D%/test_event_loop.c

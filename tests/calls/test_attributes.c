@@ -20,7 +20,7 @@ struct bad_field {
 #define FIELD(name) offsetof(struct sluice_channel_attr, name)
 
 static const struct bad_field bad_fields[] = {
-    {FIELD(flags), UINT32_C(1) << 3, "flags"},
+    {FIELD(flags), UINT32_C(1) << 4, "flags"},
     {FIELD(flags), UINT32_C(1) << 31, "flags"},
     {FIELD(send_depth), 16385, "send_depth 1 16384"},
     {FIELD(receive_depth), 16385, "receive_depth 1 16384"},

@@ -285,6 +285,24 @@ def test_peer_that_closes_and_one_that_gives_up(pair):
         a.channel, b.channel = a.connect(b)
 
 
+def test_long_messages_that_are_dropped(sides):
+    a, b = sides
+    options = sluice.Options(drop_long=True)
+    if DEVICE != "soft":
+        with pytest.raises(sluice.UnsupportedError):
+            a.connect(b, options)
+        return
+    c, d = a.connect(b, options)
+    request = d.post_receive(b.memory[:10], deadline=PATIENCE)
+    c.send(a.memory[:1000], deadline=PATIENCE)
+    with pytest.raises(sluice.TruncatedError, match="truncated") as caught:
+        request.result(PATIENCE)
+    assert caught.value.completion.bytes == 1000 and d.ready
+    request = d.post_receive(b.memory[:10], deadline=PATIENCE)
+    c.send(a.memory[:10], deadline=PATIENCE)
+    assert request.result(PATIENCE).bytes == 10
+
+
 def test_scope(pair):
     a, b = pair
     with b.channel.scope(deadline=PATIENCE) as receives:

@@ -222,6 +222,7 @@ void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot)
 const struct slu_transport slu_transport_soft = {
     .name = "soft",
     /* Through shared memory; what takes longer takes somebody's processor. */
+    .drops_long = true,
     .hot_spin = SLUICE_US(5),
     .id = SLU_TRANSPORT_SOFT,
     .device_list = slu_soft_device_list,

@@ -296,6 +296,8 @@ uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status)
         return SLUICE_STATUS_REM_OP_ERR;
     if (length <= receive->length)
         return SLUICE_STATUS_SUCCESS;
+    if ((qp->attr.flags & SLUICE_CHANNEL_DROP_LONG) != 0)
+        return *status = SLU_STATUS_DROPPED;
     *status = SLUICE_STATUS_LOC_LEN_ERR;
     return SLUICE_STATUS_REM_INV_REQ_ERR;
 }

@@ -147,6 +147,14 @@ static bool fail_receive(struct soft_tcp *tcp)
     return false;
 }
 
+/* It is longer than the receive. */
+static bool drop_message(struct soft_tcp *tcp, uint32_t length)
+{
+    slu_soft_tcp_dropped(tcp, length);
+    slu_soft_tcp_urgent(tcp);
+    return true;
+}
+
 /* There is no receive yet. */
 static bool set_aside(struct soft_tcp *tcp, const struct shm_record *record, uint32_t offset,
                       uint32_t immediate)
@@ -183,7 +191,7 @@ bool slu_soft_shm_receive_small(struct soft_tcp *tcp, const struct shm_record *r
     if (!slu_soft_has_receive(tcp->qp))
         return set_aside(tcp, record, offset, (uint32_t)immediate);
     if (!slu_soft_tcp_match(tcp, tcp->executed, record->length - offset))
-        return false;
+        return tcp->in.dropped && drop_message(tcp, record->length - offset);
     if (!copy_record(tcp, record, offset))
         return fail_receive(tcp);
     slu_soft_tcp_received(tcp, record->length - offset, offset == 16, (uint32_t)immediate);

@@ -547,7 +547,8 @@ void slu_soft_complete_receive(struct soft_qp *qp, uint32_t status, uint64_t byt
                                uint32_t immediate);
 /*
  * Can the oldest receive take a message of this length? 0, or the status for
- * the sender; *status then is the receiver's. There is one.
+ * the sender; *status then is the receiver's. There is one. SLU_STATUS_DROPPED for
+ * both: the message is dropped, which is a success for the sender.
  */
 uint32_t slu_soft_match(struct soft_qp *qp, uint64_t length, uint32_t *status);
 

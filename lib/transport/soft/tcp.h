@@ -78,6 +78,7 @@ struct tcp_in {
     bool active;
     uint8_t *early; /* it is set aside here, or NULL: it has a receive */
     bool lasts;     /* the memory of ours that it goes to is not unmapped meanwhile */
+    bool dropped;   /* a send: it is longer than its receive, and goes nowhere */
 };
 
 /* A message that came before its receive. A longer one is elsewhere. */
@@ -236,10 +237,24 @@ static inline bool slu_soft_tcp_accept_credit(struct soft_tcp *tcp, uint32_t cre
 {
     return credit == tcp->credits || slu_soft_tcp_take_credit(tcp, credit);
 }
-/* A send of the peer of such a length is here, and may go to the oldest receive. */
+/*
+ * A send of the peer of such a length is here, and may go to the oldest receive. False: it was
+ * refused; or it is dropped, which the payload that is coming in then says.
+ */
 bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length);
-/* It is there. */
-void slu_soft_tcp_received(struct soft_tcp *tcp, uint64_t length, bool immediate, uint32_t value);
+/* It is there; or it was too long, and is dropped. */
+static inline void slu_soft_tcp_received(struct soft_tcp *tcp, uint64_t length, bool immediate,
+                                         uint32_t value)
+{
+    tcp->executed++;
+    slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, length,
+                              immediate ? SLUICE_IMMEDIATE : 0, value);
+}
+static inline void slu_soft_tcp_dropped(struct soft_tcp *tcp, uint64_t length)
+{
+    tcp->executed++;
+    slu_soft_complete_receive(tcp->qp, SLU_STATUS_DROPPED, length, 0, 0);
+}
 bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t length);
 bool slu_soft_tcp_finish(struct soft_tcp *tcp);
 /* The memory for the payload that is coming in is not mapped any more. */

@@ -89,7 +89,7 @@ static bool take_oldest(struct soft_tcp *tcp)
     early->frame.seq = tcp->executed;
     tcp->in = (struct tcp_in){.frame = early->frame};
     slu_soft_shm_time(tcp, early->frame.length);
-    return slu_soft_tcp_match(tcp, tcp->executed, early->frame.length) &&
+    return (slu_soft_tcp_match(tcp, tcp->executed, early->frame.length) || tcp->in.dropped) &&
            slu_soft_tcp_place(tcp, bytes_of(tcp, index), early->frame.length) &&
            slu_soft_tcp_finish(tcp);
 }

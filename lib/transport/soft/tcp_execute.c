@@ -172,6 +172,9 @@ bool slu_soft_tcp_match(struct soft_tcp *tcp, uint32_t seq, uint64_t length)
     slu_soft_keys_leave(&slu_soft_cq_of(qp)->reader);
     if (status == SLUICE_STATUS_SUCCESS)
         return true;
+    tcp->in.dropped = status == SLU_STATUS_DROPPED;
+    if (tcp->in.dropped)
+        return false;
     slu_soft_complete_receive(qp, own, 0, 0, 0);
     slu_soft_tcp_refuse(tcp, seq, status);
     return false;
@@ -184,7 +187,7 @@ static bool begin_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
     if (!slu_soft_has_receive(tcp->qp))
         return (tcp->in.early = slu_soft_tcp_set_aside(tcp, frame)) != NULL;
     slu_soft_shm_time(tcp, frame->length);
-    return slu_soft_tcp_match(tcp, frame->seq, frame->length);
+    return slu_soft_tcp_match(tcp, frame->seq, frame->length) || tcp->in.dropped;
 }
 
 /* Is the peer allowed what it asks for? */
@@ -297,13 +300,6 @@ static bool finish_message(struct soft_tcp *tcp, const struct tcp_frame *frame, 
     return true;
 }
 
-void slu_soft_tcp_received(struct soft_tcp *tcp, uint64_t length, bool immediate, uint32_t value)
-{
-    tcp->executed++;
-    slu_soft_complete_receive(tcp->qp, SLUICE_STATUS_SUCCESS, length,
-                              immediate ? SLUICE_IMMEDIATE : 0, value);
-}
-
 /* The message is still with the peer. Returns whether it is here now. */
 static bool fetch_loan(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
@@ -321,6 +317,11 @@ static bool finish_send(struct soft_tcp *tcp, const struct tcp_frame *frame)
 {
     bool immediate = (frame->flags & TCP_FLAG_IMMEDIATE) != 0;
     bool lent = (frame->flags & TCP_FLAG_LENT) != 0;
+    if (SLU_UNLIKELY(tcp->in.dropped)) {
+        slu_soft_tcp_dropped(tcp, frame->length);
+        slu_soft_tcp_announce(tcp);
+        return true;
+    }
     if (lent && !fetch_loan(tcp, frame))
         return is_open(tcp);
     slu_soft_shm_learn(tcp, frame->length, lent);
@@ -473,7 +474,7 @@ bool slu_soft_tcp_begin(struct soft_tcp *tcp, const struct tcp_frame *frame)
         return false;
     if (handlers[frame->type].request && !slu_soft_tcp_is_next(tcp, frame))
         return slu_soft_tcp_reject(tcp, "a request out of order");
-    tcp->in.lasts = false;
+    tcp->in.lasts = tcp->in.dropped = false;
     tcp->in.early = NULL;
     if (!handlers[frame->type].begin(tcp, frame))
         return false;
@@ -587,7 +588,7 @@ bool slu_soft_tcp_place(struct soft_tcp *tcp, const uint8_t *bytes, uint64_t len
             return false;
     } else if (is_atomic(&tcp->in.frame)) {
         memcpy((uint8_t *)tcp->in.operand + tcp->in.offset, bytes, length);
-    } else if (!place_local(tcp, bytes, length)) {
+    } else if (!tcp->in.dropped && !place_local(tcp, bytes, length)) {
         return false;
     }
     tcp->in.offset += length;

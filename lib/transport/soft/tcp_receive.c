@@ -86,7 +86,7 @@ static int list_targets(struct soft_tcp *tcp, struct iovec *iovecs, uint64_t *le
     *pin = NULL;
     slu_soft_touch_nothing(touched);
     *length = 0;
-    if (!in->active)
+    if (!in->active || in->dropped)
         return 0;
     *length = in->frame.length - in->offset;
     if (in->early != NULL) {
@@ -153,8 +153,9 @@ static enum outcome use(struct soft_tcp *tcp, uint8_t *staging, uint64_t got, ui
 /* Behind a long payload most likely comes another: what is staged of it is copied once more. */
 static uint64_t staging_room(const struct soft_tcp *tcp)
 {
-    bool glimpses =
-        tcp->in.active ? slu_soft_frame_payload(&tcp->in.frame) >= DIRECT_LEAST : tcp->glimpses;
+    bool glimpses = tcp->glimpses;
+    if (tcp->in.active)
+        glimpses = !tcp->in.dropped && slu_soft_frame_payload(&tcp->in.frame) >= DIRECT_LEAST;
     return (glimpses ? GLIMPSE : TCP_STAGING_BYTES) - tcp->carry_length;
 }
 

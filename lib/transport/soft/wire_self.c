@@ -294,7 +294,9 @@ static bool execute(struct soft_wqe *wqe, struct soft_qp *from, struct soft_qp *
     slu_soft_keys_leave(reader);
     if (status == WAIT)
         return false;
-    if (status == SLUICE_STATUS_SUCCESS)
+    if (SLU_UNLIKELY(status == SLU_STATUS_DROPPED))
+        status = SLUICE_STATUS_SUCCESS;
+    else if (status == SLUICE_STATUS_SUCCESS)
         status = copy(wqe, to, &target, &source);
     slu_soft_unpin(target.pin);
     if (source == SLUICE_STATUS_SUCCESS)

@@ -228,7 +228,7 @@ static bool end_receive(struct stripes_qp *qp, uint32_t index, uint32_t number,
         to->id = receives->ids[receives->done++ & receives->mask];
     }
     receives->back++;
-    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS))
+    if (SLU_UNLIKELY(wc->status != SLUICE_STATUS_SUCCESS) && wc->status != SLU_STATUS_DROPPED)
         slu_stripes_fail(qp, index);
     /* The last that had begun may end well, and what was posted since waits for it alone. */
     if (SLU_UNLIKELY(qp->failed))

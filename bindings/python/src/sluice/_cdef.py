@@ -1256,6 +1256,7 @@ int sluice_environment_variable(uint32_t index, struct sluice_variable_info *inf
 #define SLUICE_CHANNEL_GLOBAL 1
 #define SLUICE_CHANNEL_PSN 2
 #define SLUICE_CHANNEL_HISTOGRAMS 4
+#define SLUICE_CHANNEL_DROP_LONG 8
 #define SLUICE_MAX_PEERS 65536
 #define SLUICE_SCOPE_STRICT 1
 #define SLUICE_HISTOGRAM_BUCKETS 1152

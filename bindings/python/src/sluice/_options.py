@@ -43,6 +43,7 @@ class Options:
     stripe_least: int = 0
     psn: int | None = None
     global_route: bool = False
+    drop_long: bool = False
 
     def _struct(self) -> Any:
         attr = ffi.new("struct sluice_channel_attr *")
@@ -52,13 +53,15 @@ class Options:
             if name in ("keepalive", "spin_time"):
                 attr_value = int(value * 1e9)
                 setattr(attr, name, attr_value)
-            elif name not in ("psn", "global_route"):
+            elif name not in ("psn", "global_route", "drop_long"):
                 setattr(attr, name, value)
         if self.psn is not None:
             attr.psn = self.psn
             attr.flags |= lib.SLUICE_CHANNEL_PSN
         if self.global_route:
             attr.flags |= lib.SLUICE_CHANNEL_GLOBAL
+        if self.drop_long:
+            attr.flags |= lib.SLUICE_CHANNEL_DROP_LONG
         return attr
 
 
