@@ -64,8 +64,8 @@ if [ "${SLUICE_TEST_PRETEND:-}" != some ]; then
   on_rxe="$on_rxe access agent_hostile agent_keys agent_long arguments barriers_blame
     barriers_broken barriers_mixed classes contention deadlines elements endpoints errors
     event_loop fault_close fault_depth fault_fork fault_signals fault_unpolled histograms inline
-    mappings members node_alone order partly path peers reset scope_block semantics submit
-    unpolled waiting"
+    mappings members node_alone node_connect order partly path peers reset scope_block semantics
+    submit unpolled waiting"
 fi
 [ "${SLUICE_TEST_PRETEND:-}" != adapter ] || on_rxe=
 for program in $on_rxe; do

@@ -142,6 +142,7 @@ chosen_tests = \
 	%D%/test_mr_cache \
 	%D%/test_near \
 	%D%/test_node \
+	%D%/test_node_connect \
 	%D%/test_node_open \
 	%D%/test_node_rejoin \
 	%D%/test_objects \

@@ -155,6 +155,21 @@ static void node_open(struct rank *rank, uint64_t count)
     }
 }
 
+/* A second multichannel, which has lost none of its connections when it is to get new ones. */
+static void node_connect(struct rank *rank, uint64_t count)
+{
+    struct sluice_node *node = MAKE(sluice_node_open(rank->pd, rank->exchange, NULL, DEADLINE));
+
+    for (uint64_t i = 0; i < count; i++) {
+        struct sluice_multichannel *more = MAKE(sluice_node_connect(node, NULL, DEADLINE));
+
+        MUST(sluice_node_reconnect(node, more, DEADLINE));
+        sluice_multichannel_close(more);
+    }
+    MUST(sluice_node_shutdown(node, DEADLINE));
+    sluice_node_close(node);
+}
+
 static struct sluice_node *connect_node(struct rank *rank)
 {
     struct sluice_node_endpoint own[16], all[16];
@@ -292,6 +307,7 @@ const struct way ways_object[] = {
         0),
     WAY(peer_reset, 2, "multichannel_peer_reset multichannel_peer_handshake", 0),
     WAY(node_open, 2, "node_open node_shutdown node_close", 0),
+    WAY(node_connect, 2, "node_connect node_reconnect", 0),
     WAY(node_handshake, 2, "node_prepare prepared_node_handshake exchange_alltoall", 0),
     WAY(node_peer_reset, 2, "node_peer_reset node_peer_handshake node_barrier_reset", 0),
     WAY(channel_cancel, 2, "channel_cancel", 0),

@@ -1042,6 +1042,8 @@ module sluice
     public :: sluice_node_allgather
     public :: sluice_node_share_mr
     public :: sluice_node_alltoall
+    public :: sluice_node_connect
+    public :: sluice_node_reconnect
     public :: sluice_node_barrier_reset
     public :: sluice_node_peer_reset
     public :: sluice_node_peer_handshake
@@ -2989,6 +2991,22 @@ module sluice
             integer(c_int64_t), value :: deadline
             integer(c_int) :: outcome
         end function sluice_node_alltoall
+        function c_sluice_node_connect(node, attr, deadline) bind(c, &
+            name="sluice_node_connect") result(outcome)
+            import
+            type(c_ptr), value :: node
+            type(c_ptr), value :: attr
+            integer(c_int64_t), value :: deadline
+            type(c_ptr) :: outcome
+        end function c_sluice_node_connect
+        function sluice_node_reconnect(node, multichannel, deadline) bind(c, &
+            name="sluice_node_reconnect") result(outcome)
+            import
+            type(c_ptr), value :: node
+            type(c_ptr), value :: multichannel
+            integer(c_int64_t), value :: deadline
+            integer(c_int) :: outcome
+        end function sluice_node_reconnect
         function sluice_node_barrier_reset(node) bind(c, &
             name="sluice_node_barrier_reset") result(outcome)
             import
@@ -4834,6 +4852,18 @@ contains
         if (present(ranks)) ranks_at = c_loc(ranks(1))
         outcome = c_sluice_node_barrier(node, ranks_at, count, algorithm, deadline)
     end function sluice_node_barrier
+
+    function sluice_node_connect(node, attr, deadline) result(outcome)
+        type(c_ptr), intent(in) :: node
+        type(sluice_channel_attr), intent(in), optional, target :: attr
+        integer(c_int64_t), intent(in) :: deadline
+        type(c_ptr) :: outcome
+        type(c_ptr) :: attr_at
+
+        attr_at = c_null_ptr
+        if (present(attr)) attr_at = c_loc(attr)
+        outcome = c_sluice_node_connect(node, attr_at, deadline)
+    end function sluice_node_connect
 
     function sluice_buffer_service_open(pds, count, attr) result(outcome)
         type(c_ptr), intent(in) :: pds(*)

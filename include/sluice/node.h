@@ -186,6 +186,41 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_alltoall(struct sluice_node *node
                                                         void *all, size_t bytes, int64_t deadline);
 
 /*
+ * Connects all ranks once more: another multichannel, whose peer i is rank i, with attributes
+ * of its own. A node has one whose receives the program posts, for instance, and connects a
+ * second one that counts arrivals (arrival_tags). All ranks call it, in the same order as
+ * barriers of all, and it returns when all of them are connected. The multichannel is the
+ * caller's, and a multichannel in every way; barriers stay those of the node. A shutdown of
+ * the node does not wait for its work: flush it first, and close it afterwards.
+ *
+ * NULL and errno: EINVAL: not a node, or a negative deadline; ENOTCONN: the barriers are
+ * broken; ETIMEDOUT for a deadline of 0: then nothing happened. As
+ * sluice_multichannel_prepare(), and what its connections fail with: then the other ranks
+ * fail as well, ECANCELED, with the reason, and barriers still work. All else is as of
+ * sluice_node_alltoall(), and breaks the barriers.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_multichannel_close)
+struct sluice_multichannel *sluice_node_connect(struct sluice_node *node,
+                                                const struct sluice_channel_attr *attr,
+                                                int64_t deadline);
+
+/*
+ * Connects the ranks anew that are lost in a multichannel of sluice_node_connect(), after
+ * sluice_node_peer_reset() and its like: all ranks call it, but those that are new processes
+ * call sluice_node_connect() in its place. Each connection that is not ready on both sides is
+ * reset, so that its work in flight ends cancelled, at most 1 s; all others go on untouched.
+ *
+ * 0; -EINVAL: not a node, not a multichannel, one that belongs to a node or has not one peer
+ * for each rank, or a negative deadline; -ENOTCONN and -ETIMEDOUT as above: then nothing
+ * happened. -EBUSY: a scope of it is open; or as sluice_multichannel_peer_reset() and what
+ * connections fail with: the other ranks fail as well, -ECANCELED. The multichannel stays the
+ * caller's, and the call may be made again.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_node_reconnect(struct sluice_node *node,
+                                                         struct sluice_multichannel *multichannel,
+                                                         int64_t deadline);
+
+/*
  * Makes barriers work again after a failure. All ranks that are to go on call it, the
  * same number of times, and none uses a barrier before all have returned; an exchange
  * can make sure of that. Notifications from before that come late are ignored.

@@ -22,6 +22,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -151,6 +152,15 @@ void slu_node_failure_encode(const struct slu_node_failure *failure,
     slu_put(at, (uint32_t)failure->error, 4);
     memcpy(wire->bytes + FAILURE_TEXT_AT, failure->text, strlen(failure->text));
     slu_put(wire->bytes + CHECKSUM_AT, slu_checksum(wire->bytes, CHECKSUM_AT), 4);
+}
+
+void slu_node_failure_tell(int error, struct sluice_node_endpoint *wire)
+{
+    struct slu_node_failure failure = {.error = -error};
+
+    if (error < 0)
+        snprintf(failure.text, sizeof failure.text, "%s", sluice_last_error());
+    slu_node_failure_encode(&failure, wire);
 }
 
 bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,

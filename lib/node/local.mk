@@ -3,6 +3,7 @@
 lib_libsluice_la_SOURCES += \
 	%D%/ask.c \
 	%D%/barrier.c \
+	%D%/connect.c \
 	%D%/endpoint.c \
 	%D%/gather.c \
 	%D%/node.c \

@@ -221,6 +221,8 @@ struct slu_node_failure {
 };
 void slu_node_failure_encode(const struct slu_node_failure *failure,
                              struct sluice_node_endpoint *wire);
+/* The same of an error and the thread's text; or of 0, which no reader takes for a failure. */
+void slu_node_failure_tell(int error, struct sluice_node_endpoint *wire);
 /* Whether it is one. What is in it is printable then, and the error one of errno. */
 bool slu_node_failure_decode(const struct sluice_node_endpoint *wire,
                              struct slu_node_failure *failure);

@@ -6,7 +6,6 @@
  */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,16 +43,6 @@ static int64_t time_left(const struct opening *opening, int error)
     return time_until(opening->until, error < 0 ? TELL_TIME : 1);
 }
 
-/* The thread's text is that of the error, which may be 0. */
-static void encode_failure(int error, struct sluice_node_endpoint *wire)
-{
-    struct slu_node_failure failure = {.error = -error};
-
-    if (error < 0)
-        snprintf(failure.text, sizeof failure.text, "%s", sluice_last_error());
-    slu_node_failure_encode(&failure, wire);
-}
-
 /* Of what the others sent: the first that has failed, if any has. */
 static int find_failure(const struct opening *opening)
 {
@@ -86,7 +75,7 @@ static int exchange_endpoints(const struct opening *opening,
     slu_text_save(&text);
     if (error < 0)
         for (uint32_t i = 0; i < opening->ranks; i++)
-            encode_failure(error, &opening->ours[i]);
+            slu_node_failure_tell(error, &opening->ours[i]);
     result = sluice_exchange_alltoall(opening->exchange, opening->ours, opening->theirs,
                                       sizeof *opening->ours, time_left(opening, error));
     if (result == 0)
@@ -99,7 +88,7 @@ static int exchange_reasons(const struct opening *opening, int error)
 {
     int result;
 
-    encode_failure(error, opening->ours);
+    slu_node_failure_tell(error, opening->ours);
     result = sluice_exchange_allgather(opening->exchange, opening->ours, opening->theirs,
                                        sizeof *opening->ours, time_left(opening, -ETIMEDOUT));
     if (result == 0)

@@ -9,6 +9,7 @@ test_programs += \
 	tests/test_gather \
 	tests/test_node \
 	tests/test_node_alone \
+	tests/test_node_connect \
 	tests/test_node_open \
 	tests/test_node_rejoin
 
@@ -22,6 +23,7 @@ tests_test_node_SOURCES = %D%/test_node.c
 tests_test_node_alone_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_alone.c
+tests_test_node_connect_SOURCES = %D%/test_node_connect.c
 tests_test_node_open_SOURCES = \
 	$(exchange_parties) \
 	%D%/test_node_open.c

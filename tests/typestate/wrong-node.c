@@ -21,6 +21,15 @@ int wait_too_early(struct sluice_prepared_node *prepared)
 }
 #endif
 
+#ifdef FORGOTTEN_CONNECT /* expect: -Wanalyzer-malloc-leak */
+int connect_and_forget(struct sluice_node *node)
+{
+    struct sluice_multichannel *more = sluice_node_connect(node, NULL, SLUICE_S(1));
+
+    return sluice_multichannel_peer_state(more, 0);
+}
+#endif
+
 #ifdef FORGOTTEN_PREPARED /* expect: -Wanalyzer-malloc-leak */
 int prepare_and_forget(struct sluice_pd *pd, struct sluice_node_endpoint *endpoints)
 {
@@ -57,6 +66,13 @@ void free_node(struct sluice_pd *pd, struct sluice_exchange *exchange)
 void wait_and_hope(struct sluice_node *node)
 {
     sluice_node_barrier(node, NULL, 0, SLUICE_BARRIER_TREE, SLUICE_S(1));
+}
+#endif
+
+#ifdef IGNORED_CONNECT /* expect: -Wunused-result */
+void connect_nothing(struct sluice_node *node)
+{
+    sluice_node_connect(node, NULL, SLUICE_S(1));
 }
 #endif
 

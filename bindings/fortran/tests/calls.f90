@@ -292,7 +292,8 @@ contains
     ! A job of one rank.
     subroutine ranks()
         type(sluice_exchange_attr) :: attr
-        type(c_ptr) :: exchange, node
+        type(sluice_channel_attr) :: counting
+        type(c_ptr) :: exchange, node, more
         integer(c_int64_t), target :: own, every(1)
         integer(c_int32_t) :: missing(1)
 
@@ -312,6 +313,11 @@ contains
         own = 43
         status = sluice_node_alltoall(node, c_loc(own), c_loc(every), 8_c_size_t, deadline)
         call ok(status == 0 .and. every(1) == 43, 'an alltoall')
+        counting%arrival_tags = 1
+        more = sluice_node_connect(node, counting, deadline)
+        call ok(c_associated(more), 'a multichannel that counts arrivals')
+        call ok(sluice_node_reconnect(node, more, deadline) == 0, 'and has lost none')
+        call sluice_multichannel_close(more)
         call ok(sluice_exchange_missing(exchange, missing, 1) == 0, 'nobody is missing')
         call sluice_node_close(node)
         call sluice_exchange_close(exchange)

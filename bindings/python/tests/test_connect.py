@@ -150,6 +150,15 @@ def test_one_rank(side):
         receive = node.all.post_receive(0, side.memory[:8], deadline=PATIENCE)
         node.all.send(0, side.memory[8:12], deadline=PATIENCE)
         assert receive.wait(PATIENCE).bytes == 4
+        with node.connect(
+            options=sluice.Options(arrival_tags=1), deadline=PATIENCE
+        ) as counting:
+            node.reconnect(counting, deadline=PATIENCE)
+            remote = node.share(side.memory, deadline=PATIENCE)[0]
+            counting.write(0, side.memory[:8], remote[8:16], immediate=0, deadline=PATIENCE)
+            counting.wait_arrivals(0, 1, timeout=PATIENCE)
+        with pytest.raises(sluice.Error, match="arrival_tags"):
+            node.connect(options=sluice.Options(arrival_tags=1 << 31), deadline=PATIENCE)
         every = node.all
     with pytest.raises(sluice.ClosedError):
         every.send(0, side.memory[:1], deadline=PATIENCE)

@@ -975,6 +975,10 @@ int sluice_node_share_mr(struct sluice_node *node, const struct sluice_mr *mr, s
     sluice_peer_remote_mr *remotes, int64_t deadline);
 int sluice_node_alltoall(struct sluice_node *node, const void *own, void *all, size_t bytes,
     int64_t deadline);
+struct sluice_multichannel *sluice_node_connect(struct sluice_node *node, const struct
+    sluice_channel_attr *attr, int64_t deadline);
+int sluice_node_reconnect(struct sluice_node *node, struct sluice_multichannel *multichannel,
+    int64_t deadline);
 int sluice_node_barrier_reset(struct sluice_node *node);
 int sluice_node_peer_reset(struct sluice_node *node, uint32_t rank, struct sluice_node_endpoint
     *endpoint);

@@ -436,6 +436,17 @@ class MultiChannel(Connection):
         """Receives a message of a peer: ``bytes`` of the completion tells its length."""
         return self._do(Work(RECEIVE, memory, peer), deadline)
 
+    def arrivals(self, tag: int) -> int:
+        """How many immediates of a tag have come from all peers, with ``arrival_tags`` of the options."""
+        count = ffi.new("uint64_t *")
+        with self._guard:
+            check(lib.sluice_multichannel_arrivals(self._get(), tag, count))
+        return int(count[0])
+
+    def wait_arrivals(self, tag: int, count: int, timeout: float | None) -> None:
+        """Waits until at least so many have come."""
+        wait_in_slices(self, lib.sluice_multichannel_wait_arrivals, Limit(timeout), tag, count)
+
     def write(
         self,
         peer: int,

@@ -27,7 +27,7 @@ class _Ranks(Object):
         self._late: Any = None
         remember(self)
 
-    def _blocking(self, limit: Limit, function: Any) -> Any:
+    def _blocking(self, limit: Limit, function: Any, **how: Any) -> Any:
         def work() -> Any:
             self._guard.enter(limit, self._what)
             try:
@@ -38,7 +38,7 @@ class _Ranks(Object):
                     self._end(late)
                 self._guard.release()
 
-        return call(work)
+        return call(work, **how)
 
     def close(self) -> None:
         """Ends it."""
@@ -273,6 +273,31 @@ class Node(_Ranks):
             limit, lambda pointer: lib.sluice_node_share_mr(pointer, mr, array, limit.some())
         )
         return [RemoteRegion._of(array[i].remote) for i in range(self.ranks)]
+
+    def connect(
+        self, *, deadline: float | None, options: Options | None = None
+    ) -> MultiChannel:
+        """Connects all ranks once more, with options of its own: all ranks call it. One with
+        ``arrival_tags`` counts arrivals beside the receives of :attr:`all`."""
+        attr, limit = attr_of(options), Limit(deadline)
+
+        pointer = self._blocking(
+            limit,
+            lambda pointer: lib.sluice_node_connect(pointer, attr, limit.some()),
+            dispose=lib.sluice_multichannel_close,
+        )
+        return MultiChannel._of(pointer)
+
+    def reconnect(self, channel: MultiChannel, *, deadline: float | None) -> None:
+        """Connects the ranks anew that are lost in what :meth:`connect` made: all ranks call it,
+        but new processes :meth:`connect`."""
+        limit = Limit(deadline)
+
+        def work(pointer: Any) -> Any:
+            with channel._guard:
+                return lib.sluice_node_reconnect(pointer, channel._get(), limit.some())
+
+        self._blocking(limit, work)
 
     def shutdown(self, *, deadline: float | None) -> None:
         """The orderly end: all ranks call it, and nobody's work fails because another has closed."""

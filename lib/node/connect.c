@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Further multichannels that connect all ranks of a node, and new connections in them. All
+ * that the ranks tell each other for it goes over the node: first whether each rank is ready
+ * to begin, then which pairs of ranks need a connection, then the endpoints of these, and
+ * then twice whether all have come so far.
+ *
+ * A rank that fails on its own takes part to the next of these agreements, so that all fail
+ * together and their barriers still work. A pair is made new if either side says so: the
+ * side that still lives may not have noticed that the other one was lost.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/node.h"
+
+/* To take part in an agreement after a failure, if no time is left. */
+#define TELL_TIME SLUICE_MS(100)
+
+struct joining {
+    struct sluice_node *node;
+    int64_t until;
+    struct sluice_prepared_multichannel *prepared; /* of a multichannel that is new, or NULL */
+    struct sluice_multichannel *multichannel;
+    struct sluice_endpoint *ours, *theirs; /* one for each rank, as are all below */
+    struct sluice_node_endpoint *reports;
+    uint8_t *needs, *their_needs; /* 1: the connection to that rank is to be made */
+};
+
+static int64_t time_left(const struct joining *joining, int error)
+{
+    int64_t least = error < 0 ? TELL_TIME : 1;
+    int64_t left;
+
+    if (joining->until == SLUICE_FOREVER)
+        return SLUICE_FOREVER;
+    left = joining->until - slu_now();
+    return left > least ? left : least;
+}
+
+/* The ranks that wait for this one are told that it will not come. */
+static int abandon(struct sluice_node *node)
+{
+    const struct slu_group group = {
+        .node = node, .quitter = node->rank, .culprit = node->rank, .why = SLU_WHY_UNKNOWN};
+
+    slu_engine_enter(slu_node_engine(node));
+    slu_notify_give_up(&group);
+    slu_engine_leave(slu_node_engine(node));
+    return -ENOMEM;
+}
+
+static int allocate(struct joining *joining)
+{
+    uint32_t ranks = joining->node->ranks;
+
+    joining->ours = calloc(ranks, sizeof *joining->ours);
+    joining->theirs = calloc(ranks, sizeof *joining->theirs);
+    joining->reports = calloc(ranks, sizeof *joining->reports);
+    joining->needs = calloc(ranks, 1);
+    joining->their_needs = calloc(ranks, 1);
+    if (joining->ours != NULL && joining->theirs != NULL && joining->reports != NULL &&
+        joining->needs != NULL && joining->their_needs != NULL)
+        return 0;
+    slu_fail(ENOMEM, "no memory for the endpoints of %u rank%s", ranks, SLU_S(ranks));
+    return abandon(joining->node);
+}
+
+static void release(struct joining *joining)
+{
+    free(joining->their_needs);
+    free(joining->needs);
+    free(joining->reports);
+    free(joining->theirs);
+    free(joining->ours);
+}
+
+/* Of the reports of all: the first rank that has failed, if any has. */
+static int find_failure(const struct joining *joining)
+{
+    struct slu_node_failure failure;
+
+    for (uint32_t i = 0; i < joining->node->ranks; i++)
+        if (slu_node_failure_decode(&joining->reports[i], &failure))
+            return slu_fail(ECANCELED, "rank %u could not connect (%s): %s", i,
+                            strerror(failure.error), failure.text);
+    return 0;
+}
+
+/* All have come so far with this error, or 0: returns this rank's own, or that of another one. */
+static int agree(struct joining *joining, int error)
+{
+    struct sluice_node_endpoint own;
+    struct slu_text text;
+    int result;
+
+    slu_text_save(&text);
+    slu_node_failure_tell(error, &own);
+    result = sluice_node_allgather(joining->node, &own, joining->reports, sizeof own,
+                                   time_left(joining, error));
+    if (result == 0 && error == 0)
+        result = find_failure(joining);
+    if (error < 0)
+        slu_text_restore(&text);
+    return error < 0 ? error : result;
+}
+
+static int swap_needs(struct joining *joining)
+{
+    int error = sluice_node_alltoall(joining->node, joining->needs, joining->their_needs, 1,
+                                     time_left(joining, 0));
+
+    for (uint32_t i = 0; i < joining->node->ranks && error == 0; i++)
+        joining->needs[i] |= joining->their_needs[i] != 0;
+    return error;
+}
+
+/* A connection that could not be reset has an endpoint that nobody can use, and is a failed one. */
+static int make_endpoints(struct joining *joining)
+{
+    uint32_t ranks = joining->node->ranks;
+    int result = 0;
+
+    if (joining->prepared != NULL)
+        return sluice_prepared_multichannel_endpoints(joining->prepared, joining->ours, ranks);
+    for (uint32_t i = 0; i < ranks; i++) {
+        int error = 0;
+
+        if (joining->needs[i] != 0)
+            error = slu_channel_reset(&joining->multichannel->base, i, &joining->ours[i]);
+        if (error < 0)
+            memset(&joining->ours[i], 0xff, sizeof joining->ours[i]);
+        if (result == 0)
+            result = error;
+    }
+    return result;
+}
+
+static int shake_hands(struct joining *joining)
+{
+    struct sluice_prepared_multichannel *prepared = joining->prepared;
+    int error = 0;
+
+    if (prepared != NULL) {
+        joining->prepared = NULL;
+        joining->multichannel =
+            sluice_prepared_multichannel_handshake(prepared, joining->theirs, joining->node->ranks);
+        return joining->multichannel != NULL ? 0 : -errno;
+    }
+    for (uint32_t i = 0; i < joining->node->ranks && error == 0; i++)
+        if (joining->needs[i] != 0)
+            error = slu_channel_connect(&joining->multichannel->base, i, &joining->theirs[i]);
+    return error;
+}
+
+/* A connection that could not be made is known at once, here; the other side would wait. */
+static int check_ranks(const struct joining *joining)
+{
+    const struct slu_engine *engine = joining->multichannel->base.engine;
+    struct sluice_error cause;
+
+    for (uint32_t i = 0; i < engine->peer_count; i++)
+        if (slu_peer_error(engine, &engine->peers[i], &cause))
+            return slu_fail(-cause.error, "rank %u: %s", i, cause.text);
+    return 0;
+}
+
+/* error is what came of preparing. The steps have the reasons of those of sluice_node_open(). */
+static int join(struct joining *joining, int error)
+{
+    error = agree(joining, error);
+    if (error == 0)
+        error = swap_needs(joining);
+    if (error < 0)
+        return error;
+    error = agree(joining, make_endpoints(joining));
+    if (error == 0)
+        error = sluice_node_alltoall(joining->node, joining->ours, joining->theirs,
+                                     sizeof *joining->ours, time_left(joining, 0));
+    if (error < 0)
+        return error;
+    error = shake_hands(joining);
+    if (error == 0)
+        error = check_ranks(joining);
+    error = agree(joining, error);
+    if (error < 0)
+        return error;
+    error = sluice_multichannel_wait_connected(joining->multichannel, time_left(joining, 0));
+    return agree(joining, error);
+}
+
+static int check(const struct sluice_node *node, int64_t deadline)
+{
+    if (!slu_is_node(node))
+        return slu_not_a_node(node);
+    if (deadline < 0)
+        return slu_misuse(EINVAL, "deadline %lld is negative", (long long)deadline);
+    return slu_node_may_meet(node, node->ranks, deadline);
+}
+
+/* What became of it is given up, without losing the words of the failure. */
+static void *fail_connect(const struct joining *joining, int error)
+{
+    struct slu_text text;
+
+    slu_text_save(&text);
+    sluice_prepared_multichannel_free(joining->prepared);
+    sluice_multichannel_close(joining->multichannel);
+    slu_text_restore(&text);
+    return slu_none(error);
+}
+
+struct sluice_multichannel *sluice_node_connect(struct sluice_node *node,
+                                                const struct sluice_channel_attr *attr,
+                                                int64_t deadline)
+{
+    SLU_UNCANCELLED_BLOCK;
+    struct joining joining = {.node = node, .until = slu_after(deadline)};
+    int error = check(node, deadline);
+
+    if (error == 0)
+        error = allocate(&joining);
+    if (error == 0) {
+        memset(joining.needs, 1, node->ranks);
+        joining.prepared =
+            slu_multichannel_prepare(slu_node_engine(node)->pd, node->ranks, 0, attr);
+        error = join(&joining, joining.prepared != NULL ? 0 : -errno);
+    }
+    release(&joining);
+    if (error < 0)
+        return fail_connect(&joining, error);
+    slu_made();
+    return joining.multichannel;
+}
+
+static int check_multichannel(const struct sluice_node *node,
+                              const struct sluice_multichannel *multichannel)
+{
+    const struct slu_engine *engine;
+
+    if (!slu_is_multichannel(multichannel))
+        return slu_not_a_multichannel(multichannel);
+    if (multichannel->base.owned)
+        return slu_misuse(EINVAL, "the multichannel belongs to a node: its connections are made "
+                                  "new by sluice_node_peer_reset()");
+    engine = multichannel->base.engine;
+    if (engine->peer_count != node->ranks || engine->present_count != node->ranks)
+        return slu_misuse(EINVAL, "the multichannel has %u peers, the node %u rank%s",
+                          engine->present_count, node->ranks, SLU_S(node->ranks));
+    return 0;
+}
+
+/* Which connections this side has lost; others may have lost more. */
+static void find_lost(struct joining *joining)
+{
+    struct slu_engine *engine = joining->multichannel->base.engine;
+
+    slu_engine_enter(engine);
+    for (uint32_t i = 0; i < engine->peer_count; i++) {
+        slu_peer_notice_loss(engine, &engine->peers[i]);
+        joining->needs[i] = engine->peers[i].state != SLUICE_STATE_READY;
+    }
+    slu_engine_leave(engine);
+}
+
+int sluice_node_reconnect(struct sluice_node *node, struct sluice_multichannel *multichannel,
+                          int64_t deadline)
+{
+    SLU_UNCANCELLED_BLOCK;
+    struct joining joining = {
+        .node = node, .until = slu_after(deadline), .multichannel = multichannel};
+    int error = check(node, deadline);
+
+    if (error == 0)
+        error = check_multichannel(node, multichannel);
+    if (error == 0)
+        error = allocate(&joining);
+    if (error == 0) {
+        find_lost(&joining);
+        error = join(&joining, slu_scope_check(multichannel->base.engine));
+    }
+    release(&joining);
+    return error;
+}
