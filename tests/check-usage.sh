@@ -15,6 +15,7 @@ _query$
 _(address|counters|error|state|info|count|choice|gid|port|nearest|level|connection)$
 _(rank|ranks|peers|missing|fd|histogram|histogram_reset)$
 ^sluice_buffer_(addr|handle|remote)$
+^sluice_allocator_mr$
 ^sluice_agent_(message_bytes|message_length|message_peer|mr_peer)$
 ^sluice_node_(context|exchange|multichannel|pd)$
 ^sluice_multichannel_peer_remote$

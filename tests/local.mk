@@ -104,6 +104,8 @@ chosen_tests = \
 	%D%/test_buffer \
 	%D%/test_buffer_batch \
 	%D%/test_buffer_owners \
+	%D%/test_buffer_region \
+	%D%/test_buffer_region \
 	%D%/test_choice \
 	%D%/test_connect \
 	%D%/test_counters \

@@ -7,7 +7,9 @@
 struct names {
     struct sluice_buffer_service *service;
     struct sluice_buffer *buffer;
+    struct sluice_buffer *part;         /* of a region */
     struct sluice_buffer_handle handle; /* of rank 1 */
+    struct sluice_buffer_handle of_part;
     char *plain;
 };
 
@@ -19,18 +21,27 @@ static struct sluice_buffer_service *open_service(struct rank *rank)
     return MAKE(sluice_buffer_service_open(&rank->pd, 1, &attr));
 }
 
+static struct sluice_buffer *publish_part(struct rank *rank, const struct names *names)
+{
+    return MAKE(sluice_buffer_publish_mr(names->service, rank->mr, 0, rank->size,
+                                         SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE));
+}
+
 static void make_names(struct rank *rank)
 {
     struct names *names = MAKE(calloc(1, sizeof *names));
-    struct sluice_buffer_handle own, all[2];
+    struct sluice_buffer_handle own[2], all[2][2];
 
     names->service = open_service(rank);
     names->plain = MAKE(calloc(1, rank->size));
     names->buffer = MAKE(sluice_buffer_publish(
         names->service, NULL, rank->size, SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE));
-    MUST(sluice_buffer_handle(names->buffer, &own));
-    share(rank, &own, all, sizeof own);
-    names->handle = all[1];
+    names->part = publish_part(rank, names);
+    MUST(sluice_buffer_handle(names->buffer, &own[0]));
+    MUST(sluice_buffer_handle(names->part, &own[1]));
+    share(rank, own, all, sizeof own);
+    names->handle = all[1][0];
+    names->of_part = all[1][1];
     rank->state = names;
 }
 
@@ -39,6 +50,7 @@ static void end_names(struct rank *rank)
     struct names *names = rank->state;
 
     meet(rank);
+    sluice_buffer_release(names->part);
     sluice_buffer_release(names->buffer);
     sluice_buffer_service_close(names->service);
     free(names->plain);
@@ -51,6 +63,16 @@ static void buffer_read(struct rank *rank, uint64_t count)
 
     for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
         MUST(sluice_buffer_read_into(names->service, &names->handle, 0, rank->mr, rank->memory,
+                                     rank->size, DEADLINE));
+}
+
+/* The same of a region that the owner has published. */
+static void buffer_read_region(struct rank *rank, uint64_t count)
+{
+    const struct names *names = rank->state;
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
+        MUST(sluice_buffer_read_into(names->service, &names->of_part, 0, rank->mr, rank->memory,
                                      rank->size, DEADLINE));
 }
 
@@ -181,6 +203,14 @@ static void buffer_publish(struct rank *rank, uint64_t count)
                                                          SLUICE_ACCESS_REMOTE_READ)));
 }
 
+static void buffer_publish_mr(struct rank *rank, uint64_t count)
+{
+    const struct names *names = rank->state;
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
+        sluice_buffer_release(publish_part(rank, names));
+}
+
 /* A service that begins connects for its first read. */
 static void buffer_service(struct rank *rank, uint64_t count)
 {
@@ -234,7 +264,9 @@ const struct way ways_buffer[] = {
     WAY(buffer_batch_next, "channel_read", NULL, "buffer_batch_next", SIZES),
     WAY(buffer_batch_loop, "channel_read", NULL, "buffer_batch_poll buffer_batch_arm", SIZES),
     WAY(buffer_post_cancel, "channel_read", NULL, "buffer_post buffer_batch_cancel", SIZES),
+    WAY(buffer_read_region, "buffer_read", NULL, "buffer_publish_mr buffer_read_into", SIZES),
     WAY(buffer_publish, "mr_register", NULL, "buffer_publish buffer_release", SIZES),
+    WAY(buffer_publish_mr, "buffer_publish", NULL, "buffer_publish_mr buffer_release", SIZES),
     WAY(buffer_service, "connect_accept", "plain_connect",
         "buffer_service_open buffer_service_close", {8}),
     {0},

@@ -864,6 +864,7 @@ module sluice
     public :: sluice_allocator_free
     public :: sluice_allocator_free_wait
     public :: sluice_allocator_sge
+    public :: sluice_allocator_mr
     public :: sluice_allocator_trim
     public :: sluice_allocator_query
     public :: sluice_prepared_channel_free
@@ -1052,6 +1053,7 @@ module sluice
     public :: sluice_buffer_release
     public :: sluice_buffer_service_open
     public :: sluice_buffer_publish
+    public :: sluice_buffer_publish_mr
     public :: sluice_buffer_addr
     public :: sluice_buffer_handle
     public :: sluice_buffer_handle_query
@@ -1494,6 +1496,13 @@ module sluice
             type(sluice_sge), intent(inout) :: sge
             integer(c_int) :: outcome
         end function sluice_allocator_sge
+        function sluice_allocator_mr(allocator, pointer) bind(c, &
+            name="sluice_allocator_mr") result(outcome)
+            import
+            type(c_ptr), value :: allocator
+            type(c_ptr), value :: pointer
+            type(c_ptr) :: outcome
+        end function sluice_allocator_mr
         function sluice_allocator_trim(allocator) bind(c, name="sluice_allocator_trim") result( &
             outcome)
             import
@@ -3061,6 +3070,16 @@ module sluice
             integer(c_int32_t), value :: access
             type(c_ptr) :: outcome
         end function sluice_buffer_publish
+        function sluice_buffer_publish_mr(service, mr, offset, length, access) bind(c, &
+            name="sluice_buffer_publish_mr") result(outcome)
+            import
+            type(c_ptr), value :: service
+            type(c_ptr), value :: mr
+            integer(c_size_t), value :: offset
+            integer(c_size_t), value :: length
+            integer(c_int32_t), value :: access
+            type(c_ptr) :: outcome
+        end function sluice_buffer_publish_mr
         function sluice_buffer_addr(buffer) bind(c, name="sluice_buffer_addr") result(outcome)
             import
             type(c_ptr), value :: buffer

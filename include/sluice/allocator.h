@@ -151,6 +151,15 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_allocator_sge(struct sluice_allocator 
                                                         struct sluice_sge *sge);
 
 /*
+ * The region that a block is in, for calls that take one: sluice_buffer_publish_mr() of a shared
+ * block, an action on buffers, or sluice_mr_sge_at(). It is the allocator's, valid until the block
+ * is freed, and longer than it; a slab's has no remote rights. pointer is in the block, and names
+ * it, as sluice_allocator_sge() does. NULL and EINVAL: not in a block that is given out, NULL.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *
+sluice_allocator_mr(struct sluice_allocator *allocator, const void *pointer);
+
+/*
  * Deregisters slabs of which nothing is given out. What this thread keeps for itself goes first;
  * other threads give back what they keep when they next look for more. -EINVAL: not an allocator.
  */

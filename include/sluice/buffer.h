@@ -95,8 +95,9 @@ SLUICE_REDECLARE_BEGIN
 SLUICE_EXPORT void sluice_buffer_service_close(struct sluice_buffer_service *service);
 
 /*
- * Ends a buffer: on return no peer touches its memory any more, and what sluice_buffer_publish()
- * allocated is gone. Later use of its handle ends with SLUICE_CLASS_ACCESS. NULL is allowed.
+ * Ends a buffer: on return no peer touches memory by its handle any more, and what
+ * sluice_buffer_publish() allocated is gone. Later use of its handle ends with
+ * SLUICE_CLASS_ACCESS. NULL is allowed.
  */
 SLUICE_EXPORT void sluice_buffer_release(struct sluice_buffer *buffer);
 
@@ -127,9 +128,26 @@ sluice_buffer_service_open(struct sluice_pd *const *pds, uint32_t count,
 SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_buffer_release)
 struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *service, void *addr,
                                             size_t length, uint32_t access);
+
+/*
+ * Publishes length bytes at offset of a region, which is of a domain of the service, and has
+ * these rights: as it is, so that peers on one host map memory of sluice_mr_alloc() as they map a
+ * region. Its key is its own, and opens no other bytes of the region; on the other domains of the
+ * service the same bytes are registered again. Until the buffer is released the region cannot end:
+ * sluice_mr_deregister() is -EBUSY, sluice_mr_release() waits. See sluice_security(7) of what
+ * other processes of the user may do. The result goes to sluice_buffer_release().
+ *
+ * NULL and errno on failure: EINVAL (not a service or a region, a region of no domain of the
+ * service, access, length 0), ERANGE (not within the region), EACCES (a right that the region has
+ * not), and those of sluice_mr_register() and sluice_mr_register_dmabuf().
+ */
+SLUICE_EXPORT SLUICE_NODISCARD SLUICE_CONSUMED_BY(sluice_buffer_release)
+struct sluice_buffer *sluice_buffer_publish_mr(struct sluice_buffer_service *service,
+                                               struct sluice_mr *mr, size_t offset, size_t length,
+                                               uint32_t access);
 SLUICE_REDECLARE_END
 
-/* Address of the first byte; NULL of what is no buffer, which is misuse. */
+/* Address of the first byte; NULL of memory of a dmabuf, and of no buffer, which is misuse. */
 SLUICE_EXPORT void *sluice_buffer_addr(const struct sluice_buffer *buffer);
 
 /* Writes the handle. -EINVAL: not a buffer, NULL; -ESTALE: its service was closed. */

@@ -103,9 +103,9 @@ SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *sluice_mr_alloc(struct sluice_p
  * NULL and errno on failure: EINVAL (zero length, a range that wraps, iova and
  * offset that differ within a page, access as in sluice_mr_register(), not a
  * dmabuf, or one that is too short), EBADF (fd is not open), EOPNOTSUPP (the
- * device cannot; on soft the exporter does not let the processor use it), ENOMEM;
- * on soft EACCES (fd is open for reading only, and LOCAL_WRITE asked) and EMFILE,
- * ENFILE (no descriptor left, of which a region has one).
+ * device cannot; on soft the exporter does not let the processor use it), ENOMEM,
+ * EMFILE, ENFILE (no descriptor left, of which a region has one); on soft EACCES
+ * (fd is open for reading only, and LOCAL_WRITE asked).
  */
 SLUICE_EXPORT SLUICE_NODISCARD struct sluice_mr *
 sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset, size_t length,
@@ -114,24 +114,27 @@ sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64_t offset, size_t 
 /*
  * Ends a region; NULL is allowed. On return no peer touches the memory any
  * more, and memory of sluice_mr_alloc() is gone. -EBUSY: posted work still
- * refers to it; nothing happened, and it stays valid. -EINVAL: not a region, or a cache's.
+ * refers to it, or a buffer of sluice_buffer_publish_mr() has not been released; nothing
+ * happened, and it stays valid. -EINVAL: not a region, or a cache's or an allocator's.
  */
 SLUICE_EXPORT int sluice_mr_deregister(struct sluice_mr *mr);
 
 /*
  * The same, but it waits while other threads drive the channels whose work names the region,
- * for at most timeout nanoseconds. Work of channels that this thread drives does not get on
- * meanwhile. -ETIMEDOUT: it is named still, and stays valid. -EINVAL: as above, or negative.
+ * or release the buffers that publish it, for at most timeout nanoseconds. Work of channels that
+ * this thread drives does not get on meanwhile. -ETIMEDOUT: it is named still, and stays valid.
+ * -EINVAL: as above, or negative.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_mr_deregister_wait(struct sluice_mr *mr, int64_t timeout);
 
 /*
  * Gives a region up: it is not valid for the program any more, and ends as soon as no posted
- * work names it. Then released(argument) is called, once, unless it is NULL: no peer touches
- * the memory any more, and memory of sluice_mr_alloc() is gone. 0: that was now. 1: it will be,
- * in a call on a channel that has nothing more to do or waits (a poll that returns 0, an arm, a
- * flush), or closes it, or frees a prepared list; in that thread. The function may free the
- * memory and make and end regions; it must not use channels. -EINVAL: not a region, or a cache's.
+ * work names it and no buffer publishes it. Then released(argument) is called, once, unless it is
+ * NULL: no peer touches the memory any more, and memory of sluice_mr_alloc() is gone. 0: that was
+ * now. 1: it will be, in a call on a channel that has nothing more to do or waits (a poll that
+ * returns 0, an arm, a flush), or closes it, or frees a prepared list, or releases a buffer; in
+ * that thread. The function may free the memory and make and end regions; it must not use
+ * channels. -EINVAL: not a region, or a cache's or an allocator's.
  */
 SLUICE_EXPORT int sluice_mr_release(struct sluice_mr *mr, void (*released)(void *argument),
                                     void *argument);

@@ -61,6 +61,9 @@ static struct sluice_mr *register_once(const struct slu_buffer_domain *domain,
     uint32_t local =
         (buffer->access & SLUICE_ACCESS_REMOTE_WRITE) != 0 ? SLUICE_ACCESS_LOCAL_WRITE : 0;
 
+    if (buffer->of != NULL)
+        return slu_mr_part(domain->own, buffer->of, buffer->offset, buffer->length,
+                           buffer->access | local);
     if (buffer->addr == NULL)
         return sluice_mr_alloc(domain->own, buffer->length,
                                buffer->access | SLUICE_ACCESS_LOCAL_WRITE);
@@ -111,11 +114,53 @@ static void leave(struct sluice_buffer *buffer)
         keep_key(&buffer->service->domains[i].keys, buffer->mrs[i]->transport->rkey);
 }
 
+/* Whether the region is asked for, or a block of it that has a byte of what is published. */
+static bool holds(const struct slu_memory_user *user, const struct slu_memory *memory)
+{
+    const struct slu_memory *held = &slu_container_of(user, struct sluice_buffer, hold)->held;
+
+    if (memory->lkey != held->lkey)
+        return false;
+    return (uint32_t)(held->start - memory->start) < memory->length ||
+           (uint32_t)(memory->start - held->start) < held->length;
+}
+
+/*
+ * From here on the region cannot end, as if posted work named it. The domain is held as well: once
+ * it is left, another thread may end a region that the program has given up.
+ */
+static void hold_region(struct sluice_buffer *buffer, uint64_t id)
+{
+    const struct slu_tmr *transport = buffer->of->transport;
+
+    buffer->held = (struct slu_memory){.lkey = transport->lkey,
+                                       .start = (uint32_t)(transport->iova + buffer->offset),
+                                       .length = buffer->length};
+    buffer->hold = (struct slu_memory_user){.buffer = id, .uses = holds};
+    slu_pd_hold(buffer->of->pd);
+    slu_pd_enter(buffer->of->pd, &buffer->hold);
+}
+
+static void let_go(struct sluice_buffer *buffer)
+{
+    struct sluice_pd *pd;
+
+    if (buffer->of == NULL)
+        return;
+    pd = buffer->of->pd;
+    buffer->of = NULL;
+    slu_pd_leave(pd, &buffer->hold);
+    slu_pd_release(pd);
+    if (slu_has_releases())
+        slu_releases_look();
+}
+
 static void end_regions(struct sluice_buffer *buffer)
 {
     for (uint32_t i = 0; i < SLUICE_BUFFER_PDS; i++)
         if (buffer->mrs[i] != NULL)
             slu_mr_end(buffer->mrs[i]);
+    let_go(buffer);
 }
 
 static int register_all(struct sluice_buffer_service *service, struct sluice_buffer *buffer)
@@ -125,13 +170,13 @@ static int register_all(struct sluice_buffer_service *service, struct sluice_buf
     for (uint32_t i = 0; i < service->domain_count && error == 0; i++)
         error = register_fresh(service, &service->domains[i], buffer, &buffer->mrs[i]);
     if (error == 0)
-        buffer->addr = sluice_mr_addr(buffer->mrs[0]);
+        buffer->addr = buffer->mrs[0]->transport->addr;
     else
         end_regions(buffer);
     return error;
 }
 
-/* From here on it has an id, and its keys have a place when it ends. */
+/* From here on it is one of the service's, and its keys have a place when it ends. */
 static int enter(struct sluice_buffer_service *service, struct sluice_buffer *buffer)
 {
     int error = 0;
@@ -142,7 +187,6 @@ static int enter(struct sluice_buffer_service *service, struct sluice_buffer *bu
     if (error == 0) {
         for (uint32_t i = 0; i < service->domain_count; i++)
             service->domains[i].keys.live++;
-        buffer->id = ++service->last_id;
         buffer->service = service;
         buffer->next = service->buffers;
         buffer->link = &service->buffers;
@@ -156,8 +200,7 @@ static int enter(struct sluice_buffer_service *service, struct sluice_buffer *bu
     return error;
 }
 
-static int check(const struct sluice_buffer_service *service, const void *addr, size_t length,
-                 uint32_t access)
+static int check(const struct sluice_buffer_service *service, size_t length, uint32_t access)
 {
     if (!slu_is_buffer_service(service))
         return slu_not_a_buffer_service(service);
@@ -168,6 +211,11 @@ static int check(const struct sluice_buffer_service *service, const void *addr, 
                           access);
     if (length == 0)
         return slu_misuse(EINVAL, "length 0 of a buffer: must be at least 1 byte");
+    return 0;
+}
+
+static int check_address(const struct sluice_buffer_service *service, const void *addr)
+{
     if (addr == NULL && service->domain_count > 1)
         return slu_misuse(EINVAL,
                           "addr must not be NULL: memory is allocated on services of one domain, "
@@ -176,21 +224,29 @@ static int check(const struct sluice_buffer_service *service, const void *addr, 
     return 0;
 }
 
-struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *service, void *addr,
-                                            size_t length, uint32_t access)
+static uint64_t take_id(struct sluice_buffer_service *service)
 {
-    SLU_UNCANCELLED_BLOCK;
-    struct sluice_buffer *buffer;
-    int error = check(service, addr, length, access);
+    uint64_t id;
 
-    if (error < 0)
-        return slu_none(error);
-    buffer = calloc(1, sizeof *buffer);
+    pthread_mutex_lock(&service->lock);
+    id = ++service->last_id;
+    pthread_mutex_unlock(&service->lock);
+    return id;
+}
+
+/* What is to be published has been checked. */
+static struct sluice_buffer *publish(struct sluice_buffer_service *service,
+                                     const struct sluice_buffer *wanted)
+{
+    struct sluice_buffer *buffer = calloc(1, sizeof *buffer);
+    int error;
+
     if (buffer == NULL)
         return slu_fail_null(ENOMEM, "no memory for a buffer");
-    buffer->addr = addr;
-    buffer->length = length;
-    buffer->access = access;
+    *buffer = *wanted;
+    buffer->id = take_id(service);
+    if (buffer->of != NULL)
+        hold_region(buffer, buffer->id);
     error = register_all(service, buffer);
     if (error == 0)
         error = enter(service, buffer);
@@ -201,6 +257,59 @@ struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *servic
     buffer->magic = SLU_MAGIC_BUFFER;
     slu_made();
     return buffer;
+}
+
+struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *service, void *addr,
+                                            size_t length, uint32_t access)
+{
+    SLU_UNCANCELLED_BLOCK;
+    const struct sluice_buffer wanted = {.addr = addr, .length = length, .access = access};
+    int error = check(service, length, access);
+
+    if (error == 0)
+        error = check_address(service, addr);
+    return error == 0 ? publish(service, &wanted) : slu_none(error);
+}
+
+static bool has_domain(const struct sluice_buffer_service *service, const struct sluice_pd *pd)
+{
+    for (uint32_t i = 0; i < service->domain_count; i++)
+        if (service->domains[i].pd == pd)
+            return true;
+    return false;
+}
+
+static int check_region(const struct sluice_buffer_service *service, const struct sluice_mr *mr,
+                        size_t offset, size_t length, uint32_t access)
+{
+    if (mr == NULL || mr->magic != SLU_MAGIC_MR)
+        return slu_misuse(EINVAL, "mr is not a memory region%s", slu_none_hint(mr));
+    if (!has_domain(service, mr->pd))
+        return slu_misuse(EINVAL, "mr is of no protection domain of the service");
+    if (offset > mr->transport->length || length > mr->transport->length - offset)
+        return slu_misuse(
+            ERANGE, "%zu bytes at offset %zu are outside the region of %zu bytes at %#llx", length,
+            offset, mr->transport->length, (unsigned long long)mr->transport->iova);
+    if ((access & ~mr->access) != 0)
+        return slu_misuse(EACCES,
+                          "access %#x of a buffer is more than the region at %#llx has, which is "
+                          "%#x",
+                          access, (unsigned long long)mr->transport->iova, mr->access & ACCESS);
+    return 0;
+}
+
+struct sluice_buffer *sluice_buffer_publish_mr(struct sluice_buffer_service *service,
+                                               struct sluice_mr *mr, size_t offset, size_t length,
+                                               uint32_t access)
+{
+    SLU_UNCANCELLED_BLOCK;
+    const struct sluice_buffer wanted = {
+        .of = mr, .offset = offset, .length = length, .access = access};
+    int error = check(service, length, access);
+
+    if (error == 0)
+        error = check_region(service, mr, offset, length, access);
+    return error == 0 ? publish(service, &wanted) : slu_none(error);
 }
 
 void sluice_buffer_release(struct sluice_buffer *buffer)

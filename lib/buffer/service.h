@@ -85,9 +85,14 @@ struct sluice_buffer {
     struct sluice_buffer_service *service; /* NULL: it was closed */
     struct sluice_buffer **link, *next;    /* of those of the service */
     uint64_t id;
-    void *addr;
+    void *addr; /* NULL: of a dmabuf */
     size_t length;
     struct sluice_mr *mrs[SLUICE_BUFFER_PDS]; /* one a domain */
+    /* What sluice_buffer_publish_mr() has of the program's region, which it keeps from its end. */
+    struct sluice_mr *of; /* NULL: none */
+    size_t offset;
+    struct slu_memory_user hold; /* in the domain of the region */
+    struct slu_memory held;
 };
 
 static inline bool slu_is_buffer_service(const struct sluice_buffer_service *service)

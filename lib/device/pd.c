@@ -90,6 +90,18 @@ bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory)
     return used;
 }
 
+uint64_t slu_pd_publisher(struct sluice_pd *pd, const struct slu_memory *memory)
+{
+    uint64_t buffer = 0;
+
+    pthread_mutex_lock(&pd->lock);
+    for (struct slu_memory_user *user = pd->users; user != NULL && buffer == 0; user = user->next)
+        if (user->buffer != 0 && user->uses(user, memory))
+            buffer = user->buffer;
+    pthread_mutex_unlock(&pd->lock);
+    return buffer;
+}
+
 struct sluice_pd *sluice_pd_alloc(struct sluice_context *context)
 {
     SLU_UNCANCELLED_BLOCK;

@@ -23,9 +23,10 @@ static inline bool slu_memory_has(const struct slu_memory *memory, uint32_t lkey
     return lkey == memory->lkey && (uint32_t)(addr - memory->start) < memory->length;
 }
 
-/* Who posts work that names memory by keys of the domain: a channel. */
+/* A channel, whose work names memory by keys of the domain; or a buffer that publishes some. */
 struct slu_memory_user {
     struct slu_memory_user *next;
+    uint64_t buffer; /* its id; 0 of a channel */
     /* Whether work in flight names it; any thread asks. */
     bool (*uses)(const struct slu_memory_user *user, const struct slu_memory *memory);
 };
@@ -48,9 +49,14 @@ void slu_pd_release(struct sluice_pd *pd);
 /* A user joins, and leaves; its uses() is called between these two. */
 void slu_pd_enter(struct sluice_pd *pd, struct slu_memory_user *user);
 void slu_pd_leave(struct sluice_pd *pd, struct slu_memory_user *user);
-/* Whether posted work names memory of the domain, through whichever object. */
+/*
+ * Whether posted work names memory of the domain, through whichever object, or a buffer publishes
+ * it.
+ */
 bool slu_pd_uses(const struct sluice_pd *pd, const struct slu_memory *memory);
-/* The same of all that has that key. */
+/* The id of a buffer that does; 0: there is none. */
+uint64_t slu_pd_publisher(struct sluice_pd *pd, const struct slu_memory *memory);
+/* Whether it is used at all, of all that has that key. */
 static inline bool slu_pd_uses_key(const struct sluice_pd *pd, uint32_t lkey)
 {
     const struct slu_memory memory = {.lkey = lkey, .length = SLU_WHOLE};

@@ -95,6 +95,7 @@ static int register_alone(const struct sluice_allocator *allocator, struct slu_a
     alone->mr = slu_mr_alloc(allocator->pd, bytes, access, allocator->node);
     if (alone->mr == NULL)
         return -errno;
+    alone->mr->allocated = true;
     alone->start = ((uintptr_t)sluice_mr_addr(alone->mr) + align - 1) & ~(uintptr_t)(align - 1);
     return 0;
 }
@@ -174,6 +175,17 @@ static struct slu_memory memory_of(const struct slu_alone *alone)
     return (struct slu_memory){.lkey = sluice_mr_lkey(alone->mr), .length = SLU_WHOLE};
 }
 
+static int fail_used(const struct sluice_allocator *allocator, const void *block,
+                     const struct slu_memory *memory)
+{
+    uint64_t buffer = slu_pd_publisher(allocator->pd, memory);
+
+    if (buffer != 0)
+        return slu_fail(EBUSY, "the block at %p is published as buffer %llu: release it first",
+                        block, (unsigned long long)buffer);
+    return slu_fail(EBUSY, "the block at %p is named by posted work: wait for it first", block);
+}
+
 /* It is a block, and what is found is taken out unless it is in use: 0, or why not. */
 static int find_to_end(struct sluice_allocator *allocator, const void *block, bool used_too,
                        struct slu_alone **found)
@@ -187,7 +199,7 @@ static int find_to_end(struct sluice_allocator *allocator, const void *block, bo
         return slu_misuse(EINVAL, "%p is within a block, not its beginning", block);
     memory = memory_of(alone);
     if (!used_too && slu_pd_uses(allocator->pd, &memory))
-        return slu_fail(EBUSY, "the block at %p is named by posted work: wait for it first", block);
+        return fail_used(allocator, block, &memory);
     take_out(allocator, alone);
     *found = alone;
     return 0;

@@ -458,3 +458,31 @@ int sluice_allocator_sge(struct sluice_allocator *allocator, const void *pointer
         .addr = (uintptr_t)pointer, .length = (uint32_t)length, .lkey = found.span->lkey};
     return 0;
 }
+
+static struct sluice_mr *region_alone(struct sluice_allocator *allocator, const void *pointer)
+{
+    const struct slu_alone *alone;
+    struct sluice_mr *mr;
+
+    pthread_mutex_lock(&allocator->lock);
+    alone = slu_alone_find(allocator, pointer);
+    mr = alone != NULL ? alone->mr : slu_none(slu_not_a_block(pointer));
+    pthread_mutex_unlock(&allocator->lock);
+    return mr;
+}
+
+struct sluice_mr *sluice_allocator_mr(struct sluice_allocator *allocator, const void *pointer)
+{
+    int error = slu_allocator_check(allocator);
+    struct found found;
+
+    do {
+        if (error == 0)
+            error = find_block(allocator, pointer, &found);
+        if (error < 0)
+            return slu_none(error);
+        if (found.span == NULL)
+            return region_alone(allocator, pointer);
+    } while (found.state != SLU_NAMED && !claim(&found, SLU_NAMED));
+    return found.span->slab->mr;
+}

@@ -83,6 +83,7 @@ static struct slu_slab *make_slab(struct sluice_allocator *allocator)
         slab->mr = slu_mr_alloc(allocator->pd, bytes, access, allocator->node);
     if (slab == NULL || slab->mr == NULL)
         return fail_slab(allocator, slab);
+    slab->mr->allocated = true;
     start = (uintptr_t)sluice_mr_addr(slab->mr);
     slab->base = (start + SLU_UNIT - 1) & ~(uintptr_t)(SLU_UNIT - 1);
     slab->units = slab->free = (uint32_t)((start + bytes - slab->base) / SLU_UNIT);

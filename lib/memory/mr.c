@@ -47,7 +47,8 @@ static const struct slu_transport *transport_of(const struct sluice_pd *pd)
 }
 
 /* Makes the object around what the transport made; that failed if error is negative. */
-static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, int error)
+static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, uint32_t access,
+                                int error)
 {
     if (error < 0) {
         free(mr);
@@ -56,6 +57,7 @@ static struct sluice_mr *finish(struct sluice_mr *mr, struct sluice_pd *pd, int 
     mr->magic = SLU_MAGIC_MR;
     slu_pd_hold(pd);
     mr->pd = pd;
+    mr->access = access;
     slu_made();
     return mr;
 }
@@ -88,7 +90,7 @@ struct sluice_mr *slu_mr_register(struct sluice_pd *pd, void *addr, size_t lengt
     error = check_range(addr, length);
     if (error == 0)
         error = transport_of(pd)->mr_register(pd->transport, addr, length, access, &mr->transport);
-    return finish(mr, pd, error);
+    return finish(mr, pd, access, error);
 }
 
 struct sluice_mr *sluice_mr_register(struct sluice_pd *pd, void *addr, size_t length,
@@ -111,7 +113,7 @@ struct sluice_mr *slu_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t acc
         error = slu_fail(ENOMEM, "no memory for a region of %zu byte%s", length, SLU_S(length));
     else
         error = transport_of(pd)->mr_alloc(pd->transport, length, access, node, &mr->transport);
-    return finish(mr, pd, error);
+    return finish(mr, pd, access, error);
 }
 
 struct sluice_mr *sluice_mr_alloc(struct sluice_pd *pd, size_t length, uint32_t access)
@@ -164,7 +166,40 @@ struct sluice_mr *sluice_mr_register_dmabuf(struct sluice_pd *pd, int fd, uint64
     int error = slu_mr_check(pd, length, access);
     struct sluice_mr *mr = error == 0 ? begin() : slu_none(error);
 
-    return mr == NULL ? NULL : finish(mr, pd, register_dmabuf(pd, &dmabuf, access, &mr->transport));
+    return mr == NULL
+               ? NULL
+               : finish(mr, pd, access, register_dmabuf(pd, &dmabuf, access, &mr->transport));
+}
+
+/* Where the transport has no other way, or is another one. */
+static int register_again(const struct sluice_pd *pd, const struct slu_tmr *of, size_t offset,
+                          size_t length, uint32_t access, struct slu_tmr **mr)
+{
+    const struct slu_dmabuf dmabuf = {.fd = of->dmabuf,
+                                      .offset = of->dmabuf_offset + offset,
+                                      .length = length,
+                                      .iova = of->iova + offset};
+
+    if (of->addr == NULL)
+        return transport_of(pd)->mr_register_dmabuf(pd->transport, &dmabuf, access, mr);
+    return transport_of(pd)->mr_register(pd->transport, (uint8_t *)of->addr + offset, length,
+                                         access, mr);
+}
+
+struct sluice_mr *slu_mr_part(struct sluice_pd *pd, const struct sluice_mr *of, size_t offset,
+                              size_t length, uint32_t access)
+{
+    struct sluice_mr *mr = begin();
+    int error;
+
+    if (mr == NULL)
+        return NULL;
+    if (pd->context == of->pd->context && transport_of(pd)->mr_part != NULL)
+        error = transport_of(pd)->mr_part(pd->transport, of->transport, offset, length, access,
+                                          &mr->transport);
+    else
+        error = register_again(pd, of->transport, offset, length, access, &mr->transport);
+    return finish(mr, pd, access, error);
 }
 
 static int not_a_region(const struct sluice_mr *mr)
@@ -183,6 +218,8 @@ int slu_mr_may_end(const struct sluice_mr *mr)
         return not_a_region(mr);
     if (mr->cached != NULL)
         return slu_misuse(EINVAL, "a region of a cache is put back, not deregistered");
+    if (mr->allocated)
+        return slu_misuse(EINVAL, "a region of an allocator ends with its blocks, which are freed");
     return 0;
 }
 
@@ -196,6 +233,20 @@ void slu_mr_end(struct sluice_mr *mr)
     slu_pd_release(pd);
 }
 
+static int fail_used(const struct sluice_mr *mr)
+{
+    const struct slu_memory memory = {.lkey = mr->transport->lkey, .length = SLU_WHOLE};
+    uint64_t buffer = slu_pd_publisher(mr->pd, &memory);
+
+    if (buffer != 0)
+        return slu_fail(EBUSY,
+                        "memory region at %#llx is published as buffer %llu: release it "
+                        "first",
+                        (unsigned long long)mr->transport->iova, (unsigned long long)buffer);
+    return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",
+                    (unsigned long long)mr->transport->iova);
+}
+
 int sluice_mr_deregister(struct sluice_mr *mr)
 {
     int error = slu_mr_may_end(mr);
@@ -203,8 +254,7 @@ int sluice_mr_deregister(struct sluice_mr *mr)
     if (error < 0 || mr == NULL)
         return error;
     if (slu_pd_uses_key(mr->pd, mr->transport->lkey))
-        return slu_fail(EBUSY, "memory region at %#llx is named by posted work: wait for it first",
-                        (unsigned long long)mr->transport->iova);
+        return fail_used(mr);
     slu_mr_end(mr);
     return 0;
 }

@@ -73,6 +73,8 @@ struct slu_tmr {
     uint64_t iova;
     uint32_t lkey;
     uint32_t rkey;
+    int dmabuf;             /* of a region without addr: the transport's own descriptor, */
+    uint64_t dmabuf_offset; /* and where the first byte is in that dmabuf */
 };
 
 /* A piece of a dmabuf to register. No range wraps; iova is offset modulo the page size. */
@@ -266,6 +268,12 @@ struct slu_transport {
      */
     int (*mr_alloc)(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
                     struct slu_tmr **mr);
+    /*
+     * NULL: its memory is registered again. Makes a region of bytes of another one of the context,
+     * which outlasts it, with a key and rights of its own; access is at most that of the other.
+     */
+    int (*mr_part)(struct slu_tpd *pd, const struct slu_tmr *of, uint64_t offset, size_t length,
+                   uint32_t access, struct slu_tmr **mr);
     /* On return no peer touches the memory any more. */
     void (*mr_deregister)(struct slu_tmr *mr);
 

@@ -4,7 +4,8 @@ test_programs += \
 	tests/test_buffer \
 	tests/test_buffer_batch \
 	tests/test_buffer_cancel \
-	tests/test_buffer_owners
+	tests/test_buffer_owners \
+	tests/test_buffer_region
 
 tests_test_buffer_SOURCES = %D%/test_buffer.c
 tests_test_buffer_batch_SOURCES = \
@@ -14,3 +15,6 @@ tests_test_buffer_cancel_SOURCES = %D%/test_buffer_cancel.c
 tests_test_buffer_owners_SOURCES = \
 	%D%/silent.h \
 	%D%/test_buffer_owners.c
+tests_test_buffer_region_SOURCES = \
+	%D%/handle.h \
+	%D%/test_buffer_region.c

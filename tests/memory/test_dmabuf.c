@@ -238,6 +238,47 @@ TEST_OF_EACH_AT(what_is_written_from_it_and_read_to_it)
     rig_close(&rig);
 }
 
+/* A part of it, by name: with the program's descriptor closed, and for nobody's neighbours. */
+TEST_OF_EACH_AT(what_is_published_by_name)
+{
+    struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
+    const size_t at = 5001, length = 40000;
+    struct sluice_buffer_service *services[2];
+    struct sluice_buffer_handle handle;
+    struct sides sides;
+    struct device device;
+    uint8_t *target = malloc(length);
+    sides_open(&sides);
+    device_open(&device, sides.pds[0], exporter, iova);
+    for (int i = 0; i < 2; i++) {
+        services[i] = sluice_buffer_service_open(&sides.pds[i], 1, &attr);
+        require(target && services[i], "%s", sluice_last_error());
+    }
+    struct sluice_buffer *buffer = sluice_buffer_publish_mr(
+        services[0], device.mr, at, length, SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE);
+    require(buffer, "%s: %s", exporter_name(exporter), sluice_last_error());
+    require(sluice_buffer_addr(buffer) == NULL, "%p", sluice_buffer_addr(buffer));
+    require_ok(sluice_buffer_handle(buffer, &handle));
+    require_error(sluice_mr_deregister(device.mr), -EBUSY, "published as buffer 1");
+    for (uint64_t i = 0; i < 4; i++) {
+        device_fill(&device, at, length, 10 + i);
+        require_ok(
+            sluice_buffer_read_into(services[1], &handle, 0, NULL, target, length, DEADLINE));
+        pattern_check(target, length, 10 + i);
+        pattern_fill(target, length, 50 + i);
+        require_ok(
+            sluice_buffer_write_from(services[1], &handle, 0, NULL, target, length, DEADLINE));
+        device_check(&device, at, length, 50 + i);
+    }
+    sluice_buffer_release(buffer);
+    for (int i = 0; i < 2; i++) {
+        sluice_buffer_service_close(services[i]);
+    }
+    device_close(&device);
+    sides_close(&sides);
+    free(target);
+}
+
 /* Pieces of both kinds, and some of no bytes, by one request. */
 TEST_OF_EACH(lists_of_both_kinds)
 {

@@ -22,3 +22,15 @@ int copy(struct sluice_pd *pd, const struct sluice_buffer_handle *from, char byt
     sluice_buffer_service_close(service);
     return error;
 }
+
+/* The buffer ends before the region does. */
+int publish_region(struct sluice_buffer_service *service, struct sluice_mr *mr,
+                   struct sluice_buffer_handle *handle)
+{
+    struct sluice_buffer *buffer =
+        sluice_buffer_publish_mr(service, mr, 0, 64, SLUICE_ACCESS_REMOTE_READ);
+    int error = buffer != NULL ? sluice_buffer_handle(buffer, handle) : -1;
+
+    sluice_buffer_release(buffer);
+    return error;
+}

@@ -24,6 +24,17 @@ int publish_and_forget(struct sluice_buffer_service *service, struct sluice_buff
 }
 #endif
 
+#ifdef FORGOTTEN_REGION /* expect: -Wanalyzer-malloc-leak */
+int publish_region_and_forget(struct sluice_buffer_service *service, struct sluice_mr *mr,
+                              struct sluice_buffer_handle *handle)
+{
+    struct sluice_buffer *buffer =
+        sluice_buffer_publish_mr(service, mr, 0, 64, SLUICE_ACCESS_REMOTE_READ);
+
+    return sluice_buffer_handle(buffer, handle);
+}
+#endif
+
 #ifdef FORGOTTEN_SERVICE /* expect: -Wanalyzer-malloc-leak */
 int open_and_forget(struct sluice_pd *pd)
 {

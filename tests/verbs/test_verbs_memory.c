@@ -267,6 +267,50 @@ TEST(dmabuf_is_read_and_written, .times = COUNT(iovas))
     require_number(fake_verbs_alive(), 0);
 }
 
+/* A part of it, in the domain of a service: registered anew, though the program's fd is closed. */
+TEST(dmabuf_is_published, .times = COUNT(iovas))
+{
+    const struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
+    struct sluice_buffer_service *services[2];
+    struct sluice_buffer_handle handle;
+    struct sides sides;
+    uint8_t target[LENGTH];
+    struct dmabuf dmabuf = dmabuf_open();
+    fake_verbs.dmabuf = true;
+    sides_open(&sides);
+    struct sluice_mr *mr = register_piece(sides.pds[1], &dmabuf, iovas[_i]);
+    for (int i = 0; i < 2; i++) {
+        services[i] = sluice_buffer_service_open(&sides.pds[i], 1, &attr);
+        require(services[i], "%s", sluice_last_error());
+    }
+    unsigned calls = asked.calls;
+    struct sluice_buffer *buffer =
+        sluice_buffer_publish_mr(services[1], mr, 1000, 3000, REMOTE_READ | REMOTE_WRITE);
+    require(buffer && sluice_buffer_addr(buffer) == NULL, "%s", sluice_last_error());
+    require(asked.calls == calls + 1 && asked.offset == OFFSET + 1000 && asked.length == 3000 &&
+                asked.iova == iovas[_i] + 1000 &&
+                asked.access ==
+                    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE),
+            "%zu bytes at %#llx", asked.length, (unsigned long long)asked.offset);
+    require_ok(sluice_buffer_handle(buffer, &handle));
+    require_error(sluice_mr_deregister(mr), -EBUSY, "published as buffer 1");
+    pattern_fill(target, 3000, 1);
+    require_ok(sluice_buffer_write_from(services[0], &handle, 0, NULL, target, 3000, DEADLINE));
+    pattern_check(dmabuf.bytes + OFFSET + 1000, 3000, 1);
+    pattern_fill(dmabuf.bytes + OFFSET + 1000, 3000, 2);
+    require_ok(sluice_buffer_read_into(services[0], &handle, 0, NULL, target, 3000, DEADLINE));
+    pattern_check(target, 3000, 2);
+    value_check(dmabuf.bytes + OFFSET, 1000, 0xa5);
+    value_check(dmabuf.bytes + OFFSET + 4000, LENGTH - 4000, 0xa5);
+    sluice_buffer_release(buffer);
+    require_ok(sluice_mr_deregister(mr));
+    for (int i = 0; i < 2; i++) {
+        sluice_buffer_service_close(services[i]);
+    }
+    dmabuf_close(&dmabuf);
+    sides_close(&sides);
+}
+
 /* How a driver refuses a dmabuf, and what is made of it. */
 struct refusal {
     int error;

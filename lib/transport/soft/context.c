@@ -233,6 +233,7 @@ const struct slu_transport slu_transport_soft = {
     .mr_register = slu_soft_mr_register,
     .mr_register_dmabuf = slu_soft_mr_register_dmabuf,
     .mr_alloc = slu_soft_mr_alloc,
+    .mr_part = slu_soft_mr_part,
     .mr_deregister = slu_soft_mr_deregister,
     .cq_create = slu_soft_cq_create,
     .cq_extend = slu_soft_cq_extend,

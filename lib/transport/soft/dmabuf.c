@@ -139,7 +139,8 @@ static int try_access(int fd, bool write, const struct slu_pages *pages)
 int slu_soft_mr_register_dmabuf(struct slu_tpd *pd, const struct slu_dmabuf *dmabuf,
                                 uint32_t access, struct slu_tmr **mr)
 {
-    struct soft_region region = {.iova = dmabuf->iova, .length = dmabuf->length, .memfd = -1};
+    struct soft_region region = {
+        .iova = dmabuf->iova, .length = dmabuf->length, .memfd = -1, .offset = dmabuf->offset};
     bool write = (access & SLUICE_ACCESS_LOCAL_WRITE) != 0;
     int err = check_kind(dmabuf);
     if (err == 0)

@@ -36,13 +36,20 @@ struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *r
     mr->base.addr = region->dmabuf < 0 ? region->pages.addr : NULL;
     mr->base.length = region->length;
     mr->base.iova = region->iova;
+    mr->base.dmabuf = region->dmabuf;
+    mr->base.dmabuf_offset = region->dmabuf < 0 ? 0 : region->offset;
     mr->at = (uint64_t)(uintptr_t)region->pages.addr;
     mr->access = access & ~SLUICE_MR_HUGE_PAGES;
     mr->memfd = region->memfd;
     mr->dmabuf = region->dmabuf;
+    mr->memfd_offset = region->memfd < 0 ? 0 : region->offset;
     mr->sealed = region->sealed;
     mr->file = region->file;
     mr->pages = region->pages;
+    mr->part = region->part_of != NULL;
+    mr->lasts = mr->part ? region->part_of->lasts : region->pages.map != NULL;
+    mr->lent_for_reading = mr->part && (region->part_of->access & SOFT_ACCESS_CHANGES) != 0 &&
+                           (access & SOFT_ACCESS_CHANGES) == 0;
     struct soft_context *context = (struct soft_context *)pd->context;
     if (slu_soft_keys_insert(&context->keys, mr) != 0) {
         free(mr);
@@ -69,6 +76,27 @@ int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t
                                  .memfd = -1,
                                  .dmabuf = -1,
                                  .file = file};
+    struct soft_mr *made = slu_soft_mr_make(pd, &region, access);
+    if (made == NULL)
+        return -ENOMEM;
+    *mr = &made->base;
+    return 0;
+}
+
+int slu_soft_mr_part(struct slu_tpd *pd, const struct slu_tmr *of, uint64_t offset, size_t length,
+                     uint32_t access, struct slu_tmr **mr)
+{
+    const struct soft_mr *whole = (const struct soft_mr *)of;
+    struct soft_region region = {
+        .iova = of->iova + offset,
+        .length = length,
+        .pages.addr = (void *)(uintptr_t)(whole->at + offset),
+        .memfd = whole->memfd,
+        .dmabuf = whole->dmabuf,
+        .offset = (whole->dmabuf < 0 ? whole->memfd_offset : of->dmabuf_offset) + offset,
+        .part_of = whole,
+        .sealed = whole->sealed,
+        .file = whole->file};
     struct soft_mr *made = slu_soft_mr_make(pd, &region, access);
     if (made == NULL)
         return -ENOMEM;
@@ -251,9 +279,9 @@ void slu_soft_mr_deregister(struct slu_tmr *base)
     if (slu_soft_is_guarded(mr))
         atomic_fetch_sub_explicit(&context->guarded, 1, memory_order_relaxed);
     /* Closed first: the pages go with what comes last, which takes time, and no lock here. */
-    if (mr->memfd >= 0)
+    if (mr->memfd >= 0 && !mr->part)
         slu_fd_close(mr->memfd);
-    if (mr->dmabuf >= 0)
+    if (mr->dmabuf >= 0 && !mr->part)
         slu_fd_close(mr->dmabuf);
     slu_pages_unmap(&mr->pages);
     free(mr);

@@ -10,15 +10,19 @@
 struct soft_region {
     uint64_t iova;
     size_t length;
-    struct slu_pages pages; /* that it ends with; map is NULL: of the caller's, at addr */
-    int memfd;              /* -1: none */
-    int dmabuf;             /* likewise */
+    struct slu_pages pages;        /* that it ends with; map is NULL: of the caller's, at addr */
+    int memfd;                     /* -1: none */
+    int dmabuf;                    /* likewise */
+    uint64_t offset;               /* of the first byte in the memfd, or in the dmabuf */
+    const struct soft_mr *part_of; /* NULL: it ends with its pages and descriptors */
     bool sealed;
     bool file; /* memory of the caller's that is a file's */
 };
 /* All of it is there when the table of keys has it; NULL: an error with a text. */
 struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *region,
                                  uint32_t access);
+int slu_soft_mr_part(struct slu_tpd *pd, const struct slu_tmr *of, uint64_t offset, size_t length,
+                     uint32_t access, struct slu_tmr **mr);
 static inline bool slu_soft_contains(const struct soft_mr *mr, uint64_t start, uint64_t addr,
                                      uint64_t length)
 {
@@ -33,7 +37,7 @@ static inline uint64_t slu_soft_place_of(const struct soft_mr *mr, uint64_t addr
 /* Is it memory that we have mapped? Then nobody else unmaps it. */
 static inline bool slu_soft_lasts(const struct soft_mr *mr)
 {
-    return mr->pages.map != NULL;
+    return mr->lasts;
 }
 
 /* reserve.c */

@@ -44,7 +44,8 @@ enum shm_import_state {
 struct shm_import {
     uint32_t key;
     enum shm_import_state state;
-    void *map;     /* NULL: it is shown, to be read from the peer's process */
+    uint8_t *at;   /* its first byte here; NULL: it is shown, to be read from the peer's process */
+    uint32_t lead; /* bytes that are mapped before it */
     uint64_t addr; /* as the peer's handle has it */
     uint64_t length;
     const _Atomic uint64_t *word; /* in the peer's table: the region is there */
@@ -89,7 +90,7 @@ struct shm_given {
     uint64_t length;
     uint64_t word; /* what the table has there, as long as the region is */
     uint32_t place;
-    uint32_t reserved;
+    uint32_t page; /* of the memfd, in which the first byte is; where in it, addr says */
 };
 
 #define SHM_SAID_BYTES 41 /* of the longest word, and what follows it */
@@ -140,10 +141,10 @@ enum shm_use {
 /* A memfd of so many bytes, whole and sealed, and where it is mapped; or a negative errno. */
 int slu_soft_shm_make(size_t bytes, enum shm_use use, void **map);
 /*
- * So much of one of the peer's, which is closed; NULL: it is not what it must be, or there
- * is no room.
+ * So much of one of the peer's, from a page of it on, which is closed; NULL: it is not what it
+ * must be, or there is no room.
  */
-void *slu_soft_shm_map(int fd, size_t bytes, enum shm_use use);
+void *slu_soft_shm_map(int fd, uint64_t offset, size_t bytes, enum shm_use use);
 /* Closes one that is not mapped; -1 is none. */
 void slu_soft_shm_refuse(int fd);
 void slu_soft_shm_unmap(void *map, size_t bytes);

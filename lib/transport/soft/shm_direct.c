@@ -95,7 +95,7 @@ static bool find_target(const struct slu_send_wr *wr, const struct shm_imports *
     if (wr->remote_addr < import->addr || offset > import->length ||
         touch->length > import->length - offset)
         return false;
-    touch->at = import->map == NULL ? NULL : (uint8_t *)import->map + offset;
+    touch->at = import->at == NULL ? NULL : import->at + offset;
     return true;
 }
 

@@ -14,8 +14,11 @@
  */
 #include "transport/soft/shm.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct soft_exports {
     pthread_mutex_t lock; /* of all of it, and of the lists of exports; taken last */
@@ -186,13 +189,45 @@ static bool give_table(struct soft_tcp *tcp)
     return tcp->shm->has_table;
 }
 
+/*
+ * The memfd, or its like by which nobody can write: the kernel seals the memory of a region that
+ * peers may change for none of its parts. -1: there is none.
+ */
+static int open_memory(const struct soft_mr *mr)
+{
+    char path[64];
+    if (!mr->lent_for_reading)
+        return mr->memfd;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", mr->memfd);
+    return slu_fd_open(path, O_RDONLY);
+}
+
+static void close_memory(const struct soft_mr *mr, int fd)
+{
+    if (mr->lent_for_reading && fd >= 0)
+        close(fd);
+}
+
+static bool say_memory(struct soft_tcp *tcp, const struct soft_mr *mr, struct shm_given *given)
+{
+    int saved = errno;
+    int fd = may_map(tcp->qp, mr) ? open_memory(mr) : -1;
+    bool said =
+        fd >= 0 ? slu_soft_shm_say_given(tcp, given, fd) : slu_soft_shm_say_shown(tcp, given);
+    close_memory(mr, fd);
+    errno = saved;
+    return said;
+}
+
 static bool give(struct soft_tcp *tcp, struct soft_mr *mr)
 {
     struct soft_exports *exports = exports_of(tcp);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     struct shm_given given = {.key = mr->base.rkey,
                               .access = rights(tcp->qp, mr),
                               .addr = mr->base.iova,
-                              .length = mr->base.length};
+                              .length = mr->base.length,
+                              .page = (uint32_t)(mr->memfd_offset / page)};
     pthread_mutex_lock(&exports->lock);
     bool begun = begin_export(exports, mr, tcp);
     if (begun) {
@@ -200,10 +235,7 @@ static bool give(struct soft_tcp *tcp, struct soft_mr *mr)
         given.word = atomic_load_explicit(&exports->words[mr->place], memory_order_relaxed);
     }
     pthread_mutex_unlock(&exports->lock);
-    if (!begun || !give_table(tcp))
-        return false;
-    return may_map(tcp->qp, mr) ? slu_soft_shm_say_given(tcp, &given, mr->memfd)
-                                : slu_soft_shm_say_shown(tcp, &given);
+    return begun && give_table(tcp) && say_memory(tcp, mr, &given);
 }
 
 void slu_soft_shm_answer(struct soft_tcp *tcp, uint32_t key)

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PLACES_LEAST 32
 #define PLACES_MOST 8192
@@ -102,14 +103,15 @@ bool slu_soft_shm_accept_table(struct soft_tcp *tcp, int fd)
         slu_soft_shm_refuse(fd);
         return false;
     }
-    imports->table = slu_soft_shm_map(fd, SHM_TABLE_BYTES, SHM_READ_ONLY);
+    imports->table = slu_soft_shm_map(fd, 0, SHM_TABLE_BYTES, SHM_READ_ONLY);
     return true;
 }
 
 static void unmap(struct shm_import *import)
 {
-    slu_soft_shm_unmap(import->map, import->length);
-    import->map = NULL;
+    if (import->at != NULL)
+        slu_soft_shm_unmap(import->at - import->lead, import->lead + import->length);
+    import->at = NULL;
 }
 
 /* The question that this answers, which is not open any more; NULL: nobody has asked. */
@@ -140,20 +142,34 @@ static void have(const struct shm_imports *imports, struct shm_import *import,
     import->value = given->word;
 }
 
+/*
+ * Whole pages, so that a byte has the place in its page that the peer's address says, and words
+ * are as aligned as they are there.
+ */
+static void map_given(struct shm_import *import, const struct shm_given *given, int fd,
+                      enum shm_use use)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint8_t *map;
+    import->lead = (uint32_t)(given->addr % page);
+    import->length = given->length;
+    map = slu_soft_shm_map(fd, given->page * page, import->lead + given->length, use);
+    import->at = map != NULL ? map + import->lead : NULL;
+}
+
 bool slu_soft_shm_accept_given(struct soft_tcp *tcp, const struct shm_given *given, int fd)
 {
     struct shm_imports *imports = &tcp->shm->imports;
     bool changes = (given->access & SOFT_ACCESS_CHANGES) != 0;
     struct shm_import *import = NULL;
-    if (is_sound(given) && given->addr % sizeof(uint64_t) == 0)
+    if (is_sound(given))
         import = end_question(imports, given->key);
     if (import == NULL) {
         slu_soft_shm_refuse(fd);
         return false;
     }
-    import->length = given->length;
-    import->map = slu_soft_shm_map(fd, given->length, changes ? SHM_SPARSE : SHM_READ_ONLY);
-    if (import->map == NULL || imports->table == NULL) {
+    map_given(import, given, fd, changes ? SHM_SPARSE : SHM_READ_ONLY);
+    if (import->at == NULL || imports->table == NULL) {
         unmap(import);
         slu_log(SLUICE_LOG_INFO,
                 "queue pair %u: cannot map a region of its peer, what is read and written there "

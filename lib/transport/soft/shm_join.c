@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define OFFER_VERSION 4
+#define OFFER_VERSION 5
 
 static const uint8_t magic[4] = {'s', 'l', 'u', 'm'};
 
@@ -70,7 +70,7 @@ static int hear(struct soft_tcp *tcp, uint32_t length)
         ssize_t got = slu_fd_receive(tcp->fd, tcp->carry + tcp->carry_length,
                                      length - tcp->carry_length, &fd);
         if (fd >= 0 && tcp->shm->stage == SHM_OFFERING && tcp->shm->writer.segment == NULL)
-            tcp->shm->writer.segment = slu_soft_shm_map(fd, SHM_SEGMENT_BYTES, SHM_READ_WRITE);
+            tcp->shm->writer.segment = slu_soft_shm_map(fd, 0, SHM_SEGMENT_BYTES, SHM_READ_WRITE);
         else if (fd >= 0)
             slu_fd_close(fd);
         if (got < 0 && errno == EAGAIN)

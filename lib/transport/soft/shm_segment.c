@@ -19,11 +19,11 @@
 #define SEALS (F_SEAL_GROW | F_SEAL_SHRINK)
 
 /* A child of fork(2) has nothing to do with it. */
-static void *map_memory(int fd, size_t bytes, enum shm_use use)
+static void *map_memory(int fd, uint64_t offset, size_t bytes, enum shm_use use)
 {
     int protection = use == SHM_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
     int flags = use == SHM_READ_WRITE ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
-    void *map = mmap(NULL, bytes, protection, flags, fd, 0);
+    void *map = mmap(NULL, bytes, protection, flags, fd, (off_t)offset);
     if (map == MAP_FAILED)
         return NULL;
     if (madvise(map, bytes, MADV_DONTFORK) != 0) {
@@ -65,7 +65,7 @@ int slu_soft_shm_make(size_t bytes, enum shm_use use, void **map)
     int fd = slu_fd_memory("sluice-shm", MFD_ALLOW_SEALING);
     *map = NULL;
     if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && take_pages(fd, bytes) == 0)
-        *map = map_memory(fd, bytes, SHM_READ_WRITE);
+        *map = map_memory(fd, 0, bytes, SHM_READ_WRITE);
     if (*map != NULL && seal(fd, use) == 0) {
         errno = saved;
         return fd;
@@ -79,24 +79,25 @@ int slu_soft_shm_make(size_t bytes, enum shm_use use, void **map)
     return -err;
 }
 
-/* Of the kernel's memory in small pages, sealed, and all of it there. */
-static bool is_sound(int fd, size_t bytes)
+/* Of the kernel's memory in small pages, sealed, and all of it there up to this end. */
+static bool is_sound(int fd, uint64_t end)
 {
     struct stat stat;
     struct statfs system;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) != 0 || fstatfs(fd, &system) != 0)
         return false;
-    return system.f_type == TMPFS_MAGIC && (uint64_t)stat.st_size >= bytes &&
-           (uint64_t)stat.st_blocks * 512 >= bytes;
+    return system.f_type == TMPFS_MAGIC && (uint64_t)stat.st_size >= end &&
+           (uint64_t)stat.st_blocks * 512 >= end;
 }
 
-void *slu_soft_shm_map(int fd, size_t bytes, enum shm_use use)
+void *slu_soft_shm_map(int fd, uint64_t offset, size_t bytes, enum shm_use use)
 {
     int saved = errno;
+    uint64_t end;
     void *map = NULL;
-    if (fd >= 0 && is_sound(fd, bytes))
-        map = map_memory(fd, bytes, use);
+    if (fd >= 0 && !__builtin_add_overflow(offset, bytes, &end) && is_sound(fd, end))
+        map = map_memory(fd, offset, bytes, use);
     slu_soft_shm_refuse(fd);
     errno = saved;
     return map;

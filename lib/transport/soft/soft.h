@@ -71,8 +71,12 @@ struct soft_mr {
     uint64_t at;            /* where we have its first byte: but of a dmabuf, its iova */
     int memfd;              /* -1: memory of the caller's, or of a dmabuf */
     int dmabuf;             /* -1, or by which its exporter is told of each touch */
+    uint64_t memfd_offset;  /* of its first byte */
     bool sealed;            /* as whoever maps it needs it, and we if somebody does */
+    bool lent_for_reading;  /* peers get a descriptor of the memfd by which they cannot write */
     bool file;              /* pages of a file, which may not be there */
+    bool part;              /* of another region, whose descriptors it has, and which outlasts it */
+    bool lasts;             /* it is mapped by us: nobody else unmaps it */
     atomic_bool withheld;   /* when it was touched last: by its exporter, or by the kernel */
     struct slu_pages pages; /* of the memfd, or of the dmabuf */
     /* Under the lock of the exports. */

@@ -476,7 +476,7 @@ bool slu_soft_shm_take_bulk(struct soft_tcp *tcp, int fd)
         slu_soft_shm_refuse(fd);
         return false;
     }
-    reader->bulk = slu_soft_shm_map(fd, SHM_BULK_BYTES, SHM_READ_WRITE);
+    reader->bulk = slu_soft_shm_map(fd, 0, SHM_BULK_BYTES, SHM_READ_WRITE);
     reader->bulk_taken = 0;
     reader->bulk_generation = reader->bulk_generation % (SHM_GENERATIONS - 1) + 1;
     if (reader->bulk == NULL) {

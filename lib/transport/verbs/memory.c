@@ -212,6 +212,16 @@ static int fail_dmabuf(int err, const struct slu_dmabuf *dmabuf, const char *dev
     }
 }
 
+/* The program may close its own, and publish the region later, which registers it again. */
+static int keep_dmabuf(const struct slu_dmabuf *dmabuf, int *kept)
+{
+    *kept = slu_fd_duplicate(dmabuf->fd);
+    if (*kept >= 0)
+        return 0;
+    return slu_fail(errno, "a region of a dmabuf needs a file descriptor: %s",
+                    strerrordesc_np(errno));
+}
+
 int slu_verbs_mr_register_dmabuf(struct slu_tpd *base, const struct slu_dmabuf *dmabuf,
                                  uint32_t access, struct slu_tmr **mr)
 {
@@ -227,6 +237,12 @@ int slu_verbs_mr_register_dmabuf(struct slu_tpd *base, const struct slu_dmabuf *
         free(made);
         return fail_dmabuf(err, dmabuf, base->context->device);
     }
+    err = keep_dmabuf(dmabuf, &made->base.dmabuf);
+    if (err) {
+        ibv_dereg_mr(made->ibv);
+        free(made);
+        return err;
+    }
     /* libibverbs forgets the iova: the addr of its region is the offset. */
     made->base = (struct slu_tmr){
         .pd = base,
@@ -234,6 +250,8 @@ int slu_verbs_mr_register_dmabuf(struct slu_tpd *base, const struct slu_dmabuf *
         .iova = dmabuf->iova,
         .lkey = made->ibv->lkey,
         .rkey = made->ibv->rkey,
+        .dmabuf = made->base.dmabuf,
+        .dmabuf_offset = dmabuf->offset,
     };
     *mr = &made->base;
     return 0;
@@ -252,5 +270,7 @@ void slu_verbs_mr_deregister(struct slu_tmr *base)
                 strerror(slu_verbs_errno(err)));
     else
         slu_pages_unmap(&mr->pages);
+    if (!base->addr)
+        slu_fd_close(base->dmabuf);
     free(mr);
 }

@@ -319,6 +319,7 @@ int sluice_allocator_free_wait(struct sluice_allocator *allocator, void *block, 
     timeout);
 int sluice_allocator_sge(struct sluice_allocator *allocator, const void *pointer, size_t length,
     struct sluice_sge *sge);
+struct sluice_mr * sluice_allocator_mr(struct sluice_allocator *allocator, const void *pointer);
 int sluice_allocator_trim(struct sluice_allocator *allocator);
 int sluice_allocator_query(struct sluice_allocator *allocator, struct sluice_allocator_info
     *info);
@@ -1024,6 +1025,8 @@ struct sluice_buffer_service * sluice_buffer_service_open(struct sluice_pd *cons
     count, const struct sluice_buffer_service_attr *attr);
 struct sluice_buffer *sluice_buffer_publish(struct sluice_buffer_service *service, void *addr,
     size_t length, uint32_t access);
+struct sluice_buffer *sluice_buffer_publish_mr(struct sluice_buffer_service *service, struct
+    sluice_mr *mr, size_t offset, size_t length, uint32_t access);
 void *sluice_buffer_addr(const struct sluice_buffer *buffer);
 int sluice_buffer_handle(const struct sluice_buffer *buffer, struct sluice_buffer_handle
     *handle);
