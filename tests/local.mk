@@ -91,6 +91,7 @@ coverage_tests = $(test_programs) %D%/check-verbs.sh
 # test there is a process, which starts slowly, or adds to 230 files of counters when it ends.
 # They reach nearly as many lines; scripts/test --full runs all of them under sanitizers.
 chosen_tests = \
+	%D%/test_admitted \
 	%D%/test_agent \
 	%D%/test_agent_lease \
 	%D%/test_agent_messages \
@@ -103,6 +104,7 @@ chosen_tests = \
 	%D%/test_blocks \
 	%D%/test_buffer \
 	%D%/test_buffer_batch \
+	%D%/test_buffer_cancel \
 	%D%/test_buffer_owners \
 	%D%/test_buffer_region \
 	%D%/test_buffer_region \
@@ -121,6 +123,7 @@ chosen_tests = \
 	%D%/test_exchange_root \
 	%D%/test_exchange_secret \
 	%D%/test_exchange_tcp \
+	%D%/test_farewell \
 	%D%/test_fault_kill \
 	%D%/test_forbidden \
 	%D%/test_forms \
