@@ -50,6 +50,7 @@ EXTRA_DIST += \
 	%D%/python/tests/test_library.py \
 	%D%/python/tests/test_life.py \
 	%D%/python/tests/test_memory.py \
+	%D%/python/tests/test_missing.py \
 	%D%/python/tests/test_multichannel.py \
 	%D%/update
 
