@@ -13,6 +13,7 @@ EXTRA_DIST += \
 	%D%/python/MANIFEST.in \
 	%D%/python/README.md \
 	%D%/python/build-wheel \
+	%D%/python/examples/allreduce.py \
 	%D%/python/examples/scatter_gather.py \
 	%D%/python/fast.h \
 	%D%/python/fast_batch.c \

@@ -91,6 +91,9 @@ noinst_PROGRAMS += %D%/17-survivors
 noinst_PROGRAMS += %D%/18-get
 %C%_18_get_LDADD = $(EXAMPLE_LIBS)
 
+noinst_PROGRAMS += %D%/19-allreduce
+%C%_19_allreduce_LDADD = $(EXAMPLE_LIBS)
+
 # Those that need libsodium: _CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS),
 # _LDADD = $(EXAMPLE_LIBS) $(SODIUM_LIBS).
 noinst_PROGRAMS += %D%/03-scatter-gather

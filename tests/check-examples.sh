@@ -35,7 +35,7 @@ example() {
   program=examples/$1
   case $1 in
     *-scatter-gather) timeout 120 "examples/$1" -n 4 "$tmp/input" ;;
-    *-node | *-survivors | *-get) alone timeout 120 "examples/$1" ;;
+    *-node | *-survivors | *-get | *-allreduce) alone timeout 120 "examples/$1" ;;
     *-kmeans) alone timeout 120 "examples/$1" "$srcdir/examples/data/digits.csv" ;;
     *-mpi-*) with_mpi "examples/$1" ;;
     # A sequence is 1 MiB, for which an emulated device takes 0.1 s of all processors.
@@ -405,6 +405,15 @@ survive() {
     [ "$(grep -c " did 6 rounds, at the end with $survivors of $ranks ranks" "$tmp/out")" = "$survivors" ]
 }
 
+# Sums of so many ranks by both algorithms: of less numbers than ranks, of odd ones, and of more
+# than a piece. Each rank looks at its own sums.
+# shellcheck disable=SC2016 # it is a shell of its own that sees these variables
+reductions='for algorithm in ring tree; do
+  for numbers in 1 2 3 1001 100003; do
+    timeout 120 "$1" -q -n "$2" examples/19-allreduce -a $algorithm -n $numbers -r 2 || exit 1
+  done
+done'
+
 # get RANKS GETS: while the owner changes what they read, no reader takes a value that is torn.
 get() {
   if [ "$1" = 1 ]; then
@@ -434,6 +443,14 @@ if [ "$device" = soft ]; then
     check "examples/18-get over $wire: values are whole" get 3 5000
     unset SLUICE_WIRE
   done
+  for wire in shm tcp; do
+    for ranks in 1 2 3 4; do
+      check "examples/19-allreduce of $ranks ranks over $wire" env SLUICE_WIRE=$wire \
+        sh -c "$reductions" - "$srcdir/scripts/launch" "$ranks"
+    done
+  done
+  check 'examples/19-allreduce of no numbers' refuses 2 usage examples/19-allreduce -n 0
+  check 'examples/19-allreduce by no such algorithm' refuses 2 usage examples/19-allreduce -a star
   check 'examples/18-get within a process: values are whole' get 1 20000
   check 'examples/18-get with a number that is none' refuses 2 usage examples/18-get -r 0
   check 'examples/07-event-loop hears all' runs 'all: 20 20 20 readings' examples/07-event-loop

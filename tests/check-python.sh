@@ -132,6 +132,25 @@ names_the_file() {
   grep -q '^scatter_gather.py: .*nosuchfile: No such file' "$tmp/out"
 }
 
+# The sums of examples/allreduce.py are right, by both algorithms, of sizes that nothing divides.
+reduces() {
+  for algorithm in ring tree; do
+    for numbers in 2 1001 40003; do
+      PYTHONPATH=$package/src SLUICE_LIBRARY=$library SLUICE_DEVICE=soft timeout 120 \
+        "$srcdir/scripts/launch" -q -n "$1" "$python" "$package/examples/allreduce.py" \
+        $algorithm $numbers >"$tmp/out" 2>&1
+      status=$?
+      cat "$tmp/out"
+      [ "$status" = 0 ] && grep -q "$numbers numbers, $1 ranks, sums are right" "$tmp/out" || return 1
+    done
+  done
+}
+if have bash; then
+  for ranks in 1 3; do
+    check "examples/allreduce.py of $ranks ranks" reduces "$ranks"
+  done
+fi
+
 if ! "$python" -c 'import build, setuptools, venv, wheel' 2>/dev/null; then
   skip 'a wheel is built' "$python has no build, setuptools, venv or wheel"
 else
