@@ -238,7 +238,7 @@ struct soft_qp {
     bool direct;                  /* the peer's memory may be mapped: see shm_direct.c */
     const char *loss;             /* why the peer was lost, or NULL */
     bool peer_closed;             /* because it closed, as it said */
-    uint8_t farewell;             /* enum slu_farewell: why our end has failed, or is to */
+    atomic_uchar farewell;        /* enum slu_farewell: why our end has failed, or is to */
     uint64_t probe_id;            /* of that probe */
     uint32_t unpolled;            /* its completions in the CQ's ring */
     uint32_t sent;                /* position of the next send the wire takes */
