@@ -4,6 +4,9 @@
  * fails, and tells the length; the sender has sent; and the connection goes on, with the messages
  * before and behind. Without a device only, and a device says so.
  */
+#include <sys/socket.h>
+
+#include "../support/hostile.h"
 #include "../support/pair.h"
 
 #define ROOM (((size_t)3 << 20) + 4096)
@@ -230,6 +233,24 @@ TEST(several_queue_pairs)
     scene_close(&scene);
 }
 
+/* A message that is said to be long is let go as it comes, and its end is that of the peer. */
+TEST(half_a_message_that_is_dropped, .group = "hostile")
+{
+    static const size_t payloads[] = {0, 1, 101, 4000};
+    struct victim victim;
+
+    victim_open_with(&victim, 0xff, &drops);
+    for (size_t i = 0; i < COUNT(payloads); i++) {
+        const struct frame frame = {.type = SEND, .length = UINT64_C(1) << 31};
+
+        connect_hostile(&victim, NOTHING);
+        say_frame(victim.fd, &frame, payloads[i]);
+        shutdown(victim.fd, SHUT_WR);
+        expect_untouched(&victim, MASK(PEER_LOST), "half of a message that is dropped");
+    }
+    victim_close(&victim);
+}
+
 TEST(devices_refuse, .group = "refusals")
 {
     struct sluice_channel_attr attr = drops;
@@ -251,6 +272,7 @@ int main(void)
     static const struct tests all[] = {{"self", WIRE_SELF, 60},
                                        {"tcp", WIRE_TCP, 60},
                                        {"shm", WIRE_SHM, 60},
+                                       {"hostile", WIRE_TCP, 60},
                                        {"refusals", WIRE_SELF, 60}};
     static const struct tests device[] = {{"refusals", WIRE_SELF, 60}};
 
