@@ -247,6 +247,37 @@ TEST(a_prepared_batch_allocates_nothing)
     world_close(&world);
 }
 
+/* Looks at memory that others write to: a sanitizer would not have that, nor does a pretend device. */
+static bool nobody_moves(void)
+{
+    return SANITIZED || device_is_pretend();
+}
+
+/* The first time there is no connection yet. No call is made until all pages are there. */
+TEST(pages_come_while_the_program_is_elsewhere, .times = 2, .unless = nobody_moves)
+{
+    struct world world;
+    world_open(&world);
+    if (_i == 1) {
+        require_ok(sluice_buffer_read_into(world.user, &world.handle, 0, NULL, world.memory.bytes,
+                                           PAGE, DEADLINE));
+    }
+    memset(world.memory.bytes, 0, PAGES * PAGE);
+    struct sluice_buffer_batch *batch = post_pages(&world, DEADLINE);
+    for (uint32_t i = 0; i < PAGES; i++) {
+        const uint8_t *last = world.memory.bytes + (i + 1) * PAGE - 1;
+        int64_t until = clock_now() + DEADLINE;
+        while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != 1 + i && clock_now() < until) {
+            let_pass(SLUICE_MS(1));
+        }
+        require(*last == 1 + i, "page %u has not come", i);
+    }
+    require_ok(sluice_buffer_batch_wait(batch, DEADLINE));
+    results_check(&world, batch);
+    sluice_buffer_batch_free(batch);
+    world_close(&world);
+}
+
 /* One loop, two batches: it sleeps only on their descriptors, and no page is missed. */
 TEST(event_loops_miss_nothing)
 {
