@@ -141,6 +141,7 @@ chosen_tests = \
 	%D%/test_hostile \
 	%D%/test_launch \
 	%D%/test_list \
+	%D%/test_list_change \
 	%D%/test_meeting \
 	%D%/test_memory \
 	%D%/test_misuse \

@@ -76,6 +76,23 @@ static void scope_list(struct rank *rank, uint64_t count)
     }
 }
 
+static void scope_prepared(struct rank *rank, uint64_t count)
+{
+    struct sluice_request requests[POSTS];
+    struct sluice_list *list;
+
+    fill_writes(rank, requests, POSTS);
+    list = MAKE(sluice_channel_list_prepare(rank->channel, requests, POSTS));
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++) {
+        struct sluice_scope *scope = MAKE(sluice_channel_scope_begin(rank->channel, DEADLINE));
+
+        MUST(sluice_list_set_length(list, 0, rank->size));
+        MUST(sluice_list_scope_post(list, scope, NULL));
+        MUST(sluice_scope_end(scope, NULL));
+    }
+    sluice_list_free(list);
+}
+
 /* The work of a scope of writes, as a list. */
 static void scope_none(struct rank *rank, uint64_t count)
 {
@@ -149,6 +166,7 @@ const struct way ways_scope[] = {
     ONE(scope_none, "scope_none", "channel_submit"),
     ONE(scope_writes, "scope_none", "channel_scope_begin scope_attach scope_post_write scope_end"),
     ONE(scope_list, "scope_none", "scope_post"),
+    ONE(scope_prepared, "scope_none", "list_scope_post list_set_length"),
     ONE(scope_mixed, "scope_mixed",
         "scope_post_read scope_post_fetch_add scope_post_compare_swap scope_poll"),
     ALL(scope_one_sided, "scope_one_sided", NULL,

@@ -966,9 +966,11 @@ module sluice
     public :: sluice_channel_list_prepare
     public :: sluice_multichannel_list_prepare
     public :: sluice_list_aim
+    public :: sluice_list_set_length
     public :: sluice_list_submit
     public :: sluice_list_post
     public :: sluice_list_wait
+    public :: sluice_list_scope_post
     public :: sluice_scope_end
     public :: sluice_channel_scope_begin
     public :: sluice_multichannel_scope_begin
@@ -2397,6 +2399,14 @@ module sluice
             integer(c_int64_t), value :: remote_offset
             integer(c_int) :: outcome
         end function c_sluice_list_aim
+        function sluice_list_set_length(list, index, length) bind(c, &
+            name="sluice_list_set_length") result(outcome)
+            import
+            type(c_ptr), value :: list
+            integer(c_int32_t), value :: index
+            integer(c_int32_t), value :: length
+            integer(c_int) :: outcome
+        end function sluice_list_set_length
         function c_sluice_list_submit(list, deadline, completions) bind(c, &
             name="sluice_list_submit") result(outcome)
             import
@@ -2419,6 +2429,14 @@ module sluice
             integer(c_int64_t), value :: timeout
             integer(c_int) :: outcome
         end function sluice_list_wait
+        function c_sluice_list_scope_post(list, scope, handles) bind(c, &
+            name="sluice_list_scope_post") result(outcome)
+            import
+            type(c_ptr), value :: list
+            type(c_ptr), value :: scope
+            type(c_ptr), value :: handles
+            integer(c_int) :: outcome
+        end function c_sluice_list_scope_post
         function c_sluice_scope_end(scope, report) bind(c, name="sluice_scope_end") result(outcome)
             import
             type(c_ptr), value :: scope
@@ -4464,6 +4482,18 @@ contains
         if (present(completions)) completions_at = c_loc(completions(1))
         outcome = c_sluice_list_submit(list, deadline, completions_at)
     end function sluice_list_submit
+
+    function sluice_list_scope_post(list, scope, handles) result(outcome)
+        type(c_ptr), intent(in) :: list
+        type(c_ptr), intent(in) :: scope
+        type(sluice_handle), intent(inout), optional, target :: handles(*)
+        integer(c_int) :: outcome
+        type(c_ptr) :: handles_at
+
+        handles_at = c_null_ptr
+        if (present(handles)) handles_at = c_loc(handles(1))
+        outcome = c_sluice_list_scope_post(list, scope, handles_at)
+    end function sluice_list_scope_post
 
     function sluice_scope_end(scope, report) result(outcome)
         type(c_ptr), intent(in) :: scope

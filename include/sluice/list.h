@@ -8,7 +8,7 @@
  * one. It pins its memory: regions that it names cannot be deregistered (-EBUSY) before it
  * is freed. It holds the connections as they are: once a peer of it was reset or removed,
  * each post is -ESTALE; once the channel or multichannel was closed, every call is. While
- * a scope is open, a list is not posted: -EBUSY.
+ * a scope is open, a list is posted in the scope alone: all else is -EBUSY.
  */
 #ifndef SLUICE_LIST_H
 #define SLUICE_LIST_H
@@ -19,6 +19,7 @@
 #include <sluice/macros.h>
 #include <sluice/multichannel.h>
 #include <sluice/request.h>
+#include <sluice/scope.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,15 +57,25 @@ SLUICE_REDECLARE_END
 
 /*
  * Aims request index of a list at other bytes, from the next post on. sge, unless it is
- * NULL, takes the place of its one element: of the same region, and as long. remote_offset
- * is where in the remote region that the request was prepared with it writes or reads, in
- * bytes; 0 for a send and a receive. -EINVAL: no such request, one that has not one
- * element or has blocks, another region or length, or an atomic operation at no multiple of
- * 8; -ERANGE: the bytes are not within the remote region; -ESTALE: the channel was closed.
+ * NULL, takes the place of its one element: of the same region, and as long as it is now.
+ * remote_offset is where in the remote region that the request was prepared with it writes or
+ * reads, in bytes; 0 for a send and a receive. Blocks lie in the memory from there on as they
+ * lay before. -EINVAL: no such request, one that has not one element, another region or
+ * length, or an atomic operation at no multiple of 8; -ERANGE: the bytes, or a block, are not
+ * within the remote region; -ESTALE: the channel was closed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_aim(struct sluice_list *list, uint32_t index,
                                                    const struct sluice_sge *sge,
                                                    uint64_t remote_offset);
+
+/*
+ * Has request index of a list move so many bytes, from the next post on: 0 to as many as it
+ * was prepared with. -EINVAL: no such request, more bytes, one that has not one element or has
+ * blocks, or an atomic operation; -ERANGE: aimed as it is, they are not within the remote
+ * region; -ESTALE: the channel was closed.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_set_length(struct sluice_list *list, uint32_t index,
+                                                          uint32_t length);
 
 /*
  * Posts a list and waits for all of it, as sluice_channel_submit() does with its requests:
@@ -94,6 +105,18 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_post(struct sluice_list *list, in
  * (it was not posted), -EBUSY (a scope is open), -ESTALE, -EINVAL.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_wait(struct sluice_list *list, int64_t timeout);
+
+/*
+ * Posts the requests of a list in an open scope of its channel or multichannel, as
+ * sluice_scope_post() does: it waits for room, and returns their count. handles is NULL or has
+ * room for one a request. They belong to the scope, by which they are waited for, and not to
+ * the list: that one may be aimed, posted again or freed at once, and sluice_list_wait() knows
+ * nothing of them. -EINVAL: not a list, not a scope, or one of another channel; -EBUSY: the
+ * list was posted before, and not waited for; -ESTALE: the scope has ended, or see the top.
+ */
+SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_scope_post(struct sluice_list *list,
+                                                          struct sluice_scope *scope,
+                                                          struct sluice_handle *handles);
 
 #ifdef __cplusplus
 }

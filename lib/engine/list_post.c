@@ -172,6 +172,15 @@ static int check_list(const struct slu_list *list, int64_t deadline)
     return 0;
 }
 
+int slu_list_check_scope(struct slu_list *list)
+{
+    if (list->engine == NULL)
+        return slu_list_closed();
+    if (list->posted)
+        return slu_fail(EBUSY, "the list was posted, and was not waited for");
+    return list->epoch != list->engine->epoch ? look_at_peers(list) : 0;
+}
+
 /* Whether it can be posted at once: 1, or 0 if not; or that it is stale. */
 static inline int is_plain(struct slu_list *list, int64_t deadline)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepared lists as they are made, aimed and ended; list_post.c posts them. */
+/* Prepared lists as they are made and ended; list_aim.c aims them, list_post.c posts them. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -91,12 +91,14 @@ static int make_room(struct slu_list *list, const struct sluice_request *request
     list->requests = calloc(count, sizeof *list->requests);
     list->items = calloc(extent->items, sizeof *list->items);
     list->places = calloc(count, sizeof *list->places);
+    list->lengths = calloc(count, sizeof *list->lengths);
     list->sges = calloc(count_sges(requests, count) + 1, sizeof *list->sges);
     list->blocks = calloc(extent->blocks + 1, sizeof *list->blocks);
     list->indices = calloc(extent->indices + 1, sizeof *list->indices);
     list->pieces = calloc(extent->pieces + 1, sizeof *list->pieces);
     if (list->requests == NULL || list->items == NULL || list->places == NULL ||
-        list->sges == NULL || list->blocks == NULL || list->indices == NULL || list->pieces == NULL)
+        list->lengths == NULL || list->sges == NULL || list->blocks == NULL ||
+        list->indices == NULL || list->pieces == NULL)
         return slu_fail(ENOMEM, "no memory for a list of %u request%s", count, SLU_S(count));
     return 0;
 }
@@ -125,6 +127,7 @@ static int copy_requests(struct slu_list *list, const struct slu_source *source)
             continue;
         memcpy(next, slu_request_sges(&requests[i]), own->sge_count * sizeof *next);
         own->sges = next;
+        list->lengths[i] = next->length;
         next += own->sge_count;
     }
     list->source =
@@ -306,6 +309,7 @@ static void free_list(struct slu_list *list)
     free(list->requests);
     free(list->items);
     free(list->places);
+    free(list->lengths);
     free(list->sges);
     free(list->blocks);
     free(list->indices);
@@ -347,6 +351,7 @@ int slu_list_create(struct slu_engine *engine, const struct sluice_request *requ
     if (list == NULL)
         return slu_fail(ENOMEM, "no memory for a list");
     list->engine = engine;
+    list->queues = error;
     error = copy_requests(list, &given);
     if (error == 0)
         error = lay_out(list);
@@ -431,88 +436,10 @@ int slu_list_closed(void)
     return slu_fail(ESTALE, "the list is stale: its channel was closed");
 }
 
-static int check_element(const struct sluice_request *request, uint32_t index,
-                         const struct sluice_sge *sge)
+void slu_list_pin(struct slu_list *list, const struct slu_listed *listed)
 {
-    if (request->sge_count != 1)
-        return slu_misuse(EINVAL, "request %u of the list has %u elements, only one can be aimed",
-                          index, request->sge_count);
-    if (sge->lkey != request->sges->lkey)
-        return slu_misuse(EINVAL, "request %u of the list was prepared with another region", index);
-    if (sge->length != request->sges->length)
-        return slu_misuse(EINVAL, "request %u of the list has %u bytes, the element %u", index,
-                          request->sges->length, sge->length);
-    if (slu_opcode_is_atomic(request->opcode) && sge->addr % 8 != 0)
-        return slu_misuse(
-            EINVAL, "request %u of the list: the SGE of a %s is at %#llx, not a multiple of 8",
-            index, slu_opcode_name(request->opcode), (unsigned long long)sge->addr);
-    return 0;
-}
-
-static int check_offset(const struct slu_listed *listed, const struct sluice_request *request,
-                        uint32_t index, uint64_t offset)
-{
-    uint64_t length = request->remote.length + listed->offset;
-
-    if (request->opcode < SLUICE_OP_WRITE)
-        return offset == 0 ? 0
-                           : slu_misuse(EINVAL,
-                                        "request %u of the list is a %s, which has no remote "
-                                        "offset",
-                                        index, slu_opcode_name(request->opcode));
-    if (offset > length || listed->bytes > length - offset)
-        return slu_fail(ERANGE,
-                        "request %u of the list: %llu bytes at offset %llu of a remote range of "
-                        "%llu",
-                        index, (unsigned long long)listed->bytes, (unsigned long long)offset,
-                        (unsigned long long)length);
-    if (slu_opcode_is_atomic(request->opcode) && offset % 8 != 0)
-        return slu_fail(EINVAL,
-                        "request %u of the list: the remote offset of a %s is %llu, not a multiple "
-                        "of 8",
-                        index, slu_opcode_name(request->opcode), (unsigned long long)offset);
-    return 0;
-}
-
-/* Both as it is posted at once, and as it goes the way of all lists. */
-static void aim_remote(struct slu_listed *listed, struct sluice_request *request, uint64_t offset)
-{
-    request->remote.addr += offset - listed->offset;
-    request->remote.length -= offset - listed->offset;
-    listed->offset = offset;
-    listed->send.remote_addr = request->remote.addr;
-}
-
-int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge *sge,
-                 uint64_t remote_offset)
-{
-    struct sluice_request *request;
-    struct slu_listed *listed;
-    int error;
-
-    if (list->engine == NULL)
-        return slu_list_closed();
-    if (index >= list->source.count)
-        return slu_misuse(EINVAL, "the list has no request %u, but %u of them", index,
-                          list->source.count);
-    request = &list->requests[index];
-    if (request->blocks != NULL)
-        return slu_misuse(EINVAL, "request %u of the list has blocks, and cannot be aimed", index);
-    listed = &list->items[list->places[index]];
-    error = sge != NULL ? check_element(request, index, sge) : 0;
-    if (error == 0)
-        error = check_offset(listed, request, index, remote_offset);
-    if (error < 0)
-        return error;
-    if (request->opcode >= SLUICE_OP_WRITE)
-        aim_remote(listed, request, remote_offset);
-    if (sge == NULL)
-        return 0;
     if (SLU_UNLIKELY(is_in_flight(list)))
         for_entries(list, listed, pin_for_call);
-    /* Its key is as it was, and stays untouched: another thread may look for both. */
-    __atomic_store_n(&list->sges[request->sges - list->sges].addr, sge->addr, __ATOMIC_RELEASE);
-    return 0;
 }
 
 static bool uses(const struct slu_list *list, const struct slu_memory *memory)

@@ -42,6 +42,8 @@ struct slu_list {
     struct sluice_sge *pieces; /* of parts */
     struct slu_listed *items;  /* receives first */
     uint32_t *places;          /* of each request in items: its first */
+    uint32_t *lengths;         /* of each request, of its first element as it was prepared */
+    int queues;                /* what slu_source_check() has said of the requests */
     uint32_t item_count;
     uint32_t counts[SLU_QUEUES]; /* of items */
     uint32_t requests_of[SLU_QUEUES];
@@ -59,9 +61,14 @@ void slu_list_destroy(struct slu_list *list);
 /* See sluice/list.h. */
 int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge *sge,
                  uint64_t remote_offset);
+int slu_list_set_length(struct slu_list *list, uint32_t index, uint32_t length);
 int slu_list_submit(struct slu_list *list, int64_t deadline, struct sluice_completion *completions);
 int slu_list_post(struct slu_list *list, int64_t deadline, struct sluice_completion *completions);
 int slu_list_wait(struct slu_list *list, int64_t timeout);
+/* Whether it may be posted in a scope: 0, or -EBUSY or -ESTALE. */
+int slu_list_check_scope(struct slu_list *list);
+/* If it is in flight: the memory of its requests in an item's queue stays pinned by these. */
+void slu_list_pin(struct slu_list *list, const struct slu_listed *listed);
 /* -ESTALE, with its text. */
 int slu_list_closed(void);
 

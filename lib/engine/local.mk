@@ -19,6 +19,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/histogram.h \
 	%D%/inline.h \
 	%D%/inside.h \
+	%D%/list_aim.c \
 	%D%/list_post.c \
 	%D%/listed.c \
 	%D%/listed.h \

@@ -10,6 +10,7 @@
 #include "engine/listed.h"
 #include "memory/release.h"
 #include "multichannel/multichannel.h"
+#include "scope/scope.h"
 
 struct sluice_list {
     uint32_t magic;
@@ -76,6 +77,17 @@ int sluice_list_aim(struct sluice_list *list, uint32_t index, const struct sluic
                     uint64_t remote_offset)
 {
     return is_list(list) ? slu_list_aim(list->list, index, sge, remote_offset) : not_a_list(list);
+}
+
+int sluice_list_set_length(struct sluice_list *list, uint32_t index, uint32_t length)
+{
+    return is_list(list) ? slu_list_set_length(list->list, index, length) : not_a_list(list);
+}
+
+int sluice_list_scope_post(struct sluice_list *list, struct sluice_scope *scope,
+                           struct sluice_handle *handles)
+{
+    return is_list(list) ? slu_scope_post_prepared(scope, list->list, handles) : not_a_list(list);
 }
 
 int sluice_list_submit(struct sluice_list *list, int64_t deadline,

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "engine/borrow.h"
+#include "engine/listed.h"
 #include "scope/scope.h"
 
 static bool is_posted(void *argument)
@@ -55,21 +56,12 @@ static SLU_COLD int post_aside(struct sluice_scope *scope, const struct slu_sour
     return slu_give_back(&borrowed, result);
 }
 
-/* Returns how many were accepted: all of them. */
-static int post_source(struct sluice_scope *scope, const struct slu_source *source,
-                       struct sluice_handle *handles)
+/* Returns how many were accepted: all of them. queues is what a check has said of the source. */
+static int post_checked(struct slu_engine *engine, const struct slu_source *source, int queues,
+                        struct sluice_handle *handles)
 {
-    struct slu_engine *engine = slu_scope_engine(scope);
     struct slu_call call;
-    int queues;
 
-    if (engine == NULL)
-        return slu_scope_unusable(scope);
-    if (source->count > INT32_MAX)
-        return slu_misuse(EINVAL, "count %u is above 2^31 - 1", source->count);
-    queues = slu_source_check(engine, source, 0);
-    if (queues <= 0)
-        return post_aside(scope, source, queues, handles);
     /* Its results are not those of a blocking call, and stay unwritten. */
     call.engine = engine;
     call.source = source;
@@ -85,6 +77,39 @@ static int post_source(struct sluice_scope *scope, const struct slu_source *sour
     post_all(&call);
     slu_engine_leave(engine);
     return (int)source->count;
+}
+
+static int post_source(struct sluice_scope *scope, const struct slu_source *source,
+                       struct sluice_handle *handles)
+{
+    struct slu_engine *engine = slu_scope_engine(scope);
+    int queues;
+
+    if (engine == NULL)
+        return slu_scope_unusable(scope);
+    if (source->count > INT32_MAX)
+        return slu_misuse(EINVAL, "count %u is above 2^31 - 1", source->count);
+    queues = slu_source_check(engine, source, 0);
+    if (queues <= 0)
+        return post_aside(scope, source, queues, handles);
+    return post_checked(engine, source, queues, handles);
+}
+
+/* Its requests were checked when it was prepared. They are the scope's, and no more the list's. */
+int slu_scope_post_prepared(struct sluice_scope *scope, struct slu_list *list,
+                            struct sluice_handle *handles)
+{
+    struct slu_engine *engine = slu_scope_engine(scope);
+    int error;
+
+    if (engine == NULL)
+        return slu_scope_unusable(scope);
+    error = slu_list_check_scope(list);
+    if (error < 0)
+        return error;
+    if (list->engine != engine)
+        return slu_misuse(EINVAL, "the list is of another channel or multichannel than the scope");
+    return post_checked(engine, &list->source, list->queues, handles);
 }
 
 static int post_one(struct sluice_scope *scope, const struct sluice_request *request,

@@ -49,6 +49,11 @@ static inline struct slu_engine *slu_scope_engine(const struct sluice_scope *sco
 /* Then it is -ESTALE or -EINVAL, with a text. */
 int slu_scope_unusable(const struct sluice_scope *scope);
 
+/* post.c: the requests of a prepared list, which are then the scope's; see sluice/list.h. */
+struct slu_list;
+int slu_scope_post_prepared(struct sluice_scope *scope, struct slu_list *list,
+                            struct sluice_handle *handles);
+
 /*
  * report.c: takes all results that nobody saw, in the order of posting. At most
  * capacity failures are written.

@@ -218,7 +218,7 @@ contains
     end subroutine many
 
     subroutine lists()
-        type(c_ptr) :: multichannel, mr, list
+        type(c_ptr) :: multichannel, mr, list, scope
         integer(c_int64_t), pointer :: words(:)
         type(sluice_request) :: requests(2)
         type(sluice_completion), target :: completions(2)
@@ -242,6 +242,10 @@ contains
         status = sluice_list_wait(list, deadline)
         call ok(status == 0 .and. words(2) == 6, 'and waited for')
         call ok(all(completions%bytes == 8), 'with its results')
+        call ok(sluice_list_set_length(list, 0, 4) == 0, 'is made shorter')
+        scope = sluice_multichannel_scope_begin(multichannel, deadline)
+        status = sluice_list_scope_post(list, scope)
+        call ok(status == 2 .and. sluice_scope_end(scope) == 0, 'and posted in a scope')
         call sluice_list_free(list)
         call sluice_multichannel_close(multichannel)
         call ok(sluice_mr_deregister(mr) == 0, 'the memory of a list ends')

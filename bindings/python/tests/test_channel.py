@@ -349,6 +349,12 @@ def test_prepared_list(pair):
         prepared.post(deadline=PATIENCE)
         prepared.wait(PATIENCE)
         assert b.memory.array("int64", 1, 800)[0] == 4
+        prepared.set_length(0, 4)
+        prepared.aim(0, memory=a.memory[8:12], remote_offset=804)
+        assert prepared.submit(deadline=PATIENCE)[0].bytes == 4
+        assert b.memory.array("int32", 2, 800).tolist() == [4, 3]
+        with pytest.raises(sluice.Error, match="prepared with 8 bytes"):
+            prepared.set_length(0, 9)
         with pytest.raises(sluice.Error):
             prepared.wait(0)
         a.channel.close()

@@ -687,11 +687,14 @@ struct sluice_list *sluice_multichannel_list_prepare(struct sluice_multichannel 
     const struct sluice_request *requests, uint32_t count);
 int sluice_list_aim(struct sluice_list *list, uint32_t index, const struct sluice_sge *sge,
     uint64_t remote_offset);
+int sluice_list_set_length(struct sluice_list *list, uint32_t index, uint32_t length);
 int sluice_list_submit(struct sluice_list *list, int64_t deadline, struct sluice_completion
     *completions);
 int sluice_list_post(struct sluice_list *list, int64_t deadline, struct sluice_completion
     *completions);
 int sluice_list_wait(struct sluice_list *list, int64_t timeout);
+int sluice_list_scope_post(struct sluice_list *list, struct sluice_scope *scope, struct
+    sluice_handle *handles);
 
 /* sluice/scope.h */
 struct sluice_scope_report {

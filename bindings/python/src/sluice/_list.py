@@ -36,14 +36,20 @@ class PreparedList(Object):
         return len(self._works)
 
     def aim(self, index: int, *, memory: Piece | None = None, remote_offset: int = 0) -> None:
-        """Has one work use other bytes of its region, as many, and of the remote one, from the
-        next post on."""
+        """Has one work use other bytes of its region, as many as it has now, and of the remote
+        one, from the next post on."""
         sge = ffi.NULL
         if memory is not None:
             sge = ffi.new("struct sluice_sge *")
             fill_sge(sge, memory)
         with self._connection._guard:
             check(lib.sluice_list_aim(self._get(), index, sge, remote_offset))
+
+    def set_length(self, index: int, length: int) -> None:
+        """Has one work move so many bytes from the next post on: at most as many as it was
+        prepared with."""
+        with self._connection._guard:
+            check(lib.sluice_list_set_length(self._get(), index, length))
 
     def submit(self, *, deadline: float | None) -> list[Completion]:
         """Posts it and waits for all of it, as :meth:`Channel.submit` does."""
