@@ -104,9 +104,9 @@ chosen_tests = \
 	%D%/test_blocks \
 	%D%/test_buffer \
 	%D%/test_buffer_batch \
+	%D%/test_buffer_blocks \
 	%D%/test_buffer_cancel \
 	%D%/test_buffer_owners \
-	%D%/test_buffer_region \
 	%D%/test_buffer_region \
 	%D%/test_choice \
 	%D%/test_connect \

@@ -194,6 +194,26 @@ static void buffer_post_cancel(struct rank *rank, uint64_t count)
     }
 }
 
+/* The same bytes, in eight pages that change places. */
+static void buffer_read_pages(struct rank *rank, uint64_t count)
+{
+    static const uint32_t pages[8] = {7, 2, 5, 0, 3, 6, 1, 4};
+    const struct names *names = rank->state;
+    const struct sluice_blocks blocks = {
+        .size = sizeof blocks,
+        .remote = {
+            .kind = SLUICE_LAYOUT_PAGED, .count = 8, .bytes = rank->size / 8, .indices = pages}};
+    const struct sluice_buffer_action action = {.opcode = SLUICE_OP_READ,
+                                                .handle = &names->handle,
+                                                .length = rank->size,
+                                                .addr = rank->memory,
+                                                .mr = rank->mr,
+                                                .blocks = &blocks};
+
+    for (uint64_t i = 0; rank->rank == 0 && i < count; i++)
+        MUST(sluice_buffer_submit(names->service, &action, 1, DEADLINE, NULL));
+}
+
 static void buffer_publish(struct rank *rank, uint64_t count)
 {
     const struct names *names = rank->state;
@@ -265,6 +285,7 @@ const struct way ways_buffer[] = {
     WAY(buffer_batch_loop, "channel_read", NULL, "buffer_batch_poll buffer_batch_arm", SIZES),
     WAY(buffer_post_cancel, "channel_read", NULL, "buffer_post buffer_batch_cancel", SIZES),
     WAY(buffer_read_region, "buffer_read", NULL, "buffer_publish_mr buffer_read_into", SIZES),
+    WAY(buffer_read_pages, "buffer_read", NULL, "buffer_submit", {65536}),
     WAY(buffer_publish, "mr_register", NULL, "buffer_publish buffer_release", SIZES),
     WAY(buffer_publish_mr, "buffer_publish", NULL, "buffer_publish_mr buffer_release", SIZES),
     WAY(buffer_service, "connect_accept", "plain_connect",

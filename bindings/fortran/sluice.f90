@@ -710,6 +710,7 @@ module sluice
         type(c_ptr) :: addr = c_null_ptr
         type(c_ptr) :: mr = c_null_ptr
         integer(c_int64_t) :: user_data = 0_c_int64_t
+        type(c_ptr) :: blocks = c_null_ptr
     end type sluice_buffer_action
 
     ! sluice/agent.h

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sluice/blocks.h>
 #include <sluice/channel.h>
 #include <sluice/macros.h>
 #include <sluice/mr.h>
@@ -69,8 +70,13 @@ struct sluice_buffer_info {
 };
 
 /*
- * One read or write. A zeroed struct is a valid start. The struct and the handle are read
- * before the call returns; the memory is in use until then, or until its batch has ended.
+ * One read or write. A zeroed struct is a valid start. The struct, the handle, the blocks and
+ * their indices are read before the call returns; the memory is in use until then, or until its
+ * batch has ended.
+ *
+ * With blocks, length is that of the memory at addr that the local ones are in, and may be more
+ * than what moves; the remote ones are in the buffer, from offset to its end. Their local_length
+ * must be 0. Errors of blocks are those that sluice/blocks.h tells, and name the block.
  */
 struct sluice_buffer_action {
     uint32_t opcode;                           /* SLUICE_OP_READ or SLUICE_OP_WRITE */
@@ -83,6 +89,7 @@ struct sluice_buffer_action {
     struct sluice_mr *mr;                      /* of a domain of the service; NULL: the memory is
                                                   registered for the time of the call */
     uint64_t user_data;                        /* given back in the completion */
+    const struct sluice_blocks *blocks;        /* many blocks, see sluice/blocks.h; NULL: one */
 };
 
 SLUICE_REDECLARE_BEGIN
@@ -186,10 +193,11 @@ sluice_buffer_write_from(struct sluice_buffer_service *service,
  * count entries, in the order of actions; their peer is 0.
  *
  * An error of arguments is found before anything begins, and then nothing is written: -EINVAL
- * (not a service, NULL, opcode, a region that is none or of no domain of the service, a negative
- * deadline), -EPROTO (as sluice_buffer_handle_query()), -ERANGE (not within the buffer, or not
- * within the region), -ENOMEM. Else all completions are written, and it returns 0, or the first
- * failure that is no -ECANCELED. A completion has the errno value and class of its failure:
+ * (not a service, NULL, opcode, a region that is none or of no domain of the service, blocks, a
+ * negative deadline), -EPROTO (as sluice_buffer_handle_query()), -ERANGE (not within the buffer,
+ * or not within the region, or a block is not), -E2BIG (blocks of a later version), -ENOMEM. Else
+ * all completions are written, and it returns 0, or the first failure that is no -ECANCELED. A
+ * completion has the errno value and class of its failure:
  *
  *   ACCESS      -EACCES: the buffer was released, or never was for this; -ESTALE: its owner is
  *               gone, and another one listens at its address

@@ -11,6 +11,7 @@
 
 #include "buffer/batch.h"
 #include "connect/where.h"
+#include "engine/engine.h"
 #include "memory/mr.h"
 
 /* An action that is right, on its way to become a work; what is in its handle is read once. */
@@ -18,6 +19,7 @@ struct order {
     const struct sluice_buffer_action *action;
     uint32_t index;
     uint32_t count; /* of the batch */
+    uint64_t bytes; /* that move */
     struct slu_buffer_name name;
 };
 
@@ -76,6 +78,31 @@ static int fail_range(const struct order *order)
                     (unsigned long long)order->name.length);
 }
 
+/* Each block is within the memory of its side. */
+static int check_blocks(struct order *order)
+{
+    static const char request[] = "request 0: ";
+    const struct sluice_buffer_action *action = order->action;
+    int error = slu_blocks_check_action(action->blocks, (uintptr_t)action->addr, action->length,
+                                        order->name.length - action->offset, &order->bytes);
+    struct slu_text text;
+    const char *what;
+
+    if (error == 0)
+        return 0;
+    slu_text_save(&text);
+    what = strncmp(text.bytes, request, sizeof request - 1) == 0 ? text.bytes + sizeof request - 1
+                                                                 : text.bytes;
+    return slu_fail(-error, "%s of buffer %llu: %s", verb_of(action->opcode),
+                    (unsigned long long)order->name.id, what);
+}
+
+/* Bytes of the buffer that it needs from its offset on, which blocks are checked for apart. */
+static uint64_t needed(const struct sluice_buffer_action *action)
+{
+    return action->blocks == NULL ? action->length : 0;
+}
+
 static int check_action(struct sluice_buffer_service *service, struct order *order)
 {
     const struct sluice_buffer_action *action = order->action;
@@ -92,9 +119,11 @@ static int check_action(struct sluice_buffer_service *service, struct order *ord
     error = slu_buffer_know(service, action->handle, &order->name);
     if (error < 0)
         return error;
-    if (action->offset > order->name.length || action->length > order->name.length - action->offset)
+    if (action->offset > order->name.length || needed(action) > order->name.length - action->offset)
         return fail_range(order);
-    return check_region(service, action);
+    order->bytes = action->length;
+    error = check_region(service, action);
+    return error == 0 && action->blocks != NULL ? check_blocks(order) : error;
 }
 
 int slu_buffer_check_call(const struct sluice_buffer_service *service,
@@ -175,6 +204,13 @@ static int add_work(struct slu_batch *batch, const struct order *order, uint32_t
         }
         mr = work->mr;
     }
+    if (action->blocks != NULL) {
+        int error = slu_piece_blocks(work, action->blocks, action->length,
+                                     order->name.length - action->offset);
+
+        if (error < 0)
+            return error;
+    }
     work->local = (uintptr_t)action->addr;
     work->remote = order->name.addr + action->offset;
     work->lkey = mr->transport->lkey;
@@ -193,7 +229,7 @@ static int begin(struct slu_batch *batch, const struct order *order)
 
     work->index = order->index;
     work->opcode = work->result.opcode = action->opcode;
-    work->length = action->length;
+    work->length = order->bytes;
     work->id = order->name.id;
     work->offset = action->offset;
     work->owner = order->name.addresses[0];
@@ -208,7 +244,7 @@ static int begin(struct slu_batch *batch, const struct order *order)
         end_early(work, domain, SLUICE_CLASS_PROTOCOL, SLUICE_STATUS_REM_INV_REQ_ERR);
         return domain;
     }
-    if (action->length > 0)
+    if (order->bytes > 0)
         return add_work(batch, order, (uint32_t)domain, &way);
     work->early = work->ended = true;
     return 0;

@@ -356,6 +356,8 @@ static void deregister(struct slu_batch *batch)
         if (batch->works[i].mr != NULL)
             (void)!sluice_mr_deregister(batch->works[i].mr);
         batch->works[i].mr = NULL;
+        free(batch->works[i].blocks);
+        batch->works[i].blocks = NULL;
     }
 }
 

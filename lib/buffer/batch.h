@@ -17,11 +17,24 @@
 
 #include <poll.h>
 
+#include <sluice/blocks.h>
+
 #include "base/error.h"
 #include "buffer/link.h"
 #include "buffer/waiter.h"
 
 struct slu_batch;
+
+/* In flight of one work: enough to keep a link busy, and little for others to wait for. */
+#define SLU_PIECES 4
+
+/* How the bytes of an action lie, if they lie in blocks, within the memory of each side. */
+struct slu_work_blocks {
+    struct sluice_layout local, remote;
+    uint64_t local_length, remote_length; /* of the memory, from its first byte on */
+    uint64_t unit;                        /* bytes that are whole blocks on both sides; 0: none */
+    uint32_t indices[];
+};
 
 /* An action. Its request has it as user data: it is there until nothing of it is in flight. */
 struct slu_work {
@@ -30,8 +43,9 @@ struct slu_work {
     uint32_t index; /* in the batch */
     uint32_t group_index;
     uint32_t opcode;
-    uint64_t local, remote; /* addresses */
-    uint64_t length;
+    uint64_t local, remote;         /* addresses */
+    uint64_t length;                /* bytes that move */
+    struct slu_work_blocks *blocks; /* NULL: they touch */
     uint64_t id, offset; /* of the buffer, and in it: these two and the next are for texts */
     struct slu_address owner;
     uint32_t lkey, rkey;
@@ -127,6 +141,17 @@ void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending);
 void slu_batch_detach(struct slu_batch *batch);
 /* Lets go of links, and frees what it has. It is over. */
 void slu_batch_end(struct slu_batch *batch);
+
+/* piece.c: a request, what it refers to while it is posted, and the bytes that it moves. */
+struct slu_piece {
+    struct sluice_blocks blocks;
+    uint64_t bytes;
+};
+/* Blocks of a work, which were checked: 0, or -ENOMEM. */
+int slu_piece_blocks(struct slu_work *work, const struct sluice_blocks *blocks,
+                     uint64_t local_length, uint64_t remote_length);
+/* The next piece, which counts as posted. Something is left. */
+struct sluice_request slu_piece_next(struct slu_work *work, struct slu_piece *piece);
 
 /* step.c: a work of a group begins when the batch does. */
 void slu_group_add(struct slu_group *group, struct slu_work *work);

@@ -9,6 +9,7 @@ lib_libsluice_la_SOURCES += \
 	%D%/link.h \
 	%D%/name.c \
 	%D%/name.h \
+	%D%/piece.c \
 	%D%/posted.c \
 	%D%/publish.c \
 	%D%/query.c \

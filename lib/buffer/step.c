@@ -9,9 +9,6 @@
 #include "buffer/batch.h"
 #include "channel/channel.h"
 
-/* In flight of one work: enough to keep a link busy, and little for others to wait for. */
-#define PIECES 4
-#define PIECE_BYTES (UINT64_C(64) << 20)
 #define POSTED_AT_ONCE 16
 #define TAKEN_AT_ONCE 16
 /* How long an owner that was there counts as there, as long as nothing else is known. */
@@ -278,50 +275,30 @@ static bool take(struct slu_group *group)
 
 /* Posting. */
 
-static uint64_t piece_of(const struct slu_work *work)
-{
-    uint64_t left = work->length - work->posted, most = work->group->link->max_message;
-
-    if (most > PIECE_BYTES)
-        most = PIECE_BYTES;
-    return left < most ? left : most;
-}
-
-static struct sluice_request next_piece(struct slu_work *work)
-{
-    uint64_t bytes = piece_of(work);
-    struct sluice_request request = {
-        .opcode = work->opcode,
-        .sge_count = 1,
-        .sge = {work->local + work->posted, (uint32_t)bytes, work->lkey},
-        .remote = {.addr = work->remote + work->posted, .length = bytes, .rkey = work->rkey},
-        .user_data = (uintptr_t)work};
-
-    work->posted += bytes;
-    work->in_flight++;
-    return request;
-}
-
 /* The pieces that may be posted next, which count as if they were. */
-static uint32_t pick(struct slu_group *group, struct sluice_request *requests, uint32_t most)
+static uint32_t pick(struct slu_group *group, struct sluice_request *requests,
+                     struct slu_piece *pieces, uint32_t most)
 {
     uint32_t count = 0;
 
     for (struct slu_work *work = group->first; work != NULL && count < most; work = work->next)
-        while (count < most && work->posted < work->length && work->in_flight < PIECES &&
-               work->result.error == 0)
-            requests[count++] = next_piece(work);
+        while (count < most && work->posted < work->length && work->in_flight < SLU_PIECES &&
+               work->result.error == 0) {
+            requests[count] = slu_piece_next(work, &pieces[count]);
+            count++;
+        }
     return count;
 }
 
 /* Those that were not posted after all. The last were picked last. */
-static void put_back(const struct sluice_request *requests, uint32_t count)
+static void put_back(const struct sluice_request *requests, const struct slu_piece *pieces,
+                     uint32_t count)
 {
     while (count > 0) {
         const struct sluice_request *request = &requests[--count];
         struct slu_work *work = (struct slu_work *)(uintptr_t)request->user_data;
 
-        work->posted -= request->sge.length;
+        work->posted -= pieces[count].bytes;
         work->in_flight--;
     }
 }
@@ -356,6 +333,7 @@ static void refuse(struct slu_group *group, const struct sluice_request *request
 static bool post(struct slu_group *group)
 {
     struct sluice_request requests[POSTED_AT_ONCE];
+    struct slu_piece pieces[POSTED_AT_ONCE];
     int64_t left = group->batch->until - slu_now();
     struct slu_link *link = group->link;
     bool any = false;
@@ -363,7 +341,8 @@ static bool post(struct slu_group *group)
     while (group->first != NULL && left > 0 &&
            !atomic_load_explicit(&group->batch->ends, memory_order_relaxed)) {
         uint32_t share = share_of(group);
-        uint32_t count = pick(group, requests, share < POSTED_AT_ONCE ? share : POSTED_AT_ONCE);
+        uint32_t count =
+            pick(group, requests, pieces, share < POSTED_AT_ONCE ? share : POSTED_AT_ONCE);
         int posted = count == 0
                          ? 0
                          : sluice_channel_post(
@@ -371,7 +350,7 @@ static bool post(struct slu_group *group)
                                group->batch->until == SLUICE_FOREVER ? SLUICE_FOREVER : left, NULL);
         uint32_t done = posted > 0 ? (uint32_t)posted : 0;
 
-        put_back(requests + done, count - done);
+        put_back(requests + done, pieces + done, count - done);
         group->used += done;
         link->used += done;
         any |= done > 0;

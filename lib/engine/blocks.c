@@ -177,9 +177,10 @@ static int compare_sides(const struct looked_at *local, const struct looked_at *
 }
 
 /* Of a write or a read, which alone have a remote side. */
-static int check_sides(const struct slu_item *item, const struct sluice_blocks *blocks, uint32_t i)
+static int check_sides(const struct slu_item *item, const struct sluice_blocks *blocks,
+                       uint64_t local_length, uint32_t i)
 {
-    struct looked_at local = {"local", &blocks->local, 0, i, true};
+    struct looked_at local = {"local", &blocks->local, local_length, i, true};
     struct looked_at remote = {"remote", &blocks->remote, item->remote->length, i, false};
     int error = check_layout(&local);
     uint64_t bytes;
@@ -190,11 +191,10 @@ static int check_sides(const struct slu_item *item, const struct sluice_blocks *
         error = compare_sides(&local, &remote);
     if (error < 0)
         return error;
-    local.length = blocks->local_length != 0 ? blocks->local_length : item->sges->length;
     if (local.length > 0 && item->sges->addr + (local.length - 1) < item->sges->addr)
         return slu_misuse(ERANGE, "request %u: the local memory of %llu bytes at %#llx wraps", i,
                           LONG(local.length), LONG(item->sges->addr));
-    bytes = slu_blocks_bytes(item->request);
+    bytes = slu_blocks_bytes_within(blocks, local_length);
     error = check_memory(&local, bytes);
     return error == 0 ? check_memory(&remote, bytes) : error;
 }
@@ -206,5 +206,28 @@ int slu_blocks_check(const struct slu_item *item, uint32_t i)
 
     if (error == 0)
         error = check_size(blocks, i);
-    return error == 0 ? check_sides(item, blocks, i) : error;
+    if (error < 0)
+        return error;
+    return check_sides(item, blocks,
+                       blocks->local_length != 0 ? blocks->local_length : item->sges->length, i);
+}
+
+int slu_blocks_check_action(const struct sluice_blocks *blocks, uint64_t addr,
+                            uint64_t local_length, uint64_t remote_length, uint64_t *bytes)
+{
+    const struct sluice_sge sge = {.addr = addr};
+    const struct sluice_remote_mr remote = {.length = remote_length};
+    const struct sluice_request request = {.blocks = blocks};
+    const struct slu_item item = {.request = &request, .sges = &sge, .remote = &remote};
+    int error = check_size(blocks, 0);
+
+    if (error == 0 && blocks->local_length != 0)
+        error =
+            slu_misuse(EINVAL, "request 0: blocks.local_length is %llu, must be 0: length says it",
+                       LONG(blocks->local_length));
+    if (error == 0)
+        error = check_sides(&item, blocks, local_length, 0);
+    if (error == 0)
+        *bytes = slu_blocks_bytes_within(blocks, local_length);
+    return error;
 }

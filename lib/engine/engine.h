@@ -284,6 +284,13 @@ int slu_poll_owner(struct slu_engine *engine, enum slu_owner owner,
 int slu_wait_tagged(struct slu_engine *engine, uint64_t tag, const struct sluice_handle *handle,
                     int64_t timeout, struct sluice_completion *completion);
 
+/*
+ * blocks.c: those of what is no request of a channel, within memory of so many bytes on each side.
+ * 0, and the bytes that they move; or why not, in the words of request 0.
+ */
+int slu_blocks_check_action(const struct sluice_blocks *blocks, uint64_t addr,
+                            uint64_t local_length, uint64_t remote_length, uint64_t *bytes);
+
 /* lib/scope/scope.c: the object of its scopes is made and goes with the engine. */
 int slu_scope_create(struct slu_engine *engine);
 /* All work is drained. The object of an open scope stays until its end. */

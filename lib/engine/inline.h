@@ -64,15 +64,22 @@ static SLU_INLINE void slu_source_item(const struct slu_source *source, uint32_t
 }
 
 /* Bytes of a request of blocks, which are right. */
-static inline uint64_t slu_blocks_bytes(const struct sluice_request *request)
+static inline uint64_t slu_blocks_bytes_within(const struct sluice_blocks *blocks,
+                                               uint64_t local_length)
 {
-    const struct sluice_blocks *blocks = request->blocks;
     const struct sluice_layout *layout =
         blocks->local.kind != SLUICE_LAYOUT_CONTIGUOUS ? &blocks->local : &blocks->remote;
 
-    if (layout->kind != SLUICE_LAYOUT_CONTIGUOUS)
-        return layout->count * layout->bytes;
-    return blocks->local_length != 0 ? blocks->local_length : slu_request_sges(request)->length;
+    return layout->kind != SLUICE_LAYOUT_CONTIGUOUS ? layout->count * layout->bytes : local_length;
+}
+
+static inline uint64_t slu_blocks_bytes(const struct sluice_request *request)
+{
+    const struct sluice_blocks *blocks = request->blocks;
+
+    return slu_blocks_bytes_within(blocks, blocks->local_length != 0
+                                               ? blocks->local_length
+                                               : slu_request_sges(request)->length);
 }
 
 /* The same of an item that may have blocks. */

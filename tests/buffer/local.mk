@@ -3,6 +3,7 @@
 test_programs += \
 	tests/test_buffer \
 	tests/test_buffer_batch \
+	tests/test_buffer_blocks \
 	tests/test_buffer_cancel \
 	tests/test_buffer_owners \
 	tests/test_buffer_region
@@ -11,6 +12,7 @@ tests_test_buffer_SOURCES = %D%/test_buffer.c
 tests_test_buffer_batch_SOURCES = \
 	%D%/silent.h \
 	%D%/test_buffer_batch.c
+tests_test_buffer_blocks_SOURCES = %D%/test_buffer_blocks.c
 tests_test_buffer_cancel_SOURCES = %D%/test_buffer_cancel.c
 tests_test_buffer_owners_SOURCES = \
 	%D%/silent.h \

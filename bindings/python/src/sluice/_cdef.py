@@ -1021,6 +1021,7 @@ struct sluice_buffer_action {
     void *addr;
     struct sluice_mr *mr;
     uint64_t user_data;
+    const struct sluice_blocks *blocks;
 };
 void sluice_buffer_service_close(struct sluice_buffer_service *service);
 void sluice_buffer_release(struct sluice_buffer *buffer);
