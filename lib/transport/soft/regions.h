@@ -21,6 +21,11 @@ struct soft_region {
 /* All of it is there when the table of keys has it; NULL: an error with a text. */
 struct soft_mr *slu_soft_mr_make(struct slu_tpd *pd, const struct soft_region *region,
                                  uint32_t access);
+int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
+                         struct slu_tmr **mr);
+int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
+                      struct slu_tmr **mr);
+void slu_soft_mr_deregister(struct slu_tmr *mr);
 int slu_soft_mr_part(struct slu_tpd *pd, const struct slu_tmr *of, uint64_t offset, size_t length,
                      uint32_t access, struct slu_tmr **mr);
 static inline bool slu_soft_contains(const struct soft_mr *mr, uint64_t start, uint64_t addr,

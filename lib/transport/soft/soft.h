@@ -392,11 +392,6 @@ void slu_soft_slot_free(struct soft_slots *slots, uint32_t slot);
 int slu_soft_device_list(struct sluice_device_list *list);
 
 /* memory.c */
-int slu_soft_mr_register(struct slu_tpd *pd, void *addr, size_t length, uint32_t access,
-                         struct slu_tmr **mr);
-int slu_soft_mr_alloc(struct slu_tpd *pd, size_t length, uint32_t access, int32_t node,
-                      struct slu_tmr **mr);
-void slu_soft_mr_deregister(struct slu_tmr *mr);
 /* Statuses; to be called while the owner of the CQ reads the keys. */
 uint32_t slu_soft_check_local(const struct soft_qp *qp, const struct sluice_sge *sges,
                               uint32_t count, uint32_t access);
