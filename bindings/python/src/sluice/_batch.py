@@ -29,6 +29,7 @@ def array_of(actions: list[Action]) -> Any:
         struct.opcode, struct.handle = action.opcode, action.handle
         struct.offset, struct.length = action.offset, action.length
         struct.addr, struct.mr, struct.user_data = action.address, action.region, i
+        struct.blocks = action.blocks[0]
     return array
 
 

@@ -12,10 +12,10 @@ from ._batch import BufferBatch, array_of
 from ._context import ProtectionDomain
 from ._errors import check, last_error, made
 from ._library import Limit, c_text, ffi, lib, text_of
-from ._memory import REMOTE_READ, REMOTE_WRITE, Piece
+from ._memory import REMOTE_READ, REMOTE_WRITE, MemoryRegion, Piece
 from ._object import Object, call, remember
 from ._options import Options, attr_of
-from ._request import READ, WRITE, Completion, completion_of, gather
+from ._request import READ, WRITE, Completion, Layout, blocks_of, completion_of, gather
 
 
 def _handle(handle: bytes) -> Any:
@@ -53,32 +53,69 @@ def buffer_info(handle: bytes) -> BufferInfo:
     )
 
 
+def _region_of(memory: MemoryRegion | Piece) -> MemoryRegion:
+    return memory.region if isinstance(memory, Piece) else memory
+
+
 class Action:
     """One read or write of a buffer, for :meth:`BufferService.submit`: by :meth:`read` and
     :meth:`write`. The memory is a writable buffer of any kind for a read, any buffer for a write,
-    or a :class:`Piece` of a region of a domain of the service."""
+    or a region of a domain of the service, or a :class:`Piece` of one.
 
-    def __init__(self, opcode: int, handle: bytes, memory: Any, offset: int, user: Any):
+    With ``layout`` or ``remote_layout`` it moves many blocks, which lie so in the memory, or in the
+    buffer from ``offset`` on; a side without one has them all without gaps."""
+
+    def __init__(
+        self,
+        opcode: int,
+        handle: bytes,
+        memory: Any,
+        offset: int,
+        user: Any,
+        layout: Layout | None = None,
+        remote_layout: Layout | None = None,
+    ):
         self.opcode, self.offset, self.user = opcode, offset, user
         self.handle = _handle(handle)
         self.memory = memory
-        if isinstance(memory, Piece):
-            self.region = memory.region._get()
-            self.address, self.length = ffi.cast("void *", memory.address), memory.length
+        self.blocks: tuple[Any, ...] = (ffi.NULL,)
+        if layout is not None or remote_layout is not None:
+            self.blocks = blocks_of(layout, remote_layout)
+        if isinstance(memory, (MemoryRegion, Piece)):
+            region, self.length = _region_of(memory), len(memory)
+            self.region, self.address = region._get(), ffi.cast("void *", memory.address)
         else:
             self.region = ffi.NULL
             self.kept = ffi.from_buffer(memory, require_writable=opcode == READ)
             self.address, self.length = ffi.cast("void *", self.kept), len(self.kept)
 
     @classmethod
-    def read(cls, handle: bytes, memory: Any, offset: int = 0, user: Any = None) -> Action:
+    def read(
+        cls,
+        handle: bytes,
+        memory: Any,
+        offset: int = 0,
+        user: Any = None,
+        *,
+        layout: Layout | None = None,
+        remote_layout: Layout | None = None,
+    ) -> Action:
         """Reads as much as the memory has room for, from ``offset`` on."""
-        return cls(READ, handle, memory, offset, user)
+        return cls(READ, handle, memory, offset, user, layout, remote_layout)
 
     @classmethod
-    def write(cls, handle: bytes, memory: Any, offset: int = 0, user: Any = None) -> Action:
+    def write(
+        cls,
+        handle: bytes,
+        memory: Any,
+        offset: int = 0,
+        user: Any = None,
+        *,
+        layout: Layout | None = None,
+        remote_layout: Layout | None = None,
+    ) -> Action:
         """Writes the memory, from ``offset`` on."""
-        return cls(WRITE, handle, memory, offset, user)
+        return cls(WRITE, handle, memory, offset, user, layout, remote_layout)
 
 
 class Buffer(Object):
@@ -93,6 +130,10 @@ class Buffer(Object):
 
     def __init__(self, service: BufferService, memory: Any, length: int, access: int):
         self._service = service
+        self._region: MemoryRegion | None = None
+        if isinstance(memory, (MemoryRegion, Piece)):
+            self._publish_region(service, memory, access)
+            return
         if memory is None:
             source, address = None, ffi.NULL
         else:
@@ -106,6 +147,20 @@ class Buffer(Object):
         if source is None:
             where = ffi.cast("uintptr_t", lib.sluice_buffer_addr(self._pointer))
             _forked.note(self._key, int(where), length)
+
+    def _publish_region(
+        self, service: BufferService, memory: MemoryRegion | Piece, access: int
+    ) -> None:
+        self._region = region = _region_of(memory)
+        self._source, self._length = None, len(memory)
+        self._offset = memory.address - region.address
+        self._pointer = made(
+            lib.sluice_buffer_publish_mr(
+                service._get(), region._get(), self._offset, self._length, access
+            )
+        )
+        self._generation = _forked.generation()
+        self._key = int(ffi.cast("uintptr_t", self._pointer))
 
     def __len__(self) -> int:
         return self._length
@@ -121,6 +176,8 @@ class Buffer(Object):
     def memory(self) -> memoryview:
         """The memory, as writable bytes. What looks at it keeps the buffer from being ended."""
         pointer = self._get()
+        if self._region is not None:
+            return self._region.buffer[self._offset : self._offset + self._length]
         if self._source is not None:
             return memoryview(ffi.buffer(self._source)).cast("B")
         _forked.check_generation(self._generation, "the buffer")
@@ -142,7 +199,7 @@ class Buffer(Object):
                 "that first"
             )
         self._release(self._key, pointer)
-        self._source = None
+        self._source = self._region = None
 
     @staticmethod
     def _release(key: int, pointer: Any) -> None:
@@ -165,7 +222,7 @@ class Buffer(Object):
             return
         if self._view is None:
             self._release(self._key, pointer)
-            self._source = None
+            self._source = self._region = None
         else:
             view, self._view = self._view, None
             weakref.finalize(view, self._release, self._key, pointer).atexit = False
@@ -244,20 +301,42 @@ class BufferService(Object):
         self, memory: Any = None, *, length: int = 0, access: int = REMOTE_READ | REMOTE_WRITE
     ) -> Buffer:
         """Publishes a writable buffer, which is referenced until the end of it; or ``length``
-        bytes that are allocated here."""
+        bytes that are allocated here; or a region of a domain of the service, or a slice of one, as
+        it is, which must have the rights of ``access``. A region that is published cannot be closed
+        before the buffer: :exc:`BusyError`."""
         return Buffer(self, memory, length, access)
 
     def read(
-        self, handle: bytes, memory: Any, *, deadline: float | None, offset: int = 0
+        self,
+        handle: bytes,
+        memory: Any,
+        *,
+        deadline: float | None,
+        offset: int = 0,
+        layout: Layout | None = None,
+        remote_layout: Layout | None = None,
     ) -> None:
         """Reads as much as the memory has room for, from ``offset`` of a buffer on."""
-        self.submit([Action.read(handle, memory, offset)], deadline=deadline)
+        action = Action.read(
+            handle, memory, offset, layout=layout, remote_layout=remote_layout
+        )
+        self.submit([action], deadline=deadline)
 
     def write(
-        self, handle: bytes, memory: Any, *, deadline: float | None, offset: int = 0
+        self,
+        handle: bytes,
+        memory: Any,
+        *,
+        deadline: float | None,
+        offset: int = 0,
+        layout: Layout | None = None,
+        remote_layout: Layout | None = None,
     ) -> None:
         """Writes the memory into a buffer, from ``offset`` on."""
-        self.submit([Action.write(handle, memory, offset)], deadline=deadline)
+        action = Action.write(
+            handle, memory, offset, layout=layout, remote_layout=remote_layout
+        )
+        self.submit([action], deadline=deadline)
 
     def submit(self, actions: Iterable[Action], *, deadline: float | None) -> list[Completion]:
         """Does reads and writes of buffers of any owners, side by side. How each ended, if all

@@ -11,7 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Iterable, Sequence, Union
 
 from . import _forked
-from ._errors import ArgumentError, BusyError, check, made
+from ._errors import ArgumentError, BusyError, check, last_error, made
 from ._library import ffi, lib
 from ._object import Object
 
@@ -171,7 +171,8 @@ class MemoryRegion(Object):
     :meth:`close` ends it, and peers then reach it no more. It raises :exc:`BusyError` while
     posted work names the region, and :exc:`BufferError` while something of Python, such as an
     array, still looks at memory that was allocated here. The end of a ``with`` block, and the
-    end of the last reference, instead leave the region to end as soon as neither is so.
+    end of the last reference, instead leave the region to end as soon as neither is so. A region
+    that :meth:`BufferService.publish` has published is named by the buffer in the same way.
 
     Memory of :meth:`ProtectionDomain.allocate` is that of its process. After ``fork()`` the child
     cannot use the region, and what looks at its memory, such as an array, sees zeros that are the
@@ -316,9 +317,12 @@ class MemoryRegion(Object):
                 )
             _forked.forget(_key_of(self._pointer))
             result = lib.sluice_mr_deregister(self._pointer)
+            said = last_error()
             if result == -16:
                 if self._allocated:
                     _forked.note(_key_of(self._pointer), self._address, self._length)
+                if "published" in said:
+                    raise BusyError(16, said)
                 raise BusyError(16, "posted work names the region: wait for it, or close its channel")
             self._pointer = self._source = None
             check(result)

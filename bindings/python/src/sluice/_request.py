@@ -120,7 +120,8 @@ def unposted(work: Work, error: int) -> Completion:
 class Layout:
     """Where the blocks of one side lie in its memory; :meth:`strided` and :meth:`paged` make it.
 
-    It is given to :meth:`Work.write` and :meth:`Work.read`, any number of times.
+    It is given to :meth:`Work.write` and :meth:`Work.read`, or to those of :class:`Action`, any
+    number of times.
     """
 
     __slots__ = ("_struct", "_indices")
