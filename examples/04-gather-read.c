@@ -45,10 +45,10 @@ static struct sluice_channel *publish(struct sluice_pd *pd, const struct sluice_
 
     if (prepared == NULL)
         return NULL;
-    sluice_mr_remote(mr, &memory);
-    sluice_remote_mr_pack(&memory, hello.memory);
-    sluice_prepared_channel_endpoint(prepared, &hello.endpoint);
-    if (send(socket, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello) ||
+    if (sluice_mr_remote(mr, &memory) == 0)
+        sluice_remote_mr_pack(&memory, hello.memory);
+    if (sluice_prepared_channel_endpoint(prepared, &hello.endpoint) != 0 ||
+        send(socket, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello) ||
         recv(socket, &hello, sizeof(hello), 0) != sizeof(hello)) {
         sluice_prepared_channel_free(prepared);
         return NULL;
@@ -135,7 +135,7 @@ static int read_all(struct sluice_multichannel *multichannel, struct sluice_mr *
 {
     const uint32_t *values = sluice_mr_addr(mr);
     struct sluice_request requests[WORKERS];
-    struct sluice_completion completions[WORKERS];
+    struct sluice_completion completions[WORKERS] = {{0}}; /* an argument error writes none */
 
     for (size_t offset = 0; offset < PUBLISHED; offset += PIECE) {
         for (uint32_t i = 0; i < WORKERS; i++) {
