@@ -61,7 +61,9 @@ static void stand(const struct halfway *halfway, enum halfway_way way, int fd, u
          "sluice session", said, hello + HEAD, key);
     sign(key, PROOF_BYTES, "sluice dials", no_bytes, 0, proof);
     say(fd, proof, sizeof(proof));
-    require(hear(fd, reply, sizeof(reply)) && reply[3] == STANDS, "it does not stand");
+    size_t heard = hear_some(fd, reply, sizeof(reply));
+    require(heard == sizeof(reply) && reply[3] == STANDS, "%zu bytes, word %u, %s", heard,
+            heard > 3 ? reply[3] : 0, strerror(errno));
 }
 
 /* As a process that is killed: its system says nothing but that there is nobody. */
