@@ -268,6 +268,7 @@ static void begin(struct slu_batch *batch, struct slu_work *work)
     work->posted = work->done = 0;
     work->in_flight = work->lost = work->again = 0;
     work->queued = work->ended = false;
+    work->refused = NULL;
     work->result =
         (struct sluice_completion){.opcode = work->opcode, .user_data = work->result.user_data};
     slu_group_add(&batch->groups[work->group_index], work);

@@ -53,9 +53,10 @@ struct slu_work {
     uint32_t in_flight;    /* pieces */
     uint32_t lost, again;  /* how often it went on after its connection was lost, or ended */
     bool queued, ended;
-    bool early;                      /* it ends before it begins, each time it is posted */
-    struct slu_work *untaken;        /* the next that has ended and was not polled */
-    struct sluice_mr *mr;            /* made for it, or NULL */
+    bool early;                     /* it ends before it begins, each time it is posted */
+    const struct slu_work *refused; /* one of the same buffer that the owner has refused, or NULL */
+    struct slu_work *untaken;       /* the next that has ended and was not polled */
+    struct sluice_mr *mr;           /* made for it, or NULL */
     struct sluice_completion result; /* its end; until then its first failure that is one */
 };
 

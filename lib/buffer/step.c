@@ -211,19 +211,62 @@ static void tell_failure(struct slu_work *work)
     keep_text(work, why != NULL ? why + sizeof who - 1 : error.text);
 }
 
+/* It has the end of the other one, whose text was kept for the whole group. */
+static void end_refused(struct slu_work *work)
+{
+    uint64_t user_data = work->result.user_data;
+
+    work->result = work->refused->result;
+    work->result.user_data = user_data;
+    end(work);
+}
+
+/*
+ * An owner that refuses a buffer to one work refuses it to all. Each refusal costs the connection,
+ * so the others do not ask; those that are in flight will be flushed.
+ */
+static void refuse_alike(const struct slu_work *refused)
+{
+    const struct slu_batch *batch = refused->group->batch;
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct slu_work *work = &batch->works[i];
+
+        if (work->group != refused->group || work->ended || work->rkey != refused->rkey ||
+            work->opcode != refused->opcode)
+            continue;
+        work->refused = refused;
+        if (work->in_flight == 0)
+            end_refused(work);
+    }
+}
+
+static void fail(struct slu_work *work)
+{
+    if (work->refused != NULL) {
+        end_refused(work);
+        return;
+    }
+    tell_failure(work);
+    end(work);
+    if (work->result.error_class == SLUICE_CLASS_ACCESS)
+        refuse_alike(work);
+}
+
 static void finish(struct slu_work *work)
 {
-    if (work->result.error != 0 && goes_on(work)) {
+    if (work->result.error != 0 && work->refused == NULL && goes_on(work)) {
         work->result = (struct sluice_completion){.user_data = work->result.user_data};
         work->posted = work->done;
         if (!work->queued)
             enqueue(work);
         return;
     }
-    if (work->result.error != 0)
-        tell_failure(work);
-    else
-        work->result.bytes = work->done;
+    if (work->result.error != 0) {
+        fail(work);
+        return;
+    }
+    work->result.bytes = work->done;
     end(work);
 }
 
@@ -283,7 +326,7 @@ static uint32_t pick(struct slu_group *group, struct sluice_request *requests,
 
     for (struct slu_work *work = group->first; work != NULL && count < most; work = work->next)
         while (count < most && work->posted < work->length && work->in_flight < SLU_PIECES &&
-               work->result.error == 0) {
+               work->result.error == 0 && work->refused == NULL) {
             requests[count] = slu_piece_next(work, &pieces[count]);
             count++;
         }

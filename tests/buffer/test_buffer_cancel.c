@@ -134,12 +134,12 @@ static void own(struct rank *rank)
     cards[1] = cards[0];
     rank_exchange(rank, cards, received, sizeof(cards[0]));
     rank_barrier(rank);
+    sluice_buffer_release(reads);
+    sluice_buffer_release(writes);
     /* What was written is what the memory had while a batch had it, and nothing of later. */
     for (size_t i = 0; i < BYTES; i++) {
         require(bytes[1][i] == 0 || bytes[1][i] == BEFORE, "byte %zu is %#x", i, bytes[1][i]);
     }
-    sluice_buffer_release(reads);
-    sluice_buffer_release(writes);
     place_close(&place);
 }
 
