@@ -341,7 +341,8 @@ int sluice_buffer_submit(struct sluice_buffer_service *service,
 {
     SLU_UNCANCELLED_BLOCK;
     SLU_KEEP_ERRNO;
-    struct slu_batch batch = {.service = service, .count = count};
+    struct slu_batch batch = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .service = service, .count = count};
     int64_t until = slu_after(deadline < 0 ? 0 : deadline);
     int error = slu_buffer_check_call(service, actions, count, deadline);
 

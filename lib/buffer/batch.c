@@ -122,10 +122,15 @@ static void go_on_with(struct slu_group *group, bool sleeps, struct pollfd *fd, 
     round->left += group->joined;
 }
 
-/* All groups that are left; before a sleep each is armed as well. */
+/*
+ * All groups that are left; before a sleep each is armed as well. After the deadline only what is in
+ * flight is left, whose channel tells when there is something to do.
+ */
 static struct round go_round(struct slu_batch *batch, bool sleeps)
 {
-    struct round round = {.until = batch->until, .ended = batch->early.first != NULL};
+    bool late = sleeps && slu_now() >= batch->until;
+    struct round round = {.until = late ? SLUICE_FOREVER : batch->until,
+                          .ended = batch->early.first != NULL};
 
     for (uint32_t i = 0; i < batch->group_count; i++) {
         struct slu_group *group = &batch->groups[i];
@@ -176,7 +181,20 @@ static int64_t spin_time(const struct slu_batch *batch)
     return attr->spin_time != 0 ? attr->spin_time : DEFAULT_SPIN;
 }
 
-int slu_batch_wait(struct slu_batch *batch, int64_t until, bool for_any)
+/* The program goes on elsewhere. Others that sleep arm the channels, which a look has disarmed. */
+static void leave_to_others(struct slu_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->group_count && !slu_batch_is_over(batch); i++) {
+        struct slu_group *group = &batch->groups[i];
+
+        pthread_mutex_lock(&group->link->lock);
+        if (group->joined)
+            slu_link_tell(group->link, group);
+        pthread_mutex_unlock(&group->link->lock);
+    }
+}
+
+static int go_on(struct slu_batch *batch, int64_t until, bool for_any)
 {
     int64_t spins_until = 0; /* 0: since the last round in which anything happened */
     struct round round;
@@ -205,11 +223,21 @@ int slu_batch_wait(struct slu_batch *batch, int64_t until, bool for_any)
     }
 }
 
+int slu_batch_wait(struct slu_batch *batch, int64_t until, bool for_any)
+{
+    int error = go_on(batch, until, for_any);
+
+    leave_to_others(batch);
+    return error;
+}
+
 void slu_batch_step(struct slu_batch *batch)
 {
     disarm(batch);
-    if (!slu_batch_is_over(batch))
-        go_round(batch, false);
+    if (slu_batch_is_over(batch))
+        return;
+    go_round(batch, false);
+    leave_to_others(batch);
 }
 
 /* The channels of links are closed and made anew: each sleep names those that there are now. */
@@ -232,8 +260,10 @@ int slu_batch_arm(struct slu_batch *batch, int64_t *until)
     round = go_round(batch, true);
     *until = round.until;
     error = is_enough(&round, true) || round.any ? 1 : watch(batch);
-    if (error != 0)
+    if (error != 0) {
         disarm(batch);
+        leave_to_others(batch);
+    }
     return error;
 }
 
@@ -255,6 +285,7 @@ static void reset_group(struct slu_group *group)
     group->left = group->used = group->failed = 0;
     group->first = group->last = NULL;
     group->untaken = (struct slu_untaken){0};
+    group->cancelled = false;
     group->why[0] = '\0';
 }
 
@@ -277,6 +308,7 @@ static void begin(struct slu_batch *batch, struct slu_work *work)
 void slu_batch_post(struct slu_batch *batch, int64_t until)
 {
     disarm(batch);
+    pthread_mutex_lock(&batch->lock);
     batch->posted = true;
     batch->until = until;
     batch->early = (struct slu_untaken){0};
@@ -288,6 +320,7 @@ void slu_batch_post(struct slu_batch *batch, int64_t until)
         begin(batch, &batch->works[i]);
     for (uint32_t i = 0; i < batch->group_count; i++)
         join(&batch->groups[i]);
+    pthread_mutex_unlock(&batch->lock);
     slu_batch_step(batch);
 }
 
@@ -326,6 +359,7 @@ void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending)
 {
     int64_t patience = slu_after(PATIENCE);
 
+    pthread_mutex_lock(&batch->lock);
     atomic_store(&batch->ends, true);
     for (uint32_t i = 0; i < batch->group_count; i++) {
         struct slu_group *group = &batch->groups[i];
@@ -337,6 +371,7 @@ void slu_batch_cancel(struct slu_batch *batch, const struct slu_ending *ending)
         }
         pthread_mutex_unlock(&group->link->lock);
     }
+    pthread_mutex_unlock(&batch->lock);
     slu_waiter_wake(batch->waiter);
 }
 
@@ -396,5 +431,6 @@ void slu_batch_end(struct slu_batch *batch)
         free(batch->groups);
     if (batch->works != &batch->only_work)
         free(batch->works);
+    pthread_mutex_destroy(&batch->lock);
     slu_text_restore(&text);
 }

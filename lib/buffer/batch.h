@@ -74,7 +74,8 @@ struct slu_group {
     uint64_t seen; /* dials of the link that were looked at */
     struct slu_work *first, *last;
     struct slu_untaken untaken;
-    uint32_t failed; /* the first work that failed: why tells of it */
+    uint32_t failed; /* the first work that failed, of a reason of its own if one did: see why */
+    bool cancelled;  /* it did not: why tells of a cancellation */
     bool joined;     /* the link knows of it */
     char why[SLU_LINK_TEXT];
 };
@@ -89,6 +90,7 @@ struct slu_ending {
 extern const struct slu_ending slu_ending_cancelled, slu_ending_interrupted, slu_ending_closed;
 
 struct slu_batch {
+    pthread_mutex_t lock; /* posting and cancelling are whole: before the locks of links */
     struct sluice_buffer_service *service;
     struct slu_waiter *waiter;
     int64_t until;

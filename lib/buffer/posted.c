@@ -71,6 +71,7 @@ static struct sluice_buffer_batch *prepare(struct sluice_buffer_service *service
 
     if (object == NULL)
         return slu_fail_null(ENOMEM, "no memory for a batch of %u actions on buffers", count);
+    pthread_mutex_init(&object->batch.lock, NULL);
     object->batch.service = service;
     object->batch.count = count;
     error = slu_batch_prepare(&object->batch, actions);

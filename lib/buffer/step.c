@@ -76,14 +76,17 @@ static void end(struct slu_work *work)
     slu_untaken_add(&work->group->untaken, work);
 }
 
-/* Of the first of the batch that fails, its text is kept. */
+/* Of the first of the batch that fails, its text is kept; a cancellation tells of no cause. */
 static void keep_text(struct slu_work *work, const char *text)
 {
     struct slu_group *group = work->group;
+    bool cancelled = work->result.error_class == SLUICE_CLASS_CANCELLED;
 
-    if (group->why[0] != '\0' && group->failed <= work->index)
+    if (group->why[0] != '\0' &&
+        (group->cancelled == cancelled ? group->failed <= work->index : cancelled))
         return;
     group->failed = work->index;
+    group->cancelled = cancelled;
     snprintf(group->why, sizeof group->why, "%.*s", SLU_LINK_TEXT - 1, text);
 }
 

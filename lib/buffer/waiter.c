@@ -50,6 +50,10 @@ void slu_waiter_put(struct sluice_buffer_service *service, struct slu_waiter *wa
         free_waiter(waiter);
         return;
     }
+    /* What it watches is not what the next one waits for. */
+    if (waiter->set >= 0)
+        slu_fd_close(waiter->set);
+    waiter->set = -1;
     pthread_mutex_lock(&service->lock);
     waiter->next = service->waiters;
     service->waiters = waiter;
@@ -68,9 +72,9 @@ void slu_waiter_awoke(struct slu_waiter *waiter)
 {
     uint64_t ignored;
 
-    /* Who has taken it back writes, or has written. */
-    if (!atomic_exchange(&waiter->sleeps, false))
-        (void)!read(waiter->event, &ignored, sizeof ignored);
+    /* Who has taken it back may write later: then the next sleep ends at once, and clears it. */
+    atomic_store(&waiter->sleeps, false);
+    (void)!read(waiter->event, &ignored, sizeof ignored);
 }
 
 static int add(int set, int operation, int fd, uint32_t events)
