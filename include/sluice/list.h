@@ -57,7 +57,8 @@ SLUICE_REDECLARE_END
 
 /*
  * Aims request index of a list at other bytes, from the next post on. sge, unless it is
- * NULL, takes the place of its one element: of the same region, and as long as it is now.
+ * NULL, takes the place of its one element: of the same region, at least as long as it is
+ * now, and no longer than it was prepared; how many bytes move stays as it was.
  * remote_offset is where in the remote region that the request was prepared with it writes or
  * reads, in bytes; 0 for a send and a receive. Blocks lie in the memory from there on as they
  * lay before. -EINVAL: no such request, one that has not one element, another region or
@@ -71,8 +72,8 @@ SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_aim(struct sluice_list *list, uin
 /*
  * Has request index of a list move so many bytes, from the next post on: 0 to as many as it
  * was prepared with. -EINVAL: no such request, more bytes, one that has not one element or has
- * blocks, or an atomic operation; -ERANGE: aimed as it is, they are not within the remote
- * region; -ESTALE: the channel was closed.
+ * blocks, or an atomic operation; -ERANGE: aimed as it is, they are not within the element or
+ * not within the remote region; -ESTALE: the channel was closed.
  */
 SLUICE_EXPORT SLUICE_NODISCARD int sluice_list_set_length(struct sluice_list *list, uint32_t index,
                                                           uint32_t length);

@@ -9,15 +9,17 @@
 #include "engine/inside.h"
 #include "engine/listed.h"
 
-static int check_element(const struct sluice_request *request, uint32_t index,
-                         const struct sluice_sge *sge)
+/* It has room for what is moved now, and not for more than was prepared. */
+static int check_element(const struct slu_list *list, uint32_t index, const struct sluice_sge *sge)
 {
+    const struct sluice_request *request = &list->requests[index];
+
     if (request->sge_count != 1)
         return slu_misuse(EINVAL, "request %u of the list has %u elements, only one can be aimed",
                           index, request->sge_count);
     if (sge->lkey != request->sges->lkey)
         return slu_misuse(EINVAL, "request %u of the list was prepared with another region", index);
-    if (sge->length != request->sges->length)
+    if (sge->length < request->sges->length || sge->length > list->lengths[index])
         return slu_misuse(EINVAL, "request %u of the list has %u bytes, the element %u", index,
                           request->sges->length, sge->length);
     if (slu_opcode_is_atomic(request->opcode) && sge->addr % 8 != 0)
@@ -103,15 +105,16 @@ static void aim_remote(struct slu_listed *listed, struct sluice_request *request
 }
 
 static void aim_local(struct slu_list *list, struct slu_listed *listed,
-                      const struct sluice_request *request, uint64_t addr)
+                      const struct sluice_request *request, const struct sluice_sge *sge)
 {
     struct sluice_sge *own = &list->sges[request->sges - list->sges];
 
     slu_list_pin(list, listed);
     if (request->blocks != NULL)
-        move_parts(listed, addr - own->addr, 0);
+        move_parts(listed, sge->addr - own->addr, 0);
+    list->rooms[request - list->requests] = sge->length;
     /* Its key is as it was, and stays untouched: another thread may look for both. */
-    __atomic_store_n(&own->addr, addr, __ATOMIC_RELEASE);
+    __atomic_store_n(&own->addr, sge->addr, __ATOMIC_RELEASE);
 }
 
 static int check_index(const struct slu_list *list, uint32_t index)
@@ -136,7 +139,7 @@ int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge 
     request = &list->requests[index];
     listed = &list->items[list->places[index]];
     if (sge != NULL)
-        error = check_element(request, index, sge);
+        error = check_element(list, index, sge);
     if (error == 0)
         error = request->blocks != NULL ? check_blocks(listed, request, index, sge, remote_offset)
                                         : check_offset(listed, request, index, remote_offset);
@@ -145,7 +148,7 @@ int slu_list_aim(struct slu_list *list, uint32_t index, const struct sluice_sge 
     if (request->opcode >= SLUICE_OP_WRITE)
         aim_remote(listed, request, remote_offset);
     if (sge != NULL)
-        aim_local(list, listed, request, sge->addr);
+        aim_local(list, listed, request, sge);
     return 0;
 }
 
@@ -164,6 +167,10 @@ static int check_length(const struct slu_list *list, uint32_t index, uint32_t le
     if (length > list->lengths[index])
         return slu_misuse(EINVAL, "request %u of the list was prepared with %u bytes, not with %u",
                           index, list->lengths[index], length);
+    if (length > list->rooms[index])
+        return slu_fail(ERANGE,
+                        "request %u of the list: %u bytes where it is aimed at an element of %u",
+                        index, length, list->rooms[index]);
     if (request->opcode >= SLUICE_OP_WRITE && length > request->remote.length)
         return slu_fail(ERANGE,
                         "request %u of the list: %u bytes where the remote range has %llu more",

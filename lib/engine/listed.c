@@ -92,13 +92,14 @@ static int make_room(struct slu_list *list, const struct sluice_request *request
     list->items = calloc(extent->items, sizeof *list->items);
     list->places = calloc(count, sizeof *list->places);
     list->lengths = calloc(count, sizeof *list->lengths);
+    list->rooms = calloc(count, sizeof *list->rooms);
     list->sges = calloc(count_sges(requests, count) + 1, sizeof *list->sges);
     list->blocks = calloc(extent->blocks + 1, sizeof *list->blocks);
     list->indices = calloc(extent->indices + 1, sizeof *list->indices);
     list->pieces = calloc(extent->pieces + 1, sizeof *list->pieces);
     if (list->requests == NULL || list->items == NULL || list->places == NULL ||
-        list->lengths == NULL || list->sges == NULL || list->blocks == NULL ||
-        list->indices == NULL || list->pieces == NULL)
+        list->lengths == NULL || list->rooms == NULL || list->sges == NULL ||
+        list->blocks == NULL || list->indices == NULL || list->pieces == NULL)
         return slu_fail(ENOMEM, "no memory for a list of %u request%s", count, SLU_S(count));
     return 0;
 }
@@ -127,7 +128,7 @@ static int copy_requests(struct slu_list *list, const struct slu_source *source)
             continue;
         memcpy(next, slu_request_sges(&requests[i]), own->sge_count * sizeof *next);
         own->sges = next;
-        list->lengths[i] = next->length;
+        list->lengths[i] = list->rooms[i] = next->length;
         next += own->sge_count;
     }
     list->source =
@@ -310,6 +311,7 @@ static void free_list(struct slu_list *list)
     free(list->items);
     free(list->places);
     free(list->lengths);
+    free(list->rooms);
     free(list->sges);
     free(list->blocks);
     free(list->indices);

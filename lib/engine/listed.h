@@ -43,6 +43,7 @@ struct slu_list {
     struct slu_listed *items;  /* receives first */
     uint32_t *places;          /* of each request in items: its first */
     uint32_t *lengths;         /* of each request, of its first element as it was prepared */
+    uint32_t *rooms;           /* likewise, as it was aimed last: it grows no longer there */
     int queues;                /* what slu_source_check() has said of the requests */
     uint32_t item_count;
     uint32_t counts[SLU_QUEUES]; /* of items */
