@@ -181,8 +181,7 @@ static int64_t spin_time(const struct slu_batch *batch)
     return attr->spin_time != 0 ? attr->spin_time : DEFAULT_SPIN;
 }
 
-/* The program goes on elsewhere. Others that sleep arm the channels, which a look has disarmed. */
-static void leave_to_others(struct slu_batch *batch)
+void slu_batch_leave(struct slu_batch *batch)
 {
     for (uint32_t i = 0; i < batch->group_count && !slu_batch_is_over(batch); i++) {
         struct slu_group *group = &batch->groups[i];
@@ -227,7 +226,7 @@ int slu_batch_wait(struct slu_batch *batch, int64_t until, bool for_any)
 {
     int error = go_on(batch, until, for_any);
 
-    leave_to_others(batch);
+    slu_batch_leave(batch);
     return error;
 }
 
@@ -237,7 +236,7 @@ void slu_batch_step(struct slu_batch *batch)
     if (slu_batch_is_over(batch))
         return;
     go_round(batch, false);
-    leave_to_others(batch);
+    slu_batch_leave(batch);
 }
 
 /* The channels of links are closed and made anew: each sleep names those that there are now. */
@@ -262,7 +261,7 @@ int slu_batch_arm(struct slu_batch *batch, int64_t *until)
     error = is_enough(&round, true) || round.any ? 1 : watch(batch);
     if (error != 0) {
         disarm(batch);
-        leave_to_others(batch);
+        slu_batch_leave(batch);
     }
     return error;
 }
@@ -321,7 +320,8 @@ void slu_batch_post(struct slu_batch *batch, int64_t until)
     for (uint32_t i = 0; i < batch->group_count; i++)
         join(&batch->groups[i]);
     pthread_mutex_unlock(&batch->lock);
-    slu_batch_step(batch);
+    if (!slu_batch_is_over(batch))
+        go_round(batch, false);
 }
 
 /* How many of these were taken. */

@@ -123,8 +123,13 @@ int slu_batch_conclude(const struct slu_batch *batch);
 int slu_batch_add(struct slu_batch *batch, struct slu_work *work, struct slu_link *link);
 /* After all works are there: 0, or -ENOMEM or -EMFILE with a text. */
 int slu_batch_make_ready(struct slu_batch *batch);
-/* Begins, and makes a first round. It is ready, and over if it was posted before. */
+/*
+ * Begins, and makes a first round. It is ready, and over if it was posted before. A wait follows,
+ * or slu_batch_leave().
+ */
 void slu_batch_post(struct slu_batch *batch, int64_t until);
+/* The program goes on elsewhere. Others that sleep arm the channels, which a look has disarmed. */
+void slu_batch_leave(struct slu_batch *batch);
 static inline bool slu_batch_is_over(const struct slu_batch *batch)
 {
     return atomic_load_explicit(&batch->groups_left, memory_order_acquire) == 0;

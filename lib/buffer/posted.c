@@ -96,6 +96,12 @@ struct sluice_buffer_batch *sluice_buffer_batch_prepare(struct sluice_buffer_ser
     return error == 0 ? prepare(service, actions, count) : slu_none(error);
 }
 
+static void post(struct sluice_buffer_batch *object, int64_t until)
+{
+    slu_batch_post(&object->batch, until);
+    slu_batch_leave(&object->batch);
+}
+
 struct sluice_buffer_batch *sluice_buffer_post(struct sluice_buffer_service *service,
                                                const struct sluice_buffer_action *actions,
                                                uint32_t count, int64_t deadline)
@@ -109,7 +115,7 @@ struct sluice_buffer_batch *sluice_buffer_post(struct sluice_buffer_service *ser
         return slu_none(error);
     object = prepare(service, actions, count);
     if (object != NULL)
-        slu_batch_post(&object->batch, until);
+        post(object, until);
     return object;
 }
 
@@ -126,7 +132,7 @@ int sluice_buffer_batch_post(struct sluice_buffer_batch *object, int64_t deadlin
         return slu_fail(ESTALE, "the service of the batch was closed");
     if (!slu_batch_is_over(&object->batch))
         return slu_fail(EBUSY, "the batch is still in flight: wait for it, or cancel it");
-    slu_batch_post(&object->batch, slu_after(deadline));
+    post(object, slu_after(deadline));
     return 0;
 }
 
