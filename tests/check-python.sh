@@ -138,7 +138,7 @@ reduces() {
     for numbers in 2 1001 40003; do
       PYTHONPATH=$package/src SLUICE_LIBRARY=$library SLUICE_DEVICE=soft timeout 120 \
         "$srcdir/scripts/launch" -q -n "$1" "$python" "$package/examples/allreduce.py" \
-        $algorithm $numbers >"$tmp/out" 2>&1
+        "$algorithm" "$numbers" >"$tmp/out" 2>&1
       status=$?
       cat "$tmp/out"
       [ "$status" = 0 ] && grep -q "$numbers numbers, $1 ranks, sums are right" "$tmp/out" || return 1

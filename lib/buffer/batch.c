@@ -123,8 +123,8 @@ static void go_on_with(struct slu_group *group, bool sleeps, struct pollfd *fd, 
 }
 
 /*
- * All groups that are left; before a sleep each is armed as well. After the deadline only what is in
- * flight is left, whose channel tells when there is something to do.
+ * All groups that are left; before a sleep each is armed as well. After the deadline only what is
+ * in flight is left, whose channel tells when there is something to do.
  */
 static struct round go_round(struct slu_batch *batch, bool sleeps)
 {
