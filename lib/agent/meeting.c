@@ -31,6 +31,8 @@ static struct sluice_channel *let_in(struct sluice_agent *agent, const char *why
         sluice_incoming_refuse(incoming, why);
         (*refused)++;
     }
+    /* Others came with the last that was let in. */
+    *refused += slu_accept_end(agent->listener, why);
     return NULL;
 }
 

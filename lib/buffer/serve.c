@@ -105,7 +105,9 @@ static void welcome(struct sluice_buffer_service *service, const struct slu_entr
     while (domain->users != entrant->multichannel)
         domain++;
     domain->peers++;
-    if (sluice_multichannel_post(domain->users, &receive, 1, SLUICE_FOREVER, NULL) != 1)
+    /* Many may have been on their way when the last place was free. */
+    if (domain->peers > service->max_peers ||
+        sluice_multichannel_post(domain->users, &receive, 1, SLUICE_FOREVER, NULL) != 1)
         part_from(domain, entrant->peer);
 }
 

@@ -263,8 +263,12 @@ static void handle(struct sluice_listener *listener, uint64_t data)
 void slu_listener_progress(struct sluice_listener *listener, int64_t until)
 {
     struct epoll_event events[EVENTS];
-    int count = epoll_wait(listener->epoll, events, EVENTS, slu_milliseconds(until));
+    int count;
 
+    /* Who waits may have an earlier time since the timer was set. */
+    if (until != 0)
+        set_timer(listener);
+    count = epoll_wait(listener->epoll, events, EVENTS, slu_milliseconds(until));
     for (int i = 0; i < count; i++)
         handle(listener, events[i].data.u64);
     slu_acceptor_tick(&listener->offers.acceptor, slu_now());

@@ -86,6 +86,8 @@ void slu_listener_progress(struct sluice_listener *listener, int64_t until);
 bool slu_listener_was_woken(struct sluice_listener *listener);
 /* At the end of a call: the descriptor is readable while an admission is finished and not taken. */
 void slu_listener_leave(struct sluice_listener *listener);
+/* accept.c: ends all that sluice_accept() has begun and nobody will take: how many. */
+uint32_t slu_accept_end(struct sluice_listener *listener, const char *why);
 void slu_listener_drop(struct sluice_listener *listener);
 /* It waits for its program from now on: its fields are filled but for those of the queue. */
 void slu_listener_add(struct sluice_listener *listener, struct sluice_incoming *incoming);

@@ -21,6 +21,8 @@ for _name in """
     int *
     int64_t *
     int64_t[2]
+    struct sluice_admitted
+    struct sluice_admitted *
     struct sluice_blocks
     struct sluice_blocks *
     struct sluice_buffer_action[]
