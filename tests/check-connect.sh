@@ -27,7 +27,7 @@ build() {
 
 extract sluice_listen.3 server
 extract sluice_connect.3 client
-check 'the server has at most 80 lines' is_short server 80
+check 'the server has at most 160 lines' is_short server 160
 check 'the client has at most 40 lines' is_short client 40
 check 'the server compiles' build server
 check 'the client compiles' build client

@@ -319,7 +319,7 @@ TEST(its_multichannel_is_closed)
     start_client(&door, &client);
     require_ok(admit(&door, next(&door), true, DEADLINE, 2));
     /* It is connected when this returns, and its result was not taken. */
-    for (int i = 0; client.channel == NULL && i < 10000; i++) {
+    for (int i = 0; !atomic_load(&client.ended) && i < 10000; i++) {
         let_pass(SLUICE_MS(1));
         require_null(sluice_listener_next(door.listener, 0), ETIMEDOUT, "");
     }
@@ -393,7 +393,7 @@ TEST(the_listener_is_closed, .times = 2)
     }
     start_client(&door, &client);
     require_ok(admit(&door, next(&door), _i == 1, DEADLINE, 2));
-    for (int i = 0; client.channel == NULL && i < 10000; i++) {
+    for (int i = 0; !atomic_load(&client.ended) && i < 10000; i++) {
         let_pass(SLUICE_MS(1));
         require_null(sluice_listener_next(door.listener, 0), ETIMEDOUT, "");
     }

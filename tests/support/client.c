@@ -29,6 +29,7 @@ static void *run_client(void *argument)
     if (client->error < 0) {
         snprintf(client->text, sizeof(client->text), "%s", sluice_last_error());
     }
+    atomic_store(&client->ended, true);
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 #define SUPPORT_CLIENT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "pair.h"
@@ -21,6 +22,7 @@ struct client {
     int64_t deadline;
     struct sluice_private_data own, peer;
     struct sluice_channel *channel;
+    atomic_bool ended; /* what it has come to is written */
     uint32_t peers[SLUICE_CONNECT_MOST];
     int error;
     bool changed_errno; /* by a call that promises not to */
