@@ -166,7 +166,7 @@ static void share_memory(struct near_peer *peer)
 {
     static const uint8_t token[16] = "it is near still";
     const uint8_t *token_at = token;
-    uint8_t offer[OFFER] = {'s', 'l', 'u', 'm', 4, 1};
+    uint8_t offer[OFFER] = {'s', 'l', 'u', 'm', 5, 1};
     uint8_t verdict = 1;
     int fd = memfd_create("near", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 
