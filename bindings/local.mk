@@ -44,6 +44,7 @@ EXTRA_DIST += \
 	%D%/python/tests/conftest.py \
 	%D%/python/tests/test_aio.py \
 	%D%/python/tests/test_batch.py \
+	%D%/python/tests/test_buffer_region.py \
 	%D%/python/tests/test_channel.py \
 	%D%/python/tests/test_connect.py \
 	%D%/python/tests/test_fast.py \
