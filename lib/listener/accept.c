@@ -155,26 +155,8 @@ static struct slu_admission *find_finished(const struct accept *accept)
 
 uint32_t slu_accept_end(struct sluice_listener *listener, const char *why)
 {
-    struct slu_admission *admission, *next;
-    uint32_t count = 0;
+    uint32_t count = slu_admissions_end(listener, 1U << SLU_OF_ACCEPT, EBUSY, why);
 
-    for (admission = TAILQ_FIRST(&listener->under_way); admission != NULL; admission = next) {
-        next = TAILQ_NEXT(admission, link);
-        if (admission->owner != SLU_OF_ACCEPT)
-            continue;
-        slu_admission_fail(admission, slu_fail(EBUSY, "%s", why));
-        count++;
-    }
-    for (admission = TAILQ_FIRST(&listener->finished); admission != NULL; admission = next) {
-        next = TAILQ_NEXT(admission, link);
-        if (admission->owner != SLU_OF_ACCEPT)
-            continue;
-        if (admission->error == 0) {
-            slu_joint_undo(&admission->joint);
-            count++;
-        }
-        slu_admission_free(admission);
-    }
     slu_listener_leave(listener);
     return count;
 }

@@ -511,19 +511,30 @@ struct slu_admission *slu_admissions_finished(const struct sluice_listener *list
     return NULL;
 }
 
-void slu_admissions_end(struct sluice_listener *listener)
+uint32_t slu_admissions_end(struct sluice_listener *listener, unsigned owners, int error,
+                            const char *why)
 {
     struct slu_admission *admission, *next;
+    uint32_t count = 0;
 
     for (admission = TAILQ_FIRST(&listener->under_way); admission != NULL; admission = next) {
         next = TAILQ_NEXT(admission, link);
-        slu_admission_fail(admission, slu_fail(ECANCELED, "the listener was closed"));
+        if ((owners & 1U << admission->owner) == 0)
+            continue;
+        slu_admission_fail(admission, slu_fail(error, "%s", why));
+        count++;
     }
-    while ((admission = TAILQ_FIRST(&listener->finished)) != NULL) {
-        if (admission->error == 0)
+    for (admission = TAILQ_FIRST(&listener->finished); admission != NULL; admission = next) {
+        next = TAILQ_NEXT(admission, link);
+        if ((owners & 1U << admission->owner) == 0)
+            continue;
+        if (admission->error == 0) {
             slu_joint_undo(&admission->joint);
+            count++;
+        }
         slu_admission_free(admission);
     }
+    return count;
 }
 
 /* Calls that wait. */

@@ -94,7 +94,11 @@ struct slu_admission *slu_admissions_finished(const struct sluice_listener *list
 void slu_admissions_event(struct sluice_listener *listener, uint32_t slot);
 void slu_admissions_rdmacm(struct sluice_listener *listener);
 void slu_admissions_step(struct sluice_listener *listener);
-/* All end: those under way are refused, and what nobody has taken is closed. */
-void slu_admissions_end(struct sluice_listener *listener);
+/*
+ * All of these owners, 1U << SLU_OF_* each, end: those under way are refused, with the errno value
+ * and the words, and what nobody has taken is closed. How many of either.
+ */
+uint32_t slu_admissions_end(struct sluice_listener *listener, unsigned owners, int error,
+                            const char *why);
 
 #endif

@@ -385,7 +385,7 @@ void sluice_listener_close(struct sluice_listener *listener)
     if (!slu_may_end(listener, SLU_MAGIC_LISTENER, "listener"))
         return;
     listener->magic = SLU_MAGIC_DEAD;
-    slu_admissions_end(listener);
+    slu_admissions_end(listener, ~0U, ECANCELED, "the listener was closed");
     for (struct sluice_incoming *incoming; (incoming = slu_listener_take(listener)) != NULL;)
         sluice_incoming_refuse(incoming, "the listener was closed");
     slu_acceptor_close(&listener->offers.acceptor);
