@@ -8,15 +8,23 @@ test_programs += \
 	tests/test_buffer_owners \
 	tests/test_buffer_region
 
-tests_test_buffer_SOURCES = %D%/test_buffer.c
+tests_test_buffer_SOURCES = \
+	%D%/service.h \
+	%D%/test_buffer.c
 tests_test_buffer_batch_SOURCES = \
+	%D%/service.h \
 	%D%/silent.h \
 	%D%/test_buffer_batch.c
-tests_test_buffer_blocks_SOURCES = %D%/test_buffer_blocks.c
-tests_test_buffer_cancel_SOURCES = %D%/test_buffer_cancel.c
+tests_test_buffer_blocks_SOURCES = \
+	%D%/service.h \
+	%D%/test_buffer_blocks.c
+tests_test_buffer_cancel_SOURCES = \
+	%D%/service.h \
+	%D%/test_buffer_cancel.c
 tests_test_buffer_owners_SOURCES = \
 	%D%/silent.h \
 	%D%/test_buffer_owners.c
 tests_test_buffer_region_SOURCES = \
 	%D%/handle.h \
+	%D%/service.h \
 	%D%/test_buffer_region.c

@@ -16,6 +16,7 @@
 #include "../support/fair.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "service.h"
 #include "silent.h"
 
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
@@ -65,14 +66,6 @@ struct world {
     uint8_t *pages;
 };
 
-static struct sluice_buffer_service *open_service(struct sluice_pd *pd)
-{
-    struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
-    struct sluice_buffer_service *service = sluice_buffer_service_open(&pd, 1, &attr);
-    require(service != NULL, "%s", sluice_last_error());
-    return service;
-}
-
 static void publish_pages(struct world *world)
 {
     world->buffer = sluice_buffer_publish(world->owner, world->pages, PAGES * PAGE, RIGHTS);
@@ -83,8 +76,8 @@ static void publish_pages(struct world *world)
 static void world_open(struct world *world)
 {
     sides_open(&world->sides);
-    world->owner = open_service(world->sides.pds[0]);
-    world->user = open_service(world->sides.pds[1]);
+    world->owner = open_service(world->sides.pds[0], NULL);
+    world->user = open_service(world->sides.pds[1], NULL);
     world->pages = malloc(PAGES * PAGE);
     for (uint32_t i = 0; i < PAGES; i++) {
         memset(world->pages + i * PAGE, 1 + (int)i, PAGE);
@@ -388,7 +381,7 @@ static struct sluice_buffer_batch *post_to_nobody(struct world *world, int *sile
     sluice_buffer_service_close(world->owner);
     *silent = listen_silently(info.address);
     struct sluice_buffer_batch *batch = post_pages(world, LONG);
-    world->owner = open_service(world->sides.pds[0]);
+    world->owner = open_service(world->sides.pds[0], NULL);
     publish_pages(world);
     return batch;
 }

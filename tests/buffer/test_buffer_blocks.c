@@ -8,6 +8,7 @@
 
 #include "../support/fair.h"
 #include "../support/pair.h"
+#include "service.h"
 
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
 #define LENGTH ((size_t)400 * 1000)
@@ -23,16 +24,6 @@ struct world {
     uint8_t *bytes; /* of the buffer */
     uint8_t *wanted;
 };
-
-static struct sluice_buffer_service *open_service(struct sluice_pd *pd,
-                                                  const struct sluice_channel_attr *channel)
-{
-    struct sluice_buffer_service_attr attr = {
-        .size = sizeof(attr), .address = "127.0.0.1:0", .channel = channel};
-    struct sluice_buffer_service *service = sluice_buffer_service_open(&pd, 1, &attr);
-    require(service != NULL, "%s", sluice_last_error());
-    return service;
-}
 
 static void world_open(struct world *world, const struct sluice_channel_attr *channel)
 {

@@ -15,6 +15,7 @@
 #include "../support/group.h"
 #include "../support/pair.h"
 #include "../support/process.h"
+#include "service.h"
 
 #define PAGE ((size_t)16384)
 #define PAGES 64
@@ -80,22 +81,14 @@ static uint32_t pick(struct user *user, uint32_t below)
     return (uint32_t)(user->random >> 33) % below;
 }
 
-static struct sluice_buffer_service *open_service(struct sluice_pd *pd)
-{
-    /* Little room, so that most of a batch waits for it. */
-    const struct sluice_channel_attr channel = {.size = sizeof(channel), .send_depth = 16};
-    const struct sluice_buffer_service_attr attr = {
-        .size = sizeof(attr), .address = "127.0.0.1:0", .channel = &channel};
-    struct sluice_buffer_service *service = sluice_buffer_service_open(&pd, 1, &attr);
-    require(service != NULL, "%s", sluice_last_error());
-    return service;
-}
+/* Little room, so that most of a batch waits for it. */
+static const struct sluice_channel_attr narrow = {.size = sizeof(narrow), .send_depth = 16};
 
 static void place_open(struct place *place)
 {
     place->context = open_context();
     place->pd = sluice_pd_alloc(place->context);
-    place->service = open_service(place->pd);
+    place->service = open_service(place->pd, &narrow);
 }
 
 static void place_close(struct place *place)
@@ -303,7 +296,7 @@ static void do_round(struct user *user, enum stage stage, enum aftermath afterma
     }
     uint32_t count = make_actions(user, stage, write, actions);
     if (stage == DIALING) {
-        service = open_service(user->place.pd);
+        service = open_service(user->place.pd, &narrow);
     }
     if (stage == STOPPED) {
         stop_process(user->card.pid);

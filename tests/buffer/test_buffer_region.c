@@ -15,6 +15,7 @@
 #include "../support/pair.h"
 #include "../support/process.h"
 #include "handle.h"
+#include "service.h"
 
 #define RIGHTS (SLUICE_ACCESS_REMOTE_READ | SLUICE_ACCESS_REMOTE_WRITE)
 #define PAGE ((size_t)4096)
@@ -34,21 +35,13 @@ struct world {
     uint8_t target[WHOLE];
 };
 
-static struct sluice_buffer_service *open_service(struct sluice_pd *pd)
-{
-    struct sluice_buffer_service_attr attr = {.size = sizeof(attr), .address = "127.0.0.1:0"};
-    struct sluice_buffer_service *service = sluice_buffer_service_open(&pd, 1, &attr);
-    require(service != NULL, "%s", sluice_last_error());
-    return service;
-}
-
 static struct world *world_open(uint32_t access)
 {
     struct world *world = calloc(1, sizeof(*world));
     require(world != NULL, "no memory");
     sides_open(&world->sides);
-    world->owner = open_service(world->sides.pds[0]);
-    world->user = open_service(world->sides.pds[1]);
+    world->owner = open_service(world->sides.pds[0], NULL);
+    world->user = open_service(world->sides.pds[1], NULL);
     world->mr = sluice_mr_alloc(world->sides.pds[0], WHOLE, access | SLUICE_ACCESS_LOCAL_WRITE);
     require(world->mr != NULL, "%s", sluice_last_error());
     world->bytes = sluice_mr_addr(world->mr);
@@ -358,7 +351,7 @@ TEST(a_region_waits_for_its_buffers, .times = 2)
     } else {
         sluice_buffer_service_close(world->owner);
         sluice_buffer_release(buffers[1]);
-        world->owner = open_service(world->sides.pds[0]);
+        world->owner = open_service(world->sides.pds[0], NULL);
     }
     require_released(&released);
     require(read_of(world, &handles[1], 0, LENGTH) < 0, "it is read");
