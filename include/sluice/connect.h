@@ -134,8 +134,9 @@ SLUICE_EXPORT int sluice_listener_address(const struct sluice_listener *listener
 /*
  * For event loops: readable when sluice_listener_next() or sluice_listener_admitted() has
  * something to do, which may be less than a result. Watch it level-triggered, call both until
- * ETIMEDOUT, and never read or close it. No deadline needs a timer of the program: the descriptor
- * becomes readable when one passes. -EINVAL: not a listener.
+ * ETIMEDOUT, and never read or close it. It stays readable while a connection or a result waits
+ * to be taken. No deadline needs a timer of the program: the descriptor becomes readable when one
+ * passes. -EINVAL: not a listener.
  */
 SLUICE_EXPORT int sluice_listener_fd(const struct sluice_listener *listener);
 

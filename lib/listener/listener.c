@@ -220,9 +220,19 @@ static void set_timer(struct sluice_listener *listener)
         set_timer_at(listener, due > AT_ONCE ? due : AT_ONCE);
 }
 
+/*
+ * Whether a call would return something at once. A connection that waits because as many as
+ * allowed are being let in does not count: it has to go on waiting.
+ */
+static bool has_result(const struct sluice_listener *listener)
+{
+    return !TAILQ_EMPTY(&listener->finished) ||
+           (listener->first != NULL && listener->let_in_count < listener->let_in_most);
+}
+
 void slu_listener_leave(struct sluice_listener *listener)
 {
-    if (!TAILQ_EMPTY(&listener->finished)) {
+    if (has_result(listener)) {
         if (listener->timer_at != AT_ONCE)
             set_timer_at(listener, AT_ONCE);
     } else if (listener->timer_at == AT_ONCE) {

@@ -84,7 +84,10 @@ int slu_listener_start(struct sluice_listener *listener);
 void slu_listener_progress(struct sluice_listener *listener, int64_t until);
 /* Whether it was woken, which is over then. */
 bool slu_listener_was_woken(struct sluice_listener *listener);
-/* At the end of a call: the descriptor is readable while an admission is finished and not taken. */
+/*
+ * Ends each call of the program: keeps the descriptor readable while an incoming connection waits
+ * or an admission is finished, for another call may have driven the listener that far.
+ */
 void slu_listener_leave(struct sluice_listener *listener);
 /* accept.c: ends all that sluice_accept() has begun and nobody will take: how many. */
 uint32_t slu_accept_end(struct sluice_listener *listener, const char *why);

@@ -22,9 +22,13 @@ static int fail_late(const struct slu_passage *passage)
     return slu_fail(ETIMEDOUT, "%s did not go on before the deadline", passage->who);
 }
 
-static int fail_gone(const struct slu_passage *passage)
+/* An end and a reset are the other side's; any other error is of this socket or this system. */
+static int fail_gone(const struct slu_passage *passage, int error)
 {
-    return slu_fail(ECONNRESET, "%s left before all was connected", passage->who);
+    if (error == ECONNRESET || error == EPIPE)
+        return slu_fail(ECONNRESET, "%s left before all was connected", passage->who);
+    return slu_fail(ECONNRESET, "the connection with %s failed before all was connected: %s",
+                    passage->who, strerrordesc_np(error));
 }
 
 /* Waits for the socket. */
@@ -51,7 +55,7 @@ static int send_all(struct slu_passage *passage, const uint8_t *bytes, size_t co
         } else if (errno == EAGAIN) {
             error = await(passage, POLLOUT);
         } else if (errno != EINTR) {
-            error = fail_gone(passage);
+            error = fail_gone(passage, errno);
         }
     }
     return error;
@@ -62,8 +66,9 @@ static int hear_all(struct slu_passage *passage, uint8_t *bytes, size_t count)
     int error = 0;
 
     while (count > 0 && error == 0) {
-        if (slu_stream_hear(passage->fd, &bytes, &count) < 0)
-            return fail_gone(passage);
+        error = slu_stream_hear(passage->fd, &bytes, &count);
+        if (error < 0)
+            return fail_gone(passage, -error);
         if (count > 0)
             error = await(passage, POLLIN);
     }

@@ -187,6 +187,32 @@ TEST(many_at_once_by_the_descriptor, .times = 2)
     close_door(&door);
 }
 
+/*
+ * A call that looks for results takes in those that come as well: until they are asked for, the
+ * descriptor tells of them, of the second one too.
+ */
+TEST(incoming_connections_keep_the_descriptor_readable)
+{
+    struct door door;
+    struct client clients[2];
+    open_door(&door);
+    for (int i = 0; i < 2; i++) {
+        start_client(&door, &clients[i]);
+    }
+    for (int i = 0; i < 1000; i++) {
+        require(is_readable(&door, PATIENCE * 20000), "a connection that waits is forgotten");
+        nothing_yet(&door);
+    }
+    for (int i = 0; i < 2; i++) {
+        require(is_readable(&door, PATIENCE * 20000), "connection %d is forgotten", i);
+        sluice_incoming_refuse(next(&door), "one at a time");
+    }
+    for (int i = 0; i < 2; i++) {
+        client_join(&clients[i], -ECONNREFUSED);
+    }
+    close_door(&door);
+}
+
 /* Several channels of one client are let in, or refused, together. */
 TEST(several_peers_of_one_client)
 {
